@@ -1,0 +1,102 @@
+// What operators set about quality of service: classes and the boxes of an OSD's pipeline. Kept by
+// the MDS, carried in the cluster map, obeyed by the OSDs, shown by osdctl.
+//
+// Units: rates in bytes per second, times monotonic of whoever holds the struct.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/base/ids.h"
+#include "common/base/result.h"
+#include "common/base/time.h"
+
+namespace weir {
+
+enum class GuaranteeKind : uint8_t { kNone, kHtb };
+enum class SurplusKind : uint8_t { kFcfs, kDsfq };
+enum class SharingKind : uint8_t { kSingle, kTotal, kHybrid };  // DSFQ delay: 0, (7), (12)
+enum class GateKind : uint8_t { kStrict, kConserving };
+enum class DispatchKind : uint8_t { kFifo, kCscan };
+enum class CostKind : uint8_t { kBytes, kRequests };
+enum class ReservationScope : uint8_t { kCluster, kOsd };
+
+// Every choice of one OSD's pipeline. Defaults: profile `unified` as far as it is built.
+struct SchedulerConfig {
+  std::string profile = "unified";
+  GuaranteeKind guarantee = GuaranteeKind::kHtb;
+  SurplusKind surplus = SurplusKind::kDsfq;
+  SharingKind sharing = SharingKind::kHybrid;
+  GateKind gate = GateKind::kConserving;
+  DispatchKind dispatch = DispatchKind::kCscan;
+  CostKind cost = CostKind::kBytes;
+  bool maximizer = false;   // acts only under the strict gate
+  uint32_t depth = 0;       // requests on the device; 0 is auto
+  uint64_t token_rate = 0;  // G0 in bytes per second; 0: not profiled, no promises possible
+  std::optional<uint64_t> best_effort_min;  // unset: max(1 % of G0, one largest request a second)
+
+  // Depth that `auto` stands for until a control loop moves it.
+  static constexpr uint32_t kAutoDepth = 32;
+  [[nodiscard]] uint64_t EffectiveBestEffortMin() const;
+};
+
+// The row of that name in the profile table (noqos, odis, sfq, dsfq-total, dsfq-hybrid, unified);
+// rates and depth of `base` stay. kInvalid names a profile that does not exist or whose boxes are
+// not built.
+Result<SchedulerConfig> ApplyProfile(std::string_view profile, SchedulerConfig base);
+
+struct Reservation {
+  uint64_t bytes_per_s = 0;
+  ReservationScope scope = ReservationScope::kCluster;
+  std::optional<WallTime> ends;  // none: until released
+};
+
+struct ClassSpec {
+  ClassId id;
+  std::string name;
+  double weight = 1;
+  double min_weight = 0.1;  // absolute, not a fraction; default 0.1 x weight
+  std::optional<uint64_t> limit_bytes_per_s;
+  std::optional<Reservation> reservation;
+  std::optional<TimePoint> reservation_ends;  // `ends` translated to the holder's monotonic clock
+};
+
+inline constexpr uint64_t kTokenBytes = 1024;         // AQuA §5.2: one token buys 1 KiB
+inline constexpr uint64_t kLargestRequest = 4 << 20;  // an object, the most one request may move
+
+// ceil(bytes / 1 KiB), at least 1.
+constexpr int64_t TokensOf(uint64_t bytes) {
+  return bytes == 0 ? 1 : static_cast<int64_t>((bytes + kTokenBytes - 1) / kTokenBytes);
+}
+
+std::string_view ToText(GuaranteeKind kind);
+std::string_view ToText(SurplusKind kind);
+std::string_view ToText(SharingKind kind);
+std::string_view ToText(GateKind kind);
+std::string_view ToText(DispatchKind kind);
+std::string_view ToText(CostKind kind);
+std::string_view ToText(ReservationScope kind);
+// Parsers of the same words; kInvalid lists what there is, and says of a word of a later version
+// (cooperative, cvc, hybrid-h, device-time) that it is not built.
+Result<SurplusKind> ParseSurplus(std::string_view text);
+Result<SharingKind> ParseSharing(std::string_view text);
+Result<GateKind> ParseGate(std::string_view text);
+Result<DispatchKind> ParseDispatch(std::string_view text);
+Result<CostKind> ParseCost(std::string_view text);
+Result<ReservationScope> ParseScope(std::string_view text);
+
+// The linear additive admission test of AQuA §5.1 on one OSD: best-effort minimum plus what is
+// promised plus `rate` must fit into G0 (the configured rate, never the raised one).
+struct AdmissionDecision {
+  bool admitted = false;
+  uint64_t promised = 0;  // to others, best-effort minimum included
+  uint64_t largest = 0;   // the largest rate that would fit
+};
+AdmissionDecision AdmitAdditive(uint64_t token_rate, uint64_t promised_to_others, uint64_t rate);
+
+// What a cluster-scope reservation R over n OSDs books on each: min(R, f * R / n), leeway f = 1.5.
+uint64_t BookedPerOsd(uint64_t rate, ReservationScope scope, size_t osds);
+
+}  // namespace weir

@@ -1,0 +1,113 @@
+// Scheduler: which request the device sees next. The whole QoS pipeline of one device,
+//
+//   class queues ─► guarantee (HTB) ─► surplus (FCFS | DSFQ) ─► dispatch (FIFO | C-SCAN) ─► depth D
+//
+// as one passive object: it owns no thread, lock, I/O or clock, so that the daemon and the
+// simulator run the very same code. Source: shared pipeline of AQuA §5 (ODIS queues, HTB, C-SCAN,
+// maximizer) and DSFQ §3 (start tags with delay); README.md beside this file explains each box.
+//
+// Units:   cost in tokens of 1 KiB (AQuA §5.2: at least one per request) unless the config says
+//          requests; rates in bytes per second; times monotonic, passed in, never going backwards.
+// Threads: not thread-safe; one owner, who holds one lock or one strand.
+// Ownership: requests belong to the caller, who keeps them alive from Enqueue to Completed/Cancel.
+// Order:   FIFO within a class up to the dispatch window; C-SCAN may reorder inside the window.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/result.h"
+#include "common/base/time.h"
+#include "common/qos/qos_config.h"
+
+namespace weir::osd::qos {
+
+enum class OpKind : uint8_t { kRead, kWrite, kOther };
+
+// One object operation waiting for, or on, the device. The first block is the caller's; the second
+// is the scheduler's and is readable (for statistics) after Completed.
+struct Request {
+  ClassId class_id;  // an unknown class is served as class 0
+  OpKind op = OpKind::kRead;
+  uint64_t bytes = 0;
+  uint64_t lba = 0;  // where on the device, in bytes; a stable hash where there is no place yet
+  // What this class sent to other OSDs through the same coordinator since its last request to this
+  // one (DSFQ eq. 7), in the unit of the cost; the sharing mode of this OSD says how much of it
+  // counts.
+  int64_t elsewhere = 0;
+  void* context = nullptr;  // for the caller
+
+  TimePoint arrival;
+  TimePoint dispatched;
+  int64_t cost = 0;
+  double v_arrival = 0;  // DSFQ virtual time at arrival
+  double start_tag = 0;
+  double finish_tag = 0;
+  bool guaranteed = false;  // released by its own tokens, not as surplus
+  uint64_t sequence = 0;
+  ClassId queue;  // the class queue it was put into
+};
+
+// What Pull decided.
+struct PullResult {
+  Request* request = nullptr;        // to be submitted now, or none
+  std::optional<TimePoint> wake_at;  // with no request: when to pull again at the latest, if ever
+};
+
+struct ClassCounters {
+  ClassId id;
+  uint64_t served_ops = 0;
+  uint64_t served_bytes = 0;
+  uint64_t guaranteed_bytes = 0;
+  uint64_t surplus_bytes = 0;
+  uint64_t arrived_bytes = 0;
+  uint64_t queued_ops = 0;
+  uint64_t queued_bytes = 0;
+  uint64_t violation_seconds = 0;  // seconds with demand in which served < reservation - 2 %
+};
+
+class Scheduler {
+ public:
+  // Starts with class 0 and no request.
+  Scheduler(const SchedulerConfig& config, TimePoint now);
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  // Boxes and rates change on a running scheduler: queued requests stay, in order, and are tagged
+  // anew by the boxes that need it; requests on the device are untouched.
+  void Configure(const SchedulerConfig& config, TimePoint now);
+  // Installs or replaces a class. Its queue and tags survive a change of weight, limit or
+  // reservation.
+  void SetClass(const ClassSpec& spec, TimePoint now);
+  // Removes a class; what it had queued goes to class 0 in arrival order (AQuA: expired or
+  // released).
+  void RemoveClass(ClassId id, TimePoint now);
+
+  void Enqueue(Request* request, TimePoint now);
+  // Next request for the device, at most `depth` at a time between Pull and Completed.
+  PullResult Pull(TimePoint now);
+  void Completed(Request* request, TimePoint now);
+  // Takes a queued request out (its client is gone). False when it is already on the device.
+  bool Cancel(Request* request, TimePoint now);
+
+  // Control loops (bandwidth maximizer, expiry, violation accounting). Call when due.
+  void Tick(TimePoint now);
+  [[nodiscard]] TimePoint NextTick() const;
+
+  [[nodiscard]] std::vector<ClassCounters> Counters(TimePoint now);
+  // The root rate G now, which the maximizer may have raised above the configured G0.
+  [[nodiscard]] uint64_t token_rate() const;
+  [[nodiscard]] uint64_t queued() const;
+  [[nodiscard]] uint64_t in_flight() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace weir::osd::qos

@@ -1,0 +1,109 @@
+// ObjectStore: objects of up to 4 MiB on one raw device, with atomic and durable writes.
+//
+// A write is atomic per object: after power loss the object has the old bytes or the new, never a
+// mix; when `done` says ok the write is on stable storage. Every block read is verified against its
+// crc32c; a mismatch is kCorrupt, counted and logged, never wrong data. Bytes never written read as
+// zeros.
+//
+// Units:   bytes; any offset and length, aligned or not.
+// Threads: calls from any thread; they never block for long and never hold a lock over I/O. `done`
+// runs
+//          on a thread of the store and must not block. Operations on one object take effect in the
+//          order of the calls.
+// Errors:  kNoSpace when the device is nearly full (deletes and truncates still work), kCorrupt,
+// kIo,
+//          kInvalid for a range beyond kMaxObjectSize.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/base/buffer.h"
+#include "common/base/ids.h"
+#include "common/base/result.h"
+
+namespace weir::osd {
+
+inline constexpr uint64_t kMaxObjectSize = 4 << 20;
+
+struct ObjectInfo {
+  uint64_t size = 0;     // one past the last byte ever written, unless truncated
+  uint64_t version = 0;  // grows with every change
+};
+
+struct StoreStats {
+  uint64_t capacity_bytes = 0;  // for object data
+  uint64_t used_bytes = 0;
+  uint64_t objects = 0;
+  uint64_t checksum_errors = 0;
+  uint64_t commits = 0;  // durable metadata batches, and operations in them
+  uint64_t committed_ops = 0;
+};
+
+class ObjectStore {
+ public:
+  using ReadDone = std::function<void(Result<Buffer>)>;
+  using WriteDone = std::function<void(Result<ObjectInfo>)>;
+  using InfoDone = std::function<void(Result<ObjectInfo>)>;
+  using Done = std::function<void(Status)>;
+
+  virtual ~ObjectStore() = default;
+
+  // Up to `length` bytes from `offset`, cut at the object's end (an object that does not exist has
+  // size 0, so the answer is an empty buffer).
+  virtual void Read(ObjectId id, uint64_t offset, uint64_t length, ReadDone done) = 0;
+  // Writes all of `data` at `offset`, growing the object as needed.
+  virtual void Write(ObjectId id, uint64_t offset, Buffer data, WriteDone done) = 0;
+  // Cuts (or extends with zeros) to `size`.
+  virtual void Truncate(ObjectId id, uint64_t size, WriteDone done) = 0;
+  virtual void Delete(ObjectId id, Done done) = 0;
+  // Deletes the objects of an inode with index >= first_index.
+  virtual void DeleteInode(InodeId inode, uint64_t first_index, Done done) = 0;
+  // Size 0 and version 0 for one that does not exist.
+  virtual void Stat(ObjectId id, InfoDone done) = 0;
+
+  // Where a range lies on the device, for the elevator; a stable hash order when it has no place
+  // yet.
+  virtual uint64_t LbaHint(ObjectId id, uint64_t offset) = 0;
+  [[nodiscard]] virtual StoreStats Stats() const = 0;
+  // Waits for everything under way and makes the store ready for a fast start. No calls after it.
+  virtual Status Close() = 0;
+};
+
+// What mkfs writes down about a device; see osd/format/DISK_FORMAT.md.
+struct OsdIdentity {
+  std::string cluster_uuid;
+  std::string osd_uuid;
+  uint32_t osd_id = 0;
+  uint64_t token_rate = 0;  // bytes per second, measured conservatively at mkfs; 0: not measured
+};
+
+class BlockDevice;
+
+struct StoreOptions {
+  uint64_t memory_bytes = 256 << 20;   // onode and block caches together
+  uint64_t deferred_write_max = 8192;  // at most this: through the RocksDB log (0: never)
+};
+
+struct MkfsOptions {
+  OsdIdentity identity;
+  bool force = false;  // overwrite what is recognised on the device
+  StoreOptions store;
+};
+// Formats a device. Refuses (kExists) one that holds a partition table, a filesystem or an OSD of
+// this or another cluster, naming what it found, unless `force`. kInvalid for a device that is too
+// small.
+Status MakeStore(BlockDevice& device, const MkfsOptions& options);
+// kCorrupt: no valid superblock. kInvalid: not a WeirFS disk; says what it is instead when it can
+// tell.
+Result<OsdIdentity> ReadIdentity(BlockDevice& device);
+// Opens a formatted device and recovers it. The device must outlive the store.
+Result<std::unique_ptr<ObjectStore>> OpenStore(BlockDevice& device, const StoreOptions& options);
+// Measures what the device sustains and returns a conservative global token rate in bytes per
+// second (AQuA §5.3: the 5th percentile of throughput windows). Writes only into free space of an
+// empty store.
+Result<uint64_t> ProfileDevice(BlockDevice& device);
+
+}  // namespace weir::osd
