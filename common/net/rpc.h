@@ -1,0 +1,102 @@
+// RPC: requests with a deadline, retried safely, over any Transport.
+//
+// Every request carries (session, request id). A server remembers the ids it has seen per session
+// and answers a repeated one with the first answer, so that a retry after a lost connection never
+// applies twice. Memory of that dies with the process: a service whose operations must not repeat
+// across its own restart keeps the answers with its data (the MDS does; see
+// IncomingCall::acked_below). Heartbeats: a client pings each server; one that misses kPeerTimeout
+// is dialled anew, and one whose incarnation changed gets every outstanding request again. Bounds:
+// a server refuses with kBusy above its byte bound; the client retries that after a backoff.
+//
+// Threads: Call and Respond from any thread. Handlers run on the server's I/O thread, callbacks on
+// the client's; neither may block.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/base/buffer.h"
+#include "common/base/result.h"
+#include "common/base/time.h"
+#include "common/net/transport.h"
+
+namespace weir::net {
+
+struct Reply {
+  std::string body;
+  Buffer payload;
+};
+
+// One request at a server. Move-only in spirit: keep the shared_ptr until Respond, exactly once;
+// one that is dropped without an answer answers kCancelled.
+class IncomingCall {
+ public:
+  virtual ~IncomingCall() = default;
+  [[nodiscard]] uint32_t method() const { return method_; }
+  [[nodiscard]] uint64_t session() const { return session_; }
+  [[nodiscard]] uint64_t request_id() const { return request_id_; }
+  // Every request id of this session below it has been answered and needs no memory any more.
+  [[nodiscard]] uint64_t acked_below() const { return acked_below_; }
+  [[nodiscard]] const std::string& body() const { return body_; }
+  [[nodiscard]] const Buffer& payload() const { return payload_; }
+  virtual void Respond(Status status, std::string body, Buffer payload) = 0;
+  void Respond(Status status) { Respond(std::move(status), {}, {}); }
+  void Respond(std::string body) { Respond(Status::Ok(), std::move(body), {}); }
+
+ protected:
+  uint32_t method_ = 0;
+  uint64_t session_ = 0;
+  uint64_t request_id_ = 0;
+  uint64_t acked_below_ = 0;
+  std::string body_;
+  Buffer payload_;
+};
+
+struct RpcServerOptions {
+  uint64_t max_queued_bytes = 512 << 20;  // payloads and bodies of unanswered requests
+  size_t remembered_replies_per_session = 4096;
+};
+
+class RpcServer {
+ public:
+  using Handler = std::function<void(std::shared_ptr<IncomingCall>)>;
+  // Starts to serve at once. The network and clock must outlive the server.
+  static Result<std::unique_ptr<RpcServer>> Start(Network& network, Clock& clock,
+                                                  const std::string& endpoint, Handler handler,
+                                                  const RpcServerOptions& options = {});
+  virtual ~RpcServer() = default;  // no handler runs afterwards; later Responds are dropped
+  [[nodiscard]] virtual const std::string& endpoint() const = 0;
+};
+
+struct CallOptions {
+  Duration timeout = std::chrono::seconds(30);  // Duration::max(): never gives up
+  bool idempotent = false;  // the server need not remember the answer (reads, big replies)
+};
+
+class RpcClient {
+ public:
+  using Callback = std::function<void(Result<Reply>)>;
+  struct Options {
+    uint64_t session = 0;  // same for every client of one mount or tool; random
+    Duration ping_interval = std::chrono::milliseconds(500);
+    Duration peer_timeout = std::chrono::seconds(3);
+  };
+  static Result<std::unique_ptr<RpcClient>> Connect(Network& network, Clock& clock,
+                                                    const std::string& endpoint,
+                                                    const Options& options);
+  virtual ~RpcClient() = default;  // outstanding calls get kCancelled first
+
+  // The callback runs exactly once: with the reply, the error the server answered, or kTimedOut /
+  // kUnreachable that names the endpoint.
+  virtual void Call(uint32_t method, std::string body, Buffer payload, const CallOptions& options,
+                    Callback callback) = 0;
+  // The same, waiting; not from a callback.
+  Result<Reply> CallAndWait(uint32_t method, std::string body, Buffer payload,
+                            const CallOptions& options);
+  // Heard from within the peer timeout.
+  [[nodiscard]] virtual bool connected() const = 0;
+};
+
+}  // namespace weir::net

@@ -1,0 +1,70 @@
+// Transport: messages in, messages out. ZeroMQ in daemons (zmq_transport.h), a simulated network in
+// tests (common/testing/sim_transport.h). Knows nothing of requests or replies; that is rpc.h.
+//
+// Endpoints: inproc://NAME, ipc://PATH, tcp://HOST:PORT (port 0: any free one,
+// ServerTransport::endpoint() tells). Threads:   Send from any thread, never blocks. Callbacks run
+// on the transport's own I/O thread and must
+//            not block.
+// Delivery:  in order per connection, at most once, maybe not at all; a frame that is no WeirFS
+// frame is
+//            counted and dropped before any callback.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/base/buffer.h"
+#include "common/base/result.h"
+
+namespace weir::net {
+
+// A control part (envelope + protobuf header) and an uncopied bulk part, which may be empty.
+struct Message {
+  std::string header;
+  Buffer payload;
+};
+
+using PeerId = uint64_t;  // one connection of a client to a server
+
+struct TransportCounters {
+  uint64_t received = 0;
+  uint64_t sent = 0;
+  uint64_t dropped_malformed = 0;
+};
+
+class ServerTransport {
+ public:
+  using OnMessage = std::function<void(PeerId, Message)>;
+  virtual ~ServerTransport() = default;  // stops the I/O thread; no callback runs afterwards
+  virtual Status Start(OnMessage on_message) = 0;
+  // To a peer that has gone: dropped.
+  virtual void Send(PeerId peer, Message message) = 0;
+  [[nodiscard]] virtual const std::string& endpoint() const = 0;
+  [[nodiscard]] virtual TransportCounters Counters() const = 0;
+};
+
+class ClientTransport {
+ public:
+  using OnMessage = std::function<void(Message)>;
+  using OnReconnect = std::function<void()>;  // what was sent before may be lost
+  virtual ~ClientTransport() = default;
+  virtual Status Start(OnMessage on_message, OnReconnect on_reconnect) = 0;
+  virtual void Send(Message message) = 0;
+  // Drops the connection and dials again (the peer stopped answering).
+  virtual void Reset() = 0;
+};
+
+// Where transports come from: one per process, shared by all its servers and clients.
+class Network {
+ public:
+  virtual ~Network() = default;
+  virtual Result<std::unique_ptr<ServerTransport>> Listen(const std::string& endpoint) = 0;
+  virtual Result<std::unique_ptr<ClientTransport>> Dial(const std::string& endpoint) = 0;
+};
+
+// ZeroMQ. kInvalid for an endpoint that is not well formed; says what is wrong with it.
+std::unique_ptr<Network> MakeZmqNetwork();
+
+}  // namespace weir::net

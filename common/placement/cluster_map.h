@@ -1,0 +1,91 @@
+// ClusterMap: the shared view of OSDs, pools, chains and classes, in the form that code uses.
+// Decoded from wire::ClusterMap; immutable once made, replaced as a whole by a newer epoch.
+//
+// Placement (decided in the design): object -> slot = hash(inode, index) mod slots(pool) ->
+// chain[slot]. Threads: const; share freely through shared_ptr<const ClusterMap>.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/result.h"
+#include "common/qos/qos_config.h"
+
+namespace weir {
+
+namespace wire {
+class ClusterMap;
+class QosConfig;
+class ClassInfo;
+}  // namespace wire
+
+struct OsdEntry {
+  OsdId id;
+  std::string uuid;
+  std::string endpoint;
+  bool up = false;
+  uint64_t capacity_bytes = 0;
+  uint64_t used_bytes = 0;
+  double placement_weight = 1;
+  SchedulerConfig qos;
+};
+
+using Chain = std::vector<OsdId>;  // head first
+
+struct Pool {
+  PoolId id;
+  std::string name;
+  std::vector<OsdId> osds;
+  uint32_t replicas = 1;
+  std::vector<Chain> chains;  // one per slot; empty while the pool has no OSD
+  bool in_use = false;
+  bool all_osds = false;
+};
+
+struct ClassEntry {
+  ClassSpec spec;
+  std::vector<uint32_t> users;
+  std::vector<uint32_t> groups;
+};
+
+struct ClusterMap {
+  Epoch epoch;
+  uint64_t tag_epoch = 0;
+  std::string cluster_uuid;
+  std::map<OsdId, OsdEntry> osds;
+  std::map<PoolId, Pool> pools;
+  std::map<ClassId, ClassEntry> classes;
+
+  // Null when there is none of that name or id.
+  [[nodiscard]] const ClassEntry* FindClass(std::string_view name) const;
+  [[nodiscard]] const Pool* FindPool(std::string_view name) const;
+  // The chain that holds an object; null when the pool is unknown or has no OSD.
+  [[nodiscard]] const Chain* ChainOf(PoolId pool, ObjectId object) const;
+  // Identifies the cluster in every object request.
+  [[nodiscard]] uint64_t ClusterHash() const;
+};
+
+// kBadMessage names the field that is out of its range.
+Result<ClusterMap> FromWire(const wire::ClusterMap& message);
+wire::ClusterMap ToWire(const ClusterMap& map);
+Result<SchedulerConfig> FromWire(const wire::QosConfig& message);
+wire::QosConfig ToWire(const SchedulerConfig& config);
+wire::ClassInfo ToWire(const ClassEntry& entry);
+
+inline constexpr uint32_t kDefaultSlots = 256;
+inline constexpr uint32_t kMaxSlots = 65536;
+
+// Chains of `replicas` OSDs for every slot by weighted rendezvous hashing: adding or removing an
+// OSD moves only its share. Requires: 1 <= replicas <= candidates.size(), weights > 0.
+struct PlacementCandidate {
+  OsdId osd;
+  double weight;
+};
+std::vector<Chain> ComputeChains(PoolId pool, uint32_t slots, uint32_t replicas,
+                                 const std::vector<PlacementCandidate>& candidates);
+
+}  // namespace weir
