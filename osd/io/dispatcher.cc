@@ -11,19 +11,26 @@ namespace {
 
 qos::OpKind SchedulerKind(ObjectOpKind kind) {
   switch (kind) {
-    case ObjectOpKind::kRead: return qos::OpKind::kRead;
-    case ObjectOpKind::kWrite: return qos::OpKind::kWrite;
-    default: return qos::OpKind::kOther;
+    case ObjectOpKind::kRead:
+      return qos::OpKind::kRead;
+    case ObjectOpKind::kWrite:
+      return qos::OpKind::kWrite;
+    default:
+      return qos::OpKind::kOther;
   }
 }
 
 uint64_t ChargedBytes(const ObjectOp& op) {
   switch (op.kind) {
-    case ObjectOpKind::kRead: return op.length;
-    case ObjectOpKind::kWrite: return op.data.size();
+    case ObjectOpKind::kRead:
+      return op.length;
+    case ObjectOpKind::kWrite:
+      return op.data.size();
     case ObjectOpKind::kTruncate:
-    case ObjectOpKind::kDeleteInode: return kMetadataOpBytes;
-    case ObjectOpKind::kStat: return 0;
+    case ObjectOpKind::kDeleteInode:
+      return kMetadataOpBytes;
+    case ObjectOpKind::kStat:
+      return 0;
   }
   return 0;
 }
@@ -36,7 +43,8 @@ bool SameReservation(const std::optional<Reservation>& a, const std::optional<Re
 // reservation_ends is left out: it is `ends` on another clock, and wobbles with the translation.
 bool SameSpec(const ClassSpec& a, const ClassSpec& b) {
   return a.id == b.id && a.name == b.name && a.weight == b.weight && a.min_weight == b.min_weight &&
-         a.limit_bytes_per_s == b.limit_bytes_per_s && SameReservation(a.reservation, b.reservation);
+         a.limit_bytes_per_s == b.limit_bytes_per_s &&
+         SameReservation(a.reservation, b.reservation);
 }
 
 bool SameConfig(const SchedulerConfig& a, const SchedulerConfig& b) {
@@ -146,13 +154,17 @@ void Dispatcher::Start(ObjectOp* op) {
     case ObjectOpKind::kWrite:
       store_.Write(op->object, op->offset, op->data, with_info);
       return;
-    case ObjectOpKind::kTruncate: store_.Truncate(op->object, op->offset, with_info); return;
+    case ObjectOpKind::kTruncate:
+      store_.Truncate(op->object, op->offset, with_info);
+      return;
     case ObjectOpKind::kDeleteInode:
       store_.DeleteInode(op->object.inode, op->object.index, [this, op](Status status) {
         Finish(op, {.status = std::move(status), .info = {}, .data = {}});
       });
       return;
-    case ObjectOpKind::kStat: store_.Stat(op->object, with_info); return;
+    case ObjectOpKind::kStat:
+      store_.Stat(op->object, with_info);
+      return;
   }
 }
 

@@ -4,16 +4,23 @@
 
 namespace weir::osd {
 
-Waker::Waker(Clock& clock, Poll poll)
-    : clock_(clock), poll_(std::move(poll)), armed_ns_(0), thread_([this] { Run(); }) {}
+Waker::Waker(Clock& clock, Poll poll) : clock_(clock), poll_(std::move(poll)) {}
 
 Waker::~Waker() {
+  Stop();
+}
+
+void Waker::Start() {
+  thread_ = std::thread([this] { Run(); });
+}
+
+void Waker::Stop() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_one();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void Waker::WakeBy(TimePoint when) {

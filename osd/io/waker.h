@@ -22,13 +22,17 @@ class Waker {
   // Returns when it wants to be called next at the latest; TimePoint::Max() for never.
   using Poll = std::function<TimePoint()>;
 
-  // The clock must run in real time (SystemClock) and outlive the Waker. Polls once at the start.
+  // The clock must run in real time (SystemClock) and outlive the Waker.
   Waker(Clock& clock, Poll poll);
-  ~Waker();  // no poll runs afterwards
+  ~Waker();  // stops
   Waker(const Waker&) = delete;
   Waker& operator=(const Waker&) = delete;
 
-  // Asks for a poll at `when` at the latest.
+  // Starts the thread, which polls at once.
+  void Start();
+  // No poll runs afterwards. Idempotent.
+  void Stop();
+  // Asks for a poll at `when` at the latest. Before Start and after Stop: nothing.
   void WakeBy(TimePoint when);
 
  private:
@@ -38,7 +42,7 @@ class Waker {
   const Poll poll_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::atomic<int64_t> armed_ns_;  // written under mutex_; read without it by WakeBy
+  std::atomic<int64_t> armed_ns_{0};  // written under mutex_; read without it by WakeBy
   bool stopping_ = false;
   std::thread thread_;
 };
