@@ -48,7 +48,7 @@ class Scheduler::Impl {
   static constexpr uint64_t kAutoDepthBytes = 2 * kLargestRequest;
   // The same thought for surplus that is decided but not yet on the device. What is owed may always
   // enter the window, or leaves would overflow behind a few large requests of others.
-  static constexpr uint64_t kWindowBytes = 2 * kLargestRequest;
+  static constexpr uint64_t kWindowBytes = kLargestRequest;
 
   ClassQueue* Find(ClassId id);  // class 0 for an unknown one
   [[nodiscard]] int64_t CostOf(const Request& request) const;

@@ -149,7 +149,7 @@ TEST(AllocationRunTest, ViolationSecondsCountBrokenPromisesOnly) {
   cluster.SetClass(testing::Reserved(ClassId(16), 60 * kMiB));
   cluster.SetClass(testing::Reserved(ClassId(17), 10 * kMiB));
   cluster.Start({.class_id = ClassId(16), .outstanding = 200});
-  cluster.Start({.class_id = ClassId(17), .outstanding = 200, .bytes = 4 * kMiB});
+  cluster.Start({.class_id = ClassId(17), .outstanding = 200, .bytes = kMiB});
   const auto violations = [&](size_t index) {
     return cluster.osd().scheduler().Counters(cluster.events().now())[index].violation_seconds;
   };
