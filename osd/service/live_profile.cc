@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/base/prng.h"
-#include "osd/disk/block_device.h"
+#include "common/disk/block_device.h"
 
 namespace weir::osd {
 namespace {
