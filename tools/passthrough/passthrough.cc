@@ -76,8 +76,6 @@ void ReplyStatus(fuse_req_t req, int result) {
   fuse_reply_err(req, result < 0 ? errno : 0);
 }
 
-// --- Names: lookup, forget, create, mkdir, unlink, rmdir, rename -----------------------------
-
 // Fills `entry` for `name` in `parent` and counts the lookup. Returns 0 or an errno.
 int FindEntry(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_entry_param* entry) {
   *entry = {};
@@ -154,8 +152,6 @@ void Rename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t new_
   ReplyStatus(req, renameat2(PathFd(req, parent), name, PathFd(req, new_parent), new_name, flags));
 }
 
-// --- Attributes ------------------------------------------------------------------------------
-
 void GetAttr(fuse_req_t req, fuse_ino_t ino, fuse_file_info*) {
   struct stat attr;
   if (fstatat(PathFd(req, ino), "", &attr, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0) {
@@ -198,8 +194,6 @@ void StatFs(fuse_req_t req, fuse_ino_t ino) {
   if (fstatvfs(PathFd(req, ino), &stats) < 0) return ReplyStatus(req, -1);
   fuse_reply_statfs(req, &stats);
 }
-
-// --- Files -----------------------------------------------------------------------------------
 
 void Open(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   const int flags = (fi->flags | O_CLOEXEC) & ~(O_NOFOLLOW | O_CREAT | O_EXCL);
@@ -246,8 +240,6 @@ void Release(fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
   fuse_reply_err(req, 0);
 }
 
-// --- Directories -----------------------------------------------------------------------------
-
 void OpenDir(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   const int fd = openat(PathFd(req, ino), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return ReplyStatus(req, -1);
@@ -286,8 +278,6 @@ void ReleaseDir(fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
   closedir(reinterpret_cast<DIR*>(fi->fh));
   fuse_reply_err(req, 0);
 }
-
-// --- The process -----------------------------------------------------------------------------
 
 void Init(void*, fuse_conn_info* conn) {
   conn->max_write = kMaxWrite;
