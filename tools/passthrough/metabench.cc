@@ -46,6 +46,7 @@ class Run {
   // Prints one line of JSON and returns 0, or prints what failed and returns 1.
   int Execute() {
     std::vector<std::thread> threads;
+    threads.reserve(made_.size());
     for (int i = 0; i < options_.threads; ++i) threads.emplace_back([this, i] { Work(i); });
     for (std::thread& thread : threads) thread.join();
     if (failed_) return 1;

@@ -1,10 +1,10 @@
-// weir-passthrough DIR MNT: shows DIR at MNT through FUSE and does nothing else. What it reaches on
-// a filesystem is the most that any FUSE filesystem of this shape can reach there, so tools/bench
-// measures it beside WeirFS as a limit.
+// weir-passthrough DIR MNT [THREADS]: shows DIR at MNT through FUSE and does nothing else. What it
+// reaches on a filesystem is the most that any FUSE filesystem of this shape can reach there, so
+// tools/bench measures it beside WeirFS as a limit.
 //
-// It has the settings that WeirFS has: requests of up to 1 MiB, four threads, a kernel budget of
-// 4096 requests, and opens with O_DIRECT bypass the page cache and may write in parallel. O_DIRECT
-// is passed on, so "direct" means the disk below in every row of the benchmark.
+// It has the settings that WeirFS has: requests of up to 1 MiB, a kernel budget of 4096 requests,
+// and opens with O_DIRECT bypass the page cache and may write in parallel. O_DIRECT is passed on,
+// so "direct" means the disk below in every row of the benchmark.
 //
 // Payloads are never copied here. O_DIRECT needs aligned memory, and libfuse's own receive buffer
 // is not aligned where the payload starts; so each thread receives into a buffer of its own that is
@@ -48,7 +48,7 @@ constexpr size_t kWriteHeaders = sizeof(fuse_in_header) + sizeof(fuse_write_in);
 constexpr size_t kReceiveBytes = 2 * kMaxWrite;  // libfuse reads up to 1 MiB + one page.
 constexpr unsigned kRequestBudget = 4096;
 constexpr double kCacheSeconds = 1.0;
-constexpr int kThreads = 4;
+constexpr int kDefaultThreads = 4;
 
 struct FreeDeleter {
   void operator()(void* memory) const { free(memory); }
@@ -254,9 +254,13 @@ void OpenDir(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   if (fuse_reply_open(req, fi) < 0) closedir(dir);
 }
 
+DIR* DirOf(const fuse_file_info* fi) {
+  return reinterpret_cast<DIR*>(fi->fh);  // NOLINT(performance-no-int-to-ptr): made by OpenDir.
+}
+
 // The kernel reads one directory handle from one thread at a time.
 void ReadDir(fuse_req_t req, fuse_ino_t, size_t size, off_t offset, fuse_file_info* fi) {
-  auto* dir = reinterpret_cast<DIR*>(fi->fh);
+  DIR* dir = DirOf(fi);
   std::vector<char> reply(size);
   size_t used = 0;
   seekdir(dir, offset);
@@ -275,7 +279,7 @@ void ReadDir(fuse_req_t req, fuse_ino_t, size_t size, off_t offset, fuse_file_in
 }
 
 void ReleaseDir(fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
-  closedir(reinterpret_cast<DIR*>(fi->fh));
+  closedir(DirOf(fi));
   fuse_reply_err(req, 0);
 }
 
@@ -353,7 +357,7 @@ void AllowManyFiles() {
   setrlimit(RLIMIT_NOFILE, &files);
 }
 
-int Run(const char* directory, const char* mountpoint) {
+int Run(const char* directory, const char* mountpoint, int thread_count) {
   const int root = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (root < 0) return Fail(std::string("cannot open '") + directory + "': " + strerror(errno));
   InodeTable table(root);
@@ -372,30 +376,32 @@ int Run(const char* directory, const char* mountpoint) {
     return Fail(std::string("cannot mount on '") + mountpoint + "'");
   }
   UnmountOnSignal(mountpoint);
-  std::vector<std::thread> threads;
-  for (int i = 0; i < kThreads; ++i) threads.emplace_back(ServeLoop, session);
+  std::vector<std::thread> threads(static_cast<size_t>(thread_count));
+  for (std::thread& thread : threads) thread = std::thread(ServeLoop, session);
   for (std::thread& thread : threads) thread.join();
   fuse_session_destroy(session);
   return 0;
 }
 
 constexpr char kHelp[] =
-    "usage: weir-passthrough DIR MNT\n"
+    "usage: weir-passthrough DIR MNT [THREADS]\n"
     "Shows DIR at MNT through FUSE, as a limit for benchmarks. Stays in the foreground until MNT\n"
-    "is unmounted or it gets SIGTERM.\n"
-    "example: weir-passthrough /mnt/ext4 /mnt/through\n";
+    "is unmounted or it gets SIGTERM. Each thread (default 4) serves one request at a time.\n"
+    "example: weir-passthrough /mnt/ext4 /mnt/through 16\n";
 
 }  // namespace
 }  // namespace weir::passthrough
 
 int main(int argc, char** argv) {
+  using weir::passthrough::kHelp;
   if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-    fputs(weir::passthrough::kHelp, stdout);
+    fputs(kHelp, stdout);
     return 0;
   }
-  if (argc != 3) {
-    fputs(weir::passthrough::kHelp, stderr);
+  const int threads = argc == 4 ? atoi(argv[3]) : weir::passthrough::kDefaultThreads;
+  if (argc < 3 || argc > 4 || threads < 1 || threads > 256) {
+    fputs(kHelp, stderr);
     return 2;
   }
-  return weir::passthrough::Run(argv[1], argv[2]);
+  return weir::passthrough::Run(argv[1], argv[2], threads);
 }
