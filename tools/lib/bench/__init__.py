@@ -1,1 +1,1 @@
-"""tools/bench: WeirFS beside what bounds it, measured in one run. See README.md in this folder."""
+"""tools/bench: WeirFS beside what bounds it, measured in one run. README.md in this folder says how."""

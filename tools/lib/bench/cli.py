@@ -117,7 +117,11 @@ class Bench:
         order = [s.name for s in SYSTEMS]
         job_order = list(self._units)
         keys = sorted(self._values, key=lambda k: (job_order.index(k[1]), order.index(k[0]) if k[0] in order else 99))
-        return report.rows([report.Measured(s, j, self._units[j], self._values[s, j]) for s, j in keys], LIMITS)
+        return report.rows([report.Measured(s, j, self._units[j], self._values[s, j], self._bounded(j))
+                            for s, j in keys], LIMITS)
+
+    def _bounded(self, row):
+        return any(row in job.rows() for job in self._tables)
 
     def failures(self):
         return [{"system": s, "job": j, "error": e} for (s, j), e in self._failures.items()]
@@ -130,6 +134,9 @@ class Bench:
                   if self._tables or kind.has_classes or options.all]
         if PEERS in options.chosen:
             wanted.append(Peer(self._host, options.file_size, options.peers_dir, options.peer))
+        for system in wanted:
+            for program in system.programs:
+                self._host.program(program)
         self._host.need_space(sum(s.disks for s in wanted))
         started = []
         for system in wanted:

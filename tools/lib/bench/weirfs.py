@@ -39,6 +39,7 @@ class WeirFs(System):
 class Embedded(WeirFs):
     """`weirfs --data`: namespace, OSD and mount in one process, on one loop device."""
     name = "weirfs-embedded"
+    programs = ("weirfs", "osdctl", "weir-metabench")
 
     def start(self):
         self._disk = self.host.disk(self.name)
@@ -75,12 +76,13 @@ class Embedded(WeirFs):
 class Cluster(WeirFs):
     """`weir-dev up`: an MDS, three OSDs on a loop device each, and a mount, each a process."""
     name = "weirfs-cluster"
+    programs = ("weir-dev", "weir-mds", "weir-osd", "weirfs", "osdctl", "weir-metabench")
     disks = 3
 
     def start(self):
         disks = [self.host.disk(f"{self.name}-{i}") for i in range(self.disks)]
         self.host.undo(self._end)
-        self._dev("up", "--osds", self.disks, *(x for d in disks for x in ("--disk", d)), "--mount", self._mount)
+        self._dev("up", *(x for d in disks for x in ("--disk", d)), "--mount", self._mount)
         if not is_mounted(self._mount):
             raise BenchError(f"'weir-dev up' returned, but nothing is mounted on {self._mount}")
         self.data = self._mount
