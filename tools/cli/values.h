@@ -11,7 +11,7 @@
 
 namespace weir::cli {
 
-inline constexpr uint64_t kSmallestRate = 1024;      // one token a second
+inline constexpr uint64_t kSmallestRate = 1024;       // one token a second
 inline constexpr uint64_t kLargestRate = 1ull << 50;  // 1 PiB/s: beyond any device
 inline constexpr double kLargestWeight = 1e6;
 

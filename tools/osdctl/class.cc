@@ -29,14 +29,16 @@ std::string EndText(const wire::ClassInfo& info) {
 
 std::string OwnersText(const wire::ClassInfo& info) {
   std::string text;
-  for (const uint32_t uid : info.users()) text += fmt::format("{}uid {}", text.empty() ? "" : ",", uid);
-  for (const uint32_t gid : info.groups()) text += fmt::format("{}gid {}", text.empty() ? "" : ",", gid);
+  for (const uint32_t uid : info.users())
+    text += fmt::format("{}uid {}", text.empty() ? "" : ",", uid);
+  for (const uint32_t gid : info.groups())
+    text += fmt::format("{}gid {}", text.empty() ? "" : ",", gid);
   return text.empty() ? "everybody" : text;
 }
 
 void PrintClasses(const std::vector<const wire::ClassInfo*>& classes) {
-  cli::Table table({"CLASS", ">ID", ">WEIGHT", ">MIN", ">RESERVATION", "SCOPE", "UNTIL", ">LIMIT",
-                    "TAGGED BY"});
+  cli::Table table(
+      {"CLASS", ">ID", ">WEIGHT", ">MIN", ">RESERVATION", "SCOPE", "UNTIL", ">LIMIT", "TAGGED BY"});
   for (const auto* info : classes) {
     table.AddRow({info->name(), std::to_string(info->id()), fmt::format("{:g}", info->weight()),
                   fmt::format("{:g}", info->min_weight()),

@@ -80,16 +80,12 @@ uint64_t PromisedOn(const wire::ClusterMap& map, const wire::OsdInfo& osd) {
 }
 
 Json ToJson(const wire::ClassInfo& info) {
-  Json json = {{"class", info.name()},
-               {"id", info.id()},
-               {"weight", info.weight()},
-               {"min_weight", info.min_weight()},
-               {"limit_bytes_per_s", nullptr},
-               {"reservation_bytes_per_s", info.reservation().bytes_per_s()},
-               {"reservation_scope", nullptr},
-               {"reservation_ends_unix_ns", nullptr},
-               {"users", info.users()},
-               {"groups", info.groups()}};
+  Json json = {
+      {"class", info.name()},         {"id", info.id()},
+      {"weight", info.weight()},      {"min_weight", info.min_weight()},
+      {"limit_bytes_per_s", nullptr}, {"reservation_bytes_per_s", info.reservation().bytes_per_s()},
+      {"reservation_scope", nullptr}, {"reservation_ends_unix_ns", nullptr},
+      {"users", info.users()},        {"groups", info.groups()}};
   if (info.has_limit_bytes_per_s()) json["limit_bytes_per_s"] = info.limit_bytes_per_s();
   if (info.has_reservation()) {
     json["reservation_scope"] = info.reservation().scope();
@@ -128,9 +124,12 @@ Json ToJson(const wire::ClusterMap& map, const wire::OsdInfo& osd) {
 }
 
 Json ToJson(const wire::PoolInfo& pool) {
-  return {{"pool", pool.name()},           {"id", pool.id()},
-          {"osds", pool.osds()},           {"replicas", pool.replicas()},
-          {"slots", pool.chains_size()},   {"in_use", pool.in_use()},
+  return {{"pool", pool.name()},
+          {"id", pool.id()},
+          {"osds", pool.osds()},
+          {"replicas", pool.replicas()},
+          {"slots", pool.chains_size()},
+          {"in_use", pool.in_use()},
           {"takes_all_osds", pool.all_osds()}};
 }
 

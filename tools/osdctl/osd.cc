@@ -131,9 +131,9 @@ Status SetNumbers(const SetOptions& options, wire::SetOsdRequest* request) {
     request->set_token_rate(rate);
   }
   if (!options.best_effort_min.empty()) {
-    WEIR_ASSIGN_OR_RETURN(const uint64_t rate,
-                          cli::RateValue("--best-effort-min", options.best_effort_min,
-                                         cli::AtZero::kAllow));
+    WEIR_ASSIGN_OR_RETURN(
+        const uint64_t rate,
+        cli::RateValue("--best-effort-min", options.best_effort_min, cli::AtZero::kAllow));
     request->set_best_effort_min(rate);
   }
   return Status::Ok();
@@ -188,8 +188,7 @@ void AddSet(CLI::App* osd, Globals& globals) {
   set->add_option("--dispatch", options->dispatch, "order on the disk")->type_name("fifo|cscan");
   set->add_option("--cost", options->cost, "unit of every account (only with all)")
       ->type_name("bytes|requests");
-  set->add_option("--depth", options->depth, "requests on the disk at a time")
-      ->type_name("N|auto");
+  set->add_option("--depth", options->depth, "requests on the disk at a time")->type_name("N|auto");
   set->footer(
       "Obeyed by every OSD that is up when the command returns.\n"
       "Example: osdctl osd set all --profile odis --token-rate 40MiB/s --maximizer off");
@@ -211,9 +210,7 @@ void AddOsd(CLI::App& app, Globals& globals) {
   auto id = std::make_shared<std::string>();
   show->add_option("id", *id, "the OSD")->required()->type_name("ID");
   show->footer("Example: osdctl osd show 0");
-  show->callback([&globals, id] {
-    globals.action = [id](Globals& g) { return RunShow(g, *id); };
-  });
+  show->callback([&globals, id] { globals.action = [id](Globals& g) { return RunShow(g, *id); }; });
   AddSet(osd, globals);
 }
 

@@ -38,8 +38,8 @@ Result<ExitCode> RunProfile(Globals& globals, const ProfileOptions& options) {
     PrintJson({{"id", id},
                {"mean_bytes_per_s", measured.mean_bytes_per_s()},
                {"proposed_token_rate_bytes_per_s", measured.proposed_token_rate()},
-               {"token_rate_bytes_per_s", options.apply ? measured.proposed_token_rate()
-                                                        : osd->qos().token_rate()},
+               {"token_rate_bytes_per_s",
+                options.apply ? measured.proposed_token_rate() : osd->qos().token_rate()},
                {"applied", options.apply}});
     return ExitCode::kDone;
   }

@@ -25,9 +25,8 @@ void AddRelease(CLI::App& app, Globals& globals) {
   auto name = std::make_shared<std::string>();
   verb->add_option("class", *name, "its name")->required()->type_name("C");
   verb->footer("Example: osdctl release gold");
-  verb->callback([&globals, name] {
-    globals.action = [name](Globals& g) { return RunRelease(g, *name); };
-  });
+  verb->callback(
+      [&globals, name] { globals.action = [name](Globals& g) { return RunRelease(g, *name); }; });
 }
 
 }  // namespace weir::osdctl

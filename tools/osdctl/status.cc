@@ -42,9 +42,9 @@ Result<Health> AskHealth(ClusterLink& link) {
   auto answers = link.Stats(up, false);
   size_t next = 0;
   for (const auto& osd : osds) {
-    health.stats.push_back(osd.up() ? std::move(answers[next++])
-                                    : Result<wire::OsdStatsReply>(
-                                          Status(ErrorCode::kUnreachable, "it is down")));
+    health.stats.push_back(
+        osd.up() ? std::move(answers[next++])
+                 : Result<wire::OsdStatsReply>(Status(ErrorCode::kUnreachable, "it is down")));
     for (std::string& text : TroublesOf(osd, health.stats.back())) {
       health.troubles.push_back(std::move(text));
     }
@@ -93,8 +93,8 @@ void PrintScreen(const Health& health, const std::string& endpoint) {
              health.reply.sessions(), health.reply.inodes(), health.reply.pending_purges());
   fmt::print("promises broken in {} class-seconds since the counters' start\n\n",
              ViolationSeconds(health));
-  cli::Table osds({"OSD", "STATE", ">CAPACITY", ">USED", ">TOKEN RATE", ">PROMISED", ">NOW",
-                   "PROFILE"});
+  cli::Table osds(
+      {"OSD", "STATE", ">CAPACITY", ">USED", ">TOKEN RATE", ">PROMISED", ">NOW", "PROFILE"});
   for (int i = 0; i < map.osds_size(); ++i) {
     const auto& osd = map.osds(i);
     const auto& stats = health.stats[static_cast<size_t>(i)];

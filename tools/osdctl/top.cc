@@ -69,12 +69,11 @@ std::string Screen(const Look& look, const std::vector<ClassRate>& rates) {
   for (const ClassRate& rate : rates) {
     const bool idle = rate.promised == 0 && rate.demand + rate.served < 1 && rate.queued_ops == 0;
     if (idle) continue;
-    table.AddRow({rate.name, RateOrDash(rate.promised),
-                  FormatRate(static_cast<uint64_t>(rate.demand)),
-                  FormatRate(static_cast<uint64_t>(rate.served)),
-                  fmt::format("{:.0f}%", 100 * rate.share), std::to_string(rate.queued_ops),
-                  std::to_string(rate.p50_us), std::to_string(rate.p99_us),
-                  std::to_string(rate.violation_seconds)});
+    table.AddRow(
+        {rate.name, RateOrDash(rate.promised), FormatRate(static_cast<uint64_t>(rate.demand)),
+         FormatRate(static_cast<uint64_t>(rate.served)), fmt::format("{:.0f}%", 100 * rate.share),
+         std::to_string(rate.queued_ops), std::to_string(rate.p50_us), std::to_string(rate.p99_us),
+         std::to_string(rate.violation_seconds)});
   }
   return text + table.Render();
 }
