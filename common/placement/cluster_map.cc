@@ -1,0 +1,272 @@
+#include "common/placement/cluster_map.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "common/wire/map.pb.h"
+
+namespace weir {
+namespace {
+
+constexpr uint32_t kMostReplicas = 16;
+
+Status Bad(const std::string& what) {
+  return {ErrorCode::kBadMessage, "cluster map: " + what};
+}
+
+template <typename T, typename U>
+Status Assign(Result<T> parsed, U& to) {
+  if (!parsed.ok()) return {ErrorCode::kBadMessage, parsed.status().message()};
+  to = *parsed;
+  return Status::Ok();
+}
+
+template <typename Strong>
+std::vector<Strong> ToIds(const google::protobuf::RepeatedField<uint32_t>& values) {
+  std::vector<Strong> ids;
+  ids.reserve(values.size());
+  for (const uint32_t value : values) ids.emplace_back(value);
+  return ids;
+}
+
+Result<OsdEntry> OsdFromWire(const wire::OsdInfo& message) {
+  const std::string name = "osd." + std::to_string(message.id());
+  if (!std::isfinite(message.weight()) || message.weight() < 0) {
+    return Bad(name + ": placement weight is not a number from 0 on");
+  }
+  OsdEntry osd{.id = OsdId(message.id()),
+               .uuid = message.uuid(),
+               .endpoint = message.endpoint(),
+               .up = message.up(),
+               .capacity_bytes = message.capacity_bytes(),
+               .used_bytes = message.used_bytes(),
+               .placement_weight = message.weight(),
+               .qos = {}};
+  auto qos = FromWire(message.qos());
+  if (!qos.ok()) return qos.status().Annotate(name);
+  osd.qos = *std::move(qos);
+  return osd;
+}
+
+Result<Chain> ChainFromWire(const wire::Chain& message, const ClusterMap& map) {
+  Chain chain = ToIds<OsdId>(message.osds());
+  if (chain.empty()) return Bad("a chain is empty");
+  if (chain.size() > kMostReplicas) return Bad("a chain is longer than 16");
+  for (auto it = chain.begin(); it != chain.end(); ++it) {
+    if (!map.osds.contains(*it)) return Bad("a chain names an unknown OSD");
+    if (std::find(chain.begin(), it, *it) != it) return Bad("a chain names an OSD twice");
+  }
+  return chain;
+}
+
+Result<Pool> PoolFromWire(const wire::PoolInfo& message, const ClusterMap& map) {
+  const std::string name = "pool " + std::to_string(message.id());
+  Pool pool{.id = PoolId(message.id()),
+            .name = message.name(),
+            .osds = ToIds<OsdId>(message.osds()),
+            .replicas = message.replicas(),
+            .chains = {},
+            .in_use = message.in_use(),
+            .all_osds = message.all_osds()};
+  if (pool.replicas < 1 || pool.replicas > kMostReplicas) {
+    return Bad(name + ": replicas must be between 1 and 16");
+  }
+  if (static_cast<uint32_t>(message.chains_size()) > kMaxSlots) {
+    return Bad(name + ": more than 65536 chains");
+  }
+  for (const OsdId osd : pool.osds) {
+    if (!map.osds.contains(osd)) return Bad(name + ": names an unknown OSD");
+  }
+  pool.chains.reserve(message.chains_size());
+  for (const wire::Chain& chain : message.chains()) {
+    auto decoded = ChainFromWire(chain, map);
+    if (!decoded.ok()) return decoded.status().Annotate(name);
+    pool.chains.push_back(*std::move(decoded));
+  }
+  return pool;
+}
+
+Result<Reservation> ReservationFromWire(const wire::ReservationInfo& message) {
+  Reservation reservation{.bytes_per_s = message.bytes_per_s(), .scope = {}, .ends = {}};
+  WEIR_RETURN_IF_ERROR(Assign(ParseScope(message.scope()), reservation.scope));
+  if (message.has_ends_wall_ns()) reservation.ends = WallTime{message.ends_wall_ns()};
+  return reservation;
+}
+
+Result<ClassEntry> ClassFromWire(const wire::ClassInfo& message) {
+  const std::string name = "class " + std::to_string(message.id());
+  if (!std::isfinite(message.weight()) || message.weight() <= 0) {
+    return Bad(name + ": weight is not a positive number");
+  }
+  if (!std::isfinite(message.min_weight()) || message.min_weight() < 0) {
+    return Bad(name + ": min_weight is not a number from 0 on");
+  }
+  ClassEntry entry{.spec = {.id = ClassId(message.id()),
+                            .name = message.name(),
+                            .weight = message.weight(),
+                            .min_weight = message.min_weight(),
+                            .limit_bytes_per_s = {},
+                            .reservation = {},
+                            .reservation_ends = {}},
+                   .users = {message.users().begin(), message.users().end()},
+                   .groups = {message.groups().begin(), message.groups().end()}};
+  if (message.has_limit_bytes_per_s()) entry.spec.limit_bytes_per_s = message.limit_bytes_per_s();
+  if (message.has_reservation()) {
+    auto reservation = ReservationFromWire(message.reservation());
+    if (!reservation.ok()) return reservation.status().Annotate(name);
+    entry.spec.reservation = *reservation;
+  }
+  return entry;
+}
+
+// Ids are the keys of the maps, names are what people type: neither may stand twice.
+template <typename Map, typename Entry>
+Status Insert(Map& map, std::set<std::string>& names, typename Map::key_type id,
+              const std::string& name, Entry entry, const char* kind) {
+  if (!names.insert(name).second) return Bad(std::string(kind) + " '" + name + "' stands twice");
+  if (!map.emplace(id, std::move(entry)).second) {
+    return Bad(std::string(kind) + " " + std::to_string(id.value) + " stands twice");
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+const ClassEntry* ClusterMap::FindClass(std::string_view name) const {
+  for (const auto& [id, entry] : classes) {
+    if (entry.spec.name == name) return &entry;
+  }
+  return nullptr;
+}
+
+const Pool* ClusterMap::FindPool(std::string_view name) const {
+  for (const auto& [id, pool] : pools) {
+    if (pool.name == name) return &pool;
+  }
+  return nullptr;
+}
+
+const Chain* ClusterMap::ChainOf(PoolId pool, ObjectId object) const {
+  const auto it = pools.find(pool);
+  if (it == pools.end() || it->second.chains.empty()) return nullptr;
+  const auto& chains = it->second.chains;
+  return &chains[MixHash(object.inode.value, object.index) % chains.size()];
+}
+
+uint64_t ClusterMap::ClusterHash() const {
+  uint64_t hash = cluster_uuid.size();
+  for (const char c : cluster_uuid) hash = MixHash(hash, static_cast<uint8_t>(c));
+  return hash;
+}
+
+Result<ClusterMap> FromWire(const wire::ClusterMap& message) {
+  ClusterMap map;
+  map.epoch = Epoch(message.epoch());
+  map.tag_epoch = message.tag_epoch();
+  map.cluster_uuid = message.cluster_uuid();
+  std::set<std::string> osd_names, pool_names, class_names;
+  for (const wire::OsdInfo& info : message.osds()) {
+    WEIR_ASSIGN_OR_RETURN(OsdEntry osd, OsdFromWire(info));
+    WEIR_RETURN_IF_ERROR(
+        Insert(map.osds, osd_names, osd.id, std::to_string(osd.id.value), std::move(osd), "osd"));
+  }
+  for (const wire::PoolInfo& info : message.pools()) {
+    WEIR_ASSIGN_OR_RETURN(Pool pool, PoolFromWire(info, map));
+    WEIR_RETURN_IF_ERROR(
+        Insert(map.pools, pool_names, PoolId(info.id()), info.name(), std::move(pool), "pool"));
+  }
+  for (const wire::ClassInfo& info : message.classes()) {
+    WEIR_ASSIGN_OR_RETURN(ClassEntry entry, ClassFromWire(info));
+    WEIR_RETURN_IF_ERROR(Insert(map.classes, class_names, ClassId(info.id()), info.name(),
+                                std::move(entry), "class"));
+  }
+  return map;
+}
+
+Result<SchedulerConfig> FromWire(const wire::QosConfig& message) {
+  SchedulerConfig config;
+  config.profile = message.profile();
+  config.guarantee = message.guarantee_htb() ? GuaranteeKind::kHtb : GuaranteeKind::kNone;
+  WEIR_RETURN_IF_ERROR(Assign(ParseSurplus(message.surplus()), config.surplus));
+  WEIR_RETURN_IF_ERROR(Assign(ParseSharing(message.sharing()), config.sharing));
+  WEIR_RETURN_IF_ERROR(Assign(ParseGate(message.gate()), config.gate));
+  WEIR_RETURN_IF_ERROR(Assign(ParseDispatch(message.dispatch()), config.dispatch));
+  WEIR_RETURN_IF_ERROR(Assign(ParseCost(message.cost()), config.cost));
+  config.maximizer = message.maximizer();
+  config.depth = message.depth();
+  config.token_rate = message.token_rate();
+  if (message.has_best_effort_min()) config.best_effort_min = message.best_effort_min();
+  return config;
+}
+
+wire::QosConfig ToWire(const SchedulerConfig& config) {
+  wire::QosConfig message;
+  message.set_profile(config.profile);
+  message.set_guarantee_htb(config.guarantee == GuaranteeKind::kHtb);
+  message.set_surplus(std::string(ToText(config.surplus)));
+  message.set_sharing(std::string(ToText(config.sharing)));
+  message.set_gate(std::string(ToText(config.gate)));
+  message.set_dispatch(std::string(ToText(config.dispatch)));
+  message.set_cost(std::string(ToText(config.cost)));
+  message.set_maximizer(config.maximizer);
+  message.set_depth(config.depth);
+  message.set_token_rate(config.token_rate);
+  if (config.best_effort_min) message.set_best_effort_min(*config.best_effort_min);
+  return message;
+}
+
+wire::ClassInfo ToWire(const ClassEntry& entry) {
+  wire::ClassInfo message;
+  message.set_id(entry.spec.id.value);
+  message.set_name(entry.spec.name);
+  message.set_weight(entry.spec.weight);
+  message.set_min_weight(entry.spec.min_weight);
+  if (entry.spec.limit_bytes_per_s) {
+    message.set_limit_bytes_per_s(*entry.spec.limit_bytes_per_s);
+  }
+  if (const auto& reservation = entry.spec.reservation) {
+    auto* to = message.mutable_reservation();
+    to->set_bytes_per_s(reservation->bytes_per_s);
+    to->set_scope(std::string(ToText(reservation->scope)));
+    if (reservation->ends) to->set_ends_wall_ns(reservation->ends->ns);
+  }
+  message.mutable_users()->Assign(entry.users.begin(), entry.users.end());
+  message.mutable_groups()->Assign(entry.groups.begin(), entry.groups.end());
+  return message;
+}
+
+wire::ClusterMap ToWire(const ClusterMap& map) {
+  wire::ClusterMap message;
+  message.set_epoch(map.epoch.value);
+  message.set_tag_epoch(map.tag_epoch);
+  message.set_cluster_uuid(map.cluster_uuid);
+  for (const auto& [id, osd] : map.osds) {
+    auto* to = message.add_osds();
+    to->set_id(id.value);
+    to->set_uuid(osd.uuid);
+    to->set_endpoint(osd.endpoint);
+    to->set_up(osd.up);
+    to->set_capacity_bytes(osd.capacity_bytes);
+    to->set_used_bytes(osd.used_bytes);
+    to->set_weight(osd.placement_weight);
+    *to->mutable_qos() = ToWire(osd.qos);
+  }
+  for (const auto& [id, pool] : map.pools) {
+    auto* to = message.add_pools();
+    to->set_id(id.value);
+    to->set_name(pool.name);
+    for (const OsdId osd : pool.osds) to->add_osds(osd.value);
+    to->set_replicas(pool.replicas);
+    to->set_in_use(pool.in_use);
+    to->set_all_osds(pool.all_osds);
+    for (const Chain& chain : pool.chains) {
+      auto* chain_to = to->add_chains();
+      for (const OsdId osd : chain) chain_to->add_osds(osd.value);
+    }
+  }
+  for (const auto& [id, entry] : map.classes) *message.add_classes() = ToWire(entry);
+  return message;
+}
+
+}  // namespace weir
