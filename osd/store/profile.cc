@@ -9,6 +9,7 @@
 #include "common/base/prng.h"
 #include "common/base/time.h"
 #include "common/disk/block_device.h"
+#include "common/kv/rocks_kv_store.h"
 #include "osd/store/superblock.h"
 
 namespace weir::osd {
@@ -86,6 +87,16 @@ class Profiler {
 
 Result<uint64_t> ProfileDevice(BlockDevice& device) {
   WEIR_ASSIGN_OR_RETURN(const Superblock super, LoadSuperblock(device));
+  {
+    WEIR_ASSIGN_OR_RETURN(auto kv, OpenRawKvStore(device, {super.kv_offset, super.kv_bytes}, {}));
+    auto it = kv->NewIterator();
+    it->Seek("O");
+    if (it->Valid()) {
+      return {ErrorCode::kExists,
+              device.name() + ": holds objects; only an empty OSD can be measured by writing"};
+    }
+    WEIR_RETURN_IF_ERROR(it->status());
+  }
   Profiler profiler(device, super.data_offset, super.data_bytes);
   return profiler.Run();
 }
