@@ -39,12 +39,12 @@ struct ClassQueue {
 
   // Statistics and the promise meter.
   ClassCounters counters;
-  TimePoint backlogged_since;  // valid while something waits
-  uint64_t second_bytes = 0;   // served here, plus elsewhere under a total promise,
-  uint64_t period_bytes = 0;   // since the second and the maximizer's period began
-  double carry_bytes = 0;      // service beyond the promise, at most one request
-
-  [[nodiscard]] bool waiting() const { return !requests.empty() || released > 0; }
+  uint64_t device_bytes = 0;  // on the device now
+  bool has_demand = false;    // see promise_meter.h
+  TimePoint demand_since;     // valid while it has
+  uint64_t second_bytes = 0;  // served here, plus elsewhere under a total promise,
+  uint64_t period_bytes = 0;  // since the second and the maximizer's period began
+  double carry_bytes = 0;     // service beyond the promise, bounded
 };
 
 }  // namespace weir::osd::qos

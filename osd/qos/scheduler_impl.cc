@@ -43,7 +43,6 @@ void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
   request->elsewhere = std::clamp<int64_t>(request->elsewhere, 0, kElsewhereMax);
   surplus_->Arrived(request);
 
-  if (!queue->waiting()) queue->backlogged_since = now;
   ++queued_;
   ++queue->counters.queued_ops;
   queue->counters.queued_bytes += request->bytes;
@@ -53,6 +52,7 @@ void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
   const int64_t tokens = TokensOf(request->bytes);
   const bool is_largest = tokens > queue->largest_tokens;
   queue->requests.PushBack(request);
+  NoteDemand(queue, now);
   if (is_largest) NoteSize(queue, tokens, now);
   if (request->elsewhere > 0) CountElsewhere(queue, *request, now);
   // Buckets that grew or were drained move the head even when it is not new.
@@ -129,8 +129,7 @@ PullResult Scheduler::Impl::Pull(TimePoint now) {
 void Scheduler::Impl::FillWindow(TimePoint now) {
   const size_t limit = std::max<size_t>(dispatch_->Capacity(depth_), HasSlot() ? 1 : 0);
   blocked_tokens_ = 0;
-  while (dispatch_->size() < limit && dispatch_->bytes() < kWindowBytes) {
-    if (!ReleaseOne(now)) break;
+  while (dispatch_->size() < limit && ReleaseOne(now)) {
   }
 }
 
@@ -142,6 +141,7 @@ bool Scheduler::Impl::ReleaseOne(TimePoint now) {
       return true;
     }
   }
+  if (dispatch_->bytes() >= kWindowBytes) return false;
   ClassQueue* next = surplus_->Pick();
   if (next == nullptr) return false;
   const int64_t tokens = TokensOf(next->requests.front()->bytes);
@@ -179,6 +179,8 @@ Request* Scheduler::Impl::Submit(TimePoint now) {
   --queued_;
   ++in_flight_;
   in_flight_bytes_ += request->bytes;
+  queue->device_bytes += request->bytes;
+  NoteDemand(queue, now);
   request->dispatched = now;
   request->stage = Request::Stage::kDevice;
   return request;
@@ -192,7 +194,7 @@ std::optional<TimePoint> Scheduler::Impl::WakeAt() const {
   return at;
 }
 
-void Scheduler::Impl::Completed(Request* request, TimePoint /*now*/) {
+void Scheduler::Impl::Completed(Request* request, TimePoint now) {
   WEIR_CHECK(request->stage == Request::Stage::kDevice, "only what was pulled completes");
   request->stage = Request::Stage::kOutside;
   --in_flight_;
@@ -203,6 +205,9 @@ void Scheduler::Impl::Completed(Request* request, TimePoint /*now*/) {
   counters.served_bytes += request->bytes;
   (request->guaranteed ? counters.guaranteed_bytes : counters.surplus_bytes) += request->bytes;
   CountService(queue, request->bytes);
+  // A class that was removed meanwhile left its last bytes on the device uncounted.
+  queue->device_bytes -= std::min(queue->device_bytes, request->bytes);
+  NoteDemand(queue, now);
 }
 
 bool Scheduler::Impl::Cancel(Request* request, TimePoint now) {
@@ -221,6 +226,7 @@ bool Scheduler::Impl::Cancel(Request* request, TimePoint now) {
   --queue->counters.queued_ops;
   queue->counters.queued_bytes -= request->bytes;
   --queued_;
+  NoteDemand(queue, now);
   return true;
 }
 

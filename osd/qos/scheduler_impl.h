@@ -46,8 +46,9 @@ class Scheduler::Impl {
   // With depth auto the device holds no more bytes than this at once (and at least one request):
   // enough to keep a fast disk busy, few enough that a small read behind large writes is not late.
   static constexpr uint64_t kAutoDepthBytes = 2 * kLargestRequest;
-  // The same thought for what is already decided but not yet on the device.
-  static constexpr uint64_t kWindowBytes = 2 * kLargestRequest;
+  // The same thought for surplus that is decided but not yet on the device. What is owed may always
+  // enter the window, or leaves would overflow behind a few large requests of others.
+  static constexpr uint64_t kWindowBytes = kLargestRequest;
 
   ClassQueue* Find(ClassId id);  // class 0 for an unknown one
   [[nodiscard]] int64_t CostOf(const Request& request) const;

@@ -115,7 +115,6 @@ void Scheduler::Impl::SetClass(ClassSpec spec, TimePoint now) {
   if (!slot) {
     slot = std::make_unique<ClassQueue>();
     slot->counters.id = spec.id;
-    slot->backlogged_since = now;
     if (spec.id == kBestEffort) best_effort_ = slot.get();
   } else {
     total_weight_ -= slot->spec.weight;
@@ -143,6 +142,7 @@ void Scheduler::Impl::SetPromise(ClassQueue* queue, TimePoint now) {
   if (reserved && spec.reservation_ends) {
     next_expiry_ = std::min(next_expiry_, *spec.reservation_ends);
   }
+  NoteDemand(queue, now);
   if (guarantee_) guarantee_->PromiseChanged(queue, now);
   ResizeRoot(now);
 }
@@ -181,7 +181,6 @@ void Scheduler::Impl::RemoveClass(ClassId id, TimePoint now) {
   if (guarantee_) guarantee_->Remove(queue.get());
   UpdateTotalWeight();
 
-  if (!best_effort_->waiting()) best_effort_->backlogged_since = now;
   for (Request* request = queue->requests.front(); request != nullptr; request = request->next) {
     request->queue = kBestEffort;
   }
@@ -191,6 +190,8 @@ void Scheduler::Impl::RemoveClass(ClassId id, TimePoint now) {
   }
   best_effort_->requests.MergeByArrival(&queue->requests);
   best_effort_->released += queue->released;
+  best_effort_->device_bytes += queue->device_bytes;
+  NoteDemand(best_effort_, now);
   best_effort_->counters.queued_ops += queue->counters.queued_ops;
   best_effort_->counters.queued_bytes += queue->counters.queued_bytes;
   NoteSize(best_effort_, std::max(best_effort_->largest_tokens, queue->largest_tokens), now);

@@ -6,8 +6,15 @@
 namespace weir::osd::qos {
 namespace {
 
-bool WaitedSince(const ClassQueue& queue, TimePoint start) {
-  return queue.waiting() && queue.backlogged_since <= start;
+constexpr uint64_t kUnderWayPart = 20;  // of a second's promise: 50 ms
+
+bool HasDemand(const ClassQueue& queue) {
+  if (!queue.requests.empty() || queue.released > 0) return true;
+  return queue.promised > 0 && queue.device_bytes >= queue.promised / kUnderWayPart;
+}
+
+bool HadDemandSince(const ClassQueue& queue, TimePoint start) {
+  return queue.has_demand && queue.demand_since <= start;
 }
 
 // What the promise, cut at the class's own limit, comes to in this time.
@@ -20,7 +27,19 @@ double LargestBytes(const ClassQueue& queue) {
   return static_cast<double>(queue.largest_tokens) * kTokenBytes;
 }
 
+// What the promise leaves open at any time: a bucket and a request (I-13).
+double SlackBytes(const ClassQueue& queue) {
+  const int64_t cap = BucketCap(queue.promised, queue.largest_tokens);
+  return static_cast<double>(cap) * kTokenBytes + LargestBytes(queue);
+}
+
 }  // namespace
+
+void NoteDemand(ClassQueue* queue, TimePoint now) {
+  const bool has_demand = HasDemand(*queue);
+  if (has_demand && !queue->has_demand) queue->demand_since = now;
+  queue->has_demand = has_demand;
+}
 
 void CountService(ClassQueue* queue, uint64_t bytes) {
   queue->second_bytes += bytes;
@@ -29,9 +48,9 @@ void CountService(ClassQueue* queue, uint64_t bytes) {
 
 void CloseSecond(ClassQueue* queue, TimePoint start, TimePoint now) {
   const auto served = static_cast<double>(std::exchange(queue->second_bytes, 0));
-  const double largest = LargestBytes(*queue);
-  if (queue->promised == 0 || !WaitedSince(*queue, start)) {
-    queue->carry_bytes = largest;
+  const double slack = SlackBytes(*queue);
+  if (queue->promised == 0 || !HadDemandSince(*queue, start)) {
+    queue->carry_bytes = slack;
     return;
   }
   const double promised = PromisedBytes(*queue, now - start);
@@ -39,12 +58,12 @@ void CloseSecond(ClassQueue* queue, TimePoint start, TimePoint now) {
     const int64_t seconds = (now - start) / std::chrono::seconds(1);
     queue->counters.violation_seconds += static_cast<uint64_t>(std::max<int64_t>(seconds, 1));
   }
-  queue->carry_bytes = std::clamp(queue->carry_bytes + served - promised, 0.0, largest);
+  queue->carry_bytes = std::clamp(queue->carry_bytes + served - promised, 0.0, slack);
 }
 
 bool ClosePeriod(ClassQueue* queue, TimePoint start, TimePoint now) {
   const auto served = static_cast<double>(std::exchange(queue->period_bytes, 0));
-  if (queue->promised == 0 || !WaitedSince(*queue, start)) return false;
+  if (queue->promised == 0 || !HadDemandSince(*queue, start)) return false;
   return served < PromisedBytes(*queue, now - start) - 2 * LargestBytes(*queue);
 }
 

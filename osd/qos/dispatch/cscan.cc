@@ -14,7 +14,7 @@ std::vector<Cscan::Entry>::iterator Cscan::Find(uint64_t lba, uint64_t sequence)
 
 void Cscan::DoAdd(Request* request) {
   // Everything that is here may go before it, and as many again.
-  const uint64_t patience = 2 * (by_address_.size() + 1);
+  const uint64_t patience = std::max<uint64_t>(kLeastPatience, 2 * (by_address_.size() + 1));
   by_address_.insert(Find(request->lba, request->sequence),
                      {request->lba, request->sequence, departures_ + patience, request});
 }

@@ -16,6 +16,8 @@ class Cscan final : public Dispatch {
   [[nodiscard]] size_t Capacity(uint32_t depth) const override { return 2 * size_t{depth}; }
 
  private:
+  static constexpr uint64_t kLeastPatience = 8;  // departures
+
   struct Entry {
     uint64_t lba;
     uint64_t sequence;

@@ -92,7 +92,7 @@ TEST_P(AllocationTest, MatchesTheWaterFillingOracle) {
       const double promise = std::min<double>(spec.reservation->bytes_per_s,
                                               spec.limit_bytes_per_s.value_or(UINT64_MAX));
       const double slack = std::max(128.0 * kKiB, promise / 10) + 64 * kKiB;
-      for (Duration at = 1s; at < 12s; at += 500ms) {
+      for (Duration at = 1s; at + 1s <= 12s; at += 500ms) {
         EXPECT_GE(loads[i]->Rate(at, at + 1s), promise - slack) << "class " << i;
       }
     }
@@ -149,7 +149,7 @@ TEST(AllocationRunTest, ViolationSecondsCountBrokenPromisesOnly) {
   cluster.SetClass(testing::Reserved(ClassId(16), 60 * kMiB));
   cluster.SetClass(testing::Reserved(ClassId(17), 10 * kMiB));
   cluster.Start({.class_id = ClassId(16), .outstanding = 200});
-  cluster.Start({.class_id = ClassId(17), .outstanding = 200, .bytes = 4 * kMiB});
+  cluster.Start({.class_id = ClassId(17), .outstanding = 200, .bytes = kMiB});
   const auto violations = [&](size_t index) {
     return cluster.osd().scheduler().Counters(cluster.events().now())[index].violation_seconds;
   };

@@ -230,8 +230,15 @@ class Cluster {
 inline void Load::Begin() {
   for (int i = 0; i < options_.outstanding; ++i) {
     slots_.push_back(std::make_unique<Slot>());
-    slots_.back()->load = this;
-    SendNext(slots_.back().get());
+    Slot* slot = slots_.back().get();
+    slot->load = this;
+    if (options_.pace == 0) {
+      SendNext(slot);
+    } else {  // evenly spread, or all slots would send in one burst for ever
+      EventQueue& events = cluster_->events();
+      const double wait = static_cast<double>(options_.bytes) * i / options_.pace;
+      events.At(events.now() + FromSeconds(wait), [this, slot] { SendNext(slot); });
+    }
   }
 }
 

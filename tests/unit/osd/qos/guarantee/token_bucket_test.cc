@@ -25,11 +25,12 @@ TEST(TokenBucketTest, RefillsAtTheRateUpToTheCap) {
 TEST(TokenBucketTest, CoversAtIsTheFirstNanosecond) {
   Prng prng(weir::testing::TestSeed());
   for (int i = 0; i < 2000; ++i) {
-    const uint64_t rate = prng.Uniform(1, 1 << prng.Uniform(1, 31));
+    const uint64_t rate = prng.Uniform(1, uint64_t{1} << prng.Uniform(1, 34));
     TokenBucket bucket(rate, 10'000, TimePoint{0});
     bucket.Take(static_cast<int64_t>(prng.Uniform(10'000, 30'000)));
     bucket.Refill(TimePoint{static_cast<int64_t>(prng.Uniform(0, 1'000'000))});
     const auto tokens = static_cast<int64_t>(prng.Uniform(1, 20'000));
+    if (bucket.Covers(tokens)) continue;
     const TimePoint due = bucket.CoversAt(tokens);
     TokenBucket before = bucket, after = bucket;
     before.Refill(due - 1ns);
