@@ -22,7 +22,8 @@ class DelayTracker {
   // carries the delay of its first sending (A4) and is not reported again.
   int64_t OnSend(ClassId class_id, OsdId osd, int64_t cost);
 
-  // All cost ever sent for a class, and to one OSD since its mark; for statistics and tests.
+  // All cost ever sent for a class, and what went to other OSDs since the mark of this one (its
+  // next delay); for statistics and tests.
   [[nodiscard]] int64_t Cumulative(ClassId class_id) const;
   [[nodiscard]] int64_t Unsent(ClassId class_id, OsdId osd) const;
 

@@ -7,7 +7,8 @@
 // maximizer) and DSFQ §3 (start tags with delay); README.md beside this file explains each box.
 //
 // Units:   cost in tokens of 1 KiB (AQuA §5.2: at least one per request) unless the config says
-//          requests; rates in bytes per second; times monotonic, passed in, never going backwards.
+//          requests (token buckets count KiB always); rates in bytes per second; times monotonic,
+//          passed in, never going backwards.
 // Threads: not thread-safe; one owner, who holds one lock or one strand.
 // Ownership: requests belong to the caller, who keeps them alive from Enqueue to Completed/Cancel.
 // Order:   FIFO within a class up to the dispatch window; C-SCAN may reorder inside the window.
@@ -50,6 +51,10 @@ struct Request {
   bool guaranteed = false;  // released by its own tokens, not as surplus
   uint64_t sequence = 0;
   ClassId queue;  // the class queue it was put into
+  enum class Stage : uint8_t { kOutside, kQueued, kWindow, kDevice };
+  Stage stage = Stage::kOutside;
+  Request* previous = nullptr;  // links of the class queue or of the window
+  Request* next = nullptr;
 };
 
 // What Pull decided.

@@ -1,0 +1,179 @@
+#include "common/qos/qos_config.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+namespace weir {
+namespace {
+
+template <typename Kind>
+struct Word {
+  std::string_view text;
+  Kind kind;
+};
+
+constexpr std::array<Word<SurplusKind>, 2> kSurplusWords{
+    {{"fcfs", SurplusKind::kFcfs}, {"dsfq", SurplusKind::kDsfq}}};
+constexpr std::array<Word<SharingKind>, 3> kSharingWords{{{"single", SharingKind::kSingle},
+                                                          {"total", SharingKind::kTotal},
+                                                          {"hybrid", SharingKind::kHybrid}}};
+constexpr std::array<Word<GateKind>, 2> kGateWords{
+    {{"strict", GateKind::kStrict}, {"conserving", GateKind::kConserving}}};
+constexpr std::array<Word<DispatchKind>, 2> kDispatchWords{
+    {{"fifo", DispatchKind::kFifo}, {"cscan", DispatchKind::kCscan}}};
+constexpr std::array<Word<CostKind>, 2> kCostWords{
+    {{"bytes", CostKind::kBytes}, {"requests", CostKind::kRequests}}};
+constexpr std::array<Word<ReservationScope>, 2> kScopeWords{
+    {{"cluster", ReservationScope::kCluster}, {"osd", ReservationScope::kOsd}}};
+
+struct Profile {
+  std::string_view name;
+  GuaranteeKind guarantee;
+  SurplusKind surplus;
+  SharingKind sharing;
+  GateKind gate;
+  DispatchKind dispatch;
+  bool maximizer;
+};
+
+constexpr std::array<Profile, 6> kProfiles{{
+    {"noqos", GuaranteeKind::kNone, SurplusKind::kFcfs, SharingKind::kSingle, GateKind::kConserving,
+     DispatchKind::kCscan, false},
+    {"odis", GuaranteeKind::kHtb, SurplusKind::kFcfs, SharingKind::kSingle, GateKind::kStrict,
+     DispatchKind::kCscan, true},
+    {"sfq", GuaranteeKind::kNone, SurplusKind::kDsfq, SharingKind::kSingle, GateKind::kConserving,
+     DispatchKind::kFifo, false},
+    {"dsfq-total", GuaranteeKind::kNone, SurplusKind::kDsfq, SharingKind::kTotal,
+     GateKind::kConserving, DispatchKind::kFifo, false},
+    {"dsfq-hybrid", GuaranteeKind::kNone, SurplusKind::kDsfq, SharingKind::kHybrid,
+     GateKind::kConserving, DispatchKind::kFifo, false},
+    {"unified", GuaranteeKind::kHtb, SurplusKind::kDsfq, SharingKind::kHybrid,
+     GateKind::kConserving, DispatchKind::kCscan, false},
+}};
+
+constexpr std::array<std::string_view, 6> kLaterProfiles{"vd",  "vc",  "cscan",
+                                                         "cvc", "baa", "dsfq-hybrid-h"};
+
+// "surplus 'cooperative' is not built in this version (there is: fcfs, dsfq)".
+template <typename Rows, typename NameOf>
+Status NoSuchWord(std::string_view what, std::string_view text, const Rows& rows, NameOf name_of,
+                  std::span<const std::string_view> later) {
+  std::string there_is;
+  for (const auto& row : rows) {
+    if (!there_is.empty()) there_is += ", ";
+    there_is += name_of(row);
+  }
+  const std::string quoted = "'" + std::string(text) + "'";
+  const bool comes_later = std::find(later.begin(), later.end(), text) != later.end();
+  const std::string subject =
+      comes_later ? std::string(what) + " " + quoted + " is not built in this version"
+                  : "unknown " + std::string(what) + " " + quoted;
+  return {ErrorCode::kInvalid, subject + " (there is: " + there_is + ")"};
+}
+
+template <typename Kind, size_t kCount>
+std::string_view TextOf(const std::array<Word<Kind>, kCount>& words, Kind kind) {
+  for (const auto& word : words) {
+    if (word.kind == kind) return word.text;
+  }
+  return "?";
+}
+
+template <typename Kind, size_t kCount>
+Result<Kind> Parse(std::string_view what, std::string_view text,
+                   const std::array<Word<Kind>, kCount>& words,
+                   std::span<const std::string_view> later) {
+  for (const auto& word : words) {
+    if (word.text == text) return word.kind;
+  }
+  return NoSuchWord(
+      what, text, words, [](const auto& word) { return word.text; }, later);
+}
+
+}  // namespace
+
+uint64_t SchedulerConfig::EffectiveBestEffortMin() const {
+  if (best_effort_min.has_value()) return *best_effort_min;
+  return std::min(token_rate, std::max(token_rate / 100, kLargestRequest));
+}
+
+Result<SchedulerConfig> ApplyProfile(std::string_view profile, SchedulerConfig base) {
+  for (const Profile& row : kProfiles) {
+    if (row.name != profile) continue;
+    base.profile = std::string(row.name);
+    base.guarantee = row.guarantee;
+    base.surplus = row.surplus;
+    base.sharing = row.sharing;
+    base.gate = row.gate;
+    base.dispatch = row.dispatch;
+    base.cost = CostKind::kBytes;
+    base.maximizer = row.maximizer;
+    return base;
+  }
+  return NoSuchWord(
+      "profile", profile, kProfiles, [](const Profile& row) { return row.name; }, kLaterProfiles);
+}
+
+std::string_view ToText(GuaranteeKind kind) {
+  return kind == GuaranteeKind::kHtb ? "htb" : "none";
+}
+std::string_view ToText(SurplusKind kind) {
+  return TextOf(kSurplusWords, kind);
+}
+std::string_view ToText(SharingKind kind) {
+  return TextOf(kSharingWords, kind);
+}
+std::string_view ToText(GateKind kind) {
+  return TextOf(kGateWords, kind);
+}
+std::string_view ToText(DispatchKind kind) {
+  return TextOf(kDispatchWords, kind);
+}
+std::string_view ToText(CostKind kind) {
+  return TextOf(kCostWords, kind);
+}
+std::string_view ToText(ReservationScope kind) {
+  return TextOf(kScopeWords, kind);
+}
+
+Result<SurplusKind> ParseSurplus(std::string_view text) {
+  static constexpr std::array<std::string_view, 1> kLater{"cooperative"};
+  return Parse("surplus", text, kSurplusWords, kLater);
+}
+Result<SharingKind> ParseSharing(std::string_view text) {
+  static constexpr std::array<std::string_view, 1> kLater{"hybrid-h"};
+  return Parse("sharing", text, kSharingWords, kLater);
+}
+Result<GateKind> ParseGate(std::string_view text) {
+  return Parse("gate", text, kGateWords, {});
+}
+Result<DispatchKind> ParseDispatch(std::string_view text) {
+  static constexpr std::array<std::string_view, 1> kLater{"cvc"};
+  return Parse("dispatch", text, kDispatchWords, kLater);
+}
+Result<CostKind> ParseCost(std::string_view text) {
+  static constexpr std::array<std::string_view, 1> kLater{"device-time"};
+  return Parse("cost", text, kCostWords, kLater);
+}
+Result<ReservationScope> ParseScope(std::string_view text) {
+  return Parse("scope", text, kScopeWords, {});
+}
+
+AdmissionDecision AdmitAdditive(uint64_t token_rate, uint64_t promised_to_others, uint64_t rate) {
+  AdmissionDecision decision;
+  decision.promised = promised_to_others;
+  decision.largest = token_rate > promised_to_others ? token_rate - promised_to_others : 0;
+  decision.admitted = rate <= decision.largest;
+  return decision;
+}
+
+uint64_t BookedPerOsd(uint64_t rate, ReservationScope scope, size_t osds) {
+  if (scope == ReservationScope::kOsd || osds <= 1) return rate;
+  // ceil(3/2 * rate / osds) without overflow: rate = whole * 2n + rest.
+  const uint64_t divisor = 2 * static_cast<uint64_t>(osds);
+  const uint64_t booked = rate / divisor * 3 + (rate % divisor * 3 + divisor - 1) / divisor;
+  return std::min(rate, booked);
+}
+
+}  // namespace weir

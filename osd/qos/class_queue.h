@@ -1,0 +1,50 @@
+// ClassQueue: one class at one OSD: its spec, its waiting requests and what each box of the
+// pipeline remembers about it. One struct, so that a decision touches one place in memory; each
+// field says which box writes it.
+//
+// Threads: the scheduler's owner. Ownership: the scheduler; boxes hold plain pointers, which they
+// drop in Remove.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "osd/qos/guarantee/token_bucket.h"
+#include "osd/qos/request_list.h"
+#include "osd/qos/scheduler.h"
+
+namespace weir::osd::qos {
+
+// The heaps that a queue may stand in.
+enum class HeapSlot : uint8_t { kOwnWaiting, kOwnReady, kSurplus, kCeiling, kCount };
+
+struct ClassQueue {
+  static constexpr uint32_t kNowhere = UINT32_MAX;
+
+  ClassQueue() { heap_place.fill(kNowhere); }
+
+  ClassSpec spec;
+  RequestList requests;        // waiting, not yet released
+  uint64_t released = 0;       // released, but still in the dispatch window
+  int64_t largest_tokens = 0;  // largest request seen, which sizes the buckets (A9)
+  uint64_t promised = 0;       // bytes per second that the leaf refills with; 0: no promise
+  bool promise_total = false;  // the promise holds for all OSDs together (§3.7)
+  bool limit_total = true;     // so does the limit
+
+  std::optional<TokenBucket> leaf;     // guarantee
+  std::optional<TokenBucket> ceiling;  // limit, checked before every stage
+  double finish_tag = 0;               // surplus (DSFQ): F of the last released request
+  std::array<uint32_t, static_cast<size_t>(HeapSlot::kCount)> heap_place;
+
+  // Statistics and the promise meter.
+  ClassCounters counters;
+  uint64_t device_bytes = 0;  // on the device now
+  bool has_demand = false;    // see promise_meter.h
+  TimePoint demand_since;     // valid while it has
+  uint64_t second_bytes = 0;  // served here, plus elsewhere under a total promise,
+  uint64_t period_bytes = 0;  // since the second and the maximizer's period began
+  double carry_bytes = 0;     // service beyond the promise, bounded
+};
+
+}  // namespace weir::osd::qos

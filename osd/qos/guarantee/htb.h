@@ -1,0 +1,32 @@
+// Htb: the leaves of AQuA's hierarchical token bucket (§5.2; algorithms §3.2). A class with a
+// promise has a leaf that refills at the promised rate; a head that its leaf covers is owed service
+// now, the earliest head first. A class without a promise is never owed anything.
+//
+// Cost: O(log n). A class waits in a heap keyed by the moment its leaf will cover its head, which
+// nothing but the class's own events can change, and moves to a heap keyed by arrival when due.
+#pragma once
+
+#include "osd/qos/class_heap.h"
+#include "osd/qos/guarantee/guarantee.h"
+
+namespace weir::osd::qos {
+
+class Htb final : public Guarantee {
+ public:
+  void PromiseChanged(ClassQueue* queue, TimePoint now) override;
+  void Remove(ClassQueue* queue) override;
+  void Offer(ClassQueue* queue, TimePoint now) override;
+  void Withdraw(ClassQueue* queue) override;
+  void ServedElsewhere(ClassQueue* queue, int64_t tokens, TimePoint now) override;
+  ClassQueue* Pick(TimePoint now) override;
+  void Take(ClassQueue* queue, int64_t tokens, TimePoint now) override;
+  [[nodiscard]] TimePoint WakeAt() const override;
+  [[nodiscard]] int64_t LeafCaps() const override { return leaf_caps_; }
+
+ private:
+  ClassHeap<TimePoint, HeapSlot::kOwnWaiting> waiting_;
+  ClassHeap<uint64_t, HeapSlot::kOwnReady> ready_;
+  int64_t leaf_caps_ = 0;
+};
+
+}  // namespace weir::osd::qos

@@ -1,0 +1,45 @@
+#include "osd/qos/guarantee/root_gate.h"
+
+namespace weir::osd::qos {
+
+RootGate::RootGate(GateKind kind, uint64_t rate, TimePoint now)
+    : kind_(kind), bucket_(rate, BucketCap(rate, 0), now) {}
+
+void RootGate::SetKind(GateKind kind, TimePoint now) {
+  if (kind == kind_) return;
+  kind_ = kind;
+  bucket_ = TokenBucket(bucket_.rate(), bucket_.cap(), now);
+}
+
+void RootGate::SetRate(uint64_t rate, TimePoint now) {
+  const bool had_none = bucket_.rate() == 0;
+  const int64_t cap = BucketCap(rate, largest_);
+  if (had_none) {
+    bucket_ = TokenBucket(rate, cap, now);
+  } else {
+    bucket_.SetRate(rate, cap, now);
+  }
+}
+
+void RootGate::SetSizes(int64_t largest, int64_t leaf_caps, TimePoint now) {
+  largest_ = largest;
+  leaf_caps_ = leaf_caps;
+  bucket_.SetRate(bucket_.rate(), BucketCap(bucket_.rate(), largest), now);
+}
+
+bool RootGate::Admits(int64_t tokens, TimePoint now) {
+  if (!limits()) return true;
+  bucket_.Refill(now);
+  return bucket_.Covers(tokens);
+}
+
+TimePoint RootGate::AdmitsAt(int64_t tokens) const {
+  return bucket_.CoversAt(tokens);
+}
+
+void RootGate::Take(int64_t tokens, TimePoint now) {
+  bucket_.Refill(now);
+  bucket_.TakeDownTo(-(leaf_caps_ + bucket_.cap()), tokens);
+}
+
+}  // namespace weir::osd::qos

@@ -1,0 +1,49 @@
+// TokenBucket: AQuA §5.2's bucket. One token buys 1 KiB; `rate` bytes per second flow in, up to
+// `cap` tokens stay. Refill is lazy and exact: whole tokens in an integer, the fraction of a token
+// carried as a remainder, so that a week of refills gives to the byte what one refill gives.
+//
+// A level may be negative: a request larger than the cap is paid from a full bucket (A9), and own
+// tokens are never refused for want of root tokens. Threads: not thread-safe. Pure.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "common/base/time.h"
+
+namespace weir::osd::qos {
+
+class TokenBucket {
+ public:
+  // Starts full.
+  TokenBucket(uint64_t bytes_per_s, int64_t cap_tokens, TimePoint now);
+
+  // From now on; the level stays, cut at the new cap.
+  void SetRate(uint64_t bytes_per_s, int64_t cap_tokens, TimePoint now);
+
+  void Refill(TimePoint now);
+  void Take(int64_t tokens) { level_ -= tokens; }
+  // Takes, but does not go below `floor`; a level that is below already stays.
+  void TakeDownTo(int64_t floor, int64_t tokens);
+
+  // Whether a request of that size can be paid at the last refill: from a full bucket, any.
+  [[nodiscard]] bool Covers(int64_t tokens) const { return level_ >= std::min(tokens, cap_); }
+  // The first moment at which Refill makes Covers true; TimePoint::Max() if never.
+  [[nodiscard]] TimePoint CoversAt(int64_t tokens) const;
+
+  [[nodiscard]] int64_t level() const { return level_; }
+  [[nodiscard]] int64_t cap() const { return cap_; }
+  [[nodiscard]] uint64_t rate() const { return rate_; }
+
+ private:
+  uint64_t rate_;
+  int64_t cap_;
+  int64_t level_;
+  uint64_t remainder_ = 0;  // of a token, in byte-nanoseconds per second: below 1024e9
+  TimePoint refilled_;
+};
+
+// A9: twice the largest request, or what flows in during 100 ms.
+int64_t BucketCap(uint64_t bytes_per_s, int64_t largest_request_tokens);
+
+}  // namespace weir::osd::qos

@@ -1,0 +1,55 @@
+// RequestList: a FIFO of requests linked through the requests themselves, so that queueing,
+// cancelling and moving a whole queue allocate nothing.
+//
+// A request is in at most one list. Threads: the scheduler's owner. Ownership: none.
+#pragma once
+
+#include "common/base/check.h"
+#include "osd/qos/scheduler.h"
+
+namespace weir::osd::qos {
+
+class RequestList {
+ public:
+  [[nodiscard]] bool empty() const { return head_ == nullptr; }
+  [[nodiscard]] Request* front() const { return head_; }
+
+  void PushBack(Request* request) { InsertBefore(nullptr, request); }
+
+  // Requires: `request` is in this list.
+  void Remove(Request* request) {
+    (request->previous == nullptr ? head_ : request->previous->next) = request->next;
+    (request->next == nullptr ? tail_ : request->next->previous) = request->previous;
+    request->previous = request->next = nullptr;
+  }
+
+  Request* PopFront() {
+    WEIR_CHECK(head_ != nullptr, "pop from an empty queue");
+    Request* request = head_;
+    Remove(request);
+    return request;
+  }
+
+  // Takes over everything of `other`, both being in arrival order, and stays in arrival order.
+  void MergeByArrival(RequestList* other) {
+    Request* at = head_;
+    while (!other->empty()) {
+      Request* request = other->PopFront();
+      while (at != nullptr && at->sequence < request->sequence) at = at->next;
+      InsertBefore(at, request);
+    }
+  }
+
+ private:
+  void InsertBefore(Request* at, Request* request) {
+    request->next = at;
+    request->previous = at == nullptr ? tail_ : at->previous;
+    (request->previous == nullptr ? head_ : request->previous->next) = request;
+    (at == nullptr ? tail_ : at->previous) = request;
+  }
+
+  Request* head_ = nullptr;
+  Request* tail_ = nullptr;
+};
+
+}  // namespace weir::osd::qos

@@ -1,0 +1,233 @@
+#include "osd/qos/scheduler_impl.h"
+
+#include <algorithm>
+
+#include "common/base/check.h"
+#include "osd/qos/control/promise_meter.h"
+
+namespace weir::osd::qos {
+namespace {
+
+// Delays come over the network; beyond this they mean the same and only invite overflow.
+constexpr int64_t kElsewhereMax = int64_t{1} << 40;
+
+// The promises of WeirFS's own background work are booked beside G0, not inside it.
+bool BookedBesideRoot(ClassId id) {
+  return id != kBestEffort && id < kFirstUserClass;
+}
+
+}  // namespace
+
+ClassQueue* Scheduler::Impl::Find(ClassId id) {
+  const auto found = classes_.find(id);
+  return found == classes_.end() ? best_effort_ : found->second.get();
+}
+
+int64_t Scheduler::Impl::CostOf(const Request& request) const {
+  return config_.cost == CostKind::kRequests ? 1 : TokensOf(request.bytes);
+}
+
+bool Scheduler::Impl::HasSlot() const {
+  if (in_flight_ >= depth_) return false;
+  return config_.depth > 0 || in_flight_ == 0 || in_flight_bytes_ < kAutoDepthBytes;
+}
+
+void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
+  WEIR_CHECK(request->stage == Request::Stage::kOutside, "a request is enqueued once");
+  ClassQueue* queue = Find(request->class_id);
+  request->queue = queue->spec.id;
+  request->stage = Request::Stage::kQueued;
+  request->arrival = now;
+  request->sequence = next_sequence_++;
+  request->cost = CostOf(*request);
+  request->elsewhere = std::clamp<int64_t>(request->elsewhere, 0, kElsewhereMax);
+  surplus_->Arrived(request);
+
+  ++queued_;
+  ++queue->counters.queued_ops;
+  queue->counters.queued_bytes += request->bytes;
+  queue->counters.arrived_bytes += request->bytes;
+
+  const bool is_head = queue->requests.empty();
+  const int64_t tokens = TokensOf(request->bytes);
+  const bool is_largest = tokens > queue->largest_tokens;
+  queue->requests.PushBack(request);
+  NoteDemand(queue, now);
+  if (is_largest) NoteSize(queue, tokens, now);
+  if (request->elsewhere > 0) CountElsewhere(queue, *request, now);
+  // Buckets that grew or were drained move the head even when it is not new.
+  if (is_head || is_largest || request->elsewhere > 0) Place(queue, now);
+}
+
+void Scheduler::Impl::NoteSize(ClassQueue* queue, int64_t tokens, TimePoint now) {
+  queue->largest_tokens = tokens;
+  if (guarantee_) guarantee_->PromiseChanged(queue, now);
+  SetCeiling(queue, now);
+  largest_tokens_ = std::max(largest_tokens_, tokens);
+  ResizeRoot(now);
+}
+
+void Scheduler::Impl::CountElsewhere(ClassQueue* queue, const Request& request, TimePoint now) {
+  // Buckets count KiB. Under cost `requests` the others were, as far as we know, like this one.
+  const int64_t per_cost = config_.cost == CostKind::kRequests ? TokensOf(request.bytes) : 1;
+  const int64_t tokens = request.elsewhere * per_cost;
+  if (queue->promise_total) {
+    if (guarantee_) guarantee_->ServedElsewhere(queue, tokens, now);
+    CountService(queue, static_cast<uint64_t>(tokens) * kTokenBytes);
+  }
+  if (queue->ceiling && queue->limit_total) {
+    queue->ceiling->Refill(now);
+    queue->ceiling->TakeDownTo(-2 * queue->ceiling->cap(), tokens);
+  }
+}
+
+void Scheduler::Impl::Withdraw(ClassQueue* queue) {
+  if (guarantee_) guarantee_->Withdraw(queue);
+  surplus_->Withdraw(queue);
+}
+
+void Scheduler::Impl::Place(ClassQueue* queue, TimePoint now) {
+  if (queue->requests.empty()) {
+    held_.Remove(queue);
+    Withdraw(queue);
+    return;
+  }
+  if (queue->ceiling) {
+    const Request& head = *queue->requests.front();
+    queue->ceiling->Refill(now);
+    const TimePoint due = queue->ceiling->CoversAt(TokensOf(head.bytes));
+    if (due > now) {
+      Withdraw(queue);
+      held_.Put(queue, due, head.sequence);
+      return;
+    }
+  }
+  if (held_.Contains(*queue)) {
+    held_.Remove(queue);
+    surplus_->OfferAgain(queue);
+  } else {
+    surplus_->Offer(queue);
+  }
+  if (guarantee_) guarantee_->Offer(queue, now);
+}
+
+PullResult Scheduler::Impl::Pull(TimePoint now) {
+  if (now >= next_expiry_) Expire(now);
+  FillWindow(now);
+  PullResult result;
+  const bool has_slot = HasSlot();
+  if (has_slot && dispatch_->size() > 0) {
+    result.request = Submit(now);
+  } else if (has_slot) {
+    result.wake_at = WakeAt();
+  }
+  const bool capped = has_slot && result.request == nullptr && blocked_tokens_ > 0;
+  maximizer_.Observe(capped, now);
+  return result;
+}
+
+void Scheduler::Impl::FillWindow(TimePoint now) {
+  const size_t limit = std::max<size_t>(dispatch_->Capacity(depth_), HasSlot() ? 1 : 0);
+  blocked_tokens_ = 0;
+  while (dispatch_->size() < limit && ReleaseOne(now)) {
+  }
+}
+
+bool Scheduler::Impl::ReleaseOne(TimePoint now) {
+  while (!held_.empty() && held_.Top().key <= now) Place(held_.Top().queue, now);
+  if (guarantee_) {
+    if (ClassQueue* owed = guarantee_->Pick(now); owed != nullptr) {
+      Release(owed, true, now);
+      return true;
+    }
+  }
+  if (dispatch_->bytes() >= kWindowBytes) return false;
+  ClassQueue* next = surplus_->Pick();
+  if (next == nullptr) return false;
+  const int64_t tokens = TokensOf(next->requests.front()->bytes);
+  if (!gate_.Admits(tokens, now)) {
+    blocked_tokens_ = tokens;
+    return false;
+  }
+  Release(next, false, now);
+  return true;
+}
+
+void Scheduler::Impl::Release(ClassQueue* queue, bool guaranteed, TimePoint now) {
+  const int64_t tokens = TokensOf(queue->requests.front()->bytes);
+  surplus_->Released(queue, guaranteed);
+  if (guaranteed) guarantee_->Take(queue, tokens, now);
+  if (!guaranteed || !BookedBesideRoot(queue->spec.id)) gate_.Take(tokens, now);
+  if (queue->ceiling) {
+    queue->ceiling->Refill(now);
+    queue->ceiling->Take(tokens);
+  }
+  Request* request = queue->requests.PopFront();
+  request->guaranteed = guaranteed;
+  request->stage = Request::Stage::kWindow;
+  ++queue->released;
+  dispatch_->Add(request);
+  Place(queue, now);
+}
+
+Request* Scheduler::Impl::Submit(TimePoint now) {
+  Request* request = dispatch_->Next();
+  ClassQueue* queue = Find(request->queue);
+  --queue->released;
+  --queue->counters.queued_ops;
+  queue->counters.queued_bytes -= request->bytes;
+  --queued_;
+  ++in_flight_;
+  in_flight_bytes_ += request->bytes;
+  queue->device_bytes += request->bytes;
+  NoteDemand(queue, now);
+  request->dispatched = now;
+  request->stage = Request::Stage::kDevice;
+  return request;
+}
+
+std::optional<TimePoint> Scheduler::Impl::WakeAt() const {
+  TimePoint at = held_.empty() ? TimePoint::Max() : held_.Top().key;
+  if (guarantee_) at = std::min(at, guarantee_->WakeAt());
+  if (blocked_tokens_ > 0) at = std::min(at, gate_.AdmitsAt(blocked_tokens_));
+  if (at == TimePoint::Max()) return std::nullopt;
+  return at;
+}
+
+void Scheduler::Impl::Completed(Request* request, TimePoint now) {
+  WEIR_CHECK(request->stage == Request::Stage::kDevice, "only what was pulled completes");
+  request->stage = Request::Stage::kOutside;
+  --in_flight_;
+  in_flight_bytes_ -= request->bytes;
+  ClassQueue* queue = Find(request->queue);
+  ClassCounters& counters = queue->counters;
+  ++counters.served_ops;
+  counters.served_bytes += request->bytes;
+  (request->guaranteed ? counters.guaranteed_bytes : counters.surplus_bytes) += request->bytes;
+  CountService(queue, request->bytes);
+  // A class that was removed meanwhile left its last bytes on the device uncounted.
+  queue->device_bytes -= std::min(queue->device_bytes, request->bytes);
+  NoteDemand(queue, now);
+}
+
+bool Scheduler::Impl::Cancel(Request* request, TimePoint now) {
+  ClassQueue* queue = Find(request->queue);
+  if (request->stage == Request::Stage::kQueued) {
+    const bool was_head = queue->requests.front() == request;
+    queue->requests.Remove(request);
+    if (was_head) Place(queue, now);
+  } else if (request->stage == Request::Stage::kWindow) {
+    dispatch_->Remove(request);
+    --queue->released;
+  } else {
+    return false;
+  }
+  request->stage = Request::Stage::kOutside;
+  --queue->counters.queued_ops;
+  queue->counters.queued_bytes -= request->bytes;
+  --queued_;
+  NoteDemand(queue, now);
+  return true;
+}
+
+}  // namespace weir::osd::qos

@@ -1,0 +1,106 @@
+// Scheduler::Impl: joins the boxes of the pipeline. scheduler_impl.cc holds the path of a request,
+// scheduler_setup.cc what operators change and what timers do.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "osd/qos/class_heap.h"
+#include "osd/qos/class_queue.h"
+#include "osd/qos/control/bandwidth_maximizer.h"
+#include "osd/qos/dispatch/dispatch.h"
+#include "osd/qos/guarantee/guarantee.h"
+#include "osd/qos/guarantee/root_gate.h"
+#include "osd/qos/scheduler.h"
+#include "osd/qos/surplus/surplus.h"
+
+namespace weir::osd::qos {
+
+class Dsfq;
+
+class Scheduler::Impl {
+ public:
+  Impl(const SchedulerConfig& config, TimePoint now);
+
+  // The path of a request.
+  void Enqueue(Request* request, TimePoint now);
+  PullResult Pull(TimePoint now);
+  void Completed(Request* request, TimePoint now);
+  bool Cancel(Request* request, TimePoint now);
+
+  // What operators change.
+  void Configure(const SchedulerConfig& config, TimePoint now);
+  void SetClass(ClassSpec spec, TimePoint now);
+  void RemoveClass(ClassId id, TimePoint now);
+
+  // Timers and numbers.
+  void Tick(TimePoint now);
+  [[nodiscard]] TimePoint NextTick() const { return std::min(next_second_, next_expiry_); }
+  [[nodiscard]] std::vector<ClassCounters> Counters() const;
+  [[nodiscard]] uint64_t token_rate() const { return gate_.rate(); }
+  [[nodiscard]] uint64_t queued() const { return queued_; }
+  [[nodiscard]] uint64_t in_flight() const { return in_flight_; }
+
+ private:
+  // With depth auto the device holds no more bytes than this at once (and at least one request):
+  // enough to keep a fast disk busy, few enough that a small read behind large writes is not late.
+  static constexpr uint64_t kAutoDepthBytes = 2 * kLargestRequest;
+  // The same thought for surplus that is decided but not yet on the device. What is owed may always
+  // enter the window, or leaves would overflow behind a few large requests of others.
+  static constexpr uint64_t kWindowBytes = kLargestRequest;
+
+  ClassQueue* Find(ClassId id);  // class 0 for an unknown one
+  [[nodiscard]] int64_t CostOf(const Request& request) const;
+  [[nodiscard]] bool HasSlot() const;
+  void CountElsewhere(ClassQueue* queue, const Request& request, TimePoint now);
+  void NoteSize(ClassQueue* queue, int64_t tokens, TimePoint now);
+  // Puts the class where its head belongs: nowhere, held by its limit, or before the stages.
+  void Place(ClassQueue* queue, TimePoint now);
+  void Withdraw(ClassQueue* queue);
+
+  void FillWindow(TimePoint now);
+  bool ReleaseOne(TimePoint now);
+  void Release(ClassQueue* queue, bool guaranteed, TimePoint now);
+  Request* Submit(TimePoint now);
+  [[nodiscard]] std::optional<TimePoint> WakeAt() const;
+
+  void BuildBoxes(TimePoint now);
+  void SetPromise(ClassQueue* queue, TimePoint now);
+  void SetCeiling(ClassQueue* queue, TimePoint now);
+  void ResizeRoot(TimePoint now);
+  void UpdateTotalWeight();
+  void RetagAll(TimePoint now);
+  void Expire(TimePoint now);
+  void CloseSecond(TimePoint now);
+  void StepMaximizer(TimePoint now);
+  void RebaseTags(TimePoint now);
+  [[nodiscard]] bool MaximizerActs() const;
+
+  SchedulerConfig config_;
+  uint32_t depth_ = SchedulerConfig::kAutoDepth;
+  std::unordered_map<ClassId, std::unique_ptr<ClassQueue>> classes_;
+  ClassQueue* best_effort_ = nullptr;  // class 0
+
+  ClassHeap<TimePoint, HeapSlot::kCeiling> held_;  // by their limit, until then
+  std::unique_ptr<Guarantee> guarantee_;           // none: no guarantee stage
+  std::unique_ptr<Surplus> surplus_;
+  Dsfq* dsfq_ = nullptr;  // surplus_, when it is that
+  std::unique_ptr<Dispatch> dispatch_;
+  RootGate gate_;
+  BandwidthMaximizer maximizer_;
+
+  uint64_t next_sequence_ = 1;
+  uint64_t queued_ = 0;
+  uint64_t in_flight_ = 0;
+  uint64_t in_flight_bytes_ = 0;
+  int64_t largest_tokens_ = 0;
+  int64_t blocked_tokens_ = 0;  // size of the head that the gate held back last, 0: none
+  double total_weight_ = 0;
+
+  TimePoint second_start_;
+  TimePoint next_second_;
+  TimePoint next_expiry_ = TimePoint::Max();
+};
+
+}  // namespace weir::osd::qos

@@ -1,0 +1,255 @@
+// What operators change on a running scheduler, and what timers do.
+#include <algorithm>
+#include <cmath>
+
+#include "osd/qos/control/promise_meter.h"
+#include "osd/qos/dispatch/cscan.h"
+#include "osd/qos/dispatch/fifo.h"
+#include "osd/qos/guarantee/htb.h"
+#include "osd/qos/scheduler_impl.h"
+#include "osd/qos/surplus/dsfq.h"
+#include "osd/qos/surplus/fcfs.h"
+
+namespace weir::osd::qos {
+namespace {
+
+constexpr Duration kSecond = std::chrono::seconds(1);
+constexpr double kSmallestWeight = 1e-6;
+
+std::unique_ptr<Dispatch> MakeDispatch(DispatchKind kind) {
+  if (kind == DispatchKind::kFifo) return std::make_unique<Fifo>();
+  return std::make_unique<Cscan>();
+}
+
+ClassSpec BestEffortSpec() {
+  ClassSpec spec;
+  spec.id = kBestEffort;
+  spec.name = "best-effort";
+  return spec;
+}
+
+}  // namespace
+
+Scheduler::Impl::Impl(const SchedulerConfig& config, TimePoint now)
+    : config_(config),
+      dispatch_(MakeDispatch(config.dispatch)),
+      gate_(config.gate, config.token_rate, now),
+      maximizer_(config.token_rate, now),
+      second_start_(now),
+      next_second_(now + kSecond) {
+  if (config.depth > 0) depth_ = config.depth;
+  if (config.guarantee == GuaranteeKind::kHtb) guarantee_ = std::make_unique<Htb>();
+  BuildBoxes(now);
+  SetClass(BestEffortSpec(), now);
+}
+
+// Makes the stages named by config_ and hands every class to them.
+void Scheduler::Impl::BuildBoxes(TimePoint now) {
+  for (auto& [id, queue] : classes_) {
+    held_.Remove(queue.get());
+    surplus_->Withdraw(queue.get());
+    if (guarantee_) guarantee_->Withdraw(queue.get());
+    queue->finish_tag = 0;
+  }
+  if (config_.surplus == SurplusKind::kDsfq) {
+    auto dsfq = std::make_unique<Dsfq>(config_.sharing);
+    dsfq_ = dsfq.get();
+    surplus_ = std::move(dsfq);
+    UpdateTotalWeight();
+  } else {
+    dsfq_ = nullptr;
+    surplus_ = std::make_unique<Fcfs>();
+  }
+  for (auto& [id, queue] : classes_) {
+    for (Request* request = queue->requests.front(); request != nullptr; request = request->next) {
+      request->cost = CostOf(*request);
+      surplus_->Arrived(request);
+    }
+  }
+  RetagAll(now);
+}
+
+void Scheduler::Impl::RetagAll(TimePoint now) {
+  for (auto& [id, queue] : classes_) Place(queue.get(), now);
+}
+
+void Scheduler::Impl::Configure(const SchedulerConfig& config, TimePoint now) {
+  const SchedulerConfig old = config_;
+  config_ = config;
+  depth_ = config.depth > 0 ? config.depth : SchedulerConfig::kAutoDepth;
+
+  gate_.SetKind(config.gate, now);
+  const bool restart_maximizer =
+      config.token_rate != old.token_rate || !MaximizerActs() || !old.maximizer;
+  if (restart_maximizer) {
+    maximizer_ = BandwidthMaximizer(config.token_rate, now);
+    gate_.SetRate(config.token_rate, now);
+  }
+  if (config.dispatch != old.dispatch) {
+    auto dispatch = MakeDispatch(config.dispatch);
+    while (!dispatch_->entered().empty()) {
+      Request* request = dispatch_->entered().front();
+      dispatch_->Remove(request);
+      dispatch->Add(request);
+    }
+    dispatch_ = std::move(dispatch);
+  }
+  if (config.guarantee == GuaranteeKind::kNone && guarantee_) {
+    for (auto& [id, queue] : classes_) guarantee_->Remove(queue.get());
+    guarantee_.reset();
+  }
+  if (config.guarantee == GuaranteeKind::kHtb && !guarantee_) guarantee_ = std::make_unique<Htb>();
+  for (auto& [id, queue] : classes_) SetPromise(queue.get(), now);
+
+  if (config.surplus != old.surplus || config.cost != old.cost) {
+    BuildBoxes(now);
+  } else {
+    if (dsfq_ != nullptr) dsfq_->SetSharing(config.sharing);
+    RetagAll(now);
+  }
+}
+
+void Scheduler::Impl::SetClass(ClassSpec spec, TimePoint now) {
+  if (!std::isfinite(spec.weight) || spec.weight < kSmallestWeight) spec.weight = kSmallestWeight;
+  std::unique_ptr<ClassQueue>& slot = classes_[spec.id];
+  if (!slot) {
+    slot = std::make_unique<ClassQueue>();
+    slot->counters.id = spec.id;
+    if (spec.id == kBestEffort) best_effort_ = slot.get();
+  } else {
+    total_weight_ -= slot->spec.weight;
+  }
+  ClassQueue* queue = slot.get();
+  total_weight_ += spec.weight;
+  if (dsfq_ != nullptr) dsfq_->SetTotalWeight(total_weight_);
+  queue->spec = std::move(spec);
+  SetPromise(queue, now);
+  SetCeiling(queue, now);
+  Place(queue, now);
+}
+
+void Scheduler::Impl::SetPromise(ClassQueue* queue, TimePoint now) {
+  const ClassSpec& spec = queue->spec;
+  const bool ended = spec.reservation_ends.has_value() && now >= *spec.reservation_ends;
+  const bool reserved = spec.reservation.has_value() && !ended;
+  queue->promised = reserved ? spec.reservation->bytes_per_s : 0;
+  queue->promise_total = reserved && spec.reservation->scope == ReservationScope::kCluster;
+  queue->limit_total = !(reserved && spec.reservation->scope == ReservationScope::kOsd);
+  if (spec.id == kBestEffort && config_.EffectiveBestEffortMin() > queue->promised) {
+    queue->promised = config_.EffectiveBestEffortMin();
+    queue->promise_total = false;
+  }
+  if (reserved && spec.reservation_ends) {
+    next_expiry_ = std::min(next_expiry_, *spec.reservation_ends);
+  }
+  NoteDemand(queue, now);
+  if (guarantee_) guarantee_->PromiseChanged(queue, now);
+  ResizeRoot(now);
+}
+
+void Scheduler::Impl::SetCeiling(ClassQueue* queue, TimePoint now) {
+  if (!queue->spec.limit_bytes_per_s) {
+    queue->ceiling.reset();
+    return;
+  }
+  const uint64_t rate = *queue->spec.limit_bytes_per_s;
+  const int64_t cap = BucketCap(rate, queue->largest_tokens);
+  if (queue->ceiling) {
+    queue->ceiling->SetRate(rate, cap, now);
+  } else {
+    queue->ceiling.emplace(rate, cap, now);
+  }
+}
+
+void Scheduler::Impl::ResizeRoot(TimePoint now) {
+  gate_.SetSizes(largest_tokens_, guarantee_ ? guarantee_->LeafCaps() : 0, now);
+}
+
+void Scheduler::Impl::UpdateTotalWeight() {
+  total_weight_ = 0;
+  for (const auto& [id, queue] : classes_) total_weight_ += queue->spec.weight;
+  if (dsfq_ != nullptr) dsfq_->SetTotalWeight(total_weight_);
+}
+
+void Scheduler::Impl::RemoveClass(ClassId id, TimePoint now) {
+  const auto found = classes_.find(id);
+  if (id == kBestEffort || found == classes_.end()) return;
+  const std::unique_ptr<ClassQueue> queue = std::move(found->second);
+  classes_.erase(found);
+  held_.Remove(queue.get());
+  surplus_->Withdraw(queue.get());
+  if (guarantee_) guarantee_->Remove(queue.get());
+  UpdateTotalWeight();
+
+  for (Request* request = queue->requests.front(); request != nullptr; request = request->next) {
+    request->queue = kBestEffort;
+  }
+  for (Request* request = dispatch_->entered().front(); request != nullptr;
+       request = request->next) {
+    if (request->queue == id) request->queue = kBestEffort;
+  }
+  best_effort_->requests.MergeByArrival(&queue->requests);
+  best_effort_->released += queue->released;
+  best_effort_->device_bytes += queue->device_bytes;
+  NoteDemand(best_effort_, now);
+  best_effort_->counters.queued_ops += queue->counters.queued_ops;
+  best_effort_->counters.queued_bytes += queue->counters.queued_bytes;
+  NoteSize(best_effort_, std::max(best_effort_->largest_tokens, queue->largest_tokens), now);
+  Place(best_effort_, now);
+}
+
+void Scheduler::Impl::Expire(TimePoint now) {
+  next_expiry_ = TimePoint::Max();
+  for (auto& [id, queue] : classes_) {
+    if (!queue->spec.reservation_ends) continue;
+    SetPromise(queue.get(), now);
+    Place(queue.get(), now);
+  }
+}
+
+bool Scheduler::Impl::MaximizerActs() const {
+  return config_.maximizer && gate_.limits();
+}
+
+void Scheduler::Impl::Tick(TimePoint now) {
+  if (now >= next_expiry_) Expire(now);
+  if (now < next_second_) return;
+  CloseSecond(now);
+  if (now - maximizer_.period_start() >= BandwidthMaximizer::kPeriod) StepMaximizer(now);
+  if (dsfq_ != nullptr && dsfq_->WantsRebase()) RebaseTags(now);
+}
+
+void Scheduler::Impl::CloseSecond(TimePoint now) {
+  for (auto& [id, queue] : classes_) qos::CloseSecond(queue.get(), second_start_, now);
+  second_start_ = now;
+  next_second_ = now + kSecond;
+}
+
+void Scheduler::Impl::StepMaximizer(TimePoint now) {
+  bool violated = false;
+  const TimePoint start = maximizer_.period_start();
+  for (auto& [id, queue] : classes_) violated |= ClosePeriod(queue.get(), start, now);
+  if (!MaximizerActs()) {
+    maximizer_ = BandwidthMaximizer(config_.token_rate, now);
+    return;
+  }
+  gate_.SetRate(maximizer_.Step(violated, now), now);
+}
+
+void Scheduler::Impl::RebaseTags(TimePoint now) {
+  const double by = dsfq_->virtual_time();
+  for (auto& [id, queue] : classes_) Dsfq::Shift(queue.get(), by);
+  dsfq_->ShiftVirtualTime(by);
+  RetagAll(now);
+}
+
+std::vector<ClassCounters> Scheduler::Impl::Counters() const {
+  std::vector<ClassCounters> counters;
+  counters.reserve(classes_.size());
+  for (const auto& [id, queue] : classes_) counters.push_back(queue->counters);
+  std::sort(counters.begin(), counters.end(),
+            [](const ClassCounters& a, const ClassCounters& b) { return a.id < b.id; });
+  return counters;
+}
+
+}  // namespace weir::osd::qos

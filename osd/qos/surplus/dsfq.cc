@@ -1,0 +1,55 @@
+#include "osd/qos/surplus/dsfq.h"
+
+#include <algorithm>
+
+#include "common/qos/delay_function.h"
+
+namespace weir::osd::qos {
+
+double Dsfq::HybridFactorOf(const ClassSpec& spec) const {
+  const double phi = std::min(1.0, spec.weight / total_weight_);
+  // A minimum of nothing would make K infinite; a millionth of the share is nothing.
+  const double phi_min = std::clamp(spec.min_weight / total_weight_, phi * 1e-6, phi);
+  return HybridFactor(phi, phi_min);
+}
+
+void Dsfq::Offer(ClassQueue* queue) {
+  Request& head = *queue->requests.front();
+  const double weight = queue->spec.weight;
+  const double factor = sharing_ == SharingKind::kHybrid ? HybridFactorOf(queue->spec) : 0;
+  const double delay = CountedDelay(sharing_, head.elsewhere, head.cost, factor);
+  head.start_tag = std::max(head.v_arrival, queue->finish_tag + delay / weight);
+  head.finish_tag = head.start_tag + static_cast<double>(head.cost) / weight;
+  by_start_.Put(queue, head.start_tag, head.sequence);
+}
+
+void Dsfq::OfferAgain(ClassQueue* queue) {
+  Request& head = *queue->requests.front();
+  head.v_arrival = std::max(head.v_arrival, virtual_time_);
+  Offer(queue);
+}
+
+void Dsfq::Released(ClassQueue* queue, bool guaranteed) {
+  const Request& head = *queue->requests.front();
+  if (!guaranteed) {
+    virtual_time_ = std::max(virtual_time_, head.start_tag);
+    queue->finish_tag = head.finish_tag;
+    return;
+  }
+  virtual_time_ = std::max(virtual_time_, by_start_.Top().key);
+  const double cost_per_token =
+      static_cast<double>(head.cost) / static_cast<double>(TokensOf(head.bytes));
+  const double lead =
+      2 * static_cast<double>(queue->leaf->cap()) * cost_per_token / queue->spec.weight;
+  const bool charged = head.start_tag - virtual_time_ < lead;
+  queue->finish_tag = charged ? head.finish_tag : head.start_tag;
+}
+
+void Dsfq::Shift(ClassQueue* queue, double by) {
+  queue->finish_tag = std::max(0.0, queue->finish_tag - by);
+  for (Request* request = queue->requests.front(); request != nullptr; request = request->next) {
+    request->v_arrival = std::max(0.0, request->v_arrival - by);
+  }
+}
+
+}  // namespace weir::osd::qos

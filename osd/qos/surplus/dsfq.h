@@ -1,0 +1,57 @@
+// Dsfq: start-time fair queueing with delays (DSFQ §2.3, §3; algorithms §1, §2). Every head has
+//
+//   S = max{ v at its arrival, F_prev + delay / w }      F = S + cost / w          (5) (6)
+//
+// and the smallest S is served first; v is the S of the last surplus release. Tags are computed
+// when a request becomes the head: the same numbers as at arrival, but a new weight acts at once.
+// Weights are used as set (a common factor changes nothing); only K of the hybrid delay (11) needs
+// them normalised over all registered classes (A7).
+//
+// Two rules make it compose with a guarantee stage:
+// - A guaranteed release advances F, so that it counts in the class's share, but only while S leads
+//   v by less than `lead` (twice the leaf's cap): what a promise gives beyond the share is not a
+//   debt to be paid when the promise ends or others leave.
+// - A guaranteed release moves v no further than the smallest S of all heads. So it never drags v
+//   past somebody who waits, and yet v does not stand still while promises alone feed everybody,
+//   which would let an idle class save up credit.
+#pragma once
+
+#include "osd/qos/class_heap.h"
+#include "osd/qos/surplus/surplus.h"
+
+namespace weir::osd::qos {
+
+class Dsfq final : public Surplus {
+ public:
+  explicit Dsfq(SharingKind sharing) : sharing_(sharing) {}
+
+  void SetSharing(SharingKind sharing) { sharing_ = sharing; }
+  // The sum of the weights of all registered classes. Heads must be offered anew.
+  void SetTotalWeight(double total) { total_weight_ = total; }
+
+  void Arrived(Request* request) override { request->v_arrival = virtual_time_; }
+  void Offer(ClassQueue* queue) override;
+  void OfferAgain(ClassQueue* queue) override;
+  void Withdraw(ClassQueue* queue) override { by_start_.Remove(queue); }
+  ClassQueue* Pick() override { return by_start_.empty() ? nullptr : by_start_.Top().queue; }
+  void Released(ClassQueue* queue, bool guaranteed) override;
+
+  [[nodiscard]] double virtual_time() const { return virtual_time_; }
+  // True when tags have grown so far that doubles lose precision: subtract `virtual_time()` from
+  // every tag of every class with Shift, and offer the heads anew.
+  [[nodiscard]] bool WantsRebase() const { return virtual_time_ > kRebaseAt; }
+  static void Shift(ClassQueue* queue, double by);
+  void ShiftVirtualTime(double by) { virtual_time_ -= by; }
+
+ private:
+  static constexpr double kRebaseAt = 1LL << 44;
+
+  [[nodiscard]] double HybridFactorOf(const ClassSpec& spec) const;
+
+  SharingKind sharing_;
+  double total_weight_ = 1;
+  double virtual_time_ = 0;
+  ClassHeap<double, HeapSlot::kSurplus> by_start_;
+};
+
+}  // namespace weir::osd::qos

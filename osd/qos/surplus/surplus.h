@@ -1,0 +1,30 @@
+// Surplus: the second stage, who gets what nobody is owed. The scheduler offers it every class with
+// a head that may be served; Pick names one, and the gate decides whether its head may pass.
+//
+// A request that waits at the gate is not overtaken by one that Pick would name later, or large
+// requests would starve. Threads: the scheduler's owner.
+#pragma once
+
+#include "osd/qos/class_queue.h"
+
+namespace weir::osd::qos {
+
+class Surplus {
+ public:
+  virtual ~Surplus() = default;
+
+  // Stamps a request at its arrival.
+  virtual void Arrived(Request* request) = 0;
+  // The class has a head that may be served; it, or the class's weight, may be new.
+  virtual void Offer(ClassQueue* queue) = 0;
+  // The same, after the class's own limit held it back: it earned no credit meanwhile.
+  virtual void OfferAgain(ClassQueue* queue) = 0;
+  // The class has no head, or its limit holds it.
+  virtual void Withdraw(ClassQueue* queue) = 0;
+  // The class next in turn, or none.
+  virtual ClassQueue* Pick() = 0;
+  // The head of this class is being released, by either stage; it is still in the queue.
+  virtual void Released(ClassQueue* queue, bool guaranteed) = 0;
+};
+
+}  // namespace weir::osd::qos

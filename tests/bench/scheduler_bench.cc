@@ -1,0 +1,59 @@
+// Cost of one decision: Enqueue + Pull + Completed with every class backlogged. The project's limit
+// is 1 us at 1,000 classes.
+#include <benchmark/benchmark.h>
+
+#include <vector>
+
+#include "osd/qos/scheduler.h"
+
+namespace weir::osd::qos {
+namespace {
+
+constexpr uint64_t kRate = uint64_t{1} << 30;
+constexpr uint64_t kBytes = 4096;
+constexpr int kQueuedPerClass = 4;
+
+void Decide(benchmark::State& state, std::string_view profile) {
+  const auto classes = static_cast<uint32_t>(state.range(0));
+  SchedulerConfig base;
+  base.token_rate = kRate;
+  base.best_effort_min = 0;
+  base.depth = 8;
+  TimePoint now{0};
+  Scheduler scheduler(*ApplyProfile(profile, base), now);
+  std::vector<Request> requests(size_t{classes} * kQueuedPerClass);
+  for (uint32_t i = 0; i < classes; ++i) {
+    ClassSpec spec;
+    spec.id = ClassId(kFirstUserClass.value + i);
+    spec.weight = 1 + i % 7;
+    spec.min_weight = 0.1 * spec.weight;
+    if (i % 2 == 0) spec.reservation = Reservation{kRate / classes / 2, ReservationScope::kCluster};
+    scheduler.SetClass(spec, now);
+    for (int k = 0; k < kQueuedPerClass; ++k) {
+      Request& request = requests[size_t{i} * kQueuedPerClass + k];
+      request.class_id = spec.id;
+      request.bytes = kBytes;
+      request.lba = MixHash(i, k);
+      request.elsewhere = k;
+      scheduler.Enqueue(&request, now);
+    }
+  }
+  // A little slower than the token rate, so that a Pull nearly always finds something.
+  const Duration step(static_cast<int64_t>(kBytes * 1'050'000'000 / kRate));
+  for (auto _ : state) {
+    now += step;
+    const PullResult result = scheduler.Pull(now);
+    if (result.request == nullptr) continue;
+    scheduler.Completed(result.request, now);
+    scheduler.Enqueue(result.request, now);
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
+BENCHMARK_CAPTURE(Decide, odis, "odis")->Arg(10)->Arg(1000)->Arg(10000);
+BENCHMARK_CAPTURE(Decide, unified, "unified")->Arg(10)->Arg(1000)->Arg(10000);
+
+}  // namespace
+}  // namespace weir::osd::qos
+
+BENCHMARK_MAIN();

@@ -1,0 +1,126 @@
+#include "common/qos/qos_config.h"
+
+#include <gmock/gmock.h>
+
+namespace weir {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint64_t kMiB = 1 << 20;
+
+TEST(TokensOfTest, OneTokenBuysOneKibAndNothingIsFree) {
+  EXPECT_EQ(TokensOf(0), 1);
+  EXPECT_EQ(TokensOf(1), 1);
+  EXPECT_EQ(TokensOf(1024), 1);
+  EXPECT_EQ(TokensOf(1025), 2);
+  EXPECT_EQ(TokensOf(256 << 10), 256);
+}
+
+TEST(ProfileTest, TableRowsKeepRatesAndDepth) {
+  SchedulerConfig base;
+  base.token_rate = 7;
+  base.depth = 3;
+  base.best_effort_min = 5;
+  const SchedulerConfig odis = *ApplyProfile("odis", base);
+  EXPECT_EQ(odis.profile, "odis");
+  EXPECT_EQ(odis.guarantee, GuaranteeKind::kHtb);
+  EXPECT_EQ(odis.surplus, SurplusKind::kFcfs);
+  EXPECT_EQ(odis.gate, GateKind::kStrict);
+  EXPECT_EQ(odis.dispatch, DispatchKind::kCscan);
+  EXPECT_TRUE(odis.maximizer);
+  EXPECT_EQ(odis.token_rate, 7u);
+  EXPECT_EQ(odis.depth, 3u);
+  EXPECT_EQ(odis.best_effort_min, 5u);
+  EXPECT_EQ(ApplyProfile("sfq", base)->sharing, SharingKind::kSingle);
+  EXPECT_EQ(ApplyProfile("dsfq-total", base)->sharing, SharingKind::kTotal);
+  EXPECT_EQ(ApplyProfile("dsfq-hybrid", base)->dispatch, DispatchKind::kFifo);
+  EXPECT_EQ(ApplyProfile("noqos", odis)->guarantee, GuaranteeKind::kNone);
+  const SchedulerConfig unified = *ApplyProfile("unified", odis);
+  EXPECT_EQ(unified.gate, GateKind::kConserving);
+  EXPECT_FALSE(unified.maximizer);
+}
+
+TEST(ProfileTest, TheDefaultConfigIsUnified) {
+  const SchedulerConfig unified = *ApplyProfile("unified", {}), plain;
+  EXPECT_EQ(plain.profile, unified.profile);
+  EXPECT_EQ(plain.guarantee, unified.guarantee);
+  EXPECT_EQ(plain.surplus, unified.surplus);
+  EXPECT_EQ(plain.sharing, unified.sharing);
+  EXPECT_EQ(plain.gate, unified.gate);
+  EXPECT_EQ(plain.dispatch, unified.dispatch);
+  EXPECT_EQ(plain.maximizer, unified.maximizer);
+}
+
+TEST(ProfileTest, LaterProfilesAreNamedAsSuchAndUnknownOnesListWhatThereIs) {
+  for (const char* later : {"vd", "vc", "cscan", "cvc", "baa", "dsfq-hybrid-h"}) {
+    const auto result = ApplyProfile(later, {});
+    ASSERT_FALSE(result.ok());
+    EXPECT_EQ(result.code(), ErrorCode::kInvalid);
+    EXPECT_THAT(result.status().message(), HasSubstr("is not built in this version (there is: "));
+  }
+  EXPECT_EQ(ApplyProfile("golden", {}).status().message(),
+            "unknown profile 'golden' (there is: noqos, odis, sfq, dsfq-total, dsfq-hybrid, "
+            "unified)");
+}
+
+TEST(WordsTest, EveryWordIsReadBack) {
+  EXPECT_EQ(*ParseSurplus(ToText(SurplusKind::kDsfq)), SurplusKind::kDsfq);
+  EXPECT_EQ(*ParseSurplus("fcfs"), SurplusKind::kFcfs);
+  EXPECT_EQ(*ParseSharing(ToText(SharingKind::kHybrid)), SharingKind::kHybrid);
+  EXPECT_EQ(*ParseSharing("total"), SharingKind::kTotal);
+  EXPECT_EQ(*ParseGate(ToText(GateKind::kConserving)), GateKind::kConserving);
+  EXPECT_EQ(*ParseDispatch(ToText(DispatchKind::kCscan)), DispatchKind::kCscan);
+  EXPECT_EQ(*ParseCost(ToText(CostKind::kRequests)), CostKind::kRequests);
+  EXPECT_EQ(*ParseScope(ToText(ReservationScope::kOsd)), ReservationScope::kOsd);
+  EXPECT_EQ(ToText(GuaranteeKind::kNone), "none");
+}
+
+TEST(WordsTest, LaterBoxesAreNotBuiltAndTyposAreUnknown) {
+  EXPECT_EQ(ParseSurplus("cooperative").status().message(),
+            "surplus 'cooperative' is not built in this version (there is: fcfs, dsfq)");
+  EXPECT_THAT(ParseSharing("hybrid-h").status().message(), HasSubstr("not built"));
+  EXPECT_THAT(ParseDispatch("cvc").status().message(), HasSubstr("not built"));
+  EXPECT_THAT(ParseCost("device-time").status().message(), HasSubstr("not built"));
+  EXPECT_EQ(ParseGate("open").status().message(),
+            "unknown gate 'open' (there is: strict, conserving)");
+  EXPECT_EQ(ParseGate("").code(), ErrorCode::kInvalid);
+}
+
+TEST(BestEffortMinTest, IsOnePercentOrOneLargestRequestASecond) {
+  SchedulerConfig config;
+  EXPECT_EQ(config.EffectiveBestEffortMin(), 0u);  // not profiled: nothing can be promised
+  config.token_rate = 40 * kMiB;
+  EXPECT_EQ(config.EffectiveBestEffortMin(), 4 * kMiB);
+  config.token_rate = 4000 * kMiB;
+  EXPECT_EQ(config.EffectiveBestEffortMin(), 40 * kMiB);
+  config.token_rate = kMiB;
+  EXPECT_EQ(config.EffectiveBestEffortMin(), kMiB);
+  config.best_effort_min = 0;
+  EXPECT_EQ(config.EffectiveBestEffortMin(), 0u);
+}
+
+// Experiment E45: G0 = 40, best-effort minimum 0.4.
+TEST(AdmissionTest, AddsUpToTheTokenRateAndNoFurther) {
+  const uint64_t minimum = 40 * kMiB / 100;
+  EXPECT_TRUE(AdmitAdditive(40 * kMiB, minimum, 5 * kMiB).admitted);
+  EXPECT_TRUE(AdmitAdditive(40 * kMiB, minimum + 5 * kMiB, 15 * kMiB).admitted);
+  const AdmissionDecision third = AdmitAdditive(40 * kMiB, minimum + 20 * kMiB, 20 * kMiB);
+  EXPECT_FALSE(third.admitted);
+  EXPECT_EQ(third.promised, minimum + 20 * kMiB);
+  EXPECT_EQ(third.largest, 20 * kMiB - minimum);
+  EXPECT_TRUE(AdmitAdditive(40 * kMiB, minimum + 20 * kMiB, third.largest).admitted);
+  EXPECT_FALSE(AdmitAdditive(40 * kMiB, 41 * kMiB, 1).admitted);
+  EXPECT_FALSE(AdmitAdditive(40 * kMiB, kMiB, UINT64_MAX).admitted);
+}
+
+TEST(BookingTest, ClusterScopeBooksTheLeewayScaledShare) {
+  EXPECT_EQ(BookedPerOsd(40 * kMiB, ReservationScope::kOsd, 3), 40 * kMiB);
+  EXPECT_EQ(BookedPerOsd(40 * kMiB, ReservationScope::kCluster, 3), 20 * kMiB);
+  EXPECT_EQ(BookedPerOsd(40 * kMiB, ReservationScope::kCluster, 1), 40 * kMiB);
+  EXPECT_EQ(BookedPerOsd(10, ReservationScope::kCluster, 4), 4u);  // 3.75, rounded up
+  EXPECT_EQ(BookedPerOsd(UINT64_MAX, ReservationScope::kCluster, 2), UINT64_MAX / 4 * 3 + 3);
+}
+
+}  // namespace
+}  // namespace weir

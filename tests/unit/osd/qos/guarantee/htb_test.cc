@@ -1,0 +1,180 @@
+// The guarantee stage and the root gate, seen through a scheduler whose device takes all it gets.
+#include <gmock/gmock.h>
+
+#include <deque>
+
+#include "tests/unit/osd/qos/virtual_device.h"
+
+namespace weir::osd::qos {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::kKiB;
+using testing::kMiB;
+using testing::Reserved;
+using testing::Spec;
+
+constexpr ClassId kA{16}, kB{17}, kC{18};
+
+SchedulerConfig Odis(uint64_t rate) {
+  SchedulerConfig base;
+  base.token_rate = rate;
+  base.best_effort_min = 0;
+  base.depth = 1000;
+  SchedulerConfig config = *ApplyProfile("odis", base);
+  config.maximizer = false;
+  config.dispatch = DispatchKind::kFifo;
+  return config;
+}
+
+class HtbTest : public ::testing::Test {
+ protected:
+  Request* Add(Scheduler* scheduler, ClassId id, uint64_t bytes, int64_t elsewhere = 0) {
+    requests_.emplace_back();
+    Request* request = &requests_.back();
+    request->class_id = id;
+    request->bytes = bytes;
+    request->elsewhere = elsewhere;
+    scheduler->Enqueue(request, now_);
+    return request;
+  }
+  // Releases everything that may go now.
+  std::vector<Request*> PullAll(Scheduler* scheduler) {
+    std::vector<Request*> out;
+    for (;;) {
+      last_ = scheduler->Pull(now_);
+      if (last_.request == nullptr) return out;
+      out.push_back(last_.request);
+    }
+  }
+  // Spends the full buckets that everything starts with.
+  void Empty(Scheduler* scheduler, ClassId id, uint64_t bytes) {
+    Add(scheduler, id, bytes);
+    ASSERT_EQ(PullAll(scheduler).size(), 1u);
+  }
+
+  std::deque<Request> requests_;
+  TimePoint now_{0};
+  PullResult last_;
+};
+
+TEST_F(HtbTest, OwnTokensFirstThenTheRootInOrderOfArrival) {
+  Scheduler scheduler(Odis(10 * kMiB), now_);
+  scheduler.SetClass(Reserved(kA, kMiB), now_);
+  scheduler.SetClass(Spec(kB), now_);
+  Request* borrower = Add(&scheduler, kB, 4 * kKiB);
+  Request* owner = Add(&scheduler, kA, 4 * kKiB);
+  EXPECT_THAT(PullAll(&scheduler), ::testing::ElementsAre(owner, borrower));
+  EXPECT_TRUE(owner->guaranteed);
+  EXPECT_FALSE(borrower->guaranteed);
+}
+
+TEST_F(HtbTest, WakeAtIsWhenTheRootCoversTheFirstBorrower) {
+  Scheduler scheduler(Odis(10 * kMiB), now_);  // root cap 1 MiB
+  scheduler.SetClass(Spec(kA), now_);
+  Empty(&scheduler, kA, kMiB);
+  Add(&scheduler, kA, 10 * kKiB);
+  EXPECT_TRUE(PullAll(&scheduler).empty());
+  // 10 tokens at 10,240 a second.
+  ASSERT_TRUE(last_.wake_at.has_value());
+  EXPECT_EQ(*last_.wake_at, TimePoint{976'563});
+  now_ = *last_.wake_at - 1ns;
+  EXPECT_TRUE(PullAll(&scheduler).empty());
+  now_ += 1ns;
+  EXPECT_EQ(PullAll(&scheduler).size(), 1u);
+}
+
+TEST_F(HtbTest, ASmallerBorrowerDoesNotOvertakeTheFirst) {
+  Scheduler scheduler(Odis(10 * kMiB), now_);
+  scheduler.SetClass(Spec(kA), now_);
+  scheduler.SetClass(Spec(kB), now_);
+  Empty(&scheduler, kA, kMiB);
+  Request* large = Add(&scheduler, kA, 512 * kKiB);
+  Request* small = Add(&scheduler, kB, kKiB);
+  now_ += 40ms;  // root: 409 tokens, enough for the small one
+  EXPECT_TRUE(PullAll(&scheduler).empty());
+  now_ += 12ms;
+  EXPECT_THAT(PullAll(&scheduler), ::testing::ElementsAre(large, small));
+}
+
+TEST_F(HtbTest, UnderDsfqASmallerStartTagThatArrivesLaterGoesFirst) {
+  SchedulerConfig config = Odis(10 * kMiB);
+  config.surplus = SurplusKind::kDsfq;
+  Scheduler scheduler(config, now_);
+  scheduler.SetClass(Spec(kA), now_);
+  scheduler.SetClass(Spec(kB), now_);
+  Empty(&scheduler, kA, kMiB);
+  Request* large = Add(&scheduler, kA, 512 * kKiB);
+  now_ += 40ms;
+  EXPECT_TRUE(PullAll(&scheduler).empty());
+  Request* small = Add(&scheduler, kB, kKiB);
+  EXPECT_THAT(PullAll(&scheduler), ::testing::ElementsAre(small));
+  now_ += 20ms;
+  EXPECT_THAT(PullAll(&scheduler), ::testing::ElementsAre(large));
+}
+
+TEST_F(HtbTest, OwnTokensAreNeverRefusedForWantOfRootTokens) {
+  Scheduler scheduler(Odis(10 * kMiB), now_);
+  scheduler.SetClass(Reserved(kA, 5 * kMiB), now_);
+  scheduler.SetClass(Spec(kB), now_);
+  Empty(&scheduler, kB, kMiB);  // the root is empty
+  Request* owner = Add(&scheduler, kA, 256 * kKiB);
+  EXPECT_THAT(PullAll(&scheduler), ::testing::ElementsAre(owner));
+  // And the root is drained for it: a borrower waits for its own and the owner's 256 tokens.
+  Add(&scheduler, kB, 256 * kKiB);
+  EXPECT_TRUE(PullAll(&scheduler).empty());
+  EXPECT_EQ(*last_.wake_at, TimePoint{0} + 50ms);
+}
+
+TEST_F(HtbTest, APromiseOfSystemWorkIsBookedBesideTheRoot) {
+  Scheduler scheduler(Odis(10 * kMiB), now_);
+  scheduler.SetClass(Reserved(kSystemScrub, 5 * kMiB), now_);
+  scheduler.SetClass(Spec(kB), now_);
+  Empty(&scheduler, kB, kMiB);
+  Empty(&scheduler, kSystemScrub, 256 * kKiB);
+  Add(&scheduler, kB, 256 * kKiB);
+  EXPECT_TRUE(PullAll(&scheduler).empty());
+  EXPECT_EQ(*last_.wake_at, TimePoint{0} + 25ms);
+}
+
+TEST_F(HtbTest, ServiceElsewhereDrainsATotalPromiseDownToItsFloor) {
+  Scheduler scheduler(Odis(10 * kMiB), now_);
+  scheduler.SetClass(Reserved(kA, kMiB, 1, ReservationScope::kCluster), now_);
+  scheduler.SetClass(Reserved(kC, kMiB, 1, ReservationScope::kOsd), now_);
+  scheduler.SetClass(Spec(kB), now_);
+  Empty(&scheduler, kB, kMiB);
+  // 102 tokens in the leaf; 1,000 elsewhere sink it to -204, and 4 more must come.
+  Add(&scheduler, kA, 4 * kKiB, 1000);
+  EXPECT_TRUE(PullAll(&scheduler).empty());
+  Request* of_osd = Add(&scheduler, kC, 4 * kKiB, 1000);
+  EXPECT_THAT(PullAll(&scheduler), ::testing::ElementsAre(of_osd));
+  // Without a root in the way the leaf of kA would be due after 208 tokens at 1,024 a second.
+  SchedulerConfig none = Odis(1);
+  scheduler.Configure(none, now_);
+  EXPECT_TRUE(PullAll(&scheduler).empty());
+  EXPECT_EQ(*last_.wake_at, TimePoint{0} + 203'125us);
+}
+
+TEST_F(HtbTest, AnExpiredPromiseIsGoneAndTheClassStays) {
+  Scheduler scheduler(Odis(10 * kMiB), now_);
+  ClassSpec spec = Reserved(kA, 5 * kMiB);
+  spec.reservation_ends = TimePoint{0} + 10s;
+  scheduler.SetClass(spec, now_);
+  EXPECT_EQ(scheduler.NextTick(), TimePoint{0} + 1s);
+  Add(&scheduler, kA, 4 * kKiB);
+  EXPECT_TRUE(PullAll(&scheduler)[0]->guaranteed);
+  now_ += 10s;
+  Add(&scheduler, kA, 4 * kKiB);
+  Request* after = PullAll(&scheduler)[0];
+  EXPECT_FALSE(after->guaranteed);
+  EXPECT_EQ(after->queue, kA);
+}
+
+TEST_F(HtbTest, AStrictGateWithoutATokenRateLetsEverythingPass) {
+  Scheduler scheduler(Odis(0), now_);
+  for (int i = 0; i < 100; ++i) Add(&scheduler, kBestEffort, 4 * kMiB);
+  EXPECT_EQ(PullAll(&scheduler).size(), 100u);
+}
+
+}  // namespace
+}  // namespace weir::osd::qos

@@ -1,0 +1,101 @@
+#include "osd/qos/guarantee/token_bucket.h"
+
+#include <gtest/gtest.h>
+
+#include "common/base/prng.h"
+#include "common/testing/seed.h"
+
+namespace weir::osd::qos {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr uint64_t kMiB = 1 << 20;
+
+TEST(TokenBucketTest, RefillsAtTheRateUpToTheCap) {
+  TokenBucket bucket(30 * kMiB, 100'000, TimePoint{0});  // 30 MiB/s are 30,720 tokens a second
+  EXPECT_EQ(bucket.level(), 100'000);
+  bucket.Take(100'000);
+  bucket.Refill(TimePoint{0} + 1s);
+  EXPECT_EQ(bucket.level(), 30'720);
+  bucket.Refill(TimePoint{0} + 1h);
+  EXPECT_EQ(bucket.level(), 100'000);
+}
+
+TEST(TokenBucketTest, CoversAtIsTheFirstNanosecond) {
+  Prng prng(weir::testing::TestSeed());
+  for (int i = 0; i < 2000; ++i) {
+    const uint64_t rate = prng.Uniform(1, uint64_t{1} << prng.Uniform(1, 34));
+    TokenBucket bucket(rate, 10'000, TimePoint{0});
+    bucket.Take(static_cast<int64_t>(prng.Uniform(10'000, 30'000)));
+    bucket.Refill(TimePoint{static_cast<int64_t>(prng.Uniform(0, 1'000'000))});
+    const auto tokens = static_cast<int64_t>(prng.Uniform(1, 20'000));
+    if (bucket.Covers(tokens)) continue;
+    const TimePoint due = bucket.CoversAt(tokens);
+    TokenBucket before = bucket, after = bucket;
+    before.Refill(due - 1ns);
+    after.Refill(due);
+    ASSERT_FALSE(before.Covers(tokens)) << rate << " " << tokens;
+    ASSERT_TRUE(after.Covers(tokens)) << rate << " " << tokens;
+  }
+}
+
+TEST(TokenBucketTest, ARequestLargerThanTheCapIsPaidFromAFullBucketAndLeavesADebt) {
+  TokenBucket bucket(1024, 10, TimePoint{0});
+  EXPECT_TRUE(bucket.Covers(25));
+  bucket.Take(25);
+  EXPECT_EQ(bucket.level(), -15);
+  EXPECT_EQ(bucket.CoversAt(25), TimePoint{0} + 25s);
+  EXPECT_EQ(bucket.CoversAt(1), TimePoint{0} + 16s);
+}
+
+TEST(TokenBucketTest, ADebtHasAFloorWhichNeverRaisesALowerLevel) {
+  TokenBucket bucket(1024, 10, TimePoint{0});
+  bucket.TakeDownTo(-20, 1'000'000);
+  EXPECT_EQ(bucket.level(), -20);
+  bucket.Take(5);
+  bucket.TakeDownTo(-20, 1'000'000);
+  EXPECT_EQ(bucket.level(), -25);
+}
+
+TEST(TokenBucketTest, WithoutARateNothingEverComes) {
+  TokenBucket bucket(0, 10, TimePoint{0});
+  bucket.Take(10);
+  EXPECT_EQ(bucket.CoversAt(1), TimePoint::Max());
+}
+
+// The token arithmetic never drifts: a virtual week in random steps gives what one step gives.
+TEST(TokenBucketTest, AWeekOfSmallRefillsGivesWhatOneGives) {
+  Prng prng(weir::testing::TestSeed());
+  constexpr int64_t kWeek = int64_t{7} * 24 * 3600 * 1'000'000'000;
+  for (uint64_t rate : {uint64_t{1}, uint64_t{333}, 5 * kMiB + 7, 12'345'678'901UL}) {
+    const TimePoint start{0};
+    TokenBucket often(rate, int64_t{1} << 60, start), once(rate, int64_t{1} << 60, start);
+    often.Take(int64_t{1} << 60);
+    once.Take(int64_t{1} << 60);
+    int64_t now = 0;
+    while (now < kWeek) {
+      now = std::min(kWeek, now + static_cast<int64_t>(prng.Uniform(1, 4'000'000'000)));
+      often.Refill(TimePoint{now});
+    }
+    once.Refill(TimePoint{kWeek});
+    EXPECT_EQ(often.level(), once.level()) << rate;
+    EXPECT_EQ(once.level(), static_cast<int64_t>(rate * 7 * 24 * 3600 / 1024));
+  }
+}
+
+TEST(TokenBucketTest, AbsurdRatesFillTheBucketInsteadOfOverflowing) {
+  TokenBucket bucket(UINT64_MAX, 1000, TimePoint{0});
+  bucket.Take(1'000'000);
+  bucket.Refill(TimePoint{INT64_MAX});
+  EXPECT_EQ(bucket.level(), 1000);
+}
+
+TEST(BucketCapTest, IsTwiceTheLargestRequestOrATenthOfASecond) {
+  EXPECT_EQ(BucketCap(40 * kMiB, 512), 4096);
+  EXPECT_EQ(BucketCap(5 * kMiB, 512), 1024);
+  EXPECT_EQ(BucketCap(0, 0), 1);
+}
+
+}  // namespace
+}  // namespace weir::osd::qos

@@ -1,0 +1,96 @@
+// Ceilings: a class above its limit is served by no stage, and earns no credit by waiting.
+#include <gmock/gmock.h>
+
+#include "tests/unit/osd/qos/virtual_device.h"
+
+namespace weir::osd::qos {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Cluster;
+using testing::kKiB;
+using testing::kMiB;
+using testing::Load;
+using testing::Reserved;
+using testing::Spec;
+
+constexpr ClassId kF{16}, kG{17};
+
+ClassSpec Limited(ClassSpec spec, uint64_t limit) {
+  spec.limit_bytes_per_s = limit;
+  return spec;
+}
+
+SchedulerConfig Config(std::string_view profile) {
+  SchedulerConfig base;
+  base.token_rate = 100 * kMiB;
+  base.best_effort_min = 0;
+  base.depth = 4;
+  return *ApplyProfile(profile, base);
+}
+
+TEST(LimitTest, HoldsUnderEveryProfileAndAlsoWhenTheDeviceIsFree) {
+  for (const char* profile : {"noqos", "odis", "sfq", "dsfq-total", "dsfq-hybrid", "unified"}) {
+    Cluster cluster(1, Config(profile), 100 * kMiB);
+    cluster.SetClass(Limited(Spec(kF), 10 * kMiB));
+    Load* alone = cluster.Start({.class_id = kF, .outstanding = 16});
+    cluster.RunTo(10s);
+    EXPECT_NEAR(alone->MiBps(1s, 10s), 10, 0.1) << profile;
+  }
+}
+
+TEST(LimitTest, CutsAPromiseThatExceedsItWithoutCallingThatAViolation) {
+  Cluster cluster(1, Config("unified"), 100 * kMiB);
+  cluster.SetClass(Limited(Reserved(kF, 50 * kMiB), 10 * kMiB));
+  Load* alone = cluster.Start({.class_id = kF, .outstanding = 16});
+  cluster.RunTo(10s);
+  EXPECT_NEAR(alone->MiBps(1s, 10s), 10, 0.1);
+  EXPECT_EQ(cluster.osd().scheduler().Counters(cluster.events().now())[1].violation_seconds, 0u);
+}
+
+TEST(LimitTest, ALiftedLimitFindsNoSavedCredit) {
+  Cluster cluster(1, Config("unified"), 100 * kMiB);
+  cluster.SetClass(Limited(Spec(kF), 5 * kMiB));
+  cluster.SetClass(Spec(kG));
+  Load* f = cluster.Start({.class_id = kF, .outstanding = 48});
+  Load* g = cluster.Start({.class_id = kG, .outstanding = 48});
+  cluster.RunTo(10s);
+  EXPECT_NEAR(f->MiBps(1s, 10s), 5, 0.1);
+  EXPECT_NEAR(g->MiBps(1s, 10s), 95, 1);
+  cluster.SetClass(Spec(kF));
+  cluster.RunTo(15s);
+  EXPECT_NEAR(f->MiBps(10s, 11s), 50, 4);
+  EXPECT_NEAR(g->MiBps(11s, 15s), 50, 1);
+}
+
+TEST(LimitTest, IsATotalOverAllOsdsUnlessThePromiseIsPerOsd) {
+  for (const bool per_osd : {false, true}) {
+    Cluster cluster(2, Config("unified"), 100 * kMiB);
+    cluster.SetClass(Limited(per_osd ? Reserved(kF, kMiB) : Spec(kF), 10 * kMiB));
+    const auto route = [](uint64_t n) { return std::pair<size_t, size_t>(n % 2, 0); };
+    Load* f = cluster.Start({.class_id = kF, .outstanding = 32, .route = route});
+    cluster.RunTo(10s);
+    EXPECT_NEAR(f->MiBps(1s, 10s), per_osd ? 20 : 10, 0.5);
+  }
+}
+
+TEST(LimitTest, WakesAtTheMomentOfTheNextToken) {
+  Scheduler scheduler(Config("noqos"), TimePoint{0});
+  scheduler.SetClass(Limited(Spec(kF), 1024 * kKiB), TimePoint{0});  // a token per 976,562.5 ns
+  std::vector<Request> requests(2);
+  for (Request& request : requests) {
+    request.class_id = kF;
+    request.bytes = 102 * kKiB;
+    scheduler.Enqueue(&request, TimePoint{0});
+  }
+  ASSERT_EQ(scheduler.Pull(TimePoint{0}).request, &requests[0]);
+  const PullResult held = scheduler.Pull(TimePoint{0});
+  EXPECT_EQ(held.request, nullptr);
+  ASSERT_TRUE(held.wake_at.has_value());
+  EXPECT_EQ(*held.wake_at, TimePoint{99'609'375});  // 102 tokens short of nothing
+  EXPECT_EQ(scheduler.Pull(*held.wake_at - 1ns).request, nullptr);
+  EXPECT_EQ(scheduler.Pull(*held.wake_at).request, &requests[1]);
+}
+
+}  // namespace
+}  // namespace weir::osd::qos
