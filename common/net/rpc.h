@@ -6,7 +6,9 @@
 // across its own restart keeps the answers with its data (the MDS does; see
 // IncomingCall::acked_below). Heartbeats: a client pings each server; one that misses kPeerTimeout
 // is dialled anew, and one whose incarnation changed gets every outstanding request again. Bounds:
-// a server refuses with kBusy above its byte bound; the client retries that after a backoff.
+// a server refuses with kBusy above its byte bound; the client retries that after a backoff. A
+// kBusy that a handler answers goes to the caller like any other error. At most one RpcClient per
+// session and server: request ids count up from 1 in each.
 //
 // Threads: Call and Respond from any thread. Handlers run on the server's I/O thread, callbacks on
 // the client's; neither may block.
@@ -80,6 +82,9 @@ class RpcClient {
   using Callback = std::function<void(Result<Reply>)>;
   struct Options {
     uint64_t session = 0;  // same for every client of one mount or tool; random
+    // An unanswered request goes out again after this (then twice, four times ... this) although
+    // the connection looks sound; cures nothing over ZeroMQ, costs little.
+    Duration resend_interval = std::chrono::seconds(10);
     Duration ping_interval = std::chrono::milliseconds(500);
     Duration peer_timeout = std::chrono::seconds(3);
   };

@@ -1,13 +1,14 @@
-// Transport: messages in, messages out. ZeroMQ in daemons (zmq_transport.h), a simulated network in
-// tests (common/testing/sim_transport.h). Knows nothing of requests or replies; that is rpc.h.
+// Transport: messages in, messages out. ZeroMQ in daemons (zmq_transport.h), a direct hand-over
+// inside one process, a simulated network in tests (common/testing/sim_transport.h). Knows nothing
+// of requests or replies; that is rpc.h.
 //
 // Endpoints: inproc://NAME, ipc://PATH, tcp://HOST:PORT (port 0: any free one,
-// ServerTransport::endpoint() tells). Threads:   Send from any thread, never blocks. Callbacks run
-// on the transport's own I/O thread and must
-//            not block.
+//            ServerTransport::endpoint() tells); see endpoint.h.
+// Threads:   Send, RunAfter from any thread, never blocking. Callbacks and tasks run on the
+//            transport's own I/O thread, one at a time, and must not block. A transport is not
+//            destroyed from its own callbacks.
 // Delivery:  in order per connection, at most once, maybe not at all; a frame that is no WeirFS
-// frame is
-//            counted and dropped before any callback.
+//            frame (envelope.h) is counted and dropped before any callback.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,7 @@
 
 #include "common/base/buffer.h"
 #include "common/base/result.h"
+#include "common/base/time.h"
 
 namespace weir::net {
 
@@ -34,10 +36,18 @@ struct TransportCounters {
   uint64_t dropped_malformed = 0;
 };
 
-class ServerTransport {
+// The one timer of an I/O thread; its user multiplexes. Simulated time in tests.
+class IoTimer {
+ public:
+  virtual ~IoTimer() = default;
+  // Runs `task` once `delay` has passed (soon, if it is 0 or less); replaces the task set before.
+  virtual void RunAfter(Duration delay, std::function<void()> task) = 0;
+};
+
+class ServerTransport : public IoTimer {
  public:
   using OnMessage = std::function<void(PeerId, Message)>;
-  virtual ~ServerTransport() = default;  // stops the I/O thread; no callback runs afterwards
+  // Destruction stops the I/O thread; no callback runs afterwards.
   virtual Status Start(OnMessage on_message) = 0;
   // To a peer that has gone: dropped.
   virtual void Send(PeerId peer, Message message) = 0;
@@ -45,12 +55,12 @@ class ServerTransport {
   [[nodiscard]] virtual TransportCounters Counters() const = 0;
 };
 
-class ClientTransport {
+class ClientTransport : public IoTimer {
  public:
   using OnMessage = std::function<void(Message)>;
-  using OnReconnect = std::function<void()>;  // what was sent before may be lost
-  virtual ~ClientTransport() = default;
-  virtual Status Start(OnMessage on_message, OnReconnect on_reconnect) = 0;
+  using OnConnect = std::function<void()>;  // each new connection; what was sent before may be lost
+  virtual Status Start(OnMessage on_message, OnConnect on_connect) = 0;
+  // While there is no connection: dropped.
   virtual void Send(Message message) = 0;
   // Drops the connection and dials again (the peer stopped answering).
   virtual void Reset() = 0;
@@ -64,7 +74,9 @@ class Network {
   virtual Result<std::unique_ptr<ClientTransport>> Dial(const std::string& endpoint) = 0;
 };
 
-// ZeroMQ. kInvalid for an endpoint that is not well formed; says what is wrong with it.
+// ZeroMQ for tcp:// and ipc://, a direct hand-over for inproc://, whose names live in this object:
+// one per process. kInvalid for an endpoint that is not well formed, says what is wrong with it;
+// kBusy for one that a living process listens on.
 std::unique_ptr<Network> MakeZmqNetwork();
 
 }  // namespace weir::net

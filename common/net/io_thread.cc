@@ -1,0 +1,138 @@
+#include "common/net/io_thread.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace weir::net {
+
+IoThread::IoThread() : wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  WEIR_CHECK(wake_fd_ >= 0, "no file descriptor left for an eventfd; raise ulimit -n");
+}
+
+IoThread::~IoThread() {
+  Stop();
+  close(wake_fd_);
+}
+
+void IoThread::Start(std::vector<int> fds, std::function<bool()> drain) {
+  fds_ = std::move(fds);
+  drain_ = std::move(drain);
+  // The mutex publishes thread_ to tasks that ask InThread().
+  const std::lock_guard lock(mutex_);
+  thread_ = std::thread([this] { Run(); });
+}
+
+void IoThread::Stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    WakeLocked();
+  }
+  if (thread_.joinable()) {
+    WEIR_CHECK(!InThread(), "a transport is destroyed from its own callback");
+    thread_.join();
+  }
+  // Destroyed outside the lock: a task may own what posts again when it dies.
+  std::vector<Task> dropped;
+  Task dropped_timer;
+  {
+    const std::lock_guard lock(mutex_);
+    dropped.swap(tasks_);
+    std::swap(dropped_timer, timer_);
+  }
+}
+
+void IoThread::WakeLocked() {
+  if (!waiting_) return;
+  waiting_ = false;
+  const uint64_t one = 1;
+  (void)!write(wake_fd_, &one, sizeof(one));
+}
+
+void IoThread::Post(Task task) {
+  const std::lock_guard lock(mutex_);
+  if (stopping_) return;
+  tasks_.push_back(std::move(task));
+  WakeLocked();
+}
+
+void IoThread::RunAfter(Duration delay, Task task) {
+  const TimePoint now = SystemClock::Get().Now();
+  const TimePoint at =
+      delay > TimePoint::Max() - now ? TimePoint::Max() : now + std::max(delay, Duration(0));
+  const std::lock_guard lock(mutex_);
+  if (stopping_) return;
+  const bool sooner = at < timer_at_;
+  timer_at_ = at;
+  std::swap(timer_, task);
+  if (sooner) WakeLocked();
+}
+
+void IoThread::Run() {
+  { const std::lock_guard lock(mutex_); }
+  for (;;) {
+    bool worked = RunTasks();
+    worked |= RunTimer();
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return;
+    }
+    worked |= drain_();
+    if (!worked) Wait();
+  }
+}
+
+bool IoThread::RunTasks() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_ || tasks_.empty()) return false;
+    running_.swap(tasks_);
+  }
+  for (Task& task : running_) task();
+  running_.clear();
+  return true;
+}
+
+bool IoThread::RunTimer() {
+  Task task;
+  {
+    const std::lock_guard lock(mutex_);
+    if (timer_at_ == TimePoint::Max() || SystemClock::Get().Now() < timer_at_) return false;
+    timer_at_ = TimePoint::Max();
+    std::swap(task, timer_);
+  }
+  if (task) task();
+  return true;
+}
+
+void IoThread::Wait() {
+  TimePoint until;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_ || !tasks_.empty()) return;
+    waiting_ = true;
+    until = timer_at_;
+  }
+  std::vector<pollfd> polls{{wake_fd_, POLLIN, 0}};
+  for (const int fd : fds_) polls.push_back({fd, POLLIN, 0});
+  timespec timeout{};
+  if (until != TimePoint::Max()) {
+    const int64_t ns = std::max<int64_t>((until - SystemClock::Get().Now()).count(), 0);
+    timeout = {ns / 1'000'000'000, ns % 1'000'000'000};
+  }
+  ppoll(polls.data(), polls.size(), until == TimePoint::Max() ? nullptr : &timeout, nullptr);
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_ = false;
+  }
+  uint64_t count = 0;
+  if (polls[0].revents != 0) (void)!read(wake_fd_, &count, sizeof(count));
+}
+
+}  // namespace weir::net

@@ -1,0 +1,57 @@
+// IoThread: one thread with a task queue, one timer and, optionally, a file descriptor to watch.
+// Every transport owns one; what a transport does to its sockets happens here.
+//
+// Threads: Post and RunAfter from any thread. Stop not from the thread itself.
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "common/base/time.h"
+
+namespace weir::net {
+
+class IoThread {
+ public:
+  using Task = std::function<void()>;
+
+  IoThread();
+  ~IoThread();
+  IoThread(const IoThread&) = delete;
+  IoThread& operator=(const IoThread&) = delete;
+
+  // Starts the thread. `drain` is called before every wait and does what the descriptors (each
+  // readable at most; edge triggered is fine) have to offer; it returns whether it did anything.
+  void Start(std::vector<int> fds, std::function<bool()> drain);
+  // Runs the tasks posted so far no more, waits for the running one. Later posts are dropped.
+  void Stop();
+
+  // In order. A burst costs one wake-up.
+  void Post(Task task);
+  void RunAfter(Duration delay, Task task);
+  [[nodiscard]] bool InThread() const { return std::this_thread::get_id() == thread_.get_id(); }
+
+ private:
+  void Run();
+  bool RunTasks();
+  bool RunTimer();
+  void Wait();
+  void WakeLocked();
+
+  int wake_fd_;
+  std::vector<int> fds_;
+  std::function<bool()> drain_;
+  std::thread thread_;
+
+  std::mutex mutex_;
+  std::vector<Task> tasks_;
+  bool waiting_ = false;  // the thread sleeps, or is about to, and nobody has woken it yet
+  bool stopping_ = false;
+  TimePoint timer_at_ = TimePoint::Max();
+  Task timer_;
+  std::vector<Task> running_;  // the thread's own; kept for its capacity
+};
+
+}  // namespace weir::net

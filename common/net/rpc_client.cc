@@ -1,0 +1,362 @@
+#include <algorithm>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "common/net/envelope.h"
+#include "common/net/rpc.h"
+#include "common/wire/rpc.pb.h"
+
+namespace weir::net {
+namespace {
+
+constexpr Duration kFirstBackoff = std::chrono::milliseconds(1);
+constexpr Duration kLongestBackoff = std::chrono::milliseconds(50);
+// Acknowledgements that one message carries at most; the ping takes along what is left.
+constexpr size_t kMostAcks = 512;
+
+TimePoint Later(TimePoint now, Duration delay) {
+  return delay > TimePoint::Max() - now ? TimePoint::Max() : now + delay;
+}
+
+class Client final : public RpcClient {
+ public:
+  Client(std::unique_ptr<ClientTransport> transport, Clock& clock, std::string endpoint,
+         const Options& options)
+      : clock_(clock),
+        endpoint_(std::move(endpoint)),
+        options_(options),
+        next_ping_(clock.Now()),
+        patient_until_(Later(clock.Now(), options.peer_timeout)),
+        transport_(std::move(transport)) {}
+  ~Client() override;
+
+  Status Start();
+  void Call(uint32_t method, std::string body, Buffer payload, const CallOptions& options,
+            Callback callback) override;
+  [[nodiscard]] bool connected() const override;
+
+ private:
+  struct Pending {
+    wire::RpcHeader header;
+    Buffer payload;
+    Callback callback;
+    TimePoint deadline;
+    TimePoint resend_at;       // when it goes out again, for whichever reason
+    Duration backoff{0};       // of the last refusal; 0: none yet
+    Duration resend_delay{0};  // of the next resend without an answer
+    uint64_t connection = 0;   // the one it was last sent on; 0: none
+  };
+  using Calls = std::map<uint64_t, Pending>;
+  // Callbacks run after the lock is released.
+  using Done = std::vector<std::pair<Callback, Result<Reply>>>;
+
+  void OnMessage(Message message);
+  void OnConnect();
+  void OnTimer();
+
+  void HeardLocked(uint64_t incarnation);
+  void OnReplyLocked(wire::RpcHeader header, Buffer payload, Done* done);
+  void SendLocked(Pending& call);
+  void SendPingLocked();
+  void StampLocked(wire::RpcHeader* header);
+  void ScheduleLocked(uint64_t id, Pending& call, TimePoint at);
+  Callback FinishLocked(Calls::iterator it);
+  void ExpireLocked(TimePoint now, Done* done);
+  void ArmLocked();
+  [[nodiscard]] bool ConnectedLocked() const;
+  [[nodiscard]] Status TimeoutLocked(const Pending& call) const;
+  static void Run(Done done);
+
+  Clock& clock_;
+  const std::string endpoint_;
+  const Options options_;
+
+  mutable std::mutex mutex_;
+  bool closing_ = false;
+  uint64_t last_id_ = 0;
+  Calls calls_;
+  std::set<uint64_t> unrepeatable_;  // ids of calls_ that are not idempotent
+  std::set<std::pair<TimePoint, uint64_t>> deadlines_;
+  std::set<std::pair<TimePoint, uint64_t>> resends_;
+  std::vector<uint64_t> acks_;
+  uint64_t connection_ = 0;  // counts connections; 0: none yet
+  bool proven_ = false;      // the server has spoken on this connection
+  uint64_t incarnation_ = 0;
+  std::optional<TimePoint> last_heard_;
+  TimePoint next_ping_;
+  TimePoint patient_until_;  // redial if nothing was heard by then
+  TimePoint armed_ = TimePoint::Max();
+  std::unique_ptr<ClientTransport> transport_;
+};
+
+Status Client::Start() {
+  WEIR_RETURN_IF_ERROR(
+      transport_->Start([this](Message m) { OnMessage(std::move(m)); }, [this] { OnConnect(); }));
+  const std::lock_guard lock(mutex_);
+  ArmLocked();
+  return Status::Ok();
+}
+
+Client::~Client() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  transport_.reset();  // not under the lock: its thread may be waiting for it
+  Done done;
+  for (auto& [id, call] : calls_) {
+    done.emplace_back(std::move(call.callback),
+                      Status(ErrorCode::kCancelled, "the connection to " + endpoint_ + " closes"));
+  }
+  calls_.clear();
+  Run(std::move(done));
+}
+
+void Client::Call(uint32_t method, std::string body, Buffer payload, const CallOptions& options,
+                  Callback callback) {
+  Status refused;
+  {
+    const std::lock_guard lock(mutex_);
+    // Room for the other fields of the header, acknowledgements included.
+    constexpr size_t kMaxBody = kMaxHeaderBytes - 16 * 1024;
+    if (closing_) {
+      refused = {ErrorCode::kCancelled, "the connection to " + endpoint_ + " closes"};
+    } else if (body.size() > kMaxBody || payload.size() > kMaxPayloadBytes) {
+      refused = {ErrorCode::kTooBig, "request " + std::to_string(method) + " to " + endpoint_ +
+                                         " is over the limit (body " + std::to_string(kMaxBody) +
+                                         ", payload " + std::to_string(kMaxPayloadBytes) +
+                                         " bytes); send it in pieces"};
+    } else {
+      const uint64_t id = ++last_id_;
+      Pending& call = calls_[id];
+      call.header.set_method(method);
+      call.header.set_session(options_.session);
+      call.header.set_request_id(id);
+      call.header.set_idempotent(options.idempotent);
+      call.header.set_body(std::move(body));
+      call.payload = std::move(payload);
+      call.callback = std::move(callback);
+      call.deadline = Later(clock_.Now(), options.timeout);
+      call.resend_at = TimePoint::Max();
+      call.resend_delay = options_.resend_interval;
+      if (!options.idempotent) unrepeatable_.insert(id);
+      if (call.deadline != TimePoint::Max()) deadlines_.emplace(call.deadline, id);
+      if (connection_ != 0) SendLocked(call);
+      ArmLocked();
+    }
+  }
+  if (!refused.ok()) callback(refused);
+}
+
+bool Client::connected() const {
+  const std::lock_guard lock(mutex_);
+  return ConnectedLocked();
+}
+
+bool Client::ConnectedLocked() const {
+  return last_heard_ && clock_.Now() - *last_heard_ < options_.peer_timeout;
+}
+
+void Client::OnConnect() {
+  const std::lock_guard lock(mutex_);
+  if (closing_) return;
+  ++connection_;
+  proven_ = false;
+  // What is outstanding goes out when the server has spoken: it may not live long enough to read
+  // megabytes, and its incarnation decides whether they are news to it.
+  SendPingLocked();
+}
+
+void Client::OnMessage(Message message) {
+  wire::RpcHeader header;
+  bool payload_matches = false;
+  const Status decoded = DecodeFrame(Direction::kToClient, message.header, message.payload.size(),
+                                     &header, &payload_matches);
+  if (!decoded.ok() || header.session() != options_.session) return;
+  Done done;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closing_) return;
+    HeardLocked(header.incarnation());
+    if (header.kind() == wire::RpcHeader::REPLY && payload_matches) {
+      OnReplyLocked(std::move(header), std::move(message.payload), &done);
+    }
+    ArmLocked();
+  }
+  Run(std::move(done));
+}
+
+void Client::HeardLocked(uint64_t incarnation) {
+  const TimePoint now = clock_.Now();
+  last_heard_ = now;
+  patient_until_ = Later(now, options_.peer_timeout);
+  if (incarnation != incarnation_) {
+    if (incarnation_ != 0 && proven_) ++connection_;  // replaced without a sign of the transport
+    incarnation_ = incarnation;
+  } else if (proven_) {
+    return;
+  }
+  if (connection_ == 0) connection_ = 1;
+  proven_ = true;
+  for (auto& [id, call] : calls_) {
+    if (call.connection != connection_) SendLocked(call);
+  }
+}
+
+void Client::OnReplyLocked(wire::RpcHeader header, Buffer payload, Done* done) {
+  const auto it = calls_.find(header.request_id());
+  if (it == calls_.end()) return;  // answered before, or given up
+  Pending& call = it->second;
+  if (header.retry_later()) {
+    call.backoff =
+        call.backoff.count() == 0 ? kFirstBackoff : std::min(2 * call.backoff, kLongestBackoff);
+    ScheduleLocked(it->first, call, Later(clock_.Now(), call.backoff));
+    return;
+  }
+  const auto code = static_cast<ErrorCode>(header.status());
+  Callback callback = FinishLocked(it);
+  if (code == ErrorCode::kOk) {
+    done->emplace_back(std::move(callback),
+                       Reply{std::move(*header.mutable_body()), std::move(payload)});
+  } else {
+    done->emplace_back(std::move(callback), Status(code, std::move(*header.mutable_error())));
+  }
+}
+
+RpcClient::Callback Client::FinishLocked(Calls::iterator it) {
+  const uint64_t id = it->first;
+  Pending& call = it->second;
+  if (call.deadline != TimePoint::Max()) deadlines_.erase({call.deadline, id});
+  if (call.resend_at != TimePoint::Max()) resends_.erase({call.resend_at, id});
+  if (unrepeatable_.erase(id) != 0) acks_.push_back(id);
+  Callback callback = std::move(call.callback);
+  calls_.erase(it);
+  return callback;
+}
+
+void Client::ScheduleLocked(uint64_t id, Pending& call, TimePoint at) {
+  if (call.resend_at != TimePoint::Max()) resends_.erase({call.resend_at, id});
+  call.resend_at = at;
+  if (at != TimePoint::Max()) resends_.emplace(at, id);
+}
+
+void Client::StampLocked(wire::RpcHeader* header) {
+  header->set_acked_below(unrepeatable_.empty() ? last_id_ + 1 : *unrepeatable_.begin());
+  header->clear_acked();
+  const size_t count = std::min(acks_.size(), kMostAcks);
+  for (size_t i = acks_.size() - count; i < acks_.size(); ++i) header->add_acked(acks_[i]);
+  acks_.resize(acks_.size() - count);
+}
+
+void Client::SendLocked(Pending& call) {
+  const TimePoint now = clock_.Now();
+  StampLocked(&call.header);
+  if (call.deadline != TimePoint::Max()) {
+    call.header.set_timeout_us(
+        static_cast<uint64_t>(std::max<int64_t>((call.deadline - now).count() / 1000, 1)));
+  }
+  call.connection = connection_;
+  ScheduleLocked(call.header.request_id(), call, Later(now, call.resend_delay));
+  call.resend_delay = std::min(call.resend_delay, Duration::max() / 4) * 2;
+  transport_->Send(
+      {*EncodeFrame(Direction::kToServer, call.header, call.payload.size()), call.payload});
+}
+
+void Client::SendPingLocked() {
+  wire::RpcHeader ping;
+  ping.set_kind(wire::RpcHeader::PING);
+  ping.set_session(options_.session);
+  StampLocked(&ping);
+  transport_->Send({*EncodeFrame(Direction::kToServer, ping, 0), {}});
+}
+
+void Client::OnTimer() {
+  Done done;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closing_) return;
+    armed_ = TimePoint::Max();
+    const TimePoint now = clock_.Now();
+    ExpireLocked(now, &done);
+    while (!resends_.empty() && resends_.begin()->first <= now) {
+      SendLocked(calls_.at(resends_.begin()->second));
+    }
+    if (next_ping_ <= now) {
+      next_ping_ = Later(now, options_.ping_interval);
+      if (connection_ != 0) SendPingLocked();
+    }
+    if (patient_until_ <= now) {
+      patient_until_ = Later(now, options_.peer_timeout);
+      transport_->Reset();
+    }
+    ArmLocked();
+  }
+  Run(std::move(done));
+}
+
+void Client::ExpireLocked(TimePoint now, Done* done) {
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+    const auto it = calls_.find(deadlines_.begin()->second);
+    const Status status = TimeoutLocked(it->second);
+    done->emplace_back(FinishLocked(it), status);
+  }
+}
+
+Status Client::TimeoutLocked(const Pending& call) const {
+  if (!ConnectedLocked()) {
+    return {ErrorCode::kUnreachable,
+            "no contact with " + endpoint_ + "; is its daemon running and the network up?"};
+  }
+  return {ErrorCode::kTimedOut, endpoint_ + " lives but did not answer request " +
+                                    std::to_string(call.header.method()) + " in time"};
+}
+
+void Client::ArmLocked() {
+  TimePoint next = std::min(next_ping_, patient_until_);
+  if (!deadlines_.empty()) next = std::min(next, deadlines_.begin()->first);
+  if (!resends_.empty()) next = std::min(next, resends_.begin()->first);
+  if (next >= armed_) return;  // that one comes first and arms again
+  armed_ = next;
+  transport_->RunAfter(next - clock_.Now(), [this] { OnTimer(); });
+}
+
+void Client::Run(Done done) {
+  for (auto& [callback, result] : done) callback(std::move(result));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RpcClient>> RpcClient::Connect(Network& network, Clock& clock,
+                                                      const std::string& endpoint,
+                                                      const Options& options) {
+  WEIR_ASSIGN_OR_RETURN(auto transport, network.Dial(endpoint));
+  auto client = std::make_unique<Client>(std::move(transport), clock, endpoint, options);
+  WEIR_RETURN_IF_ERROR(client->Start());
+  return std::unique_ptr<RpcClient>(std::move(client));
+}
+
+Result<Reply> RpcClient::CallAndWait(uint32_t method, std::string body, Buffer payload,
+                                     const CallOptions& options) {
+  struct Waiter {
+    std::mutex mutex;
+    std::condition_variable done;
+    std::optional<Result<Reply>> result;
+  };
+  // Shared: the callback still holds the mutex when the waiter is free to go.
+  auto waiter = std::make_shared<Waiter>();
+  Call(method, std::move(body), std::move(payload), options, [waiter](Result<Reply> result) {
+    const std::lock_guard lock(waiter->mutex);
+    waiter->result = std::move(result);
+    waiter->done.notify_one();
+  });
+  std::unique_lock lock(waiter->mutex);
+  waiter->done.wait(lock, [&] { return waiter->result.has_value(); });
+  return *std::move(waiter->result);
+}
+
+}  // namespace weir::net

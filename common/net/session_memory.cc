@@ -1,0 +1,111 @@
+#include "common/net/session_memory.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "common/base/check.h"
+
+namespace weir::net {
+
+SessionMemory::Seen SessionMemory::Arrive(uint64_t id, PeerId peer, bool idempotent,
+                                          const Message** answer) {
+  const auto it = entries_.find(id);
+  if (it != entries_.end()) {
+    Entry& entry = it->second;
+    if (entry.answered) {
+      *answer = &entry.answer;
+      return Seen::kAnswered;
+    }
+    if (std::find(entry.waiting.begin(), entry.waiting.end(), peer) == entry.waiting.end()) {
+      entry.waiting.push_back(peer);
+    }
+    return Seen::kInProgress;
+  }
+  if (!idempotent) {
+    if (id < acked_below_) return Seen::kObsolete;
+    if (IsForgotten(id)) return Seen::kForgotten;
+  }
+  Entry& entry = entries_[id];
+  entry.idempotent = idempotent;
+  entry.waiting.push_back(peer);
+  ++in_progress_;
+  return Seen::kNew;
+}
+
+void SessionMemory::Retract(uint64_t id) {
+  if (entries_.erase(id) != 0) --in_progress_;
+}
+
+std::vector<PeerId> SessionMemory::Finish(uint64_t id, const Message& answer) {
+  const auto it = entries_.find(id);
+  WEIR_CHECK(it != entries_.end() && !it->second.answered, "a request is answered twice");
+  Entry& entry = it->second;
+  std::vector<PeerId> waiting = std::move(entry.waiting);
+  --in_progress_;
+  if (entry.idempotent || id < acked_below_) {
+    entries_.erase(it);
+    return waiting;
+  }
+  entry.answered = true;
+  entry.answer = answer;
+  ++answers_;
+  order_.push_back(id);
+  while (answers_ > most_answers_) {
+    const auto oldest = entries_.find(order_.front());
+    if (oldest != entries_.end()) Forget(oldest);
+    order_.pop_front();
+  }
+  return waiting;
+}
+
+void SessionMemory::Acknowledge(uint64_t acked_below, const std::vector<uint64_t>& ids) {
+  for (const uint64_t id : ids) {
+    const auto it = entries_.find(id);
+    if (it != entries_.end() && it->second.answered) Forget(it);
+  }
+  if (acked_below <= acked_below_) return;
+  acked_below_ = acked_below;
+  for (auto it = entries_.begin(); it != entries_.end() && it->first < acked_below;) {
+    const auto next = std::next(it);
+    if (it->second.answered) {
+      entries_.erase(it);
+      --answers_;
+    }
+    it = next;
+  }
+  while (!forgotten_.empty() && forgotten_.begin()->second < acked_below) {
+    forgotten_.erase(forgotten_.begin());
+  }
+  // Without this a client that acknowledges everything would still let the queue grow.
+  while (!order_.empty() && !entries_.contains(order_.front())) order_.pop_front();
+}
+
+void SessionMemory::Forget(std::map<uint64_t, Entry>::iterator it) {
+  MarkForgotten(it->first);
+  entries_.erase(it);
+  --answers_;
+}
+
+void SessionMemory::MarkForgotten(uint64_t id) {
+  auto next = forgotten_.upper_bound(id);
+  uint64_t last = id;
+  if (next != forgotten_.end() && next->first == id + 1) {
+    last = next->second;
+    next = forgotten_.erase(next);
+  }
+  if (next != forgotten_.begin()) {
+    const auto before = std::prev(next);
+    if (before->second + 1 == id) {
+      before->second = last;
+      return;
+    }
+  }
+  forgotten_[id] = last;
+}
+
+bool SessionMemory::IsForgotten(uint64_t id) const {
+  const auto next = forgotten_.upper_bound(id);
+  return next != forgotten_.begin() && std::prev(next)->second >= id;
+}
+
+}  // namespace weir::net

@@ -1,0 +1,225 @@
+#include "common/net/zmq_socket.h"
+
+#include <zmq.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+namespace weir::net {
+namespace {
+
+// The routing id that ZeroMQ gives a peer: a zero byte and a 32-bit number.
+constexpr size_t kRoutingIdBytes = 5;
+constexpr size_t kMaxFrameBytes = kMaxPayloadBytes;
+
+struct OwnedMsg {
+  OwnedMsg() { zmq_msg_init(&msg); }
+  ~OwnedMsg() { zmq_msg_close(&msg); }
+  OwnedMsg(const OwnedMsg&) = delete;
+  OwnedMsg& operator=(const OwnedMsg&) = delete;
+  [[nodiscard]] const char* data() { return static_cast<const char*>(zmq_msg_data(&msg)); }
+  [[nodiscard]] size_t size() const { return zmq_msg_size(&msg); }
+  zmq_msg_t msg;
+};
+
+Status ZmqError(const std::string& what) {
+  const int error = zmq_errno();
+  if (error == EADDRINUSE) return {ErrorCode::kBusy, what + ": already in use"};
+  return {FromErrno(error), what + ": " + zmq_strerror(error)};
+}
+
+bool SetInt(void* socket, int option, int value) {
+  return zmq_setsockopt(socket, option, &value, sizeof(value)) == 0;
+}
+
+int GetFd(void* socket) {
+  int fd = -1;
+  size_t size = sizeof(fd);
+  zmq_getsockopt(socket, ZMQ_FD, &fd, &size);
+  return fd;
+}
+
+// Keeps the received frame alive as long as somebody uses its bytes.
+Buffer ToBuffer(std::unique_ptr<OwnedMsg> frame) {
+  const size_t size = frame->size();
+  if (size == 0) return {};
+  auto owner = std::shared_ptr<OwnedMsg>(std::move(frame));
+  auto* data = static_cast<uint8_t*>(zmq_msg_data(&owner->msg));
+  return {std::move(owner), data, size};
+}
+
+void FreeBuffer(void* /*data*/, void* hint) {
+  delete static_cast<Buffer*>(hint);
+}
+
+bool SendFrame(void* socket, zmq_msg_t* msg, int flags) {
+  if (zmq_msg_send(msg, socket, flags | ZMQ_DONTWAIT) >= 0) return true;
+  zmq_msg_close(msg);
+  return false;
+}
+
+bool SendBytes(void* socket, const void* data, size_t size, int flags) {
+  zmq_msg_t msg;
+  if (zmq_msg_init_size(&msg, size) != 0) return false;
+  std::memcpy(zmq_msg_data(&msg), data, size);
+  return SendFrame(socket, &msg, flags);
+}
+
+bool SendBuffer(void* socket, Buffer buffer) {
+  zmq_msg_t msg;
+  uint8_t* data = buffer.data();
+  const size_t size = buffer.size();
+  auto hint = std::make_unique<Buffer>(std::move(buffer));
+  if (zmq_msg_init_data(&msg, data, size, FreeBuffer, hint.get()) != 0) return false;
+  (void)hint.release();
+  return SendFrame(socket, &msg, 0);
+}
+
+bool HasMore(void* socket) {
+  int more = 0;
+  size_t size = sizeof(more);
+  zmq_getsockopt(socket, ZMQ_RCVMORE, &more, &size);
+  return more != 0;
+}
+
+// Skips what is left of a message that is not ours.
+void SkipRest(void* socket) {
+  while (HasMore(socket)) {
+    OwnedMsg frame;
+    if (zmq_msg_recv(&frame.msg, socket, ZMQ_DONTWAIT) < 0) return;
+  }
+}
+
+bool ToPeer(OwnedMsg& frame, PeerId* peer) {
+  if (frame.size() != kRoutingIdBytes || frame.data()[0] != 0) return false;
+  uint32_t id = 0;
+  std::memcpy(&id, frame.data() + 1, sizeof(id));
+  *peer = id;
+  return true;
+}
+
+}  // namespace
+
+ZmqSocket::ZmqSocket(Direction sends) : sends_(sends) {}
+
+ZmqSocket::~ZmqSocket() {
+  if (monitor_ != nullptr) {
+    zmq_socket_monitor(socket_, nullptr, 0);
+    zmq_close(monitor_);
+  }
+  if (socket_ != nullptr) zmq_close(socket_);
+  if (context_ != nullptr) zmq_ctx_term(context_);
+}
+
+Status ZmqSocket::Open() {
+  context_ = zmq_ctx_new();
+  const bool server = sends_ == Direction::kToClient;
+  if (context_ != nullptr) socket_ = zmq_socket(context_, server ? ZMQ_ROUTER : ZMQ_DEALER);
+  if (socket_ == nullptr) return ZmqError("cannot make a socket");
+  bool ok = SetInt(socket_, ZMQ_LINGER, 0) && SetInt(socket_, ZMQ_SNDHWM, 0) &&
+            SetInt(socket_, ZMQ_RCVHWM, 0) && SetInt(socket_, ZMQ_IPV6, 1) &&
+            SetInt(socket_, ZMQ_HEARTBEAT_IVL, 1000) &&
+            SetInt(socket_, ZMQ_HEARTBEAT_TIMEOUT, 3000);
+  const int64_t largest = kMaxFrameBytes;
+  ok = ok && zmq_setsockopt(socket_, ZMQ_MAXMSGSIZE, &largest, sizeof(largest)) == 0;
+  if (server) {
+    ok = ok && SetInt(socket_, ZMQ_ROUTER_MANDATORY, 1);
+  } else {
+    ok = ok && SetInt(socket_, ZMQ_IMMEDIATE, 1) && SetInt(socket_, ZMQ_RECONNECT_IVL, 50) &&
+         SetInt(socket_, ZMQ_CONNECT_TIMEOUT, 2000);
+  }
+  return ok ? Status::Ok() : ZmqError("cannot set up a socket");
+}
+
+Status ZmqSocket::Bind(const std::string& endpoint) {
+  if (zmq_bind(socket_, endpoint.c_str()) == 0) return Status::Ok();
+  return ZmqError("cannot listen on " + endpoint);
+}
+
+Status ZmqSocket::Connect(const std::string& endpoint) {
+  if (zmq_connect(socket_, endpoint.c_str()) == 0) return Status::Ok();
+  return ZmqError("cannot dial " + endpoint);
+}
+
+Status ZmqSocket::Disconnect(const std::string& endpoint) {
+  if (zmq_disconnect(socket_, endpoint.c_str()) == 0) return Status::Ok();
+  return ZmqError("cannot hang up " + endpoint);
+}
+
+std::string ZmqSocket::BoundEndpoint() const {
+  std::array<char, 512> text{};
+  size_t size = text.size();
+  zmq_getsockopt(socket_, ZMQ_LAST_ENDPOINT, text.data(), &size);
+  return text.data();
+}
+
+int ZmqSocket::fd() const {
+  return GetFd(socket_);
+}
+
+Status ZmqSocket::Watch() {
+  if (zmq_socket_monitor(socket_, "inproc://watch", ZMQ_EVENT_HANDSHAKE_SUCCEEDED) != 0) {
+    return ZmqError("cannot watch a socket");
+  }
+  monitor_ = zmq_socket(context_, ZMQ_PAIR);
+  if (monitor_ == nullptr || !SetInt(monitor_, ZMQ_LINGER, 0) ||
+      zmq_connect(monitor_, "inproc://watch") != 0) {
+    return ZmqError("cannot watch a socket");
+  }
+  return Status::Ok();
+}
+
+int ZmqSocket::watch_fd() const {
+  return GetFd(monitor_);
+}
+
+bool ZmqSocket::TakeConnected() {
+  bool connected = false;
+  for (;;) {
+    OwnedMsg frame;  // two per event; only one kind of event was asked for
+    if (zmq_msg_recv(&frame.msg, monitor_, ZMQ_DONTWAIT) < 0) return connected;
+    connected = true;
+  }
+}
+
+ZmqSocket::Received ZmqSocket::Receive(PeerId* peer, Message* message) {
+  if (sends_ == Direction::kToClient) {
+    OwnedMsg id;
+    if (zmq_msg_recv(&id.msg, socket_, ZMQ_DONTWAIT) < 0) return Received::kNothing;
+    if (!ToPeer(id, peer) || !HasMore(socket_)) {
+      SkipRest(socket_);
+      return Received::kMalformed;
+    }
+  }
+  OwnedMsg header;
+  if (zmq_msg_recv(&header.msg, socket_, ZMQ_DONTWAIT) < 0) return Received::kNothing;
+  auto payload = std::make_unique<OwnedMsg>();
+  const bool has_payload = HasMore(socket_);
+  if (has_payload && zmq_msg_recv(&payload->msg, socket_, ZMQ_DONTWAIT) < 0) {
+    return Received::kNothing;
+  }
+  const bool too_many = HasMore(socket_);
+  SkipRest(socket_);
+  if (too_many || header.size() > kEnvelopeBytes + kMaxHeaderBytes) return Received::kMalformed;
+  message->header.assign(header.data(), header.size());
+  message->payload = has_payload ? ToBuffer(std::move(payload)) : Buffer();
+  const Direction receives =
+      sends_ == Direction::kToClient ? Direction::kToServer : Direction::kToClient;
+  return DecodeEnvelope(receives, message->header).ok() ? Received::kMessage : Received::kMalformed;
+}
+
+bool ZmqSocket::Send(PeerId peer, Message message) {
+  if (sends_ == Direction::kToClient) {
+    std::array<char, kRoutingIdBytes> id{};
+    const auto number = static_cast<uint32_t>(peer);
+    std::memcpy(id.data() + 1, &number, sizeof(number));
+    if (!SendBytes(socket_, id.data(), id.size(), ZMQ_SNDMORE)) return false;
+  }
+  const int more = message.payload.empty() ? 0 : ZMQ_SNDMORE;
+  if (!SendBytes(socket_, message.header.data(), message.header.size(), more)) return false;
+  return more == 0 || SendBuffer(socket_, std::move(message.payload));
+}
+
+}  // namespace weir::net

@@ -1,0 +1,187 @@
+#include "common/net/zmq_transport.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "common/net/inproc_transport.h"
+#include "common/net/io_thread.h"
+#include "common/net/zmq_socket.h"
+
+namespace weir::net {
+namespace {
+
+// Messages taken from a socket before its thread looks at its tasks again.
+constexpr int kReceiveBatch = 64;
+
+class ZmqServer final : public ServerTransport {
+ public:
+  ZmqServer() : socket_(Direction::kToClient) {}
+  ~ZmqServer() override { loop_.Stop(); }
+
+  Status Bind(const Endpoint& endpoint) {
+    WEIR_RETURN_IF_ERROR(socket_.Open());
+    WEIR_RETURN_IF_ERROR(socket_.Bind(endpoint.ToString()));
+    endpoint_ = socket_.BoundEndpoint();
+    return Status::Ok();
+  }
+
+  Status Start(OnMessage on_message) override {
+    on_message_ = std::move(on_message);
+    loop_.Start({socket_.fd()}, [this] { return Drain(); });
+    return Status::Ok();
+  }
+
+  void Send(PeerId peer, Message message) override {
+    loop_.Post([this, peer, message = std::move(message)]() mutable {
+      if (socket_.Send(peer, std::move(message))) ++sent_;
+    });
+  }
+  void RunAfter(Duration delay, std::function<void()> task) override {
+    loop_.RunAfter(delay, std::move(task));
+  }
+  [[nodiscard]] const std::string& endpoint() const override { return endpoint_; }
+  [[nodiscard]] TransportCounters Counters() const override {
+    return {received_.load(), sent_.load(), malformed_.load()};
+  }
+
+ private:
+  bool Drain() {
+    for (int i = 0; i < kReceiveBatch; ++i) {
+      PeerId peer = 0;
+      Message message;
+      const auto received = socket_.Receive(&peer, &message);
+      if (received == ZmqSocket::Received::kNothing) return i > 0;
+      ++received_;
+      if (received == ZmqSocket::Received::kMalformed) {
+        ++malformed_;
+      } else {
+        on_message_(peer, std::move(message));
+      }
+    }
+    return true;
+  }
+
+  ZmqSocket socket_;
+  std::string endpoint_;
+  OnMessage on_message_;
+  std::atomic<uint64_t> received_{0}, sent_{0}, malformed_{0};
+  IoThread loop_;  // last: stops before what it uses goes
+};
+
+class ZmqClient final : public ClientTransport {
+ public:
+  explicit ZmqClient(std::string endpoint)
+      : socket_(Direction::kToServer), endpoint_(std::move(endpoint)) {}
+  ~ZmqClient() override { loop_.Stop(); }
+
+  // Checks that ZeroMQ likes the endpoint; connections come with Start.
+  Status Open() {
+    WEIR_RETURN_IF_ERROR(socket_.Open());
+    return socket_.Watch();
+  }
+
+  Status Start(OnMessage on_message, OnConnect on_connect) override {
+    on_message_ = std::move(on_message);
+    on_connect_ = std::move(on_connect);
+    WEIR_RETURN_IF_ERROR(socket_.Connect(endpoint_));
+    loop_.Start({socket_.fd(), socket_.watch_fd()}, [this] { return Drain(); });
+    return Status::Ok();
+  }
+
+  void Send(Message message) override {
+    loop_.Post([this, message = std::move(message)]() mutable {
+      (void)socket_.Send(0, std::move(message));
+    });
+  }
+  void Reset() override {
+    loop_.Post([this] {
+      (void)socket_.Disconnect(endpoint_);
+      (void)socket_.Connect(endpoint_);
+    });
+  }
+  void RunAfter(Duration delay, std::function<void()> task) override {
+    loop_.RunAfter(delay, std::move(task));
+  }
+
+ private:
+  bool Drain() {
+    bool worked = socket_.TakeConnected();
+    if (worked) on_connect_();
+    for (int i = 0; i < kReceiveBatch; ++i) {
+      PeerId peer = 0;
+      Message message;
+      const auto received = socket_.Receive(&peer, &message);
+      if (received == ZmqSocket::Received::kNothing) return worked;
+      worked = true;
+      if (received == ZmqSocket::Received::kMessage) on_message_(std::move(message));
+    }
+    return true;
+  }
+
+  ZmqSocket socket_;
+  std::string endpoint_;
+  OnMessage on_message_;
+  OnConnect on_connect_;
+  IoThread loop_;  // last: stops before what it uses goes
+};
+
+// Whether somebody accepts connections on a socket file. ZeroMQ would silently unlink it.
+bool IsAlive(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::copy(path.begin(), path.end(), address.sun_path);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
+  const int result = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  const bool alive = result == 0 || errno == EAGAIN;  // EAGAIN: its backlog is full
+  close(fd);
+  return alive;
+}
+
+class ZmqNetwork final : public Network {
+ public:
+  Result<std::unique_ptr<ServerTransport>> Listen(const std::string& text) override {
+    WEIR_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(text));
+    if (endpoint.kind == Endpoint::Kind::kInproc) return inproc_.Listen(endpoint.ToString());
+    return ListenZmq(endpoint);
+  }
+  Result<std::unique_ptr<ClientTransport>> Dial(const std::string& text) override {
+    WEIR_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(text));
+    if (endpoint.kind == Endpoint::Kind::kInproc) return inproc_.Dial(endpoint.ToString());
+    return DialZmq(endpoint);
+  }
+
+ private:
+  InprocHub inproc_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ServerTransport>> ListenZmq(const Endpoint& endpoint) {
+  if (endpoint.kind == Endpoint::Kind::kIpc && IsAlive(endpoint.address)) {
+    return {ErrorCode::kBusy, "cannot listen on " + endpoint.ToString() + ": already in use"};
+  }
+  auto server = std::make_unique<ZmqServer>();
+  WEIR_RETURN_IF_ERROR(server->Bind(endpoint));
+  return std::unique_ptr<ServerTransport>(std::move(server));
+}
+
+Result<std::unique_ptr<ClientTransport>> DialZmq(const Endpoint& endpoint) {
+  if (endpoint.kind == Endpoint::Kind::kTcp && endpoint.port == 0) {
+    return {ErrorCode::kInvalid, "cannot dial " + endpoint.ToString() + ": port 0 is no server's"};
+  }
+  auto client = std::make_unique<ZmqClient>(endpoint.ToString());
+  WEIR_RETURN_IF_ERROR(client->Open());
+  return std::unique_ptr<ClientTransport>(std::move(client));
+}
+
+std::unique_ptr<Network> MakeZmqNetwork() {
+  return std::make_unique<ZmqNetwork>();
+}
+
+}  // namespace weir::net
