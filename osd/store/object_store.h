@@ -24,6 +24,10 @@
 #include "common/base/ids.h"
 #include "common/base/result.h"
 
+namespace weir {
+class BlockDevice;
+}
+
 namespace weir::osd {
 
 inline constexpr uint64_t kMaxObjectSize = 4 << 20;
@@ -80,11 +84,11 @@ struct OsdIdentity {
   uint64_t token_rate = 0;  // bytes per second, measured conservatively at mkfs; 0: not measured
 };
 
-class BlockDevice;
-
 struct StoreOptions {
-  uint64_t memory_bytes = 256 << 20;   // onode and block caches together
-  uint64_t deferred_write_max = 8192;  // at most this: through the RocksDB log (0: never)
+  uint64_t memory_bytes = 256 << 20;        // onode and block caches together
+  uint64_t deferred_write_max = 8192;       // at most this: through the RocksDB log (0: never)
+  uint64_t deferred_apply_bytes = 8 << 20;  // so much waits in the log before it is moved out
+  uint64_t kv_write_buffer_bytes = 0;       // of RocksDB; 0: by the size of the device
 };
 
 struct MkfsOptions {
@@ -99,6 +103,8 @@ Status MakeStore(BlockDevice& device, const MkfsOptions& options);
 // kCorrupt: no valid superblock. kInvalid: not a WeirFS disk; says what it is instead when it can
 // tell.
 Result<OsdIdentity> ReadIdentity(BlockDevice& device);
+// Writes a changed identity (a measured token rate, say) to the superblocks of a formatted device.
+Status UpdateIdentity(BlockDevice& device, const OsdIdentity& identity);
 // Opens a formatted device and recovers it. The device must outlive the store.
 Result<std::unique_ptr<ObjectStore>> OpenStore(BlockDevice& device, const StoreOptions& options);
 // Measures what the device sustains and returns a conservative global token rate in bytes per

@@ -1,11 +1,11 @@
 // BlockDevice: raw blocks. Public calls check, count and complain; a backend is five small
-// virtuals. Backends: UringDevice (block device or image file, O_DIRECT), MemDevice and
-// FaultyDevice (tests).
+// virtuals. Backends: the io_uring device of OpenDevice (block device or image file, O_DIRECT),
+// MemDevice and FaultyDevice (tests).
 //
 // Units:   bytes. Offsets, lengths and buffer addresses are multiples of kBlockSize (4096).
 // Threads: every call from any thread. Completion callbacks run on the device's own completion
-// thread
-//          (or, in the memory backends, inside the call) and must not block.
+//          thread (or, in the memory backends, inside the call) and must not block; so nobody may
+//          hold a lock that a callback takes while calling *Async.
 // Errors:  kIo from the medium; kInvalid for unaligned or out-of-range requests, before any I/O.
 // Durability: a completed write survives power loss only after a Flush that began later completed.
 #pragma once
@@ -19,7 +19,7 @@
 #include "common/base/buffer.h"
 #include "common/base/result.h"
 
-namespace weir::osd {
+namespace weir {
 
 class BlockDevice {
  public:
@@ -34,7 +34,8 @@ class BlockDevice {
   void ReadAsync(uint64_t offset, Buffer buffer, Done done);
   void WriteAsync(uint64_t offset, Buffer buffer, Done done);
   void FlushAsync(Done done);
-  // The same, waiting. Not from a completion callback.
+  // The same, waiting. Not from a completion callback. Cheaper than the asynchronous calls for a
+  // thread that has nothing else to do: a backend may do the I/O in the calling thread.
   Status Read(uint64_t offset, Buffer buffer);
   Status Write(uint64_t offset, Buffer buffer);
   Status Flush();
@@ -44,6 +45,9 @@ class BlockDevice {
   [[nodiscard]] virtual uint64_t size() const = 0;
   [[nodiscard]] virtual const std::string& name() const = 0;
   [[nodiscard]] virtual bool rotational() const { return false; }
+  // An image file: its first write to a block costs its filesystem a journal commit per flush, so
+  // formatting writes zeros where small synchronous writes will land.
+  [[nodiscard]] virtual bool is_image() const { return false; }
   [[nodiscard]] const Counters& counters() const { return counters_; }
 
  protected:
@@ -51,9 +55,14 @@ class BlockDevice {
   virtual void DoWrite(uint64_t offset, Buffer buffer, Done done) = 0;
   virtual void DoFlush(Done done) = 0;
   virtual Status DoDiscard(uint64_t offset, uint64_t length) = 0;
+  // Default: the asynchronous call and a wait.
+  virtual Status DoReadSync(uint64_t offset, Buffer buffer);
+  virtual Status DoWriteSync(uint64_t offset, Buffer buffer);
+  virtual Status DoFlushSync();
 
  private:
   Status Check(uint64_t offset, const Buffer& buffer) const;
+  Status Count(Status status);
   Counters counters_;
 };
 
@@ -62,7 +71,15 @@ struct OpenOptions {
   bool exclusive = true;  // O_EXCL on a block device, flock on an image file: nobody else has it
 };
 // A block device or image file, O_DIRECT, io_uring underneath.
+// kBusy: mounted, or another process has it; kInvalid: not a multiple of kBlockSize, or neither a
+// block device nor a file; kNotFound, kAccess: as the operating system says.
 Result<std::unique_ptr<BlockDevice>> OpenDevice(const std::string& path,
                                                 const OpenOptions& options);
 
-}  // namespace weir::osd
+// Makes an image file of `size` bytes with all its space allocated. kExists if there is one.
+Status CreateImage(const std::string& path, uint64_t size);
+
+// Writes zeros over a range, in large pieces.
+Status ZeroRange(BlockDevice& device, uint64_t offset, uint64_t length);
+
+}  // namespace weir

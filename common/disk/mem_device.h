@@ -1,0 +1,34 @@
+// MemDevice: a BlockDevice in memory, for tests. Untouched ranges cost nothing and read as zeros;
+// `done` runs inside the call. Threads: any.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "common/disk/block_device.h"
+
+namespace weir {
+
+class MemDevice final : public BlockDevice {
+ public:
+  explicit MemDevice(uint64_t size, std::string name = "mem");
+  [[nodiscard]] uint64_t size() const override { return size_; }
+  [[nodiscard]] const std::string& name() const override { return name_; }
+  // A device with the same bytes.
+  [[nodiscard]] std::unique_ptr<MemDevice> Clone() const;
+
+ protected:
+  void DoRead(uint64_t offset, Buffer buffer, Done done) override;
+  void DoWrite(uint64_t offset, Buffer buffer, Done done) override;
+  void DoFlush(Done done) override { done({}); }
+  Status DoDiscard(uint64_t offset, uint64_t length) override;
+
+ private:
+  static constexpr size_t kChunk = 64 << 10;
+  const uint64_t size_;
+  const std::string name_;
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<uint8_t[]>> chunks_;  // null: zeros
+};
+
+}  // namespace weir

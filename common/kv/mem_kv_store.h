@@ -1,0 +1,27 @@
+// MemKvStore: a KvStore in a std::map, for tests. An iterator copies the map. Threads: any.
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "common/kv/kv_store.h"
+
+namespace weir {
+
+class MemKvStore final : public KvStore {
+ public:
+  Result<std::string> Get(std::string_view key) override;
+  Status Apply(const WriteBatch& batch, Durability durability) override;
+  std::unique_ptr<Iterator> NewIterator() override;
+  // Every Apply fails with this from now on; ok ends it.
+  void FailWith(Status status);
+
+ private:
+  using Map = std::map<std::string, std::string, std::less<>>;
+  class MapIterator;
+  mutable std::mutex mutex_;
+  Map map_;
+  Status failure_;
+};
+
+}  // namespace weir

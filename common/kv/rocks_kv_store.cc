@@ -1,0 +1,168 @@
+#include "common/kv/rocks_kv_store.h"
+
+#include <rocksdb/cache.h>
+#include <rocksdb/db.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/table.h>
+#include <rocksdb/write_batch.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "common/disk/raw_file_system.h"
+
+namespace weir {
+namespace {
+
+Status FromRocks(const rocksdb::Status& status) {
+  if (status.ok()) return {};
+  ErrorCode code = ErrorCode::kIo;
+  if (status.IsNotFound()) code = ErrorCode::kNotFound;
+  if (status.IsCorruption()) code = ErrorCode::kCorrupt;
+  if (status.IsNoSpace()) code = ErrorCode::kNoSpace;
+  return {code, "metadata store: " + status.ToString()};
+}
+
+rocksdb::Slice ToSlice(std::string_view text) {
+  return {text.data(), text.size()};
+}
+std::string_view ToView(const rocksdb::Slice& slice) {
+  return {slice.data(), slice.size()};
+}
+
+// RocksDB reports through statuses; its diary has no reader here.
+class NullLogger final : public rocksdb::Logger {
+ public:
+  using Logger::Logv;
+  void Logv(const char*, va_list) override {}
+};
+
+class RocksIterator final : public KvStore::Iterator {
+ public:
+  explicit RocksIterator(rocksdb::Iterator* iterator) : iterator_(iterator) {}
+  void Seek(std::string_view key) override { iterator_->Seek(ToSlice(key)); }
+  [[nodiscard]] bool Valid() const override { return iterator_->Valid(); }
+  void Next() override { iterator_->Next(); }
+  [[nodiscard]] std::string_view key() const override { return ToView(iterator_->key()); }
+  [[nodiscard]] std::string_view value() const override { return ToView(iterator_->value()); }
+  [[nodiscard]] Status status() const override { return FromRocks(iterator_->status()); }
+
+ private:
+  const std::unique_ptr<rocksdb::Iterator> iterator_;
+};
+
+class RocksKvStore final : public RawKvStore {
+ public:
+  // volume and env: null in a directory.
+  RocksKvStore(std::unique_ptr<RawVolume> volume, std::unique_ptr<rocksdb::Env> env)
+      : volume_(std::move(volume)), env_(std::move(env)) {}
+
+  Status Open(const std::string& path, rocksdb::Options options) {
+    if (env_ != nullptr) options.env = env_.get();
+    rocksdb::DB* db = nullptr;
+    const Status status = FromRocks(rocksdb::DB::Open(options, path, &db));
+    db_.reset(db);
+    return status;
+  }
+  ~RocksKvStore() override {
+    if (db_ != nullptr) (void)db_->Close().ok();
+  }
+
+  Result<std::string> Get(std::string_view key) override {
+    std::string value;
+    WEIR_RETURN_IF_ERROR(FromRocks(db_->Get(rocksdb::ReadOptions(), ToSlice(key), &value)));
+    return value;
+  }
+
+  Status Apply(const WriteBatch& batch, Durability durability) override {
+    rocksdb::WriteBatch out;
+    for (const WriteBatch::Op& op : batch.ops()) {
+      switch (op.kind) {
+        case WriteBatch::Op::Kind::kPut:
+          (void)out.Put(op.key, op.value).ok();
+          break;
+        case WriteBatch::Op::Kind::kDelete:
+          (void)out.Delete(op.key).ok();
+          break;
+        case WriteBatch::Op::Kind::kDeleteRange:
+          (void)out.DeleteRange(op.key, op.value).ok();
+          break;
+      }
+    }
+    rocksdb::WriteOptions options;
+    options.sync = durability == Durability::kDurable;
+    return FromRocks(db_->Write(options, &out));
+  }
+
+  std::unique_ptr<Iterator> NewIterator() override {
+    return std::make_unique<RocksIterator>(db_->NewIterator(rocksdb::ReadOptions()));
+  }
+  uint64_t free_bytes() override { return volume_ == nullptr ? 0 : volume_->free_bytes(); }
+  uint64_t total_bytes() override { return volume_ == nullptr ? 0 : volume_->total_bytes(); }
+
+ private:
+  const std::unique_ptr<RawVolume> volume_;
+  const std::unique_ptr<rocksdb::Env> env_;
+  std::unique_ptr<rocksdb::DB> db_;  // last: goes first
+};
+
+rocksdb::Options MakeOptions(const KvOptions& kv, uint64_t write_buffer_bytes) {
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  options.info_log = std::make_shared<NullLogger>();
+  options.write_buffer_size = write_buffer_bytes;
+  options.max_write_buffer_number = 3;
+  options.max_total_wal_size = 4 * write_buffer_bytes;
+  options.target_file_size_base = write_buffer_bytes;
+  options.max_bytes_for_level_base = 4 * write_buffer_bytes;
+  options.compression = rocksdb::kNoCompression;
+  options.max_background_jobs = 2;
+  options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
+  options.recycle_log_file_num = 0;
+  options.avoid_unnecessary_blocking_io = true;
+  options.keep_log_file_num = 2;
+  options.max_manifest_file_size = 1 << 20;
+  options.manifest_preallocation_size = 64 << 10;
+  options.max_open_files = -1;
+  options.stats_dump_period_sec = 0;
+  options.stats_persist_period_sec = 0;
+  options.use_direct_reads = true;
+  options.use_direct_io_for_flush_and_compaction = true;
+  options.compaction_readahead_size = 512 << 10;
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = rocksdb::NewLRUCache(kv.cache_bytes, 4);
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  table.format_version = 5;
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return options;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<KvStore>> OpenRocksKvStore(const std::string& directory,
+                                                  const KvOptions& options) {
+  auto store = std::make_unique<RocksKvStore>(nullptr, nullptr);
+  const uint64_t buffer =
+      options.write_buffer_bytes != 0 ? options.write_buffer_bytes : uint64_t{64} << 20;
+  rocksdb::Options rocks = MakeOptions(options, buffer);
+  WEIR_RETURN_IF_ERROR(store->Open(directory, rocks));
+  return std::unique_ptr<KvStore>(std::move(store));
+}
+
+Status FormatRawKv(BlockDevice& device, Region region) {
+  return RawVolume::Format(device, region);
+}
+
+Result<std::unique_ptr<RawKvStore>> OpenRawKvStore(BlockDevice& device, Region region,
+                                                   const KvOptions& options) {
+  WEIR_ASSIGN_OR_RETURN(auto volume, RawVolume::Mount(device, region));
+  auto env = rocksdb::NewCompositeEnv(MakeRawFileSystem(*volume));
+  const uint64_t by_size =
+      std::clamp<uint64_t>(std::bit_floor(volume->total_bytes() / 24), 256 << 10, 64 << 20);
+  auto store = std::make_unique<RocksKvStore>(std::move(volume), std::move(env));
+  const uint64_t buffer = options.write_buffer_bytes != 0 ? options.write_buffer_bytes : by_size;
+  WEIR_RETURN_IF_ERROR(store->Open("/kv", MakeOptions(options, buffer)));
+  return std::unique_ptr<RawKvStore>(std::move(store));
+}
+
+}  // namespace weir

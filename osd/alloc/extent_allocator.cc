@@ -1,0 +1,148 @@
+#include "osd/alloc/extent_allocator.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "common/base/check.h"
+
+namespace weir::osd {
+namespace {
+
+constexpr uint32_t kGroup = 32768;
+constexpr uint32_t kSmall = 16;  // blocks; below: from the small cursor
+
+}  // namespace
+
+ExtentAllocator::ExtentAllocator(uint32_t first, uint32_t blocks)
+    : first_(first),
+      blocks_(blocks),
+      taken_((blocks + 63) / 64),
+      group_free_((blocks + kGroup - 1) / kGroup, kGroup),
+      free_(blocks),
+      small_cursor_(blocks / 4 * 3) {
+  if (blocks % kGroup != 0) group_free_.back() = blocks % kGroup;
+  for (uint64_t i = blocks; i < taken_.size() * 64; ++i) taken_[i / 64] |= uint64_t{1} << (i % 64);
+}
+
+uint64_t ExtentAllocator::free_blocks() const {
+  std::lock_guard lock(mutex_);
+  return free_ - reserved_;
+}
+
+void ExtentAllocator::Mark(uint32_t start, uint32_t count, bool taken) {
+  for (uint32_t i = start; i < start + count;) {
+    const uint32_t bit = i % 64;
+    const uint32_t n = std::min(64 - bit, start + count - i);
+    const uint64_t mask = (n == 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1) << bit;
+    uint64_t& word = taken_[i / 64];
+    WEIR_CHECK((word & mask) == (taken ? 0 : mask), "a block is taken or freed twice");
+    word ^= mask;
+    group_free_[i / kGroup] += taken ? -n : n;
+    i += n;
+  }
+  free_ += taken ? -uint64_t{count} : uint64_t{count};
+}
+
+bool ExtentAllocator::FindRunIn(uint32_t begin, uint32_t end, uint32_t least, uint32_t most,
+                                Extent* run) const {
+  uint32_t start = begin, length = 0;
+  for (uint32_t i = begin; i < end;) {
+    const uint32_t bit = i % 64;
+    const uint64_t rest = taken_[i / 64] >> bit;
+    if ((rest & 1) != 0) {  // skip the taken ones
+      if (length >= least) break;
+      length = 0;
+      i += std::min<uint32_t>(std::countr_one(rest), 64 - bit);
+      start = i;
+      continue;
+    }
+    const uint32_t n = std::min<uint32_t>(rest == 0 ? 64 : std::countr_zero(rest), 64 - bit);
+    length += n;
+    i += n;
+    if (length >= most) break;
+  }
+  length = std::min({length, most, end - std::min(start, end)});
+  if (length < least || length == 0) return false;
+  *run = {start, length};
+  return true;
+}
+
+bool ExtentAllocator::FindRun(uint32_t from, uint32_t least, uint32_t most, Extent* run) const {
+  const auto groups = static_cast<uint32_t>(group_free_.size());
+  const uint32_t first_group = from / kGroup;
+  for (uint32_t i = 0; i <= groups; ++i) {
+    const uint32_t group = (first_group + i) % groups;
+    if (group_free_[group] < least) continue;
+    const uint32_t begin = group * kGroup;
+    const uint32_t end = std::min(blocks_, begin + kGroup);
+    if (FindRunIn(i == 0 ? std::max(begin, from) : begin, end, least, most, run)) return true;
+  }
+  return false;
+}
+
+std::vector<Extent> ExtentAllocator::Allocate(uint32_t blocks) {
+  std::lock_guard lock(mutex_);
+  std::vector<Extent> result;
+  if (blocks == 0 || free_ - reserved_ < blocks) return result;
+  uint32_t& cursor = blocks < kSmall ? small_cursor_ : large_cursor_;
+  // Whole, else in pieces of an eighth, else in whatever there is.
+  uint32_t least = blocks;
+  for (uint32_t left = blocks; left > 0;) {
+    Extent run;
+    if (!FindRun(cursor, std::min(least, left), left, &run)) {
+      WEIR_CHECK(least > 1, "the free count and the bitmap disagree");
+      least = least == blocks ? std::max(1u, blocks / 8) : 1;
+      continue;
+    }
+    Mark(run.place, run.count, true);
+    result.push_back({first_ + run.place, run.count});
+    left -= run.count;
+    cursor = run.place + run.count < blocks_ ? run.place + run.count : 0;
+  }
+  return result;
+}
+
+bool ExtentAllocator::Reserve() {
+  std::lock_guard lock(mutex_);
+  if (free_ - reserved_ == 0) return false;
+  ++reserved_;
+  return true;
+}
+
+void ExtentAllocator::Unreserve() {
+  std::lock_guard lock(mutex_);
+  WEIR_CHECK(reserved_ > 0);
+  --reserved_;
+}
+
+uint32_t ExtentAllocator::AllocateReserved() {
+  std::lock_guard lock(mutex_);
+  WEIR_CHECK(reserved_ > 0);
+  --reserved_;
+  Extent run;
+  WEIR_CHECK(FindRun(small_cursor_, 1, 1, &run), "a reserved block is gone");
+  Mark(run.place, 1, true);
+  small_cursor_ = run.place + 1 < blocks_ ? run.place + 1 : 0;
+  return first_ + run.place;
+}
+
+bool ExtentAllocator::Take(Extent extent) {
+  std::lock_guard lock(mutex_);
+  if (extent.place < first_ || extent.place - first_ > blocks_ ||
+      extent.count > blocks_ - (extent.place - first_)) {
+    return false;
+  }
+  const uint32_t start = extent.place - first_;
+  for (uint32_t i = 0; i < extent.count; ++i) {
+    if (IsTaken(start + i)) return false;
+  }
+  Mark(start, extent.count, true);
+  return true;
+}
+
+void ExtentAllocator::Free(Extent extent) {
+  std::lock_guard lock(mutex_);
+  Mark(extent.place - first_, extent.count, false);
+}
+
+}  // namespace weir::osd

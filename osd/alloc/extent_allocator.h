@@ -1,0 +1,61 @@
+// ExtentAllocator: which blocks of the data region are free. A pure object over a bitmap with a
+// count per group of 32768 blocks (128 MiB), so that full groups are skipped.
+//
+// Large requests go on from where the last one ended (objects of a stream lie in a row); small ones
+// have a place of their own, so that they do not cut up the room of the large.
+// Freeing is immediate: the caller frees only what no durable record refers to any more.
+//
+// Units:   blocks of kBlockSize, numbered from `first`.
+// Threads: any; one mutex, held for microseconds.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+namespace weir::osd {
+
+struct Extent {
+  uint32_t place = 0;
+  uint32_t count = 0;
+  friend bool operator==(const Extent&, const Extent&) = default;
+};
+
+class ExtentAllocator {
+ public:
+  ExtentAllocator(uint32_t first, uint32_t blocks);
+
+  // Exactly `blocks` blocks in as few extents as is cheap to find; empty when there is no room.
+  [[nodiscard]] std::vector<Extent> Allocate(uint32_t blocks);
+  // One block that was reserved before: always succeeds.
+  [[nodiscard]] uint32_t AllocateReserved();
+  // Keeps a block for a later AllocateReserved; false when there is none.
+  [[nodiscard]] bool Reserve();
+  void Unreserve();
+  // Marks a range as taken while a store is opened; false if part of it is already, or lies
+  // outside.
+  [[nodiscard]] bool Take(Extent extent);
+  // Requires: every block of it is taken.
+  void Free(Extent extent);
+
+  [[nodiscard]] uint64_t free_blocks() const;  // without the reserved ones
+  [[nodiscard]] uint64_t total_blocks() const { return blocks_; }
+
+ private:
+  [[nodiscard]] bool IsTaken(uint32_t index) const {
+    return (taken_[index / 64] >> (index % 64) & 1) != 0;
+  }
+  void Mark(uint32_t start, uint32_t count, bool taken);
+  // The first free run of at least `least` blocks (cut at `most`) at or behind `from`, wrapping.
+  bool FindRun(uint32_t from, uint32_t least, uint32_t most, Extent* run) const;
+  bool FindRunIn(uint32_t begin, uint32_t end, uint32_t least, uint32_t most, Extent* run) const;
+
+  mutable std::mutex mutex_;
+  const uint32_t first_, blocks_;
+  std::vector<uint64_t> taken_;
+  std::vector<uint32_t> group_free_;
+  uint64_t free_ = 0, reserved_ = 0;
+  uint32_t large_cursor_ = 0, small_cursor_ = 0;
+};
+
+}  // namespace weir::osd

@@ -1,0 +1,136 @@
+#include "osd/format/onode_format.h"
+
+#include "common/disk/le_bytes.h"
+
+namespace weir::osd {
+namespace {
+
+constexpr uint8_t kRecordVersion = 1;
+
+std::string ObjectKey(char kind, ObjectId id) {
+  std::string key(1, kind);
+  PutBe64(key, id.inode.value);
+  PutBe64(key, id.index);
+  return key;
+}
+
+Status Malformed(std::string_view what) {
+  return {ErrorCode::kCorrupt, "metadata store: malformed " + std::string(what) + " record"};
+}
+
+}  // namespace
+
+std::string HeadKey(ObjectId id) {
+  return ObjectKey('O', id);
+}
+
+std::string ShardKey(ObjectId id, uint32_t shard) {
+  std::string key = ObjectKey('S', id);
+  key.push_back(static_cast<char>(shard));
+  return key;
+}
+
+std::string OverlayKey(ObjectId id, uint32_t block) {
+  std::string key = ObjectKey('D', id);
+  key.push_back(static_cast<char>(block >> 8));
+  key.push_back(static_cast<char>(block));
+  return key;
+}
+
+ParsedKey ParseKey(std::string_view key) {
+  LeReader in(key);
+  ParsedKey parsed;
+  parsed.kind = static_cast<char>(in.Get<uint8_t>());
+  parsed.id.inode = InodeId(in.GetBe64());
+  parsed.id.index = in.GetBe64();
+  if (parsed.kind == 'S') parsed.number = in.Get<uint8_t>();
+  if (parsed.kind == 'D') {
+    const auto high = in.Get<uint8_t>();
+    parsed.number = uint32_t{high} << 8 | in.Get<uint8_t>();
+  }
+  const uint32_t end = parsed.kind == 'S' ? kShardsPerObject : kBlocksPerObject;
+  const bool known = parsed.kind == 'O' || parsed.kind == 'S' || parsed.kind == 'D';
+  if (!known || !in.ok() || in.left() != 0 || parsed.number >= end) parsed.kind = 0;
+  return parsed;
+}
+
+std::string EncodeHead(const OnodeHead& head) {
+  std::string out;
+  PutLe(out, kRecordVersion);
+  PutLe(out, head.size);
+  PutLe(out, head.version);
+  PutLe(out, head.shards);
+  return out;
+}
+
+Result<OnodeHead> DecodeHead(std::string_view value) {
+  LeReader in(value);
+  const auto version = in.Get<uint8_t>();
+  OnodeHead head;
+  head.size = in.Get<uint64_t>();
+  head.version = in.Get<uint64_t>();
+  head.shards = in.Get<uint16_t>();
+  if (!in.ok() || version != kRecordVersion || head.size > kMaxObjectSize)
+    return Malformed("onode");
+  return head;
+}
+
+std::string EncodeShard(std::span<const BlockRef> refs) {
+  std::string runs, crcs;
+  uint8_t count = 0;
+  for (size_t i = 0; i < refs.size();) {
+    if (refs[i].place == 0) {
+      ++i;
+      continue;
+    }
+    size_t length = 1;
+    while (i + length < refs.size() && refs[i + length].place == refs[i].place + length) ++length;
+    PutLe(runs, static_cast<uint8_t>(i));
+    PutLe(runs, static_cast<uint8_t>(length));
+    PutLe(runs, refs[i].place);
+    for (size_t j = 0; j < length; ++j) PutLe(crcs, refs[i + j].crc);
+    ++count;
+    i += length;
+  }
+  std::string out;
+  PutLe(out, kRecordVersion);
+  PutLe(out, count);
+  return out + runs + crcs;
+}
+
+Status DecodeShard(std::string_view value, std::span<BlockRef> refs) {
+  LeReader in(value);
+  const auto version = in.Get<uint8_t>();
+  const auto count = in.Get<uint8_t>();
+  if (version != kRecordVersion || count > kBlocksPerShard) return Malformed("extent map");
+  LeReader crcs = in;
+  crcs.Bytes(size_t{count} * 6);
+  for (uint8_t run = 0; run < count; ++run) {
+    const auto start = in.Get<uint8_t>();
+    const auto length = in.Get<uint8_t>();
+    const auto place = in.Get<uint32_t>();
+    if (start + length > refs.size()) return Malformed("extent map");
+    for (uint32_t i = 0; i < length; ++i) refs[start + i] = {place + i, crcs.Get<uint32_t>()};
+  }
+  return crcs.ok() && crcs.left() == 0 ? Status() : Malformed("extent map");
+}
+
+std::string EncodeOverlay(uint64_t version, std::string_view block) {
+  std::string out;
+  out.reserve(1 + 8 + block.size());
+  PutLe(out, kRecordVersion);
+  PutLe(out, version);
+  out += block;
+  return out;
+}
+
+Result<OverlayValue> DecodeOverlay(std::string_view value) {
+  LeReader in(value);
+  const auto record_version = in.Get<uint8_t>();
+  const auto version = in.Get<uint64_t>();
+  const std::string_view block = in.Bytes(kBlockSize);
+  if (!in.ok() || in.left() != 0 || record_version != kRecordVersion) return Malformed("overlay");
+  return OverlayValue{version, block};
+}
+
+}  // namespace weir::osd

@@ -1,0 +1,95 @@
+#include "osd/store/mem_object_store.h"
+
+#include <algorithm>
+
+namespace weir::osd {
+
+void MemObjectStore::Read(ObjectId id, uint64_t offset, uint64_t length, ReadDone done) {
+  Buffer result;
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = objects_.find(id);
+    if (it != objects_.end() && offset < it->second.bytes.size()) {
+      const auto& bytes = it->second.bytes;
+      length = std::min<uint64_t>(length, bytes.size() - offset);
+      result = Buffer::Aligned(length);
+      std::memcpy(result.data(), bytes.data() + offset, length);
+    }
+  }
+  done(std::move(result));
+}
+
+void MemObjectStore::Write(ObjectId id, uint64_t offset, Buffer data, WriteDone done) {
+  if (offset > kMaxObjectSize || data.size() > kMaxObjectSize - offset) {
+    return done(Status(ErrorCode::kInvalid, "write beyond the largest object"));
+  }
+  ObjectInfo info;
+  {
+    std::lock_guard lock(mutex_);
+    Object& object = objects_[id];
+    if (object.bytes.size() < offset + data.size()) object.bytes.resize(offset + data.size());
+    if (!data.empty()) std::memcpy(object.bytes.data() + offset, data.data(), data.size());
+    object.version = next_version_++;
+    info = {object.bytes.size(), object.version};
+  }
+  done(info);
+}
+
+void MemObjectStore::Truncate(ObjectId id, uint64_t size, WriteDone done) {
+  if (size > kMaxObjectSize) {
+    return done(Status(ErrorCode::kInvalid, "truncate beyond the largest object"));
+  }
+  ObjectInfo info;
+  {
+    std::lock_guard lock(mutex_);
+    Object& object = objects_[id];
+    object.bytes.resize(size);
+    object.version = next_version_++;
+    info = {size, object.version};
+  }
+  done(info);
+}
+
+void MemObjectStore::Delete(ObjectId id, Done done) {
+  {
+    std::lock_guard lock(mutex_);
+    objects_.erase(id);
+  }
+  done({});
+}
+
+void MemObjectStore::DeleteInode(InodeId inode, uint64_t first_index, Done done) {
+  {
+    std::lock_guard lock(mutex_);
+    const auto begin = objects_.lower_bound({inode, first_index});
+    auto end = begin;
+    while (end != objects_.end() && end->first.inode == inode) ++end;
+    objects_.erase(begin, end);
+  }
+  done({});
+}
+
+void MemObjectStore::Stat(ObjectId id, InfoDone done) {
+  ObjectInfo info;
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = objects_.find(id);
+    if (it != objects_.end()) info = {it->second.bytes.size(), it->second.version};
+  }
+  done(info);
+}
+
+uint64_t MemObjectStore::LbaHint(ObjectId id, uint64_t offset) {
+  return (MixHash(id.inode.value, id.index) & ~(kMaxObjectSize - 1)) + offset;
+}
+
+StoreStats MemObjectStore::Stats() const {
+  std::lock_guard lock(mutex_);
+  StoreStats stats;
+  stats.capacity_bytes = uint64_t{1} << 40;
+  stats.objects = objects_.size();
+  for (const auto& [id, object] : objects_) stats.used_bytes += object.bytes.size();
+  return stats;
+}
+
+}  // namespace weir::osd
