@@ -1,0 +1,180 @@
+// Classes and reservations.
+#include <cmath>
+#include <utility>
+
+#include "common/base/log.h"
+#include "mds/cluster/admission.h"
+#include "mds/cluster/cluster_keeper.h"
+
+namespace weir::mds {
+namespace {
+
+constexpr double kWeightMax = 1e6;
+constexpr uint64_t kRateMax = INT64_MAX;
+
+Status CheckWeights(const wire::SetClassRequest& request) {
+  const auto good = [](double w) { return std::isfinite(w) && w > 0 && w <= kWeightMax; };
+  if (request.has_weight() && !good(request.weight())) {
+    return {ErrorCode::kInvalid, "a weight is more than 0 and at most 1000000"};
+  }
+  if (request.has_min_weight() && request.min_weight() != 0 && !good(request.min_weight())) {
+    return {ErrorCode::kInvalid, "a minimum weight is from 0 to 1000000"};
+  }
+  if (request.has_limit_bytes_per_s() && request.limit_bytes_per_s() != UINT64_MAX &&
+      (request.limit_bytes_per_s() == 0 || request.limit_bytes_per_s() > kRateMax)) {
+    return {ErrorCode::kInvalid, "a limit is more than 0 and less than 8EiB/s, or max"};
+  }
+  return Status::Ok();
+}
+
+Status ApplySpec(const wire::SetClassRequest& request, ClassEntry* entry) {
+  WEIR_RETURN_IF_ERROR(CheckWeights(request));
+  ClassSpec& spec = entry->spec;
+  if (request.has_weight()) {
+    // The minimum follows the weight until somebody sets it apart.
+    if (std::abs(spec.min_weight - 0.1 * spec.weight) < 1e-9 * spec.weight) {
+      spec.min_weight = 0.1 * request.weight();
+    }
+    spec.weight = request.weight();
+  }
+  if (request.has_min_weight()) spec.min_weight = request.min_weight();
+  if (request.has_limit_bytes_per_s()) {
+    spec.limit_bytes_per_s = request.limit_bytes_per_s();
+    if (request.limit_bytes_per_s() == UINT64_MAX) spec.limit_bytes_per_s.reset();
+  }
+  if (spec.limit_bytes_per_s.has_value() && spec.reservation.has_value() &&
+      *spec.limit_bytes_per_s < spec.reservation->bytes_per_s) {
+    return {ErrorCode::kInvalid, "the limit of '" + spec.name +
+                                     "' would be below its reservation (release that first)"};
+  }
+  if (!request.users().empty()) entry->users.assign(request.users().begin(), request.users().end());
+  if (!request.groups().empty()) {
+    entry->groups.assign(request.groups().begin(), request.groups().end());
+  }
+  return Status::Ok();
+}
+
+Status NoClass(const std::string& name) {
+  return {ErrorCode::kNotFound,
+          "there is no class '" + name + "' (osdctl class ls shows what there is)"};
+}
+
+}  // namespace
+
+bool IsGoodName(std::string_view name) {
+  if (name.empty() || name.size() > 64) return false;
+  for (const char c : name) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (!letter && c != '.' && c != '_' && c != '-') return false;
+  }
+  return true;
+}
+
+Result<wire::ClassInfo> ClusterKeeper::CreateClass(const wire::SetClassRequest& request) {
+  const std::lock_guard changing(changing_);
+  const std::string& name = request.name();
+  if (!IsGoodName(name)) {
+    return Status(ErrorCode::kInvalid,
+                  "'" + name + "' is no name for a class: it has 1 to 64 of A-Z a-z 0-9 . _ -");
+  }
+  if (name.starts_with("system.")) {
+    return Status(ErrorCode::kInvalid, "names with 'system.' are for WeirFS's own classes");
+  }
+  ClusterMap next = *map();
+  if (next.FindClass(name) != nullptr) {
+    return Status(ErrorCode::kExists, "class '" + name + "' exists already (osdctl class set " +
+                                          name + ")");
+  }
+  Ids ids = ids_;
+  ClassEntry entry;
+  entry.spec.id = ClassId(ids.klass++);
+  entry.spec.name = name;
+  WEIR_RETURN_IF_ERROR(ApplySpec(request, &entry));
+  wire::ClassInfo info = ToWire(entry);
+  if (request.dry_run()) return info;
+  next.classes[entry.spec.id] = std::move(entry);
+  WEIR_RETURN_IF_ERROR(Commit(std::move(next), std::move(ids)));
+  return info;
+}
+
+Result<wire::ClassInfo> ClusterKeeper::SetClass(const wire::SetClassRequest& request) {
+  const std::lock_guard changing(changing_);
+  ClusterMap next = *map();
+  const ClassEntry* found = next.FindClass(request.name());
+  if (found == nullptr) return NoClass(request.name());
+  ClassEntry& entry = next.classes.at(found->spec.id);
+  WEIR_RETURN_IF_ERROR(ApplySpec(request, &entry));
+  wire::ClassInfo info = ToWire(entry);
+  if (request.dry_run()) return info;
+  WEIR_RETURN_IF_ERROR(CommitSame(std::move(next)));
+  return info;
+}
+
+Status ClusterKeeper::RemoveClass(const std::string& name) {
+  const std::lock_guard changing(changing_);
+  ClusterMap next = *map();
+  const ClassEntry* found = next.FindClass(name);
+  if (found == nullptr) return NoClass(name);
+  const ClassId id = found->spec.id;
+  if (id < kFirstUserClass) return {ErrorCode::kInvalid, "class '" + name + "' always exists"};
+  next.classes.erase(id);
+  WEIR_RETURN_IF_ERROR(CommitSame(std::move(next)));
+  WEIR_LOG_INFO("class '{}' is removed; what is tagged with it is served as best-effort", name);
+  return Status::Ok();
+}
+
+Result<wire::ReserveReply> ClusterKeeper::Reserve(const wire::ReserveRequest& request) {
+  const std::lock_guard changing(changing_);
+  ClusterMap next = *map();
+  const ClassEntry* found = next.FindClass(request.name());
+  if (found == nullptr) return NoClass(request.name());
+  if (found->spec.id == kBestEffort) {
+    return Status(ErrorCode::kInvalid,
+                  "best-effort has a minimum, not a reservation (osdctl osd set all "
+                  "--best-effort-min RATE)");
+  }
+  if (request.bytes_per_s() == 0 || request.bytes_per_s() > kRateMax) {
+    return Status(ErrorCode::kInvalid, "a reservation is more than 0 and less than 8EiB/s");
+  }
+  ClassEntry& entry = next.classes.at(found->spec.id);
+  Reservation wanted;
+  wanted.bytes_per_s = request.bytes_per_s();
+  if (!request.scope().empty()) {
+    WEIR_ASSIGN_OR_RETURN(wanted.scope, ParseScope(request.scope()));
+  }
+  if (request.has_duration_ns()) {
+    const int64_t now = clock_.WallNow().ns;
+    if (request.duration_ns() == 0 ||
+        request.duration_ns() > static_cast<uint64_t>(INT64_MAX - now)) {
+      return Status(ErrorCode::kInvalid, "a reservation lasts more than 0 and less than 200 years");
+    }
+    wanted.ends = WallTime{now + static_cast<int64_t>(request.duration_ns())};
+  }
+  if (entry.spec.limit_bytes_per_s.has_value() &&
+      *entry.spec.limit_bytes_per_s < wanted.bytes_per_s) {
+    return Status(ErrorCode::kInvalid, "the reservation would be above the limit of '" +
+                                           entry.spec.name + "' (raise that first)");
+  }
+  WEIR_RETURN_IF_ERROR(AdmitReservation(next, entry.spec, wanted));
+  entry.spec.reservation = wanted;
+  wire::ReserveReply reply;
+  *reply.mutable_class_info() = ToWire(entry);
+  reply.set_booked_per_osd(BookedPerOsd(wanted.bytes_per_s, wanted.scope, next.osds.size()));
+  if (request.dry_run()) return reply;
+  WEIR_RETURN_IF_ERROR(CommitSame(std::move(next)));
+  return reply;
+}
+
+Status ClusterKeeper::ReleaseReservation(const std::string& name) {
+  const std::lock_guard changing(changing_);
+  ClusterMap next = *map();
+  const ClassEntry* found = next.FindClass(name);
+  if (found == nullptr) return NoClass(name);
+  if (!found->spec.reservation.has_value()) {
+    return {ErrorCode::kNotFound, "class '" + name + "' has no reservation"};
+  }
+  next.classes.at(found->spec.id).spec.reservation.reset();
+  return CommitSame(std::move(next));
+}
+
+}  // namespace weir::mds

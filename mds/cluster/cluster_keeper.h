@@ -1,0 +1,114 @@
+// ClusterKeeper: the one owner of the cluster map: OSDs and whether they are up, pools and their
+// chains, classes, reservations and their admission. Every change is a new epoch.
+//
+// Order:   a change is durable before it shows in map() and before the call returns.
+// Threads: every call from any thread; those that change something wait for the disk, so they are not
+//          for threads that serve. `on_change` runs after each change, without the lock.
+// Errors:  kInvalid, kNotFound, kExists as the words say; kRefused from admission, naming the largest
+//          rate that fits; kWrongCluster; kIo from the store, and then nothing changed.
+// Admission: linear and additive, AQuA §5.1, against the configured token rate of each OSD.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "common/base/time.h"
+#include "common/kv/kv_store.h"
+#include "common/placement/cluster_map.h"
+#include "common/wire/mds.pb.h"
+#include "mds/ns/cluster_view.h"
+
+namespace weir::mds {
+
+class ClusterRecord;
+
+inline constexpr Duration kOsdSilenceMax = std::chrono::seconds(3);
+
+// Names of classes and pools: [A-Za-z0-9._-]{1,64}.
+bool IsGoodName(std::string_view name);
+
+class ClusterKeeper final : public ClusterView {
+ public:
+  using OnChange = std::function<void()>;
+  // Opens what the store holds, or founds a cluster with this uuid, the pool `default` and the
+  // classes of common/base/ids.h.
+  static Result<std::unique_ptr<ClusterKeeper>> Open(KvStore& store, Clock& clock,
+                                                     const std::string& new_cluster_uuid);
+
+  void SetOnChange(OnChange on_change);
+  [[nodiscard]] std::shared_ptr<const ClusterMap> map() const;
+
+  // OSDs.
+  Result<OsdId> RegisterOsd(const wire::RegisterOsdRequest& request);
+  // An OSD said that it lives and obeys `have_epoch`. False: unknown, it should register.
+  bool OsdHeard(OsdId osd, Epoch have_epoch, uint64_t used_bytes);
+  Status SetOsd(const wire::SetOsdRequest& request);
+  // Every OSD that is up has confirmed this epoch.
+  [[nodiscard]] bool Obeyed(Epoch epoch) const;
+  // "osd.1", those that have not.
+  [[nodiscard]] std::vector<std::string> NotObeying(Epoch epoch) const;
+
+  // Classes.
+  Result<wire::ClassInfo> CreateClass(const wire::SetClassRequest& request);
+  Result<wire::ClassInfo> SetClass(const wire::SetClassRequest& request);
+  Status RemoveClass(const std::string& name);
+  Result<wire::ReserveReply> Reserve(const wire::ReserveRequest& request);
+  Status ReleaseReservation(const std::string& name);
+
+  // Pools.
+  Result<wire::PoolInfo> CreatePool(const wire::PoolCreateRequest& request);
+  Status RemovePool(const std::string& name);
+
+  // Marks silent OSDs down and ends reservations whose time has come.
+  void Tick();
+  // What an operator should know: promises that no longer fit, OSDs that are down.
+  [[nodiscard]] std::vector<std::string> Warnings() const;
+
+  // ClusterView.
+  [[nodiscard]] std::optional<uint32_t> ClassIdOf(std::string_view name) const override;
+  Status MayTag(std::string_view class_name, const Credentials& who) const override;
+  [[nodiscard]] std::optional<uint32_t> PoolIdOf(std::string_view name) const override;
+  [[nodiscard]] std::string PoolNameOf(uint32_t pool) const override;
+  Status UsePool(uint32_t pool) override;
+  [[nodiscard]] std::string DescribeObjects(uint64_t inode, const LayoutRecord& layout,
+                                            uint64_t size, size_t max) const override;
+  [[nodiscard]] SpaceInfo Space() const override;
+
+ private:
+  struct Heard {
+    TimePoint when;
+    Epoch epoch;
+    uint64_t used_bytes = 0;
+  };
+  struct Ids {
+    uint32_t osd = 0;
+    uint32_t klass = kFirstUserClass.value;
+    uint32_t pool = 1;
+    std::vector<OsdId> joined;
+  };
+
+  ClusterKeeper(KvStore& store, Clock& clock) : store_(store), clock_(clock) {}
+  Status Load(const ClusterRecord& record);
+  Status Found(const std::string& uuid);
+  // Gives `next` a new epoch, makes it durable, then shows it.
+  Status Commit(ClusterMap next, Ids ids);
+  Status CommitSame(ClusterMap next) { return Commit(std::move(next), ids_); }
+  Result<OsdId> IdOf(const wire::RegisterOsdRequest& request, Ids* ids) const;
+  Result<std::vector<OsdId>> Named(const wire::SetOsdRequest& request) const;
+  void MarkLiveness(ClusterMap* next, bool* changed);
+  void EndReservations(ClusterMap* next, bool* changed);
+
+  KvStore& store_;
+  Clock& clock_;
+  mutable std::mutex changing_;  // one change at a time; held over the disk
+  mutable std::mutex mutex_;     // what is below; taken inside `changing_`, never over the disk
+  std::shared_ptr<const ClusterMap> map_;
+  std::map<OsdId, Heard> heard_;
+  OnChange on_change_;
+  Ids ids_;  // under changing_
+};
+
+}  // namespace weir::mds

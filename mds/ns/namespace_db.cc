@@ -1,0 +1,199 @@
+#include "mds/ns/namespace_db.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace weir::mds {
+
+NamespaceDb::NamespaceDb(KvStore& store, Clock& clock, ClusterView& cluster,
+                         CommitListener& listener, const Options& options)
+    : store_(store),
+      clock_(clock),
+      cluster_(cluster),
+      listener_(listener),
+      options_(options),
+      overlay_(store, options.cached_keys) {
+  open_.number = 1;
+}
+
+NamespaceDb::~NamespaceDb() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  prepared_.notify_all();
+  if (committer_.joinable()) committer_.join();
+}
+
+void NamespaceDb::Execute(const RequestOrigin& origin, Prepare prepare, Done done) {
+  Ready ready;
+  {
+    const std::lock_guard lock(mutex_);
+    ExecuteLocked({origin, std::move(prepare), std::move(done)}, &ready);
+  }
+  for (const auto& run : ready) run();
+}
+
+Operation NamespaceDb::MakeOperation(const RequestOrigin& origin) {
+  return Operation(overlay_, {cluster_, opens_, classes_, origin.session, origin.mount_class,
+                              clock_.WallNow().ns, in_grace_});
+}
+
+void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
+  if (AnswerRepeated(request, ready)) return;
+  Operation op = MakeOperation(request.origin);
+  Result<std::string> answer = request.prepare(op);
+  if (op.waits_for_truncate.has_value()) {
+    const auto truncating = truncating_.find(*op.waits_for_truncate);
+    if (truncating != truncating_.end()) {
+      truncating->second.queued.push_back(std::move(request));
+      return;
+    }
+  }
+  Waiting waiting{std::move(request.done), {}, std::move(op.effects)};
+  const bool moved = waiting.effects.tags_changed || waiting.effects.tree_moved;
+  Status status = answer.status();
+  if (status.ok() && waiting.effects.tags_changed) {
+    status = BumpTagEpochIn(&op.txn, &waiting.tag_epoch);
+  }
+  if (moved) classes_.Forget();
+  if (!status.ok()) {
+    // Nothing is written, but what it saw may not be durable yet.
+    op.txn.writes().clear();
+    Done done = [original = std::move(waiting.done), status](const Status& committed,
+                                                             std::string) {
+      original(committed.ok() ? status : committed, {});
+    };
+    Enqueue(&op.txn, {std::move(done), {}, {}}, ready);
+    return;
+  }
+  waiting.answer = std::move(*answer);
+  if (waiting.effects.truncate.has_value()) {
+    // The answer is for FinishTruncate to give; the batch only starts the OSDs' work.
+    Truncating& truncating = truncating_[waiting.effects.truncate->inode];
+    truncating = {*waiting.effects.truncate, std::move(waiting.done), std::move(waiting.answer),
+                  request.origin, {}};
+    waiting.done = nullptr;
+  } else if (!op.txn.writes().empty() && waiting.done != nullptr) {
+    Keep(request.origin, waiting.answer, waiting.effects, &op.txn);
+  }
+  Enqueue(&op.txn, std::move(waiting), ready);
+}
+
+Status NamespaceDb::BumpTagEpochIn(Txn* txn, uint64_t* epoch) {
+  WEIR_ASSIGN_OR_RETURN(auto state, txn->GetRecord<StateRecord>(kStateKey));
+  if (!state.has_value()) return {ErrorCode::kCorrupt, "the namespace has no state record"};
+  *epoch = state->tag_epoch() + 1;
+  state->set_tag_epoch(*epoch);
+  txn->PutRecord(kStateKey, *state);
+  return Status::Ok();
+}
+
+void NamespaceDb::AddWrites(Txn* txn) {
+  for (auto& [key, value] : txn->writes()) {
+    if (value.has_value()) {
+      open_.writes.Put(key, *value);
+    } else {
+      open_.writes.Delete(key);
+    }
+    overlay_.Put(key, std::move(value), open_.number);
+  }
+}
+
+// Joins the open batch when there is something to write; else waits for what was seen, if anything.
+void NamespaceDb::Enqueue(Txn* txn, Waiting waiting, Ready* ready) {
+  const bool writes = !txn->writes().empty();
+  if (writes) AddWrites(txn);
+  const bool ready_now = !writes && txn->seen() <= durable_batch_;
+  if (ready_now) {
+    ready->push_back([this, shared = std::make_shared<Waiting>(std::move(waiting))] {
+      Finish(std::move(*shared), Status::Ok());
+    });
+    return;
+  }
+  open_.waiting.push_back(std::move(waiting));
+  prepared_.notify_one();
+}
+
+void NamespaceDb::Finish(Waiting waiting, const Status& status) {
+  if (status.ok()) {
+    if (waiting.tag_epoch != 0) listener_.OnTagEpoch(waiting.tag_epoch);
+    for (const PurgeJob& job : waiting.effects.purges) listener_.OnPurge(job);
+    if (waiting.effects.truncate.has_value()) listener_.OnTruncate(*waiting.effects.truncate);
+  }
+  if (waiting.done != nullptr) {
+    waiting.done(status, status.ok() ? std::move(waiting.answer) : std::string());
+  }
+}
+
+void NamespaceDb::RunCommits() {
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      prepared_.wait(lock, [&] { return stopping_ || !open_.empty(); });
+      if (open_.empty()) return;
+    }
+    CommitPrepared();
+  }
+}
+
+bool NamespaceDb::CommitPrepared() {
+  Batch batch;
+  {
+    const std::lock_guard lock(mutex_);
+    if (open_.empty()) return false;
+    batch.number = open_.number + 1;
+    std::swap(batch, open_);
+  }
+  Status status;
+  if (!batch.writes.empty()) status = store_.Apply(batch.writes, Durability::kDurable);
+  std::vector<Done> orphaned;
+  {
+    const std::lock_guard lock(mutex_);
+    ++commits_;
+    committed_operations_ += batch.waiting.size();
+    durable_batch_ = batch.number;
+    if (status.ok()) {
+      overlay_.Committed(batch.number);
+      for (const Waiting& waiting : batch.waiting) {
+        durable_tag_epoch_ = std::max(durable_tag_epoch_, waiting.tag_epoch);
+      }
+    } else {
+      // What was prepared since builds on what is lost: it fails together with it.
+      for (Waiting& waiting : open_.waiting) batch.waiting.push_back(std::move(waiting));
+      const uint64_t next = open_.number + 1;
+      durable_batch_ = open_.number;
+      open_ = {};
+      open_.number = next;
+      overlay_.Reset();
+      classes_.Forget();
+      for (Waiting& waiting : batch.waiting) {
+        if (!waiting.effects.truncate.has_value()) continue;
+        const auto lost = truncating_.find(waiting.effects.truncate->inode);
+        if (lost == truncating_.end()) continue;
+        if (lost->second.done != nullptr) orphaned.push_back(std::move(lost->second.done));
+        for (Request& queued : lost->second.queued) orphaned.push_back(std::move(queued.done));
+        truncating_.erase(lost);
+      }
+    }
+  }
+  for (Waiting& waiting : batch.waiting) Finish(std::move(waiting), status);
+  for (const Done& done : orphaned) done(status, {});
+  return true;
+}
+
+uint64_t NamespaceDb::DurableTagEpoch() const {
+  const std::lock_guard lock(mutex_);
+  return durable_tag_epoch_;
+}
+uint64_t NamespaceDb::commits() const {
+  const std::lock_guard lock(mutex_);
+  return commits_;
+}
+uint64_t NamespaceDb::committed_operations() const {
+  const std::lock_guard lock(mutex_);
+  return committed_operations_;
+}
+
+}  // namespace weir::mds

@@ -1,0 +1,169 @@
+// NamespaceDb: the namespace on a KvStore. Operations are prepared one after the other under one lock,
+// see each other's prepared changes, and are made durable in groups: whatever was prepared while the
+// last batch was on its way to the disk goes into the next one, and is answered when that is durable.
+//
+// Order:      as prepared. An answer that builds on a change which is not durable yet waits for it, so
+//             nobody is ever told what a crash could take back.
+// Atomicity:  an operation is in one batch, whole or not at all, together with the answer it gave:
+//             a request that is repeated, also after a restart, gets that answer.
+// Threads:    every call from any thread. Done runs on the commit thread, or at once on the caller's
+//             when there is nothing to wait for; never under the lock.
+// Errors:     what the operation says; kIo and the like when the store fails: then everything that
+//             waited fails, and what the store has is what holds.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "common/base/time.h"
+#include "common/kv/kv_store.h"
+#include "mds/ns/operation.h"
+
+namespace weir::mds {
+
+// Who asked what, for answers that are safe to repeat.
+struct RequestOrigin {
+  uint64_t session = 0;
+  uint64_t request_id = 0;   // 0: nobody repeats it
+  uint64_t acked_below = 0;  // ids whose answers need no memory any more
+  uint32_t method = 0;
+  std::string mount_class;
+};
+
+// What follows a durable operation; called without the lock, on the thread that runs Done.
+class CommitListener {
+ public:
+  virtual ~CommitListener() = default;
+  virtual void OnPurge(const PurgeJob& job) = 0;
+  // FinishTruncate is to be called when the OSDs have done it.
+  virtual void OnTruncate(const TruncateJob& job) = 0;
+  virtual void OnTagEpoch(uint64_t tag_epoch) = 0;
+};
+
+struct NamespaceOptions {
+  size_t cached_keys = 400'000;
+  bool commit_thread = true;  // false: the owner calls CommitPrepared
+};
+
+class NamespaceDb {
+ public:
+  using Options = NamespaceOptions;
+  // Prepares, and returns the serialised answer.
+  using Prepare = std::function<Result<std::string>(Operation&)>;
+  using Done = std::function<void(Status, std::string)>;
+
+  // Opens what the store holds, or makes an empty root. All arguments outlive the NamespaceDb.
+  static Result<std::unique_ptr<NamespaceDb>> Open(KvStore& store, Clock& clock,
+                                                   ClusterView& cluster, CommitListener& listener,
+                                                   const Options& options = {});
+  ~NamespaceDb();  // commits what is prepared
+
+  void Execute(const RequestOrigin& origin, Prepare prepare, Done done);
+
+  // The OSDs have cut the file off; answers whoever waited. `done` of the SETATTR runs when that is
+  // durable too: a replay after its answer could destroy what was written since.
+  void FinishTruncate(uint64_t inode);
+  // The data of a purged inode is gone.
+  void FinishPurge(uint64_t inode);
+
+  // The session holds these inodes open from before our restart.
+  void Reclaim(uint64_t session, const std::vector<uint64_t>& inodes);
+  // Everything it had open is closed; orphans go.
+  void DropSession(uint64_t session);
+  // Nobody reclaims any more: orphans that nobody holds go.
+  void EndGrace();
+  // Answers of a session that will not ask again.
+  void ForgetAnswers(uint64_t session);
+  std::vector<uint64_t> SessionsWithAnswers();
+
+  void BumpTagEpoch();
+  [[nodiscard]] uint64_t DurableTagEpoch() const;
+  // What was on its way when the last process ended; for the listener's owner at start.
+  Result<std::vector<PurgeJob>> PendingPurges();
+  std::vector<TruncateJob> PendingTruncates();
+
+  // One batch: for owners without a commit thread. False: nothing was prepared.
+  bool CommitPrepared();
+  [[nodiscard]] uint64_t commits() const;
+  [[nodiscard]] uint64_t committed_operations() const;
+
+ private:
+  struct Request {
+    RequestOrigin origin;
+    Prepare prepare;
+    Done done;
+  };
+  struct Waiting {  // for its batch
+    Done done;
+    std::string answer;
+    Effects effects;
+    uint64_t tag_epoch = 0;  // new one, or 0
+  };
+  struct Batch {
+    uint64_t number = 0;
+    WriteBatch writes;
+    std::vector<Waiting> waiting;
+    [[nodiscard]] bool empty() const { return writes.empty() && waiting.empty(); }
+  };
+  // A SETATTR that waits for the OSDs.
+  struct Truncating {
+    TruncateJob job;
+    Done done;  // null after a restart
+    std::string answer;
+    RequestOrigin origin;
+    std::vector<Request> queued;
+  };
+
+  NamespaceDb(KvStore& store, Clock& clock, ClusterView& cluster, CommitListener& listener,
+              const Options& options);
+  Status Recover();
+  Status Format();
+  Status LoadAnswers();
+  Status LoadTruncates();
+
+  using Ready = std::vector<std::function<void()>>;  // to run without the lock
+  void ExecuteLocked(Request request, Ready* ready);
+  bool AnswerRepeated(const Request& request, Ready* ready);
+  void Keep(const RequestOrigin& origin, const std::string& answer, const Effects& effects,
+            Txn* txn);
+  void TrimAnswers(const RequestOrigin& origin, Txn* txn);
+  Status BumpTagEpochIn(Txn* txn, uint64_t* epoch);
+  void Enqueue(Txn* txn, Waiting waiting, Ready* ready);
+  void AddWrites(Txn* txn);
+  void Finish(Waiting waiting, const Status& status);
+  void RunCommits();
+  Operation MakeOperation(const RequestOrigin& origin);
+
+  KvStore& store_;
+  Clock& clock_;
+  ClusterView& cluster_;
+  CommitListener& listener_;
+  const Options options_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable prepared_;
+  Overlay overlay_;
+  OpenFiles opens_;
+  ClassResolver classes_;
+  bool in_grace_ = false;
+  bool stopping_ = false;
+  Batch open_;  // collects; numbers start at 1
+  std::map<uint64_t, std::set<uint64_t>> answers_;  // session -> ids kept
+  std::unordered_map<uint64_t, Truncating> truncating_;
+  uint64_t durable_tag_epoch_ = 0;
+  uint64_t durable_batch_ = 0;
+  uint64_t commits_ = 0;
+  uint64_t committed_operations_ = 0;
+  std::thread committer_;
+};
+
+}  // namespace weir::mds

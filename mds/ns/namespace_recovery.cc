@@ -1,0 +1,114 @@
+// How a NamespaceDb begins: formats an empty store, or reads what a former process left behind.
+#include <sys/stat.h>
+
+#include <utility>
+
+#include "common/placement/striper.h"
+#include "mds/ns/namespace_db.h"
+
+namespace weir::mds {
+
+Result<std::unique_ptr<NamespaceDb>> NamespaceDb::Open(KvStore& store, Clock& clock,
+                                                       ClusterView& cluster,
+                                                       CommitListener& listener,
+                                                       const Options& options) {
+  std::unique_ptr<NamespaceDb> db(new NamespaceDb(store, clock, cluster, listener, options));
+  WEIR_RETURN_IF_ERROR(db->Recover().Annotate("opening the namespace"));
+  if (options.commit_thread) db->committer_ = std::thread([raw = db.get()] { raw->RunCommits(); });
+  return db;
+}
+
+Status NamespaceDb::Recover() {
+  const Result<std::string> stored = store_.Get(kStateKey);
+  if (!stored.ok() && stored.code() != ErrorCode::kNotFound) return stored.status();
+  if (!stored.ok()) return Format();
+  WEIR_ASSIGN_OR_RETURN(const StateRecord state, DecodeValue<StateRecord>(*stored));
+  durable_tag_epoch_ = state.tag_epoch();
+  in_grace_ = true;
+  WEIR_RETURN_IF_ERROR(LoadAnswers());
+  return LoadTruncates();
+}
+
+Status NamespaceDb::Format() {
+  const int64_t now = clock_.WallNow().ns;
+  InodeRecord root;
+  root.set_mode(S_IFDIR | 0755);
+  root.set_nlink(2);
+  root.set_atime_ns(now);
+  root.set_mtime_ns(now);
+  root.set_ctime_ns(now);
+  root.set_btime_ns(now);
+  root.set_version(1);
+  root.set_parent(kRootInode.value);
+  root.set_next_cookie(kFirstCookie);
+  const FileLayout plain;
+  root.mutable_layout()->set_stripe_unit(plain.stripe_unit);
+  root.mutable_layout()->set_stripe_count(plain.stripe_count);
+  root.mutable_layout()->set_object_size(plain.object_size);
+  root.mutable_layout()->set_pool(plain.pool.value);
+  StateRecord state;
+  state.set_next_inode(kRootInode.value + 1);
+  state.set_inode_count(1);
+  state.set_tag_epoch(1);
+  durable_tag_epoch_ = 1;
+  WriteBatch batch;
+  batch.Put(MakeKey(Table::kInode, kRootInode.value), EncodeValue(root));
+  batch.Put(kStateKey, EncodeValue(state));
+  return store_.Apply(batch, Durability::kDurable);
+}
+
+Status NamespaceDb::LoadAnswers() {
+  const std::string prefix = MakeKey(Table::kAnswer);
+  uint64_t seen = 0;
+  return overlay_.Scan(prefix, PrefixEnd(prefix), &seen, [&](std::string_view key, auto) {
+    answers_[ReadBigEndian(key, kFirstNumber)].insert(ReadBigEndian(key, kSecondNumber));
+    return true;
+  });
+}
+
+Status NamespaceDb::LoadTruncates() {
+  const std::string prefix = MakeKey(Table::kTruncate);
+  uint64_t seen = 0;
+  Status bad;
+  const auto visit = [&](std::string_view key, std::string_view value) {
+    Result<TruncateRecord> record = DecodeValue<TruncateRecord>(value);
+    if (!record.ok()) {
+      bad = record.status();
+      return false;
+    }
+    const uint64_t inode = ReadBigEndian(key, kFirstNumber);
+    truncating_[inode].job = {inode, std::move(*record)};
+    return true;
+  };
+  WEIR_RETURN_IF_ERROR(overlay_.Scan(prefix, PrefixEnd(prefix), &seen, visit));
+  return bad;
+}
+
+std::vector<TruncateJob> NamespaceDb::PendingTruncates() {
+  const std::lock_guard lock(mutex_);
+  std::vector<TruncateJob> jobs;
+  for (const auto& [inode, truncating] : truncating_) jobs.push_back(truncating.job);
+  return jobs;
+}
+
+Result<std::vector<PurgeJob>> NamespaceDb::PendingPurges() {
+  const std::lock_guard lock(mutex_);
+  std::vector<PurgeJob> jobs;
+  const std::string prefix = MakeKey(Table::kPurge);
+  uint64_t seen = 0;
+  Status bad;
+  const auto visit = [&](std::string_view key, std::string_view value) {
+    Result<PurgeRecord> record = DecodeValue<PurgeRecord>(value);
+    if (!record.ok()) {
+      bad = record.status();
+      return false;
+    }
+    jobs.push_back({ReadBigEndian(key, kFirstNumber), record->layout()});
+    return true;
+  };
+  WEIR_RETURN_IF_ERROR(overlay_.Scan(prefix, PrefixEnd(prefix), &seen, visit));
+  WEIR_RETURN_IF_ERROR(bad);
+  return jobs;
+}
+
+}  // namespace weir::mds

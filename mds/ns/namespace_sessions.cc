@@ -1,0 +1,128 @@
+// What a NamespaceDb remembers of sessions: given answers, open files, and work that outlives a request.
+#include <utility>
+
+#include "mds/ns/namespace_db.h"
+
+namespace weir::mds {
+namespace {
+void Ignore(const Status&, const std::string&) {}
+}  // namespace
+
+bool NamespaceDb::AnswerRepeated(const Request& request, Ready* ready) {
+  const RequestOrigin& origin = request.origin;
+  const auto session = answers_.find(origin.session);
+  if (origin.request_id == 0 || session == answers_.end()) return false;
+  if (!session->second.contains(origin.request_id)) return false;
+  Txn txn(overlay_);
+  auto record =
+      txn.GetRecord<AnswerRecord>(MakeKey(Table::kAnswer, origin.session, origin.request_id));
+  if (!record.ok() || !record->has_value()) return false;
+  if ((*record)->opened_inode() != 0) {
+    MakeOperation(origin).Opened((*record)->opened_inode(), (*record)->open_flags());
+  }
+  Enqueue(&txn, {request.done, (*record)->body(), {}}, ready);
+  return true;
+}
+
+void NamespaceDb::Keep(const RequestOrigin& origin, const std::string& answer,
+                       const Effects& effects, Txn* txn) {
+  if (origin.request_id == 0) return;
+  TrimAnswers(origin, txn);
+  AnswerRecord record;
+  record.set_method(origin.method);
+  record.set_body(answer);
+  record.set_opened_inode(effects.opened_inode);
+  record.set_open_flags(effects.open_flags);
+  txn->PutRecord(MakeKey(Table::kAnswer, origin.session, origin.request_id), record);
+  answers_[origin.session].insert(origin.request_id);
+}
+
+void NamespaceDb::TrimAnswers(const RequestOrigin& origin, Txn* txn) {
+  const auto session = answers_.find(origin.session);
+  if (session == answers_.end()) return;
+  std::set<uint64_t>& ids = session->second;
+  while (!ids.empty() && *ids.begin() < origin.acked_below) {
+    txn->Delete(MakeKey(Table::kAnswer, origin.session, *ids.begin()));
+    ids.erase(ids.begin());
+  }
+}
+
+void NamespaceDb::ForgetAnswers(uint64_t session) {
+  Execute({}, [this, session](Operation& op) -> Result<std::string> {
+    TrimAnswers({session, 0, UINT64_MAX, 0, {}}, &op.txn);
+    answers_.erase(session);
+    return std::string();
+  }, Ignore);
+}
+
+std::vector<uint64_t> NamespaceDb::SessionsWithAnswers() {
+  const std::lock_guard lock(mutex_);
+  std::vector<uint64_t> sessions;
+  for (const auto& [session, ids] : answers_) sessions.push_back(session);
+  return sessions;
+}
+
+void NamespaceDb::FinishTruncate(uint64_t inode) {
+  Ready ready;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = truncating_.find(inode);
+    if (found == truncating_.end()) return;
+    auto truncating = std::make_shared<Truncating>(std::move(found->second));
+    truncating_.erase(found);
+    Txn txn(overlay_);
+    txn.Delete(MakeKey(Table::kTruncate, inode));
+    if (truncating->done != nullptr) {
+      Keep(truncating->origin, truncating->answer, {}, &txn);
+    }
+    Enqueue(&txn, {std::move(truncating->done), std::move(truncating->answer), {}}, &ready);
+    for (Request& queued : truncating->queued) ExecuteLocked(std::move(queued), &ready);
+  }
+  for (const auto& run : ready) run();
+}
+
+void NamespaceDb::FinishPurge(uint64_t inode) {
+  Execute({}, [inode](Operation& op) -> Result<std::string> {
+    op.txn.Delete(MakeKey(Table::kPurge, inode));
+    return std::string();
+  }, Ignore);
+}
+
+void NamespaceDb::Reclaim(uint64_t session, const std::vector<uint64_t>& inodes) {
+  const std::lock_guard lock(mutex_);
+  // How it was opened is not known any more: assume for writing.
+  for (const uint64_t inode : inodes) opens_.Open(session, inode, true);
+}
+
+void NamespaceDb::DropSession(uint64_t session) {
+  Execute({}, [session](Operation& op) -> Result<std::string> {
+    for (const uint64_t inode : op.context.opens.CloseAll(session)) {
+      WEIR_RETURN_IF_ERROR(op.PurgeIfUnused(inode));
+    }
+    return std::string();
+  }, Ignore);
+}
+
+void NamespaceDb::EndGrace() {
+  Execute({}, [this](Operation& op) -> Result<std::string> {
+    in_grace_ = false;
+    op.context.in_grace = false;
+    std::vector<uint64_t> orphans;
+    const std::string prefix = MakeKey(Table::kOrphan);
+    WEIR_RETURN_IF_ERROR(op.txn.Scan(prefix, PrefixEnd(prefix), [&](std::string_view key, auto) {
+      orphans.push_back(ReadBigEndian(key, kFirstNumber));
+      return true;
+    }));
+    for (const uint64_t inode : orphans) WEIR_RETURN_IF_ERROR(op.PurgeIfUnused(inode));
+    return std::string();
+  }, Ignore);
+}
+
+void NamespaceDb::BumpTagEpoch() {
+  Execute({}, [](Operation& op) -> Result<std::string> {
+    op.TagsChanged();
+    return std::string();
+  }, Ignore);
+}
+
+}  // namespace weir::mds

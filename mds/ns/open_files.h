@@ -1,0 +1,59 @@
+// OpenFiles: which session holds which inode open. In memory only: after a restart sessions reclaim
+// theirs. Threads: under the NamespaceDb lock.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace weir::mds {
+
+class OpenFiles {
+ public:
+  // `write`: may change data. A session that opened before keeps what it had.
+  void Open(uint64_t session, uint64_t inode, bool write) {
+    bool& writes = holders_[inode][session];
+    writes = writes || write;
+    inodes_[session].insert(inode);
+  }
+  void Close(uint64_t session, uint64_t inode) {
+    if (const auto held = inodes_.find(session); held != inodes_.end()) {
+      held->second.erase(inode);
+      if (held->second.empty()) inodes_.erase(held);
+    }
+    const auto holders = holders_.find(inode);
+    if (holders == holders_.end()) return;
+    holders->second.erase(session);
+    if (holders->second.empty()) holders_.erase(holders);
+  }
+  // Closes all of a session; returns what it had open.
+  std::vector<uint64_t> CloseAll(uint64_t session) {
+    std::vector<uint64_t> closed;
+    if (const auto held = inodes_.find(session); held != inodes_.end()) {
+      closed.assign(held->second.begin(), held->second.end());
+    }
+    for (const uint64_t inode : closed) Close(session, inode);
+    return closed;
+  }
+  [[nodiscard]] bool IsOpen(uint64_t inode) const { return holders_.contains(inode); }
+  [[nodiscard]] bool OpenElsewhere(uint64_t session, uint64_t inode) const {
+    const auto holders = holders_.find(inode);
+    if (holders == holders_.end()) return false;
+    return holders->second.size() > (holders->second.contains(session) ? 1 : 0);
+  }
+  [[nodiscard]] bool WrittenElsewhere(uint64_t session, uint64_t inode) const {
+    const auto holders = holders_.find(inode);
+    if (holders == holders_.end()) return false;
+    for (const auto& [holder, writes] : holders->second) {
+      if (holder != session && writes) return true;
+    }
+    return false;
+  }
+
+ private:
+  std::unordered_map<uint64_t, std::unordered_map<uint64_t, bool>> holders_;
+  std::unordered_map<uint64_t, std::unordered_set<uint64_t>> inodes_;
+};
+
+}  // namespace weir::mds

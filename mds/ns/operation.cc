@@ -1,0 +1,244 @@
+#include "mds/ns/operation.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <utility>
+
+namespace weir::mds {
+
+bool Inode::IsDirectory() const {
+  return S_ISDIR(rec.mode());
+}
+bool Inode::IsRegular() const {
+  return S_ISREG(rec.mode());
+}
+
+Status InodeError(ErrorCode code, uint64_t inode, std::string_view what) {
+  return {code, "inode " + std::to_string(inode) + " " + std::string(what)};
+}
+
+Status CheckNewName(std::string_view name) {
+  if (name.empty()) return {ErrorCode::kNotFound, "a name must not be empty"};
+  if (name.size() > kNameMax) {
+    return {ErrorCode::kNameTooLong, "a name of " + std::to_string(name.size()) +
+                                         " bytes; the longest allowed has 255"};
+  }
+  if (name == "." || name == "..") return {ErrorCode::kExists, "'.' and '..' always exist"};
+  if (name.find('/') != std::string_view::npos || name.find('\0') != std::string_view::npos) {
+    return {ErrorCode::kInvalid, "a name must not contain '/' or NUL"};
+  }
+  return Status::Ok();
+}
+
+void Operation::SetCaller(const wire::Caller& caller) {
+  who_.uid = caller.uid();
+  who_.gid = caller.gid();
+  who_.groups.assign(caller.groups().begin(), caller.groups().end());
+}
+
+Result<Inode> Operation::Load(uint64_t inode) {
+  WEIR_ASSIGN_OR_RETURN(auto record, txn.GetRecord<InodeRecord>(MakeKey(Table::kInode, inode)));
+  if (!record.has_value()) return InodeError(ErrorCode::kStale, inode, "does not exist any more");
+  return Inode{inode, std::move(*record)};
+}
+
+Result<Inode> Operation::LoadDirectory(uint64_t inode) {
+  WEIR_ASSIGN_OR_RETURN(Inode loaded, Load(inode));
+  if (!loaded.IsDirectory()) {
+    return InodeError(ErrorCode::kNotDirectory, inode, "is not a directory");
+  }
+  return loaded;
+}
+
+void Operation::Changed(Inode* inode) const {
+  inode->rec.set_ctime_ns(now());
+  inode->rec.set_version(inode->rec.version() + 1);
+}
+
+void Operation::Modified(Inode* directory) const {
+  directory->rec.set_mtime_ns(now());
+  Changed(directory);
+}
+
+Result<DentryRecord> Operation::FindDentry(uint64_t directory, std::string_view name) {
+  WEIR_ASSIGN_OR_RETURN(auto record,
+                        txn.GetRecord<DentryRecord>(MakeKey(Table::kDentry, directory, name)));
+  if (!record.has_value()) {
+    return Status(ErrorCode::kNotFound, "no '" + std::string(name) + "' in directory " +
+                                            std::to_string(directory));
+  }
+  return std::move(*record);
+}
+
+void Operation::AddDentry(Inode* directory, std::string_view name, const Inode& target) {
+  DentryRecord dentry;
+  dentry.set_cookie(directory->rec.next_cookie());
+  directory->rec.set_next_cookie(dentry.cookie() + 1);
+  directory->rec.set_entries(directory->rec.entries() + 1);
+  if (target.IsDirectory()) directory->rec.set_nlink(directory->rec.nlink() + 1);
+  RetargetDentry(directory->id, name, std::move(dentry), target);
+}
+
+void Operation::RetargetDentry(uint64_t directory, std::string_view name, DentryRecord dentry,
+                               const Inode& target) {
+  dentry.set_inode(target.id);
+  dentry.set_mode(target.rec.mode() & S_IFMT);
+  txn.PutRecord(MakeKey(Table::kDentry, directory, name), dentry);
+  CookieRecord cookie;
+  cookie.set_name(std::string(name));
+  cookie.set_inode(dentry.inode());
+  cookie.set_mode(dentry.mode());
+  txn.PutRecord(MakeKey(Table::kCookie, directory, dentry.cookie()), cookie);
+}
+
+void Operation::RemoveDentry(Inode* directory, std::string_view name, const DentryRecord& dentry) {
+  txn.Delete(MakeKey(Table::kDentry, directory->id, name));
+  txn.Delete(MakeKey(Table::kCookie, directory->id, dentry.cookie()));
+  directory->rec.set_entries(directory->rec.entries() - 1);
+  if (S_ISDIR(dentry.mode())) directory->rec.set_nlink(directory->rec.nlink() - 1);
+}
+
+Result<StateRecord> Operation::LoadState() {
+  WEIR_ASSIGN_OR_RETURN(auto state, txn.GetRecord<StateRecord>(kStateKey));
+  if (!state.has_value()) return Status(ErrorCode::kCorrupt, "the namespace has no state record");
+  return std::move(*state);
+}
+
+Result<Inode> Operation::NewInode(const Inode& parent, std::string_view name, uint32_t mode) {
+  WEIR_ASSIGN_OR_RETURN(StateRecord state, LoadState());
+  Inode inode;
+  inode.id = state.next_inode();
+  state.set_next_inode(inode.id + 1);
+  state.set_inode_count(state.inode_count() + 1);
+  txn.PutRecord(kStateKey, state);
+
+  InodeRecord& rec = inode.rec;
+  const bool inherits_group = (parent.rec.mode() & S_ISGID) != 0;
+  rec.set_uid(who_.uid);
+  rec.set_gid(inherits_group ? parent.rec.gid() : who_.gid);
+  if (inherits_group && S_ISDIR(mode)) mode |= S_ISGID;
+  const bool may_run_as_group = who_.IsRoot() || who_.InGroup(rec.gid());
+  if (!S_ISDIR(mode) && (mode & S_IXGRP) != 0 && !may_run_as_group) {
+    mode &= ~static_cast<uint32_t>(S_ISGID);
+  }
+  rec.set_mode(mode);
+  rec.set_nlink(S_ISDIR(mode) ? 2 : 1);
+  rec.set_atime_ns(now());
+  rec.set_mtime_ns(now());
+  rec.set_ctime_ns(now());
+  rec.set_btime_ns(now());
+  rec.set_version(1);
+  rec.set_parent(parent.id);
+  rec.set_name(std::string(name));
+  *rec.mutable_layout() = parent.rec.layout();
+  if (S_ISDIR(mode)) rec.set_next_cookie(kFirstCookie);
+  return inode;
+}
+
+Status Operation::DropLink(Inode* inode, uint64_t parent, std::string_view name) {
+  InodeRecord& rec = inode->rec;
+  rec.set_nlink(inode->IsDirectory() ? 0 : rec.nlink() - 1);
+  Changed(inode);
+  if (rec.nlink() == 0) {
+    Store(*inode);
+    txn.Put(MakeKey(Table::kOrphan, inode->id), "");
+    if (context.in_grace || context.opens.IsOpen(inode->id)) return Status::Ok();
+    return Purge(*inode);
+  }
+  if (rec.parent() != parent || rec.name() != name) {
+    txn.Delete(MakeKey(Table::kBackref, inode->id, parent, name));
+    Store(*inode);
+    return Status::Ok();
+  }
+  // The primary link goes: the first of the others takes its place.
+  const std::string prefix = MakeKey(Table::kBackref, inode->id);
+  std::string heir;
+  WEIR_RETURN_IF_ERROR(txn.Scan(prefix, PrefixEnd(prefix), [&](std::string_view key, auto) {
+    heir = key;
+    return false;
+  }));
+  if (heir.size() <= kNameAfterTwo) {
+    return InodeError(ErrorCode::kCorrupt, inode->id, "counts more links than are known");
+  }
+  rec.set_parent(ReadBigEndian(heir, kSecondNumber));
+  rec.set_name(heir.substr(kNameAfterTwo));
+  txn.Delete(heir);
+  Store(*inode);
+  return Status::Ok();
+}
+
+Status Operation::Purge(const Inode& inode) {
+  if (inode.rec.has_xattrs()) {
+    const std::string xattrs = MakeKey(Table::kXattr, inode.id);
+    WEIR_RETURN_IF_ERROR(txn.Scan(xattrs, PrefixEnd(xattrs), [&](std::string_view key, auto) {
+      txn.Delete(std::string(key));
+      return true;
+    }));
+  }
+  txn.Delete(MakeKey(Table::kInode, inode.id));
+  txn.Delete(MakeKey(Table::kOrphan, inode.id));
+  txn.Delete(MakeKey(Table::kTruncate, inode.id));
+  WEIR_ASSIGN_OR_RETURN(StateRecord state, LoadState());
+  state.set_inode_count(state.inode_count() - 1);
+  txn.PutRecord(kStateKey, state);
+  if (!inode.IsRegular()) return Status::Ok();
+  PurgeRecord purge;
+  *purge.mutable_layout() = inode.rec.layout();
+  txn.PutRecord(MakeKey(Table::kPurge, inode.id), purge);
+  effects.purges.push_back({inode.id, inode.rec.layout()});
+  return Status::Ok();
+}
+
+Status Operation::PurgeIfUnused(uint64_t inode) {
+  if (context.in_grace || context.opens.IsOpen(inode)) return Status::Ok();
+  Result<Inode> loaded = Load(inode);
+  if (!loaded.ok()) return loaded.code() == ErrorCode::kStale ? Status::Ok() : loaded.status();
+  if (loaded->rec.nlink() > 0) return Status::Ok();
+  return Purge(*loaded);
+}
+
+void Operation::Opened(uint64_t inode, uint32_t flags) {
+  context.opens.Open(context.session, inode, (flags & O_ACCMODE) != O_RDONLY);
+  effects.opened_inode = inode;
+  effects.open_flags = flags;
+}
+
+void Operation::FillAttr(const Inode& inode, wire::Attr* attr) const {
+  const InodeRecord& rec = inode.rec;
+  attr->set_inode(inode.id);
+  attr->set_mode(rec.mode());
+  attr->set_uid(rec.uid());
+  attr->set_gid(rec.gid());
+  attr->set_nlink(rec.nlink());
+  attr->set_size(inode.IsDirectory() ? 4096 : rec.size());
+  attr->set_atime_ns(rec.atime_ns());
+  attr->set_mtime_ns(rec.mtime_ns());
+  attr->set_ctime_ns(rec.ctime_ns());
+  attr->set_btime_ns(rec.btime_ns());
+  attr->set_rdev(rec.rdev());
+  attr->set_version(rec.version());
+  wire::Layout* layout = attr->mutable_layout();
+  layout->set_stripe_unit(rec.layout().stripe_unit());
+  layout->set_stripe_count(rec.layout().stripe_count());
+  layout->set_object_size(rec.layout().object_size());
+  layout->set_pool(rec.layout().pool());
+  attr->set_blocks(inode.IsRegular() ? (rec.size() + 511) / 512 : 0);
+}
+
+Status Operation::FillEntry(const Inode& inode, wire::EntryReply* reply) {
+  FillAttr(inode, reply->mutable_attr());
+  WEIR_ASSIGN_OR_RETURN(ResolvedClass resolved, context.classes.Resolve(*this, inode));
+  reply->mutable_effective_class()->set_class_id(resolved.id);
+  reply->mutable_effective_class()->set_reason(std::move(resolved.reason));
+  reply->set_sole_opener(!context.opens.OpenElsewhere(context.session, inode.id));
+  return Status::Ok();
+}
+
+Result<wire::EntryReply> Operation::Entry(const Inode& inode) {
+  wire::EntryReply reply;
+  WEIR_RETURN_IF_ERROR(FillEntry(inode, &reply));
+  return reply;
+}
+
+}  // namespace weir::mds

@@ -1,0 +1,123 @@
+// Operation: what a POSIX operation under ops/ works with while it is prepared: the transaction, who
+// asks, the time, and the rules that many operations share. Preparing reads and decides and stamps the
+// time; what it leaves is a list of absolute writes, so that applying them is deterministic.
+//
+// Errors:  codes as the errno that POSIX wants; a failed operation writes nothing.
+// Threads: lives under the NamespaceDb lock.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/wire/mds.pb.h"
+#include "mds/ns/class_resolver.h"
+#include "mds/ns/cluster_view.h"
+#include "mds/ns/credentials.h"
+#include "mds/ns/open_files.h"
+#include "mds/ns/txn.h"
+
+namespace weir::mds {
+
+inline constexpr size_t kNameMax = 255;
+inline constexpr uint32_t kLinksMax = 65000;
+inline constexpr uint64_t kFirstCookie = 16;  // below: "." and ".." as the client makes them
+
+struct Inode {
+  uint64_t id = 0;
+  InodeRecord rec;
+
+  [[nodiscard]] bool IsDirectory() const;
+  [[nodiscard]] bool IsRegular() const;
+};
+
+struct PurgeJob {
+  uint64_t inode = 0;
+  LayoutRecord layout;
+};
+struct TruncateJob {
+  uint64_t inode = 0;
+  TruncateRecord record;
+};
+
+// What must happen once the operation is durable.
+struct Effects {
+  std::vector<PurgeJob> purges;
+  std::optional<TruncateJob> truncate;  // the answer waits for it
+  bool tags_changed = false;
+  bool tree_moved = false;              // a directory got another path
+  uint64_t opened_inode = 0;
+  uint32_t open_flags = 0;
+};
+
+class Operation {
+ public:
+  struct Context {
+    ClusterView& cluster;
+    OpenFiles& opens;
+    ClassResolver& classes;
+    uint64_t session = 0;
+    std::string mount_class;
+    int64_t now_ns = 0;
+    bool in_grace = false;  // sessions may still reclaim what they have open
+  };
+  Operation(Overlay& overlay, Context context) : txn(overlay), context(std::move(context)) {}
+
+  void SetCaller(const wire::Caller& caller);
+  [[nodiscard]] const Credentials& who() const { return who_; }
+  [[nodiscard]] int64_t now() const { return context.now_ns; }
+
+  // kStale: no such inode (any more).
+  Result<Inode> Load(uint64_t inode);
+  // kNotDirectory besides.
+  Result<Inode> LoadDirectory(uint64_t inode);
+  void Store(const Inode& inode) { txn.PutRecord(MakeKey(Table::kInode, inode.id), inode.rec); }
+  // A new version of it, changed now.
+  void Changed(Inode* inode) const;
+  void Modified(Inode* directory) const;  // mtime and ctime too
+
+  // kNotFound when there is none.
+  Result<DentryRecord> FindDentry(uint64_t directory, std::string_view name);
+  // Puts dentry and cookie; counts it in `directory`, which the caller stores.
+  void AddDentry(Inode* directory, std::string_view name, const Inode& target);
+  // Lets an existing name point at another inode, cookie unchanged.
+  void RetargetDentry(uint64_t directory, std::string_view name, DentryRecord dentry,
+                      const Inode& target);
+  void RemoveDentry(Inode* directory, std::string_view name, const DentryRecord& dentry);
+
+  // A new inode below `parent`, with its inherited group and layout; not stored yet.
+  Result<Inode> NewInode(const Inode& parent, std::string_view name, uint32_t mode);
+  // The name `parent/name` of `inode` goes: counts links, finds another primary link, makes an orphan
+  // or a purge of the last. Stores it.
+  Status DropLink(Inode* inode, uint64_t parent, std::string_view name);
+  // Removes every trace but the data, which is queued.
+  Status Purge(const Inode& inode);
+  // Purges it when it has neither a link nor a holder.
+  Status PurgeIfUnused(uint64_t inode);
+
+  void Opened(uint64_t inode, uint32_t flags);
+  Status FillEntry(const Inode& inode, wire::EntryReply* reply);
+  void FillAttr(const Inode& inode, wire::Attr* attr) const;
+  Result<wire::EntryReply> Entry(const Inode& inode);
+  void TagsChanged() { effects.tags_changed = true; }
+
+  Txn txn;
+  Context context;
+  Effects effects;
+  std::optional<uint64_t> waits_for_truncate;  // prepare again when that of this inode is done
+
+ private:
+  Result<StateRecord> LoadState();
+  Credentials who_;
+};
+
+// kNameTooLong, kInvalid for '/' and NUL, kNotFound for the empty name, kExists for "." and "..".
+Status CheckNewName(std::string_view name);
+
+// A Status whose message names the inode: "inode 12 is not a directory".
+Status InodeError(ErrorCode code, uint64_t inode, std::string_view what);
+
+}  // namespace weir::mds

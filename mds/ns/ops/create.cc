@@ -1,0 +1,34 @@
+// open(O_CREAT) of a regular file: makes it, or opens the one that is there unless O_EXCL.
+#include <sys/stat.h>
+
+#include "mds/ns/operation.h"
+#include "mds/ns/ops/ops.h"
+
+namespace weir::mds {
+
+EntryResult Create(Operation& op, const wire::CreateRequest& request) {
+  op.SetCaller(request.caller());
+  WEIR_ASSIGN_OR_RETURN(const Inode parent, op.LoadDirectory(request.parent()));
+  WEIR_RETURN_IF_ERROR(CheckAccess(op.who(), parent.rec, kMayExecute));
+  const auto existing = op.FindDentry(parent.id, request.name());
+  if (existing.ok() && !request.exclusive()) {
+    if (S_ISDIR(existing->mode())) {
+      return InodeError(ErrorCode::kIsDirectory, existing->inode(), "is a directory");
+    }
+    if (S_ISLNK(existing->mode())) {
+      return InodeError(ErrorCode::kLoop, existing->inode(), "is a symbolic link");
+    }
+    wire::OpenRequest open;
+    *open.mutable_caller() = request.caller();
+    open.set_inode(existing->inode());
+    open.set_flags(request.open_flags());
+    return Open(op, open);
+  }
+  wire::CreateRequest regular = request;
+  regular.set_mode(S_IFREG | (request.mode() & 07777));
+  EntryResult made = MakeNode(op, regular);
+  if (made.ok()) op.Opened(made->attr().inode(), request.open_flags());
+  return made;
+}
+
+}  // namespace weir::mds

@@ -1,0 +1,11 @@
+#include "mds/ns/operation.h"
+#include "mds/ns/ops/ops.h"
+
+namespace weir::mds {
+
+EntryResult GetAttr(Operation& op, const wire::InodeRequest& request) {
+  WEIR_ASSIGN_OR_RETURN(const Inode inode, op.Load(request.inode()));
+  return op.Entry(inode);
+}
+
+}  // namespace weir::mds

@@ -1,0 +1,39 @@
+// The POSIX operations, one per file. Each prepares: it reads through the Operation, decides, checks
+// permissions and leaves writes and effects in it; the answer it returns goes out when they are durable.
+// Errors:  POSIX's, as codes of common/base/result.h; nothing is written then.
+#pragma once
+
+#include "common/base/result.h"
+#include "common/wire/mds.pb.h"
+
+namespace weir::mds {
+
+class Operation;
+
+using EntryResult = Result<wire::EntryReply>;
+using EmptyResult = Result<wire::Empty>;
+
+EntryResult Lookup(Operation& op, const wire::NameRequest& request);
+EntryResult GetAttr(Operation& op, const wire::InodeRequest& request);
+EntryResult SetAttr(Operation& op, const wire::SetAttrRequest& request);
+EntryResult Create(Operation& op, const wire::CreateRequest& request);
+EntryResult MakeNode(Operation& op, const wire::CreateRequest& request);
+EmptyResult Unlink(Operation& op, const wire::NameRequest& request);
+EmptyResult RemoveDirectory(Operation& op, const wire::NameRequest& request);
+EmptyResult Rename(Operation& op, const wire::RenameRequest& request);
+EntryResult Link(Operation& op, const wire::LinkRequest& request);
+Result<wire::ReadlinkReply> ReadLink(Operation& op, const wire::InodeRequest& request);
+Result<wire::ReaddirReply> ReadDirectory(Operation& op, const wire::ReaddirRequest& request);
+EntryResult Open(Operation& op, const wire::OpenRequest& request);
+EmptyResult Release(Operation& op, const wire::ReleaseRequest& request);
+EmptyResult SetXattr(Operation& op, const wire::XattrRequest& request);
+Result<wire::XattrReply> GetXattr(Operation& op, const wire::XattrRequest& request);
+Result<wire::ListXattrReply> ListXattr(Operation& op, const wire::InodeRequest& request);
+EmptyResult RemoveXattr(Operation& op, const wire::XattrRequest& request);
+Result<wire::StatfsReply> StatFs(Operation& op, const wire::Empty& request);
+EntryResult Wrote(Operation& op, const wire::WroteRequest& request);
+Result<wire::ResolveClassesReply> ResolveClasses(Operation& op,
+                                                 const wire::ResolveClassesRequest& request);
+EmptyResult Access(Operation& op, const wire::AccessRequest& request);
+
+}  // namespace weir::mds

@@ -1,0 +1,14 @@
+#include "mds/ns/operation.h"
+#include "mds/ns/ops/ops.h"
+
+namespace weir::mds {
+
+EmptyResult Release(Operation& op, const wire::ReleaseRequest& request) {
+  for (const uint64_t inode : request.inodes()) op.context.opens.Close(op.context.session, inode);
+  for (const uint64_t inode : request.inodes()) {
+    WEIR_RETURN_IF_ERROR(op.PurgeIfUnused(inode));
+  }
+  return wire::Empty();
+}
+
+}  // namespace weir::mds

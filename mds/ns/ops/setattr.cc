@@ -1,0 +1,115 @@
+// chmod, chown, utimens, truncate: one request may carry several of them; all or none happen.
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "common/placement/striper.h"
+#include "mds/ns/operation.h"
+#include "mds/ns/ops/ops.h"
+
+namespace weir::mds {
+namespace {
+
+Status ChangeOwner(const Operation& op, const wire::SetAttrRequest& request, Inode* inode) {
+  if (!request.has_uid() && !request.has_gid()) return Status::Ok();
+  const uint32_t uid = request.has_uid() ? request.uid() : inode->rec.uid();
+  const uint32_t gid = request.has_gid() ? request.gid() : inode->rec.gid();
+  const Credentials& who = op.who();
+  const bool gives_away = uid != inode->rec.uid();
+  const bool foreign_group = gid != inode->rec.gid() && !who.InGroup(gid);
+  if (!who.IsRoot() && (gives_away || foreign_group || !who.Owns(inode->rec))) {
+    return InodeError(ErrorCode::kPermission, inode->id,
+                      "can be given away by root only, and to a group of the owner's by the owner");
+  }
+  inode->rec.set_uid(uid);
+  inode->rec.set_gid(gid);
+  if (!inode->IsDirectory()) inode->rec.set_mode(WithoutSetIds(inode->rec.mode()));
+  return Status::Ok();
+}
+
+Status ChangeMode(const Operation& op, const wire::SetAttrRequest& request, Inode* inode) {
+  if (!request.has_mode()) return Status::Ok();
+  if (!op.who().Owns(inode->rec)) {
+    return InodeError(ErrorCode::kPermission, inode->id, "belongs to somebody else");
+  }
+  uint32_t mode = request.mode() & 07777;
+  const bool in_group = op.who().IsRoot() || op.who().InGroup(inode->rec.gid());
+  if (!inode->IsDirectory() && !in_group) mode &= ~static_cast<uint32_t>(S_ISGID);
+  inode->rec.set_mode((inode->rec.mode() & S_IFMT) | mode);
+  return Status::Ok();
+}
+
+Status CheckTimes(const Operation& op, const wire::SetAttrRequest& request, const Inode& inode) {
+  const bool exact = request.has_atime_ns() || request.has_mtime_ns();
+  if ((!exact && !request.atime_now() && !request.mtime_now()) || request.has_handle()) {
+    return Status::Ok();
+  }
+  if (op.who().Owns(inode.rec)) return Status::Ok();
+  if (exact) {
+    return InodeError(ErrorCode::kPermission, inode.id, "belongs to somebody else");
+  }
+  return CheckAccess(op.who(), inode.rec, kMayWrite);
+}
+
+void ChangeTimes(const Operation& op, const wire::SetAttrRequest& request, Inode* inode) {
+  if (request.has_atime_ns()) inode->rec.set_atime_ns(request.atime_ns());
+  if (request.atime_now()) inode->rec.set_atime_ns(op.now());
+  if (request.has_mtime_ns()) inode->rec.set_mtime_ns(request.mtime_ns());
+  if (request.mtime_now()) inode->rec.set_mtime_ns(op.now());
+}
+
+Status CheckSize(const Operation& op, const wire::SetAttrRequest& request, const Inode& inode) {
+  if (!request.has_size()) return Status::Ok();
+  if (inode.IsDirectory()) return InodeError(ErrorCode::kIsDirectory, inode.id, "is a directory");
+  if (!inode.IsRegular()) {
+    return InodeError(ErrorCode::kInvalid, inode.id, "is no regular file: it has no size to set");
+  }
+  if (request.size() > kMaxFileSize) {
+    return InodeError(ErrorCode::kFileTooBig, inode.id, "cannot grow beyond 1 EiB");
+  }
+  if (request.has_handle()) return Status::Ok();
+  return CheckAccess(op.who(), inode.rec, kMayWrite);
+}
+
+// Records what the OSDs must still cut off in the same batch as the new size.
+Status ChangeSize(Operation& op, const wire::SetAttrRequest& request, Inode* inode) {
+  if (!request.has_size()) return Status::Ok();
+  op.waits_for_truncate = inode->id;
+  const bool written_elsewhere =
+      op.context.opens.WrittenElsewhere(op.context.session, inode->id);
+  const uint64_t reach = std::max(inode->rec.size(), request.known_size());
+  const bool data_beyond = request.size() < reach || written_elsewhere;
+  inode->rec.set_size(request.size());
+  inode->rec.set_mtime_ns(op.now());
+  if (request.kill_suid() || !op.who().IsRoot()) {
+    inode->rec.set_mode(WithoutSetIds(inode->rec.mode()));
+  }
+  if (!data_beyond) return Status::Ok();
+  WEIR_ASSIGN_OR_RETURN(const ResolvedClass resolved, op.context.classes.Resolve(op, *inode));
+  TruncateJob job{inode->id, {}};
+  *job.record.mutable_layout() = inode->rec.layout();
+  job.record.set_size(request.size());
+  job.record.set_class_id(resolved.id);
+  op.txn.PutRecord(MakeKey(Table::kTruncate, inode->id), job.record);
+  op.effects.truncate = std::move(job);
+  return Status::Ok();
+}
+
+}  // namespace
+
+EntryResult SetAttr(Operation& op, const wire::SetAttrRequest& request) {
+  op.SetCaller(request.caller());
+  WEIR_ASSIGN_OR_RETURN(Inode inode, op.Load(request.inode()));
+  WEIR_RETURN_IF_ERROR(CheckSize(op, request, inode));
+  WEIR_RETURN_IF_ERROR(CheckTimes(op, request, inode));
+  WEIR_RETURN_IF_ERROR(ChangeOwner(op, request, &inode));
+  WEIR_RETURN_IF_ERROR(ChangeMode(op, request, &inode));
+  WEIR_RETURN_IF_ERROR(ChangeSize(op, request, &inode));
+  ChangeTimes(op, request, &inode);
+  if (request.kill_suid()) inode.rec.set_mode(WithoutSetIds(inode.rec.mode()));
+  op.Changed(&inode);
+  op.Store(inode);
+  return op.Entry(inode);
+}
+
+}  // namespace weir::mds

@@ -1,0 +1,27 @@
+// Data reached the OSDs: sizes only grow, times never go back, and the version tells others.
+#include <algorithm>
+
+#include "common/placement/striper.h"
+#include "mds/ns/operation.h"
+#include "mds/ns/ops/ops.h"
+
+namespace weir::mds {
+
+EntryResult Wrote(Operation& op, const wire::WroteRequest& request) {
+  WEIR_ASSIGN_OR_RETURN(Inode inode, op.Load(request.inode()));
+  if (!inode.IsRegular()) return InodeError(ErrorCode::kInvalid, inode.id, "is no regular file");
+  if (request.size_at_least() > kMaxFileSize) {
+    return InodeError(ErrorCode::kFileTooBig, inode.id, "cannot grow beyond 1 EiB");
+  }
+  InodeRecord& rec = inode.rec;
+  rec.set_size(std::max(rec.size(), request.size_at_least()));
+  const int64_t written = request.mtime_ns() == 0 ? op.now() : request.mtime_ns();
+  rec.set_mtime_ns(std::max(rec.mtime_ns(), written));
+  rec.set_ctime_ns(std::max(rec.ctime_ns(), std::max(written, op.now())));
+  rec.set_version(rec.version() + 1);
+  if (request.kill_suid()) rec.set_mode(WithoutSetIds(rec.mode()));
+  op.Store(inode);
+  return op.Entry(inode);
+}
+
+}  // namespace weir::mds

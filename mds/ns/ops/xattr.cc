@@ -1,0 +1,206 @@
+// Extended attributes: what is stored, the QoS tag, and the virtual ones of layout_xattr.h.
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#include <string>
+#include <string_view>
+
+#include "mds/ns/layout_xattr.h"
+#include "mds/ns/operation.h"
+#include "mds/ns/ops/ops.h"
+
+namespace weir::mds {
+namespace {
+
+constexpr std::string_view kTag = "user.qos.class";
+constexpr std::string_view kEffective = "qos.effective_class";
+constexpr size_t kValueMax = 64 << 10;
+constexpr size_t kListMax = 64 << 10;
+
+bool IsVirtual(std::string_view name) {
+  return name == kEffective || name == kWholeLayout || name == kObjects;
+}
+
+Status CheckName(std::string_view name) {
+  if (name.empty() || name.size() > kNameMax) {
+    return {ErrorCode::kRange, "an attribute's name has 1 to 255 bytes"};
+  }
+  if (name.find('\0') != std::string_view::npos) {
+    return {ErrorCode::kInvalid, "an attribute's name must not contain NUL"};
+  }
+  return Status::Ok();
+}
+
+// Who may change an attribute of this name.
+Status CheckMayChange(const Operation& op, const Inode& inode, std::string_view name) {
+  if (IsVirtual(name)) {
+    return {ErrorCode::kPermission, std::string(name) + " is read-only"};
+  }
+  if (name.starts_with("user.")) {
+    if (!inode.IsRegular() && !inode.IsDirectory()) {
+      return {ErrorCode::kPermission, "user attributes are for files and directories only"};
+    }
+    const bool sticky = inode.IsDirectory() && (inode.rec.mode() & S_ISVTX) != 0;
+    if (sticky && !op.who().Owns(inode.rec)) {
+      return InodeError(ErrorCode::kPermission, inode.id, "is sticky and somebody else's");
+    }
+    return CheckAccess(op.who(), inode.rec, kMayWrite);
+  }
+  if (name.starts_with("trusted.") || name.starts_with("security.")) {
+    if (op.who().IsRoot()) return Status::Ok();
+    return {ErrorCode::kPermission, std::string(name) + " is for root"};
+  }
+  return {ErrorCode::kNotSupported, std::string(name) + " is of no supported kind"};
+}
+
+Status CheckMayRead(const Operation& op, const Inode& inode, std::string_view name) {
+  if (IsVirtual(name)) return Status::Ok();
+  if (name.starts_with("user.")) {
+    if (!inode.IsRegular() && !inode.IsDirectory()) return Status(ErrorCode::kNoData);
+    return CheckAccess(op.who(), inode.rec, kMayRead);
+  }
+  if (name.starts_with("trusted.")) {
+    return op.who().IsRoot() ? Status::Ok() : Status(ErrorCode::kNoData);
+  }
+  if (name.starts_with("security.")) return Status::Ok();
+  return {ErrorCode::kNotSupported, std::string(name) + " is of no supported kind"};
+}
+
+Status CheckFlags(uint32_t flags, bool exists) {
+  if ((flags & XATTR_CREATE) != 0 && exists) return Status(ErrorCode::kExists);
+  if ((flags & XATTR_REPLACE) != 0 && !exists) return Status(ErrorCode::kNoData);
+  return Status::Ok();
+}
+
+Status SetTag(Operation& op, const wire::XattrRequest& request, Inode* inode) {
+  WEIR_RETURN_IF_ERROR(CheckFlags(request.flags(), !inode->rec.tag().empty()));
+  WEIR_RETURN_IF_ERROR(op.context.cluster.MayTag(request.value(), op.who()));
+  inode->rec.set_tag(request.value());
+  op.TagsChanged();
+  return Status::Ok();
+}
+
+Result<size_t> ListBytes(Operation& op, const Inode& inode) {
+  size_t bytes = 0;
+  const std::string prefix = MakeKey(Table::kXattr, inode.id);
+  WEIR_RETURN_IF_ERROR(op.txn.Scan(prefix, PrefixEnd(prefix), [&](std::string_view key, auto) {
+    bytes += key.size() - prefix.size() + 1;
+    return true;
+  }));
+  return bytes;
+}
+
+Status SetPlain(Operation& op, const wire::XattrRequest& request, const Inode& inode) {
+  const std::string key = MakeKey(Table::kXattr, inode.id, request.name());
+  WEIR_ASSIGN_OR_RETURN(const Overlay::Value old, op.txn.Get(key));
+  WEIR_RETURN_IF_ERROR(CheckFlags(request.flags(), old.has_value()));
+  if (!old.has_value()) {
+    WEIR_ASSIGN_OR_RETURN(const size_t listed, ListBytes(op, inode));
+    if (listed + request.name().size() + 1 > kListMax) {
+      return InodeError(ErrorCode::kNoSpace, inode.id,
+                        "has as many attribute names as fit into a list of 64 KiB");
+    }
+  }
+  op.txn.Put(key, request.value());
+  return Status::Ok();
+}
+
+}  // namespace
+
+EmptyResult SetXattr(Operation& op, const wire::XattrRequest& request) {
+  op.SetCaller(request.caller());
+  const std::string& name = request.name();
+  WEIR_RETURN_IF_ERROR(CheckName(name));
+  if (request.value().size() > kValueMax) {
+    return Status(ErrorCode::kTooBig, "an attribute's value has at most 64 KiB");
+  }
+  WEIR_ASSIGN_OR_RETURN(Inode inode, op.Load(request.inode()));
+  WEIR_RETURN_IF_ERROR(CheckMayChange(op, inode, name));
+  if (name == kTag) {
+    WEIR_RETURN_IF_ERROR(SetTag(op, request, &inode));
+  } else if (name.starts_with(kLayoutPrefix)) {
+    WEIR_RETURN_IF_ERROR(SetLayoutWord(op, &inode, name.substr(kLayoutPrefix.size()),
+                                       request.value()));
+  } else {
+    WEIR_RETURN_IF_ERROR(SetPlain(op, request, inode));
+    inode.rec.set_has_xattrs(true);
+  }
+  op.Changed(&inode);
+  op.Store(inode);
+  return wire::Empty();
+}
+
+Result<wire::XattrReply> GetXattr(Operation& op, const wire::XattrRequest& request) {
+  op.SetCaller(request.caller());
+  const std::string& name = request.name();
+  WEIR_RETURN_IF_ERROR(CheckName(name));
+  WEIR_ASSIGN_OR_RETURN(const Inode inode, op.Load(request.inode()));
+  WEIR_RETURN_IF_ERROR(CheckMayRead(op, inode, name));
+  wire::XattrReply reply;
+  if (name == kTag) {
+    if (inode.rec.tag().empty()) return Status(ErrorCode::kNoData);
+    reply.set_value(inode.rec.tag());
+  } else if (name == kEffective) {
+    WEIR_ASSIGN_OR_RETURN(ResolvedClass resolved, op.context.classes.Resolve(op, inode));
+    reply.set_value(std::move(resolved.reason));
+  } else if (name == kWholeLayout) {
+    reply.set_value(DescribeLayout(op, inode));
+  } else if (name == kObjects) {
+    if (!inode.IsRegular()) return Status(ErrorCode::kNoData);
+    reply.set_value(op.context.cluster.DescribeObjects(inode.id, inode.rec.layout(),
+                                                       inode.rec.size(), 4096));
+  } else if (name.starts_with(kLayoutPrefix)) {
+    WEIR_ASSIGN_OR_RETURN(std::string value,
+                          GetLayoutWord(op, inode, name.substr(kLayoutPrefix.size())));
+    reply.set_value(std::move(value));
+  } else {
+    WEIR_ASSIGN_OR_RETURN(Overlay::Value value,
+                          op.txn.Get(MakeKey(Table::kXattr, inode.id, name)));
+    if (!value.has_value()) return Status(ErrorCode::kNoData);
+    reply.set_value(std::move(*value));
+  }
+  return reply;
+}
+
+Result<wire::ListXattrReply> ListXattr(Operation& op, const wire::InodeRequest& request) {
+  op.SetCaller(request.caller());
+  WEIR_ASSIGN_OR_RETURN(const Inode inode, op.Load(request.inode()));
+  wire::ListXattrReply reply;
+  if (!inode.rec.tag().empty()) reply.add_names(std::string(kTag));
+  if (inode.IsDirectory() && inode.rec.layout_explicit()) {
+    for (const char* word : kLayoutWords) reply.add_names(std::string(kLayoutPrefix) + word);
+  }
+  if (!inode.rec.has_xattrs()) return reply;
+  const std::string prefix = MakeKey(Table::kXattr, inode.id);
+  WEIR_RETURN_IF_ERROR(op.txn.Scan(prefix, PrefixEnd(prefix), [&](std::string_view key, auto) {
+    const std::string_view name = key.substr(prefix.size());
+    if (op.who().IsRoot() || !name.starts_with("trusted.")) reply.add_names(std::string(name));
+    return true;
+  }));
+  return reply;
+}
+
+EmptyResult RemoveXattr(Operation& op, const wire::XattrRequest& request) {
+  op.SetCaller(request.caller());
+  const std::string& name = request.name();
+  WEIR_RETURN_IF_ERROR(CheckName(name));
+  WEIR_ASSIGN_OR_RETURN(Inode inode, op.Load(request.inode()));
+  WEIR_RETURN_IF_ERROR(CheckMayChange(op, inode, name));
+  if (name == kTag) {
+    if (inode.rec.tag().empty()) return Status(ErrorCode::kNoData);
+    inode.rec.clear_tag();
+    op.TagsChanged();
+  } else if (name.starts_with(kLayoutPrefix)) {
+    WEIR_RETURN_IF_ERROR(ResetLayout(op, &inode));
+  } else {
+    const std::string key = MakeKey(Table::kXattr, inode.id, name);
+    WEIR_ASSIGN_OR_RETURN(const Overlay::Value old, op.txn.Get(key));
+    if (!old.has_value()) return Status(ErrorCode::kNoData);
+    op.txn.Delete(key);
+  }
+  op.Changed(&inode);
+  op.Store(inode);
+  return wire::Empty();
+}
+
+}  // namespace weir::mds

@@ -1,0 +1,94 @@
+#include "mds/ns/overlay.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace weir::mds {
+
+Result<Overlay::Value> Overlay::Get(const std::string& key, uint64_t* seen) {
+  if (const auto pending = pending_.find(key); pending != pending_.end()) {
+    *seen = std::max(*seen, pending->second.batch);
+    return pending->second.value;
+  }
+  if (const auto cached = cache_.find(key); cached != cache_.end()) {
+    uses_.splice(uses_.end(), uses_, cached->second.use);
+    return cached->second.value;
+  }
+  Result<std::string> stored = store_.Get(key);
+  if (!stored.ok() && stored.code() != ErrorCode::kNotFound) return stored.status();
+  Value value;
+  if (stored.ok()) value = std::move(*stored);
+  Remember(key, value);
+  return value;
+}
+
+Status Overlay::Scan(std::string_view begin, std::string_view end, uint64_t* seen,
+                     const Visit& visit) {
+  const std::unique_ptr<KvStore::Iterator> stored = store_.NewIterator();
+  stored->Seek(begin);
+  auto pending = pending_.lower_bound(begin);
+  while (true) {
+    const bool has_stored = stored->Valid() && stored->key() < end;
+    const bool has_pending = pending != pending_.end() && pending->first < end;
+    if (!has_stored && !has_pending) return stored->status();
+    if (has_pending && (!has_stored || pending->first <= stored->key())) {
+      if (has_stored && pending->first == stored->key()) stored->Next();
+      *seen = std::max(*seen, pending->second.batch);
+      const bool go_on =
+          !pending->second.value.has_value() || visit(pending->first, *pending->second.value);
+      if (!go_on) return Status::Ok();
+      ++pending;
+      continue;
+    }
+    if (!visit(stored->key(), stored->value())) return Status::Ok();
+    stored->Next();
+  }
+}
+
+void Overlay::Put(const std::string& key, Value value, uint64_t batch) {
+  Forget(key);
+  pending_.insert_or_assign(key, Pending{std::move(value), batch});
+  keys_of_batch_[batch].push_back(key);
+}
+
+void Overlay::Committed(uint64_t batch) {
+  while (!keys_of_batch_.empty() && keys_of_batch_.begin()->first <= batch) {
+    for (const std::string& key : keys_of_batch_.begin()->second) {
+      const auto pending = pending_.find(key);
+      if (pending == pending_.end() || pending->second.batch > batch) continue;
+      Remember(key, std::move(pending->second.value));
+      pending_.erase(pending);
+    }
+    keys_of_batch_.erase(keys_of_batch_.begin());
+  }
+}
+
+void Overlay::Reset() {
+  pending_.clear();
+  keys_of_batch_.clear();
+  cache_.clear();
+  uses_.clear();
+}
+
+void Overlay::Remember(const std::string& key, Value value) {
+  if (cached_keys_max_ == 0) return;
+  const auto [cached, inserted] = cache_.try_emplace(key);
+  cached->second.value = std::move(value);
+  if (inserted) {
+    cached->second.use = uses_.insert(uses_.end(), &cached->first);
+  } else {
+    uses_.splice(uses_.end(), uses_, cached->second.use);
+  }
+  if (cache_.size() <= cached_keys_max_) return;
+  Forget(*uses_.front());
+}
+
+void Overlay::Forget(const std::string& key) {
+  const auto cached = cache_.find(key);
+  if (cached == cache_.end()) return;
+  uses_.erase(cached->second.use);
+  cache_.erase(cached);
+}
+
+}  // namespace weir::mds

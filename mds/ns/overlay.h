@@ -1,0 +1,60 @@
+// Overlay: the namespace store as the next operation must see it: what is durable, plus what has been
+// prepared and waits for its commit, plus a bounded cache of what was read.
+//
+// Order:   every prepared change belongs to a numbered batch; Committed(n) says that batches up to n
+//          are durable. A read tells the youngest uncommitted batch it saw, so that an answer built on
+//          it can be held back until that batch is durable.
+// Threads: none of its own; the caller holds the NamespaceDb lock.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "common/kv/kv_store.h"
+
+namespace weir::mds {
+
+class Overlay {
+ public:
+  using Value = std::optional<std::string>;  // none: known to be absent
+
+  Overlay(KvStore& store, size_t cached_keys) : store_(store), cached_keys_max_(cached_keys) {}
+
+  // `seen` grows to the batch the value comes from when that is not durable yet.
+  Result<Value> Get(const std::string& key, uint64_t* seen);
+  // Keys of [begin, end) in order until `visit` returns false.
+  using Visit = std::function<bool(std::string_view key, std::string_view value)>;
+  Status Scan(std::string_view begin, std::string_view end, uint64_t* seen, const Visit& visit);
+
+  void Put(const std::string& key, Value value, uint64_t batch);
+  void Committed(uint64_t batch);
+  // The store lost what was pending: forget it and the cache.
+  void Reset();
+
+ private:
+  struct Pending {
+    Value value;
+    uint64_t batch;
+  };
+  struct Cached {
+    Value value;
+    std::list<const std::string*>::iterator use;
+  };
+  void Remember(const std::string& key, Value value);
+  void Forget(const std::string& key);
+
+  KvStore& store_;
+  const size_t cached_keys_max_;
+  std::map<std::string, Pending, std::less<>> pending_;
+  std::map<uint64_t, std::vector<std::string>> keys_of_batch_;
+  std::unordered_map<std::string, Cached> cache_;
+  std::list<const std::string*> uses_;  // least recently used first; points at keys of cache_
+};
+
+}  // namespace weir::mds

@@ -1,0 +1,53 @@
+// Txn: the reads and writes of one operation while it is prepared. Writes stay here until the operation
+// has decided everything; an operation that fails leaves nothing behind.
+// Threads: lives under the NamespaceDb lock.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "mds/format/ns_keys_format.h"
+#include "mds/format/ns_values_format.h"
+#include "mds/ns/overlay.h"
+
+namespace weir::mds {
+
+class Txn {
+ public:
+  explicit Txn(Overlay& overlay) : overlay_(overlay) {}
+
+  Result<Overlay::Value> Get(const std::string& key) {
+    if (const auto own = writes_.find(key); own != writes_.end()) return own->second;
+    return overlay_.Get(key, &seen_);
+  }
+  // None when there is no such key.
+  template <typename Record>
+  Result<std::optional<Record>> GetRecord(const std::string& key) {
+    WEIR_ASSIGN_OR_RETURN(const Overlay::Value value, Get(key));
+    if (!value.has_value()) return std::optional<Record>();
+    WEIR_ASSIGN_OR_RETURN(Record record, DecodeValue<Record>(*value));
+    return std::optional<Record>(std::move(record));
+  }
+  // What was there before this operation: its own writes are not seen.
+  Status Scan(const std::string& begin, const std::string& end, const Overlay::Visit& visit) {
+    return overlay_.Scan(begin, end, &seen_, visit);
+  }
+  void Put(const std::string& key, std::string value) { writes_[key] = std::move(value); }
+  template <typename Record>
+  void PutRecord(const std::string& key, const Record& record) {
+    Put(key, EncodeValue(record));
+  }
+  void Delete(const std::string& key) { writes_[key] = std::nullopt; }
+
+  [[nodiscard]] std::map<std::string, Overlay::Value>& writes() { return writes_; }
+  // The youngest batch that something read here comes from; 0: all durable.
+  [[nodiscard]] uint64_t seen() const { return seen_; }
+
+ private:
+  Overlay& overlay_;
+  std::map<std::string, Overlay::Value> writes_;
+  uint64_t seen_ = 0;
+};
+
+}  // namespace weir::mds

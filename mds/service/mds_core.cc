@@ -1,0 +1,148 @@
+#include "mds/service/mds_core.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/base/prng.h"
+
+namespace weir::mds {
+namespace {
+
+constexpr auto kTickInterval = std::chrono::milliseconds(100);
+constexpr Duration kAnswerCheckInterval = std::chrono::seconds(60);
+
+std::string NewUuid() {
+  Prng prng(RandomSeed());
+  const uint64_t a = prng.Next();
+  const uint64_t b = prng.Next();
+  return fmt::format("{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}", a >> 32, a >> 16 & 0xffff, a & 0xfff,
+                     0x8000 | (b >> 48 & 0x3fff), b & 0xffffffffffff);
+}
+
+}  // namespace
+
+MdsCore::MdsCore(KvStore& store, Clock& clock, OsdPort& osds, const MdsOptions& options)
+    : store_(store), clock_(clock), osds_(osds), options_(options) {}
+
+Result<std::unique_ptr<MdsCore>> MdsCore::Open(KvStore& store, Clock& clock, OsdPort& osds,
+                                               const MdsOptions& options) {
+  std::unique_ptr<MdsCore> core(new MdsCore(store, clock, osds, options));
+  WEIR_RETURN_IF_ERROR(core->Begin());
+  return core;
+}
+
+Status MdsCore::Begin() {
+  const std::string uuid =
+      options_.new_cluster_uuid.empty() ? NewUuid() : options_.new_cluster_uuid;
+  WEIR_ASSIGN_OR_RETURN(keeper_, ClusterKeeper::Open(store_, clock_, uuid));
+  sessions_ = std::make_unique<Sessions>(clock_, options_.lease);
+  objects_ = std::make_unique<ObjectWork>(
+      osds_, clock_,
+      ObjectWork::Callbacks{[this] { return keeper_->map(); },
+                            [this](uint64_t inode) { names_->FinishPurge(inode); },
+                            [this](uint64_t inode) { names_->FinishTruncate(inode); }});
+  WEIR_ASSIGN_OR_RETURN(names_, NamespaceDb::Open(store_, clock_, *keeper_, *this, options_.ns));
+  tag_epoch_ = names_->DurableTagEpoch();
+  watchers_ = std::make_unique<Watchers>(
+      Watchers::Sources{*keeper_, [this] { return tag_epoch_.load(); }, clock_});
+  keeper_->SetOnChange([this] { watchers_->Flush(); });
+  grace_ends_ = clock_.Now() + options_.grace;
+  next_answer_check_ = grace_ends_ + kAnswerCheckInterval;
+
+  WEIR_ASSIGN_OR_RETURN(const std::vector<PurgeJob> purges, names_->PendingPurges());
+  for (const PurgeJob& job : purges) objects_->Purge(job);
+  for (const TruncateJob& job : names_->PendingTruncates()) objects_->Truncate(job);
+  if (options_.background) background_ = std::thread([this] { RunBackground(); });
+  return Status::Ok();
+}
+
+MdsCore::~MdsCore() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  posted_.notify_all();
+  if (background_.joinable()) background_.join();
+  if (objects_ != nullptr) objects_->Stop();
+  names_.reset();
+  if (keeper_ != nullptr) keeper_->SetOnChange(nullptr);
+}
+
+RequestOrigin MdsCore::OriginOf(const Call& call) {
+  RequestOrigin origin;
+  origin.session = call->session();
+  origin.request_id = call->request_id();
+  origin.acked_below = call->acked_below();
+  origin.method = call->method();
+  sessions_->TouchOrAdmit(origin.session, &origin.mount_class);
+  return origin;
+}
+
+void MdsCore::Handle(const Call& call) {
+  if (HandleNamespace(call) || HandleSession(call) || HandleAdmin(call)) return;
+  call->Respond(Status(ErrorCode::kNotSupported, "this MDS has no method " +
+                                                     std::to_string(call->method())));
+}
+
+void MdsCore::OnTagEpoch(uint64_t tag_epoch) {
+  uint64_t known = tag_epoch_.load();
+  while (known < tag_epoch && !tag_epoch_.compare_exchange_weak(known, tag_epoch)) {
+  }
+  if (watchers_ != nullptr) watchers_->Flush();
+}
+
+void MdsCore::Tick() {
+  keeper_->Tick();
+  for (const uint64_t session : sessions_->TakeExpired()) names_->DropSession(session);
+  const TimePoint now = clock_.Now();
+  if (in_grace_ && now >= grace_ends_) {
+    in_grace_ = false;
+    names_->EndGrace();
+  }
+  if (now >= next_answer_check_) {
+    next_answer_check_ = now + kAnswerCheckInterval;
+    for (const uint64_t session : names_->SessionsWithAnswers()) {
+      if (!sessions_->Knows(session)) names_->ForgetAnswers(session);
+    }
+  }
+  objects_->Tick();
+  osds_.Tick();
+  watchers_->Flush();
+  watchers_->FlushObeyed();
+}
+
+void MdsCore::Post(std::function<void()> work) {
+  if (!options_.background) {
+    work();
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    work_.push_back(std::move(work));
+  }
+  posted_.notify_one();
+}
+
+void MdsCore::RunBackground() {
+  auto next_tick = std::chrono::steady_clock::now();
+  while (true) {
+    std::function<void()> work;
+    {
+      std::unique_lock lock(mutex_);
+      posted_.wait_until(lock, next_tick, [&] { return stopping_ || !work_.empty(); });
+      if (stopping_) return;
+      if (!work_.empty()) {
+        work = std::move(work_.front());
+        work_.pop_front();
+      }
+    }
+    if (work != nullptr) work();
+    if (std::chrono::steady_clock::now() < next_tick) continue;
+    Tick();
+    next_tick = std::chrono::steady_clock::now() + kTickInterval;
+  }
+}
+
+}  // namespace weir::mds

@@ -1,0 +1,99 @@
+// MdsCore: the metadata server without a network: takes calls, answers them. It joins the namespace,
+// the cluster map, sessions, watchers and the work that OSDs must do.
+//
+// Threads: Handle from any thread; it never waits for the disk (one exception: the first file of a
+//          pool). Answers come from the commit thread, changes of the map from a background thread,
+//          which also ticks. Without background the owner calls Tick, and Handle does it all itself.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "common/net/rpc.h"
+#include "mds/cluster/cluster_keeper.h"
+#include "mds/ns/namespace_db.h"
+#include "mds/service/object_work.h"
+#include "mds/service/sessions.h"
+#include "mds/service/watchers.h"
+
+namespace weir::mds {
+
+struct MdsOptions {
+  std::string new_cluster_uuid;  // of a cluster that is founded; empty: random
+  Duration lease = std::chrono::seconds(30);
+  Duration grace = std::chrono::seconds(15);      // after a restart, for sessions to reclaim
+  Duration obey_patience = std::chrono::seconds(2);
+  NamespaceOptions ns;
+  bool background = true;
+};
+
+class MdsCore final : public CommitListener {
+ public:
+  using Call = std::shared_ptr<net::IncomingCall>;
+  // All arguments outlive it.
+  static Result<std::unique_ptr<MdsCore>> Open(KvStore& store, Clock& clock, OsdPort& osds,
+                                               const MdsOptions& options = {});
+  ~MdsCore() override;
+
+  void Handle(const Call& call);
+  // Liveness, leases, expiry, retries; some ten times a second.
+  void Tick();
+
+  [[nodiscard]] ClusterKeeper& keeper() { return *keeper_; }
+  [[nodiscard]] NamespaceDb& names() { return *names_; }
+  [[nodiscard]] ObjectWork& objects() { return *objects_; }
+
+  void OnPurge(const PurgeJob& job) override { objects_->Purge(job); }
+  void OnTruncate(const TruncateJob& job) override { objects_->Truncate(job); }
+  void OnTagEpoch(uint64_t tag_epoch) override;
+
+ private:
+  MdsCore(KvStore& store, Clock& clock, OsdPort& osds, const MdsOptions& options);
+  Status Begin();
+  RequestOrigin OriginOf(const Call& call);
+
+  bool HandleNamespace(const Call& call);  // namespace_requests.cc
+  bool HandleSession(const Call& call);    // session_requests.cc
+  bool HandleAdmin(const Call& call);      // admin_requests.cc
+  void OpenSession(const Call& call);
+  void CloseSession(const Call& call);
+  void Watch(const Call& call);
+  void RegisterOsd(const Call& call);
+  void GetMap(const Call& call);
+  void GetStatus(const Call& call);
+  wire::ClusterMap WireMap() const;
+
+  // Makes a change of the map away from the serving thread and answers when the OSDs obey it.
+  using Change = std::function<Result<std::string>()>;
+  void ChangeMap(const Call& call, Change change);
+  void Post(std::function<void()> work);
+  void RunBackground();
+
+  KvStore& store_;
+  Clock& clock_;
+  OsdPort& osds_;
+  const MdsOptions options_;
+  std::unique_ptr<ClusterKeeper> keeper_;
+  std::unique_ptr<Sessions> sessions_;
+  std::unique_ptr<ObjectWork> objects_;
+  std::unique_ptr<NamespaceDb> names_;
+  std::unique_ptr<Watchers> watchers_;
+  std::atomic<uint64_t> tag_epoch_{0};
+  TimePoint grace_ends_;
+  bool in_grace_ = true;           // under the ticking thread
+  TimePoint next_answer_check_;
+
+  std::mutex mutex_;
+  std::condition_variable posted_;
+  std::deque<std::function<void()>> work_;
+  bool stopping_ = false;
+  std::thread background_;
+};
+
+}  // namespace weir::mds

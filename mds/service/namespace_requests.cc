@@ -1,0 +1,72 @@
+// Namespace methods: decode, prepare under the NamespaceDb, answer when durable.
+#include <utility>
+
+#include "common/base/log.h"
+#include "mds/ns/ops/ops.h"
+#include "mds/service/mds_core.h"
+
+namespace weir::mds {
+namespace {
+
+template <typename Request, typename Reply>
+void Run(NamespaceDb& names, const RequestOrigin& origin, const MdsCore::Call& call,
+         Result<Reply> (*operation)(Operation&, const Request&)) {
+  auto request = std::make_shared<Request>();
+  if (!request->ParseFromString(call->body())) {
+    call->Respond(Status(ErrorCode::kBadMessage, request->GetTypeName() + " does not parse"));
+    return;
+  }
+  names.Execute(
+      origin,
+      [operation, request](Operation& op) -> Result<std::string> {
+        const Result<Reply> reply = operation(op, *request);
+        if (!reply.ok()) return reply.status();
+        return reply->SerializeAsString();
+      },
+      [call](Status status, std::string body) {
+        if (status.code() == ErrorCode::kInvalid && call->method() == wire::MDS_SETXATTR) {
+          WEIR_LOG_WARN("setxattr refused: {}", status.message());
+        }
+        call->Respond(std::move(status), std::move(body), {});
+      });
+}
+
+}  // namespace
+
+bool MdsCore::HandleNamespace(const Call& call) {
+  const uint32_t method = call->method();
+  if (method < wire::MDS_LOOKUP || method > wire::MDS_ACCESS) return false;
+  const RequestOrigin origin = OriginOf(call);
+  switch (method) {
+#define WEIR_RUN(number, operation)          \
+  case wire::number:                         \
+    Run(*names_, origin, call, &operation); \
+    return true;
+    WEIR_RUN(MDS_LOOKUP, Lookup)
+    WEIR_RUN(MDS_GETATTR, GetAttr)
+    WEIR_RUN(MDS_SETATTR, SetAttr)
+    WEIR_RUN(MDS_CREATE, Create)
+    WEIR_RUN(MDS_MKNOD, MakeNode)
+    WEIR_RUN(MDS_UNLINK, Unlink)
+    WEIR_RUN(MDS_RMDIR, RemoveDirectory)
+    WEIR_RUN(MDS_RENAME, Rename)
+    WEIR_RUN(MDS_LINK, Link)
+    WEIR_RUN(MDS_READLINK, ReadLink)
+    WEIR_RUN(MDS_READDIR, ReadDirectory)
+    WEIR_RUN(MDS_OPEN, Open)
+    WEIR_RUN(MDS_RELEASE, Release)
+    WEIR_RUN(MDS_SETXATTR, SetXattr)
+    WEIR_RUN(MDS_GETXATTR, GetXattr)
+    WEIR_RUN(MDS_LISTXATTR, ListXattr)
+    WEIR_RUN(MDS_REMOVEXATTR, RemoveXattr)
+    WEIR_RUN(MDS_STATFS, StatFs)
+    WEIR_RUN(MDS_WROTE, Wrote)
+    WEIR_RUN(MDS_RESOLVE_CLASSES, ResolveClasses)
+    WEIR_RUN(MDS_ACCESS, Access)
+#undef WEIR_RUN
+    default:
+      return false;
+  }
+}
+
+}  // namespace weir::mds

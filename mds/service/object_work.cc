@@ -1,0 +1,163 @@
+#include "mds/service/object_work.h"
+
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/placement/striper.h"
+
+namespace weir::mds {
+namespace {
+
+FileLayout ToFileLayout(const LayoutRecord& record) {
+  FileLayout layout;
+  layout.stripe_unit = record.stripe_unit();
+  layout.stripe_count = record.stripe_count();
+  layout.object_size = record.object_size();
+  layout.pool = PoolId(record.pool());
+  return layout;
+}
+
+}  // namespace
+
+void ObjectWork::Purge(const PurgeJob& job) {
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(job);
+  }
+  StartNextPurge();
+}
+
+void ObjectWork::StartNextPurge() {
+  while (true) {
+    const auto item = std::make_shared<Item>();
+    PurgeJob job;
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopped_ || waiting_.empty() || purging_ >= kPurgesInFlightMax) return;
+      job = std::move(waiting_.front());
+      waiting_.pop_front();
+      ++purging_;
+    }
+    item->inode = job.inode;
+    item->purge = true;
+    item->orders = OrdersOf(job);
+    Start(item);
+  }
+}
+
+void ObjectWork::Truncate(const TruncateJob& job) {
+  const auto item = std::make_shared<Item>();
+  item->inode = job.inode;
+  item->orders = OrdersOf(job);
+  Start(item);
+}
+
+std::vector<ObjectOrder> ObjectWork::OrdersOf(const PurgeJob& job) const {
+  std::vector<ObjectOrder> orders;
+  const auto map = callbacks_.map();
+  const auto pool = map->pools.find(PoolId(job.layout.pool()));
+  if (pool == map->pools.end()) return orders;
+  for (const OsdId osd : pool->second.osds) {
+    orders.push_back({ObjectOrder::Kind::kDeleteInode, osd, InodeId(job.inode), 0, 0,
+                      kSystemPurge});
+  }
+  return orders;
+}
+
+std::vector<ObjectOrder> ObjectWork::OrdersOf(const TruncateJob& job) const {
+  std::vector<ObjectOrder> orders;
+  const auto map = callbacks_.map();
+  const FileLayout layout = ToFileLayout(job.record.layout());
+  const auto pool = map->pools.find(layout.pool);
+  if (pool == map->pools.end()) return orders;
+  const TruncatePlan plan = PlanTruncate(layout, job.record.size());
+  const ClassId charged(job.record.class_id());
+  const InodeId inode(job.inode);
+  for (const TruncatePlan::Cut& cut : plan.cuts) {
+    const Chain* chain = map->ChainOf(layout.pool, {inode, cut.object_index});
+    if (chain == nullptr) continue;
+    orders.push_back({ObjectOrder::Kind::kTruncate, chain->front(), inode, cut.object_index,
+                      cut.object_size, charged});
+  }
+  for (const OsdId osd : pool->second.osds) {
+    orders.push_back({ObjectOrder::Kind::kDeleteInode, osd, inode, plan.first_gone, 0, charged});
+  }
+  return orders;
+}
+
+void ObjectWork::Start(const Shared& item) {
+  if (item->orders.empty()) {
+    Finished(item);
+  } else {
+    Send(item);
+  }
+}
+
+void ObjectWork::Send(const Shared& item) {
+  std::vector<ObjectOrder> orders;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return;
+    orders.swap(item->orders);
+    item->in_flight = orders.size();
+    item->retry_at = TimePoint::Max();
+  }
+  for (const ObjectOrder& order : orders) {
+    osds_.Send(order, [this, item, order](const Status& status) { Answered(item, order, status); });
+  }
+}
+
+void ObjectWork::Answered(const Shared& item, const ObjectOrder& order, const Status& status) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return;
+    if (!status.ok()) {
+      WEIR_LOG_DEBUG("cutting off inode {}: {}", item->inode, status.message());
+      item->orders.push_back(order);
+    }
+    if (--item->in_flight > 0) return;
+    if (!item->orders.empty()) {
+      item->retry_at = clock_.Now() + kRetryAfter;
+      failed_.push_back(item);
+      return;
+    }
+  }
+  Finished(item);
+}
+
+void ObjectWork::Finished(const Shared& item) {
+  if (!item->purge) {
+    callbacks_.truncated(item->inode);
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    --purging_;
+  }
+  callbacks_.purged(item->inode);
+  StartNextPurge();
+}
+
+void ObjectWork::Tick() {
+  std::vector<Shared> due;
+  {
+    const std::lock_guard lock(mutex_);
+    const TimePoint now = clock_.Now();
+    std::vector<Shared> later;
+    for (Shared& item : failed_) (item->retry_at <= now ? due : later).push_back(std::move(item));
+    failed_ = std::move(later);
+  }
+  for (const Shared& item : due) Send(item);
+}
+
+void ObjectWork::Stop() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+}
+
+size_t ObjectWork::pending_purges() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_.size() + purging_;
+}
+
+}  // namespace weir::mds

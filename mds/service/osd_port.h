@@ -1,0 +1,30 @@
+// OsdPort: how the MDS tells OSDs to cut off or delete objects. RPC in a daemon (rpc_osd_port.h), a
+// recorder in tests.
+// Threads: Send from any; `done` runs exactly once on any thread, possibly before Send returns.
+#pragma once
+
+#include <functional>
+
+#include "common/base/ids.h"
+#include "common/base/result.h"
+
+namespace weir::mds {
+
+struct ObjectOrder {
+  enum class Kind { kTruncate, kDeleteInode } kind = Kind::kTruncate;
+  OsdId osd;
+  InodeId inode;
+  uint64_t index = 0;  // kTruncate: the object; kDeleteInode: the first that goes
+  uint64_t size = 0;   // kTruncate: what is left of it
+  ClassId charged_to;
+};
+
+class OsdPort {
+ public:
+  virtual ~OsdPort() = default;
+  virtual void Send(const ObjectOrder& order, std::function<void(Status)> done) = 0;
+  // Lets go of connections that nobody uses any more; from one background thread.
+  virtual void Tick() {}
+};
+
+}  // namespace weir::mds

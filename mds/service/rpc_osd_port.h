@@ -1,0 +1,44 @@
+// RpcOsdPort: object orders over the RPC of common/net, one connection per OSD, dialled when first
+// needed and anew when the map gives the OSD another endpoint.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "common/net/rpc.h"
+#include "common/placement/cluster_map.h"
+#include "mds/service/osd_port.h"
+
+namespace weir::mds {
+
+class RpcOsdPort final : public OsdPort {
+ public:
+  using MapSource = std::function<std::shared_ptr<const ClusterMap>()>;
+  RpcOsdPort(net::Network& network, Clock& clock) : network_(network), clock_(clock) {}
+
+  // Before the first Send.
+  void SetMapSource(MapSource source) { map_source_ = std::move(source); }
+  void Send(const ObjectOrder& order, std::function<void(Status)> done) override;
+  void Tick() override;
+
+ private:
+  struct Connection {
+    std::string endpoint;
+    std::shared_ptr<net::RpcClient> client;
+  };
+  Result<std::shared_ptr<net::RpcClient>> ClientOf(const OsdEntry& osd);
+
+  net::Network& network_;
+  Clock& clock_;
+  MapSource map_source_;
+  std::mutex mutex_;
+  std::map<OsdId, Connection> connections_;
+  // A client must not be destroyed by its own callback, so that Tick does it.
+  std::vector<std::shared_ptr<net::RpcClient>> retired_;
+};
+
+}  // namespace weir::mds

@@ -1,0 +1,179 @@
+// Sessions, maps, OSDs that register and watch.
+#include <algorithm>
+#include <utility>
+
+#include "common/base/log.h"
+#include "mds/ns/ops/ops.h"
+#include "mds/service/mds_core.h"
+
+namespace weir::mds {
+namespace {
+
+constexpr Duration kWatchMax = std::chrono::seconds(10);  // well below a lease
+constexpr Duration kOsdWatchMax = std::chrono::seconds(1);
+
+template <typename Request>
+bool Decode(const MdsCore::Call& call, Request* request) {
+  if (request->ParseFromString(call->body())) return true;
+  call->Respond(Status(ErrorCode::kBadMessage, request->GetTypeName() + " does not parse"));
+  return false;
+}
+
+// The directory that a mount shows as its root.
+Result<uint64_t> FindSubtree(Operation& op, const std::string& path) {
+  uint64_t at = kRootInode.value;
+  for (size_t begin = 0; begin < path.size();) {
+    const size_t end = std::min(path.find('/', begin), path.size());
+    const std::string name = path.substr(begin, end - begin);
+    begin = end + 1;
+    if (name.empty()) continue;
+    wire::NameRequest step;  // as root: who may mount is not a question of permissions
+    step.set_parent(at);
+    step.set_name(name);
+    const EntryResult found = Lookup(op, step);
+    if (!found.ok()) return found.status().Annotate("cannot mount '" + path + "'");
+    at = found->attr().inode();
+  }
+  WEIR_ASSIGN_OR_RETURN(const Inode directory, op.LoadDirectory(at));
+  return directory.id;
+}
+
+}  // namespace
+
+bool MdsCore::HandleSession(const Call& call) {
+  switch (call->method()) {
+    case wire::MDS_OPEN_SESSION:
+      OpenSession(call);
+      return true;
+    case wire::MDS_CLOSE_SESSION:
+      CloseSession(call);
+      return true;
+    case wire::MDS_WATCH:
+      Watch(call);
+      return true;
+    case wire::MDS_REGISTER_OSD:
+      RegisterOsd(call);
+      return true;
+    case wire::MDS_GET_MAP:
+      GetMap(call);
+      return true;
+    case wire::MDS_STATUS:
+      GetStatus(call);
+      return true;
+    default:
+      return false;
+  }
+}
+
+wire::ClusterMap MdsCore::WireMap() const {
+  wire::ClusterMap map = ToWire(*keeper_->map());
+  map.set_tag_epoch(tag_epoch_.load());
+  return map;
+}
+
+void MdsCore::OpenSession(const Call& call) {
+  wire::OpenSessionRequest request;
+  if (!Decode(call, &request)) return;
+  const uint64_t session = call->session();
+  std::string before;
+  const bool reopened = sessions_->Touch(session, &before);
+  const bool admitted_unasked = !reopened && sessions_->Knows(session);
+  sessions_->Open(session, request.client_name(), request.mount_class());
+  names_->Reclaim(session, {request.open_inodes().begin(), request.open_inodes().end()});
+  // What it was told before it said its mount class may have been wrong.
+  if (admitted_unasked && !request.mount_class().empty()) names_->BumpTagEpoch();
+  const auto klass = keeper_->ClassIdOf(request.mount_class());
+  if (!request.mount_class().empty() && !klass.has_value()) {
+    WEIR_LOG_WARN("mount '{}' names class '{}', which does not exist: served as best-effort",
+                  request.client_name(), request.mount_class());
+  }
+  auto reply = std::make_shared<wire::OpenSessionReply>();
+  *reply->mutable_map() = WireMap();
+  reply->set_lease_ms(
+      std::chrono::duration_cast<std::chrono::milliseconds>(sessions_->lease()).count());
+  reply->set_mount_class_id(klass.value_or(kBestEffort.value));
+  names_->Execute(
+      {},
+      [reply, path = request.subtree()](Operation& op) -> Result<std::string> {
+        WEIR_ASSIGN_OR_RETURN(const uint64_t root, FindSubtree(op, path));
+        reply->set_root_inode(root);
+        return reply->SerializeAsString();
+      },
+      [call](Status status, std::string body) {
+        call->Respond(std::move(status), std::move(body), {});
+      });
+}
+
+void MdsCore::CloseSession(const Call& call) {
+  sessions_->Close(call->session());
+  names_->DropSession(call->session());
+  names_->ForgetAnswers(call->session());
+  call->Respond(Status::Ok());
+}
+
+void MdsCore::Watch(const Call& call) {
+  wire::WatchRequest request;
+  if (!Decode(call, &request)) return;
+  Duration wait = std::min<Duration>(std::chrono::milliseconds(request.wait_ms()), kWatchMax);
+  bool known = false;
+  if (request.has_osd_id()) {
+    wait = std::min(wait, kOsdWatchMax);
+    known = keeper_->OsdHeard(OsdId(request.osd_id()), Epoch(request.have_epoch()),
+                              request.used_bytes());
+    watchers_->FlushObeyed();
+  } else {
+    known = sessions_->Touch(call->session());
+  }
+  if (known) {
+    watchers_->Watch(call, request.have_epoch(), request.have_tag_epoch(), wait);
+    return;
+  }
+  wire::WatchReply reply;
+  reply.set_epoch(keeper_->map()->epoch.value);
+  reply.set_tag_epoch(tag_epoch_.load());
+  reply.set_unknown_session(true);
+  call->Respond(reply.SerializeAsString());
+}
+
+void MdsCore::RegisterOsd(const Call& call) {
+  wire::RegisterOsdRequest request;
+  if (!Decode(call, &request)) return;
+  Post([this, call, request] {
+    const Result<OsdId> id = keeper_->RegisterOsd(request);
+    if (!id.ok()) {
+      WEIR_LOG_WARN("an OSD at '{}' was refused: {}", request.endpoint(), id.status().message());
+      call->Respond(id.status());
+      return;
+    }
+    wire::RegisterOsdReply reply;
+    reply.set_osd_id(id->value);
+    *reply.mutable_map() = WireMap();
+    reply.set_cluster_uuid(reply.map().cluster_uuid());
+    call->Respond(reply.SerializeAsString());
+  });
+}
+
+void MdsCore::GetMap(const Call& call) {
+  wire::ClusterMap map = WireMap();
+  call->Respond(map.SerializeAsString());
+}
+
+void MdsCore::GetStatus(const Call& call) {
+  names_->Execute(
+      {},
+      [this](Operation& op) -> Result<std::string> {
+        WEIR_ASSIGN_OR_RETURN(const wire::StatfsReply space, StatFs(op, {}));
+        wire::StatusReply reply;
+        *reply.mutable_map() = WireMap();
+        reply.set_sessions(sessions_->count());
+        reply.set_inodes(space.inodes());
+        reply.set_pending_purges(objects_->pending_purges());
+        for (std::string& warning : keeper_->Warnings()) reply.add_warnings(std::move(warning));
+        return reply.SerializeAsString();
+      },
+      [call](Status status, std::string body) {
+        call->Respond(std::move(status), std::move(body), {});
+      });
+}
+
+}  // namespace weir::mds

@@ -1,0 +1,65 @@
+#include "mds/service/sessions.h"
+
+#include "common/base/log.h"
+
+namespace weir::mds {
+
+void Sessions::Open(uint64_t session, const std::string& client_name,
+                    const std::string& mount_class) {
+  const std::lock_guard lock(mutex_);
+  sessions_[session] = {client_name, mount_class, clock_.Now(), true};
+}
+
+void Sessions::Close(uint64_t session) {
+  const std::lock_guard lock(mutex_);
+  sessions_.erase(session);
+}
+
+bool Sessions::Touch(uint64_t session, std::string* mount_class) {
+  const std::lock_guard lock(mutex_);
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return false;
+  found->second.last_seen = clock_.Now();
+  if (mount_class != nullptr) *mount_class = found->second.mount_class;
+  return found->second.opened;
+}
+
+void Sessions::TouchOrAdmit(uint64_t session, std::string* mount_class) {
+  const std::lock_guard lock(mutex_);
+  Session& found = sessions_[session];
+  found.last_seen = clock_.Now();
+  *mount_class = found.mount_class;
+}
+
+std::vector<uint64_t> Sessions::TakeExpired() {
+  const std::lock_guard lock(mutex_);
+  const TimePoint now = clock_.Now();
+  std::vector<uint64_t> expired;
+  for (auto it = sessions_.begin(); it != sessions_.end();) {
+    if (now - it->second.last_seen <= lease_) {
+      ++it;
+      continue;
+    }
+    if (it->second.opened) {
+      WEIR_LOG_WARN("session {:x} ({}) is silent for its lease: its open files are closed",
+                    it->first, it->second.client_name);
+    }
+    expired.push_back(it->first);
+    it = sessions_.erase(it);
+  }
+  return expired;
+}
+
+bool Sessions::Knows(uint64_t session) const {
+  const std::lock_guard lock(mutex_);
+  return sessions_.contains(session);
+}
+
+size_t Sessions::count() const {
+  const std::lock_guard lock(mutex_);
+  size_t opened = 0;
+  for (const auto& [id, session] : sessions_) opened += session.opened ? 1 : 0;
+  return opened;
+}
+
+}  // namespace weir::mds

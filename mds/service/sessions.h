@@ -1,0 +1,45 @@
+// Sessions: who is connected, kept alive by anything they ask. In memory; a session unknown after a
+// restart is told so by WATCH, and opens itself anew. Threads: any.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "common/base/time.h"
+
+namespace weir::mds {
+
+class Sessions {
+ public:
+  Sessions(Clock& clock, Duration lease) : clock_(clock), lease_(lease) {}
+
+  void Open(uint64_t session, const std::string& client_name, const std::string& mount_class);
+  void Close(uint64_t session);
+  // A sign of life. False: not open. `mount_class` gets the session's.
+  bool Touch(uint64_t session, std::string* mount_class = nullptr);
+  // A session that asks without having opened itself (after our restart) may hold files as well, so
+  // that it has a lease too. It stays unknown to WATCH.
+  void TouchOrAdmit(uint64_t session, std::string* mount_class);
+  // Removes and returns those whose lease has run out.
+  std::vector<uint64_t> TakeExpired();
+  [[nodiscard]] bool Knows(uint64_t session) const;
+  [[nodiscard]] size_t count() const;
+  [[nodiscard]] Duration lease() const { return lease_; }
+
+ private:
+  struct Session {
+    std::string client_name;
+    std::string mount_class;
+    TimePoint last_seen;
+    bool opened = false;
+  };
+  Clock& clock_;
+  const Duration lease_;
+  mutable std::mutex mutex_;
+  std::unordered_map<uint64_t, Session> sessions_;
+};
+
+}  // namespace weir::mds

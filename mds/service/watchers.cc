@@ -1,0 +1,88 @@
+#include "mds/service/watchers.h"
+
+#include <utility>
+#include <vector>
+
+#include "common/base/log.h"
+#include "common/wire/mds.pb.h"
+#include "mds/cluster/cluster_keeper.h"
+
+namespace weir::mds {
+
+void Watchers::Watch(std::shared_ptr<net::IncomingCall> call, uint64_t have_epoch,
+                     uint64_t have_tag_epoch, Duration wait) {
+  Held held{std::move(call), have_epoch, have_tag_epoch, sources_.clock.Now() + wait};
+  {
+    const std::lock_guard lock(mutex_);
+    // Asked under the lock: a change after this finds the call in the list.
+    if (!Due(held)) {
+      held_.push_back(std::move(held));
+      return;
+    }
+  }
+  Answer(held);
+}
+
+bool Watchers::Due(const Held& held) const {
+  return sources_.keeper.map()->epoch.value > held.have_epoch ||
+         sources_.tag_epoch() > held.have_tag_epoch || sources_.clock.Now() >= held.until;
+}
+
+void Watchers::Answer(const Held& held) const {
+  const auto map = sources_.keeper.map();
+  wire::WatchReply reply;
+  reply.set_epoch(map->epoch.value);
+  reply.set_tag_epoch(sources_.tag_epoch());
+  if (map->epoch.value > held.have_epoch) {
+    *reply.mutable_map() = ToWire(*map);
+    reply.mutable_map()->set_tag_epoch(reply.tag_epoch());
+  }
+  held.call->Respond(reply.SerializeAsString());
+}
+
+void Watchers::Flush() {
+  std::vector<Held> due;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto it = held_.begin(); it != held_.end();) {
+      if (!Due(*it)) {
+        ++it;
+        continue;
+      }
+      due.push_back(std::move(*it));
+      it = held_.erase(it);
+    }
+  }
+  for (const Held& held : due) Answer(held);
+}
+
+void Watchers::WhenObeyed(Epoch epoch, Duration patience, std::function<void()> answer) {
+  {
+    const std::lock_guard lock(mutex_);
+    obeying_.push_back({epoch, sources_.clock.Now() + patience, std::move(answer)});
+  }
+  FlushObeyed();
+}
+
+void Watchers::FlushObeyed() {
+  std::vector<std::function<void()>> answers;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto it = obeying_.begin(); it != obeying_.end();) {
+      const std::vector<std::string> late = sources_.keeper.NotObeying(it->epoch);
+      if (!late.empty() && sources_.clock.Now() < it->until) {
+        ++it;
+        continue;
+      }
+      if (!late.empty()) {
+        WEIR_LOG_WARN("{} and maybe others do not obey map epoch {} yet", late.front(),
+                      it->epoch.value);
+      }
+      answers.push_back(std::move(it->answer));
+      it = obeying_.erase(it);
+    }
+  }
+  for (const auto& answer : answers) answer();
+}
+
+}  // namespace weir::mds

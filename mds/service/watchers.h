@@ -1,0 +1,56 @@
+// Watchers: WATCH calls that are held back until the map or the tags are newer than the caller's, or
+// their time is over; and administration calls that wait until every OSD obeys. Threads: any.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+
+#include "common/base/ids.h"
+#include "common/base/time.h"
+#include "common/net/rpc.h"
+
+namespace weir::mds {
+
+class ClusterKeeper;
+
+class Watchers {
+ public:
+  struct Sources {
+    ClusterKeeper& keeper;
+    std::function<uint64_t()> tag_epoch;
+    Clock& clock;
+  };
+  explicit Watchers(Sources sources) : sources_(std::move(sources)) {}
+
+  void Watch(std::shared_ptr<net::IncomingCall> call, uint64_t have_epoch, uint64_t have_tag_epoch,
+             Duration wait);
+  // Answers what is due: after a change, and from time to time.
+  void Flush();
+  // Runs `answer` once every OSD that is up has `epoch`, or after `patience` with a warning in the log.
+  void WhenObeyed(Epoch epoch, Duration patience, std::function<void()> answer);
+  void FlushObeyed();
+
+ private:
+  struct Held {
+    std::shared_ptr<net::IncomingCall> call;
+    uint64_t have_epoch;
+    uint64_t have_tag_epoch;
+    TimePoint until;
+  };
+  struct Obeying {
+    Epoch epoch;
+    TimePoint until;
+    std::function<void()> answer;
+  };
+  void Answer(const Held& held) const;
+  [[nodiscard]] bool Due(const Held& held) const;
+
+  const Sources sources_;
+  std::mutex mutex_;
+  std::list<Held> held_;
+  std::list<Obeying> obeying_;
+};
+
+}  // namespace weir::mds
