@@ -1,0 +1,296 @@
+#include "osd/io/dispatcher.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "common/base/check.h"
+
+namespace weir::osd {
+namespace {
+
+qos::OpKind SchedulerKind(ObjectOpKind kind) {
+  switch (kind) {
+    case ObjectOpKind::kRead:
+      return qos::OpKind::kRead;
+    case ObjectOpKind::kWrite:
+      return qos::OpKind::kWrite;
+    default:
+      return qos::OpKind::kOther;
+  }
+}
+
+uint64_t ChargedBytes(const ObjectOp& op) {
+  switch (op.kind) {
+    case ObjectOpKind::kRead:
+      return op.length;
+    case ObjectOpKind::kWrite:
+      return op.data.size();
+    case ObjectOpKind::kTruncate:
+    case ObjectOpKind::kDeleteInode:
+      return kMetadataOpBytes;
+    case ObjectOpKind::kStat:
+      return 0;
+  }
+  return 0;
+}
+
+bool SameReservation(const std::optional<Reservation>& a, const std::optional<Reservation>& b) {
+  if (a.has_value() != b.has_value()) return false;
+  return !a || (a->bytes_per_s == b->bytes_per_s && a->scope == b->scope && a->ends == b->ends);
+}
+
+// reservation_ends is left out: it is `ends` on another clock, and wobbles with the translation.
+bool SameSpec(const ClassSpec& a, const ClassSpec& b) {
+  return a.id == b.id && a.name == b.name && a.weight == b.weight && a.min_weight == b.min_weight &&
+         a.limit_bytes_per_s == b.limit_bytes_per_s &&
+         SameReservation(a.reservation, b.reservation);
+}
+
+bool SameConfig(const SchedulerConfig& a, const SchedulerConfig& b) {
+  return a.profile == b.profile && a.guarantee == b.guarantee && a.surplus == b.surplus &&
+         a.sharing == b.sharing && a.gate == b.gate && a.dispatch == b.dispatch &&
+         a.cost == b.cost && a.maximizer == b.maximizer && a.depth == b.depth &&
+         a.token_rate == b.token_rate && a.best_effort_min == b.best_effort_min;
+}
+
+}  // namespace
+
+Dispatcher::Dispatcher(ObjectStore& store, Clock& clock, const SchedulerConfig& config, Arm arm)
+    : store_(store),
+      clock_(clock),
+      arm_(std::move(arm)),
+      scheduler_(config, clock.Now()),
+      config_(config),
+      counted_since_(clock.Now()) {}
+
+Dispatcher::~Dispatcher() {
+  Lock lock(mutex_);
+  WEIR_CHECK(outstanding_ == 0, "a Dispatcher ends with operations under way");
+}
+
+int Dispatcher::Budget() const {
+  return arm_ ? kPumpBudget : std::numeric_limits<int>::max();
+}
+
+void Dispatcher::ArmOutside(TimePoint when) const {
+  if (arm_) arm_(when);
+}
+
+void Dispatcher::Submit(std::unique_ptr<ObjectOp> owned) {
+  ObjectOp* op = owned.release();  // until Finish
+  op->request_ = {};
+  op->request_.class_id = op->class_id;
+  op->request_.op = SchedulerKind(op->kind);
+  op->request_.bytes = ChargedBytes(*op);
+  op->request_.lba = store_.LbaHint(op->object, op->offset);
+  op->request_.elsewhere = op->elsewhere;
+  op->request_.context = op;
+
+  Lock lock(mutex_);
+  ++outstanding_;
+  scheduler_.Enqueue(&op->request_, clock_.Now());
+  const TimePoint wake = Pump(lock, Budget());
+  lock.unlock();
+  ArmOutside(wake);
+}
+
+int Dispatcher::PullBatch(ObjectOp** batch, TimePoint* wake_at) {
+  const TimePoint now = clock_.Now();
+  for (int i = 0; i < kBatch; ++i) {
+    const qos::PullResult pulled = scheduler_.Pull(now);
+    if (pulled.request == nullptr) {
+      *wake_at = pulled.wake_at.value_or(TimePoint::Max());
+      return i;
+    }
+    batch[i] = static_cast<ObjectOp*>(pulled.request->context);
+  }
+  *wake_at = TimePoint::Max();
+  pump_again_ = true;
+  return kBatch;
+}
+
+TimePoint Dispatcher::Pump(Lock& lock, int budget) {
+  pump_again_ = true;
+  if (pumping_) return TimePoint::Max();  // the one who pumps sees the note
+  pumping_ = true;
+  while (pump_again_ && budget > 0) {
+    pump_again_ = false;
+    std::array<ObjectOp*, kBatch> batch;
+    const int pulled = PullBatch(batch.data(), &pull_wake_);
+    if (pulled == 0) continue;
+    budget -= pulled;
+    lock.unlock();
+    for (int i = 0; i < pulled; ++i) Start(batch[i]);
+    lock.lock();
+  }
+  pumping_ = false;
+  if (pump_again_) pull_wake_ = clock_.Now();  // out of budget: the wake-up thread goes on
+  return std::min(pull_wake_, scheduler_.NextTick());
+}
+
+void Dispatcher::Start(ObjectOp* op) {
+  auto with_info = [this, op](Result<ObjectInfo> info) {
+    ObjectOpResult result;
+    if (info.ok()) {
+      result.info = *info;
+    } else {
+      result.status = info.status();
+    }
+    Finish(op, std::move(result));
+  };
+  switch (op->kind) {
+    case ObjectOpKind::kRead:
+      store_.Read(op->object, op->offset, op->length, [this, op](Result<Buffer> data) {
+        ObjectOpResult result;
+        if (data.ok()) {
+          result.data = std::move(*data);
+        } else {
+          result.status = data.status();
+        }
+        Finish(op, std::move(result));
+      });
+      return;
+    case ObjectOpKind::kWrite:
+      store_.Write(op->object, op->offset, op->data, with_info);
+      return;
+    case ObjectOpKind::kTruncate:
+      store_.Truncate(op->object, op->offset, with_info);
+      return;
+    case ObjectOpKind::kDeleteInode:
+      store_.DeleteInode(op->object.inode, op->object.index, [this, op](Status status) {
+        Finish(op, {.status = std::move(status), .info = {}, .data = {}});
+      });
+      return;
+    case ObjectOpKind::kStat:
+      store_.Stat(op->object, with_info);
+      return;
+  }
+}
+
+void Dispatcher::Account(const ObjectOp& op, TimePoint now) {
+  const auto micros = std::max<int64_t>(0, (now - op.request_.arrival).count()) / 1000;
+  latency_[op.request_.queue].Record(static_cast<uint64_t>(micros));
+  device_.Add(op.request_.bytes, now);
+}
+
+void Dispatcher::Finish(ObjectOp* op, ObjectOpResult result) {
+  const std::unique_ptr<ObjectOp> owned(op);
+  Lock lock(mutex_);
+  const TimePoint now = clock_.Now();
+  scheduler_.Completed(&op->request_, now);
+  Account(*op, now);
+  // The device first: it has a free slot, while the answer only has a little further to go.
+  const TimePoint wake = Pump(lock, Budget());
+  lock.unlock();
+  ArmOutside(wake);
+  op->Done(std::move(result));
+  lock.lock();
+  if (--outstanding_ == 0) idle_.notify_all();
+}
+
+TimePoint Dispatcher::Poll() {
+  Lock lock(mutex_);
+  const TimePoint now = clock_.Now();
+  if (now >= scheduler_.NextTick()) scheduler_.Tick(now);
+  return Pump(lock, std::numeric_limits<int>::max());
+}
+
+TimePoint Dispatcher::NextWake() {
+  Lock lock(mutex_);
+  return std::min(pull_wake_, scheduler_.NextTick());
+}
+
+void Dispatcher::Apply(const SchedulerConfig& config, const std::vector<ClassSpec>& classes) {
+  Lock lock(mutex_);
+  if (draining_) return;
+  const TimePoint now = clock_.Now();
+  if (!SameConfig(config, config_)) {
+    scheduler_.Configure(config, now);
+    config_ = config;
+  }
+  std::map<ClassId, ClassSpec> wanted;
+  for (const ClassSpec& spec : classes) wanted[spec.id] = spec;
+  for (auto it = classes_.begin(); it != classes_.end();) {
+    if (wanted.contains(it->first)) {
+      ++it;
+      continue;
+    }
+    if (it->first != kBestEffort) scheduler_.RemoveClass(it->first, now);
+    latency_.erase(it->first);
+    baseline_.erase(it->first);
+    it = classes_.erase(it);
+  }
+  for (const auto& [id, spec] : wanted) {
+    const auto have = classes_.find(id);
+    if (have != classes_.end() && SameSpec(have->second, spec)) continue;
+    scheduler_.SetClass(spec, now);
+    classes_[id] = spec;
+  }
+  const TimePoint wake = Pump(lock, Budget());
+  lock.unlock();
+  ArmOutside(wake);
+}
+
+DispatcherStats Dispatcher::Stats(bool reset) {
+  Lock lock(mutex_);
+  const TimePoint now = clock_.Now();
+  DispatcherStats stats;
+  stats.token_rate = scheduler_.token_rate();
+  stats.base_token_rate = config_.token_rate;
+  stats.device_bytes_per_s = device_.BytesPerSecond(now);
+  stats.window = now - counted_since_;
+  for (const qos::ClassCounters& total : scheduler_.Counters(now)) {
+    DispatcherClassStats one{.counters = total};
+    const qos::ClassCounters& base = baseline_[total.id];
+    one.counters.served_ops -= base.served_ops;
+    one.counters.served_bytes -= base.served_bytes;
+    one.counters.guaranteed_bytes -= base.guaranteed_bytes;
+    one.counters.surplus_bytes -= base.surplus_bytes;
+    one.counters.arrived_bytes -= base.arrived_bytes;
+    one.counters.violation_seconds -= base.violation_seconds;
+    const LatencyHistogram& latency = latency_[total.id];
+    one.p50_us = latency.Quantile(0.5);
+    one.p90_us = latency.Quantile(0.9);
+    one.p99_us = latency.Quantile(0.99);
+    one.p999_us = latency.Quantile(0.999);
+    stats.classes.push_back(one);
+    if (reset) baseline_[total.id] = total;
+  }
+  if (reset) {
+    latency_.clear();
+    counted_since_ = now;
+  }
+  return stats;
+}
+
+uint64_t Dispatcher::outstanding() {
+  Lock lock(mutex_);
+  return outstanding_;
+}
+
+void Dispatcher::BeginDrain() {
+  Lock lock(mutex_);
+  draining_ = true;
+  const TimePoint now = clock_.Now();
+  for (const auto& [id, spec] : classes_) {
+    ClassSpec open = spec;
+    open.limit_bytes_per_s.reset();
+    open.reservation.reset();
+    open.reservation_ends.reset();
+    scheduler_.SetClass(open, now);
+  }
+  config_.guarantee = GuaranteeKind::kNone;
+  config_.gate = GateKind::kConserving;
+  scheduler_.Configure(config_, now);
+  const TimePoint wake = Pump(lock, Budget());
+  lock.unlock();
+  ArmOutside(wake);
+}
+
+void Dispatcher::WaitIdle() {
+  Lock lock(mutex_);
+  idle_.wait(lock, [this] { return outstanding_ == 0; });
+}
+
+}  // namespace weir::osd

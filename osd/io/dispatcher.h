@@ -1,0 +1,116 @@
+// Dispatcher: the one place where the pure Scheduler meets threads and the device.
+//
+//   Submit (RPC threads) ─► Scheduler ─► ObjectStore ─► completion (store threads) ─► Done
+//                              ▲  pump: pull what may start, start it, until nothing may
+//
+// One mutex guards the Scheduler and the statistics; it is never held over I/O or a callback. At
+// most one thread pumps at a time: it starts requests in the order of the pulls, and whoever
+// arrives meanwhile only leaves a note that there is more. No request hops threads: it starts on
+// the thread that submitted it, or on that of the completion that made room. A pumping RPC or store
+// thread hands over to the wake-up thread after kPumpBudget starts, so that it is never kept from
+// its own work.
+//
+// Units:   bytes, monotonic times of the injected clock.
+// Threads: everything from any thread.
+// Errors:  none of its own; an operation's error goes to its Done.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "common/base/time.h"
+#include "common/qos/qos_config.h"
+#include "osd/io/latency_histogram.h"
+#include "osd/io/object_op.h"
+#include "osd/io/rate_meter.h"
+#include "osd/qos/scheduler.h"
+
+namespace weir::osd {
+
+struct DispatcherClassStats {
+  qos::ClassCounters counters;  // since start or reset, except what is queued now
+  uint64_t p50_us = 0;          // arrival to completion
+  uint64_t p90_us = 0;
+  uint64_t p99_us = 0;
+  uint64_t p999_us = 0;
+};
+
+struct DispatcherStats {
+  uint64_t token_rate = 0;          // G now
+  uint64_t base_token_rate = 0;     // G0 as configured
+  uint64_t device_bytes_per_s = 0;  // object bytes moved in the last second
+  Duration window{};                // since start or reset
+  std::vector<DispatcherClassStats> classes;
+};
+
+class Dispatcher {
+ public:
+  // Asks for a Poll at that time at the latest; called without any lock of the Dispatcher. Empty:
+  // the owner asks NextWake() itself (tests under a manual clock), and pumping has no budget.
+  using Arm = std::function<void(TimePoint)>;
+
+  // Starts with class 0. The store and the clock must outlive the Dispatcher.
+  Dispatcher(ObjectStore& store, Clock& clock, const SchedulerConfig& config, Arm arm);
+  ~Dispatcher();  // Requires: idle, see WaitIdle
+  Dispatcher(const Dispatcher&) = delete;
+  Dispatcher& operator=(const Dispatcher&) = delete;
+
+  void Submit(std::unique_ptr<ObjectOp> op);
+
+  // Control loops that are due, and requests whose time has come. Returns when to call again.
+  TimePoint Poll();
+  [[nodiscard]] TimePoint NextWake();
+
+  // Makes the running scheduler obey a new configuration: what changed, and nothing else, so that
+  // buckets and tags of the others go on undisturbed. Classes that are not listed are removed.
+  void Apply(const SchedulerConfig& config, const std::vector<ClassSpec>& classes);
+
+  // Counters now; `reset` makes them (and the latencies) start from zero again.
+  DispatcherStats Stats(bool reset);
+  [[nodiscard]] uint64_t outstanding();
+
+  // For a clean end: lifts every limit, so that what is queued goes as fast as the device can.
+  void BeginDrain();
+  // Waits until nothing is queued or on the device. Somebody must complete what is there.
+  void WaitIdle();
+
+ private:
+  static constexpr int kBatch = 16;       // pulled per hold of the lock
+  static constexpr int kPumpBudget = 64;  // starts before an RPC or store thread hands over
+
+  using Lock = std::unique_lock<std::mutex>;
+  // Pulls and starts; needs the lock, which it lets go while it starts. Returns when to poll next.
+  TimePoint Pump(Lock& lock, int budget);
+  int PullBatch(ObjectOp** batch, TimePoint* wake_at);
+  void Start(ObjectOp* op);
+  void Finish(ObjectOp* op, ObjectOpResult result);
+  void Account(const ObjectOp& op, TimePoint now);
+  void ArmOutside(TimePoint when) const;
+  [[nodiscard]] int Budget() const;
+
+  ObjectStore& store_;
+  Clock& clock_;
+  const Arm arm_;
+
+  std::mutex mutex_;
+  std::condition_variable idle_;
+  qos::Scheduler scheduler_;
+  SchedulerConfig config_;
+  std::map<ClassId, ClassSpec> classes_;
+  std::map<ClassId, LatencyHistogram> latency_;
+  std::map<ClassId, qos::ClassCounters> baseline_;  // counters at the last reset
+  RateMeter device_;
+  TimePoint counted_since_;
+  TimePoint pull_wake_ = TimePoint::Max();  // what the last Pull asked for
+  uint64_t outstanding_ = 0;
+  bool pumping_ = false;
+  bool pump_again_ = false;
+  bool draining_ = false;
+};
+
+}  // namespace weir::osd

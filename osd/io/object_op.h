@@ -1,0 +1,45 @@
+// ObjectOp: one object operation on its way through the scheduler to the store and back.
+#pragma once
+
+#include <cstdint>
+
+#include "common/base/buffer.h"
+#include "common/base/ids.h"
+#include "common/base/result.h"
+#include "osd/qos/scheduler.h"
+#include "osd/store/object_store.h"
+
+namespace weir::osd {
+
+enum class ObjectOpKind : uint8_t { kRead, kWrite, kTruncate, kDeleteInode, kStat };
+
+// What a truncate or delete is charged: the metadata commit that it causes.
+inline constexpr uint64_t kMetadataOpBytes = 4096;
+
+struct ObjectOpResult {
+  Status status;
+  ObjectInfo info;  // of writes, truncates and stats
+  Buffer data;      // of reads
+};
+
+// Derived by whoever submits; the Dispatcher owns it from Submit until Done has returned.
+class ObjectOp {
+ public:
+  virtual ~ObjectOp() = default;
+  // Exactly once, on a thread of the store; must not block. The Dispatcher's lock is not held.
+  virtual void Done(ObjectOpResult result) = 0;
+
+  ObjectOpKind kind = ObjectOpKind::kRead;
+  ObjectId object;      // kDeleteInode: index is the first that goes
+  uint64_t offset = 0;  // kTruncate: the new size
+  uint64_t length = 0;  // of a read
+  Buffer data;          // of a write
+  ClassId class_id;
+  int64_t elsewhere = 0;  // DSFQ delay, in the unit of the cost
+
+ private:
+  friend class Dispatcher;
+  qos::Request request_;
+};
+
+}  // namespace weir::osd

@@ -1,0 +1,95 @@
+// MdsLink: keeps an OSD registered with the MDS and its configuration current.
+//
+//   register ─► watch ─► watch ─► …      a watch is a long poll: answered when the map is newer
+//      ▲──── unknown_session ────┘       than have_epoch, or after a second
+//
+// A watch says which epoch this OSD obeys; the one after a new map goes out at once, which is what
+// lets the MDS tell an operator that a change holds. A failed call is repeated after a pause, for
+// ever; only a refusal of the first registration is final.
+//
+// Threads: callbacks run on the RpcClient's thread; Poll on any one thread.
+// Errors:  WaitRegistered returns the refusal (kWrongCluster and the like).
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "common/base/result.h"
+#include "common/base/time.h"
+#include "common/net/rpc.h"
+#include "common/placement/cluster_map.h"
+#include "osd/store/object_store.h"
+
+namespace weir::osd {
+
+class MdsLink {
+ public:
+  struct Options {
+    OsdIdentity identity;
+    std::string endpoint;  // where this OSD listens, for the map
+    Duration watch_wait = std::chrono::seconds(1);
+    Duration retry_after = std::chrono::milliseconds(200);
+  };
+  struct Hooks {
+    // Obey this map; when it returns, it holds.
+    std::function<void(const ClusterMap&)> apply;
+    std::function<StoreStats()> store_stats;
+    // Ask for a Poll by then.
+    std::function<void(TimePoint)> arm;
+    std::function<void(const std::string&)> report;
+    // Once: the MDS has taken this OSD in (ok), or has refused it for good. May be empty.
+    std::function<void(const Status&)> registered;
+  };
+  // The client is of this link alone; the clock must outlive it.
+  MdsLink(Clock& clock, Options options, Hooks hooks, std::unique_ptr<net::RpcClient> mds);
+  ~MdsLink();  // drops the connection; no hook runs afterwards
+
+  // Sends the first registration.
+  void Start();
+  // Repeats what failed, if it is time. Returns when to call again.
+  TimePoint Poll();
+
+  [[nodiscard]] bool registered() const;
+  // Waits until the MDS has taken this OSD in, or has refused it, or Stop.
+  Status WaitRegistered();
+  // Ends the link; WaitRegistered returns kCancelled. No call to Poll after it.
+  void Stop();
+
+  [[nodiscard]] Epoch epoch() const;
+
+ private:
+  enum class Next : uint8_t { kNothing, kRegister, kWatch };
+
+  void Register();
+  void Watch();
+  void OnRegistered(const Result<net::Reply>& reply);
+  void OnWatched(const Result<net::Reply>& reply);
+  // Not ok: the map cannot be read, and its epoch is not reported as obeyed.
+  Status Apply(const wire::ClusterMap& message);
+  void RetryLater(Next next, const Status& why);
+  void Refuse(const Status& status);
+  [[nodiscard]] bool stopping() const;
+
+  Clock& clock_;
+  const Options options_;
+  const Hooks hooks_;
+  std::unique_ptr<net::RpcClient> mds_;
+
+  mutable std::mutex mutex_;  // what follows; not held over calls and hooks
+  std::condition_variable changed_;
+  Epoch epoch_;
+  uint64_t tag_epoch_ = 0;
+  bool registered_ = false;
+  bool stopping_ = false;
+  std::optional<Status> refused_;
+  Next next_ = Next::kNothing;
+  TimePoint next_at_ = TimePoint::Max();
+  std::string last_problem_;  // reported once, not at every retry
+};
+
+}  // namespace weir::osd

@@ -1,0 +1,294 @@
+#include "osd/service/object_service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/base/crc32c.h"
+#include "common/net/rpc.h"
+#include "common/placement/cluster_map.h"
+#include "common/wire/osd.pb.h"
+
+namespace weir::osd {
+namespace {
+
+// Far above any real delay, far below what would overflow a sum of tokens.
+constexpr uint64_t kLargestElsewhere = uint64_t{1} << 40;
+
+uint64_t HashOf(const OsdIdentity& identity) {
+  ClusterMap map;
+  map.cluster_uuid = identity.cluster_uuid;
+  return map.ClusterHash();
+}
+
+ObjectOpKind KindOf(uint32_t method) {
+  switch (method) {
+    case wire::OSD_READ:
+      return ObjectOpKind::kRead;
+    case wire::OSD_WRITE:
+      return ObjectOpKind::kWrite;
+    case wire::OSD_TRUNCATE:
+      return ObjectOpKind::kTruncate;
+    case wire::OSD_DELETE_INODE:
+      return ObjectOpKind::kDeleteInode;
+    default:
+      return ObjectOpKind::kStat;
+  }
+}
+
+const char* NameOf(ObjectOpKind kind) {
+  switch (kind) {
+    case ObjectOpKind::kRead:
+      return "read";
+    case ObjectOpKind::kWrite:
+      return "write";
+    case ObjectOpKind::kTruncate:
+      return "truncate";
+    case ObjectOpKind::kDeleteInode:
+      return "delete";
+    case ObjectOpKind::kStat:
+      return "stat";
+  }
+  return "operation";
+}
+
+// "read of object 7.3 at 4096, 8192 bytes"
+std::string Describe(ObjectOpKind kind, const wire::ObjectRequest& request) {
+  std::string text =
+      fmt::format("{} of object {}.{}", NameOf(kind), request.inode(), request.index());
+  if (kind == ObjectOpKind::kRead || kind == ObjectOpKind::kWrite) {
+    text += fmt::format(" at {}, {} bytes", request.offset(), request.length());
+  } else if (kind == ObjectOpKind::kTruncate) {
+    text += fmt::format(" to {} bytes", request.offset());
+  }
+  return text;
+}
+
+Status CheckRange(const wire::ObjectRequest& request) {
+  if (request.offset() <= kMaxObjectSize && request.length() <= kMaxObjectSize - request.offset()) {
+    return {};
+  }
+  return {ErrorCode::kInvalid,
+          fmt::format("beyond the {} bytes that an object may have", kMaxObjectSize)};
+}
+
+Status CheckPayload(const wire::ObjectRequest& request, const Buffer& payload) {
+  if (payload.size() != request.length()) {
+    return {ErrorCode::kBadMessage, fmt::format("came with a payload of {} bytes", payload.size())};
+  }
+  if (Crc32c(payload.data(), payload.size()) != request.payload_crc()) {
+    return {ErrorCode::kBadMessage, "payload was damaged on its way (crc32c): send it again"};
+  }
+  return {};
+}
+
+}  // namespace
+
+class ObjectService::Op final : public ObjectOp {
+ public:
+  Op(ObjectService& service, std::shared_ptr<net::IncomingCall> call)
+      : service_(service), call_(std::move(call)) {}
+  void Done(ObjectOpResult result) override { service_.Answer(*this, std::move(result)); }
+
+  [[nodiscard]] net::IncomingCall& call() const { return *call_; }
+  [[nodiscard]] uint64_t window_bytes() const {
+    return kind == ObjectOpKind::kWrite ? data.size() : length;
+  }
+  wire::ObjectRequest request;
+
+ private:
+  ObjectService& service_;
+  std::shared_ptr<net::IncomingCall> call_;
+};
+
+ObjectService::ObjectService(Dispatcher& dispatcher, ObjectStore& store, Clock& clock,
+                             const OsdIdentity& identity, Options options)
+    : dispatcher_(dispatcher),
+      store_(store),
+      clock_(clock),
+      identity_(identity),
+      cluster_hash_(HashOf(identity)),
+      options_(std::move(options)),
+      windows_(options_.windows) {}
+
+ObjectService::~ObjectService() {
+  if (profiler_.joinable()) profiler_.join();
+}
+
+void ObjectService::StopAccepting() {
+  std::lock_guard lock(mutex_);
+  accepting_ = false;
+}
+
+void ObjectService::Handle(std::shared_ptr<net::IncomingCall> call) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!accepting_) {
+      parked_.push_back(std::move(call));
+      return;
+    }
+  }
+  switch (call->method()) {
+    case wire::OSD_READ:
+    case wire::OSD_WRITE:
+    case wire::OSD_TRUNCATE:
+    case wire::OSD_DELETE_INODE:
+    case wire::OSD_STAT_OBJECT:
+      HandleObject(std::move(call));
+      return;
+    case wire::OSD_STATS:
+      HandleStats(*call);
+      return;
+    case wire::OSD_PROFILE:
+      HandleProfile(std::move(call));
+      return;
+    default:
+      call->Respond({ErrorCode::kNotSupported,
+                     fmt::format("osd.{} has no method {}: is the sender newer than this OSD?",
+                                 identity_.osd_id, call->method())});
+  }
+}
+
+Status ObjectService::CheckRequest(const wire::ObjectRequest& request,
+                                   const net::IncomingCall& call) const {
+  if (request.cluster() != cluster_hash_) {
+    return {ErrorCode::kWrongCluster,
+            fmt::format("the request is for another cluster, this OSD serves {}",
+                        identity_.cluster_uuid)};
+  }
+  const ObjectOpKind kind = KindOf(call.method());
+  if (kind != ObjectOpKind::kDeleteInode) WEIR_RETURN_IF_ERROR(CheckRange(request));
+  if (kind == ObjectOpKind::kWrite) return CheckPayload(request, call.payload());
+  if (!call.payload().empty()) return {ErrorCode::kBadMessage, "takes no payload"};
+  return {};
+}
+
+void ObjectService::HandleObject(std::shared_ptr<net::IncomingCall> call) {
+  auto op = std::make_unique<Op>(*this, call);
+  wire::ObjectRequest& request = op->request;
+  op->kind = KindOf(call->method());
+  if (!request.ParseFromString(call->body())) {
+    call->Respond({ErrorCode::kBadMessage, fmt::format("osd.{}: {} request does not parse",
+                                                       identity_.osd_id, NameOf(op->kind))});
+    return;
+  }
+  Status status = CheckRequest(request, *call);
+  op->object = {InodeId(request.inode()), request.index()};
+  op->offset = request.offset();
+  op->length = op->kind == ObjectOpKind::kRead ? request.length() : 0;
+  if (op->kind == ObjectOpKind::kWrite) op->data = call->payload();
+  op->class_id = ClassId(request.class_id());
+  op->elsewhere = static_cast<int64_t>(std::min(request.elsewhere(), kLargestElsewhere));
+  if (status.ok()) {
+    status = windows_.Admit(call->session(), op->class_id, op->window_bytes(), clock_.Now());
+  }
+  if (!status.ok()) {
+    call->Respond(
+        status.Annotate(fmt::format("osd.{}: {}", identity_.osd_id, Describe(op->kind, request))));
+    return;
+  }
+  dispatcher_.Submit(std::move(op));
+}
+
+void ObjectService::ReportFailure(const Status& status) {
+  if (status.code() != ErrorCode::kIo && status.code() != ErrorCode::kCorrupt) return;
+  ++io_errors_;
+  if (options_.report) options_.report(status.message());
+}
+
+void ObjectService::Answer(Op& op, ObjectOpResult result) {
+  net::IncomingCall& call = op.call();
+  const uint64_t window =
+      windows_.Release(call.session(), op.class_id, op.window_bytes(), clock_.Now());
+  if (!result.status.ok()) {
+    const Status named = result.status.Annotate(
+        fmt::format("osd.{}: {}", identity_.osd_id, Describe(op.kind, op.request)));
+    ReportFailure(named);
+    call.Respond(named);
+    return;
+  }
+  wire::ObjectReply reply;
+  reply.set_object_size(result.info.size);
+  reply.set_version(result.info.version);
+  reply.set_window_bytes(window);
+  if (!result.data.empty()) {
+    reply.set_payload_crc(Crc32c(result.data.data(), result.data.size()));
+  }
+  call.Respond(Status::Ok(), reply.SerializeAsString(), std::move(result.data));
+}
+
+void ObjectService::HandleStats(net::IncomingCall& call) {
+  wire::OsdStatsRequest request;
+  if (!request.ParseFromString(call.body())) {
+    call.Respond({ErrorCode::kBadMessage,
+                  fmt::format("osd.{}: stats request does not parse", identity_.osd_id)});
+    return;
+  }
+  const DispatcherStats stats = dispatcher_.Stats(request.reset());
+  const StoreStats store = store_.Stats();
+  wire::OsdStatsReply reply;
+  reply.set_osd_id(identity_.osd_id);
+  reply.set_token_rate(stats.token_rate);
+  reply.set_base_token_rate(stats.base_token_rate);
+  reply.set_device_bytes_per_s(stats.device_bytes_per_s);
+  reply.set_window_s(ToSeconds(stats.window));
+  reply.set_capacity_bytes(store.capacity_bytes);
+  reply.set_used_bytes(store.used_bytes);
+  reply.set_objects(store.objects);
+  reply.set_checksum_errors(store.checksum_errors);
+  reply.set_commits(store.commits);
+  reply.set_committed_ops(store.committed_ops);
+  reply.set_epoch(epoch_);
+  for (const DispatcherClassStats& one : stats.classes) {
+    wire::ClassStats& out = *reply.add_classes();
+    out.set_class_id(one.counters.id.value);
+    out.set_served_bytes(one.counters.served_bytes);
+    out.set_served_ops(one.counters.served_ops);
+    out.set_queued_ops(one.counters.queued_ops);
+    out.set_guaranteed_bytes(one.counters.guaranteed_bytes);
+    out.set_surplus_bytes(one.counters.surplus_bytes);
+    out.set_arrived_bytes(one.counters.arrived_bytes);
+    out.set_violation_seconds(one.counters.violation_seconds);
+    out.mutable_latency()->set_p50_us(one.p50_us);
+    out.mutable_latency()->set_p90_us(one.p90_us);
+    out.mutable_latency()->set_p99_us(one.p99_us);
+    out.mutable_latency()->set_p999_us(one.p999_us);
+  }
+  call.Respond(reply.SerializeAsString());
+}
+
+void ObjectService::HandleProfile(std::shared_ptr<net::IncomingCall> call) {
+  if (!options_.profile) {
+    call->Respond({ErrorCode::kNotSupported,
+                   fmt::format("osd.{} was started without access to its disk for profiling",
+                               identity_.osd_id)});
+    return;
+  }
+  std::unique_lock lock(mutex_);
+  if (profiling_) {
+    lock.unlock();
+    call->Respond({ErrorCode::kBusy,
+                   fmt::format("osd.{} is being profiled already: ask again in a few seconds",
+                               identity_.osd_id)});
+    return;
+  }
+  profiling_ = true;
+  if (profiler_.joinable()) profiler_.join();  // it has cleared profiling_ and is all but gone
+  profiler_ = std::thread([this, call = std::move(call)] {
+    const Result<DiskProfile> profile = options_.profile();
+    {
+      std::lock_guard done(mutex_);
+      profiling_ = false;
+    }
+    if (!profile.ok()) {
+      call->Respond(profile.status().Annotate(fmt::format("osd.{}: profile", identity_.osd_id)));
+      return;
+    }
+    wire::OsdProfileReply reply;
+    reply.set_proposed_token_rate(profile->proposed_bytes_per_s);
+    reply.set_mean_bytes_per_s(profile->mean_bytes_per_s);
+    call->Respond(reply.SerializeAsString());
+  });
+}
+
+}  // namespace weir::osd

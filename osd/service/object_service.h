@@ -1,0 +1,97 @@
+// ObjectService: what the OSD answers. Checks a request, sends it through the Dispatcher, and turns
+// the result into a reply; knows nothing of sockets.
+//
+// Threads: Handle on the RPC server's I/O thread (or several); never blocks. Replies leave from the
+//          store's threads.
+// Errors:  kWrongCluster; kBadMessage for a body that does not parse, a payload that is not as long
+//          as it says or fails its crc32c (the sender sends it anew, under a new request id);
+//          kInvalid for a range outside of an object; kBusy beyond twice the window. What the store
+//          answers comes back with the operation and the object in front.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/base/time.h"
+#include "osd/io/dispatcher.h"
+#include "osd/service/session_windows.h"
+#include "osd/store/object_store.h"
+
+namespace weir::net {
+class IncomingCall;
+}
+namespace weir::wire {
+class ObjectRequest;
+}
+
+namespace weir::osd {
+
+struct DiskProfile {
+  uint64_t proposed_bytes_per_s = 0;
+  uint64_t mean_bytes_per_s = 0;
+};
+
+class ObjectService {
+ public:
+  struct Options {
+    SessionWindows::Options windows;
+    // One line about something that went wrong with an object, for the log. May be called from any
+    // thread.
+    std::function<void(const std::string&)> report;
+    // Measures the disk, taking its time; empty: OSD_PROFILE is not supported.
+    std::function<Result<DiskProfile>()> profile;
+  };
+  // All of them must outlive the service.
+  ObjectService(Dispatcher& dispatcher, ObjectStore& store, Clock& clock,
+                const OsdIdentity& identity, Options options);
+  ~ObjectService();  // waits for a running profile; requires the Dispatcher to be idle
+
+  // Answers every call, sooner or later.
+  void Handle(std::shared_ptr<net::IncomingCall> call);
+
+  // From now on requests are kept unanswered until the service goes: their senders send them again
+  // to whoever serves this disk next.
+  void StopAccepting();
+
+  // The epoch that the Dispatcher obeys, for the statistics.
+  void SetEpoch(uint64_t epoch) { epoch_ = epoch; }
+
+  [[nodiscard]] uint64_t io_errors() const { return io_errors_; }
+  [[nodiscard]] const SessionWindows& windows() const { return windows_; }
+
+ private:
+  class Op;
+
+  void HandleObject(std::shared_ptr<net::IncomingCall> call);
+  void HandleStats(net::IncomingCall& call);
+  void HandleProfile(std::shared_ptr<net::IncomingCall> call);
+  [[nodiscard]] Status CheckRequest(const wire::ObjectRequest& request,
+                                    const net::IncomingCall& call) const;
+  void Answer(Op& op, ObjectOpResult result);
+  void ReportFailure(const Status& status);
+
+  Dispatcher& dispatcher_;
+  ObjectStore& store_;
+  Clock& clock_;
+  const OsdIdentity identity_;
+  const uint64_t cluster_hash_;
+  const Options options_;
+  SessionWindows windows_;
+  std::atomic<uint64_t> epoch_{0};
+  std::atomic<uint64_t> io_errors_{0};
+
+  std::mutex mutex_;
+  bool accepting_ = true;
+  std::vector<std::shared_ptr<net::IncomingCall>> parked_;
+  bool profiling_ = false;
+  std::thread profiler_;
+};
+
+}  // namespace weir::osd

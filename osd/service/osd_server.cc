@@ -1,0 +1,144 @@
+#include "osd/service/osd_server.h"
+
+#include <algorithm>
+
+#include "common/net/rpc.h"
+#include "common/placement/cluster_map.h"
+#include "osd/service/live_profile.h"
+
+namespace weir::osd {
+namespace {
+
+// A new one for every life of the OSD: the MDS remembers answers per session, and request ids start
+// from 1 again.
+uint64_t NewSession(const OsdIdentity& identity, Clock& clock) {
+  return MixHash(
+      std::hash<std::string>{}(identity.osd_uuid),
+      MixHash(static_cast<uint64_t>(clock.WallNow().ns), static_cast<uint64_t>(clock.Now().ns)));
+}
+
+SchedulerConfig InitialConfig(const OsdIdentity& identity) {
+  SchedulerConfig config;
+  config.token_rate = identity.token_rate;
+  return config;
+}
+
+// The class as the scheduler needs it: the end of a reservation on the monotonic clock.
+ClassSpec ToLocalTime(ClassSpec spec, TimePoint now, WallTime wall_now) {
+  spec.reservation_ends.reset();
+  if (spec.reservation && spec.reservation->ends) {
+    spec.reservation_ends = now + Duration(spec.reservation->ends->ns - wall_now.ns);
+  }
+  return spec;
+}
+
+}  // namespace
+
+OsdServer::OsdServer(ObjectStore& store, OsdIdentity identity, net::Network& network, Clock& clock,
+                     Options options)
+    : identity_(std::move(identity)),
+      network_(network),
+      store_(store),
+      clock_(clock),
+      options_(std::move(options)),
+      waker_(clock, [this] { return Poll(); }) {
+  Dispatcher::Arm arm;
+  if (options_.run_timer) arm = [this](TimePoint when) { waker_.WakeBy(when); };
+  dispatcher_ = std::make_unique<Dispatcher>(store_, clock_, InitialConfig(identity_), arm);
+  ObjectService::Options service;
+  service.windows.budget_bytes = options_.queue_bytes_max;
+  service.report = options_.report;
+  if (options_.device != nullptr) {
+    service.profile = [this] { return MeasureReads(*options_.device, clock_, {}); };
+  }
+  service_ =
+      std::make_unique<ObjectService>(*dispatcher_, store_, clock_, identity_, std::move(service));
+}
+
+Result<std::unique_ptr<OsdServer>> OsdServer::Start(ObjectStore& store, const OsdIdentity& identity,
+                                                    net::Network& network, Clock& clock,
+                                                    Options options) {
+  if (!options.report) options.report = [](const std::string&) {};
+  std::unique_ptr<OsdServer> server(
+      new OsdServer(store, identity, network, clock, std::move(options)));
+  WEIR_RETURN_IF_ERROR(server->Listen());
+  WEIR_RETURN_IF_ERROR(server->Connect());
+  if (server->options_.run_timer) server->waker_.Start();
+  server->link_->Start();
+  return server;
+}
+
+Status OsdServer::Listen() {
+  if (options_.listen.empty()) {
+    return {ErrorCode::kInvalid, "an OSD needs an endpoint to listen on"};
+  }
+  net::RpcServerOptions rpc;
+  // Beyond what the windows allow in the worst case, twice the budget, nothing is even queued.
+  rpc.max_queued_bytes = 2 * options_.queue_bytes_max;
+  for (const std::string& endpoint : options_.listen) {
+    auto handler = [service = service_.get()](std::shared_ptr<net::IncomingCall> call) {
+      service->Handle(std::move(call));
+    };
+    WEIR_ASSIGN_OR_RETURN(auto server,
+                          net::RpcServer::Start(network_, clock_, endpoint, handler, rpc));
+    servers_.push_back(std::move(server));
+  }
+  return {};
+}
+
+Status OsdServer::Connect() {
+  net::RpcClient::Options rpc;
+  rpc.session = NewSession(identity_, clock_);
+  WEIR_ASSIGN_OR_RETURN(auto client, net::RpcClient::Connect(network_, clock_, options_.mds, rpc));
+  MdsLink::Hooks hooks;
+  hooks.apply = [this](const ClusterMap& map) { Apply(map); };
+  hooks.store_stats = [this] { return store_.Stats(); };
+  hooks.arm = [this](TimePoint when) { waker_.WakeBy(when); };
+  hooks.report = options_.report;
+  hooks.registered = options_.on_registered;
+  MdsLink::Options link;
+  link.identity = identity_;
+  link.endpoint = servers_.front()->endpoint();
+  link_ = std::make_unique<MdsLink>(clock_, std::move(link), std::move(hooks), std::move(client));
+  return {};
+}
+
+OsdServer::~OsdServer() {
+  Stop();
+}
+
+void OsdServer::Stop() {
+  if (stopped_) return;
+  stopped_ = true;
+  service_->StopAccepting();
+  dispatcher_->BeginDrain();
+  dispatcher_->WaitIdle();
+  servers_.clear();
+  dispatcher_->WaitIdle();  // a handler may have been past StopAccepting's check
+  waker_.Stop();
+  if (link_) link_->Stop();
+}
+
+TimePoint OsdServer::Poll() {
+  return std::min(dispatcher_->Poll(), link_->Poll());
+}
+
+std::vector<std::string> OsdServer::endpoints() const {
+  std::vector<std::string> bound;
+  for (const auto& server : servers_) bound.push_back(server->endpoint());
+  return bound;
+}
+
+void OsdServer::Apply(const ClusterMap& map) {
+  const auto self = map.osds.find(OsdId(identity_.osd_id));
+  const TimePoint now = clock_.Now();
+  const WallTime wall_now = clock_.WallNow();
+  std::vector<ClassSpec> classes;
+  for (const auto& [id, entry] : map.classes) {
+    classes.push_back(ToLocalTime(entry.spec, now, wall_now));
+  }
+  dispatcher_->Apply(self != map.osds.end() ? self->second.qos : InitialConfig(identity_), classes);
+  service_->SetEpoch(map.epoch.value);
+}
+
+}  // namespace weir::osd

@@ -1,0 +1,96 @@
+// OsdServer: one OSD, usable in-process. Puts the parts together:
+//
+//   RpcServer(s) ─► ObjectService ─► Dispatcher ─► ObjectStore
+//                       MdsLink ──► Dispatcher.Apply (classes, boxes, rates of each new map)
+//                       Waker ────► Poll of both, when due
+//
+// It serves as soon as Start returns, with the token rate of the disk's identity and class 0 only;
+// the map follows once the MDS has answered.
+//
+// Threads:   Start, Stop and the destructor from the owner's thread; the rest from any.
+// Ownership: store, device, network and clock belong to the caller and outlive the server. Closing
+//            the store is the caller's, after Stop.
+// Errors:    Start: what Listen says of an endpoint (in use, not well formed). WaitRegistered: the
+//            refusal of the MDS, kWrongCluster when the disk belongs to another one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/base/time.h"
+#include "osd/io/dispatcher.h"
+#include "osd/io/waker.h"
+#include "osd/service/mds_link.h"
+#include "osd/service/object_service.h"
+#include "osd/store/object_store.h"
+
+namespace weir {
+class BlockDevice;
+struct ClusterMap;
+}  // namespace weir
+namespace weir::net {
+class Network;
+class RpcServer;
+}  // namespace weir::net
+
+namespace weir::osd {
+
+class OsdServer {
+ public:
+  struct Options {
+    std::vector<std::string> listen;       // first: into the map
+    std::string mds;                       // endpoint
+    uint64_t queue_bytes_max = 256 << 20;  // payloads under way, shared among clients and classes
+    // Read by OSD_PROFILE; null: not supported.
+    BlockDevice* device = nullptr;
+    // False: no wake-up thread; the owner calls Poll (tests under a manual clock).
+    bool run_timer = true;
+    // Lines for the log; any thread.
+    std::function<void(const std::string&)> report;
+    // Once, from a thread of the network: registered (ok) or refused. May be empty.
+    std::function<void(const Status&)> on_registered;
+  };
+  static Result<std::unique_ptr<OsdServer>> Start(ObjectStore& store, const OsdIdentity& identity,
+                                                  net::Network& network, Clock& clock,
+                                                  Options options);
+  ~OsdServer();  // stops
+  OsdServer(const OsdServer&) = delete;
+  OsdServer& operator=(const OsdServer&) = delete;
+
+  // Waits until the MDS knows this OSD. It tries for as long as it takes, or until Stop.
+  Status WaitRegistered() { return link_->WaitRegistered(); }
+  // Takes no more requests, serves what is queued as fast as the device can, answers it, lets go of
+  // the network. Idempotent.
+  void Stop();
+
+  TimePoint Poll();
+  // As bound: a port 0 is resolved. In the order of Options::listen.
+  [[nodiscard]] std::vector<std::string> endpoints() const;
+  [[nodiscard]] Epoch epoch() const { return link_->epoch(); }
+  [[nodiscard]] ObjectService& service() { return *service_; }
+
+ private:
+  OsdServer(ObjectStore& store, OsdIdentity identity, net::Network& network, Clock& clock,
+            Options options);
+  Status Listen();
+  Status Connect();
+  void Apply(const ClusterMap& map);
+
+  const OsdIdentity identity_;
+  net::Network& network_;
+  ObjectStore& store_;
+  Clock& clock_;
+  const Options options_;
+  Waker waker_;
+  std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<ObjectService> service_;
+  std::vector<std::unique_ptr<net::RpcServer>> servers_;
+  std::unique_ptr<MdsLink> link_;
+  bool stopped_ = false;
+};
+
+}  // namespace weir::osd

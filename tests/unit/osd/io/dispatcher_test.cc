@@ -1,0 +1,315 @@
+// The Dispatcher with a store that completes when the test says, under a manual clock; and once
+// with real threads, for the sanitizers.
+#include "osd/io/dispatcher.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <thread>
+
+#include "common/testing/manual_clock.h"
+#include "osd/io/waker.h"
+#include "tests/unit/osd/io/held_object_store.h"
+
+namespace weir::osd {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr uint64_t kMiB = 1 << 20;
+constexpr ClassId kGold{16};
+constexpr ClassId kWeb{17};
+
+class TestOp final : public ObjectOp {
+ public:
+  explicit TestOp(std::function<void(ObjectOpResult)> done) : done_(std::move(done)) {}
+  void Done(ObjectOpResult result) override { done_(std::move(result)); }
+
+ private:
+  std::function<void(ObjectOpResult)> done_;
+};
+
+// Plain order: no rates, first come first served, so that depth alone decides.
+SchedulerConfig Plain(uint32_t depth) {
+  SchedulerConfig config;
+  config.guarantee = GuaranteeKind::kNone;
+  config.surplus = SurplusKind::kFcfs;
+  config.sharing = SharingKind::kSingle;
+  config.dispatch = DispatchKind::kFifo;
+  config.depth = depth;
+  return config;
+}
+
+SchedulerConfig Strict(uint64_t rate) {
+  SchedulerConfig config = Plain(32);
+  config.guarantee = GuaranteeKind::kHtb;
+  config.gate = GateKind::kStrict;
+  config.token_rate = rate;
+  config.best_effort_min = 0;
+  return config;
+}
+
+ClassSpec Class(ClassId id, uint64_t reserved) {
+  ClassSpec spec;
+  spec.id = id;
+  spec.name = "class" + std::to_string(id.value);
+  if (reserved > 0) spec.reservation = Reservation{reserved, ReservationScope::kOsd, {}};
+  return spec;
+}
+
+class DispatcherTest : public ::testing::Test {
+ protected:
+  void Start(const SchedulerConfig& config) {
+    dispatcher_ = std::make_unique<Dispatcher>(store_, clock_, config, nullptr);
+  }
+  void Write(uint64_t inode, uint64_t offset, uint64_t bytes, ClassId class_id = kBestEffort) {
+    auto op = std::make_unique<TestOp>([this, inode](const ObjectOpResult& result) {
+      EXPECT_TRUE(result.status.ok()) << result.status;
+      done_.push_back(inode);
+    });
+    op->kind = ObjectOpKind::kWrite;
+    op->object = {InodeId(inode), 0};
+    op->offset = offset;
+    op->data = Buffer::AlignedZeros(bytes);
+    op->class_id = class_id;
+    dispatcher_->Submit(std::move(op));
+  }
+  DispatcherClassStats Of(ClassId id, bool reset = false) {
+    for (const auto& one : dispatcher_->Stats(reset).classes) {
+      if (one.counters.id == id) return one;
+    }
+    return {};
+  }
+  void TearDown() override {
+    if (!dispatcher_) return;
+    dispatcher_->BeginDrain();
+    store_.ReleaseAll();
+    EXPECT_EQ(dispatcher_->outstanding(), 0u);
+  }
+
+  weir::testing::ManualClock clock_;
+  testing::HeldObjectStore store_;
+  std::unique_ptr<Dispatcher> dispatcher_;
+  std::vector<uint64_t> done_;
+};
+
+TEST_F(DispatcherTest, KeepsDepthRequestsOnTheDeviceAndStartsTheNextOnCompletion) {
+  Start(Plain(2));
+  for (uint64_t inode = 1; inode <= 4; ++inode) Write(inode, 0, 4096);
+  EXPECT_THAT(store_.started(), ElementsAre("write 1.0 at 0", "write 2.0 at 0"));
+  store_.Release(1);
+  EXPECT_THAT(done_, ElementsAre(2));
+  EXPECT_THAT(store_.started(), ElementsAre("write 1.0 at 0", "write 3.0 at 0"));
+  store_.ReleaseAll();
+  EXPECT_THAT(done_, ElementsAre(2, 1, 3, 4));
+}
+
+TEST_F(DispatcherTest, StartsWritesToOneObjectInTheOrderTheyCame) {
+  Start(Plain(1));
+  for (uint64_t i = 0; i < 5; ++i) Write(9, i * 4096, 4096);
+  std::vector<std::string> order;
+  while (store_.held() > 0) {
+    order.push_back(store_.started().front());
+    store_.Release();
+  }
+  EXPECT_THAT(order, ElementsAre("write 9.0 at 0", "write 9.0 at 4096", "write 9.0 at 8192",
+                                 "write 9.0 at 12288", "write 9.0 at 16384"));
+}
+
+TEST_F(DispatcherTest, AReservedClassPassesTheQueueOfAnother) {
+  Start(Strict(8 * kMiB));
+  dispatcher_->Apply(Strict(8 * kMiB), {Class(kGold, 4 * kMiB), Class(kWeb, 0)});
+  for (uint64_t inode = 100; inode < 132; ++inode) Write(inode, 0, kMiB, kWeb);
+  Write(1, 0, kMiB, kGold);
+  // At 8 MiB/s the queue of web alone is worth four seconds; gold owns half the rate, so that its
+  // request is paid after a quarter of a second.
+  std::vector<std::string> started;
+  while (started.empty() || started.back() != "write 1.0 at 0") {
+    clock_.Set(dispatcher_->NextWake());
+    dispatcher_->Poll();
+    started = store_.started();
+    ASSERT_LT(clock_.Now(), TimePoint{} + 300ms);
+  }
+  EXPECT_LT(started.size(), 8u);
+}
+
+TEST_F(DispatcherTest, PollAtTheTimeItAskedForStartsWhatWaitedForTokens) {
+  Start(Strict(4 * kMiB));
+  for (uint64_t inode = 0; inode < 16; ++inode) Write(inode, 0, kMiB);
+  size_t before = store_.held();
+  ASSERT_LT(before, 16u);
+  // Wherever a poll asks to be called again, it has something to do there; nothing is lost between.
+  int polls = 0;
+  while (store_.held() < 16 && ++polls < 1000) {
+    const TimePoint wake = dispatcher_->NextWake();
+    ASSERT_GT(wake, clock_.Now());
+    clock_.Set(wake);
+    dispatcher_->Poll();
+    before = store_.held();
+  }
+  EXPECT_EQ(before, 16u);
+  // 16 MiB less a full bucket at 4 MiB/s.
+  EXPECT_GT(ToSeconds(clock_.Now() - TimePoint{0}), 1.5);
+  EXPECT_LT(ToSeconds(clock_.Now() - TimePoint{0}), 4.0);
+}
+
+TEST_F(DispatcherTest, AStoreThatCompletesInsideTheCallNeitherRecursesNorSticks) {
+  store_.immediate = true;
+  Start(Plain(1));
+  for (uint64_t inode = 0; inode < 10000; ++inode) Write(inode, 0, 512);
+  EXPECT_EQ(done_.size(), 10000u);
+  EXPECT_EQ(dispatcher_->outstanding(), 0u);
+}
+
+TEST_F(DispatcherTest, AnotherConfigurationTakesHoldOfWhatIsQueued) {
+  Start(Plain(1));
+  for (uint64_t inode = 0; inode < 8; ++inode) Write(inode, 0, 4096);
+  EXPECT_EQ(store_.held(), 1u);
+  dispatcher_->Apply(Plain(4), {});
+  EXPECT_EQ(store_.held(), 4u);
+  dispatcher_->Apply(Plain(8), {});
+  EXPECT_EQ(store_.held(), 8u);
+}
+
+TEST_F(DispatcherTest, TheSameConfigurationAgainDoesNotRefillBuckets) {
+  const SchedulerConfig config = Strict(4 * kMiB);
+  Start(config);
+  dispatcher_->Apply(config, {Class(kWeb, kMiB)});
+  for (uint64_t inode = 0; inode < 32; ++inode) Write(inode, 0, kMiB, kWeb);
+  const size_t before = store_.held();
+  ASSERT_LT(before, 32u);
+  for (int i = 0; i < 10; ++i) dispatcher_->Apply(config, {Class(kWeb, kMiB)});
+  EXPECT_EQ(store_.held(), before);
+}
+
+TEST_F(DispatcherTest, ARemovedClassIsServedAsClassZero) {
+  Start(Plain(1));
+  dispatcher_->Apply(Plain(1), {Class(kBestEffort, 0), Class(kGold, 0)});
+  for (uint64_t inode = 0; inode < 4; ++inode) Write(inode, 0, 4096, kGold);
+  dispatcher_->Apply(Plain(1), {Class(kBestEffort, 0)});
+  store_.ReleaseAll();
+  EXPECT_EQ(done_.size(), 4u);
+  EXPECT_EQ(Of(kGold).counters.id, ClassId(0)) << "gone from the statistics";
+  Write(9, 0, 4096, kGold);
+  store_.ReleaseAll();
+  EXPECT_GE(Of(kBestEffort).counters.served_ops, 1u);
+}
+
+TEST_F(DispatcherTest, StatisticsCountLatencyFromArrivalAndStartAgainAtReset) {
+  Start(Plain(1));
+  dispatcher_->Apply(Plain(1), {Class(kBestEffort, 0), Class(kGold, 0)});
+  clock_.Advance(10s);
+  Write(1, 0, 8192, kGold);
+  Write(2, 0, 8192, kGold);
+  clock_.Advance(1ms);
+  store_.Release();
+  clock_.Advance(2ms);
+  EXPECT_EQ(Of(kGold).counters.queued_ops, 0u);
+  store_.Release();
+  const DispatcherClassStats gold = Of(kGold);
+  EXPECT_EQ(gold.counters.served_ops, 2u);
+  EXPECT_EQ(gold.counters.served_bytes, 16384u);
+  EXPECT_EQ(gold.counters.arrived_bytes, 16384u);
+  EXPECT_NEAR(static_cast<double>(gold.p50_us), 1000, 63);
+  EXPECT_NEAR(static_cast<double>(gold.p99_us), 3000, 188);
+  clock_.Advance(200ms);
+  const DispatcherStats all = dispatcher_->Stats(true);
+  EXPECT_EQ(all.device_bytes_per_s, 16384u);
+  EXPECT_NEAR(ToSeconds(all.window), 10.203, 1e-6);
+  clock_.Advance(5s);
+  EXPECT_EQ(Of(kGold).counters.served_ops, 0u);
+  EXPECT_EQ(Of(kGold).p99_us, 0u);
+  EXPECT_NEAR(ToSeconds(dispatcher_->Stats(false).window), 5, 1e-6);
+  EXPECT_EQ(dispatcher_->Stats(false).device_bytes_per_s, 0u);
+}
+
+TEST_F(DispatcherTest, DrainingLiftsLimitsAndRates) {
+  Start(Strict(kMiB));
+  ClassSpec slow = Class(kWeb, 0);
+  slow.limit_bytes_per_s = 1024;
+  dispatcher_->Apply(Strict(kMiB), {slow});
+  for (uint64_t inode = 0; inode < 64; ++inode) Write(inode, 0, kMiB, kWeb);
+  ASSERT_LT(store_.held(), 64u);
+  dispatcher_->BeginDrain();
+  store_.ReleaseAll();
+  EXPECT_EQ(done_.size(), 64u);
+}
+
+TEST_F(DispatcherTest, ErrorsOfTheStoreReachTheCaller) {
+  Start(Plain(1));
+  store_.fail = {ErrorCode::kCorrupt, "block 3"};
+  Status seen;
+  auto op = std::make_unique<TestOp>([&](const ObjectOpResult& result) { seen = result.status; });
+  op->length = 4096;
+  dispatcher_->Submit(std::move(op));
+  store_.ReleaseAll();
+  EXPECT_EQ(seen.code(), ErrorCode::kCorrupt);
+}
+
+// Several submitting threads, completions on another one, and the wake-up thread: everything is
+// served exactly once. Its worth is under TSan.
+TEST(DispatcherThreadsTest, ServesEverythingOnceWithThreadsOnAllSides) {
+  testing::HeldObjectStore store;
+  SystemClock& clock = SystemClock::Get();
+  std::unique_ptr<Dispatcher> dispatcher;
+  Waker waker(clock, [&] { return dispatcher->Poll(); });
+  SchedulerConfig config = Strict(2000 * kMiB);
+  dispatcher = std::make_unique<Dispatcher>(store, clock, config,
+                                            [&](TimePoint when) { waker.WakeBy(when); });
+  waker.Start();
+  constexpr int kThreads = 3;
+  constexpr int kEach = 2000;
+  std::atomic<int> done{0};
+  std::atomic<bool> stop{false};
+  std::thread device([&] {
+    while (!stop) {
+      if (store.held() > 0) {
+        store.Release();
+      } else {
+        std::this_thread::yield();
+      }
+    }
+  });
+  std::vector<std::thread> submitters;
+  for (int t = 0; t < kThreads; ++t) {
+    submitters.emplace_back([&, t] {
+      for (int i = 0; i < kEach; ++i) {
+        auto op = std::make_unique<TestOp>([&](const ObjectOpResult&) { ++done; });
+        op->object = {InodeId(static_cast<uint64_t>(t)), 0};
+        op->length = 4096;
+        dispatcher->Submit(std::move(op));
+      }
+    });
+  }
+  for (std::thread& thread : submitters) thread.join();
+  dispatcher->WaitIdle();
+  EXPECT_EQ(done, kThreads * kEach);
+  waker.Stop();
+  stop = true;
+  device.join();
+}
+
+TEST(WakerTest, PollsAtOnceAndAgainWhenWoken) {
+  std::promise<void> first, second;
+  std::atomic<int> polls{0};
+  Waker waker(SystemClock::Get(), [&] {
+    const int count = ++polls;
+    if (count == 1) first.set_value();
+    if (count == 2) second.set_value();
+    return TimePoint::Max();
+  });
+  waker.Start();
+  ASSERT_EQ(first.get_future().wait_for(60s), std::future_status::ready);
+  waker.WakeBy(SystemClock::Get().Now());
+  ASSERT_EQ(second.get_future().wait_for(60s), std::future_status::ready);
+  waker.Stop();
+  const int after = polls;
+  waker.WakeBy(TimePoint{0});
+  EXPECT_EQ(polls, after);
+}
+
+}  // namespace
+}  // namespace weir::osd

@@ -1,0 +1,135 @@
+// HeldObjectStore: an ObjectStore in memory whose operations take effect when the test says so.
+//
+// Started operations queue up in `started()`; Release(i) carries the i-th out and completes it, in
+// the calling thread. With `immediate` they complete inside the call, as in a very fast store.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "osd/store/object_store.h"
+
+namespace weir::osd::testing {
+
+class HeldObjectStore final : public ObjectStore {
+ public:
+  struct Started {
+    std::string what;  // "write 7.0 at 4096"
+    ObjectId object;
+    std::function<void()> complete;
+  };
+  bool immediate = false;
+  Status fail;  // of every operation completed from now on
+  StoreStats stats;
+
+  [[nodiscard]] std::vector<std::string> started() const {
+    std::lock_guard lock(mutex_);
+    std::vector<std::string> names;
+    for (const Started& one : started_) names.push_back(one.what);
+    return names;
+  }
+  [[nodiscard]] size_t held() const {
+    std::lock_guard lock(mutex_);
+    return started_.size();
+  }
+  void Release(size_t index = 0) {
+    std::function<void()> complete;
+    {
+      std::lock_guard lock(mutex_);
+      complete = std::move(started_.at(index).complete);
+      started_.erase(started_.begin() + static_cast<std::ptrdiff_t>(index));
+    }
+    complete();
+  }
+  void ReleaseAll() {
+    while (held() > 0) Release();
+  }
+
+  void Read(ObjectId id, uint64_t offset, uint64_t length, ReadDone done) override {
+    Hold("read", id, offset, [this, id, offset, length, done = std::move(done)] {
+      if (!fail.ok()) return done(fail);
+      const std::string bytes = Get(id);
+      const uint64_t from = std::min<uint64_t>(offset, bytes.size());
+      done(Buffer::CopyOf(std::string_view(bytes).substr(from, length)));
+    });
+  }
+  void Write(ObjectId id, uint64_t offset, Buffer data, WriteDone done) override {
+    Hold("write", id, offset, [this, id, offset, data, done = std::move(done)] {
+      if (!fail.ok()) return done(fail);
+      std::string bytes = Get(id);
+      bytes.resize(std::max<size_t>(bytes.size(), offset + data.size()));
+      bytes.replace(offset, data.size(), data.view());
+      done(Put(id, bytes));
+    });
+  }
+  void Truncate(ObjectId id, uint64_t size, WriteDone done) override {
+    Hold("truncate", id, size, [this, id, size, done = std::move(done)] {
+      if (!fail.ok()) return done(fail);
+      std::string bytes = Get(id);
+      bytes.resize(size);
+      done(Put(id, bytes));
+    });
+  }
+  void Delete(ObjectId id, Done done) override {
+    Hold("delete", id, 0, [this, id, done = std::move(done)] {
+      std::lock_guard lock(mutex_);
+      objects_.erase(id);
+      done(fail);
+    });
+  }
+  void DeleteInode(InodeId inode, uint64_t first_index, Done done) override {
+    Hold("delete-inode", {inode, first_index}, 0,
+         [this, inode, first_index, done = std::move(done)] {
+           {
+             std::lock_guard lock(mutex_);
+             std::erase_if(objects_, [&](const auto& item) {
+               return item.first.inode == inode && item.first.index >= first_index;
+             });
+           }
+           done(fail);
+         });
+  }
+  void Stat(ObjectId id, InfoDone done) override {
+    Hold("stat", id, 0, [this, id, done = std::move(done)] {
+      if (!fail.ok()) return done(fail);
+      done(ObjectInfo{Get(id).size(), version_});
+    });
+  }
+  uint64_t LbaHint(ObjectId id, uint64_t offset) override {
+    return (id.inode.value << 32) + id.index * kMaxObjectSize + offset;
+  }
+  [[nodiscard]] StoreStats Stats() const override { return stats; }
+  Status Close() override { return {}; }
+
+  std::string Get(ObjectId id) {
+    std::lock_guard lock(mutex_);
+    const auto it = objects_.find(id);
+    return it == objects_.end() ? std::string() : it->second;
+  }
+
+ private:
+  void Hold(const char* verb, ObjectId id, uint64_t offset, std::function<void()> complete) {
+    if (immediate) return complete();
+    std::lock_guard lock(mutex_);
+    const std::string what = std::string(verb) + " " + std::to_string(id.inode.value) + "." +
+                             std::to_string(id.index) + " at " + std::to_string(offset);
+    started_.push_back({what, id, std::move(complete)});
+  }
+  ObjectInfo Put(ObjectId id, const std::string& bytes) {
+    std::lock_guard lock(mutex_);
+    objects_[id] = bytes;
+    return {bytes.size(), ++version_};
+  }
+
+  mutable std::mutex mutex_;
+  std::deque<Started> started_;
+  std::map<ObjectId, std::string> objects_;
+  uint64_t version_ = 0;
+};
+
+}  // namespace weir::osd::testing
