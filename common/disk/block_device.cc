@@ -9,9 +9,10 @@ namespace {
 // Runs an asynchronous call and waits for its Status.
 template <typename Start>
 Status Wait(Start start) {
-  std::promise<Status> promise;
-  std::future<Status> future = promise.get_future();
-  start([&promise](Status status) { promise.set_value(std::move(status)); });
+  // Shared: the waiter may be gone before set_value returns.
+  auto promise = std::make_shared<std::promise<Status>>();
+  std::future<Status> future = promise->get_future();
+  start([promise](Status status) { promise->set_value(std::move(status)); });
   return future.get();
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "common/base/units.h"
+#include "mds/base/units.h"
 
 namespace weir::mds {
 namespace {
@@ -83,8 +83,8 @@ Status AdmitOsdChange(const ClusterMap& map, const OsdEntry& changed) {
   const uint64_t to_classes = promised - minimum;
   const OsdEntry& old = map.osds.at(changed.id);
   if (changed.qos.token_rate == old.qos.token_rate) {
-    const uint64_t room = changed.qos.token_rate > to_classes ? changed.qos.token_rate - to_classes
-                                                              : 0;
+    const uint64_t room =
+        changed.qos.token_rate > to_classes ? changed.qos.token_rate - to_classes : 0;
     return {ErrorCode::kRefused, "cannot set the best-effort minimum of " + Name(changed) + " to " +
                                      FormatRate(minimum) + ": " + FormatRate(to_classes) + " of " +
                                      FormatRate(changed.qos.token_rate) +

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <utility>
 
-#include "common/base/log.h"
+#include "mds/base/log.h"
 #include "mds/cluster/admission.h"
 #include "mds/cluster/cluster_keeper.h"
 
@@ -44,8 +44,8 @@ Status ApplySpec(const wire::SetClassRequest& request, ClassEntry* entry) {
   }
   if (spec.limit_bytes_per_s.has_value() && spec.reservation.has_value() &&
       *spec.limit_bytes_per_s < spec.reservation->bytes_per_s) {
-    return {ErrorCode::kInvalid, "the limit of '" + spec.name +
-                                     "' would be below its reservation (release that first)"};
+    return {ErrorCode::kInvalid,
+            "the limit of '" + spec.name + "' would be below its reservation (release that first)"};
   }
   if (!request.users().empty()) entry->users.assign(request.users().begin(), request.users().end());
   if (!request.groups().empty()) {
@@ -82,8 +82,8 @@ Result<wire::ClassInfo> ClusterKeeper::CreateClass(const wire::SetClassRequest& 
   }
   ClusterMap next = *map();
   if (next.FindClass(name) != nullptr) {
-    return Status(ErrorCode::kExists, "class '" + name + "' exists already (osdctl class set " +
-                                          name + ")");
+    return Status(ErrorCode::kExists,
+                  "class '" + name + "' exists already (osdctl class set " + name + ")");
   }
   Ids ids = ids_;
   ClassEntry entry;

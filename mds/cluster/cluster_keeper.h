@@ -2,9 +2,11 @@
 // chains, classes, reservations and their admission. Every change is a new epoch.
 //
 // Order:   a change is durable before it shows in map() and before the call returns.
-// Threads: every call from any thread; those that change something wait for the disk, so they are not
+// Threads: every call from any thread; those that change something wait for the disk, so they are
+// not
 //          for threads that serve. `on_change` runs after each change, without the lock.
-// Errors:  kInvalid, kNotFound, kExists as the words say; kRefused from admission, naming the largest
+// Errors:  kInvalid, kNotFound, kExists as the words say; kRefused from admission, naming the
+// largest
 //          rate that fits; kWrongCluster; kIo from the store, and then nothing changed.
 // Admission: linear and additive, AQuA §5.1, against the configured token rate of each OSD.
 #pragma once

@@ -32,8 +32,8 @@ Status ClusterKeeper::MayTag(std::string_view class_name, const Credentials& who
   for (const uint32_t group : entry->groups) {
     if (who.InGroup(group)) return Status::Ok();
   }
-  return {ErrorCode::kPermission, "uid " + std::to_string(who.uid) + " may not use class '" +
-                                      entry->spec.name + "'"};
+  return {ErrorCode::kPermission,
+          "uid " + std::to_string(who.uid) + " may not use class '" + entry->spec.name + "'"};
 }
 
 std::optional<uint32_t> ClusterKeeper::PoolIdOf(std::string_view name) const {
@@ -53,12 +53,12 @@ Status ClusterKeeper::UsePool(uint32_t pool) {
   const auto usable = [pool](const ClusterMap& map, bool* in_use) -> Status {
     const auto found = map.pools.find(PoolId(pool));
     if (found == map.pools.end()) {
-      return {ErrorCode::kNoSpace, "pool " + std::to_string(pool) +
-                                       " of the layout does not exist any more"};
+      return {ErrorCode::kNoSpace,
+              "pool " + std::to_string(pool) + " of the layout does not exist any more"};
     }
     if (found->second.chains.empty()) {
-      return {ErrorCode::kNoSpace, "pool '" + found->second.name +
-                                       "' has no OSD yet (start a weir-osd)"};
+      return {ErrorCode::kNoSpace,
+              "pool '" + found->second.name + "' has no OSD yet (start a weir-osd)"};
     }
     *in_use = found->second.in_use;
     return Status::Ok();

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/log.h"
+#include "mds/base/log.h"
 #include "mds/cluster/admission.h"
 #include "mds/cluster/cluster_keeper.h"
 
@@ -52,11 +52,15 @@ Status ApplyPieces(const wire::SetOsdRequest& request, SchedulerConfig* config) 
   if (request.has_sharing()) {
     WEIR_ASSIGN_OR_RETURN(config->sharing, ParseSharing(request.sharing()));
   }
-  if (request.has_gate()) WEIR_ASSIGN_OR_RETURN(config->gate, ParseGate(request.gate()));
+  if (request.has_gate()) {
+    WEIR_ASSIGN_OR_RETURN(config->gate, ParseGate(request.gate()));
+  }
   if (request.has_dispatch()) {
     WEIR_ASSIGN_OR_RETURN(config->dispatch, ParseDispatch(request.dispatch()));
   }
-  if (request.has_cost()) WEIR_ASSIGN_OR_RETURN(config->cost, ParseCost(request.cost()));
+  if (request.has_cost()) {
+    WEIR_ASSIGN_OR_RETURN(config->cost, ParseCost(request.cost()));
+  }
   if (request.has_maximizer()) config->maximizer = request.maximizer();
   if (request.has_depth()) config->depth = request.depth();
   if (request.has_token_rate()) config->token_rate = request.token_rate();
@@ -71,8 +75,7 @@ Status CheckPieces(const wire::SetOsdRequest& request) {
   if (request.has_depth() && request.depth() > kDepthMax) {
     return {ErrorCode::kInvalid, "a depth is from 1 to 4096, or auto"};
   }
-  if (request.has_token_rate() &&
-      (request.token_rate() == 0 || request.token_rate() > INT64_MAX)) {
+  if (request.has_token_rate() && (request.token_rate() == 0 || request.token_rate() > INT64_MAX)) {
     return {ErrorCode::kInvalid, "a token rate is more than 0 and less than 8EiB/s"};
   }
   if (request.has_best_effort_min() && request.best_effort_min() > INT64_MAX) {
@@ -88,8 +91,8 @@ Result<OsdId> ClusterKeeper::RegisterOsd(const wire::RegisterOsdRequest& request
   ClusterMap next = *map();
   const std::string& uuid = request.cluster_uuid();
   if (!uuid.empty() && uuid != next.cluster_uuid) {
-    return Status(ErrorCode::kWrongCluster, "the OSD belongs to cluster " + uuid +
-                                                ", this is cluster " + next.cluster_uuid);
+    return Status(ErrorCode::kWrongCluster,
+                  "the OSD belongs to cluster " + uuid + ", this is cluster " + next.cluster_uuid);
   }
   Ids ids = ids_;
   WEIR_ASSIGN_OR_RETURN(const OsdId id, IdOf(request, &ids));
@@ -196,7 +199,8 @@ Result<wire::PoolInfo> ClusterKeeper::CreatePool(const wire::PoolCreateRequest& 
   const PoolId id = pool.id;
   next.pools[id] = std::move(pool);
   WEIR_RETURN_IF_ERROR(Commit(std::move(next), std::move(ids)));
-  for (const wire::PoolInfo& info : ToWire(*map()).pools()) {
+  const wire::ClusterMap made = ToWire(*map());
+  for (const wire::PoolInfo& info : made.pools()) {
     if (info.id() == id.value) return info;
   }
   return Status(ErrorCode::kNotFound, what + "it vanished");

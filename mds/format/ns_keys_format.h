@@ -1,5 +1,6 @@
-// Keys of the namespace store: one letter for the table, then fixed-width big-endian numbers, so that
-// byte order is numeric order, then raw names. The grammar with worked bytes: NAMESPACE_FORMAT.md.
+// Keys of the namespace store: one letter for the table, then fixed-width big-endian numbers, so
+// that byte order is numeric order, then raw names. The grammar with worked bytes:
+// NAMESPACE_FORMAT.md.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +12,16 @@
 namespace weir::mds {
 
 enum class Table : char {
-  kAnswer = 'a',   // session, request id        -> AnswerRecord
-  kBackref = 'b',  // inode, parent, name        -> "" : a link besides the primary one
-  kCookie = 'c',   // directory, cookie          -> CookieRecord
-  kDentry = 'd',   // directory, name            -> DentryRecord
-  kInode = 'i',    // inode                      -> InodeRecord
-  kMeta = 'm',     // word                       -> one of a kind
-  kOrphan = 'o',   // inode                      -> "" : no link left, still open somewhere
-  kPurge = 'p',    // inode                      -> PurgeRecord
-  kTruncate = 't', // inode                      -> TruncateRecord
-  kXattr = 'x',    // inode, name                -> raw value
+  kAnswer = 'a',    // session, request id        -> AnswerRecord
+  kBackref = 'b',   // inode, parent, name        -> "" : a link besides the primary one
+  kCookie = 'c',    // directory, cookie          -> CookieRecord
+  kDentry = 'd',    // directory, name            -> DentryRecord
+  kInode = 'i',     // inode                      -> InodeRecord
+  kMeta = 'm',      // word                       -> one of a kind
+  kOrphan = 'o',    // inode                      -> "" : no link left, still open somewhere
+  kPurge = 'p',     // inode                      -> PurgeRecord
+  kTruncate = 't',  // inode                      -> TruncateRecord
+  kXattr = 'x',     // inode, name                -> raw value
 };
 
 inline void AppendBigEndian(std::string* out, uint64_t value) {

@@ -29,8 +29,8 @@ Result<Record> DecodeValue(std::string_view bytes) {
   }
   Record record;
   if (!record.ParseFromArray(bytes.data() + 1, static_cast<int>(bytes.size()) - 1)) {
-    return Status(ErrorCode::kCorrupt, "namespace value of type " + record.GetTypeName() +
-                                           " does not parse");
+    return Status(ErrorCode::kCorrupt,
+                  "namespace value of type " + record.GetTypeName() + " does not parse");
   }
   return record;
 }

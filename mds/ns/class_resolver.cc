@@ -53,7 +53,8 @@ Result<ClassResolver::Shared> ClassResolver::SourceOfDirectory(Operation& op, ui
     }
     Result<Inode> inode = op.Load(at);
     // The parent of an orphan may be gone: it is charged as if it were untagged.
-    if (!inode.ok() && inode.code() == ErrorCode::kStale) return std::make_shared<TagSource>();
+    if (!inode.ok() && inode.code() == ErrorCode::kStale)
+      return Shared(std::make_shared<TagSource>());
     if (!inode.ok()) return inode.status();
     if (!inode->rec.tag().empty()) {
       WEIR_ASSIGN_OR_RETURN(std::string path, PathOf(op, *inode));

@@ -1,6 +1,6 @@
-// ClassResolver: the effective class of an inode: the tag of the nearest tagged ancestor (itself first),
-// else the session's mount class, else class 0. The tag of a directory is remembered until tags change.
-// Threads: under the NamespaceDb lock.
+// ClassResolver: the effective class of an inode: the tag of the nearest tagged ancestor (itself
+// first), else the session's mount class, else class 0. The tag of a directory is remembered until
+// tags change. Threads: under the NamespaceDb lock.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// ClusterView: what the namespace asks of the cluster map. Implemented by cluster/ClusterKeeper and by
-// fakes in tests. Threads: any; called under the NamespaceDb lock, so it never calls back.
+// ClusterView: what the namespace asks of the cluster map. Implemented by cluster/ClusterKeeper and
+// by fakes in tests. Threads: any; called under the NamespaceDb lock, so it never calls back.
 #pragma once
 
 #include <cstdint>

@@ -33,8 +33,7 @@ Status CheckAccess(const Credentials& who, const InodeRecord& inode, uint32_t ma
   return Status::Ok();
 }
 
-Status CheckSticky(const Credentials& who, const InodeRecord& directory,
-                   const InodeRecord& entry) {
+Status CheckSticky(const Credentials& who, const InodeRecord& directory, const InodeRecord& entry) {
   if ((directory.mode() & S_ISVTX) == 0) return Status::Ok();
   if (who.Owns(directory) || who.Owns(entry)) return Status::Ok();
   return {ErrorCode::kPermission, "the directory is sticky and the entry is somebody else's"};

@@ -1,7 +1,7 @@
 #include "mds/ns/layout_xattr.h"
 
-#include "common/base/units.h"
 #include "common/placement/striper.h"
+#include "mds/base/units.h"
 #include "mds/ns/operation.h"
 
 namespace weir::mds {
@@ -35,8 +35,8 @@ Status SetNumber(LayoutRecord* layout, std::string_view word, std::string_view v
 Status SetPool(const ClusterView& cluster, LayoutRecord* layout, std::string_view value) {
   const auto pool = cluster.PoolIdOf(value);
   if (!pool.has_value()) {
-    return {ErrorCode::kInvalid, "there is no pool '" + std::string(value) +
-                                     "'; 'osdctl pool ls' lists what there is"};
+    return {ErrorCode::kInvalid,
+            "there is no pool '" + std::string(value) + "'; 'osdctl pool ls' lists what there is"};
   }
   layout->set_pool(*pool);
   return Status::Ok();
@@ -63,8 +63,7 @@ Status SetLayoutWord(Operation& op, Inode* inode, std::string_view word, std::st
   }
   const bool may_have_data =
       inode->IsRegular() &&
-      (inode->rec.size() > 0 ||
-       op.context.opens.WrittenElsewhere(op.context.session, inode->id));
+      (inode->rec.size() > 0 || op.context.opens.WrittenElsewhere(op.context.session, inode->id));
   if (may_have_data) {
     return InodeError(ErrorCode::kInvalid, inode->id,
                       "has data or is being written: a layout is set on an empty file or on a "

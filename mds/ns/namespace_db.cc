@@ -61,8 +61,7 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
   if (!status.ok()) {
     // Nothing is written, but what it saw may not be durable yet.
     op.txn.writes().clear();
-    Done done = [original = std::move(waiting.done), status](const Status& committed,
-                                                             std::string) {
+    Done done = [original = std::move(waiting.done), status](const Status& committed, std::string) {
       original(committed.ok() ? status : committed, {});
     };
     Enqueue(&op.txn, {std::move(done), {}, {}}, ready);
@@ -72,8 +71,11 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
   if (waiting.effects.truncate.has_value()) {
     // The answer is for FinishTruncate to give; the batch only starts the OSDs' work.
     Truncating& truncating = truncating_[waiting.effects.truncate->inode];
-    truncating = {*waiting.effects.truncate, std::move(waiting.done), std::move(waiting.answer),
-                  request.origin, {}};
+    truncating = {*waiting.effects.truncate,
+                  std::move(waiting.done),
+                  std::move(waiting.answer),
+                  request.origin,
+                  {}};
     waiting.done = nullptr;
   } else if (!op.txn.writes().empty() && waiting.done != nullptr) {
     Keep(request.origin, waiting.answer, waiting.effects, &op.txn);

@@ -1,12 +1,15 @@
-// NamespaceDb: the namespace on a KvStore. Operations are prepared one after the other under one lock,
-// see each other's prepared changes, and are made durable in groups: whatever was prepared while the
-// last batch was on its way to the disk goes into the next one, and is answered when that is durable.
+// NamespaceDb: the namespace on a KvStore. Operations are prepared one after the other under one
+// lock, see each other's prepared changes, and are made durable in groups: whatever was prepared
+// while the last batch was on its way to the disk goes into the next one, and is answered when that
+// is durable.
 //
-// Order:      as prepared. An answer that builds on a change which is not durable yet waits for it, so
+// Order:      as prepared. An answer that builds on a change which is not durable yet waits for it,
+// so
 //             nobody is ever told what a crash could take back.
 // Atomicity:  an operation is in one batch, whole or not at all, together with the answer it gave:
 //             a request that is repeated, also after a restart, gets that answer.
-// Threads:    every call from any thread. Done runs on the commit thread, or at once on the caller's
+// Threads:    every call from any thread. Done runs on the commit thread, or at once on the
+// caller's
 //             when there is nothing to wait for; never under the lock.
 // Errors:     what the operation says; kIo and the like when the store fails: then everything that
 //             waited fails, and what the store has is what holds.
@@ -26,6 +29,7 @@
 
 #include "common/base/time.h"
 #include "common/kv/kv_store.h"
+#include "mds/mds_options.h"
 #include "mds/ns/operation.h"
 
 namespace weir::mds {
@@ -47,11 +51,6 @@ class CommitListener {
   // FinishTruncate is to be called when the OSDs have done it.
   virtual void OnTruncate(const TruncateJob& job) = 0;
   virtual void OnTagEpoch(uint64_t tag_epoch) = 0;
-};
-
-struct NamespaceOptions {
-  size_t cached_keys = 400'000;
-  bool commit_thread = true;  // false: the owner calls CommitPrepared
 };
 
 class NamespaceDb {
@@ -156,7 +155,7 @@ class NamespaceDb {
   ClassResolver classes_;
   bool in_grace_ = false;
   bool stopping_ = false;
-  Batch open_;  // collects; numbers start at 1
+  Batch open_;                                      // collects; numbers start at 1
   std::map<uint64_t, std::set<uint64_t>> answers_;  // session -> ids kept
   std::unordered_map<uint64_t, Truncating> truncating_;
   uint64_t durable_tag_epoch_ = 0;

@@ -1,4 +1,5 @@
-// What a NamespaceDb remembers of sessions: given answers, open files, and work that outlives a request.
+// What a NamespaceDb remembers of sessions: given answers, open files, and work that outlives a
+// request.
 #include <utility>
 
 #include "mds/ns/namespace_db.h"
@@ -48,11 +49,14 @@ void NamespaceDb::TrimAnswers(const RequestOrigin& origin, Txn* txn) {
 }
 
 void NamespaceDb::ForgetAnswers(uint64_t session) {
-  Execute({}, [this, session](Operation& op) -> Result<std::string> {
-    TrimAnswers({session, 0, UINT64_MAX, 0, {}}, &op.txn);
-    answers_.erase(session);
-    return std::string();
-  }, Ignore);
+  Execute(
+      {},
+      [this, session](Operation& op) -> Result<std::string> {
+        TrimAnswers({session, 0, UINT64_MAX, 0, {}}, &op.txn);
+        answers_.erase(session);
+        return std::string();
+      },
+      Ignore);
 }
 
 std::vector<uint64_t> NamespaceDb::SessionsWithAnswers() {
@@ -82,10 +86,13 @@ void NamespaceDb::FinishTruncate(uint64_t inode) {
 }
 
 void NamespaceDb::FinishPurge(uint64_t inode) {
-  Execute({}, [inode](Operation& op) -> Result<std::string> {
-    op.txn.Delete(MakeKey(Table::kPurge, inode));
-    return std::string();
-  }, Ignore);
+  Execute(
+      {},
+      [inode](Operation& op) -> Result<std::string> {
+        op.txn.Delete(MakeKey(Table::kPurge, inode));
+        return std::string();
+      },
+      Ignore);
 }
 
 void NamespaceDb::Reclaim(uint64_t session, const std::vector<uint64_t>& inodes) {
@@ -95,34 +102,44 @@ void NamespaceDb::Reclaim(uint64_t session, const std::vector<uint64_t>& inodes)
 }
 
 void NamespaceDb::DropSession(uint64_t session) {
-  Execute({}, [session](Operation& op) -> Result<std::string> {
-    for (const uint64_t inode : op.context.opens.CloseAll(session)) {
-      WEIR_RETURN_IF_ERROR(op.PurgeIfUnused(inode));
-    }
-    return std::string();
-  }, Ignore);
+  Execute(
+      {},
+      [session](Operation& op) -> Result<std::string> {
+        for (const uint64_t inode : op.context.opens.CloseAll(session)) {
+          WEIR_RETURN_IF_ERROR(op.PurgeIfUnused(inode));
+        }
+        return std::string();
+      },
+      Ignore);
 }
 
 void NamespaceDb::EndGrace() {
-  Execute({}, [this](Operation& op) -> Result<std::string> {
-    in_grace_ = false;
-    op.context.in_grace = false;
-    std::vector<uint64_t> orphans;
-    const std::string prefix = MakeKey(Table::kOrphan);
-    WEIR_RETURN_IF_ERROR(op.txn.Scan(prefix, PrefixEnd(prefix), [&](std::string_view key, auto) {
-      orphans.push_back(ReadBigEndian(key, kFirstNumber));
-      return true;
-    }));
-    for (const uint64_t inode : orphans) WEIR_RETURN_IF_ERROR(op.PurgeIfUnused(inode));
-    return std::string();
-  }, Ignore);
+  Execute(
+      {},
+      [this](Operation& op) -> Result<std::string> {
+        in_grace_ = false;
+        op.context.in_grace = false;
+        std::vector<uint64_t> orphans;
+        const std::string prefix = MakeKey(Table::kOrphan);
+        WEIR_RETURN_IF_ERROR(
+            op.txn.Scan(prefix, PrefixEnd(prefix), [&](std::string_view key, auto) {
+              orphans.push_back(ReadBigEndian(key, kFirstNumber));
+              return true;
+            }));
+        for (const uint64_t inode : orphans) WEIR_RETURN_IF_ERROR(op.PurgeIfUnused(inode));
+        return std::string();
+      },
+      Ignore);
 }
 
 void NamespaceDb::BumpTagEpoch() {
-  Execute({}, [](Operation& op) -> Result<std::string> {
-    op.TagsChanged();
-    return std::string();
-  }, Ignore);
+  Execute(
+      {},
+      [](Operation& op) -> Result<std::string> {
+        op.TagsChanged();
+        return std::string();
+      },
+      Ignore);
 }
 
 }  // namespace weir::mds

@@ -21,8 +21,8 @@ Status InodeError(ErrorCode code, uint64_t inode, std::string_view what) {
 Status CheckNewName(std::string_view name) {
   if (name.empty()) return {ErrorCode::kNotFound, "a name must not be empty"};
   if (name.size() > kNameMax) {
-    return {ErrorCode::kNameTooLong, "a name of " + std::to_string(name.size()) +
-                                         " bytes; the longest allowed has 255"};
+    return {ErrorCode::kNameTooLong,
+            "a name of " + std::to_string(name.size()) + " bytes; the longest allowed has 255"};
   }
   if (name == "." || name == "..") return {ErrorCode::kExists, "'.' and '..' always exist"};
   if (name.find('/') != std::string_view::npos || name.find('\0') != std::string_view::npos) {
@@ -65,8 +65,8 @@ Result<DentryRecord> Operation::FindDentry(uint64_t directory, std::string_view 
   WEIR_ASSIGN_OR_RETURN(auto record,
                         txn.GetRecord<DentryRecord>(MakeKey(Table::kDentry, directory, name)));
   if (!record.has_value()) {
-    return Status(ErrorCode::kNotFound, "no '" + std::string(name) + "' in directory " +
-                                            std::to_string(directory));
+    return Status(ErrorCode::kNotFound,
+                  "no '" + std::string(name) + "' in directory " + std::to_string(directory));
   }
   return std::move(*record);
 }

@@ -1,6 +1,7 @@
-// Operation: what a POSIX operation under ops/ works with while it is prepared: the transaction, who
-// asks, the time, and the rules that many operations share. Preparing reads and decides and stamps the
-// time; what it leaves is a list of absolute writes, so that applying them is deterministic.
+// Operation: what a POSIX operation under ops/ works with while it is prepared: the transaction,
+// who asks, the time, and the rules that many operations share. Preparing reads and decides and
+// stamps the time; what it leaves is a list of absolute writes, so that applying them is
+// deterministic.
 //
 // Errors:  codes as the errno that POSIX wants; a failed operation writes nothing.
 // Threads: lives under the NamespaceDb lock.
@@ -48,7 +49,7 @@ struct Effects {
   std::vector<PurgeJob> purges;
   std::optional<TruncateJob> truncate;  // the answer waits for it
   bool tags_changed = false;
-  bool tree_moved = false;              // a directory got another path
+  bool tree_moved = false;  // a directory got another path
   uint64_t opened_inode = 0;
   uint32_t open_flags = 0;
 };
@@ -90,8 +91,8 @@ class Operation {
 
   // A new inode below `parent`, with its inherited group and layout; not stored yet.
   Result<Inode> NewInode(const Inode& parent, std::string_view name, uint32_t mode);
-  // The name `parent/name` of `inode` goes: counts links, finds another primary link, makes an orphan
-  // or a purge of the last. Stores it.
+  // The name `parent/name` of `inode` goes: counts links, finds another primary link, makes an
+  // orphan or a purge of the last. Stores it.
   Status DropLink(Inode* inode, uint64_t parent, std::string_view name);
   // Removes every trace but the data, which is queued.
   Status Purge(const Inode& inode);

@@ -1,9 +1,10 @@
-// Overlay: the namespace store as the next operation must see it: what is durable, plus what has been
-// prepared and waits for its commit, plus a bounded cache of what was read.
+// Overlay: the namespace store as the next operation must see it: what is durable, plus what has
+// been prepared and waits for its commit, plus a bounded cache of what was read.
 //
-// Order:   every prepared change belongs to a numbered batch; Committed(n) says that batches up to n
-//          are durable. A read tells the youngest uncommitted batch it saw, so that an answer built on
-//          it can be held back until that batch is durable.
+// Order:   every prepared change belongs to a numbered batch; Committed(n) says that batches up to
+// n
+//          are durable. A read tells the youngest uncommitted batch it saw, so that an answer built
+//          on it can be held back until that batch is durable.
 // Threads: none of its own; the caller holds the NamespaceDb lock.
 #pragma once
 

@@ -1,6 +1,6 @@
-// Txn: the reads and writes of one operation while it is prepared. Writes stay here until the operation
-// has decided everything; an operation that fails leaves nothing behind.
-// Threads: lives under the NamespaceDb lock.
+// Txn: the reads and writes of one operation while it is prepared. Writes stay here until the
+// operation has decided everything; an operation that fails leaves nothing behind. Threads: lives
+// under the NamespaceDb lock.
 #pragma once
 
 #include <map>

@@ -1,7 +1,8 @@
-// Changes of the cluster map by operators: durable, and obeyed by the OSDs, before they are confirmed.
+// Changes of the cluster map by operators: durable, and obeyed by the OSDs, before they are
+// confirmed.
 #include <utility>
 
-#include "common/base/log.h"
+#include "mds/base/log.h"
 #include "mds/service/mds_core.h"
 
 namespace weir::mds {
@@ -26,15 +27,15 @@ Result<std::string> ToBody(const Status& status) {
 
 bool MdsCore::HandleAdmin(const Call& call) {
   switch (call->method()) {
-#define WEIR_CHANGE(number, Request, Method, ...)                                              \
-  case wire::number: {                                                                         \
-    auto request = std::make_shared<wire::Request>();                                          \
-    if (!request->ParseFromString(call->body())) {                                             \
+#define WEIR_CHANGE(number, Request, Method, ...)                                                \
+  case wire::number: {                                                                           \
+    auto request = std::make_shared<wire::Request>();                                            \
+    if (!request->ParseFromString(call->body())) {                                               \
       call->Respond(Status(ErrorCode::kBadMessage, request->GetTypeName() + " does not parse")); \
-      return true;                                                                             \
-    }                                                                                          \
-    ChangeMap(call, [this, request] { return ToBody(keeper_->Method(__VA_ARGS__)); });         \
-    return true;                                                                               \
+      return true;                                                                               \
+    }                                                                                            \
+    ChangeMap(call, [this, request] { return ToBody(keeper_->Method(__VA_ARGS__)); });           \
+    return true;                                                                                 \
   }
     WEIR_CHANGE(MDS_SET_OSD, SetOsdRequest, SetOsd, *request)
     WEIR_CHANGE(MDS_CLASS_CREATE, SetClassRequest, CreateClass, *request)

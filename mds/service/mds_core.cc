@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "common/base/log.h"
 #include "common/base/prng.h"
+#include "mds/base/log.h"
 
 namespace weir::mds {
 namespace {
@@ -82,8 +82,8 @@ RequestOrigin MdsCore::OriginOf(const Call& call) {
 
 void MdsCore::Handle(const Call& call) {
   if (HandleNamespace(call) || HandleSession(call) || HandleAdmin(call)) return;
-  call->Respond(Status(ErrorCode::kNotSupported, "this MDS has no method " +
-                                                     std::to_string(call->method())));
+  call->Respond(
+      Status(ErrorCode::kNotSupported, "this MDS has no method " + std::to_string(call->method())));
 }
 
 void MdsCore::OnTagEpoch(uint64_t tag_epoch) {

@@ -1,9 +1,10 @@
-// MdsCore: the metadata server without a network: takes calls, answers them. It joins the namespace,
-// the cluster map, sessions, watchers and the work that OSDs must do.
+// MdsCore: the metadata server without a network: takes calls, answers them. It joins the
+// namespace, the cluster map, sessions, watchers and the work that OSDs must do.
 //
 // Threads: Handle from any thread; it never waits for the disk (one exception: the first file of a
 //          pool). Answers come from the commit thread, changes of the map from a background thread,
-//          which also ticks. Without background the owner calls Tick, and Handle does it all itself.
+//          which also ticks. Without background the owner calls Tick, and Handle does it all
+//          itself.
 #pragma once
 
 #include <atomic>
@@ -17,21 +18,13 @@
 
 #include "common/net/rpc.h"
 #include "mds/cluster/cluster_keeper.h"
+#include "mds/mds_options.h"
 #include "mds/ns/namespace_db.h"
 #include "mds/service/object_work.h"
 #include "mds/service/sessions.h"
 #include "mds/service/watchers.h"
 
 namespace weir::mds {
-
-struct MdsOptions {
-  std::string new_cluster_uuid;  // of a cluster that is founded; empty: random
-  Duration lease = std::chrono::seconds(30);
-  Duration grace = std::chrono::seconds(15);      // after a restart, for sessions to reclaim
-  Duration obey_patience = std::chrono::seconds(2);
-  NamespaceOptions ns;
-  bool background = true;
-};
 
 class MdsCore final : public CommitListener {
  public:
@@ -86,7 +79,7 @@ class MdsCore final : public CommitListener {
   std::unique_ptr<Watchers> watchers_;
   std::atomic<uint64_t> tag_epoch_{0};
   TimePoint grace_ends_;
-  bool in_grace_ = true;           // under the ticking thread
+  bool in_grace_ = true;  // under the ticking thread
   TimePoint next_answer_check_;
 
   std::mutex mutex_;

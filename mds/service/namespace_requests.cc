@@ -1,7 +1,7 @@
 // Namespace methods: decode, prepare under the NamespaceDb, answer when durable.
 #include <utility>
 
-#include "common/base/log.h"
+#include "mds/base/log.h"
 #include "mds/ns/ops/ops.h"
 #include "mds/service/mds_core.h"
 
@@ -38,9 +38,9 @@ bool MdsCore::HandleNamespace(const Call& call) {
   if (method < wire::MDS_LOOKUP || method > wire::MDS_ACCESS) return false;
   const RequestOrigin origin = OriginOf(call);
   switch (method) {
-#define WEIR_RUN(number, operation)          \
-  case wire::number:                         \
-    Run(*names_, origin, call, &operation); \
+#define WEIR_RUN(number, operation)              \
+  case wire::number:                             \
+    Run(*names_, origin, call, &mds::operation); \
     return true;
     WEIR_RUN(MDS_LOOKUP, Lookup)
     WEIR_RUN(MDS_GETATTR, GetAttr)

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "common/base/log.h"
 #include "common/placement/striper.h"
+#include "mds/base/log.h"
 
 namespace weir::mds {
 namespace {
@@ -58,8 +58,8 @@ std::vector<ObjectOrder> ObjectWork::OrdersOf(const PurgeJob& job) const {
   const auto pool = map->pools.find(PoolId(job.layout.pool()));
   if (pool == map->pools.end()) return orders;
   for (const OsdId osd : pool->second.osds) {
-    orders.push_back({ObjectOrder::Kind::kDeleteInode, osd, InodeId(job.inode), 0, 0,
-                      kSystemPurge});
+    orders.push_back(
+        {ObjectOrder::Kind::kDeleteInode, osd, InodeId(job.inode), 0, 0, kSystemPurge});
   }
   return orders;
 }

@@ -1,7 +1,8 @@
 // ObjectWork: what the namespace has decided and the OSDs must still do: purge the data of removed
-// files (class system.purge, in the background, bounded) and cut off truncated ones (class of the file;
-// somebody waits). Tried until done; what a restart interrupts is in the namespace store and comes
-// again. Threads: every call from any thread; the callbacks run on any thread, without the lock.
+// files (class system.purge, in the background, bounded) and cut off truncated ones (class of the
+// file; somebody waits). Tried until done; what a restart interrupts is in the namespace store and
+// comes again. Threads: every call from any thread; the callbacks run on any thread, without the
+// lock.
 #pragma once
 
 #include <cstdint>

@@ -38,8 +38,7 @@ void RpcOsdPort::Send(const ObjectOrder& order, std::function<void(Status)> done
                   [done = std::move(done), name](const Result<net::Reply>& reply) {
                     // An object that is not there has nothing to cut off.
                     const bool done_already = reply.code() == ErrorCode::kNotFound;
-                    done(reply.ok() || done_already ? Status::Ok()
-                                                    : reply.status().Annotate(name));
+                    done(reply.ok() || done_already ? Status::Ok() : reply.status().Annotate(name));
                   });
 }
 

@@ -1,6 +1,6 @@
 #include "mds/service/sessions.h"
 
-#include "common/base/log.h"
+#include "mds/base/log.h"
 
 namespace weir::mds {
 

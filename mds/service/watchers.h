@@ -1,5 +1,5 @@
-// Watchers: WATCH calls that are held back until the map or the tags are newer than the caller's, or
-// their time is over; and administration calls that wait until every OSD obeys. Threads: any.
+// Watchers: WATCH calls that are held back until the map or the tags are newer than the caller's,
+// or their time is over; and administration calls that wait until every OSD obeys. Threads: any.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,8 @@ class Watchers {
              Duration wait);
   // Answers what is due: after a change, and from time to time.
   void Flush();
-  // Runs `answer` once every OSD that is up has `epoch`, or after `patience` with a warning in the log.
+  // Runs `answer` once every OSD that is up has `epoch`, or after `patience` with a warning in the
+  // log.
   void WhenObeyed(Epoch epoch, Duration patience, std::function<void()> answer);
   void FlushObeyed();
 

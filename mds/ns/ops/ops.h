@@ -1,6 +1,6 @@
-// The POSIX operations, one per file. Each prepares: it reads through the Operation, decides, checks
-// permissions and leaves writes and effects in it; the answer it returns goes out when they are durable.
-// Errors:  POSIX's, as codes of common/base/result.h; nothing is written then.
+// The POSIX operations, one per file. Each prepares: it reads through the Operation, decides,
+// checks permissions and leaves writes and effects in it; the answer it returns goes out when they
+// are durable. Errors:  POSIX's, as codes of common/base/result.h; nothing is written then.
 #pragma once
 
 #include "common/base/result.h"

@@ -75,8 +75,7 @@ Status CheckSize(const Operation& op, const wire::SetAttrRequest& request, const
 Status ChangeSize(Operation& op, const wire::SetAttrRequest& request, Inode* inode) {
   if (!request.has_size()) return Status::Ok();
   op.waits_for_truncate = inode->id;
-  const bool written_elsewhere =
-      op.context.opens.WrittenElsewhere(op.context.session, inode->id);
+  const bool written_elsewhere = op.context.opens.WrittenElsewhere(op.context.session, inode->id);
   const uint64_t reach = std::max(inode->rec.size(), request.known_size());
   const bool data_beyond = request.size() < reach || written_elsewhere;
   inode->rec.set_size(request.size());

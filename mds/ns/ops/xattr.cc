@@ -119,8 +119,8 @@ EmptyResult SetXattr(Operation& op, const wire::XattrRequest& request) {
   if (name == kTag) {
     WEIR_RETURN_IF_ERROR(SetTag(op, request, &inode));
   } else if (name.starts_with(kLayoutPrefix)) {
-    WEIR_RETURN_IF_ERROR(SetLayoutWord(op, &inode, name.substr(kLayoutPrefix.size()),
-                                       request.value()));
+    WEIR_RETURN_IF_ERROR(
+        SetLayoutWord(op, &inode, name.substr(kLayoutPrefix.size()), request.value()));
   } else {
     WEIR_RETURN_IF_ERROR(SetPlain(op, request, inode));
     inode.rec.set_has_xattrs(true);
@@ -147,15 +147,14 @@ Result<wire::XattrReply> GetXattr(Operation& op, const wire::XattrRequest& reque
     reply.set_value(DescribeLayout(op, inode));
   } else if (name == kObjects) {
     if (!inode.IsRegular()) return Status(ErrorCode::kNoData);
-    reply.set_value(op.context.cluster.DescribeObjects(inode.id, inode.rec.layout(),
-                                                       inode.rec.size(), 4096));
+    reply.set_value(
+        op.context.cluster.DescribeObjects(inode.id, inode.rec.layout(), inode.rec.size(), 4096));
   } else if (name.starts_with(kLayoutPrefix)) {
     WEIR_ASSIGN_OR_RETURN(std::string value,
                           GetLayoutWord(op, inode, name.substr(kLayoutPrefix.size())));
     reply.set_value(std::move(value));
   } else {
-    WEIR_ASSIGN_OR_RETURN(Overlay::Value value,
-                          op.txn.Get(MakeKey(Table::kXattr, inode.id, name)));
+    WEIR_ASSIGN_OR_RETURN(Overlay::Value value, op.txn.Get(MakeKey(Table::kXattr, inode.id, name)));
     if (!value.has_value()) return Status(ErrorCode::kNoData);
     reply.set_value(std::move(*value));
   }

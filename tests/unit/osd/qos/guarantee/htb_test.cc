@@ -155,6 +155,16 @@ TEST_F(HtbTest, ServiceElsewhereDrainsATotalPromiseDownToItsFloor) {
   EXPECT_EQ(*last_.wake_at, TimePoint{0} + 203'125us);
 }
 
+TEST_F(HtbTest, ServiceElsewhereAlsoTakesBackWhatAWaitingHeadWasOwed) {
+  Scheduler scheduler(Odis(10 * kMiB), now_);
+  scheduler.SetClass(Reserved(kA, kMiB, 1, ReservationScope::kCluster), now_);
+  scheduler.SetClass(Spec(kB), now_);
+  Empty(&scheduler, kB, kMiB);
+  Add(&scheduler, kA, 4 * kKiB);        // covered by its leaf
+  Add(&scheduler, kA, 4 * kKiB, 1000);  // but the class was served elsewhere meanwhile
+  EXPECT_TRUE(PullAll(&scheduler).empty());
+}
+
 TEST_F(HtbTest, AnExpiredPromiseIsGoneAndTheClassStays) {
   Scheduler scheduler(Odis(10 * kMiB), now_);
   ClassSpec spec = Reserved(kA, 5 * kMiB);

@@ -65,6 +65,38 @@ TEST_F(DsfqTest, TagsFollowEquationsTwoAndThree) {
   EXPECT_EQ(Add(&scheduler, kF, kKiB)->v_arrival, 6);
 }
 
+TEST_F(DsfqTest, EqualTagsGoInOrderOfArrival) {
+  Scheduler scheduler(Profile("sfq", 1), now_);
+  std::vector<Request*> sent, served;
+  for (uint32_t i = 0; i < 20; ++i) {
+    scheduler.SetClass(Spec(ClassId(100 - i)), now_);
+    sent.push_back(Add(&scheduler, ClassId(100 - i), 4 * kKiB));
+  }
+  for (size_t i = 0; i < sent.size(); ++i) served.push_back(Serve(&scheduler));
+  EXPECT_EQ(served, sent);
+}
+
+// Months of service must not wear out the doubles: tags are moved back, and nobody notices.
+TEST_F(DsfqTest, TagsAreMovedBackBeforeTheyLosePrecision) {
+  Scheduler scheduler(Profile("sfq", 1), now_);
+  scheduler.SetClass(Spec(kF, 1e-6), now_);
+  scheduler.SetClass(Spec(kG, 2e-6), now_);
+  std::map<ClassId, int> served;
+  for (ClassId id : {kF, kG, kF, kG}) Add(&scheduler, id, 4 * kMiB);
+  double highest = 0;
+  for (int i = 0; i < 15'000; ++i) {
+    Request* request = Serve(&scheduler);
+    ++served[request->class_id];
+    highest = std::max(highest, request->start_tag);
+    scheduler.Enqueue(request, now_);
+    if (i % 100 == 0) scheduler.Tick(now_ += 1s);
+  }
+  EXPECT_NEAR(served[kF], 5000, 3);
+  EXPECT_NEAR(served[kG], 10'000, 3);
+  EXPECT_GT(highest, 1e13);
+  EXPECT_LT(highest, 2e13);
+}
+
 TEST_F(DsfqTest, TheDelayEntersTheStartTagByEquationFive) {
   Scheduler total(Profile("dsfq-total", 1), now_);
   total.SetClass(Spec(kF, 2), now_);

@@ -1,0 +1,88 @@
+#include "common/base/log.h"
+
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <array>
+#include <memory>
+#include <mutex>
+
+namespace weir {
+namespace {
+
+constexpr std::array<std::string_view, 6> kNames = {"trace", "debug", "info",
+                                                    "warn",  "error", "off"};
+
+std::mutex mutex;
+std::shared_ptr<spdlog::logger> current;  // null: the first message makes one for stderr
+
+std::shared_ptr<spdlog::logger> Make(const LogOptions& options) {
+  spdlog::sink_ptr sink;
+  if (options.file.empty()) {
+    sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  } else {
+    sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(options.file);
+  }
+  auto logger = std::make_shared<spdlog::logger>(options.program, std::move(sink));
+  logger->set_level(spdlog::level::trace);  // LogEnabled has decided already
+  logger->flush_on(spdlog::level::info);
+  logger->set_pattern(options.program.empty() ? "%Y-%m-%dT%H:%M:%S.%e %L %v"
+                                              : "%Y-%m-%dT%H:%M:%S.%e %L %n: %v");
+  return logger;
+}
+
+std::shared_ptr<spdlog::logger> Logger() {
+  const std::lock_guard lock(mutex);
+  if (current == nullptr) current = Make({});
+  return current;
+}
+
+spdlog::level::level_enum ToSpdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::kTrace:
+      return spdlog::level::trace;
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarn:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+    case LogLevel::kOff:
+      break;
+  }
+  return spdlog::level::err;
+}
+
+}  // namespace
+
+std::atomic<LogLevel> log_internal::level{LogLevel::kInfo};
+
+void log_internal::Write(LogLevel level, std::string_view message) {
+  Logger()->log(ToSpdlog(level), spdlog::string_view_t(message.data(), message.size()));
+}
+
+Result<LogLevel> ParseLogLevel(std::string_view text) {
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames[i] == text) return static_cast<LogLevel>(i);
+  }
+  return {ErrorCode::kInvalid, "'" + std::string(text) +
+                                   "' is no log level; there are trace, debug, info, warn, error "
+                                   "and off"};
+}
+
+Status InitLogging(const LogOptions& options) {
+  std::shared_ptr<spdlog::logger> logger;
+  try {
+    logger = Make(options);
+  } catch (const spdlog::spdlog_ex& error) {
+    return {ErrorCode::kIo, "cannot log to '" + options.file + "': " + error.what()};
+  }
+  const std::lock_guard lock(mutex);
+  current = std::move(logger);
+  log_internal::level = options.level;
+  return Status::Ok();
+}
+
+}  // namespace weir

@@ -1,0 +1,25 @@
+// What an owner of a metadata server may choose.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "common/base/time.h"
+
+namespace weir::mds {
+
+struct NamespaceOptions {
+  size_t cached_keys = 400'000;
+  bool commit_thread = true;  // false: the owner calls CommitPrepared
+};
+
+struct MdsOptions {
+  std::string new_cluster_uuid;  // of a cluster that is founded; empty: random
+  Duration lease = std::chrono::seconds(30);
+  Duration grace = std::chrono::seconds(15);  // after a restart, for sessions to reclaim
+  Duration obey_patience = std::chrono::seconds(2);
+  NamespaceOptions ns;
+  bool background = true;  // false: the owner calls Tick
+};
+
+}  // namespace weir::mds

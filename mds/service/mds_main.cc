@@ -1,0 +1,169 @@
+// weir-mds: the metadata server as a daemon.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <toml++/toml.h>
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "common/base/result.h"
+#include "common/net/endpoint.h"
+#include "mds/base/log.h"
+#include "mds/service/mds_server.h"
+#include "mds/service/mds_store.h"
+
+namespace weir::mds {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kBadUsage = 2;
+
+struct Arguments {
+  std::string data;
+  std::vector<std::string> listen;
+  bool insecure = false;
+  std::string config;
+  std::string log = "info";
+};
+
+int Fail(int code, const std::string& message) {
+  std::cerr << "weir-mds: " << message << "\n";
+  return code;
+}
+
+// Flags win over the file, which wins over the defaults.
+Status ReadConfig(Arguments* arguments, const CLI::App& app) {
+  if (arguments->config.empty()) return Status::Ok();
+  try {
+    const toml::table file = toml::parse_file(arguments->config);
+    for (const auto& [key, value] : file) {
+      const std::string name(key.str());
+      if (name == "listen" && value.is_string()) {
+        if (app.count("--listen") == 0) arguments->listen = {*value.value<std::string>()};
+      } else if (name == "insecure" && value.is_boolean()) {
+        if (app.count("--insecure") == 0) arguments->insecure = *value.value<bool>();
+      } else if (name == "log" && value.is_string()) {
+        if (app.count("--log") == 0) arguments->log = *value.value<std::string>();
+      } else {
+        return {ErrorCode::kInvalid,
+                arguments->config + ":" + std::to_string(key.source().begin.line) + ": '" + name +
+                    "' is unknown or of the wrong type; there is listen, insecure, log"};
+      }
+    }
+  } catch (const toml::parse_error& error) {
+    return {ErrorCode::kInvalid, arguments->config + ":" +
+                                     std::to_string(error.source().begin.line) + ": " +
+                                     std::string(error.description())};
+  }
+  return Status::Ok();
+}
+
+// Held until the process ends; the file names its owner.
+Result<int> LockDirectory(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) return Status::FromErrno(error.value(), "creating " + directory);
+  const std::string path = directory + "/lock";
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) return Status::FromErrno(errno, "opening " + path);
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    std::string owner;
+    std::ifstream(path) >> owner;
+    ::close(fd);
+    return Status(ErrorCode::kBusy, directory + " is in use by process " + owner);
+  }
+  const std::string pid = std::to_string(::getpid()) + "\n";
+  if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, pid.data(), pid.size(), 0) < 0) {
+    return Status::FromErrno(errno, "writing " + path);
+  }
+  return fd;
+}
+
+Status WriteEndpoint(const std::string& directory, const std::string& endpoint) {
+  const std::string path = directory + "/endpoint";
+  {
+    std::ofstream file(path + ".new", std::ios::trunc);
+    file << endpoint << "\n";
+    if (!file.flush()) return {ErrorCode::kIo, "writing " + path + " failed"};
+  }
+  std::error_code error;
+  std::filesystem::rename(path + ".new", path, error);
+  if (error) return Status::FromErrno(error.value(), "renaming " + path);
+  return Status::Ok();
+}
+
+Status Serve(const Arguments& arguments, int signals) {
+  WEIR_ASSIGN_OR_RETURN(const int lock, LockDirectory(arguments.data));
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<KvStore> store, OpenMdsStore(arguments.data));
+  const std::unique_ptr<net::Network> network = net::MakeZmqNetwork();
+  {
+    WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<MdsServer> server,
+                          MdsServer::Start(*store, *network, SystemClock::Get(), arguments.listen));
+    WEIR_RETURN_IF_ERROR(WriteEndpoint(arguments.data, server->endpoints().front()));
+    WEIR_LOG_INFO("serving {} at {}", arguments.data, server->endpoints().front());
+    signalfd_siginfo info{};
+    while (::read(signals, &info, sizeof info) < 0 && errno == EINTR) {
+    }
+    WEIR_LOG_INFO("signal {}: ending", info.ssi_signo);
+  }
+  ::close(lock);
+  return Status::Ok();
+}
+
+int Main(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app{"The metadata server of WeirFS: namespace, cluster map, classes, admission."};
+  app.footer("Example:\n  weir-mds --data /var/lib/weir/mds --listen tcp://127.0.0.1:7370");
+  app.add_option("--data", arguments.data, "directory of its data, made on first use")->required();
+  app.add_option("--listen", arguments.listen,
+                 "endpoint to serve: tcp://HOST:PORT, ipc://PATH (default tcp://127.0.0.1:7370)");
+  app.add_flag("--insecure", arguments.insecure,
+               "listen beyond this machine although nobody is authenticated yet");
+  app.add_option("--config", arguments.config, "TOML file: listen, insecure, log");
+  app.add_option("--log", arguments.log, "trace, debug, info, warn or error")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kBadUsage;
+  }
+  const Status configured = ReadConfig(&arguments, app);
+  if (!configured.ok()) return Fail(kBadUsage, configured.message());
+  if (arguments.listen.empty()) arguments.listen = {"tcp://127.0.0.1:7370"};
+  for (std::string& endpoint : arguments.listen) {
+    const Result<net::Endpoint> parsed = net::ParseEndpoint(endpoint);
+    if (!parsed.ok()) return Fail(kBadUsage, parsed.status().message());
+    endpoint = parsed->ToString();
+    if (arguments.insecure || net::IsLoopback(endpoint)) continue;
+    return Fail(kBadUsage, "will not listen on " + endpoint +
+                               ": it is reachable from other machines and clients have no keys "
+                               "yet (use 127.0.0.1 or ipc://, or --insecure on a trusted network)");
+  }
+  spdlog::set_level(spdlog::level::from_str(arguments.log));
+
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);  // before any thread, so that all inherit it
+  ::signal(SIGPIPE, SIG_IGN);
+  const int signals = ::signalfd(-1, &set, SFD_CLOEXEC);
+  if (signals < 0) return Fail(kFailed, Status::FromErrno(errno, "signalfd").message());
+  const Status served = Serve(arguments, signals);
+  ::close(signals);
+  if (!served.ok()) return Fail(kFailed, served.message());
+  return 0;
+}
+
+}  // namespace
+}  // namespace weir::mds
+
+int main(int argc, char** argv) {
+  return weir::mds::Main(argc, argv);
+}

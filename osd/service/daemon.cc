@@ -1,0 +1,195 @@
+#include "osd/service/daemon.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <mutex>
+#include <optional>
+
+#include "common/base/log.h"
+#include "common/base/prng.h"
+#include "common/base/units.h"
+#include "common/disk/block_device.h"
+#include "common/net/rpc.h"
+#include "osd/service/format_osd.h"
+#include "osd/service/osd_server.h"
+
+namespace weir::osd {
+namespace {
+
+class UniqueFd {
+ public:
+  explicit UniqueFd(int fd) : fd_(fd) {}
+  ~UniqueFd() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  UniqueFd(const UniqueFd&) = delete;
+  UniqueFd& operator=(const UniqueFd&) = delete;
+  [[nodiscard]] int get() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+sigset_t StopSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  return signals;
+}
+
+// A file that a script waits for: there whole, or not there; gone when this object goes.
+class StateFile {
+ public:
+  ~StateFile() {
+    if (!path_.empty()) ::unlink(path_.c_str());
+  }
+  Status Write(const std::string& path, const std::string& text) {
+    if (path.empty()) return {};
+    const std::string draft = path + ".new";
+    {
+      std::ofstream out(draft, std::ios::trunc);
+      out << text << '\n';
+      if (!out.flush()) return Status::FromErrno(errno, "cannot write " + draft);
+    }
+    if (std::rename(draft.c_str(), path.c_str()) != 0) {
+      return Status::FromErrno(errno, "cannot rename " + draft + " to " + path);
+    }
+    path_ = path;
+    return {};
+  }
+
+ private:
+  std::string path_;
+};
+
+// The answer of the MDS to the first registration, for a thread that waits on file descriptors.
+class Registration {
+ public:
+  Registration() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  void Set(const Status& status) {
+    {
+      std::lock_guard lock(mutex_);
+      status_ = status;
+    }
+    const uint64_t one = 1;
+    if (::write(event_.get(), &one, sizeof one) < 0) {
+      WEIR_LOG_ERROR("cannot signal the registration: {}", errno);
+    }
+  }
+  [[nodiscard]] int fd() const { return event_.get(); }
+  // Once fd() is readable.
+  Status Take() {
+    uint64_t count = 0;
+    if (::read(event_.get(), &count, sizeof count) < 0) return {};
+    std::lock_guard lock(mutex_);
+    return status_.value_or(Status::Ok());
+  }
+
+ private:
+  UniqueFd event_;
+  std::mutex mutex_;
+  std::optional<Status> status_;
+};
+
+// Until a stop signal (ok) or a refusal. Writes the ready file in between.
+Status WaitForEnd(Registration& registration, const std::string& ready_file,
+                  const std::string& endpoint) {
+  const sigset_t signals = StopSignals();
+  const UniqueFd signal_fd(::signalfd(-1, &signals, SFD_CLOEXEC));
+  if (signal_fd.get() < 0) return Status::FromErrno(errno, "cannot wait for signals");
+  StateFile ready;
+  for (;;) {
+    pollfd fds[] = {{signal_fd.get(), POLLIN, 0}, {registration.fd(), POLLIN, 0}};
+    if (::poll(fds, 2, -1) < 0) {
+      if (errno == EINTR) continue;
+      return Status::FromErrno(errno, "cannot wait for signals");
+    }
+    if (fds[0].revents != 0) return {};
+    WEIR_RETURN_IF_ERROR(registration.Take());
+    WEIR_RETURN_IF_ERROR(ready.Write(ready_file, endpoint));
+    WEIR_LOG_INFO("registered, serving at {}", endpoint);
+  }
+}
+
+Status MakeImage(const std::string& path, uint64_t size) {
+  const UniqueFd fd(::open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+  if (fd.get() < 0) return Status::FromErrno(errno, "cannot create " + path);
+  const int error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(size));
+  if (error == 0) return {};
+  ::unlink(path.c_str());
+  return Status::FromErrno(error, "cannot allocate " + FormatSize(size) + " for " + path);
+}
+
+}  // namespace
+
+void BlockStopSignals() {
+  const sigset_t signals = StopSignals();
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+Status Serve(const DaemonOptions& options) {
+  StateFile pid;
+  WEIR_RETURN_IF_ERROR(pid.Write(options.pid_file, std::to_string(::getpid())));
+  WEIR_ASSIGN_OR_RETURN(const auto device, OpenDevice(options.disk, {}));
+  WEIR_ASSIGN_OR_RETURN(const OsdIdentity identity, ReadIdentity(*device));
+  if (IsProvisional(identity)) {
+    return {ErrorCode::kInvalid,
+            options.disk + " was never completely formatted: run weir-osd --mkfs again"};
+  }
+  StoreOptions store_options;
+  store_options.memory_bytes = options.memory_bytes / 2;
+  WEIR_ASSIGN_OR_RETURN(const auto store, OpenStore(*device, store_options));
+  const auto network = net::MakeZmqNetwork();
+
+  Registration registration;
+  OsdServer::Options server_options;
+  server_options.listen = {options.listen};
+  server_options.mds = options.mds;
+  server_options.queue_bytes_max = options.memory_bytes / 2;
+  server_options.device = device.get();
+  server_options.report = [](const std::string& line) { WEIR_LOG_WARN("{}", line); };
+  server_options.on_registered = [&](const Status& status) { registration.Set(status); };
+  auto server =
+      OsdServer::Start(*store, identity, *network, SystemClock::Get(), std::move(server_options));
+  Status status = server.status();
+  if (server.ok()) {
+    const std::string endpoint = (*server)->endpoints().front();
+    WEIR_LOG_INFO("osd.{} of cluster {} on {} listens at {}", identity.osd_id,
+                  identity.cluster_uuid, options.disk, endpoint);
+    status = WaitForEnd(registration, options.ready_file, endpoint);
+    WEIR_LOG_INFO("osd.{} stops", identity.osd_id);
+    (*server)->Stop();
+  }
+  const Status closed = store->Close();
+  return status.ok() ? closed : status;
+}
+
+Status Mkfs(const MkfsDaemonOptions& options) {
+  if (options.size > 0) WEIR_RETURN_IF_ERROR(MakeImage(options.disk, options.size));
+  WEIR_ASSIGN_OR_RETURN(const auto device, OpenDevice(options.disk, {}));
+  const auto network = net::MakeZmqNetwork();
+  net::RpcClient::Options rpc;
+  rpc.session = RandomSeed();
+  WEIR_ASSIGN_OR_RETURN(
+      const auto mds, net::RpcClient::Connect(*network, SystemClock::Get(), options.mds, rpc));
+  FormatOsdOptions format;
+  format.force = options.force;
+  format.token_rate = options.token_rate;
+  WEIR_ASSIGN_OR_RETURN(format.osd_uuid, NewUuid());
+  WEIR_ASSIGN_OR_RETURN(const OsdIdentity identity, FormatOsd(*device, *mds, format));
+  WEIR_LOG_INFO("{} is osd.{} of cluster {}, {}", options.disk, identity.osd_id,
+                identity.cluster_uuid, FormatRate(identity.token_rate));
+  return {};
+}
+
+}  // namespace weir::osd

@@ -1,0 +1,37 @@
+// What weir-osd does once its command line is understood: format a disk, or serve it until told to
+// stop. Errors are Statuses for main to print; nothing is printed here but the log.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "common/base/result.h"
+
+namespace weir::osd {
+
+struct DaemonOptions {
+  std::string disk;
+  std::string mds;     // canonical endpoint
+  std::string listen;  // canonical endpoint
+  uint64_t memory_bytes = 512 << 20;  // half for the store's caches, half for requests under way
+  std::string pid_file;    // written at the start, removed at a clean end; empty: none
+  std::string ready_file;  // holds the bound endpoint while the OSD is registered; empty: none
+};
+
+struct MkfsDaemonOptions {
+  std::string disk;
+  std::string mds;
+  bool force = false;
+  uint64_t token_rate = 0;  // 0: measure
+  uint64_t size = 0;        // > 0: make an image file of that size, which must not exist yet
+};
+
+// Blocks SIGTERM and SIGINT for the calling thread and all that start later: call it first, before
+// any thread exists, so that the signals reach Serve only.
+void BlockStopSignals();
+
+// Serves until SIGTERM or SIGINT (ok), or until the MDS refuses this OSD. Requires: BlockStopSignals.
+Status Serve(const DaemonOptions& options);
+Status Mkfs(const MkfsDaemonOptions& options);
+
+}  // namespace weir::osd

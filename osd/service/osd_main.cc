@@ -1,0 +1,163 @@
+// weir-osd: serves one raw disk, or formats it first (--mkfs).
+//
+// Exit codes: 0 done, 1 failed, 2 bad usage, 6 no contact to the MDS.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+
+#include "common/base/log.h"
+#include "common/config/config.h"
+#include "common/net/endpoint.h"
+#include "osd/service/daemon.h"
+
+namespace weir::osd {
+namespace {
+
+constexpr int kUsage = 2;
+constexpr uint64_t kLeastMemory = 64 << 20;
+
+struct Flags {
+  bool mkfs = false;
+  bool force = false;
+  bool insecure = false;
+  std::string config;
+  std::map<std::string, std::string> settings;  // setting name -> text, as given
+};
+
+std::vector<Setting> Schema() {
+  return {
+      {"osd.disk", SettingType::kString, "", "block device or image file"},
+      {"osd.mds", SettingType::kString, "", "endpoint of the MDS"},
+      {"osd.listen", SettingType::kString, "tcp://127.0.0.1:0", "where to serve"},
+      {"osd.memory", SettingType::kSize, "512MiB", "caches and requests under way, half each"},
+      {"osd.token_rate", SettingType::kRate, "0", "--mkfs: global token rate; 0: measure"},
+      {"osd.size", SettingType::kSize, "0", "--mkfs: make an image file of this size"},
+      {"osd.pid_file", SettingType::kString, "", "holds the process id while it runs"},
+      {"osd.ready_file", SettingType::kString, "", "holds the endpoint once registered"},
+      {"osd.log", SettingType::kString, "info", "trace, debug, info, warn, error or off"},
+  };
+}
+
+// Every setting of the schema is a flag of the same name: --token-rate is osd.token_rate.
+void AddFlags(CLI::App& app, Flags* flags) {
+  app.add_flag("--mkfs", flags->mkfs, "format the disk as a new OSD, then exit");
+  app.add_flag("--force", flags->force, "--mkfs: overwrite whatever the disk holds");
+  app.add_flag("--insecure", flags->insecure,
+               "listen beyond this machine although there are no keys yet");
+  app.add_option("--config", flags->config, "TOML file with the settings below in [osd]");
+  for (const Setting& setting : Schema()) {
+    std::string flag = "--" + setting.name.substr(4);
+    for (char& c : flag) c = c == '_' ? '-' : c;
+    std::string help = setting.help;
+    if (!setting.default_text.empty()) help += " [" + setting.default_text + "]";
+    app.add_option_function<std::string>(
+        flag,
+        [flags, name = setting.name](const std::string& text) { flags->settings[name] = text; },
+        help);
+  }
+  app.footer(
+      "Example:\n"
+      "  weir-osd --mkfs --disk /dev/sdb --mds tcp://10.0.0.1:7370\n"
+      "  weir-osd --disk /dev/sdb --mds tcp://10.0.0.1:7370");
+}
+
+int Fail(int code, const std::string& message) {
+  std::fprintf(stderr, "weir-osd: %s\n", message.c_str());
+  return code;
+}
+
+int Fail(const Status& status) {
+  const bool no_contact =
+      status.code() == ErrorCode::kUnreachable || status.code() == ErrorCode::kTimedOut;
+  return Fail(no_contact ? 6 : 1, status.message());
+}
+
+Status CheckListen(const std::string& listen, bool insecure) {
+  if (!net::IsLoopback(listen) && !insecure) {
+    return {ErrorCode::kInvalid,
+            "will not listen at " + listen +
+                ": it can be reached from other machines, and there are no keys yet to tell friend "
+                "from foe (listen at 127.0.0.1, or say --insecure on a network you trust)"};
+  }
+  const Result<net::Endpoint> endpoint = net::ParseEndpoint(listen);
+  if (endpoint.ok() && (endpoint->address == "0.0.0.0" || endpoint->address == "::" ||
+                        endpoint->address == "*")) {
+    return {ErrorCode::kInvalid,
+            "cannot listen at " + listen +
+                ": name the one address at which clients reach this OSD, it goes into the map"};
+  }
+  return {};
+}
+
+int RunMkfs(const Config& config, const Flags& flags, const std::string& mds) {
+  MkfsDaemonOptions options;
+  options.disk = config.String("osd.disk");
+  options.mds = mds;
+  options.force = flags.force;
+  options.token_rate = config.Rate("osd.token_rate");
+  options.size = config.Size("osd.size");
+  const Status status = Mkfs(options);
+  return status.ok() ? 0 : Fail(status);
+}
+
+int RunServe(const Config& config, const Flags& flags, const std::string& mds) {
+  if (flags.force || config.Size("osd.size") > 0 || config.Rate("osd.token_rate") > 0) {
+    return Fail(kUsage, "--force, --size and --token-rate go with --mkfs "
+                        "(osdctl osd set changes the rate of a running OSD)");
+  }
+  const Result<net::Endpoint> listen = net::ParseEndpoint(config.String("osd.listen"));
+  if (!listen.ok()) return Fail(kUsage, listen.status().message());
+  DaemonOptions options;
+  options.disk = config.String("osd.disk");
+  options.mds = mds;
+  options.listen = listen->ToString();
+  options.memory_bytes = config.Size("osd.memory");
+  options.pid_file = config.String("osd.pid_file");
+  options.ready_file = config.String("osd.ready_file");
+  if (options.memory_bytes < kLeastMemory) return Fail(kUsage, "--memory must be at least 64MiB");
+  const Status allowed = CheckListen(options.listen, flags.insecure);
+  if (!allowed.ok()) return Fail(kUsage, allowed.message());
+  const Status status = Serve(options);
+  return status.ok() ? 0 : Fail(status);
+}
+
+int Run(const Flags& flags) {
+  ConfigSources sources;
+  sources.file = flags.config;
+  sources.flags = flags.settings;
+  sources.environment = [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  };
+  const Result<Config> config = Config::Load(Schema(), sources);
+  if (!config.ok()) return Fail(kUsage, config.status().message());
+  const Result<LogLevel> level = ParseLogLevel(config->String("osd.log"));
+  if (!level.ok()) return Fail(kUsage, level.status().message());
+  if (config->String("osd.disk").empty()) return Fail(kUsage, "which disk? (--disk PATH)");
+  if (config->String("osd.mds").empty()) return Fail(kUsage, "which MDS? (--mds ENDPOINT)");
+  const Result<net::Endpoint> mds = net::ParseEndpoint(config->String("osd.mds"));
+  if (!mds.ok()) return Fail(kUsage, mds.status().message());
+  const Status logging = InitLogging({.level = *level, .file = {}, .program = "weir-osd"});
+  if (!logging.ok()) return Fail(logging);
+  if (flags.mkfs) return RunMkfs(*config, flags, mds->ToString());
+  return RunServe(*config, flags, mds->ToString());
+}
+
+}  // namespace
+}  // namespace weir::osd
+
+int main(int argc, char** argv) {
+  weir::osd::BlockStopSignals();
+  CLI::App app{"weir-osd: serves one raw disk to a WeirFS cluster, metering every class",
+               "weir-osd"};
+  weir::osd::Flags flags;
+  weir::osd::AddFlags(app, &flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : weir::osd::kUsage;
+  }
+  return weir::osd::Run(flags);
+}

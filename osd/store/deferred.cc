@@ -1,0 +1,173 @@
+// Moving overlays out of RocksDB to their places on the device.
+//
+// Only durable overlays are moved: while the block is rewritten in place, a crash may tear it, and
+// then the overlay in RocksDB is the block. The overlay goes in the same batch that gets the new
+// checksum in, and that batch waits for a flush of the data like any other (CommitQueue).
+// While `applying`, space that the object frees is parked: a late write of ours must not hit a
+// block that somebody else got in the meantime.
+#include <algorithm>
+#include <future>
+
+#include "common/base/crc32c.h"
+#include "osd/store/extent_store.h"
+
+namespace weir::osd {
+namespace {
+
+constexpr size_t kTasksMax = 512;
+constexpr uint32_t kRunMax = 64;  // blocks joined into one write
+
+}  // namespace
+
+struct ExtentStore::ApplyTask {
+  ObjectPtr object;
+  uint32_t block;
+  uint64_t version;
+  Buffer bytes;
+  uint32_t place;
+  bool fresh;  // the place was allocated for this task
+  Status status;
+};
+
+void ExtentStore::WakeApplier() {
+  if (overlay_count_ * kBlockSize > options_.deferred_apply_bytes) deferred_changed_.notify_one();
+}
+
+void ExtentStore::ApplyLoop() {
+  for (;;) {
+    {
+      std::unique_lock lock(deferred_mutex_);
+      deferred_changed_.wait(lock, [this] {
+        return drain_ ||
+               (!deferred_.empty() && overlay_count_ * kBlockSize > options_.deferred_apply_bytes);
+      });
+      if (deferred_.empty()) return;  // only when draining
+    }
+    ApplySome();
+  }
+}
+
+bool ExtentStore::ApplySome() {
+  std::vector<ApplyTask> tasks = TakeDeferred();
+  if (tasks.empty()) return false;
+  std::sort(tasks.begin(), tasks.end(),
+            [](const ApplyTask& a, const ApplyTask& b) { return a.place < b.place; });
+  WriteTasks(tasks);
+  std::sort(tasks.begin(), tasks.end(), [](const ApplyTask& a, const ApplyTask& b) {
+    return a.object == b.object ? a.block < b.block : a.object < b.object;
+  });
+  for (size_t begin = 0; begin < tasks.size();) {
+    size_t end = begin + 1;
+    while (end < tasks.size() && tasks[end].object == tasks[begin].object) ++end;
+    FinishTasks(tasks, begin, end);
+    begin = end;
+  }
+  return true;
+}
+
+std::vector<ExtentStore::ApplyTask> ExtentStore::TakeDeferred() {
+  std::vector<DeferredRef> refs;
+  {
+    std::lock_guard lock(deferred_mutex_);
+    while (!deferred_.empty() && refs.size() < kTasksMax) {
+      refs.push_back(std::move(deferred_.front()));
+      deferred_.pop_front();
+    }
+  }
+  std::vector<ApplyTask> tasks;
+  if (commits_.failed()) return tasks;  // nothing can be finished any more
+  for (DeferredRef& ref : refs) {
+    std::lock_guard lock(ref.object->mutex);
+    const auto it = ref.object->overlays.find(ref.block);
+    if (it == ref.object->overlays.end() || it->second.version != ref.version) continue;
+    ApplyTask task{
+        ref.object, ref.block, ref.version, it->second.bytes, ref.object->RefOf(ref.block).place,
+        false,      {}};
+    if (task.place == 0) {
+      if (!it->second.reserved) continue;  // stays an overlay
+      it->second.reserved = false;
+      task.place = allocator_.AllocateReserved();
+      task.fresh = true;
+    }
+    ref.object->applying = true;
+    tasks.push_back(std::move(task));
+  }
+  return tasks;
+}
+
+void ExtentStore::WriteTasks(std::vector<ApplyTask>& tasks) {
+  struct Join {
+    std::atomic<size_t> left{1};
+    std::promise<void> all;
+  };
+  auto join = std::make_shared<Join>();
+  for (size_t begin = 0; begin < tasks.size();) {
+    uint32_t run = 1;
+    while (begin + run < tasks.size() && run < kRunMax &&
+           tasks[begin + run].place == tasks[begin].place + run) {
+      ++run;
+    }
+    Buffer out = tasks[begin].bytes;
+    if (run > 1) {
+      out = Buffer::Aligned(size_t{run} * kBlockSize);
+      for (uint32_t i = 0; i < run; ++i) {
+        std::memcpy(out.data() + size_t{i} * kBlockSize, tasks[begin + i].bytes.data(), kBlockSize);
+      }
+    }
+    ++join->left;
+    device_.WriteAsync(uint64_t{tasks[begin].place} * kBlockSize, out,
+                       [&tasks, join, begin, run](Status status) {
+                         for (uint32_t i = 0; i < run; ++i) tasks[begin + i].status = status;
+                         if (--join->left == 0) join->all.set_value();
+                       });
+    begin += run;
+  }
+  if (--join->left == 0) join->all.set_value();
+  join->all.get_future().wait();
+}
+
+// All tasks of one object.
+void ExtentStore::FinishTasks(std::vector<ApplyTask>& tasks, size_t begin, size_t end) {
+  const ObjectPtr object = tasks[begin].object;
+  std::lock_guard lock(object->mutex);
+  WriteBatch batch;
+  std::vector<Extent> unused;
+  for (size_t i = begin; i < end; ++i) {
+    ApplyTask& task = tasks[i];
+    const auto it = object->overlays.find(task.block);
+    const bool current = it != object->overlays.end() && it->second.version == task.version;
+    if (!task.status.ok()) {  // the overlay stays in RocksDB and is tried again after a restart
+      if (task.fresh) {
+        allocator_.Free({task.place, 1});
+        if (current) it->second.reserved = allocator_.Reserve();
+      }
+      continue;
+    }
+    const uint32_t place_now = object->RefOf(task.block).place;
+    const bool wanted =
+        task.fresh ? place_now == 0 && it != object->overlays.end() : place_now == task.place;
+    if (!wanted) {  // overwritten or cut away meanwhile
+      if (task.fresh) allocator_.Free({task.place, 1});
+      continue;
+    }
+    if (object->blocks.size() <= task.block) {
+      object->blocks.resize((task.block / kBlocksPerShard + 1) * kBlocksPerShard);
+      Charge(*object);
+    }
+    object->blocks[task.block] = {task.place, Crc32c(task.bytes.data(), kBlockSize)};
+    if (it != object->overlays.end() && it->second.reserved) {  // a newer one reserved again
+      it->second.reserved = false;
+      allocator_.Unreserve();
+    }
+    if (current) DropOverlay(*object, task.block, &batch);
+    PutShards(*object, task.block, task.block, &batch);
+  }
+  object->applying = false;
+  for (const Extent& extent : object->parked) allocator_.Free(extent);
+  object->parked.clear();
+  if (batch.empty()) return;
+  if (object->exists) PutHead(*object, &batch);  // its shard bits may be new
+  commits_.Push({std::move(batch), commits_.DataLanded(), [object](const Status&) {}});
+}
+
+}  // namespace weir::osd

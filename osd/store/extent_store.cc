@@ -1,0 +1,252 @@
+#include "osd/store/extent_store.h"
+
+#include <algorithm>
+
+#include "common/disk/le_bytes.h"
+
+namespace weir::osd {
+namespace {
+
+constexpr uint64_t kVersionStep = 1 << 20;
+
+uint32_t ToBlocks(uint64_t bytes) {
+  return static_cast<uint32_t>(bytes / kBlockSize);
+}
+
+}  // namespace
+
+ExtentStore::ExtentStore(BlockDevice& device, std::unique_ptr<RawKvStore> kv, Region data,
+                         const StoreOptions& options)
+    : device_(device),
+      kv_(std::move(kv)),
+      options_(options),
+      allocator_(ToBlocks(data.offset), ToBlocks(data.length)),
+      commits_(*kv_, device) {
+  // Room for compaction and for the records of deletes: writes stop before RocksDB must.
+  commits_.after_group = [this] {
+    kv_full_.store(kv_->free_bytes() < kv_->total_bytes() / 3, std::memory_order_relaxed);
+  };
+}
+
+ExtentStore::~ExtentStore() {
+  (void)Close().ok();
+}
+
+Status ExtentStore::Recover() {
+  WEIR_RETURN_IF_ERROR(RecoverSpace());
+  WEIR_RETURN_IF_ERROR(RecoverOverlays());
+  if (Result<std::string> mark = kv_->Get(kVersionMarkKey); mark.ok()) {
+    next_version_ = std::max<uint64_t>(1, LeReader(*mark).Get<uint64_t>());
+  } else if (mark.code() != ErrorCode::kNotFound) {
+    return mark.status();
+  }
+  version_mark_ = next_version_ + kVersionStep;
+  WriteBatch batch;
+  std::string mark;
+  PutLe(mark, version_mark_.load());
+  batch.Put(kVersionMarkKey, mark);
+  WEIR_RETURN_IF_ERROR(kv_->Apply(batch, Durability::kDurable));
+  loader_ = std::thread([this] { LoadLoop(); });
+  applier_ = std::thread([this] { ApplyLoop(); });
+  return {};
+}
+
+Status ExtentStore::RecoverSpace() {
+  auto it = kv_->NewIterator();
+  std::vector<BlockRef> refs(kBlocksPerShard);
+  for (it->Seek("O"); it->Valid(); it->Next()) {
+    const ParsedKey key = ParseKey(it->key());
+    if (key.kind == 'O') ++object_count_;
+    if (key.kind != 'S') continue;
+    std::fill(refs.begin(), refs.end(), BlockRef{});
+    WEIR_RETURN_IF_ERROR(DecodeShard(it->value(), refs));
+    for (const BlockRef& ref : refs) {
+      if (ref.place != 0 && !allocator_.Take({ref.place, 1})) {
+        return {ErrorCode::kCorrupt, device_.name() + ": block " + std::to_string(ref.place) +
+                                         " belongs to two objects or lies outside; restore the "
+                                         "OSD from its replicas"};
+      }
+    }
+  }
+  return it->status();
+}
+
+Status ExtentStore::RecoverOverlays() {
+  auto it = kv_->NewIterator();
+  for (it->Seek("D"); it->Valid(); it->Next()) {
+    const ParsedKey key = ParseKey(it->key());
+    if (key.kind != 'D') break;
+    WEIR_ASSIGN_OR_RETURN(const OverlayValue value, DecodeOverlay(it->value()));
+    const ObjectPtr object = Lookup(key.id);
+    if (!object->loaded) WEIR_RETURN_IF_ERROR(Load(*object));
+    Overlay overlay{Buffer::Aligned(kBlockSize), value.version, false};
+    std::memcpy(overlay.bytes.data(), value.block.data(), kBlockSize);
+    if (object->RefOf(key.number).place == 0) overlay.reserved = allocator_.Reserve();
+    object->overlays[key.number] = std::move(overlay);
+    ++overlay_count_;
+    deferred_.push_back({object, key.number, value.version});
+  }
+  return it->status();
+}
+
+void ExtentStore::Begin() {
+  std::lock_guard lock(outstanding_mutex_);
+  ++outstanding_;
+}
+
+void ExtentStore::End() {
+  std::lock_guard lock(outstanding_mutex_);
+  if (--outstanding_ == 0) outstanding_changed_.notify_all();
+}
+
+uint64_t ExtentStore::NextVersion(WriteBatch* batch) {
+  const uint64_t version = next_version_++;
+  uint64_t mark = version_mark_;
+  // Raised half a step ahead, so that the new mark is durable long before it is reached.
+  if (version + kVersionStep / 2 > mark &&
+      version_mark_.compare_exchange_strong(mark, mark + kVersionStep)) {
+    std::string value;
+    PutLe(value, mark + kVersionStep);
+    batch->Put(kVersionMarkKey, value);
+  }
+  return version;
+}
+
+void ExtentStore::Write(ObjectId id, uint64_t offset, Buffer data, WriteDone done) {
+  if (offset > kMaxObjectSize || data.size() > kMaxObjectSize - offset) {
+    return done(Status(ErrorCode::kInvalid, "write beyond the largest object"));
+  }
+  auto op = std::make_shared<ObjectOp>();
+  op->kind = ObjectOp::Kind::kWrite;
+  op->offset = offset;
+  op->data = std::move(data);
+  op->done = std::move(done);
+  op->object = Lookup(id);
+  Enqueue(std::move(op));
+}
+
+void ExtentStore::Truncate(ObjectId id, uint64_t size, WriteDone done) {
+  if (size > kMaxObjectSize) {
+    return done(Status(ErrorCode::kInvalid, "truncate beyond the largest object"));
+  }
+  auto op = std::make_shared<ObjectOp>();
+  op->kind = ObjectOp::Kind::kTruncate;
+  op->offset = size;
+  op->done = std::move(done);
+  op->object = Lookup(id);
+  Enqueue(std::move(op));
+}
+
+void ExtentStore::Delete(ObjectId id, Done done) {
+  auto op = std::make_shared<ObjectOp>();
+  op->kind = ObjectOp::Kind::kDelete;
+  op->done = [done = std::move(done)](Result<ObjectInfo> info) { done(info.status()); };
+  op->object = Lookup(id);
+  Enqueue(std::move(op));
+}
+
+// The set of objects is fixed inside the call, so that one made after it is never deleted.
+void ExtentStore::DeleteInode(InodeId inode, uint64_t first_index, Done done) {
+  std::vector<ObjectId> ids;
+  {
+    std::lock_guard lock(cache_mutex_);
+    for (auto it = cache_.lower_bound({inode, first_index});
+         it != cache_.end() && it->first.inode == inode; ++it) {
+      ids.push_back(it->first);
+    }
+  }
+  auto it = kv_->NewIterator();
+  for (it->Seek(HeadKey({inode, first_index})); it->Valid(); it->Next()) {
+    const ParsedKey key = ParseKey(it->key());
+    if (key.kind != 'O' || key.id.inode != inode) break;
+    ids.push_back(key.id);
+  }
+  if (Status status = it->status(); !status.ok()) return done(status);
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  if (ids.empty()) return done({});
+  struct Join {
+    std::mutex mutex;
+    size_t left;
+    Status first_error;
+    Done done;
+  };
+  auto join = std::make_shared<Join>();
+  join->left = ids.size();
+  join->done = std::move(done);
+  for (const ObjectId& id : ids) {
+    Delete(id, [join](Status status) {
+      {
+        std::lock_guard lock(join->mutex);
+        if (!status.ok() && join->first_error.ok()) join->first_error = std::move(status);
+        if (--join->left > 0) return;
+      }
+      join->done(join->first_error);
+    });
+  }
+}
+
+void ExtentStore::Stat(ObjectId id, InfoDone done) {
+  Begin();
+  const ObjectPtr object = Lookup(id);
+  WhenLoaded(object, [this, object, done = std::move(done)](const Status& status) {
+    if (status.ok()) {
+      ObjectInfo info;
+      {
+        std::lock_guard lock(object->mutex);
+        info = {object->size, object->version};
+      }
+      done(info);
+    } else {
+      done(status);
+    }
+    End();
+  });
+}
+
+uint64_t ExtentStore::LbaHint(ObjectId id, uint64_t offset) {
+  if (const ObjectPtr object = FindCached(id)) {
+    std::lock_guard lock(object->mutex);
+    const BlockRef ref = object->RefOf(ToBlocks(offset));
+    if (ref.place != 0) return uint64_t{ref.place} * kBlockSize;
+  }
+  const uint64_t hash = MixHash(id.inode.value, id.index) & ~(kMaxObjectSize - 1);
+  return (hash + offset) % device_.size();
+}
+
+StoreStats ExtentStore::Stats() const {
+  StoreStats stats;
+  stats.capacity_bytes = allocator_.total_blocks() * kBlockSize;
+  stats.used_bytes = stats.capacity_bytes - allocator_.free_blocks() * kBlockSize;
+  stats.objects = object_count_;
+  stats.checksum_errors = checksum_errors_;
+  stats.commits = commits_.commits();
+  stats.committed_ops = commits_.committed_items();
+  return stats;
+}
+
+Status ExtentStore::Close() {
+  if (closed_) return {};
+  closed_ = true;
+  {
+    std::unique_lock lock(outstanding_mutex_);
+    outstanding_changed_.wait(lock, [this] { return outstanding_ == 0; });
+  }
+  {
+    std::lock_guard lock(deferred_mutex_);
+    drain_ = true;
+  }
+  deferred_changed_.notify_one();
+  if (applier_.joinable()) applier_.join();
+  {
+    std::lock_guard lock(load_mutex_);
+    stopping_ = true;
+  }
+  load_changed_.notify_one();
+  if (loader_.joinable()) loader_.join();
+  commits_.Stop();
+  if (!commits_.failed()) return {};
+  return {ErrorCode::kIo, device_.name() + ": a commit failed; what was not acknowledged is lost"};
+}
+
+}  // namespace weir::osd

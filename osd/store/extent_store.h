@@ -1,0 +1,144 @@
+// ExtentStore: the ObjectStore on a raw device. How it works, with the crash points of a write:
+// README.md. Split by idea: extent_store.cc (open, close, small calls), object_cache.cc (finding
+// and loading objects), write_path.cc (preparing operations), mutate.cc (what an operation
+// changes), read_path.cc, deferred.cc (moving overlays to their places).
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <list>
+#include <thread>
+
+#include "common/disk/block_device.h"
+#include "common/kv/rocks_kv_store.h"
+#include "osd/alloc/extent_allocator.h"
+#include "osd/store/commit_queue.h"
+#include "osd/store/object.h"
+#include "osd/store/object_store.h"
+
+namespace weir::osd {
+
+class ExtentStore final : public ObjectStore {
+ public:
+  // `data`: where objects lie on the device.
+  ExtentStore(BlockDevice& device, std::unique_ptr<RawKvStore> kv, Region data,
+              const StoreOptions& options);
+  ~ExtentStore() override;
+  // Reads the space map and the waiting overlays; before any other call.
+  Status Recover();
+
+  void Read(ObjectId id, uint64_t offset, uint64_t length, ReadDone done) override;
+  void Write(ObjectId id, uint64_t offset, Buffer data, WriteDone done) override;
+  void Truncate(ObjectId id, uint64_t size, WriteDone done) override;
+  void Delete(ObjectId id, Done done) override;
+  void DeleteInode(InodeId inode, uint64_t first_index, Done done) override;
+  void Stat(ObjectId id, InfoDone done) override;
+  uint64_t LbaHint(ObjectId id, uint64_t offset) override;
+  [[nodiscard]] StoreStats Stats() const override;
+  Status Close() override;
+
+ private:
+  struct ReadOp;
+  struct DeferredRef {
+    ObjectPtr object;
+    uint32_t block;
+    uint64_t version;
+  };
+  struct ApplyTask;
+  struct CacheEntry {
+    ObjectPtr object;
+    std::list<ObjectId>::iterator lru;
+  };
+
+  // extent_store.cc
+  Status RecoverSpace();
+  Status RecoverOverlays();
+  void Begin();  // an operation or read is under way
+  void End();
+  uint64_t NextVersion(WriteBatch* batch);
+
+  // object_cache.cc
+  ObjectPtr Lookup(ObjectId id);
+  ObjectPtr FindCached(ObjectId id);
+  void EvictLocked();
+  void Charge(Object& object);  // requires object.mutex
+  void WhenLoaded(const ObjectPtr& object, std::function<void(const Status&)> run);
+  void RequestLoadLocked(const ObjectPtr& object);  // requires object->mutex
+  void LoadLoop();
+  Status Load(Object& object);
+
+  // write_path.cc
+  void Enqueue(OpPtr op);
+  void Pump(const ObjectPtr& object);
+  void Start(const OpPtr& op);
+  void StartWrite(const OpPtr& op);
+  void StartTruncate(const OpPtr& op);
+  void ReadEdges(const OpPtr& op);
+  void PrepareImage(const OpPtr& op);
+  void WriteImage(const OpPtr& op);
+  void Ready(const OpPtr& op);
+  void Fail(const OpPtr& op, Status status);
+  void FailQueue(const ObjectPtr& object, const Status& status);
+  [[nodiscard]] bool DeferThis(const ObjectOp& op) const;
+
+  // mutate.cc; all require the object's mutex
+  void Execute(const OpPtr& op);
+  bool ReserveOverlays(Object& object, ObjectOp& op);
+  void PlaceImage(Object& object, ObjectOp& op, WriteBatch* batch, std::vector<Extent>* freed);
+  void OverlayImage(Object& object, ObjectOp& op, uint64_t version, WriteBatch* batch);
+  void CutTo(Object& object, uint64_t size, WriteBatch* batch, std::vector<Extent>* freed);
+  void Clear(Object& object, WriteBatch* batch, std::vector<Extent>* freed);
+  void DropOverlay(Object& object, uint32_t block, WriteBatch* batch);
+  void PutShards(Object& object, uint32_t first_block, uint32_t last_block, WriteBatch* batch);
+  static void PutHead(const Object& object, WriteBatch* batch);
+  void Commit(const OpPtr& op, WriteBatch batch, std::vector<Extent> freed,
+              std::vector<DeferredRef> deferred);
+  void ReleaseSpace(Object& object, const std::vector<Extent>& freed);
+
+  // read_path.cc
+  void ReadLoaded(const ObjectPtr& object, uint64_t offset, uint64_t length, ReadDone done,
+                  int attempt);
+  void VerifyRead(const std::shared_ptr<ReadOp>& op);
+  void ReadFailed(ReadOp& op, uint32_t block);
+
+  // deferred.cc
+  void ApplyLoop();
+  bool ApplySome();
+  std::vector<ApplyTask> TakeDeferred();
+  void WriteTasks(std::vector<ApplyTask>& tasks);
+  void FinishTasks(std::vector<ApplyTask>& tasks, size_t begin, size_t end);
+  void WakeApplier();
+
+  BlockDevice& device_;
+  const std::unique_ptr<RawKvStore> kv_;
+  const StoreOptions options_;
+  ExtentAllocator allocator_;
+  CommitQueue commits_;
+
+  std::mutex cache_mutex_;
+  std::map<ObjectId, CacheEntry> cache_;
+  std::list<ObjectId> lru_;  // front: least recently used
+  std::atomic<uint64_t> cache_bytes_{0};
+
+  std::mutex load_mutex_;
+  std::condition_variable load_changed_;
+  std::deque<ObjectPtr> to_load_;
+
+  std::mutex deferred_mutex_;
+  std::condition_variable deferred_changed_;
+  std::deque<DeferredRef> deferred_;  // durable overlays, oldest first
+  std::atomic<uint64_t> overlay_count_{0};
+  bool drain_ = false;  // move everything, not only the oldest
+
+  std::mutex outstanding_mutex_;
+  std::condition_variable outstanding_changed_;
+  uint64_t outstanding_ = 0;
+
+  std::atomic<bool> stopping_{false}, kv_full_{false};
+  bool closed_ = false;
+  std::atomic<uint64_t> next_version_{1}, version_mark_{0};
+  std::atomic<uint64_t> object_count_{0}, checksum_errors_{0};
+  std::thread loader_, applier_;
+};
+
+}  // namespace weir::osd

@@ -1,0 +1,204 @@
+// What an operation changes: the object in memory, its records in RocksDB, the space it frees. All
+// of it under the object's mutex, together with the push to the commit queue, so that memory and
+// RocksDB see the same order.
+#include <algorithm>
+
+#include "osd/store/extent_store.h"
+
+namespace weir::osd {
+namespace {
+
+uint32_t BlocksOf(uint64_t bytes) {
+  return static_cast<uint32_t>((bytes + kBlockSize - 1) / kBlockSize);
+}
+
+void AddFreed(std::vector<Extent>* freed, uint32_t place) {
+  if (place == 0) return;
+  if (!freed->empty() && freed->back().place + freed->back().count == place) {
+    ++freed->back().count;
+  } else {
+    freed->push_back({place, 1});
+  }
+}
+
+void Grow(Object& object, uint32_t blocks) {
+  const size_t rounded = (size_t{blocks} + kBlocksPerShard - 1) / kBlocksPerShard * kBlocksPerShard;
+  if (object.blocks.size() < rounded) object.blocks.resize(rounded);
+}
+
+}  // namespace
+
+void ExtentStore::Execute(const OpPtr& op) {
+  Object& object = *op->object;
+  WriteBatch batch;
+  std::vector<Extent> freed;
+  std::vector<DeferredRef> deferred;
+  if (op->kind == ObjectOp::Kind::kDelete) {
+    if (object.exists) Clear(object, &batch, &freed);
+    return Commit(op, std::move(batch), std::move(freed), {});
+  }
+  if (op->places.empty() && !ReserveOverlays(object, *op)) {
+    op->failure = {ErrorCode::kNoSpace, device_.name() + ": full; delete something or add an OSD"};
+    return;
+  }
+  if (!object.exists) ++object_count_;
+  object.exists = true;
+  object.version = NextVersion(&batch);
+  if (!op->places.empty()) {
+    PlaceImage(object, *op, &batch, &freed);
+  } else if (!op->image.empty()) {
+    OverlayImage(object, *op, object.version, &batch);
+    for (uint32_t i = 0; i < op->image.size() / kBlockSize; ++i) {
+      deferred.push_back({op->object, op->first_block + i, object.version});
+    }
+  }
+  if (op->kind == ObjectOp::Kind::kTruncate) {
+    CutTo(object, op->offset, &batch, &freed);
+  } else {
+    object.size = std::max(object.size, op->offset + op->data.size());
+  }
+  PutHead(object, &batch);
+  Commit(op, std::move(batch), std::move(freed), std::move(deferred));
+}
+
+// An overlay over a hole needs a place later; it is kept now, so that moving it cannot fail.
+bool ExtentStore::ReserveOverlays(Object& object, ObjectOp& op) {
+  std::vector<uint32_t> holes;
+  for (uint32_t i = 0; i < op.image.size() / kBlockSize; ++i) {
+    const uint32_t block = op.first_block + i;
+    const auto old = object.overlays.find(block);
+    const bool kept = old != object.overlays.end() && old->second.reserved;
+    if (object.RefOf(block).place != 0 || kept) continue;
+    if (!allocator_.Reserve()) {
+      for (const uint32_t reserved : holes) {
+        (void)reserved;
+        allocator_.Unreserve();
+      }
+      return false;
+    }
+    holes.push_back(block);
+  }
+  for (const uint32_t block : holes) {
+    const auto [it, added] = object.overlays.try_emplace(block);
+    if (added) ++overlay_count_;
+    it->second.reserved = true;
+  }
+  return true;
+}
+
+void ExtentStore::OverlayImage(Object& object, ObjectOp& op, uint64_t version, WriteBatch* batch) {
+  for (uint32_t i = 0; i < op.image.size() / kBlockSize; ++i) {
+    const uint32_t block = op.first_block + i;
+    const auto [it, added] = object.overlays.try_emplace(block);
+    if (added) ++overlay_count_;
+    it->second.bytes = op.image.Slice(size_t{i} * kBlockSize, kBlockSize);
+    it->second.version = version;
+    batch->Put(OverlayKey(object.id, block), EncodeOverlay(version, it->second.bytes.view()));
+  }
+}
+
+void ExtentStore::DropOverlay(Object& object, uint32_t block, WriteBatch* batch) {
+  const auto it = object.overlays.find(block);
+  if (it == object.overlays.end()) return;
+  if (it->second.reserved) allocator_.Unreserve();
+  object.overlays.erase(it);
+  --overlay_count_;
+  batch->Delete(OverlayKey(object.id, block));
+}
+
+void ExtentStore::PlaceImage(Object& object, ObjectOp& op, WriteBatch* batch,
+                             std::vector<Extent>* freed) {
+  const auto count = static_cast<uint32_t>(op.crcs.size());
+  Grow(object, op.first_block + count);
+  uint32_t i = 0;
+  for (const Extent& extent : op.places) {
+    for (uint32_t j = 0; j < extent.count; ++j, ++i) {
+      const uint32_t block = op.first_block + i;
+      if (!object.overlays.empty()) DropOverlay(object, block, batch);
+      AddFreed(freed, object.blocks[block].place);
+      object.blocks[block] = {extent.place + j, op.crcs[i]};
+    }
+  }
+  PutShards(object, op.first_block, op.first_block + count - 1, batch);
+  Charge(object);
+}
+
+void ExtentStore::CutTo(Object& object, uint64_t size, WriteBatch* batch,
+                        std::vector<Extent>* freed) {
+  const uint32_t keep = BlocksOf(size);
+  while (!object.overlays.empty() && object.overlays.rbegin()->first >= keep) {
+    DropOverlay(object, object.overlays.rbegin()->first, batch);
+  }
+  for (size_t block = keep; block < object.blocks.size(); ++block) {
+    AddFreed(freed, object.blocks[block].place);
+    object.blocks[block] = {};
+  }
+  if (keep < object.blocks.size()) {
+    PutShards(object, keep, static_cast<uint32_t>(object.blocks.size()) - 1, batch);
+  }
+  object.size = size;
+}
+
+void ExtentStore::Clear(Object& object, WriteBatch* batch, std::vector<Extent>* freed) {
+  CutTo(object, 0, batch, freed);
+  batch->Delete(HeadKey(object.id));
+  object.exists = false;
+  object.version = 0;
+  object.blocks = {};
+  --object_count_;
+  Charge(object);
+}
+
+void ExtentStore::PutShards(Object& object, uint32_t first_block, uint32_t last_block,
+                            WriteBatch* batch) {
+  for (uint32_t shard = first_block / kBlocksPerShard; shard <= last_block / kBlocksPerShard;
+       ++shard) {
+    const std::span<const BlockRef> refs(&object.blocks[size_t{shard} * kBlocksPerShard],
+                                         kBlocksPerShard);
+    const bool any =
+        std::any_of(refs.begin(), refs.end(), [](const BlockRef& ref) { return ref.place != 0; });
+    const auto bit = static_cast<uint16_t>(1u << shard);
+    if (any) {
+      batch->Put(ShardKey(object.id, shard), EncodeShard(refs));
+      object.shards |= bit;
+    } else if ((object.shards & bit) != 0) {
+      batch->Delete(ShardKey(object.id, shard));
+      object.shards &= static_cast<uint16_t>(~bit);
+    }
+  }
+}
+
+void ExtentStore::PutHead(const Object& object, WriteBatch* batch) {
+  batch->Put(HeadKey(object.id), EncodeHead({object.size, object.version, object.shards}));
+}
+
+void ExtentStore::Commit(const OpPtr& op, WriteBatch batch, std::vector<Extent> freed,
+                         std::vector<DeferredRef> deferred) {
+  const ObjectInfo info{op->object->size, op->object->version};
+  op->data = op->image = {};
+  commits_.Push({std::move(batch), op->data_stamp,
+                 [this, op, info, freed = std::move(freed),
+                  deferred = std::move(deferred)](const Status& status) mutable {
+                   if (!status.ok()) return op->done(status);
+                   if (!freed.empty()) {
+                     std::lock_guard lock(op->object->mutex);
+                     ReleaseSpace(*op->object, freed);
+                   }
+                   if (!deferred.empty()) {
+                     std::lock_guard lock(deferred_mutex_);
+                     for (DeferredRef& ref : deferred) deferred_.push_back(std::move(ref));
+                   }
+                   if (!deferred.empty()) WakeApplier();
+                   op->done(info);
+                 }});
+}
+
+void ExtentStore::ReleaseSpace(Object& object, const std::vector<Extent>& freed) {
+  if (object.applying) {
+    object.parked.insert(object.parked.end(), freed.begin(), freed.end());
+    return;
+  }
+  for (const Extent& extent : freed) allocator_.Free(extent);
+}
+
+}  // namespace weir::osd

@@ -1,0 +1,78 @@
+// What the store keeps in memory about one object, and an operation on it. Internal to osd/store.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "osd/alloc/extent_allocator.h"
+#include "osd/format/onode_format.h"
+#include "osd/store/object_store.h"
+
+namespace weir::osd {
+
+struct ObjectOp;
+
+// A whole block that lives in RocksDB until it is moved to its place.
+struct Overlay {
+  Buffer bytes;
+  uint64_t version = 0;
+  bool reserved = false;  // the block has no place: the allocator keeps one for it
+};
+
+// `mutex` guards everything; it is never held over I/O. Lock order: cache, object, commit queue.
+struct Object {
+  explicit Object(ObjectId object_id) : id(object_id) {}
+  const ObjectId id;
+  std::mutex mutex;
+  bool loaded = false, loading = false;
+  std::vector<std::function<void(const Status&)>> waiting;  // for the load
+
+  bool exists = false;
+  uint64_t size = 0, version = 0;
+  uint16_t shards = 0;           // records that exist in RocksDB once all batches are through
+  std::vector<BlockRef> blocks;  // a multiple of kBlocksPerShard
+  std::map<uint32_t, Overlay> overlays;
+
+  std::deque<std::shared_ptr<ObjectOp>> queue;  // in the order of the calls
+
+  bool applying = false;       // overlays are being written to their places
+  std::vector<Extent> parked;  // freed and durable, but `applying` may still write there
+
+  uint64_t charged = 0;  // bytes counted by the cache
+
+  [[nodiscard]] BlockRef RefOf(uint32_t block) const {
+    return block < blocks.size() ? blocks[block] : BlockRef{};
+  }
+};
+using ObjectPtr = std::shared_ptr<Object>;
+
+struct ObjectOp {
+  enum class Kind { kWrite, kTruncate, kDelete };
+  ObjectPtr object;
+  Kind kind = Kind::kWrite;
+  uint64_t offset = 0;  // kTruncate: the new size
+  Buffer data;
+  std::function<void(Result<ObjectInfo>)> done;
+
+  // Guarded by object->mutex.
+  bool started = false, ready = false;
+
+  // Filled while the operation is prepared, by one thread at a time.
+  Status aborted;  // the object could not be loaded; guarded by object->mutex
+
+  Status failure;
+  std::vector<uint32_t> edges;     // blocks that must be read before they are partly changed
+  std::map<uint32_t, Buffer> old;  // their bytes, up to the end of the object
+  uint32_t first_block = 0;        // of `image`
+  Buffer image;                    // whole blocks
+  std::vector<uint32_t> crcs;      // of image, when it goes to `places`
+  std::vector<Extent> places;      // empty: image goes to RocksDB as overlays
+  uint64_t data_stamp = 0;
+};
+using OpPtr = std::shared_ptr<ObjectOp>;
+
+}  // namespace weir::osd

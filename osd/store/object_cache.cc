@@ -1,0 +1,138 @@
+// Finding objects in memory, loading them from RocksDB, and dropping the least recently used.
+#include "osd/store/extent_store.h"
+
+namespace weir::osd {
+namespace {
+
+constexpr uint64_t kObjectBytes = 400;  // of an Object and its cache entry without the block map
+
+}  // namespace
+
+ObjectPtr ExtentStore::Lookup(ObjectId id) {
+  std::lock_guard lock(cache_mutex_);
+  const auto [it, added] = cache_.try_emplace(id);
+  if (!added) {
+    lru_.splice(lru_.end(), lru_, it->second.lru);
+    return it->second.object;
+  }
+  const ObjectPtr object = std::make_shared<Object>(id);
+  it->second = {object, lru_.insert(lru_.end(), id)};
+  object->charged = kObjectBytes;
+  cache_bytes_ += kObjectBytes;
+  EvictLocked();
+  return object;
+}
+
+ObjectPtr ExtentStore::FindCached(ObjectId id) {
+  std::lock_guard lock(cache_mutex_);
+  const auto it = cache_.find(id);
+  return it == cache_.end() ? nullptr : it->second.object;
+}
+
+// An object is dropped only when nobody but the cache knows it: operations, uncommitted batches and
+// waiting overlays all hold a pointer. Looks at a few candidates per call, so a call stays short.
+void ExtentStore::EvictLocked() {
+  const uint64_t limit = options_.memory_bytes / 2;
+  for (int looked = 0; looked < 8 && cache_bytes_ > limit && !lru_.empty(); ++looked) {
+    const auto it = cache_.find(lru_.front());
+    if (it->second.object.use_count() > 1) {
+      lru_.splice(lru_.end(), lru_, lru_.begin());
+      continue;
+    }
+    {
+      std::lock_guard lock(it->second.object->mutex);
+      cache_bytes_ -= it->second.object->charged;
+    }
+    lru_.pop_front();
+    cache_.erase(it);
+  }
+}
+
+void ExtentStore::Charge(Object& object) {
+  const uint64_t now = kObjectBytes + object.blocks.capacity() * sizeof(BlockRef);
+  cache_bytes_ += now - object.charged;
+  object.charged = now;
+}
+
+void ExtentStore::WhenLoaded(const ObjectPtr& object, std::function<void(const Status&)> run) {
+  {
+    std::lock_guard lock(object->mutex);
+    if (!object->loaded) {
+      object->waiting.push_back(std::move(run));
+      RequestLoadLocked(object);
+      return;
+    }
+  }
+  run({});
+}
+
+void ExtentStore::RequestLoadLocked(const ObjectPtr& object) {
+  if (object->loading) return;
+  object->loading = true;
+  {
+    std::lock_guard lock(load_mutex_);
+    to_load_.push_back(object);
+  }
+  load_changed_.notify_one();
+}
+
+void ExtentStore::LoadLoop() {
+  for (;;) {
+    ObjectPtr object;
+    {
+      std::unique_lock lock(load_mutex_);
+      load_changed_.wait(lock, [this] { return stopping_ || !to_load_.empty(); });
+      if (to_load_.empty()) return;
+      object = std::move(to_load_.front());
+      to_load_.pop_front();
+    }
+    const Status status = Load(*object);
+    std::vector<std::function<void(const Status&)>> waiting;
+    {
+      std::lock_guard lock(object->mutex);
+      waiting.swap(object->waiting);
+    }
+    for (auto& run : waiting) run(status);
+    if (!status.ok()) FailQueue(object, status);
+    Pump(object);
+  }
+}
+
+Status ExtentStore::Load(Object& object) {
+  Status status;
+  OnodeHead head;
+  std::vector<BlockRef> blocks;
+  Result<std::string> value = kv_->Get(HeadKey(object.id));
+  bool exists = value.ok();
+  if (exists) {
+    Result<OnodeHead> decoded = DecodeHead(*value);
+    if (decoded.ok()) {
+      head = *decoded;
+    } else {
+      status = decoded.status();
+    }
+  } else if (value.code() != ErrorCode::kNotFound) {
+    status = value.status();
+  }
+  for (uint32_t shard = 0; status.ok() && shard < kShardsPerObject; ++shard) {
+    if ((head.shards >> shard & 1) == 0) continue;
+    blocks.resize(size_t{shard + 1} * kBlocksPerShard);
+    const Result<std::string> record = kv_->Get(ShardKey(object.id, shard));
+    status = record.ok()
+                 ? DecodeShard(*record, {&blocks[size_t{shard} * kBlocksPerShard], kBlocksPerShard})
+                 : record.status();
+  }
+  std::lock_guard lock(object.mutex);
+  object.loading = false;
+  if (!status.ok()) return status.Annotate("loading an object");
+  object.loaded = true;
+  object.exists = exists;
+  object.size = head.size;
+  object.version = head.version;
+  object.shards = head.shards;
+  object.blocks = std::move(blocks);
+  Charge(object);
+  return {};
+}
+
+}  // namespace weir::osd

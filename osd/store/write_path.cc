@@ -1,0 +1,235 @@
+// Preparing an operation: reading the edges of partial blocks, building whole blocks, writing them
+// to fresh places. What it then changes is mutate.cc.
+//
+// Operations of one object stand in its queue in call order and change it in that order. A large
+// aligned write does not depend on the object, so its data is written at once; everything else is
+// started when it is at the head, where the object holds still.
+#include <algorithm>
+
+#include "common/base/crc32c.h"
+#include "osd/store/extent_store.h"
+
+namespace weir::osd {
+namespace {
+
+bool IsWholeBlocks(const ObjectOp& op) {
+  return op.offset % kBlockSize == 0 && op.data.size() % kBlockSize == 0 && !op.data.empty();
+}
+
+Status NoSpace(const BlockDevice& device) {
+  return {ErrorCode::kNoSpace, device.name() + ": full; delete something or add an OSD"};
+}
+
+}  // namespace
+
+bool ExtentStore::DeferThis(const ObjectOp& op) const {
+  return op.data.size() <= options_.deferred_write_max &&
+         overlay_count_ * kBlockSize < 4 * options_.deferred_apply_bytes;
+}
+
+void ExtentStore::Enqueue(OpPtr op) {
+  Begin();
+  op->done = [this, done = std::move(op->done)](Result<ObjectInfo> info) {
+    done(std::move(info));
+    End();
+  };
+  const bool early = op->kind == ObjectOp::Kind::kWrite && IsWholeBlocks(*op) && !DeferThis(*op);
+  op->started = early;
+  const ObjectPtr object = op->object;
+  {
+    std::lock_guard lock(object->mutex);
+    object->queue.push_back(op);
+    if (!object->loaded) RequestLoadLocked(object);
+  }
+  if (early) PrepareImage(op);
+  Pump(object);
+}
+
+// Starts and executes what is at the head of the queue, as far as it goes.
+void ExtentStore::Pump(const ObjectPtr& object) {
+  for (;;) {
+    OpPtr head;
+    bool start = false;
+    Status failure;
+    {
+      std::lock_guard lock(object->mutex);
+      if (object->queue.empty()) return;
+      head = object->queue.front();
+      if (!object->loaded && head->aborted.ok()) return;
+      if (!head->started) {
+        head->started = start = true;
+      } else if (!head->ready) {
+        return;
+      } else {
+        object->queue.pop_front();
+        failure = head->aborted.ok() ? head->failure : head->aborted;
+        if (failure.ok()) Execute(head);
+        if (failure.ok()) failure = head->failure;
+      }
+    }
+    if (start) {
+      Start(head);
+    } else if (!failure.ok()) {
+      for (const Extent& extent : head->places) allocator_.Free(extent);
+      head->done(failure);
+    }
+  }
+}
+
+void ExtentStore::FailQueue(const ObjectPtr& object, const Status& status) {
+  std::lock_guard lock(object->mutex);
+  for (const OpPtr& op : object->queue) {
+    op->aborted = status;
+    if (!op->started) op->started = op->ready = true;
+  }
+}
+
+void ExtentStore::Ready(const OpPtr& op) {
+  {
+    std::lock_guard lock(op->object->mutex);
+    op->ready = true;
+  }
+  Pump(op->object);
+}
+
+void ExtentStore::Fail(const OpPtr& op, Status status) {
+  op->failure = std::move(status);
+  Ready(op);
+}
+
+void ExtentStore::Start(const OpPtr& op) {
+  switch (op->kind) {
+    case ObjectOp::Kind::kWrite:
+      return StartWrite(op);
+    case ObjectOp::Kind::kTruncate:
+      return StartTruncate(op);
+    case ObjectOp::Kind::kDelete:
+      return Ready(op);
+  }
+}
+
+void ExtentStore::StartWrite(const OpPtr& op) {
+  const uint64_t begin = op->offset, end = op->offset + op->data.size();
+  if (!op->data.empty()) {
+    std::lock_guard lock(op->object->mutex);
+    const Object& object = *op->object;
+    const auto first = static_cast<uint32_t>(begin / kBlockSize);
+    const auto last = static_cast<uint32_t>((end - 1) / kBlockSize);
+    for (const uint32_t block : {first, last}) {
+      const uint64_t block_begin = uint64_t{block} * kBlockSize;
+      const uint64_t block_end = block_begin + kBlockSize;
+      const bool covered = begin <= block_begin && (end >= block_end || end >= object.size);
+      const bool has_bytes = object.RefOf(block).place != 0 || object.overlays.contains(block);
+      if (covered || !has_bytes || block_begin >= object.size) continue;
+      if (op->edges.empty() || op->edges.back() != block) op->edges.push_back(block);
+    }
+  }
+  ReadEdges(op);
+}
+
+// Cutting inside a block: the bytes behind the cut become zeros, so that growing the object again
+// shows zeros there. It goes to RocksDB, which keeps room for it on a full device.
+void ExtentStore::StartTruncate(const OpPtr& op) {
+  {
+    std::lock_guard lock(op->object->mutex);
+    const Object& object = *op->object;
+    const auto block = static_cast<uint32_t>(op->offset / kBlockSize);
+    const bool has_bytes = object.RefOf(block).place != 0 || object.overlays.contains(block);
+    if (op->offset < object.size && op->offset % kBlockSize != 0 && has_bytes) {
+      op->edges.push_back(block);
+    }
+  }
+  ReadEdges(op);
+}
+
+void ExtentStore::ReadEdges(const OpPtr& op) {
+  if (op->edges.empty()) return PrepareImage(op);
+  const uint32_t block = op->edges.back();
+  ReadLoaded(
+      op->object, uint64_t{block} * kBlockSize, kBlockSize,
+      [this, op, block](Result<Buffer> bytes) {
+        if (!bytes.ok()) return Fail(op, bytes.status());
+        op->old[block] = std::move(*bytes);
+        op->edges.pop_back();
+        ReadEdges(op);
+      },
+      0);
+}
+
+// Builds the whole blocks that the operation leaves behind, with one pass over the bytes.
+void ExtentStore::PrepareImage(const OpPtr& op) {
+  if (op->kind == ObjectOp::Kind::kTruncate) {
+    if (op->old.empty()) return Ready(op);
+    const auto& [block, bytes] = *op->old.begin();
+    op->first_block = block;
+    op->image = Buffer::AlignedZeros(kBlockSize);
+    const uint64_t keep = std::min<uint64_t>(bytes.size(), op->offset % kBlockSize);
+    std::memcpy(op->image.data(), bytes.data(), keep);
+    return Ready(op);
+  }
+  if (kv_full_) return Fail(op, NoSpace(device_));
+  if (op->data.empty()) return Ready(op);
+  const uint64_t begin = op->offset, end = begin + op->data.size();
+  const bool defer = DeferThis(*op);
+  op->first_block = static_cast<uint32_t>(begin / kBlockSize);
+  const auto count = static_cast<uint32_t>((end - 1) / kBlockSize) - op->first_block + 1;
+  op->crcs.resize(count);
+  if (IsWholeBlocks(*op) && op->data.IsAligned() && !defer) {
+    op->image = op->data;
+    for (uint32_t i = 0; i < count; ++i) {
+      op->crcs[i] = Crc32c(op->image.data() + size_t{i} * kBlockSize, kBlockSize);
+    }
+    return WriteImage(op);
+  }
+  op->image = Buffer::Aligned(size_t{count} * kBlockSize);
+  for (uint32_t i = 0; i < count; ++i) {
+    uint8_t* block = op->image.data() + size_t{i} * kBlockSize;
+    const uint64_t start = uint64_t{op->first_block + i} * kBlockSize;
+    const uint64_t from = std::max(begin, start), to = std::min(end, start + kBlockSize);
+    if (to - from == kBlockSize) {
+      op->crcs[i] = CopyCrc32c(block, op->data.data() + (from - begin), kBlockSize);
+      continue;
+    }
+    std::memset(block, 0, kBlockSize);
+    if (const auto old = op->old.find(op->first_block + i); old != op->old.end()) {
+      std::memcpy(block, old->second.data(), old->second.size());
+    }
+    std::memcpy(block + (from - start), op->data.data() + (from - begin), to - from);
+    op->crcs[i] = Crc32c(block, kBlockSize);
+  }
+  if (defer) return Ready(op);
+  WriteImage(op);
+}
+
+void ExtentStore::WriteImage(const OpPtr& op) {
+  op->places = allocator_.Allocate(static_cast<uint32_t>(op->image.size() / kBlockSize));
+  if (op->places.empty()) return Fail(op, NoSpace(device_));
+  struct Pending {
+    std::mutex mutex;
+    size_t left;
+    Status failure;
+  };
+  auto pending = std::make_shared<Pending>();
+  pending->left = op->places.size();
+  const std::vector<Extent> places = op->places;  // the op may be gone when the last write returns
+  size_t at = 0;
+  for (const Extent& extent : places) {
+    const size_t length = size_t{extent.count} * kBlockSize;
+    device_.WriteAsync(uint64_t{extent.place} * kBlockSize, op->image.Slice(at, length),
+                       [this, op, pending](Status status) {
+                         Status failure;
+                         {
+                           std::lock_guard lock(pending->mutex);
+                           if (!status.ok()) pending->failure = std::move(status);
+                           if (--pending->left > 0) return;
+                           failure = pending->failure;
+                         }
+                         if (!failure.ok()) return Fail(op, failure);
+                         op->data_stamp = commits_.DataLanded();
+                         Ready(op);
+                       });
+    at += length;
+  }
+}
+
+}  // namespace weir::osd

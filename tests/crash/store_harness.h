@@ -1,0 +1,207 @@
+// A store under test and what it must hold: runs seeded operations from several threads' worth of
+// callbacks, records what was acknowledged, and compares after a crash.
+#pragma once
+
+#include <condition_variable>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "common/base/prng.h"
+#include "osd/store/object_store.h"
+
+namespace weir::osd::testing {
+
+template <typename T>
+struct Waiter {
+  std::shared_ptr<std::promise<T>> promise = std::make_shared<std::promise<T>>();
+  std::future<T> future = promise->get_future();
+  auto Callback() {
+    return [p = promise](T value) { p->set_value(std::move(value)); };
+  }
+};
+
+inline Result<Buffer> ReadAll(ObjectStore& store, ObjectId id) {
+  Waiter<Result<Buffer>> waiter;
+  store.Read(id, 0, kMaxObjectSize, waiter.Callback());
+  return waiter.future.get();
+}
+inline Result<Buffer> ReadRange(ObjectStore& store, ObjectId id, uint64_t offset, uint64_t n) {
+  Waiter<Result<Buffer>> waiter;
+  store.Read(id, offset, n, waiter.Callback());
+  return waiter.future.get();
+}
+inline Result<ObjectInfo> WriteSync(ObjectStore& store, ObjectId id, uint64_t offset, Buffer data) {
+  Waiter<Result<ObjectInfo>> waiter;
+  store.Write(id, offset, std::move(data), waiter.Callback());
+  return waiter.future.get();
+}
+inline Result<ObjectInfo> TruncateSync(ObjectStore& store, ObjectId id, uint64_t size) {
+  Waiter<Result<ObjectInfo>> waiter;
+  store.Truncate(id, size, waiter.Callback());
+  return waiter.future.get();
+}
+inline Result<ObjectInfo> StatSync(ObjectStore& store, ObjectId id) {
+  Waiter<Result<ObjectInfo>> waiter;
+  store.Stat(id, waiter.Callback());
+  return waiter.future.get();
+}
+inline Status DeleteSync(ObjectStore& store, ObjectId id) {
+  Waiter<Status> waiter;
+  store.Delete(id, waiter.Callback());
+  return waiter.future.get();
+}
+inline Status DeleteInodeSync(ObjectStore& store, InodeId inode, uint64_t first) {
+  Waiter<Status> waiter;
+  store.DeleteInode(inode, first, waiter.Callback());
+  return waiter.future.get();
+}
+
+inline Buffer RandomBytes(Prng& prng, size_t size) {
+  Buffer buffer = Buffer::Aligned(size);
+  for (size_t i = 0; i + 8 <= size; i += 8) {
+    const uint64_t word = prng.Next();
+    std::memcpy(buffer.data() + i, &word, 8);
+  }
+  for (size_t i = size / 8 * 8; i < size; ++i) buffer.data()[i] = static_cast<uint8_t>(prng.Next());
+  return buffer;
+}
+
+// A size as a filesystem makes them: small, a block, ragged, large.
+inline uint64_t RandomSize(Prng& prng) {
+  switch (prng.Uniform(0, 4)) {
+    case 0:
+      return prng.Uniform(1, 5000);
+    case 1:
+      return kBlockSize;
+    case 2:
+      return prng.Uniform(1, 40000);
+    case 3:
+      return kBlockSize * prng.Uniform(1, 20);
+    default:
+      return prng.Uniform(1, 300000);
+  }
+}
+
+// Every state an object may have after a crash: the last acknowledged one and those of operations
+// that were under way.
+class History {
+ public:
+  explicit History(size_t objects) : objects_(objects) {}
+
+  static ObjectId IdOf(size_t i) { return {InodeId(10 + i / 4), i % 4}; }
+
+  // Issues one random operation; at most one operation per object is under way at the caller's
+  // wish, so that "old or new" is exact.
+  void Issue(ObjectStore& store, Prng& prng);
+  void WaitAll();
+  // Waits until fewer than `n` operations are under way.
+  void WaitBelow(size_t n);
+  [[nodiscard]] size_t acknowledged() const { return acknowledged_; }
+  [[nodiscard]] size_t failed() const { return failed_; }
+  // Empty if the store holds what it must; else the story of the first object that is wrong.
+  // `adopt`: what is found becomes the only allowed state, for going on.
+  std::string Check(ObjectStore& store, bool adopt);
+
+ private:
+  struct Model {
+    std::string committed;              // acknowledged bytes
+    std::vector<std::string> possible;  // of operations that failed or never answered
+    bool busy = false;
+  };
+  void Finish(size_t i, bool ok, std::string after);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Model> objects_;
+  size_t in_flight_ = 0, acknowledged_ = 0, failed_ = 0;
+};
+
+inline void History::Issue(ObjectStore& store, Prng& prng) {
+  std::unique_lock lock(mutex_);
+  size_t i = prng.Uniform(0, objects_.size() - 1);
+  while (objects_[i].busy) i = (i + 1) % objects_.size();
+  Model& model = objects_[i];
+  const ObjectId id = IdOf(i);
+  std::string after = model.committed;
+  const uint64_t choice = prng.Uniform(0, 99);
+  model.busy = true;
+  ++in_flight_;
+  if (choice < 80) {
+    const uint64_t offset =
+        prng.Chance(0.4) ? kBlockSize * prng.Uniform(0, 20) : prng.Uniform(0, after.size());
+    const uint64_t size = RandomSize(prng);
+    Buffer data = RandomBytes(prng, size);
+    if (after.size() < offset + size) after.resize(offset + size);
+    after.replace(offset, size, data.view());
+    model.possible.push_back(after);
+    lock.unlock();
+    store.Write(id, offset, data, [this, i, after = std::move(after)](Result<ObjectInfo> info) {
+      Finish(i, info.ok(), after);
+    });
+  } else if (choice < 92) {
+    const uint64_t size = prng.Uniform(0, after.size() + 5000);
+    after.resize(size);
+    model.possible.push_back(after);
+    lock.unlock();
+    store.Truncate(id, size, [this, i, after = std::move(after)](Result<ObjectInfo> info) {
+      Finish(i, info.ok(), after);
+    });
+  } else {
+    model.possible.emplace_back();
+    lock.unlock();
+    store.Delete(id, [this, i](Status status) { Finish(i, status.ok(), ""); });
+  }
+}
+
+inline void History::Finish(size_t i, bool ok, std::string after) {
+  std::lock_guard lock(mutex_);
+  Model& model = objects_[i];
+  model.busy = false;
+  if (ok) {
+    ++acknowledged_;
+    model.committed = std::move(after);
+    model.possible.clear();
+  } else {
+    ++failed_;
+  }
+  --in_flight_;
+  changed_.notify_all();
+}
+
+inline void History::WaitAll() {
+  WaitBelow(1);
+}
+
+inline void History::WaitBelow(size_t n) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return in_flight_ < n; });
+}
+
+inline std::string History::Check(ObjectStore& store, bool adopt) {
+  for (size_t i = 0; i < objects_.size(); ++i) {
+    Model& model = objects_[i];
+    const ObjectId id = IdOf(i);
+    const Result<Buffer> bytes = ReadAll(store, id);
+    const std::string name = "object " + std::to_string(i) + ": ";
+    if (!bytes.ok()) return name + bytes.status().message();
+    const std::string_view found = bytes->view();
+    bool allowed = found == model.committed;
+    for (const std::string& state : model.possible) allowed = allowed || found == state;
+    if (!allowed) {
+      return name + "has " + std::to_string(found.size()) + " bytes that are neither the " +
+             std::to_string(model.committed.size()) + " acknowledged ones nor of one of " +
+             std::to_string(model.possible.size()) + " operations under way";
+    }
+    if (adopt) {
+      model.committed = found;
+      model.possible.clear();
+    }
+  }
+  return "";
+}
+
+}  // namespace weir::osd::testing

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""It is a filesystem: applications and fio verification on a real multi-process cluster of three OSDs."""
+import os
+import sqlite3
+import subprocess
+import threading
+
+from weirtest import Cluster, Embedded, Failure, check, fio, main, run, wait_until
+
+
+def one_byte(lab):
+    for system in (Embedded(lab), Cluster(lab)):
+        path = f"{system.mnt}/byte"
+        with open(path, "wb") as file:
+            file.write(b"x")
+        with open(path, "rb") as file:
+            check(file.read() == b"x", "one byte written, another one read")
+        check(os.stat(path).st_size == 1, f"size {os.stat(path).st_size} after one byte")
+
+
+def embedded_remount_keeps_everything(lab):
+    system = Embedded(lab)
+    os.makedirs(f"{system.mnt}/a/b")
+    payload = os.urandom(3_000_001)
+    with open(f"{system.mnt}/a/b/file", "wb") as file:
+        file.write(payload)
+    os.symlink("b/file", f"{system.mnt}/a/link")
+    os.chmod(f"{system.mnt}/a/b/file", 0o640)
+    system.umount()
+    system.mount()
+    with open(f"{system.mnt}/a/link", "rb") as file:
+        check(file.read() == payload, "the file came back different")
+    check(os.stat(f"{system.mnt}/a/b/file").st_mode & 0o7777 == 0o640, "the mode was lost")
+
+
+def fio_verifies(lab):
+    system = Cluster(lab, osds=3)
+    for direct in (0, 1):
+        for pattern in ("write", "randwrite"):
+            for block in ("4k", "64k", "1m", "4m"):
+                size = {"4k": "8m"}.get(block, "48m")
+                job = {"name": f"{pattern}-{block}-{direct}", "rw": pattern, "bs": block, "size": size,
+                       "direct": direct, "verify": "crc32c", "directory": system.mnt, "ioengine": "libaio",
+                       "iodepth": 8, "do_verify": 1, "verify_fatal": 1, "end_fsync": 1, "unlink": 1}
+                result = fio(lab, job)[job["name"]]
+                check(result["error"] == 0, f"{job['name']}: fio error {result['error']}")
+
+
+def copies_a_tree(lab):
+    system = Cluster(lab, osds=3)
+    source = "/usr/include/linux"
+    run("cp", "-a", source, f"{system.mnt}/tree", timeout=300)
+    run("diff", "-r", source, f"{system.mnt}/tree", timeout=300)
+    listing = run("find", ".", "-printf", "%p %y %m %s %l %TY-%Tm-%Td %TH:%TM:%TS\n", cwd=source).stdout
+    copy = run("find", ".", "-printf", "%p %y %m %s %l %TY-%Tm-%Td %TH:%TM:%TS\n", cwd=f"{system.mnt}/tree").stdout
+    strip = lambda text: sorted(line for line in text.splitlines() if " d " not in line)  # noqa: E731
+    check(strip(listing) == strip(copy), "cp -a lost a mode, a size, a link or a time")
+
+
+def git_and_build(lab):
+    system = Cluster(lab, osds=3)
+    source = lab.path("project")
+    os.makedirs(source)
+    for index in range(40):
+        with open(f"{source}/part{index}.c", "w") as file:
+            file.write(f"int part{index}(int x) {{ return x + {index}; }}\n")
+    with open(f"{source}/main.c", "w") as file:
+        file.write("#include <stdio.h>\n" + "".join(f"int part{i}(int);\n" for i in range(40)))
+        file.write("int main(void) { int s = 0; " + "".join(f"s = part{i}(s);" for i in range(40)))
+        file.write(' printf("%d\\n", s); return 0; }\n')
+    with open(f"{source}/Makefile", "w") as file:
+        file.write("OBJS := $(patsubst %.c,%.o,$(wildcard *.c))\nsum: $(OBJS)\n\tcc -o $@ $^\n")
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "safe.directory=*"]
+    run(*git, "init", "-q", cwd=source)
+    run(*git, "add", "-A", cwd=source)
+    run(*git, "commit", "-qm", "a project", cwd=source)
+    clone = f"{system.mnt}/clone"
+    run(*git, "clone", "-q", source, clone)
+    run(*git, "fsck", "--full", "--strict", cwd=clone)
+    run("make", "-s", "-j2", cwd=clone, timeout=300)
+    check(run("./sum", cwd=clone).stdout == "780\n", "the built program is wrong")
+    check(run(*git, "status", "--porcelain", "--untracked-files=no", cwd=clone).stdout == "", "git sees changes")
+
+
+def sqlite_transactions(lab):
+    system = Cluster(lab, osds=3)
+    count = int(os.environ.get("WEIR_SQLITE_TX", "1000"))
+    database = sqlite3.connect(f"{system.mnt}/test.db", isolation_level=None)
+    database.execute("create table t(id integer primary key, v blob)")
+    for index in range(count):
+        database.execute("begin")
+        database.execute("insert into t values(?, ?)", (index, os.urandom(200)))
+        database.execute("commit")
+    check(database.execute("pragma integrity_check").fetchone()[0] == "ok", "integrity_check failed")
+    check(database.execute("select count(*) from t").fetchone()[0] == count, "rows are missing")
+    database.close()
+
+
+def large_directory(lab):
+    system = Cluster(lab, osds=3)
+    count = int(os.environ.get("WEIR_DIR_FILES", "10000"))
+    folder = f"{system.mnt}/many"
+    os.mkdir(folder)
+
+    def make(part):
+        for index in range(part, count, 4):
+            os.close(os.open(f"{folder}/f{index:06}", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+
+    workers = [threading.Thread(target=make, args=(p,)) for p in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    names = os.listdir(folder)
+    check(len(names) == count and len(set(names)) == count, f"{len(names)} of {count} names listed")
+    run("rm", "-r", folder, timeout=600)
+    check(not os.path.exists(folder), "rm -r left the directory")
+
+
+def two_mounts_agree(lab):
+    system = Cluster(lab, osds=3, mounts=2)
+    a, b = system.mounts
+    for index in range(50):
+        with open(f"{a}/f{index}", "wb") as file:
+            file.write(b"first %d" % index)
+        with open(f"{b}/f{index}", "rb") as file:
+            check(file.read() == b"first %d" % index, "a closed write is not seen by the other mount")
+        with open(f"{b}/f{index}", "r+b") as file:
+            file.write(b"SECOND")
+        with open(f"{a}/f{index}", "rb") as file:
+            check(file.read().startswith(b"SECOND"), "an overwrite is not seen by the first mount")
+        os.rename(f"{b}/f{index}", f"{b}/g{index}")
+        check(os.path.exists(f"{a}/g{index}") and not os.path.exists(f"{a}/f{index}"), "a rename is not seen")
+        os.truncate(f"{a}/g{index}", 3)
+        check(os.stat(f"{b}/g{index}").st_size == 3, "a truncation is not seen")
+    os.mkdir(f"{a}/d")
+    check(os.listdir(f"{b}/d") == [], "a new directory is not seen")
+    os.rmdir(f"{b}/d")
+    check(not os.path.exists(f"{a}/d"), "a removed directory is still there")
+
+
+def unlinked_but_open(lab):
+    system = Cluster(lab, osds=1, mounts=2)
+    path = f"{system.mnt}/ghost"
+    with open(path, "w+b") as file:
+        file.write(b"before")
+        file.flush()
+        os.unlink(path)
+        check(not os.path.exists(f"{system.mounts[1]}/ghost"), "unlinked but still visible")
+        file.write(b" and after")
+        file.seek(0)
+        check(file.read() == b"before and after", "an open file lost data when it was unlinked")
+
+
+def permissions_hold(lab):
+    system = Embedded(lab, "-o", "allow_other")
+    os.chmod(lab.dir, 0o755)
+    os.chmod(system.mnt, 0o755)
+    secret = f"{system.mnt}/secret"
+    with open(secret, "w") as file:
+        file.write("root only")
+    os.chmod(secret, 0o600)
+    done = run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "cat", secret, ok=None)
+    check(done.returncode != 0 and "Permission denied" in done.stderr, "nobody could read a 0600 file of root")
+    done = run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "touch", f"{system.mnt}/x", ok=None)
+    check(done.returncode != 0, "nobody could create a file in a 0755 directory of root")
+
+
+def classes_follow_tags(lab):
+    system = Cluster(lab, osds=1)
+    system.osdctl("class", "create", "gold")
+    os.mkdir(f"{system.mnt}/db")
+    with open(f"{system.mnt}/db/file", "wb") as file:
+        file.write(b"x")
+        effective = lambda: os.getxattr(f"{system.mnt}/db/file", "qos.effective_class").decode()  # noqa: E731
+        check(effective().startswith("best-effort"), f"untagged file is in {effective()}")
+        os.setxattr(f"{system.mnt}/db", "user.qos.class", b"gold")
+        wait_until(lambda: effective() == "gold (from /db)", "the tag to hold for an open file", timeout=10)
+        try:
+            os.setxattr(f"{system.mnt}/db", "user.qos.class", b"no-such-class")
+            raise Failure("a class that does not exist was accepted as a tag")
+        except OSError as error:
+            check(error.errno == 22, f"tagging with an unknown class: errno {error.errno}")
+        os.removexattr(f"{system.mnt}/db", "user.qos.class")
+        wait_until(lambda: effective().startswith("best-effort"), "the tag to go", timeout=10)
+
+
+if __name__ == "__main__":
+    main("filesystem", one_byte, embedded_remount_keeps_everything, fio_verifies, copies_a_tree, git_and_build,
+         sqlite_transactions, large_directory, two_mounts_agree, unlinked_but_open, permissions_hold,
+         classes_follow_tags)

@@ -1,0 +1,201 @@
+"""What the system tests share: real clusters and embedded mounts, fio, waiting, checks.
+
+A test is a program: it makes a `Lab`, does things, and exits 0 or prints what failed and exits 1. The Lab
+stops and removes all it started, also on failure, by the pids and paths it knows.
+Binaries: WEIR_BIN, or build/release/bin of this repository.
+"""
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BIN = os.environ.get("WEIR_BIN", os.path.join(REPO, "build", "release", "bin"))
+MIB = 1 << 20
+
+
+class Failure(Exception):
+    """A check that did not hold; its text is what the person reads."""
+
+
+def check(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+def run(*argv, ok=(0,), timeout=120, env=None, cwd=None, stdin=None):
+    """Runs a command, returns CompletedProcess; any exit code outside `ok` is a Failure."""
+    argv = [str(a) for a in argv]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout, cwd=cwd, input=stdin,
+                          env={**os.environ, **(env or {})})
+    if ok is not None and done.returncode not in ok:
+        raise Failure(f"{' '.join(argv)}: exit {done.returncode}, expected {ok}\n"
+                      f"stdout: {done.stdout[-2000:]}\nstderr: {done.stderr[-2000:]}")
+    return done
+
+
+def wait_until(condition, what, timeout=60):
+    """Polls a state that another process reaches; fails by name after a generous timeout."""
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise Failure(f"waited {timeout} s for {what}")
+
+
+def is_mounted(path):
+    path = os.path.realpath(path)
+    with open("/proc/self/mounts") as mounts:
+        return any(line.split(" ")[1].replace("\\040", " ") == path for line in mounts)
+
+
+class Cluster:
+    """`weir-dev up`: a real multi-process cluster on this machine."""
+
+    def __init__(self, lab, osds=1, mounts=1, osd_size="2GiB", token_rate=None, disks=()):
+        self.lab = lab
+        self.dir = lab.path("cluster")
+        self.mounts = [lab.path(f"mnt.{i}") for i in range(mounts)]
+        argv = [f"{BIN}/weir-dev", "up", "--dir", self.dir]
+        if disks:
+            for disk in disks:
+                argv += ["--disk", disk]
+        else:
+            argv += ["--osds", osds, "--osd-size", osd_size]
+        if token_rate:
+            argv += ["--token-rate", token_rate]
+        for mount in self.mounts:
+            os.makedirs(mount)
+            argv += ["--mount", mount]
+        lab.on_exit(self.down)
+        run(*argv, timeout=180)
+        for mount in self.mounts:
+            check(is_mounted(mount), f"weir-dev up returned but {mount} is no mount")
+
+    @property
+    def mnt(self):
+        return self.mounts[0]
+
+    def osdctl(self, *argv, **kwargs):
+        return run(f"{BIN}/osdctl", "--cluster", self.dir, *argv, **kwargs)
+
+    def dev(self, verb, daemon):
+        return run(f"{BIN}/weir-dev", verb, "--dir", self.dir, daemon, timeout=120)
+
+    def down(self):
+        run(f"{BIN}/weir-dev", "down", "--dir", self.dir, ok=None, timeout=120)
+        for mount in self.mounts:
+            if is_mounted(mount):
+                run("umount", "-l", mount, ok=None)
+
+
+class Embedded:
+    """`weirfs --data`: everything in one process."""
+
+    def __init__(self, lab, *options, name="embedded"):
+        self.lab = lab
+        self.dir = lab.path(name)
+        self.mnt = lab.path(name + ".mnt")
+        self.options = options
+        os.makedirs(self.mnt, exist_ok=True)
+        lab.on_exit(self.umount)
+        self.mount()
+
+    def mount(self):
+        run(f"{BIN}/weirfs", "--data", self.dir, self.mnt, *self.options, timeout=180)
+        check(is_mounted(self.mnt), f"weirfs returned but {self.mnt} is no mount")
+
+    def umount(self):
+        if is_mounted(self.mnt):
+            run("umount", self.mnt, ok=None, timeout=60)
+        if is_mounted(self.mnt):
+            run("umount", "-l", self.mnt, ok=None)
+        # The process ends after the mount is gone; its lock on DIR tells.
+        wait_until(lambda: run("flock", "-n", f"{self.dir}/lock", "true", ok=None).returncode == 0
+                   if os.path.exists(f"{self.dir}/lock") else True, "weirfs to end")
+
+    def osdctl(self, *argv, **kwargs):
+        return run(f"{BIN}/osdctl", "--cluster", self.dir, *argv, **kwargs)
+
+
+class Lab:
+    """A temporary folder, and everything that was started in it."""
+
+    def __init__(self, name):
+        base = os.environ.get("WEIR_TEST_DIR", "/var/tmp")
+        self.dir = tempfile.mkdtemp(prefix=f"weir-{name}-", dir=base)
+        self._stack = contextlib.ExitStack()
+        self._stack.callback(shutil.rmtree, self.dir, ignore_errors=True)
+        self.report = []
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def on_exit(self, function, *args):
+        self._stack.callback(function, *args)
+
+    def loop(self, name, size):
+        """A loop device over a fresh file, direct I/O on, removed at the end."""
+        image = self.path(name)
+        with open(image, "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, size)
+        device = run("losetup", "--find", "--show", "--direct-io=on", image).stdout.strip()
+        self.on_exit(lambda: run("losetup", "-d", device, ok=None))
+        return device
+
+    def close(self):
+        self._stack.close()
+
+    def show(self, text):
+        print(text, flush=True)
+
+
+def fio(lab, *jobs, timeout=300, **options):
+    """Runs fio jobs (dicts with a `name`), shared options as keywords; returns the JSON's jobs by name."""
+    argv = ["fio", "--output-format=json", "--eta=never", "--thread=0"]
+    argv += [f"--{k}={v}" for k, v in options.items()]
+    for job in jobs:
+        job = dict(job)
+        argv.append(f"--name={job.pop('name')}")
+        argv += [f"--{k}={v}" for k, v in job.items()]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout, cwd=lab.dir)
+    if done.returncode != 0:
+        raise Failure(f"{' '.join(argv)}: exit {done.returncode}\n{done.stdout[-1500:]}\n{done.stderr[-1500:]}")
+    return {job["jobname"]: job for job in json.loads(done.stdout[done.stdout.index("{"):])["jobs"]}
+
+
+def main(name, *tests):
+    """Runs test functions, each with a Lab of its own; exit 1 names every one that failed."""
+    wanted = [a for a in sys.argv[1:] if not a.startswith("-")]
+    failed = passed = 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    for test in tests:
+        if wanted and test.__name__ not in wanted:
+            continue
+        lab = Lab(name)
+        start = time.monotonic()
+        try:
+            test(lab)
+            passed += 1
+            print(f"ok      {name}.{test.__name__} ({time.monotonic() - start:.1f} s)", flush=True)
+        except Exception as error:  # noqa: BLE001 - every failure is reported, the next test still runs
+            failed += 1
+            print(f"FAILED  {name}.{test.__name__}: {error}", flush=True)
+            if not isinstance(error, Failure):
+                traceback.print_exc()
+            for root, _, files in os.walk(lab.dir):
+                for log in sorted(f for f in files if f.endswith(".log")):
+                    with open(os.path.join(root, log), errors="replace") as text:
+                        print(f"--- {log}\n" + "".join(text.readlines()[-30:]))
+        finally:
+            lab.close()
+    print(f"{name}: {passed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)

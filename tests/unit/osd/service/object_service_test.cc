@@ -1,0 +1,253 @@
+#include "osd/service/object_service.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "common/base/crc32c.h"
+#include "common/placement/cluster_map.h"
+#include "common/testing/manual_clock.h"
+#include "common/wire/osd.pb.h"
+#include "tests/unit/osd/io/held_object_store.h"
+#include "tests/unit/osd/service/fake_call.h"
+
+namespace weir::osd {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr uint64_t kMiB = 1 << 20;
+const OsdIdentity kIdentity{"5e1f-cluster", "0a-osd", 3, 0};
+
+class ObjectServiceTest : public ::testing::Test {
+ protected:
+  ObjectServiceTest() {
+    SchedulerConfig config;
+    config.guarantee = GuaranteeKind::kNone;
+    dispatcher_ = std::make_unique<Dispatcher>(store_, clock_, config, nullptr);
+    ObjectService::Options options;
+    options.report = [this](const std::string& line) { reports_.push_back(line); };
+    Make(std::move(options));
+  }
+  void Make(ObjectService::Options options) {
+    service_ = std::make_unique<ObjectService>(*dispatcher_, store_, clock_, kIdentity,
+                                               std::move(options));
+  }
+  using Pending = std::shared_ptr<std::optional<testing::Answer>>;
+  Pending Send(uint32_t method, const google::protobuf::MessageLite& body, Buffer payload = {},
+               uint64_t session = 1) {
+    return SendRaw(method, body.SerializeAsString(), std::move(payload), session);
+  }
+  Pending SendRaw(uint32_t method, std::string body, Buffer payload = {}, uint64_t session = 1) {
+    auto answer = std::make_shared<std::optional<testing::Answer>>();
+    service_->Handle(
+        std::make_shared<testing::FakeCall>(method, session, std::move(body), payload, answer));
+    return answer;
+  }
+  static wire::ObjectRequest Request(uint64_t inode, uint64_t offset, uint64_t length) {
+    ClusterMap map;
+    map.cluster_uuid = kIdentity.cluster_uuid;
+    wire::ObjectRequest request;
+    request.set_inode(inode);
+    request.set_offset(offset);
+    request.set_length(length);
+    request.set_cluster(map.ClusterHash());
+    return request;
+  }
+  static wire::ObjectRequest WriteRequest(uint64_t inode, uint64_t offset, const Buffer& data) {
+    wire::ObjectRequest request = Request(inode, offset, data.size());
+    request.set_payload_crc(Crc32c(data.data(), data.size()));
+    return request;
+  }
+  static wire::ObjectReply Ok(const Pending& answer) {
+    wire::ObjectReply reply;
+    EXPECT_TRUE(answer->has_value()) << "no answer yet";
+    if (answer->has_value()) {
+      EXPECT_TRUE((*answer)->status.ok()) << (*answer)->status;
+      EXPECT_TRUE(reply.ParseFromString((*answer)->body));
+    }
+    return reply;
+  }
+  static Status Refusal(const Pending& answer) {
+    EXPECT_TRUE(answer->has_value());
+    return answer->has_value() ? (*answer)->status : Status();
+  }
+  void TearDown() override { store_.ReleaseAll(); }
+
+  weir::testing::ManualClock clock_;
+  testing::HeldObjectStore store_;
+  std::vector<std::string> reports_;
+  std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<ObjectService> service_;
+};
+
+TEST_F(ObjectServiceTest, AWriteIsAnsweredWhenTheStoreSaysSoAndReadsBack) {
+  const Buffer data = Buffer::CopyOf("forty-two");
+  const Pending write = Send(wire::OSD_WRITE, WriteRequest(7, 100, data), data);
+  EXPECT_FALSE(write->has_value()) << "acked before it was durable";
+  store_.ReleaseAll();
+  EXPECT_EQ(Ok(write).object_size(), 109u);
+  EXPECT_EQ(Ok(write).window_bytes(), 16 * kMiB);
+
+  const Pending read = Send(wire::OSD_READ, Request(7, 100, 4096));
+  store_.ReleaseAll();
+  EXPECT_EQ((*read)->payload.view(), "forty-two");
+  EXPECT_EQ(Ok(read).payload_crc(), Crc32c("forty-two", 9));
+
+  const Pending stat = Send(wire::OSD_STAT_OBJECT, Request(7, 0, 0));
+  store_.ReleaseAll();
+  EXPECT_EQ(Ok(stat).object_size(), 109u);
+
+  const Pending truncate = Send(wire::OSD_TRUNCATE, Request(7, 50, 0));
+  store_.ReleaseAll();
+  EXPECT_EQ(Ok(truncate).object_size(), 50u);
+
+  const Pending gone = Send(wire::OSD_DELETE_INODE, Request(7, 0, 0));
+  store_.ReleaseAll();
+  Ok(gone);
+  EXPECT_EQ(store_.Get({InodeId(7), 0}), "");
+}
+
+TEST_F(ObjectServiceTest, APayloadIsHandedToTheStoreUncopied) {
+  const Buffer data = Buffer::AlignedZeros(8192);
+  const long before = data.owner().use_count();
+  Send(wire::OSD_WRITE, WriteRequest(7, 0, data), data);
+  EXPECT_GT(data.owner().use_count(), before) << "the store holds these very bytes";
+}
+
+TEST_F(ObjectServiceTest, RefusesAnotherClustersRequestAndNamesThisOne) {
+  wire::ObjectRequest request = Request(7, 0, 4096);
+  request.set_cluster(request.cluster() + 1);
+  const Status status = Refusal(Send(wire::OSD_READ, request));
+  EXPECT_EQ(status.code(), ErrorCode::kWrongCluster);
+  EXPECT_THAT(status.message(), HasSubstr("osd.3: read of object 7.0 at 0, 4096 bytes"));
+  EXPECT_THAT(status.message(), HasSubstr(kIdentity.cluster_uuid));
+  EXPECT_EQ(store_.held(), 0u);
+}
+
+TEST_F(ObjectServiceTest, RefusesADamagedOrShortPayload) {
+  const Buffer data = Buffer::CopyOf("abcdefgh");
+  wire::ObjectRequest request = WriteRequest(7, 0, data);
+  request.set_payload_crc(request.payload_crc() ^ 1);
+  EXPECT_EQ(Refusal(Send(wire::OSD_WRITE, request, data)).code(), ErrorCode::kBadMessage);
+  request = WriteRequest(7, 0, data);
+  request.set_length(9);
+  EXPECT_EQ(Refusal(Send(wire::OSD_WRITE, request, data)).code(), ErrorCode::kBadMessage);
+  EXPECT_EQ(Refusal(Send(wire::OSD_READ, Request(7, 0, 8), data)).code(), ErrorCode::kBadMessage);
+  EXPECT_EQ(Refusal(SendRaw(wire::OSD_WRITE, "\xff\xff rubbish")).code(), ErrorCode::kBadMessage);
+  EXPECT_EQ(Refusal(SendRaw(wire::OSD_STATS, "\xff\xff rubbish")).code(), ErrorCode::kBadMessage);
+  EXPECT_EQ(store_.held(), 0u);
+  EXPECT_EQ(service_->windows().in_flight_bytes(), 0u);
+}
+
+TEST_F(ObjectServiceTest, RefusesRangesOutsideOfAnObjectWithoutOverflow) {
+  for (const auto& [offset, length] : std::vector<std::pair<uint64_t, uint64_t>>{
+           {0, 4 * kMiB + 1}, {4 * kMiB, 1}, {UINT64_MAX, 2}, {1, UINT64_MAX}}) {
+    EXPECT_EQ(Refusal(Send(wire::OSD_READ, Request(7, offset, length))).code(), ErrorCode::kInvalid)
+        << offset << "+" << length;
+  }
+  EXPECT_EQ(Refusal(Send(wire::OSD_TRUNCATE, Request(7, 4 * kMiB + 1, 0))).code(),
+            ErrorCode::kInvalid);
+  const Pending edge = Send(wire::OSD_READ, Request(7, 4 * kMiB, 0));
+  store_.ReleaseAll();
+  Ok(edge);
+}
+
+TEST_F(ObjectServiceTest, RefusesUnknownMethods) {
+  EXPECT_EQ(Refusal(SendRaw(999, "")).code(), ErrorCode::kNotSupported);
+}
+
+TEST_F(ObjectServiceTest, CountsAndLogsIoErrorsWithObjectAndOffset) {
+  store_.fail = {ErrorCode::kCorrupt, "block 2: crc32c is wrong"};
+  const Pending read = Send(wire::OSD_READ, Request(7, 8192, 4096));
+  store_.ReleaseAll();
+  EXPECT_EQ(Refusal(read).code(), ErrorCode::kCorrupt);
+  EXPECT_THAT(reports_, ElementsAre("osd.3: read of object 7.0 at 8192, 4096 bytes: block 2: "
+                                    "crc32c is wrong"));
+  EXPECT_EQ(service_->io_errors(), 1u);
+  store_.fail = {ErrorCode::kNoSpace, "full"};
+  const Buffer data = Buffer::CopyOf("x");
+  const Pending write = Send(wire::OSD_WRITE, WriteRequest(7, 0, data), data);
+  store_.ReleaseAll();
+  EXPECT_EQ(Refusal(write).code(), ErrorCode::kNoSpace);
+  EXPECT_EQ(service_->io_errors(), 1u) << "a full disk is no fault of the disk";
+}
+
+TEST_F(ObjectServiceTest, ASessionBeyondTwiceItsWindowIsBusyAndOthersAreNot) {
+  std::vector<Pending> reads;
+  for (int i = 0; i < 8; ++i) reads.push_back(Send(wire::OSD_READ, Request(7, 0, 4 * kMiB)));
+  const Status busy = Refusal(Send(wire::OSD_READ, Request(7, 0, 4096)));
+  EXPECT_EQ(busy.code(), ErrorCode::kBusy);
+  wire::ObjectRequest other_class = Request(7, 0, 4096);
+  other_class.set_class_id(20);
+  EXPECT_FALSE(Send(wire::OSD_READ, other_class)->has_value());
+  EXPECT_FALSE(Send(wire::OSD_READ, Request(7, 0, 4096), {}, 2)->has_value());
+  store_.ReleaseAll();
+  for (const Pending& read : reads) Ok(read);
+  EXPECT_EQ(service_->windows().in_flight_bytes(), 0u);
+}
+
+TEST_F(ObjectServiceTest, StatisticsCarryWhatTheStoreAndTheSchedulerCounted) {
+  store_.stats = {.capacity_bytes = 1000,
+                  .used_bytes = 10,
+                  .objects = 1,
+                  .checksum_errors = 4,
+                  .commits = 5,
+                  .committed_ops = 6};
+  service_->SetEpoch(12);
+  const Buffer data = Buffer::AlignedZeros(8192);
+  Send(wire::OSD_WRITE, WriteRequest(7, 0, data), data);
+  clock_.Advance(4ms);
+  store_.ReleaseAll();
+  clock_.Advance(500ms);
+  wire::OsdStatsRequest request;
+  request.set_reset(true);
+  const Pending answer = Send(wire::OSD_STATS, request);
+  wire::OsdStatsReply stats;
+  ASSERT_TRUE(answer->has_value() && stats.ParseFromString((*answer)->body));
+  EXPECT_EQ(stats.osd_id(), 3u);
+  EXPECT_EQ(stats.epoch(), 12u);
+  EXPECT_EQ(stats.capacity_bytes(), 1000u);
+  EXPECT_EQ(stats.checksum_errors(), 4u);
+  EXPECT_EQ(stats.device_bytes_per_s(), 8192u);
+  ASSERT_EQ(stats.classes_size(), 1);
+  EXPECT_EQ(stats.classes(0).served_bytes(), 8192u);
+  EXPECT_NEAR(static_cast<double>(stats.classes(0).latency().p99_us()), 4000, 250);
+  const Pending again = Send(wire::OSD_STATS, wire::OsdStatsRequest());
+  ASSERT_TRUE(stats.ParseFromString((*again)->body));
+  EXPECT_EQ(stats.classes(0).served_bytes(), 0u);
+  EXPECT_EQ(stats.window_s(), 0.0);
+}
+
+TEST_F(ObjectServiceTest, ProfilesInTheBackgroundOneAtATime) {
+  EXPECT_EQ(Refusal(SendRaw(wire::OSD_PROFILE, "")).code(), ErrorCode::kNotSupported);
+  std::promise<void> go;
+  ObjectService::Options options;
+  options.profile = [&]() -> Result<DiskProfile> {
+    go.get_future().wait();
+    return DiskProfile{100, 200};
+  };
+  Make(std::move(options));
+  const Pending first = SendRaw(wire::OSD_PROFILE, "");
+  EXPECT_EQ(Refusal(SendRaw(wire::OSD_PROFILE, "")).code(), ErrorCode::kBusy);
+  go.set_value();
+  service_.reset();  // waits for it
+  wire::OsdProfileReply reply;
+  ASSERT_TRUE(first->has_value() && reply.ParseFromString((*first)->body));
+  EXPECT_EQ(reply.proposed_token_rate(), 100u);
+  EXPECT_EQ(reply.mean_bytes_per_s(), 200u);
+}
+
+TEST_F(ObjectServiceTest, KeepsRequestsUnansweredOnceItStops) {
+  const Pending before = Send(wire::OSD_READ, Request(7, 0, 4096));
+  service_->StopAccepting();
+  const Pending after = Send(wire::OSD_READ, Request(7, 0, 4096));
+  store_.ReleaseAll();
+  Ok(before);
+  EXPECT_FALSE(after->has_value());
+}
+
+}  // namespace
+}  // namespace weir::osd

@@ -1,0 +1,185 @@
+#include "osd/store/extent_store.h"
+
+#include <gtest/gtest.h>
+
+#include "common/disk/faulty_device.h"
+#include "common/testing/seed.h"
+#include "osd/store/mem_object_store.h"
+#include "tests/crash/store_harness.h"
+
+namespace weir::osd {
+namespace {
+
+using namespace testing;
+using weir::testing::TestSeed;
+
+constexpr uint64_t kMiB = 1 << 20;
+const ObjectId kObject{InodeId(7), 0};
+
+class ExtentStoreTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(MakeStore(device_, {}).ok());
+    Open();
+  }
+  void Open() {
+    Result<std::unique_ptr<ObjectStore>> store = OpenStore(device_, options_);
+    ASSERT_TRUE(store.ok()) << store.status();
+    store_ = std::move(*store);
+  }
+  void Reopen() {
+    EXPECT_TRUE(store_->Close().ok());
+    store_.reset();
+    Open();
+  }
+
+  FaultyDevice device_{std::make_unique<MemDevice>(80 * kMiB)};
+  StoreOptions options_{.memory_bytes = 1 << 20,
+                        .deferred_apply_bytes = 64 << 10,
+                        .kv_write_buffer_bytes = 128 << 10};
+  std::unique_ptr<ObjectStore> store_;
+};
+
+// Goal: whatever is asked, the store answers like a byte vector.
+// Method: random operations on both, compared after each, with reopens in the middle.
+TEST_F(ExtentStoreTest, AgreesWithTheModelOverRandomOperationsAndReopens) {
+  for (uint64_t seed = TestSeed(); seed < TestSeed() + 3; ++seed) {
+    Prng prng(seed);
+    MemObjectStore model;
+    for (int i = 0; i < 12; ++i) {
+      EXPECT_TRUE(DeleteSync(*store_, {InodeId(10 + i / 4), static_cast<uint64_t>(i % 4)}).ok());
+    }
+    for (int step = 0; step < 400; ++step) {
+      const ObjectId id{InodeId(prng.Uniform(10, 12)), prng.Uniform(0, 3)};
+      const uint64_t choice = prng.Uniform(0, 99);
+      if (choice < 60) {
+        const uint64_t offset =
+            prng.Chance(0.5) ? kBlockSize * prng.Uniform(0, 100) : prng.Uniform(0, 500000);
+        Buffer data = RandomBytes(prng, RandomSize(prng) + 3);
+        data = data.Slice(prng.Uniform(0, 2), data.size() - 3);  // often not aligned in memory
+        const Result<ObjectInfo> got = WriteSync(*store_, id, offset, data);
+        ASSERT_TRUE(got.ok()) << got.status();
+        EXPECT_EQ(got->size, WriteSync(model, id, offset, data)->size);
+      } else if (choice < 75) {
+        const uint64_t size = prng.Uniform(0, 700000);
+        ASSERT_TRUE(TruncateSync(*store_, id, size).ok());
+        ASSERT_TRUE(TruncateSync(model, id, size).ok());
+      } else if (choice < 80) {
+        ASSERT_TRUE(DeleteSync(*store_, id).ok());
+        ASSERT_TRUE(DeleteSync(model, id).ok());
+      } else if (choice < 82) {
+        const uint64_t first = prng.Uniform(0, 3);
+        ASSERT_TRUE(DeleteInodeSync(*store_, id.inode, first).ok());
+        ASSERT_TRUE(DeleteInodeSync(model, id.inode, first).ok());
+      } else if (choice < 84) {
+        Reopen();
+      }
+      const uint64_t offset = prng.Uniform(0, 600000), length = prng.Uniform(0, 300000);
+      const Result<Buffer> got = ReadRange(*store_, id, offset, length);
+      ASSERT_TRUE(got.ok()) << got.status();
+      ASSERT_EQ(got->view(), ReadRange(model, id, offset, length)->view())
+          << "TEST_SEED=" << seed << " step " << step;
+      EXPECT_EQ(StatSync(*store_, id)->size, StatSync(model, id)->size);
+    }
+    EXPECT_EQ(store_->Stats().objects, model.Stats().objects);
+  }
+  EXPECT_EQ(store_->Stats().checksum_errors, 0u);
+}
+
+TEST_F(ExtentStoreTest, OperationsOnOneObjectTakeEffectInTheOrderOfTheCalls) {
+  Prng prng(TestSeed());
+  MemObjectStore model;
+  std::vector<Waiter<Result<ObjectInfo>>> waiters(200);
+  uint64_t version = 0;
+  for (auto& waiter : waiters) {
+    const uint64_t offset =
+        prng.Chance(0.5) ? kBlockSize * prng.Uniform(0, 8) : prng.Uniform(0, 40000);
+    Buffer data = RandomBytes(prng, RandomSize(prng));
+    (void)WriteSync(model, kObject, offset, data).ok();
+    store_->Write(kObject, offset, data, waiter.Callback());
+  }
+  for (auto& waiter : waiters) {
+    const Result<ObjectInfo> info = waiter.future.get();
+    ASSERT_TRUE(info.ok()) << info.status();
+    EXPECT_GT(info->version, version);
+    version = info->version;
+  }
+  EXPECT_EQ(ReadAll(*store_, kObject)->view(), ReadAll(model, kObject)->view());
+}
+
+TEST_F(ExtentStoreTest, VersionsKeepGrowingAcrossDeleteAndReopen) {
+  uint64_t last = 0;
+  for (int i = 0; i < 4; ++i) {
+    const Result<ObjectInfo> info = WriteSync(*store_, kObject, 0, Buffer::CopyOf("x"));
+    ASSERT_TRUE(info.ok());
+    EXPECT_GT(info->version, last);
+    last = info->version;
+    ASSERT_TRUE(DeleteSync(*store_, kObject).ok());
+    EXPECT_EQ(StatSync(*store_, kObject)->version, 0u);
+    Reopen();
+  }
+}
+
+TEST_F(ExtentStoreTest, BitRotIsAnErrorAndCountedNeverWrongData) {
+  Prng prng(TestSeed());
+  Buffer data = RandomBytes(prng, 1 * kMiB);
+  ASSERT_TRUE(WriteSync(*store_, kObject, 0, data).ok());
+  device_.FlipBits(store_->LbaHint(kObject, 300000) + 17, 0x04);
+  const Result<Buffer> bad = ReadRange(*store_, kObject, 290000, 20000);
+  EXPECT_EQ(bad.code(), ErrorCode::kCorrupt) << bad.status();
+  EXPECT_EQ(store_->Stats().checksum_errors, 1u);
+  const Result<Buffer> good = ReadRange(*store_, kObject, 400000, 20000);
+  ASSERT_TRUE(good.ok());
+  EXPECT_EQ(good->view(), data.view().substr(400000, 20000));
+  // Half a bad block must not be made good by a checksum over rubbish.
+  EXPECT_FALSE(
+      WriteSync(*store_, kObject, 300000 / kBlockSize * kBlockSize + 1, Buffer::CopyOf("abc"))
+          .ok());
+  // A whole new block heals it.
+  ASSERT_TRUE(WriteSync(*store_, kObject, 0, data).ok());
+  EXPECT_EQ(ReadAll(*store_, kObject)->view(), data.view());
+}
+
+TEST_F(ExtentStoreTest, FullDiskSaysSoAndDeletesGiveTheSpaceBack) {
+  Prng prng(TestSeed());
+  const Buffer data = RandomBytes(prng, 4 * kMiB);
+  for (int round = 0; round < 3; ++round) {
+    uint64_t written = 0;
+    Result<ObjectInfo> info = ObjectInfo{};
+    while ((info = WriteSync(*store_, {InodeId(1), written}, 0, data)).ok()) ++written;
+    EXPECT_EQ(info.code(), ErrorCode::kNoSpace);
+    EXPECT_GE(written, 10u) << "round " << round;
+    // Single blocks too, until even those do not fit; and what is there stays readable.
+    uint64_t small = 0;
+    while ((info = WriteSync(*store_, {InodeId(2), small}, 0, data.Slice(0, 4096))).ok()) ++small;
+    EXPECT_EQ(info.code(), ErrorCode::kNoSpace);
+    EXPECT_EQ(ReadAll(*store_, {InodeId(1), 0})->view(), data.view());
+    EXPECT_TRUE(TruncateSync(*store_, {InodeId(1), 0}, 5001).ok());
+    EXPECT_TRUE(DeleteInodeSync(*store_, InodeId(1), 0).ok());
+    EXPECT_TRUE(DeleteInodeSync(*store_, InodeId(2), 0).ok());
+    EXPECT_EQ(store_->Stats().objects, 0u);
+    EXPECT_EQ(store_->Stats().used_bytes, 0u);
+    if (round == 1) Reopen();
+  }
+}
+
+TEST_F(ExtentStoreTest, SmallWritesCostOneFlushPerGroup) {
+  ASSERT_TRUE(WriteSync(*store_, kObject, 0, Buffer::AlignedZeros(64 << 10)).ok());
+  const uint64_t before = device_.counters().flushes;
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_TRUE(WriteSync(*store_, kObject, 8192 * i, Buffer::AlignedZeros(4096)).ok());
+  }
+  EXPECT_EQ(device_.counters().flushes - before, 8u);
+}
+
+TEST_F(ExtentStoreTest, RangesBeyondTheLargestObjectAreRefused) {
+  EXPECT_EQ(WriteSync(*store_, kObject, kMaxObjectSize, Buffer::CopyOf("x")).code(),
+            ErrorCode::kInvalid);
+  EXPECT_EQ(WriteSync(*store_, kObject, UINT64_MAX, Buffer::CopyOf("x")).code(),
+            ErrorCode::kInvalid);
+  EXPECT_EQ(TruncateSync(*store_, kObject, kMaxObjectSize + 1).code(), ErrorCode::kInvalid);
+  EXPECT_EQ(ReadRange(*store_, kObject, UINT64_MAX, 10)->size(), 0u);
+}
+
+}  // namespace
+}  // namespace weir::osd

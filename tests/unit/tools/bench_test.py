@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""tools/bench without a disk: limits, floors, what fio and the benchmark say, the choice of rows."""
+import contextlib
+import io
+import json
+import os
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tools", "lib"))
+
+from bench import cli, fio, isolation, jobs, report, scheduler  # noqa: E402
+from bench.host import BenchError  # noqa: E402
+
+LIMITS = ["raw", "passthrough"]
+
+
+def table(*measured):
+    return {(r["system"], r["job"]): r for r in report.rows([report.Measured(*m) for m in measured], LIMITS)}
+
+
+class FloorTest(unittest.TestCase):
+    def test_limit_is_the_lower_median_of_raw_and_passthrough(self):
+        rows = table(("raw", "seqwrite-1M-direct", "MB/s", [900, 4000, 1000]),
+                     ("passthrough", "seqwrite-1M-direct", "MB/s", [2000, 2000, 100]),
+                     ("weirfs-embedded", "seqwrite-1M-direct", "MB/s", [349, 360, 10]))
+        row = rows["weirfs-embedded", "seqwrite-1M-direct"]
+        self.assertEqual((row["limit"], row["floor"], row["min"], row["median"], row["max"]), (1000, 350, 10, 349, 360))
+        self.assertIs(row["pass"], False)
+        self.assertIsNone(rows["raw", "seqwrite-1M-direct"]["pass"])
+
+    def test_either_bound_is_enough_for_durable_writes(self):
+        for raw, ours, passed in ((200_000, 20_000, True), (200_000, 19_999, False), (40_000, 10_000, True),
+                                  (40_000, 9_999, False)):
+            rows = table(("raw", "randwrite-4k-16jobs", "IOPS", [raw]),
+                         ("weirfs-embedded", "randwrite-4k-16jobs", "IOPS", [ours]))
+            self.assertIs(rows["weirfs-embedded", "randwrite-4k-16jobs"]["pass"], passed, (raw, ours))
+
+    def test_without_its_limit_a_floor_is_unknown_and_not_passed(self):
+        rows = table(("weirfs-embedded", "randread-4k-16jobs", "IOPS", [1e6]),
+                     ("weirfs-embedded", "randwrite-4k-16jobs", "IOPS", [100]))
+        self.assertIsNone(rows["weirfs-embedded", "randread-4k-16jobs"]["pass"])
+        self.assertIsNone(rows["weirfs-embedded", "randwrite-4k-16jobs"]["pass"])
+        self.assertEqual(len(report.shortfalls(list(rows.values()), [])), 2)
+
+    def test_isolation_has_a_floor_and_a_ceiling(self):
+        rows = table(("weirfs-cluster", "isolation-1M-psync.kept", "%", [49.9], False),
+                     ("weirfs-cluster", "isolation-1M-psync.p99", "x", [5.1], False),
+                     ("weirfs-embedded", "isolation-64k-libaio.p99", "x", [5], False),
+                     ("raw", "isolation-64k-libaio.p99", "x", [20], False))
+        self.assertEqual([r["pass"] for r in rows.values()], [False, False, True, None])
+        self.assertIsNone(rows["weirfs-embedded", "isolation-64k-libaio.p99"]["limit"])
+
+    def test_every_floor_fits_a_row_that_is_measured(self):
+        measured = [row for job in jobs.JOBS for row in job.rows()] + list(isolation.rows())
+        measured.append("scheduler.Decide/unified/1000")
+        for floor in report.FLOORS:
+            self.assertTrue(any(floor.fits(s, row) for row in measured
+                                for s in ("weirfs-embedded", "weirfs-cluster", "osd-scheduler")), floor)
+
+    def test_a_check_that_checks_nothing_is_not_green(self):
+        rows = table(("raw", "randread-4k-16jobs", "IOPS", [5]))
+        self.assertEqual(report.shortfalls(list(rows.values()), []), ["no row with a floor was measured"])
+
+    def test_a_failed_job_is_a_shortfall(self):
+        rows = table(("weirfs-embedded", "creates-1thread", "ops/s", [5000]))
+        failures = [{"system": "weirfs-cluster", "job": "start", "error": "no contact"}]
+        self.assertEqual(report.shortfalls(list(rows.values()), failures), ["start on weirfs-cluster: no contact"])
+
+
+class OutputTest(unittest.TestCase):
+    def test_json_has_the_keys_of_the_contract(self):
+        rows = list(table(("raw", "randread-4k-16jobs", "IOPS", [5.12345, 6, 7])).values())
+        document = json.loads(report.to_json(rows, [], {}))
+        self.assertEqual(document["version"], 1)
+        keys = {"system", "job", "unit", "min", "median", "max", "limit", "ratio", "floor", "pass"}
+        self.assertLessEqual(keys, document["rows"][0].keys())
+        self.assertEqual(document["rows"][0]["min"], 5.123)
+
+    def test_table_shows_what_is_low(self):
+        rows = list(table(("weirfs-embedded", "creates-1thread", "ops/s", [999])).values())
+        self.assertIn("LOW >= 1,000", report.to_table(rows))
+
+
+class ParseTest(unittest.TestCase):
+    JOB = {"error": 0, "read": {"total_ios": 0},
+           "write": {"total_ios": 10, "bw_bytes": 5_000_000, "iops": 12.5, "runtime": 1500,
+                     "lat_ns": {"percentile": {"99.000000": 2_000_000}}}}
+
+    def test_fio_result_after_a_note(self):
+        result = fio.parse("x", "fio: a note\n" + json.dumps({"jobs": [self.JOB]}))
+        self.assertEqual(result, fio.Result(mb_per_s=5, iops=12.5, p99_us=2000, seconds=1.5))
+
+    def test_fio_errors_are_not_figures(self):
+        for text in ("fio: no such engine", json.dumps({"jobs": [{**self.JOB, "error": 5}]}),
+                     json.dumps({"jobs": [{**self.JOB, "write": {"total_ios": 0}}]})):
+            with self.assertRaises(BenchError):
+                fio.parse("x", text)
+
+    def test_scheduler_takes_1000_classes_only(self):
+        runs = [{"name": f"Decide/odis/{n}", "run_type": "iteration", "cpu_time": 0.25, "time_unit": "us"}
+                for n in (10, 1000, 10000)]
+        self.assertEqual(scheduler.parse(json.dumps({"benchmarks": runs})), {"scheduler.Decide/odis/1000": 250})
+        with self.assertRaises(BenchError):
+            scheduler.parse(json.dumps({"benchmarks": runs[:1]}))
+
+
+class ChoiceTest(unittest.TestCase):
+    def refused(self, *argv):
+        with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit) as end:
+            cli.parse(argv)
+        self.assertEqual(end.exception.code, 2)
+        return said.getvalue()
+
+    def test_patterns_choose_rows_in_the_order_of_measuring(self):
+        options = cli.parse(["isolation", "rand*", "--systems", "weirfs-embedded,raw"])
+        self.assertEqual(options.chosen, ["randread-4k-16jobs", "randwrite-4k-16jobs", "randwrite-4k-16jobs-dsync",
+                                          "isolation"])
+        self.assertEqual([s.name for s in options.system_types], ["raw", "weirfs-embedded"])
+        self.assertEqual(options.file_size, 1 << 30)
+
+    def test_what_cannot_be_is_refused_and_named(self):
+        self.assertIn("no row 'nope'", self.refused("nope"))
+        self.assertIn("no system 'zfs'", self.refused("--systems", "raw,zfs"))
+        self.assertIn("--peers-dir", self.refused("peers"))
+        self.assertIn("invalid size value", self.refused("--disk-size=-4G"))
+        self.assertIn("--file-size", self.refused("--disk-size", "1G", "--file-size", "512M"))
+        self.assertIn("--runtime", self.refused("--runtime", "0"))
+
+
+if __name__ == "__main__":
+    unittest.main()

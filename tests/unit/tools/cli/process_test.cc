@@ -1,0 +1,44 @@
+#include "tools/cli/process.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "tools/cli/files.h"
+
+namespace weir::cli {
+namespace {
+
+using std::chrono::seconds;
+
+TEST(ProcessTest, ARecycledPidIsNotTheProcessWeKnew) {
+  const ProcessId self = Identify(getpid());
+  EXPECT_TRUE(IsAlive(self));
+  EXPECT_FALSE(IsAlive({.pid = self.pid, .start_time = self.start_time + 1}));
+  EXPECT_FALSE(IsAlive({}));
+}
+
+TEST(ProcessTest, ADaemonHasASessionOfItsOwnAndDiesWhenTold) {
+  const auto daemon = StartDaemon({"sleep", "1000"}, {});
+  ASSERT_TRUE(daemon.ok()) << daemon.status();
+  EXPECT_TRUE(IsAlive(*daemon));
+  EXPECT_EQ(getsid(daemon->pid), daemon->pid);
+  Signal(*daemon, SIGKILL);
+  EXPECT_TRUE(WaitUntilGone(*daemon, seconds(60)));
+  EXPECT_FALSE(IsAlive(*daemon));
+}
+
+TEST(ProcessTest, RunLoggedGivesTheExitStatusAndKeepsTheOutput) {
+  const std::string log = testing::TempDir() + "/weir_process_test.log";
+  unlink(log.c_str());
+  EXPECT_EQ(RunLogged({"sh", "-c", "echo one; echo two >&2; exit 3"}, log), 3);
+  EXPECT_EQ(*ReadFile(log), "one\ntwo\n");
+  EXPECT_EQ(TailOf(log, 1), "\n  two");
+  EXPECT_EQ(RunQuietly({"sh", "-c", "kill -9 $$"}), 128 + SIGKILL);
+  EXPECT_EQ(RunQuietly({"/there/is/no/such/program"}), 127);
+  unlink(log.c_str());
+}
+
+}  // namespace
+}  // namespace weir::cli

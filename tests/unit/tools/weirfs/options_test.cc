@@ -1,0 +1,54 @@
+#include "tools/weirfs/options.h"
+
+#include <gtest/gtest.h>
+
+namespace weir::weirfs {
+namespace {
+
+TEST(SourceTest, ASubtreeFollowsTheEndpoint) {
+  const std::vector<std::vector<std::string>> cases = {
+      {"tcp://h:7370", "tcp://h:7370", ""},
+      {"tcp://h:7370:/a/b/", "tcp://h:7370", "a/b"},
+      {"ipc:///run/w/mds.sock", "ipc:///run/w/mds.sock", ""},
+      {"ipc:///run/w/mds.sock:/db", "ipc:///run/w/mds.sock", "db"},
+      {"host:/db", "host", "db"},
+      {"host:7000:/", "host:7000", ""},
+      {"host", "host", ""},
+  };
+  for (const auto& row : cases) {
+    const Source source = SplitSource(row[0]);
+    EXPECT_EQ(source.endpoint, row[1]) << row[0];
+    EXPECT_EQ(source.subtree, row[2]) << row[0];
+  }
+}
+
+TEST(MountOptionsTest, TakesOursAndPassesOverWhatFstabGivesEveryFilesystem) {
+  MountOptions options;
+  ASSERT_TRUE(AddMountOptions("rw,class=gold,timeout=30,allow_other", true, &options).ok());
+  ASSERT_TRUE(AddMountOptions("_netdev,noauto,nofail,dev,suid,noatime,x-systemd.automount,ro", true,
+                              &options)
+                  .ok());
+  EXPECT_EQ(options.mount_class, "gold");
+  EXPECT_EQ(options.timeout, std::chrono::seconds(30));
+  EXPECT_TRUE(options.allow_other);
+  EXPECT_TRUE(options.read_only);
+  EXPECT_FALSE(options.writeback_cache);
+  EXPECT_EQ(options.kernel_flags, (std::vector<std::string>{"dev", "suid", "noatime"}));
+}
+
+TEST(MountOptionsTest, NobodyButRootGetsDevicesBack) {
+  MountOptions options;
+  ASSERT_TRUE(AddMountOptions("dev,suid,nosuid", false, &options).ok());
+  EXPECT_EQ(options.kernel_flags, (std::vector<std::string>{"nosuid"}));
+}
+
+TEST(MountOptionsTest, NamesWhatNobodyKnows) {
+  for (const char* list : {"clas=gold", "class", "class=", "class=a b", "timeout=0", "timeout=-1",
+                           "timeout=x", "nosuch"}) {
+    MountOptions options;
+    EXPECT_EQ(AddMountOptions(list, true, &options).code(), ErrorCode::kInvalid) << list;
+  }
+}
+
+}  // namespace
+}  // namespace weir::weirfs

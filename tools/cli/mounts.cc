@@ -1,0 +1,73 @@
+#include "tools/cli/mounts.h"
+
+#include <fmt/format.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tools/cli/process.h"
+
+namespace weir::cli {
+namespace {
+
+// mountinfo writes blanks and the like as \ooo.
+std::string Unescape(const std::string& text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && i + 3 < text.size()) {
+      out += static_cast<char>(std::stoi(text.substr(i + 1, 3), nullptr, 8));
+      i += 3;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+bool IsListed(const std::string& path) {
+  std::ifstream mounts("/proc/self/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream fields(line);
+    std::string id, parent, device, root, point;
+    fields >> id >> parent >> device >> root >> point;
+    if (Unescape(point) == path) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string AbsolutePath(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path absolute = fs::absolute(path, error).lexically_normal();
+  // Only the parent is resolved: the last part may be a mount that no longer answers.
+  const fs::path trimmed = absolute.has_filename() ? absolute : absolute.parent_path();
+  const fs::path parent = fs::weakly_canonical(trimmed.parent_path(), error);
+  if (error) return trimmed.string();
+  const fs::path joined = parent / trimmed.filename();
+  const fs::path whole = fs::canonical(joined, error);
+  return error ? joined.string() : whole.string();
+}
+
+MountState StateOfMount(const std::string& absolute_path) {
+  struct stat info {};
+  const bool gone = stat(absolute_path.c_str(), &info) != 0 && errno == ENOTCONN;
+  if (gone) return MountState::kStale;
+  return IsListed(absolute_path) ? MountState::kAlive : MountState::kNone;
+}
+
+Status DetachMount(const std::string& absolute_path) {
+  if (umount2(absolute_path.c_str(), MNT_DETACH) == 0) return Status::Ok();
+  const int error = errno;
+  if (error == EPERM && RunQuietly({"fusermount3", "-u", "-z", absolute_path}) == 0) {
+    return Status::Ok();
+  }
+  return Status::FromErrno(error, fmt::format("cannot unmount '{}'", absolute_path));
+}
+
+}  // namespace weir::cli

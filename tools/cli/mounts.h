@@ -1,0 +1,25 @@
+// What is mounted where, and how a mount is taken away; for weirfs and weir-dev.
+//
+// Errors: kBusy, kPermission and so on from the system, naming the mountpoint.
+#pragma once
+
+#include <string>
+
+#include "common/base/result.h"
+
+namespace weir::cli {
+
+enum class MountState {
+  kNone,   // not a mountpoint
+  kAlive,  // something is mounted there
+  kStale,  // a FUSE mount whose daemon is gone: ENOTCONN
+};
+
+// Absolute, without "." and "..", symbolic links resolved as far as the path exists and can be
+// looked at: a stale mount cannot.
+std::string AbsolutePath(const std::string& path);
+MountState StateOfMount(const std::string& absolute_path);
+// Detaches whatever is mounted there at once, busy or not; root, or the owner of a FUSE mount.
+Status DetachMount(const std::string& absolute_path);
+
+}  // namespace weir::cli

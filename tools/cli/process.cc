@@ -1,0 +1,112 @@
+#include "tools/cli/process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+extern char** environ;
+
+namespace weir::cli {
+namespace {
+
+constexpr int kPollMs = 10;
+
+Result<pid_t> Spawn(const std::vector<std::string>& command, const std::string& log_path,
+                    bool own_session) {
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  const char* log = log_path.empty() ? "/dev/null" : log_path.c_str();
+
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log, O_WRONLY | O_CREAT | O_APPEND, 0644);
+  posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  if (own_session) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+
+  pid_t pid = 0;
+  const int error =
+      posix_spawnp(&pid, arguments[0], &files, &attributes, arguments.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&files);
+  if (error != 0) return Status::FromErrno(error, fmt::format("cannot start {}", command[0]));
+  return pid;
+}
+
+}  // namespace
+
+ProcessId Identify(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string line;
+  if (pid <= 0 || !std::getline(file, line)) return {};
+  // The name, in parentheses, may hold anything; behind it come the state and then numbers.
+  std::istringstream fields(line.substr(line.rfind(')') + 1));
+  char state = 'Z';
+  fields >> state;
+  if (state == 'Z' || state == 'X') return {};
+  constexpr int kFieldsBetweenStateAndStart = 18;
+  std::string skipped;
+  for (int i = 0; i < kFieldsBetweenStateAndStart; ++i) fields >> skipped;
+  ProcessId found{.pid = pid};
+  fields >> found.start_time;
+  return found;
+}
+
+bool IsAlive(const ProcessId& process) {
+  return process.pid > 0 && Identify(process.pid) == process;
+}
+
+void Signal(const ProcessId& process, int signal) {
+  if (IsAlive(process)) kill(process.pid, signal);
+}
+
+bool WaitUntilGone(const ProcessId& process, Duration timeout) {
+  const TimePoint end = SystemClock::Get().Now() + timeout;
+  while (IsAlive(process)) {
+    if (SystemClock::Get().Now() >= end) return false;
+    waitpid(process.pid, nullptr, WNOHANG);
+    poll(nullptr, 0, kPollMs);
+  }
+  waitpid(process.pid, nullptr, WNOHANG);
+  return true;
+}
+
+Result<ProcessId> StartDaemon(const std::vector<std::string>& command,
+                              const std::string& log_path) {
+  WEIR_ASSIGN_OR_RETURN(const pid_t pid, Spawn(command, log_path, true));
+  ProcessId process = Identify(pid);
+  // It may have died already; the pid stays ours until it is reaped.
+  process.pid = pid;
+  return process;
+}
+
+int RunLogged(const std::vector<std::string>& command, const std::string& log_path) {
+  constexpr int kCannotStart = 127;
+  const auto pid = Spawn(command, log_path, false);
+  if (!pid.ok()) return kCannotStart;
+  int status = 0;
+  while (waitpid(*pid, &status, 0) < 0) {
+    if (errno != EINTR) return kCannotStart;
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+std::string OwnDirectory() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
+}
+
+}  // namespace weir::cli

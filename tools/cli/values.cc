@@ -1,0 +1,95 @@
+#include "tools/cli/values.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "common/base/units.h"
+
+namespace weir::cli {
+namespace {
+
+constexpr std::string_view kNameCharacters =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+constexpr size_t kLongestName = 64;
+
+Status Bad(std::string_view option, const std::string& text, std::string_view why) {
+  return {ErrorCode::kInvalid, fmt::format("{} '{}': {}", option, text, why)};
+}
+
+}  // namespace
+
+Result<uint64_t> RateValue(std::string_view option, const std::string& text, AtZero zero) {
+  auto rate = ParseRate(text);
+  if (!rate.ok()) return rate.status().Annotate(option);
+  if (*rate == 0 && zero == AtZero::kAllow) return rate;
+  if (*rate == UINT64_MAX) return Bad(option, text, "needs a number here, such as 200MiB/s");
+  if (*rate < kSmallestRate) {
+    return Bad(option, text, "too low: at least 1KiB/s, the size of a token (as in 200MiB/s)");
+  }
+  if (*rate > kLargestRate) return Bad(option, text, "absurdly high: at most 1PiB/s");
+  return rate;
+}
+
+Result<uint64_t> LimitValue(std::string_view option, const std::string& text) {
+  if (text == "max") return UINT64_MAX;
+  return RateValue(option, text);
+}
+
+Result<uint64_t> SizeValue(std::string_view option, const std::string& text, uint64_t smallest) {
+  auto size = ParseSize(text);
+  if (!size.ok()) return size.status().Annotate(option);
+  if (*size < smallest) {
+    return Bad(option, text, fmt::format("too small: at least {}", FormatSize(smallest)));
+  }
+  return size;
+}
+
+Result<Duration> DurationValue(std::string_view option, const std::string& text) {
+  constexpr Duration kLongest = std::chrono::hours(24 * 36525);
+  auto duration = ParseDuration(text);
+  if (!duration.ok()) return duration.status().Annotate(option);
+  if (*duration <= Duration::zero()) return Bad(option, text, "must be longer than nothing");
+  if (*duration > kLongest) return Bad(option, text, "absurdly long: at most a hundred years");
+  return duration;
+}
+
+Result<double> WeightValue(std::string_view option, const std::string& text) {
+  double weight = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), weight);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(weight)) {
+    return Bad(option, text, "not a number (as in 2 or 0.5)");
+  }
+  if (weight <= 0) return Bad(option, text, "must be above 0");
+  if (weight < 1 / kLargestWeight || weight > kLargestWeight) {
+    return Bad(option, text, "absurd: between 0.000001 and 1000000");
+  }
+  return weight;
+}
+
+Status CheckName(std::string_view what, const std::string& name) {
+  if (!name.empty() && name.size() <= kLongestName &&
+      name.find_first_not_of(kNameCharacters) == std::string::npos) {
+    return Status::Ok();
+  }
+  return {ErrorCode::kInvalid,
+          fmt::format("'{}' is no {} name: 1 to {} of the characters A-Z a-z 0-9 . _ -", name, what,
+                      kLongestName)};
+}
+
+Result<uint32_t> OsdIdValue(const std::string& text) {
+  const std::string digits = text.starts_with("osd.") ? text.substr(4) : text;
+  uint32_t id = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), id);
+  if (digits.empty() || error != std::errc() || end != digits.data() + digits.size()) {
+    return {ErrorCode::kInvalid, fmt::format("'{}' is no OSD id (as in 0 or osd.0)", text)};
+  }
+  return id;
+}
+
+Status NotBuilt(std::string_view what) {
+  return {ErrorCode::kInvalid, fmt::format("{} is not built in this version", what)};
+}
+
+}  // namespace weir::cli

@@ -1,0 +1,238 @@
+"""The command: options, the order of measuring, the result."""
+import argparse
+import fnmatch
+import os
+import signal
+import sys
+
+from . import isolation, jobs, report, scheduler
+from .host import MIB, BenchError, Host, say
+from .systems import Passthrough, Peer, Raw
+from .weirfs import Cluster, Embedded
+
+SYSTEMS = [Raw, Passthrough, Embedded, Cluster]
+LIMITS = [s.name for s in SYSTEMS if s.limit]
+PEERS = "peers"
+REPO = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
+
+EXAMPLES = """examples:
+  tools/bench                                     every row, about a quarter of an hour
+  tools/bench 'rand*' --systems raw,weirfs-embedded
+  tools/bench --check -o json > bench.json        exit 1 when a row is below its floor
+  tools/bench isolation scheduler --repeats 1
+  tools/bench peers seqwrite-1M-direct --peers-dir DIR --peer moosefs
+"""
+
+
+def size(text):
+    """Bytes of `4G`, `512M` (binary) or a plain number."""
+    factor = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:].upper())
+    value = int(text[:-1]) * factor if factor else int(text)
+    if value <= 0 or value % MIB:
+        raise ValueError(text)
+    return value
+
+
+def names():
+    """{job: what it measures} in the order of measuring."""
+    return {**{j.name: j.about for j in jobs.JOBS}, scheduler.NAME: scheduler.ABOUT, isolation.NAME: isolation.ABOUT,
+            PEERS: "adds one other filesystem to the rows (needs --peers-dir)"}
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(prog="tools/bench", formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     description="Measures WeirFS beside what bounds it, in one run.", epilog=EXAMPLES)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="rows to measure, also as patterns (default: all)")
+    parser.add_argument("--list", action="store_true", help="print the names and what they measure")
+    parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
+    parser.add_argument("--systems", help=f"comma-separated, of {','.join(s.name for s in SYSTEMS)} (default: all)")
+    parser.add_argument("--runtime", type=float, default=4, metavar="S", help="seconds of one run (default 4)")
+    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="runs of each row (default 3)")
+    parser.add_argument("--check", action="store_true", help="exit 1 when a row misses its floor")
+    parser.add_argument("--all", action="store_true", help="isolation also on systems without classes")
+    parser.add_argument("--work", default="/var/tmp", metavar="DIR", help="where the disk images are (default /var/tmp)")
+    parser.add_argument("--disk-size", type=size, default=size("4G"), metavar="SIZE", help="of each disk (default 4G)")
+    parser.add_argument("--file-size", type=size, metavar="SIZE", help="of the files (default: a quarter of a disk)")
+    parser.add_argument("--keep-images", action="store_true", help="keep the written images for the next run")
+    parser.add_argument("--bin", metavar="DIR", help="where the programs are (default: WEIR_BIN, build/release/bin)")
+    parser.add_argument("--peers-dir", metavar="DIR", help="scripts up-PEER and down-PEER")
+    parser.add_argument("--peer", default="moosefs", metavar="PEER", help="which of them (default moosefs)")
+    options = parser.parse_args(argv)
+    complete(parser, options)
+    return options
+
+
+def complete(parser, options):
+    """Resolves names, systems and defaults; ends with exit code 2 and a reason where that fails."""
+    chosen = []
+    for pattern in options.names or ["*"]:
+        found = fnmatch.filter(names(), pattern)
+        if not found:
+            parser.error(f"no row '{pattern}'; there are: {', '.join(names())}")
+        chosen += found
+    if chosen == [PEERS]:
+        chosen += [job.name for job in jobs.JOBS]
+    options.chosen = [name for name in names() if name in chosen]
+    known = {s.name: s for s in SYSTEMS}
+    wanted = options.systems.split(",") if options.systems else list(known)
+    if unknown := [name for name in wanted if name not in known]:
+        parser.error(f"no system '{unknown[0]}'; there are: {', '.join(known)}")
+    options.system_types = [s for s in SYSTEMS if s.name in wanted]
+    if options.runtime < 0.1 or options.repeats < 1:
+        parser.error("--runtime must be at least 0.1 and --repeats at least 1")
+    options.file_size = options.file_size or options.disk_size // 4
+    if options.file_size < 64 * MIB or options.file_size > options.disk_size // 4:
+        parser.error("--file-size must be at least 64M and at most a quarter of --disk-size")
+    options.bin = options.bin or os.environ.get("WEIR_BIN") or os.path.join(REPO, "build", "release", "bin")
+    if PEERS in options.chosen and not options.peers_dir:
+        if PEERS in options.names:
+            parser.error("'peers' needs --peers-dir, a directory with the scripts up-PEER and down-PEER")
+        say("bench: no --peers-dir given: no other filesystem is measured beside")
+        options.chosen.remove(PEERS)
+
+
+class Bench:
+    """One run: values by (system, row), and what went wrong by (system, job)."""
+
+    def __init__(self, options, host):
+        self._options = options
+        self._host = host
+        self._units = {}
+        self._values = {}
+        self._failures = {}
+        self._tables = [j for j in jobs.JOBS if j.name in options.chosen]
+
+    def run(self):
+        if scheduler.NAME in self._options.chosen:
+            self._scheduler()
+        systems = self._start_systems()
+        for job in self._tables:
+            self._measure(job, [s for s in systems if job.suits(s)])
+        if isolation.NAME in self._options.chosen:  # Last: it changes the settings of the systems.
+            for system in systems:
+                if system.has_classes or (self._options.all and system.limit):
+                    self._isolation(system)
+
+    def rows(self):
+        order = [s.name for s in SYSTEMS]
+        job_order = list(self._units)
+        keys = sorted(self._values, key=lambda k: (job_order.index(k[1]), order.index(k[0]) if k[0] in order else 99))
+        return report.rows([report.Measured(s, j, self._units[j], self._values[s, j], self._bounded(j))
+                            for s, j in keys], LIMITS)
+
+    def _bounded(self, row):
+        return any(row in job.rows() for job in self._tables)
+
+    def failures(self):
+        return [{"system": s, "job": j, "error": e} for (s, j), e in self._failures.items()]
+
+    def _start_systems(self):
+        options = self._options
+        if not self._tables and isolation.NAME not in options.chosen:
+            return []
+        wanted = [kind(self._host, options.file_size) for kind in options.system_types
+                  if self._tables or kind.has_classes or options.all]
+        if PEERS in options.chosen:
+            wanted.append(Peer(self._host, options.file_size, options.peers_dir, options.peer))
+        for system in wanted:
+            for program in system.programs:
+                self._host.program(program)
+        self._host.need_space(sum(s.disks for s in wanted))
+        started = []
+        for system in wanted:
+            say(f"bench: starting {system.name}")
+            if self._guard(system.name, "start", lambda s=system: s.start() or True):
+                started.append(system)
+        return started
+
+    def _measure(self, job, systems):
+        """Interleaved, so that whatever else the machine does hits all systems alike."""
+        for repeat in range(self._options.repeats):
+            for system in systems:
+                if (system.name, job.name) in self._failures:
+                    continue
+                got = self._guard(system.name, job.name,
+                                  lambda s=system, r=repeat: job.measure(s, self._options.runtime, r))
+                self._keep(system.name, got, job.rows())
+                if got:
+                    say(f"{job.name} {repeat + 1}/{self._options.repeats}: {system.name} "
+                        f"{report.figure(got[job.name])} {job.unit}")
+
+    def _isolation(self, system):
+        trial = isolation.Isolation(system, self._options.runtime)
+        say(f"bench: isolation on {system.name}")
+        if not self._guard(system.name, isolation.NAME, lambda: trial.prepare() or True):
+            return
+        for repeat in range(self._options.repeats):
+            got = self._guard(system.name, isolation.NAME, lambda r=repeat: trial.measure(r))
+            self._keep(system.name, got, isolation.rows())
+            if not got:
+                return
+
+    def _scheduler(self):
+        for _ in range(self._options.repeats):
+            got = self._guard("osd-scheduler", scheduler.NAME, lambda: scheduler.measure(self._host))
+            if not got:
+                return
+            self._keep("osd-scheduler", got, {row: "ns" for row in got})
+
+    def _keep(self, system, got, units):
+        for row, value in (got or {}).items():
+            self._units[row] = units[row]
+            self._values.setdefault((system, row), []).append(value)
+
+    def _guard(self, system, job, call):
+        """One system's failure is noted and costs its rows, not the run."""
+        try:
+            return call()
+        except (BenchError, OSError) as e:
+            say(f"bench: {job} on {system} failed: {e}")
+            self._failures[system, job] = str(e)
+            return None
+
+
+def end_on_signal(number, _):
+    raise SystemExit(128 + number)
+
+
+def measure(options):
+    host = Host(options.work, options.bin, options.disk_size, options.keep_images)
+    try:
+        bench = Bench(options, host)
+        bench.run()
+        return bench.rows(), bench.failures()
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)  # Cleaning up is not interrupted.
+        host.close()
+
+
+def main(argv):
+    options = parse(argv)
+    if options.list:
+        for name, about in names().items():
+            print(f"{name:28}{about}")
+        return 0
+    if os.geteuid() != 0:
+        say("tools/bench: needs root, for loop devices and mounts: run it with sudo")
+        return 1
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end_on_signal)
+    try:
+        table, failures = measure(options)
+    except BenchError as e:
+        say(f"tools/bench: {e}")
+        return 1
+    settings = {"runtime_s": options.runtime, "repeats": options.repeats, "disk_bytes": options.disk_size,
+                "file_bytes": options.file_size, "cores": os.cpu_count(), "load": os.getloadavg()[0]}
+    print(report.to_json(table, failures, settings) if options.output == "json" else report.to_table(table))
+    bad = report.shortfalls(table, failures)
+    if options.check:
+        for text in bad:
+            say(f"tools/bench: {text}")
+        return 1 if bad else 0
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

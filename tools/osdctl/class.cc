@@ -1,0 +1,228 @@
+// osdctl class ls | show | create | set | rm: who there is, and what weight and ceiling each has.
+
+#include <fmt/format.h>
+#include <grp.h>
+#include <pwd.h>
+
+#include <charconv>
+#include <ctime>
+
+#include "common/base/units.h"
+#include "common/wire/mds.pb.h"
+#include "tools/cli/table.h"
+#include "tools/cli/values.h"
+#include "tools/osdctl/command.h"
+
+namespace weir::osdctl {
+namespace {
+
+std::string EndText(const wire::ClassInfo& info) {
+  if (!info.has_reservation()) return "-";
+  if (!info.reservation().has_ends_wall_ns()) return "released";
+  const time_t seconds = static_cast<time_t>(info.reservation().ends_wall_ns() / 1'000'000'000);
+  tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[32];
+  strftime(text, sizeof text, "%Y-%m-%d %H:%M:%SZ", &parts);
+  return text;
+}
+
+std::string OwnersText(const wire::ClassInfo& info) {
+  std::string text;
+  for (const uint32_t uid : info.users())
+    text += fmt::format("{}uid {}", text.empty() ? "" : ",", uid);
+  for (const uint32_t gid : info.groups())
+    text += fmt::format("{}gid {}", text.empty() ? "" : ",", gid);
+  return text.empty() ? "everybody" : text;
+}
+
+void PrintClasses(const std::vector<const wire::ClassInfo*>& classes) {
+  cli::Table table(
+      {"CLASS", ">ID", ">WEIGHT", ">MIN", ">RESERVATION", "SCOPE", "UNTIL", ">LIMIT", "TAGGED BY"});
+  for (const auto* info : classes) {
+    table.AddRow({info->name(), std::to_string(info->id()), fmt::format("{:g}", info->weight()),
+                  fmt::format("{:g}", info->min_weight()),
+                  RateOrDash(info->reservation().bytes_per_s()),
+                  info->has_reservation() ? info->reservation().scope() : "-", EndText(*info),
+                  LimitText(*info), OwnersText(*info)});
+  }
+  fmt::print("{}", table.Render());
+}
+
+Result<ExitCode> RunLs(Globals& globals) {
+  WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
+  WEIR_ASSIGN_OR_RETURN(const wire::ClusterMap map, link->Map());
+  Json classes = Json::array();
+  std::vector<const wire::ClassInfo*> rows;
+  for (const auto& info : map.classes()) {
+    classes.push_back(ToJson(info));
+    rows.push_back(&info);
+  }
+  if (globals.json()) {
+    PrintJson({{"classes", classes}});
+  } else {
+    PrintClasses(rows);
+  }
+  return ExitCode::kDone;
+}
+
+void PrintOne(const Globals& globals, const wire::ClassInfo& info) {
+  if (globals.json()) {
+    PrintJson(ToJson(info));
+  } else {
+    PrintClasses({&info});
+  }
+}
+
+Result<ExitCode> RunShow(Globals& globals, const std::string& name) {
+  WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
+  WEIR_ASSIGN_OR_RETURN(const wire::ClusterMap map, link->Map());
+  const wire::ClassInfo* info = FindClass(map, name);
+  if (info == nullptr) return NoSuchClass(name);
+  PrintOne(globals, *info);
+  return ExitCode::kDone;
+}
+
+struct ClassOptions {
+  std::string name, weight, min_weight, limit, type, admission;
+  std::vector<std::string> users, groups;
+  bool dry_run = false;
+  std::vector<LaterOption> later;
+};
+
+// A number, or a name of this machine's user or group database.
+Result<uint32_t> OwnerId(const std::string& text, bool is_user) {
+  uint32_t id = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+  if (!text.empty() && error == std::errc() && end == text.data() + text.size()) return id;
+  if (is_user) {
+    if (const passwd* user = getpwnam(text.c_str())) return user->pw_uid;
+  } else if (const group* found = getgrnam(text.c_str())) {
+    return found->gr_gid;
+  }
+  return {ErrorCode::kInvalid, fmt::format("there is no {} '{}' on this machine; a number does too",
+                                           is_user ? "user" : "group", text)};
+}
+
+Status RefuseOtherKinds(const ClassOptions& options) {
+  WEIR_RETURN_IF_ERROR(RefuseLater(options.later));
+  if (!options.type.empty() && options.type != "best-effort") {
+    return cli::NotBuilt(fmt::format("--type {}", options.type));
+  }
+  if (!options.admission.empty() && options.admission != "additive") {
+    return cli::NotBuilt(fmt::format("--admission {}", options.admission));
+  }
+  return Status::Ok();
+}
+
+Status FillRequest(const ClassOptions& options, wire::SetClassRequest* request) {
+  WEIR_RETURN_IF_ERROR(RefuseOtherKinds(options));
+  WEIR_RETURN_IF_ERROR(cli::CheckName("class", options.name));
+  request->set_name(options.name);
+  request->set_dry_run(options.dry_run);
+  if (!options.weight.empty()) {
+    WEIR_ASSIGN_OR_RETURN(const double weight, cli::WeightValue("--weight", options.weight));
+    request->set_weight(weight);
+  }
+  if (!options.min_weight.empty()) {
+    WEIR_ASSIGN_OR_RETURN(const double weight,
+                          cli::WeightValue("--min-weight", options.min_weight));
+    request->set_min_weight(weight);
+  }
+  if (request->has_weight() && request->has_min_weight() &&
+      request->min_weight() > request->weight()) {
+    return {ErrorCode::kInvalid, fmt::format("--min-weight {} is above --weight {}",
+                                             options.min_weight, options.weight)};
+  }
+  if (!options.limit.empty()) {
+    WEIR_ASSIGN_OR_RETURN(const uint64_t limit, cli::LimitValue("--limit", options.limit));
+    request->set_limit_bytes_per_s(limit);
+  }
+  for (const std::string& user : options.users) {
+    WEIR_ASSIGN_OR_RETURN(const uint32_t uid, OwnerId(user, true));
+    request->add_users(uid);
+  }
+  for (const std::string& name : options.groups) {
+    WEIR_ASSIGN_OR_RETURN(const uint32_t gid, OwnerId(name, false));
+    request->add_groups(gid);
+  }
+  return Status::Ok();
+}
+
+Result<ExitCode> RunChange(Globals& globals, const ClassOptions& options, uint32_t method) {
+  wire::SetClassRequest request;
+  WEIR_RETURN_IF_ERROR(FillRequest(options, &request));
+  WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
+  wire::ClassInfo info;
+  WEIR_RETURN_IF_ERROR(link->Call(method, request, &info));
+  if (globals.json() || options.dry_run) PrintOne(globals, info);
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> RunRm(Globals& globals, const std::string& name) {
+  WEIR_RETURN_IF_ERROR(cli::CheckName("class", name));
+  WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
+  wire::ClassNameRequest request;
+  request.set_name(name);
+  wire::Empty done;
+  WEIR_RETURN_IF_ERROR(link->Call(wire::MDS_CLASS_REMOVE, request, &done));
+  if (globals.json()) PrintJson({{"removed", name}});
+  return ExitCode::kDone;
+}
+
+void AddChange(CLI::App* parent, Globals& globals, const std::string& name, uint32_t method) {
+  const bool create = method == wire::MDS_CLASS_CREATE;
+  auto* verb = parent->add_subcommand(name, create ? "make a class" : "change a class, live");
+  auto options = std::make_shared<ClassOptions>();
+  verb->add_option("class", options->name, "its name")->required()->type_name("C");
+  verb->add_option("--weight", options->weight, "share of what nobody reserved (1)")
+      ->type_name("W");
+  verb->add_option("--min-weight", options->min_weight,
+                   "smallest share on one OSD under --sharing hybrid (0.1 x the weight)")
+      ->type_name("W");
+  verb->add_option("--limit", options->limit, "ceiling on each OSD; max lifts it")
+      ->type_name("RATE|max");
+  verb->add_option("--user", options->users, "who may tag with it (default: everybody)")
+      ->type_name("U");
+  verb->add_option("--group", options->groups, "members may tag with it")->type_name("G");
+  verb->add_option("--type", options->type, "best-effort")->type_name("KIND");
+  verb->add_option("--admission", options->admission, "additive")->type_name("TEST");
+  verb->add_flag("--dry-run", options->dry_run, "show what would be, change nothing");
+  for (const char* later :
+       {"--latency", "--peak", "--throughput", "--tolerance", "--capacity", "--max-pending"}) {
+    options->later.push_back(AddLater(verb, later));
+  }
+  verb->footer(create ? "Example: osdctl class create gold --weight 2 --limit 500MiB/s"
+                      : "Example: osdctl class set gold --weight 4 --limit max");
+  verb->callback([&globals, options, method] {
+    globals.action = [options, method](Globals& g) { return RunChange(g, *options, method); };
+  });
+}
+
+void AddNamed(CLI::App* parent, Globals& globals, const std::string& name, const std::string& help,
+              Result<ExitCode> (*run)(Globals&, const std::string&)) {
+  auto* verb = parent->add_subcommand(name, help);
+  auto target = std::make_shared<std::string>();
+  verb->add_option("class", *target, "its name")->required()->type_name("C");
+  verb->footer("Example: osdctl class " + name + " gold");
+  verb->callback([&globals, target, run] {
+    globals.action = [target, run](Globals& g) { return run(g, *target); };
+  });
+}
+
+}  // namespace
+
+void AddClass(CLI::App& app, Globals& globals) {
+  auto* parent = app.add_subcommand("class", "the classes: weights, ceilings, who may use them");
+  parent->require_subcommand(1);
+  parent->footer("Example: osdctl class create gold --weight 2");
+  auto* ls = parent->add_subcommand("ls", "all classes");
+  ls->footer("Example: osdctl class ls");
+  ls->callback([&globals] { globals.action = RunLs; });
+  AddNamed(parent, globals, "show", "one class", RunShow);
+  AddChange(parent, globals, "create", wire::MDS_CLASS_CREATE);
+  AddChange(parent, globals, "set", wire::MDS_CLASS_SET);
+  AddNamed(parent, globals, "rm", "remove a class; files tagged with it go to best-effort", RunRm);
+}
+
+}  // namespace weir::osdctl

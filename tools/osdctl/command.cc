@@ -1,0 +1,148 @@
+#include "tools/osdctl/command.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "common/base/ids.h"
+#include "common/base/units.h"
+#include "common/placement/cluster_map.h"
+#include "common/qos/qos_config.h"
+#include "tools/cli/values.h"
+
+namespace weir::osdctl {
+
+Result<ClusterLink*> Globals::Link() {
+  if (link_ == nullptr) {
+    auto link = ClusterLink::Open(cluster);
+    if (!link.ok()) return link.status();
+    link_ = std::move(*link);
+  }
+  return link_.get();
+}
+
+void PrintJson(const Json& body) {
+  Json document = {{"version", 1}};
+  document.update(body);
+  fmt::print("{}\n", document.dump());
+}
+
+std::string RateOrDash(uint64_t bytes_per_s) {
+  return bytes_per_s == 0 ? "-" : FormatRate(bytes_per_s);
+}
+
+std::string LimitText(const wire::ClassInfo& info) {
+  return info.has_limit_bytes_per_s() ? FormatRate(info.limit_bytes_per_s()) : "max";
+}
+
+const wire::ClassInfo* FindClass(const wire::ClusterMap& map, const std::string& name) {
+  for (const auto& info : map.classes()) {
+    if (info.name() == name) return &info;
+  }
+  return nullptr;
+}
+
+const wire::ClassInfo* FindClass(const wire::ClusterMap& map, uint32_t id) {
+  for (const auto& info : map.classes()) {
+    if (info.id() == id) return &info;
+  }
+  return nullptr;
+}
+
+const wire::OsdInfo* FindOsd(const wire::ClusterMap& map, uint32_t id) {
+  for (const auto& osd : map.osds()) {
+    if (osd.id() == id) return &osd;
+  }
+  return nullptr;
+}
+
+Status NoSuchClass(const std::string& name) {
+  return {ErrorCode::kNotFound,
+          fmt::format("there is no class '{}' (osdctl class ls shows them)", name)};
+}
+
+Status NoSuchOsd(uint32_t id) {
+  return {ErrorCode::kNotFound,
+          fmt::format("there is no osd.{} (osdctl osd ls shows what there is)", id)};
+}
+
+uint64_t PromisedOn(const wire::ClusterMap& map, const wire::OsdInfo& osd) {
+  uint64_t promised = 0;
+  if (auto config = FromWire(osd.qos()); config.ok()) promised = config->EffectiveBestEffortMin();
+  for (const auto& info : map.classes()) {
+    if (!info.has_reservation() || info.id() < kFirstUserClass.value) continue;
+    auto scope = ParseScope(info.reservation().scope());
+    if (!scope.ok()) continue;
+    promised += BookedPerOsd(info.reservation().bytes_per_s(), *scope,
+                             static_cast<size_t>(map.osds_size()));
+  }
+  return promised;
+}
+
+Json ToJson(const wire::ClassInfo& info) {
+  Json json = {
+      {"class", info.name()},         {"id", info.id()},
+      {"weight", info.weight()},      {"min_weight", info.min_weight()},
+      {"limit_bytes_per_s", nullptr}, {"reservation_bytes_per_s", info.reservation().bytes_per_s()},
+      {"reservation_scope", nullptr}, {"reservation_ends_unix_ns", nullptr},
+      {"users", info.users()},        {"groups", info.groups()}};
+  if (info.has_limit_bytes_per_s()) json["limit_bytes_per_s"] = info.limit_bytes_per_s();
+  if (info.has_reservation()) {
+    json["reservation_scope"] = info.reservation().scope();
+    if (info.reservation().has_ends_wall_ns()) {
+      json["reservation_ends_unix_ns"] = info.reservation().ends_wall_ns();
+    }
+  }
+  return json;
+}
+
+Json ToJson(const wire::ClusterMap& map, const wire::OsdInfo& osd) {
+  const wire::QosConfig& qos = osd.qos();
+  Json json = {{"id", osd.id()},
+               {"up", osd.up()},
+               {"uuid", osd.uuid()},
+               {"endpoint", osd.endpoint()},
+               {"capacity_bytes", osd.capacity_bytes()},
+               {"used_bytes", osd.used_bytes()},
+               {"token_rate_bytes_per_s", qos.token_rate()},
+               {"best_effort_min_bytes_per_s", nullptr},
+               {"promised_bytes_per_s", PromisedOn(map, osd)},
+               {"profile", qos.profile()},
+               {"guarantee", qos.guarantee_htb() ? "htb" : "none"},
+               {"surplus", qos.surplus()},
+               {"sharing", qos.sharing()},
+               {"gate", qos.gate()},
+               {"dispatch", qos.dispatch()},
+               {"cost", qos.cost()},
+               {"maximizer", qos.maximizer()},
+               {"depth", qos.depth()}};
+  if (auto config = FromWire(qos); config.ok()) {
+    json["best_effort_min_bytes_per_s"] = config->EffectiveBestEffortMin();
+  }
+  if (qos.depth() == 0) json["depth"] = "auto";
+  return json;
+}
+
+Json ToJson(const wire::PoolInfo& pool) {
+  return {{"pool", pool.name()},
+          {"id", pool.id()},
+          {"osds", pool.osds()},
+          {"replicas", pool.replicas()},
+          {"slots", pool.chains_size()},
+          {"in_use", pool.in_use()},
+          {"takes_all_osds", pool.all_osds()}};
+}
+
+LaterOption AddLater(CLI::App* verb, const std::string& name) {
+  CLI::Option* option = verb->add_option(name, "(a later version)")->group("")->expected(0, 1);
+  return {name, option};
+}
+
+Status RefuseLater(const std::vector<LaterOption>& options) {
+  for (const LaterOption& later : options) {
+    if (later.option->count() > 0) return cli::NotBuilt("option " + later.name);
+  }
+  return Status::Ok();
+}
+
+}  // namespace weir::osdctl

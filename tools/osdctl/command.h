@@ -1,0 +1,81 @@
+// What the verbs of osdctl share: the global options, the link, and how a verb is plugged in.
+//
+// A verb's Add… function declares its subcommand and options; when the command line names it, its
+// callback puts an Action into Globals, which main runs.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/wire/map.pb.h"
+#include "tools/cli/cluster_link.h"
+#include "tools/cli/exit_code.h"
+
+namespace weir::osdctl {
+
+using cli::ClusterLink;
+using cli::ExitCode;
+using Json = nlohmann::ordered_json;
+
+struct Globals {
+  std::string cluster;
+  std::string output = "table";
+  // Set by the chosen verb.
+  std::function<Result<ExitCode>(Globals&)> action;
+
+  [[nodiscard]] bool json() const { return output == "json"; }
+  // The link to the cluster, opened when first needed.
+  Result<ClusterLink*> Link();
+
+ private:
+  std::unique_ptr<ClusterLink> link_;
+};
+
+// Prints one JSON document, with "version":1 in front.
+void PrintJson(const Json& body);
+// "max" for none, else as a rate.
+std::string LimitText(const wire::ClassInfo& info);
+std::string RateOrDash(uint64_t bytes_per_s);
+
+// Null when the map has none of that name or id.
+const wire::ClassInfo* FindClass(const wire::ClusterMap& map, const std::string& name);
+const wire::ClassInfo* FindClass(const wire::ClusterMap& map, uint32_t id);
+const wire::OsdInfo* FindOsd(const wire::ClusterMap& map, uint32_t id);
+Status NoSuchClass(const std::string& name);
+Status NoSuchOsd(uint32_t id);
+
+// What the map promises on one OSD: reservations as booked there and the best-effort minimum.
+uint64_t PromisedOn(const wire::ClusterMap& map, const wire::OsdInfo& osd);
+
+Json ToJson(const wire::ClassInfo& info);
+Json ToJson(const wire::ClusterMap& map, const wire::OsdInfo& osd);
+Json ToJson(const wire::PoolInfo& pool);
+
+// An option of a later version: accepted by the parser so that it can be refused by name.
+struct LaterOption {
+  std::string name;
+  CLI::Option* option;
+};
+LaterOption AddLater(CLI::App* verb, const std::string& name);
+// kInvalid for the first that was given.
+Status RefuseLater(const std::vector<LaterOption>& options);
+
+void AddStatus(CLI::App& app, Globals& globals);
+void AddOsd(CLI::App& app, Globals& globals);
+void AddProfile(CLI::App& app, Globals& globals);
+void AddClass(CLI::App& app, Globals& globals);
+void AddReserve(CLI::App& app, Globals& globals);
+void AddRelease(CLI::App& app, Globals& globals);
+void AddStat(CLI::App& app, Globals& globals);
+void AddTop(CLI::App& app, Globals& globals);
+void AddPool(CLI::App& app, Globals& globals);
+void AddCompletion(CLI::App& app, Globals& globals);
+void AddLaterVerbs(CLI::App& app, Globals& globals);
+
+}  // namespace weir::osdctl

@@ -1,0 +1,217 @@
+// osdctl osd ls | show | set: the OSDs and the boxes of their pipelines.
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "common/base/units.h"
+#include "common/qos/qos_config.h"
+#include "common/wire/mds.pb.h"
+#include "tools/cli/table.h"
+#include "tools/cli/values.h"
+#include "tools/osdctl/command.h"
+
+namespace weir::osdctl {
+namespace {
+
+std::string DepthText(uint32_t depth) {
+  return depth == 0 ? "auto" : std::to_string(depth);
+}
+
+Result<ExitCode> RunLs(Globals& globals) {
+  WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
+  WEIR_ASSIGN_OR_RETURN(const wire::ClusterMap map, link->Map());
+  if (globals.json()) {
+    Json osds = Json::array();
+    for (const auto& osd : map.osds()) osds.push_back(ToJson(map, osd));
+    PrintJson({{"osds", osds}});
+    return ExitCode::kDone;
+  }
+  cli::Table table({"OSD", "STATE", ">CAPACITY", ">USED", ">TOKEN RATE", ">PROMISED", "PROFILE",
+                    "SURPLUS", "SHARING", "GATE", "DISPATCH", ">DEPTH", "ENDPOINT"});
+  for (const auto& osd : map.osds()) {
+    const auto& qos = osd.qos();
+    table.AddRow({fmt::format("osd.{}", osd.id()), osd.up() ? "up" : "DOWN",
+                  FormatSize(osd.capacity_bytes()), FormatSize(osd.used_bytes()),
+                  RateOrDash(qos.token_rate()), FormatRate(PromisedOn(map, osd)), qos.profile(),
+                  qos.surplus(), qos.sharing(), qos.gate(), qos.dispatch(), DepthText(qos.depth()),
+                  osd.endpoint()});
+  }
+  fmt::print("{}", table.Render());
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> RunShow(Globals& globals, const std::string& id_text) {
+  WEIR_ASSIGN_OR_RETURN(const uint32_t id, cli::OsdIdValue(id_text));
+  WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
+  WEIR_ASSIGN_OR_RETURN(const wire::ClusterMap map, link->Map());
+  const wire::OsdInfo* osd = FindOsd(map, id);
+  if (osd == nullptr) return NoSuchOsd(id);
+  const Json json = ToJson(map, *osd);
+  if (globals.json()) {
+    PrintJson(json);
+    return ExitCode::kDone;
+  }
+  for (const auto& [key, value] : json.items()) {
+    std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    if (key.ends_with("_bytes_per_s") && value.is_number()) {
+      text = FormatRate(value.get<uint64_t>());
+    } else if (key.ends_with("_bytes") && value.is_number()) {
+      text = FormatSize(value.get<uint64_t>());
+    }
+    fmt::print("{:<28} {}\n", key, text);
+  }
+  return ExitCode::kDone;
+}
+
+struct SetOptions {
+  std::string target, profile, surplus, sharing, gate, dispatch, cost, maximizer, depth;
+  std::string token_rate, best_effort_min;
+};
+
+// The words are checked here too, so that a slip is told apart from a silent cluster.
+Status SetWords(const SetOptions& options, wire::SetOsdRequest* request) {
+  if (!options.profile.empty()) {
+    if (auto known = ApplyProfile(options.profile, {}); !known.ok()) return known.status();
+    request->set_profile(options.profile);
+  }
+  if (!options.surplus.empty()) {
+    if (auto known = ParseSurplus(options.surplus); !known.ok()) return known.status();
+    request->set_surplus(options.surplus);
+  }
+  if (!options.sharing.empty()) {
+    if (auto known = ParseSharing(options.sharing); !known.ok()) return known.status();
+    request->set_sharing(options.sharing);
+  }
+  if (!options.gate.empty()) {
+    if (auto known = ParseGate(options.gate); !known.ok()) return known.status();
+    request->set_gate(options.gate);
+  }
+  if (!options.dispatch.empty()) {
+    if (auto known = ParseDispatch(options.dispatch); !known.ok()) return known.status();
+    request->set_dispatch(options.dispatch);
+  }
+  if (!options.cost.empty()) {
+    if (auto known = ParseCost(options.cost); !known.ok()) return known.status();
+    if (options.target != "all") {
+      return {ErrorCode::kInvalid,
+              "--cost holds for the whole cluster, since delays count it: osdctl osd set all "
+              "--cost " +
+                  options.cost};
+    }
+    request->set_cost(options.cost);
+  }
+  return Status::Ok();
+}
+
+Result<uint32_t> DepthValue(const std::string& text) {
+  constexpr uint32_t kDeepest = 4096;
+  if (text == "auto") return 0u;
+  uint32_t depth = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), depth);
+  if (error != std::errc() || end != text.data() + text.size() || depth == 0 || depth > kDeepest) {
+    return {ErrorCode::kInvalid, fmt::format("--depth '{}': 1 to {}, or auto", text, kDeepest)};
+  }
+  return depth;
+}
+
+Status SetNumbers(const SetOptions& options, wire::SetOsdRequest* request) {
+  if (!options.maximizer.empty()) {
+    if (options.maximizer != "on" && options.maximizer != "off") {
+      return {ErrorCode::kInvalid, fmt::format("--maximizer '{}': on or off", options.maximizer)};
+    }
+    request->set_maximizer(options.maximizer == "on");
+  }
+  if (!options.depth.empty()) {
+    WEIR_ASSIGN_OR_RETURN(const uint32_t depth, DepthValue(options.depth));
+    request->set_depth(depth);
+  }
+  if (!options.token_rate.empty()) {
+    WEIR_ASSIGN_OR_RETURN(const uint64_t rate, cli::RateValue("--token-rate", options.token_rate));
+    request->set_token_rate(rate);
+  }
+  if (!options.best_effort_min.empty()) {
+    WEIR_ASSIGN_OR_RETURN(
+        const uint64_t rate,
+        cli::RateValue("--best-effort-min", options.best_effort_min, cli::AtZero::kAllow));
+    request->set_best_effort_min(rate);
+  }
+  return Status::Ok();
+}
+
+Result<ExitCode> RunSet(Globals& globals, const SetOptions& options) {
+  wire::SetOsdRequest request;
+  WEIR_RETURN_IF_ERROR(SetWords(options, &request));
+  WEIR_RETURN_IF_ERROR(SetNumbers(options, &request));
+  if (request.ByteSizeLong() == 0) {
+    return {ErrorCode::kInvalid, "nothing to set: name a profile or a piece (see --help)"};
+  }
+  if (options.target != "all") {
+    WEIR_ASSIGN_OR_RETURN(const uint32_t id, cli::OsdIdValue(options.target));
+    request.add_osds(id);
+  }
+  WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
+  WEIR_ASSIGN_OR_RETURN(const wire::ClusterMap before, link->Map());
+  for (const uint32_t id : request.osds()) {
+    if (FindOsd(before, id) == nullptr) return NoSuchOsd(id);
+  }
+  wire::Empty done;
+  WEIR_RETURN_IF_ERROR(link->Call(wire::MDS_SET_OSD, request, &done));
+  if (!globals.json()) return ExitCode::kDone;
+  WEIR_ASSIGN_OR_RETURN(const wire::ClusterMap map, link->Map());
+  Json osds = Json::array();
+  for (const auto& osd : map.osds()) {
+    if (request.osds().empty() || request.osds(0) == osd.id()) osds.push_back(ToJson(map, osd));
+  }
+  PrintJson({{"osds", osds}});
+  return ExitCode::kDone;
+}
+
+void AddSet(CLI::App* osd, Globals& globals) {
+  auto* set = osd->add_subcommand("set", "choose a profile or single boxes, live");
+  auto options = std::make_shared<SetOptions>();
+  set->add_option("id", options->target, "an OSD, or all")->required()->type_name("ID|all");
+  set->add_option("--profile", options->profile,
+                  "noqos, odis, sfq, dsfq-total, dsfq-hybrid or unified: sets every box; pieces "
+                  "named beside it override it");
+  set->add_option("--token-rate", options->token_rate, "global token rate G0 of the OSD")
+      ->type_name("RATE");
+  set->add_option("--best-effort-min", options->best_effort_min, "floor of class best-effort")
+      ->type_name("RATE");
+  set->add_option("--maximizer", options->maximizer, "raise the root rate while it helps (strict)")
+      ->type_name("on|off");
+  set->add_option("--gate", options->gate, "what surplus needs: root tokens, or a free slot")
+      ->type_name("strict|conserving");
+  set->add_option("--surplus", options->surplus, "who gets the rest")->type_name("fcfs|dsfq");
+  set->add_option("--sharing", options->sharing, "what dsfq shares: this OSD, or the total")
+      ->type_name("single|total|hybrid");
+  set->add_option("--dispatch", options->dispatch, "order on the disk")->type_name("fifo|cscan");
+  set->add_option("--cost", options->cost, "unit of every account (only with all)")
+      ->type_name("bytes|requests");
+  set->add_option("--depth", options->depth, "requests on the disk at a time")->type_name("N|auto");
+  set->footer(
+      "Obeyed by every OSD that is up when the command returns.\n"
+      "Example: osdctl osd set all --profile odis --token-rate 40MiB/s --maximizer off");
+  set->callback([&globals, options] {
+    globals.action = [options](Globals& g) { return RunSet(g, *options); };
+  });
+}
+
+}  // namespace
+
+void AddOsd(CLI::App& app, Globals& globals) {
+  auto* osd = app.add_subcommand("osd", "the OSDs and their pipelines");
+  osd->require_subcommand(1);
+  osd->footer("Example: osdctl osd ls");
+  auto* ls = osd->add_subcommand("ls", "all OSDs");
+  ls->footer("Example: osdctl osd ls -o json");
+  ls->callback([&globals] { globals.action = RunLs; });
+  auto* show = osd->add_subcommand("show", "everything about one OSD");
+  auto id = std::make_shared<std::string>();
+  show->add_option("id", *id, "the OSD")->required()->type_name("ID");
+  show->footer("Example: osdctl osd show 0");
+  show->callback([&globals, id] { globals.action = [id](Globals& g) { return RunShow(g, *id); }; });
+  AddSet(osd, globals);
+}
+
+}  // namespace weir::osdctl

@@ -1,0 +1,72 @@
+// osdctl profile: measure a disk and propose the conservative global token rate.
+
+#include <fmt/format.h>
+
+#include "common/base/units.h"
+#include "common/wire/mds.pb.h"
+#include "common/wire/osd.pb.h"
+#include "tools/cli/values.h"
+#include "tools/osdctl/command.h"
+
+namespace weir::osdctl {
+namespace {
+
+constexpr Duration kProfileTimeout = std::chrono::seconds(120);
+
+struct ProfileOptions {
+  std::string id;
+  bool apply = false;
+};
+
+Result<ExitCode> RunProfile(Globals& globals, const ProfileOptions& options) {
+  WEIR_ASSIGN_OR_RETURN(const uint32_t id, cli::OsdIdValue(options.id));
+  WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
+  WEIR_ASSIGN_OR_RETURN(const wire::ClusterMap map, link->Map());
+  const wire::OsdInfo* osd = FindOsd(map, id);
+  if (osd == nullptr) return NoSuchOsd(id);
+  wire::OsdProfileReply measured;
+  WEIR_RETURN_IF_ERROR(
+      link->CallOsd(*osd, wire::OSD_PROFILE, wire::Empty(), &measured, kProfileTimeout));
+  if (options.apply) {
+    wire::SetOsdRequest request;
+    request.add_osds(id);
+    request.set_token_rate(measured.proposed_token_rate());
+    wire::Empty done;
+    WEIR_RETURN_IF_ERROR(link->Call(wire::MDS_SET_OSD, request, &done));
+  }
+  if (globals.json()) {
+    PrintJson({{"id", id},
+               {"mean_bytes_per_s", measured.mean_bytes_per_s()},
+               {"proposed_token_rate_bytes_per_s", measured.proposed_token_rate()},
+               {"token_rate_bytes_per_s",
+                options.apply ? measured.proposed_token_rate() : osd->qos().token_rate()},
+               {"applied", options.apply}});
+    return ExitCode::kDone;
+  }
+  fmt::print("osd.{} sustains {} on average; conservative token rate: {}\n", id,
+             FormatRate(measured.mean_bytes_per_s()), FormatRate(measured.proposed_token_rate()));
+  fmt::print("{}\n", options.apply
+                         ? "applied"
+                         : fmt::format("not applied; it has {} (osdctl profile {} --apply)",
+                                       FormatRate(osd->qos().token_rate()), id));
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+void AddProfile(CLI::App& app, Globals& globals) {
+  auto* verb = app.add_subcommand("profile", "measure a disk, propose its global token rate");
+  auto options = std::make_shared<ProfileOptions>();
+  verb->add_option("id", options->id, "the OSD")->required()->type_name("ID");
+  verb->add_flag("--apply", options->apply, "set what was proposed");
+  auto pattern = AddLater(verb, "--pattern");
+  verb->footer("Example: osdctl profile 0 --apply");
+  verb->callback([&globals, options, pattern] {
+    globals.action = [options, pattern](Globals& g) -> Result<ExitCode> {
+      WEIR_RETURN_IF_ERROR(RefuseLater({pattern}));
+      return RunProfile(g, *options);
+    };
+  });
+}
+
+}  // namespace weir::osdctl

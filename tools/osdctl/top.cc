@@ -1,0 +1,143 @@
+// osdctl top: a live screen of what each class was promised, asks for and gets.
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+
+#include "common/base/units.h"
+#include "tools/cli/table.h"
+#include "tools/cli/values.h"
+#include "tools/osdctl/stat_document.h"
+
+namespace weir::osdctl {
+namespace {
+
+struct TopOptions {
+  std::string interval = "1s";
+  int rounds = 0;  // 0: until interrupted
+};
+
+struct Look {
+  wire::ClusterMap map;
+  StatsByOsd stats;
+  TimePoint at;
+};
+
+volatile sig_atomic_t interrupted = 0;
+
+// Waits, unless a signal ends the show.
+void Pause(Duration length) {
+  const TimePoint end = SystemClock::Get().Now() + length;
+  while (interrupted == 0) {
+    const Duration left = end - SystemClock::Get().Now();
+    if (left <= Duration::zero()) return;
+    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+    poll(nullptr, 0, static_cast<int>(ms));
+  }
+}
+
+Result<Look> TakeLook(ClusterLink& link) {
+  Look look;
+  WEIR_ASSIGN_OR_RETURN(look.map, link.Map());
+  std::vector<wire::OsdInfo> up;
+  for (const auto& osd : look.map.osds()) {
+    if (osd.up()) up.push_back(osd);
+  }
+  for (auto& answer : link.Stats(up, false)) {
+    if (answer.ok()) look.stats[answer->osd_id()] = *answer;
+  }
+  look.at = SystemClock::Get().Now();
+  return look;
+}
+
+std::string Screen(const Look& look, const std::vector<ClassRate>& rates) {
+  uint64_t token_rate = 0;
+  uint64_t device = 0;
+  for (const auto& [id, stats] : look.stats) {
+    token_rate += stats.token_rate();
+    device += stats.device_bytes_per_s();
+  }
+  std::string text = fmt::format("{} of {} OSDs answer, epoch {}, token rate {}, devices {}\n",
+                                 look.stats.size(), look.map.osds_size(), look.map.epoch(),
+                                 FormatRate(token_rate), FormatRate(device));
+  cli::Table table({"CLASS", ">PROMISED", ">DEMAND", ">SERVED", ">SHARE", ">QUEUE", ">P50 us",
+                    ">P99 us", ">BROKEN s"});
+  for (const ClassRate& rate : rates) {
+    const bool idle = rate.promised == 0 && rate.demand + rate.served < 1 && rate.queued_ops == 0;
+    if (idle) continue;
+    table.AddRow(
+        {rate.name, RateOrDash(rate.promised), FormatRate(static_cast<uint64_t>(rate.demand)),
+         FormatRate(static_cast<uint64_t>(rate.served)), fmt::format("{:.0f}%", 100 * rate.share),
+         std::to_string(rate.queued_ops), std::to_string(rate.p50_us), std::to_string(rate.p99_us),
+         std::to_string(rate.violation_seconds)});
+  }
+  return text + table.Render();
+}
+
+Json Sample(const std::vector<ClassRate>& rates, double seconds) {
+  Json classes = Json::array();
+  for (const ClassRate& rate : rates) {
+    classes.push_back({{"class", rate.name},
+                       {"id", rate.id},
+                       {"promised_bytes_per_s", rate.promised},
+                       {"demand_bytes_per_s", static_cast<uint64_t>(rate.demand)},
+                       {"served_bytes_per_s", static_cast<uint64_t>(rate.served)},
+                       {"share", rate.share},
+                       {"queued_ops", rate.queued_ops},
+                       {"latency_us", {{"p50", rate.p50_us}, {"p99", rate.p99_us}}},
+                       {"violation_seconds", rate.violation_seconds}});
+  }
+  return {{"interval_s", seconds}, {"classes", classes}};
+}
+
+Result<ExitCode> RunTop(Globals& globals, const TopOptions& options) {
+  WEIR_ASSIGN_OR_RETURN(const Duration interval,
+                        cli::DurationValue("--interval", options.interval));
+  if (options.rounds < 0) {
+    return {ErrorCode::kInvalid, fmt::format("-n {}: at least 1", options.rounds)};
+  }
+  if (globals.json() && options.rounds == 0) {
+    return {ErrorCode::kInvalid, "-o json is one document: say how many samples, as in -n 5"};
+  }
+  WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
+  WEIR_ASSIGN_OR_RETURN(Look before, TakeLook(*link));
+  signal(SIGINT, [](int) { interrupted = 1; });
+  const bool live = !globals.json() && isatty(STDOUT_FILENO) != 0;
+  Json samples = Json::array();
+  for (int round = 0; options.rounds == 0 || round < options.rounds; ++round) {
+    Pause(interval);
+    if (interrupted != 0) break;
+    WEIR_ASSIGN_OR_RETURN(Look now, TakeLook(*link));
+    const double seconds = ToSeconds(now.at - before.at);
+    const auto rates = RatesBetween(now.map, before.stats, now.stats, seconds);
+    if (globals.json()) {
+      samples.push_back(Sample(rates, seconds));
+    } else {
+      fmt::print("{}{}{}", live ? "\x1b[H\x1b[2J" : "", Screen(now, rates), live ? "" : "\n");
+      if (fflush(stdout) != 0) return ExitCode::kFailed;
+    }
+    before = std::move(now);
+  }
+  if (globals.json()) PrintJson({{"samples", samples}});
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+void AddTop(CLI::App& app, Globals& globals) {
+  auto* verb = app.add_subcommand("top", "live: promised, demanded, served, latency, per class");
+  auto options = std::make_shared<TopOptions>();
+  verb->add_option("--interval", options->interval, "between looks (1s; a bare number is seconds)")
+      ->type_name("DURATION");
+  verb->add_option("-n", options->rounds, "end after that many looks")->type_name("N");
+  verb->footer("Example: osdctl top --interval 2s\n         osdctl top -n 1 -o json");
+  verb->callback([&globals, options] {
+    globals.action = [options](Globals& g) { return RunTop(g, *options); };
+  });
+}
+
+}  // namespace weir::osdctl

@@ -1,0 +1,48 @@
+// What weir-dev knows about its cluster between two commands: DIR/weir-dev.json.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/result.h"
+#include "tools/cli/process.h"
+
+namespace weir::dev {
+
+struct OsdState {
+  std::string disk;       // absolute: DIR/osd.N.img or a raw disk
+  bool is_image = false;  // made by us
+  bool formatted = false;
+  cli::ProcessId process;
+};
+
+struct MountState {
+  std::string path;  // absolute
+  cli::ProcessId process;
+};
+
+struct State {
+  std::string endpoint;    // of the MDS; kept, so that restarts are found again
+  uint64_t osd_size = 0;   // of image files, bytes
+  std::string token_rate;  // as typed; empty: profiled at mkfs
+  cli::ProcessId mds;
+  std::vector<OsdState> osds;
+  std::vector<MountState> mounts;
+};
+
+// kNotFound when DIR holds no cluster.
+Result<State> LoadState(const std::string& dir);
+Status SaveState(const std::string& dir, const State& state);
+
+// `osd.0`, `mds.0`, `mnt.1`.
+struct DaemonName {
+  enum class Kind { kMds, kOsd, kMount } kind = Kind::kMds;
+  size_t index = 0;
+};
+// kInvalid for what is no such name, kNotFound for one that this cluster does not have.
+Result<DaemonName> ParseDaemon(const State& state, const std::string& text);
+cli::ProcessId& ProcessOf(State& state, const DaemonName& name);
+
+}  // namespace weir::dev

@@ -1,0 +1,38 @@
+// Background: how weirfs leaves its caller. The first process waits until the mount is usable or
+// has failed; the one that stays has a session of its own and none of the caller's files.
+//
+// Threads: Leave before any thread starts.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "common/base/result.h"
+
+namespace weir::weirfs {
+
+class Background {
+ public:
+  // Forks. In the caller's process it never returns: it exits as the other one announces, with the
+  // error printed on stderr. In the other it returns once stdin is /dev/null and stdout and stderr
+  // are `log_path` (empty: thrown away).
+  static Result<Background> Leave(const std::string& log_path);
+  // For -f: no fork; Announce does nothing but print an error.
+  static Background Stay();
+
+  // Tells the caller how it went; once.
+  void Announce(const Status& status);
+
+  Background(Background&& other) noexcept;
+  Background& operator=(Background&&) = delete;
+  ~Background();
+
+ private:
+  explicit Background(int fd) : fd_(fd) {}
+  int fd_;  // the write end of a pipe; -1 in the foreground
+};
+
+// Closes every file that the caller left open beyond the first three.
+void CloseInheritedFiles();
+
+}  // namespace weir::weirfs

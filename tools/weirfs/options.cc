@@ -1,0 +1,96 @@
+#include "tools/weirfs/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "tools/cli/values.h"
+
+namespace weir::weirfs {
+namespace {
+
+// For mount(8), fstab and init: nothing to do here.
+constexpr std::array kNotForUs = {
+    "rw",       "auto",    "noauto",     "user",       "nouser",       "users",
+    "owner",    "group",   "nofail",     "defaults",   "_netdev",      "default_permissions",
+    "relatime", "async",   "norelatime", "nodiratime", "strictatime",  "lazytime",
+    "silent",   "nonempty"};
+// Flags of the kernel's mount that only take rights away, and those that give them back to root.
+constexpr std::array kRestricting = {"nosuid", "nodev", "noexec", "noatime", "sync", "dirsync"};
+constexpr std::array kLoosening = {"suid", "dev", "exec", "atime"};
+
+template <typename Words>
+bool Has(const Words& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// `timeout=30`: a bare number is seconds here, as mount options have it.
+Result<Duration> TimeoutValue(const std::string& text) {
+  const bool bare = !text.empty() && (std::isdigit(static_cast<unsigned char>(text.back())) != 0);
+  return cli::DurationValue("-o timeout", bare ? text + "s" : text);
+}
+
+Status AddValue(std::string_view name, const std::string& value, MountOptions* options) {
+  if (name == "data") {
+    options->data = value;
+    return Status::Ok();
+  }
+  if (name == "class") {
+    options->mount_class = value;
+    return cli::CheckName("class", value);
+  }
+  WEIR_ASSIGN_OR_RETURN(options->timeout, TimeoutValue(value));
+  return Status::Ok();
+}
+
+Status AddOne(const std::string& word, bool is_root, MountOptions* options) {
+  const size_t equals = word.find('=');
+  const std::string_view name = std::string_view(word).substr(0, equals);
+  if (equals != std::string::npos && (name == "class" || name == "timeout" || name == "data")) {
+    return AddValue(name, word.substr(equals + 1), options);
+  }
+  if (word == "ro") {
+    options->read_only = true;
+  } else if (word == "allow_other") {
+    options->allow_other = true;
+  } else if (word == "writeback_cache") {
+    options->writeback_cache = true;
+  } else if (Has(kRestricting, word)) {
+    options->kernel_flags.push_back(word);
+  } else if (Has(kLoosening, word)) {
+    if (is_root) options->kernel_flags.push_back(word);
+  } else if (!word.empty() && !Has(kNotForUs, word) && !word.starts_with("x-") &&
+             !word.starts_with("comment=")) {
+    return {ErrorCode::kInvalid,
+            fmt::format("unknown mount option '{}' (see weirfs --help)", word)};
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Source SplitSource(const std::string& text) {
+  // The last ":/" that does not belong to a "://".
+  for (size_t at = text.rfind(":/"); at != std::string::npos && at > 0;
+       at = text.rfind(":/", at - 1)) {
+    if (text.substr(at, 3) == "://") continue;
+    std::string subtree = text.substr(at + 2);
+    while (subtree.ends_with('/')) subtree.pop_back();
+    return {.endpoint = text.substr(0, at), .subtree = subtree};
+  }
+  return {.endpoint = text, .subtree = {}};
+}
+
+Status AddMountOptions(const std::string& list, bool is_root, MountOptions* options) {
+  size_t begin = 0;
+  while (begin <= list.size()) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    WEIR_RETURN_IF_ERROR(AddOne(list.substr(begin, end - begin), is_root, options));
+    begin = end + 1;
+  }
+  return Status::Ok();
+}
+
+}  // namespace weir::weirfs

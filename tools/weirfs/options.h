@@ -1,0 +1,36 @@
+// What people type to mount, understood but not yet acted on; pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/base/time.h"
+
+namespace weir::weirfs {
+
+// ENDPOINT[:/SUBTREE].
+struct Source {
+  std::string endpoint;
+  std::string subtree;  // without the leading '/'; empty: all of it
+};
+Source SplitSource(const std::string& text);
+
+// Everything behind -o.
+struct MountOptions {
+  std::string data;  // as --data, for fstab
+  std::string mount_class;
+  bool read_only = false;
+  bool allow_other = false;
+  bool writeback_cache = false;
+  std::optional<Duration> timeout;        // none: I/O waits for lost peers as long as it takes
+  std::vector<std::string> kernel_flags;  // nosuid, noatime and the like, for the mount itself
+};
+// Adds a comma-separated list. Options that mount(8) and fstab give every filesystem are accepted;
+// kInvalid names one that nobody knows.
+Status AddMountOptions(const std::string& list, bool is_root, MountOptions* options);
+
+}  // namespace weir::weirfs
