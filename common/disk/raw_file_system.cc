@@ -1,7 +1,6 @@
 #include "common/disk/raw_file_system.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "common/disk/raw_log.h"
 

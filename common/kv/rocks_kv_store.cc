@@ -86,7 +86,14 @@ class RocksKvStore final : public RawKvStore {
     return status;
   }
   ~RocksKvStore() override {
-    if (db_ != nullptr) (void)db_->Close().ok();
+    if (db_ == nullptr) return;
+    // Buffered batches survive a clean end. Not SyncWAL: that wants files whose Sync may run beside
+    // their Append, and aborts after an earlier error, which Write checks first.
+    rocksdb::WriteBatch nothing;
+    rocksdb::WriteOptions sync;
+    sync.sync = true;
+    (void)db_->Write(sync, &nothing).ok();
+    (void)db_->Close().ok();
   }
 
   Result<std::string> Get(std::string_view key) override {
@@ -120,6 +127,7 @@ class RocksKvStore final : public RawKvStore {
   }
   uint64_t free_bytes() override { return volume_ == nullptr ? 0 : volume_->free_bytes(); }
   uint64_t total_bytes() override { return volume_ == nullptr ? 0 : volume_->total_bytes(); }
+  uint64_t write_buffer_bytes() override { return db_->GetOptions().write_buffer_size; }
 
  private:
   const std::unique_ptr<RawVolume> volume_;
@@ -179,7 +187,7 @@ Result<std::unique_ptr<RawKvStore>> OpenRawKvStore(BlockDevice& device, Region r
   WEIR_ASSIGN_OR_RETURN(auto volume, RawVolume::Mount(device, region));
   auto env = std::make_unique<RawEnv>(*volume);
   const uint64_t by_size =
-      std::clamp<uint64_t>(std::bit_floor(volume->total_bytes() / 24), 256 << 10, 64 << 20);
+      std::clamp<uint64_t>(std::bit_floor(volume->total_bytes() / 12), 256 << 10, 64 << 20);
   auto store = std::make_unique<RocksKvStore>(std::move(volume), std::move(env));
   const uint64_t buffer = options.write_buffer_bytes != 0 ? options.write_buffer_bytes : by_size;
   WEIR_RETURN_IF_ERROR(store->Open("/kv", MakeOptions(options, buffer)));

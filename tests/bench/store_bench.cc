@@ -28,26 +28,27 @@ double CpuSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Keeps `depth` operations under way until `count` are done.
+// Keeps `depth` operations under way until `count` are done or a second is over.
 class Loop {
  public:
   template <typename Start>
   void Run(const char* name, int count, int depth, uint64_t bytes, Start start) {
     const TimePoint begin = SystemClock::Get().Now();
     const double cpu = CpuSeconds();
-    for (int i = 0; i < count; ++i) {
+    int done = 0;
+    for (; done < count && SystemClock::Get().Now() - begin < std::chrono::seconds(1); ++done) {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return in_flight_ < depth; });
       ++in_flight_;
       lock.unlock();
-      start(i);
+      start(done);
     }
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return in_flight_ == 0; });
     const double seconds = ToSeconds(SystemClock::Get().Now() - begin);
     std::printf("%-28s depth %2d: %8.0f op/s %8.1f MiB/s %6.1f us CPU/op\n", name, depth,
-                count / seconds, count * static_cast<double>(bytes) / seconds / (1 << 20),
-                (CpuSeconds() - cpu) / count * 1e6);
+                done / seconds, done * static_cast<double>(bytes) / seconds / (1 << 20),
+                (CpuSeconds() - cpu) / done * 1e6);
   }
   void Done(const Status& status) {
     if (!status.ok()) {
@@ -98,11 +99,11 @@ int Main(const char* path, uint64_t deferred_max) {
     s.Read(id(i / 4), static_cast<uint64_t>(i % 4) << 20, 1 << 20, read_done);
   });
   for (const int depth : {1, 16}) {
-    loop.Run("4 KiB random read", depth * 5000, depth, 4096,
+    loop.Run("4 KiB random read", 1'000'000, depth, 4096,
              [&](int) { s.Read(id(prng.Next()), prng.Uniform(0, 1023) * 4096, 4096, read_done); });
   }
   for (const int depth : {1, 16, 64}) {
-    loop.Run("4 KiB random durable write", 2000 + depth * 2500, depth, 4096, [&](int) {
+    loop.Run("4 KiB random durable write", 1'000'000, depth, 4096, [&](int) {
       s.Write(id(prng.Next()), prng.Uniform(0, 1023) * 4096, small, write_done);
     });
   }
