@@ -1,5 +1,5 @@
-// MdsFixture: a whole MdsCore in one thread: memory store, manual clock, OSDs that only write down what
-// they are told. `Ask` sends a request and commits until it is answered.
+// MdsFixture: a whole MdsCore in one thread: memory store, manual clock, OSDs that only write down
+// what they are told. `Ask` sends a request and commits until it is answered.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -186,15 +186,11 @@ class MdsFixture : public ::testing::Test {
   }
 
   uint64_t Mkdir(uint64_t parent, const std::string& name, uint32_t mode = 0755) {
-    return Ask<wire::EntryReply>(wire::MDS_MKNOD, New(parent, name, S_IFDIR | mode))
-        .attr()
-        .inode();
+    return Ask<wire::EntryReply>(wire::MDS_MKNOD, New(parent, name, S_IFDIR | mode)).attr().inode();
   }
   // Not open.
   uint64_t Touch(uint64_t parent, const std::string& name, uint32_t mode = 0644) {
-    return Ask<wire::EntryReply>(wire::MDS_MKNOD, New(parent, name, S_IFREG | mode))
-        .attr()
-        .inode();
+    return Ask<wire::EntryReply>(wire::MDS_MKNOD, New(parent, name, S_IFREG | mode)).attr().inode();
   }
   uint64_t CreateOpen(uint64_t parent, const std::string& name, uint32_t mode = 0644) {
     wire::CreateRequest request = New(parent, name, mode);
