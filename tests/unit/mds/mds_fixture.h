@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/log.h"
 #include "common/kv/mem_kv_store.h"
 #include "common/testing/manual_clock.h"
 #include "common/wire/mds.pb.h"
@@ -66,6 +67,9 @@ class MdsFixture : public ::testing::Test {
   static constexpr uint64_t kRoot = 1;
 
   void SetUp() override {
+    LogOptions quiet;
+    quiet.level = LogLevel::kOff;
+    ASSERT_TRUE(InitLogging(quiet).ok());
     Start();
     AddOsd("disk-a", 100 << 20);
   }
