@@ -3,6 +3,7 @@
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
 #include <rocksdb/filter_policy.h>
+#include <rocksdb/system_clock.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 
@@ -35,6 +36,26 @@ class NullLogger final : public rocksdb::Logger {
  public:
   using Logger::Logv;
   void Logv(const char*, va_list) override {}
+};
+
+// RocksDB rests for a second, on a thread that all databases share, after an error in the
+// background. The device is as dead a moment later, and a store that closes must not wait.
+class BriefClock final : public rocksdb::SystemClockWrapper {
+ public:
+  BriefClock() : SystemClockWrapper(rocksdb::SystemClock::Default()) {}
+  [[nodiscard]] const char* Name() const override { return "WeirBriefClock"; }
+  void SleepForMicroseconds(int micros) override {
+    SystemClockWrapper::SleepForMicroseconds(std::min(micros, 5000));
+  }
+};
+
+class RawEnv final : public rocksdb::EnvWrapper {
+ public:
+  explicit RawEnv(RawVolume& volume)
+      : EnvWrapper(rocksdb::NewCompositeEnv(MakeRawFileSystem(volume))) {
+    system_clock_ = std::make_shared<BriefClock>();
+  }
+  [[nodiscard]] const char* Name() const override { return "WeirRawEnv"; }
 };
 
 class RocksIterator final : public KvStore::Iterator {
@@ -156,7 +177,7 @@ Status FormatRawKv(BlockDevice& device, Region region) {
 Result<std::unique_ptr<RawKvStore>> OpenRawKvStore(BlockDevice& device, Region region,
                                                    const KvOptions& options) {
   WEIR_ASSIGN_OR_RETURN(auto volume, RawVolume::Mount(device, region));
-  auto env = rocksdb::NewCompositeEnv(MakeRawFileSystem(*volume));
+  auto env = std::make_unique<RawEnv>(*volume);
   const uint64_t by_size =
       std::clamp<uint64_t>(std::bit_floor(volume->total_bytes() / 24), 256 << 10, 64 << 20);
   auto store = std::make_unique<RocksKvStore>(std::move(volume), std::move(env));

@@ -55,7 +55,7 @@ Result<LockFile> LockFile::Take(const std::string& path) {
             fmt::format("in use by process {}", holder.empty() ? "(unknown)" : holder)};
   }
   LockFile lock(fd);
-  lock.WritePid();
+  lock.Write(std::to_string(getpid()) + "\n");
   return lock;
 }
 
@@ -70,11 +70,10 @@ LockFile::~LockFile() {
   if (fd_ >= 0) close(fd_);
 }
 
-void LockFile::WritePid() const {
-  const std::string text = std::to_string(getpid()) + "\n";
+void LockFile::Write(const std::string& text) const {
   if (ftruncate(fd_, 0) != 0 ||
       pwrite(fd_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
-    return;  // The pid only serves a message; the lock is what counts.
+    return;  // It only serves a message; the lock is what counts.
   }
 }
 

@@ -14,7 +14,7 @@ Status WriteFileAtomically(const std::string& path, const std::string& text);
 // The last lines, for an error message.
 std::string TailOf(const std::string& path, size_t lines);
 
-// Holds a file locked while it lives, against every other process, and writes our pid into it.
+// Holds a file locked while it lives, against every other process, and says in it who has it: our pid.
 class LockFile {
  public:
   // kBusy names the pid that has it.
@@ -22,8 +22,8 @@ class LockFile {
   LockFile(LockFile&& other) noexcept;
   LockFile& operator=(LockFile&& other) noexcept;
   ~LockFile();
-  // After a fork: the pid of whoever goes on holding it.
-  void WritePid() const;
+  // Replaces what the file says of its holder; it starts with a pid.
+  void Write(const std::string& text) const;
 
  private:
   explicit LockFile(int fd) : fd_(fd) {}

@@ -33,6 +33,10 @@ Result<Duration> TimeoutValue(const std::string& text) {
 }
 
 Status AddValue(std::string_view name, const std::string& value, MountOptions* options) {
+  if (name == "data") {
+    options->data = value;
+    return Status::Ok();
+  }
   if (name == "class") {
     options->mount_class = value;
     return cli::CheckName("class", value);
@@ -44,7 +48,7 @@ Status AddValue(std::string_view name, const std::string& value, MountOptions* o
 Status AddOne(const std::string& word, bool is_root, MountOptions* options) {
   const size_t equals = word.find('=');
   const std::string_view name = std::string_view(word).substr(0, equals);
-  if (equals != std::string::npos && (name == "class" || name == "timeout")) {
+  if (equals != std::string::npos && (name == "class" || name == "timeout" || name == "data")) {
     return AddValue(name, word.substr(equals + 1), options);
   }
   if (word == "ro") {

@@ -21,6 +21,7 @@ Source SplitSource(const std::string& text);
 
 // Everything behind -o.
 struct MountOptions {
+  std::string data;  // as --data, for fstab
   std::string mount_class;
   bool read_only = false;
   bool allow_other = false;

@@ -1,0 +1,246 @@
+// weirfs: mounts a WeirFS, of a cluster or one that lives in this process altogether.
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include "client/fuse/mount.h"
+#include "common/base/log.h"
+#include "common/net/endpoint.h"
+#include "common/net/transport.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/files.h"
+#include "tools/cli/mounts.h"
+#include "tools/cli/values.h"
+#include "tools/weirfs/background.h"
+#include "tools/weirfs/embedded_cluster.h"
+#include "tools/weirfs/mountpoint.h"
+#include "tools/weirfs/options.h"
+
+namespace weir::weirfs {
+namespace {
+
+constexpr uint64_t kSmallestOsd = 256ull << 20;
+constexpr size_t kMostOsds = 256;
+
+struct Arguments {
+  std::vector<std::string> places;  // [ENDPOINT[:/SUBTREE]] MNT
+  std::vector<std::string> option_lists;
+  std::string data, osd_size, token_rate, tier_disk, log = "info", log_file, pid_file;
+  size_t osds = 0;
+  std::vector<std::string> disks;
+  bool foreground = false;
+};
+
+// What is to be done, with every word understood and every path absolute.
+struct Plan {
+  bool embedded = false;
+  std::string mds_endpoint;
+  std::string mountpoint;
+  std::string log_file;
+  std::string pid_file;
+  LogLevel log_level = LogLevel::kInfo;
+  EmbeddedCluster::Options cluster;
+  client::Mount::Options mount;
+};
+
+void Declare(CLI::App& app, Arguments& arguments) {
+  app.footer(
+      "Options behind -o: class=NAME, ro, allow_other, timeout=S, writeback_cache, data=DIR, and "
+      "what mount(8)\nand fstab give every filesystem. It returns once the mount is usable; umount "
+      "ends it.\n\n"
+      "Example:\n"
+      "  weirfs --data /srv/weir /mnt/weir                    all in one process, on an image file\n"
+      "  weirfs --data /srv/weir --disk /dev/sdb /mnt/weir    the same on a raw disk\n"
+      "  weirfs tcp://10.0.0.1:7370:/projects /mnt/p -o class=gold,ro\n"
+      "  mount -t fuse.weirfs 10.0.0.1:/projects /mnt/p -o _netdev");
+  app.add_option("places", arguments.places, "[ENDPOINT[:/SUBTREE]] MNT")
+      ->required()
+      ->expected(1, 2)
+      ->type_name("");
+  app.add_option("--data", arguments.data, "everything in this process, with its files in DIR")
+      ->type_name("DIR");
+  app.add_option("--osds", arguments.osds, "with --data: OSDs on image files, at first use (1)")
+      ->type_name("N");
+  app.add_option("--osd-size", arguments.osd_size, "with --data: of each image (8GiB or what fits)")
+      ->type_name("SIZE");
+  app.add_option("--disk", arguments.disks, "with --data: an OSD on this raw disk; repeatable")
+      ->type_name("PATH");
+  app.add_option("--tier-disk", arguments.tier_disk, "(a later version)")->group("");
+  app.add_option("--token-rate", arguments.token_rate,
+                 "with --data: global token rate of each OSD (default: measured at first use)")
+      ->type_name("RATE");
+  app.add_option("-o", arguments.option_lists, "mount options")->type_name("OPTIONS");
+  app.add_flag("-f", arguments.foreground, "stay in the foreground");
+  app.add_option("--log", arguments.log, "trace, debug, info, warn, error or off")
+      ->type_name("LEVEL");
+  app.add_option("--log-file", arguments.log_file, "where (default: DIR/weirfs.log, or nowhere)")
+      ->type_name("PATH");
+  app.add_option("--pid-file", arguments.pid_file, "written once the mount is usable")
+      ->type_name("PATH");
+}
+
+Status PlanCluster(const Arguments& arguments, const std::string& data, Plan* plan) {
+  plan->embedded = true;
+  plan->mds_endpoint = EmbeddedCluster::MdsEndpoint();
+  EmbeddedCluster::Options& cluster = plan->cluster;
+  cluster.dir = cli::AbsolutePath(data);
+  cluster.osds = arguments.osds;
+  if (arguments.osds > kMostOsds) {
+    return {ErrorCode::kInvalid, fmt::format("--osds {}: at most {}", arguments.osds, kMostOsds)};
+  }
+  for (const std::string& disk : arguments.disks) cluster.disks.push_back(cli::AbsolutePath(disk));
+  if (!arguments.osd_size.empty()) {
+    WEIR_ASSIGN_OR_RETURN(cluster.osd_size,
+                          cli::SizeValue("--osd-size", arguments.osd_size, kSmallestOsd));
+  }
+  if (!arguments.token_rate.empty()) {
+    WEIR_ASSIGN_OR_RETURN(cluster.token_rate,
+                          cli::RateValue("--token-rate", arguments.token_rate));
+  }
+  if (plan->log_file.empty()) plan->log_file = cluster.dir + "/weirfs.log";
+  return Status::Ok();
+}
+
+Status PlanClient(const Arguments& arguments, Plan* plan) {
+  if (arguments.osds > 0 || !arguments.osd_size.empty() || !arguments.disks.empty() ||
+      !arguments.token_rate.empty()) {
+    return {ErrorCode::kInvalid, "--osds, --osd-size, --disk and --token-rate go with --data"};
+  }
+  const Source source = SplitSource(arguments.places.front());
+  WEIR_ASSIGN_OR_RETURN(const net::Endpoint endpoint, net::ParseEndpoint(source.endpoint));
+  plan->mds_endpoint = endpoint.ToString();
+  plan->mount.subtree = source.subtree;
+  plan->mount.fsname = arguments.places.front();
+  return Status::Ok();
+}
+
+Result<Plan> MakePlan(const Arguments& arguments) {
+  Plan plan;
+  MountOptions options;
+  for (const std::string& list : arguments.option_lists) {
+    WEIR_RETURN_IF_ERROR(AddMountOptions(list, geteuid() == 0, &options));
+  }
+  if (!arguments.tier_disk.empty()) return cli::NotBuilt("option --tier-disk");
+  WEIR_ASSIGN_OR_RETURN(plan.log_level, ParseLogLevel(arguments.log));
+  if (!arguments.log_file.empty()) plan.log_file = cli::AbsolutePath(arguments.log_file);
+  if (!arguments.pid_file.empty()) plan.pid_file = cli::AbsolutePath(arguments.pid_file);
+  // From fstab a source comes first even with data=DIR, and means nothing then.
+  const std::string& data = arguments.data.empty() ? options.data : arguments.data;
+  const size_t wanted = data.empty() || !options.data.empty() ? 2 : 1;
+  if (arguments.places.size() != wanted) {
+    return {ErrorCode::kInvalid,
+            "what and where? weirfs --data DIR MNT, or weirfs ENDPOINT[:/SUBTREE] MNT"};
+  }
+  WEIR_RETURN_IF_ERROR(data.empty() ? PlanClient(arguments, &plan)
+                                    : PlanCluster(arguments, data, &plan));
+  client::Mount::Options& mount = plan.mount;
+  mount.mount_class = options.mount_class;
+  mount.read_only = options.read_only;
+  mount.allow_other = options.allow_other;
+  mount.exclusive = plan.embedded;
+  mount.writeback_cache = plan.embedded || options.writeback_cache;
+  mount.timeout = options.timeout.value_or(Duration::max());
+  mount.fuse_options = options.kernel_flags;
+  WEIR_ASSIGN_OR_RETURN(plan.mountpoint, PrepareMountpoint(arguments.places.back()));
+  plan.cluster.mountpoint = plan.mountpoint;
+  return plan;
+}
+
+// SIGTERM, SIGINT and SIGHUP end the mount; SIGUSR1 ends the thread that waits for them. Blocked
+// before any thread starts, so that they reach nobody else.
+sigset_t EndingSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) sigaddset(&set, signal);
+  return set;
+}
+
+void StopOnSignal(client::Mount& mount) {
+  const sigset_t set = EndingSignals();
+  for (int signal = 0; sigwait(&set, &signal) == 0;) {
+    if (signal == SIGUSR1) return;
+    WEIR_LOG_INFO("signal {}: unmounting", signal);
+    mount.Stop();
+  }
+}
+
+Status Serve(const Plan& plan, Background& background) {
+  const std::unique_ptr<net::Network> network = net::MakeZmqNetwork();
+  std::unique_ptr<EmbeddedCluster> cluster;
+  if (plan.embedded) {
+    WEIR_ASSIGN_OR_RETURN(cluster, EmbeddedCluster::Start(*network, plan.cluster));
+  }
+  WEIR_ASSIGN_OR_RETURN(auto mount, client::Mount::Start(*network, SystemClock::Get(),
+                                                         plan.mds_endpoint, plan.mountpoint,
+                                                         plan.mount));
+  if (!plan.pid_file.empty()) {
+    WEIR_RETURN_IF_ERROR(
+        cli::WriteFileAtomically(plan.pid_file, std::to_string(getpid()) + "\n"));
+  }
+  WEIR_LOG_INFO("mounted on {}", plan.mountpoint);
+  background.Announce(Status::Ok());
+  std::thread signals([&] { StopOnSignal(*mount); });
+  Status ended = mount->Wait();
+  pthread_kill(signals.native_handle(), SIGUSR1);
+  signals.join();
+  mount.reset();
+  if (cluster != nullptr) {
+    if (Status status = cluster->Stop(); ended.ok()) ended = status;
+  }
+  WEIR_LOG_INFO("unmounted {}", plan.mountpoint);
+  return ended;
+}
+
+int Run(const Arguments& arguments) {
+  auto plan = MakePlan(arguments);
+  if (!plan.ok()) return cli::Fail("weirfs", plan.status());
+  if (plan->embedded) {
+    // What an embedded cluster writes is its owner's; and its log needs DIR before we fork.
+    umask(S_IRWXG | S_IRWXO);
+    std::error_code error;
+    std::filesystem::create_directories(plan->cluster.dir, error);
+    if (error) {
+      return cli::Fail("weirfs", Status::FromErrno(error.value(), fmt::format("cannot make '{}'",
+                                                                              plan->cluster.dir)));
+    }
+  }
+  const sigset_t blocked = EndingSignals();
+  pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  CloseInheritedFiles();
+  auto background = arguments.foreground ? Result<Background>(Background::Stay())
+                                         : Background::Leave(plan->log_file);
+  if (!background.ok()) return cli::Fail("weirfs", background.status());
+  const std::string log_file = arguments.foreground ? arguments.log_file : "";
+  Status status = InitLogging({.level = plan->log_level, .file = log_file, .program = "weirfs"});
+  if (status.ok()) status = Serve(*plan, *background);
+  if (status.ok()) return 0;
+  background->Announce(status);
+  return static_cast<int>(cli::ExitCodeOf(status));
+}
+
+}  // namespace
+}  // namespace weir::weirfs
+
+int main(int argc, char** argv) {
+  using weir::ErrorCode;
+  using weir::Status;
+  CLI::App app("weirfs: mounts a WeirFS", "weirfs");
+  weir::weirfs::Arguments arguments;
+  weir::weirfs::Declare(app, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    return weir::cli::Fail(
+        "weirfs", Status(ErrorCode::kInvalid, std::string(error.what()) + " (see --help)"));
+  }
+  return weir::weirfs::Run(arguments);
+}
