@@ -1,5 +1,5 @@
-// MdsFixture: a whole MdsCore in one thread: memory store, manual clock, OSDs that only write down what
-// they are told. `Ask` sends a request and commits until it is answered.
+// MdsFixture: a whole MdsCore in one thread: memory store, manual clock, OSDs that only write down
+// what they are told. `Ask` sends a request and commits until it is answered.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/log.h"
 #include "common/kv/mem_kv_store.h"
 #include "common/testing/manual_clock.h"
 #include "common/wire/mds.pb.h"
@@ -66,6 +67,9 @@ class MdsFixture : public ::testing::Test {
   static constexpr uint64_t kRoot = 1;
 
   void SetUp() override {
+    LogOptions quiet;
+    quiet.level = LogLevel::kOff;
+    ASSERT_TRUE(InitLogging(quiet).ok());
     Start();
     AddOsd("disk-a", 100 << 20);
   }
@@ -186,15 +190,11 @@ class MdsFixture : public ::testing::Test {
   }
 
   uint64_t Mkdir(uint64_t parent, const std::string& name, uint32_t mode = 0755) {
-    return Ask<wire::EntryReply>(wire::MDS_MKNOD, New(parent, name, S_IFDIR | mode))
-        .attr()
-        .inode();
+    return Ask<wire::EntryReply>(wire::MDS_MKNOD, New(parent, name, S_IFDIR | mode)).attr().inode();
   }
   // Not open.
   uint64_t Touch(uint64_t parent, const std::string& name, uint32_t mode = 0644) {
-    return Ask<wire::EntryReply>(wire::MDS_MKNOD, New(parent, name, S_IFREG | mode))
-        .attr()
-        .inode();
+    return Ask<wire::EntryReply>(wire::MDS_MKNOD, New(parent, name, S_IFREG | mode)).attr().inode();
   }
   uint64_t CreateOpen(uint64_t parent, const std::string& name, uint32_t mode = 0644) {
     wire::CreateRequest request = New(parent, name, mode);

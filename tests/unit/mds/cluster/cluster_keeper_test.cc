@@ -79,8 +79,8 @@ TEST_F(ClusterKeeperTest, SilenceForThreeSecondsIsDownAndAWatchIsUpAgain) {
 
 TEST_F(ClusterKeeperTest, ReservedClassesExistAndStay) {
   wire::ClassNameRequest name;
-  for (const char* word : {"best-effort", "system.compaction", "system.purge", "system.recovery",
-                           "system.scrub"}) {
+  for (const char* word :
+       {"best-effort", "system.compaction", "system.purge", "system.recovery", "system.scrub"}) {
     ASSERT_NE(Map()->FindClass(word), nullptr);
     name.set_name(word);
     EXPECT_EQ(Admin(wire::MDS_CLASS_REMOVE, name).status.code(), ErrorCode::kInvalid);
@@ -211,8 +211,7 @@ TEST_F(ClusterKeeperTest, PoolsPinFilesAndStayWhileInUse) {
   request.add_osds(1);
   EXPECT_TRUE(Admin(wire::MDS_POOL_CREATE, request).status.ok());
   const uint64_t d = Mkdir(kRoot, "d");
-  EXPECT_EQ(Code(wire::MDS_SETXATTR, Xattr(d, "user.weir.layout.pool", "second")),
-            ErrorCode::kOk);
+  EXPECT_EQ(Code(wire::MDS_SETXATTR, Xattr(d, "user.weir.layout.pool", "second")), ErrorCode::kOk);
   const uint64_t f = Touch(d, "f");
   Grow(f, 1);
   EXPECT_EQ(Get(f, "weir.objects"), "0:osd.1");

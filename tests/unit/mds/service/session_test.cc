@@ -1,4 +1,5 @@
-// Sessions: open-but-unlinked files, who else has a file open, restarts, repeated requests, watching.
+// Sessions: open-but-unlinked files, who else has a file open, restarts, repeated requests,
+// watching.
 #include "tests/unit/mds/mds_fixture.h"
 
 namespace weir::mds {

@@ -116,7 +116,8 @@ TEST_F(TreeTest, NoFileWithoutAnOsdAndThePoolIsInUseAfterTheFirst) {
   EXPECT_TRUE(core->keeper().map()->FindPool("default")->in_use);
   core.reset();
   MemKvStore empty;
-  auto fresh = MdsCore::Open(empty, clock, osds, {.ns = {.commit_thread = false}, .background = false});
+  auto fresh =
+      MdsCore::Open(empty, clock, osds, {.ns = {.commit_thread = false}, .background = false});
   ASSERT_TRUE(fresh.ok());
   core = *std::move(fresh);
   const Answer refused = Try(wire::MDS_MKNOD, New(kRoot, "f", S_IFREG | 0644));
