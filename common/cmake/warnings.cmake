@@ -1,7 +1,9 @@
 # Warnings that every target of ours is built with; all of them are errors.
 add_library(weir_warnings INTERFACE)
-target_compile_options(weir_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow=local -Wnon-virtual-dtor
+target_compile_options(weir_warnings INTERFACE -Wall -Wextra -Wpedantic -Wnon-virtual-dtor
                                                -Woverloaded-virtual -Wno-missing-field-initializers -Werror)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-  target_compile_options(weir_warnings INTERFACE -Wno-shadow -Wno-missing-braces)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(weir_warnings INTERFACE -Wshadow=local)
+else()
+  target_compile_options(weir_warnings INTERFACE -Wno-missing-braces)
 endif()

@@ -11,6 +11,8 @@
 //          passed in, never going backwards.
 // Threads: not thread-safe; one owner, who holds one lock or one strand.
 // Ownership: requests belong to the caller, who keeps them alive from Enqueue to Completed/Cancel.
+// Use:     after Enqueue, Completed, Cancel, Tick, Configure, SetClass, RemoveClass and at wake_at:
+//          Pull until it returns no request.
 // Order:   FIFO within a class up to the dispatch window; C-SCAN may reorder inside the window.
 #pragma once
 

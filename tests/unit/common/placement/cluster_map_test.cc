@@ -1,0 +1,104 @@
+#include "common/placement/cluster_map.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "common/wire/map.pb.h"
+
+namespace weir {
+namespace {
+
+ClusterMap Sample() {
+  ClusterMap map;
+  map.epoch = Epoch(5);
+  map.tag_epoch = 3;
+  map.cluster_uuid = "2f0c";
+  for (uint32_t i = 0; i < 3; ++i) {
+    OsdEntry osd;
+    osd.id = OsdId(i);
+    osd.endpoint = "tcp://127.0.0.1:" + std::to_string(7000 + i);
+    osd.up = i != 1;
+    osd.capacity_bytes = 1 << 30;
+    osd.qos.token_rate = 40 << 20;
+    osd.qos.best_effort_min = 0;
+    map.osds[osd.id] = osd;
+  }
+  Pool pool;
+  pool.id = PoolId(1);
+  pool.name = "data";
+  pool.osds = {OsdId(0), OsdId(2)};
+  pool.chains = ComputeChains(pool.id, 16, 1, {{OsdId(0), 1}, {OsdId(2), 1}});
+  pool.in_use = true;
+  map.pools[pool.id] = pool;
+  ClassEntry gold;
+  gold.spec.id = kFirstUserClass;
+  gold.spec.name = "gold";
+  gold.spec.limit_bytes_per_s = 7;
+  gold.spec.reservation = Reservation{9, ReservationScope::kOsd, WallTime{11}};
+  gold.users = {1000};
+  map.classes[gold.spec.id] = gold;
+  return map;
+}
+
+TEST(ClusterMapTest, SurvivesTheWire) {
+  const ClusterMap map = Sample();
+  const wire::ClusterMap message = ToWire(map);
+  auto back = FromWire(message);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(ToWire(*back).SerializeAsString(), message.SerializeAsString());
+  EXPECT_EQ(back->pools.at(PoolId(1)).chains, map.pools.at(PoolId(1)).chains);
+  EXPECT_EQ(back->FindClass("gold")->spec.reservation->ends, WallTime{11});
+  EXPECT_EQ(back->FindClass("lead"), nullptr);
+  EXPECT_EQ(back->FindPool("data")->id, PoolId(1));
+  EXPECT_EQ(back->ClusterHash(), map.ClusterHash());
+}
+
+TEST(ClusterMapTest, EveryObjectHasAChainOfItsPool) {
+  const ClusterMap map = Sample();
+  std::map<OsdId, int> heads;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    const Chain* chain = map.ChainOf(PoolId(1), {InodeId(i), i / 3});
+    ASSERT_NE(chain, nullptr);
+    ++heads[chain->at(0)];
+  }
+  EXPECT_EQ(heads.size(), 2u);
+  EXPECT_EQ(map.ChainOf(PoolId(2), {}), nullptr);
+}
+
+TEST(ClusterMapTest, WhatIsOutOfRangeIsABadMessageThatNamesIt) {
+  const auto message = [](const std::function<void(wire::ClusterMap&)>& spoil) {
+    wire::ClusterMap wire_map = ToWire(Sample());
+    spoil(wire_map);
+    const auto result = FromWire(wire_map);
+    EXPECT_EQ(result.code(), ErrorCode::kBadMessage);
+    return result.status().message();
+  };
+  using ::testing::HasSubstr;
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(message([](auto& m) { m.mutable_osds(1)->set_weight(-1); }), HasSubstr("osd.1"));
+  EXPECT_THAT(message([](auto& m) { m.mutable_osds(1)->mutable_qos()->set_gate("open"); }),
+              HasSubstr("open"));
+  EXPECT_THAT(message([](auto& m) { *m.add_osds() = m.osds(0); }), HasSubstr("twice"));
+  EXPECT_THAT(message([](auto& m) { m.mutable_pools(0)->set_replicas(0); }), HasSubstr("replicas"));
+  EXPECT_THAT(message([](auto& m) { m.mutable_pools(0)->add_chains(); }), HasSubstr("empty"));
+  EXPECT_THAT(message([](auto& m) { m.mutable_pools(0)->add_chains()->add_osds(9); }),
+              HasSubstr("unknown OSD"));
+  EXPECT_THAT(message([](auto& m) {
+                auto* chain = m.mutable_pools(0)->add_chains();
+                chain->add_osds(0);
+                chain->add_osds(0);
+              }),
+              HasSubstr("twice"));
+  EXPECT_THAT(message([](auto& m) { m.mutable_pools(0)->add_osds(9); }), HasSubstr("unknown OSD"));
+  EXPECT_THAT(message([&](auto& m) { m.mutable_classes(0)->set_weight(nan); }),
+              HasSubstr("class 16: weight"));
+  EXPECT_THAT(message([&](auto& m) { m.mutable_classes(0)->set_weight(0); }), HasSubstr("weight"));
+  EXPECT_THAT(
+      message([](auto& m) { m.mutable_classes(0)->mutable_reservation()->set_scope("galaxy"); }),
+      HasSubstr("galaxy"));
+}
+
+}  // namespace
+}  // namespace weir
