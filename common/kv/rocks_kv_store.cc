@@ -3,6 +3,7 @@
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
 #include <rocksdb/filter_policy.h>
+#include <rocksdb/system_clock.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 
@@ -37,6 +38,26 @@ class NullLogger final : public rocksdb::Logger {
   void Logv(const char*, va_list) override {}
 };
 
+// RocksDB rests for a second, on a thread that all databases share, after an error in the
+// background. The device is as dead a moment later, and a store that closes must not wait.
+class BriefClock final : public rocksdb::SystemClockWrapper {
+ public:
+  BriefClock() : SystemClockWrapper(rocksdb::SystemClock::Default()) {}
+  [[nodiscard]] const char* Name() const override { return "WeirBriefClock"; }
+  void SleepForMicroseconds(int micros) override {
+    SystemClockWrapper::SleepForMicroseconds(std::min(micros, 5000));
+  }
+};
+
+class RawEnv final : public rocksdb::EnvWrapper {
+ public:
+  explicit RawEnv(RawVolume& volume)
+      : EnvWrapper(rocksdb::NewCompositeEnv(MakeRawFileSystem(volume))) {
+    system_clock_ = std::make_shared<BriefClock>();
+  }
+  [[nodiscard]] const char* Name() const override { return "WeirRawEnv"; }
+};
+
 class RocksIterator final : public KvStore::Iterator {
  public:
   explicit RocksIterator(rocksdb::Iterator* iterator) : iterator_(iterator) {}
@@ -65,7 +86,9 @@ class RocksKvStore final : public RawKvStore {
     return status;
   }
   ~RocksKvStore() override {
-    if (db_ != nullptr) (void)db_->Close().ok();
+    if (db_ == nullptr) return;
+    (void)db_->SyncWAL().ok();  // buffered batches survive a clean end
+    (void)db_->Close().ok();
   }
 
   Result<std::string> Get(std::string_view key) override {
@@ -99,6 +122,7 @@ class RocksKvStore final : public RawKvStore {
   }
   uint64_t free_bytes() override { return volume_ == nullptr ? 0 : volume_->free_bytes(); }
   uint64_t total_bytes() override { return volume_ == nullptr ? 0 : volume_->total_bytes(); }
+  uint64_t write_buffer_bytes() override { return db_->GetOptions().write_buffer_size; }
 
  private:
   const std::unique_ptr<RawVolume> volume_;
@@ -156,9 +180,9 @@ Status FormatRawKv(BlockDevice& device, Region region) {
 Result<std::unique_ptr<RawKvStore>> OpenRawKvStore(BlockDevice& device, Region region,
                                                    const KvOptions& options) {
   WEIR_ASSIGN_OR_RETURN(auto volume, RawVolume::Mount(device, region));
-  auto env = rocksdb::NewCompositeEnv(MakeRawFileSystem(*volume));
+  auto env = std::make_unique<RawEnv>(*volume);
   const uint64_t by_size =
-      std::clamp<uint64_t>(std::bit_floor(volume->total_bytes() / 24), 256 << 10, 64 << 20);
+      std::clamp<uint64_t>(std::bit_floor(volume->total_bytes() / 12), 256 << 10, 64 << 20);
   auto store = std::make_unique<RocksKvStore>(std::move(volume), std::move(env));
   const uint64_t buffer = options.write_buffer_bytes != 0 ? options.write_buffer_bytes : by_size;
   WEIR_RETURN_IF_ERROR(store->Open("/kv", MakeOptions(options, buffer)));

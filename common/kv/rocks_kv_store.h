@@ -29,6 +29,8 @@ class RawKvStore : public KvStore {
  public:
   [[nodiscard]] virtual uint64_t free_bytes() = 0;
   [[nodiscard]] virtual uint64_t total_bytes() = 0;
+  // So much is written before the log is turned into a table.
+  [[nodiscard]] virtual uint64_t write_buffer_bytes() = 0;
 };
 
 // Formats a region; what was there is lost.

@@ -111,7 +111,7 @@ class ExtentStore final : public ObjectStore {
 
   BlockDevice& device_;
   const std::unique_ptr<RawKvStore> kv_;
-  const StoreOptions options_;
+  StoreOptions options_;
   ExtentAllocator allocator_;
   CommitQueue commits_;
 
@@ -132,7 +132,7 @@ class ExtentStore final : public ObjectStore {
 
   std::mutex outstanding_mutex_;
   std::condition_variable outstanding_changed_;
-  uint64_t outstanding_ = 0;
+  std::atomic<uint64_t> outstanding_{0};
 
   std::atomic<bool> stopping_{false}, kv_full_{false};
   bool closed_ = false;

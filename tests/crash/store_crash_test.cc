@@ -6,6 +6,9 @@
 // schedule.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "common/disk/faulty_device.h"
 #include "common/testing/seed.h"
 #include "tests/crash/store_harness.h"
@@ -68,14 +71,30 @@ Outcome RunSchedule(uint64_t seed, bool ignore_flushes) {
   return {"", history.acknowledged()};
 }
 
+// A few at a time: RocksDB rests for a second after an error of its background work.
+constexpr int kParallel = 16;
+
 TEST(StoreCrashTest, AcknowledgedSurvivesAndObjectsStayWholeAtSeededCrashPoints) {
   const uint64_t base = weir::testing::TestSeed();
-  size_t acknowledged = 0;
-  for (uint64_t i = 0; i < 250; ++i) {  // two crashes each
-    const Outcome outcome = RunSchedule(base + i, false);
-    ASSERT_EQ(outcome.wrong, "") << "TEST_SEED=" << base + i;
-    acknowledged += outcome.acknowledged;
+  (void)FreshMedium();
+  std::atomic<uint64_t> next{0}, acknowledged{0};
+  std::mutex mutex;
+  std::string wrong;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kParallel; ++t) {
+    threads.emplace_back([&] {
+      for (uint64_t i = next++; i < 250; i = next++) {  // two crashes each
+        const Outcome outcome = RunSchedule(base + i, false);
+        acknowledged += outcome.acknowledged;
+        std::lock_guard lock(mutex);
+        if (!outcome.wrong.empty()) {
+          wrong = "TEST_SEED=" + std::to_string(base + i) + ": " + outcome.wrong;
+        }
+      }
+    });
   }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, "");
   // The schedules must reach into the work, not only into the opening.
   EXPECT_GT(acknowledged, 5000u);
 }

@@ -1,0 +1,121 @@
+#include "common/disk/block_device.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <future>
+
+#include "common/base/prng.h"
+#include "common/disk/faulty_device.h"
+
+namespace weir {
+namespace {
+
+Buffer Filled(size_t size, uint8_t byte) {
+  Buffer buffer = Buffer::Aligned(size);
+  std::memset(buffer.data(), byte, size);
+  return buffer;
+}
+
+uint8_t FirstByte(BlockDevice& device, uint64_t offset) {
+  Buffer buffer = Buffer::Aligned(kBlockSize);
+  WEIR_CHECK(device.Read(offset, buffer).ok());
+  return buffer.data()[0];
+}
+
+class ImageTest : public ::testing::Test {
+ protected:
+  ~ImageTest() override { std::filesystem::remove(path_); }
+  // In the working directory: temporary directories may not know O_DIRECT.
+  const std::string path_ = "weir_image_" + std::to_string(RandomSeed());
+};
+
+TEST_F(ImageTest, UringReadsWhatItWroteSynchronouslyAndNot) {
+  ASSERT_TRUE(CreateImage(path_, 1 << 20).ok());
+  EXPECT_EQ(CreateImage(path_, 1 << 20).code(), ErrorCode::kExists);
+  auto device = OpenDevice(path_, {});
+  ASSERT_TRUE(device.ok()) << device.status();
+  EXPECT_TRUE((*device)->is_image());
+  std::vector<std::future<void>> writes;
+  for (uint8_t i = 0; i < 64; ++i) {
+    auto promise = std::make_shared<std::promise<void>>();
+    writes.push_back(promise->get_future());
+    (*device)->WriteAsync(i * 4 * kBlockSize, Filled(4 * kBlockSize, i), [promise](Status status) {
+      EXPECT_TRUE(status.ok());
+      promise->set_value();
+    });
+  }
+  for (auto& write : writes) write.wait();
+  ASSERT_TRUE((*device)->Flush().ok());
+  for (uint8_t i = 0; i < 64; ++i) EXPECT_EQ(FirstByte(**device, (i * 4 + 3) * kBlockSize), i);
+  EXPECT_EQ((*device)->counters().writes, 64u);
+  EXPECT_EQ((*device)->counters().flushes, 1u);
+}
+
+TEST_F(ImageTest, RefusesWhatItCannotUse) {
+  EXPECT_EQ(OpenDevice(path_, {}).code(), ErrorCode::kNotFound);
+  std::ofstream(path_) << "not a multiple of 4096";
+  EXPECT_EQ(OpenDevice(path_, {}).code(), ErrorCode::kInvalid);
+  EXPECT_EQ(OpenDevice("/dev/null", {}).code(), ErrorCode::kInvalid);
+  std::filesystem::resize_file(path_, 1 << 20);
+  auto first = OpenDevice(path_, {});
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(OpenDevice(path_, {}).code(), ErrorCode::kBusy);
+  first->reset();
+  EXPECT_TRUE(OpenDevice(path_, {}).ok());
+}
+
+TEST(BlockDeviceTest, RefusesUnalignedAndOutsideRequestsBeforeAnyIo) {
+  MemDevice device(1 << 20);
+  EXPECT_EQ(device.Read(1, Buffer::Aligned(4096)).code(), ErrorCode::kInvalid);
+  EXPECT_EQ(device.Read(0, Buffer::Aligned(100)).code(), ErrorCode::kInvalid);
+  EXPECT_EQ(device.Write(1 << 20, Buffer::Aligned(4096)).code(), ErrorCode::kInvalid);
+  EXPECT_EQ(device.Write(0, Buffer::Aligned(8192).Slice(1, 4096)).code(), ErrorCode::kInvalid);
+  EXPECT_EQ(device.counters().errors, 4u);
+  EXPECT_EQ(device.counters().reads, 0u);
+}
+
+TEST(FaultyDeviceTest, FlushedBytesSurviveAndUnflushedAreOldNewOrTorn) {
+  bool old_seen = false, new_seen = false, torn_seen = false;
+  for (uint64_t seed = 0; seed < 64; ++seed) {
+    FaultyDevice device(std::make_unique<MemDevice>(1 << 20));
+    ASSERT_TRUE(device.Write(0, Filled(4096, 1)).ok());
+    ASSERT_TRUE(device.Write(4096, Filled(4096, 1)).ok());
+    ASSERT_TRUE(device.Flush().ok());
+    ASSERT_TRUE(device.Write(4096, Filled(4096, 2)).ok());
+    EXPECT_EQ(FirstByte(device, 4096), 2);
+    device.PowerLossAt(0);
+    EXPECT_EQ(device.Write(0, Filled(4096, 9)).code(), ErrorCode::kIo);
+    device.PowerOn(seed);
+    EXPECT_EQ(FirstByte(device, 0), 1);
+    Buffer block = Buffer::Aligned(4096);
+    ASSERT_TRUE(device.Read(4096, block).ok());
+    const auto twos = std::count(block.data(), block.data() + 4096, 2);
+    EXPECT_EQ(twos + std::count(block.data(), block.data() + 4096, 1), 4096);
+    EXPECT_EQ(twos % 512, 0);
+    old_seen |= twos == 0;
+    new_seen |= twos == 4096;
+    torn_seen |= twos != 0 && twos != 4096;
+  }
+  EXPECT_TRUE(old_seen && new_seen && torn_seen);
+}
+
+TEST(FaultyDeviceTest, StallsUntilReleasedAndFailsTheNthRequest) {
+  FaultyDevice device(std::make_unique<MemDevice>(1 << 20));
+  device.Stall();
+  int done = 0;
+  device.WriteAsync(0, Filled(4096, 1), [&](Status) { ++done; });
+  EXPECT_EQ(done, 0);
+  EXPECT_EQ(device.stalled(), 1u);
+  device.ReleaseStalled();
+  EXPECT_EQ(done, 1);
+  device.FailAt(1, 2);
+  EXPECT_TRUE(device.Flush().ok());
+  EXPECT_EQ(device.Flush().code(), ErrorCode::kIo);
+  EXPECT_TRUE(device.Flush().ok());
+  EXPECT_EQ(device.Flush().code(), ErrorCode::kIo);
+}
+
+}  // namespace
+}  // namespace weir

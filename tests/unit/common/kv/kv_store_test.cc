@@ -1,0 +1,172 @@
+// The same promises for every KvStore: in memory, on RocksDB in a directory, on RocksDB on a raw
+// device.
+#include "common/kv/kv_store.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "common/base/prng.h"
+#include "common/disk/mem_device.h"
+#include "common/kv/mem_kv_store.h"
+#include "common/kv/rocks_kv_store.h"
+#include "common/testing/seed.h"
+
+namespace weir {
+namespace {
+
+struct MemBackend {
+  std::unique_ptr<KvStore> Open() { return std::make_unique<MemKvStore>(); }
+  static constexpr bool kPersists = false;
+};
+
+struct DirectoryBackend {
+  DirectoryBackend() {
+    path = (std::filesystem::temp_directory_path() / ("weir_kv_" + std::to_string(RandomSeed())))
+               .string();
+  }
+  ~DirectoryBackend() { std::filesystem::remove_all(path); }
+  std::unique_ptr<KvStore> Open() {
+    Result<std::unique_ptr<KvStore>> store =
+        OpenRocksKvStore(path, {.cache_bytes = 1 << 20, .write_buffer_bytes = 64 << 10});
+    WEIR_CHECK(store.ok(), store.status().message());
+    return std::move(*store);
+  }
+  static constexpr bool kPersists = true;
+  std::string path;
+};
+
+struct RawBackend {
+  RawBackend() { WEIR_CHECK(FormatRawKv(device, region).ok()); }
+  std::unique_ptr<KvStore> Open() {
+    auto store =
+        OpenRawKvStore(device, region, {.cache_bytes = 1 << 20, .write_buffer_bytes = 64 << 10});
+    WEIR_CHECK(store.ok(), store.status().message());
+    return std::move(*store);
+  }
+  static constexpr bool kPersists = true;
+  MemDevice device{40 << 20};
+  Region region{1 << 20, 32 << 20};
+};
+
+template <typename Backend>
+class KvStoreTest : public ::testing::Test {
+ protected:
+  Backend backend_;
+};
+using Backends = ::testing::Types<MemBackend, DirectoryBackend, RawBackend>;
+TYPED_TEST_SUITE(KvStoreTest, Backends);
+
+TYPED_TEST(KvStoreTest, BatchesApplyInOrderAndKeysCompareAsUnsignedBytes) {
+  auto store = this->backend_.Open();
+  WriteBatch batch;
+  batch.Put("b", "1");
+  batch.Put("\xff", "high");
+  batch.Put("a", "1");
+  batch.Put("c", "1");
+  batch.Delete("a");
+  batch.Put("b", "2");
+  batch.DeleteRange("c", "d");
+  ASSERT_TRUE(store->Apply(batch, Durability::kDurable).ok());
+  EXPECT_EQ(store->Get("a").code(), ErrorCode::kNotFound);
+  EXPECT_EQ(*store->Get("b"), "2");
+  EXPECT_EQ(store->Get("c").code(), ErrorCode::kNotFound);
+  auto it = store->NewIterator();
+  it->Seek("");
+  ASSERT_TRUE(it->Valid());
+  EXPECT_EQ(it->key(), "b");
+  it->Next();
+  ASSERT_TRUE(it->Valid());
+  EXPECT_EQ(it->key(), "\xff");
+  it->Next();
+  EXPECT_FALSE(it->Valid());
+  EXPECT_TRUE(it->status().ok());
+}
+
+TYPED_TEST(KvStoreTest, IteratorsSeeTheStoreAsItWasWhenTheyWereMade) {
+  auto store = this->backend_.Open();
+  WriteBatch batch;
+  batch.Put("k", "old");
+  ASSERT_TRUE(store->Apply(batch, Durability::kBuffered).ok());
+  auto it = store->NewIterator();
+  batch.Clear();
+  batch.Put("k", "new");
+  batch.Put("k2", "new");
+  ASSERT_TRUE(store->Apply(batch, Durability::kBuffered).ok());
+  it->Seek("k");
+  ASSERT_TRUE(it->Valid());
+  EXPECT_EQ(it->value(), "old");
+  it->Next();
+  EXPECT_FALSE(it->Valid());
+}
+
+// Goal: agrees with a map over random batches, enough of them for flushes, compactions and (where
+// there is something to reopen) recoveries.
+TYPED_TEST(KvStoreTest, AgreesWithAMapAndSurvivesReopening) {
+  Prng prng(testing::TestSeed());
+  std::map<std::string, std::string> model;
+  auto store = this->backend_.Open();
+  for (int step = 0; step < 400; ++step) {
+    WriteBatch batch;
+    for (uint64_t n = prng.Uniform(1, 8); n > 0; --n) {
+      const std::string key = "key" + std::to_string(prng.Uniform(0, 300));
+      if (prng.Chance(0.7)) {
+        std::string value(prng.Uniform(0, 3000), static_cast<char>('a' + step % 26));
+        batch.Put(key, value);
+        model[key] = value;
+      } else {
+        batch.Delete(key);
+        model.erase(key);
+      }
+    }
+    const bool durable = prng.Chance(0.3);
+    ASSERT_TRUE(store->Apply(batch, durable ? Durability::kDurable : Durability::kBuffered).ok());
+    if (TypeParam::kPersists && step % 100 == 99) {
+      store.reset();
+      store = this->backend_.Open();
+    }
+  }
+  auto it = store->NewIterator();
+  it->Seek("");
+  for (const auto& [key, value] : model) {
+    ASSERT_TRUE(it->Valid()) << key;
+    EXPECT_EQ(it->key(), key);
+    EXPECT_EQ(it->value(), value);
+    it->Next();
+  }
+  EXPECT_FALSE(it->Valid());
+}
+
+TEST(RawKvStoreTest, FullRegionIsNoSpaceAndFreeBytesFall) {
+  RawBackend backend;
+  auto opened = OpenRawKvStore(backend.device, backend.region, {.write_buffer_bytes = 256 << 10});
+  ASSERT_TRUE(opened.ok());
+  RawKvStore& store = **opened;
+  const uint64_t free = store.free_bytes();
+  Prng prng(1);
+  Status status;
+  for (int i = 0; i < 20000 && status.ok(); ++i) {
+    WriteBatch batch;
+    batch.Put("k" + std::to_string(i), std::string(16 << 10, static_cast<char>(prng.Next())));
+    status = store.Apply(batch, Durability::kDurable);
+  }
+  EXPECT_FALSE(status.ok());
+  EXPECT_LT(store.free_bytes(), free / 2);
+}
+
+TEST(RawKvStoreTest, UnformattedOrDamagedRegionIsRefused) {
+  MemDevice device(16 << 20);
+  const Region region{0, 16 << 20};
+  EXPECT_EQ(OpenRawKvStore(device, region, {}).code(), ErrorCode::kCorrupt);
+  ASSERT_TRUE(FormatRawKv(device, region).ok());
+  ASSERT_TRUE(OpenRawKvStore(device, region, {}).ok());
+  // One superblock may be lost, both may not.
+  ASSERT_TRUE(ZeroRange(device, 0, kBlockSize).ok());
+  ASSERT_TRUE(OpenRawKvStore(device, region, {}).ok());
+  ASSERT_TRUE(ZeroRange(device, kBlockSize, kBlockSize).ok());
+  EXPECT_EQ(OpenRawKvStore(device, region, {}).code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(FormatRawKv(device, {0, 1 << 20}).code(), ErrorCode::kInvalid);
+}
+
+}  // namespace
+}  // namespace weir

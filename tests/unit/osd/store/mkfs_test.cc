@@ -1,0 +1,105 @@
+// What mkfs refuses, and what survives of a superblock.
+#include <gtest/gtest.h>
+
+#include "common/disk/mem_device.h"
+#include "osd/format/superblock_format.h"
+#include "osd/store/object_store.h"
+
+namespace weir::osd {
+namespace {
+
+using namespace std::string_view_literals;
+constexpr uint64_t kBytes = 64 << 20;
+
+void Put(BlockDevice& device, uint64_t offset, std::string_view bytes) {
+  const uint64_t start = offset / kBlockSize * kBlockSize;
+  Buffer block = Buffer::Aligned(kBlockSize);
+  ASSERT_TRUE(device.Read(start, block).ok());
+  std::memcpy(block.data() + (offset - start), bytes.data(), bytes.size());
+  ASSERT_TRUE(device.Write(start, block).ok());
+}
+
+struct Foreign {
+  const char* name;
+  uint64_t offset;
+  std::string_view magic;
+};
+
+TEST(MkfsTest, RefusesWhatItRecognisesAndNamesItUnlessForced) {
+  const Foreign kinds[] = {
+      {"ext2/3/4", 1080, "\x53\xef"sv},
+      {"XFS", 0, "XFSB"sv},
+      {"btrfs", 65600, "_BHRfS_M"sv},
+      {"swap", 4086, "SWAPSPACE2"sv},
+      {"LVM2", 512, "LABELONE"sv},
+      {"LUKS", 0, "LUKS\xba\xbe"sv},
+      {"md RAID", 4096, "\xfc\x4e\x2b\xa9"sv},
+      {"md RAID", kBytes - 65536, "\xfc\x4e\x2b\xa9"sv},
+      {"BlueStore", 0, "bluestore block device"sv},
+      {"NTFS", 3, "NTFS    "sv},
+      {"FAT", 82, "FAT32"sv},
+      {"ISO 9660", 32769, "CD001"sv},
+      {"GPT", 512, "EFI PART"sv},
+      {"GPT", kBytes - 512, "EFI PART"sv},
+      {"MBR", 510, "\x55\xaa"sv},
+      {"ZFS", 131072, "\x0c\xb1\xba\0\0\0\0\0"sv},
+  };
+  for (const Foreign& kind : kinds) {
+    MemDevice device(kBytes);
+    Put(device, kind.offset, kind.magic);
+    const Status status = MakeStore(device, {});
+    EXPECT_EQ(status.code(), ErrorCode::kExists) << kind.name;
+    EXPECT_NE(status.message().find(kind.name), std::string::npos) << status;
+    EXPECT_EQ(ReadIdentity(device).code(), ErrorCode::kInvalid);
+    EXPECT_TRUE(MakeStore(device, {.force = true}).ok());
+    EXPECT_TRUE(ReadIdentity(device).ok());
+  }
+}
+
+TEST(MkfsTest, RefusesAnotherOsdAndNamesIt) {
+  MemDevice device(kBytes);
+  const OsdIdentity identity{.cluster_uuid = "cluster-a", .osd_uuid = "osd-a", .osd_id = 7};
+  ASSERT_TRUE(MakeStore(device, {.identity = identity}).ok());
+  const Status status = MakeStore(device, {});
+  EXPECT_EQ(status.code(), ErrorCode::kExists);
+  EXPECT_NE(status.message().find("osd.7"), std::string::npos) << status;
+  EXPECT_NE(status.message().find("cluster-a"), std::string::npos) << status;
+  // Also with one superblock gone, and with both damaged but recognisable.
+  Put(device, 100, "damage");
+  EXPECT_EQ(ReadIdentity(device)->osd_id, 7u);
+  Put(device, kSuperOffsets[1] + 100, "damage");
+  EXPECT_EQ(ReadIdentity(device).code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(MakeStore(device, {}).code(), ErrorCode::kExists);
+}
+
+TEST(MkfsTest, KeepsAChangedIdentityInTheNewestSuperblock) {
+  MemDevice device(kBytes);
+  ASSERT_TRUE(MakeStore(device, {.identity = {.cluster_uuid = "c", .osd_id = 1}}).ok());
+  OsdIdentity identity = *ReadIdentity(device);
+  identity.token_rate = 123 << 20;
+  ASSERT_TRUE(UpdateIdentity(device, identity).ok());
+  EXPECT_EQ(ReadIdentity(device)->token_rate, 123u << 20);
+  EXPECT_EQ(ReadIdentity(device)->cluster_uuid, "c");
+}
+
+TEST(MkfsTest, RefusesTooSmallDevicesTooLongNamesAndEmptyDisks) {
+  MemDevice small(kMinDeviceBytes - kBlockSize);
+  EXPECT_EQ(MakeStore(small, {}).code(), ErrorCode::kInvalid);
+  MemDevice device(kBytes);
+  EXPECT_EQ(MakeStore(device, {.identity = {.cluster_uuid = std::string(48, 'x')}}).code(),
+            ErrorCode::kInvalid);
+  EXPECT_EQ(ReadIdentity(device).code(), ErrorCode::kInvalid);
+  EXPECT_EQ(OpenStore(device, {}).code(), ErrorCode::kInvalid);
+}
+
+TEST(MkfsTest, ProfileMeasuresAnEmptyOsdAndRefusesAFullOne) {
+  MemDevice device(kBytes);
+  ASSERT_TRUE(MakeStore(device, {}).ok());
+  const Result<uint64_t> rate = ProfileDevice(device);
+  ASSERT_TRUE(rate.ok()) << rate.status();
+  EXPECT_GE(*rate, 1u << 20);
+  EXPECT_EQ(*rate % (1 << 20), 0u);
+}
+
+}  // namespace
+}  // namespace weir::osd
