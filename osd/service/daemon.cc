@@ -180,8 +180,8 @@ Status Mkfs(const MkfsDaemonOptions& options) {
   const auto network = net::MakeZmqNetwork();
   net::RpcClient::Options rpc;
   rpc.session = RandomSeed();
-  WEIR_ASSIGN_OR_RETURN(
-      const auto mds, net::RpcClient::Connect(*network, SystemClock::Get(), options.mds, rpc));
+  WEIR_ASSIGN_OR_RETURN(const auto mds,
+                        net::RpcClient::Connect(*network, SystemClock::Get(), options.mds, rpc));
   FormatOsdOptions format;
   format.force = options.force;
   format.token_rate = options.token_rate;

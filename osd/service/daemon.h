@@ -11,10 +11,10 @@ namespace weir::osd {
 
 struct DaemonOptions {
   std::string disk;
-  std::string mds;     // canonical endpoint
-  std::string listen;  // canonical endpoint
+  std::string mds;                    // canonical endpoint
+  std::string listen;                 // canonical endpoint
   uint64_t memory_bytes = 512 << 20;  // half for the store's caches, half for requests under way
-  std::string pid_file;    // written at the start, removed at a clean end; empty: none
+  std::string pid_file;               // written at the start, removed at a clean end; empty: none
   std::string ready_file;  // holds the bound endpoint while the OSD is registered; empty: none
 };
 
@@ -30,7 +30,8 @@ struct MkfsDaemonOptions {
 // any thread exists, so that the signals reach Serve only.
 void BlockStopSignals();
 
-// Serves until SIGTERM or SIGINT (ok), or until the MDS refuses this OSD. Requires: BlockStopSignals.
+// Serves until SIGTERM or SIGINT (ok), or until the MDS refuses this OSD. Requires:
+// BlockStopSignals.
 Status Serve(const DaemonOptions& options);
 Status Mkfs(const MkfsDaemonOptions& options);
 

@@ -82,8 +82,8 @@ Status CheckListen(const std::string& listen, bool insecure) {
                 "from foe (listen at 127.0.0.1, or say --insecure on a network you trust)"};
   }
   const Result<net::Endpoint> endpoint = net::ParseEndpoint(listen);
-  if (endpoint.ok() && (endpoint->address == "0.0.0.0" || endpoint->address == "::" ||
-                        endpoint->address == "*")) {
+  if (endpoint.ok() &&
+      (endpoint->address == "0.0.0.0" || endpoint->address == "::" || endpoint->address == "*")) {
     return {ErrorCode::kInvalid,
             "cannot listen at " + listen +
                 ": name the one address at which clients reach this OSD, it goes into the map"};
@@ -104,8 +104,9 @@ int RunMkfs(const Config& config, const Flags& flags, const std::string& mds) {
 
 int RunServe(const Config& config, const Flags& flags, const std::string& mds) {
   if (flags.force || config.Size("osd.size") > 0 || config.Rate("osd.token_rate") > 0) {
-    return Fail(kUsage, "--force, --size and --token-rate go with --mkfs "
-                        "(osdctl osd set changes the rate of a running OSD)");
+    return Fail(kUsage,
+                "--force, --size and --token-rate go with --mkfs "
+                "(osdctl osd set changes the rate of a running OSD)");
   }
   const Result<net::Endpoint> listen = net::ParseEndpoint(config.String("osd.listen"));
   if (!listen.ok()) return Fail(kUsage, listen.status().message());
