@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "mds/base/units.h"
+#include "common/base/units.h"
 
 namespace weir::mds {
 namespace {

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <utility>
 
-#include "mds/base/log.h"
+#include "common/base/log.h"
 #include "mds/cluster/admission.h"
 #include "mds/cluster/cluster_keeper.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "mds/base/log.h"
+#include "common/base/log.h"
 #include "mds/cluster/admission.h"
 #include "mds/format/ns_keys_format.h"
 #include "mds/format/ns_values_format.h"

@@ -1,7 +1,7 @@
 #include "mds/ns/layout_xattr.h"
 
+#include "common/base/units.h"
 #include "common/placement/striper.h"
-#include "mds/base/units.h"
 #include "mds/ns/operation.h"
 
 namespace weir::mds {

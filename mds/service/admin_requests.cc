@@ -2,7 +2,7 @@
 // confirmed.
 #include <utility>
 
-#include "mds/base/log.h"
+#include "common/base/log.h"
 #include "mds/service/mds_core.h"
 
 namespace weir::mds {

@@ -4,8 +4,8 @@
 
 #include <utility>
 
+#include "common/base/log.h"
 #include "common/base/prng.h"
-#include "mds/base/log.h"
 
 namespace weir::mds {
 namespace {

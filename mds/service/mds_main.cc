@@ -12,9 +12,9 @@
 #include <fstream>
 #include <iostream>
 
+#include "common/base/log.h"
 #include "common/base/result.h"
 #include "common/net/endpoint.h"
-#include "mds/base/log.h"
 #include "mds/service/mds_server.h"
 #include "mds/service/mds_store.h"
 
@@ -126,8 +126,7 @@ int Main(int argc, char** argv) {
   app.add_flag("--insecure", arguments.insecure,
                "listen beyond this machine although nobody is authenticated yet");
   app.add_option("--config", arguments.config, "TOML file: listen, insecure, log");
-  app.add_option("--log", arguments.log, "trace, debug, info, warn or error")
-      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}));
+  app.add_option("--log", arguments.log, "trace, debug, info, warn, error or off");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -145,7 +144,13 @@ int Main(int argc, char** argv) {
                                ": it is reachable from other machines and clients have no keys "
                                "yet (use 127.0.0.1 or ipc://, or --insecure on a trusted network)");
   }
-  spdlog::set_level(spdlog::level::from_str(arguments.log));
+  const Result<LogLevel> level = ParseLogLevel(arguments.log);
+  if (!level.ok()) return Fail(kBadUsage, level.status().message());
+  LogOptions logging;
+  logging.level = *level;
+  logging.program = "weir-mds";
+  const Status logs = InitLogging(logging);
+  if (!logs.ok()) return Fail(kFailed, logs.message());
 
   sigset_t set;
   sigemptyset(&set);

@@ -1,7 +1,7 @@
 // Namespace methods: decode, prepare under the NamespaceDb, answer when durable.
 #include <utility>
 
-#include "mds/base/log.h"
+#include "common/base/log.h"
 #include "mds/ns/ops/ops.h"
 #include "mds/service/mds_core.h"
 

@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "common/base/log.h"
 #include "common/placement/striper.h"
-#include "mds/base/log.h"
 
 namespace weir::mds {
 namespace {

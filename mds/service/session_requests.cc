@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "mds/base/log.h"
+#include "common/base/log.h"
 #include "mds/ns/ops/ops.h"
 #include "mds/service/mds_core.h"
 

@@ -1,6 +1,6 @@
 #include "mds/service/sessions.h"
 
-#include "mds/base/log.h"
+#include "common/base/log.h"
 
 namespace weir::mds {
 

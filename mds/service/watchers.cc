@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/log.h"
 #include "common/wire/mds.pb.h"
-#include "mds/base/log.h"
 #include "mds/cluster/cluster_keeper.h"
 
 namespace weir::mds {
