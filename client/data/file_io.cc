@@ -1,0 +1,197 @@
+#include "client/data/file_io.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace weir::client {
+namespace {
+
+FileTarget TargetOf(const Inode& inode) {
+  return {inode.id(), inode.class_id(), inode.layout()};
+}
+
+bool CoveredBy(const std::vector<WriteBack::Piece>& pieces, uint64_t offset, uint64_t length) {
+  return std::any_of(pieces.begin(), pieces.end(), [&](const WriteBack::Piece& piece) {
+    return piece.offset == offset && piece.data.size() == length;
+  });
+}
+
+// One buffer of what was read with the newer pieces over it.
+Segments Overlay(const Segments& below, uint64_t offset, uint64_t length,
+                 const std::vector<WriteBack::Piece>& pieces) {
+  Buffer merged = Buffer::Aligned(length);
+  CopyTo(below, merged.data());
+  for (const WriteBack::Piece& piece : pieces) {
+    std::memcpy(merged.data() + (piece.offset - offset), piece.data.data(), piece.data.size());
+  }
+  return {merged};
+}
+
+}  // namespace
+
+FileIo::FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, WriteReporter& reporter,
+               Options options)
+    : clock_(clock),
+      objects_(objects),
+      inodes_(inodes),
+      reporter_(reporter),
+      options_(options),
+      read_ahead_(options.read_ahead),
+      write_back_(clock, options.write_back,
+                  [this](const InodePtr& inode, uint64_t offset, const Buffer& data,
+                         WriteCallback done) {
+                    const FileTarget target = TargetOf(*inode);
+                    WriteObjects(objects_, target, PrepareWrite(target.layout, offset, data),
+                                 std::move(done));
+                  }) {}
+
+void FileIo::Read(const HandlePtr& handle, uint64_t offset, uint64_t length,
+                  ReadCallback callback) {
+  const InodePtr& inode = handle->inode;
+  const uint64_t size = inode->size();
+  if (offset >= size) return callback(Segments{});
+  length = std::min(length, size - offset);
+  if (handle->direct) return ReadOver(inode, offset, length, std::move(callback));
+  auto fetch = [this, inode](uint64_t from, uint64_t bytes, ReadCallback done) {
+    ReadOver(inode, from, bytes, std::move(done));
+  };
+  read_ahead_.Read(handle->stream, offset, length, size, inode->generation(), fetch,
+                   std::move(callback));
+}
+
+// What lies over the OSDs' bytes is taken before they are asked: data that lands there meanwhile
+// cannot be missed.
+void FileIo::ReadOver(const InodePtr& inode, uint64_t offset, uint64_t length,
+                      ReadCallback callback) {
+  auto pieces = write_back_.Overlapping(inode->id(), offset, length);
+  if (pieces.empty()) {
+    return ReadObjects(objects_, TargetOf(*inode), offset, length, std::move(callback));
+  }
+  if (CoveredBy(pieces, offset, length)) {
+    Segments zeros;
+    AppendZeros(length, &zeros);
+    return callback(Overlay(zeros, offset, length, pieces));
+  }
+  ReadObjects(objects_, TargetOf(*inode), offset, length,
+              [offset, length, pieces = std::move(pieces),
+               callback = std::move(callback)](Result<Segments> below) {
+                if (!below.ok()) return callback(below.status());
+                callback(Overlay(*below, offset, length, pieces));
+              });
+}
+
+void FileIo::Write(const HandlePtr& handle, uint64_t offset, std::span<const uint8_t> data,
+                   bool kill_suid, WriteCallback callback) {
+  const InodePtr& inode = handle->inode;
+  if (offset + data.size() > kMaxFileSize) {
+    return callback(Status(ErrorCode::kFileTooBig, "beyond the largest file"));
+  }
+  if (options_.buffer_writes && !handle->direct) {
+    // The size is known here before the kernel hears of success, as a read may follow at once.
+    return write_back_.Write(
+        inode, offset, data,
+        [this, inode, end = offset + data.size(), kill_suid,
+         callback = std::move(callback)](const Status& status) {
+          if (status.ok()) NoteWrote(inode, end, kill_suid);
+          callback(status);
+        });
+  }
+  PreparedWrite write = PrepareWrite(inode->layout(), offset, data.data(), data.size());
+  if (!write_back_.Holds(inode->id())) {
+    return WriteThrough(inode, offset, std::move(write), kill_suid, data.size(),
+                        std::move(callback));
+  }
+  write_back_.Flush(inode->id(), [this, inode, offset, kill_suid, length = data.size(),
+                                  write = std::make_shared<PreparedWrite>(std::move(write)),
+                                  callback = std::move(callback)] {
+    WriteThrough(inode, offset, std::move(*write), kill_suid, length, callback);
+  });
+}
+
+void FileIo::WriteThrough(const InodePtr& inode, uint64_t offset, PreparedWrite write,
+                          bool kill_suid, uint64_t length, WriteCallback callback) {
+  WriteObjects(objects_, TargetOf(*inode), std::move(write),
+               [this, inode, end = offset + length, kill_suid,
+                callback = std::move(callback)](const Status& status) {
+                 if (status.ok()) NoteWrote(inode, end, kill_suid);
+                 callback(status);
+               });
+}
+
+void FileIo::NoteWrote(const InodePtr& inode, uint64_t end, bool kill_suid) {
+  inode->Wrote(end, clock_.WallNow().ns, kill_suid);
+  std::lock_guard lock(mutex_);
+  if (unreported_.try_emplace(inode->id(), clock_.Now()).second) inodes_.Pin(inode->id());
+}
+
+void FileIo::Sync(const InodePtr& inode, bool commit, WriteCallback callback) {
+  const auto report = inode->BeginReport();
+  write_back_.Flush(inode->id(), [this, inode, report, commit, callback = std::move(callback)] {
+    if (!report.has_value()) return callback(inode->TakeError());
+    Report(inode, *report, commit, [inode, callback](const Status& status) {
+      const Status earlier = inode->TakeError();
+      callback(earlier.ok() ? status : earlier);
+    });
+  });
+}
+
+void FileIo::Report(const InodePtr& inode, const Inode::Report& report, bool commit,
+                    WriteCallback callback) {
+  reporter_.ReportWrote(
+      inode->id(), report, commit,
+      [this, inode, report, callback = std::move(callback)](Result<FileAttr> attr) {
+        const bool gone = attr.code() == ErrorCode::kNotFound || attr.code() == ErrorCode::kStale;
+        if (attr.ok()) inode->EndReport(report, *attr);
+        if (gone) inode->EndReport(report, inode->attr());
+        bool settled = false;
+        {
+          std::lock_guard lock(mutex_);
+          settled = !inode->has_unreported() && unreported_.erase(inode->id()) == 1;
+        }
+        if (settled) inodes_.Unpin(inode->id());
+        callback(gone ? Status::Ok() : attr.status());
+      });
+}
+
+void FileIo::Tick() {
+  write_back_.Tick();
+  std::vector<InodePtr> old;
+  {
+    std::lock_guard lock(mutex_);
+    const TimePoint now = clock_.Now();
+    for (auto& [id, since] : unreported_) {
+      if (now - since < options_.report_age) continue;
+      since = now;  // not again while this report is on its way
+      if (InodePtr inode = inodes_.Find(id)) old.push_back(std::move(inode));
+    }
+  }
+  for (const InodePtr& inode : old) {
+    const auto report = inode->BeginReport();
+    if (!report.has_value()) continue;
+    // An error of the write-back stays with the inode for the next fsync or close.
+    write_back_.Flush(inode->id(), [this, inode, report] {
+      Report(inode, *report, false, [](const Status&) {});
+    });
+  }
+}
+
+void FileIo::SyncAll(std::function<void()> done) {
+  std::vector<InodePtr> all;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [id, since] : unreported_) {
+      if (InodePtr inode = inodes_.Find(id)) all.push_back(std::move(inode));
+    }
+  }
+  if (all.empty()) return done();
+  auto missing = std::make_shared<std::atomic<size_t>>(all.size());
+  auto finished = std::make_shared<std::function<void()>>(std::move(done));
+  for (const InodePtr& inode : all) {
+    Sync(inode, true, [missing, finished](const Status&) {
+      if (missing->fetch_sub(1) == 1) (*finished)();
+    });
+  }
+}
+
+}  // namespace weir::client

@@ -1,0 +1,76 @@
+// FileIo: reads, writes and syncs of files: where buffers, read-ahead, striping and the reports to
+// the MDS meet.
+//
+// Buffered writes of a mount that others share go into WriteBack; those of an exclusive mount arrive
+// joined by the kernel's cache and go straight to the OSDs, as all direct ones do. A report
+// (MDS_WROTE) follows the data: at fsync, at close, and when it is 4 s old.
+// Threads: any; callbacks on RPC threads, or before the call returns. Errors: as read_ahead.h,
+// object_reader.h; Sync gives the error of an earlier write-back of the inode, once.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "client/data/read_ahead.h"
+#include "client/data/write_back.h"
+#include "client/vfs/handle_table.h"
+
+namespace weir::client {
+
+// Tells the MDS; answers its attributes.
+class WriteReporter {
+ public:
+  virtual ~WriteReporter() = default;
+  virtual void ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
+                           std::function<void(Result<FileAttr>)> callback) = 0;
+};
+
+class FileIo {
+ public:
+  struct Options {
+    bool buffer_writes = true;
+    ReadAhead::Options read_ahead;
+    WriteBack::Options write_back;
+    Duration report_age = std::chrono::seconds(4);
+  };
+  FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, WriteReporter& reporter,
+         Options options);
+
+  // Up to `length` bytes, less at the end of the file.
+  void Read(const HandlePtr& handle, uint64_t offset, uint64_t length, ReadCallback callback);
+  // `data` is not needed after the call.
+  void Write(const HandlePtr& handle, uint64_t offset, std::span<const uint8_t> data,
+             bool kill_suid, WriteCallback callback);
+  // Everything written before the call is on the OSDs, and the MDS knows (`commit`: durably).
+  void Sync(const InodePtr& inode, bool commit, WriteCallback callback);
+  // Everything written before the call is on the OSDs.
+  void Flush(const InodePtr& inode, std::function<void()> done) {
+    write_back_.Flush(inode->id(), std::move(done));
+  }
+  // Flushes and reports what is old.
+  void Tick();
+  // Starts to flush and report everything; `done` when all that was there is.
+  void SyncAll(std::function<void()> done);
+
+ private:
+  void ReadOver(const InodePtr& inode, uint64_t offset, uint64_t length, ReadCallback callback);
+  void WriteThrough(const InodePtr& inode, uint64_t offset, PreparedWrite write, bool kill_suid,
+                    uint64_t length, WriteCallback callback);
+  void NoteWrote(const InodePtr& inode, uint64_t end, bool kill_suid);
+  void Report(const InodePtr& inode, const Inode::Report& report, bool commit,
+              WriteCallback callback);
+
+  Clock& clock_;
+  ObjectIo& objects_;
+  InodeTable& inodes_;
+  WriteReporter& reporter_;
+  const Options options_;
+  ReadAhead read_ahead_;
+  WriteBack write_back_;
+  mutable std::mutex mutex_;
+  std::map<InodeId, TimePoint> unreported_;  // pinned, since when
+};
+
+}  // namespace weir::client

@@ -1,0 +1,15 @@
+// FileTarget: where and as whom a range of a file is read or written.
+#pragma once
+
+#include "common/base/ids.h"
+#include "common/placement/striper.h"
+
+namespace weir::client {
+
+struct FileTarget {
+  InodeId inode;
+  ClassId class_id;
+  FileLayout layout;
+};
+
+}  // namespace weir::client

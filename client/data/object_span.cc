@@ -1,0 +1,27 @@
+#include "client/data/object_span.h"
+
+#include <algorithm>
+
+#include "common/base/check.h"
+
+namespace weir::client {
+
+std::vector<ObjectSpan> MapSpans(const FileLayout& layout, uint64_t offset, uint64_t length) {
+  std::vector<ObjectSpan> spans;
+  for (const ObjectExtent& extent : MapRange(layout, offset, length)) {
+    auto span = std::find_if(spans.rbegin(), spans.rend(), [&](const ObjectSpan& candidate) {
+      return candidate.object_index == extent.object_index;
+    });
+    if (span == spans.rend()) {
+      spans.push_back({extent.object_index, extent.object_offset, extent.length, {extent}});
+      continue;
+    }
+    WEIR_CHECK(span->object_offset + span->length == extent.object_offset,
+               "pieces of a range do not follow each other in their object");
+    span->length += extent.length;
+    span->pieces.push_back(extent);
+  }
+  return spans;
+}
+
+}  // namespace weir::client

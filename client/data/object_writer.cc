@@ -1,0 +1,79 @@
+#include "client/data/object_writer.h"
+
+#include <mutex>
+
+#include "common/base/crc32c.h"
+
+namespace weir::client {
+namespace {
+
+struct Gather {
+  std::mutex mutex;
+  size_t missing = 0;
+  Status error;
+  WriteCallback callback;
+
+  void Arrived(const Status& status) {
+    {
+      std::lock_guard lock(mutex);
+      if (error.ok()) error = status;
+      if (--missing > 0) return;
+    }
+    callback(error);
+  }
+};
+
+ObjectOp WriteOp(const FileTarget& target, PreparedWrite::Part& part) {
+  ObjectOp op;
+  op.write = true;
+  op.class_id = target.class_id;
+  op.pool = target.layout.pool;
+  op.object = {target.inode, part.span.object_index};
+  op.offset = part.span.object_offset;
+  op.length = part.span.length;
+  op.payload = std::move(part.payload);
+  op.payload_crc = part.crc;
+  return op;
+}
+
+}  // namespace
+
+PreparedWrite PrepareWrite(const FileLayout& layout, uint64_t offset, const uint8_t* data,
+                           uint64_t length) {
+  PreparedWrite write;
+  for (ObjectSpan& span : MapSpans(layout, offset, length)) {
+    PreparedWrite::Part part;
+    part.payload = Buffer::Aligned(span.length);
+    uint8_t* to = part.payload.data();
+    for (const ObjectExtent& piece : span.pieces) {
+      part.crc = CopyCrc32c(to, data + (piece.file_offset - offset), piece.length, part.crc);
+      to += piece.length;
+    }
+    part.span = std::move(span);
+    write.parts.push_back(std::move(part));
+  }
+  return write;
+}
+
+PreparedWrite PrepareWrite(const FileLayout& layout, uint64_t offset, const Buffer& data) {
+  std::vector<ObjectSpan> spans = MapSpans(layout, offset, data.size());
+  if (spans.size() != 1) return PrepareWrite(layout, offset, data.data(), data.size());
+  PreparedWrite write;
+  write.parts.push_back({std::move(spans[0]), data, Crc32c(data.data(), data.size())});
+  return write;
+}
+
+void WriteObjects(ObjectIo& io, const FileTarget& target, PreparedWrite write,
+                  WriteCallback callback) {
+  if (write.parts.empty()) return callback(Status::Ok());
+  auto gather = std::make_shared<Gather>();
+  gather->missing = write.parts.size();
+  gather->callback = std::move(callback);
+  for (PreparedWrite::Part& part : write.parts) {
+    ObjectOp op = WriteOp(target, part);
+    op.done = [gather](Result<ObjectOutcome> result) { gather->Arrived(result.status()); };
+    io.Submit(std::move(op));
+  }
+}
+
+}  // namespace weir::client

@@ -1,0 +1,274 @@
+#include "client/data/write_back.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace weir::client {
+namespace {
+// No class may take more than this part of the memory from the others.
+constexpr uint64_t kClassShare = 4;
+// Above this part of the memory a writer's file is sent off without waiting for its age.
+constexpr uint64_t kEagerShare = 2;
+
+bool Overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size) {
+  return a < b + b_size && b < a + a_size;
+}
+}  // namespace
+
+WriteBack::WriteBack(Clock& clock, Options options, Store store)
+    : clock_(clock), options_(options), store_(std::move(store)) {}
+
+bool WriteBack::AdmitsLocked(ClassId class_id, uint64_t bytes) const {
+  auto it = class_bytes_.find(class_id);
+  const uint64_t mine = it == class_bytes_.end() ? 0 : it->second;
+  if (mine == 0) return true;
+  return mine + bytes <= options_.bytes_max / kClassShare && bytes_ + bytes <= options_.bytes_max;
+}
+
+void WriteBack::Write(const InodePtr& inode, uint64_t offset, std::span<const uint8_t> data,
+                      WriteCallback accepted) {
+  const ClassId class_id = inode->class_id();
+  Work work;
+  {
+    std::lock_guard lock(mutex_);
+    auto blocked = blocked_.find(class_id);
+    if (blocked == blocked_.end() && AdmitsLocked(class_id, data.size())) {
+      InsertLocked(inode, offset, data, &work);
+      work.calls.push_back([&accepted] { accepted(Status::Ok()); });
+    } else {
+      blocked_[class_id].push_back({inode, offset, Buffer::CopyOf(data), std::move(accepted)});
+      for (auto& [id, file] : files_) LaunchAllLocked(file, &work);
+    }
+  }
+  Do(std::move(work));
+}
+
+void WriteBack::InsertLocked(const InodePtr& inode, uint64_t offset, std::span<const uint8_t> data,
+                             Work* work) {
+  File& file = files_[inode->id()];
+  file.inode = inode;
+  while (!data.empty()) {
+    const uint64_t room = options_.run_bytes - offset % options_.run_bytes;
+    const uint64_t part = std::min<uint64_t>(room, data.size());
+    InsertPieceLocked(file, offset, data.first(part));
+    offset += part;
+    data = data.subspan(part);
+  }
+  for (auto run = file.dirty.begin(); run != file.dirty.end();) {
+    auto next = std::next(run);
+    const bool full = (run->first + run->second.size) % options_.run_bytes == 0 &&
+                      run->second.size >= options_.run_bytes / 2;
+    if (full) LaunchLocked(file, run, work);
+    run = next;
+  }
+  if (dirty_bytes_ > options_.bytes_max / kEagerShare) LaunchAllLocked(file, work);
+  StartReadyLocked(file, work);
+}
+
+// The piece lies within one multiple of run_bytes.
+void WriteBack::InsertPieceLocked(File& file, uint64_t offset, std::span<const uint8_t> data) {
+  while (!data.empty()) {
+    auto next = file.dirty.upper_bound(offset);
+    if (next != file.dirty.begin()) {
+      auto run = std::prev(next);
+      const uint64_t end = run->first + run->second.size;
+      if (offset < end) {  // over bytes that are here already
+        const uint64_t part = std::min<uint64_t>(end - offset, data.size());
+        std::memcpy(run->second.buffer.data() + (offset - run->first), data.data(), part);
+        offset += part;
+        data = data.subspan(part);
+        continue;
+      }
+    }
+    const uint64_t gap = next == file.dirty.end() ? data.size() : next->first - offset;
+    const uint64_t part = std::min<uint64_t>(gap, data.size());
+    Run* target = nullptr;
+    if (next != file.dirty.begin()) {
+      auto run = std::prev(next);
+      const bool adjacent = run->first + run->second.size == offset;
+      if (adjacent && offset % options_.run_bytes != 0) target = &run->second;
+    }
+    if (target == nullptr) {
+      target = &file.dirty[offset];
+      target->sequence = ++last_sequence_;
+      target->class_id = file.inode->class_id();
+      target->born = clock_.Now();
+    }
+    AppendLocked(*target, data.first(part));
+    offset += part;
+    data = data.subspan(part);
+  }
+}
+
+void WriteBack::AppendLocked(Run& run, std::span<const uint8_t> data) {
+  const uint64_t size = run.size + data.size();
+  if (size > run.buffer.size()) {
+    const uint64_t doubled = std::min<uint64_t>(run.buffer.size() * 2, options_.run_bytes);
+    Buffer larger = Buffer::Aligned(std::max({size, doubled, uint64_t{kBlockSize}}));
+    if (run.size > 0) std::memcpy(larger.data(), run.buffer.data(), run.size);
+    run.buffer = std::move(larger);
+  }
+  std::memcpy(run.buffer.data() + run.size, data.data(), data.size());
+  run.size = size;
+  bytes_ += data.size();
+  dirty_bytes_ += data.size();
+  class_bytes_[run.class_id] += data.size();
+}
+
+void WriteBack::LaunchLocked(File& file, std::map<uint64_t, Run>::iterator it, Work* work) {
+  Run& run = it->second;
+  dirty_bytes_ -= run.size;
+  file.flying.push_back(
+      {it->first, run.buffer.Slice(0, run.size), run.sequence, run.class_id, false});
+  file.dirty.erase(it);
+  StartReadyLocked(file, work);
+}
+
+void WriteBack::LaunchAllLocked(File& file, Work* work) {
+  while (!file.dirty.empty()) LaunchLocked(file, file.dirty.begin(), work);
+}
+
+// Starts every flight that no older one overlaps.
+void WriteBack::StartReadyLocked(File& file, Work* work) {
+  for (auto flight = file.flying.begin(); flight != file.flying.end(); ++flight) {
+    if (flight->started) continue;
+    const bool behind = std::any_of(file.flying.begin(), flight, [&](const Flight& older) {
+      return Overlap(older.offset, older.data.size(), flight->offset, flight->data.size());
+    });
+    if (behind) continue;
+    flight->started = true;
+    work->starts.push_back({file.inode, flight, flight->offset, flight->data});
+  }
+}
+
+void WriteBack::Landed(const InodePtr& inode, std::list<Flight>::iterator flight,
+                       const Status& status) {
+  if (!status.ok()) inode->RememberError(status);
+  Work work;
+  {
+    std::lock_guard lock(mutex_);
+    File& file = files_.at(inode->id());
+    const uint64_t size = flight->data.size();
+    bytes_ -= size;
+    auto mine = class_bytes_.find(flight->class_id);
+    mine->second -= size;
+    if (mine->second == 0) class_bytes_.erase(mine);
+    file.flying.erase(flight);
+    StartReadyLocked(file, &work);
+    FinishWaitersLocked(file, &work);
+    if (file.dirty.empty() && file.flying.empty()) files_.erase(inode->id());
+    AdmitBlockedLocked(&work);
+  }
+  Do(std::move(work));
+}
+
+void WriteBack::FinishWaitersLocked(File& file, Work* work) {
+  uint64_t oldest = UINT64_MAX;
+  for (const auto& [offset, run] : file.dirty) oldest = std::min(oldest, run.sequence);
+  for (const Flight& flight : file.flying) oldest = std::min(oldest, flight.sequence);
+  std::erase_if(file.waiters, [&](FlushWaiter& waiter) {
+    if (waiter.sequence >= oldest) return false;
+    work->calls.push_back(std::move(waiter.done));
+    return true;
+  });
+}
+
+void WriteBack::AdmitBlockedLocked(Work* work) {
+  for (auto it = blocked_.begin(); it != blocked_.end();) {
+    std::deque<Blocked>& queue = it->second;
+    while (!queue.empty() && AdmitsLocked(it->first, queue.front().data.size())) {
+      Blocked& front = queue.front();
+      InsertLocked(front.inode, front.offset, front.data.span(), work);
+      // Others are still waiting: nothing may rest here until it is old.
+      LaunchAllLocked(files_.at(front.inode->id()), work);
+      work->calls.push_back([accepted = std::move(front.accepted)] { accepted(Status::Ok()); });
+      queue.pop_front();
+    }
+    it = queue.empty() ? blocked_.erase(it) : std::next(it);
+  }
+}
+
+void WriteBack::Do(Work work) {
+  for (Work::Start& start : work.starts) {
+    store_(start.inode, start.offset, std::move(start.data),
+           [this, inode = start.inode, flight = start.flight](const Status& status) {
+             Landed(inode, flight, status);
+           });
+  }
+  for (const std::function<void()>& call : work.calls) call();
+}
+
+std::vector<WriteBack::Piece> WriteBack::Overlapping(InodeId inode, uint64_t offset,
+                                                     uint64_t length) {
+  std::vector<Piece> pieces;
+  std::lock_guard lock(mutex_);
+  auto it = files_.find(inode);
+  if (it == files_.end()) return pieces;
+  auto cut = [&](uint64_t begin, uint64_t size, auto&& make) {
+    if (!Overlap(begin, size, offset, length)) return;
+    const uint64_t from = std::max(begin, offset);
+    const uint64_t to = std::min(begin + size, offset + length);
+    pieces.push_back({from, make(from - begin, to - from)});
+  };
+  for (const Flight& flight : it->second.flying) {
+    cut(flight.offset, flight.data.size(),
+        [&](uint64_t from, uint64_t size) { return flight.data.Slice(from, size); });
+  }
+  for (const auto& [begin, run] : it->second.dirty) {
+    cut(begin, run.size, [&run = run](uint64_t from, uint64_t size) {
+      return Buffer::CopyOf(run.bytes().subspan(from, size));
+    });
+  }
+  return pieces;
+}
+
+void WriteBack::Flush(InodeId inode, std::function<void()> done) {
+  Work work;
+  bool nothing = false;
+  {
+    std::lock_guard lock(mutex_);
+    auto it = files_.find(inode);
+    nothing = it == files_.end();
+    if (!nothing) {
+      it->second.waiters.push_back({last_sequence_, std::move(done)});
+      LaunchAllLocked(it->second, &work);
+    }
+  }
+  if (nothing) return done();
+  Do(std::move(work));
+}
+
+bool WriteBack::Holds(InodeId inode) const {
+  std::lock_guard lock(mutex_);
+  return files_.contains(inode);
+}
+
+void WriteBack::Tick() {
+  Work work;
+  {
+    std::lock_guard lock(mutex_);
+    const TimePoint old = clock_.Now() - options_.age_max;
+    for (auto& [id, file] : files_) {
+      for (auto run = file.dirty.begin(); run != file.dirty.end();) {
+        auto next = std::next(run);
+        if (run->second.born <= old) LaunchLocked(file, run, &work);
+        run = next;
+      }
+    }
+  }
+  Do(std::move(work));
+}
+
+std::vector<InodeId> WriteBack::Files() const {
+  std::lock_guard lock(mutex_);
+  std::vector<InodeId> files;
+  for (const auto& [id, file] : files_) files.push_back(id);
+  return files;
+}
+
+uint64_t WriteBack::held_bytes() const {
+  std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
+}  // namespace weir::client

@@ -1,0 +1,116 @@
+#include "client/fuse/call.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <utility>
+
+#include "client/vfs/errno_map.h"
+
+namespace weir::client {
+namespace {
+
+// SIGKILL is pending: sent, or made of another signal that ends the process.
+bool IsBeingKilled(pid_t pid) {
+  constexpr uint64_t kSigKill = uint64_t{1} << 8;
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  std::string line;
+  while (std::getline(status, line)) {
+    if (line.rfind("SigPnd:", 0) != 0 && line.rfind("ShdPnd:", 0) != 0) continue;
+    if ((std::strtoull(line.c_str() + 7, nullptr, 16) & kSigKill) != 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Call::~Call() {
+  ReplyErrno(EIO);  // nobody answered; never leave the kernel waiting
+}
+
+bool Call::Claim() {
+  if (answered_.exchange(true)) return false;
+  calls_.Remove(this);
+  return true;
+}
+
+bool Call::ReplyErrno(int error) {
+  return Claim() && fuse_reply_err(req_, error) == 0;
+}
+
+bool Call::Reply(const Status& status) {
+  return ReplyErrno(KernelErrno(status));
+}
+
+bool Call::ReplyEntry(const fuse_entry_param& entry) {
+  return Claim() && fuse_reply_entry(req_, &entry) == 0;
+}
+
+bool Call::ReplyAttr(const struct stat& attr, double timeout) {
+  return Claim() && fuse_reply_attr(req_, &attr, timeout) == 0;
+}
+
+bool Call::ReplyRaw(const void* data, size_t size) {
+  return Claim() && fuse_reply_buf(req_, static_cast<const char*>(data), size) == 0;
+}
+
+bool Call::ReplySegments(const Segments& segments) {
+  if (segments.size() == 1) return ReplyRaw(segments[0].data(), segments[0].size());
+  if (!Claim()) return false;
+  std::vector<iovec> parts;
+  parts.reserve(segments.size());
+  for (const Buffer& segment : segments) parts.push_back({segment.data(), segment.size()});
+  return fuse_reply_iov(req_, parts.data(), static_cast<int>(parts.size())) == 0;
+}
+
+bool Call::ReplyWrite(size_t size) {
+  return Claim() && fuse_reply_write(req_, size) == 0;
+}
+
+bool Call::ReplyStatfs(const struct statvfs& stat) {
+  return Claim() && fuse_reply_statfs(req_, &stat) == 0;
+}
+
+bool Call::ReplyReadlink(const std::string& target) {
+  return Claim() && fuse_reply_readlink(req_, target.c_str()) == 0;
+}
+
+bool Call::ReplyXattrSize(size_t size) {
+  return Claim() && fuse_reply_xattr(req_, size) == 0;
+}
+
+CallPtr Calls::Begin(fuse_req_t req) {
+  auto call = std::make_shared<Call>(*this, req);
+  std::lock_guard lock(mutex_);
+  call->place_ = open_.insert(open_.end(), call.get());
+  return call;
+}
+
+void Calls::Remove(Call* call) {
+  std::lock_guard lock(mutex_);
+  open_.erase(call->place_);
+}
+
+void Calls::AnswerKilled() {
+  // Whoever is claimed here was not answered yet, and nobody else will touch it again.
+  std::vector<fuse_req_t> killed;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto it = open_.begin(); it != open_.end();) {
+      Call* call = *it;
+      const bool abandon = std::exchange(call->seen_, true) &&
+                           fuse_req_interrupted(call->req_) != 0 &&
+                           IsBeingKilled(call->context_.pid) && !call->answered_.exchange(true);
+      if (abandon) killed.push_back(call->req_);
+      it = abandon ? open_.erase(it) : std::next(it);
+    }
+  }
+  for (fuse_req_t req : killed) fuse_reply_err(req, EINTR);
+}
+
+size_t Calls::outstanding() const {
+  std::lock_guard lock(mutex_);
+  return open_.size();
+}
+
+}  // namespace weir::client

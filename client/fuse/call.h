@@ -1,0 +1,76 @@
+// Call: one request of the kernel, answered exactly once whatever races to answer it. Calls: those
+// not yet answered, so that a killed process need not wait for a lost peer.
+//
+// The kernel tells of any signal with an interrupt; only a process that is being killed is answered
+// EINTR, for reads and writes of regular files are not restartable. Its operation goes on unseen.
+// Threads: any. A reply function says whether the kernel took it; when not, the caller undoes what
+// the reply would have handed out.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <atomic>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "client/data/object_reader.h"
+#include "client/fuse/fuse_api.h"
+#include "common/base/time.h"
+
+namespace weir::client {
+
+class Calls;
+
+class Call {
+ public:
+  Call(Calls& calls, fuse_req_t req) : calls_(calls), req_(req), context_(*fuse_req_ctx(req)) {}
+  ~Call();
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  [[nodiscard]] const fuse_ctx& context() const { return context_; }
+  [[nodiscard]] fuse_req_t request() const { return req_; }  // only while the handler runs
+
+  bool ReplyErrno(int error);
+  bool Reply(const Status& status);  // an error, or plain success
+  bool ReplyEntry(const fuse_entry_param& entry);
+  bool ReplyAttr(const struct stat& attr, double timeout);
+  bool ReplyRaw(const void* data, size_t size);
+  bool ReplySegments(const Segments& segments);
+  bool ReplyWrite(size_t size);
+  bool ReplyStatfs(const struct statvfs& stat);
+  bool ReplyReadlink(const std::string& target);
+  bool ReplyXattrSize(size_t size);
+
+ private:
+  friend class Calls;
+  bool Claim();  // true for the first who answers
+
+  Calls& calls_;
+  const fuse_req_t req_;
+  const fuse_ctx context_;
+  std::atomic<bool> answered_{false};
+  bool seen_ = false;  // by AnswerKilled, which leaves a handler time to end
+  std::list<Call*>::iterator place_;
+};
+using CallPtr = std::shared_ptr<Call>;
+
+class Calls {
+ public:
+  CallPtr Begin(fuse_req_t req);
+  // Answers those whose process is being killed.
+  void AnswerKilled();
+  [[nodiscard]] size_t outstanding() const;
+
+ private:
+  friend class Call;
+  void Remove(Call* call);
+
+  mutable std::mutex mutex_;
+  std::list<Call*> open_;
+};
+
+}  // namespace weir::client

@@ -1,0 +1,106 @@
+#include "client/fuse/filesystem.h"
+
+#include <algorithm>
+
+namespace weir::client {
+namespace {
+
+void OnInit(void* userdata, fuse_conn_info* conn) {
+  const auto& options = static_cast<Filesystem*>(userdata)->options();
+  conn->want = FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS |
+               FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO;
+  if (options.exclusive) {
+    conn->want |= FUSE_CAP_CACHE_SYMLINKS;
+  } else {
+    // Pages follow the attributes; set-id bits fall with the report of a write.
+    conn->want |= FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_HANDLE_KILLPRIV;
+  }
+  if (options.writeback_cache) conn->want |= FUSE_CAP_WRITEBACK_CACHE;
+  conn->want &= conn->capable;
+  conn->max_write = 1 << 20;
+  if (options.readahead_bytes != 0) conn->max_readahead = options.readahead_bytes;
+  // Depth is bounded per class by our windows, never by one queue of the kernel for all classes.
+  conn->max_background = 4096;
+  conn->congestion_threshold = 4096;
+}
+
+}  // namespace
+
+InodeId Filesystem::ToInode(fuse_ino_t number) {
+  return number == FUSE_ROOT_ID ? mds().root() : InodeId(number);
+}
+
+fuse_ino_t Filesystem::ToNumber(InodeId inode) {
+  return inode == mds().root() ? FUSE_ROOT_ID : inode.value;
+}
+
+InodePtr Filesystem::Find(fuse_ino_t number) {
+  const InodeId id = ToInode(number);
+  InodePtr inode = core_.inodes().Find(id);
+  return inode != nullptr ? inode : std::make_shared<Inode>(id);
+}
+
+void Filesystem::FillCaller(const Call& call, wire::Caller* caller) {
+  const fuse_ctx& context = call.context();
+  caller->set_uid(context.uid);
+  caller->set_gid(context.gid);
+  caller->set_pid(static_cast<uint32_t>(context.pid));
+  const auto groups =
+      core_.groups().Of({context.uid, context.gid, context.pid}, [&]() -> std::vector<gid_t> {
+        std::vector<gid_t> list(64);
+        int count = fuse_req_getgroups(call.request(), static_cast<int>(list.size()), list.data());
+        if (count > static_cast<int>(list.size())) {
+          list.resize(static_cast<size_t>(count));
+          count = fuse_req_getgroups(call.request(), count, list.data());
+        }
+        list.resize(static_cast<size_t>(std::max(count, 0)));
+        return list;
+      });
+  for (gid_t group : groups) caller->add_groups(group);
+}
+
+FileAttr Filesystem::Learn(const InodePtr& inode, const wire::EntryReply& reply) {
+  if (reply.has_effective_class()) {
+    inode->set_class_id(ClassId(reply.effective_class().class_id()));
+  }
+  return inode->Update(FromWire(reply.attr()));
+}
+
+fuse_entry_param Filesystem::LearnEntry(const wire::EntryReply& reply) {
+  const InodePtr inode = core_.inodes().Lookup(InodeId(reply.attr().inode()));
+  fuse_entry_param entry{};
+  entry.attr = ToStat(Learn(inode, reply));
+  entry.ino = ToNumber(inode->id());
+  entry.generation = 1;  // inode numbers are never used twice
+  entry.attr_timeout = KeepSeconds();
+  entry.entry_timeout = KeepSeconds();
+  return entry;
+}
+
+void Filesystem::UndoEntry(const fuse_entry_param& entry) {
+  core_.inodes().Forget(ToInode(entry.ino), 1);
+}
+
+void Filesystem::ReplyEntry(const CallPtr& call, const Result<wire::EntryReply>& reply) {
+  if (!reply.ok()) {
+    call->Reply(reply.status());
+    return;
+  }
+  const fuse_entry_param entry = LearnEntry(*reply);
+  if (!call->ReplyEntry(entry)) UndoEntry(entry);
+}
+
+fuse_lowlevel_ops MakeOperations(bool default_permissions) {
+  fuse_lowlevel_ops ops{};
+  ops.init = OnInit;
+  AddMetaOps(&ops);
+  AddNameOps(&ops);
+  AddDirOps(&ops);
+  AddOpenOps(&ops);
+  AddIoOps(&ops);
+  AddXattrOps(&ops);
+  if (default_permissions) ops.access = nullptr;
+  return ops;
+}
+
+}  // namespace weir::client

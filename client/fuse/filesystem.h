@@ -1,0 +1,76 @@
+// Filesystem: what the FUSE operations share: the core, the calls under way, how long the kernel
+// may believe what it was told, and the translation of inode numbers.
+//
+// The kernel's root is number 1 whatever directory is mounted.
+// Threads: handlers run on libfuse's threads and never block; answers come from RPC threads.
+#pragma once
+
+#include <string>
+
+#include "client/fuse/call.h"
+#include "client/vfs/core.h"
+#include "common/wire/mds.pb.h"
+
+namespace weir::client {
+
+class Filesystem {
+ public:
+  struct Options {
+    bool exclusive = false;        // nobody else changes anything
+    bool writeback_cache = false;  // of the kernel
+    uint32_t readahead_bytes = 0;  // 0: the kernel's default
+  };
+  Filesystem(Core& core, Options options) : core_(core), options_(options) {}
+
+  static Filesystem& Of(fuse_req_t req) {
+    return *static_cast<Filesystem*>(fuse_req_userdata(req));
+  }
+
+  Core& core() { return core_; }
+  MdsClient& mds() { return core_.mds(); }
+  Calls& calls() { return calls_; }
+  const Options& options() const { return options_; }
+  CallPtr Begin(fuse_req_t req) { return calls_.Begin(req); }
+
+  [[nodiscard]] InodeId ToInode(fuse_ino_t number);
+  [[nodiscard]] fuse_ino_t ToNumber(InodeId inode);
+  // The inode the kernel speaks of; made when it is not known, which would be a kernel's mistake.
+  InodePtr Find(fuse_ino_t number);
+  void FillCaller(const Call& call, wire::Caller* caller);
+
+  // Takes over what a reply tells of its inode; the attributes as the kernel shall see them.
+  FileAttr Learn(const InodePtr& inode, const wire::EntryReply& reply);
+  // The same for an entry handed to the kernel: counts a lookup, which UndoEntry takes back.
+  fuse_entry_param LearnEntry(const wire::EntryReply& reply);
+  void UndoEntry(const fuse_entry_param& entry);
+  void ReplyEntry(const CallPtr& call, const Result<wire::EntryReply>& reply);
+
+  // How long the kernel may keep attributes and names.
+  [[nodiscard]] double KeepSeconds() const { return options_.exclusive ? 86400.0 : 0.0; }
+
+ private:
+  Core& core_;
+  const Options options_;
+  Calls calls_;
+};
+
+// The answer to OPEN and, behind an entry, to CREATE, byte by byte: libfuse 3.14 has no name for
+// parallel direct writes.
+struct OpenReply {
+  uint64_t handle = 0;
+  bool direct = false;  // and parallel
+  bool keep_cache = false;
+};
+std::string EncodeOpen(const OpenReply& reply);
+std::string EncodeCreate(const fuse_entry_param& entry, const OpenReply& reply);
+
+// The table of operations, filled by idea.
+fuse_lowlevel_ops MakeOperations(bool default_permissions);
+void AddMetaOps(fuse_lowlevel_ops* ops);
+void AddNameOps(fuse_lowlevel_ops* ops);
+void AddDirOps(fuse_lowlevel_ops* ops);
+void AddOpenOps(fuse_lowlevel_ops* ops);
+void AddIoOps(fuse_lowlevel_ops* ops);
+void AddXattrOps(fuse_lowlevel_ops* ops);
+
+}  // namespace weir::client

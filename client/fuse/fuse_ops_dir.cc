@@ -1,0 +1,156 @@
+// Directories: opendir, readdir, readdirplus, releasedir, fsyncdir.
+//
+// Nothing is kept between two calls: each asks the MDS for what fits into the kernel's buffer, so
+// that no entry handed out is older than its request. Offsets: 1 and 2 stand behind "." and "..",
+// the rest are the MDS's cookies plus 2.
+#include <algorithm>
+#include <cerrno>
+
+#include "client/fuse/filesystem.h"
+
+namespace weir::client {
+namespace {
+
+constexpr uint64_t kBehindDot = 1;
+constexpr uint64_t kBehindDotDot = 2;
+
+// One buffer of entries for the kernel.
+class Listing {
+ public:
+  Listing(Filesystem& fs, size_t size, bool plus) : fs_(fs), plus_(plus), bytes_(size) {}
+
+  bool AddDot(const char* name, InodeId inode, uint64_t offset) {
+    fuse_entry_param entry{};  // number 0: no attributes, no lookup counted
+    entry.attr.st_ino = inode.value;
+    entry.attr.st_mode = S_IFDIR;
+    return Put(name, entry, offset);
+  }
+
+  bool Add(const wire::DirEntry& dirent) {
+    const uint64_t offset = dirent.cookie() + kBehindDotDot;
+    if (!plus_ || !dirent.has_entry()) {
+      fuse_entry_param entry{};
+      entry.attr.st_ino = dirent.inode();
+      entry.attr.st_mode = dirent.mode();
+      return Put(dirent.name().c_str(), entry, offset);
+    }
+    const fuse_entry_param entry = fs_.LearnEntry(dirent.entry());
+    if (!Put(dirent.name().c_str(), entry, offset)) {
+      fs_.UndoEntry(entry);
+      return false;
+    }
+    entries_.push_back(entry);
+    return true;
+  }
+
+  void Reply(const CallPtr& call) {
+    if (call->ReplyRaw(bytes_.data(), used_)) return;
+    for (const fuse_entry_param& entry : entries_) fs_.UndoEntry(entry);
+  }
+
+ private:
+  bool Put(const char* name, const fuse_entry_param& entry, uint64_t offset) {
+    char* to = bytes_.data() + used_;
+    const size_t room = bytes_.size() - used_;
+    const auto next = static_cast<off_t>(offset);
+    const size_t need = plus_ ? fuse_add_direntry_plus(nullptr, to, room, name, &entry, next)
+                              : fuse_add_direntry(nullptr, to, room, name, &entry.attr, next);
+    if (need > room) return false;
+    used_ += need;
+    return true;
+  }
+
+  Filesystem& fs_;
+  const bool plus_;
+  std::vector<char> bytes_;
+  size_t used_ = 0;
+  std::vector<fuse_entry_param> entries_;
+};
+
+void Answer(Filesystem& fs, const CallPtr& call, InodeId directory, size_t size, uint64_t offset,
+            bool plus, const wire::ReaddirReply& reply) {
+  Listing listing(fs, size, plus);
+  const InodeId parent = directory == fs.mds().root() ? directory : InodeId(reply.parent());
+  bool fits = true;
+  if (offset < kBehindDot) fits = listing.AddDot(".", directory, kBehindDot);
+  if (fits && offset < kBehindDotDot) fits = listing.AddDot("..", parent, kBehindDotDot);
+  for (int i = 0; fits && i < reply.entries_size(); ++i) fits = listing.Add(reply.entries(i));
+  listing.Reply(call);
+}
+
+void List(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, bool plus) {
+  Filesystem& fs = Filesystem::Of(req);
+  CallPtr call = fs.Begin(req);
+  const auto from = static_cast<uint64_t>(offset);
+  const InodeId directory = fs.ToInode(ino);
+  // The least that an entry takes: a header and a name of 8 bytes.
+  const size_t least = plus ? 160 : 32;
+  wire::ReaddirRequest request;
+  fs.FillCaller(*call, request.mutable_caller());
+  request.set_inode(directory.value);
+  request.set_after_cookie(from <= kBehindDotDot ? 0 : from - kBehindDotDot);
+  request.set_max_entries(static_cast<uint32_t>(std::max<size_t>(size / least, 1)));
+  request.set_plus(plus);
+  fs.mds().Call<wire::ReaddirReply>(
+      wire::MDS_READDIR, request, true,
+      [&fs, call, directory, size, from, plus](Result<wire::ReaddirReply> reply) {
+        if (!reply.ok()) {
+          call->Reply(reply.status());
+        } else {
+          Answer(fs, call, directory, size, from, plus, *reply);
+        }
+      });
+}
+
+void OnReaddir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, fuse_file_info* /*fi*/) {
+  List(req, ino, size, offset, false);
+}
+
+void OnReaddirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+                   fuse_file_info* /*fi*/) {
+  List(req, ino, size, offset, true);
+}
+
+// Reading permission is asked for here, so that an open directory stays readable.
+void OnOpendir(fuse_req_t req, fuse_ino_t ino, fuse_file_info* /*fi*/) {
+  Filesystem& fs = Filesystem::Of(req);
+  CallPtr call = fs.Begin(req);
+  const std::string opened = EncodeOpen({});
+  if (fs.options().exclusive) {  // the kernel has checked
+    call->ReplyRaw(opened.data(), opened.size());
+    return;
+  }
+  wire::AccessRequest request;
+  fs.FillCaller(*call, request.mutable_caller());
+  request.set_inode(fs.ToInode(ino).value);
+  request.set_mask(R_OK);
+  fs.mds().CallRaw(wire::MDS_ACCESS, request, true,
+                   [call, opened](const Result<net::Reply>& reply) {
+                     if (!reply.ok()) {
+                       call->Reply(reply.status());
+                     } else {
+                       call->ReplyRaw(opened.data(), opened.size());
+                     }
+                   });
+}
+
+void OnReleasedir(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* /*fi*/) {
+  fuse_reply_err(req, 0);
+}
+
+// Every change of a directory was durable before it was answered.
+void OnFsyncdir(fuse_req_t req, fuse_ino_t /*ino*/, int /*datasync*/, fuse_file_info* /*fi*/) {
+  fuse_reply_err(req, 0);
+}
+
+}  // namespace
+
+void AddDirOps(fuse_lowlevel_ops* ops) {
+  ops->opendir = OnOpendir;
+  ops->readdir = OnReaddir;
+  ops->readdirplus = OnReaddirplus;
+  ops->releasedir = OnReleasedir;
+  ops->fsyncdir = OnFsyncdir;
+}
+
+}  // namespace weir::client

@@ -1,0 +1,167 @@
+// Attributes: getattr, setattr, access, statfs, readlink, forget.
+#include <cerrno>
+
+#include "client/fuse/filesystem.h"
+
+namespace weir::client {
+namespace {
+
+constexpr int64_t ToNs(const timespec& time) {
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+void OnForget(fuse_req_t req, fuse_ino_t ino, uint64_t count) {
+  Filesystem& fs = Filesystem::Of(req);
+  fs.core().inodes().Forget(fs.ToInode(ino), count);
+  fuse_reply_none(req);
+}
+
+void OnForgetMulti(fuse_req_t req, size_t count, fuse_forget_data* forgets) {
+  Filesystem& fs = Filesystem::Of(req);
+  for (size_t i = 0; i < count; ++i) {
+    fs.core().inodes().Forget(fs.ToInode(forgets[i].ino), forgets[i].nlookup);
+  }
+  fuse_reply_none(req);
+}
+
+void OnGetattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* /*fi*/) {
+  Filesystem& fs = Filesystem::Of(req);
+  CallPtr call = fs.Begin(req);
+  const InodePtr inode = fs.Find(ino);
+  // umount(8) and df look at the root first: they must not hang on a lost MDS.
+  if (ino == FUSE_ROOT_ID && !fs.mds().connected() && inode->attr().mode != 0) {
+    call->ReplyAttr(ToStat(inode->attr()), 0);
+    return;
+  }
+  wire::InodeRequest request;
+  fs.FillCaller(*call, request.mutable_caller());
+  request.set_inode(inode->id().value);
+  fs.mds().Call<wire::EntryReply>(
+      wire::MDS_GETATTR, request, true, [&fs, call, inode](Result<wire::EntryReply> reply) {
+        if (!reply.ok()) {
+          call->Reply(reply.status());
+          return;
+        }
+        call->ReplyAttr(ToStat(fs.Learn(inode, *reply)), fs.KeepSeconds());
+      });
+}
+
+wire::SetAttrRequest DecodeSetattr(const struct stat& attr, int to_set, bool has_handle) {
+  wire::SetAttrRequest request;
+  if ((to_set & FUSE_SET_ATTR_MODE) != 0) request.set_mode(attr.st_mode);
+  if ((to_set & FUSE_SET_ATTR_UID) != 0) request.set_uid(attr.st_uid);
+  if ((to_set & FUSE_SET_ATTR_GID) != 0) request.set_gid(attr.st_gid);
+  if ((to_set & FUSE_SET_ATTR_ATIME_NOW) != 0) {
+    request.set_atime_now(true);
+  } else if ((to_set & FUSE_SET_ATTR_ATIME) != 0) {
+    request.set_atime_ns(ToNs(attr.st_atim));
+  }
+  if ((to_set & FUSE_SET_ATTR_MTIME_NOW) != 0) {
+    request.set_mtime_now(true);
+  } else if ((to_set & FUSE_SET_ATTR_MTIME) != 0) {
+    request.set_mtime_ns(ToNs(attr.st_mtim));
+  }
+  if ((to_set & FUSE_SET_ATTR_SIZE) != 0) {
+    request.set_size(static_cast<uint64_t>(attr.st_size));
+    request.set_has_handle(has_handle);
+  }
+  return request;
+}
+
+void SendSetattr(Filesystem& fs, const CallPtr& call, const InodePtr& inode,
+                 const wire::SetAttrRequest& request) {
+  const bool resizes = request.has_size();
+  fs.mds().Call<wire::EntryReply>(wire::MDS_SETATTR, request, false,
+                                  [&fs, call, inode, resizes](Result<wire::EntryReply> reply) {
+                                    if (!reply.ok()) {
+                                      call->Reply(reply.status());
+                                      return;
+                                    }
+                                    if (resizes) inode->Resized(FromWire(reply->attr()));
+                                    call->ReplyAttr(ToStat(fs.Learn(inode, *reply)),
+                                                    fs.KeepSeconds());
+                                  });
+}
+
+void OnSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fuse_file_info* fi) {
+  Filesystem& fs = Filesystem::Of(req);
+  CallPtr call = fs.Begin(req);
+  const InodePtr inode = fs.Find(ino);
+  wire::SetAttrRequest request = DecodeSetattr(*attr, to_set, fi != nullptr);
+  fs.FillCaller(*call, request.mutable_caller());
+  request.set_inode(inode->id().value);
+  request.set_known_size(inode->size());
+  request.set_kill_suid(request.has_size() && call->context().uid != 0);
+  if (!inode->has_unreported()) return SendSetattr(fs, call, inode, request);
+  // What was written goes first, or its report would move times and size set here.
+  fs.core().files().Sync(inode, false, [&fs, call, inode, request](const Status& status) {
+    // A failed write-back belongs to the next fsync or close.
+    if (!status.ok()) inode->RememberError(status);
+    SendSetattr(fs, call, inode, request);
+  });
+}
+
+void OnAccess(fuse_req_t req, fuse_ino_t ino, int mask) {
+  Filesystem& fs = Filesystem::Of(req);
+  CallPtr call = fs.Begin(req);
+  wire::AccessRequest request;
+  fs.FillCaller(*call, request.mutable_caller());
+  request.set_inode(fs.ToInode(ino).value);
+  request.set_mask(static_cast<uint32_t>(mask));
+  fs.mds().CallRaw(wire::MDS_ACCESS, request, true,
+                   [call](const Result<net::Reply>& reply) { call->Reply(reply.status()); });
+}
+
+void OnStatfs(fuse_req_t req, fuse_ino_t /*ino*/) {
+  Filesystem& fs = Filesystem::Of(req);
+  CallPtr call = fs.Begin(req);
+  fs.mds().Call<wire::StatfsReply>(wire::MDS_STATFS, wire::Empty(), true,
+                                   [call](Result<wire::StatfsReply> reply) {
+                                     if (!reply.ok()) {
+                                       call->Reply(reply.status());
+                                       return;
+                                     }
+                                     constexpr uint64_t kBlock = 4096;
+                                     struct statvfs stat {};
+                                     stat.f_bsize = kBlock;
+                                     stat.f_frsize = kBlock;
+                                     stat.f_blocks = reply->capacity_bytes() / kBlock;
+                                     stat.f_bfree = reply->free_bytes() / kBlock;
+                                     stat.f_bavail = stat.f_bfree;
+                                     stat.f_files = uint64_t{1} << 40;  // inodes are made as needed
+                                     stat.f_ffree = stat.f_files - reply->inodes();
+                                     stat.f_favail = stat.f_ffree;
+                                     stat.f_namemax = 255;
+                                     call->ReplyStatfs(stat);
+                                   });
+}
+
+void OnReadlink(fuse_req_t req, fuse_ino_t ino) {
+  Filesystem& fs = Filesystem::Of(req);
+  CallPtr call = fs.Begin(req);
+  wire::InodeRequest request;
+  fs.FillCaller(*call, request.mutable_caller());
+  request.set_inode(fs.ToInode(ino).value);
+  fs.mds().Call<wire::ReadlinkReply>(wire::MDS_READLINK, request, true,
+                                     [call](Result<wire::ReadlinkReply> reply) {
+                                       if (!reply.ok()) {
+                                         call->Reply(reply.status());
+                                         return;
+                                       }
+                                       call->ReplyReadlink(reply->target());
+                                     });
+}
+
+}  // namespace
+
+void AddMetaOps(fuse_lowlevel_ops* ops) {
+  ops->forget = OnForget;
+  ops->forget_multi = OnForgetMulti;
+  ops->getattr = OnGetattr;
+  ops->setattr = OnSetattr;
+  ops->access = OnAccess;
+  ops->statfs = OnStatfs;
+  ops->readlink = OnReadlink;
+}
+
+}  // namespace weir::client

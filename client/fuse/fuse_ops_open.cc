@@ -1,0 +1,148 @@
+// Opens: open, create, flush, release, fsync.
+#include <fcntl.h>
+
+#include "client/fuse/filesystem.h"
+
+namespace weir::client {
+namespace {
+
+HandlePtr MakeHandle(InodePtr inode, int flags) {
+  auto handle = std::make_shared<Handle>();
+  handle->inode = std::move(inode);
+  handle->flags = flags;
+  handle->direct = (flags & O_DIRECT) != 0;
+  return handle;
+}
+
+// Registers the handle and says how the kernel shall treat it.
+OpenReply Admit(Filesystem& fs, const HandlePtr& handle, uint64_t version) {
+  OpenReply reply;
+  const bool unchanged = handle->inode->SeenAtOpen(version);
+  reply.keep_cache = fs.options().exclusive || unchanged;
+  reply.direct = handle->direct;
+  reply.handle = fs.core().handles().Add(handle);
+  return reply;
+}
+
+void Drop(Filesystem& fs, const OpenReply& reply, InodeId inode) {
+  fs.core().handles().Remove(reply.handle);
+  fs.core().open_files().Close(inode);
+}
+
+void OnOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
+  Filesystem& fs = Filesystem::Of(req);
+  CallPtr call = fs.Begin(req);
+  const InodePtr inode = fs.Find(ino);
+  wire::OpenRequest request;
+  fs.FillCaller(*call, request.mutable_caller());
+  request.set_inode(inode->id().value);
+  request.set_flags(static_cast<uint32_t>(fi->flags));
+  auto answer = [&fs, call, inode, flags = fi->flags](Result<wire::EntryReply> reply) {
+    if (!reply.ok()) {
+      fs.core().open_files().Close(inode->id());
+      call->Reply(reply.status());
+      return;
+    }
+    fs.Learn(inode, *reply);
+    const OpenReply open = Admit(fs, MakeHandle(inode, flags), reply->attr().version());
+    const std::string bytes = EncodeOpen(open);
+    if (!call->ReplyRaw(bytes.data(), bytes.size())) Drop(fs, open, inode->id());
+  };
+  fs.core().open_files().Open(inode->id(), [&fs, request, answer] {
+    fs.mds().Call<wire::EntryReply>(wire::MDS_OPEN, request, false, answer);
+  });
+}
+
+void FinishCreate(Filesystem& fs, const CallPtr& call, int flags, const wire::EntryReply& reply) {
+  const fuse_entry_param entry = fs.LearnEntry(reply);
+  const InodeId id(reply.attr().inode());
+  const OpenReply open =
+      Admit(fs, MakeHandle(fs.core().inodes().Find(id), flags), reply.attr().version());
+  const std::string bytes = EncodeCreate(entry, open);
+  if (call->ReplyRaw(bytes.data(), bytes.size())) return;
+  Drop(fs, open, id);
+  fs.UndoEntry(entry);
+}
+
+// The rare create that found a file which this mount was giving back at that moment.
+void OpenAgain(Filesystem& fs, const CallPtr& call, int flags, const wire::EntryReply& created) {
+  const InodeId id(created.attr().inode());
+  wire::OpenRequest request;
+  request.set_inode(id.value);  // as root: CREATE has checked already
+  request.set_flags(O_RDONLY);
+  fs.core().open_files().Open(id, [&fs, call, flags, id, request] {
+    fs.mds().Call<wire::EntryReply>(wire::MDS_OPEN, request, false,
+                                    [&fs, call, flags, id](Result<wire::EntryReply> reply) {
+                                      fs.core().open_files().Close(id);  // Opened has counted it
+                                      if (reply.ok()) return FinishCreate(fs, call, flags, *reply);
+                                      fs.core().open_files().Close(id);
+                                      call->Reply(reply.status());
+                                    });
+  });
+}
+
+void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
+              fuse_file_info* fi) {
+  Filesystem& fs = Filesystem::Of(req);
+  CallPtr call = fs.Begin(req);
+  wire::CreateRequest request;
+  fs.FillCaller(*call, request.mutable_caller());
+  request.set_parent(fs.ToInode(parent).value);
+  request.set_name(name);
+  request.set_mode((mode & 07777) | S_IFREG);
+  request.set_exclusive((fi->flags & O_EXCL) != 0);
+  request.set_open_flags(static_cast<uint32_t>(fi->flags));
+  const uint64_t begun = fs.core().open_files().BeginCreate();
+  fs.mds().Call<wire::EntryReply>(
+      wire::MDS_CREATE, request, false,
+      [&fs, call, begun, flags = fi->flags](Result<wire::EntryReply> reply) {
+        const InodeId id(reply.ok() ? reply->attr().inode() : 0);
+        const bool settled = fs.core().open_files().Opened(id, begun);
+        if (!reply.ok()) {
+          call->Reply(reply.status());
+        } else if (settled) {
+          FinishCreate(fs, call, flags, *reply);
+        } else {
+          OpenAgain(fs, call, flags, *reply);
+        }
+      });
+}
+
+void OnFlush(fuse_req_t req, fuse_ino_t ino, fuse_file_info* /*fi*/) {
+  Filesystem& fs = Filesystem::Of(req);
+  CallPtr call = fs.Begin(req);
+  const InodePtr inode = fs.Find(ino);
+  if (fs.options().exclusive) {
+    // Nobody else looks: the report need not be waited for.
+    if (inode->has_unreported()) fs.core().files().Sync(inode, false, [](const Status&) {});
+    call->Reply(inode->TakeError());
+    return;
+  }
+  fs.core().files().Sync(inode, true, [call](const Status& status) { call->Reply(status); });
+}
+
+void OnRelease(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* fi) {
+  Filesystem& fs = Filesystem::Of(req);
+  if (const HandlePtr handle = fs.core().handles().Remove(fi->fh)) {
+    fs.core().open_files().Close(handle->inode->id());
+  }
+  fuse_reply_err(req, 0);
+}
+
+void OnFsync(fuse_req_t req, fuse_ino_t ino, int /*datasync*/, fuse_file_info* /*fi*/) {
+  Filesystem& fs = Filesystem::Of(req);
+  CallPtr call = fs.Begin(req);
+  fs.core().files().Sync(fs.Find(ino), true, [call](const Status& status) { call->Reply(status); });
+}
+
+}  // namespace
+
+void AddOpenOps(fuse_lowlevel_ops* ops) {
+  ops->open = OnOpen;
+  ops->create = OnCreate;
+  ops->flush = OnFlush;
+  ops->release = OnRelease;
+  ops->fsync = OnFsync;
+}
+
+}  // namespace weir::client

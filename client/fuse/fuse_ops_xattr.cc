@@ -1,0 +1,108 @@
+// Extended attributes: setxattr, getxattr, listxattr, removexattr.
+#include <cerrno>
+#include <cstring>
+
+#include "client/fuse/filesystem.h"
+
+namespace weir::client {
+namespace {
+
+// The kernel asks for it before every write.
+constexpr char kCapability[] = "security.capability";
+constexpr int64_t kForget = 1'000'000'000;  // where others may set it: one second
+
+// A value or list, or its size when the caller only asks for that.
+void ReplyValue(const CallPtr& call, const std::string& value, size_t size) {
+  if (size == 0) {
+    call->ReplyXattrSize(value.size());
+  } else if (value.size() > size) {
+    call->ReplyErrno(ERANGE);
+  } else {
+    call->ReplyRaw(value.data(), value.size());
+  }
+}
+
+wire::XattrRequest Request(Filesystem& fs, const Call& call, fuse_ino_t ino, const char* name) {
+  wire::XattrRequest request;
+  fs.FillCaller(call, request.mutable_caller());
+  request.set_inode(fs.ToInode(ino).value);
+  request.set_name(name);
+  return request;
+}
+
+void OnGetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
+  Filesystem& fs = Filesystem::Of(req);
+  CallPtr call = fs.Begin(req);
+  const InodePtr inode = fs.Find(ino);
+  const bool capability = std::strcmp(name, kCapability) == 0;
+  const int64_t now = fs.core().clock().Now().ns;
+  if (capability && now < inode->no_capability_until()) {
+    call->ReplyErrno(ENODATA);
+    return;
+  }
+  fs.mds().Call<wire::XattrReply>(
+      wire::MDS_GETXATTR, Request(fs, *call, ino, name), true,
+      [&fs, call, inode, size, capability, now](Result<wire::XattrReply> reply) {
+        if (reply.ok()) return ReplyValue(call, reply->value(), size);
+        if (capability && reply.code() == ErrorCode::kNoData) {
+          inode->set_no_capability_until(fs.options().exclusive ? INT64_MAX : now + kForget);
+        }
+        call->Reply(reply.status());
+      });
+}
+
+void Change(const CallPtr& call, Filesystem& fs, uint32_t method, const wire::XattrRequest& request,
+            const InodePtr& inode) {
+  inode->set_no_capability_until(0);
+  fs.mds().CallRaw(method, request, false, [call, inode](const Result<net::Reply>& reply) {
+    inode->set_no_capability_until(0);
+    call->Reply(reply.status());
+  });
+}
+
+void OnSetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* value, size_t size,
+                int flags) {
+  Filesystem& fs = Filesystem::Of(req);
+  CallPtr call = fs.Begin(req);
+  wire::XattrRequest request = Request(fs, *call, ino, name);
+  request.set_value(value, size);
+  request.set_flags(static_cast<uint32_t>(flags));
+  Change(call, fs, wire::MDS_SETXATTR, request, fs.Find(ino));
+}
+
+void OnRemovexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
+  Filesystem& fs = Filesystem::Of(req);
+  CallPtr call = fs.Begin(req);
+  Change(call, fs, wire::MDS_REMOVEXATTR, Request(fs, *call, ino, name), fs.Find(ino));
+}
+
+void OnListxattr(fuse_req_t req, fuse_ino_t ino, size_t size) {
+  Filesystem& fs = Filesystem::Of(req);
+  CallPtr call = fs.Begin(req);
+  wire::InodeRequest request;
+  fs.FillCaller(*call, request.mutable_caller());
+  request.set_inode(fs.ToInode(ino).value);
+  fs.mds().Call<wire::ListXattrReply>(wire::MDS_LISTXATTR, request, true,
+                                      [call, size](Result<wire::ListXattrReply> reply) {
+                                        if (!reply.ok()) {
+                                          call->Reply(reply.status());
+                                          return;
+                                        }
+                                        std::string list;
+                                        for (const std::string& name : reply->names()) {
+                                          list.append(name).push_back('\0');
+                                        }
+                                        ReplyValue(call, list, size);
+                                      });
+}
+
+}  // namespace
+
+void AddXattrOps(fuse_lowlevel_ops* ops) {
+  ops->setxattr = OnSetxattr;
+  ops->getxattr = OnGetxattr;
+  ops->listxattr = OnListxattr;
+  ops->removexattr = OnRemovexattr;
+}
+
+}  // namespace weir::client

@@ -1,0 +1,19 @@
+// What FUSE_INIT does not reach: the mount's read-ahead and its queue limits, by sysfs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace weir::client {
+
+// The device number of the mount at `mountpoint` ("0:57"), from the mount table so that nobody is
+// asked; empty when it is not mounted.
+std::string DeviceOfMount(const std::string& mountpoint);
+
+// Each returns whether this process was permitted to.
+bool RaiseReadAhead(const std::string& device, uint64_t kib);
+bool RaiseQueueLimits(const std::string& device, uint32_t requests);
+// Ends the kernel's side at once: everybody waiting there gets an error.
+bool AbortConnection(const std::string& device);
+
+}  // namespace weir::client

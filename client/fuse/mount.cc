@@ -1,0 +1,207 @@
+#include "client/fuse/mount.h"
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+#include "client/fuse/filesystem.h"
+#include "client/fuse/kernel_tuning.h"
+#include "client/vfs/core.h"
+
+namespace weir::client {
+namespace {
+
+constexpr uint64_t kReadAheadKib = 4096;
+constexpr uint32_t kKernelQueue = 4096;
+constexpr auto kLazyUnmountGrace = std::chrono::seconds(2);
+
+std::string DefaultClientName() {
+  char host[HOST_NAME_MAX + 1] = "";
+  gethostname(host, sizeof(host) - 1);
+  return std::string(host) + ":" + std::to_string(getpid());
+}
+
+Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& options) {
+  Core::Options core;
+  core.mds_endpoint = endpoint;
+  core.client_name = options.client_name.empty() ? DefaultClientName() : options.client_name;
+  core.mount_class = options.mount_class;
+  core.subtree = options.subtree;
+  core.timeout = options.timeout;
+  core.connect_timeout = options.connect_timeout;
+  core.file_io.buffer_writes = !options.writeback_cache;
+  core.file_io.write_back.bytes_max = options.dirty_bytes_max;
+  // Root raises the kernel's read-ahead instead, which costs no copy and no memory of ours.
+  core.file_io.read_ahead.ahead_bytes = geteuid() == 0 ? 0 : options.readahead_bytes;
+  return core;
+}
+
+std::string FuseOptions(const Mount::Options& options) {
+  std::string text = "fsname=" + options.fsname + ",subtype=weirfs";
+  if (options.exclusive) text += ",default_permissions";
+  if (options.allow_other) text += ",allow_other";
+  if (options.read_only) text += ",ro";
+  for (const std::string& option : options.fuse_options) text += "," + option;
+  return text;
+}
+
+// For users other than root, who may only unmount through the helper.
+void RunFusermount(const std::string& mountpoint) {
+  const pid_t child = fork();
+  if (child == 0) {
+    execlp("fusermount3", "fusermount3", "-u", "-z", "-q", mountpoint.c_str(), nullptr);
+    _exit(127);
+  }
+  if (child > 0) waitpid(child, nullptr, 0);
+}
+
+}  // namespace
+
+class Mount::Impl {
+ public:
+  Impl(net::Network& network, Clock& clock, const std::string& endpoint, std::string mountpoint,
+       Options options)
+      : mountpoint_(std::move(mountpoint)),
+        options_(std::move(options)),
+        core_(network, clock, CoreOptions(endpoint, options_)),
+        filesystem_(core_, {options_.exclusive, options_.writeback_cache,
+                            static_cast<uint32_t>(options_.readahead_bytes)}) {}
+
+  ~Impl() {
+    Stop();
+    (void)Wait();
+  }
+
+  Status Start() {
+    WEIR_RETURN_IF_ERROR(core_.Open([this] { filesystem_.calls().AnswerKilled(); }));
+    WEIR_RETURN_IF_ERROR(MountIt());
+    loop_ = std::thread([this] { Loop(); });
+    device_ = DeviceOfMount(mountpoint_);
+    RaiseReadAhead(device_, kReadAheadKib);
+    RaiseQueueLimits(device_, kKernelQueue);
+    return Status::Ok();
+  }
+
+  void Stop() {
+    std::unique_lock lock(mutex_);
+    if (!loop_.joinable() || ended_ || std::exchange(stopping_, true)) return;
+    lock.unlock();
+    if (geteuid() != 0) {
+      RunFusermount(mountpoint_);
+    } else if (umount2(mountpoint_.c_str(), 0) != 0) {
+      umount2(mountpoint_.c_str(), MNT_DETACH);  // files are open
+    }
+    lock.lock();
+    // Whoever still has files open behind a lazy unmount gets errors from now on.
+    if (!ended_changed_.wait_for(lock, kLazyUnmountGrace, [this] { return ended_; })) {
+      AbortConnection(device_);
+    }
+  }
+
+  Status Wait() {
+    {
+      std::unique_lock lock(mutex_);
+      if (!loop_.joinable() && session_ == nullptr) return result_;
+      ended_changed_.wait(lock, [this] { return ended_ || !loop_.joinable(); });
+    }
+    if (loop_.joinable()) loop_.join();
+    if (!core_.Shutdown(options_.unmount_timeout)) {
+      result_ = Status(ErrorCode::kIo,
+                       "unmounted " + mountpoint_ + " before all buffered data could be written");
+    }
+    if (session_ != nullptr) {
+      fuse_session_unmount(session_);
+      fuse_session_destroy(session_);
+      session_ = nullptr;
+    }
+    return result_;
+  }
+
+ private:
+  Status MountIt() {
+    operations_ = MakeOperations(options_.exclusive);
+    std::string program = "weirfs";
+    std::string flag = "-o";
+    std::string text = FuseOptions(options_);
+    char* argv[] = {program.data(), flag.data(), text.data(), nullptr};
+    fuse_args args = FUSE_ARGS_INIT(3, argv);
+    session_ = fuse_session_new(&args, &operations_, sizeof(operations_), &filesystem_);
+    fuse_opt_free_args(&args);
+    if (session_ == nullptr) {
+      return {ErrorCode::kInvalid, "mount options are not understood: " + text};
+    }
+    errno = 0;
+    if (fuse_session_mount(session_, mountpoint_.c_str()) != 0) {
+      const int error = errno == 0 ? EIO : errno;
+      fuse_session_destroy(session_);
+      session_ = nullptr;
+      return Status::FromErrno(error, "cannot mount on " + mountpoint_);
+    }
+    return Status::Ok();
+  }
+
+  void Loop() {
+    fuse_loop_config* config = fuse_loop_cfg_create();
+    fuse_loop_cfg_set_clone_fd(config, 0);
+    fuse_loop_cfg_set_max_threads(config, options_.threads);
+    fuse_loop_cfg_set_idle_threads(config, options_.threads);
+    const int error = fuse_session_loop_mt(session_, config);
+    fuse_loop_cfg_destroy(config);
+    std::lock_guard lock(mutex_);
+    // ENODEV is how an unmount looks from here; ECONNABORTED our own abort.
+    const int code = error < 0 ? -error : 0;
+    if (code != 0 && code != ENODEV && code != ECONNABORTED && !stopping_) {
+      result_ = Status::FromErrno(code, "serving " + mountpoint_);
+    }
+    ended_ = true;
+    ended_changed_.notify_all();
+  }
+
+  const std::string mountpoint_;
+  const Options options_;
+  Core core_;
+  Filesystem filesystem_;
+  fuse_lowlevel_ops operations_{};
+  fuse_session* session_ = nullptr;
+  std::string device_;
+  std::thread loop_;
+  std::mutex mutex_;
+  std::condition_variable ended_changed_;
+  bool ended_ = false;
+  bool stopping_ = false;
+  Status result_;
+};
+
+Mount::Mount(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Mount::~Mount() = default;
+
+Result<std::unique_ptr<Mount>> Mount::Start(net::Network& network, Clock& clock,
+                                            const std::string& mds_endpoint,
+                                            const std::string& mountpoint, Options options) {
+  char resolved[PATH_MAX];
+  if (realpath(mountpoint.c_str(), resolved) == nullptr) {
+    return Status::FromErrno(errno, "mount point " + mountpoint);
+  }
+  if (options.exclusive) options.writeback_cache = true;
+  auto impl = std::make_unique<Impl>(network, clock, mds_endpoint, resolved, std::move(options));
+  WEIR_RETURN_IF_ERROR(impl->Start());
+  return std::unique_ptr<Mount>(new Mount(std::move(impl)));
+}
+
+Status Mount::Wait() {
+  return impl_->Wait();
+}
+
+void Mount::Stop() {
+  impl_->Stop();
+}
+
+}  // namespace weir::client

@@ -1,0 +1,64 @@
+// Mount: one mounted WeirFS. Give it a network and an MDS and it serves a directory through FUSE.
+//
+// Lifecycle: Start returns when the mount is usable; Wait blocks until somebody unmounts it
+// (umount, fusermount3 -u) or Stop is called; the destructor stops. When the kernel has let go,
+// buffered data is flushed (bounded by Options::unmount_timeout), the session is given back, and
+// threads end. Threads:   Start, Wait and the destructor from one thread; Stop from any, also a
+// signal thread. Ownership: network and clock outlive the mount. Fork before Start, never after.
+// Errors:    Start: kUnreachable / kTimedOut when the MDS does not answer, kNotFound when the
+//            subtree or class does not exist, else what mount(2) said.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/base/time.h"
+
+namespace weir::net {
+class Network;
+}
+
+namespace weir::client {
+
+class Mount {
+ public:
+  struct Options {
+    std::string mount_class;  // class of untagged files; empty: best-effort
+    std::string subtree;      // directory of the file system to mount; empty: its root
+    std::string client_name;  // as the MDS shows it; empty: host name and process id
+    std::string fsname = "weirfs";
+    bool read_only = false;
+    bool allow_other = false;
+    // No second mount can exist: the kernel may cache everything and write back on its own.
+    bool exclusive = false;
+    // The kernel's write-back cache: follows `exclusive`, or asked for by the user.
+    bool writeback_cache = false;
+    // Operations fail this long after their peer became unreachable; max: they wait.
+    Duration timeout = Duration::max();
+    Duration connect_timeout = std::chrono::seconds(10);
+    Duration unmount_timeout = std::chrono::seconds(60);
+    uint32_t threads = 2;
+    uint64_t dirty_bytes_max = 64 << 20;
+    uint64_t readahead_bytes = 4 << 20;
+    std::vector<std::string> fuse_options;  // further ones for libfuse and the kernel, e.g. nosuid
+  };
+
+  static Result<std::unique_ptr<Mount>> Start(net::Network& network, Clock& clock,
+                                              const std::string& mds_endpoint,
+                                              const std::string& mountpoint, Options options);
+  ~Mount();
+
+  // Ok when it ended by an unmount.
+  Status Wait();
+  // Unmounts, lazily when files are open. Wait returns afterwards.
+  void Stop();
+
+ private:
+  class Impl;
+  explicit Mount(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace weir::client

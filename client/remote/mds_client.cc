@@ -1,0 +1,156 @@
+#include "client/remote/mds_client.h"
+
+#include <future>
+
+#include "common/wire/mds.pb.h"
+
+namespace weir::client {
+namespace {
+// The MDS answers a watch at least this often, which also keeps the session's lease.
+constexpr uint32_t kWatchWaitMs = 1000;
+constexpr Duration kWatchTimeout = std::chrono::seconds(10);
+}  // namespace
+
+MdsClient::MdsClient(Options options, Events events)
+    : options_(std::move(options)), events_(std::move(events)) {}
+
+Result<std::unique_ptr<MdsClient>> MdsClient::Connect(net::Network& network, Clock& clock,
+                                                      Options options, Events events) {
+  std::unique_ptr<MdsClient> client(new MdsClient(std::move(options), std::move(events)));
+  net::RpcClient::Options rpc_options;
+  rpc_options.session = client->options_.session;
+  auto rpc = net::RpcClient::Connect(network, clock, client->options_.endpoint, rpc_options);
+  if (!rpc.ok()) return rpc.status();
+  client->rpc_ = std::move(*rpc);
+  return client;
+}
+
+MdsClient::~MdsClient() {
+  closing_ = true;
+  rpc_.reset();  // runs what is outstanding with kCancelled while the members still exist
+}
+
+wire::OpenSessionRequest MdsClient::SessionRequest() const {
+  wire::OpenSessionRequest request;
+  request.set_client_name(options_.client_name);
+  request.set_subtree(options_.subtree);
+  request.set_mount_class(options_.mount_class);
+  for (InodeId inode : events_.open_inodes()) request.add_open_inodes(inode.value);
+  return request;
+}
+
+Status MdsClient::TakeMap(MapPtr map) {
+  {
+    std::lock_guard lock(mutex_);
+    if (map_ != nullptr && map->epoch < map_->epoch) return Status::Ok();
+    map_ = map;
+  }
+  events_.on_map(std::move(map));
+  return Status::Ok();
+}
+
+Status MdsClient::TakeSession(const std::string& body) {
+  wire::OpenSessionReply reply;
+  if (!reply.ParseFromString(body)) {
+    return {ErrorCode::kBadMessage, "the MDS opened a session with a reply that cannot be read"};
+  }
+  WEIR_ASSIGN_OR_RETURN(ClusterMap map, FromWire(reply.map()));
+  root_ = reply.root_inode();
+  const uint64_t tag_epoch = map.tag_epoch;
+  WEIR_RETURN_IF_ERROR(TakeMap(std::make_shared<const ClusterMap>(std::move(map))));
+  {
+    std::lock_guard lock(mutex_);
+    tag_epoch_ = tag_epoch;
+  }
+  events_.on_tags(tag_epoch);
+  return Status::Ok();
+}
+
+Status MdsClient::Open() {
+  net::CallOptions call;
+  call.timeout = options_.connect_timeout;
+  auto reply = rpc_->CallAndWait(wire::MDS_OPEN_SESSION, SessionRequest().SerializeAsString(), {},
+                                 call);
+  if (!reply.ok()) return reply.status();
+  WEIR_RETURN_IF_ERROR(TakeSession(reply->body));
+  StartWatch();
+  return Status::Ok();
+}
+
+void MdsClient::Close(Duration wait) {
+  closing_ = true;
+  if (!rpc_->connected()) return;
+  net::CallOptions call;
+  call.timeout = wait;
+  (void)rpc_->CallAndWait(wire::MDS_CLOSE_SESSION, wire::Empty().SerializeAsString(), {}, call);
+}
+
+MapPtr MdsClient::map() const {
+  std::lock_guard lock(mutex_);
+  return map_;
+}
+
+void MdsClient::CallRaw(uint32_t method, const google::protobuf::MessageLite& request,
+                        bool idempotent, RawCallback callback) {
+  net::CallOptions call;
+  call.timeout = options_.timeout;
+  call.idempotent = idempotent;
+  rpc_->Call(method, request.SerializeAsString(), {}, call, std::move(callback));
+}
+
+void MdsClient::StartWatch() {
+  wire::WatchRequest request;
+  {
+    std::lock_guard lock(mutex_);
+    request.set_have_epoch(map_->epoch.value);
+    request.set_have_tag_epoch(tag_epoch_);
+  }
+  request.set_wait_ms(kWatchWaitMs);
+  net::CallOptions call;
+  call.timeout = kWatchTimeout;
+  call.idempotent = true;
+  rpc_->Call(wire::MDS_WATCH, request.SerializeAsString(), {}, call,
+             [this](Result<net::Reply> raw) { OnWatch(std::move(raw)); });
+}
+
+void MdsClient::OnWatch(Result<net::Reply> raw) {
+  if (closing_) return;
+  wire::WatchReply reply;
+  if (!raw.ok() || !reply.ParseFromString(raw->body)) {
+    watch_broken_ = true;  // Tick starts it again
+    return;
+  }
+  if (reply.unknown_session()) return Reopen();
+  if (reply.has_map()) {
+    auto map = FromWire(reply.map());
+    if (map.ok()) (void)TakeMap(std::make_shared<const ClusterMap>(std::move(*map)));
+  }
+  bool newer = false;
+  {
+    std::lock_guard lock(mutex_);
+    newer = reply.tag_epoch() > tag_epoch_;
+    if (newer) tag_epoch_ = reply.tag_epoch();
+  }
+  if (newer) events_.on_tags(reply.tag_epoch());
+  StartWatch();
+}
+
+void MdsClient::Reopen() {
+  net::CallOptions call;
+  call.timeout = kWatchTimeout;
+  rpc_->Call(wire::MDS_OPEN_SESSION, SessionRequest().SerializeAsString(), {}, call,
+             [this](Result<net::Reply> raw) {
+               if (closing_) return;
+               if (!raw.ok() || !TakeSession(raw->body).ok()) {
+                 watch_broken_ = true;
+                 return;
+               }
+               StartWatch();
+             });
+}
+
+void MdsClient::Tick() {
+  if (!closing_ && watch_broken_.exchange(false)) StartWatch();
+}
+
+}  // namespace weir::client

@@ -1,0 +1,102 @@
+// MdsClient: the mount's conversation with the MDS: typed calls, the session, and the watch that
+// keeps the cluster map and the tag epoch fresh.
+//
+// An MDS that forgot the session (restart, lease expired) is told of it again with every inode that
+// is open here, before anything else is believed.
+// Threads: calls from any thread; callbacks on the RPC's I/O thread, which they must not block.
+// Errors:  a call ends with what the MDS answered, or kTimedOut / kUnreachable after the timeout.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "common/net/rpc.h"
+#include "common/placement/cluster_map.h"
+
+namespace google::protobuf {
+class MessageLite;
+}
+
+namespace weir::wire {
+class OpenSessionRequest;
+}
+
+namespace weir::client {
+
+using MapPtr = std::shared_ptr<const ClusterMap>;
+
+class MdsClient {
+ public:
+  struct Options {
+    std::string endpoint;
+    std::string client_name;
+    std::string mount_class;
+    std::string subtree;
+    uint64_t session = 0;
+    Duration timeout = Duration::max();          // of every call
+    Duration connect_timeout = std::chrono::seconds(10);  // of Open
+  };
+  struct Events {
+    std::function<void(MapPtr)> on_map;               // a newer map
+    std::function<void(uint64_t tag_epoch)> on_tags;  // effective classes may have changed
+    std::function<std::vector<InodeId>()> open_inodes;
+  };
+
+  static Result<std::unique_ptr<MdsClient>> Connect(net::Network& network, Clock& clock,
+                                                    Options options, Events events);
+  ~MdsClient();
+
+  // Opens the session and waits for it; on_map has run when it returns. Then starts the watch.
+  Status Open();
+  // Gives the session back, waiting at most this long. No event comes afterwards.
+  void Close(Duration wait);
+
+  using RawCallback = std::function<void(Result<net::Reply>)>;
+  void CallRaw(uint32_t method, const google::protobuf::MessageLite& request, bool idempotent,
+               RawCallback callback);
+
+  template <typename Reply>
+  void Call(uint32_t method, const google::protobuf::MessageLite& request, bool idempotent,
+            std::function<void(Result<Reply>)> callback) {
+    CallRaw(method, request, idempotent, [callback = std::move(callback)](Result<net::Reply> raw) {
+      if (!raw.ok()) return callback(raw.status());
+      Reply reply;
+      if (!reply.ParseFromString(raw->body)) {
+        return callback(Status(ErrorCode::kBadMessage, "the MDS sent a reply that cannot be read"));
+      }
+      callback(std::move(reply));
+    });
+  }
+
+  [[nodiscard]] bool connected() const { return rpc_->connected(); }
+  [[nodiscard]] InodeId root() const { return InodeId(root_.load()); }
+  [[nodiscard]] MapPtr map() const;
+  // Restarts a watch that ended in an error; called now and then.
+  void Tick();
+
+ private:
+  MdsClient(Options options, Events events);
+  wire::OpenSessionRequest SessionRequest() const;
+  Status TakeSession(const std::string& body);
+  Status TakeMap(MapPtr map);
+  void StartWatch();
+  void OnWatch(Result<net::Reply> raw);
+  void Reopen();
+
+  const Options options_;
+  const Events events_;
+  std::unique_ptr<net::RpcClient> rpc_;
+  std::atomic<uint64_t> root_{0};
+  std::atomic<bool> closing_{false};
+  std::atomic<bool> watch_broken_{false};
+  mutable std::mutex mutex_;
+  MapPtr map_;
+  uint64_t tag_epoch_ = 0;
+};
+
+}  // namespace weir::client

@@ -1,0 +1,198 @@
+#include "client/remote/object_io.h"
+
+#include <algorithm>
+#include <string>
+
+namespace weir::client {
+namespace {
+constexpr uint32_t kChecksumRetries = 1;
+
+bool ReadIsIntact(const ObjectOp& op, const Result<ObjectOutcome>& result) {
+  return op.write || !result.ok() || result->payload.size() <= op.length;
+}
+
+bool Passing(ErrorCode code) {
+  return code == ErrorCode::kStaleEpoch || code == ErrorCode::kUnreachable ||
+         code == ErrorCode::kCancelled || code == ErrorCode::kBusy;
+}
+}  // namespace
+
+ObjectIo::ObjectIo(Clock& clock, ObjectSender& sender, Options options)
+    : clock_(clock), sender_(sender), options_(options) {}
+
+ObjectIo::~ObjectIo() = default;
+
+void ObjectIo::Submit(ObjectOp op) {
+  auto pending = std::make_shared<Pending>();
+  pending->op = std::move(op);
+  if (options_.timeout != Duration::max()) pending->deadline = clock_.Now() + options_.timeout;
+  Route(std::move(pending));
+}
+
+void ObjectIo::Route(PendingPtr pending) {
+  std::vector<Departure> departures;
+  Status error;
+  {
+    std::lock_guard lock(mutex_);
+    const Chain* chain = map_ == nullptr ? nullptr : map_->ChainOf(pending->op.pool,
+                                                                   pending->op.object);
+    if (stopped_) {
+      error = Status(ErrorCode::kCancelled, "the mount is going away");
+    } else if (map_ != nullptr && !map_->pools.contains(pending->op.pool)) {
+      error = Status(ErrorCode::kIo, "object " + std::to_string(pending->op.object.inode.value) +
+                                         " lies in a pool that does not exist any more");
+    } else if (chain == nullptr || chain->empty()) {
+      parked_.push_back(std::move(pending));  // a pool may still get its first OSD
+      return;
+    } else {
+      pending->osd = chain->front();
+      const Key key{pending->op.class_id, pending->osd};
+      Window& window = windows_[key];
+      if (window.limit_bytes == 0) window.limit_bytes = options_.first_window_bytes;
+      window.queue.push_back(std::move(pending));
+      TakeDepartures(key, window, &departures);
+    }
+  }
+  if (!error.ok()) return pending->op.done(std::move(error));
+  SendAll(std::move(departures));
+}
+
+void ObjectIo::TakeDepartures(const Key& key, Window& window, std::vector<Departure>* out) {
+  while (!window.queue.empty()) {
+    const uint64_t bytes = window.queue.front()->op.length;
+    const bool fits = window.flying_bytes + bytes <= window.limit_bytes &&
+                      window.flying_requests < options_.window_requests;
+    if (window.flying_requests > 0 && !fits) return;
+    PendingPtr pending = std::move(window.queue.front());
+    window.queue.pop_front();
+    window.flying_bytes += bytes;
+    ++window.flying_requests;
+    ++counters_.sent;
+    if (pending->elsewhere < 0) {
+      pending->elsewhere = tracker_.OnSend(key.first, key.second, TokensOf(bytes));
+    }
+    const ObjectSender::Stamp stamp{key.second, pending->elsewhere, map_->epoch.value,
+                                    cluster_hash_};
+    out->push_back({std::move(pending), stamp});
+  }
+}
+
+void ObjectIo::SendAll(std::vector<Departure> departures) {
+  for (Departure& departure : departures) {
+    const Key key{departure.pending->op.class_id, departure.stamp.osd};
+    const ObjectOp& op = departure.pending->op;
+    sender_.Send(op, departure.stamp,
+                 [this, key, pending = departure.pending](Result<ObjectOutcome> result) {
+                   OnReply(pending, key, std::move(result));
+                 });
+  }
+}
+
+void ObjectIo::OnReply(const PendingPtr& pending, const Key& key, Result<ObjectOutcome> result) {
+  if (!ReadIsIntact(pending->op, result)) {
+    result = Status(ErrorCode::kBadMessage, "an OSD answered more than was asked for");
+  }
+  std::vector<Departure> departures;
+  bool again = false;
+  {
+    std::lock_guard lock(mutex_);
+    Window& window = windows_[key];
+    window.flying_bytes -= pending->op.length;
+    --window.flying_requests;
+    if (result.ok() && result->window_bytes != 0) window.limit_bytes = result->window_bytes;
+    again = !result.ok() && ParkLocked(pending, result);
+    if (!stopped_) TakeDepartures(key, window, &departures);
+  }
+  SendAll(std::move(departures));
+  if (!again) pending->op.done(std::move(result));
+}
+
+bool ObjectIo::ParkLocked(const PendingPtr& pending, const Result<ObjectOutcome>& result) {
+  if (stopped_) return false;
+  const ErrorCode code = result.code();
+  // A checksum that is wrong on arrival says nothing of the disk: once more.
+  const bool checksum = code == ErrorCode::kCorrupt || code == ErrorCode::kBadMessage;
+  if (checksum) {
+    ++counters_.checksum_errors;
+    if (pending->checksum_retries++ >= kChecksumRetries) return false;
+  }
+  // Out of time, but the OSD is alive: it is only slow, as it may be for a throttled class.
+  const bool slow = code == ErrorCode::kTimedOut && sender_.Reachable(pending->osd);
+  if (!checksum && !slow && !Passing(code)) return false;
+  if (!checksum && !slow && clock_.Now() >= pending->deadline) return false;
+  ++counters_.retried;
+  parked_.push_back(pending);
+  return true;
+}
+
+void ObjectIo::SetMap(std::shared_ptr<const ClusterMap> map) {
+  {
+    std::lock_guard lock(mutex_);
+    if (map_ != nullptr) {
+      for (const auto& [id, entry] : map_->classes) {
+        if (!map->classes.contains(id)) tracker_.Forget(id);
+      }
+    }
+    map_ = std::move(map);
+    cluster_hash_ = map_->ClusterHash();
+  }
+  Tick();
+}
+
+std::vector<ObjectIo::PendingPtr> ObjectIo::TakeExpiredLocked(TimePoint now) {
+  std::vector<PendingPtr> expired;
+  if (options_.timeout == Duration::max()) return expired;
+  auto late = [&](const PendingPtr& pending) {
+    if (now < pending->deadline || sender_.Reachable(pending->osd)) return false;
+    expired.push_back(pending);
+    return true;
+  };
+  std::erase_if(parked_, late);
+  for (auto& [key, window] : windows_) std::erase_if(window.queue, late);
+  counters_.expired += expired.size();
+  return expired;
+}
+
+void ObjectIo::Tick() {
+  std::vector<PendingPtr> again;
+  std::vector<PendingPtr> expired;
+  {
+    std::lock_guard lock(mutex_);
+    expired = TakeExpiredLocked(clock_.Now());
+    again.swap(parked_);
+  }
+  for (PendingPtr& pending : expired) {
+    pending->op.done(Status(ErrorCode::kTimedOut, "osd." + std::to_string(pending->osd.value) +
+                                                      " has been unreachable for too long"));
+  }
+  for (PendingPtr& pending : again) Route(std::move(pending));
+}
+
+void ObjectIo::Stop() {
+  std::vector<PendingPtr> dropped;
+  {
+    std::lock_guard lock(mutex_);
+    stopped_ = true;
+    dropped.swap(parked_);
+    for (auto& [key, window] : windows_) {
+      dropped.insert(dropped.end(), window.queue.begin(), window.queue.end());
+      window.queue.clear();
+    }
+  }
+  for (PendingPtr& pending : dropped) {
+    pending->op.done(Status(ErrorCode::kCancelled, "the mount is going away"));
+  }
+}
+
+uint64_t ObjectIo::InFlightBytes(ClassId class_id, OsdId osd) const {
+  std::lock_guard lock(mutex_);
+  auto it = windows_.find({class_id, osd});
+  return it == windows_.end() ? 0 : it->second.flying_bytes;
+}
+
+ObjectIo::Counters ObjectIo::counters() const {
+  std::lock_guard lock(mutex_);
+  return counters_;
+}
+
+}  // namespace weir::client

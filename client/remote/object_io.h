@@ -1,0 +1,94 @@
+// ObjectIo: every object request of a mount, through one window per (class, OSD).
+//
+// A window lets at most `window_bytes` (8 MiB, then what the OSD grants) and 128 requests be in
+// flight, always at least one request; FIFO within, and no class is ever behind another. The DSFQ
+// delay is taken from the tracker when a request really leaves; a retry carries that of its first
+// sending. Requests refused for a stale epoch or a vanished endpoint go out again under the next
+// map; a wrong checksum on a read is retried once, then kCorrupt.
+//
+// Threads: any; callbacks run with no lock held. Errors: with a timeout, kTimedOut for an OSD that
+// is unreachable that long; without one, requests wait until it is back.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "client/qos/delay_tracker.h"
+#include "client/remote/object_sender.h"
+#include "common/placement/cluster_map.h"
+
+namespace weir::client {
+
+class ObjectIo {
+ public:
+  struct Options {
+    uint64_t first_window_bytes = 8 << 20;
+    uint32_t window_requests = 128;
+    Duration timeout = Duration::max();
+  };
+  struct Counters {
+    uint64_t sent = 0;
+    uint64_t retried = 0;
+    uint64_t checksum_errors = 0;
+    uint64_t expired = 0;
+  };
+
+  ObjectIo(Clock& clock, ObjectSender& sender, Options options);
+  ~ObjectIo();
+
+  void Submit(ObjectOp op);
+  // A newer map: what waited for it goes out again. Forgets the streams of classes that are gone.
+  void SetMap(std::shared_ptr<const ClusterMap> map);
+  // Sends again what failed for a passing reason; expires what waited too long.
+  void Tick();
+  // Everything not yet sent ends with kCancelled, and nothing is retried any more.
+  void Stop();
+
+  [[nodiscard]] uint64_t InFlightBytes(ClassId class_id, OsdId osd) const;
+  [[nodiscard]] Counters counters() const;
+
+ private:
+  struct Pending {
+    ObjectOp op;
+    OsdId osd;
+    TimePoint deadline = TimePoint::Max();
+    int64_t elsewhere = -1;  // not sent yet
+    uint32_t checksum_retries = 0;
+  };
+  using PendingPtr = std::shared_ptr<Pending>;
+  struct Window {
+    std::deque<PendingPtr> queue;
+    uint64_t limit_bytes = 0;
+    uint64_t flying_bytes = 0;
+    uint32_t flying_requests = 0;
+  };
+  using Key = std::pair<ClassId, OsdId>;
+  struct Departure {
+    PendingPtr pending;
+    ObjectSender::Stamp stamp;
+  };
+
+  void Route(PendingPtr pending);
+  void TakeDepartures(const Key& key, Window& window, std::vector<Departure>* out);
+  void SendAll(std::vector<Departure> departures);
+  void OnReply(const PendingPtr& pending, const Key& key, Result<ObjectOutcome> result);
+  bool ParkLocked(const PendingPtr& pending, const Result<ObjectOutcome>& result);
+  std::vector<PendingPtr> TakeExpiredLocked(TimePoint now);
+
+  Clock& clock_;
+  ObjectSender& sender_;
+  const Options options_;
+  mutable std::mutex mutex_;
+  bool stopped_ = false;
+  std::shared_ptr<const ClusterMap> map_;
+  uint64_t cluster_hash_ = 0;
+  DelayTracker tracker_;
+  std::map<Key, Window> windows_;
+  std::vector<PendingPtr> parked_;  // wait for a map or for the next Tick
+  Counters counters_;
+};
+
+}  // namespace weir::client

@@ -1,0 +1,47 @@
+// ObjectOp: one object request as the mount sees it. ObjectSender: whoever brings it to an OSD.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "common/base/buffer.h"
+#include "common/base/ids.h"
+#include "common/base/result.h"
+#include "common/base/time.h"
+
+namespace weir::client {
+
+struct ObjectOutcome {
+  Buffer payload;  // of a read: up to the length asked for, less where the object ends
+  uint64_t object_size = 0;
+  uint64_t window_bytes = 0;  // the OSD's grant for this class; 0: unchanged
+};
+using ObjectCallback = std::function<void(Result<ObjectOutcome>)>;
+
+struct ObjectOp {
+  bool write = false;
+  ClassId class_id;
+  PoolId pool;
+  ObjectId object;
+  uint64_t offset = 0;
+  uint64_t length = 0;
+  Buffer payload;            // of a write, `length` bytes
+  uint32_t payload_crc = 0;  // its crc32c
+  ObjectCallback done;       // exactly once, on any thread, with no lock held
+};
+
+class ObjectSender {
+ public:
+  struct Stamp {
+    OsdId osd;
+    int64_t elsewhere = 0;  // DSFQ delay
+    uint64_t epoch = 0;
+    uint64_t cluster = 0;
+  };
+  virtual ~ObjectSender() = default;
+  // kUnreachable at once when the OSD is not known; kCancelled when its endpoint changed meanwhile.
+  virtual void Send(const ObjectOp& op, const Stamp& stamp, ObjectCallback callback) = 0;
+  [[nodiscard]] virtual bool Reachable(OsdId osd) const = 0;
+};
+
+}  // namespace weir::client

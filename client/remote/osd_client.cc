@@ -1,0 +1,108 @@
+#include "client/remote/osd_client.h"
+
+#include <vector>
+
+#include "common/base/crc32c.h"
+#include "common/wire/osd.pb.h"
+
+namespace weir::client {
+namespace {
+
+std::string Encode(const ObjectOp& op, const ObjectSender::Stamp& stamp) {
+  wire::ObjectRequest request;
+  request.set_inode(op.object.inode.value);
+  request.set_index(op.object.index);
+  request.set_offset(op.offset);
+  request.set_length(op.length);
+  request.set_class_id(op.class_id.value);
+  request.set_elsewhere(static_cast<uint64_t>(stamp.elsewhere));
+  request.set_epoch(stamp.epoch);
+  request.set_payload_crc(op.payload_crc);
+  request.set_cluster(stamp.cluster);
+  return request.SerializeAsString();
+}
+
+Result<ObjectOutcome> Decode(bool write, OsdId osd, Result<net::Reply> raw) {
+  // An object that was never written reads as a hole.
+  if (!write && raw.code() == ErrorCode::kNotFound) return ObjectOutcome{};
+  if (!raw.ok()) return raw.status();
+  wire::ObjectReply reply;
+  if (!reply.ParseFromString(raw->body)) {
+    return Status(ErrorCode::kBadMessage,
+                  "osd." + std::to_string(osd.value) + " sent a reply that cannot be read");
+  }
+  if (!write && Crc32c(raw->payload.data(), raw->payload.size()) != reply.payload_crc()) {
+    return Status(ErrorCode::kCorrupt, "data from osd." + std::to_string(osd.value) +
+                                           " does not match its checksum");
+  }
+  return ObjectOutcome{std::move(raw->payload), reply.object_size(), reply.window_bytes()};
+}
+
+}  // namespace
+
+OsdClient::OsdClient(net::Network& network, Clock& clock, uint64_t session, Duration timeout)
+    : network_(network), clock_(clock), session_(session), timeout_(timeout) {}
+
+OsdClient::~OsdClient() {
+  Stop();
+}
+
+net::RpcClient* OsdClient::FindLocked(OsdId osd) const {
+  auto it = connections_.find(osd);
+  return it == connections_.end() ? nullptr : it->second.rpc.get();
+}
+
+void OsdClient::Send(const ObjectOp& op, const Stamp& stamp, ObjectCallback callback) {
+  std::shared_lock lock(mutex_);
+  net::RpcClient* rpc = FindLocked(stamp.osd);
+  if (rpc == nullptr) {
+    lock.unlock();
+    return callback(Status(ErrorCode::kUnreachable,
+                           "osd." + std::to_string(stamp.osd.value) + " is not in the map"));
+  }
+  net::CallOptions call;
+  call.timeout = timeout_;
+  call.idempotent = !op.write;
+  rpc->Call(op.write ? wire::OSD_WRITE : wire::OSD_READ, Encode(op, stamp), op.payload, call,
+            [write = op.write, osd = stamp.osd,
+             callback = std::move(callback)](Result<net::Reply> raw) {
+              callback(Decode(write, osd, std::move(raw)));
+            });
+}
+
+bool OsdClient::Reachable(OsdId osd) const {
+  std::shared_lock lock(mutex_);
+  const net::RpcClient* rpc = FindLocked(osd);
+  return rpc != nullptr && rpc->connected();
+}
+
+void OsdClient::SetMap(const ClusterMap& map) {
+  std::vector<RpcPtr> closed;  // destroyed after the lock is gone: their callbacks may send again
+  std::lock_guard serial(set_map_mutex_);
+  for (const auto& [id, osd] : map.osds) {
+    if (osd.endpoint.empty()) continue;
+    {
+      std::shared_lock lock(mutex_);
+      auto it = connections_.find(id);
+      if (it != connections_.end() && it->second.endpoint == osd.endpoint) continue;
+    }
+    net::RpcClient::Options options;
+    options.session = session_;
+    auto rpc = net::RpcClient::Connect(network_, clock_, osd.endpoint, options);
+    if (!rpc.ok()) continue;  // an endpoint that cannot be dialled is as good as unreachable
+    std::unique_lock lock(mutex_);
+    Connection& connection = connections_[id];
+    if (connection.rpc != nullptr) closed.push_back(std::move(connection.rpc));
+    connection = {osd.endpoint, std::move(*rpc)};
+  }
+}
+
+void OsdClient::Stop() {
+  std::map<OsdId, Connection> connections;
+  {
+    std::unique_lock lock(mutex_);
+    connections.swap(connections_);
+  }
+}
+
+}  // namespace weir::client

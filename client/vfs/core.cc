@@ -1,0 +1,140 @@
+#include "client/vfs/core.h"
+
+#include <future>
+
+#include "common/base/prng.h"
+#include "common/wire/mds.pb.h"
+
+namespace weir::client {
+namespace {
+constexpr auto kTick = std::chrono::milliseconds(100);
+constexpr Duration kCloseSession = std::chrono::seconds(2);
+}  // namespace
+
+Core::Core(net::Network& network, Clock& clock, Options options)
+    : network_(network),
+      clock_(clock),
+      options_(std::move(options)),
+      session_(RandomSeed()),
+      open_files_(inodes_, [this](const auto& inodes, auto done) { SendRelease(inodes, done); }),
+      groups_(clock),
+      osds_(network, clock, session_, options_.timeout),
+      objects_(clock, osds_, {.timeout = options_.timeout}),
+      files_(clock, objects_, inodes_, *this, options_.file_io),
+      classes_(
+          inodes_, [this] { return InodesInUse(); },
+          [this](const auto& inodes, auto done) { AskClasses(inodes, done); }) {}
+
+Core::~Core() {
+  Shutdown(Duration::zero());
+}
+
+Status Core::Open(std::function<void()> on_tick) {
+  on_tick_ = std::move(on_tick);
+  MdsClient::Options options;
+  options.endpoint = options_.mds_endpoint;
+  options.client_name = options_.client_name;
+  options.mount_class = options_.mount_class;
+  options.subtree = options_.subtree;
+  options.session = session_;
+  options.timeout = options_.timeout;
+  options.connect_timeout = options_.connect_timeout;
+  MdsClient::Events events;
+  events.on_map = [this](const MapPtr& map) { OnMap(map); };
+  events.on_tags = [this](uint64_t tag_epoch) { classes_.TagsMoved(tag_epoch); };
+  events.open_inodes = [this] { return open_files_.All(); };
+  WEIR_ASSIGN_OR_RETURN(mds_, MdsClient::Connect(network_, clock_, options, std::move(events)));
+  WEIR_RETURN_IF_ERROR(mds_->Open());
+  ticks_ = std::thread([this] { TickLoop(); });
+  return Status::Ok();
+}
+
+void Core::OnMap(const MapPtr& map) {
+  osds_.SetMap(*map);
+  objects_.SetMap(map);
+}
+
+void Core::TickLoop() {
+  std::unique_lock lock(tick_mutex_);
+  while (!stop_ticks_) {
+    tick_wakes_.wait_for(lock, kTick);
+    if (stop_ticks_) return;
+    lock.unlock();
+    mds_->Tick();
+    objects_.Tick();
+    files_.Tick();
+    open_files_.Tick();
+    classes_.Tick();
+    on_tick_();
+    lock.lock();
+  }
+}
+
+bool Core::Shutdown(Duration wait) {
+  if (std::exchange(shut_down_, true)) return true;
+  bool flushed = true;
+  if (ticks_.joinable()) {
+    auto done = std::make_shared<std::promise<void>>();
+    auto finished = done->get_future();
+    files_.SyncAll([done] { done->set_value(); });
+    flushed = finished.wait_for(wait) == std::future_status::ready;
+    {
+      std::lock_guard lock(tick_mutex_);
+      stop_ticks_ = true;
+    }
+    tick_wakes_.notify_all();
+    ticks_.join();
+  }
+  objects_.Stop();
+  osds_.Stop();
+  if (mds_ != nullptr) {
+    mds_->Close(kCloseSession);
+    mds_.reset();
+  }
+  return flushed;
+}
+
+std::vector<InodeId> Core::InodesInUse() const {
+  return open_files_.All();
+}
+
+void Core::ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
+                       std::function<void(Result<FileAttr>)> callback) {
+  wire::WroteRequest request;
+  request.set_inode(inode.value);
+  request.set_size_at_least(report.size_at_least);
+  request.set_mtime_ns(report.mtime_ns);
+  request.set_kill_suid(report.kill_suid);
+  request.set_commit(commit);
+  mds_->Call<wire::EntryReply>(wire::MDS_WROTE, request, false,
+                               [callback = std::move(callback)](Result<wire::EntryReply> reply) {
+                                 if (!reply.ok()) return callback(reply.status());
+                                 callback(FromWire(reply->attr()));
+                               });
+}
+
+void Core::SendRelease(const std::vector<InodeId>& inodes, std::function<void()> done) {
+  wire::ReleaseRequest request;
+  for (InodeId inode : inodes) request.add_inodes(inode.value);
+  mds_->CallRaw(wire::MDS_RELEASE, request, false,
+                [done = std::move(done)](const Result<net::Reply>&) { done(); });
+}
+
+void Core::AskClasses(const std::vector<InodeId>& inodes,
+                      std::function<void(Result<ClassResolver::Answer>)> done) {
+  wire::ResolveClassesRequest request;
+  for (InodeId inode : inodes) request.add_inodes(inode.value);
+  mds_->Call<wire::ResolveClassesReply>(
+      wire::MDS_RESOLVE_CLASSES, request, true,
+      [done = std::move(done)](Result<wire::ResolveClassesReply> reply) {
+        if (!reply.ok()) return done(reply.status());
+        ClassResolver::Answer answer;
+        answer.tag_epoch = reply->tag_epoch();
+        for (const auto& entry : reply->classes()) {
+          answer.classes.emplace_back(ClassId(entry.class_id()));
+        }
+        done(std::move(answer));
+      });
+}
+
+}  // namespace weir::client

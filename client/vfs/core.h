@@ -1,0 +1,88 @@
+// Core: everything of a mount but FUSE, put together: MDS and OSD connections, the object windows,
+// inodes and handles, data paths, and the thread whose ticks drive what depends on time.
+//
+// Threads: all members may be used from any thread between Open and Shutdown.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "client/data/file_io.h"
+#include "client/remote/mds_client.h"
+#include "client/remote/object_io.h"
+#include "client/remote/osd_client.h"
+#include "client/vfs/caller.h"
+#include "client/vfs/class_resolver.h"
+#include "client/vfs/handle_table.h"
+#include "client/vfs/inode_table.h"
+#include "client/vfs/open_files.h"
+
+namespace weir::client {
+
+class Core final : private WriteReporter {
+ public:
+  struct Options {
+    std::string mds_endpoint;
+    std::string client_name;
+    std::string mount_class;
+    std::string subtree;
+    Duration timeout = Duration::max();
+    Duration connect_timeout = std::chrono::seconds(10);
+    FileIo::Options file_io;
+  };
+  Core(net::Network& network, Clock& clock, Options options);
+  ~Core() override;
+
+  // Connects, waits for the session, starts the ticks; `on_tick` runs with each of them.
+  Status Open(std::function<void()> on_tick);
+  // Flushes what is buffered and closes the session, waiting at most this long; afterwards no
+  // callback of any operation is outstanding. False: data was lost on the way.
+  bool Shutdown(Duration wait);
+
+  Clock& clock() { return clock_; }
+  MdsClient& mds() { return *mds_; }
+  InodeTable& inodes() { return inodes_; }
+  HandleTable& handles() { return handles_; }
+  OpenFiles& open_files() { return open_files_; }
+  FileIo& files() { return files_; }
+  CallerGroups& groups() { return groups_; }
+  ObjectIo& objects() { return objects_; }
+
+ private:
+  void ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
+                   std::function<void(Result<FileAttr>)> callback) override;
+  void SendRelease(const std::vector<InodeId>& inodes, std::function<void()> done);
+  void AskClasses(const std::vector<InodeId>& inodes,
+                  std::function<void(Result<ClassResolver::Answer>)> done);
+  void OnMap(const MapPtr& map);
+  void TickLoop();
+  std::vector<InodeId> InodesInUse() const;
+
+  net::Network& network_;
+  Clock& clock_;
+  const Options options_;
+  const uint64_t session_;
+  InodeTable inodes_;
+  HandleTable handles_;
+  OpenFiles open_files_;
+  CallerGroups groups_;
+  OsdClient osds_;
+  ObjectIo objects_;
+  FileIo files_;
+  ClassResolver classes_;
+  std::unique_ptr<MdsClient> mds_;
+
+  std::function<void()> on_tick_;
+  std::mutex tick_mutex_;
+  std::condition_variable tick_wakes_;
+  bool stop_ticks_ = false;
+  bool shut_down_ = false;
+  std::thread ticks_;
+};
+
+}  // namespace weir::client

@@ -1,0 +1,160 @@
+#include "client/vfs/inode_table.h"
+
+#include <algorithm>
+
+namespace weir::client {
+
+FileAttr Inode::MergedLocked() const {
+  FileAttr merged = attr_;
+  if (written_ == reported_) return merged;
+  merged.size = std::max(merged.size, local_end_);
+  if (local_mtime_ns_ > merged.mtime_ns) {
+    merged.mtime_ns = local_mtime_ns_;
+    merged.ctime_ns = std::max(merged.ctime_ns, local_mtime_ns_);
+  }
+  return merged;
+}
+
+FileAttr Inode::Update(const FileAttr& from_mds) {
+  std::lock_guard lock(mutex_);
+  // Replies overtake each other: an older version never replaces a newer one.
+  if (from_mds.version >= attr_.version) {
+    if (from_mds.version != attr_.version) generation_.fetch_add(1, std::memory_order_acq_rel);
+    attr_ = from_mds;
+  }
+  return MergedLocked();
+}
+
+FileAttr Inode::attr() const {
+  std::lock_guard lock(mutex_);
+  return MergedLocked();
+}
+
+uint64_t Inode::size() const {
+  std::lock_guard lock(mutex_);
+  return written_ == reported_ ? attr_.size : std::max(attr_.size, local_end_);
+}
+
+FileLayout Inode::layout() const {
+  std::lock_guard lock(mutex_);
+  return attr_.layout;
+}
+
+bool Inode::has_suid_or_sgid() const {
+  std::lock_guard lock(mutex_);
+  return (attr_.mode & (S_ISUID | S_ISGID)) != 0;
+}
+
+void Inode::Wrote(uint64_t end, int64_t mtime_ns, bool kill_suid) {
+  std::lock_guard lock(mutex_);
+  if (written_ == reported_) {
+    local_end_ = 0;
+    local_mtime_ns_ = 0;
+    local_kill_suid_ = false;
+  }
+  ++written_;
+  local_end_ = std::max(local_end_, end);
+  local_mtime_ns_ = std::max(local_mtime_ns_, mtime_ns);
+  local_kill_suid_ |= kill_suid;
+  generation_.fetch_add(1, std::memory_order_acq_rel);
+}
+
+void Inode::Resized(const FileAttr& from_mds) {
+  std::lock_guard lock(mutex_);
+  if (from_mds.version >= attr_.version) attr_ = from_mds;
+  reported_ = written_;
+  generation_.fetch_add(1, std::memory_order_acq_rel);
+}
+
+std::optional<Inode::Report> Inode::BeginReport() const {
+  std::lock_guard lock(mutex_);
+  if (written_ == reported_) return std::nullopt;
+  return Report{written_, local_end_, local_mtime_ns_, local_kill_suid_};
+}
+
+FileAttr Inode::EndReport(const Report& report, const FileAttr& from_mds) {
+  std::lock_guard lock(mutex_);
+  reported_ = std::max(reported_, report.sequence);
+  if (from_mds.version >= attr_.version) {
+    // One step means that only this mount wrote; the kernel's pages of it are still right.
+    kept_version_ = from_mds.version == kept_version_ + 1 ? from_mds.version : 0;
+    attr_ = from_mds;
+  }
+  return MergedLocked();
+}
+
+bool Inode::has_unreported() const {
+  std::lock_guard lock(mutex_);
+  return written_ != reported_;
+}
+
+bool Inode::SeenAtOpen(uint64_t version) {
+  std::lock_guard lock(mutex_);
+  const bool same = kept_version_ == version && version != 0;
+  kept_version_ = version;
+  return same;
+}
+
+void Inode::RememberError(const Status& status) {
+  std::lock_guard lock(mutex_);
+  if (error_.ok()) error_ = status;
+}
+
+Status Inode::TakeError() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(error_, Status::Ok());
+}
+
+InodeTable::Entry& InodeTable::EntryLocked(InodeId id) {
+  Entry& entry = entries_[id];
+  if (entry.inode == nullptr) entry.inode = std::make_shared<Inode>(id);
+  return entry;
+}
+
+InodePtr InodeTable::Lookup(InodeId id) {
+  std::lock_guard lock(mutex_);
+  Entry& entry = EntryLocked(id);
+  ++entry.lookups;
+  return entry.inode;
+}
+
+void InodeTable::Forget(InodeId id, uint64_t count) {
+  std::lock_guard lock(mutex_);
+  auto it = entries_.find(id);
+  if (it == entries_.end()) return;
+  it->second.lookups -= std::min(it->second.lookups, count);
+  DropIfUnusedLocked(id);
+}
+
+InodePtr InodeTable::Find(InodeId id) const {
+  std::lock_guard lock(mutex_);
+  auto it = entries_.find(id);
+  return it == entries_.end() ? nullptr : it->second.inode;
+}
+
+InodePtr InodeTable::Pin(InodeId id) {
+  std::lock_guard lock(mutex_);
+  Entry& entry = EntryLocked(id);
+  ++entry.pins;
+  return entry.inode;
+}
+
+void InodeTable::Unpin(InodeId id) {
+  std::lock_guard lock(mutex_);
+  auto it = entries_.find(id);
+  WEIR_CHECK(it != entries_.end() && it->second.pins > 0, "unpinned an inode that is not pinned");
+  --it->second.pins;
+  DropIfUnusedLocked(id);
+}
+
+void InodeTable::DropIfUnusedLocked(InodeId id) {
+  auto it = entries_.find(id);
+  if (it->second.lookups == 0 && it->second.pins == 0) entries_.erase(it);
+}
+
+size_t InodeTable::size() const {
+  std::lock_guard lock(mutex_);
+  return entries_.size();
+}
+
+}  // namespace weir::client
