@@ -14,7 +14,8 @@ Status WriteFileAtomically(const std::string& path, const std::string& text);
 // The last lines, for an error message.
 std::string TailOf(const std::string& path, size_t lines);
 
-// Holds a file locked while it lives, against every other process, and says in it who has it: our pid.
+// Holds a file locked while it lives, against every other process, and says in it who has it: our
+// pid.
 class LockFile {
  public:
   // kBusy names the pid that has it.

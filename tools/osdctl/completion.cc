@@ -25,7 +25,7 @@ void Collect(const CLI::App* app, const std::string& path,
   table->emplace_back(path, words);
 }
 
-constexpr char kFunction[] = R"(_osdctl() {
+constexpr char kFunction[] = R"(_osdctl() {{
   local path="" word
   for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
     case "${{path:+$path }}$word" in

@@ -8,7 +8,8 @@ namespace weir::osdctl {
 void AddLaterVerbs(CLI::App& app, Globals& globals) {
   for (const char* name : {"rule", "why", "verify"}) {
     auto* verb = app.add_subcommand(name, "")->group("");
-    verb->prefix_command();
+    verb->fallthrough(false);
+    verb->allow_extras();
     verb->callback([&globals, name] {
       globals.action = [name](Globals&) -> Result<ExitCode> {
         return cli::NotBuilt(std::string("osdctl ") + name);

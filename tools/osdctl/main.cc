@@ -56,14 +56,13 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    // The deepest verb named on the command line explains itself.
-    const CLI::App* verb = &app;
-    while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
-    fputs(verb->help(verb == &app ? "osdctl" : "").c_str(), stdout);
+    fputs(app.help().c_str(), stdout);  // of the deepest verb on the command line
     return 0;
   } catch (const CLI::ParseError& error) {
-    return weir::cli::Fail(
-        "osdctl", Status(ErrorCode::kInvalid, std::string(error.what()) + " (see --help)"));
+    const std::vector<std::string> unknown = app.remaining(true);
+    const bool no_verb = app.get_subcommands().empty() && !unknown.empty();
+    const std::string why = no_verb ? "there is no verb '" + unknown.front() + "'" : error.what();
+    return weir::cli::Fail("osdctl", Status(ErrorCode::kInvalid, why + " (see --help)"));
   }
   const Result<ExitCode> code = globals.action(globals);
   if (!code.ok()) return weir::cli::Fail("osdctl", code.status());

@@ -50,7 +50,8 @@ Result<cli::LockFile> TakeLock(const std::string& dir) {
     words >> pid >> std::ws;
     std::getline(words, mountpoint);
   }
-  const bool ending = !mountpoint.empty() && cli::StateOfMount(mountpoint) != cli::MountState::kAlive;
+  const bool ending =
+      !mountpoint.empty() && cli::StateOfMount(mountpoint) != cli::MountState::kAlive;
   if (ending && cli::WaitUntilGone(cli::Identify(pid), kEndingPatience)) {
     return cli::LockFile::Take(path);
   }
@@ -103,8 +104,7 @@ Result<std::unique_ptr<EmbeddedCluster>> EmbeddedCluster::Start(net::Network& ne
     return Status::FromErrno(error.value(), fmt::format("cannot make '{}'", options.dir));
   }
   WEIR_ASSIGN_OR_RETURN(cli::LockFile lock, TakeLock(options.dir));
-  std::unique_ptr<EmbeddedCluster> cluster(
-      new EmbeddedCluster(network, options, std::move(lock)));
+  std::unique_ptr<EmbeddedCluster> cluster(new EmbeddedCluster(network, options, std::move(lock)));
   cluster->lock_.Write(fmt::format("{} {}\n", getpid(), options.mountpoint));
   WEIR_RETURN_IF_ERROR(cluster->Run());
   return cluster;
@@ -182,9 +182,8 @@ Status EmbeddedCluster::StartMds() {
   store.image_bytes = free > 4 * kMdsImageSize ? kMdsImageSize : kSmallMdsImageSize;
   WEIR_ASSIGN_OR_RETURN(mds_store_, mds::OpenMdsStore(options_.dir, store));
   const std::string socket = SocketOf("mds");
-  WEIR_ASSIGN_OR_RETURN(mds_,
-                        mds::MdsServer::Start(*mds_store_, network_, SystemClock::Get(),
-                                              {MdsEndpoint(), "ipc://" + socket}));
+  WEIR_ASSIGN_OR_RETURN(mds_, mds::MdsServer::Start(*mds_store_, network_, SystemClock::Get(),
+                                                    {MdsEndpoint(), "ipc://" + socket}));
   return Status::Ok();
 }
 
@@ -195,8 +194,7 @@ Result<osd::OsdIdentity> EmbeddedCluster::Format(BlockDevice& device) {
   net::RpcClient::Options client;
   client.session = std::hash<std::string>()(format.osd_uuid);
   WEIR_ASSIGN_OR_RETURN(
-      const auto mds,
-      net::RpcClient::Connect(network_, SystemClock::Get(), MdsEndpoint(), client));
+      const auto mds, net::RpcClient::Connect(network_, SystemClock::Get(), MdsEndpoint(), client));
   WEIR_ASSIGN_OR_RETURN(const osd::OsdIdentity identity, osd::FormatOsd(device, *mds, format));
   WEIR_LOG_INFO("formatted {} as osd.{}, token rate {}", device.name(), identity.osd_id,
                 FormatRate(identity.token_rate));
@@ -208,8 +206,8 @@ Status EmbeddedCluster::StartOsd(const Disk& disk) {
   Osd& osd = osds_.emplace_back();
   WEIR_ASSIGN_OR_RETURN(osd.device, OpenDevice(path, {}));
   auto identity = osd::ReadIdentity(*osd.device);
-  const bool is_new = identity.ok() ? osd::IsProvisional(*identity)
-                                    : identity.code() == ErrorCode::kInvalid;
+  const bool is_new =
+      identity.ok() ? osd::IsProvisional(*identity) : identity.code() == ErrorCode::kInvalid;
   if (is_new) identity = Format(*osd.device);
   if (!identity.ok()) return identity.status();
 

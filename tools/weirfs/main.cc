@@ -55,7 +55,8 @@ void Declare(CLI::App& app, Arguments& arguments) {
       "what mount(8)\nand fstab give every filesystem. It returns once the mount is usable; umount "
       "ends it.\n\n"
       "Example:\n"
-      "  weirfs --data /srv/weir /mnt/weir                    all in one process, on an image file\n"
+      "  weirfs --data /srv/weir /mnt/weir                    all in one process, on an image "
+      "file\n"
       "  weirfs --data /srv/weir --disk /dev/sdb /mnt/weir    the same on a raw disk\n"
       "  weirfs tcp://10.0.0.1:7370:/projects /mnt/p -o class=gold,ro\n"
       "  mount -t fuse.weirfs 10.0.0.1:/projects /mnt/p -o _netdev");
@@ -100,8 +101,7 @@ Status PlanCluster(const Arguments& arguments, const std::string& data, Plan* pl
                           cli::SizeValue("--osd-size", arguments.osd_size, kSmallestOsd));
   }
   if (!arguments.token_rate.empty()) {
-    WEIR_ASSIGN_OR_RETURN(cluster.token_rate,
-                          cli::RateValue("--token-rate", arguments.token_rate));
+    WEIR_ASSIGN_OR_RETURN(cluster.token_rate, cli::RateValue("--token-rate", arguments.token_rate));
   }
   if (plan->log_file.empty()) plan->log_file = cluster.dir + "/weirfs.log";
   return Status::Ok();
@@ -176,12 +176,11 @@ Status Serve(const Plan& plan, Background& background) {
   if (plan.embedded) {
     WEIR_ASSIGN_OR_RETURN(cluster, EmbeddedCluster::Start(*network, plan.cluster));
   }
-  WEIR_ASSIGN_OR_RETURN(auto mount, client::Mount::Start(*network, SystemClock::Get(),
-                                                         plan.mds_endpoint, plan.mountpoint,
-                                                         plan.mount));
+  WEIR_ASSIGN_OR_RETURN(auto mount,
+                        client::Mount::Start(*network, SystemClock::Get(), plan.mds_endpoint,
+                                             plan.mountpoint, plan.mount));
   if (!plan.pid_file.empty()) {
-    WEIR_RETURN_IF_ERROR(
-        cli::WriteFileAtomically(plan.pid_file, std::to_string(getpid()) + "\n"));
+    WEIR_RETURN_IF_ERROR(cli::WriteFileAtomically(plan.pid_file, std::to_string(getpid()) + "\n"));
   }
   WEIR_LOG_INFO("mounted on {}", plan.mountpoint);
   background.Announce(Status::Ok());

@@ -12,11 +12,11 @@ namespace weir::weirfs {
 namespace {
 
 // For mount(8), fstab and init: nothing to do here.
-constexpr std::array kNotForUs = {
-    "rw",       "auto",    "noauto",     "user",       "nouser",       "users",
-    "owner",    "group",   "nofail",     "defaults",   "_netdev",      "default_permissions",
-    "relatime", "async",   "norelatime", "nodiratime", "strictatime",  "lazytime",
-    "silent",   "nonempty"};
+constexpr std::array kNotForUs = {"rw",          "auto",     "noauto",     "user",
+                                  "nouser",      "users",    "owner",      "group",
+                                  "nofail",      "defaults", "_netdev",    "default_permissions",
+                                  "relatime",    "async",    "norelatime", "nodiratime",
+                                  "strictatime", "lazytime", "silent",     "nonempty"};
 // Flags of the kernel's mount that only take rights away, and those that give them back to root.
 constexpr std::array kRestricting = {"nosuid", "nodev", "noexec", "noatime", "sync", "dirsync"};
 constexpr std::array kLoosening = {"suid", "dev", "exec", "atime"};

@@ -1,0 +1,100 @@
+// FakeOsds: an ObjectSender over in-memory objects whose answers come when the test says so, in the
+// order it says, or fail.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/remote/object_io.h"
+#include "common/base/crc32c.h"
+#include "common/placement/striper.h"
+
+namespace weir::client {
+
+class FakeOsds final : public ObjectSender {
+ public:
+  struct Flight {
+    ObjectOp op;
+    Stamp stamp;
+    ObjectCallback callback;
+  };
+
+  void Send(const ObjectOp& op, const Stamp& stamp, ObjectCallback callback) override {
+    flights.push_back({op, stamp, std::move(callback)});
+    ++sent;
+    if (immediate) Answer(flights.size() - 1);
+  }
+  [[nodiscard]] bool Reachable(OsdId osd) const override { return !unreachable.contains(osd); }
+
+  // Applies and answers the flight at this place.
+  void Answer(size_t place, uint64_t window_bytes = 0) {
+    Flight flight = Take(place);
+    std::string& object = objects[flight.op.object];
+    ObjectOutcome outcome;
+    if (flight.op.write) {
+      if (object.size() < flight.op.offset + flight.op.length) {
+        object.resize(flight.op.offset + flight.op.length);
+      }
+      std::memcpy(object.data() + flight.op.offset, flight.op.payload.data(), flight.op.length);
+      crc_matches &= Crc32c(flight.op.payload.data(), flight.op.length) == flight.op.payload_crc;
+    } else if (flight.op.offset < object.size()) {
+      outcome.payload =
+          Buffer::CopyOf(std::string_view(object).substr(flight.op.offset, flight.op.length));
+    }
+    outcome.object_size = object.size();
+    outcome.window_bytes = window_bytes;
+    flight.callback(std::move(outcome));
+  }
+  void Fail(size_t place, ErrorCode code) { Take(place).callback(Status(code, "told to fail")); }
+  void AnswerAll() {
+    while (!flights.empty()) Answer(0);
+  }
+
+  bool immediate = false;
+  bool crc_matches = true;
+  uint64_t sent = 0;
+  std::vector<Flight> flights;
+  std::map<ObjectId, std::string> objects;
+  std::map<OsdId, bool> unreachable;
+
+ private:
+  Flight Take(size_t place) {
+    Flight flight = std::move(flights.at(place));
+    flights.erase(flights.begin() + static_cast<ptrdiff_t>(place));
+    return flight;
+  }
+};
+
+// A map of one pool (id 1) whose slots go round robin over `osds` OSDs.
+inline std::shared_ptr<const ClusterMap> MapOf(uint32_t osds, uint64_t epoch = 1) {
+  auto map = std::make_shared<ClusterMap>();
+  map->epoch = Epoch(epoch);
+  map->cluster_uuid = "test";
+  Pool pool;
+  pool.id = PoolId(1);
+  pool.name = "default";
+  for (uint32_t i = 0; i < osds; ++i) {
+    map->osds[OsdId(i)].id = OsdId(i);
+    pool.osds.emplace_back(OsdId(i));
+  }
+  for (uint32_t slot = 0; osds > 0 && slot < 16; ++slot) {
+    pool.chains.push_back({OsdId(slot % osds)});
+  }
+  map->pools[pool.id] = pool;
+  return map;
+}
+
+inline FileLayout LayoutOf(uint64_t unit, uint32_t count, uint64_t object_size) {
+  FileLayout layout;
+  layout.stripe_unit = unit;
+  layout.stripe_count = count;
+  layout.object_size = object_size;
+  layout.pool = PoolId(1);
+  return layout;
+}
+
+}  // namespace weir::client

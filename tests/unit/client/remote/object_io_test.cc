@@ -1,0 +1,184 @@
+// Goal: requests of one class never wait for another's, never exceed the grant, and survive what
+// passes. Method: a sender whose answers the test releases one by one.
+#include "client/remote/object_io.h"
+
+#include <gtest/gtest.h>
+
+#include "common/testing/manual_clock.h"
+#include "tests/unit/client/fake_osds.h"
+
+namespace weir::client {
+namespace {
+
+using namespace std::chrono_literals;
+
+class ObjectIoTest : public ::testing::Test {
+ protected:
+  void Start(ObjectIo::Options options = {}, uint32_t osds = 1) {
+    io_ = std::make_unique<ObjectIo>(clock_, osds_, options);
+    io_->SetMap(MapOf(osds));
+  }
+  // Submits a read and notes how it ends under `name`.
+  void Read(const std::string& name, uint32_t class_id, uint64_t bytes, uint64_t index = 0) {
+    ObjectOp op;
+    op.class_id = ClassId(class_id);
+    op.pool = PoolId(1);
+    op.object = {InodeId(7), index};
+    op.length = bytes;
+    op.done = [this, name](const Result<ObjectOutcome>& result) {
+      ends_.emplace_back(name, result.code());
+    };
+    io_->Submit(std::move(op));
+  }
+
+  testing::ManualClock clock_;
+  FakeOsds osds_;
+  std::unique_ptr<ObjectIo> io_;
+  std::vector<std::pair<std::string, ErrorCode>> ends_;
+};
+
+TEST_F(ObjectIoTest, AWindowHoldsBackBytesButNeverTheFirstRequest) {
+  Start({.first_window_bytes = 100});
+  Read("large", 16, 1000);
+  EXPECT_EQ(osds_.flights.size(), 1u) << "an idle window admits one request of any size";
+  Read("a", 16, 40);
+  Read("b", 16, 40);
+  Read("c", 16, 40);
+  EXPECT_EQ(osds_.flights.size(), 1u);
+  osds_.Answer(0);
+  EXPECT_EQ(osds_.flights.size(), 2u) << "a and b fit into 100 bytes, c does not";
+  EXPECT_EQ(io_->InFlightBytes(ClassId(16), OsdId(0)), 80u);
+  osds_.Answer(0, 1000);  // the OSD grants more
+  Read("d", 16, 800);
+  EXPECT_EQ(osds_.flights.size(), 3u);
+}
+
+TEST_F(ObjectIoTest, AClassWithAFullWindowDelaysNoOther) {
+  Start({.first_window_bytes = 1 << 20});
+  for (int i = 0; i < 500; ++i) Read("hog", 16, 1 << 20);
+  const size_t before = osds_.flights.size();
+  EXPECT_EQ(before, 1u);
+  Read("victim", 17, 4096);
+  ASSERT_EQ(osds_.flights.size(), before + 1);
+  EXPECT_EQ(osds_.flights.back().op.class_id, ClassId(17));
+}
+
+TEST_F(ObjectIoTest, CountsRequestsToo) {
+  Start({.window_requests = 4});
+  for (int i = 0; i < 10; ++i) Read("small", 16, 1);
+  EXPECT_EQ(osds_.flights.size(), 4u);
+}
+
+TEST_F(ObjectIoTest, TheDelayIsThatOfTheMomentOfLeaving) {
+  Start({.first_window_bytes = 4096}, 2);
+  const auto map = MapOf(2);
+  // Two objects on different OSDs.
+  uint64_t other = 1;
+  while (map->ChainOf(PoolId(1), {InodeId(7), other})->front() ==
+         map->ChainOf(PoolId(1), {InodeId(7), 0})->front()) {
+    ++other;
+  }
+  Read("first", 16, 4096, 0);
+  Read("queued", 16, 4096, 0);      // does not leave yet: counts nowhere
+  Read("elsewhere", 16, 8192, other);
+  ASSERT_EQ(osds_.flights.size(), 2u);
+  EXPECT_EQ(osds_.flights[1].stamp.elsewhere, 4) << "first request there: all sent so far (A3)";
+  osds_.Answer(0);
+  ASSERT_EQ(osds_.flights.size(), 2u);
+  EXPECT_EQ(osds_.flights.back().stamp.elsewhere, 8) << "what went elsewhere meanwhile";
+}
+
+TEST_F(ObjectIoTest, AStaleEpochGoesOutAgainWithItsFirstDelayUnderTheNewMap) {
+  Start();
+  Read("op", 16, 4096);
+  const int64_t delay = osds_.flights[0].stamp.elsewhere;
+  osds_.Fail(0, ErrorCode::kStaleEpoch);
+  EXPECT_TRUE(ends_.empty());
+  EXPECT_TRUE(osds_.flights.empty());
+  io_->SetMap(MapOf(1, 2));
+  ASSERT_EQ(osds_.flights.size(), 1u);
+  EXPECT_EQ(osds_.flights[0].stamp.epoch, 2u);
+  EXPECT_EQ(osds_.flights[0].stamp.elsewhere, delay);
+  osds_.Answer(0);
+  EXPECT_EQ(ends_.back().second, ErrorCode::kOk);
+}
+
+TEST_F(ObjectIoTest, AWrongChecksumIsReadOnceMoreThenReported) {
+  Start();
+  Read("op", 16, 4096);
+  osds_.Fail(0, ErrorCode::kCorrupt);
+  io_->Tick();
+  ASSERT_EQ(osds_.flights.size(), 1u);
+  osds_.Fail(0, ErrorCode::kCorrupt);
+  ASSERT_EQ(ends_.size(), 1u);
+  EXPECT_EQ(ends_[0].second, ErrorCode::kCorrupt);
+  EXPECT_EQ(io_->counters().checksum_errors, 2u);
+}
+
+TEST_F(ObjectIoTest, WithoutATimeoutALostOsdIsWaitedFor) {
+  Start();
+  Read("op", 16, 4096);
+  for (int i = 0; i < 100; ++i) {
+    osds_.Fail(0, ErrorCode::kUnreachable);
+    clock_.Advance(1h);
+    io_->Tick();
+    ASSERT_EQ(osds_.flights.size(), 1u);
+  }
+  osds_.Answer(0);
+  EXPECT_EQ(ends_.back().second, ErrorCode::kOk);
+}
+
+TEST_F(ObjectIoTest, WithATimeoutAlsoQueuedRequestsToALostOsdEnd) {
+  Start({.first_window_bytes = 1, .timeout = 5s});
+  Read("flying", 16, 4096);
+  Read("queued", 16, 4096);
+  osds_.unreachable[OsdId(0)] = true;
+  clock_.Advance(6s);
+  io_->Tick();
+  ASSERT_EQ(ends_.size(), 1u);
+  EXPECT_EQ(ends_[0], (std::pair<std::string, ErrorCode>("queued", ErrorCode::kTimedOut)));
+  osds_.Fail(0, ErrorCode::kTimedOut);
+  ASSERT_EQ(ends_.size(), 2u);
+  EXPECT_EQ(ends_[1].second, ErrorCode::kTimedOut);
+}
+
+TEST_F(ObjectIoTest, ASlowButLivingOsdIsNotGivenUp) {
+  Start({.timeout = 5s});
+  Read("op", 16, 4096);
+  clock_.Advance(6s);
+  osds_.Fail(0, ErrorCode::kTimedOut);
+  EXPECT_TRUE(ends_.empty());
+  io_->Tick();
+  ASSERT_EQ(osds_.flights.size(), 1u);
+  osds_.Answer(0);
+  EXPECT_EQ(ends_.back().second, ErrorCode::kOk);
+}
+
+TEST_F(ObjectIoTest, APoolWithoutOsdsIsWaitedForAndAnUnknownPoolIsAnError) {
+  Start({}, 0);
+  Read("op", 16, 4096);
+  EXPECT_TRUE(ends_.empty());
+  io_->SetMap(MapOf(1, 2));
+  EXPECT_EQ(osds_.flights.size(), 1u);
+  ObjectOp op;
+  op.pool = PoolId(99);
+  op.done = [this](const Result<ObjectOutcome>& result) {
+    ends_.emplace_back("no pool", result.code());
+  };
+  io_->Submit(std::move(op));
+  EXPECT_EQ(ends_.back().second, ErrorCode::kIo);
+}
+
+TEST_F(ObjectIoTest, StopEndsEverythingThatHasNotLeft) {
+  Start({.first_window_bytes = 1});
+  Read("flying", 16, 4096);
+  Read("queued", 16, 4096);
+  io_->Stop();
+  ASSERT_EQ(ends_.size(), 1u);
+  osds_.Fail(0, ErrorCode::kCancelled);
+  ASSERT_EQ(ends_.size(), 2u);
+  EXPECT_EQ(ends_[1].second, ErrorCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace weir::client

@@ -1,0 +1,98 @@
+// Goal: inodes live exactly as long as the kernel or we refer to them, and what was written here is
+// seen here until the MDS knows it.
+#include "client/vfs/inode_table.h"
+
+#include <gtest/gtest.h>
+
+namespace weir::client {
+namespace {
+
+FileAttr AttrOf(uint64_t version, uint64_t size, int64_t mtime_ns = 0) {
+  FileAttr attr;
+  attr.inode = InodeId(5);
+  attr.mode = S_IFREG | 0644;
+  attr.version = version;
+  attr.size = size;
+  attr.mtime_ns = mtime_ns;
+  return attr;
+}
+
+TEST(InodeTableTest, AnInodeLeavesWithItsLastLookupAndPin) {
+  InodeTable table;
+  table.Lookup(InodeId(5));
+  table.Lookup(InodeId(5));
+  table.Pin(InodeId(5));
+  table.Forget(InodeId(5), 1);
+  ASSERT_NE(table.Find(InodeId(5)), nullptr);
+  table.Forget(InodeId(5), 1);
+  ASSERT_NE(table.Find(InodeId(5)), nullptr) << "still pinned";
+  table.Unpin(InodeId(5));
+  EXPECT_EQ(table.Find(InodeId(5)), nullptr);
+  EXPECT_EQ(table.size(), 0u);
+}
+
+TEST(InodeTableTest, AForgetOfMoreThanWasLookedUpIsHarmless) {
+  InodeTable table;
+  table.Lookup(InodeId(5));
+  table.Forget(InodeId(5), 100);
+  table.Forget(InodeId(6), 1);
+  EXPECT_EQ(table.size(), 0u);
+}
+
+TEST(InodeTest, LocalWritesLieOverTheMdsUntilReported) {
+  Inode inode{InodeId(5)};
+  inode.Update(AttrOf(1, 100, 10));
+  inode.Wrote(250, 20);
+  EXPECT_EQ(inode.size(), 250u);
+  EXPECT_EQ(inode.Update(AttrOf(2, 120, 15)).size, 250u) << "another mount grew it less";
+  const auto report = inode.BeginReport();
+  ASSERT_TRUE(report.has_value());
+  EXPECT_EQ(report->size_at_least, 250u);
+  inode.Wrote(300, 30);  // while the report is on its way
+  inode.EndReport(*report, AttrOf(3, 250, 20));
+  EXPECT_EQ(inode.size(), 300u);
+  EXPECT_TRUE(inode.has_unreported());
+  inode.EndReport(*inode.BeginReport(), AttrOf(4, 300, 30));
+  EXPECT_FALSE(inode.has_unreported());
+  EXPECT_FALSE(inode.BeginReport().has_value());
+}
+
+TEST(InodeTest, ATruncationTakesAwayWhatLayOver) {
+  Inode inode{InodeId(5)};
+  inode.Update(AttrOf(1, 0));
+  inode.Wrote(1000, 20);
+  inode.Resized(AttrOf(2, 10));
+  EXPECT_EQ(inode.size(), 10u);
+  EXPECT_FALSE(inode.has_unreported());
+  inode.Wrote(20, 30);
+  EXPECT_EQ(inode.size(), 20u) << "the size before the truncation must not come back";
+}
+
+TEST(InodeTest, AnOlderReplyThatComesLateChangesNothing) {
+  Inode inode{InodeId(5)};
+  inode.Update(AttrOf(7, 70));
+  EXPECT_EQ(inode.Update(AttrOf(6, 60)).size, 70u);
+}
+
+TEST(InodeTest, PagesSurviveAnOpenOnlyIfNobodyElseChangedTheFile) {
+  Inode inode{InodeId(5)};
+  inode.Update(AttrOf(1, 0));
+  EXPECT_FALSE(inode.SeenAtOpen(1));
+  inode.Wrote(10, 1);
+  inode.EndReport(*inode.BeginReport(), AttrOf(2, 10));
+  EXPECT_TRUE(inode.SeenAtOpen(2)) << "only this mount wrote";
+  inode.Wrote(20, 2);
+  inode.EndReport(*inode.BeginReport(), AttrOf(4, 20));  // 3 was somebody else
+  EXPECT_FALSE(inode.SeenAtOpen(4));
+}
+
+TEST(InodeTest, TheFirstErrorIsKeptAndGivenOnce) {
+  Inode inode{InodeId(5)};
+  inode.RememberError(Status(ErrorCode::kNoSpace, "first"));
+  inode.RememberError(Status(ErrorCode::kIo, "second"));
+  EXPECT_EQ(inode.TakeError().code(), ErrorCode::kNoSpace);
+  EXPECT_TRUE(inode.TakeError().ok());
+}
+
+}  // namespace
+}  // namespace weir::client
