@@ -139,6 +139,7 @@ class NamespaceDb {
   void Enqueue(Txn* txn, Waiting waiting, Ready* ready);
   void AddWrites(Txn* txn);
   void Finish(Waiting waiting, const Status& status);
+  void EndTruncate(uint64_t inode, const Status& status);
   void RunCommits();
   Operation MakeOperation(const RequestOrigin& origin);
 

@@ -72,15 +72,36 @@ void NamespaceDb::FinishTruncate(uint64_t inode) {
     const std::lock_guard lock(mutex_);
     const auto found = truncating_.find(inode);
     if (found == truncating_.end()) return;
-    auto truncating = std::make_shared<Truncating>(std::move(found->second));
-    truncating_.erase(found);
+    Truncating& truncating = found->second;
     Txn txn(overlay_);
     txn.Delete(MakeKey(Table::kTruncate, inode));
-    if (truncating->done != nullptr) {
-      Keep(truncating->origin, truncating->answer, {}, &txn);
+    if (truncating.done != nullptr) Keep(truncating.origin, truncating.answer, {}, &txn);
+    // Others go on waiting until this is durable.
+    Done done = [this, inode, original = std::move(truncating.done)](const Status& status,
+                                                                     std::string answer) {
+      if (original != nullptr) original(status, std::move(answer));
+      EndTruncate(inode, status);
+    };
+    Enqueue(&txn, {std::move(done), std::move(truncating.answer), {}}, &ready);
+  }
+  for (const auto& run : ready) run();
+}
+
+void NamespaceDb::EndTruncate(uint64_t inode, const Status& status) {
+  Ready ready;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = truncating_.find(inode);
+    if (found == truncating_.end()) return;
+    std::vector<Request> queued = std::move(found->second.queued);
+    truncating_.erase(found);
+    for (Request& request : queued) {
+      if (status.ok()) {
+        ExecuteLocked(std::move(request), &ready);
+      } else {
+        ready.push_back([done = std::move(request.done), status] { done(status, {}); });
+      }
     }
-    Enqueue(&txn, {std::move(truncating->done), std::move(truncating->answer), {}}, &ready);
-    for (Request& queued : truncating->queued) ExecuteLocked(std::move(queued), &ready);
   }
   for (const auto& run : ready) run();
 }

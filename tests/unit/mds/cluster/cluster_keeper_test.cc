@@ -1,0 +1,237 @@
+// The cluster map: joining, liveness, classes, reservations and their admission, pools.
+#include "mds/cluster/cluster_keeper.h"
+
+#include "tests/unit/mds/mds_fixture.h"
+
+namespace weir::mds {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr uint64_t kMiB = 1 << 20;
+
+class ClusterKeeperTest : public MdsFixture {
+ protected:
+  wire::ReserveRequest Want(const std::string& name, uint64_t rate) {
+    wire::ReserveRequest request;
+    request.set_name(name);
+    request.set_bytes_per_s(rate);
+    return request;
+  }
+  ErrorCode SetRates(std::optional<uint64_t> token_rate, std::optional<uint64_t> minimum,
+                     std::string* why = nullptr) {
+    wire::SetOsdRequest request;
+    if (token_rate) request.set_token_rate(*token_rate);
+    if (minimum) request.set_best_effort_min(*minimum);
+    const Answer answer = Admin(wire::MDS_SET_OSD, request);
+    if (why != nullptr) *why = answer.status.message();
+    return answer.status.code();
+  }
+  std::shared_ptr<const ClusterMap> Map() { return core->keeper().map(); }
+};
+
+TEST_F(ClusterKeeperTest, GivesIdsInOrderAndKeepsThem) {
+  EXPECT_EQ(AddOsd("disk-b", 1), 1u);
+  EXPECT_EQ(AddOsd("disk-c", 1), 2u);
+  EXPECT_EQ(AddOsd("disk-b", 1), 1u);
+  Restart();
+  EXPECT_EQ(AddOsd("disk-c", 1), 2u);
+  EXPECT_EQ(AddOsd("disk-d", 1), 3u);
+  EXPECT_EQ(Map()->FindPool("default")->osds.size(), 4u);
+}
+
+TEST_F(ClusterKeeperTest, RefusesAnOsdOfAnotherClusterNamingBoth) {
+  wire::RegisterOsdRequest request;
+  request.set_cluster_uuid("elsewhere");
+  request.set_osd_uuid("disk-x");
+  const Answer answer = Try(wire::MDS_REGISTER_OSD, request);
+  EXPECT_EQ(answer.status.code(), ErrorCode::kWrongCluster);
+  EXPECT_NE(answer.status.message().find("elsewhere"), std::string::npos);
+  EXPECT_NE(answer.status.message().find(Map()->cluster_uuid), std::string::npos);
+}
+
+TEST_F(ClusterKeeperTest, AnOsdJoinsPoolsWhenItServesNotWhenItIsFormatted) {
+  wire::RegisterOsdRequest mkfs;
+  mkfs.set_osd_uuid("disk-b");
+  EXPECT_EQ(Ask<wire::RegisterOsdReply>(wire::MDS_REGISTER_OSD, mkfs).osd_id(), 1u);
+  EXPECT_EQ(Map()->FindPool("default")->osds.size(), 1u);
+  EXPECT_FALSE(Map()->osds.at(OsdId(1)).up);
+  AddOsd("disk-b", 1);
+  EXPECT_EQ(Map()->FindPool("default")->osds.size(), 2u);
+  Touch(kRoot, "f");
+  AddOsd("disk-c", 1);
+  EXPECT_EQ(Map()->FindPool("default")->osds.size(), 2u) << "in use: its chains stay";
+}
+
+TEST_F(ClusterKeeperTest, SilenceForThreeSecondsIsDownAndAWatchIsUpAgain) {
+  Obey();
+  clock.Advance(2900ms);
+  core->Tick();
+  EXPECT_TRUE(Map()->osds.at(OsdId(0)).up);
+  const Epoch before = Map()->epoch;
+  clock.Advance(200ms);
+  core->Tick();
+  EXPECT_FALSE(Map()->osds.at(OsdId(0)).up);
+  EXPECT_EQ(Map()->epoch.value, before.value + 1);
+  Obey();
+  core->Tick();
+  EXPECT_TRUE(Map()->osds.at(OsdId(0)).up);
+}
+
+TEST_F(ClusterKeeperTest, ReservedClassesExistAndStay) {
+  wire::ClassNameRequest name;
+  for (const char* word : {"best-effort", "system.compaction", "system.purge", "system.recovery",
+                           "system.scrub"}) {
+    ASSERT_NE(Map()->FindClass(word), nullptr);
+    name.set_name(word);
+    EXPECT_EQ(Admin(wire::MDS_CLASS_REMOVE, name).status.code(), ErrorCode::kInvalid);
+  }
+  wire::SetClassRequest request;
+  for (const char* bad : {"", "a b", "system.x", "naïve"}) {
+    request.set_name(bad);
+    EXPECT_EQ(Admin(wire::MDS_CLASS_CREATE, request).status.code(), ErrorCode::kInvalid) << bad;
+  }
+  EXPECT_EQ(MakeClass("gold").id(), 16u);
+  request.set_name("gold");
+  EXPECT_EQ(Admin(wire::MDS_CLASS_CREATE, request).status.code(), ErrorCode::kExists);
+  request.set_weight(-1);
+  EXPECT_EQ(Admin(wire::MDS_CLASS_SET, request).status.code(), ErrorCode::kInvalid);
+  request.set_weight(4);
+  request.set_limit_bytes_per_s(kMiB);
+  EXPECT_TRUE(Admin(wire::MDS_CLASS_SET, request).status.ok());
+  Restart();
+  EXPECT_EQ(Map()->FindClass("gold")->spec.weight, 4);
+  EXPECT_DOUBLE_EQ(Map()->FindClass("gold")->spec.min_weight, 0.4);
+  EXPECT_EQ(Map()->FindClass("gold")->spec.limit_bytes_per_s, kMiB);
+}
+
+TEST_F(ClusterKeeperTest, RefusesAReservationWithTheNumbersThatSayWhy) {
+  AddOsd("disk-b", 180 * kMiB);
+  MakeClass("gold");
+  MakeClass("other");
+  ASSERT_EQ(SetRates(180 * kMiB, 0), ErrorCode::kOk);
+  wire::ReserveRequest other = Want("other", 160 * kMiB);
+  other.set_scope("osd");
+  EXPECT_TRUE(Admin(wire::MDS_RESERVE, other).status.ok());
+  wire::ReserveRequest gold = Want("gold", 200 * kMiB);
+  gold.set_scope("osd");
+  const Answer answer = Admin(wire::MDS_RESERVE, gold);
+  EXPECT_EQ(answer.status.code(), ErrorCode::kRefused);
+  EXPECT_EQ(answer.status.message(),
+            "cannot reserve 200MiB/s for 'gold' on osd.0: 160MiB/s of 180MiB/s already promised "
+            "(largest that fits: 20MiB/s)");
+  gold.set_bytes_per_s(20 * kMiB);
+  EXPECT_TRUE(Admin(wire::MDS_RESERVE, gold).status.ok());
+  std::string why;
+  EXPECT_EQ(SetRates(179 * kMiB, {}, &why), ErrorCode::kRefused);
+  EXPECT_EQ(SetRates({}, kMiB, &why), ErrorCode::kRefused);
+  EXPECT_EQ(why,
+            "cannot set the best-effort minimum of osd.0 to 1MiB/s: 180MiB/s of 180MiB/s already "
+            "promised (largest that fits: 0B/s)");
+  EXPECT_EQ(SetRates(200 * kMiB, {}), ErrorCode::kOk);
+}
+
+TEST_F(ClusterKeeperTest, ClusterScopeBooksTheLeewayShareAndReservingAgainReplaces) {
+  AddOsd("disk-b", 100 * kMiB);
+  MakeClass("gold");
+  ASSERT_EQ(SetRates(90 * kMiB, 0), ErrorCode::kOk);
+  const Answer answer = Admin(wire::MDS_RESERVE, Want("gold", 120 * kMiB));
+  ASSERT_TRUE(answer.status.ok()) << answer.status;
+  wire::ReserveReply reply;
+  ASSERT_TRUE(reply.ParseFromString(answer.body));
+  EXPECT_EQ(reply.booked_per_osd(), 90 * kMiB);
+  EXPECT_TRUE(Admin(wire::MDS_RESERVE, Want("gold", 119 * kMiB)).status.ok());
+  const Answer refused = Admin(wire::MDS_RESERVE, Want("gold", 121 * kMiB));
+  EXPECT_NE(refused.status.message().find("largest that fits: 120MiB/s"), std::string::npos)
+      << refused.status;
+  wire::ReserveRequest dry = Want("gold", kMiB);
+  dry.set_dry_run(true);
+  EXPECT_TRUE(Admin(wire::MDS_RESERVE, dry).status.ok());
+  EXPECT_EQ(Map()->FindClass("gold")->spec.reservation->bytes_per_s, 119 * kMiB);
+}
+
+TEST_F(ClusterKeeperTest, ReservationsEndAtTheirTimeAlsoAcrossARestart) {
+  MakeClass("gold");
+  wire::ReserveRequest request = Want("gold", 10 * kMiB);
+  request.set_duration_ns(60'000'000'000);
+  EXPECT_TRUE(Admin(wire::MDS_RESERVE, request).status.ok());
+  clock.Advance(59s);
+  Restart();
+  core->Tick();
+  EXPECT_TRUE(Map()->FindClass("gold")->spec.reservation.has_value());
+  const Epoch before = Map()->epoch;
+  clock.Advance(1s);
+  core->Tick();
+  EXPECT_FALSE(Map()->FindClass("gold")->spec.reservation.has_value());
+  EXPECT_GT(Map()->epoch, before);
+}
+
+TEST_F(ClusterKeeperTest, AChangeIsConfirmedWhenEveryOsdObeysOrAfterTwoSeconds) {
+  AddOsd("disk-b", 1);
+  wire::SetClassRequest request;
+  request.set_name("gold");
+  const auto call = Send(wire::MDS_CLASS_CREATE, request);
+  EXPECT_FALSE(call->answer.has_value());
+  wire::WatchRequest watch;
+  watch.set_osd_id(0);
+  watch.set_have_epoch(Map()->epoch.value);
+  Send(wire::MDS_WATCH, watch);
+  EXPECT_FALSE(call->answer.has_value());
+  watch.set_osd_id(1);
+  Send(wire::MDS_WATCH, watch);
+  EXPECT_TRUE(call->answer.has_value());
+  request.set_name("silver");
+  const auto slow = Send(wire::MDS_CLASS_CREATE, request);
+  clock.Advance(2s);
+  core->Tick();
+  EXPECT_TRUE(slow->answer.has_value());
+}
+
+TEST_F(ClusterKeeperTest, ConfiguresTheProfileFirstThenThePieces) {
+  wire::SetOsdRequest request;
+  request.set_profile("odis");
+  request.set_maximizer(false);
+  EXPECT_TRUE(Admin(wire::MDS_SET_OSD, request).status.ok());
+  EXPECT_EQ(Map()->osds.at(OsdId(0)).qos.gate, GateKind::kStrict);
+  EXPECT_FALSE(Map()->osds.at(OsdId(0)).qos.maximizer);
+  request.set_surplus("cooperative");
+  EXPECT_EQ(Admin(wire::MDS_SET_OSD, request).status.code(), ErrorCode::kInvalid);
+  request.clear_surplus();
+  request.set_cost("requests");
+  request.add_osds(0);
+  EXPECT_EQ(Admin(wire::MDS_SET_OSD, request).status.code(), ErrorCode::kInvalid);
+  request.clear_cost();
+  request.add_osds(9);
+  EXPECT_EQ(Admin(wire::MDS_SET_OSD, request).status.code(), ErrorCode::kNotFound);
+}
+
+TEST_F(ClusterKeeperTest, PoolsPinFilesAndStayWhileInUse) {
+  AddOsd("disk-b", 1);
+  wire::PoolCreateRequest request;
+  request.set_name("second");
+  request.add_osds(1);
+  EXPECT_TRUE(Admin(wire::MDS_POOL_CREATE, request).status.ok());
+  const uint64_t d = Mkdir(kRoot, "d");
+  EXPECT_EQ(Code(wire::MDS_SETXATTR, Xattr(d, "user.weir.layout.pool", "second")),
+            ErrorCode::kOk);
+  const uint64_t f = Touch(d, "f");
+  Grow(f, 1);
+  EXPECT_EQ(Get(f, "weir.objects"), "0:osd.1");
+  wire::PoolNameRequest name;
+  name.set_name("second");
+  EXPECT_EQ(Admin(wire::MDS_POOL_REMOVE, name).status.code(), ErrorCode::kBusy);
+  request.set_name("third");
+  EXPECT_TRUE(Admin(wire::MDS_POOL_CREATE, request).status.ok());
+  name.set_name("third");
+  EXPECT_TRUE(Admin(wire::MDS_POOL_REMOVE, name).status.ok());
+}
+
+TEST_F(ClusterKeeperTest, WhatTheStoreRefusesDoesNotShow) {
+  mem.FailWith(Status(ErrorCode::kIo, "planted"));
+  wire::SetClassRequest request;
+  request.set_name("gold");
+  EXPECT_EQ(Admin(wire::MDS_CLASS_CREATE, request).status.code(), ErrorCode::kIo);
+  EXPECT_EQ(Map()->FindClass("gold"), nullptr);
+}
+
+}  // namespace
+}  // namespace weir::mds

@@ -1,0 +1,118 @@
+// Sizes, times, and what a truncation does to OSDs and to those who wait for it.
+#include "tests/unit/mds/mds_fixture.h"
+
+namespace weir::mds {
+namespace {
+
+using namespace std::chrono_literals;
+
+class SetAttrTest : public MdsFixture {
+ protected:
+  wire::SetAttrRequest Size(uint64_t inode, uint64_t size) {
+    wire::SetAttrRequest request = Change(inode);
+    request.set_size(size);
+    return request;
+  }
+};
+
+TEST_F(SetAttrTest, WroteOnlyGrowsAndTimesNeverGoBack) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  clock.Advance(1s);
+  const auto grown = Grow(f, 5000);
+  EXPECT_EQ(grown.attr().size(), 5000u);
+  EXPECT_EQ(grown.attr().blocks(), 10u);
+  EXPECT_EQ(grown.attr().mtime_ns(), clock.WallNow().ns);
+  EXPECT_GT(grown.attr().version(), 1u);
+  wire::WroteRequest old;
+  old.set_inode(f);
+  old.set_size_at_least(100);
+  old.set_mtime_ns(1);
+  const auto after = Ask<wire::EntryReply>(wire::MDS_WROTE, old);
+  EXPECT_EQ(after.attr().size(), 5000u);
+  EXPECT_EQ(after.attr().mtime_ns(), clock.WallNow().ns);
+  old.set_size_at_least((uint64_t{1} << 60) + 1);
+  EXPECT_EQ(Code(wire::MDS_WROTE, old), ErrorCode::kFileTooBig);
+}
+
+TEST_F(SetAttrTest, TruncateTellsTheOsdsAndAnswersWhenTheyAreDone) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  Grow(f, 10 << 20);
+  osds.orders.clear();
+  osds.hold = true;
+  const auto call = Send(wire::MDS_SETATTR, Size(f, 5 << 20));
+  EXPECT_EQ(Finish(call).status.code(), ErrorCode::kTimedOut) << "the OSDs have not answered";
+  ASSERT_EQ(osds.orders.size(), 2u);
+  EXPECT_EQ(osds.orders[0].kind, ObjectOrder::Kind::kTruncate);
+  EXPECT_EQ(osds.orders[0].index, 1u);
+  EXPECT_EQ(osds.orders[0].size, 1u << 20);
+  EXPECT_EQ(osds.orders[1].kind, ObjectOrder::Kind::kDeleteInode);
+  EXPECT_EQ(osds.orders[1].index, 2u);
+  // Whoever opens meanwhile could write what would be cut off: it waits too.
+  wire::OpenRequest open;
+  open.set_inode(f);
+  const auto opening = Send(wire::MDS_OPEN, open);
+  EXPECT_FALSE(opening->answer.has_value());
+  osds.Release();
+  EXPECT_TRUE(Finish(call).status.ok());
+  EXPECT_TRUE(Finish(opening).status.ok());
+  EXPECT_EQ(Stat(f).attr().size(), uint64_t{5} << 20);
+}
+
+TEST_F(SetAttrTest, ATruncateThatARestartInterruptsIsDoneBeforeAnybodyOpens) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  Grow(f, 10 << 20);
+  osds.hold = true;
+  Finish(Send(wire::MDS_SETATTR, Size(f, 0)));
+  osds.held.clear();
+  osds.orders.clear();
+  Restart();
+  ASSERT_EQ(osds.orders.size(), 1u);
+  EXPECT_EQ(osds.orders[0].index, 0u);
+  wire::OpenRequest open;
+  open.set_inode(f);
+  const auto opening = Send(wire::MDS_OPEN, open);
+  EXPECT_FALSE(opening->answer.has_value());
+  osds.hold = false;
+  osds.Release();
+  EXPECT_TRUE(Finish(opening).status.ok());
+  osds.orders.clear();
+  Restart();
+  EXPECT_TRUE(osds.orders.empty()) << "the intent is gone";
+}
+
+TEST_F(SetAttrTest, FailedOrdersAreSentAgain) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  Grow(f, 1);
+  osds.answer = Status(ErrorCode::kUnreachable);
+  const auto call = Send(wire::MDS_SETATTR, Size(f, 0));
+  Finish(call);
+  EXPECT_FALSE(call->answer.has_value());
+  osds.answer = Status::Ok();
+  core->Tick();
+  EXPECT_FALSE(call->answer.has_value()) << "too early";
+  clock.Advance(1s);
+  core->Tick();
+  EXPECT_TRUE(Finish(call).status.ok());
+}
+
+TEST_F(SetAttrTest, NothingToCutOffMeansNoOsdIsAsked) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  osds.orders.clear();
+  EXPECT_EQ(Code(wire::MDS_SETATTR, Size(f, 0)), ErrorCode::kOk);
+  EXPECT_EQ(Code(wire::MDS_SETATTR, Size(f, 1 << 20)), ErrorCode::kOk);
+  EXPECT_TRUE(osds.orders.empty());
+  wire::SetAttrRequest buffered = Size(f, 2 << 20);
+  buffered.set_known_size(3 << 20);
+  EXPECT_EQ(Code(wire::MDS_SETATTR, buffered), ErrorCode::kOk);
+  EXPECT_EQ(osds.orders.size(), 2u) << "one object is cut, the rest goes";
+}
+
+TEST_F(SetAttrTest, RefusesSizesOfOtherThingsAndBeyondTheLimit) {
+  EXPECT_EQ(Code(wire::MDS_SETATTR, Size(kRoot, 0)), ErrorCode::kIsDirectory);
+  const uint64_t f = Touch(kRoot, "f");
+  EXPECT_EQ(Code(wire::MDS_SETATTR, Size(f, UINT64_MAX)), ErrorCode::kFileTooBig);
+  EXPECT_EQ(Code(wire::MDS_SETATTR, Size(f, (uint64_t{1} << 60) + 1)), ErrorCode::kFileTooBig);
+}
+
+}  // namespace
+}  // namespace weir::mds

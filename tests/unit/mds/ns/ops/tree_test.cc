@@ -1,0 +1,129 @@
+// Names: create, mkdir, unlink, rmdir, link, symlink, readdir: answers, errors, counts and times.
+#include <algorithm>
+
+#include "tests/unit/mds/mds_fixture.h"
+
+namespace weir::mds {
+namespace {
+
+using TreeTest = MdsFixture;
+using namespace std::chrono_literals;
+
+TEST_F(TreeTest, MakesAndFindsAFileAndStampsTheParent) {
+  clock.Advance(5s);
+  const uint64_t file = CreateOpen(kRoot, "a", 0640);
+  const auto found = Ask<wire::EntryReply>(wire::MDS_LOOKUP, Name(kRoot, "a"));
+  EXPECT_EQ(found.attr().inode(), file);
+  EXPECT_EQ(found.attr().mode(), S_IFREG | 0640u);
+  EXPECT_EQ(found.attr().nlink(), 1u);
+  const int64_t now = clock.WallNow().ns;
+  EXPECT_EQ(found.attr().btime_ns(), now);
+  EXPECT_EQ(Stat(kRoot).attr().mtime_ns(), now);
+  EXPECT_EQ(Stat(kRoot).attr().ctime_ns(), now);
+  EXPECT_EQ(found.effective_class().reason(), "best-effort (default)");
+}
+
+TEST_F(TreeTest, RefusesNamesAndTypesThatPosixRefuses) {
+  EXPECT_EQ(Code(wire::MDS_LOOKUP, Name(kRoot, "x")), ErrorCode::kNotFound);
+  EXPECT_EQ(Code(wire::MDS_LOOKUP, Name(99, "x")), ErrorCode::kStale);
+  const uint64_t file = Touch(kRoot, "f");
+  EXPECT_EQ(Code(wire::MDS_LOOKUP, Name(file, "x")), ErrorCode::kNotDirectory);
+  EXPECT_EQ(Code(wire::MDS_MKNOD, New(kRoot, "f", S_IFREG)), ErrorCode::kExists);
+  EXPECT_EQ(Code(wire::MDS_MKNOD, New(kRoot, std::string(256, 'n'), S_IFREG)),
+            ErrorCode::kNameTooLong);
+  EXPECT_EQ(Code(wire::MDS_MKNOD, New(kRoot, std::string(255, 'n'), S_IFREG)), ErrorCode::kOk);
+  EXPECT_EQ(Code(wire::MDS_MKNOD, New(kRoot, "a/b", S_IFREG)), ErrorCode::kInvalid);
+  EXPECT_EQ(Code(wire::MDS_MKNOD, New(kRoot, "", S_IFREG)), ErrorCode::kNotFound);
+  EXPECT_EQ(Code(wire::MDS_MKNOD, New(kRoot, "..", S_IFDIR)), ErrorCode::kExists);
+  EXPECT_EQ(Code(wire::MDS_UNLINK, Name(kRoot, "nope")), ErrorCode::kNotFound);
+  EXPECT_EQ(Code(wire::MDS_RMDIR, Name(kRoot, "f")), ErrorCode::kNotDirectory);
+  wire::CreateRequest exclusive = New(kRoot, "f", 0644);
+  exclusive.set_exclusive(true);
+  EXPECT_EQ(Code(wire::MDS_CREATE, exclusive), ErrorCode::kExists);
+  exclusive.set_exclusive(false);
+  EXPECT_EQ(Ask<wire::EntryReply>(wire::MDS_CREATE, exclusive).attr().inode(), file);
+}
+
+TEST_F(TreeTest, DirectoriesCountTheirLinksAndMustBeEmptyToGo) {
+  const uint64_t a = Mkdir(kRoot, "a");
+  EXPECT_EQ(Stat(a).attr().nlink(), 2u);
+  Mkdir(a, "b");
+  EXPECT_EQ(Stat(a).attr().nlink(), 3u);
+  EXPECT_EQ(Stat(kRoot).attr().nlink(), 3u);
+  EXPECT_EQ(Code(wire::MDS_RMDIR, Name(kRoot, "a")), ErrorCode::kNotEmpty);
+  EXPECT_EQ(Code(wire::MDS_UNLINK, Name(kRoot, "a")), ErrorCode::kIsDirectory);
+  EXPECT_EQ(Code(wire::MDS_RMDIR, Name(a, "b")), ErrorCode::kOk);
+  EXPECT_EQ(Code(wire::MDS_RMDIR, Name(kRoot, "a")), ErrorCode::kOk);
+  EXPECT_EQ(Stat(kRoot).attr().nlink(), 2u);
+  EXPECT_EQ(Code(wire::MDS_GETATTR, At(a)), ErrorCode::kStale);
+}
+
+TEST_F(TreeTest, HardLinksShareTheInodeAndAnotherBecomesPrimary) {
+  const uint64_t a = Mkdir(kRoot, "a");
+  const uint64_t file = Touch(kRoot, "f");
+  EXPECT_EQ(Ask<wire::EntryReply>(wire::MDS_LINK, NewLink(file, a, "g")).attr().nlink(), 2u);
+  EXPECT_EQ(Code(wire::MDS_LINK, NewLink(file, a, "g")), ErrorCode::kExists);
+  EXPECT_EQ(Code(wire::MDS_LINK, NewLink(a, kRoot, "d")), ErrorCode::kPermission);
+  MakeClass("gold");
+  EXPECT_EQ(Tag(a, "gold"), ErrorCode::kOk);
+  EXPECT_EQ(Get(file, "qos.effective_class"), "best-effort (default)");
+  EXPECT_EQ(Code(wire::MDS_UNLINK, Name(kRoot, "f")), ErrorCode::kOk);
+  EXPECT_EQ(Stat(file).attr().nlink(), 1u);
+  EXPECT_EQ(Get(file, "qos.effective_class"), "gold (from /a)");
+  EXPECT_EQ(Code(wire::MDS_UNLINK, Name(a, "g")), ErrorCode::kOk);
+  EXPECT_EQ(Code(wire::MDS_GETATTR, At(file)), ErrorCode::kStale);
+}
+
+TEST_F(TreeTest, SymlinksKeepTheirTarget) {
+  wire::CreateRequest request = New(kRoot, "l", S_IFLNK | 0777);
+  request.set_symlink_target("some/where");
+  const auto made = Ask<wire::EntryReply>(wire::MDS_MKNOD, request);
+  EXPECT_EQ(made.attr().size(), 10u);
+  EXPECT_EQ(Ask<wire::ReadlinkReply>(wire::MDS_READLINK, At(made.attr().inode())).target(),
+            "some/where");
+  EXPECT_EQ(Code(wire::MDS_READLINK, At(kRoot)), ErrorCode::kInvalid);
+}
+
+TEST_F(TreeTest, ListsInPiecesAndACookieStaysValidWhileNamesComeAndGo) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 10; ++i) {
+    names.push_back("n" + std::to_string(i));
+    Touch(kRoot, names.back());
+  }
+  EXPECT_EQ(List(kRoot), names);
+  wire::ReaddirRequest request;
+  request.set_inode(kRoot);
+  request.set_max_entries(4);
+  request.set_plus(true);
+  const auto first = Ask<wire::ReaddirReply>(wire::MDS_READDIR, request);
+  EXPECT_FALSE(first.end());
+  EXPECT_EQ(first.entries(3).entry().attr().inode(), first.entries(3).inode());
+  EXPECT_EQ(Code(wire::MDS_UNLINK, Name(kRoot, "n3")), ErrorCode::kOk);
+  EXPECT_EQ(Code(wire::MDS_UNLINK, Name(kRoot, "n5")), ErrorCode::kOk);
+  Touch(kRoot, "late");
+  request.set_after_cookie(first.entries(3).cookie());
+  request.set_max_entries(100);
+  const auto rest = Ask<wire::ReaddirReply>(wire::MDS_READDIR, request);
+  std::vector<std::string> seen;
+  for (const auto& entry : rest.entries()) seen.push_back(entry.name());
+  EXPECT_EQ(seen, (std::vector<std::string>{"n4", "n6", "n7", "n8", "n9", "late"}));
+  EXPECT_TRUE(rest.end());
+}
+
+TEST_F(TreeTest, NoFileWithoutAnOsdAndThePoolIsInUseAfterTheFirst) {
+  EXPECT_FALSE(core->keeper().map()->FindPool("default")->in_use);
+  Touch(kRoot, "f");
+  EXPECT_TRUE(core->keeper().map()->FindPool("default")->in_use);
+  core.reset();
+  MemKvStore empty;
+  auto fresh = MdsCore::Open(empty, clock, osds, {.ns = {.commit_thread = false}, .background = false});
+  ASSERT_TRUE(fresh.ok());
+  core = *std::move(fresh);
+  const Answer refused = Try(wire::MDS_MKNOD, New(kRoot, "f", S_IFREG | 0644));
+  EXPECT_EQ(refused.status.code(), ErrorCode::kNoSpace);
+  EXPECT_EQ(refused.status.message(), "pool 'default' has no OSD yet (start a weir-osd)");
+  core.reset();
+}
+
+}  // namespace
+}  // namespace weir::mds

@@ -1,0 +1,161 @@
+// Sessions: open-but-unlinked files, who else has a file open, restarts, repeated requests, watching.
+#include "tests/unit/mds/mds_fixture.h"
+
+namespace weir::mds {
+namespace {
+
+using namespace std::chrono_literals;
+
+class SessionTest : public MdsFixture {
+ protected:
+  ErrorCode Open(uint64_t inode, uint32_t flags = 2) {
+    wire::OpenRequest request;
+    request.set_inode(inode);
+    request.set_flags(flags);
+    return Code(wire::MDS_OPEN, request);
+  }
+  void OpenSession(std::vector<uint64_t> reclaim = {}) {
+    wire::OpenSessionRequest request;
+    for (const uint64_t inode : reclaim) request.add_open_inodes(inode);
+    Ask<wire::OpenSessionReply>(wire::MDS_OPEN_SESSION, request);
+  }
+  size_t Purged() const {
+    size_t count = 0;
+    for (const ObjectOrder& order : osds.orders) {
+      count += order.kind == ObjectOrder::Kind::kDeleteInode && order.charged_to == kSystemPurge;
+    }
+    return count;
+  }
+  void Pass(Duration time) {
+    clock.Advance(time);
+    core->Tick();
+    core->names().CommitPrepared();
+  }
+};
+
+TEST_F(SessionTest, AnUnlinkedFileLivesUntilTheLastSessionLetsGo) {
+  Pass(20s);
+  const uint64_t f = CreateOpen(kRoot, "f");
+  session = 8;
+  EXPECT_EQ(Open(f), ErrorCode::kOk);
+  EXPECT_FALSE(Stat(f).sole_opener());
+  EXPECT_EQ(Code(wire::MDS_UNLINK, Name(kRoot, "f")), ErrorCode::kOk);
+  EXPECT_EQ(Stat(f).attr().nlink(), 0u);
+  EXPECT_EQ(Release(f), ErrorCode::kOk);
+  session = 7;
+  EXPECT_TRUE(Stat(f).sole_opener());
+  EXPECT_EQ(Purged(), 0u);
+  EXPECT_EQ(Release(f), ErrorCode::kOk);
+  EXPECT_EQ(Code(wire::MDS_GETATTR, At(f)), ErrorCode::kStale);
+  EXPECT_EQ(Purged(), 1u);
+}
+
+TEST_F(SessionTest, ASilentSessionLosesItsFilesAfterTheLease) {
+  OpenSession();
+  const uint64_t f = CreateOpen(kRoot, "f");
+  EXPECT_EQ(Code(wire::MDS_UNLINK, Name(kRoot, "f")), ErrorCode::kOk);
+  Pass(25s);
+  EXPECT_EQ(Purged(), 0u);
+  Pass(10s);
+  EXPECT_EQ(Purged(), 1u);
+  EXPECT_EQ(Code(wire::MDS_GETATTR, At(f)), ErrorCode::kStale);
+  wire::WatchRequest watch;
+  EXPECT_TRUE(Ask<wire::WatchReply>(wire::MDS_WATCH, watch).unknown_session());
+}
+
+TEST_F(SessionTest, AfterARestartOrphansWaitToBeReclaimed) {
+  const uint64_t kept = CreateOpen(kRoot, "kept");
+  const uint64_t lost = CreateOpen(kRoot, "lost");
+  EXPECT_EQ(Code(wire::MDS_UNLINK, Name(kRoot, "kept")), ErrorCode::kOk);
+  EXPECT_EQ(Code(wire::MDS_UNLINK, Name(kRoot, "lost")), ErrorCode::kOk);
+  Restart();
+  wire::WatchRequest watch;
+  EXPECT_TRUE(Ask<wire::WatchReply>(wire::MDS_WATCH, watch).unknown_session());
+  OpenSession({kept});
+  Pass(10s);
+  EXPECT_EQ(Purged(), 0u);
+  Pass(6s);
+  EXPECT_EQ(Purged(), 1u);
+  EXPECT_EQ(Code(wire::MDS_GETATTR, At(lost)), ErrorCode::kStale);
+  EXPECT_EQ(Stat(kept).attr().nlink(), 0u);
+}
+
+TEST_F(SessionTest, ARepeatedRequestGetsItsFirstAnswerAlsoAfterARestart) {
+  wire::CreateRequest create = New(kRoot, "f", 0644);
+  create.set_exclusive(true);
+  create.set_open_flags(2);
+  const Answer first = Try(wire::MDS_CREATE, create, 100);
+  ASSERT_TRUE(first.status.ok());
+  const Answer removed = Try(wire::MDS_UNLINK, Name(kRoot, "gone"), 101);
+  EXPECT_EQ(removed.status.code(), ErrorCode::kNotFound);
+  Restart();
+  const Answer again = Try(wire::MDS_CREATE, create, 100);
+  EXPECT_TRUE(again.status.ok()) << again.status;
+  EXPECT_EQ(again.body, first.body);
+  session = 8;
+  wire::EntryReply reply;
+  ASSERT_TRUE(reply.ParseFromString(first.body));
+  EXPECT_FALSE(Stat(reply.attr().inode()).sole_opener()) << "open again for session 7";
+  EXPECT_EQ(Code(wire::MDS_CREATE, create), ErrorCode::kExists) << "another session's request";
+}
+
+TEST_F(SessionTest, AnswersAreForgottenOnceTheClientHasThem) {
+  Touch(kRoot, "a");
+  Touch(kRoot, "b");
+  auto answers = [&] {
+    size_t count = 0;
+    const auto it = mem.NewIterator();
+    for (it->Seek("a"); it->Valid() && it->key()[0] == 'a'; it->Next()) ++count;
+    return count;
+  };
+  EXPECT_EQ(answers(), 2u);
+  auto call = std::make_shared<TestCall>(wire::MDS_MKNOD, session, ++last_id,
+                                         New(kRoot, "c", S_IFREG | 0644).SerializeAsString());
+  call->AckedBelow(last_id);
+  core->Handle(call);
+  EXPECT_TRUE(Finish(call).status.ok());
+  EXPECT_EQ(answers(), 1u);
+  EXPECT_EQ(Code(wire::MDS_CLOSE_SESSION, wire::Empty()), ErrorCode::kOk);
+  core->names().CommitPrepared();
+  EXPECT_EQ(answers(), 0u);
+}
+
+TEST_F(SessionTest, WatchAnswersAtOnceWhenSomethingIsNewerAndElseWaits) {
+  OpenSession();
+  wire::WatchRequest watch;
+  watch.set_wait_ms(1000);
+  const auto now = Ask<wire::WatchReply>(wire::MDS_WATCH, watch);
+  EXPECT_TRUE(now.has_map());
+  watch.set_have_epoch(now.epoch());
+  watch.set_have_tag_epoch(now.tag_epoch());
+  const auto patient = Send(wire::MDS_WATCH, watch);
+  EXPECT_FALSE(patient->answer.has_value());
+  clock.Advance(1s);
+  core->Tick();
+  EXPECT_TRUE(patient->answer.has_value());
+  const auto lucky = Send(wire::MDS_WATCH, watch);
+  MakeClass("gold");
+  ASSERT_TRUE(lucky->answer.has_value());
+  wire::WatchReply reply;
+  ASSERT_TRUE(reply.ParseFromString(lucky->answer->body));
+  EXPECT_EQ(reply.map().classes_size(), 6);
+}
+
+TEST_F(SessionTest, MountsASubtree) {
+  const uint64_t b = Mkdir(Mkdir(kRoot, "a"), "b");
+  wire::OpenSessionRequest request;
+  request.set_subtree("/a//b/");
+  EXPECT_EQ(Ask<wire::OpenSessionReply>(wire::MDS_OPEN_SESSION, request).root_inode(), b);
+  request.set_subtree("/a/c");
+  EXPECT_EQ(Code(wire::MDS_OPEN_SESSION, request), ErrorCode::kNotFound);
+}
+
+TEST_F(SessionTest, RubbishIsAnsweredWithAnError) {
+  auto call = std::make_shared<TestCall>(wire::MDS_LOOKUP, session, ++last_id, "\xff\xff\xff");
+  core->Handle(call);
+  EXPECT_EQ(Finish(call).status.code(), ErrorCode::kBadMessage);
+  EXPECT_EQ(Code(9999, wire::Empty()), ErrorCode::kNotSupported);
+}
+
+}  // namespace
+}  // namespace weir::mds
