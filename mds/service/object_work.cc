@@ -102,8 +102,10 @@ void ObjectWork::Send(const Shared& item) {
     item->in_flight = orders.size();
     item->retry_at = TimePoint::Max();
   }
+  const auto map = callbacks_.map();
   for (const ObjectOrder& order : orders) {
-    osds_.Send(order, [this, item, order](const Status& status) { Answered(item, order, status); });
+    osds_.Send(*map, order,
+               [this, item, order](const Status& status) { Answered(item, order, status); });
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "common/base/ids.h"
 #include "common/base/result.h"
+#include "common/placement/cluster_map.h"
 
 namespace weir::mds {
 
@@ -22,7 +23,9 @@ struct ObjectOrder {
 class OsdPort {
  public:
   virtual ~OsdPort() = default;
-  virtual void Send(const ObjectOrder& order, std::function<void(Status)> done) = 0;
+  // `map` tells where the OSD is; it need not outlive the call.
+  virtual void Send(const ClusterMap& map, const ObjectOrder& order,
+                    std::function<void(Status)> done) = 0;
   // Lets go of connections that nobody uses any more; from one background thread.
   virtual void Tick() {}
 };

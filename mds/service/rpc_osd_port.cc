@@ -10,11 +10,11 @@ namespace {
 constexpr Duration kOrderTimeout = std::chrono::seconds(10);  // then it is sent anew
 }  // namespace
 
-void RpcOsdPort::Send(const ObjectOrder& order, std::function<void(Status)> done) {
-  const std::shared_ptr<const ClusterMap> map = map_source_();
-  const auto osd = map->osds.find(order.osd);
+void RpcOsdPort::Send(const ClusterMap& map, const ObjectOrder& order,
+                      std::function<void(Status)> done) {
+  const auto osd = map.osds.find(order.osd);
   const std::string name = "osd." + std::to_string(order.osd.value);
-  if (osd == map->osds.end() || !osd->second.up) {
+  if (osd == map.osds.end() || !osd->second.up) {
     done({ErrorCode::kUnreachable, name + " is down"});
     return;
   }
@@ -28,8 +28,8 @@ void RpcOsdPort::Send(const ObjectOrder& order, std::function<void(Status)> done
   request.set_index(order.index);
   request.set_offset(order.size);
   request.set_class_id(order.charged_to.value);
-  request.set_epoch(map->epoch.value);
-  request.set_cluster(map->ClusterHash());
+  request.set_epoch(map.epoch.value);
+  request.set_cluster(map.ClusterHash());
   const uint32_t method =
       order.kind == ObjectOrder::Kind::kTruncate ? wire::OSD_TRUNCATE : wire::OSD_DELETE_INODE;
   net::CallOptions options;

@@ -17,12 +17,10 @@ namespace weir::mds {
 
 class RpcOsdPort final : public OsdPort {
  public:
-  using MapSource = std::function<std::shared_ptr<const ClusterMap>()>;
   RpcOsdPort(net::Network& network, Clock& clock) : network_(network), clock_(clock) {}
 
-  // Before the first Send.
-  void SetMapSource(MapSource source) { map_source_ = std::move(source); }
-  void Send(const ObjectOrder& order, std::function<void(Status)> done) override;
+  void Send(const ClusterMap& map, const ObjectOrder& order,
+            std::function<void(Status)> done) override;
   void Tick() override;
 
  private:
@@ -34,7 +32,6 @@ class RpcOsdPort final : public OsdPort {
 
   net::Network& network_;
   Clock& clock_;
-  MapSource map_source_;
   std::mutex mutex_;
   std::map<OsdId, Connection> connections_;
   // A client must not be destroyed by its own callback, so that Tick does it.

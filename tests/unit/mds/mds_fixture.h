@@ -44,7 +44,8 @@ class TestCall final : public net::IncomingCall {
 
 class RecordingOsds final : public OsdPort {
  public:
-  void Send(const ObjectOrder& order, std::function<void(Status)> done) override {
+  void Send(const ClusterMap& /*map*/, const ObjectOrder& order,
+            std::function<void(Status)> done) override {
     orders.push_back(order);
     if (hold) {
       held.push_back(std::move(done));
