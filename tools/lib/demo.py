@@ -76,10 +76,11 @@ class Demo:
         osd = json.loads(self.osdctl("stat", "-o", "json"))["osds"][0]
         return time.monotonic(), {row["class"]: row for row in osd["classes"]}
 
-    def watch(self, phase, began):
+    def watch(self, phase, seconds):
         """One phase: a line per second."""
+        began = time.monotonic()
         before_at, before = self.counters()
-        for tick in range(1, self.phase + 1):
+        for tick in range(1, seconds + 1):
             time.sleep(max(0.0, began + tick - time.monotonic()))
             at, now = self.counters()
             span = at - before_at
@@ -100,20 +101,31 @@ class Demo:
         print(heading())
         for name in CLASSES:
             self.start_writer(name)
-            self.watch(f"{len(self.writers)} of {len(CLASSES)} write", time.monotonic())
+            self.watch(f"{len(self.writers)} of {len(CLASSES)} write", self.phase)
         self.osdctl("osd", "set", "all", "--maximizer", "on")
-        self.watch("maximizer on", time.monotonic())
+        self.watch("maximizer on", 2 * self.phase)  # it moves by 5 % every two seconds
 
     def stop(self):
         for writer in self.writers:
             if writer.poll() is None:
                 os.killpg(writer.pid, signal.SIGKILL)
             writer.wait()
-        if os.path.ismount(self.mount):
-            if subprocess.run(["umount", self.mount], check=False).returncode != 0:
-                subprocess.run(["umount", "-l", self.mount], check=False)
+        unmount(self.mount)
         wait_for_end(self.data / "lock")
         shutil.rmtree(self.root, ignore_errors=True)
+
+
+def unmount(mountpoint):
+    """A killed writer may still be leaving the mount: busy for a moment, lazily at the last."""
+    deadline = time.monotonic() + 10
+    while os.path.ismount(mountpoint):
+        if subprocess.run(["umount", mountpoint], stderr=subprocess.DEVNULL,
+                          check=False).returncode == 0:
+            return
+        if time.monotonic() > deadline:
+            subprocess.run(["umount", "-l", mountpoint], check=False)
+            return
+        time.sleep(0.1)
 
 
 def wait_for_end(lock):
