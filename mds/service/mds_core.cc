@@ -37,6 +37,7 @@ Status MdsCore::Begin() {
   const std::string uuid =
       options_.new_cluster_uuid.empty() ? NewUuid() : options_.new_cluster_uuid;
   WEIR_ASSIGN_OR_RETURN(keeper_, ClusterKeeper::Open(store_, clock_, uuid));
+  osds_.SetMapSource([this] { return keeper_->map(); });
   sessions_ = std::make_unique<Sessions>(clock_, options_.lease);
   objects_ = std::make_unique<ObjectWork>(
       osds_, clock_,

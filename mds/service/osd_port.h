@@ -4,9 +4,14 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "common/base/ids.h"
 #include "common/base/result.h"
+
+namespace weir {
+struct ClusterMap;
+}
 
 namespace weir::mds {
 
@@ -21,7 +26,10 @@ struct ObjectOrder {
 
 class OsdPort {
  public:
+  using MapSource = std::function<std::shared_ptr<const ClusterMap>()>;
   virtual ~OsdPort() = default;
+  // Where the OSDs are; before the first Send.
+  virtual void SetMapSource(MapSource /*source*/) {}
   virtual void Send(const ObjectOrder& order, std::function<void(Status)> done) = 0;
   // Lets go of connections that nobody uses any more; from one background thread.
   virtual void Tick() {}

@@ -17,11 +17,9 @@ namespace weir::mds {
 
 class RpcOsdPort final : public OsdPort {
  public:
-  using MapSource = std::function<std::shared_ptr<const ClusterMap>()>;
   RpcOsdPort(net::Network& network, Clock& clock) : network_(network), clock_(clock) {}
 
-  // Before the first Send.
-  void SetMapSource(MapSource source) { map_source_ = std::move(source); }
+  void SetMapSource(MapSource source) override { map_source_ = std::move(source); }
   void Send(const ObjectOrder& order, std::function<void(Status)> done) override;
   void Tick() override;
 
