@@ -9,6 +9,8 @@ namespace {
 
 // The kernel asks for it before every write.
 constexpr char kCapability[] = "security.capability";
+// No system attributes (ACLs) are kept, and ls -l asks for two of every file.
+constexpr char kSystem[] = "system.";
 constexpr int64_t kForget = 1'000'000'000;  // where others may set it: one second
 
 // A value or list, or its size when the caller only asks for that.
@@ -33,6 +35,10 @@ wire::XattrRequest Request(Filesystem& fs, const Call& call, fuse_ino_t ino, con
 void OnGetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
+  if (std::strncmp(name, kSystem, sizeof(kSystem) - 1) == 0) {
+    call->ReplyErrno(EOPNOTSUPP);
+    return;
+  }
   const InodePtr inode = fs.Find(ino);
   const bool capability = std::strcmp(name, kCapability) == 0;
   const int64_t now = fs.core().clock().Now().ns;

@@ -152,7 +152,15 @@ std::string ZmqSocket::BoundEndpoint() const {
   std::array<char, 512> text{};
   size_t size = text.size();
   zmq_getsockopt(socket_, ZMQ_LAST_ENDPOINT, text.data(), &size);
-  return text.data();
+  std::string bound = text.data();
+  // A dual-stack socket reports IPv4 addresses in IPv6 clothes; people and maps want them plain.
+  constexpr std::string_view kMapped = "tcp://[::ffff:";
+  if (bound.starts_with(kMapped)) {
+    const size_t bracket = bound.find(']');
+    bound = "tcp://" + bound.substr(kMapped.size(), bracket - kMapped.size()) +
+            bound.substr(bracket + 1);
+  }
+  return bound;
 }
 
 int ZmqSocket::fd() const {
