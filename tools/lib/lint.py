@@ -22,6 +22,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "release"
 LINT = ROOT / "build" / "lint"
+GCC_ONLY = {"-Winvalid-pch", "-Wshadow=local"}
 
 
 def tracked(*patterns):
@@ -54,7 +55,8 @@ def check_format(_):
     names = tracked("*.cc", "*.h")
     ok, output = run(["clang-format-14", "--dry-run", "-Werror", *names])
     if not ok:
-        print(output)
+        bad = sorted({line.split(":")[0] for line in output.splitlines() if ": error: " in line})
+        print("\n".join(f"  not as clang-format has it: {name}" for name in bad))
         print("  put right by: git ls-files '*.cc' '*.h' | xargs clang-format-14 -i")
         return 1
     print(f"  format: {len(names)} files are fine")
@@ -92,7 +94,7 @@ def clean_database():
         for index, argument in reversed(list(enumerate(arguments))):
             if argument.endswith("cmake_pch.hxx") and arguments[index - 1] == "-include":
                 del arguments[index - 1:index + 1]
-            elif argument == "-Winvalid-pch":
+            elif argument in GCC_ONLY:
                 del arguments[index]
         kept[str(path.relative_to(ROOT))] = {
             "directory": entry["directory"], "file": entry["file"], "arguments": arguments}
