@@ -38,13 +38,13 @@ FileIo::FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, WriteReporte
       reporter_(reporter),
       options_(options),
       read_ahead_(options.read_ahead),
-      write_back_(clock, options.write_back,
-                  [this](const InodePtr& inode, uint64_t offset, const Buffer& data,
-                         WriteCallback done) {
-                    const FileTarget target = TargetOf(*inode);
-                    WriteObjects(objects_, target, PrepareWrite(target.layout, offset, data),
-                                 std::move(done));
-                  }) {}
+      write_back_(
+          clock, options.write_back,
+          [this](const InodePtr& inode, uint64_t offset, const Buffer& data, WriteCallback done) {
+            const FileTarget target = TargetOf(*inode);
+            WriteObjects(objects_, target, PrepareWrite(target.layout, offset, data),
+                         std::move(done));
+          }) {}
 
 void FileIo::Read(const HandlePtr& handle, uint64_t offset, uint64_t length,
                   ReadCallback callback) {
@@ -89,13 +89,12 @@ void FileIo::Write(const HandlePtr& handle, uint64_t offset, std::span<const uin
   }
   if (options_.buffer_writes && !handle->direct) {
     // The size is known here before the kernel hears of success, as a read may follow at once.
-    return write_back_.Write(
-        inode, offset, data,
-        [this, inode, end = offset + data.size(), kill_suid,
-         callback = std::move(callback)](const Status& status) {
-          if (status.ok()) NoteWrote(inode, end, kill_suid);
-          callback(status);
-        });
+    return write_back_.Write(inode, offset, data,
+                             [this, inode, end = offset + data.size(), kill_suid,
+                              callback = std::move(callback)](const Status& status) {
+                               if (status.ok()) NoteWrote(inode, end, kill_suid);
+                               callback(status);
+                             });
   }
   PreparedWrite write = PrepareWrite(inode->layout(), offset, data.data(), data.size());
   if (!write_back_.Holds(inode->id())) {

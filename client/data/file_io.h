@@ -1,8 +1,8 @@
 // FileIo: reads, writes and syncs of files: where buffers, read-ahead, striping and the reports to
 // the MDS meet.
 //
-// Buffered writes of a mount that others share go into WriteBack; those of an exclusive mount arrive
-// joined by the kernel's cache and go straight to the OSDs, as all direct ones do. A report
+// Buffered writes of a mount that others share go into WriteBack; those of an exclusive mount
+// arrive joined by the kernel's cache and go straight to the OSDs, as all direct ones do. A report
 // (MDS_WROTE) follows the data: at fsync, at close, and when it is 4 s old.
 // Threads: any; callbacks on RPC threads, or before the call returns. Errors: as read_ahead.h,
 // object_reader.h; Sync gives the error of an earlier write-back of the inode, once.

@@ -1,8 +1,8 @@
 // Writes a range of a file: one request per object touched.
 //
-// Preparing copies the caller's bytes once, in cache-sized pieces together with their checksum, into
-// block-aligned buffers; sending shares those. Callers keep overlapping writes apart.
-// Threads: any; the callback runs on an RPC thread. Errors: the first that any object gave.
+// Preparing copies the caller's bytes once, in cache-sized pieces together with their checksum,
+// into block-aligned buffers; sending shares those. Callers keep overlapping writes apart. Threads:
+// any; the callback runs on an RPC thread. Errors: the first that any object gave.
 #pragma once
 
 #include <functional>

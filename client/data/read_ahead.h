@@ -1,9 +1,9 @@
-// ReadAhead: prefetches for handles that read on sequentially, where the kernel's own read-ahead may
-// not be raised. Pure bookkeeping plus one function that fetches.
+// ReadAhead: prefetches for handles that read on sequentially, where the kernel's own read-ahead
+// may not be raised. Pure bookkeeping plus one function that fetches.
 //
-// Memory: `bytes_max` over all handles; beyond it nothing more is fetched. What was fetched is valid
-// only under the inode's generation at that time, so a write or truncation drops it.
-// Threads: any. Callbacks run on whoever completes a fetch.
+// Memory: `bytes_max` over all handles; beyond it nothing more is fetched. What was fetched is
+// valid only under the inode's generation at that time, so a write or truncation drops it. Threads:
+// any. Callbacks run on whoever completes a fetch.
 #pragma once
 
 #include <functional>

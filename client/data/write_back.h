@@ -3,8 +3,8 @@
 // Writes of an inode are joined into runs that never cross a multiple of `run_bytes` of the file. A
 // run leaves when it is full, too old, when memory is short, or when somebody flushes the inode.
 // Two overlapping pieces of an inode are never on their way at the same time, so the newer bytes
-// win. A class may fill a quarter of the memory; whoever has nothing in it always gets one write in.
-// A failure drops the data and is remembered by the inode for its next fsync or close.
+// win. A class may fill a quarter of the memory; whoever has nothing in it always gets one write
+// in. A failure drops the data and is remembered by the inode for its next fsync or close.
 //
 // Threads: any; Store and callbacks run with no lock held.
 #pragma once

@@ -69,8 +69,8 @@ Status MdsClient::TakeSession(const std::string& body) {
 Status MdsClient::Open() {
   net::CallOptions call;
   call.timeout = options_.connect_timeout;
-  auto reply = rpc_->CallAndWait(wire::MDS_OPEN_SESSION, SessionRequest().SerializeAsString(), {},
-                                 call);
+  auto reply =
+      rpc_->CallAndWait(wire::MDS_OPEN_SESSION, SessionRequest().SerializeAsString(), {}, call);
   if (!reply.ok()) return reply.status();
   WEIR_RETURN_IF_ERROR(TakeSession(reply->body));
   StartWatch();

@@ -38,7 +38,7 @@ class MdsClient {
     std::string mount_class;
     std::string subtree;
     uint64_t session = 0;
-    Duration timeout = Duration::max();          // of every call
+    Duration timeout = Duration::max();                   // of every call
     Duration connect_timeout = std::chrono::seconds(10);  // of Open
   };
   struct Events {

@@ -34,8 +34,8 @@ void ObjectIo::Route(PendingPtr pending) {
   Status error;
   {
     std::lock_guard lock(mutex_);
-    const Chain* chain = map_ == nullptr ? nullptr : map_->ChainOf(pending->op.pool,
-                                                                   pending->op.object);
+    const Chain* chain =
+        map_ == nullptr ? nullptr : map_->ChainOf(pending->op.pool, pending->op.object);
     if (stopped_) {
       error = Status(ErrorCode::kCancelled, "the mount is going away");
     } else if (map_ != nullptr && !map_->pools.contains(pending->op.pool)) {

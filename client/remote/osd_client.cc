@@ -32,8 +32,8 @@ Result<ObjectOutcome> Decode(bool write, OsdId osd, Result<net::Reply> raw) {
                   "osd." + std::to_string(osd.value) + " sent a reply that cannot be read");
   }
   if (!write && Crc32c(raw->payload.data(), raw->payload.size()) != reply.payload_crc()) {
-    return Status(ErrorCode::kCorrupt, "data from osd." + std::to_string(osd.value) +
-                                           " does not match its checksum");
+    return Status(ErrorCode::kCorrupt,
+                  "data from osd." + std::to_string(osd.value) + " does not match its checksum");
   }
   return ObjectOutcome{std::move(raw->payload), reply.object_size(), reply.window_bytes()};
 }
@@ -64,10 +64,8 @@ void OsdClient::Send(const ObjectOp& op, const Stamp& stamp, ObjectCallback call
   call.timeout = timeout_;
   call.idempotent = !op.write;
   rpc->Call(op.write ? wire::OSD_WRITE : wire::OSD_READ, Encode(op, stamp), op.payload, call,
-            [write = op.write, osd = stamp.osd,
-             callback = std::move(callback)](Result<net::Reply> raw) {
-              callback(Decode(write, osd, std::move(raw)));
-            });
+            [write = op.write, osd = stamp.osd, callback = std::move(callback)](
+                Result<net::Reply> raw) { callback(Decode(write, osd, std::move(raw))); });
 }
 
 bool OsdClient::Reachable(OsdId osd) const {

@@ -40,8 +40,8 @@ class OsdClient final : public ObjectSender {
   const uint64_t session_;
   const Duration timeout_;
   std::mutex set_map_mutex_;  // one map after the other
-  // Shared while a client is used, exclusive while the set changes: nobody loses one under his feet,
-  // and none is destroyed on its own I/O thread.
+  // Shared while a client is used, exclusive while the set changes: nobody loses one under his
+  // feet, and none is destroyed on its own I/O thread.
   mutable std::shared_mutex mutex_;
   std::map<OsdId, Connection> connections_;
 };

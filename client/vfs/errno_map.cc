@@ -10,7 +10,7 @@ int KernelErrno(const Status& status) {
     case ErrorCode::kAgain:       // EAGAIN would promise that poll() helps
     case ErrorCode::kStaleEpoch:  // likewise
     case ErrorCode::kBadMessage:
-    case ErrorCode::kCancelled:   // the mount is going away
+    case ErrorCode::kCancelled:  // the mount is going away
     case ErrorCode::kWrongCluster:
       return EIO;
     default:

@@ -18,8 +18,8 @@ TEST(ObjectSpanTest, OneSpanPerObjectAndWhatIsWrittenComesBack) {
   Prng prng(testing::TestSeed());
   for (int round = 0; round < 60; ++round) {
     const uint64_t unit = 4096u << prng.Uniform(0, 2);
-    const FileLayout layout = LayoutOf(unit, static_cast<uint32_t>(prng.Uniform(1, 5)),
-                                       unit << prng.Uniform(0, 3));
+    const FileLayout layout =
+        LayoutOf(unit, static_cast<uint32_t>(prng.Uniform(1, 5)), unit << prng.Uniform(0, 3));
     testing::ManualClock clock;
     FakeOsds osds;
     osds.immediate = true;
@@ -39,10 +39,10 @@ TEST(ObjectSpanTest, OneSpanPerObjectAndWhatIsWrittenComesBack) {
       if (model.size() < offset + length) model.resize(offset + length);
       model.replace(offset, length, bytes);
       Status written(ErrorCode::kIo);
-      WriteObjects(io, target,
-                   PrepareWrite(layout, offset, reinterpret_cast<const uint8_t*>(bytes.data()),
-                                length),
-                   [&](const Status& status) { written = status; });
+      WriteObjects(
+          io, target,
+          PrepareWrite(layout, offset, reinterpret_cast<const uint8_t*>(bytes.data()), length),
+          [&](const Status& status) { written = status; });
       ASSERT_TRUE(written.ok());
       const uint64_t from = prng.Uniform(0, model.size() - 1);
       const uint64_t size = prng.Uniform(1, model.size() - from);

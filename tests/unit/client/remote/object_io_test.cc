@@ -79,7 +79,7 @@ TEST_F(ObjectIoTest, TheDelayIsThatOfTheMomentOfLeaving) {
     ++other;
   }
   Read("first", 16, 4096, 0);
-  Read("queued", 16, 4096, 0);      // does not leave yet: counts nowhere
+  Read("queued", 16, 4096, 0);  // does not leave yet: counts nowhere
   Read("elsewhere", 16, 8192, other);
   ASSERT_EQ(osds_.flights.size(), 2u);
   EXPECT_EQ(osds_.flights[1].stamp.elsewhere, 4) << "first request there: all sent so far (A3)";

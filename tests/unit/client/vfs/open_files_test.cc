@@ -1,5 +1,5 @@
-// Goal: a RELEASE never takes away an open that came after it, or an open-but-unlinked file would be
-// purged under its reader.
+// Goal: a RELEASE never takes away an open that came after it, or an open-but-unlinked file would
+// be purged under its reader.
 #include "client/vfs/open_files.h"
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@ class OpenFilesTest : public ::testing::Test {
   }
   InodeTable inodes_;
   std::vector<std::pair<std::vector<InodeId>, std::function<void()>>> releases_;
-  OpenFiles open_files_{inodes_, [this](const std::vector<InodeId>& gone,
-                                        std::function<void()> done) {
+  OpenFiles open_files_{inodes_,
+                        [this](const std::vector<InodeId>& gone, std::function<void()> done) {
                           releases_.emplace_back(gone, std::move(done));
                         }};
   int asked_ = 0;
