@@ -34,6 +34,7 @@ Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& opt
   core.mds_endpoint = endpoint;
   core.client_name = options.client_name.empty() ? DefaultClientName() : options.client_name;
   core.mount_class = options.mount_class;
+  core.exclusive = options.exclusive;
   core.subtree = options.subtree;
   core.timeout = options.timeout;
   core.connect_timeout = options.connect_timeout;

@@ -35,6 +35,7 @@ wire::OpenSessionRequest MdsClient::SessionRequest() const {
   request.set_client_name(options_.client_name);
   request.set_subtree(options_.subtree);
   request.set_mount_class(options_.mount_class);
+  request.set_exclusive(options_.exclusive);
   for (InodeId inode : events_.open_inodes()) request.add_open_inodes(inode.value);
   return request;
 }
@@ -73,6 +74,10 @@ Status MdsClient::Open() {
       rpc_->CallAndWait(wire::MDS_OPEN_SESSION, SessionRequest().SerializeAsString(), {}, call);
   if (!reply.ok()) return reply.status();
   WEIR_RETURN_IF_ERROR(TakeSession(reply->body));
+  if (!options_.mount_class.empty() && map()->FindClass(options_.mount_class) == nullptr) {
+    return {ErrorCode::kNotFound, "there is no class '" + options_.mount_class +
+                                      "' to mount with; osdctl class create makes it"};
+  }
   StartWatch();
   return Status::Ok();
 }

@@ -36,6 +36,7 @@ class MdsClient {
     std::string endpoint;
     std::string client_name;
     std::string mount_class;
+    bool exclusive = false;  // refuses, and is refused by, every other mount
     std::string subtree;
     uint64_t session = 0;
     Duration timeout = Duration::max();                   // of every call

@@ -35,6 +35,7 @@ Status Core::Open(std::function<void()> on_tick) {
   options.endpoint = options_.mds_endpoint;
   options.client_name = options_.client_name;
   options.mount_class = options_.mount_class;
+  options.exclusive = options_.exclusive;
   options.subtree = options_.subtree;
   options.session = session_;
   options.timeout = options_.timeout;

@@ -30,6 +30,7 @@ class Core final : private WriteReporter {
     std::string mds_endpoint;
     std::string client_name;
     std::string mount_class;
+    bool exclusive = false;
     std::string subtree;
     Duration timeout = Duration::max();
     Duration connect_timeout = std::chrono::seconds(10);

@@ -78,7 +78,12 @@ void MdsCore::OpenSession(const Call& call) {
   std::string before;
   const bool reopened = sessions_->Touch(session, &before);
   const bool admitted_unasked = !reopened && sessions_->Knows(session);
-  sessions_->Open(session, request.client_name(), request.mount_class());
+  Status opened =
+      sessions_->Open(session, {request.client_name(), request.mount_class(), request.exclusive()});
+  if (!opened.ok()) {
+    call->Respond(std::move(opened));
+    return;
+  }
   names_->Reclaim(session, {request.open_inodes().begin(), request.open_inodes().end()});
   // What it was told before it said its mount class may have been wrong.
   if (admitted_unasked && !request.mount_class().empty()) names_->BumpTagEpoch();

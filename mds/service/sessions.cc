@@ -4,10 +4,18 @@
 
 namespace weir::mds {
 
-void Sessions::Open(uint64_t session, const std::string& client_name,
-                    const std::string& mount_class) {
+Status Sessions::Open(uint64_t session, const Opening& opening) {
   const std::lock_guard lock(mutex_);
-  sessions_[session] = {client_name, mount_class, clock_.Now(), true};
+  for (const auto& [id, other] : sessions_) {
+    if (id == session || !other.opened) continue;
+    if (opening.exclusive || other.opening.exclusive) {
+      return {ErrorCode::kBusy, "'" + other.opening.client_name +
+                                    "' has it mounted, and an embedded cluster serves one mount; "
+                                    "several mounts need daemons of their own (weir-dev up)"};
+    }
+  }
+  sessions_[session] = {opening, clock_.Now(), true};
+  return Status::Ok();
 }
 
 void Sessions::Close(uint64_t session) {
@@ -20,7 +28,7 @@ bool Sessions::Touch(uint64_t session, std::string* mount_class) {
   const auto found = sessions_.find(session);
   if (found == sessions_.end()) return false;
   found->second.last_seen = clock_.Now();
-  if (mount_class != nullptr) *mount_class = found->second.mount_class;
+  if (mount_class != nullptr) *mount_class = found->second.opening.mount_class;
   return found->second.opened;
 }
 
@@ -28,7 +36,7 @@ void Sessions::TouchOrAdmit(uint64_t session, std::string* mount_class) {
   const std::lock_guard lock(mutex_);
   Session& found = sessions_[session];
   found.last_seen = clock_.Now();
-  *mount_class = found.mount_class;
+  *mount_class = found.opening.mount_class;
 }
 
 std::vector<uint64_t> Sessions::TakeExpired() {
@@ -42,7 +50,7 @@ std::vector<uint64_t> Sessions::TakeExpired() {
     }
     if (it->second.opened) {
       WEIR_LOG_WARN("session {:x} ({}) is silent for its lease: its open files are closed",
-                    it->first, it->second.client_name);
+                    it->first, it->second.opening.client_name);
     }
     expired.push_back(it->first);
     it = sessions_.erase(it);

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/base/result.h"
 #include "common/base/time.h"
 
 namespace weir::mds {
@@ -16,7 +17,13 @@ class Sessions {
  public:
   Sessions(Clock& clock, Duration lease) : clock_(clock), lease_(lease) {}
 
-  void Open(uint64_t session, const std::string& client_name, const std::string& mount_class);
+  struct Opening {
+    std::string client_name;
+    std::string mount_class;
+    bool exclusive = false;  // caches as if nobody else were there
+  };
+  // kBusy names the session that must be alone, or is in the way of one.
+  Status Open(uint64_t session, const Opening& opening);
   void Close(uint64_t session);
   // A sign of life. False: not open. `mount_class` gets the session's.
   bool Touch(uint64_t session, std::string* mount_class = nullptr);
@@ -31,8 +38,7 @@ class Sessions {
 
  private:
   struct Session {
-    std::string client_name;
-    std::string mount_class;
+    Opening opening;
     TimePoint last_seen;
     bool opened = false;
   };

@@ -144,8 +144,10 @@ def bit_rot_is_eio(lab):
             check(error.errno == 5, f"errno {error.errno}, expected EIO")
         finally:
             os.close(fd)
-    shown = json.loads(system.osdctl("osd", "show", "0", "-o", "json").stdout)
-    check("1" in json.dumps(shown) and shown["osd"]["checksum_errors"] >= 1, f"not counted: {shown}")
+    osd = json.loads(system.osdctl("stat", "-o", "json").stdout)["osds"][0]
+    check(osd["checksum_errors"] >= 1, f"not counted: {osd}")
+    with open(f"{system.dir}/weirfs.log") as log:
+        check("checksum" in log.read(), "a checksum mismatch is not in the log")
 
 
 def disk_full(lab):
@@ -184,6 +186,19 @@ def disk_full(lab):
     wait_until(writable, "space to come back after unlink")
 
 
+def mounts_are_refused(lab):
+    system = Embedded(lab, "--osd-size", "1GiB", "--token-rate", "100MiB/s")
+    endpoint = open(f"{system.dir}/endpoint").read().strip()
+    second = lab.path("second")
+    os.makedirs(second)
+    refused(run(f"{BIN}/weirfs", endpoint, second, ok=None), 1, "embedded", "weir-dev")
+    check(os.listdir(system.mnt) == [], "the first mount suffered from the refused one")
+    cluster = Cluster(lab, osds=1)
+    endpoint = open(f"{cluster.dir}/endpoint").read().strip()
+    refused(run(f"{BIN}/weirfs", endpoint, second, "-o", "class=no-such-class", ok=None), 5, "no-such-class",
+            "osdctl class create")
+
+
 def daemons_refuse_the_world(lab):
     done = run(f"{BIN}/weir-mds", "--data", lab.path("m"), "--listen", "tcp://0.0.0.0:0", ok=None)
     refused(done, 2, "--insecure")
@@ -200,4 +215,4 @@ def daemons_refuse_the_world(lab):
 
 if __name__ == "__main__":
     main("bad_input", mkfs_refuses_foreign_disks, wrong_cluster, reservations, rubbish_on_the_wire, bit_rot_is_eio,
-         disk_full, daemons_refuse_the_world)
+         disk_full, mounts_are_refused, daemons_refuse_the_world)
