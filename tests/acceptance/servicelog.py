@@ -15,7 +15,7 @@ class Stream:
         self.lab, self.name = lab, name
         self.log = lab.path(f"log.{name}")
         common = [f"--name={name}", f"--directory={directory}", f"--bs={block}", f"--size={size}", "--direct=1",
-                  "--ioengine=libaio", f"--iodepth={depth}", "--eta=never", "--output-format=json"]
+                  "--ioengine=libaio", "--thread", f"--iodepth={depth}", "--eta=never", "--output-format=json"]
         if layout:  # a file of full length, so that writes do not extend it and reads have something to read
             subprocess.run(["fio", *common, "--rw=write"], check=True, capture_output=True, cwd=lab.dir)
         argv = ["fio", *common, f"--rw={rw}", "--time_based", f"--runtime={runtime}", f"--write_lat_log={self.log}",

@@ -160,7 +160,7 @@ class Lab:
 
 def fio(lab, *jobs, timeout=300, **options):
     """Runs fio jobs (dicts with a `name`), shared options as keywords; returns the JSON's jobs by name."""
-    argv = ["fio", "--output-format=json", "--eta=never", "--thread=0"]
+    argv = ["fio", "--output-format=json", "--eta=never", "--thread"]
     argv += [f"--{k}={v}" for k, v in options.items()]
     for job in jobs:
         job = dict(job)

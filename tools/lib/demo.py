@@ -66,7 +66,8 @@ class Demo:
     def start_writer(self, name):
         # In a process group of its own, so that all of fio's processes end together.
         self.writers.append(subprocess.Popen(
-            ["fio", f"--name={name}", f"--filename={self.mount / name / 'stream'}", "--rw=write",
+            # Threads: a job that fio forks leaves its process group, and would outlive us.
+            ["fio", "--thread", f"--name={name}", f"--filename={self.mount / name / 'stream'}", "--rw=write",
              f"--bs={BLOCK}", "--direct=1", "--ioengine=libaio", f"--iodepth={DEPTH}",
              f"--size={FILE_BYTES}", "--time_based", "--runtime=3600", "--fallocate=none"],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=self.root,
