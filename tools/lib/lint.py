@@ -3,7 +3,7 @@
 
     tools/lib/lint.py format                   clang-format agrees with every tracked file
     tools/lib/lint.py headers [--jobs N]       every header compiles alone
-    tools/lib/lint.py tidy [--jobs N] [FILE…]  clang-tidy over the files of build/release
+    tools/lib/lint.py tidy [--jobs N] [FILE…]  clang-tidy over the product (tests only by name)
 
 tidy remembers (in build/lint) files that passed and skips them until they, a header they include
 or .clang-tidy change. Needs a configured build/release; generated code is never looked at.
@@ -81,7 +81,7 @@ def check_headers(options):
 
 
 def clean_database():
-    """The compile commands without what only gcc understands: its precompiled headers."""
+    """The compile commands without what only gcc understands."""
     entries = json.loads((BUILD / "compile_commands.json").read_text())
     kept = {}
     for entry in entries:
@@ -92,7 +92,7 @@ def clean_database():
         for index, argument in reversed(list(enumerate(arguments))):
             if argument.endswith("cmake_pch.hxx") and arguments[index - 1] == "-include":
                 del arguments[index - 1:index + 1]
-            elif argument == "-Winvalid-pch":
+            elif argument in ("-Winvalid-pch", "-Wshadow=local"):
                 del arguments[index]
         kept[str(path.relative_to(ROOT))] = {
             "directory": entry["directory"], "file": entry["file"], "arguments": arguments}
@@ -124,7 +124,7 @@ def fingerprint(name, depends):
 
 def check_tidy(options):
     database = clean_database()
-    wanted = set(options.files or tracked("*.cc"))
+    wanted = set(options.files or tracked("*.cc", ":!tests"))
     names = sorted(name for name in database if name in wanted)
     depends = dependencies()
     passed_path = LINT / "passed.json"
