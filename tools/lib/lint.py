@@ -3,11 +3,10 @@
 
     tools/lib/lint.py format                   clang-format agrees with every tracked file
     tools/lib/lint.py headers [--jobs N]       every header compiles alone
-    tools/lib/lint.py tidy [--jobs N] [FILE…]  clang-tidy over the files of build/release
+    tools/lib/lint.py tidy [--jobs N] [FILE…]  clang-tidy over the product (tests only by name)
 
-tidy looks at the programs, not their tests (8 s a file would double the time of tools/test), and
-remembers (in build/lint) files that passed: they are skipped until they, a header they include or
-.clang-tidy change. Needs a configured build/release; generated code is never looked at.
+tidy remembers (in build/lint) files that passed and skips them until they, a header they include
+or .clang-tidy change. Needs a configured build/release; generated code is never looked at.
 
 Example: tools/lib/lint.py tidy osd/qos/scheduler.cc
 """
@@ -23,7 +22,6 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "release"
 LINT = ROOT / "build" / "lint"
-GCC_ONLY = {"-Winvalid-pch", "-Wshadow=local"}
 
 
 def tracked(*patterns):
@@ -56,8 +54,7 @@ def check_format(_):
     names = tracked("*.cc", "*.h")
     ok, output = run(["clang-format-14", "--dry-run", "-Werror", *names])
     if not ok:
-        bad = sorted({line.split(":")[0] for line in output.splitlines() if ": error: " in line})
-        print("\n".join(f"  not as clang-format has it: {name}" for name in bad))
+        print(output)
         print("  put right by: git ls-files '*.cc' '*.h' | xargs clang-format-14 -i")
         return 1
     print(f"  format: {len(names)} files are fine")
@@ -84,7 +81,7 @@ def check_headers(options):
 
 
 def clean_database():
-    """The compile commands without what only gcc understands: its precompiled headers."""
+    """The compile commands without what only gcc understands."""
     entries = json.loads((BUILD / "compile_commands.json").read_text())
     kept = {}
     for entry in entries:
@@ -95,7 +92,7 @@ def clean_database():
         for index, argument in reversed(list(enumerate(arguments))):
             if argument.endswith("cmake_pch.hxx") and arguments[index - 1] == "-include":
                 del arguments[index - 1:index + 1]
-            elif argument in GCC_ONLY:
+            elif argument in ("-Winvalid-pch", "-Wshadow=local"):
                 del arguments[index]
         kept[str(path.relative_to(ROOT))] = {
             "directory": entry["directory"], "file": entry["file"], "arguments": arguments}
