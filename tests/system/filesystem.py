@@ -9,7 +9,7 @@ from weirtest import Cluster, Embedded, Failure, check, fio, main, run, wait_unt
 
 
 def one_byte(lab):
-    for system in (Embedded(lab), Cluster(lab)):
+    for system in (Embedded(lab), Cluster(lab, token_rate=None)):
         path = f"{system.mnt}/byte"
         with open(path, "wb") as file:
             file.write(b"x")

@@ -60,7 +60,8 @@ def is_mounted(path):
 class Cluster:
     """`weir-dev up`: a real multi-process cluster on this machine."""
 
-    def __init__(self, lab, osds=1, mounts=1, osd_size="2GiB", token_rate=None, disks=()):
+    def __init__(self, lab, osds=1, mounts=1, osd_size="2GiB", token_rate="1GiB/s", disks=()):
+        # A token rate that is given need not be measured; pass None to have mkfs measure it.
         self.lab = lab
         self.dir = lab.path("cluster")
         self.mounts = [lab.path(f"mnt.{i}") for i in range(mounts)]
