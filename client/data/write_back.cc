@@ -234,7 +234,7 @@ void WriteBack::Flush(InodeId inode, std::function<void()> done) {
       LaunchAllLocked(it->second, &work);
     }
   }
-  if (nothing) return done();
+  if (nothing) return done();  // NOLINT(bugprone-use-after-move): moved only if not nothing
   Do(std::move(work));
 }
 

@@ -53,6 +53,7 @@ void ObjectIo::Route(PendingPtr pending) {
       TakeDepartures(key, window, &departures);
     }
   }
+  // NOLINTNEXTLINE(bugprone-use-after-move): queued only without an error
   if (!error.ok()) return pending->op.done(std::move(error));
   SendAll(std::move(departures));
 }

@@ -6,6 +6,7 @@
 namespace weir {
 
 int ToErrno(ErrorCode code) {
+  // NOLINTNEXTLINE(bugprone-branch-clone): several codes share an errno
   switch (code) {
 #define WEIR_CASE(name, number, errno_value, text) \
   case ErrorCode::name:                            \

@@ -52,8 +52,8 @@ constexpr std::array kTimeUnits = {
     Unit{"m", 60 * kSecond},
     Unit{"min", 60 * kSecond},
     Unit{"h", 3600 * kSecond},
-    Unit{"d", 24 * 3600 * kSecond},
-    Unit{"w", 7 * 24 * 3600 * kSecond},
+    Unit{"d", 24UL * 3600 * kSecond},
+    Unit{"w", 7UL * 24 * 3600 * kSecond},
 };
 
 std::string Lower(std::string_view text) {
@@ -224,7 +224,7 @@ std::string FormatDuration(Duration duration) {
   }
   constexpr std::array kBelowMinute = {Unit{"ns", 1}, Unit{"us", 1000}, Unit{"ms", 1'000'000},
                                        Unit{"s", kSecond}};
-  constexpr std::array kFromMinute = {Unit{"d", 24 * 3600 * kSecond}, Unit{"h", 3600 * kSecond},
+  constexpr std::array kFromMinute = {Unit{"d", 24UL * 3600 * kSecond}, Unit{"h", 3600 * kSecond},
                                       Unit{"m", 60 * kSecond}, Unit{"s", kSecond}};
   auto ns = static_cast<uint64_t>(duration.count());
   if (ns == 0) return "0s";

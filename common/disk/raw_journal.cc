@@ -129,7 +129,7 @@ Status RawVolume::ReplayJournal() {
 }
 
 Status RawVolume::ApplyRecord(std::string_view ops) {
-  const Status bad{ErrorCode::kCorrupt, device_.name() + ": malformed metadata journal record"};
+  Status bad{ErrorCode::kCorrupt, device_.name() + ": malformed metadata journal record"};
   LeReader in(ops);
   const auto erase_ino = [this](uint64_t ino) {
     std::erase_if(files_, [ino](const auto& entry) { return entry.second->ino == ino; });

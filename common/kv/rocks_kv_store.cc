@@ -81,7 +81,7 @@ class RocksKvStore final : public RawKvStore {
   Status Open(const std::string& path, rocksdb::Options options) {
     if (env_ != nullptr) options.env = env_.get();
     rocksdb::DB* db = nullptr;
-    const Status status = FromRocks(rocksdb::DB::Open(options, path, &db));
+    Status status = FromRocks(rocksdb::DB::Open(options, path, &db));
     db_.reset(db);
     return status;
   }

@@ -123,7 +123,7 @@ void Client::Call(uint32_t method, std::string body, Buffer payload, const CallO
   {
     const std::lock_guard lock(mutex_);
     // Room for the other fields of the header, acknowledgements included.
-    constexpr size_t kMaxBody = kMaxHeaderBytes - 16 * 1024;
+    constexpr size_t kMaxBody = kMaxHeaderBytes - 16UL * 1024;
     if (closing_) {
       refused = {ErrorCode::kCancelled, "the connection to " + endpoint_ + " closes"};
     } else if (body.size() > kMaxBody || payload.size() > kMaxPayloadBytes) {
@@ -150,6 +150,7 @@ void Client::Call(uint32_t method, std::string body, Buffer payload, const CallO
       ArmLocked();
     }
   }
+  // NOLINTNEXTLINE(bugprone-use-after-move): kept only when not refused
   if (!refused.ok()) callback(refused);
 }
 

@@ -168,8 +168,9 @@ Result<ClusterMap> FromWire(const wire::ClusterMap& message) {
   std::set<std::string> osd_names, pool_names, class_names;
   for (const wire::OsdInfo& info : message.osds()) {
     WEIR_ASSIGN_OR_RETURN(OsdEntry osd, OsdFromWire(info));
+    const OsdId id = osd.id;
     WEIR_RETURN_IF_ERROR(
-        Insert(map.osds, osd_names, osd.id, std::to_string(osd.id.value), std::move(osd), "osd"));
+        Insert(map.osds, osd_names, id, std::to_string(id.value), std::move(osd), "osd"));
   }
   for (const wire::PoolInfo& info : message.pools()) {
     WEIR_ASSIGN_OR_RETURN(Pool pool, PoolFromWire(info, map));

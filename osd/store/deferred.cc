@@ -151,7 +151,7 @@ void ExtentStore::FinishTasks(std::vector<ApplyTask>& tasks, size_t begin, size_
       continue;
     }
     if (object->blocks.size() <= task.block) {
-      object->blocks.resize((task.block / kBlocksPerShard + 1) * kBlocksPerShard);
+      object->blocks.resize((size_t{task.block} / kBlocksPerShard + 1) * kBlocksPerShard);
       Charge(*object);
     }
     object->blocks[task.block] = {task.place, Crc32c(task.bytes.data(), kBlockSize)};

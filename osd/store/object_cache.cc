@@ -15,7 +15,7 @@ ObjectPtr ExtentStore::Lookup(ObjectId id) {
     lru_.splice(lru_.end(), lru_, it->second.lru);
     return it->second.object;
   }
-  const ObjectPtr object = std::make_shared<Object>(id);
+  ObjectPtr object = std::make_shared<Object>(id);
   it->second = {object, lru_.insert(lru_.end(), id)};
   object->charged = kObjectBytes;
   cache_bytes_ += kObjectBytes;

@@ -25,6 +25,7 @@ Result<pid_t> Spawn(const std::vector<std::string>& command, const std::string& 
                     bool own_session) {
   std::vector<char*> arguments;
   arguments.reserve(command.size() + 1);
+  // NOLINTNEXTLINE(performance-inefficient-vector-operation): one more than the words is reserved
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   const char* log = log_path.empty() ? "/dev/null" : log_path.c_str();

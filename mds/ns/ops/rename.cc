@@ -62,7 +62,7 @@ class Renaming {
     }
     WEIR_RETURN_IF_ERROR(LoadSide(old_parent_.id, request_.old_name(), &from_));
     Side to;
-    const Status found = LoadSide(new_parent_.id, request_.new_name(), &to);
+    Status found = LoadSide(new_parent_.id, request_.new_name(), &to);
     if (found.ok()) {
       to_ = std::move(to);
     } else if (found.code() != ErrorCode::kNotFound || Exchange()) {
