@@ -1,10 +1,14 @@
 // Attributes: getattr, setattr, access, statfs, readlink, forget.
 #include <cerrno>
+#include <optional>
 
 #include "client/fuse/filesystem.h"
 
 namespace weir::client {
 namespace {
+
+// How long the root's attributes may take before those known from earlier are shown.
+constexpr Duration kRootPatience = std::chrono::seconds(2);
 
 constexpr int64_t ToNs(const timespec& time) {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
@@ -28,22 +32,31 @@ void OnGetattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* /*fi*/) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
   const InodePtr inode = fs.Find(ino);
-  // umount(8) and df look at the root first: they must not hang on a lost MDS.
-  if (ino == FUSE_ROOT_ID && !fs.mds().connected() && inode->attr().mode != 0) {
+  // umount(8) and df look at the root first: they must not hang on a lost MDS, known to be lost or
+  // not.
+  const bool known_root = ino == FUSE_ROOT_ID && inode->attr().mode != 0;
+  if (known_root && !fs.mds().connected()) {
     call->ReplyAttr(ToStat(inode->attr()), 0);
     return;
   }
+  std::optional<Duration> patience;
+  if (known_root) patience = kRootPatience;
   wire::InodeRequest request;
   fs.FillCaller(*call, request.mutable_caller());
   request.set_inode(inode->id().value);
   fs.mds().Call<wire::EntryReply>(
-      wire::MDS_GETATTR, request, true, [&fs, call, inode](Result<wire::EntryReply> reply) {
-        if (!reply.ok()) {
+      wire::MDS_GETATTR, request, true,
+      [&fs, call, inode, known_root](Result<wire::EntryReply> reply) {
+        if (reply.ok()) {
+          call->ReplyAttr(ToStat(fs.Learn(inode, *reply)), fs.KeepSeconds());
+        } else if (known_root && (reply.code() == ErrorCode::kTimedOut ||
+                                  reply.code() == ErrorCode::kUnreachable)) {
+          call->ReplyAttr(ToStat(inode->attr()), 0);
+        } else {
           call->Reply(reply.status());
-          return;
         }
-        call->ReplyAttr(ToStat(fs.Learn(inode, *reply)), fs.KeepSeconds());
-      });
+      },
+      patience);
 }
 
 wire::SetAttrRequest DecodeSetattr(const struct stat& attr, int to_set, bool has_handle) {

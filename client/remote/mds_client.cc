@@ -96,9 +96,9 @@ MapPtr MdsClient::map() const {
 }
 
 void MdsClient::CallRaw(uint32_t method, const google::protobuf::MessageLite& request,
-                        bool idempotent, RawCallback callback) {
+                        bool idempotent, RawCallback callback, std::optional<Duration> patience) {
   net::CallOptions call;
-  call.timeout = options_.timeout;
+  call.timeout = patience.value_or(options_.timeout);
   call.idempotent = idempotent;
   rpc_->Call(method, request.SerializeAsString(), {}, call, std::move(callback));
 }

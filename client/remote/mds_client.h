@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,20 +59,22 @@ class MdsClient {
   void Close(Duration wait);
 
   using RawCallback = std::function<void(Result<net::Reply>)>;
+  // `patience`: instead of the mount's timeout.
   void CallRaw(uint32_t method, const google::protobuf::MessageLite& request, bool idempotent,
-               RawCallback callback);
+               RawCallback callback, std::optional<Duration> patience = {});
 
   template <typename Reply>
   void Call(uint32_t method, const google::protobuf::MessageLite& request, bool idempotent,
-            std::function<void(Result<Reply>)> callback) {
-    CallRaw(method, request, idempotent, [callback = std::move(callback)](Result<net::Reply> raw) {
+            std::function<void(Result<Reply>)> callback, std::optional<Duration> patience = {}) {
+    auto decode = [callback = std::move(callback)](Result<net::Reply> raw) {
       if (!raw.ok()) return callback(raw.status());
       Reply reply;
       if (!reply.ParseFromString(raw->body)) {
         return callback(Status(ErrorCode::kBadMessage, "the MDS sent a reply that cannot be read"));
       }
       callback(std::move(reply));
-    });
+    };
+    CallRaw(method, request, idempotent, std::move(decode), patience);
   }
 
   [[nodiscard]] bool connected() const { return rpc_->connected(); }

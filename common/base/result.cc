@@ -6,7 +6,7 @@
 namespace weir {
 
 int ToErrno(ErrorCode code) {
-  // NOLINTNEXTLINE(bugprone-branch-clone): several codes share an errno
+  // NOLINTBEGIN(bugprone-branch-clone): several codes share an errno
   switch (code) {
 #define WEIR_CASE(name, number, errno_value, text) \
   case ErrorCode::name:                            \
@@ -14,6 +14,7 @@ int ToErrno(ErrorCode code) {
     WEIR_ERROR_CODES(WEIR_CASE)
 #undef WEIR_CASE
   }
+  // NOLINTEND(bugprone-branch-clone)
   return EIO;
 }
 
