@@ -9,6 +9,7 @@ namespace {
 
 // How long the root's attributes may take before those known from earlier are shown.
 constexpr Duration kRootPatience = std::chrono::seconds(2);
+constexpr Duration kStatfsPatience = std::chrono::seconds(5);
 
 constexpr int64_t ToNs(const timespec& time) {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
@@ -28,30 +29,42 @@ void OnForgetMulti(fuse_req_t req, size_t count, fuse_forget_data* forgets) {
   fuse_reply_none(req);
 }
 
+// The root as it was last seen; a bare directory when it never was.
+struct stat LastKnown(const InodePtr& root) {
+  FileAttr attr = root->attr();
+  if (attr.mode == 0) {
+    attr.mode = S_IFDIR | S_IRWXU;
+    attr.nlink = 2;
+  }
+  attr.inode = root->id();
+  return ToStat(attr);
+}
+
 void OnGetattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* /*fi*/) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
   const InodePtr inode = fs.Find(ino);
-  // umount(8) and df look at the root first: they must not hang on a lost MDS, known to be lost or
-  // not.
-  const bool known_root = ino == FUSE_ROOT_ID && inode->attr().mode != 0;
-  if (known_root && !fs.mds().connected()) {
-    call->ReplyAttr(ToStat(inode->attr()), 0);
+  // umount(8) looks at the root first: it must not hang on an MDS that is lost, whether the loss
+  // has been noticed yet or not.
+  const bool is_root = ino == FUSE_ROOT_ID;
+  if (is_root && !fs.mds().connected()) {
+    call->ReplyAttr(LastKnown(inode), 0);
     return;
   }
   std::optional<Duration> patience;
-  if (known_root) patience = kRootPatience;
+  if (is_root) patience = kRootPatience;
   wire::InodeRequest request;
   fs.FillCaller(*call, request.mutable_caller());
   request.set_inode(inode->id().value);
   fs.mds().Call<wire::EntryReply>(
       wire::MDS_GETATTR, request, true,
-      [&fs, call, inode, known_root](Result<wire::EntryReply> reply) {
+      [&fs, call, inode, is_root](Result<wire::EntryReply> reply) {
+        const bool silent =
+            reply.code() == ErrorCode::kTimedOut || reply.code() == ErrorCode::kUnreachable;
         if (reply.ok()) {
           call->ReplyAttr(ToStat(fs.Learn(inode, *reply)), fs.KeepSeconds());
-        } else if (known_root && (reply.code() == ErrorCode::kTimedOut ||
-                                  reply.code() == ErrorCode::kUnreachable)) {
-          call->ReplyAttr(ToStat(inode->attr()), 0);
+        } else if (is_root && silent) {
+          call->ReplyAttr(LastKnown(inode), 0);
         } else {
           call->Reply(reply.status());
         }
@@ -125,28 +138,36 @@ void OnAccess(fuse_req_t req, fuse_ino_t ino, int mask) {
                    [call](const Result<net::Reply>& reply) { call->Reply(reply.status()); });
 }
 
+struct statvfs ToStatvfs(const wire::StatfsReply& reply) {
+  constexpr uint64_t kBlock = 4096;
+  struct statvfs stat {};
+  stat.f_bsize = kBlock;
+  stat.f_frsize = kBlock;
+  stat.f_blocks = reply.capacity_bytes() / kBlock;
+  stat.f_bfree = reply.free_bytes() / kBlock;
+  stat.f_bavail = stat.f_bfree;
+  stat.f_files = uint64_t{1} << 40;  // inodes are made as needed
+  stat.f_ffree = stat.f_files - reply.inodes();
+  stat.f_favail = stat.f_ffree;
+  stat.f_namemax = 255;
+  return stat;
+}
+
 void OnStatfs(fuse_req_t req, fuse_ino_t /*ino*/) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
-  fs.mds().Call<wire::StatfsReply>(wire::MDS_STATFS, wire::Empty(), true,
-                                   [call](Result<wire::StatfsReply> reply) {
-                                     if (!reply.ok()) {
-                                       call->Reply(reply.status());
-                                       return;
-                                     }
-                                     constexpr uint64_t kBlock = 4096;
-                                     struct statvfs stat {};
-                                     stat.f_bsize = kBlock;
-                                     stat.f_frsize = kBlock;
-                                     stat.f_blocks = reply->capacity_bytes() / kBlock;
-                                     stat.f_bfree = reply->free_bytes() / kBlock;
-                                     stat.f_bavail = stat.f_bfree;
-                                     stat.f_files = uint64_t{1} << 40;  // inodes are made as needed
-                                     stat.f_ffree = stat.f_files - reply->inodes();
-                                     stat.f_favail = stat.f_ffree;
-                                     stat.f_namemax = 255;
-                                     call->ReplyStatfs(stat);
-                                   });
+  // umount(8) asks this too, and does without the answer.
+  const Duration patience = fs.mds().connected() ? kStatfsPatience : Duration::zero();
+  fs.mds().Call<wire::StatfsReply>(
+      wire::MDS_STATFS, wire::Empty(), true,
+      [call](Result<wire::StatfsReply> reply) {
+        if (reply.ok()) {
+          call->ReplyStatfs(ToStatvfs(*reply));
+        } else {
+          call->Reply(reply.status());
+        }
+      },
+      patience);
 }
 
 void OnReadlink(fuse_req_t req, fuse_ino_t ino) {

@@ -8,6 +8,7 @@ import errno
 import fcntl
 import mmap
 import os
+import subprocess
 import time
 
 from weirtest import BIN, MIB, Cluster, Embedded, Failure, check, is_mounted, main, run, wait_until
@@ -274,6 +275,21 @@ def _fails(function, *args):
         return True
 
 
+def umount_with_dead_daemons(lab):
+    system = Cluster(lab, osds=1)
+    mount = weirfs_mount(lab, system, "orphan")
+    put(f"{mount}/file", b"x" * 100_000)
+    for daemon in ("osd.0", "mds.0"):
+        system.dev("kill", daemon)
+    reader = subprocess.Popen(["cat", f"{mount}/other"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    reader.kill()  # A waiting process must die of it, dead cluster or not.
+    reader.wait(timeout=30)
+    run("umount", mount, timeout=60)
+    check(not is_mounted(mount), "umount returned, but the mount is there")
+    for daemon in ("mds.0", "osd.0"):
+        system.dev("start", daemon)
+
+
 def umount_while_busy(lab):
     system = Embedded(lab)
     held = open(f"{system.mnt}/held", "wb")
@@ -288,4 +304,4 @@ def umount_while_busy(lab):
 
 if __name__ == "__main__":
     main("posix", cases_on_a_cluster, cases_embedded, another_user_owns_his_files, read_only_mount, mount_with_a_class,
-         timeout_is_eio, umount_while_busy)
+         timeout_is_eio, umount_with_dead_daemons, umount_while_busy)
