@@ -40,7 +40,7 @@ def show(lab, streams, start, seconds):
 def phases(lab, rw):
     system = prepare(lab, "off")
     streams = [Stream(lab, name, f"{system.mnt}/{name}", rw, 30 - 10 * i) for i, name in enumerate(RATES)]
-    time.sleep(1)
+    time.sleep(1)  # laying out the files spent tokens; the experiment starts with full buckets
     start = time.time()
     for index, stream in enumerate(streams):
         wait_for(start + 10 * index)
