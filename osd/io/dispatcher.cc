@@ -95,12 +95,23 @@ void Dispatcher::Submit(std::unique_ptr<ObjectOp> owned) {
   ArmOutside(wake);
 }
 
+// Nothing more may start although the device has room: the operations are paced. One that stood in
+// line for tokens can stand a little longer, to share a flush with the next. With a full device it
+// must not: those behind it wait for its slot.
+void Dispatcher::LetThemWait(ObjectOp** batch, int count, TimePoint now) {
+  for (int i = 0; i < count; ++i) {
+    const Duration waited = now - batch[i]->request_.arrival;
+    batch[i]->patience_ = std::min(waited / 8, kLongestPatience);
+  }
+}
+
 int Dispatcher::PullBatch(ObjectOp** batch, TimePoint* wake_at) {
   const TimePoint now = clock_.Now();
   for (int i = 0; i < kBatch; ++i) {
     const qos::PullResult pulled = scheduler_.Pull(now);
     if (pulled.request == nullptr) {
       *wake_at = pulled.wake_at.value_or(TimePoint::Max());
+      if (scheduler_.has_free_slot()) LetThemWait(batch, i, now);
       return i;
     }
     batch[i] = static_cast<ObjectOp*>(pulled.request->context);
@@ -152,7 +163,7 @@ void Dispatcher::Start(ObjectOp* op) {
       });
       return;
     case ObjectOpKind::kWrite:
-      store_.Write(op->object, op->offset, op->data, with_info);
+      store_.Write(op->object, op->offset, op->data, {.patience = op->patience_}, with_info);
       return;
     case ObjectOpKind::kTruncate:
       store_.Truncate(op->object, op->offset, with_info);

@@ -82,11 +82,13 @@ class Dispatcher {
  private:
   static constexpr int kBatch = 16;       // pulled per hold of the lock
   static constexpr int kPumpBudget = 64;  // starts before an RPC or store thread hands over
+  static constexpr Duration kLongestPatience = std::chrono::milliseconds(2);
 
   using Lock = std::unique_lock<std::mutex>;
   // Pulls and starts; needs the lock, which it lets go while it starts. Returns when to poll next.
   TimePoint Pump(Lock& lock, int budget);
   int PullBatch(ObjectOp** batch, TimePoint* wake_at);
+  static void LetThemWait(ObjectOp** batch, int count, TimePoint now);
   void Start(ObjectOp* op);
   void Finish(ObjectOp* op, ObjectOpResult result);
   void Account(const ObjectOp& op, TimePoint now);

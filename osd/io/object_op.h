@@ -40,6 +40,7 @@ class ObjectOp {
  private:
   friend class Dispatcher;
   qos::Request request_;
+  Duration patience_{0};
 };
 
 }  // namespace weir::osd

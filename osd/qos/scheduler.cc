@@ -61,4 +61,8 @@ uint64_t Scheduler::in_flight() const {
   return impl_->in_flight();
 }
 
+bool Scheduler::has_free_slot() const {
+  return impl_->HasSlot();
+}
+
 }  // namespace weir::osd::qos

@@ -111,6 +111,8 @@ class Scheduler {
   [[nodiscard]] uint64_t token_rate() const;
   [[nodiscard]] uint64_t queued() const;
   [[nodiscard]] uint64_t in_flight() const;
+  // Whether the depth would let one more onto the device.
+  [[nodiscard]] bool has_free_slot() const;
 
  private:
   class Impl;

@@ -41,6 +41,7 @@ class Scheduler::Impl {
   [[nodiscard]] uint64_t token_rate() const { return gate_.rate(); }
   [[nodiscard]] uint64_t queued() const { return queued_; }
   [[nodiscard]] uint64_t in_flight() const { return in_flight_; }
+  [[nodiscard]] bool HasSlot() const;
 
  private:
   // With depth auto the device holds no more bytes than this at once (and at least one request):
@@ -52,7 +53,6 @@ class Scheduler::Impl {
 
   ClassQueue* Find(ClassId id);  // class 0 for an unknown one
   [[nodiscard]] int64_t CostOf(const Request& request) const;
-  [[nodiscard]] bool HasSlot() const;
   void CountElsewhere(ClassQueue* queue, const Request& request, TimePoint now);
   void NoteSize(ClassQueue* queue, int64_t tokens, TimePoint now);
   // Puts the class where its head belongs: nowhere, held by its limit, or before the stages.

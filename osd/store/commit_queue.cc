@@ -1,5 +1,7 @@
 #include "osd/store/commit_queue.h"
 
+#include <algorithm>
+
 namespace weir::osd {
 
 CommitQueue::CommitQueue(KvStore& kv, BlockDevice& device) : kv_(kv), device_(device) {
@@ -12,13 +14,15 @@ CommitQueue::~CommitQueue() {
 }
 
 void CommitQueue::Push(Item item) {
-  bool was_empty;
+  if (item.patience.count() > 0) item.commit_by = SystemClock::Get().Now() + item.patience;
+  bool sooner;
   {
     std::lock_guard lock(mutex_);
-    was_empty = queue_.empty();
+    sooner = item.commit_by < commit_by_;
+    if (sooner) commit_by_ = item.commit_by;
     queue_.push_back(std::move(item));
   }
-  if (was_empty) changed_.notify_one();
+  if (sooner) changed_.notify_one();
 }
 
 void CommitQueue::Stop() {
@@ -39,11 +43,23 @@ void CommitQueue::Stop() {
 
 bool CommitQueue::TakeDurable(Group* group) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+  while (!stopping_ && queue_.size() < kGroupMax) {
+    if (queue_.empty()) {
+      changed_.wait(lock);
+      continue;
+    }
+    const Duration left = commit_by_ - SystemClock::Get().Now();
+    if (left.count() <= 0) break;
+    changed_.wait_for(lock, left);
+  }
   while (!queue_.empty() && group->size() < kGroupMax &&
          (queue_.front().data_stamp <= device_.durable_writes() || failed_)) {
     group->push_back(std::move(queue_.front()));
     queue_.pop_front();
+  }
+  if (!group->empty()) {
+    commit_by_ = TimePoint::Max();
+    for (const Item& item : queue_) commit_by_ = std::min(commit_by_, item.commit_by);
   }
   return !group->empty() || !queue_.empty();
 }

@@ -7,8 +7,9 @@
 // whose data is durable. The synced batch flushes the device, so that in a steady stream one flush
 // per group is enough: group n's flush covers the data that came until it began, for group n + 1.
 // Only when nothing at the head of the queue is durable does the queue flush for the data alone.
-// (Writing one group while the one before is flushed was slower: one more hop for each of more and
-// smaller groups.)
+// While every item has patience left, nothing is flushed at all: paced writers share flushes, which
+// a disk serves one by one while readers wait behind them. (Writing one group while the one before
+// is flushed was slower: one more hop for each of more and smaller groups.)
 //
 // Requires: a durable Apply of `kv` flushes `device` (rocks_kv_store.h promises it).
 // Threads: any. Callbacks run on the queue's second thread, in order.
@@ -25,6 +26,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/base/time.h"
 #include "common/disk/block_device.h"
 #include "common/kv/kv_store.h"
 
@@ -37,7 +39,9 @@ class CommitQueue {
   struct Item {
     WriteBatch batch;
     uint64_t data_stamp = 0;  // of the device; 0: no data outside the batch
+    Duration patience{0};     // how long the item may wait for company
     std::function<void(const Status&)> done;
+    TimePoint commit_by{};  // the queue's own
   };
 
   CommitQueue(KvStore& kv, BlockDevice& device);
@@ -72,6 +76,7 @@ class CommitQueue {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Item> queue_;
+  TimePoint commit_by_ = TimePoint::Max();  // when somebody in queue_ runs out of patience
   bool stopping_ = false;
 
   std::mutex finished_mutex_;

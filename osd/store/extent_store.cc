@@ -116,12 +116,14 @@ uint64_t ExtentStore::NextVersion(WriteBatch* batch) {
   return version;
 }
 
-void ExtentStore::Write(ObjectId id, uint64_t offset, Buffer data, WriteDone done) {
+void ExtentStore::Write(ObjectId id, uint64_t offset, Buffer data, const WriteHints& hints,
+                        WriteDone done) {
   if (offset > kMaxObjectSize || data.size() > kMaxObjectSize - offset) {
     return done(Status(ErrorCode::kInvalid, "write beyond the largest object"));
   }
   auto op = std::make_shared<ObjectOp>();
   op->kind = ObjectOp::Kind::kWrite;
+  op->patience = hints.patience;
   op->offset = offset;
   op->data = std::move(data);
   op->done = std::move(done);

@@ -29,7 +29,8 @@ class ExtentStore final : public ObjectStore {
   Status Recover();
 
   void Read(ObjectId id, uint64_t offset, uint64_t length, ReadDone done) override;
-  void Write(ObjectId id, uint64_t offset, Buffer data, WriteDone done) override;
+  void Write(ObjectId id, uint64_t offset, Buffer data, const WriteHints& hints,
+             WriteDone done) override;
   void Truncate(ObjectId id, uint64_t size, WriteDone done) override;
   void Delete(ObjectId id, Done done) override;
   void DeleteInode(InodeId inode, uint64_t first_index, Done done) override;

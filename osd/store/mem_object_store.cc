@@ -19,7 +19,8 @@ void MemObjectStore::Read(ObjectId id, uint64_t offset, uint64_t length, ReadDon
   done(std::move(result));
 }
 
-void MemObjectStore::Write(ObjectId id, uint64_t offset, Buffer data, WriteDone done) {
+void MemObjectStore::Write(ObjectId id, uint64_t offset, Buffer data, const WriteHints&,
+                           WriteDone done) {
   if (offset > kMaxObjectSize || data.size() > kMaxObjectSize - offset) {
     return done(Status(ErrorCode::kInvalid, "write beyond the largest object"));
   }

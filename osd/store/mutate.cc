@@ -176,7 +176,7 @@ void ExtentStore::Commit(const OpPtr& op, WriteBatch batch, std::vector<Extent> 
                          std::vector<DeferredRef> deferred) {
   const ObjectInfo info{op->object->size, op->object->version};
   op->data = op->image = {};
-  commits_.Push({std::move(batch), op->data_stamp,
+  commits_.Push({std::move(batch), op->data_stamp, op->patience,
                  [this, op, info, freed = std::move(freed),
                   deferred = std::move(deferred)](const Status& status) mutable {
                    if (!status.ok()) return op->done(status);

@@ -72,6 +72,7 @@ struct ObjectOp {
   std::vector<uint32_t> crcs;      // of image, when it goes to `places`
   std::vector<Extent> places;      // empty: image goes to RocksDB as overlays
   uint64_t data_stamp = 0;
+  Duration patience{0};
 };
 using OpPtr = std::shared_ptr<ObjectOp>;
 

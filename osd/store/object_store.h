@@ -23,6 +23,7 @@
 #include "common/base/buffer.h"
 #include "common/base/ids.h"
 #include "common/base/result.h"
+#include "common/base/time.h"
 
 namespace weir {
 class BlockDevice;
@@ -35,6 +36,12 @@ inline constexpr uint64_t kMaxObjectSize = 4 << 20;
 struct ObjectInfo {
   uint64_t size = 0;     // one past the last byte ever written, unless truncated
   uint64_t version = 0;  // grows with every change
+};
+
+struct WriteHints {
+  // So much later than possible the write may become durable and answer, if that lets it share a
+  // flush with others. For writers who have waited far longer already.
+  Duration patience{0};
 };
 
 struct StoreStats {
@@ -59,7 +66,8 @@ class ObjectStore {
   // size 0, so the answer is an empty buffer).
   virtual void Read(ObjectId id, uint64_t offset, uint64_t length, ReadDone done) = 0;
   // Writes all of `data` at `offset`, growing the object as needed.
-  virtual void Write(ObjectId id, uint64_t offset, Buffer data, WriteDone done) = 0;
+  virtual void Write(ObjectId id, uint64_t offset, Buffer data, const WriteHints& hints,
+                     WriteDone done) = 0;
   // Cuts (or extends with zeros) to `size`.
   virtual void Truncate(ObjectId id, uint64_t size, WriteDone done) = 0;
   virtual void Delete(ObjectId id, Done done) = 0;

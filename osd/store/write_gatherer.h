@@ -18,7 +18,7 @@ namespace weir::osd {
 
 class WriteGatherer {
  public:
-  static constexpr size_t kSmallMax = 64 << 10;  // larger ones gain nothing
+  static constexpr size_t kSmallMax = 16 << 10;  // larger ones gain nothing
   static constexpr size_t kRunMax = 256 << 10;   // bytes of one joined write
 
   explicit WriteGatherer(BlockDevice& device) : device_(device) {}

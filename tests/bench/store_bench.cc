@@ -91,7 +91,7 @@ int Main(const char* path, uint64_t deferred_max) {
   const auto write_done = [&](Result<ObjectInfo> info) { loop.Done(info.status()); };
   const auto read_done = [&](Result<Buffer> bytes) { loop.Done(bytes.status()); };
   const auto write_big = [&](int i) {
-    s.Write(id(i / 4), static_cast<uint64_t>(i % 4) << 20, big, write_done);
+    s.Write(id(i / 4), static_cast<uint64_t>(i % 4) << 20, big, {}, write_done);
   };
   loop.Run("1 MiB write", kObjects * 4, 8, 1 << 20, write_big);
   loop.Run("1 MiB overwrite", kObjects * 4, 8, 1 << 20, write_big);
@@ -104,7 +104,7 @@ int Main(const char* path, uint64_t deferred_max) {
   }
   for (const int depth : {1, 16, 64}) {
     loop.Run("4 KiB random durable write", 1'000'000, depth, 4096, [&](int) {
-      s.Write(id(prng.Next()), prng.Uniform(0, 1023) * 4096, small, write_done);
+      s.Write(id(prng.Next()), prng.Uniform(0, 1023) * 4096, small, {}, write_done);
     });
   }
   const StoreStats stats = s.Stats();

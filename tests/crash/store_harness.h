@@ -36,7 +36,7 @@ inline Result<Buffer> ReadRange(ObjectStore& store, ObjectId id, uint64_t offset
 }
 inline Result<ObjectInfo> WriteSync(ObjectStore& store, ObjectId id, uint64_t offset, Buffer data) {
   Waiter<Result<ObjectInfo>> waiter;
-  store.Write(id, offset, std::move(data), waiter.Callback());
+  store.Write(id, offset, std::move(data), {}, waiter.Callback());
   return waiter.future.get();
 }
 inline Result<ObjectInfo> TruncateSync(ObjectStore& store, ObjectId id, uint64_t size) {
@@ -139,7 +139,7 @@ inline void History::Issue(ObjectStore& store, Prng& prng) {
     after.replace(offset, size, data.view());
     model.possible.push_back(after);
     lock.unlock();
-    store.Write(id, offset, data, [this, i, after = std::move(after)](Result<ObjectInfo> info) {
+    store.Write(id, offset, data, {}, [this, i, after = std::move(after)](Result<ObjectInfo> info) {
       Finish(i, info.ok(), after);
     });
   } else if (choice < 92) {

@@ -96,6 +96,25 @@ class DispatcherTest : public ::testing::Test {
   std::vector<uint64_t> done_;
 };
 
+TEST_F(DispatcherTest, APacedWriteMayWaitForCompanyOneBehindAFullDeviceMayNot) {
+  Start(Strict(10 * kMiB));
+  Write(1, 0, kMiB);
+  EXPECT_EQ(store_.last_patience, 0ns);  // nothing held it back
+  Write(2, 0, kMiB);
+  ASSERT_EQ(store_.held(), 1u);
+  clock_.Advance(100ms);
+  dispatcher_->Poll();
+  ASSERT_EQ(store_.held(), 2u);
+  EXPECT_EQ(store_.last_patience, 2ms);
+
+  dispatcher_->Apply(Plain(2), {});
+  Write(3, 0, kMiB);
+  clock_.Advance(100ms);
+  store_.Release();
+  ASSERT_EQ(store_.held(), 2u);
+  EXPECT_EQ(store_.last_patience, 0ns);  // it took the last slot
+}
+
 TEST_F(DispatcherTest, KeepsDepthRequestsOnTheDeviceAndStartsTheNextOnCompletion) {
   Start(Plain(2));
   for (uint64_t inode = 1; inode <= 4; ++inode) Write(inode, 0, 4096);

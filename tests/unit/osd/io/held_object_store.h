@@ -26,6 +26,7 @@ class HeldObjectStore final : public ObjectStore {
   bool immediate = false;
   Status fail;  // of every operation completed from now on
   StoreStats stats;
+  Duration last_patience{0};  // of a write
 
   [[nodiscard]] std::vector<std::string> started() const {
     std::lock_guard lock(mutex_);
@@ -58,7 +59,9 @@ class HeldObjectStore final : public ObjectStore {
       done(Buffer::CopyOf(std::string_view(bytes).substr(from, length)));
     });
   }
-  void Write(ObjectId id, uint64_t offset, Buffer data, WriteDone done) override {
+  void Write(ObjectId id, uint64_t offset, Buffer data, const WriteHints& hints,
+             WriteDone done) override {
+    last_patience = hints.patience;
     Hold("write", id, offset, [this, id, offset, data, done = std::move(done)] {
       if (!fail.ok()) return done(fail);
       std::string bytes = Get(id);

@@ -96,7 +96,7 @@ TEST_F(ExtentStoreTest, OperationsOnOneObjectTakeEffectInTheOrderOfTheCalls) {
         prng.Chance(0.5) ? kBlockSize * prng.Uniform(0, 8) : prng.Uniform(0, 40000);
     Buffer data = RandomBytes(prng, RandomSize(prng));
     (void)WriteSync(model, kObject, offset, data).ok();
-    store_->Write(kObject, offset, data, waiter.Callback());
+    store_->Write(kObject, offset, data, {}, waiter.Callback());
   }
   for (auto& waiter : waiters) {
     const Result<ObjectInfo> info = waiter.future.get();
