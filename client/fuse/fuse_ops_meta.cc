@@ -97,16 +97,20 @@ wire::SetAttrRequest DecodeSetattr(const struct stat& attr, int to_set, bool has
 void SendSetattr(Filesystem& fs, const CallPtr& call, const InodePtr& inode,
                  const wire::SetAttrRequest& request) {
   const bool resizes = request.has_size();
-  fs.mds().Call<wire::EntryReply>(wire::MDS_SETATTR, request, false,
-                                  [&fs, call, inode, resizes](Result<wire::EntryReply> reply) {
-                                    if (!reply.ok()) {
-                                      call->Reply(reply.status());
-                                      return;
-                                    }
-                                    if (resizes) inode->Resized(FromWire(reply->attr()));
-                                    call->ReplyAttr(ToStat(fs.Learn(inode, *reply)),
-                                                    fs.KeepSeconds());
-                                  });
+  std::shared_ptr<DirCache::Changing> changing;
+  if (request.has_mode() || request.has_uid() || request.has_gid()) {
+    changing = fs.core().directories().BeginChange({{DirCache::Kind::kRights, inode->id(), {}}});
+  }
+  fs.mds().Call<wire::EntryReply>(
+      wire::MDS_SETATTR, request, false,
+      [&fs, call, inode, resizes, changing](Result<wire::EntryReply> reply) {
+        if (!reply.ok()) {
+          call->Reply(reply.status());
+          return;
+        }
+        if (resizes) inode->Resized(FromWire(reply->attr()));
+        call->ReplyAttr(ToStat(fs.Learn(inode, *reply)), fs.KeepSeconds());
+      });
 }
 
 void OnSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fuse_file_info* fi) {

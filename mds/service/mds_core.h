@@ -45,6 +45,7 @@ class MdsCore final : public CommitListener {
   void OnPurge(const PurgeJob& job) override { objects_->Purge(job); }
   void OnTruncate(const TruncateJob& job) override { objects_->Truncate(job); }
   void OnTagEpoch(uint64_t tag_epoch) override;
+  void OnRecall() override;
 
  private:
   MdsCore(KvStore& store, Clock& clock, OsdPort& osds, const MdsOptions& options);
