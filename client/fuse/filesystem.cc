@@ -40,6 +40,12 @@ InodePtr Filesystem::Find(fuse_ino_t number) {
   return inode != nullptr ? inode : std::make_shared<Inode>(id);
 }
 
+TimePoint Filesystem::GiveUpAt() {
+  const TimePoint now = core_.clock().Now();
+  const Duration timeout = mds().timeout();
+  return timeout < TimePoint::Max() - now ? now + timeout : TimePoint::Max();
+}
+
 void Filesystem::FillCaller(const Call& call, wire::Caller* caller) {
   const fuse_ctx& context = call.context();
   caller->set_uid(context.uid);

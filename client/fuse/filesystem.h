@@ -47,6 +47,8 @@ class Filesystem {
   void UndoEntry(const fuse_entry_param& entry);
   void ReplyEntry(const CallPtr& call, const Result<wire::EntryReply>& reply);
 
+  // When the mount's timeout, if any, ends a call that begins now.
+  [[nodiscard]] TimePoint GiveUpAt();
   // How long the kernel may keep attributes and names.
   [[nodiscard]] double KeepSeconds() const { return options_.exclusive ? 86400.0 : 0.0; }
 

@@ -1,5 +1,6 @@
 #include "client/remote/mds_client.h"
 
+#include <algorithm>
 #include <future>
 
 #include "client/vfs/dir_cache.h"
@@ -10,6 +11,7 @@ namespace {
 // The MDS answers a watch at least this often, which also keeps the session's lease. Far more often
 // than leases are believed without it.
 constexpr uint32_t kWatchWaitMs = 500;
+constexpr Duration kLossPatience = std::chrono::seconds(1);
 constexpr Duration kWatchTimeout = std::chrono::seconds(10);
 }  // namespace
 
@@ -99,6 +101,12 @@ void MdsClient::Close(Duration wait) {
   net::CallOptions call;
   call.timeout = wait;
   (void)rpc_->CallAndWait(wire::MDS_CLOSE_SESSION, wire::Empty().SerializeAsString(), {}, call);
+}
+
+Duration MdsClient::LossPatience() const {
+  const Duration patience = std::min(kLossPatience, options_.timeout);
+  if (rpc_->connected()) return patience;
+  return std::max(patience - std::min(rpc_->silence(), patience), Duration::zero());
 }
 
 MapPtr MdsClient::map() const {

@@ -81,6 +81,10 @@ class MdsClient {
   }
 
   [[nodiscard]] bool connected() const { return rpc_->connected(); }
+  // For calls that can do without an answer when the MDS is lost: how long to wait before asking
+  // whether it is. A slow one is not lost: such a call goes out again after kTimedOut.
+  [[nodiscard]] Duration LossPatience() const;
+  [[nodiscard]] Duration timeout() const { return options_.timeout; }
   [[nodiscard]] InodeId root() const { return InodeId(root_.load()); }
   [[nodiscard]] MapPtr map() const;
   // Restarts a watch that ended in an error; called now and then.

@@ -77,12 +77,16 @@ bool DirLeases::InTheWay(uint64_t session, const std::vector<uint64_t>& director
     for (const auto& [holder, gone_at] : found->second.gone_at) {
       if (holder == session || gone_at <= now) continue;
       in_the_way = true;
-      if (gone_at != TimePoint::Max()) continue;
-      RecallLocked(holder, directory);
-      found->second.rests_until = now + options_.rest;
+      if (gone_at == TimePoint::Max()) RecallLocked(holder, directory);
     }
   }
-  return in_the_way;
+  if (!in_the_way) return false;
+  for (const uint64_t directory : directories) {
+    // Also those that nobody holds: a new lease would be in the way next.
+    TimePoint& rests_until = leases_[directory].rests_until;
+    rests_until = std::max(rests_until, now + options_.rest);
+  }
+  return true;
 }
 
 bool DirLeases::HasRecalls(uint64_t session, uint64_t obeyed_seq) const {

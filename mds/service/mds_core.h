@@ -64,7 +64,7 @@ class MdsCore final : public CommitListener {
   wire::ClusterMap WireMap() const;
 
   // Makes a change of the map away from the serving thread and answers when the OSDs obey it.
-  using Change = std::function<Result<std::string>()>;
+  using Change = std::function<Result<std::string>(const Asked&)>;
   void ChangeMap(const Call& call, Change change);
   void Post(std::function<void()> work);
   void RunBackground();
