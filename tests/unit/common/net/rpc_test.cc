@@ -87,6 +87,27 @@ TEST_F(RpcTest, NothingIsAppliedTwiceAndEverythingOnceUnderLossDuplicationAndRec
   EXPECT_GT(sent, 30u * 600) << "the faults caused no retry";
 }
 
+TEST_F(RpcTest, AReconnectSendsAFewFirstAndSoonEverything) {
+  auto client = *RpcClient::Connect(network_, clock_, kEndpoint, {.session = 1});
+  size_t answered = 0;
+  for (int i = 0; i < 2000; ++i) {
+    client->Call(1, "x", {}, {.timeout = Duration::max()}, [&](const Result<Reply>& reply) {
+      EXPECT_TRUE(reply.ok()) << reply.status();
+      ++answered;
+    });
+  }
+  size_t arrived = 0;
+  server_ = *RpcServer::Start(network_, clock_, kEndpoint, [&](const auto& call) {
+    ++arrived;
+    call->Respond(std::string());
+  });
+  ASSERT_TRUE(network_.RunUntil([&] { return arrived > 0; }, 10s));
+  network_.RunFor(500us);
+  EXPECT_LE(arrived, 32u);
+  network_.RunFor(20ms);
+  EXPECT_EQ(answered, 2000u);
+}
+
 TEST_F(RpcTest, ADeadlineEndsACallThatIsNotAnswered) {
   std::vector<std::shared_ptr<IncomingCall>> held;
   Serve([&](std::shared_ptr<IncomingCall> call) { held.push_back(std::move(call)); });
