@@ -53,6 +53,7 @@ net::RpcClient* OsdClient::FindLocked(OsdId osd) const {
 }
 
 void OsdClient::Send(const ObjectOp& op, const Stamp& stamp, ObjectCallback callback) {
+  const net::LendThread lend;  // an OSD knows nothing of our locks, and never answers from here
   std::shared_lock lock(mutex_);
   net::RpcClient* rpc = FindLocked(stamp.osd);
   if (rpc == nullptr) {

@@ -37,6 +37,20 @@ Status BlockDevice::Count(Status status) {
   return status;
 }
 
+Status BlockDevice::CountWrite(Status status) {
+  ++completed_writes_;
+  return Count(std::move(status));
+}
+
+Status BlockDevice::CountFlush(Status status, uint64_t completed_before) {
+  if (!status.ok()) flush_failed_ = true;
+  uint64_t known = durable_writes_;
+  while (!flush_failed_ && known < completed_before &&
+         !durable_writes_.compare_exchange_weak(known, completed_before)) {
+  }
+  return Count(std::move(status));
+}
+
 void BlockDevice::ReadAsync(uint64_t offset, Buffer buffer, Done done) {
   if (Status status = Check(offset, buffer); !status.ok()) return done(Count(std::move(status)));
   counters_.reads.fetch_add(1, std::memory_order_relaxed);
@@ -50,12 +64,14 @@ void BlockDevice::WriteAsync(uint64_t offset, Buffer buffer, Done done) {
   counters_.writes.fetch_add(1, std::memory_order_relaxed);
   counters_.write_bytes.fetch_add(buffer.size(), std::memory_order_relaxed);
   DoWrite(offset, std::move(buffer),
-          [this, done = std::move(done)](Status status) { done(Count(std::move(status))); });
+          [this, done = std::move(done)](Status status) { done(CountWrite(std::move(status))); });
 }
 
 void BlockDevice::FlushAsync(Done done) {
   counters_.flushes.fetch_add(1, std::memory_order_relaxed);
-  DoFlush([this, done = std::move(done)](Status status) { done(Count(std::move(status))); });
+  DoFlush([this, before = completed_writes(), done = std::move(done)](Status status) {
+    done(CountFlush(std::move(status), before));
+  });
 }
 
 Status BlockDevice::Read(uint64_t offset, Buffer buffer) {
@@ -69,12 +85,13 @@ Status BlockDevice::Write(uint64_t offset, Buffer buffer) {
   if (Status status = Check(offset, buffer); !status.ok()) return Count(std::move(status));
   counters_.writes.fetch_add(1, std::memory_order_relaxed);
   counters_.write_bytes.fetch_add(buffer.size(), std::memory_order_relaxed);
-  return Count(DoWriteSync(offset, std::move(buffer)));
+  return CountWrite(DoWriteSync(offset, std::move(buffer)));
 }
 
 Status BlockDevice::Flush() {
   counters_.flushes.fetch_add(1, std::memory_order_relaxed);
-  return Count(DoFlushSync());
+  const uint64_t before = completed_writes();
+  return CountFlush(DoFlushSync(), before);
 }
 
 Status BlockDevice::Discard(uint64_t offset, uint64_t length) {

@@ -50,6 +50,14 @@ class BlockDevice {
   [[nodiscard]] virtual bool is_image() const { return false; }
   [[nodiscard]] const Counters& counters() const { return counters_; }
 
+  // How many writes were complete before now, and how many of those are known to be durable: those
+  // that were complete when a flush, by whomever, began that has ended well. A write is durable
+  // once durable_writes() has reached what completed_writes() was after it. After a failed flush
+  // nobody knows, and the second number stays.
+  [[nodiscard]] uint64_t completed_writes() const { return completed_writes_; }
+  [[nodiscard]] uint64_t durable_writes() const { return durable_writes_; }
+  [[nodiscard]] bool flush_failed() const { return flush_failed_; }
+
  protected:
   virtual void DoRead(uint64_t offset, Buffer buffer, Done done) = 0;
   virtual void DoWrite(uint64_t offset, Buffer buffer, Done done) = 0;
@@ -63,7 +71,11 @@ class BlockDevice {
  private:
   Status Check(uint64_t offset, const Buffer& buffer) const;
   Status Count(Status status);
+  Status CountWrite(Status status);
+  Status CountFlush(Status status, uint64_t completed_before);
   Counters counters_;
+  std::atomic<uint64_t> completed_writes_{0}, durable_writes_{0};
+  std::atomic<bool> flush_failed_{false};
 };
 
 struct OpenOptions {

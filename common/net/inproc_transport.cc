@@ -28,6 +28,16 @@ bool NoDescriptors() {
   return false;
 }
 
+thread_local bool lent = false;
+
+void HandOver(IoThread* to, IoThread::Task task) {
+  if (lent) {
+    to->RunOrPost(std::move(task));
+  } else {
+    to->Post(std::move(task));
+  }
+}
+
 }  // namespace
 
 struct InprocHub::Names {
@@ -88,7 +98,7 @@ class InprocServer final : public ServerTransport {
       client = it->second.end;
     }
     end_->sent.fetch_add(1, std::memory_order_relaxed);
-    client->loop.Post([to = client.get(), message = std::move(message)]() mutable {
+    HandOver(&client->loop, [to = client.get(), message = std::move(message)]() mutable {
       to->on_message(std::move(message));
     });
   }
@@ -138,7 +148,7 @@ class InprocClient final : public ClientTransport {
       server = it->second;
       id = id_;
     }
-    server->loop.Post([to = server.get(), id, message = std::move(message)]() mutable {
+    HandOver(&server->loop, [to = server.get(), id, message = std::move(message)]() mutable {
       to->received.fetch_add(1, std::memory_order_relaxed);
       if (!DecodeEnvelope(Direction::kToServer, message.header).ok()) {
         to->malformed.fetch_add(1, std::memory_order_relaxed);
@@ -165,6 +175,14 @@ class InprocClient final : public ClientTransport {
 };
 
 }  // namespace
+
+LendThread::LendThread() : before_(std::exchange(lent, true)) {}
+LendThread::~LendThread() {
+  lent = before_;
+}
+bool LendThread::Lent() {
+  return lent;
+}
 
 InprocHub::InprocHub() : names_(std::make_shared<Names>()) {}
 InprocHub::~InprocHub() = default;

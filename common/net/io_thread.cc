@@ -10,6 +10,13 @@
 #include "common/base/check.h"
 
 namespace weir::net {
+namespace {
+
+// Tasks that one lent thread runs for others before the own thread has to go on.
+constexpr int kLentTasks = 16;
+thread_local bool lends = false;
+
+}  // namespace
 
 IoThread::IoThread() : wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   WEIR_CHECK(wake_fd_ >= 0, "no file descriptor left for an eventfd; raise ulimit -n");
@@ -25,6 +32,7 @@ void IoThread::Start(std::vector<int> fds, std::function<bool()> drain) {
   drain_ = std::move(drain);
   // The mutex publishes thread_ to tasks that ask InThread().
   const std::lock_guard lock(mutex_);
+  started_ = true;
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -38,6 +46,7 @@ void IoThread::Stop() {
     WEIR_CHECK(!InThread(), "a transport is destroyed from its own callback");
     thread_.join();
   }
+  { const std::lock_guard lent(running_mutex_); }  // the task on a lent thread
   // Destroyed outside the lock: a task may own what posts again when it dies.
   std::vector<Task> dropped;
   Task dropped_timer;
@@ -59,7 +68,39 @@ void IoThread::Post(Task task) {
   const std::lock_guard lock(mutex_);
   if (stopping_) return;
   tasks_.push_back(std::move(task));
-  WakeLocked();
+  if (!lent_) WakeLocked();
+}
+
+void IoThread::RunOrPost(Task task) {
+  if (lends || !LendTo(task)) Post(std::move(task));
+}
+
+bool IoThread::LendTo(Task& task) {
+  const std::unique_lock running(running_mutex_, std::try_to_lock);
+  if (!running.owns_lock()) return false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_ || !started_ || !tasks_.empty()) return false;
+    lent_ = true;
+  }
+  lends = true;
+  task();
+  std::vector<Task> more;
+  for (int left = kLentTasks;; --left) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (tasks_.empty() || left == 0 || stopping_) {
+        lent_ = false;
+        if (!tasks_.empty()) WakeLocked();
+        break;
+      }
+      more.swap(tasks_);
+    }
+    for (Task& one : more) one();
+    more.clear();
+  }
+  lends = false;
+  return true;
 }
 
 void IoThread::RunAfter(Duration delay, Task task) {
@@ -77,13 +118,17 @@ void IoThread::RunAfter(Duration delay, Task task) {
 void IoThread::Run() {
   { const std::lock_guard lock(mutex_); }
   for (;;) {
-    bool worked = RunTasks();
-    worked |= RunTimer();
+    bool worked;
     {
-      const std::lock_guard lock(mutex_);
-      if (stopping_) return;
+      const std::lock_guard running(running_mutex_);
+      worked = RunTasks();
+      worked |= RunTimer();
+      {
+        const std::lock_guard lock(mutex_);
+        if (stopping_) return;
+      }
+      worked |= drain_();
     }
-    worked |= drain_();
     if (!worked) Wait();
   }
 }

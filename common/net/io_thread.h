@@ -1,7 +1,10 @@
 // IoThread: one thread with a task queue, one timer and, optionally, a file descriptor to watch.
 // Every transport owns one; what a transport does to its sockets happens here.
 //
-// Threads: Post and RunAfter from any thread. Stop not from the thread itself.
+// One task or timer runs at a time, wherever it runs: RunOrPost lends the caller's thread while the
+// own one has nothing to do, which saves the two context switches of a hop.
+//
+// Threads: Post, RunOrPost and RunAfter from any thread. Stop not from a task.
 #pragma once
 
 #include <functional>
@@ -30,6 +33,10 @@ class IoThread {
 
   // In order. A burst costs one wake-up.
   void Post(Task task);
+  // The same order as Post. Runs the task now, on the calling thread, when nothing else runs or
+  // waits; posts it otherwise, and always from inside such a task, so that nothing nests. The
+  // caller holds no lock that a task may want.
+  void RunOrPost(Task task);
   void RunAfter(Duration delay, Task task);
   [[nodiscard]] bool InThread() const { return std::this_thread::get_id() == thread_.get_id(); }
 
@@ -37,6 +44,7 @@ class IoThread {
   void Run();
   bool RunTasks();
   bool RunTimer();
+  bool LendTo(Task& task);
   void Wait();
   void WakeLocked();
 
@@ -45,8 +53,13 @@ class IoThread {
   std::function<bool()> drain_;
   std::thread thread_;
 
+  // Held by whoever runs tasks, the timer or drain_. Taken before mutex_.
+  std::mutex running_mutex_;
+
   std::mutex mutex_;
   std::vector<Task> tasks_;
+  bool lent_ = false;  // somebody else's thread runs tasks and looks for more when it is done
+  bool started_ = false;
   bool waiting_ = false;  // the thread sleeps, or is about to, and nobody has woken it yet
   bool stopping_ = false;
   TimePoint timer_at_ = TimePoint::Max();

@@ -71,6 +71,7 @@ class Client final : public RpcClient {
   void BeginResendsLocked(TimePoint now);
   void ResendSomeLocked(TimePoint now);
   void SendLocked(Pending& call);
+  Message StampedLocked(Pending& call);
   void SendPingLocked();
   void StampLocked(wire::RpcHeader* header);
   void ScheduleLocked(uint64_t id, Pending& call, TimePoint at);
@@ -135,6 +136,7 @@ Client::~Client() {
 void Client::Call(uint32_t method, std::string body, Buffer payload, const CallOptions& options,
                   Callback callback) {
   Status refused;
+  std::optional<Message> message;
   {
     const std::lock_guard lock(mutex_);
     // Room for the other fields of the header, acknowledgements included.
@@ -161,10 +163,12 @@ void Client::Call(uint32_t method, std::string body, Buffer payload, const CallO
       call.resend_delay = options_.resend_interval;
       if (!options.idempotent) unrepeatable_.insert(id);
       if (call.deadline != TimePoint::Max()) deadlines_.emplace(call.deadline, id);
-      if (connection_ != 0) SendLocked(call);
+      if (connection_ != 0) message = StampedLocked(call);
       ArmLocked();
     }
   }
+  // Not under the lock: a receiver in this process may work on it here and now.
+  if (message) transport_->Send(*std::move(message));
   // NOLINTNEXTLINE(bugprone-use-after-move): kept only when not refused
   if (!refused.ok()) callback(refused);
 }
@@ -301,6 +305,11 @@ void Client::StampLocked(wire::RpcHeader* header) {
 }
 
 void Client::SendLocked(Pending& call) {
+  transport_->Send(StampedLocked(call));
+}
+
+// The message as it goes out now.
+Message Client::StampedLocked(Pending& call) {
   const TimePoint now = clock_.Now();
   StampLocked(&call.header);
   if (call.deadline != TimePoint::Max()) {
@@ -310,8 +319,7 @@ void Client::SendLocked(Pending& call) {
   call.connection = connection_;
   ScheduleLocked(call.header.request_id(), call, Later(now, call.resend_delay));
   call.resend_delay = std::min(call.resend_delay, Duration::max() / 4) * 2;
-  transport_->Send(
-      {*EncodeFrame(Direction::kToServer, call.header, call.payload.size()), call.payload});
+  return {*EncodeFrame(Direction::kToServer, call.header, call.payload.size()), call.payload};
 }
 
 void Client::SendPingLocked() {

@@ -1,7 +1,9 @@
 #include <atomic>
+#include <condition_variable>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "common/base/prng.h"
 #include "common/net/envelope.h"
@@ -53,7 +55,9 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   const uint64_t incarnation_;
 
   std::mutex mutex_;
+  std::condition_variable sent_;
   bool stopped_ = false;
+  int sending_ = 0;  // answers on their way to transport_, which must stay
   uint64_t queued_bytes_ = 0;
   std::unordered_map<uint64_t, SessionMemory> sessions_;
   std::unique_ptr<ServerTransport> transport_;
@@ -90,8 +94,9 @@ class Call final : public IncomingCall {
 
 void ServerCore::Stop() {
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     stopped_ = true;
+    sent_.wait(lock, [this] { return sending_ == 0; });
   }
   // Not under the lock: the I/O thread may be waiting for it in OnMessage. Nobody else looks at
   // the transport once stopped_ is set.
@@ -202,14 +207,20 @@ void ServerCore::Respond(const IncomingCall& call, size_t bytes, const Status& s
                          std::string body, Buffer payload) {
   Message reply =
       MakeReply(call.session(), call.request_id(), status, std::move(body), std::move(payload));
-  const std::lock_guard lock(mutex_);
-  if (stopped_) return;
-  queued_bytes_ -= bytes;
-  const auto it = sessions_.find(call.session());
-  WEIR_CHECK(it != sessions_.end(), "a session with an unanswered call was forgotten");
-  for (const PeerId peer : it->second.Finish(call.request_id(), reply)) {
-    transport_->Send(peer, reply);
+  std::vector<PeerId> peers;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return;
+    queued_bytes_ -= bytes;
+    const auto it = sessions_.find(call.session());
+    WEIR_CHECK(it != sessions_.end(), "a session with an unanswered call was forgotten");
+    peers = it->second.Finish(call.request_id(), reply);
+    ++sending_;
   }
+  // Not under the lock: a receiver in this process may work on it here and now.
+  for (const PeerId peer : peers) transport_->Send(peer, reply);
+  const std::lock_guard lock(mutex_);
+  if (--sending_ == 0 && stopped_) sent_.notify_all();
 }
 
 void ServerCore::ArmSweep() {

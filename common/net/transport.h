@@ -5,8 +5,8 @@
 // Endpoints: inproc://NAME, ipc://PATH, tcp://HOST:PORT (port 0: any free one,
 //            ServerTransport::endpoint() tells); see endpoint.h.
 // Threads:   Send, RunAfter from any thread, never blocking. Callbacks and tasks run on the
-//            transport's own I/O thread, one at a time, and must not block. A transport is not
-//            destroyed from its own callbacks.
+//            transport's own I/O thread (or one that was lent to it), one at a time, and must not
+//            block. A transport is not destroyed from its own callbacks.
 // Delivery:  in order per connection, at most once, maybe not at all; a frame that is no WeirFS
 //            frame (envelope.h) is counted and dropped before any callback.
 #pragma once
@@ -34,6 +34,22 @@ struct TransportCounters {
   uint64_t received = 0;
   uint64_t sent = 0;
   uint64_t dropped_malformed = 0;
+};
+
+// While one lives, what the calling thread sends to a receiver in the same process may be received
+// on this very thread, if the receiver's own has nothing to do (inproc_transport.h): no hop, no
+// context switch. Whoever declares it holds no lock that the receiver's callbacks may want.
+class LendThread {
+ public:
+  LendThread();
+  ~LendThread();
+  LendThread(const LendThread&) = delete;
+  LendThread& operator=(const LendThread&) = delete;
+  // Whether the calling thread is under one.
+  [[nodiscard]] static bool Lent();
+
+ private:
+  const bool before_;
 };
 
 // The one timer of an I/O thread; its user multiplexes. Simulated time in tests.

@@ -197,6 +197,7 @@ void ObjectService::ReportFailure(const Status& status) {
 }
 
 void ObjectService::Answer(Op& op, ObjectOpResult result) {
+  const net::LendThread lend;  // the Dispatcher answers without a lock
   net::IncomingCall& call = op.call();
   const uint64_t window =
       windows_.Release(call.session(), op.class_id, op.window_bytes(), clock_.Now());

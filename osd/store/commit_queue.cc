@@ -37,22 +37,15 @@ void CommitQueue::Stop() {
   finisher_.join();
 }
 
-bool CommitQueue::TakeCovered(Group* group) {
+bool CommitQueue::TakeDurable(Group* group) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
   while (!queue_.empty() && group->size() < kGroupMax &&
-         (queue_.front().data_stamp <= covered_ || failed_)) {
+         (queue_.front().data_stamp <= device_.durable_writes() || failed_)) {
     group->push_back(std::move(queue_.front()));
     queue_.pop_front();
   }
   return !group->empty() || !queue_.empty();
-}
-
-Status CommitQueue::FlushData() {
-  const uint64_t landed = landed_;
-  WEIR_RETURN_IF_ERROR(device_.Flush());
-  covered_ = landed;
-  return {};
 }
 
 Status CommitQueue::CommitGroup(Group& group) {
@@ -64,9 +57,7 @@ Status CommitQueue::CommitGroup(Group& group) {
   WriteBatch batch;
   for (Item& item : group) batch.Append(std::move(item.batch));
   if (batch.empty()) return {};
-  const uint64_t landed = landed_;
   WEIR_RETURN_IF_ERROR(kv_.Apply(batch, Durability::kDurable));
-  covered_ = landed;
   ++commits_;
   committed_items_ += group.size();
   return {};
@@ -75,9 +66,10 @@ Status CommitQueue::CommitGroup(Group& group) {
 void CommitQueue::CommitLoop() {
   for (;;) {
     Group group;
-    if (!TakeCovered(&group)) return;
+    if (!TakeDurable(&group)) return;
     if (group.empty()) {
-      if (!FlushData().ok()) failed_ = true;
+      // An earlier flush that failed, whoever asked for it, may have lost this data for good.
+      if (!device_.Flush().ok() || device_.flush_failed()) failed_ = true;
       continue;
     }
     Status status = CommitGroup(group);

@@ -3,10 +3,12 @@
 // One thread takes what is ready, up to kGroupMax items, and applies it as one synced batch;
 // another runs the callbacks, so that the next group is under way meanwhile. A change whose data
 // was written to the device first must not become durable before that data: each item carries the
-// stamp of its data, and a group holds only items whose data was complete before the last flush of
-// the device began. The synced batch is such a flush, so that in a steady stream one flush per
-// group is enough: group n's flush covers the data of group n + 1. Only when nothing at the head of
-// the queue is covered does the queue flush for the data alone.
+// stamp of its data (BlockDevice::completed_writes after the write), and a group holds only items
+// whose data is durable. The synced batch flushes the device, so that in a steady stream one flush
+// per group is enough: group n's flush covers the data that came until it began, for group n + 1.
+// Only when nothing at the head of the queue is durable does the queue flush for the data alone.
+// (Writing one group while the one before is flushed was slower: one more hop for each of more and
+// smaller groups.)
 //
 // Requires: a durable Apply of `kv` flushes `device` (rocks_kv_store.h promises it).
 // Threads: any. Callbacks run on the queue's second thread, in order.
@@ -34,15 +36,13 @@ class CommitQueue {
 
   struct Item {
     WriteBatch batch;
-    uint64_t data_stamp = 0;  // of DataLanded; 0: no data outside the batch
+    uint64_t data_stamp = 0;  // of the device; 0: no data outside the batch
     std::function<void(const Status&)> done;
   };
 
   CommitQueue(KvStore& kv, BlockDevice& device);
   ~CommitQueue();
 
-  // Called when the data of a change is written: a stamp for its item.
-  uint64_t DataLanded() { return ++landed_; }
   void Push(Item item);
   // Runs everything pushed, then ends the threads. No Push after it.
   void Stop();
@@ -61,14 +61,11 @@ class CommitQueue {
   };
   void CommitLoop();
   void FinishLoop();
-  bool TakeCovered(Group* group);  // false: stopped and empty
+  bool TakeDurable(Group* group);  // false: stopped and empty
   Status CommitGroup(Group& group);
-  Status FlushData();
 
   KvStore& kv_;
   BlockDevice& device_;
-  std::atomic<uint64_t> landed_{0};
-  uint64_t covered_ = 0;  // stamps up to this one are durable; commit thread only
   std::atomic<bool> failed_{false};
   std::atomic<uint64_t> commits_{0}, committed_items_{0};
 

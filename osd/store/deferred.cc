@@ -167,7 +167,7 @@ void ExtentStore::FinishTasks(std::vector<ApplyTask>& tasks, size_t begin, size_
   object->parked.clear();
   if (batch.empty()) return;
   if (object->exists) PutHead(*object, &batch);  // its shard bits may be new
-  commits_.Push({std::move(batch), commits_.DataLanded(), [object](const Status&) {}});
+  commits_.Push({std::move(batch), device_.completed_writes(), [object](const Status&) {}});
 }
 
 }  // namespace weir::osd

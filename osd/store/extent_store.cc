@@ -21,6 +21,7 @@ ExtentStore::ExtentStore(BlockDevice& device, std::unique_ptr<RawKvStore> kv, Re
       kv_(std::move(kv)),
       options_(options),
       allocator_(ToBlocks(data.offset), ToBlocks(data.length)),
+      writes_(device),
       commits_(*kv_, device) {
   // An overlay that goes before its write buffer is turned into a table never reaches a table.
   options_.deferred_apply_bytes =

@@ -15,6 +15,7 @@
 #include "osd/store/commit_queue.h"
 #include "osd/store/object.h"
 #include "osd/store/object_store.h"
+#include "osd/store/write_gatherer.h"
 
 namespace weir::osd {
 
@@ -113,6 +114,7 @@ class ExtentStore final : public ObjectStore {
   const std::unique_ptr<RawKvStore> kv_;
   StoreOptions options_;
   ExtentAllocator allocator_;
+  WriteGatherer writes_;
   CommitQueue commits_;
 
   std::mutex cache_mutex_;

@@ -220,19 +220,19 @@ void ExtentStore::WriteImage(const OpPtr& op) {
   size_t at = 0;
   for (const Extent& extent : places) {
     const size_t length = size_t{extent.count} * kBlockSize;
-    device_.WriteAsync(uint64_t{extent.place} * kBlockSize, op->image.Slice(at, length),
-                       [this, op, pending](Status status) {
-                         Status failure;
-                         {
-                           std::lock_guard lock(pending->mutex);
-                           if (!status.ok()) pending->failure = std::move(status);
-                           if (--pending->left > 0) return;
-                           failure = pending->failure;
-                         }
-                         if (!failure.ok()) return Fail(op, failure);
-                         op->data_stamp = commits_.DataLanded();
-                         Ready(op);
-                       });
+    writes_.Write(uint64_t{extent.place} * kBlockSize, op->image.Slice(at, length),
+                  [this, op, pending](Status status) {
+                    Status failure;
+                    {
+                      std::lock_guard lock(pending->mutex);
+                      if (!status.ok()) pending->failure = std::move(status);
+                      if (--pending->left > 0) return;
+                      failure = pending->failure;
+                    }
+                    if (!failure.ok()) return Fail(op, failure);
+                    op->data_stamp = device_.completed_writes();
+                    Ready(op);
+                  });
     at += length;
   }
 }

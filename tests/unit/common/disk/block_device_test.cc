@@ -101,6 +101,32 @@ TEST(FaultyDeviceTest, FlushedBytesSurviveAndUnflushedAreOldNewOrTorn) {
   EXPECT_TRUE(old_seen && new_seen && torn_seen);
 }
 
+TEST(BlockDeviceTest, AWriteIsDurableOnceAFlushThatBeganLaterEnds) {
+  FaultyDevice device(std::make_unique<MemDevice>(1 << 20));
+  const auto write = [&device] {
+    ASSERT_TRUE(device.Write(0, Buffer::AlignedZeros(kBlockSize)).ok());
+  };
+  write();
+  EXPECT_EQ(device.completed_writes(), 1u);
+  EXPECT_EQ(device.durable_writes(), 0u);
+  ASSERT_TRUE(device.Flush().ok());
+  EXPECT_EQ(device.durable_writes(), 1u);
+
+  device.Stall();
+  device.FlushAsync([](const Status&) {});
+  device.WriteAsync(0, Buffer::AlignedZeros(kBlockSize), [](const Status&) {});
+  device.ReleaseStalled();  // both are complete, but the flush began before the write was
+  EXPECT_EQ(device.completed_writes(), 2u);
+  EXPECT_EQ(device.durable_writes(), 1u);
+
+  device.FailAt(0);
+  EXPECT_FALSE(device.Flush().ok());
+  EXPECT_TRUE(device.flush_failed());
+  device.ClearFaults();
+  ASSERT_TRUE(device.Flush().ok());
+  EXPECT_EQ(device.durable_writes(), 1u) << "what a failed flush lost, no later one brings back";
+}
+
 TEST(FaultyDeviceTest, StallsUntilReleasedAndFailsTheNthRequest) {
   FaultyDevice device(std::make_unique<MemDevice>(1 << 20));
   device.Stall();
