@@ -40,6 +40,12 @@ InodePtr Filesystem::Find(fuse_ino_t number) {
   return inode != nullptr ? inode : std::make_shared<Inode>(id);
 }
 
+TimePoint Filesystem::GiveUpAt() {
+  const TimePoint now = core_.clock().Now();
+  const Duration timeout = mds().timeout();
+  return timeout < TimePoint::Max() - now ? now + timeout : TimePoint::Max();
+}
+
 void Filesystem::FillCaller(const Call& call, wire::Caller* caller) {
   const fuse_ctx& context = call.context();
   caller->set_uid(context.uid);
@@ -68,13 +74,22 @@ FileAttr Filesystem::Learn(const InodePtr& inode, const wire::EntryReply& reply)
 
 fuse_entry_param Filesystem::LearnEntry(const wire::EntryReply& reply) {
   const InodePtr inode = core_.inodes().Lookup(InodeId(reply.attr().inode()));
+  return MakeEntry(inode->id(), Learn(inode, reply));
+}
+
+fuse_entry_param Filesystem::MakeEntry(InodeId inode, const FileAttr& attr) {
   fuse_entry_param entry{};
-  entry.attr = ToStat(Learn(inode, reply));
-  entry.ino = ToNumber(inode->id());
+  entry.attr = ToStat(attr);
+  entry.ino = ToNumber(inode);
   entry.generation = 1;  // inode numbers are never used twice
   entry.attr_timeout = KeepSeconds();
   entry.entry_timeout = KeepSeconds();
   return entry;
+}
+
+fuse_entry_param Filesystem::CountEntry(const FileAttr& attr) {
+  const InodePtr inode = core_.inodes().Lookup(attr.inode);
+  return MakeEntry(inode->id(), inode->Update(attr));
 }
 
 void Filesystem::UndoEntry(const fuse_entry_param& entry) {

@@ -42,13 +42,19 @@ class Filesystem {
   FileAttr Learn(const InodePtr& inode, const wire::EntryReply& reply);
   // The same for an entry handed to the kernel: counts a lookup, which UndoEntry takes back.
   fuse_entry_param LearnEntry(const wire::EntryReply& reply);
+  // An entry of a directory known from earlier.
+  fuse_entry_param CountEntry(const FileAttr& attr);
   void UndoEntry(const fuse_entry_param& entry);
   void ReplyEntry(const CallPtr& call, const Result<wire::EntryReply>& reply);
 
+  // When the mount's timeout, if any, ends a call that begins now.
+  [[nodiscard]] TimePoint GiveUpAt();
   // How long the kernel may keep attributes and names.
   [[nodiscard]] double KeepSeconds() const { return options_.exclusive ? 86400.0 : 0.0; }
 
  private:
+  fuse_entry_param MakeEntry(InodeId inode, const FileAttr& attr);
+
   Core& core_;
   const Options options_;
   Calls calls_;

@@ -1,15 +1,10 @@
 // Attributes: getattr, setattr, access, statfs, readlink, forget.
 #include <cerrno>
-#include <optional>
 
 #include "client/fuse/filesystem.h"
 
 namespace weir::client {
 namespace {
-
-// How long the root's attributes may take before those known from earlier are shown.
-constexpr Duration kRootPatience = std::chrono::seconds(2);
-constexpr Duration kStatfsPatience = std::chrono::seconds(5);
 
 constexpr int64_t ToNs(const timespec& time) {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
@@ -40,36 +35,42 @@ struct stat LastKnown(const InodePtr& root) {
   return ToStat(attr);
 }
 
-void OnGetattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* /*fi*/) {
-  Filesystem& fs = Filesystem::Of(req);
-  CallPtr call = fs.Begin(req);
-  const InodePtr inode = fs.Find(ino);
-  // umount(8) looks at the root first: it must not hang on an MDS that is lost, whether the loss
-  // has been noticed yet or not.
-  const bool is_root = ino == FUSE_ROOT_ID;
-  if (is_root && !fs.mds().connected()) {
-    call->ReplyAttr(LastKnown(inode), 0);
-    return;
-  }
-  std::optional<Duration> patience;
-  if (is_root) patience = kRootPatience;
-  wire::InodeRequest request;
-  fs.FillCaller(*call, request.mutable_caller());
-  request.set_inode(inode->id().value);
+// umount(8) looks at the root and at statfs: neither may hang on an MDS that is lost. A slow one
+// is asked again, for what was known earlier may be wrong.
+void AskRoot(Filesystem& fs, const CallPtr& call, const InodePtr& root,
+             const wire::InodeRequest& request, TimePoint until) {
   fs.mds().Call<wire::EntryReply>(
       wire::MDS_GETATTR, request, true,
-      [&fs, call, inode, is_root](Result<wire::EntryReply> reply) {
-        const bool silent =
-            reply.code() == ErrorCode::kTimedOut || reply.code() == ErrorCode::kUnreachable;
+      [&fs, call, root, request, until](Result<wire::EntryReply> reply) {
         if (reply.ok()) {
-          call->ReplyAttr(ToStat(fs.Learn(inode, *reply)), fs.KeepSeconds());
-        } else if (is_root && silent) {
-          call->ReplyAttr(LastKnown(inode), 0);
+          call->ReplyAttr(ToStat(fs.Learn(root, *reply)), fs.KeepSeconds());
+        } else if (reply.code() == ErrorCode::kUnreachable) {
+          call->ReplyAttr(LastKnown(root), 0);
+        } else if (reply.code() == ErrorCode::kTimedOut && fs.core().clock().Now() < until) {
+          AskRoot(fs, call, root, request, until);
         } else {
           call->Reply(reply.status());
         }
       },
-      patience);
+      fs.mds().LossPatience());
+}
+
+void OnGetattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* /*fi*/) {
+  Filesystem& fs = Filesystem::Of(req);
+  CallPtr call = fs.Begin(req);
+  const InodePtr inode = fs.Find(ino);
+  wire::InodeRequest request;
+  fs.FillCaller(*call, request.mutable_caller());
+  request.set_inode(inode->id().value);
+  if (ino == FUSE_ROOT_ID) return AskRoot(fs, call, inode, request, fs.GiveUpAt());
+  fs.mds().Call<wire::EntryReply>(
+      wire::MDS_GETATTR, request, true, [&fs, call, inode](Result<wire::EntryReply> reply) {
+        if (reply.ok()) {
+          call->ReplyAttr(ToStat(fs.Learn(inode, *reply)), fs.KeepSeconds());
+        } else {
+          call->Reply(reply.status());
+        }
+      });
 }
 
 wire::SetAttrRequest DecodeSetattr(const struct stat& attr, int to_set, bool has_handle) {
@@ -97,16 +98,20 @@ wire::SetAttrRequest DecodeSetattr(const struct stat& attr, int to_set, bool has
 void SendSetattr(Filesystem& fs, const CallPtr& call, const InodePtr& inode,
                  const wire::SetAttrRequest& request) {
   const bool resizes = request.has_size();
-  fs.mds().Call<wire::EntryReply>(wire::MDS_SETATTR, request, false,
-                                  [&fs, call, inode, resizes](Result<wire::EntryReply> reply) {
-                                    if (!reply.ok()) {
-                                      call->Reply(reply.status());
-                                      return;
-                                    }
-                                    if (resizes) inode->Resized(FromWire(reply->attr()));
-                                    call->ReplyAttr(ToStat(fs.Learn(inode, *reply)),
-                                                    fs.KeepSeconds());
-                                  });
+  std::shared_ptr<DirCache::Changing> changing;
+  if (request.has_mode() || request.has_uid() || request.has_gid()) {
+    changing = fs.core().directories().BeginChange({{DirCache::Kind::kRights, inode->id(), {}}});
+  }
+  fs.mds().Call<wire::EntryReply>(
+      wire::MDS_SETATTR, request, false,
+      [&fs, call, inode, resizes, changing](Result<wire::EntryReply> reply) {
+        if (!reply.ok()) {
+          call->Reply(reply.status());
+          return;
+        }
+        if (resizes) inode->Resized(FromWire(reply->attr()));
+        call->ReplyAttr(ToStat(fs.Learn(inode, *reply)), fs.KeepSeconds());
+      });
 }
 
 void OnSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fuse_file_info* fi) {
@@ -153,21 +158,24 @@ struct statvfs ToStatvfs(const wire::StatfsReply& reply) {
   return stat;
 }
 
-void OnStatfs(fuse_req_t req, fuse_ino_t /*ino*/) {
-  Filesystem& fs = Filesystem::Of(req);
-  CallPtr call = fs.Begin(req);
-  // umount(8) asks this too, and does without the answer.
-  const Duration patience = fs.mds().connected() ? kStatfsPatience : Duration::zero();
+void AskStatfs(Filesystem& fs, const CallPtr& call, TimePoint until) {
   fs.mds().Call<wire::StatfsReply>(
       wire::MDS_STATFS, wire::Empty(), true,
-      [call](Result<wire::StatfsReply> reply) {
+      [&fs, call, until](Result<wire::StatfsReply> reply) {
         if (reply.ok()) {
           call->ReplyStatfs(ToStatvfs(*reply));
+        } else if (reply.code() == ErrorCode::kTimedOut && fs.core().clock().Now() < until) {
+          AskStatfs(fs, call, until);
         } else {
           call->Reply(reply.status());
         }
       },
-      patience);
+      fs.mds().LossPatience());
+}
+
+void OnStatfs(fuse_req_t req, fuse_ino_t /*ino*/) {
+  Filesystem& fs = Filesystem::Of(req);
+  AskStatfs(fs, fs.Begin(req), fs.GiveUpAt());
 }
 
 void OnReadlink(fuse_req_t req, fuse_ino_t ino) {

@@ -1,20 +1,62 @@
 // Names: lookup, mknod, mkdir, symlink, link, unlink, rmdir, rename.
 #include <sys/stat.h>
 
+#include <cerrno>
+
 #include "client/fuse/filesystem.h"
 
 namespace weir::client {
 namespace {
+
+using Kind = DirCache::Kind;
+
+// What this mount may say by itself.
+bool LookHere(Filesystem& fs, const CallPtr& call, const wire::NameRequest& request) {
+  const DirCache::Look look =
+      fs.core().directories().Find(InodeId(request.parent()), request.name(), request.caller());
+  switch (look.kind) {
+    case DirCache::Look::Kind::kAskMds:
+      return false;
+    case DirCache::Look::Kind::kAbsent:
+      call->ReplyErrno(ENOENT);
+      return true;
+    case DirCache::Look::Kind::kDirectory:
+      const fuse_entry_param entry = fs.CountEntry(look.attr);
+      if (!call->ReplyEntry(entry)) fs.UndoEntry(entry);
+      return true;
+  }
+  return false;
+}
+
+// A look at the directory itself brings its lease.
+void AskForLease(Filesystem& fs, wire::NameRequest request) {
+  DirCache& directories = fs.core().directories();
+  if (!directories.Wants(InodeId(request.parent()))) return;
+  request.set_name(".");
+  fs.mds().Call<wire::EntryReply>(
+      wire::MDS_LOOKUP, request, true,
+      [&directories, asking = directories.Ask(InodeId())](const Result<wire::EntryReply>& reply) {
+        if (reply.ok() && asking != nullptr) directories.Learn(*asking, ".", *reply);
+      });
+}
 
 void OnLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
   wire::NameRequest request;
   fs.FillCaller(*call, request.mutable_caller());
-  request.set_parent(fs.ToInode(parent).value);
+  const InodeId directory = fs.ToInode(parent);
+  request.set_parent(directory.value);
   request.set_name(name);
+  if (LookHere(fs, call, request)) return;
+  AskForLease(fs, request);
+  auto asking = fs.core().directories().Ask(directory);
   fs.mds().Call<wire::EntryReply>(
-      wire::MDS_LOOKUP, request, true, [&fs, call](Result<wire::EntryReply> reply) {
+      wire::MDS_LOOKUP, request, true,
+      [&fs, call, asking, name = std::string(name)](Result<wire::EntryReply> reply) {
+        if (reply.ok() && asking != nullptr) {
+          fs.core().directories().Learn(*asking, name, *reply);
+        }
         if (reply.code() == ErrorCode::kNotFound && fs.options().exclusive) {
           fuse_entry_param none{};  // the kernel may remember that
           none.entry_timeout = fs.KeepSeconds();
@@ -37,9 +79,18 @@ void Make(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_
   request.set_rdev(rdev);
   if (target != nullptr) request.set_symlink_target(target);
   request.set_exclusive(true);
+  const InodeId directory(request.parent());
+  DirCache& directories = fs.core().directories();
+  auto asking = directories.Ask(directory);
+  auto changing = directories.BeginChange({{Kind::kAdd, directory, name}});
   fs.mds().Call<wire::EntryReply>(
       wire::MDS_MKNOD, request, false,
-      [&fs, call](const Result<wire::EntryReply>& reply) { fs.ReplyEntry(call, reply); });
+      [&fs, call, asking, changing, name = request.name()](const Result<wire::EntryReply>& reply) {
+        if (reply.ok() && asking != nullptr) {
+          fs.core().directories().Learn(*asking, name, *reply);
+        }
+        fs.ReplyEntry(call, reply);
+      });
 }
 
 void OnMknod(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_t rdev) {
@@ -62,9 +113,11 @@ void OnLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char* n
   request.set_inode(fs.ToInode(ino).value);
   request.set_new_parent(fs.ToInode(new_parent).value);
   request.set_new_name(new_name);
+  auto changing =
+      fs.core().directories().BeginChange({{Kind::kAdd, InodeId(request.new_parent()), new_name}});
   fs.mds().Call<wire::EntryReply>(
       wire::MDS_LINK, request, false,
-      [&fs, call](const Result<wire::EntryReply>& reply) { fs.ReplyEntry(call, reply); });
+      [&fs, call, changing](const Result<wire::EntryReply>& reply) { fs.ReplyEntry(call, reply); });
 }
 
 void Remove(fuse_req_t req, uint32_t method, fuse_ino_t parent, const char* name) {
@@ -74,8 +127,11 @@ void Remove(fuse_req_t req, uint32_t method, fuse_ino_t parent, const char* name
   fs.FillCaller(*call, request.mutable_caller());
   request.set_parent(fs.ToInode(parent).value);
   request.set_name(name);
-  fs.mds().CallRaw(method, request, false,
-                   [call](const Result<net::Reply>& reply) { call->Reply(reply.status()); });
+  auto changing =
+      fs.core().directories().BeginChange({{Kind::kRemove, InodeId(request.parent()), name}});
+  fs.mds().CallRaw(method, request, false, [call, changing](const Result<net::Reply>& reply) {
+    call->Reply(reply.status());
+  });
 }
 
 void OnUnlink(fuse_req_t req, fuse_ino_t parent, const char* name) {
@@ -97,8 +153,16 @@ void OnRename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t ne
   request.set_new_parent(fs.ToInode(new_parent).value);
   request.set_new_name(new_name);
   request.set_flags(flags);
-  fs.mds().CallRaw(wire::MDS_RENAME, request, false,
-                   [call](const Result<net::Reply>& reply) { call->Reply(reply.status()); });
+  const InodeId from(request.old_parent());
+  const InodeId to(request.new_parent());
+  // Either name may appear and vanish: RENAME_EXCHANGE.
+  auto changing = fs.core().directories().BeginChange({{Kind::kRemove, from, name},
+                                                       {Kind::kAdd, from, name},
+                                                       {Kind::kRemove, to, new_name},
+                                                       {Kind::kAdd, to, new_name}});
+  fs.mds().CallRaw(
+      wire::MDS_RENAME, request, false,
+      [call, changing](const Result<net::Reply>& reply) { call->Reply(reply.status()); });
 }
 
 }  // namespace

@@ -93,9 +93,11 @@ void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   request.set_exclusive((fi->flags & O_EXCL) != 0);
   request.set_open_flags(static_cast<uint32_t>(fi->flags));
   const uint64_t begun = fs.core().open_files().BeginCreate();
+  auto changing = fs.core().directories().BeginChange(
+      {{DirCache::Kind::kAdd, InodeId(request.parent()), name}});
   fs.mds().Call<wire::EntryReply>(
       wire::MDS_CREATE, request, false,
-      [&fs, call, begun, flags = fi->flags](Result<wire::EntryReply> reply) {
+      [&fs, call, begun, changing, flags = fi->flags](Result<wire::EntryReply> reply) {
         const InodeId id(reply.ok() ? reply->attr().inode() : 0);
         const bool settled = fs.core().open_files().Opened(id, begun);
         if (!reply.ok()) {

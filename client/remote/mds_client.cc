@@ -1,13 +1,17 @@
 #include "client/remote/mds_client.h"
 
+#include <algorithm>
 #include <future>
 
+#include "client/vfs/dir_cache.h"
 #include "common/wire/mds.pb.h"
 
 namespace weir::client {
 namespace {
-// The MDS answers a watch at least this often, which also keeps the session's lease.
-constexpr uint32_t kWatchWaitMs = 1000;
+// The MDS answers a watch at least this often, which also keeps the session's lease. Far more often
+// than leases are believed without it.
+constexpr uint32_t kWatchWaitMs = 500;
+constexpr Duration kLossPatience = std::chrono::seconds(1);
 constexpr Duration kWatchTimeout = std::chrono::seconds(10);
 }  // namespace
 
@@ -36,6 +40,7 @@ wire::OpenSessionRequest MdsClient::SessionRequest() const {
   request.set_subtree(options_.subtree);
   request.set_mount_class(options_.mount_class);
   request.set_exclusive(options_.exclusive);
+  request.set_leases(options_.directories != nullptr);
   for (InodeId inode : events_.open_inodes()) request.add_open_inodes(inode.value);
   return request;
 }
@@ -50,13 +55,20 @@ Status MdsClient::TakeMap(MapPtr map) {
   return Status::Ok();
 }
 
-Status MdsClient::TakeSession(const std::string& body) {
+TimePoint MdsClient::Now() const {
+  return options_.directories == nullptr ? TimePoint() : options_.directories->Now();
+}
+
+Status MdsClient::TakeSession(const std::string& body, TimePoint asked) {
   wire::OpenSessionReply reply;
   if (!reply.ParseFromString(body)) {
     return {ErrorCode::kBadMessage, "the MDS opened a session with a reply that cannot be read"};
   }
-  WEIR_ASSIGN_OR_RETURN(ClusterMap map, FromWire(reply.map()));
+  WEIR_ASSIGN_OR_RETURN(ClusterMap map, weir::FromWire(reply.map()));
   root_ = reply.root_inode();
+  if (options_.directories != nullptr) {
+    options_.directories->BeginSession(reply.lease_epoch(), asked);
+  }
   const uint64_t tag_epoch = map.tag_epoch;
   WEIR_RETURN_IF_ERROR(TakeMap(std::make_shared<const ClusterMap>(std::move(map))));
   {
@@ -70,10 +82,11 @@ Status MdsClient::TakeSession(const std::string& body) {
 Status MdsClient::Open() {
   net::CallOptions call;
   call.timeout = options_.connect_timeout;
+  const TimePoint asked = Now();
   auto reply =
       rpc_->CallAndWait(wire::MDS_OPEN_SESSION, SessionRequest().SerializeAsString(), {}, call);
   if (!reply.ok()) return reply.status();
-  WEIR_RETURN_IF_ERROR(TakeSession(reply->body));
+  WEIR_RETURN_IF_ERROR(TakeSession(reply->body, asked));
   if (!options_.mount_class.empty() && map()->FindClass(options_.mount_class) == nullptr) {
     return {ErrorCode::kNotFound, "there is no class '" + options_.mount_class +
                                       "' to mount with; osdctl class create makes it"};
@@ -88,6 +101,12 @@ void MdsClient::Close(Duration wait) {
   net::CallOptions call;
   call.timeout = wait;
   (void)rpc_->CallAndWait(wire::MDS_CLOSE_SESSION, wire::Empty().SerializeAsString(), {}, call);
+}
+
+Duration MdsClient::LossPatience() const {
+  const Duration patience = std::min(kLossPatience, options_.timeout);
+  if (rpc_->connected()) return patience;
+  return std::max(patience - std::min(rpc_->silence(), patience), Duration::zero());
 }
 
 MapPtr MdsClient::map() const {
@@ -111,14 +130,22 @@ void MdsClient::StartWatch() {
     request.set_have_tag_epoch(tag_epoch_);
   }
   request.set_wait_ms(kWatchWaitMs);
+  if (options_.directories != nullptr) request.set_lease_seq(options_.directories->obeyed());
   net::CallOptions call;
   call.timeout = kWatchTimeout;
   call.idempotent = true;
   rpc_->Call(wire::MDS_WATCH, request.SerializeAsString(), {}, call,
-             [this](Result<net::Reply> raw) { OnWatch(std::move(raw)); });
+             [this, asked = Now()](Result<net::Reply> raw) { OnWatch(std::move(raw), asked); });
 }
 
-void MdsClient::OnWatch(Result<net::Reply> raw) {
+void MdsClient::ObeyRecalls(const wire::WatchReply& reply, TimePoint asked) {
+  if (options_.directories == nullptr) return;
+  std::vector<InodeId> recalled;
+  for (const uint64_t directory : reply.recalled()) recalled.emplace_back(directory);
+  options_.directories->Renew(reply.lease_epoch(), reply.lease_seq(), recalled, asked);
+}
+
+void MdsClient::OnWatch(Result<net::Reply> raw, TimePoint asked) {
   if (closing_) return;
   wire::WatchReply reply;
   if (!raw.ok() || !reply.ParseFromString(raw->body)) {
@@ -126,8 +153,9 @@ void MdsClient::OnWatch(Result<net::Reply> raw) {
     return;
   }
   if (reply.unknown_session()) return Reopen();
+  ObeyRecalls(reply, asked);
   if (reply.has_map()) {
-    auto map = FromWire(reply.map());
+    auto map = weir::FromWire(reply.map());
     if (map.ok()) (void)TakeMap(std::make_shared<const ClusterMap>(std::move(*map)));
   }
   bool newer = false;
@@ -144,9 +172,9 @@ void MdsClient::Reopen() {
   net::CallOptions call;
   call.timeout = kWatchTimeout;
   rpc_->Call(wire::MDS_OPEN_SESSION, SessionRequest().SerializeAsString(), {}, call,
-             [this](Result<net::Reply> raw) {
+             [this, asked = Now()](Result<net::Reply> raw) {
                if (closing_) return;
-               if (!raw.ok() || !TakeSession(raw->body).ok()) {
+               if (!raw.ok() || !TakeSession(raw->body, asked).ok()) {
                  watch_broken_ = true;
                  return;
                }

@@ -25,10 +25,12 @@ class MessageLite;
 
 namespace weir::wire {
 class OpenSessionRequest;
-}
+class WatchReply;
+}  // namespace weir::wire
 
 namespace weir::client {
 
+class DirCache;
 using MapPtr = std::shared_ptr<const ClusterMap>;
 
 class MdsClient {
@@ -40,7 +42,8 @@ class MdsClient {
     bool exclusive = false;  // refuses, and is refused by, every other mount
     std::string subtree;
     uint64_t session = 0;
-    Duration timeout = Duration::max();                   // of every call
+    DirCache* directories = nullptr;     // under leases of the MDS; null: asks for none
+    Duration timeout = Duration::max();  // of every call
     Duration connect_timeout = std::chrono::seconds(10);  // of Open
   };
   struct Events {
@@ -78,6 +81,10 @@ class MdsClient {
   }
 
   [[nodiscard]] bool connected() const { return rpc_->connected(); }
+  // For calls that can do without an answer when the MDS is lost: how long to wait before asking
+  // whether it is. A slow one is not lost: such a call goes out again after kTimedOut.
+  [[nodiscard]] Duration LossPatience() const;
+  [[nodiscard]] Duration timeout() const { return options_.timeout; }
   [[nodiscard]] InodeId root() const { return InodeId(root_.load()); }
   [[nodiscard]] MapPtr map() const;
   // Restarts a watch that ended in an error; called now and then.
@@ -86,10 +93,12 @@ class MdsClient {
  private:
   MdsClient(Options options, Events events);
   wire::OpenSessionRequest SessionRequest() const;
-  Status TakeSession(const std::string& body);
+  Status TakeSession(const std::string& body, TimePoint asked);
   Status TakeMap(MapPtr map);
   void StartWatch();
-  void OnWatch(Result<net::Reply> raw);
+  void OnWatch(Result<net::Reply> raw, TimePoint asked);
+  void ObeyRecalls(const wire::WatchReply& reply, TimePoint asked);
+  [[nodiscard]] TimePoint Now() const;
   void Reopen();
 
   const Options options_;

@@ -18,6 +18,7 @@ Core::Core(net::Network& network, Clock& clock, Options options)
       session_(RandomSeed()),
       open_files_(inodes_, [this](const auto& inodes, auto done) { SendRelease(inodes, done); }),
       groups_(clock),
+      directories_(clock),
       osds_(network, clock, session_, options_.timeout),
       objects_(clock, osds_, {.timeout = options_.timeout}),
       files_(clock, objects_, inodes_, *this, options_.file_io),
@@ -38,6 +39,8 @@ Status Core::Open(std::function<void()> on_tick) {
   options.exclusive = options_.exclusive;
   options.subtree = options_.subtree;
   options.session = session_;
+  // An exclusive mount lets the kernel remember instead.
+  if (!options_.exclusive) options.directories = &directories_;
   options.timeout = options_.timeout;
   options.connect_timeout = options_.connect_timeout;
   MdsClient::Events events;

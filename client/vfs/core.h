@@ -18,6 +18,7 @@
 #include "client/remote/osd_client.h"
 #include "client/vfs/caller.h"
 #include "client/vfs/class_resolver.h"
+#include "client/vfs/dir_cache.h"
 #include "client/vfs/handle_table.h"
 #include "client/vfs/inode_table.h"
 #include "client/vfs/open_files.h"
@@ -52,6 +53,7 @@ class Core final : private WriteReporter {
   OpenFiles& open_files() { return open_files_; }
   FileIo& files() { return files_; }
   CallerGroups& groups() { return groups_; }
+  DirCache& directories() { return directories_; }
   ObjectIo& objects() { return objects_; }
 
  private:
@@ -72,6 +74,7 @@ class Core final : private WriteReporter {
   HandleTable handles_;
   OpenFiles open_files_;
   CallerGroups groups_;
+  DirCache directories_;
   OsdClient osds_;
   ObjectIo objects_;
   FileIo files_;

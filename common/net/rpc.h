@@ -5,10 +5,11 @@
 // applies twice. Memory of that dies with the process: a service whose operations must not repeat
 // across its own restart keeps the answers with its data (the MDS does; see
 // IncomingCall::acked_below). Heartbeats: a client pings each server; one that misses kPeerTimeout
-// is dialled anew, and one whose incarnation changed gets every outstanding request again. Bounds:
-// a server refuses with kBusy above its byte bound; the client retries that after a backoff. A
-// kBusy that a handler answers goes to the caller like any other error. At most one RpcClient per
-// session and server: request ids count up from 1 in each.
+// is dialled anew, and after a reconnect it gets every outstanding request again: a few at first,
+// then ever more, fewer and slower when connections keep breaking. Bounds: a server refuses with
+// kBusy above its byte bound; the client retries that after a backoff. A kBusy that a handler
+// answers goes to the caller like any other error. At most one RpcClient per session and server:
+// request ids count up from 1 in each.
 //
 // Threads: Call and Respond from any thread. Handlers run on the server's I/O thread, callbacks on
 // the client's; neither may block.
@@ -100,8 +101,12 @@ class RpcClient {
   // The same, waiting; not from a callback.
   Result<Reply> CallAndWait(uint32_t method, std::string body, Buffer payload,
                             const CallOptions& options);
-  // Heard from within the peer timeout.
+  // Heard from within the peer timeout, and the connection is not known to be lost.
   [[nodiscard]] virtual bool connected() const = 0;
+  // Since the last sign of life; Duration::max() before the first.
+  [[nodiscard]] virtual Duration silence() const {
+    return connected() ? Duration::zero() : Duration::max();
+  }
 };
 
 }  // namespace weir::net

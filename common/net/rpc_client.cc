@@ -16,6 +16,12 @@ namespace {
 
 constexpr Duration kFirstBackoff = std::chrono::milliseconds(1);
 constexpr Duration kLongestBackoff = std::chrono::milliseconds(50);
+// After a reconnect: so many requests go out again at once, twice as many after the pause, and so
+// on. A connection that breaks sooner than kSound halves the first and doubles the second.
+constexpr size_t kFirstResends = 32;
+constexpr Duration kResendPause = std::chrono::milliseconds(1);
+constexpr Duration kLongestResendPause = std::chrono::milliseconds(32);
+constexpr Duration kSound = std::chrono::seconds(1);
 // Acknowledgements that one message carries at most; the ping takes along what is left.
 constexpr size_t kMostAcks = 512;
 
@@ -39,6 +45,7 @@ class Client final : public RpcClient {
   void Call(uint32_t method, std::string body, Buffer payload, const CallOptions& options,
             Callback callback) override;
   [[nodiscard]] bool connected() const override;
+  [[nodiscard]] Duration silence() const override;
 
  private:
   struct Pending {
@@ -61,6 +68,8 @@ class Client final : public RpcClient {
 
   void HeardLocked(uint64_t incarnation);
   void OnReplyLocked(wire::RpcHeader header, Buffer payload, Done* done);
+  void BeginResendsLocked(TimePoint now);
+  void ResendSomeLocked(TimePoint now);
   void SendLocked(Pending& call);
   Message StampedLocked(Pending& call);
   void SendPingLocked();
@@ -88,6 +97,12 @@ class Client final : public RpcClient {
   uint64_t connection_ = 0;  // counts connections; 0: none yet
   bool proven_ = false;      // the server has spoken on this connection
   uint64_t incarnation_ = 0;
+  TimePoint proven_at_;  // the last time a connection was
+  size_t first_resends_ = kFirstResends;
+  Duration resend_pause_ = kResendPause;
+  size_t resends_at_once_ = 0;
+  uint64_t resent_up_to_ = 0;                  // ids; those below had their turn on this connection
+  TimePoint next_resends_ = TimePoint::Max();  // Max: nothing is left to send again
   std::optional<TimePoint> last_heard_;
   TimePoint next_ping_;
   TimePoint patient_until_;  // redial if nothing was heard by then
@@ -163,8 +178,14 @@ bool Client::connected() const {
   return ConnectedLocked();
 }
 
+Duration Client::silence() const {
+  const std::lock_guard lock(mutex_);
+  return last_heard_ ? clock_.Now() - *last_heard_ : Duration::max();
+}
+
 bool Client::ConnectedLocked() const {
-  return last_heard_ && clock_.Now() - *last_heard_ < options_.peer_timeout;
+  return last_heard_ && !closing_ && !transport_->broken() &&
+         clock_.Now() - *last_heard_ < options_.peer_timeout;
 }
 
 void Client::OnConnect() {
@@ -172,6 +193,7 @@ void Client::OnConnect() {
   if (closing_) return;
   ++connection_;
   proven_ = false;
+  next_resends_ = TimePoint::Max();
   // What is outstanding goes out when the server has spoken: it may not live long enough to read
   // megabytes, and its incarnation decides whether they are news to it.
   SendPingLocked();
@@ -208,8 +230,32 @@ void Client::HeardLocked(uint64_t incarnation) {
   }
   if (connection_ == 0) connection_ = 1;
   proven_ = true;
-  for (auto& [id, call] : calls_) {
-    if (call.connection != connection_) SendLocked(call);
+  BeginResendsLocked(now);
+}
+
+void Client::BeginResendsLocked(TimePoint now) {
+  const bool again = proven_at_ != TimePoint() && now - proven_at_ < kSound;
+  first_resends_ = again ? std::max<size_t>(first_resends_ / 2, 1) : kFirstResends;
+  resend_pause_ = again ? std::min(2 * resend_pause_, kLongestResendPause) : kResendPause;
+  proven_at_ = now;
+  resends_at_once_ = first_resends_;
+  resent_up_to_ = 0;
+  ResendSomeLocked(now);
+}
+
+void Client::ResendSomeLocked(TimePoint now) {
+  next_resends_ = TimePoint::Max();
+  size_t left = resends_at_once_;
+  for (auto it = calls_.lower_bound(resent_up_to_); it != calls_.end(); ++it) {
+    if (it->second.connection == connection_) continue;
+    if (left == 0) {
+      resent_up_to_ = it->first;
+      resends_at_once_ *= 2;
+      next_resends_ = Later(now, resend_pause_);
+      return;
+    }
+    SendLocked(it->second);
+    --left;
   }
 }
 
@@ -292,6 +338,7 @@ void Client::OnTimer() {
     armed_ = TimePoint::Max();
     const TimePoint now = clock_.Now();
     ExpireLocked(now, &done);
+    if (next_resends_ <= now) ResendSomeLocked(now);
     while (!resends_.empty() && resends_.begin()->first <= now) {
       SendLocked(calls_.at(resends_.begin()->second));
     }
@@ -326,7 +373,7 @@ Status Client::TimeoutLocked(const Pending& call) const {
 }
 
 void Client::ArmLocked() {
-  TimePoint next = std::min(next_ping_, patient_until_);
+  TimePoint next = std::min({next_ping_, patient_until_, next_resends_});
   if (!deadlines_.empty()) next = std::min(next, deadlines_.begin()->first);
   if (!resends_.empty()) next = std::min(next, resends_.begin()->first);
   if (next >= armed_) return;  // that one comes first and arms again

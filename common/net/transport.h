@@ -78,6 +78,8 @@ class ClientTransport : public IoTimer {
   virtual Status Start(OnMessage on_message, OnConnect on_connect) = 0;
   // While there is no connection: dropped.
   virtual void Send(Message message) = 0;
+  // The connection was lost and is not back. Not every loss is noticed: a peer may fall silent.
+  [[nodiscard]] virtual bool broken() const { return false; }
   // Drops the connection and dials again (the peer stopped answering).
   virtual void Reset() = 0;
 };

@@ -168,7 +168,8 @@ int ZmqSocket::fd() const {
 }
 
 Status ZmqSocket::Watch() {
-  if (zmq_socket_monitor(socket_, "inproc://watch", ZMQ_EVENT_HANDSHAKE_SUCCEEDED) != 0) {
+  if (zmq_socket_monitor(socket_, "inproc://watch",
+                         ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED) != 0) {
     return ZmqError("cannot watch a socket");
   }
   monitor_ = zmq_socket(context_, ZMQ_PAIR);
@@ -183,12 +184,16 @@ int ZmqSocket::watch_fd() const {
   return GetFd(monitor_);
 }
 
-bool ZmqSocket::TakeConnected() {
-  bool connected = false;
+ZmqSocket::Events ZmqSocket::TakeEvents() {
+  Events events;
   for (;;) {
-    OwnedMsg frame;  // two per event; only one kind of event was asked for
-    if (zmq_msg_recv(&frame.msg, monitor_, ZMQ_DONTWAIT) < 0) return connected;
-    connected = true;
+    OwnedMsg frame;  // the first of two: the kind of event, and a value
+    if (zmq_msg_recv(&frame.msg, monitor_, ZMQ_DONTWAIT) < 0) return events;
+    uint16_t kind = 0;
+    if (frame.size() >= sizeof(kind)) std::memcpy(&kind, frame.data(), sizeof(kind));
+    events.lost = kind == ZMQ_EVENT_DISCONNECTED;
+    events.connected |= kind == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+    SkipRest(monitor_);
   }
 }
 

@@ -31,11 +31,14 @@ class ZmqSocket {
   [[nodiscard]] std::string BoundEndpoint() const;
   [[nodiscard]] int fd() const;
 
-  // Tells of established connections through TakeConnected.
+  // Tells of connections through TakeEvents.
   Status Watch();
   [[nodiscard]] int watch_fd() const;
-  // Whether a connection was established since the last call.
-  bool TakeConnected();
+  struct Events {
+    bool connected = false;  // at least once since the last call
+    bool lost = false;       // and not established since
+  };
+  Events TakeEvents();
 
   enum class Received : uint8_t { kNothing, kMessage, kMalformed };
   // Never waits. `peer` is set on a ROUTER only.

@@ -98,6 +98,7 @@ class ZmqClient final : public ClientTransport {
       (void)socket_.Send(0, std::move(message));
     });
   }
+  [[nodiscard]] bool broken() const override { return broken_; }
   void Reset() override {
     loop_.Post([this] {
       (void)socket_.Disconnect(endpoint_);
@@ -110,8 +111,10 @@ class ZmqClient final : public ClientTransport {
 
  private:
   bool Drain() {
-    bool worked = socket_.TakeConnected();
-    if (worked) on_connect_();
+    const ZmqSocket::Events events = socket_.TakeEvents();
+    if (events.lost || events.connected) broken_ = events.lost;
+    if (events.connected) on_connect_();
+    bool worked = events.lost || events.connected;
     for (int i = 0; i < kReceiveBatch; ++i) {
       PeerId peer = 0;
       Message message;
@@ -127,6 +130,7 @@ class ZmqClient final : public ClientTransport {
   std::string endpoint_;
   OnMessage on_message_;
   OnConnect on_connect_;
+  std::atomic<bool> broken_{false};
   IoThread loop_;  // last: stops before what it uses goes
 };
 

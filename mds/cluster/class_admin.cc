@@ -70,7 +70,8 @@ bool IsGoodName(std::string_view name) {
   return true;
 }
 
-Result<wire::ClassInfo> ClusterKeeper::CreateClass(const wire::SetClassRequest& request) {
+Result<wire::ClassInfo> ClusterKeeper::CreateClass(const wire::SetClassRequest& request,
+                                                   const Asked& asked) {
   const std::lock_guard changing(changing_);
   const std::string& name = request.name();
   if (!IsGoodName(name)) {
@@ -93,11 +94,12 @@ Result<wire::ClassInfo> ClusterKeeper::CreateClass(const wire::SetClassRequest& 
   wire::ClassInfo info = ToWire(entry);
   if (request.dry_run()) return info;
   next.classes[entry.spec.id] = std::move(entry);
-  WEIR_RETURN_IF_ERROR(Commit(std::move(next), std::move(ids)));
+  WEIR_RETURN_IF_ERROR(Commit(std::move(next), std::move(ids), {asked, info.SerializeAsString()}));
   return info;
 }
 
-Result<wire::ClassInfo> ClusterKeeper::SetClass(const wire::SetClassRequest& request) {
+Result<wire::ClassInfo> ClusterKeeper::SetClass(const wire::SetClassRequest& request,
+                                                const Asked& asked) {
   const std::lock_guard changing(changing_);
   ClusterMap next = *map();
   const ClassEntry* found = next.FindClass(request.name());
@@ -106,11 +108,11 @@ Result<wire::ClassInfo> ClusterKeeper::SetClass(const wire::SetClassRequest& req
   WEIR_RETURN_IF_ERROR(ApplySpec(request, &entry));
   wire::ClassInfo info = ToWire(entry);
   if (request.dry_run()) return info;
-  WEIR_RETURN_IF_ERROR(CommitSame(std::move(next)));
+  WEIR_RETURN_IF_ERROR(CommitSame(std::move(next), {asked, info.SerializeAsString()}));
   return info;
 }
 
-Status ClusterKeeper::RemoveClass(const std::string& name) {
+Status ClusterKeeper::RemoveClass(const std::string& name, const Asked& asked) {
   const std::lock_guard changing(changing_);
   ClusterMap next = *map();
   const ClassEntry* found = next.FindClass(name);
@@ -118,12 +120,13 @@ Status ClusterKeeper::RemoveClass(const std::string& name) {
   const ClassId id = found->spec.id;
   if (id < kFirstUserClass) return {ErrorCode::kInvalid, "class '" + name + "' always exists"};
   next.classes.erase(id);
-  WEIR_RETURN_IF_ERROR(CommitSame(std::move(next)));
+  WEIR_RETURN_IF_ERROR(CommitSame(std::move(next), {asked, {}}));
   WEIR_LOG_INFO("class '{}' is removed; what is tagged with it is served as best-effort", name);
   return Status::Ok();
 }
 
-Result<wire::ReserveReply> ClusterKeeper::Reserve(const wire::ReserveRequest& request) {
+Result<wire::ReserveReply> ClusterKeeper::Reserve(const wire::ReserveRequest& request,
+                                                  const Asked& asked) {
   const std::lock_guard changing(changing_);
   ClusterMap next = *map();
   const ClassEntry* found = next.FindClass(request.name());
@@ -161,11 +164,11 @@ Result<wire::ReserveReply> ClusterKeeper::Reserve(const wire::ReserveRequest& re
   *reply.mutable_class_info() = ToWire(entry);
   reply.set_booked_per_osd(BookedPerOsd(wanted.bytes_per_s, wanted.scope, next.osds.size()));
   if (request.dry_run()) return reply;
-  WEIR_RETURN_IF_ERROR(CommitSame(std::move(next)));
+  WEIR_RETURN_IF_ERROR(CommitSame(std::move(next), {asked, reply.SerializeAsString()}));
   return reply;
 }
 
-Status ClusterKeeper::ReleaseReservation(const std::string& name) {
+Status ClusterKeeper::ReleaseReservation(const std::string& name, const Asked& asked) {
   const std::lock_guard changing(changing_);
   ClusterMap next = *map();
   const ClassEntry* found = next.FindClass(name);
@@ -174,7 +177,7 @@ Status ClusterKeeper::ReleaseReservation(const std::string& name) {
     return {ErrorCode::kNotFound, "class '" + name + "' has no reservation"};
   }
   next.classes.at(found->spec.id).spec.reservation.reset();
-  return CommitSame(std::move(next));
+  return CommitSame(std::move(next), {asked, {}});
 }
 
 }  // namespace weir::mds

@@ -9,6 +9,9 @@
 #include "mds/format/ns_values_format.h"
 
 namespace weir::mds {
+namespace {
+constexpr size_t kAppliedMax = 64;
+}  // namespace
 
 Result<std::unique_ptr<ClusterKeeper>> ClusterKeeper::Open(KvStore& store, Clock& clock,
                                                            const std::string& new_cluster_uuid) {
@@ -30,6 +33,9 @@ Status ClusterKeeper::Load(const ClusterRecord& record) {
   ids_.klass = record.next_class();
   ids_.pool = record.next_pool();
   for (const uint32_t id : record.joined_osds()) ids_.joined.emplace_back(id);
+  for (const AppliedRecord& applied : record.applied()) {
+    applied_.push_back({{applied.session(), applied.request_id()}, applied.body()});
+  }
   // Each gets the full time to speak up again.
   for (const auto& [id, osd] : map.osds) {
     heard_[id] = {clock_.Now(), Epoch(0), osd.used_bytes};
@@ -69,19 +75,39 @@ std::shared_ptr<const ClusterMap> ClusterKeeper::map() const {
   return map_;
 }
 
-Status ClusterKeeper::Commit(ClusterMap next, Ids ids) {
+std::optional<std::string> ClusterKeeper::AnswerTo(const Asked& asked) const {
+  const std::lock_guard changing(changing_);
+  for (const Applied& applied : applied_) {
+    const bool same = applied.asked.session == asked.session &&
+                      applied.asked.request_id == asked.request_id && asked.request_id != 0;
+    if (same) return applied.body;
+  }
+  return std::nullopt;
+}
+
+Status ClusterKeeper::Commit(ClusterMap next, Ids ids, const Applied& applied) {
   next.epoch = Epoch(next.epoch.value + 1);
+  std::deque<Applied> all_applied = applied_;
+  if (applied.asked.request_id != 0) all_applied.push_back(applied);
+  if (all_applied.size() > kAppliedMax) all_applied.pop_front();
   ClusterRecord record;
   *record.mutable_map() = ToWire(next);
   record.set_next_osd(ids.osd);
   record.set_next_class(ids.klass);
   record.set_next_pool(ids.pool);
   for (const OsdId id : ids.joined) record.add_joined_osds(id.value);
+  for (const Applied& one : all_applied) {
+    AppliedRecord* kept = record.add_applied();
+    kept->set_session(one.asked.session);
+    kept->set_request_id(one.asked.request_id);
+    kept->set_body(one.body);
+  }
   WriteBatch batch;
   batch.Put(kClusterKey, EncodeValue(record));
   WEIR_RETURN_IF_ERROR(
       store_.Apply(batch, Durability::kDurable).Annotate("writing the cluster map"));
   ids_ = std::move(ids);
+  applied_ = std::move(all_applied);
   OnChange on_change;
   {
     const std::lock_guard lock(mutex_);

@@ -11,6 +11,7 @@
 // Admission: linear and additive, AQuA §5.1, against the configured token rate of each OSD.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -32,6 +33,17 @@ inline constexpr Duration kOsdSilenceMax = std::chrono::seconds(3);
 // Names of classes and pools: [A-Za-z0-9._-]{1,64}.
 bool IsGoodName(std::string_view name);
 
+// Who asked for a change. The answer is kept with the change itself: a request that comes again,
+// also after a restart, gets it instead of a second change.
+struct Asked {
+  uint64_t session = 0;
+  uint64_t request_id = 0;  // 0: nobody repeats it
+};
+struct Applied {
+  Asked asked;
+  std::string body;
+};
+
 class ClusterKeeper final : public ClusterView {
  public:
   using OnChange = std::function<void()>;
@@ -40,6 +52,9 @@ class ClusterKeeper final : public ClusterView {
   static Result<std::unique_ptr<ClusterKeeper>> Open(KvStore& store, Clock& clock,
                                                      const std::string& new_cluster_uuid);
 
+  // The answer to this very request when it was applied before.
+  [[nodiscard]] std::optional<std::string> AnswerTo(const Asked& asked) const;
+
   void SetOnChange(OnChange on_change);
   [[nodiscard]] std::shared_ptr<const ClusterMap> map() const;
 
@@ -47,22 +62,24 @@ class ClusterKeeper final : public ClusterView {
   Result<OsdId> RegisterOsd(const wire::RegisterOsdRequest& request);
   // An OSD said that it lives and obeys `have_epoch`. False: unknown, it should register.
   bool OsdHeard(OsdId osd, Epoch have_epoch, uint64_t used_bytes);
-  Status SetOsd(const wire::SetOsdRequest& request);
+  Status SetOsd(const wire::SetOsdRequest& request, const Asked& asked = {});
   // Every OSD that is up has confirmed this epoch.
   [[nodiscard]] bool Obeyed(Epoch epoch) const;
   // "osd.1", those that have not.
   [[nodiscard]] std::vector<std::string> NotObeying(Epoch epoch) const;
 
   // Classes.
-  Result<wire::ClassInfo> CreateClass(const wire::SetClassRequest& request);
-  Result<wire::ClassInfo> SetClass(const wire::SetClassRequest& request);
-  Status RemoveClass(const std::string& name);
-  Result<wire::ReserveReply> Reserve(const wire::ReserveRequest& request);
-  Status ReleaseReservation(const std::string& name);
+  Result<wire::ClassInfo> CreateClass(const wire::SetClassRequest& request,
+                                      const Asked& asked = {});
+  Result<wire::ClassInfo> SetClass(const wire::SetClassRequest& request, const Asked& asked = {});
+  Status RemoveClass(const std::string& name, const Asked& asked = {});
+  Result<wire::ReserveReply> Reserve(const wire::ReserveRequest& request, const Asked& asked = {});
+  Status ReleaseReservation(const std::string& name, const Asked& asked = {});
 
   // Pools.
-  Result<wire::PoolInfo> CreatePool(const wire::PoolCreateRequest& request);
-  Status RemovePool(const std::string& name);
+  Result<wire::PoolInfo> CreatePool(const wire::PoolCreateRequest& request,
+                                    const Asked& asked = {});
+  Status RemovePool(const std::string& name, const Asked& asked = {});
 
   // Marks silent OSDs down and ends reservations whose time has come.
   void Tick();
@@ -96,8 +113,10 @@ class ClusterKeeper final : public ClusterView {
   Status Load(const ClusterRecord& record);
   Status Found(const std::string& uuid);
   // Gives `next` a new epoch, makes it durable, then shows it.
-  Status Commit(ClusterMap next, Ids ids);
-  Status CommitSame(ClusterMap next) { return Commit(std::move(next), ids_); }
+  Status Commit(ClusterMap next, Ids ids, const Applied& applied = {});
+  Status CommitSame(ClusterMap next, const Applied& applied = {}) {
+    return Commit(std::move(next), ids_, applied);
+  }
   Result<OsdId> IdOf(const wire::RegisterOsdRequest& request, Ids* ids) const;
   Result<std::vector<OsdId>> Named(const wire::SetOsdRequest& request) const;
   void MarkLiveness(ClusterMap* next, bool* changed);
@@ -110,7 +129,8 @@ class ClusterKeeper final : public ClusterView {
   std::shared_ptr<const ClusterMap> map_;
   std::map<OsdId, Heard> heard_;
   OnChange on_change_;
-  Ids ids_;  // under changing_
+  Ids ids_;                      // under changing_
+  std::deque<Applied> applied_;  // under changing_; the last ones, oldest first
 };
 
 }  // namespace weir::mds

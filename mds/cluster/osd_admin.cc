@@ -149,7 +149,7 @@ Result<std::vector<OsdId>> ClusterKeeper::Named(const wire::SetOsdRequest& reque
   return osds;
 }
 
-Status ClusterKeeper::SetOsd(const wire::SetOsdRequest& request) {
+Status ClusterKeeper::SetOsd(const wire::SetOsdRequest& request, const Asked& asked) {
   const std::lock_guard changing(changing_);
   WEIR_RETURN_IF_ERROR(CheckPieces(request));
   WEIR_ASSIGN_OR_RETURN(const std::vector<OsdId> osds, Named(request));
@@ -161,10 +161,11 @@ Status ClusterKeeper::SetOsd(const wire::SetOsdRequest& request) {
     if (!request.has_token_rate() && !request.has_best_effort_min()) continue;
     WEIR_RETURN_IF_ERROR(AdmitOsdChange(*now, osd));
   }
-  return CommitSame(std::move(next));
+  return CommitSame(std::move(next), {asked, {}});
 }
 
-Result<wire::PoolInfo> ClusterKeeper::CreatePool(const wire::PoolCreateRequest& request) {
+Result<wire::PoolInfo> ClusterKeeper::CreatePool(const wire::PoolCreateRequest& request,
+                                                 const Asked& asked) {
   const std::lock_guard changing(changing_);
   ClusterMap next = *map();
   const std::string what = "cannot create pool '" + request.name() + "': ";
@@ -198,15 +199,16 @@ Result<wire::PoolInfo> ClusterKeeper::CreatePool(const wire::PoolCreateRequest& 
   Recompute(next, &pool);
   const PoolId id = pool.id;
   next.pools[id] = std::move(pool);
-  WEIR_RETURN_IF_ERROR(Commit(std::move(next), std::move(ids)));
-  const wire::ClusterMap made = ToWire(*map());
-  for (const wire::PoolInfo& info : made.pools()) {
-    if (info.id() == id.value) return info;
+  wire::PoolInfo made;
+  const wire::ClusterMap shown = ToWire(next);
+  for (const wire::PoolInfo& info : shown.pools()) {
+    if (info.id() == id.value) made = info;
   }
-  return Status(ErrorCode::kNotFound, what + "it vanished");
+  WEIR_RETURN_IF_ERROR(Commit(std::move(next), std::move(ids), {asked, made.SerializeAsString()}));
+  return made;
 }
 
-Status ClusterKeeper::RemovePool(const std::string& name) {
+Status ClusterKeeper::RemovePool(const std::string& name, const Asked& asked) {
   const std::lock_guard changing(changing_);
   ClusterMap next = *map();
   const Pool* pool = next.FindPool(name);
@@ -218,7 +220,7 @@ Status ClusterKeeper::RemovePool(const std::string& name) {
     return {ErrorCode::kBusy, "cannot remove pool '" + name + "': files have been laid out in it"};
   }
   next.pools.erase(pool->id);
-  return CommitSame(std::move(next));
+  return CommitSame(std::move(next), {asked, {}});
 }
 
 }  // namespace weir::mds

@@ -13,7 +13,8 @@ NamespaceDb::NamespaceDb(KvStore& store, Clock& clock, ClusterView& cluster,
       cluster_(cluster),
       listener_(listener),
       options_(options),
-      overlay_(store, options.cached_keys) {
+      overlay_(store, options.cached_keys),
+      leases_(clock) {
   open_.number = 1;
 }
 
@@ -36,12 +37,17 @@ void NamespaceDb::Execute(const RequestOrigin& origin, Prepare prepare, Done don
 }
 
 Operation NamespaceDb::MakeOperation(const RequestOrigin& origin) {
-  return Operation(overlay_, {cluster_, opens_, classes_, origin.session, origin.mount_class,
-                              clock_.WallNow().ns, in_grace_});
+  return Operation(overlay_, {cluster_, opens_, classes_, leases_, origin.session,
+                              origin.mount_class, clock_.WallNow().ns, in_grace_});
 }
 
 void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
   if (AnswerRepeated(request, ready)) return;
+  if (leases_.InTheWay(request.origin.session, request.origin.changes)) {
+    parked_.push_back(std::move(request));
+    ready->push_back([this] { listener_.OnRecall(); });
+    return;
+  }
   Operation op = MakeOperation(request.origin);
   Result<std::string> answer = request.prepare(op);
   if (op.waits_for_truncate.has_value()) {
@@ -170,6 +176,7 @@ bool NamespaceDb::CommitPrepared() {
       open_.number = next;
       overlay_.Reset();
       classes_.Forget();
+      leases_.set_recorded(false);  // that may be lost as well
       for (Waiting& waiting : batch.waiting) {
         if (!waiting.effects.truncate.has_value()) continue;
         const auto lost = truncating_.find(waiting.effects.truncate->inode);

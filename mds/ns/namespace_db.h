@@ -41,6 +41,8 @@ struct RequestOrigin {
   uint64_t acked_below = 0;  // ids whose answers need no memory any more
   uint32_t method = 0;
   std::string mount_class;
+  // Directories whose names, mode or owner it may change: others' leases on them go first.
+  std::vector<uint64_t> changes;
 };
 
 // What follows a durable operation; called without the lock, on the thread that runs Done.
@@ -51,6 +53,7 @@ class CommitListener {
   // FinishTruncate is to be called when the OSDs have done it.
   virtual void OnTruncate(const TruncateJob& job) = 0;
   virtual void OnTagEpoch(uint64_t tag_epoch) = 0;
+  virtual void OnRecall() {}  // somebody must give leases back
 };
 
 class NamespaceDb {
@@ -80,6 +83,9 @@ class NamespaceDb {
   void DropSession(uint64_t session);
   // Nobody reclaims any more: orphans that nobody holds go.
   void EndGrace();
+  [[nodiscard]] DirLeases& leases() { return leases_; }
+  // Runs what waited for leases that are gone now.
+  void RetryParked();
   // Answers of a session that will not ask again.
   void ForgetAnswers(uint64_t session);
   std::vector<uint64_t> SessionsWithAnswers();
@@ -154,6 +160,8 @@ class NamespaceDb {
   Overlay overlay_;
   OpenFiles opens_;
   ClassResolver classes_;
+  DirLeases leases_;
+  std::vector<Request> parked_;  // wait for leases to be given back
   bool in_grace_ = false;
   bool stopping_ = false;
   Batch open_;                                      // collects; numbers start at 1

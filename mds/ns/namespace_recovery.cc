@@ -25,6 +25,8 @@ Status NamespaceDb::Recover() {
   WEIR_ASSIGN_OR_RETURN(const StateRecord state, DecodeValue<StateRecord>(*stored));
   durable_tag_epoch_ = state.tag_epoch();
   in_grace_ = true;
+  leases_.set_recorded(state.leases_given());
+  if (state.leases_given()) leases_.AwaitUnknown();
   WEIR_RETURN_IF_ERROR(LoadAnswers());
   return LoadTruncates();
 }

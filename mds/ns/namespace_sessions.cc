@@ -122,7 +122,19 @@ void NamespaceDb::Reclaim(uint64_t session, const std::vector<uint64_t>& inodes)
   for (const uint64_t inode : inodes) opens_.Open(session, inode, true);
 }
 
+void NamespaceDb::RetryParked() {
+  Ready ready;
+  {
+    const std::lock_guard lock(mutex_);
+    std::vector<Request> parked = std::exchange(parked_, {});
+    for (Request& request : parked) ExecuteLocked(std::move(request), &ready);
+  }
+  for (const auto& run : ready) run();
+}
+
 void NamespaceDb::DropSession(uint64_t session) {
+  leases_.End(session);
+  RetryParked();
   Execute(
       {},
       [session](Operation& op) -> Result<std::string> {

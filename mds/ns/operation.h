@@ -18,6 +18,7 @@
 #include "mds/ns/class_resolver.h"
 #include "mds/ns/cluster_view.h"
 #include "mds/ns/credentials.h"
+#include "mds/ns/dir_leases.h"
 #include "mds/ns/open_files.h"
 #include "mds/ns/txn.h"
 
@@ -60,6 +61,7 @@ class Operation {
     ClusterView& cluster;
     OpenFiles& opens;
     ClassResolver& classes;
+    DirLeases& leases;
     uint64_t session = 0;
     std::string mount_class;
     int64_t now_ns = 0;
@@ -103,6 +105,8 @@ class Operation {
   Status FillEntry(const Inode& inode, wire::EntryReply* reply);
   void FillAttr(const Inode& inode, wire::Attr* attr) const;
   Result<wire::EntryReply> Entry(const Inode& inode);
+  // Lets the asking mount answer looks into `directory` by itself, if nobody minds.
+  Status OfferLease(const Inode& directory, wire::EntryReply* reply);
   void TagsChanged() { effects.tags_changed = true; }
 
   Txn txn;

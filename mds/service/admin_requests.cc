@@ -1,5 +1,6 @@
 // Changes of the cluster map by operators: durable, and obeyed by the OSDs, before they are
 // confirmed.
+#include <optional>
 #include <utility>
 
 #include "common/base/log.h"
@@ -34,7 +35,9 @@ bool MdsCore::HandleAdmin(const Call& call) {
       call->Respond(Status(ErrorCode::kBadMessage, request->GetTypeName() + " does not parse")); \
       return true;                                                                               \
     }                                                                                            \
-    ChangeMap(call, [this, request] { return ToBody(keeper_->Method(__VA_ARGS__)); });           \
+    ChangeMap(call, [this, request](const Asked& asked) {                                        \
+      return ToBody(keeper_->Method(__VA_ARGS__, asked));                                        \
+    });                                                                                          \
     return true;                                                                                 \
   }
     WEIR_CHANGE(MDS_SET_OSD, SetOsdRequest, SetOsd, *request)
@@ -53,7 +56,10 @@ bool MdsCore::HandleAdmin(const Call& call) {
 
 void MdsCore::ChangeMap(const Call& call, Change change) {
   Post([this, call, change = std::move(change)] {
-    const Result<std::string> body = change();
+    const Asked asked{call->session(), call->request_id()};
+    const std::optional<std::string> before = keeper_->AnswerTo(asked);
+    const Result<std::string> body =
+        before.has_value() ? Result<std::string>(*before) : change(asked);
     if (!body.ok()) {
       call->Respond(body.status());
       return;

@@ -46,7 +46,7 @@ Status MdsCore::Begin() {
   WEIR_ASSIGN_OR_RETURN(names_, NamespaceDb::Open(store_, clock_, *keeper_, *this, options_.ns));
   tag_epoch_ = names_->DurableTagEpoch();
   watchers_ = std::make_unique<Watchers>(
-      Watchers::Sources{*keeper_, [this] { return tag_epoch_.load(); }, clock_});
+      Watchers::Sources{*keeper_, names_->leases(), [this] { return tag_epoch_.load(); }, clock_});
   keeper_->SetOnChange([this] { watchers_->Flush(); });
   grace_ends_ = clock_.Now() + options_.grace;
   next_answer_check_ = grace_ends_ + kAnswerCheckInterval;
@@ -93,8 +93,14 @@ void MdsCore::OnTagEpoch(uint64_t tag_epoch) {
   if (watchers_ != nullptr) watchers_->Flush();
 }
 
+void MdsCore::OnRecall() {
+  if (watchers_ != nullptr) watchers_->Flush();
+}
+
 void MdsCore::Tick() {
   keeper_->Tick();
+  names_->leases().Tick();
+  names_->RetryParked();
   for (const uint64_t session : sessions_->TakeExpired()) names_->DropSession(session);
   const TimePoint now = clock_.Now();
   if (in_grace_ && now >= grace_ends_) {

@@ -45,6 +45,7 @@ class MdsCore final : public CommitListener {
   void OnPurge(const PurgeJob& job) override { objects_->Purge(job); }
   void OnTruncate(const TruncateJob& job) override { objects_->Truncate(job); }
   void OnTagEpoch(uint64_t tag_epoch) override;
+  void OnRecall() override;
 
  private:
   MdsCore(KvStore& store, Clock& clock, OsdPort& osds, const MdsOptions& options);
@@ -63,7 +64,7 @@ class MdsCore final : public CommitListener {
   wire::ClusterMap WireMap() const;
 
   // Makes a change of the map away from the serving thread and answers when the OSDs obey it.
-  using Change = std::function<Result<std::string>()>;
+  using Change = std::function<Result<std::string>(const Asked&)>;
   void ChangeMap(const Call& call, Change change);
   void Post(std::function<void()> work);
   void RunBackground();

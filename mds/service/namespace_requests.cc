@@ -1,5 +1,6 @@
 // Namespace methods: decode, prepare under the NamespaceDb, answer when durable.
 #include <utility>
+#include <vector>
 
 #include "common/base/log.h"
 #include "mds/ns/ops/ops.h"
@@ -8,14 +9,39 @@
 namespace weir::mds {
 namespace {
 
+// The directories whose leases are in the way of a request.
+using Directories = std::vector<uint64_t>;
+template <typename Request>
+Directories ChangesOf(uint32_t /*method*/, const Request& /*request*/) {
+  return {};
+}
+Directories ChangesOf(uint32_t method, const wire::NameRequest& request) {
+  if (method == wire::MDS_LOOKUP) return {};
+  return {request.parent()};
+}
+Directories ChangesOf(uint32_t /*method*/, const wire::CreateRequest& request) {
+  return {request.parent()};
+}
+Directories ChangesOf(uint32_t /*method*/, const wire::RenameRequest& request) {
+  return {request.old_parent(), request.new_parent()};
+}
+Directories ChangesOf(uint32_t /*method*/, const wire::LinkRequest& request) {
+  return {request.new_parent()};
+}
+Directories ChangesOf(uint32_t /*method*/, const wire::SetAttrRequest& request) {
+  if (!request.has_mode() && !request.has_uid() && !request.has_gid()) return {};
+  return {request.inode()};
+}
+
 template <typename Request, typename Reply>
-void Run(NamespaceDb& names, const RequestOrigin& origin, const MdsCore::Call& call,
+void Run(NamespaceDb& names, RequestOrigin origin, const MdsCore::Call& call,
          Result<Reply> (*operation)(Operation&, const Request&)) {
   auto request = std::make_shared<Request>();
   if (!request->ParseFromString(call->body())) {
     call->Respond(Status(ErrorCode::kBadMessage, request->GetTypeName() + " does not parse"));
     return;
   }
+  origin.changes = ChangesOf(origin.method, *request);
   names.Execute(
       origin,
       [operation, request](Operation& op) -> Result<std::string> {

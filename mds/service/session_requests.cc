@@ -97,6 +97,7 @@ void MdsCore::OpenSession(const Call& call) {
   reply->set_lease_ms(
       std::chrono::duration_cast<std::chrono::milliseconds>(sessions_->lease()).count());
   reply->set_mount_class_id(klass.value_or(kBestEffort.value));
+  if (request.leases()) reply->set_lease_epoch(names_->leases().Begin(session));
   names_->Execute(
       {},
       [reply, path = request.subtree()](Operation& op) -> Result<std::string> {
@@ -128,9 +129,11 @@ void MdsCore::Watch(const Call& call) {
     watchers_->FlushObeyed();
   } else {
     known = sessions_->Touch(call->session());
+    if (names_->leases().Obeyed(call->session(), request.lease_seq())) names_->RetryParked();
   }
   if (known) {
-    watchers_->Watch(call, request.have_epoch(), request.have_tag_epoch(), wait);
+    watchers_->Watch(call, {request.have_epoch(), request.have_tag_epoch(), request.lease_seq()},
+                     wait);
     return;
   }
   wire::WatchReply reply;

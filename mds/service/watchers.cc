@@ -6,12 +6,12 @@
 #include "common/base/log.h"
 #include "common/wire/mds.pb.h"
 #include "mds/cluster/cluster_keeper.h"
+#include "mds/ns/dir_leases.h"
 
 namespace weir::mds {
 
-void Watchers::Watch(std::shared_ptr<net::IncomingCall> call, uint64_t have_epoch,
-                     uint64_t have_tag_epoch, Duration wait) {
-  Held held{std::move(call), have_epoch, have_tag_epoch, sources_.clock.Now() + wait};
+void Watchers::Watch(std::shared_ptr<net::IncomingCall> call, const Known& known, Duration wait) {
+  Held held{std::move(call), known, sources_.clock.Now() + wait};
   {
     const std::lock_guard lock(mutex_);
     // Asked under the lock: a change after this finds the call in the list.
@@ -24,8 +24,10 @@ void Watchers::Watch(std::shared_ptr<net::IncomingCall> call, uint64_t have_epoc
 }
 
 bool Watchers::Due(const Held& held) const {
-  return sources_.keeper.map()->epoch.value > held.have_epoch ||
-         sources_.tag_epoch() > held.have_tag_epoch || sources_.clock.Now() >= held.until;
+  return sources_.keeper.map()->epoch.value > held.known.epoch ||
+         sources_.tag_epoch() > held.known.tag_epoch ||
+         sources_.leases.HasRecalls(held.call->session(), held.known.lease_seq) ||
+         sources_.clock.Now() >= held.until;
 }
 
 void Watchers::Answer(const Held& held) const {
@@ -33,10 +35,14 @@ void Watchers::Answer(const Held& held) const {
   wire::WatchReply reply;
   reply.set_epoch(map->epoch.value);
   reply.set_tag_epoch(sources_.tag_epoch());
-  if (map->epoch.value > held.have_epoch) {
+  if (map->epoch.value > held.known.epoch) {
     *reply.mutable_map() = ToWire(*map);
     reply.mutable_map()->set_tag_epoch(reply.tag_epoch());
   }
+  const DirLeases::Recall recall = sources_.leases.RecallsOf(held.call->session());
+  reply.set_lease_epoch(recall.epoch);
+  reply.set_lease_seq(recall.seq);
+  for (const uint64_t directory : recall.directories) reply.add_recalled(directory);
   held.call->Respond(reply.SerializeAsString());
 }
 

@@ -1,5 +1,6 @@
 // Watchers: WATCH calls that are held back until the map or the tags are newer than the caller's,
-// or their time is over; and administration calls that wait until every OSD obeys. Threads: any.
+// leases are wanted back, or their time is over; and administration calls that wait until every OSD
+// obeys. Threads: any.
 #pragma once
 
 #include <functional>
@@ -14,18 +15,24 @@
 namespace weir::mds {
 
 class ClusterKeeper;
+class DirLeases;
 
 class Watchers {
  public:
   struct Sources {
     ClusterKeeper& keeper;
+    DirLeases& leases;
     std::function<uint64_t()> tag_epoch;
     Clock& clock;
   };
   explicit Watchers(Sources sources) : sources_(std::move(sources)) {}
 
-  void Watch(std::shared_ptr<net::IncomingCall> call, uint64_t have_epoch, uint64_t have_tag_epoch,
-             Duration wait);
+  struct Known {  // by the caller
+    uint64_t epoch = 0;
+    uint64_t tag_epoch = 0;
+    uint64_t lease_seq = 0;
+  };
+  void Watch(std::shared_ptr<net::IncomingCall> call, const Known& known, Duration wait);
   // Answers what is due: after a change, and from time to time.
   void Flush();
   // Runs `answer` once every OSD that is up has `epoch`, or after `patience` with a warning in the
@@ -36,8 +43,7 @@ class Watchers {
  private:
   struct Held {
     std::shared_ptr<net::IncomingCall> call;
-    uint64_t have_epoch;
-    uint64_t have_tag_epoch;
+    Known known;
     TimePoint until;
   };
   struct Obeying {

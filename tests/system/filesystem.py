@@ -139,6 +139,34 @@ def two_mounts_agree(lab):
     check(not os.path.exists(f"{a}/d"), "a removed directory is still there")
 
 
+def leases_give_way(lab):
+    """One mount may answer looks into a directory by itself; what the other one does there is seen all the same."""
+    system = Cluster(lab, osds=1, mounts=2)
+    a, b = system.mounts
+    for index in range(6):
+        folder = f"d{index}"
+        os.makedirs(f"{a}/{folder}/sub")
+        for name in ("x", "y", "z"):
+            check(not os.path.exists(f"{a}/{folder}/{name}"), f"{name} exists in a new directory")
+        change, seen = [
+            (lambda: os.close(os.open(f"{b}/{folder}/x", os.O_CREAT | os.O_EXCL)),
+             lambda: os.path.exists(f"{a}/{folder}/x")),
+            (lambda: os.mkdir(f"{b}/{folder}/y"), lambda: os.path.isdir(f"{a}/{folder}/y")),
+            (lambda: os.rmdir(f"{b}/{folder}/sub"), lambda: not os.path.exists(f"{a}/{folder}/sub")),
+            (lambda: os.rename(f"{b}/{folder}/sub", f"{b}/{folder}/z"),
+             lambda: os.path.isdir(f"{a}/{folder}/z") and not os.path.exists(f"{a}/{folder}/sub")),
+            (lambda: os.rename(f"{b}/{folder}", f"{b}/moved"),
+             lambda: os.path.isdir(f"{a}/moved/sub") and not os.path.exists(f"{a}/{folder}")),
+            (lambda: os.symlink("sub", f"{b}/{folder}/z"), lambda: os.readlink(f"{a}/{folder}/z") == "sub"),
+        ][index]
+        change()
+        check(seen(), f"change {index} of the other mount is not seen")
+    os.mkdir(f"{a}/rights")
+    os.mkdir(f"{a}/rights/in")
+    os.chmod(f"{b}/rights", 0o711)
+    check(os.stat(f"{a}/rights").st_mode & 0o777 == 0o711, "a chmod of the other mount is not seen")
+
+
 def unlinked_but_open(lab):
     system = Cluster(lab, osds=1, mounts=2)
     path = f"{system.mnt}/ghost"
@@ -187,5 +215,5 @@ def classes_follow_tags(lab):
 
 if __name__ == "__main__":
     main("filesystem", one_byte, embedded_remount_keeps_everything, fio_verifies, copies_a_tree, git_and_build,
-         sqlite_transactions, large_directory, two_mounts_agree, unlinked_but_open, permissions_hold,
+         sqlite_transactions, large_directory, two_mounts_agree, leases_give_way, unlinked_but_open, permissions_hold,
          classes_follow_tags)

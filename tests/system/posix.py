@@ -284,7 +284,9 @@ def umount_with_dead_daemons(lab):
     reader = subprocess.Popen(["cat", f"{mount}/other"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     reader.kill()  # A waiting process must die of it, dead cluster or not.
     reader.wait(timeout=30)
+    begun = time.monotonic()
     run("umount", mount, timeout=60)
+    lab.show(f"        umount took {time.monotonic() - begun:.1f} s")
     check(not is_mounted(mount), "umount returned, but the mount is there")
     for daemon in ("mds.0", "osd.0"):
         system.dev("start", daemon)

@@ -9,14 +9,15 @@ EntryResult Lookup(Operation& op, const wire::NameRequest& request) {
   WEIR_RETURN_IF_ERROR(CheckAccess(op.who(), directory.rec, kMayExecute));
   const std::string& name = request.name();
   if (name.size() > kNameMax) return CheckNewName(name);
-  if (name == ".") return op.Entry(directory);
-  uint64_t found = directory.rec.parent();
-  if (name != "..") {
+  uint64_t found = name == "." ? directory.id : directory.rec.parent();
+  if (name != "." && name != "..") {
     WEIR_ASSIGN_OR_RETURN(const DentryRecord dentry, op.FindDentry(directory.id, name));
     found = dentry.inode();
   }
   WEIR_ASSIGN_OR_RETURN(const Inode inode, op.Load(found));
-  return op.Entry(inode);
+  EntryResult entry = op.Entry(inode);
+  if (entry.ok()) WEIR_RETURN_IF_ERROR(op.OfferLease(inode, &*entry));
+  return entry;
 }
 
 }  // namespace weir::mds

@@ -64,7 +64,9 @@ EntryResult MakeNode(Operation& op, const wire::CreateRequest& request) {
   op.AddDentry(&parent, request.name(), inode);
   op.Modified(&parent);
   op.Store(parent);
-  return op.Entry(inode);
+  EntryResult entry = op.Entry(inode);
+  if (entry.ok()) WEIR_RETURN_IF_ERROR(op.OfferLease(inode, &*entry));
+  return entry;
 }
 
 }  // namespace weir::mds

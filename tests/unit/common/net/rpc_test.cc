@@ -45,10 +45,10 @@ class RpcTest : public ::testing::Test {
 
 TEST_F(RpcTest, NothingIsAppliedTwiceAndEverythingOnceUnderLossDuplicationAndReconnects) {
   uint64_t sent = 0;
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
     testing::ManualClock clock;
     SimNetwork network(clock, testing::TestSeed(seed),
-                       {.drop = 0.05, .duplicate = 0.1, .disconnect = 0.002});
+                       {.drop = 0.05, .duplicate = 0.1, .disconnect = 0.02});
     Prng prng(seed);
     std::map<std::string, int> applied;
     std::vector<std::shared_ptr<IncomingCall>> held;
@@ -84,7 +84,28 @@ TEST_F(RpcTest, NothingIsAppliedTwiceAndEverythingOnceUnderLossDuplicationAndRec
     for (const auto& [body, count] : answered) ASSERT_EQ(count, 1) << body << " seed " << seed;
     sent += network.messages_sent();
   }
-  EXPECT_GT(sent, 20u * 600) << "the faults caused no retry";
+  EXPECT_GT(sent, 30u * 600) << "the faults caused no retry";
+}
+
+TEST_F(RpcTest, AReconnectSendsAFewFirstAndSoonEverything) {
+  auto client = *RpcClient::Connect(network_, clock_, kEndpoint, {.session = 1});
+  size_t answered = 0;
+  for (int i = 0; i < 2000; ++i) {
+    client->Call(1, "x", {}, {.timeout = Duration::max()}, [&](const Result<Reply>& reply) {
+      EXPECT_TRUE(reply.ok()) << reply.status();
+      ++answered;
+    });
+  }
+  size_t arrived = 0;
+  server_ = *RpcServer::Start(network_, clock_, kEndpoint, [&](const auto& call) {
+    ++arrived;
+    call->Respond(std::string());
+  });
+  ASSERT_TRUE(network_.RunUntil([&] { return arrived > 0; }, 10s));
+  network_.RunFor(500us);
+  EXPECT_LE(arrived, 32u);
+  network_.RunFor(20ms);
+  EXPECT_EQ(answered, 2000u);
 }
 
 TEST_F(RpcTest, ADeadlineEndsACallThatIsNotAnswered) {

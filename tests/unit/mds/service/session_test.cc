@@ -81,6 +81,38 @@ TEST_F(SessionTest, AfterARestartOrphansWaitToBeReclaimed) {
   EXPECT_EQ(Stat(kept).attr().nlink(), 0u);
 }
 
+TEST_F(SessionTest, ARepeatedAdministrationCallGetsItsFirstAnswerAlsoAfterARestart) {
+  const auto ask = [&](uint32_t method, const google::protobuf::Message& request, uint64_t id) {
+    auto call = Send(method, request, id);
+    Obey();
+    return Finish(call);
+  };
+  wire::SetClassRequest create;
+  create.set_name("gold");
+  wire::PoolCreateRequest pool;
+  pool.set_name("fast");
+  pool.add_osds(0);
+  wire::ClassNameRequest remove;
+  remove.set_name("gold");
+  for (const auto& [method, request, again] :
+       {std::tuple<uint32_t, const google::protobuf::Message*, ErrorCode>(
+            wire::MDS_CLASS_CREATE, &create, ErrorCode::kExists),
+        {wire::MDS_POOL_CREATE, &pool, ErrorCode::kExists},
+        {wire::MDS_CLASS_REMOVE, &remove, ErrorCode::kNotFound}}) {
+    SCOPED_TRACE(method);
+    const uint64_t id = 500 + method;
+    const Answer first = ask(method, *request, id);
+    ASSERT_TRUE(first.status.ok()) << first.status;
+    Restart();
+    const Epoch before = core->keeper().map()->epoch;
+    const Answer repeated = ask(method, *request, id);
+    EXPECT_TRUE(repeated.status.ok()) << repeated.status;
+    EXPECT_EQ(repeated.body, first.body);
+    EXPECT_EQ(core->keeper().map()->epoch, before);
+    EXPECT_EQ(ask(method, *request, id + 100).status.code(), again);
+  }
+}
+
 TEST_F(SessionTest, ARepeatedRequestGetsItsFirstAnswerAlsoAfterARestart) {
   wire::CreateRequest create = New(kRoot, "f", 0644);
   create.set_exclusive(true);

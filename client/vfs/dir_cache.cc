@@ -1,0 +1,240 @@
+#include "client/vfs/dir_cache.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "common/wire/mds.pb.h"
+
+namespace weir::client {
+namespace {
+
+constexpr Duration kWantInterval = std::chrono::seconds(5);
+constexpr size_t kMostWanted = 4096;
+
+size_t HashOf(std::string_view name) {
+  return std::hash<std::string_view>()(name);
+}
+
+size_t Index(DirCache::Kind kind) {
+  return static_cast<size_t>(kind);
+}
+
+// As the MDS checks it; whoever is refused asks there.
+bool MayPass(const FileAttr& directory, const wire::Caller& caller) {
+  if (caller.uid() == 0) return true;
+  uint32_t granted = directory.mode;
+  if (caller.uid() == directory.uid) {
+    granted = directory.mode >> 6;
+  } else if (caller.gid() == directory.gid ||
+             std::find(caller.groups().begin(), caller.groups().end(), directory.gid) !=
+                 caller.groups().end()) {
+    granted = directory.mode >> 3;
+  }
+  return (granted & 1) != 0;
+}
+
+}  // namespace
+
+class DirCache::Asking {
+ public:
+  explicit Asking(DirCache& cache) : cache_(cache) {}
+  ~Asking() { cache_.EndAsk(); }
+  Asking(const Asking&) = delete;
+  Asking& operator=(const Asking&) = delete;
+
+  InodeId parent;
+  uint64_t parent_lease = 0;  // 0: none
+  uint64_t at = 0;            // `sequence_` when it was sent
+
+ private:
+  DirCache& cache_;
+};
+
+class DirCache::Changing {
+ public:
+  explicit Changing(DirCache& cache) : cache_(cache) {}
+  ~Changing() { cache_.EndChange(changes); }
+  Changing(const Changing&) = delete;
+  Changing& operator=(const Changing&) = delete;
+
+  std::vector<std::pair<Kind, InodeId>> changes;
+
+ private:
+  DirCache& cache_;
+};
+
+void DirCache::BeginSession(uint64_t epoch, TimePoint asked) {
+  const std::lock_guard lock(mutex_);
+  ClearLocked();
+  wanted_.clear();
+  epoch_ = epoch;
+  seq_ = 0;
+  trusted_until_ = asked + kLeaseTrust;
+}
+
+void DirCache::Renew(uint64_t epoch, uint64_t seq, const std::vector<InodeId>& recalled,
+                     TimePoint asked) {
+  const std::lock_guard lock(mutex_);
+  if (epoch != epoch_ || epoch == 0) return;
+  for (const InodeId directory : recalled) DropLocked(directory);
+  seq_ = std::max(seq_, seq);
+  trusted_until_ = std::max(trusted_until_, asked + kLeaseTrust);
+}
+
+uint64_t DirCache::obeyed() const {
+  const std::lock_guard lock(mutex_);
+  return seq_;
+}
+
+DirCache::Look DirCache::Find(InodeId parent, std::string_view name,
+                              const wire::Caller& caller) const {
+  if (epoch_ == 0 || name == "." || name == "..") return {};
+  const std::lock_guard lock(mutex_);
+  if (clock_.Now() >= trusted_until_) return {};
+  const auto found = directories_.find(parent);
+  if (found == directories_.end() || !MayPass(found->second.attr, caller)) return {};
+  const Directory& directory = found->second;
+  const auto child = directory.directories.find(std::string(name));
+  if (child != directory.directories.end()) {
+    // Its own lease covers the attributes that matter here.
+    const auto leased = directories_.find(child->second);
+    if (leased == directories_.end()) return {};
+    return {Look::Kind::kDirectory, leased->second.attr};
+  }
+  if (!directory.complete || directory.names.contains(HashOf(name))) return {};
+  return {Look::Kind::kAbsent, {}};
+}
+
+std::shared_ptr<DirCache::Asking> DirCache::Ask(InodeId parent) {
+  if (epoch_ == 0) return nullptr;
+  auto asking = std::make_shared<Asking>(*this);
+  asking->parent = parent;
+  const std::lock_guard lock(mutex_);
+  ++asking_;
+  asking->at = sequence_;
+  const auto found = directories_.find(parent);
+  if (found != directories_.end()) asking->parent_lease = found->second.lease;
+  return asking;
+}
+
+void DirCache::EndAsk() {
+  const std::lock_guard lock(mutex_);
+  if (--asking_ > 0) return;
+  std::erase_if(activity_, [](const auto& entry) {
+    const auto& under_way = entry.second.under_way;
+    return std::all_of(std::begin(under_way), std::end(under_way),
+                       [](uint32_t count) { return count == 0; });
+  });
+}
+
+bool DirCache::QuietLocked(InodeId directory, Kind kind, uint64_t since) const {
+  const auto found = activity_.find(directory);
+  if (found == activity_.end()) return true;
+  const Activity& activity = found->second;
+  return activity.under_way[Index(kind)] == 0 && activity.last[Index(kind)] <= since;
+}
+
+void DirCache::Learn(const Asking& asking, std::string_view name, const wire::EntryReply& reply) {
+  if (!reply.has_lease()) return;
+  const FileAttr attr = FromWire(reply.attr());
+  const std::lock_guard lock(mutex_);
+  // A recall that came first may have been of this very lease.
+  if (reply.lease().epoch() != epoch_ || reply.lease().seq() < seq_) return;
+  if (!QuietLocked(attr.inode, Kind::kRights, asking.at)) return;
+  TakeLeaseLocked(attr, reply.lease(), asking.at);
+  const auto parent = directories_.find(asking.parent);
+  if (parent == directories_.end() || parent->second.lease != asking.parent_lease) return;
+  if (!QuietLocked(asking.parent, Kind::kRemove, asking.at)) return;
+  const bool added = parent->second.directories.emplace(name, attr.inode).second;
+  names_ += added ? 1 : 0;
+}
+
+void DirCache::TakeLeaseLocked(const FileAttr& attr, const wire::DirLease& lease,
+                               uint64_t asked_at) {
+  if (!directories_.contains(attr.inode) &&
+      (directories_.size() >= limits_.directories || names_ >= limits_.names)) {
+    ClearLocked();
+  }
+  Directory& directory = directories_[attr.inode];
+  if (directory.lease == 0) directory.lease = ++last_lease_;
+  if (attr.version >= directory.attr.version) directory.attr = attr;
+  if (!lease.empty() || !QuietLocked(attr.inode, Kind::kAdd, asked_at)) return;
+  names_ -= directory.names.size();
+  directory.names.clear();
+  directory.complete = true;
+}
+
+bool DirCache::Wants(InodeId directory) {
+  if (epoch_ == 0) return false;
+  const std::lock_guard lock(mutex_);
+  if (directories_.contains(directory)) return false;
+  const TimePoint now = clock_.Now();
+  const auto [wanted, first] = wanted_.try_emplace(directory, now);
+  if (!first && now - wanted->second < kWantInterval) return false;
+  wanted->second = now;
+  if (wanted_.size() > kMostWanted) wanted_.clear();
+  return true;
+}
+
+std::shared_ptr<DirCache::Changing> DirCache::BeginChange(std::initializer_list<Change> changes) {
+  if (epoch_ == 0) return nullptr;
+  auto changing = std::make_shared<Changing>(*this);
+  const std::lock_guard lock(mutex_);
+  for (const Change& change : changes) {
+    changing->changes.emplace_back(change.kind, change.directory);
+    Activity& activity = activity_[change.directory];
+    ++activity.under_way[Index(change.kind)];
+    activity.last[Index(change.kind)] = ++sequence_;
+    NoteChangeLocked(change);
+  }
+  return changing;
+}
+
+void DirCache::NoteChangeLocked(const Change& change) {
+  if (change.kind == Kind::kRights) return DropLocked(change.directory);
+  const auto found = directories_.find(change.directory);
+  if (found == directories_.end()) return;
+  Directory& directory = found->second;
+  if (change.kind == Kind::kRemove) {
+    // Its name stays among the names: that says only that the MDS must be asked.
+    if (directory.directories.erase(std::string(change.name)) != 0) --names_;
+    return;
+  }
+  if (!directory.complete) return;
+  if (names_ >= limits_.names) {
+    names_ -= directory.names.size();
+    directory.names.clear();
+    directory.complete = false;
+    return;
+  }
+  if (directory.names.insert(HashOf(change.name)).second) ++names_;
+}
+
+void DirCache::EndChange(const std::vector<std::pair<Kind, InodeId>>& changes) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [kind, directory] : changes) {
+    const auto found = activity_.find(directory);
+    if (found == activity_.end()) continue;
+    Activity& activity = found->second;
+    --activity.under_way[Index(kind)];
+    activity.last[Index(kind)] = ++sequence_;
+    const bool idle = std::all_of(std::begin(activity.under_way), std::end(activity.under_way),
+                                  [](uint32_t count) { return count == 0; });
+    if (idle && asking_ == 0) activity_.erase(found);
+  }
+}
+
+void DirCache::DropLocked(InodeId directory) {
+  const auto found = directories_.find(directory);
+  if (found == directories_.end()) return;
+  names_ -= found->second.names.size() + found->second.directories.size();
+  directories_.erase(found);
+}
+
+void DirCache::ClearLocked() {
+  directories_.clear();
+  names_ = 0;
+}
+
+}  // namespace weir::client
