@@ -96,12 +96,12 @@ void Dispatcher::Submit(std::unique_ptr<ObjectOp> owned) {
 }
 
 // Nothing more may start although the device has room: the operations are paced. One that stood in
-// line for tokens can stand a little longer, to share a flush with the next. With a full device it
+// line for tokens can stand a quarter longer, to share a flush with the next. With a full device it
 // must not: those behind it wait for its slot.
 void Dispatcher::LetThemWait(ObjectOp** batch, int count, TimePoint now) {
   for (int i = 0; i < count; ++i) {
     const Duration waited = now - batch[i]->request_.arrival;
-    batch[i]->patience_ = std::min(waited / 8, kLongestPatience);
+    batch[i]->patience_ = std::min(waited / 4, kLongestPatience);
   }
 }
 

@@ -82,7 +82,7 @@ class Dispatcher {
  private:
   static constexpr int kBatch = 16;       // pulled per hold of the lock
   static constexpr int kPumpBudget = 64;  // starts before an RPC or store thread hands over
-  static constexpr Duration kLongestPatience = std::chrono::milliseconds(2);
+  static constexpr Duration kLongestPatience = std::chrono::milliseconds(5);
 
   using Lock = std::unique_lock<std::mutex>;
   // Pulls and starts; needs the lock, which it lets go while it starts. Returns when to poll next.

@@ -45,8 +45,8 @@ class FloorTest(unittest.TestCase):
         self.assertEqual(len(report.shortfalls(list(rows.values()), [])), 2)
 
     def test_isolation_has_a_floor_and_a_ceiling(self):
-        rows = table(("weirfs-cluster", "isolation-1M-psync.kept", "%", [49.9], False),
-                     ("weirfs-cluster", "isolation-1M-psync.p99", "x", [5.1], False),
+        rows = table(("weirfs-embedded", "isolation-1M-psync.kept", "%", [49.9], False),
+                     ("weirfs-embedded", "isolation-1M-psync.p99", "x", [5.1], False),
                      ("weirfs-embedded", "isolation-64k-libaio.p99", "x", [5], False),
                      ("raw", "isolation-64k-libaio.p99", "x", [20], False))
         self.assertEqual([r["pass"] for r in rows.values()], [False, False, True, None])

@@ -7,8 +7,8 @@ from .host import BenchError, drop_caches, is_mounted, run, stop, unmount, wait_
 from .systems import System
 
 # What the isolation job sets: a fixed rate and a strict gate, so that the queue is ours and not the disk's.
-ISOLATION = ["--profile", "unified", "--surplus", "dsfq", "--gate", "strict", "--maximizer", "off",
-             "--token-rate", "200MiB/s"]
+ISOLATION = ["--profile", "unified", "--surplus", "dsfq", "--gate", "strict", "--maximizer", "off"]
+ISOLATION_MIB_PER_S = 200  # of all OSDs together
 
 
 class WeirFs(System):
@@ -33,7 +33,7 @@ class WeirFs(System):
             os.setxattr(path, "user.qos.class", name.encode())
 
     def isolate(self):
-        self._osdctl("osd", "set", "all", *ISOLATION)
+        self._osdctl("osd", "set", "all", *ISOLATION, "--token-rate", f"{ISOLATION_MIB_PER_S // self.disks}MiB/s")
 
 
 class Embedded(WeirFs):

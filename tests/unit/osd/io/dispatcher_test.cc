@@ -105,7 +105,7 @@ TEST_F(DispatcherTest, APacedWriteMayWaitForCompanyOneBehindAFullDeviceMayNot) {
   clock_.Advance(100ms);
   dispatcher_->Poll();
   ASSERT_EQ(store_.held(), 2u);
-  EXPECT_EQ(store_.last_patience, 2ms);
+  EXPECT_EQ(store_.last_patience, 5ms);
 
   dispatcher_->Apply(Plain(2), {});
   Write(3, 0, kMiB);
@@ -225,7 +225,7 @@ TEST_F(DispatcherTest, StatisticsCountLatencyFromArrivalAndStartAgainAtReset) {
   Write(2, 0, 8192, kGold);
   clock_.Advance(1ms);
   store_.Release();
-  clock_.Advance(2ms);
+  clock_.Advance(5ms);
   EXPECT_EQ(Of(kGold).counters.queued_ops, 0u);
   store_.Release();
   const DispatcherClassStats gold = Of(kGold);
