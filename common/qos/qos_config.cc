@@ -15,9 +15,10 @@ struct Word {
 
 constexpr std::array<Word<SurplusKind>, 2> kSurplusWords{
     {{"fcfs", SurplusKind::kFcfs}, {"dsfq", SurplusKind::kDsfq}}};
-constexpr std::array<Word<SharingKind>, 3> kSharingWords{{{"single", SharingKind::kSingle},
+constexpr std::array<Word<SharingKind>, 4> kSharingWords{{{"single", SharingKind::kSingle},
                                                           {"total", SharingKind::kTotal},
-                                                          {"hybrid", SharingKind::kHybrid}}};
+                                                          {"hybrid", SharingKind::kHybrid},
+                                                          {"hybrid-h", SharingKind::kHybridH}}};
 constexpr std::array<Word<GateKind>, 2> kGateWords{
     {{"strict", GateKind::kStrict}, {"conserving", GateKind::kConserving}}};
 constexpr std::array<Word<DispatchKind>, 2> kDispatchWords{
@@ -37,7 +38,7 @@ struct Profile {
   bool maximizer;
 };
 
-constexpr std::array<Profile, 6> kProfiles{{
+constexpr std::array<Profile, 7> kProfiles{{
     {"noqos", GuaranteeKind::kNone, SurplusKind::kFcfs, SharingKind::kSingle, GateKind::kConserving,
      DispatchKind::kCscan, false},
     {"odis", GuaranteeKind::kHtb, SurplusKind::kFcfs, SharingKind::kSingle, GateKind::kStrict,
@@ -48,12 +49,13 @@ constexpr std::array<Profile, 6> kProfiles{{
      GateKind::kConserving, DispatchKind::kFifo, false},
     {"dsfq-hybrid", GuaranteeKind::kNone, SurplusKind::kDsfq, SharingKind::kHybrid,
      GateKind::kConserving, DispatchKind::kFifo, false},
-    {"unified", GuaranteeKind::kHtb, SurplusKind::kDsfq, SharingKind::kHybrid,
+    {"dsfq-hybrid-h", GuaranteeKind::kNone, SurplusKind::kDsfq, SharingKind::kHybridH,
+     GateKind::kConserving, DispatchKind::kFifo, false},
+    {"unified", GuaranteeKind::kHtb, SurplusKind::kDsfq, SharingKind::kHybridH,
      GateKind::kConserving, DispatchKind::kCscan, false},
 }};
 
-constexpr std::array<std::string_view, 6> kLaterProfiles{"vd",  "vc",  "cscan",
-                                                         "cvc", "baa", "dsfq-hybrid-h"};
+constexpr std::array<std::string_view, 5> kLaterProfiles{"vd", "vc", "cscan", "cvc", "baa"};
 
 // "surplus 'cooperative' is not built in this version (there is: fcfs, dsfq)".
 template <typename Rows, typename NameOf>
@@ -142,8 +144,7 @@ Result<SurplusKind> ParseSurplus(std::string_view text) {
   return Parse("surplus", text, kSurplusWords, kLater);
 }
 Result<SharingKind> ParseSharing(std::string_view text) {
-  static constexpr std::array<std::string_view, 1> kLater{"hybrid-h"};
-  return Parse("sharing", text, kSharingWords, kLater);
+  return Parse("sharing", text, kSharingWords, {});
 }
 Result<GateKind> ParseGate(std::string_view text) {
   return Parse("gate", text, kGateWords, {});
