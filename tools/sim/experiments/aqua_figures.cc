@@ -133,7 +133,10 @@ void RunScenarios(Run& run) {
   }
   {
     Cluster cluster(run.seed());
-    cluster.AddOsd(OdisFor(run, true), Flat(30 * static_cast<double>(kMiB)));
+    // Few on the device: what it holds is served by its own order, not by promises.
+    SchedulerConfig config = OdisFor(run, true);
+    config.depth = 2;
+    cluster.AddOsd(config, Flat(30 * static_cast<double>(kMiB)));
     AddWriterClasses(run, &cluster, true);
     std::vector<Load*> loads;
     for (size_t i = 0; i < 3; ++i) loads.push_back(StartWriter(&cluster, i));
