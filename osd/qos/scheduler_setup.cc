@@ -155,13 +155,11 @@ void Scheduler::Impl::SetTransactions(ClassQueue* queue, bool reserved, TimePoin
     queue->transactions.reset();
     return;
   }
-  if (!queue->transactions) {
-    queue->transactions = std::make_unique<Transactions>();
-    for (Request* request = queue->requests.front(); request != nullptr; request = request->next) {
-      queue->transactions->Arrived(request, now);
-    }
-  }
+  if (!queue->transactions) queue->transactions = std::make_unique<Transactions>();
   queue->transactions->Configure(queue->spec.transactions, now);
+  for (Request* request = queue->requests.front(); request != nullptr; request = request->next) {
+    queue->transactions->Arrived(request, now);
+  }
 }
 
 void Scheduler::Impl::SetCeiling(ClassQueue* queue, TimePoint now) {

@@ -16,8 +16,12 @@ void Transactions::SetLeaf(Transaction* transaction, TimePoint now) {
 }
 
 void Transactions::Configure(const std::vector<TransactionSpec>& specs, TimePoint now) {
-  for (auto& [id, transaction] : transactions_) transaction.rate = 0;
+  for (auto& [id, transaction] : transactions_) {
+    transaction.rate = 0;
+    transaction.waiting.clear();
+  }
   for (const TransactionSpec& spec : specs) transactions_[spec.id].rate = spec.bytes_per_s;
+  std::erase_if(transactions_, [](const auto& entry) { return entry.second.rate == 0; });
   for (auto& [id, transaction] : transactions_) SetLeaf(&transaction, now);
 }
 

@@ -31,7 +31,8 @@ namespace weir::osd::qos {
 
 class Transactions {
  public:
-  // Promises from now on; leaves that stay keep their level.
+  // Promises from now on; leaves that stay keep their level. Waiting requests are forgotten: tell
+  // of them again, in order of arrival.
   void Configure(const std::vector<TransactionSpec>& specs, TimePoint now);
 
   // A request joined the class's queue, or left it (released or cancelled).

@@ -123,7 +123,10 @@ const std::vector<Access>& AllAccess() {
 
 void CheckOurs(Run& run, const Access& access, size_t coordinators) {
   const Result r = Measure(run, Method::kCluster, access, coordinators);
-  const double part = access.turn == Duration::max() ? .04 : .05;
+  // What three coordinators have not said yet about an OSD that gets a tenth of the requests comes
+  // to 3 * 9 * 64 KiB, 4 % of a second's promise by itself: 5 % there.
+  const bool lumpy = access.turn != Duration::max() || coordinators > 1;
+  const double part = lumpy ? .05 : .04;
   const std::string at =
       ", " + access.name + ", " + std::to_string(coordinators) + " coordinator(s)";
   run.Between("lowest second, MiB/s" + at, r.low, kPromise * (1 - part), kPromise * (1 + part), 40);
