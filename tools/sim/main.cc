@@ -28,6 +28,7 @@ struct Arguments {
   std::string fault;
   std::string plot;  // directory for figures
   std::string scenario;
+  bool timing = false;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
   std::function<Result<ExitCode>(const Arguments&)> action;
 };
@@ -68,13 +69,16 @@ Result<ExitCode> Show(const Arguments& arguments) {
 
 // Experiments share nothing, so each thread takes the next one that nobody has.
 std::vector<Outcome> RunChosen(const std::vector<const Experiment*>& chosen, uint64_t seed,
-                               Fault fault, unsigned jobs) {
+                               Fault fault, unsigned jobs, bool timing) {
   std::vector<Outcome> outcomes;
   for (const Experiment* e : chosen) outcomes.push_back({e, Run(seed, fault)});
   std::atomic<size_t> next{0};
   const auto work = [&] {
     for (size_t i = next++; i < outcomes.size(); i = next++) {
+      const auto start = std::chrono::steady_clock::now();
       outcomes[i].experiment->run(outcomes[i].run);
+      const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
+      if (timing) fmt::print(stderr, "{:<6} {:6.2f} s\n", outcomes[i].experiment->id, wall.count());
     }
   };
   std::vector<std::thread> threads;
@@ -128,7 +132,8 @@ Result<ExitCode> RunExperiments(const Arguments& arguments) {
     return {ErrorCode::kInvalid,
             fmt::format("--break '{}': no such fault (there is:{})", arguments.fault, there_is)};
   }
-  const std::vector<Outcome> outcomes = RunChosen(chosen, arguments.seed, fault, arguments.jobs);
+  const std::vector<Outcome> outcomes =
+      RunChosen(chosen, arguments.seed, fault, arguments.jobs, arguments.timing);
   if (!arguments.plot.empty()) WEIR_RETURN_IF_ERROR(SaveFigures(arguments.plot, outcomes));
   size_t failed = 0;
   for (const Outcome& outcome : outcomes) failed += outcome.run.pass() ? 0 : 1;
@@ -164,6 +169,7 @@ void Declare(CLI::App& app, Arguments& arguments) {
   run->add_option("--jobs", arguments.jobs, "experiments at a time (one per CPU)")
       ->check(CLI::Range(1, 256))
       ->type_name("N");
+  run->add_flag("--timing", arguments.timing, "wall time of each experiment, on stderr");
   run->add_option("--break", arguments.fault, "break a mechanism on purpose: checks must fail")
       ->type_name("FAULT");
   run->footer("Example: weir-sim run E7 -o json --seed 3");

@@ -20,5 +20,6 @@ void AddAquaFigures(std::vector<Experiment>* all);      // E41 .. E44
 void AddAquaClasses(std::vector<Experiment>* all);      // E45 .. E47
 void AddPipeline(std::vector<Experiment>* all);         // E48, E49
 void AddClusterPromise(std::vector<Experiment>* all);   // E53
+void AddScale(std::vector<Experiment>* all);            // E54
 
 }  // namespace weir::sim
