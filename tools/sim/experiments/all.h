@@ -21,5 +21,7 @@ void AddAquaClasses(std::vector<Experiment>* all);      // E45 .. E47
 void AddPipeline(std::vector<Experiment>* all);         // E48, E49
 void AddClusterPromise(std::vector<Experiment>* all);   // E53
 void AddScale(std::vector<Experiment>* all);            // E54
+void AddUnified(std::vector<Experiment>* all);          // E50
+void AddLimits(std::vector<Experiment>* all);           // E55
 
 }  // namespace weir::sim
