@@ -20,8 +20,13 @@
 namespace weir::sim {
 namespace {
 
-constexpr double kMost = 1e9;
+// Limits that keep a slip of the pen from filling the memory.
 constexpr Duration kLongest = std::chrono::hours(24);
+constexpr Duration kShortestTurn = std::chrono::milliseconds(1);
+constexpr int64_t kMostWindows = 100'000;
+constexpr double kMostArrivals = 2e7;
+constexpr uint64_t kLargestIo = 1ull << 30;
+constexpr uint64_t kLargestAddress = 1ull << 60;
 
 class Parser {
  public:
@@ -88,6 +93,9 @@ Status Parser::TakeTop(Scenario* scenario) {
   }
   if (scenario->window <= Duration(0) || scenario->window > scenario->duration) {
     top.Fail("window", "must be longer than nothing and at most the duration");
+  } else if (scenario->duration / scenario->window > kMostWindows) {
+    top.Fail("window", fmt::format("makes more than {} windows of the duration; take a longer one",
+                                   kMostWindows));
   }
   return top.Done();
 }
@@ -141,9 +149,9 @@ DeviceFactory Parser::DiskOf(TomlTable* table) {
   const std::string disk = table->Word("disk", HddModelNames(), "dtla-307075");
   const auto disks = static_cast<int>(table->Whole("disks", 1, 1, 64));
   const uint64_t unit = table->Size("stripe_unit", 64 * kKiB);
-  if (unit == 0) table->Fail("stripe_unit", "must be above 0");
+  if (unit < 512) table->Fail("stripe_unit", "must be at least 512 bytes");
   const auto names = HddModelNames();
-  if (std::find(names.begin(), names.end(), disk) == names.end() || unit == 0) return Flat(1);
+  if (std::find(names.begin(), names.end(), disk) == names.end() || unit < 512) return Flat(1);
   return disks == 1 ? Hdd(HddModelOf(disk)) : Raid0(HddModelOf(disk), disks, unit);
 }
 
@@ -201,7 +209,10 @@ Status Parser::TakeClass(TomlTable* table, Scenario* scenario) {
   }
   spec.weight = table->Number("weight", 1, 1e-6, 1e6);
   spec.min_weight = table->Number("min_weight", spec.weight / 10, 1e-9, spec.weight);
-  if (table->Has("limit")) spec.limit_bytes_per_s = table->Rate("limit", 0);
+  if (table->Has("limit")) {
+    spec.limit_bytes_per_s = table->Rate("limit", 0);
+    if (*spec.limit_bytes_per_s < 1024) table->Fail("limit", "must be at least 1KiB/s");
+  }
   if (table->Has("reservation") || table->Has("iops")) {
     Reservation reservation;
     reservation.bytes_per_s = table->Rate("reservation", 0);
@@ -261,7 +272,12 @@ void Parser::TakeShape(TomlTable* table, WorkloadSpec* workload) {
   shape.span = table->Size("span", 1ull << 30);
   shape.zipf = table->Number("zipf", 0, 0, 10);
   if (shape.span < shape.most_bytes) table->Fail("span", "is smaller than a request");
-  if (shape.least_bytes == 0) table->Fail("size", "must be above 0");
+  if (shape.least_bytes == 0 || shape.most_bytes > kLargestIo) {
+    table->Fail("size", "must be above 0 and at most 1GiB");
+  }
+  if (shape.start > kLargestAddress || shape.span > kLargestAddress) {
+    table->Fail("span", "start_address and span must be at most 1EiB");
+  }
   workload->options.bytes = (shape.least_bytes + shape.most_bytes) / 2;
   workload->options.shape = MakeShape(shape);
 }
@@ -278,7 +294,8 @@ void Parser::TakeArrivals(TomlTable* table, const Scenario& scenario, WorkloadSp
     if (table->Has("burstiness")) table->Fail("burstiness", "needs arrivals");
     return;
   }
-  const double per_s = table->Number("arrivals", 1, 1e-6, kMost);
+  const double most = kMostArrivals / std::max(1.0, ToSeconds(scenario.duration));
+  const double per_s = table->Number("arrivals", 1, 1e-6, most);
   const double bias = table->Number("burstiness", 0, .5, .99);
   Prng prng(MixHash(scenario.seed, scenario.workloads.size()));
   options.gap =
@@ -302,8 +319,9 @@ void Parser::TakeRoute(TomlTable* table, const Scenario& scenario, WorkloadSpec*
   std::vector<double> shares = table->Numbers("shares");
   if (shares.empty()) shares.assign(devices.size(), 1);
   double sum = 0;
-  for (double share : shares) sum += share < 0 ? -kMost : share;
-  if (shares.size() != devices.size() || !(sum > 0)) {
+  for (double share : shares) sum += share;
+  const bool negative = std::any_of(shares.begin(), shares.end(), [](double s) { return s < 0; });
+  if (shares.size() != devices.size() || negative || !(sum > 0)) {
     table->Fail("shares", fmt::format("must be {} numbers, not below 0, one for each of devices",
                                       devices.size()));
     return;
@@ -333,15 +351,15 @@ void Parser::TakeChanges(TomlTable* table, WorkloadSpec* workload) {
   if (turns) {
     workload->on = table->Time("on", std::chrono::seconds(1));
     workload->off = table->Time("off", std::chrono::seconds(1));
-    if (*workload->on <= Duration(0) || *workload->off <= Duration(0)) {
-      table->Fail("on", "on and off must be longer than nothing");
+    if (*workload->on < kShortestTurn || *workload->off < kShortestTurn) {
+      table->Fail("on", "on and off must be at least 1ms");
     }
   }
   if (sine) {
     workload->period = table->Time("period", std::chrono::seconds(60));
     workload->low = static_cast<int>(table->Whole("low", 0, 0, 100'000));
     workload->high = static_cast<int>(table->Whole("high", 10, workload->low, 100'000));
-    if (*workload->period <= Duration(0)) table->Fail("period", "must be longer than nothing");
+    if (*workload->period < 100 * kShortestTurn) table->Fail("period", "must be at least 100ms");
   }
 }
 
