@@ -13,8 +13,10 @@ struct Word {
   Kind kind;
 };
 
-constexpr std::array<Word<SurplusKind>, 2> kSurplusWords{
-    {{"fcfs", SurplusKind::kFcfs}, {"dsfq", SurplusKind::kDsfq}}};
+constexpr std::array<Word<SurplusKind>, 3> kSurplusWords{
+    {{"fcfs", SurplusKind::kFcfs},
+     {"dsfq", SurplusKind::kDsfq},
+     {"cooperative", SurplusKind::kCooperative}}};
 constexpr std::array<Word<SharingKind>, 3> kSharingWords{{{"single", SharingKind::kSingle},
                                                           {"total", SharingKind::kTotal},
                                                           {"hybrid", SharingKind::kHybrid}}};
@@ -22,8 +24,9 @@ constexpr std::array<Word<GateKind>, 2> kGateWords{
     {{"strict", GateKind::kStrict}, {"conserving", GateKind::kConserving}}};
 constexpr std::array<Word<DispatchKind>, 2> kDispatchWords{
     {{"fifo", DispatchKind::kFifo}, {"cscan", DispatchKind::kCscan}}};
-constexpr std::array<Word<CostKind>, 2> kCostWords{
-    {{"bytes", CostKind::kBytes}, {"requests", CostKind::kRequests}}};
+constexpr std::array<Word<CostKind>, 3> kCostWords{{{"bytes", CostKind::kBytes},
+                                                    {"requests", CostKind::kRequests},
+                                                    {"device-time", CostKind::kDeviceTime}}};
 constexpr std::array<Word<ReservationScope>, 2> kScopeWords{
     {{"cluster", ReservationScope::kCluster}, {"osd", ReservationScope::kOsd}}};
 
@@ -35,9 +38,11 @@ struct Profile {
   GateKind gate;
   DispatchKind dispatch;
   bool maximizer;
+  CostKind cost = CostKind::kBytes;
+  bool bottleneck_aware = false;
 };
 
-constexpr std::array<Profile, 6> kProfiles{{
+constexpr std::array<Profile, 8> kProfiles{{
     {"noqos", GuaranteeKind::kNone, SurplusKind::kFcfs, SharingKind::kSingle, GateKind::kConserving,
      DispatchKind::kCscan, false},
     {"odis", GuaranteeKind::kHtb, SurplusKind::kFcfs, SharingKind::kSingle, GateKind::kStrict,
@@ -48,14 +53,17 @@ constexpr std::array<Profile, 6> kProfiles{{
      GateKind::kConserving, DispatchKind::kFifo, false},
     {"dsfq-hybrid", GuaranteeKind::kNone, SurplusKind::kDsfq, SharingKind::kHybrid,
      GateKind::kConserving, DispatchKind::kFifo, false},
+    {"vd", GuaranteeKind::kNone, SurplusKind::kCooperative, SharingKind::kSingle,
+     GateKind::kConserving, DispatchKind::kFifo, false, CostKind::kDeviceTime},
+    {"baa", GuaranteeKind::kNone, SurplusKind::kDsfq, SharingKind::kTotal, GateKind::kConserving,
+     DispatchKind::kFifo, false, CostKind::kRequests, true},
     {"unified", GuaranteeKind::kHtb, SurplusKind::kDsfq, SharingKind::kHybrid,
      GateKind::kConserving, DispatchKind::kCscan, false},
 }};
 
-constexpr std::array<std::string_view, 6> kLaterProfiles{"vd",  "vc",  "cscan",
-                                                         "cvc", "baa", "dsfq-hybrid-h"};
+constexpr std::array<std::string_view, 4> kLaterProfiles{"vc", "cscan", "cvc", "dsfq-hybrid-h"};
 
-// "surplus 'cooperative' is not built in this version (there is: fcfs, dsfq)".
+// "dispatch 'cvc' is not built in this version (there is: fifo, cscan)".
 template <typename Rows, typename NameOf>
 Status NoSuchWord(std::string_view what, std::string_view text, const Rows& rows, NameOf name_of,
                   std::span<const std::string_view> later) {
@@ -98,6 +106,11 @@ uint64_t SchedulerConfig::EffectiveBestEffortMin() const {
   return std::min(token_rate, std::max(token_rate / 100, kLargestRequest));
 }
 
+uint32_t SchedulerConfig::EffectiveDepth() const {
+  if (depth > 0) return depth;
+  return surplus == SurplusKind::kCooperative ? 1 : kAutoDepth;
+}
+
 Result<SchedulerConfig> ApplyProfile(std::string_view profile, SchedulerConfig base) {
   for (const Profile& row : kProfiles) {
     if (row.name != profile) continue;
@@ -107,8 +120,9 @@ Result<SchedulerConfig> ApplyProfile(std::string_view profile, SchedulerConfig b
     base.sharing = row.sharing;
     base.gate = row.gate;
     base.dispatch = row.dispatch;
-    base.cost = CostKind::kBytes;
+    base.cost = row.cost;
     base.maximizer = row.maximizer;
+    base.bottleneck_aware = row.bottleneck_aware;
     return base;
   }
   return NoSuchWord(
@@ -138,8 +152,7 @@ std::string_view ToText(ReservationScope kind) {
 }
 
 Result<SurplusKind> ParseSurplus(std::string_view text) {
-  static constexpr std::array<std::string_view, 1> kLater{"cooperative"};
-  return Parse("surplus", text, kSurplusWords, kLater);
+  return Parse("surplus", text, kSurplusWords, {});
 }
 Result<SharingKind> ParseSharing(std::string_view text) {
   static constexpr std::array<std::string_view, 1> kLater{"hybrid-h"};
@@ -153,8 +166,7 @@ Result<DispatchKind> ParseDispatch(std::string_view text) {
   return Parse("dispatch", text, kDispatchWords, kLater);
 }
 Result<CostKind> ParseCost(std::string_view text) {
-  static constexpr std::array<std::string_view, 1> kLater{"device-time"};
-  return Parse("cost", text, kCostWords, kLater);
+  return Parse("cost", text, kCostWords, {});
 }
 Result<ReservationScope> ParseScope(std::string_view text) {
   return Parse("scope", text, kScopeWords, {});

@@ -12,15 +12,16 @@
 #include "common/base/ids.h"
 #include "common/base/result.h"
 #include "common/base/time.h"
+#include "common/qos/virtual_disk.h"
 
 namespace weir {
 
 enum class GuaranteeKind : uint8_t { kNone, kHtb };
-enum class SurplusKind : uint8_t { kFcfs, kDsfq };
+enum class SurplusKind : uint8_t { kFcfs, kDsfq, kCooperative };
 enum class SharingKind : uint8_t { kSingle, kTotal, kHybrid };  // DSFQ delay: 0, (7), (12)
 enum class GateKind : uint8_t { kStrict, kConserving };
 enum class DispatchKind : uint8_t { kFifo, kCscan };
-enum class CostKind : uint8_t { kBytes, kRequests };
+enum class CostKind : uint8_t { kBytes, kRequests, kDeviceTime };
 enum class ReservationScope : uint8_t { kCluster, kOsd };
 
 // Every choice of one OSD's pipeline. Defaults: profile `unified` as far as it is built.
@@ -37,12 +38,22 @@ struct SchedulerConfig {
   uint64_t token_rate = 0;  // G0 in bytes per second; 0: not profiled, no promises possible
   std::optional<uint64_t> best_effort_min;  // unset: max(1 % of G0, one largest request a second)
 
-  // Depth that `auto` stands for until a control loop moves it.
+  bool bottleneck_aware = false;  // weights come from the tiers' bottlenecks (control/, BAA)
+
+  // Surplus `cooperative`: device time that a virtual disk keeps the device while its requests are
+  // sequential (A30), and how far back the average of a throughput disk looks (A28; 0: to its
+  // start).
+  Duration quantum{0};
+  Duration throughput_window = std::chrono::seconds(60);
+
+  // Depth that `auto` stands for until a control loop moves it; virtual disks share one at a time.
   static constexpr uint32_t kAutoDepth = 32;
+  [[nodiscard]] uint32_t EffectiveDepth() const;
   [[nodiscard]] uint64_t EffectiveBestEffortMin() const;
 };
 
-// The row of that name in the profile table (noqos, odis, sfq, dsfq-total, dsfq-hybrid, unified);
+// The row of that name in the profile table (noqos, odis, sfq, dsfq-total, dsfq-hybrid, vd, baa,
+// unified);
 // rates and depth of `base` stay. kInvalid names a profile that does not exist or whose boxes are
 // not built.
 Result<SchedulerConfig> ApplyProfile(std::string_view profile, SchedulerConfig base);
@@ -61,6 +72,7 @@ struct ClassSpec {
   std::optional<uint64_t> limit_bytes_per_s;
   std::optional<Reservation> reservation;
   std::optional<TimePoint> reservation_ends;  // `ends` translated to the holder's monotonic clock
+  VirtualDisk disk;                           // obeyed by surplus `cooperative`
 };
 
 inline constexpr uint64_t kTokenBytes = 1024;         // AQuA §5.2: one token buys 1 KiB
@@ -79,7 +91,7 @@ std::string_view ToText(DispatchKind kind);
 std::string_view ToText(CostKind kind);
 std::string_view ToText(ReservationScope kind);
 // Parsers of the same words; kInvalid lists what there is, and says of a word of a later version
-// (cooperative, cvc, hybrid-h, device-time) that it is not built.
+// (cvc, hybrid-h) that it is not built.
 Result<SurplusKind> ParseSurplus(std::string_view text);
 Result<SharingKind> ParseSharing(std::string_view text);
 Result<GateKind> ParseGate(std::string_view text);

@@ -36,7 +36,16 @@ TEST(ProfileTest, TableRowsKeepRatesAndDepth) {
   EXPECT_EQ(ApplyProfile("dsfq-total", base)->sharing, SharingKind::kTotal);
   EXPECT_EQ(ApplyProfile("dsfq-hybrid", base)->dispatch, DispatchKind::kFifo);
   EXPECT_EQ(ApplyProfile("noqos", odis)->guarantee, GuaranteeKind::kNone);
-  const SchedulerConfig unified = *ApplyProfile("unified", odis);
+  const SchedulerConfig disks = *ApplyProfile("vd", odis);
+  EXPECT_EQ(disks.surplus, SurplusKind::kCooperative);
+  EXPECT_EQ(disks.cost, CostKind::kDeviceTime);
+  const SchedulerConfig tiers = *ApplyProfile("baa", disks);
+  EXPECT_EQ(tiers.sharing, SharingKind::kTotal);
+  EXPECT_EQ(tiers.cost, CostKind::kRequests);
+  EXPECT_TRUE(tiers.bottleneck_aware);
+  const SchedulerConfig unified = *ApplyProfile("unified", tiers);
+  EXPECT_EQ(unified.cost, CostKind::kBytes);
+  EXPECT_FALSE(unified.bottleneck_aware);
   EXPECT_EQ(unified.gate, GateKind::kConserving);
   EXPECT_FALSE(unified.maximizer);
 }
@@ -53,7 +62,7 @@ TEST(ProfileTest, TheDefaultConfigIsUnified) {
 }
 
 TEST(ProfileTest, LaterProfilesAreNamedAsSuchAndUnknownOnesListWhatThereIs) {
-  for (const char* later : {"vd", "vc", "cscan", "cvc", "baa", "dsfq-hybrid-h"}) {
+  for (const char* later : {"vc", "cscan", "cvc", "dsfq-hybrid-h"}) {
     const auto result = ApplyProfile(later, {});
     ASSERT_FALSE(result.ok());
     EXPECT_EQ(result.code(), ErrorCode::kInvalid);
@@ -61,12 +70,14 @@ TEST(ProfileTest, LaterProfilesAreNamedAsSuchAndUnknownOnesListWhatThereIs) {
   }
   EXPECT_EQ(ApplyProfile("golden", {}).status().message(),
             "unknown profile 'golden' (there is: noqos, odis, sfq, dsfq-total, dsfq-hybrid, "
-            "unified)");
+            "vd, baa, unified)");
 }
 
 TEST(WordsTest, EveryWordIsReadBack) {
   EXPECT_EQ(*ParseSurplus(ToText(SurplusKind::kDsfq)), SurplusKind::kDsfq);
   EXPECT_EQ(*ParseSurplus("fcfs"), SurplusKind::kFcfs);
+  EXPECT_EQ(*ParseSurplus(ToText(SurplusKind::kCooperative)), SurplusKind::kCooperative);
+  EXPECT_EQ(*ParseCost(ToText(CostKind::kDeviceTime)), CostKind::kDeviceTime);
   EXPECT_EQ(*ParseSharing(ToText(SharingKind::kHybrid)), SharingKind::kHybrid);
   EXPECT_EQ(*ParseSharing("total"), SharingKind::kTotal);
   EXPECT_EQ(*ParseGate(ToText(GateKind::kConserving)), GateKind::kConserving);
@@ -76,12 +87,19 @@ TEST(WordsTest, EveryWordIsReadBack) {
   EXPECT_EQ(ToText(GuaranteeKind::kNone), "none");
 }
 
+TEST(DepthTest, AutoIsOneForVirtualDisksAndManyForOthers) {
+  SchedulerConfig config;
+  EXPECT_EQ(config.EffectiveDepth(), SchedulerConfig::kAutoDepth);
+  config.surplus = SurplusKind::kCooperative;
+  EXPECT_EQ(config.EffectiveDepth(), 1u);
+  config.depth = 8;
+  EXPECT_EQ(config.EffectiveDepth(), 8u);
+}
+
 TEST(WordsTest, LaterBoxesAreNotBuiltAndTyposAreUnknown) {
-  EXPECT_EQ(ParseSurplus("cooperative").status().message(),
-            "surplus 'cooperative' is not built in this version (there is: fcfs, dsfq)");
+  EXPECT_EQ(ParseDispatch("cvc").status().message(),
+            "dispatch 'cvc' is not built in this version (there is: fifo, cscan)");
   EXPECT_THAT(ParseSharing("hybrid-h").status().message(), HasSubstr("not built"));
-  EXPECT_THAT(ParseDispatch("cvc").status().message(), HasSubstr("not built"));
-  EXPECT_THAT(ParseCost("device-time").status().message(), HasSubstr("not built"));
   EXPECT_EQ(ParseGate("open").status().message(),
             "unknown gate 'open' (there is: strict, conserving)");
   EXPECT_EQ(ParseGate("").code(), ErrorCode::kInvalid);
