@@ -13,17 +13,20 @@ struct Word {
   Kind kind;
 };
 
-constexpr std::array<Word<SurplusKind>, 3> kSurplusWords{
+constexpr std::array<Word<SurplusKind>, 4> kSurplusWords{
     {{"fcfs", SurplusKind::kFcfs},
      {"dsfq", SurplusKind::kDsfq},
-     {"cooperative", SurplusKind::kCooperative}}};
+     {"cooperative", SurplusKind::kCooperative},
+     {"pass", SurplusKind::kPass}}};
 constexpr std::array<Word<SharingKind>, 3> kSharingWords{{{"single", SharingKind::kSingle},
                                                           {"total", SharingKind::kTotal},
                                                           {"hybrid", SharingKind::kHybrid}}};
 constexpr std::array<Word<GateKind>, 2> kGateWords{
     {{"strict", GateKind::kStrict}, {"conserving", GateKind::kConserving}}};
-constexpr std::array<Word<DispatchKind>, 2> kDispatchWords{
-    {{"fifo", DispatchKind::kFifo}, {"cscan", DispatchKind::kCscan}}};
+constexpr std::array<Word<DispatchKind>, 4> kDispatchWords{{{"fifo", DispatchKind::kFifo},
+                                                            {"cscan", DispatchKind::kCscan},
+                                                            {"vc", DispatchKind::kVc},
+                                                            {"cvc", DispatchKind::kCvc}}};
 constexpr std::array<Word<CostKind>, 3> kCostWords{{{"bytes", CostKind::kBytes},
                                                     {"requests", CostKind::kRequests},
                                                     {"device-time", CostKind::kDeviceTime}}};
@@ -42,7 +45,7 @@ struct Profile {
   bool bottleneck_aware = false;
 };
 
-constexpr std::array<Profile, 8> kProfiles{{
+constexpr std::array<Profile, 11> kProfiles{{
     {"noqos", GuaranteeKind::kNone, SurplusKind::kFcfs, SharingKind::kSingle, GateKind::kConserving,
      DispatchKind::kCscan, false},
     {"odis", GuaranteeKind::kHtb, SurplusKind::kFcfs, SharingKind::kSingle, GateKind::kStrict,
@@ -55,15 +58,21 @@ constexpr std::array<Profile, 8> kProfiles{{
      GateKind::kConserving, DispatchKind::kFifo, false},
     {"vd", GuaranteeKind::kNone, SurplusKind::kCooperative, SharingKind::kSingle,
      GateKind::kConserving, DispatchKind::kFifo, false, CostKind::kDeviceTime},
+    {"vc", GuaranteeKind::kNone, SurplusKind::kPass, SharingKind::kSingle, GateKind::kConserving,
+     DispatchKind::kVc, false, CostKind::kRequests},
+    {"cscan", GuaranteeKind::kNone, SurplusKind::kPass, SharingKind::kSingle, GateKind::kConserving,
+     DispatchKind::kCscan, false, CostKind::kRequests},
+    {"cvc", GuaranteeKind::kNone, SurplusKind::kPass, SharingKind::kSingle, GateKind::kConserving,
+     DispatchKind::kCvc, false, CostKind::kRequests},
     {"baa", GuaranteeKind::kNone, SurplusKind::kDsfq, SharingKind::kTotal, GateKind::kConserving,
      DispatchKind::kFifo, false, CostKind::kRequests, true},
     {"unified", GuaranteeKind::kHtb, SurplusKind::kDsfq, SharingKind::kHybrid,
-     GateKind::kConserving, DispatchKind::kCscan, false},
+     GateKind::kConserving, DispatchKind::kCvc, false},
 }};
 
-constexpr std::array<std::string_view, 4> kLaterProfiles{"vc", "cscan", "cvc", "dsfq-hybrid-h"};
+constexpr std::array<std::string_view, 1> kLaterProfiles{"dsfq-hybrid-h"};
 
-// "dispatch 'cvc' is not built in this version (there is: fifo, cscan)".
+// "sharing 'hybrid-h' is not built in this version (there is: single, total, hybrid)".
 template <typename Rows, typename NameOf>
 Status NoSuchWord(std::string_view what, std::string_view text, const Rows& rows, NameOf name_of,
                   std::span<const std::string_view> later) {
@@ -108,7 +117,8 @@ uint64_t SchedulerConfig::EffectiveBestEffortMin() const {
 
 uint32_t SchedulerConfig::EffectiveDepth() const {
   if (depth > 0) return depth;
-  return surplus == SurplusKind::kCooperative ? 1 : kAutoDepth;
+  const bool one = surplus == SurplusKind::kCooperative || surplus == SurplusKind::kPass;
+  return one ? 1 : kAutoDepth;
 }
 
 Result<SchedulerConfig> ApplyProfile(std::string_view profile, SchedulerConfig base) {
@@ -162,8 +172,7 @@ Result<GateKind> ParseGate(std::string_view text) {
   return Parse("gate", text, kGateWords, {});
 }
 Result<DispatchKind> ParseDispatch(std::string_view text) {
-  static constexpr std::array<std::string_view, 1> kLater{"cvc"};
-  return Parse("dispatch", text, kDispatchWords, kLater);
+  return Parse("dispatch", text, kDispatchWords, {});
 }
 Result<CostKind> ParseCost(std::string_view text) {
   return Parse("cost", text, kCostWords, {});

@@ -12,15 +12,17 @@
 #include "common/base/ids.h"
 #include "common/base/result.h"
 #include "common/base/time.h"
+#include "common/qos/cvc_config.h"
+#include "common/qos/service_contract.h"
 #include "common/qos/virtual_disk.h"
 
 namespace weir {
 
 enum class GuaranteeKind : uint8_t { kNone, kHtb };
-enum class SurplusKind : uint8_t { kFcfs, kDsfq, kCooperative };
+enum class SurplusKind : uint8_t { kFcfs, kDsfq, kCooperative, kPass };
 enum class SharingKind : uint8_t { kSingle, kTotal, kHybrid };  // DSFQ delay: 0, (7), (12)
 enum class GateKind : uint8_t { kStrict, kConserving };
-enum class DispatchKind : uint8_t { kFifo, kCscan };
+enum class DispatchKind : uint8_t { kFifo, kCscan, kVc, kCvc };
 enum class CostKind : uint8_t { kBytes, kRequests, kDeviceTime };
 enum class ReservationScope : uint8_t { kCluster, kOsd };
 
@@ -31,7 +33,7 @@ struct SchedulerConfig {
   SurplusKind surplus = SurplusKind::kDsfq;
   SharingKind sharing = SharingKind::kHybrid;
   GateKind gate = GateKind::kConserving;
-  DispatchKind dispatch = DispatchKind::kCscan;
+  DispatchKind dispatch = DispatchKind::kCvc;
   CostKind cost = CostKind::kBytes;
   bool maximizer = false;   // acts only under the strict gate
   uint32_t depth = 0;       // requests on the device; 0 is auto
@@ -46,14 +48,17 @@ struct SchedulerConfig {
   Duration quantum{0};
   Duration throughput_window = std::chrono::seconds(60);
 
-  // Depth that `auto` stands for until a control loop moves it; virtual disks share one at a time.
+  CvcConfig cvc;  // dispatch `vc` and `cvc`
+
+  // Depth that `auto` stands for until a control loop moves it; virtual disks and finish-time
+  // orders (C6) have one at a time.
   static constexpr uint32_t kAutoDepth = 32;
   [[nodiscard]] uint32_t EffectiveDepth() const;
   [[nodiscard]] uint64_t EffectiveBestEffortMin() const;
 };
 
-// The row of that name in the profile table (noqos, odis, sfq, dsfq-total, dsfq-hybrid, vd, baa,
-// unified);
+// The row of that name in the profile table (noqos, odis, sfq, dsfq-total, dsfq-hybrid, vd, vc,
+// cscan, cvc, baa, unified);
 // rates and depth of `base` stay. kInvalid names a profile that does not exist or whose boxes are
 // not built.
 Result<SchedulerConfig> ApplyProfile(std::string_view profile, SchedulerConfig base);
@@ -73,6 +78,7 @@ struct ClassSpec {
   std::optional<Reservation> reservation;
   std::optional<TimePoint> reservation_ends;  // `ends` translated to the holder's monotonic clock
   VirtualDisk disk;                           // obeyed by surplus `cooperative`
+  ServiceContract service;                    // obeyed by dispatch `vc` and `cvc`
 };
 
 inline constexpr uint64_t kTokenBytes = 1024;         // AQuA §5.2: one token buys 1 KiB
@@ -91,7 +97,7 @@ std::string_view ToText(DispatchKind kind);
 std::string_view ToText(CostKind kind);
 std::string_view ToText(ReservationScope kind);
 // Parsers of the same words; kInvalid lists what there is, and says of a word of a later version
-// (cvc, hybrid-h) that it is not built.
+// (hybrid-h) that it is not built.
 Result<SurplusKind> ParseSurplus(std::string_view text);
 Result<SharingKind> ParseSharing(std::string_view text);
 Result<GateKind> ParseGate(std::string_view text);

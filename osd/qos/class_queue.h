@@ -34,6 +34,8 @@ struct ClassQueue {
 
   std::optional<TokenBucket> leaf;     // guarantee
   std::optional<TokenBucket> ceiling;  // limit, checked before every stage
+  TimePoint finish_clock;              // dispatch (VC, CVC): FT of the last stamped request
+  double finish_rate = 0;              // 1/s, spacing of finish times; 0: by bytes, or none
   double finish_tag = 0;               // surplus (DSFQ): F of the last released request
   std::array<uint32_t, static_cast<size_t>(HeapSlot::kCount)> heap_place;
 

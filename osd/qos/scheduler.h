@@ -1,6 +1,7 @@
 // Scheduler: which request the device sees next. The whole QoS pipeline of one device,
 //
-//   class queues ─► guarantee (HTB) ─► surplus (FCFS | DSFQ) ─► dispatch (FIFO | C-SCAN) ─► depth D
+//   class queues ─► guarantee (HTB) ─► surplus (FCFS | DSFQ | pass) ─► dispatch (FIFO | C-SCAN |
+//   VC | CVC) ─► depth D
 //
 // as one passive object: it owns no thread, lock, I/O or clock, so that the daemon and the
 // simulator run the very same code. Source: shared pipeline of AQuA §5 (ODIS queues, HTB, C-SCAN,
@@ -50,7 +51,11 @@ struct Request {
   double v_arrival = 0;  // DSFQ virtual time at arrival
   double start_tag = 0;
   double finish_tag = 0;
-  bool guaranteed = false;  // released by its own tokens, not as surplus
+  bool guaranteed = false;     // released by its own tokens, not as surplus
+  TimePoint finish_time;       // by when dispatch `cvc` wants it done; Max: no deadline
+  Duration busy_estimate{0};   // device time that it was thought to take when it went there
+  Duration alone_estimate{0};  // and its latency on an idle device
+  Duration device_time{0};     // what it was charged at completion
   uint64_t sequence = 0;
   ClassId queue;  // the class queue it was put into
   enum class Stage : uint8_t { kOutside, kQueued, kWindow, kDevice };
@@ -109,6 +114,11 @@ class Scheduler {
   [[nodiscard]] std::vector<ClassCounters> Counters(TimePoint now);
   // The root rate G now, which the maximizer may have raised above the configured G0.
   [[nodiscard]] uint64_t token_rate() const;
+  // Pieces in which large device writes should be issued now, one after the other, so that a small
+  // request of a class in a hurry is not stuck behind one; UINT64_MAX: whole.
+  [[nodiscard]] uint64_t ChunkBytes(TimePoint now) const;
+  // Device time that a request is expected to take; 0: nothing known yet.
+  [[nodiscard]] Duration ServiceEstimate(OpKind op, uint64_t bytes) const;
   [[nodiscard]] uint64_t queued() const;
   [[nodiscard]] uint64_t in_flight() const;
 

@@ -27,11 +27,6 @@ int64_t Scheduler::Impl::CostOf(const Request& request) const {
   return config_.cost == CostKind::kRequests ? 1 : TokensOf(request.bytes);
 }
 
-bool Scheduler::Impl::HasSlot() const {
-  if (in_flight_ >= depth_) return false;
-  return config_.depth > 0 || in_flight_ == 0 || in_flight_bytes_ < kAutoDepthBytes;
-}
-
 void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
   WEIR_CHECK(request->stage == Request::Stage::kOutside, "a request is enqueued once");
   ClassQueue* queue = Find(request->class_id);
@@ -53,6 +48,7 @@ void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
   const bool is_largest = tokens > queue->largest_tokens;
   queue->requests.PushBack(request);
   NoteDemand(queue, now);
+  NoteHurry(*queue, now);
   if (is_largest) NoteSize(queue, tokens, now);
   if (request->elsewhere > 0) CountElsewhere(queue, *request, now);
   // Buckets that grew or were drained move the head even when it is not new.
@@ -113,11 +109,12 @@ void Scheduler::Impl::Place(ClassQueue* queue, TimePoint now) {
 
 PullResult Scheduler::Impl::Pull(TimePoint now) {
   if (now >= next_expiry_) Expire(now);
-  FillWindow(now);
+  const bool has_slot = HasSlot(now);
+  FillWindow(has_slot, now);
   PullResult result;
-  const bool has_slot = HasSlot();
-  if (has_slot && dispatch_->size() > 0) {
-    result.request = Submit(now);
+  Request* next = NextForDevice(has_slot, now);
+  if (next != nullptr) {
+    result.request = Submit(next, now);
   } else if (has_slot) {
     result.wake_at = WakeAt();
   }
@@ -126,8 +123,9 @@ PullResult Scheduler::Impl::Pull(TimePoint now) {
   return result;
 }
 
-void Scheduler::Impl::FillWindow(TimePoint now) {
-  const size_t limit = std::max<size_t>(dispatch_->Capacity(depth_), HasSlot() ? 1 : 0);
+void Scheduler::Impl::FillWindow(bool has_slot, TimePoint now) {
+  const size_t limit =
+      PassesAll() ? SIZE_MAX : std::max<size_t>(dispatch_->Capacity(depth_), has_slot ? 1 : 0);
   blocked_tokens_ = 0;
   while (dispatch_->size() < limit && ReleaseOne(now)) {
   }
@@ -141,9 +139,10 @@ bool Scheduler::Impl::ReleaseOne(TimePoint now) {
       return true;
     }
   }
-  if (dispatch_->bytes() >= kWindowBytes) return false;
   ClassQueue* next = surplus_->Pick();
   if (next == nullptr) return false;
+  const bool full = dispatch_->bytes() >= kWindowBytes && !PassesAll();
+  if (full && !(Adapts() && IsThin(*next))) return false;
   const int64_t tokens = TokensOf(next->requests.front()->bytes);
   if (!gate_.Admits(tokens, now)) {
     blocked_tokens_ = tokens;
@@ -166,17 +165,19 @@ void Scheduler::Impl::Release(ClassQueue* queue, bool guaranteed, TimePoint now)
   request->guaranteed = guaranteed;
   request->stage = Request::Stage::kWindow;
   ++queue->released;
+  StampDeadline(queue, request, now);
   dispatch_->Add(request);
   Place(queue, now);
 }
 
-Request* Scheduler::Impl::Submit(TimePoint now) {
-  Request* request = dispatch_->Next();
+Request* Scheduler::Impl::Submit(Request* request, TimePoint now) {
   ClassQueue* queue = Find(request->queue);
   --queue->released;
   --queue->counters.queued_ops;
   queue->counters.queued_bytes -= request->bytes;
   --queued_;
+  cost_model_.Submitted(*request, in_flight_, now);
+  depth_control_.Submitted(request);
   ++in_flight_;
   in_flight_bytes_ += request->bytes;
   queue->device_bytes += request->bytes;
@@ -199,6 +200,7 @@ void Scheduler::Impl::Completed(Request* request, TimePoint now) {
   request->stage = Request::Stage::kOutside;
   --in_flight_;
   in_flight_bytes_ -= request->bytes;
+  Measure(request, now);
   ClassQueue* queue = Find(request->queue);
   ClassCounters& counters = queue->counters;
   ++counters.served_ops;

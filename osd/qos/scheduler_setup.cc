@@ -3,8 +3,7 @@
 #include <cmath>
 
 #include "osd/qos/control/promise_meter.h"
-#include "osd/qos/dispatch/cscan.h"
-#include "osd/qos/dispatch/fifo.h"
+#include "osd/qos/dispatch/virtual_clock.h"
 #include "osd/qos/guarantee/htb.h"
 #include "osd/qos/scheduler_impl.h"
 #include "osd/qos/surplus/dsfq.h"
@@ -15,11 +14,6 @@ namespace {
 
 constexpr Duration kSecond = std::chrono::seconds(1);
 constexpr double kSmallestWeight = 1e-6;
-
-std::unique_ptr<Dispatch> MakeDispatch(DispatchKind kind) {
-  if (kind == DispatchKind::kFifo) return std::make_unique<Fifo>();
-  return std::make_unique<Cscan>();
-}
 
 ClassSpec BestEffortSpec() {
   ClassSpec spec;
@@ -32,12 +26,13 @@ ClassSpec BestEffortSpec() {
 
 Scheduler::Impl::Impl(const SchedulerConfig& config, TimePoint now)
     : config_(config),
-      dispatch_(MakeDispatch(config.dispatch)),
+      service_time_(config.cvc.estimate_part, config.cvc.first_estimate),
+      dispatch_(MakeDispatch()),
       gate_(config.gate, config.token_rate, now),
       maximizer_(config.token_rate, now),
       second_start_(now),
       next_second_(now + kSecond) {
-  if (config.depth > 0) depth_ = config.depth;
+  depth_ = config.EffectiveDepth();
   if (config.guarantee == GuaranteeKind::kHtb) guarantee_ = std::make_unique<Htb>();
   BuildBoxes(now);
   SetClass(BestEffortSpec(), now);
@@ -76,7 +71,7 @@ void Scheduler::Impl::RetagAll(TimePoint now) {
 void Scheduler::Impl::Configure(const SchedulerConfig& config, TimePoint now) {
   const SchedulerConfig old = config_;
   config_ = config;
-  depth_ = config.depth > 0 ? config.depth : SchedulerConfig::kAutoDepth;
+  depth_ = config.EffectiveDepth();
 
   gate_.SetKind(config.gate, now);
   const bool restart_maximizer =
@@ -85,8 +80,9 @@ void Scheduler::Impl::Configure(const SchedulerConfig& config, TimePoint now) {
     maximizer_ = BandwidthMaximizer(config.token_rate, now);
     gate_.SetRate(config.token_rate, now);
   }
-  if (config.dispatch != old.dispatch) {
-    auto dispatch = MakeDispatch(config.dispatch);
+  if (config.dispatch != old.dispatch || !(config.cvc == old.cvc) ||
+      config.surplus != old.surplus) {
+    auto dispatch = MakeDispatch();
     while (!dispatch_->entered().empty()) {
       Request* request = dispatch_->entered().front();
       dispatch_->Remove(request);
@@ -142,6 +138,7 @@ void Scheduler::Impl::SetPromise(ClassQueue* queue, TimePoint now) {
   if (reserved && spec.reservation_ends) {
     next_expiry_ = std::min(next_expiry_, *spec.reservation_ends);
   }
+  queue->finish_rate = FinishRate(spec.service, config_.cvc.iops_max);
   NoteDemand(queue, now);
   if (guarantee_) guarantee_->PromiseChanged(queue, now);
   ResizeRoot(now);

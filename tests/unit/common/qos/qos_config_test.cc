@@ -43,7 +43,14 @@ TEST(ProfileTest, TableRowsKeepRatesAndDepth) {
   EXPECT_EQ(tiers.sharing, SharingKind::kTotal);
   EXPECT_EQ(tiers.cost, CostKind::kRequests);
   EXPECT_TRUE(tiers.bottleneck_aware);
+  const SchedulerConfig stonehenge = *ApplyProfile("cvc", tiers);
+  EXPECT_EQ(stonehenge.surplus, SurplusKind::kPass);
+  EXPECT_EQ(stonehenge.dispatch, DispatchKind::kCvc);
+  EXPECT_EQ(stonehenge.cost, CostKind::kRequests);
+  EXPECT_EQ(ApplyProfile("vc", base)->dispatch, DispatchKind::kVc);
+  EXPECT_EQ(ApplyProfile("cscan", base)->dispatch, DispatchKind::kCscan);
   const SchedulerConfig unified = *ApplyProfile("unified", tiers);
+  EXPECT_EQ(unified.dispatch, DispatchKind::kCvc);
   EXPECT_EQ(unified.cost, CostKind::kBytes);
   EXPECT_FALSE(unified.bottleneck_aware);
   EXPECT_EQ(unified.gate, GateKind::kConserving);
@@ -62,7 +69,7 @@ TEST(ProfileTest, TheDefaultConfigIsUnified) {
 }
 
 TEST(ProfileTest, LaterProfilesAreNamedAsSuchAndUnknownOnesListWhatThereIs) {
-  for (const char* later : {"vc", "cscan", "cvc", "dsfq-hybrid-h"}) {
+  for (const char* later : {"dsfq-hybrid-h"}) {
     const auto result = ApplyProfile(later, {});
     ASSERT_FALSE(result.ok());
     EXPECT_EQ(result.code(), ErrorCode::kInvalid);
@@ -70,7 +77,7 @@ TEST(ProfileTest, LaterProfilesAreNamedAsSuchAndUnknownOnesListWhatThereIs) {
   }
   EXPECT_EQ(ApplyProfile("golden", {}).status().message(),
             "unknown profile 'golden' (there is: noqos, odis, sfq, dsfq-total, dsfq-hybrid, "
-            "vd, baa, unified)");
+            "vd, vc, cscan, cvc, baa, unified)");
 }
 
 TEST(WordsTest, EveryWordIsReadBack) {
@@ -82,6 +89,9 @@ TEST(WordsTest, EveryWordIsReadBack) {
   EXPECT_EQ(*ParseSharing("total"), SharingKind::kTotal);
   EXPECT_EQ(*ParseGate(ToText(GateKind::kConserving)), GateKind::kConserving);
   EXPECT_EQ(*ParseDispatch(ToText(DispatchKind::kCscan)), DispatchKind::kCscan);
+  EXPECT_EQ(*ParseDispatch("cvc"), DispatchKind::kCvc);
+  EXPECT_EQ(*ParseDispatch(ToText(DispatchKind::kVc)), DispatchKind::kVc);
+  EXPECT_EQ(*ParseSurplus(ToText(SurplusKind::kPass)), SurplusKind::kPass);
   EXPECT_EQ(*ParseCost(ToText(CostKind::kRequests)), CostKind::kRequests);
   EXPECT_EQ(*ParseScope(ToText(ReservationScope::kOsd)), ReservationScope::kOsd);
   EXPECT_EQ(ToText(GuaranteeKind::kNone), "none");
@@ -97,8 +107,8 @@ TEST(DepthTest, AutoIsOneForVirtualDisksAndManyForOthers) {
 }
 
 TEST(WordsTest, LaterBoxesAreNotBuiltAndTyposAreUnknown) {
-  EXPECT_EQ(ParseDispatch("cvc").status().message(),
-            "dispatch 'cvc' is not built in this version (there is: fifo, cscan)");
+  EXPECT_EQ(ParseDispatch("scan").status().message(),
+            "unknown dispatch 'scan' (there is: fifo, cscan, vc, cvc)");
   EXPECT_THAT(ParseSharing("hybrid-h").status().message(), HasSubstr("not built"));
   EXPECT_EQ(ParseGate("open").status().message(),
             "unknown gate 'open' (there is: strict, conserving)");
