@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 
 namespace weir {
 namespace {
@@ -18,9 +17,10 @@ constexpr std::array<Word<SurplusKind>, 4> kSurplusWords{
      {"dsfq", SurplusKind::kDsfq},
      {"cooperative", SurplusKind::kCooperative},
      {"pass", SurplusKind::kPass}}};
-constexpr std::array<Word<SharingKind>, 3> kSharingWords{{{"single", SharingKind::kSingle},
+constexpr std::array<Word<SharingKind>, 4> kSharingWords{{{"single", SharingKind::kSingle},
                                                           {"total", SharingKind::kTotal},
-                                                          {"hybrid", SharingKind::kHybrid}}};
+                                                          {"hybrid", SharingKind::kHybrid},
+                                                          {"hybrid-h", SharingKind::kHybridH}}};
 constexpr std::array<Word<GateKind>, 2> kGateWords{
     {{"strict", GateKind::kStrict}, {"conserving", GateKind::kConserving}}};
 constexpr std::array<Word<DispatchKind>, 4> kDispatchWords{{{"fifo", DispatchKind::kFifo},
@@ -45,7 +45,7 @@ struct Profile {
   bool bottleneck_aware = false;
 };
 
-constexpr std::array<Profile, 11> kProfiles{{
+constexpr std::array<Profile, 12> kProfiles{{
     {"noqos", GuaranteeKind::kNone, SurplusKind::kFcfs, SharingKind::kSingle, GateKind::kConserving,
      DispatchKind::kCscan, false},
     {"odis", GuaranteeKind::kHtb, SurplusKind::kFcfs, SharingKind::kSingle, GateKind::kStrict,
@@ -66,27 +66,22 @@ constexpr std::array<Profile, 11> kProfiles{{
      DispatchKind::kCvc, false, CostKind::kRequests},
     {"baa", GuaranteeKind::kNone, SurplusKind::kDsfq, SharingKind::kTotal, GateKind::kConserving,
      DispatchKind::kFifo, false, CostKind::kRequests, true},
-    {"unified", GuaranteeKind::kHtb, SurplusKind::kDsfq, SharingKind::kHybrid,
+    {"dsfq-hybrid-h", GuaranteeKind::kNone, SurplusKind::kDsfq, SharingKind::kHybridH,
+     GateKind::kConserving, DispatchKind::kFifo, false},
+    {"unified", GuaranteeKind::kHtb, SurplusKind::kDsfq, SharingKind::kHybridH,
      GateKind::kConserving, DispatchKind::kCvc, false},
 }};
 
-constexpr std::array<std::string_view, 1> kLaterProfiles{"dsfq-hybrid-h"};
-
-// "sharing 'hybrid-h' is not built in this version (there is: single, total, hybrid)".
+// "unknown sharing 'half' (there is: single, total, hybrid, hybrid-h)".
 template <typename Rows, typename NameOf>
-Status NoSuchWord(std::string_view what, std::string_view text, const Rows& rows, NameOf name_of,
-                  std::span<const std::string_view> later) {
+Status NoSuchWord(std::string_view what, std::string_view text, const Rows& rows, NameOf name_of) {
   std::string there_is;
   for (const auto& row : rows) {
     if (!there_is.empty()) there_is += ", ";
     there_is += name_of(row);
   }
-  const std::string quoted = "'" + std::string(text) + "'";
-  const bool comes_later = std::find(later.begin(), later.end(), text) != later.end();
-  const std::string subject =
-      comes_later ? std::string(what) + " " + quoted + " is not built in this version"
-                  : "unknown " + std::string(what) + " " + quoted;
-  return {ErrorCode::kInvalid, subject + " (there is: " + there_is + ")"};
+  return {ErrorCode::kInvalid, "unknown " + std::string(what) + " '" + std::string(text) +
+                                   "' (there is: " + there_is + ")"};
 }
 
 template <typename Kind, size_t kCount>
@@ -99,13 +94,11 @@ std::string_view TextOf(const std::array<Word<Kind>, kCount>& words, Kind kind) 
 
 template <typename Kind, size_t kCount>
 Result<Kind> Parse(std::string_view what, std::string_view text,
-                   const std::array<Word<Kind>, kCount>& words,
-                   std::span<const std::string_view> later) {
+                   const std::array<Word<Kind>, kCount>& words) {
   for (const auto& word : words) {
     if (word.text == text) return word.kind;
   }
-  return NoSuchWord(
-      what, text, words, [](const auto& word) { return word.text; }, later);
+  return NoSuchWord(what, text, words, [](const auto& word) { return word.text; });
 }
 
 }  // namespace
@@ -135,8 +128,7 @@ Result<SchedulerConfig> ApplyProfile(std::string_view profile, SchedulerConfig b
     base.bottleneck_aware = row.bottleneck_aware;
     return base;
   }
-  return NoSuchWord(
-      "profile", profile, kProfiles, [](const Profile& row) { return row.name; }, kLaterProfiles);
+  return NoSuchWord("profile", profile, kProfiles, [](const Profile& row) { return row.name; });
 }
 
 std::string_view ToText(GuaranteeKind kind) {
@@ -162,23 +154,22 @@ std::string_view ToText(ReservationScope kind) {
 }
 
 Result<SurplusKind> ParseSurplus(std::string_view text) {
-  return Parse("surplus", text, kSurplusWords, {});
+  return Parse("surplus", text, kSurplusWords);
 }
 Result<SharingKind> ParseSharing(std::string_view text) {
-  static constexpr std::array<std::string_view, 1> kLater{"hybrid-h"};
-  return Parse("sharing", text, kSharingWords, kLater);
+  return Parse("sharing", text, kSharingWords);
 }
 Result<GateKind> ParseGate(std::string_view text) {
-  return Parse("gate", text, kGateWords, {});
+  return Parse("gate", text, kGateWords);
 }
 Result<DispatchKind> ParseDispatch(std::string_view text) {
-  return Parse("dispatch", text, kDispatchWords, {});
+  return Parse("dispatch", text, kDispatchWords);
 }
 Result<CostKind> ParseCost(std::string_view text) {
-  return Parse("cost", text, kCostWords, {});
+  return Parse("cost", text, kCostWords);
 }
 Result<ReservationScope> ParseScope(std::string_view text) {
-  return Parse("scope", text, kScopeWords, {});
+  return Parse("scope", text, kScopeWords);
 }
 
 AdmissionDecision AdmitAdditive(uint64_t token_rate, uint64_t promised_to_others, uint64_t rate) {

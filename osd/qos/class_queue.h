@@ -37,6 +37,8 @@ struct ClassQueue {
   TimePoint finish_clock;              // dispatch (VC, CVC): FT of the last stamped request
   double finish_rate = 0;              // 1/s, spacing of finish times; 0: by bytes, or none
   double finish_tag = 0;               // surplus (DSFQ): F of the last released request
+  double owed = 0;                     // surplus (DSFQ hybrid-h): delay cut off so far, in cost
+  double owed_after_head = 0;          // what `owed` becomes when the head is released
   std::array<uint32_t, static_cast<size_t>(HeapSlot::kCount)> heap_place;
 
   // Statistics and the promise meter.

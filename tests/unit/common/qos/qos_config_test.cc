@@ -5,8 +5,6 @@
 namespace weir {
 namespace {
 
-using ::testing::HasSubstr;
-
 constexpr uint64_t kMiB = 1 << 20;
 
 TEST(TokensOfTest, OneTokenBuysOneKibAndNothingIsFree) {
@@ -68,16 +66,10 @@ TEST(ProfileTest, TheDefaultConfigIsUnified) {
   EXPECT_EQ(plain.maximizer, unified.maximizer);
 }
 
-TEST(ProfileTest, LaterProfilesAreNamedAsSuchAndUnknownOnesListWhatThereIs) {
-  for (const char* later : {"dsfq-hybrid-h"}) {
-    const auto result = ApplyProfile(later, {});
-    ASSERT_FALSE(result.ok());
-    EXPECT_EQ(result.code(), ErrorCode::kInvalid);
-    EXPECT_THAT(result.status().message(), HasSubstr("is not built in this version (there is: "));
-  }
+TEST(ProfileTest, UnknownProfilesListWhatThereIs) {
   EXPECT_EQ(ApplyProfile("golden", {}).status().message(),
             "unknown profile 'golden' (there is: noqos, odis, sfq, dsfq-total, dsfq-hybrid, "
-            "vd, vc, cscan, cvc, baa, unified)");
+            "vd, vc, cscan, cvc, baa, dsfq-hybrid-h, unified)");
 }
 
 TEST(WordsTest, EveryWordIsReadBack) {
@@ -106,10 +98,9 @@ TEST(DepthTest, AutoIsOneForVirtualDisksAndManyForOthers) {
   EXPECT_EQ(config.EffectiveDepth(), 8u);
 }
 
-TEST(WordsTest, LaterBoxesAreNotBuiltAndTyposAreUnknown) {
+TEST(WordsTest, TyposAreUnknown) {
   EXPECT_EQ(ParseDispatch("scan").status().message(),
             "unknown dispatch 'scan' (there is: fifo, cscan, vc, cvc)");
-  EXPECT_THAT(ParseSharing("hybrid-h").status().message(), HasSubstr("not built"));
   EXPECT_EQ(ParseGate("open").status().message(),
             "unknown gate 'open' (there is: strict, conserving)");
   EXPECT_EQ(ParseGate("").code(), ErrorCode::kInvalid);
