@@ -53,8 +53,7 @@ struct Request {
   double finish_tag = 0;
   bool guaranteed = false;     // released by its own tokens, not as surplus
   TimePoint finish_time;       // by when dispatch `cvc` wants it done; Max: no deadline
-  Duration busy_estimate{0};   // device time that it was thought to take when it went there
-  Duration alone_estimate{0};  // and its latency on an idle device
+  Duration alone_estimate{0};  // what it was thought to take alone, when it went to the device
   Duration device_time{0};     // what it was charged at completion
   uint64_t sequence = 0;
   ClassId queue;  // the class queue it was put into

@@ -65,7 +65,7 @@ void Scheduler::Impl::StampDeadline(ClassQueue* queue, Request* request, TimePoi
 
 Request* Scheduler::Impl::NextForDevice(bool has_slot, TimePoint now) {
   if (dispatch_->size() == 0) return nullptr;
-  if (has_slot) return dispatch_->Next({now, in_flight_});
+  if (has_slot) return dispatch_->Next({now, in_flight_, Adapts() && depth_control_.Probes()});
   if (!Adapts()) return nullptr;
   Request* urgent = dispatch_->Urgent();
   if (urgent == nullptr || !depth_control_.HasHurriedSlot(*urgent)) return nullptr;

@@ -176,7 +176,7 @@ Request* Scheduler::Impl::Submit(Request* request, TimePoint now) {
   --queue->counters.queued_ops;
   queue->counters.queued_bytes -= request->bytes;
   --queued_;
-  cost_model_.Submitted(*request, in_flight_, now);
+  cost_model_.Submitted(*request, in_flight_);
   depth_control_.Submitted(request);
   ++in_flight_;
   in_flight_bytes_ += request->bytes;

@@ -5,7 +5,6 @@
 namespace weir::osd::qos {
 namespace {
 
-constexpr double kForget = 0.999;
 constexpr uint64_t kSolveEvery = 8;  // samples; the first ones at once
 // Sizes whose spread (variance over squared mean) is below this say nothing about the fixed part.
 constexpr double kTooAlike = 1e-4;
@@ -21,11 +20,11 @@ Duration DeviceClock::Completed(TimePoint submitted, TimePoint now) {
 void LinearFit::Add(uint64_t bytes, Duration time) {
   const auto x = static_cast<double>(bytes);
   const double y = ToSeconds(time);
-  weight_ = weight_ * kForget + 1;
-  bytes_ = bytes_ * kForget + x;
-  time_ = time_ * kForget + y;
-  bytes_bytes_ = bytes_bytes_ * kForget + x * x;
-  bytes_time_ = bytes_time_ * kForget + x * y;
+  weight_ = weight_ * keep_ + 1;
+  bytes_ = bytes_ * keep_ + x;
+  time_ = time_ * keep_ + y;
+  bytes_bytes_ = bytes_bytes_ * keep_ + x * x;
+  bytes_time_ = bytes_time_ * keep_ + x * y;
   ++samples_;
   if (samples_ <= kSolveEvery || samples_ % kSolveEvery == 0) Solve();
 }
@@ -49,41 +48,54 @@ void LinearFit::Solve() {
   }
 }
 
-Duration LinearFit::At(uint64_t bytes) const {
-  return FromSeconds(fixed_ + per_byte_ * static_cast<double>(bytes));
-}
-
-void CostModel::Submitted(const Request& request, size_t in_flight, TimePoint /*now*/) {
+void CostModel::Submitted(const Request& request, size_t in_flight) {
   solo_ = in_flight == 0 ? &request : nullptr;
 }
 
 Duration CostModel::Completed(const Request& request, TimePoint now) {
+  const auto kind = static_cast<size_t>(request.op);
   const Duration charged = clock_.Completed(request.dispatched, now);
-  busy_[static_cast<size_t>(request.op)].Add(request.bytes, charged);
+  charged_[kind].Add(request.bytes, charged);
   if (solo_ == &request) {
-    alone_[static_cast<size_t>(request.op)].Add(request.bytes, now - request.dispatched);
+    alone_[kind].Add(request.bytes, now - request.dispatched);
     last_alone_ = now;
+    ++alone_samples_;
     solo_ = nullptr;
   }
+  LearnUse(request, charged);
   return charged;
 }
 
-Duration CostModel::At(const Fits& fits, OpKind op, uint64_t bytes) {
-  const LinearFit& own = fits[static_cast<size_t>(op)];
-  if (own.samples() >= kEnough) return own.At(bytes);
-  const auto best = std::max_element(
-      fits.begin(), fits.end(),
-      [](const LinearFit& a, const LinearFit& b) { return a.samples() < b.samples(); });
-  return best->samples() > 0 ? best->At(bytes) : Duration(0);
+void CostModel::LearnUse(const Request& request, Duration charged) {
+  window_charged_ += ToSeconds(charged);
+  window_alone_ += ToSeconds(Alone(request.op, request.bytes));
+  if (++in_window_ < kWindow) return;
+  // More than one by one would take: the device, or the line, has changed. Not a use.
+  if (window_alone_ > 0) use_ += 0.25 * (std::min(1.0, window_charged_ / window_alone_) - use_);
+  in_window_ = 0;
+  window_charged_ = window_alone_ = 0;
 }
 
-Duration CostModel::Busy(OpKind op, uint64_t bytes) const {
-  return At(busy_, op, bytes);
+const LinearFit* CostModel::BestOf(const Fits& fits, OpKind op) {
+  const LinearFit& own = fits[static_cast<size_t>(op)];
+  if (own.samples() > 0) return &own;
+  const auto* best = std::max_element(
+      fits.begin(), fits.end(),
+      [](const LinearFit& a, const LinearFit& b) { return a.samples() < b.samples(); });
+  return best->samples() > 0 ? best : nullptr;
+}
+
+const LinearFit* CostModel::Line(OpKind op) const {
+  return BestOf(alone_samples_ > 0 ? alone_ : charged_, op);
 }
 
 Duration CostModel::Alone(OpKind op, uint64_t bytes) const {
-  const Duration alone = At(alone_, op, bytes);
-  return alone > Duration(0) ? alone : Busy(op, bytes);
+  const LinearFit* line = Line(op);
+  return line == nullptr ? Duration(0) : FromSeconds(line->Seconds(bytes));
+}
+
+Duration CostModel::Busy(OpKind op, uint64_t bytes) const {
+  return FromSeconds(ToSeconds(Alone(op, bytes)) * use_);
 }
 
 }  // namespace weir::osd::qos

@@ -4,14 +4,15 @@
 // busy. In a hurry is a class with a latency bound, or a thin one: at most 128 KiB of it wait or
 // are on the device, so that it gets no more than its latency allows, while the device works for
 // others. For a second after such a request the device holds only what keeps it busy: another
-// one enters while the device time of what is there, sum of busy(bytes), is less than
+// one enters while
 //
-//   1.5 * mean of alone(bytes)      Little's law, with half of it to spare
+//   use * sum of alone(what is there) < 1.125 * alone(a typical one)
 //
-// (cost_model.h; 128 KiB may always be there). A serial disk is thus left two requests, one with 8
-// channels 12. The rule finds its way up: at too small a depth requests follow each other
-// slowly, busy falls when one is added, and that makes room for more. `alone` is measured, once in
-// ten seconds of hurry, by letting the device run empty and giving it one request: one bubble.
+// (cost_model.h; Little's law with an eighth to spare; 128 KiB may always be there; typical is the
+// longest lately). A serial disk is thus left two requests, one with 16 channels 18. The
+// rule finds its way up: at too small a depth `use` is 1 over that depth, which admits one more.
+// `alone` is measured by letting the device run empty and giving it one request, eight times when
+// a hurry begins on an unknown device and once in ten seconds of it later: one bubble each.
 //
 // The hurried requests themselves, small (64 KiB) and few (256 KiB at once), enter beyond all that.
 // Threads: the scheduler's owner. Pure.
@@ -33,6 +34,7 @@ class DepthControl {
   static constexpr uint64_t kHurriedBytes = 256 << 10;
   static constexpr uint64_t kAlwaysBytes = 128 << 10;
   static constexpr Duration kHurryLasts = std::chrono::seconds(1);
+  static constexpr int kFirstProbes = 8;
   static constexpr Duration kProbeEvery = std::chrono::seconds(10);
 
   explicit DepthControl(const CostModel* model) : model_(model) {}
@@ -48,10 +50,12 @@ class DepthControl {
 
   // Whether the device takes any request now, its place for hurried ones aside.
   [[nodiscard]] bool HasSlot(TimePoint now);
+  // The next request is to show how long one takes alone: a common one, not the most urgent.
+  [[nodiscard]] bool Probes() const { return probing_ && in_flight_ == 0; }
   // Whether it takes this one, which is in a hurry, although HasSlot said no.
   [[nodiscard]] bool HasHurriedSlot(const Request& request) const;
 
-  // Also stamp and read the request's estimates. Completed: before the model learns of it.
+  // Also stamp and read the request's estimate. Completed: before the model learns of it.
   void Submitted(Request* request);
   void Completed(const Request& request, TimePoint now);
 
@@ -71,14 +75,14 @@ class DepthControl {
   size_t in_flight_ = 0;
   uint64_t bytes_ = 0;
   uint64_t small_bytes_ = 0;
-  Duration busy_{0};  // sums of the estimates of what is in flight
-  Duration alone_{0};
+  Duration alone_{0};      // sum of the estimates of what is in flight
+  double typical_ns_ = 0;  // largest estimate lately
   bool hurried_ = false;
   TimePoint hurried_at_;
   bool probing_ = false;     // the device runs empty, or has its one request
   bool probe_sent_ = false;  // the latter
+  int probes_ = 0;
   TimePoint probed_at_;
-  bool probed_ = false;
 };
 
 }  // namespace weir::osd::qos

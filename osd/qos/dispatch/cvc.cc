@@ -35,7 +35,7 @@ Request* Cvc::Choose(const DispatchMoment& moment) {
   Request* finishes_first = by_finish_.empty() ? nullptr : by_finish_.First();
   if (finish_order_only_) return finishes_first;
   Request* candidate = elevator_.First(*entered().front());
-  if (finishes_first == nullptr) return candidate;
+  if (finishes_first == nullptr || moment.by_address) return candidate;
   if (config_.late_mode && finishes_first->finish_time < moment.now) return candidate;
   if (config_.run_max > 0 && run_ >= config_.run_max) return finishes_first;
   const size_t tries = std::min<size_t>(config_.candidates, size());

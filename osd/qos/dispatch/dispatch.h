@@ -15,7 +15,8 @@ namespace weir::osd::qos {
 // What an order may look at besides the requests themselves.
 struct DispatchMoment {
   TimePoint now;
-  size_t in_flight = 0;  // on the device
+  size_t in_flight = 0;     // on the device
+  bool by_address = false;  // whatever the deadlines say
 };
 
 class Dispatch {
