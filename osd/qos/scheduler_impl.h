@@ -65,6 +65,7 @@ class Scheduler::Impl {
 
   void FillWindow(bool has_slot, TimePoint now);
   bool ReleaseOne(TimePoint now);
+  void BringForward(ClassQueue* queue, TimePoint now);
   void Release(ClassQueue* queue, bool guaranteed, TimePoint now);
   Request* Submit(Request* request, TimePoint now);
   [[nodiscard]] std::optional<TimePoint> WakeAt() const;
@@ -83,6 +84,7 @@ class Scheduler::Impl {
 
   void BuildBoxes(TimePoint now);
   void SetPromise(ClassQueue* queue, TimePoint now);
+  void SetTransactions(ClassQueue* queue, bool reserved, TimePoint now);
   void SetCeiling(ClassQueue* queue, TimePoint now);
   void ResizeRoot(TimePoint now);
   void UpdateTotalWeight();
