@@ -1,6 +1,7 @@
 #include "common/qos/service_contract.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace weir {
 
@@ -27,6 +28,10 @@ ServiceContract PartOf(const ServiceContract& contract, size_t servers, double l
   const auto count = static_cast<double>(std::max<size_t>(servers, 1));
   // Nobody is asked for more than the whole, however much room is left for skew.
   part.iops = std::min(contract.iops, leeway * contract.iops / count);
+  // Of max_pending + 1 requests so many wait on one server, with as much room for skew.
+  const double pending = std::min(contract.max_pending + 1.0,
+                                  std::ceil(leeway * (contract.max_pending + 1.0) / count));
+  part.max_pending = static_cast<uint32_t>(std::max(1.0, pending)) - 1;
   part.capacity_bytes = (contract.capacity_bytes + servers - 1) / std::max<size_t>(servers, 1);
   return part;
 }

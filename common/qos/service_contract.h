@@ -35,7 +35,8 @@ struct ServiceContract {
 // kInvalid names the field, the range and the option that sets it.
 Status CheckContract(const ServiceContract& contract);
 
-// One part of `contract` striped over n servers (§3.2): leeway * B / n, C / n, the same D and E.
+// One part of `contract` striped over n servers (§3.2): leeway * B / n, C / n, the same D and E,
+// leeway * (max_pending + 1) / n requests, so that the rate that D needs is divided like B.
 // `leeway` >= 1 is room for skew. Copies stay: SplitCopies is another question.
 ServiceContract PartOf(const ServiceContract& contract, size_t servers, double leeway);
 

@@ -11,21 +11,27 @@ constexpr double kAgree = 0.1;
 
 }  // namespace
 
-void DelayClock::Arrived(TimePoint now) {
+void DelayClock::Arrived(uint64_t id, TimePoint now) {
   if (counting_.size() <= max_pending_) {
-    counting_.push_back(now);
+    counting_.emplace(id, now);
   } else {
-    ++waiting_;
+    waiting_.push_back(id);
+    still_waiting_.insert(id);
   }
 }
 
-Duration DelayClock::Completed(TimePoint now) {
-  if (counting_.empty()) return Duration(0);
-  const Duration delay = now - counting_.front();
-  counting_.pop_front();
-  if (waiting_ > 0) {
-    --waiting_;
-    counting_.push_back(now);
+Duration DelayClock::Completed(uint64_t id, TimePoint now) {
+  if (still_waiting_.erase(id) > 0) return Duration(0);
+  const auto found = counting_.find(id);
+  if (found == counting_.end()) return Duration(0);
+  const Duration delay = now - found->second;
+  counting_.erase(found);
+  while (!waiting_.empty()) {
+    const uint64_t next = waiting_.front();
+    waiting_.pop_front();
+    if (still_waiting_.erase(next) == 0) continue;
+    counting_.emplace(next, now);
+    break;
   }
   return delay;
 }

@@ -19,6 +19,8 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "common/base/time.h"
@@ -30,15 +32,15 @@ class DelayClock {
  public:
   explicit DelayClock(uint32_t max_pending) : max_pending_(max_pending) {}
 
-  void Arrived(TimePoint now);
-  // One of the class's requests is done, whichever; returns its delay so far as the bound sees it,
-  // taking requests to finish in the order of their arrival.
-  Duration Completed(TimePoint now);
+  void Arrived(uint64_t id, TimePoint now);
+  // The request is done; returns its delay as the bound sees it, 0 if its clock never ran.
+  Duration Completed(uint64_t id, TimePoint now);
 
  private:
   uint32_t max_pending_;
-  std::deque<TimePoint> counting_;  // since when; at most max_pending_ + 1
-  uint64_t waiting_ = 0;            // behind them, not yet counting
+  std::unordered_map<uint64_t, TimePoint> counting_;  // since when; at most max_pending_ + 1
+  std::deque<uint64_t> waiting_;                      // behind them; some may be done already
+  std::unordered_set<uint64_t> still_waiting_;
 };
 
 class ServiceMonitor {

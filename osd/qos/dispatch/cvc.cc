@@ -36,7 +36,9 @@ Request* Cvc::Choose(const DispatchMoment& moment) {
   if (finish_order_only_) return finishes_first;
   Request* candidate = elevator_.First(*entered().front());
   if (finishes_first == nullptr || moment.by_address) return candidate;
-  if (config_.late_mode && finishes_first->finish_time < moment.now) return candidate;
+  if (config_.late_mode && finishes_first->finish_time < moment.now) {
+    return promised_.First(*finishes_first);
+  }
   if (config_.run_max > 0 && run_ >= config_.run_max) return finishes_first;
   const size_t tries = std::min<size_t>(config_.candidates, size());
   for (size_t i = 0; i < tries; ++i) {
@@ -55,6 +57,7 @@ Request* Cvc::DoPeek(const DispatchMoment& moment) {
   Request* chosen = Choose(moment);
   run_ = by_finish_.empty() || chosen == by_finish_.First() ? 0 : run_ + 1;
   elevator_.Served(*chosen);
+  promised_.Served(*chosen);
   return chosen;
 }
 
@@ -71,12 +74,16 @@ bool Cvc::InFinishOrder(const Request& request) const {
 
 void Cvc::DoAdd(Request* request) {
   elevator_.Add(request);
-  if (InFinishOrder(*request)) by_finish_.Add(request);
+  if (!InFinishOrder(*request)) return;
+  promised_.Add(request);
+  by_finish_.Add(request);
 }
 
 void Cvc::DoRemove(Request* request) {
   elevator_.Remove(*request);
-  if (InFinishOrder(*request)) by_finish_.Remove(*request);
+  if (!InFinishOrder(*request)) return;
+  promised_.Remove(*request);
+  by_finish_.Remove(*request);
 }
 
 }  // namespace weir::osd::qos

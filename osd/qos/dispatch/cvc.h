@@ -9,7 +9,9 @@
 //   run_max     M_run: so many picks of u in a row, then h (A15)
 //   candidates  M_cand: when u does not fit in (5), the next ones of C-SCAN with their own estimate
 //   late_mode   A17: once FT(h) has passed, (5) would always fail and the disk, served in finish
-//               order, would get slower and never catch up. Then u goes: h is lost anyway.
+//               order, would get slower and never catch up. Then C-SCAN's choice among those with
+//               a deadline goes: h is lost anyway. Not among all, or best effort would take part
+//               in serving classes that are late already, and they would stay late.
 // As order `vc` h goes always; requests without a deadline then go by arrival.
 // Example: s = 10, FT = 50, 52, 100, est = 13.1: at t = 18 u goes (31.1 <= 32), at t = 19 h.
 //
@@ -58,6 +60,7 @@ class Cvc final : public Dispatch {
   const ServiceTime* const service_time_;
   const size_t capacity_per_depth_;
   Elevator elevator_;
+  Elevator promised_;  // those with a deadline only
   FinishOrder by_finish_;
   uint32_t run_ = 0;  // picks off the finish order in a row
 };

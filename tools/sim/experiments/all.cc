@@ -21,6 +21,11 @@ std::vector<Experiment> Collect() {
   AddAquaClasses(&all);
   AddPipeline(&all);
   AddClusterPromise(&all);
+  AddStonehengeArithmetic(&all);
+  AddSpareBandwidth(&all);
+  AddServiceEstimate(&all);
+  AddStripedContracts(&all);
+  AddMeasuredAdmission(&all);
   // By number, then by letter: E30, E30b, E31.
   const auto key = [](const Experiment& e) {
     return std::pair(std::strtol(e.id.c_str() + 1, nullptr, 10), e.id);

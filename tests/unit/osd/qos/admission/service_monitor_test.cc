@@ -15,10 +15,11 @@ constexpr TimePoint At(Duration since) {
 
 TEST(DelayClockTest, OnlyTheFirstMaxPendingPlusOneCount) {
   DelayClock clock(1);
-  for (int i = 0; i < 3; ++i) clock.Arrived(At(0ms));
-  EXPECT_EQ(clock.Completed(At(10ms)), 10ms);
-  EXPECT_EQ(clock.Completed(At(25ms)), 25ms);
-  EXPECT_EQ(clock.Completed(At(40ms)), 30ms);  // counted from 10 ms on
+  for (uint64_t id = 0; id < 4; ++id) clock.Arrived(id, At(0ms));
+  EXPECT_EQ(clock.Completed(1, At(10ms)), 10ms);  // 2 begins to count
+  EXPECT_EQ(clock.Completed(3, At(20ms)), 0ms);   // overtook: its clock never ran
+  EXPECT_EQ(clock.Completed(0, At(25ms)), 25ms);
+  EXPECT_EQ(clock.Completed(2, At(40ms)), 30ms);
 }
 
 TEST(ServiceMonitorTest, QuantilesAreThoseOfTheSamples) {

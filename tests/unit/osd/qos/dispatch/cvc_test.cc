@@ -99,6 +99,7 @@ TEST_F(CvcTest, LateModeServesTheElevatorOnceTheFirstIsLost) {
   cvc->Add(Make(100, At(100)));
   EXPECT_EQ(cvc->Next({At(50), 0})->lba, 900u);
   cvc->Add(Make(950, At(60)));
+  cvc->Add(Make(951, TimePoint::Max()));  // best effort has no part in it
   EXPECT_EQ(cvc->Next({At(61), 0})->lba, 950u);
   EXPECT_EQ(cvc->Next({At(62), 0})->lba, 100u);
 }
