@@ -16,7 +16,7 @@ constexpr uint32_t kDepth = 8;     // see E32's text: two requests per disk of a
 constexpr double kNodeIops = 420;  // what a node does in an order that is not by address
 constexpr uint64_t kStripeUnit = 64 * kKiB;
 constexpr uint32_t kMaxPending = 14;
-constexpr Duration kBurstLength = 2s;
+constexpr Duration kBurstLength = 1s;
 constexpr int kWebSearchThreads = 96;  // outstanding at most: how a trace player is bounded
 constexpr double kWebSearchRate = 690;
 
@@ -52,7 +52,7 @@ LoadOptions Striped(std::string_view name, ClassId id, uint64_t start, Prng* prn
   return options;
 }
 
-// Self-similar within two seconds. Over the whole run the cascade of halves would put two
+// Self-similar within a second. Over the whole run the cascade of halves would put two
 // thousand requests into its busiest second.
 Gap Bursts(double per_s, double bias) {
   auto piece = std::make_shared<Gap>();
