@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "client/qos/delay_tracker.h"
 #include "osd/qos/scheduler.h"
 
 namespace weir::osd::qos {
@@ -56,6 +57,19 @@ void Decide(benchmark::State& state, std::string_view profile) {
 
 BENCHMARK_CAPTURE(Decide, odis, "odis")->Arg(10)->Arg(1000)->Arg(10000);
 BENCHMARK_CAPTURE(Decide, unified, "unified")->Arg(10)->Arg(1000)->Arg(10000);
+BENCHMARK_CAPTURE(Decide, dsfq_hybrid_h, "dsfq-hybrid-h")->Arg(10)->Arg(1000)->Arg(10000);
+
+// The coordinator's part of a request: one delay, for so many classes over a hundred OSDs.
+void Track(benchmark::State& state) {
+  client::DelayTracker tracker;
+  const auto classes = static_cast<uint32_t>(state.range(0));
+  uint32_t n = 0;
+  for (auto _ : state) {
+    ++n;
+    benchmark::DoNotOptimize(tracker.OnSend(ClassId(n % classes), OsdId(n * 7 % 100), 4));
+  }
+}
+BENCHMARK(Track)->Arg(10)->Arg(10000);
 
 }  // namespace
 }  // namespace weir::osd::qos

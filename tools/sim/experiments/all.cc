@@ -26,6 +26,9 @@ std::vector<Experiment> Collect() {
   AddServiceEstimate(&all);
   AddStripedContracts(&all);
   AddMeasuredAdmission(&all);
+  AddScale(&all);
+  AddUnified(&all);
+  AddLimits(&all);
   // By number, then by letter: E30, E30b, E31.
   const auto key = [](const Experiment& e) {
     return std::pair(std::strtol(e.id.c_str() + 1, nullptr, 10), e.id);
