@@ -13,7 +13,7 @@ using testing::Cluster;
 using testing::kKiB;
 using testing::kMiB;
 using testing::Load;
-using testing::LoadOptions;
+using sim::LoadOptions;
 
 struct Mix {
   std::vector<ClassSpec> classes;

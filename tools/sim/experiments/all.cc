@@ -1,0 +1,29 @@
+#include "tools/sim/experiments/all.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace weir::sim {
+namespace {
+
+std::vector<Experiment> Collect() {
+  std::vector<Experiment> all;
+  AddDelayArithmetic(&all);
+  AddOneBrick(&all);
+  AddTotalSharing(&all);
+  // By number, then by letter: E30, E30b, E31.
+  const auto key = [](const Experiment& e) {
+    return std::pair(std::strtol(e.id.c_str() + 1, nullptr, 10), e.id);
+  };
+  std::sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  return all;
+}
+
+}  // namespace
+
+const std::vector<Experiment>& AllExperiments() {
+  static const std::vector<Experiment> all = Collect();
+  return all;
+}
+
+}  // namespace weir::sim

@@ -1,0 +1,145 @@
+// weir-sim: the QoS engine in virtual time against modelled disks; reproduces the papers'
+// experiments and runs scenarios that people write.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "tools/cli/exit_code.h"
+#include "tools/cli/table.h"
+#include "tools/sim/document.h"
+
+namespace weir::sim {
+namespace {
+
+using cli::ExitCode;
+
+struct Arguments {
+  std::vector<std::string> ids;
+  std::string output = "table";
+  uint64_t seed = 1;
+  std::string fault;
+  unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
+  std::function<Result<ExitCode>(const Arguments&)> action;
+};
+
+Result<std::vector<const Experiment*>> Chosen(const std::vector<std::string>& ids) {
+  std::vector<const Experiment*> chosen;
+  for (const std::string& id : ids) {
+    if (id == "all" || id == "quick") {
+      for (const Experiment& e : AllExperiments()) {
+        if (id == "all" || !e.slow) chosen.push_back(&e);
+      }
+      continue;
+    }
+    const Experiment* experiment = FindExperiment(id);
+    if (experiment == nullptr) {
+      return {ErrorCode::kInvalid,
+              fmt::format("there is no experiment '{}'; `weir-sim list` shows what there is", id)};
+    }
+    chosen.push_back(experiment);
+  }
+  return chosen;
+}
+
+Result<ExitCode> List(const Arguments& /*arguments*/) {
+  cli::Table table({"ID", "TITLE", "SOURCE"});
+  for (const Experiment& e : AllExperiments()) table.AddRow({e.id, e.title, e.source});
+  fmt::print("{}", table.Render());
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> Show(const Arguments& arguments) {
+  WEIR_ASSIGN_OR_RETURN(const auto chosen, Chosen(arguments.ids));
+  for (const Experiment* e : chosen) {
+    fmt::print("{}  {}\nsource: {}\n{}\n", e->id, e->title, e->source, e->about);
+  }
+  return ExitCode::kDone;
+}
+
+// Experiments share nothing, so each thread takes the next one that nobody has.
+std::vector<Outcome> RunChosen(const std::vector<const Experiment*>& chosen, uint64_t seed,
+                               Fault fault, unsigned jobs) {
+  std::vector<Outcome> outcomes;
+  for (const Experiment* e : chosen) outcomes.push_back({e, Run(seed, fault)});
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t i = next++; i < outcomes.size(); i = next++) {
+      outcomes[i].experiment->run(outcomes[i].run);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned i = 1; i < jobs; ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  return outcomes;
+}
+
+Result<ExitCode> RunExperiments(const Arguments& arguments) {
+  WEIR_ASSIGN_OR_RETURN(const auto chosen, Chosen(arguments.ids));
+  const Fault fault = ParseFault(arguments.fault);
+  if (fault == Fault::kNone && !arguments.fault.empty()) {
+    return {ErrorCode::kInvalid, fmt::format("--break '{}': no such fault", arguments.fault)};
+  }
+  const std::vector<Outcome> outcomes = RunChosen(chosen, arguments.seed, fault, arguments.jobs);
+  size_t failed = 0;
+  for (const Outcome& outcome : outcomes) failed += outcome.run.pass() ? 0 : 1;
+  if (arguments.output == "json") {
+    fmt::print("{}\n", JsonOf(outcomes));
+  } else {
+    for (const Outcome& outcome : outcomes) fmt::print("{}\n", TableOf(outcome));
+    fmt::print("{} of {} experiments passed\n", outcomes.size() - failed, outcomes.size());
+  }
+  return failed == 0 ? ExitCode::kDone : ExitCode::kFailed;
+}
+
+void Declare(CLI::App& app, Arguments& arguments) {
+  app.require_subcommand(1);
+  app.footer(
+      "Example: weir-sim list\n"
+      "         weir-sim run E7\n"
+      "         weir-sim run all -o json --seed 3");
+  app.add_subcommand("list", "the experiments")->callback([&] { arguments.action = List; });
+  auto* show = app.add_subcommand("show", "what an experiment sets up and checks");
+  show->add_option("id", arguments.ids, "E1 ...")->required()->type_name("ID");
+  show->footer("Example: weir-sim show E7");
+  show->callback([&] { arguments.action = Show; });
+  auto* run = app.add_subcommand("run", "run experiments; exit 1 when a check fails");
+  run->add_option("id", arguments.ids, "E1 ..., all, or quick")->required()->type_name("ID");
+  run->add_option("-o,--output", arguments.output, "table or json")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->type_name("FORMAT");
+  run->add_option("--seed", arguments.seed, "of all chance (1)")->type_name("N");
+  run->add_option("--jobs", arguments.jobs, "experiments at a time (one per CPU)")
+      ->check(CLI::Range(1, 256))
+      ->type_name("N");
+  run->add_option("--break", arguments.fault, "break a mechanism on purpose: checks must fail")
+      ->type_name("FAULT");
+  run->footer("Example: weir-sim run E7 -o json --seed 3");
+  run->callback([&] { arguments.action = RunExperiments; });
+}
+
+}  // namespace
+}  // namespace weir::sim
+
+int main(int argc, char** argv) {
+  using weir::ErrorCode;
+  using weir::Status;
+  CLI::App app("weir-sim: the QoS engine in virtual time, against modelled disks", "weir-sim");
+  weir::sim::Arguments arguments;
+  weir::sim::Declare(app, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    fputs(app.help().c_str(), stdout);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return weir::cli::Fail(
+        "weir-sim", Status(ErrorCode::kInvalid, std::string(error.what()) + " (see --help)"));
+  }
+  const auto code = arguments.action(arguments);
+  if (!code.ok()) return weir::cli::Fail("weir-sim", code.status());
+  return static_cast<int>(*code);
+}
