@@ -13,11 +13,12 @@
 #include "osd/qos/guarantee/token_bucket.h"
 #include "osd/qos/request_list.h"
 #include "osd/qos/scheduler.h"
+#include "osd/qos/surplus/disk_state.h"
 
 namespace weir::osd::qos {
 
 // The heaps that a queue may stand in.
-enum class HeapSlot : uint8_t { kOwnWaiting, kOwnReady, kSurplus, kCeiling, kCount };
+enum class HeapSlot : uint8_t { kOwnWaiting, kOwnReady, kSurplus, kCeiling, kSpare, kDue, kCount };
 
 struct ClassQueue {
   static constexpr uint32_t kNowhere = UINT32_MAX;
@@ -35,6 +36,7 @@ struct ClassQueue {
   std::optional<TokenBucket> leaf;     // guarantee
   std::optional<TokenBucket> ceiling;  // limit, checked before every stage
   double finish_tag = 0;               // surplus (DSFQ): F of the last released request
+  DiskState disk;                      // surplus (cooperative)
   std::array<uint32_t, static_cast<size_t>(HeapSlot::kCount)> heap_place;
 
   // Statistics and the promise meter.

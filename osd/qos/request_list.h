@@ -13,6 +13,7 @@ class RequestList {
  public:
   [[nodiscard]] bool empty() const { return head_ == nullptr; }
   [[nodiscard]] Request* front() const { return head_; }
+  [[nodiscard]] Request* back() const { return tail_; }
 
   void PushBack(Request* request) { InsertBefore(nullptr, request); }
 

@@ -40,6 +40,7 @@ void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
   request->arrival = now;
   request->sequence = next_sequence_++;
   request->cost = CostOf(*request);
+  request->account = Request::Account::kNone;
   request->elsewhere = std::clamp<int64_t>(request->elsewhere, 0, kElsewhereMax);
   surplus_->Arrived(request);
 
@@ -52,6 +53,7 @@ void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
   const int64_t tokens = TokensOf(request->bytes);
   const bool is_largest = tokens > queue->largest_tokens;
   queue->requests.PushBack(request);
+  if (!is_head) surplus_->Grew(queue);
   NoteDemand(queue, now);
   if (is_largest) NoteSize(queue, tokens, now);
   if (request->elsewhere > 0) CountElsewhere(queue, *request, now);
@@ -113,6 +115,7 @@ void Scheduler::Impl::Place(ClassQueue* queue, TimePoint now) {
 
 PullResult Scheduler::Impl::Pull(TimePoint now) {
   if (now >= next_expiry_) Expire(now);
+  surplus_->SetTime(now);
   FillWindow(now);
   PullResult result;
   const bool has_slot = HasSlot();
@@ -163,7 +166,9 @@ void Scheduler::Impl::Release(ClassQueue* queue, bool guaranteed, TimePoint now)
     queue->ceiling->Take(tokens);
   }
   Request* request = queue->requests.PopFront();
-  request->guaranteed = guaranteed;
+  const bool own_time =
+      request->account == Request::Account::kCharged && request->payer == request->queue;
+  request->guaranteed = guaranteed || own_time;
   request->stage = Request::Stage::kWindow;
   ++queue->released;
   dispatch_->Add(request);
@@ -205,6 +210,11 @@ void Scheduler::Impl::Completed(Request* request, TimePoint now) {
   counters.served_bytes += request->bytes;
   (request->guaranteed ? counters.guaranteed_bytes : counters.surplus_bytes) += request->bytes;
   CountService(queue, request->bytes);
+  const Duration bound = queue->spec.disk.latency;
+  if (bound > Duration::zero() && now - request->arrival > bound) ++counters.deadline_misses;
+  // With several on the device, each is taken to have worked since the last one was done (C6).
+  surplus_->Completed(queue, *request, now - std::max(request->dispatched, last_completion_), now);
+  last_completion_ = now;
   // A class that was removed meanwhile left its last bytes on the device uncounted.
   queue->device_bytes -= std::min(queue->device_bytes, request->bytes);
   NoteDemand(queue, now);
@@ -214,11 +224,13 @@ bool Scheduler::Impl::Cancel(Request* request, TimePoint now) {
   ClassQueue* queue = Find(request->queue);
   if (request->stage == Request::Stage::kQueued) {
     const bool was_head = queue->requests.front() == request;
+    surplus_->Leaving(queue, request);
     queue->requests.Remove(request);
     if (was_head) Place(queue, now);
   } else if (request->stage == Request::Stage::kWindow) {
     dispatch_->Remove(request);
     --queue->released;
+    surplus_->Completed(queue, *request, Duration::zero(), now);
   } else {
     return false;
   }

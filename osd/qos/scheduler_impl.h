@@ -95,6 +95,7 @@ class Scheduler::Impl {
   uint64_t in_flight_ = 0;
   uint64_t in_flight_bytes_ = 0;
   int64_t largest_tokens_ = 0;
+  TimePoint last_completion_{};
   int64_t blocked_tokens_ = 0;  // size of the head that the gate held back last, 0: none
   double total_weight_ = 0;
 
