@@ -41,7 +41,8 @@ bool BottleneckAware::Alarmed(TimePoint now) const {
   if (now - last_solve_ < kAlarmPause) return false;
   bool idle = false, full = false;
   for (size_t k = 0; k < options_.tiers.count; ++k) {
-    idle |= meters_[k].busy() < kIdle;
+    const double promised = solved_ == 0 ? 1 : allocation_.utilisation[k];
+    idle |= meters_[k].busy() < std::min(kIdle, promised - kUnexpected);
     full |= meters_[k].busy() > TierMeter::kBusy;
   }
   return idle && full;

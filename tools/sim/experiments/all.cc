@@ -11,6 +11,11 @@ std::vector<Experiment> Collect() {
   AddDelayArithmetic(&all);
   AddOneBrick(&all);
   AddTotalSharing(&all);
+  AddTieredAdaptivity(&all);
+  AddTieredExamples(&all);
+  AddTieredOsds(&all);
+  AddTieredProperties(&all);
+  AddTieredSharing(&all);
   // By number, then by letter: E30, E30b, E31.
   const auto key = [](const Experiment& e) {
     return std::pair(std::strtol(e.id.c_str() + 1, nullptr, 10), e.id);

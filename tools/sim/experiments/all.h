@@ -7,8 +7,13 @@
 
 namespace weir::sim {
 
-void AddDelayArithmetic(std::vector<Experiment>* all);  // E1
-void AddOneBrick(std::vector<Experiment>* all);         // E2
-void AddTotalSharing(std::vector<Experiment>* all);     // E3 .. E6
+void AddDelayArithmetic(std::vector<Experiment>* all);   // E1
+void AddOneBrick(std::vector<Experiment>* all);          // E2
+void AddTotalSharing(std::vector<Experiment>* all);      // E3 .. E6
+void AddTieredAdaptivity(std::vector<Experiment>* all);  // E26
+void AddTieredExamples(std::vector<Experiment>* all);    // E21 .. E23, E29
+void AddTieredOsds(std::vector<Experiment>* all);        // E30b
+void AddTieredProperties(std::vector<Experiment>* all);  // E30
+void AddTieredSharing(std::vector<Experiment>* all);     // E24, E25, E27, E28
 
 }  // namespace weir::sim
