@@ -17,9 +17,10 @@ constexpr std::array<Word<SurplusKind>, 3> kSurplusWords{
     {{"fcfs", SurplusKind::kFcfs},
      {"dsfq", SurplusKind::kDsfq},
      {"cooperative", SurplusKind::kCooperative}}};
-constexpr std::array<Word<SharingKind>, 3> kSharingWords{{{"single", SharingKind::kSingle},
+constexpr std::array<Word<SharingKind>, 4> kSharingWords{{{"single", SharingKind::kSingle},
                                                           {"total", SharingKind::kTotal},
-                                                          {"hybrid", SharingKind::kHybrid}}};
+                                                          {"hybrid", SharingKind::kHybrid},
+                                                          {"hybrid-h", SharingKind::kHybridH}}};
 constexpr std::array<Word<GateKind>, 2> kGateWords{
     {{"strict", GateKind::kStrict}, {"conserving", GateKind::kConserving}}};
 constexpr std::array<Word<DispatchKind>, 2> kDispatchWords{
@@ -42,7 +43,7 @@ struct Profile {
   bool bottleneck_aware = false;
 };
 
-constexpr std::array<Profile, 8> kProfiles{{
+constexpr std::array<Profile, 9> kProfiles{{
     {"noqos", GuaranteeKind::kNone, SurplusKind::kFcfs, SharingKind::kSingle, GateKind::kConserving,
      DispatchKind::kCscan, false},
     {"odis", GuaranteeKind::kHtb, SurplusKind::kFcfs, SharingKind::kSingle, GateKind::kStrict,
@@ -53,15 +54,17 @@ constexpr std::array<Profile, 8> kProfiles{{
      GateKind::kConserving, DispatchKind::kFifo, false},
     {"dsfq-hybrid", GuaranteeKind::kNone, SurplusKind::kDsfq, SharingKind::kHybrid,
      GateKind::kConserving, DispatchKind::kFifo, false},
+    {"dsfq-hybrid-h", GuaranteeKind::kNone, SurplusKind::kDsfq, SharingKind::kHybridH,
+     GateKind::kConserving, DispatchKind::kFifo, false},
     {"vd", GuaranteeKind::kNone, SurplusKind::kCooperative, SharingKind::kSingle,
      GateKind::kConserving, DispatchKind::kFifo, false, CostKind::kDeviceTime},
     {"baa", GuaranteeKind::kNone, SurplusKind::kDsfq, SharingKind::kTotal, GateKind::kConserving,
      DispatchKind::kFifo, false, CostKind::kRequests, true},
-    {"unified", GuaranteeKind::kHtb, SurplusKind::kDsfq, SharingKind::kHybrid,
+    {"unified", GuaranteeKind::kHtb, SurplusKind::kDsfq, SharingKind::kHybridH,
      GateKind::kConserving, DispatchKind::kCscan, false},
 }};
 
-constexpr std::array<std::string_view, 4> kLaterProfiles{"vc", "cscan", "cvc", "dsfq-hybrid-h"};
+constexpr std::array<std::string_view, 3> kLaterProfiles{"vc", "cscan", "cvc"};
 
 // "dispatch 'cvc' is not built in this version (there is: fifo, cscan)".
 template <typename Rows, typename NameOf>
@@ -155,8 +158,7 @@ Result<SurplusKind> ParseSurplus(std::string_view text) {
   return Parse("surplus", text, kSurplusWords, {});
 }
 Result<SharingKind> ParseSharing(std::string_view text) {
-  static constexpr std::array<std::string_view, 1> kLater{"hybrid-h"};
-  return Parse("sharing", text, kSharingWords, kLater);
+  return Parse("sharing", text, kSharingWords, {});
 }
 Result<GateKind> ParseGate(std::string_view text) {
   return Parse("gate", text, kGateWords, {});

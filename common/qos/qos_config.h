@@ -18,7 +18,8 @@ namespace weir {
 
 enum class GuaranteeKind : uint8_t { kNone, kHtb };
 enum class SurplusKind : uint8_t { kFcfs, kDsfq, kCooperative };
-enum class SharingKind : uint8_t { kSingle, kTotal, kHybrid };  // DSFQ delay: 0, (7), (12)
+// DSFQ delay: 0, (7), (12), (12) with what it cut off remembered.
+enum class SharingKind : uint8_t { kSingle, kTotal, kHybrid, kHybridH };
 enum class GateKind : uint8_t { kStrict, kConserving };
 enum class DispatchKind : uint8_t { kFifo, kCscan };
 enum class CostKind : uint8_t { kBytes, kRequests, kDeviceTime };
@@ -32,7 +33,7 @@ struct SchedulerConfig {
   std::string profile = "unified";
   GuaranteeKind guarantee = GuaranteeKind::kHtb;
   SurplusKind surplus = SurplusKind::kDsfq;
-  SharingKind sharing = SharingKind::kHybrid;
+  SharingKind sharing = SharingKind::kHybridH;
   GateKind gate = GateKind::kConserving;
   DispatchKind dispatch = DispatchKind::kCscan;
   CostKind cost = CostKind::kBytes;
@@ -56,10 +57,9 @@ struct SchedulerConfig {
   [[nodiscard]] uint64_t EffectiveBestEffortMin() const;
 };
 
-// The row of that name in the profile table (noqos, odis, sfq, dsfq-total, dsfq-hybrid, vd, baa,
-// unified);
-// rates and depth of `base` stay. kInvalid names a profile that does not exist or whose boxes are
-// not built.
+// The row of that name in the profile table (noqos, odis, sfq, dsfq-total, dsfq-hybrid, unified
+// ...); rates and depth of `base` stay. kInvalid names a profile that does not exist or whose boxes
+// are not built.
 Result<SchedulerConfig> ApplyProfile(std::string_view profile, SchedulerConfig base);
 
 struct Reservation {
@@ -95,7 +95,7 @@ std::string_view ToText(DispatchKind kind);
 std::string_view ToText(CostKind kind);
 std::string_view ToText(ReservationScope kind);
 // Parsers of the same words; kInvalid lists what there is, and says of a word of a later version
-// (cvc, hybrid-h) that it is not built.
+// (cvc) that it is not built.
 Result<SurplusKind> ParseSurplus(std::string_view text);
 Result<SharingKind> ParseSharing(std::string_view text);
 Result<GateKind> ParseGate(std::string_view text);

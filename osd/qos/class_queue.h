@@ -37,6 +37,8 @@ struct ClassQueue {
   std::optional<TokenBucket> ceiling;  // limit, checked before every stage
   double finish_tag = 0;               // surplus (DSFQ): F of the last released request
   DiskState disk;                      // surplus (cooperative)
+  double owed = 0;                     // surplus (DSFQ hybrid-h): delay cut off so far, in cost
+  double owed_after_head = 0;          // what `owed` becomes when the head is released
   std::array<uint32_t, static_cast<size_t>(HeapSlot::kCount)> heap_place;
 
   // Statistics and the promise meter.

@@ -64,6 +64,7 @@ void Scheduler::Impl::BuildBoxes(TimePoint now) {
     surplus_->Remove(queue.get());
     if (guarantee_) guarantee_->Withdraw(queue.get());
     queue->finish_tag = 0;
+    queue->owed = 0;
   }
   if (config_.surplus == SurplusKind::kDsfq) {
     auto dsfq = std::make_unique<Dsfq>(config_.sharing);

@@ -41,8 +41,7 @@ bool BottleneckAware::Alarmed(TimePoint now) const {
   if (now - last_solve_ < kAlarmPause) return false;
   bool idle = false, full = false;
   for (size_t k = 0; k < options_.tiers.count; ++k) {
-    const double promised = solved_ == 0 ? 1 : allocation_.utilisation[k];
-    idle |= meters_[k].busy() < std::min(kIdle, promised - kUnexpected);
+    idle |= meters_[k].busy() < kIdle;
     full |= meters_[k].busy() > TierMeter::kBusy;
   }
   return idle && full;

@@ -6,7 +6,9 @@
 
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "common/base/prng.h"
 #include "tools/sim/engine/event_queue.h"

@@ -16,6 +16,12 @@ std::vector<Experiment> Collect() {
   AddTieredOsds(&all);
   AddTieredProperties(&all);
   AddTieredSharing(&all);
+  AddStriped(&all);
+  AddCoordinators(&all);
+  AddHybrid(&all);
+  AddOnOff(&all);
+  AddWaves(&all);
+  AddTheorems(&all);
   // By number, then by letter: E30, E30b, E31.
   const auto key = [](const Experiment& e) {
     return std::pair(std::strtol(e.id.c_str() + 1, nullptr, 10), e.id);

@@ -9,7 +9,13 @@ namespace weir::sim {
 
 void AddDelayArithmetic(std::vector<Experiment>* all);   // E1
 void AddOneBrick(std::vector<Experiment>* all);          // E2
-void AddTotalSharing(std::vector<Experiment>* all);      // E3 .. E6
+void AddTotalSharing(std::vector<Experiment>* all);      // E3, E4
+void AddStriped(std::vector<Experiment>* all);           // E5
+void AddCoordinators(std::vector<Experiment>* all);      // E6
+void AddHybrid(std::vector<Experiment>* all);            // E7, E12
+void AddOnOff(std::vector<Experiment>* all);             // E8
+void AddWaves(std::vector<Experiment>* all);             // E9
+void AddTheorems(std::vector<Experiment>* all);          // E10, E11
 void AddTieredAdaptivity(std::vector<Experiment>* all);  // E26
 void AddTieredExamples(std::vector<Experiment>* all);    // E21 .. E23, E29
 void AddTieredOsds(std::vector<Experiment>* all);        // E30b

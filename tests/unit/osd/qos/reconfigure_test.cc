@@ -18,8 +18,8 @@ using testing::Load;
 using testing::Spec;
 
 SchedulerConfig RandomConfig(Prng* prng) {
-  static constexpr const char* kProfiles[] = {"noqos",      "odis",        "sfq",
-                                              "dsfq-total", "dsfq-hybrid", "unified"};
+  static constexpr const char* kProfiles[] = {
+      "noqos", "odis", "sfq", "dsfq-total", "dsfq-hybrid", "dsfq-hybrid-h", "unified"};
   SchedulerConfig base;
   base.token_rate = prng->Uniform(0, 3) * 20 * kMiB;
   base.depth = static_cast<uint32_t>(prng->Uniform(0, 6));

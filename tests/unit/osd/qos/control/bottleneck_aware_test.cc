@@ -114,23 +114,6 @@ TEST_F(BottleneckAwareTest, AnIdleTierBesideAFullOneRaisesTheAlarmOnceASecond) {
   EXPECT_EQ(loop.NextTick(), kStart + 6s + 500ms);
 }
 
-// At 1 : 11 the SSD is 66 % busy, and cannot be more without envy.
-TEST_F(BottleneckAwareTest, ATierThatIdlesAsPlannedIsNoAlarm) {
-  BottleneckAware::Options options = Paper();
-  options.alarm = true;
-  BottleneckAware loop(options, kStart);
-  Send(&loop, .45, .95, 0s, 100s);
-  loop.Tick(kStart + 100s);
-  const std::vector<TierActivity> planned{{.completed = 200, .busy = 1s},
-                                          {.completed = 1980, .busy = 640ms}};
-  loop.Observe(planned, kStart + 101s);
-  EXPECT_EQ(loop.NextTick(), kStart + 200s);
-  const std::vector<TierActivity> less{{.completed = 200, .busy = 1s},
-                                       {.completed = 1577, .busy = 530ms}};
-  loop.Observe(less, kStart + 102s);
-  EXPECT_EQ(loop.NextTick(), kStart + 102s);
-}
-
 TEST_F(BottleneckAwareTest, MeasuresCapacitiesThatNobodyConfigured) {
   BottleneckAware::Options options = Paper();
   options.tiers.capacity = {};
