@@ -22,6 +22,11 @@ std::vector<Experiment> Collect() {
   AddOnOff(&all);
   AddWaves(&all);
   AddTheorems(&all);
+  AddVdClocks(&all);
+  AddVdCooperation(&all);
+  AddVdLatency(&all);
+  AddVdLocality(&all);
+  AddVdOpenmail(&all);
   // By number, then by letter: E30, E30b, E31.
   const auto key = [](const Experiment& e) {
     return std::pair(std::strtol(e.id.c_str() + 1, nullptr, 10), e.id);

@@ -21,5 +21,10 @@ void AddTieredExamples(std::vector<Experiment>* all);    // E21 .. E23, E29
 void AddTieredOsds(std::vector<Experiment>* all);        // E30b
 void AddTieredProperties(std::vector<Experiment>* all);  // E30
 void AddTieredSharing(std::vector<Experiment>* all);     // E24, E25, E27, E28
+void AddVdClocks(std::vector<Experiment>* all);          // E13, E20
+void AddVdCooperation(std::vector<Experiment>* all);     // E19
+void AddVdLatency(std::vector<Experiment>* all);         // E18
+void AddVdLocality(std::vector<Experiment>* all);        // E14 .. E16
+void AddVdOpenmail(std::vector<Experiment>* all);        // E17
 
 }  // namespace weir::sim

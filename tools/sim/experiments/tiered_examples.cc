@@ -1,14 +1,13 @@
 // E21-E23, E29: the worked examples and table 3 of the BAA paper, by formula and on an array.
-#include "osd/qos/control/tier_fairness.h"
 #include "tools/sim/experiments/all.h"
 #include "tools/sim/experiments/tiered_setup.h"
+#include "tools/sim/oracles/tier_fairness.h"
 
 namespace weir::sim {
 namespace {
 
 using osd::qos::BottleneckAllocation;
 using osd::qos::EnvyBounds;
-using osd::qos::JudgeTierFairness;
 using osd::qos::SolveBottleneckAware;
 using osd::qos::TierClient;
 using osd::qos::Tiers;

@@ -1,17 +1,15 @@
 // E30: the properties that BAA claims, on random cases.
 #include <cmath>
 
-#include "osd/qos/control/tier_fairness.h"
 #include "tools/sim/experiments/all.h"
 #include "tools/sim/experiments/tiered_setup.h"
+#include "tools/sim/oracles/tier_fairness.h"
 
 namespace weir::sim {
 namespace {
 
-using osd::qos::JudgeTierFairness;
 using osd::qos::SolveBottleneckAware;
 using osd::qos::TierClient;
-using osd::qos::TierFairness;
 using osd::qos::Tiers;
 
 constexpr int kTwoTierCases = 20000;

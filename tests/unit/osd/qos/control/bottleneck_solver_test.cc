@@ -7,10 +7,13 @@
 
 #include "common/base/prng.h"
 #include "common/testing/seed.h"
-#include "osd/qos/control/tier_fairness.h"
+#include "tools/sim/oracles/tier_fairness.h"
 
 namespace weir::osd::qos {
 namespace {
+
+using sim::JudgeTierFairness;
+using sim::TierFairness;
 
 Tiers Two(double hd, double ssd) {
   return {.count = 2, .capacity = {hd, ssd}};

@@ -1,4 +1,4 @@
-#include "osd/qos/control/tier_fairness.h"
+#include "tools/sim/oracles/tier_fairness.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +8,14 @@
 
 #include "common/base/prng.h"
 
-namespace weir::osd::qos {
+namespace weir::sim {
 namespace {
+
+using osd::qos::BottleneckOf;
+using osd::qos::kTiersMax;
+using osd::qos::PerTier;
+using osd::qos::TierClient;
+using osd::qos::Tiers;
 
 double Sum(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
@@ -137,4 +143,4 @@ TierFairness JudgeTierFairness(const Tiers& tiers, std::span<const TierClient> c
   return fairness;
 }
 
-}  // namespace weir::osd::qos
+}  // namespace weir::sim

@@ -11,7 +11,7 @@
 
 #include "osd/qos/control/tier_model.h"
 
-namespace weir::osd::qos {
+namespace weir::sim {
 
 struct TierFairness {
   bool within_capacity = true;
@@ -30,8 +30,9 @@ struct TierFairness {
 };
 
 // `samples`: how many other divisions P4 tries. `epsilon`: relative.
-TierFairness JudgeTierFairness(const Tiers& tiers, std::span<const TierClient> clients,
+TierFairness JudgeTierFairness(const osd::qos::Tiers& tiers,
+                               std::span<const osd::qos::TierClient> clients,
                                std::span<const double> rates, int samples = 200,
                                double epsilon = 1e-7);
 
-}  // namespace weir::osd::qos
+}  // namespace weir::sim

@@ -1,0 +1,125 @@
+// E19: a latency disk beside a rented or a throughput disk; figures 7 and 8 of Yan and Jiang.
+#include <algorithm>
+
+#include "tools/sim/devices/uniform.h"
+#include "tools/sim/experiments/all.h"
+#include "tools/sim/experiments/vd_setup.h"
+#include "tools/sim/oracles/shadow_disk.h"
+
+namespace weir::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr double kService = .008, kSpread = .4;  // seconds, and how much it varies
+constexpr double kSustained = .75 / kService;    // requests/s of the latency disk
+constexpr double kPromised = .8 * .25 / kService;
+constexpr Duration kBound = 50ms;
+constexpr Duration kEnd = 120s;
+
+// Poisson arrivals of this rate for two seconds, then none for two.
+std::function<Duration(Prng&)> OnOff(double rate) {
+  return [rate, clock = 0.0](Prng& prng) mutable {
+    const double last = clock;
+    clock += prng.Exponential(1 / rate);
+    // What would fall into a pause comes as long after it as it would have come into it.
+    while (static_cast<int64_t>(clock / 2) % 2 == 1) clock += 2;
+    return FromSeconds(clock - last);
+  };
+}
+
+struct Outcome19 {
+  std::vector<double> latencies;
+  LatencyVerdict verdict;
+  double least_rate = 1e9;  // of the other disk, requests/s since its start, at any time after 2 s
+  [[nodiscard]] double Percentile(double q) const { return Quantile(latencies, q); }
+};
+
+Outcome19 Beside(Run& run, const ClassSpec& other, double rate) {
+  Cluster cluster(run.seed());
+  cluster.AddOsd(VdConfig(), Uniform(kService, kSpread));
+  cluster.SetClass(LatencyDisk(kLargeDisk, .75, kBound));
+  cluster.SetClass(other);
+  Load* bursts = cluster.Start({.class_id = kLargeDisk, .bytes = kSector, .gap = OnOff(rate)});
+  Load* steady = cluster.Start({.class_id = other.id, .outstanding = 8, .bytes = kSector});
+  cluster.RunTo(kEnd);
+  Outcome19 outcome;
+  outcome.latencies = bursts->Latencies(0s, kEnd);
+  outcome.verdict = JudgeLatency(*bursts, .75, kBound, FromSeconds(2 * kService * (1 + kSpread)));
+  double served = 0;
+  for (const Completion& done : steady->completions()) {
+    const double seconds = ToSeconds(done.when - TimePoint{});
+    if (seconds > 2) outcome.least_rate = std::min(outcome.least_rate, served / seconds);
+    ++served;
+  }
+  return outcome;
+}
+
+Curve Distribution(const std::string& name, const Outcome19& outcome) {
+  Curve curve{name, {}, {}};
+  for (int percent = 1; percent < 100; percent += 2) {
+    curve.x.push_back(outcome.Percentile(percent / 100.0));
+    curve.y.push_back(percent);
+  }
+  return curve;
+}
+
+void RunCooperation(Run& run) {
+  const double five = run.broken(Fault::kToleranceZero) ? 0 : .05;
+  const double burst = 1.1 * kSustained;
+  const Outcome19 rent = Beside(run, RentADisk(kSmallDisk, .25), burst);
+  const Outcome19 none = Beside(run, ThroughputDisk(kSmallDisk, .25, kPromised, 0), burst);
+  const Outcome19 some = Beside(run, ThroughputDisk(kSmallDisk, .25, kPromised, five), burst);
+  const double mean_rent = Mean(rent.latencies), mean_none = Mean(none.latencies);
+  const double mean_some = Mean(some.latencies);
+  run.AtLeast("P99 beside a rented disk, in times of that beside a throughput disk",
+              rent.Percentile(.99) / none.Percentile(.99), 1.5, 2.66);
+  run.AtMost("P99 with tolerance 5 %, in times of that with 0",
+             some.Percentile(.99) / none.Percentile(.99), 1.02, .9);
+  run.AtLeast("mean beside a rented disk minus that beside a throughput disk, s",
+              mean_rent - mean_none, 0, .105);
+  run.AtMost("mean with tolerance 5 % minus that with 0, s", mean_some - mean_none, .005, 0);
+  run.AtLeast("part over the bound, rented minus throughput",
+              rent.verdict.late_part() - none.verdict.late_part(), 0, .41);
+  run.AtMost("part over the bound, tolerance 5 % minus 0",
+             some.verdict.late_part() - none.verdict.late_part(), .005, 0);
+  run.AtLeast("tolerance 0: least average rate of the throughput disk after 2 s, requests/s",
+              none.least_rate, .99 * kPromised, kPromised);
+  run.AtLeast("tolerance 5 %: least average rate after 2 s, requests/s", some.least_rate,
+              (1 - .05 - .01) * kPromised, .95 * kPromised);
+
+  // Overdrawing matters when there is no surplus to lend: demand that goes on and on.
+  const Outcome19 strict = Beside(run, ThroughputDisk(kSmallDisk, .25, 1.25 * kPromised, 0), burst);
+  const Outcome19 lent =
+      Beside(run, ThroughputDisk(kSmallDisk, .25, 1.25 * kPromised, five), burst);
+  run.AtMost("promise of its whole share: mean with tolerance 5 %, in times of that with 0",
+             Mean(lent.latencies) / Mean(strict.latencies), .98);
+
+  const Outcome19 inside = Beside(run, RentADisk(kSmallDisk, .25), .6 * kSustained);
+  run.Near("flow inside its share: late where a private disk would not be (O4), part",
+           inside.verdict.fault_part(), 0, 0);
+  run.Report("mean beside a rented disk, s", mean_rent, .154);
+  run.Report("mean beside a throughput disk, tolerance 0, s", mean_none, .049);
+  run.Report("mean beside a throughput disk, tolerance 5 %, s", mean_some, .049);
+  run.Report("P99 beside a rented disk, s", rent.Percentile(.99), .490);
+  run.Report("P99 beside a throughput disk, tolerance 0, s", none.Percentile(.99), .184);
+  run.Report("P99 beside a throughput disk, tolerance 5 %, s", some.Percentile(.99), .165);
+  run.Draw({"Latency of the bursty flow, by what is beside it",
+            "s",
+            "% of the requests",
+            {Distribution("rent-a-disk", rent), Distribution("throughput, tolerance 0", none),
+             Distribution("throughput, tolerance 5 %", some)}});
+}
+
+}  // namespace
+
+void AddVdCooperation(std::vector<Experiment>* all) {
+  all->push_back({"E19", "What a patient neighbour is worth", "VD figures 7 and 8",
+                  "A latency disk of 75 % gets 1.1 times what it can sustain for 2 s, then "
+                  "nothing for 2 s (the paper's arrival curve is only in its figure), beside a "
+                  "saturated disk of 25 %: rented, or promised 80 % of its share with tolerance 0 "
+                  "and 5 %. Service 8 ms +-40 %, bound 50 ms, 120 s.",
+                  RunCooperation});
+}
+
+}  // namespace weir::sim
