@@ -11,7 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 using osd::qos::Tiers;
 
-constexpr Duration kFrom = 60s, kTo = 360s;
+constexpr Duration kFrom = 100s, kTo = 1600s;
 constexpr uint32_t kOsdDepth = 4;
 
 // `profile`: `baa` (TOTAL-DSFQ in requests), or `sfq`, which knows nothing of other OSDs.

@@ -169,14 +169,16 @@ void RunChangingLocality(Run& run) {
   catalogue.AddOsd(VdConfig(), FastDisk(true));
   catalogue.SetClass(RentADisk(kLargeDisk, .75));
   catalogue.SetClass(RentADisk(kSmallDisk, .25));
+  const LocalFlow all_of_fast(0, 3'900'000'000, .35), all_of_slow(0, 1'900'000'000, .35);
   Load* sheet =
-      catalogue.Start({.class_id = kLargeDisk, .outstanding = 8, .shape = FlowOn(0, .35).shape()});
+      catalogue.Start({.class_id = kLargeDisk, .outstanding = 8, .shape = all_of_fast.shape()});
   catalogue.Start({.class_id = kSmallDisk, .outstanding = 8, .shape = FlowOn(1, 1).shape()});
   catalogue.RunTo(10s);
   Cluster slow_sheet(run.seed());
   slow_sheet.AddOsd(VdConfig(), SlowDisk(true));
+  slow_sheet.SetClass(RentADisk(kLargeDisk, 1));
   Load* alone =
-      slow_sheet.Start({.class_id = kLargeDisk, .outstanding = 8, .shape = FlowOn(0, .35).shape()});
+      slow_sheet.Start({.class_id = kLargeDisk, .outstanding = 8, .shape = all_of_slow.shape()});
   slow_sheet.RunTo(10s);
   run.Report("with data sheet seeks: 75 % disk against the slow disk, locality 35 %",
              sheet->Iops(1s, 10s) / alone->Iops(1s, 10s));

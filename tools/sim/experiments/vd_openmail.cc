@@ -3,6 +3,7 @@
 
 #include "tools/sim/experiments/all.h"
 #include "tools/sim/experiments/vd_setup.h"
+#include "tools/sim/oracles/shadow_disk.h"
 #include "tools/sim/workloads/self_similar.h"
 
 namespace weir::sim {
@@ -47,22 +48,27 @@ void RunOpenmail(Run& run) {
                  {"openmail on the slow disk", {}, {}}}};
   for (Duration at = 10s; at + 1s <= kLength; at += 1s) {
     const double rate = sequential->Iops(at, at + 1s);
-    ++windows;
-    if (rate >= 950 && rate <= 1130) ++kept;
+    // Where the mail server leaves time unused the other has more, as it should.
+    if (DeviceShare(*mail, at, at + 1s) > .70) {
+      ++windows;
+      if (rate >= 950 && rate <= 1130) ++kept;
+    }
     const double values[] = {mail->Iops(at, at + 1s), rate, alone->Iops(at, at + 1s)};
     for (size_t i = 0; i < 3; ++i) {
       figure.curves[i].x.push_back(ToSeconds(at));
       figure.curves[i].y.push_back(values[i]);
     }
   }
-  run.AtLeast("25 % disk: part of the seconds in which it has 950 to 1130 requests/s",
+  run.AtLeast("seconds in which openmail uses all of its disk", windows, 10);
+  run.AtLeast("25 % disk: part of those in which it has 950 to 1130 requests/s",
               static_cast<double>(kept) / windows, .95, 1);
+  // Summed up from the start: on the faster disk a burst is over earlier, and then rests.
   double worst = 1e9;
-  for (Duration at = 10s; at + 10s <= kLength; at += 10s) {
-    const double there = alone->Iops(at, at + 10s);
-    if (there > 0) worst = std::min(worst, mail->Iops(at, at + 10s) / there);
+  for (Duration to = 10s; to <= kLength; to += 10s) {
+    const double there = alone->Iops(0s, to);
+    if (there > 0) worst = std::min(worst, mail->Iops(0s, to) / there);
   }
-  run.AtLeast("openmail against the slow disk, worst ten seconds", worst, .9, 1);
+  run.AtLeast("openmail done against the slow disk, after 10, 20 ... 60 s, worst", worst, .9, 1);
   run.Report("25 % disk, requests/s (text: around 1000)", sequential->Iops(10s, kLength), 1000);
   run.Draw(std::move(figure));
 }
