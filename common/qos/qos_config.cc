@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <span>
+
+#include "common/base/units.h"
 
 namespace weir {
 namespace {
@@ -180,6 +183,27 @@ AdmissionDecision AdmitAdditive(uint64_t token_rate, uint64_t promised_to_others
   decision.largest = token_rate > promised_to_others ? token_rate - promised_to_others : 0;
   decision.admitted = rate <= decision.largest;
   return decision;
+}
+
+Status CheckTransactions(const ClassSpec& spec) {
+  const uint64_t promised = spec.reservation ? spec.reservation->bytes_per_s : 0;
+  uint64_t left = promised;
+  std::set<uint32_t> seen;
+  for (const TransactionSpec& transaction : spec.transactions) {
+    const std::string name = "transaction " + std::to_string(transaction.id);
+    if (transaction.id == 0 || !seen.insert(transaction.id).second) {
+      return {ErrorCode::kInvalid,
+              name + " of '" + spec.name + "': numbers are 1 and up, each once"};
+    }
+    if (transaction.bytes_per_s > left) {
+      return {ErrorCode::kRefused, name + " of '" + spec.name + "' wants " +
+                                       FormatRate(transaction.bytes_per_s) + ": " +
+                                       FormatRate(promised - left) + " of the class's " +
+                                       FormatRate(promised) + " already promised"};
+    }
+    left -= transaction.bytes_per_s;
+  }
+  return Status::Ok();
 }
 
 uint64_t BookedPerOsd(uint64_t rate, ReservationScope scope, size_t osds) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/base/ids.h"
 #include "common/base/result.h"
@@ -66,6 +67,14 @@ struct Reservation {
   uint64_t bytes_per_s = 0;
   ReservationScope scope = ReservationScope::kCluster;
   std::optional<WallTime> ends;  // none: until released
+  uint64_t iops = 0;             // requests per second; 0: counted in bytes only
+};
+
+// A part of a class's promise for one of its transactions (users, files): AQuA's second level.
+// Requests say which; those that name no promised one share what the class has left.
+struct TransactionSpec {
+  uint32_t id = 0;
+  uint64_t bytes_per_s = 0;
 };
 
 struct ClassSpec {
@@ -77,6 +86,7 @@ struct ClassSpec {
   std::optional<Reservation> reservation;
   std::optional<TimePoint> reservation_ends;  // `ends` translated to the holder's monotonic clock
   VirtualDisk disk;                           // obeyed by surplus `cooperative`
+  std::vector<TransactionSpec> transactions;  // see CheckTransactions
 };
 
 inline constexpr uint64_t kTokenBytes = 1024;         // AQuA §5.2: one token buys 1 KiB
@@ -111,6 +121,10 @@ struct AdmissionDecision {
   uint64_t largest = 0;   // the largest rate that would fit
 };
 AdmissionDecision AdmitAdditive(uint64_t token_rate, uint64_t promised_to_others, uint64_t rate);
+
+// Transactions need a promise to take part of: kRefused when together they want more than the class
+// has, kInvalid for transaction 0 (the default one) or one named twice.
+Status CheckTransactions(const ClassSpec& spec);
 
 // What a cluster-scope reservation R over n OSDs books on each: min(R, f * R / n), leeway f = 1.5.
 uint64_t BookedPerOsd(uint64_t rate, ReservationScope scope, size_t osds);

@@ -16,6 +16,12 @@ class RequestList {
   [[nodiscard]] Request* back() const { return tail_; }
 
   void PushBack(Request* request) { InsertBefore(nullptr, request); }
+  // Requires: `request` is in this list.
+  void MoveToFront(Request* request) {
+    if (request == head_) return;
+    Remove(request);
+    InsertBefore(head_, request);
+  }
 
   // Requires: `request` is in this list.
   void Remove(Request* request) {

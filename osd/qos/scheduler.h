@@ -35,7 +35,8 @@ enum class OpKind : uint8_t { kRead, kWrite, kOther };
 // One object operation waiting for, or on, the device. The first block is the caller's; the second
 // is the scheduler's and is readable (for statistics) after Completed.
 struct Request {
-  ClassId class_id;  // an unknown class is served as class 0
+  ClassId class_id;          // an unknown class is served as class 0
+  uint32_t transaction = 0;  // within the class (ClassSpec::transactions)
   OpKind op = OpKind::kRead;
   uint64_t bytes = 0;
   uint64_t lba = 0;  // where on the device, in bytes; a stable hash where there is no place yet

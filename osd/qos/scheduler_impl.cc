@@ -53,12 +53,14 @@ void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
   const int64_t tokens = TokensOf(request->bytes);
   const bool is_largest = tokens > queue->largest_tokens;
   queue->requests.PushBack(request);
+  if (queue->transactions) queue->transactions->Arrived(request, now);
   if (!is_head) surplus_->Grew(queue);
   NoteDemand(queue, now);
   if (is_largest) NoteSize(queue, tokens, now);
   if (request->elsewhere > 0) CountElsewhere(queue, *request, now);
   // Buckets that grew or were drained move the head even when it is not new.
-  if (is_head || is_largest || request->elsewhere > 0) Place(queue, now);
+  const bool may_lead = is_head || is_largest || request->elsewhere > 0 || queue->transactions;
+  if (may_lead) Place(queue, now);
 }
 
 void Scheduler::Impl::NoteSize(ClassQueue* queue, int64_t tokens, TimePoint now) {
@@ -140,6 +142,7 @@ bool Scheduler::Impl::ReleaseOne(TimePoint now) {
   while (!held_.empty() && held_.Top().key <= now) Place(held_.Top().queue, now);
   if (guarantee_) {
     if (ClassQueue* owed = guarantee_->Pick(now); owed != nullptr) {
+      BringForward(owed, now);
       Release(owed, true, now);
       return true;
     }
@@ -156,6 +159,15 @@ bool Scheduler::Impl::ReleaseOne(TimePoint now) {
   return true;
 }
 
+// The request that the class is owed for is its oldest, or the head of one of its transactions.
+void Scheduler::Impl::BringForward(ClassQueue* queue, TimePoint now) {
+  if (!queue->transactions) return;
+  Request* owed = queue->transactions->Owed(now);
+  if (owed == nullptr || owed == queue->requests.front()) return;
+  queue->requests.MoveToFront(owed);
+  surplus_->Offer(queue);
+}
+
 void Scheduler::Impl::Release(ClassQueue* queue, bool guaranteed, TimePoint now) {
   const int64_t tokens = TokensOf(queue->requests.front()->bytes);
   surplus_->Released(queue, guaranteed);
@@ -166,6 +178,7 @@ void Scheduler::Impl::Release(ClassQueue* queue, bool guaranteed, TimePoint now)
     queue->ceiling->Take(tokens);
   }
   Request* request = queue->requests.PopFront();
+  if (queue->transactions) queue->transactions->Left(*request);
   const bool own_time =
       request->account == Request::Account::kCharged && request->payer == request->queue;
   request->guaranteed = guaranteed || own_time;
@@ -226,7 +239,8 @@ bool Scheduler::Impl::Cancel(Request* request, TimePoint now) {
     const bool was_head = queue->requests.front() == request;
     surplus_->Leaving(queue, request);
     queue->requests.Remove(request);
-    if (was_head) Place(queue, now);
+    if (queue->transactions) queue->transactions->Left(*request);
+    if (was_head || queue->transactions) Place(queue, now);
   } else if (request->stage == Request::Stage::kWindow) {
     dispatch_->Remove(request);
     --queue->released;

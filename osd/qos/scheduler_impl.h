@@ -61,12 +61,14 @@ class Scheduler::Impl {
 
   void FillWindow(TimePoint now);
   bool ReleaseOne(TimePoint now);
+  void BringForward(ClassQueue* queue, TimePoint now);
   void Release(ClassQueue* queue, bool guaranteed, TimePoint now);
   Request* Submit(TimePoint now);
   [[nodiscard]] std::optional<TimePoint> WakeAt() const;
 
   void BuildBoxes(TimePoint now);
   void SetPromise(ClassQueue* queue, TimePoint now);
+  void SetTransactions(ClassQueue* queue, bool reserved, TimePoint now);
   void SetCeiling(ClassQueue* queue, TimePoint now);
   void ResizeRoot(TimePoint now);
   void UpdateTotalWeight();

@@ -149,6 +149,8 @@ void Scheduler::Impl::SetPromise(ClassQueue* queue, TimePoint now) {
   const bool ended = spec.reservation_ends.has_value() && now >= *spec.reservation_ends;
   const bool reserved = spec.reservation.has_value() && !ended;
   queue->promised = reserved ? spec.reservation->bytes_per_s : 0;
+  queue->promised_iops = reserved ? spec.reservation->iops : 0;
+  SetTransactions(queue, reserved, now);
   queue->promise_total = reserved && spec.reservation->scope == ReservationScope::kCluster;
   queue->limit_total = !(reserved && spec.reservation->scope == ReservationScope::kOsd);
   if (spec.id == kBestEffort && config_.EffectiveBestEffortMin() > queue->promised) {
@@ -161,6 +163,18 @@ void Scheduler::Impl::SetPromise(ClassQueue* queue, TimePoint now) {
   NoteDemand(queue, now);
   if (guarantee_) guarantee_->PromiseChanged(queue, now);
   ResizeRoot(now);
+}
+
+void Scheduler::Impl::SetTransactions(ClassQueue* queue, bool reserved, TimePoint now) {
+  if (!reserved || queue->spec.transactions.empty()) {
+    queue->transactions.reset();
+    return;
+  }
+  if (!queue->transactions) queue->transactions = std::make_unique<Transactions>();
+  queue->transactions->Configure(queue->spec.transactions, now);
+  for (Request* request = queue->requests.front(); request != nullptr; request = request->next) {
+    queue->transactions->Arrived(request, now);
+  }
 }
 
 void Scheduler::Impl::SetCeiling(ClassQueue* queue, TimePoint now) {

@@ -66,6 +66,12 @@ void Cooperative::File(ClassQueue* queue) {
   const uint64_t sequence = queue->requests.front()->sequence;
   switch (disk.filed) {
     case ClassType::kLatency:
+      // A head that was brought forward is not the oldest: count again from there.
+      if (const Request* second = queue->requests.front()->next;
+          second != nullptr && second->sequence < sequence) {
+        disk.first_on_time = nullptr;
+        disk.missed = 0;
+      }
       if (disk.first_on_time == nullptr && disk.missed == 0) {
         disk.first_on_time = queue->requests.front();
       }

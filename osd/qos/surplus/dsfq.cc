@@ -54,8 +54,9 @@ void Dsfq::Released(ClassQueue* queue, bool guaranteed) {
   virtual_time_ = std::max(virtual_time_, by_start_.Top().key);
   const double cost_per_token =
       static_cast<double>(head.cost) / static_cast<double>(TokensOf(head.bytes));
-  const double lead =
-      2 * static_cast<double>(queue->leaf->cap()) * cost_per_token / queue->spec.weight;
+  // A promise in requests only: two requests as large as this one.
+  const int64_t cap = queue->leaf ? queue->leaf->cap() : 2 * TokensOf(head.bytes);
+  const double lead = 2 * static_cast<double>(cap) * cost_per_token / queue->spec.weight;
   const bool charged = head.start_tag - virtual_time_ < lead;
   queue->finish_tag = charged ? head.finish_tag : head.start_tag;
 }

@@ -92,6 +92,7 @@ class HddServer {
 
   void Submit(uint64_t lba, uint64_t bytes, bool write, Done done) {
     waiting_.push_back({lba, bytes, write, std::move(done)});
+    Absorb();
     if (!busy_) Next();
   }
 
@@ -103,16 +104,26 @@ class HddServer {
     Done done;
   };
 
-  [[nodiscard]] bool Fits(const Piece& piece) const {
-    return piece.write && model_.write_cache > 0 &&
-           dirty_bytes_ + piece.bytes <= model_.write_cache;
+  // Takes the writes that are first in line into the cache, one after the other over the bus.
+  void Absorb() {
+    while (!waiting_.empty() && waiting_.front().write && model_.write_cache > 0 &&
+           dirty_bytes_ + waiting_.front().bytes <= model_.write_cache) {
+      Piece piece = std::move(waiting_.front());
+      waiting_.pop_front();
+      dirty_[piece.lba] += piece.bytes;
+      dirty_bytes_ += piece.bytes;
+      const Duration time = FromSeconds(model_.overhead_s +
+                                        static_cast<double>(piece.bytes) / model_.bus_bytes_per_s);
+      bus_free_at_ = std::max(bus_free_at_, events_->now()) + time;
+      events_->At(bus_free_at_, [done = std::move(piece.done), time] { done(time); });
+    }
   }
 
+  // What the mechanics do next. A write that waits for room in the cache waits for a write-back.
   void Next() {
+    const bool blocked = !waiting_.empty() && waiting_.front().write && dirty_bytes_ > 0;
     busy_ = true;
-    if (!waiting_.empty() && Fits(waiting_.front())) {
-      Absorb();
-    } else if (!waiting_.empty() && !(waiting_.front().write && dirty_bytes_ > 0)) {
+    if (!waiting_.empty() && !blocked) {
       ServeFirst();
     } else if (!dirty_.empty()) {
       WriteBack();
@@ -121,24 +132,13 @@ class HddServer {
     }
   }
 
-  void Absorb() {
-    const Piece& piece = waiting_.front();
-    dirty_[piece.lba] += piece.bytes;
-    dirty_bytes_ += piece.bytes;
-    Finish(model_.overhead_s + static_cast<double>(piece.bytes) / model_.bus_bytes_per_s);
-  }
-
   void ServeFirst() {
-    const Piece& piece = waiting_.front();
-    Finish(mechanics_.Access(piece.lba, piece.bytes, !piece.write));
-  }
-
-  void Finish(double seconds) {
-    const Duration time = FromSeconds(seconds);
-    events_->After(time, [this, time] {
-      const Done done = std::move(waiting_.front().done);
-      waiting_.pop_front();
+    Piece piece = std::move(waiting_.front());
+    waiting_.pop_front();
+    const Duration time = FromSeconds(mechanics_.Access(piece.lba, piece.bytes, !piece.write));
+    events_->After(time, [this, done = std::move(piece.done), time] {
       done(time);
+      Absorb();
       Next();
     });
   }
@@ -152,6 +152,7 @@ class HddServer {
     const Duration time = FromSeconds(mechanics_.Access(lba, bytes, true));
     events_->After(time, [this, bytes = bytes] {
       dirty_bytes_ -= bytes;
+      Absorb();
       Next();
     });
   }
@@ -163,6 +164,7 @@ class HddServer {
   std::map<uint64_t, uint64_t> dirty_;  // address to bytes
   uint64_t dirty_bytes_ = 0;
   uint64_t swept_ = 0;
+  TimePoint bus_free_at_{0};
   bool busy_ = false;
 };
 

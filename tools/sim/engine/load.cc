@@ -81,6 +81,7 @@ void Load::SendNext(Job* job) {
   job->io = io;
   job->sent = cluster_->events().now();
   job->request.class_id = options_.class_id;
+  job->request.transaction = options_.transaction;
   job->request.bytes = io.bytes;
   job->request.lba = io.lba;
   job->request.op = io.op;

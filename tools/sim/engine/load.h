@@ -36,7 +36,8 @@ struct LoadOptions {
   // Open loop: the wait from one arrival to the next, Duration::max() for no more. `outstanding`
   // then bounds nothing.
   std::function<Duration(Prng& prng)> gap;
-  Duration think{0};  // closed loop: pause of a thread after each answer
+  uint32_t transaction = 0;  // within the class
+  Duration think{0};         // closed loop: pause of a thread after each answer
 };
 
 struct Completion {

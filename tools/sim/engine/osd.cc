@@ -55,9 +55,11 @@ void SimOsd::NoteState() {
   const TimePoint now = events_->now();
   if (idle_while_queued_) idle_time_ += now - noted_at_;
   if (busy_) busy_time_ += now - noted_at_;
+  if (free_slot_while_queued_) free_slot_time_ += now - noted_at_;
   noted_at_ = now;
   busy_ = policy_->in_flight() > 0;
   idle_while_queued_ = !busy_ && policy_->queued() > 0;
+  free_slot_while_queued_ = policy_->in_flight() < watched_depth_ && policy_->queued() > 0;
   saw_idle_while_queued_ |= idle_while_queued_;
 }
 

@@ -36,6 +36,9 @@ class SimOsd {
   // Whether the device ever stood still while somebody waited, and for how long.
   [[nodiscard]] bool saw_idle_while_queued() const { return saw_idle_while_queued_; }
   [[nodiscard]] Duration idle_while_queued() const { return idle_time_; }
+  // The same with any free slot of a device of this depth.
+  void WatchDepth(uint64_t depth) { watched_depth_ = depth; }
+  [[nodiscard]] Duration free_slot_while_queued() const { return free_slot_time_; }
   [[nodiscard]] Duration busy_time() const;  // with at least one request on the device
 
  private:
@@ -55,6 +58,9 @@ class SimOsd {
   bool busy_ = false;
   bool saw_idle_while_queued_ = false;
   Duration idle_time_{0};
+  uint64_t watched_depth_ = 0;
+  bool free_slot_while_queued_ = false;
+  Duration free_slot_time_{0};
   Duration busy_time_{0};
 };
 

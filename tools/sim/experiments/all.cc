@@ -27,6 +27,10 @@ std::vector<Experiment> Collect() {
   AddVdLatency(&all);
   AddVdLocality(&all);
   AddVdOpenmail(&all);
+  AddAquaFigures(&all);
+  AddAquaClasses(&all);
+  AddPipeline(&all);
+  AddClusterPromise(&all);
   // By number, then by letter: E30, E30b, E31.
   const auto key = [](const Experiment& e) {
     return std::pair(std::strtol(e.id.c_str() + 1, nullptr, 10), e.id);

@@ -1,11 +1,11 @@
 // E19: a latency disk beside a rented or a throughput disk; figures 7 and 8 of Yan and Jiang.
 #include <algorithm>
-#include <cmath>
 
 #include "tools/sim/devices/uniform.h"
 #include "tools/sim/experiments/all.h"
 #include "tools/sim/experiments/vd_setup.h"
 #include "tools/sim/oracles/shadow_disk.h"
+#include "tools/sim/workloads/arrivals.h"
 
 namespace weir::sim {
 namespace {
@@ -18,17 +18,6 @@ constexpr double kPromised = .8 * .25 / kService;
 constexpr Duration kBound = 50ms;
 constexpr Duration kWarm = 24s, kEnd = 120s;
 
-// Poisson arrivals of this rate for two seconds, then none for so many (0 or 2).
-std::function<Duration(Prng&)> OnOff(double rate, double pause) {
-  return [rate, pause, clock = 0.0](Prng& prng) mutable {
-    const double last = clock;
-    clock += prng.Exponential(1 / rate);
-    // What would fall into a pause comes as long after it as it would have come into it.
-    while (pause > 0 && std::fmod(clock, 2 + pause) >= 2) clock += pause;
-    return FromSeconds(clock - last);
-  };
-}
-
 struct Outcome19 {
   std::vector<double> latencies;
   LatencyVerdict verdict;
@@ -38,13 +27,12 @@ struct Outcome19 {
   [[nodiscard]] double Percentile(double q) const { return Quantile(latencies, q); }
 };
 
-Outcome19 Beside(Run& run, const ClassSpec& other, double rate, double pause = 2) {
+Outcome19 Beside(Run& run, const ClassSpec& other, const Gap& arrivals) {
   Cluster cluster(run.seed());
   cluster.AddOsd(VdConfig(), Uniform(kService, kSpread));
   cluster.SetClass(LatencyDisk(kLargeDisk, .75, kBound));
   cluster.SetClass(other);
-  Load* bursts =
-      cluster.Start({.class_id = kLargeDisk, .bytes = kSector, .gap = OnOff(rate, pause)});
+  Load* bursts = cluster.Start({.class_id = kLargeDisk, .bytes = kSector, .gap = arrivals});
   Load* steady = cluster.Start({.class_id = other.id, .outstanding = 8, .bytes = kSector});
   cluster.RunTo(kEnd);
   Outcome19 outcome;
@@ -71,10 +59,10 @@ Curve Distribution(const std::string& name, const Outcome19& outcome) {
 
 void RunCooperation(Run& run) {
   const double five = run.broken(Fault::kToleranceZero) ? 0 : .05;
-  const double burst = 1.1 * kSustained;
-  const Outcome19 rent = Beside(run, RentADisk(kSmallDisk, .25), burst);
-  const Outcome19 none = Beside(run, ThroughputDisk(kSmallDisk, .25, kPromised, 0), burst);
-  const Outcome19 some = Beside(run, ThroughputDisk(kSmallDisk, .25, kPromised, five), burst);
+  const auto bursts = [] { return PoissonOnOff(1.1 * kSustained, 2s, 2s); };
+  const Outcome19 rent = Beside(run, RentADisk(kSmallDisk, .25), bursts());
+  const Outcome19 none = Beside(run, ThroughputDisk(kSmallDisk, .25, kPromised, 0), bursts());
+  const Outcome19 some = Beside(run, ThroughputDisk(kSmallDisk, .25, kPromised, five), bursts());
   const double mean_rent = Mean(rent.latencies), mean_none = Mean(none.latencies);
   const double mean_some = Mean(some.latencies);
   run.AtLeast("P99 beside a rented disk, in times of that beside a throughput disk",
@@ -94,15 +82,15 @@ void RunCooperation(Run& run) {
               (1 - .05 - .01) * kPromised, .95 * kPromised);
 
   // A flood without pauses: there is nothing to save up, and overdrawing shows.
-  const double flood = 1.15 * kSustained;
-  const Outcome19 strict = Beside(run, ThroughputDisk(kSmallDisk, .25, kPromised, 0), flood, 0);
-  const Outcome19 lent = Beside(run, ThroughputDisk(kSmallDisk, .25, kPromised, five), flood, 0);
+  const auto flood = [] { return Poisson(1.15 * kSustained); };
+  const Outcome19 strict = Beside(run, ThroughputDisk(kSmallDisk, .25, kPromised, 0), flood());
+  const Outcome19 lent = Beside(run, ThroughputDisk(kSmallDisk, .25, kPromised, five), flood());
   run.AtMost("without pauses: mean with tolerance 5 %, in times of that with 0",
              Mean(lent.latencies) / Mean(strict.latencies), .93);
   run.Between("without pauses: rate of the throughput disk, in parts of its promise",
               lent.last_rate / kPromised, .94, .975, .95);
 
-  const Outcome19 inside = Beside(run, RentADisk(kSmallDisk, .25), .6 * kSustained);
+  const Outcome19 inside = Beside(run, RentADisk(kSmallDisk, .25), Poisson(.6 * kSustained));
   run.Near("flow inside its share: late where a private disk would not be (O4), part",
            inside.verdict.fault_part(), 0, 0);
   run.Report("mean beside a rented disk, s", mean_rent, .154);

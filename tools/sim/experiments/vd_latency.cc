@@ -3,6 +3,7 @@
 
 #include "tools/sim/experiments/all.h"
 #include "tools/sim/experiments/vd_setup.h"
+#include "tools/sim/workloads/arrivals.h"
 
 namespace weir::sim {
 namespace {
@@ -50,14 +51,13 @@ class Needed {
     cluster.SetClass(RentADisk(kLargeDisk, place_ == Place::kSlow ? 1 : .75));
     uint64_t sent = 0;
     const auto place = FlowOn(0, percent / 100.0).shape();
-    Load* flow = cluster.Start(
-        {.class_id = kLargeDisk,
-         .shape =
-             [&](Prng& prng, uint64_t n, Io* io) {
-               place(prng, n, io);
-               if (cluster.now() > kFrom && cluster.now() <= kTo) ++sent;
-             },
-         .gap = [mean = 1 / rate_](Prng& prng) { return FromSeconds(prng.Exponential(mean)); }});
+    Load* flow = cluster.Start({.class_id = kLargeDisk,
+                                .shape =
+                                    [&](Prng& prng, uint64_t n, Io* io) {
+                                      place(prng, n, io);
+                                      if (cluster.now() > kFrom && cluster.now() <= kTo) ++sent;
+                                    },
+                                .gap = Poisson(rate_)});
     if (place_ == Place::kVirtual) {
       cluster.SetClass(RentADisk(kSmallDisk, .25));
       cluster.Start({.class_id = kSmallDisk, .outstanding = 8, .shape = FlowOn(1, 1).shape()})

@@ -4,7 +4,7 @@
 #include "tools/sim/experiments/all.h"
 #include "tools/sim/experiments/vd_setup.h"
 #include "tools/sim/oracles/shadow_disk.h"
-#include "tools/sim/workloads/self_similar.h"
+#include "tools/sim/workloads/stand_ins.h"
 
 namespace weir::sim {
 namespace {
@@ -13,14 +13,10 @@ using namespace std::chrono_literals;
 
 constexpr Duration kLength = 60s;
 
-// A stand-in for openmail: bursts, half of it reads, one request in ten adjacent to the last.
-LoadOptions Openmail() {
+LoadOptions Openmail(uint64_t seed) {
   LoadOptions options{.class_id = kLargeDisk};
-  options.gap = SelfSimilarGaps({.rate = 1000, .bias = .8, .length = kLength});
-  options.shape = [place = FlowOn(0, .1).shape()](Prng& prng, uint64_t n, Io* io) {
-    place(prng, n, io);
-    io->op = prng.Chance(.5) ? osd::qos::OpKind::kRead : osd::qos::OpKind::kWrite;
-  };
+  Prng prng(seed);  // the same arrivals wherever it runs
+  PlayStandIn("openmail", {.footprint_scale = .25, .length = kLength}, &prng, &options);
   return options;
 }
 
@@ -29,14 +25,14 @@ void RunOpenmail(Run& run) {
   shared.AddOsd(VdConfig(), FastDisk());
   shared.SetClass(RentADisk(kLargeDisk, .75));
   shared.SetClass(RentADisk(kSmallDisk, .25));
-  Load* mail = shared.Start(Openmail());
+  Load* mail = shared.Start(Openmail(run.seed()));
   Load* sequential =
       shared.Start({.class_id = kSmallDisk, .outstanding = 8, .shape = FlowOn(1, 1).shape()});
   shared.RunTo(kLength);
   Cluster own(run.seed());
   own.AddOsd(VdConfig(), SlowDisk());
   own.SetClass(RentADisk(kLargeDisk, 1));
-  Load* alone = own.Start(Openmail());
+  Load* alone = own.Start(Openmail(run.seed()));
   own.RunTo(kLength);
 
   int kept = 0, windows = 0;
