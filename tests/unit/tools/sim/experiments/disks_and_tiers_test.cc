@@ -7,7 +7,7 @@
 namespace weir::sim {
 namespace {
 
-using Outcome = Run;  // within a test, Run is gtest's own
+using SimRun = Run;  // within a test, Run is gtest's own
 
 struct Mutation {
   Fault fault;
@@ -40,7 +40,7 @@ TEST(DisksAndTiersTest, EveryBrokenMechanismIsNoticedByItsCheck) {
   for (const Mutation& mutation : kMutations) {
     const Experiment* experiment = FindExperiment(mutation.experiment);
     ASSERT_NE(experiment, nullptr) << mutation.experiment;
-    Outcome broken(1, mutation.fault);
+    SimRun broken(1, mutation.fault);
     experiment->run(broken);
     EXPECT_TRUE(Fails(broken, mutation.check))
         << mutation.experiment << " with " << ToText(mutation.fault) << ": " << mutation.check;
@@ -52,7 +52,7 @@ TEST(DisksAndTiersTest, WholeMechanismsPassWithAnotherSeed) {
                          "E24", "E25", "E27", "E28", "E29"}) {
     const Experiment* experiment = FindExperiment(id);
     ASSERT_NE(experiment, nullptr) << id;
-    Outcome run(7);
+    SimRun run(7);
     experiment->run(run);
     for (const Check& check : run.checks()) {
       EXPECT_TRUE(check.pass()) << id << ": " << check.name << ": " << check.measured;
