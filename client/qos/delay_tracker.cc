@@ -23,6 +23,12 @@ int64_t DelayTracker::Unsent(ClassId class_id, OsdId osd) const {
   return stream->second.cumulative - (mark == stream->second.marks.end() ? 0 : mark->second);
 }
 
+size_t DelayTracker::marks() const {
+  size_t count = 0;
+  for (const auto& [id, stream] : streams_) count += stream.marks.size();
+  return count;
+}
+
 void DelayTracker::Forget(ClassId class_id) {
   streams_.erase(class_id);
 }

@@ -27,6 +27,9 @@ class DelayTracker {
   [[nodiscard]] int64_t Cumulative(ClassId class_id) const;
   [[nodiscard]] int64_t Unsent(ClassId class_id, OsdId osd) const;
 
+  // How many (class, OSD) pairs it remembers, for accounts of memory.
+  [[nodiscard]] size_t marks() const;
+
   // Forgets classes that do not exist any more.
   void Forget(ClassId class_id);
 

@@ -4,12 +4,17 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <thread>
 
 #include "tools/cli/exit_code.h"
 #include "tools/cli/table.h"
-#include "tools/sim/document.h"
+#include "tools/sim/output/document.h"
+#include "tools/sim/output/plot.h"
+#include "tools/sim/output/scenario_document.h"
+#include "tools/sim/scenario/scenario.h"
 
 namespace weir::sim {
 namespace {
@@ -21,6 +26,9 @@ struct Arguments {
   std::string output = "table";
   uint64_t seed = 1;
   std::string fault;
+  std::string plot;  // directory for figures
+  std::string scenario;
+  bool timing = false;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
   std::function<Result<ExitCode>(const Arguments&)> action;
 };
@@ -61,13 +69,16 @@ Result<ExitCode> Show(const Arguments& arguments) {
 
 // Experiments share nothing, so each thread takes the next one that nobody has.
 std::vector<Outcome> RunChosen(const std::vector<const Experiment*>& chosen, uint64_t seed,
-                               Fault fault, unsigned jobs) {
+                               Fault fault, unsigned jobs, bool timing) {
   std::vector<Outcome> outcomes;
   for (const Experiment* e : chosen) outcomes.push_back({e, Run(seed, fault)});
   std::atomic<size_t> next{0};
   const auto work = [&] {
     for (size_t i = next++; i < outcomes.size(); i = next++) {
+      const auto start = std::chrono::steady_clock::now();
       outcomes[i].experiment->run(outcomes[i].run);
+      const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
+      if (timing) fmt::print(stderr, "{:<6} {:6.2f} s\n", outcomes[i].experiment->id, wall.count());
     }
   };
   std::vector<std::thread> threads;
@@ -77,19 +88,59 @@ std::vector<Outcome> RunChosen(const std::vector<const Experiment*>& chosen, uin
   return outcomes;
 }
 
+// One SVG for each figure: DIR/E7-1.svg ...
+Status SaveFigures(const std::string& directory, const std::vector<Outcome>& outcomes) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  for (const Outcome& outcome : outcomes) {
+    size_t number = 0;
+    for (const Figure& figure : outcome.run.figures()) {
+      const std::string path =
+          fmt::format("{}/{}-{}.svg", directory, outcome.experiment->id, ++number);
+      std::ofstream file(path);
+      file << SvgOf(figure);
+      if (!file.flush()) {
+        return {ErrorCode::kIo, fmt::format("--plot: cannot write '{}'; is '{}' a directory that "
+                                            "you may write to?",
+                                            path, directory)};
+      }
+    }
+  }
+  return Status::Ok();
+}
+
+void PrintOutcome(const Outcome& outcome, bool with_figures) {
+  fmt::print("{}\n", TableOf(outcome));
+  if (!with_figures) return;
+  for (const Figure& figure : outcome.run.figures()) fmt::print("{}\n", TextOf(figure));
+}
+
+Result<ExitCode> RunOneScenario(const Arguments& arguments) {
+  WEIR_ASSIGN_OR_RETURN(const Scenario scenario, LoadScenario(arguments.scenario));
+  const ScenarioResult result = RunScenario(scenario);
+  const bool json = arguments.output == "json";
+  fmt::print("{}\n", json ? JsonOf(scenario, result) : TableOf(scenario, result));
+  return ExitCode::kDone;
+}
+
 Result<ExitCode> RunExperiments(const Arguments& arguments) {
   WEIR_ASSIGN_OR_RETURN(const auto chosen, Chosen(arguments.ids));
   const Fault fault = ParseFault(arguments.fault);
   if (fault == Fault::kNone && !arguments.fault.empty()) {
-    return {ErrorCode::kInvalid, fmt::format("--break '{}': no such fault", arguments.fault)};
+    std::string there_is;
+    for (Fault known : AllFaults()) there_is += fmt::format(" {}", ToText(known));
+    return {ErrorCode::kInvalid,
+            fmt::format("--break '{}': no such fault (there is:{})", arguments.fault, there_is)};
   }
-  const std::vector<Outcome> outcomes = RunChosen(chosen, arguments.seed, fault, arguments.jobs);
+  const std::vector<Outcome> outcomes =
+      RunChosen(chosen, arguments.seed, fault, arguments.jobs, arguments.timing);
+  if (!arguments.plot.empty()) WEIR_RETURN_IF_ERROR(SaveFigures(arguments.plot, outcomes));
   size_t failed = 0;
   for (const Outcome& outcome : outcomes) failed += outcome.run.pass() ? 0 : 1;
   if (arguments.output == "json") {
     fmt::print("{}\n", JsonOf(outcomes));
   } else {
-    for (const Outcome& outcome : outcomes) fmt::print("{}\n", TableOf(outcome));
+    for (const Outcome& outcome : outcomes) PrintOutcome(outcome, !arguments.plot.empty());
     fmt::print("{} of {} experiments passed\n", outcomes.size() - failed, outcomes.size());
   }
   return failed == 0 ? ExitCode::kDone : ExitCode::kFailed;
@@ -100,7 +151,8 @@ void Declare(CLI::App& app, Arguments& arguments) {
   app.footer(
       "Example: weir-sim list\n"
       "         weir-sim run E7\n"
-      "         weir-sim run all -o json --seed 3");
+      "         weir-sim run all -o json --seed 3\n"
+      "         weir-sim scenario my.toml -o json");
   app.add_subcommand("list", "the experiments")->callback([&] { arguments.action = List; });
   auto* show = app.add_subcommand("show", "what an experiment sets up and checks");
   show->add_option("id", arguments.ids, "E1 ...")->required()->type_name("ID");
@@ -112,13 +164,23 @@ void Declare(CLI::App& app, Arguments& arguments) {
       ->check(CLI::IsMember({"table", "json"}))
       ->type_name("FORMAT");
   run->add_option("--seed", arguments.seed, "of all chance (1)")->type_name("N");
+  run->add_option("--plot", arguments.plot, "figures as SVG into DIR, and as text after each table")
+      ->type_name("DIR");
   run->add_option("--jobs", arguments.jobs, "experiments at a time (one per CPU)")
       ->check(CLI::Range(1, 256))
       ->type_name("N");
+  run->add_flag("--timing", arguments.timing, "wall time of each experiment, on stderr");
   run->add_option("--break", arguments.fault, "break a mechanism on purpose: checks must fail")
       ->type_name("FAULT");
   run->footer("Example: weir-sim run E7 -o json --seed 3");
   run->callback([&] { arguments.action = RunExperiments; });
+  auto* scenario = app.add_subcommand("scenario", "run a cluster and workloads of your own");
+  scenario->add_option("file", arguments.scenario, "a TOML file")->required()->type_name("FILE");
+  scenario->add_option("-o,--output", arguments.output, "table or json")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->type_name("FORMAT");
+  scenario->footer(ScenarioHelp());
+  scenario->callback([&] { arguments.action = RunOneScenario; });
 }
 
 }  // namespace

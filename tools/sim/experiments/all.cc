@@ -31,6 +31,7 @@ std::vector<Experiment> Collect() {
   AddAquaClasses(&all);
   AddPipeline(&all);
   AddClusterPromise(&all);
+  AddScale(&all);
   // By number, then by letter: E30, E30b, E31.
   const auto key = [](const Experiment& e) {
     return std::pair(std::strtol(e.id.c_str() + 1, nullptr, 10), e.id);

@@ -20,6 +20,7 @@ void AddAquaFigures(std::vector<Experiment>* all);       // E41 .. E44
 void AddAquaClasses(std::vector<Experiment>* all);       // E45 .. E47
 void AddPipeline(std::vector<Experiment>* all);          // E48, E49
 void AddClusterPromise(std::vector<Experiment>* all);    // E53
+void AddScale(std::vector<Experiment>* all);             // E54
 void AddTieredAdaptivity(std::vector<Experiment>* all);  // E26
 void AddTieredExamples(std::vector<Experiment>* all);    // E21 .. E23, E29
 void AddTieredOsds(std::vector<Experiment>* all);        // E30b

@@ -2,6 +2,8 @@
 // they are about is broken.
 #include <gtest/gtest.h>
 
+#include <string_view>
+
 #include "tools/sim/experiment.h"
 
 namespace weir::sim {

@@ -1,4 +1,4 @@
-#include "tools/sim/document.h"
+#include "tools/sim/output/document.h"
 
 #include <fmt/format.h>
 
