@@ -207,6 +207,25 @@ TEST(BottleneckSolverPropertyTest, RenamingAndScalingChangeNothing) {
   }
 }
 
+// I-33: as long as the sets stay, a little more or less of a hit ratio moves rates a little.
+TEST(BottleneckSolverPropertyTest, RatesFollowHitRatiosWithoutJumps) {
+  Prng prng(testing::TestSeed());
+  for (int n = 0; n < 1000; ++n) {
+    const Tiers tiers = RandomTiers(prng, 2);
+    const double balance = tiers.capacity[1] / (tiers.capacity[0] + tiers.capacity[1]);
+    std::vector<double> hits(prng.Uniform(2, 6));
+    for (double& hit : hits) {
+      do {
+        hit = .01 + .98 * prng.Real();
+      } while (std::abs(hit - balance) < 1e-3);
+    }
+    const auto before = SolveBottleneckAware(tiers, Hits(hits)).rates;
+    hits[0] += 1e-7;
+    const auto after = SolveBottleneckAware(tiers, Hits(hits)).rates;
+    for (size_t i = 0; i < hits.size(); ++i) ASSERT_NEAR(after[i] / before[i], 1, 1e-3) << n;
+  }
+}
+
 TEST(TierFairnessTest, NamesWhatIsBroken) {
   const Tiers tiers = Two(100, 500);
   const auto clients = Hits({.5, .5, .9});

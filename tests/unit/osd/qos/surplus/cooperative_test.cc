@@ -241,6 +241,26 @@ TEST(CooperativeTest, ADonorNeverSinksBelowItsPromise) {
   }
 }
 
+// A28: what a flow got long ago is not lent for ever; a window of 10 s lends what 5 to 10 s saved.
+TEST(CooperativeTest, AWindowBoundsWhatAnOldFlowLends) {
+  const auto lent_seconds = [](Duration window) {
+    Bench bench({.throughput_window = window});
+    ClassQueue* latency = bench.Add(kB, Latency(.75, 1ms));
+    ClassQueue* donor = bench.Add(kC, Throughput(.25, 20 * kSector, 0));
+    bench.Send(donor, 20000);
+    while (bench.now < TimePoint{} + 100s)
+      bench.Serve(10ms);  // 100 a second: 80 beyond its promise
+    bench.served.clear();
+    bench.Send(latency, 100000);
+    while (bench.now < TimePoint{} + 600s && bench.served[kC] == 0) bench.Serve(10ms);
+    return ToSeconds(bench.now - TimePoint{}) - 100;
+  };
+  EXPECT_NEAR(lent_seconds(Duration(0)), 400 - 0.5, 10);  // 100 s at 100 pay for 500 s at 20
+  const double windowed = lent_seconds(10s);
+  EXPECT_GT(windowed, 15);
+  EXPECT_LT(windowed, 45);
+}
+
 TEST(CooperativeTest, RandomAccessCostsItsOwnerOnly) {
   for (const bool count_requests : {false, true}) {
     Bench bench({.count_requests = count_requests});
