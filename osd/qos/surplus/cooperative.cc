@@ -231,9 +231,15 @@ ClassQueue* Cooperative::Pick() {
 void Cooperative::Released(ClassQueue* queue, bool guaranteed) {
   Request& head = *queue->requests.front();
   ClassQueue* payer = decision_.queue == queue ? decision_.payer : nullptr;
-  // Served by another stage: on its own account as long as it is entitled.
-  if (guaranteed) payer = queue->disk.offered && Entitled(queue->disk.clock) ? queue : nullptr;
-
+  if (guaranteed) {
+    // Served by another stage: on its own account as long as it is entitled. Beyond that the time
+    // is not there to be shared, and moves no clock: others would claim it back later.
+    payer = queue->disk.offered && Entitled(queue->disk.clock) ? queue : nullptr;
+    if (payer == nullptr) {
+      Leave(queue, &head);
+      return;
+    }
+  }
   head.charge = options_.count_requests ? 1 : queue->disk.estimate;
   head.account = payer == nullptr ? Request::Account::kSpare : Request::Account::kCharged;
   head.payer = payer == nullptr ? queue->spec.id : payer->spec.id;
@@ -249,8 +255,12 @@ void Cooperative::Released(ClassQueue* queue, bool guaranteed) {
   } else if (payer != queue) {
     turn_of_ = nullptr;
   }
-  queue->disk.next_lba = head.lba + head.bytes;
-  Leaving(queue, &head);
+  Leave(queue, &head);
+}
+
+void Cooperative::Leave(ClassQueue* queue, Request* head) {
+  queue->disk.next_lba = head->lba + head->bytes;
+  Leaving(queue, head);
   decision_ = {};
 }
 

@@ -87,6 +87,7 @@ class Cooperative final : public Surplus {
   void CountForAverage(ClassQueue* queue, uint64_t bytes, TimePoint now) const;
   void Charge(ClassQueue* payer, double time);
   void ChargeSpare(ClassQueue* queue, double time);
+  void Leave(ClassQueue* queue, Request* head);
   void Settle(ClassQueue* queue, const Request& request, double correction);
 
   const Options options_;

@@ -48,7 +48,7 @@ TEST(TieredDeviceTest, TiersWorkAtTheSameTimeAndAreMeasuredApart) {
                               .outstanding = 1,
                               .bytes = 512,
                               .shape = [](Prng&, uint64_t, Io* io) { io->tier = 1; }});
-  cluster.RunTo(995ms);
+  cluster.RunTo(994500us);
   slow->Stop();
   fast->Stop();
   cluster.RunTo(2s);
