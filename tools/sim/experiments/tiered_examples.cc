@@ -26,6 +26,26 @@ void NearParts(Run& run, const std::string& name, const std::vector<double>& mea
   }
 }
 
+// Figure 2: what each of three divisions gives, and how busy it keeps the SSD.
+void DrawExampleOne(Run& run, const Tiers& tiers, const std::vector<TierClient>& clients) {
+  Figure figure{"1: equal rates (FQ), 2: 1 : 5 (BAA), 3: 9 : 25 (DRF)",
+                "division",
+                "IOPS; % of the SSD",
+                {{"client 1", {}, {}}, {"client 2", {}, {}}, {"SSD, %", {}, {}}}};
+  const std::vector<std::vector<double>> divisions{FairQueueingRates(tiers, clients),
+                                                   SolveBottleneckAware(tiers, clients).rates,
+                                                   DominantResourceRates(tiers, clients)};
+  for (size_t d = 0; d < divisions.size(); ++d) {
+    const std::vector<double> values{divisions[d][0], divisions[d][1],
+                                     100 * Utilisation(tiers, clients, divisions[d])[1]};
+    for (size_t i = 0; i < values.size(); ++i) {
+      figure.curves[i].x.push_back(static_cast<double>(d + 1));
+      figure.curves[i].y.push_back(values[i]);
+    }
+  }
+  run.Draw(std::move(figure));
+}
+
 void RunExampleOne(Run& run) {
   const Tiers tiers = HdAndSsd(100, 500);
   const std::vector<double> hits{.5, .9};
@@ -46,6 +66,8 @@ void RunExampleOne(Run& run) {
   run.Near("rho of the SSD set", baa.amplification[1], 1.8, 1e-6);
   NearAll(run, "BAA, IOPS", baa.rates, {100, 500}, 1e-6);
   run.True("BAA keeps P1-P4", JudgeTierFairness(tiers, clients, baa.rates).all());
+
+  DrawExampleOne(run, tiers, clients);
 
   const TieredResult array =
       RunArray(run, tiers, hits, WeightsOf(TierPolicy::kBottleneckAware, tiers, hits));

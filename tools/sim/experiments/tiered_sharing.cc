@@ -36,6 +36,15 @@ std::array<TieredResult, 3> Compare(Run& run, const std::string& title, const Ti
     figure.curves.push_back(std::move(theory));
   }
   run.Draw(std::move(figure));
+  Figure busy{
+      "Utilisation: 1 FQ, 2 DRF, 3 BAA", "policy", "% busy", {{"HD", {}, {}}, {"SSD", {}, {}}}};
+  for (size_t p = 0; p < results.size(); ++p) {
+    for (size_t k = 0; k < 2; ++k) {
+      busy.curves[k].x.push_back(static_cast<double>(p + 1));
+      busy.curves[k].y.push_back(100 * results[p].busy[k]);
+    }
+  }
+  run.Draw(std::move(busy));
   return results;
 }
 

@@ -119,10 +119,11 @@ void AddTotalSharing(std::vector<Experiment>* all) {
        "on B is taken from it on A, so that the totals stay equal (theorem 3), as long as "
        "B gives no more than A.",
        RunTotal});
-  all->push_back({"E4", "Total sharing 1:4, files to 1 MB", "DSFQ figure 9(b)",
-                  "Bricks of 200 MB/s, g is given 0 to 175 MB/s on B: f goes from 40 to 75 MB/s, g on "
-                  "A from 160 to 125, and the totals stay 1 : 4.",
-                  RunWeighted});
+  all->push_back(
+      {"E4", "Total sharing 1:4, files to 1 MB", "DSFQ figure 9(b)",
+       "Bricks of 200 MB/s, g is given 0 to 175 MB/s on B: f goes from 40 to 75 MB/s, g on "
+       "A from 160 to 125, and the totals stay 1 : 4.",
+       RunWeighted});
 }
 
 }  // namespace weir::sim

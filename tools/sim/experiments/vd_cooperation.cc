@@ -19,6 +19,7 @@ constexpr Duration kBound = 50ms;
 constexpr Duration kWarm = 24s, kEnd = 120s;
 
 struct Outcome19 {
+  std::vector<double> arrivals;  // s
   std::vector<double> latencies;
   LatencyVerdict verdict;
   // Of the other disk, requests/s since its start: the least at any time after 2 s, and at the end.
@@ -36,6 +37,9 @@ Outcome19 Beside(Run& run, const ClassSpec& other, const Gap& arrivals) {
   Load* steady = cluster.Start({.class_id = other.id, .outstanding = 8, .bytes = kSector});
   cluster.RunTo(kEnd);
   Outcome19 outcome;
+  for (const Completion& done : bursts->completions()) {
+    outcome.arrivals.push_back(ToSeconds(done.sent - TimePoint{}));
+  }
   outcome.latencies = bursts->Latencies(kWarm, kEnd);
   outcome.verdict = JudgeLatency(*bursts, .75, kBound, FromSeconds(2 * kService * (1 + kSpread)));
   double served = 0;
@@ -46,6 +50,21 @@ Outcome19 Beside(Run& run, const ClassSpec& other, const Gap& arrivals) {
   }
   outcome.last_rate = served / ToSeconds(kEnd);
   return outcome;
+}
+
+// Figure 7: what comes, in requests/s over a quarter of a second.
+Figure Arrivals(const Outcome19& outcome) {
+  Curve curve{"arrivals", {}, {}};
+  for (const double at : outcome.arrivals) {
+    const auto slot = static_cast<size_t>(at * 4);
+    if (slot >= 80) continue;
+    while (curve.y.size() <= slot) {
+      curve.x.push_back(static_cast<double>(curve.y.size()) / 4);
+      curve.y.push_back(0);
+    }
+    curve.y[slot] += 4;
+  }
+  return {"Arrivals at the 75 % disk", "s", "requests/s", {std::move(curve)}};
 }
 
 Curve Distribution(const std::string& name, const Outcome19& outcome) {
@@ -99,6 +118,7 @@ void RunCooperation(Run& run) {
   run.Report("P99 beside a rented disk, s", rent.Percentile(.99), .490);
   run.Report("P99 beside a throughput disk, tolerance 0, s", none.Percentile(.99), .184);
   run.Report("P99 beside a throughput disk, tolerance 5 %, s", some.Percentile(.99), .165);
+  run.Draw(Arrivals(rent));
   run.Draw({"Latency of the bursty flow, by what is beside it",
             "s",
             "% of the requests",
