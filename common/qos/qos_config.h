@@ -26,6 +26,9 @@ enum class SharingKind : uint8_t { kSingle, kTotal, kHybrid, kHybridH };
 enum class GateKind : uint8_t { kStrict, kConserving };
 enum class DispatchKind : uint8_t { kFifo, kCscan, kVc, kCvc };
 enum class CostKind : uint8_t { kBytes, kRequests, kDeviceTime };
+// Whose clock spare device time moves (surplus `cooperative`): the system's, as it must be (A25);
+// nobody's, as the paper has it; or that of whoever uses it, to see what that would break.
+enum class SpareCharge : uint8_t { kSystem, kNobody, kOwner };
 enum class ReservationScope : uint8_t { kCluster, kOsd };
 
 // Every choice of one OSD's pipeline. Defaults: profile `unified` as far as it is built.
@@ -49,6 +52,7 @@ struct SchedulerConfig {
   // start).
   Duration quantum{0};
   Duration throughput_window = std::chrono::seconds(60);
+  SpareCharge spare = SpareCharge::kSystem;
 
   CvcConfig cvc;  // dispatch `vc` and `cvc`
 

@@ -15,11 +15,12 @@
 #include "osd/qos/guarantee/transactions.h"
 #include "osd/qos/request_list.h"
 #include "osd/qos/scheduler.h"
+#include "osd/qos/surplus/disk_state.h"
 
 namespace weir::osd::qos {
 
 // The heaps that a queue may stand in.
-enum class HeapSlot : uint8_t { kOwnWaiting, kOwnReady, kSurplus, kCeiling, kCount };
+enum class HeapSlot : uint8_t { kOwnWaiting, kOwnReady, kSurplus, kCeiling, kSpare, kDue, kCount };
 
 struct ClassQueue {
   static constexpr uint32_t kNowhere = UINT32_MAX;
@@ -44,6 +45,7 @@ struct ClassQueue {
   double finish_tag = 0;                       // surplus (DSFQ): F of the last released request
   double owed = 0;             // surplus (DSFQ hybrid-h): delay cut off so far, in cost
   double owed_after_head = 0;  // what `owed` becomes when the head is released
+  DiskState disk;              // surplus (cooperative)
   std::array<uint32_t, static_cast<size_t>(HeapSlot::kCount)> heap_place;
 
   // Statistics and the promise meter.

@@ -1,4 +1,6 @@
 // How the scheduler meets the device: depth, deadlines, and what it learns from completions.
+#include <algorithm>
+
 #include "osd/qos/dispatch/cscan.h"
 #include "osd/qos/dispatch/cvc.h"
 #include "osd/qos/dispatch/fifo.h"
@@ -76,7 +78,22 @@ Request* Scheduler::Impl::NextForDevice(bool has_slot, TimePoint now) {
 void Scheduler::Impl::Measure(Request* request, TimePoint now) {
   depth_control_.Completed(*request, now);
   request->device_time = cost_model_.Completed(*request, now);
+  request->alone = cost_model_.last_was_alone();
   service_time_.Add(request->op, request->device_time);
+}
+
+int64_t Scheduler::Impl::DeviceCostOf(const Request& request) const {
+  const Duration busy = cost_model_.Busy(request.op, request.bytes);
+  // Before anything is known, a byte per nanosecond: only the ratio of costs matters.
+  const auto ns = busy > Duration(0) ? busy.count() : static_cast<int64_t>(request.bytes);
+  return std::max<int64_t>(1, ns / 1000);
+}
+
+void Scheduler::Impl::PriceElsewhere(Request* request) const {
+  if (dsfq_ == nullptr) return;
+  const double price =
+      static_cast<double>(request->cost) / static_cast<double>(TokensOf(request->bytes));
+  request->elsewhere = static_cast<int64_t>(static_cast<double>(request->elsewhere) * price);
 }
 
 }  // namespace weir::osd::qos

@@ -24,7 +24,9 @@ ClassQueue* Scheduler::Impl::Find(ClassId id) {
 }
 
 int64_t Scheduler::Impl::CostOf(const Request& request) const {
-  return config_.cost == CostKind::kRequests ? 1 : TokensOf(request.bytes);
+  if (config_.cost == CostKind::kRequests) return 1;
+  if (config_.cost == CostKind::kDeviceTime && dsfq_ != nullptr) return DeviceCostOf(request);
+  return TokensOf(request.bytes);
 }
 
 void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
@@ -35,6 +37,7 @@ void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
   request->arrival = now;
   request->sequence = next_sequence_++;
   request->cost = CostOf(*request);
+  request->account = Request::Account::kNone;
   request->elsewhere = std::clamp<int64_t>(request->elsewhere, 0, kElsewhereMax);
   surplus_->Arrived(request);
 
@@ -48,10 +51,12 @@ void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
   const bool is_largest = tokens > queue->largest_tokens;
   queue->requests.PushBack(request);
   if (queue->transactions) queue->transactions->Arrived(request, now);
+  if (!is_head) surplus_->Grew(queue);
   NoteDemand(queue, now);
   NoteHurry(*queue, now);
   if (is_largest) NoteSize(queue, tokens, now);
   if (request->elsewhere > 0) CountElsewhere(queue, *request, now);
+  if (config_.cost == CostKind::kDeviceTime) PriceElsewhere(request);
   // Buckets that grew or were drained move the head even when it is not new.
   const bool may_lead = is_head || is_largest || request->elsewhere > 0 || queue->transactions;
   if (may_lead) Place(queue, now);
@@ -111,6 +116,7 @@ void Scheduler::Impl::Place(ClassQueue* queue, TimePoint now) {
 
 PullResult Scheduler::Impl::Pull(TimePoint now) {
   if (now >= next_expiry_) Expire(now);
+  surplus_->SetTime(now);
   const bool has_slot = HasSlot(now);
   FillWindow(has_slot, now);
   PullResult result;
@@ -175,7 +181,9 @@ void Scheduler::Impl::Release(ClassQueue* queue, bool guaranteed, TimePoint now)
   }
   Request* request = queue->requests.PopFront();
   if (queue->transactions) queue->transactions->Left(*request);
-  request->guaranteed = guaranteed;
+  const bool own_time =
+      request->account == Request::Account::kCharged && request->payer == request->queue;
+  request->guaranteed = guaranteed || own_time;
   request->stage = Request::Stage::kWindow;
   ++queue->released;
   StampDeadline(queue, request, now);
@@ -220,6 +228,11 @@ void Scheduler::Impl::Completed(Request* request, TimePoint now) {
   counters.served_bytes += request->bytes;
   (request->guaranteed ? counters.guaranteed_bytes : counters.surplus_bytes) += request->bytes;
   CountService(queue, request->bytes);
+  const ClassSpec& spec = queue->spec;
+  const Duration bound =
+      spec.service.bound > Duration::zero() ? spec.service.bound : spec.disk.latency;
+  if (bound > Duration::zero() && now - request->arrival > bound) ++counters.deadline_misses;
+  surplus_->Completed(queue, *request, request->device_time, now);
   // A class that was removed meanwhile left its last bytes on the device uncounted.
   queue->device_bytes -= std::min(queue->device_bytes, request->bytes);
   NoteDemand(queue, now);
@@ -229,12 +242,14 @@ bool Scheduler::Impl::Cancel(Request* request, TimePoint now) {
   ClassQueue* queue = Find(request->queue);
   if (request->stage == Request::Stage::kQueued) {
     const bool was_head = queue->requests.front() == request;
+    surplus_->Leaving(queue, request);
     queue->requests.Remove(request);
     if (queue->transactions) queue->transactions->Left(*request);
     if (was_head || queue->transactions) Place(queue, now);
   } else if (request->stage == Request::Stage::kWindow) {
     dispatch_->Remove(request);
     --queue->released;
+    surplus_->Completed(queue, *request, Duration::zero(), now);
   } else {
     return false;
   }

@@ -80,6 +80,10 @@ class Scheduler::Impl {
   // The next request for the device: in a free slot, or one in a hurry beyond the depth; or none.
   Request* NextForDevice(bool has_slot, TimePoint now);
   void Measure(Request* request, TimePoint now);
+  // Cost `device-time` under DSFQ: microseconds of the device, as the model has them (rule C7: what
+  // was sent elsewhere is priced like the request that says so).
+  [[nodiscard]] int64_t DeviceCostOf(const Request& request) const;
+  void PriceElsewhere(Request* request) const;
   [[nodiscard]] std::unique_ptr<Dispatch> MakeDispatch() const;
 
   void BuildBoxes(TimePoint now);

@@ -56,7 +56,8 @@ Duration CostModel::Completed(const Request& request, TimePoint now) {
   const auto kind = static_cast<size_t>(request.op);
   const Duration charged = clock_.Completed(request.dispatched, now);
   charged_[kind].Add(request.bytes, charged);
-  if (solo_ == &request) {
+  last_was_alone_ = solo_ == &request;
+  if (last_was_alone_) {
     alone_[kind].Add(request.bytes, now - request.dispatched);
     last_alone_ = now;
     ++alone_samples_;

@@ -73,6 +73,8 @@ class CostModel {
   // The line that Alone stands on for this kind, none while nothing is known.
   [[nodiscard]] const LinearFit* Line(OpKind op) const;
   [[nodiscard]] double use() const { return use_; }
+  // Whether the request that completed last had the device to itself.
+  [[nodiscard]] bool last_was_alone() const { return last_was_alone_; }
   // How many requests had the device to themselves, and when the last one had.
   [[nodiscard]] uint64_t alone_samples() const { return alone_samples_; }
   [[nodiscard]] TimePoint last_alone() const { return last_alone_; }
@@ -92,6 +94,7 @@ class CostModel {
   double window_charged_ = 0;
   double window_alone_ = 0;
   const Request* solo_ = nullptr;  // on the device, and nobody else since it got there
+  bool last_was_alone_ = false;
   uint64_t alone_samples_ = 0;
   TimePoint last_alone_;
 };

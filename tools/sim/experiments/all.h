@@ -28,5 +28,15 @@ void AddMeasuredAdmission(std::vector<Experiment>* all);     // E33, E34, E35
 void AddScale(std::vector<Experiment>* all);                 // E54
 void AddUnified(std::vector<Experiment>* all);               // E50
 void AddLimits(std::vector<Experiment>* all);                // E55
+void AddTieredAdaptivity(std::vector<Experiment>* all);      // E26
+void AddTieredExamples(std::vector<Experiment>* all);        // E21 .. E23, E29
+void AddTieredOsds(std::vector<Experiment>* all);            // E30b
+void AddTieredProperties(std::vector<Experiment>* all);      // E30
+void AddTieredSharing(std::vector<Experiment>* all);         // E24, E25, E27, E28
+void AddVdClocks(std::vector<Experiment>* all);              // E13, E20
+void AddVdCooperation(std::vector<Experiment>* all);         // E19
+void AddVdLatency(std::vector<Experiment>* all);             // E18
+void AddVdLocality(std::vector<Experiment>* all);            // E14 .. E16
+void AddVdOpenmail(std::vector<Experiment>* all);            // E17
 
 }  // namespace weir::sim
