@@ -15,11 +15,12 @@
 #include "osd/qos/guarantee/transactions.h"
 #include "osd/qos/request_list.h"
 #include "osd/qos/scheduler.h"
+#include "osd/qos/surplus/disk_state.h"
 
 namespace weir::osd::qos {
 
 // The heaps that a queue may stand in.
-enum class HeapSlot : uint8_t { kOwnWaiting, kOwnReady, kSurplus, kCeiling, kCount };
+enum class HeapSlot : uint8_t { kOwnWaiting, kOwnReady, kSurplus, kCeiling, kSpare, kDue, kCount };
 
 struct ClassQueue {
   static constexpr uint32_t kNowhere = UINT32_MAX;
@@ -39,9 +40,12 @@ struct ClassQueue {
   std::optional<TokenBucket> iops_leaf;        // guarantee, in parts of requests (htb.h)
   std::unique_ptr<Transactions> transactions;  // guarantee, second level; null: none
   std::optional<TokenBucket> ceiling;          // limit, checked before every stage
+  TimePoint finish_clock;                      // dispatch (VC, CVC): FT of the last stamped one
+  double finish_rate = 0;                      // 1/s, spacing of FT; 0: by bytes, or none
   double finish_tag = 0;                       // surplus (DSFQ): F of the last released request
   double owed = 0;             // surplus (DSFQ hybrid-h): delay cut off so far, in cost
   double owed_after_head = 0;  // what `owed` becomes when the head is released
+  DiskState disk;              // surplus (cooperative)
   std::array<uint32_t, static_cast<size_t>(HeapSlot::kCount)> heap_place;
 
   // Statistics and the promise meter.

@@ -61,6 +61,15 @@ void Dsfq::Released(ClassQueue* queue, bool guaranteed) {
   queue->finish_tag = charged ? head.finish_tag : head.start_tag;
 }
 
+void Dsfq::Completed(ClassQueue* queue, const Request& request, Duration device_time,
+                     TimePoint /*now*/) {
+  if (!settles_ || !request.alone) return;
+  const double more =
+      static_cast<double>(device_time.count()) / 1000 - static_cast<double>(request.cost);
+  queue->finish_tag = std::max(0.0, queue->finish_tag + more / queue->spec.weight);
+  if (by_start_.Contains(*queue)) Offer(queue);
+}
+
 void Dsfq::Shift(ClassQueue* queue, double by) {
   queue->finish_tag = std::max(0.0, queue->finish_tag - by);
   for (Request* request = queue->requests.front(); request != nullptr; request = request->next) {

@@ -36,6 +36,10 @@ class Dsfq final : public Surplus {
   explicit Dsfq(SharingKind sharing) : sharing_(sharing) {}
 
   void SetSharing(SharingKind sharing) { sharing_ = sharing; }
+  // Cost `device-time`: a request that had the device to itself is settled to the measured time.
+  void SetSettles(bool settles) { settles_ = settles; }
+  void Completed(ClassQueue* queue, const Request& request, Duration device_time,
+                 TimePoint now) override;
   // The sum of the weights of all registered classes. Heads must be offered anew.
   void SetTotalWeight(double total) { total_weight_ = total; }
 
@@ -65,6 +69,7 @@ class Dsfq final : public Surplus {
   [[nodiscard]] double StartWithHistory(ClassQueue* queue, const Request& head) const;
 
   SharingKind sharing_;
+  bool settles_ = false;
   double total_weight_ = 1;
   double virtual_time_ = 0;
   ClassHeap<double, HeapSlot::kSurplus> by_start_;
