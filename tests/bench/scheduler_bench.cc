@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "client/qos/delay_tracker.h"
 #include "osd/qos/control/bottleneck_solver.h"
 #include "osd/qos/scheduler.h"
 
@@ -81,6 +82,19 @@ void SolveTiers(benchmark::State& state, size_t tiers) {
 
 BENCHMARK_CAPTURE(SolveTiers, two, 2)->Arg(10)->Arg(1000);
 BENCHMARK_CAPTURE(SolveTiers, four, 4)->Arg(10)->Arg(1000);
+BENCHMARK_CAPTURE(Decide, dsfq_hybrid_h, "dsfq-hybrid-h")->Arg(10)->Arg(1000)->Arg(10000);
+
+// The coordinator's part of a request: one delay, for so many classes over a hundred OSDs.
+void Track(benchmark::State& state) {
+  client::DelayTracker tracker;
+  const auto classes = static_cast<uint32_t>(state.range(0));
+  uint32_t n = 0;
+  for (auto _ : state) {
+    ++n;
+    benchmark::DoNotOptimize(tracker.OnSend(ClassId(n % classes), OsdId(n * 7 % 100), 4));
+  }
+}
+BENCHMARK(Track)->Arg(10)->Arg(10000);
 
 }  // namespace
 }  // namespace weir::osd::qos

@@ -4,9 +4,11 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <sstream>
 #include <thread>
 
 #include "tools/cli/exit_code.h"
@@ -33,6 +35,31 @@ struct Arguments {
   std::function<Result<ExitCode>(const Arguments&)> action;
 };
 
+// "e30B" is E30b.
+const Experiment* Find(std::string id) {
+  for (char& c : id) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (!id.empty() && id[0] == 'e') id[0] = 'E';
+  return FindExperiment(id);
+}
+
+// Words up to the 98th column of a line.
+std::string Wrapped(const std::string& text) {
+  constexpr size_t kColumns = 98;
+  std::string out;
+  size_t column = 0;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (column > 0 && column + 1 + word.size() > kColumns) {
+      out += '\n';
+      column = 0;
+    }
+    if (column > 0) out += ' ';
+    column += word.size() + (column > 0 ? 1 : 0);
+    out += word;
+  }
+  return out;
+}
+
 Result<std::vector<const Experiment*>> Chosen(const std::vector<std::string>& ids) {
   std::vector<const Experiment*> chosen;
   for (const std::string& id : ids) {
@@ -42,7 +69,7 @@ Result<std::vector<const Experiment*>> Chosen(const std::vector<std::string>& id
       }
       continue;
     }
-    const Experiment* experiment = FindExperiment(id);
+    const Experiment* experiment = Find(id);
     if (experiment == nullptr) {
       return {ErrorCode::kInvalid,
               fmt::format("there is no experiment '{}'; `weir-sim list` shows what there is", id)};
@@ -62,7 +89,7 @@ Result<ExitCode> List(const Arguments& /*arguments*/) {
 Result<ExitCode> Show(const Arguments& arguments) {
   WEIR_ASSIGN_OR_RETURN(const auto chosen, Chosen(arguments.ids));
   for (const Experiment* e : chosen) {
-    fmt::print("{}  {}\nsource: {}\n{}\n", e->id, e->title, e->source, e->about);
+    fmt::print("{}  {}\nsource: {}\n{}\n", e->id, e->title, e->source, Wrapped(e->about));
   }
   return ExitCode::kDone;
 }
@@ -71,6 +98,7 @@ Result<ExitCode> Show(const Arguments& arguments) {
 std::vector<Outcome> RunChosen(const std::vector<const Experiment*>& chosen, uint64_t seed,
                                Fault fault, unsigned jobs, bool timing) {
   std::vector<Outcome> outcomes;
+  outcomes.reserve(chosen.size());
   for (const Experiment* e : chosen) outcomes.push_back({e, Run(seed, fault)});
   std::atomic<size_t> next{0};
   const auto work = [&] {

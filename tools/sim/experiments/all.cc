@@ -32,6 +32,8 @@ std::vector<Experiment> Collect() {
   AddPipeline(&all);
   AddClusterPromise(&all);
   AddScale(&all);
+  AddUnified(&all);
+  AddLimits(&all);
   // By number, then by letter: E30, E30b, E31.
   const auto key = [](const Experiment& e) {
     return std::pair(std::strtol(e.id.c_str() + 1, nullptr, 10), e.id);

@@ -21,6 +21,8 @@ void AddAquaClasses(std::vector<Experiment>* all);       // E45 .. E47
 void AddPipeline(std::vector<Experiment>* all);          // E48, E49
 void AddClusterPromise(std::vector<Experiment>* all);    // E53
 void AddScale(std::vector<Experiment>* all);             // E54
+void AddUnified(std::vector<Experiment>* all);           // E50
+void AddLimits(std::vector<Experiment>* all);            // E55
 void AddTieredAdaptivity(std::vector<Experiment>* all);  // E26
 void AddTieredExamples(std::vector<Experiment>* all);    // E21 .. E23, E29
 void AddTieredOsds(std::vector<Experiment>* all);        // E30b

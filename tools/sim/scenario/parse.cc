@@ -10,51 +10,16 @@
 #include "tools/sim/devices/hdd.h"
 #include "tools/sim/devices/simple.h"
 #include "tools/sim/devices/ssd.h"
-#include "tools/sim/scenario/scenario.h"
-#include "tools/sim/scenario/toml_table.h"
-#include "tools/sim/workloads/arrivals.h"
-#include "tools/sim/workloads/shapes.h"
-#include "tools/sim/workloads/stand_ins.h"
-#include "tools/sim/workloads/trace.h"
+#include "tools/sim/scenario/parser.h"
 
 namespace weir::sim {
 namespace {
 
-constexpr double kMost = 1e9;
+// Limits that keep a slip of the pen from filling the memory.
 constexpr Duration kLongest = std::chrono::hours(24);
+constexpr int64_t kMostWindows = 100'000;
 
-class Parser {
- public:
-  Parser(const toml::table& root, std::string file) : root_(root), file_(std::move(file)) {}
-
-  Result<Scenario> Parse();
-
- private:
-  using TakeTable = Status (Parser::*)(TomlTable*, Scenario*);
-
-  // Each table of [[name]], by `take`.
-  Status EachTable(std::string_view name, TakeTable take, Scenario* scenario);
-  Status TakeTop(Scenario* scenario);
-  Status TakeScheduler(Scenario* scenario);
-  Status TakeDevice(TomlTable* table, Scenario* scenario);
-  Status TakeClass(TomlTable* table, Scenario* scenario);
-  Status TakeWorkload(TomlTable* table, Scenario* scenario);
-
-  DeviceFactory DeviceOf(TomlTable* table);
-  DeviceFactory DiskOf(TomlTable* table);
-  DeviceFactory RecordedOf(TomlTable* table);
-  void TakeArrivals(TomlTable* table, const Scenario& scenario, WorkloadSpec* workload);
-  void TakeTrace(TomlTable* table, WorkloadSpec* workload);
-  void TakeStandIn(TomlTable* table, const Scenario& scenario, WorkloadSpec* workload);
-  void TakeShape(TomlTable* table, WorkloadSpec* workload);
-  void TakeRoute(TomlTable* table, const Scenario& scenario, WorkloadSpec* workload);
-  void TakeChanges(TomlTable* table, WorkloadSpec* workload);
-  ClassId ClassOf(TomlTable* table, const Scenario& scenario);
-  [[nodiscard]] std::string Beside(const std::string& path) const;
-
-  const toml::table& root_;
-  std::string file_;
-};
+}  // namespace
 
 std::string Parser::Beside(const std::string& path) const {
   return (std::filesystem::path(file_).parent_path() / path).string();
@@ -88,13 +53,16 @@ Status Parser::TakeTop(Scenario* scenario) {
   }
   if (scenario->window <= Duration(0) || scenario->window > scenario->duration) {
     top.Fail("window", "must be longer than nothing and at most the duration");
+  } else if (scenario->duration / scenario->window > kMostWindows) {
+    top.Fail("window", fmt::format("makes more than {} windows of the duration; take a longer one",
+                                   kMostWindows));
   }
   return top.Done();
 }
 
 template <typename Kind>
-void TakePiece(TomlTable* table, std::string_view key, Kind* piece,
-               Result<Kind> (*parse)(std::string_view)) {
+static void TakePiece(TomlTable* table, std::string_view key, Kind* piece,
+                      Result<Kind> (*parse)(std::string_view)) {
   if (!table->Has(key)) return;
   const Result<Kind> kind = parse(table->Text(key, ""));
   if (kind.ok()) {
@@ -141,9 +109,9 @@ DeviceFactory Parser::DiskOf(TomlTable* table) {
   const std::string disk = table->Word("disk", HddModelNames(), "dtla-307075");
   const auto disks = static_cast<int>(table->Whole("disks", 1, 1, 64));
   const uint64_t unit = table->Size("stripe_unit", 64 * kKiB);
-  if (unit == 0) table->Fail("stripe_unit", "must be above 0");
+  if (unit < 512) table->Fail("stripe_unit", "must be at least 512 bytes");
   const auto names = HddModelNames();
-  if (std::find(names.begin(), names.end(), disk) == names.end() || unit == 0) return Flat(1);
+  if (std::find(names.begin(), names.end(), disk) == names.end() || unit < 512) return Flat(1);
   return disks == 1 ? Hdd(HddModelOf(disk)) : Raid0(HddModelOf(disk), disks, unit);
 }
 
@@ -201,7 +169,10 @@ Status Parser::TakeClass(TomlTable* table, Scenario* scenario) {
   }
   spec.weight = table->Number("weight", 1, 1e-6, 1e6);
   spec.min_weight = table->Number("min_weight", spec.weight / 10, 1e-9, spec.weight);
-  if (table->Has("limit")) spec.limit_bytes_per_s = table->Rate("limit", 0);
+  if (table->Has("limit")) {
+    spec.limit_bytes_per_s = table->Rate("limit", 0);
+    if (*spec.limit_bytes_per_s < 1024) table->Fail("limit", "must be at least 1KiB/s");
+  }
   if (table->Has("reservation") || table->Has("iops")) {
     Reservation reservation;
     reservation.bytes_per_s = table->Rate("reservation", 0);
@@ -220,143 +191,6 @@ Status Parser::TakeClass(TomlTable* table, Scenario* scenario) {
   return Status::Ok();
 }
 
-ClassId Parser::ClassOf(TomlTable* table, const Scenario& scenario) {
-  std::vector<std::string_view> names{"best-effort"};
-  for (const ClassSpec& spec : scenario.classes) names.push_back(spec.name);
-  const std::string name = table->Word("class", names, "best-effort");
-  for (const ClassSpec& spec : scenario.classes) {
-    if (spec.name == name) return spec.id;
-  }
-  return kBestEffort;
-}
-
-void Parser::TakeTrace(TomlTable* table, WorkloadSpec* workload) {
-  const std::string path = Beside(table->Text("trace", ""));
-  const std::string format = table->Word("format", {"spc", "fio"}, "spc");
-  Result<Trace> trace = ReadTrace(path, format);
-  if (!trace.ok()) {
-    table->Fail("trace", trace.status().message());
-    return;
-  }
-  PlayTrace(*std::move(trace), table->Number("speed", 1, 1e-6, 1e6), &workload->options);
-}
-
-void Parser::TakeStandIn(TomlTable* table, const Scenario& scenario, WorkloadSpec* workload) {
-  const auto names = StandInNames();
-  const std::string name = table->Word("stand_in", names, "");
-  if (std::find(names.begin(), names.end(), name) == names.end()) return;
-  StandIn how;
-  how.speed = table->Number("speed", 1, 1e-6, 1e6);
-  how.length = scenario.duration;
-  Prng prng(MixHash(scenario.seed, scenario.workloads.size()));
-  PlayStandIn(name, how, &prng, &workload->options);
-}
-
-void Parser::TakeShape(TomlTable* table, WorkloadSpec* workload) {
-  ShapeOptions shape;
-  std::tie(shape.least_bytes, shape.most_bytes) = table->Sizes("size", 64 * kKiB);
-  shape.reads = table->Number("reads", 0, 0, 1);
-  shape.locality = table->Number("locality", 0, 0, 1);
-  shape.start = table->Size("start_address", 0);
-  shape.span = table->Size("span", 1ull << 30);
-  shape.zipf = table->Number("zipf", 0, 0, 10);
-  if (shape.span < shape.most_bytes) table->Fail("span", "is smaller than a request");
-  if (shape.least_bytes == 0) table->Fail("size", "must be above 0");
-  workload->options.bytes = (shape.least_bytes + shape.most_bytes) / 2;
-  workload->options.shape = MakeShape(shape);
-}
-
-void Parser::TakeArrivals(TomlTable* table, const Scenario& scenario, WorkloadSpec* workload) {
-  if (table->Has("trace")) return TakeTrace(table, workload);
-  if (table->Has("stand_in")) return TakeStandIn(table, scenario, workload);
-  TakeShape(table, workload);
-  LoadOptions& options = workload->options;
-  options.outstanding = static_cast<int>(table->Whole("threads", 4, 0, 100'000));
-  options.think = table->Time("think", Duration(0));
-  if (table->Has("pace")) options.pace = static_cast<double>(table->Rate("pace", 0));
-  if (!table->Has("arrivals")) {
-    if (table->Has("burstiness")) table->Fail("burstiness", "needs arrivals");
-    return;
-  }
-  const double per_s = table->Number("arrivals", 1, 1e-6, kMost);
-  const double bias = table->Number("burstiness", 0, .5, .99);
-  Prng prng(MixHash(scenario.seed, scenario.workloads.size()));
-  options.gap =
-      table->Has("burstiness") ? BModel(per_s, bias, scenario.duration, &prng) : Poisson(per_s);
-}
-
-// A request goes to one of `devices`, by chance with these shares, through the coordinators in
-// turn.
-void Parser::TakeRoute(TomlTable* table, const Scenario& scenario, WorkloadSpec* workload) {
-  std::vector<size_t> devices;
-  for (double number : table->Numbers("devices")) {
-    if (number < 0 || number >= static_cast<double>(scenario.devices.size()) ||
-        number != std::floor(number)) {
-      table->Fail("devices", fmt::format("there is no device {:g}; there are 0 to {}", number,
-                                         scenario.devices.size() - 1));
-      return;
-    }
-    devices.push_back(static_cast<size_t>(number));
-  }
-  if (devices.empty()) devices.push_back(0);
-  std::vector<double> shares = table->Numbers("shares");
-  if (shares.empty()) shares.assign(devices.size(), 1);
-  double sum = 0;
-  for (double share : shares) sum += share < 0 ? -kMost : share;
-  if (shares.size() != devices.size() || !(sum > 0)) {
-    table->Fail("shares", fmt::format("must be {} numbers, not below 0, one for each of devices",
-                                      devices.size()));
-    return;
-  }
-  const auto coordinators = static_cast<size_t>(table->Whole("coordinators", 1, 1, 100'000));
-  const auto prng =
-      std::make_shared<Prng>(MixHash(scenario.seed, 1000 + scenario.workloads.size()));
-  workload->options.route = [=](uint64_t n) {
-    double dice = prng->Real() * sum;
-    size_t at = 0;
-    while (at + 1 < shares.size() && dice >= shares[at]) dice -= shares[at++];
-    return std::pair<size_t, size_t>(devices[at], n % coordinators);
-  };
-}
-
-void Parser::TakeChanges(TomlTable* table, WorkloadSpec* workload) {
-  workload->start = table->Time("start", Duration(0));
-  if (table->Has("stop")) workload->stop = table->Time("stop", Duration(0));
-  if (workload->stop && *workload->stop <= workload->start) {
-    table->Fail("stop", "must be after start");
-  }
-  const bool turns = table->Has("on") || table->Has("off");
-  const bool sine = table->Has("period") || table->Has("low") || table->Has("high");
-  if ((turns || sine) && workload->options.gap) {
-    table->Fail(turns ? "on" : "period", "changes threads, which only a closed loop has");
-  }
-  if (turns) {
-    workload->on = table->Time("on", std::chrono::seconds(1));
-    workload->off = table->Time("off", std::chrono::seconds(1));
-    if (*workload->on <= Duration(0) || *workload->off <= Duration(0)) {
-      table->Fail("on", "on and off must be longer than nothing");
-    }
-  }
-  if (sine) {
-    workload->period = table->Time("period", std::chrono::seconds(60));
-    workload->low = static_cast<int>(table->Whole("low", 0, 0, 100'000));
-    workload->high = static_cast<int>(table->Whole("high", 10, workload->low, 100'000));
-    if (*workload->period <= Duration(0)) table->Fail("period", "must be longer than nothing");
-  }
-}
-
-Status Parser::TakeWorkload(TomlTable* table, Scenario* scenario) {
-  WorkloadSpec workload;
-  workload.class_id = ClassOf(table, *scenario);
-  workload.options.class_id = workload.class_id;
-  workload.name = table->Text("name", table->Text("class", "best-effort"));
-  TakeArrivals(table, *scenario, &workload);
-  TakeRoute(table, *scenario, &workload);
-  TakeChanges(table, &workload);
-  scenario->workloads.push_back(std::move(workload));
-  return Status::Ok();
-}
-
 Result<Scenario> Parser::Parse() {
   Scenario scenario;
   WEIR_RETURN_IF_ERROR(TakeTop(&scenario));
@@ -372,8 +206,6 @@ Result<Scenario> Parser::Parse() {
   }
   return scenario;
 }
-
-}  // namespace
 
 Result<Scenario> ParseScenario(std::string_view text, const std::string& name) {
   try {

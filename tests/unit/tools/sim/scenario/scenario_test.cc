@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 namespace weir::sim {
 namespace {
@@ -168,8 +169,42 @@ TEST(ScenarioTest, WrongOnesSayWhichKeyAndWhy) {
               HasSubstr("'profile' of scheduler: unknown profile 'golden' (there is: noqos"));
   EXPECT_THAT(ErrorOf("[scheduler]\nmaximizer = 3\n" + both), HasSubstr("must be true or false"));
   EXPECT_THAT(ErrorOf("x = = 1"), HasSubstr("my.toml:1: "));
+  EXPECT_THAT(ErrorOf("window = \"1us\"\n" + both), HasSubstr("makes more than 100000 windows"));
+  EXPECT_THAT(ErrorOf(both + "on = \"1ns\"\n"), HasSubstr("on and off must be at least 1ms"));
+  EXPECT_THAT(ErrorOf(both + "arrivals = 1e9\n"), HasSubstr("is not within"));
   EXPECT_EQ(LoadScenario("/no/such.toml").status().message(),
             "there is no scenario file '/no/such.toml'");
+}
+
+// Scenarios with random lines changed: an answer each time, never an end of the program.
+TEST(ScenarioTest, GarbageIsAnsweredToo) {
+  const std::vector<std::string> values{"0",      "-1",    "1e300",  "\"\"",    "\"1KiB\"", "[]",
+                                        "[1, 2]", "true",  "\"9d\"", "\"max\"", "{}",       "nan",
+                                        "\"x\"",  "[[1]]", "inf",    "\"0\""};
+  const std::vector<std::string> keys{
+      "duration", "window",  "seed",   "rate",     "model", "slots",  "depth",
+      "profile",  "weight",  "limit",  "iops",     "scope", "class",  "threads",
+      "size",     "devices", "shares", "arrivals", "on",    "period", "stand_in",
+      "trace",    "pace",    "stop",   "span",     "zipf"};
+  Prng prng(11);
+  int good = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<std::string> lines;
+    std::istringstream in(kGood);
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    std::string& line = lines[prng.Uniform(0, lines.size() - 1)];
+    line =
+        keys[prng.Uniform(0, keys.size() - 1)] + " = " + values[prng.Uniform(0, values.size() - 1)];
+    std::string text;
+    for (const std::string& one : lines) text += one + "\n";
+    const auto scenario = ParseScenario(text, "my.toml");
+    good += scenario.ok() ? 1 : 0;
+    if (!scenario.ok()) {
+      EXPECT_THAT(scenario.status().message(), HasSubstr("my.toml"));
+    }
+  }
+  EXPECT_GT(good, 10);
+  EXPECT_LT(good, 1500);
 }
 
 }  // namespace
