@@ -37,6 +37,7 @@ std::vector<Experiment> Collect() {
   AddStripedContracts(&all);
   AddMeasuredAdmission(&all);
   AddScale(&all);
+  AddMixedLoops(&all);
   AddUnified(&all);
   AddLimits(&all);
   // By number, then by letter: E30, E30b, E31.
