@@ -157,8 +157,11 @@ void Scheduler::Impl::SetPromise(ClassQueue* queue, TimePoint now) {
   if (reserved && spec.reservation_ends) {
     next_expiry_ = std::min(next_expiry_, *spec.reservation_ends);
   }
-  queue->finish_rate = std::max(FinishRate(spec.service, config_.cvc.iops_max),
-                                static_cast<double>(queue->promised_iops));
+  // A bound, or requests per second, are a rate that is promised like any other (§3.8, C9).
+  const double contract_rate = FinishRate(spec.service, config_.cvc.iops_max);
+  const auto contract_iops = static_cast<uint64_t>(std::ceil(std::min(contract_rate, 1e9)));
+  queue->promised_iops = std::max(queue->promised_iops, contract_iops);
+  queue->finish_rate = std::max(contract_rate, static_cast<double>(queue->promised_iops));
   NoteDemand(queue, now);
   if (guarantee_) guarantee_->PromiseChanged(queue, now);
   ResizeRoot(now);
