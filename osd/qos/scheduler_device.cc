@@ -10,7 +10,10 @@
 namespace weir::osd::qos {
 
 std::unique_ptr<Dispatch> Scheduler::Impl::MakeDispatch() const {
-  constexpr size_t kWindowDepths = 4;  // Wd = 4 D (algorithms §7, unified)
+  // Wd = D, not the 4 D of algorithms §7: what is decided ahead leaves its class's queue. A class
+  // with fewer requests under way than D + Wd would have nothing queued any more, and its share
+  // would go to whoever has.
+  constexpr size_t kWindowDepths = 1;
   switch (config_.dispatch) {
     case DispatchKind::kFifo:
       return std::make_unique<Fifo>();
@@ -51,9 +54,9 @@ void Scheduler::Impl::NoteHurry(const ClassQueue& queue, TimePoint now) {
 }
 
 void Scheduler::Impl::StampDeadline(ClassQueue* queue, Request* request, TimePoint now) {
-  // Deadlines protect what is promised: behind a guarantee stage that is what it released, and
-  // classes that asked for requests per second or for a bound. Class 0 has no deadline (rule 6).
-  const bool promised = queue->finish_rate > 0 || PassesAll() || request->guaranteed;
+  // Deadlines protect what is promised: behind a guarantee stage that is what it released, not what
+  // the class gets as surplus. Class 0 has none (rule 6).
+  const bool promised = PassesAll() || request->guaranteed;
   if (promised && queue->spec.id != kBestEffort) {
     StampFinishTime(queue, request, config_.cvc.ahead_max, now);
   } else {

@@ -135,11 +135,14 @@ void Scheduler::Impl::FillWindow(bool has_slot, TimePoint now) {
   const size_t limit =
       PassesAll() ? SIZE_MAX : std::max<size_t>(dispatch_->Capacity(depth_), has_slot ? 1 : 0);
   blocked_tokens_ = 0;
-  while (dispatch_->size() < limit && ReleaseOne(now)) {
+  while (ReleaseOne(dispatch_->size() < limit, now)) {
   }
 }
 
-bool Scheduler::Impl::ReleaseOne(TimePoint now) {
+// Without room in the window only what will leave it first, where deadlines decide who does: the
+// owed, and classes in a hurry.
+bool Scheduler::Impl::ReleaseOne(bool has_room, TimePoint now) {
+  if (!has_room && !Adapts()) return false;
   while (!held_.empty() && held_.Top().key <= now) Place(held_.Top().queue, now);
   if (guarantee_) {
     if (ClassQueue* owed = guarantee_->Pick(now); owed != nullptr) {
@@ -150,7 +153,7 @@ bool Scheduler::Impl::ReleaseOne(TimePoint now) {
   }
   ClassQueue* next = surplus_->Pick();
   if (next == nullptr) return false;
-  const bool full = dispatch_->bytes() >= kWindowBytes && !PassesAll();
+  const bool full = !has_room || (dispatch_->bytes() >= kWindowBytes && !PassesAll());
   if (full && !(Adapts() && IsThin(*next))) return false;
   const int64_t tokens = TokensOf(next->requests.front()->bytes);
   if (!gate_.Admits(tokens, now)) {

@@ -64,7 +64,7 @@ class Scheduler::Impl {
   void Withdraw(ClassQueue* queue);
 
   void FillWindow(bool has_slot, TimePoint now);
-  bool ReleaseOne(TimePoint now);
+  bool ReleaseOne(bool has_room, TimePoint now);
   void BringForward(ClassQueue* queue, TimePoint now);
   void Release(ClassQueue* queue, bool guaranteed, TimePoint now);
   Request* Submit(Request* request, TimePoint now);

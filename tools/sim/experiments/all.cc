@@ -36,6 +36,7 @@ std::vector<Experiment> Collect() {
   AddServiceEstimate(&all);
   AddStripedContracts(&all);
   AddMeasuredAdmission(&all);
+  AddSmallReader(&all);
   AddScale(&all);
   AddMixedLoops(&all);
   AddUnified(&all);

@@ -25,6 +25,7 @@ void AddSpareBandwidth(std::vector<Experiment>* all);        // E36, E37
 void AddServiceEstimate(std::vector<Experiment>* all);       // E39
 void AddStripedContracts(std::vector<Experiment>* all);      // E32, E38
 void AddMeasuredAdmission(std::vector<Experiment>* all);     // E33, E34, E35
+void AddSmallReader(std::vector<Experiment>* all);           // E56
 void AddScale(std::vector<Experiment>* all);                 // E54
 void AddMixedLoops(std::vector<Experiment>* all);            // E52
 void AddUnified(std::vector<Experiment>* all);               // E50
