@@ -21,7 +21,7 @@ TEST(ServiceContractTest, APartHasItsShareWithLeeway) {
   EXPECT_DOUBLE_EQ(part.iops, 337.5);
   EXPECT_EQ(part.capacity_bytes, 32'000u);
   EXPECT_EQ(part.bound, Contract().bound);
-  EXPECT_EQ(part.max_pending, 8u);  // 1.5 * 17 / 3 = 8.5 requests
+  EXPECT_EQ(part.max_pending, 8u);                       // 1.5 * 17 / 3 = 8.5 requests
   EXPECT_DOUBLE_EQ(PartOf(Contract(), 1, 2).iops, 675);  // never more than the whole
 }
 
