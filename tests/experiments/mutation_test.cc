@@ -21,6 +21,11 @@ const std::vector<Mutation>& Mutations() {
       {Fault::kReservationOff, {"E42", "E46", "E53"}},
       {Fault::kGateOpen, {"E42", "E49"}},
       {Fault::kMaximizerOff, {"E43", "E44"}},
+      {Fault::kLatestStartIgnored, {"E36"}},
+      {Fault::kMeasurementOff, {"E33"}},
+      {Fault::kToleranceZero, {"E19"}},
+      {Fault::kWeightsFrozen, {"E26"}},
+      {Fault::kSpareCharged, {"E13"}},
   };
   return mutations;
 }

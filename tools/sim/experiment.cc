@@ -39,6 +39,7 @@ Fault ParseFault(std::string_view word) {
 
 std::vector<Fault> AllFaults() {
   std::vector<Fault> faults;
+  faults.reserve(kFaults.size());
   for (const auto& [fault, word] : kFaults) faults.push_back(fault);
   return faults;
 }

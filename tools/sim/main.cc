@@ -98,6 +98,7 @@ Result<ExitCode> Show(const Arguments& arguments) {
 std::vector<Outcome> RunChosen(const std::vector<const Experiment*>& chosen, uint64_t seed,
                                Fault fault, unsigned jobs, bool timing) {
   std::vector<Outcome> outcomes;
+  outcomes.reserve(chosen.size());
   for (const Experiment* e : chosen) outcomes.push_back({e, Run(seed, fault)});
   std::atomic<size_t> next{0};
   const auto work = [&] {

@@ -38,6 +38,7 @@ std::vector<Experiment> Collect() {
   AddMeasuredAdmission(&all);
   AddSmallReader(&all);
   AddScale(&all);
+  AddMixedLoops(&all);
   AddUnified(&all);
   AddLimits(&all);
   // By number, then by letter: E30, E30b, E31.

@@ -27,6 +27,7 @@ void AddStripedContracts(std::vector<Experiment>* all);      // E32, E38
 void AddMeasuredAdmission(std::vector<Experiment>* all);     // E33, E34, E35
 void AddSmallReader(std::vector<Experiment>* all);           // E56
 void AddScale(std::vector<Experiment>* all);                 // E54
+void AddMixedLoops(std::vector<Experiment>* all);            // E52
 void AddUnified(std::vector<Experiment>* all);               // E50
 void AddLimits(std::vector<Experiment>* all);                // E55
 void AddTieredAdaptivity(std::vector<Experiment>* all);      // E26

@@ -76,7 +76,7 @@ Result Measure(Run& run, uint64_t seed, int threads) {
     f_settled += f->Rate(start + kTurn / 2, start + kTurn);
     g_settled += g_rate(start + kTurn / 2, start + kTurn);
     if (turn % 2 == 0) continue;
-    constexpr double kOnTurns = kTurns / 2;
+    constexpr double kOnTurns = kTurns / 2.0;
     result.deficit += (f->Rate(start, start + 1s) - g_rate(start, start + 1s)) / 1e3 / kOnTurns;
     for (size_t i = 0; i < result.f_on.size(); ++i) {
       const Duration at = start - 1s + kWindow * static_cast<int64_t>(i);

@@ -12,7 +12,6 @@ namespace weir::sim {
 namespace {
 
 using osd::qos::BottleneckOf;
-using osd::qos::kTiersMax;
 using osd::qos::PerTier;
 using osd::qos::TierClient;
 using osd::qos::Tiers;

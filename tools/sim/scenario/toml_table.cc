@@ -47,7 +47,7 @@ std::string TomlTable::Text(std::string_view key, std::string fallback) {
 
 std::string TomlTable::Word(std::string_view key, const std::vector<std::string_view>& words,
                             std::string fallback) {
-  const std::string text = Text(key, std::move(fallback));
+  std::string text = Text(key, std::move(fallback));
   for (std::string_view word : words) {
     if (word == text) return text;
   }

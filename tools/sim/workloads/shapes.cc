@@ -79,8 +79,8 @@ Shape MakeLogNormal(const ShapeOptions& options, double median_bytes, double sig
   const auto placer = std::make_shared<Placer>(options);
   return [=](Prng& prng, uint64_t, Io* io) {
     const double size = median_bytes * std::exp(sigma * Normal(&prng));
-    const auto sectors = static_cast<uint64_t>(size / 512 + .5) * 512;
-    io->bytes = std::clamp(sectors, options.least_bytes, options.most_bytes);
+    const auto rounded = static_cast<uint64_t>(std::llround(size / 512)) * 512;
+    io->bytes = std::clamp(rounded, options.least_bytes, options.most_bytes);
     placer->Place(&prng, io);
   };
 }

@@ -92,7 +92,7 @@ Shape ShapeOf(const Published& published, const StandIn& how) {
   shape.start = how.start;
   shape.span = static_cast<uint64_t>(static_cast<double>(shape.span) * how.footprint_scale);
   if (published.median_bytes > 0) return MakeLogNormal(shape, published.median_bytes, 1.2);
-  const Shape body = MakeShape(shape);
+  Shape body = MakeShape(shape);
   if (published.tail_chance <= 0) return body;
   return [=](Prng& prng, uint64_t n, Io* io) {
     body(prng, n, io);
