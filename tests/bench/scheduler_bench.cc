@@ -76,6 +76,7 @@ void Track(benchmark::State& state) {
   }
 }
 BENCHMARK(Track)->Arg(10)->Arg(10000);
+BENCHMARK_CAPTURE(Decide, cvc, "cvc")->Arg(10)->Arg(1000);
 BENCHMARK_CAPTURE(Decide, vd, "vd")->Arg(10)->Arg(1000)->Arg(10000);
 
 // Cost of one solution of BAA's program for so many clients.
