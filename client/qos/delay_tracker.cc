@@ -23,6 +23,20 @@ int64_t DelayTracker::Unsent(ClassId class_id, OsdId osd) const {
   return stream->second.cumulative - (mark == stream->second.marks.end() ? 0 : mark->second);
 }
 
+std::vector<OsdId> DelayTracker::OsdsOf(ClassId class_id) const {
+  std::vector<OsdId> osds;
+  const auto stream = streams_.find(class_id);
+  if (stream == streams_.end()) return osds;
+  for (const auto& [osd, mark] : stream->second.marks) osds.push_back(osd);
+  return osds;
+}
+
+size_t DelayTracker::marks() const {
+  size_t count = 0;
+  for (const auto& [id, stream] : streams_) count += stream.marks.size();
+  return count;
+}
+
 void DelayTracker::Forget(ClassId class_id) {
   streams_.erase(class_id);
 }

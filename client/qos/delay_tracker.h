@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <unordered_map>
+#include <vector>
 
 #include "common/base/ids.h"
 
@@ -26,6 +27,11 @@ class DelayTracker {
   // next delay); for statistics and tests.
   [[nodiscard]] int64_t Cumulative(ClassId class_id) const;
   [[nodiscard]] int64_t Unsent(ClassId class_id, OsdId osd) const;
+
+  // The OSDs that the class was sent to through this coordinator.
+  [[nodiscard]] std::vector<OsdId> OsdsOf(ClassId class_id) const;
+  // How many (class, OSD) pairs it remembers, for accounts of memory.
+  [[nodiscard]] size_t marks() const;
 
   // Forgets classes that do not exist any more.
   void Forget(ClassId class_id);

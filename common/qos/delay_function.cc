@@ -18,6 +18,7 @@ double CountedDelay(SharingKind sharing, int64_t elsewhere, int64_t cost, double
     case SharingKind::kSingle:
       return 0;
     case SharingKind::kTotal:
+    case SharingKind::kHybridH:
       return delay;
     case SharingKind::kHybrid:
       return std::min(delay, hybrid_factor * static_cast<double>(cost));

@@ -4,6 +4,7 @@
 //   total    batchcost - cost                     DSFQ eq. (7)
 //   hybrid   min{batchcost - cost, K * cost}      DSFQ eq. (11), (12): K = (phi/phi_min - 1)/(1 -
 //   phi)
+//   hybrid-h batchcost - cost                     the OSD cuts and remembers (osd/qos/surplus/dsfq)
 //
 // phi and phi_min are normalised over all registered classes (A7); with phi = 1 there is nobody to
 // be fair to and K is 0. Pure.

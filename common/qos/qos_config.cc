@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
+#include <set>
+
+#include "common/base/units.h"
 
 namespace weir {
 namespace {
@@ -13,17 +15,24 @@ struct Word {
   Kind kind;
 };
 
-constexpr std::array<Word<SurplusKind>, 2> kSurplusWords{
-    {{"fcfs", SurplusKind::kFcfs}, {"dsfq", SurplusKind::kDsfq}}};
-constexpr std::array<Word<SharingKind>, 3> kSharingWords{{{"single", SharingKind::kSingle},
+constexpr std::array<Word<SurplusKind>, 4> kSurplusWords{
+    {{"fcfs", SurplusKind::kFcfs},
+     {"dsfq", SurplusKind::kDsfq},
+     {"cooperative", SurplusKind::kCooperative},
+     {"pass", SurplusKind::kPass}}};
+constexpr std::array<Word<SharingKind>, 4> kSharingWords{{{"single", SharingKind::kSingle},
                                                           {"total", SharingKind::kTotal},
-                                                          {"hybrid", SharingKind::kHybrid}}};
+                                                          {"hybrid", SharingKind::kHybrid},
+                                                          {"hybrid-h", SharingKind::kHybridH}}};
 constexpr std::array<Word<GateKind>, 2> kGateWords{
     {{"strict", GateKind::kStrict}, {"conserving", GateKind::kConserving}}};
-constexpr std::array<Word<DispatchKind>, 2> kDispatchWords{
-    {{"fifo", DispatchKind::kFifo}, {"cscan", DispatchKind::kCscan}}};
-constexpr std::array<Word<CostKind>, 2> kCostWords{
-    {{"bytes", CostKind::kBytes}, {"requests", CostKind::kRequests}}};
+constexpr std::array<Word<DispatchKind>, 4> kDispatchWords{{{"fifo", DispatchKind::kFifo},
+                                                            {"cscan", DispatchKind::kCscan},
+                                                            {"vc", DispatchKind::kVc},
+                                                            {"cvc", DispatchKind::kCvc}}};
+constexpr std::array<Word<CostKind>, 3> kCostWords{{{"bytes", CostKind::kBytes},
+                                                    {"requests", CostKind::kRequests},
+                                                    {"device-time", CostKind::kDeviceTime}}};
 constexpr std::array<Word<ReservationScope>, 2> kScopeWords{
     {{"cluster", ReservationScope::kCluster}, {"osd", ReservationScope::kOsd}}};
 
@@ -35,9 +44,11 @@ struct Profile {
   GateKind gate;
   DispatchKind dispatch;
   bool maximizer;
+  CostKind cost = CostKind::kBytes;
+  bool bottleneck_aware = false;
 };
 
-constexpr std::array<Profile, 6> kProfiles{{
+constexpr std::array<Profile, 12> kProfiles{{
     {"noqos", GuaranteeKind::kNone, SurplusKind::kFcfs, SharingKind::kSingle, GateKind::kConserving,
      DispatchKind::kCscan, false},
     {"odis", GuaranteeKind::kHtb, SurplusKind::kFcfs, SharingKind::kSingle, GateKind::kStrict,
@@ -48,28 +59,32 @@ constexpr std::array<Profile, 6> kProfiles{{
      GateKind::kConserving, DispatchKind::kFifo, false},
     {"dsfq-hybrid", GuaranteeKind::kNone, SurplusKind::kDsfq, SharingKind::kHybrid,
      GateKind::kConserving, DispatchKind::kFifo, false},
-    {"unified", GuaranteeKind::kHtb, SurplusKind::kDsfq, SharingKind::kHybrid,
-     GateKind::kConserving, DispatchKind::kCscan, false},
+    {"vd", GuaranteeKind::kNone, SurplusKind::kCooperative, SharingKind::kSingle,
+     GateKind::kConserving, DispatchKind::kFifo, false, CostKind::kDeviceTime},
+    {"vc", GuaranteeKind::kNone, SurplusKind::kPass, SharingKind::kSingle, GateKind::kConserving,
+     DispatchKind::kVc, false, CostKind::kRequests},
+    {"cscan", GuaranteeKind::kNone, SurplusKind::kPass, SharingKind::kSingle, GateKind::kConserving,
+     DispatchKind::kCscan, false, CostKind::kRequests},
+    {"cvc", GuaranteeKind::kNone, SurplusKind::kPass, SharingKind::kSingle, GateKind::kConserving,
+     DispatchKind::kCvc, false, CostKind::kRequests},
+    {"baa", GuaranteeKind::kNone, SurplusKind::kDsfq, SharingKind::kTotal, GateKind::kConserving,
+     DispatchKind::kFifo, false, CostKind::kRequests, true},
+    {"dsfq-hybrid-h", GuaranteeKind::kNone, SurplusKind::kDsfq, SharingKind::kHybridH,
+     GateKind::kConserving, DispatchKind::kFifo, false},
+    {"unified", GuaranteeKind::kHtb, SurplusKind::kDsfq, SharingKind::kHybridH,
+     GateKind::kConserving, DispatchKind::kCvc, false},
 }};
 
-constexpr std::array<std::string_view, 6> kLaterProfiles{"vd",  "vc",  "cscan",
-                                                         "cvc", "baa", "dsfq-hybrid-h"};
-
-// "surplus 'cooperative' is not built in this version (there is: fcfs, dsfq)".
+// "unknown sharing 'half' (there is: single, total, hybrid, hybrid-h)".
 template <typename Rows, typename NameOf>
-Status NoSuchWord(std::string_view what, std::string_view text, const Rows& rows, NameOf name_of,
-                  std::span<const std::string_view> later) {
+Status NoSuchWord(std::string_view what, std::string_view text, const Rows& rows, NameOf name_of) {
   std::string there_is;
   for (const auto& row : rows) {
     if (!there_is.empty()) there_is += ", ";
     there_is += name_of(row);
   }
-  const std::string quoted = "'" + std::string(text) + "'";
-  const bool comes_later = std::find(later.begin(), later.end(), text) != later.end();
-  const std::string subject =
-      comes_later ? std::string(what) + " " + quoted + " is not built in this version"
-                  : "unknown " + std::string(what) + " " + quoted;
-  return {ErrorCode::kInvalid, subject + " (there is: " + there_is + ")"};
+  return {ErrorCode::kInvalid, "unknown " + std::string(what) + " '" + std::string(text) +
+                                   "' (there is: " + there_is + ")"};
 }
 
 template <typename Kind, size_t kCount>
@@ -82,13 +97,11 @@ std::string_view TextOf(const std::array<Word<Kind>, kCount>& words, Kind kind) 
 
 template <typename Kind, size_t kCount>
 Result<Kind> Parse(std::string_view what, std::string_view text,
-                   const std::array<Word<Kind>, kCount>& words,
-                   std::span<const std::string_view> later) {
+                   const std::array<Word<Kind>, kCount>& words) {
   for (const auto& word : words) {
     if (word.text == text) return word.kind;
   }
-  return NoSuchWord(
-      what, text, words, [](const auto& word) { return word.text; }, later);
+  return NoSuchWord(what, text, words, [](const auto& word) { return word.text; });
 }
 
 }  // namespace
@@ -96,6 +109,12 @@ Result<Kind> Parse(std::string_view what, std::string_view text,
 uint64_t SchedulerConfig::EffectiveBestEffortMin() const {
   if (best_effort_min.has_value()) return *best_effort_min;
   return std::min(token_rate, std::max(token_rate / 100, kLargestRequest));
+}
+
+uint32_t SchedulerConfig::EffectiveDepth() const {
+  if (depth > 0) return depth;
+  const bool one = surplus == SurplusKind::kCooperative || surplus == SurplusKind::kPass;
+  return one ? 1 : kAutoDepth;
 }
 
 Result<SchedulerConfig> ApplyProfile(std::string_view profile, SchedulerConfig base) {
@@ -107,12 +126,12 @@ Result<SchedulerConfig> ApplyProfile(std::string_view profile, SchedulerConfig b
     base.sharing = row.sharing;
     base.gate = row.gate;
     base.dispatch = row.dispatch;
-    base.cost = CostKind::kBytes;
+    base.cost = row.cost;
     base.maximizer = row.maximizer;
+    base.bottleneck_aware = row.bottleneck_aware;
     return base;
   }
-  return NoSuchWord(
-      "profile", profile, kProfiles, [](const Profile& row) { return row.name; }, kLaterProfiles);
+  return NoSuchWord("profile", profile, kProfiles, [](const Profile& row) { return row.name; });
 }
 
 std::string_view ToText(GuaranteeKind kind) {
@@ -138,26 +157,22 @@ std::string_view ToText(ReservationScope kind) {
 }
 
 Result<SurplusKind> ParseSurplus(std::string_view text) {
-  static constexpr std::array<std::string_view, 1> kLater{"cooperative"};
-  return Parse("surplus", text, kSurplusWords, kLater);
+  return Parse("surplus", text, kSurplusWords);
 }
 Result<SharingKind> ParseSharing(std::string_view text) {
-  static constexpr std::array<std::string_view, 1> kLater{"hybrid-h"};
-  return Parse("sharing", text, kSharingWords, kLater);
+  return Parse("sharing", text, kSharingWords);
 }
 Result<GateKind> ParseGate(std::string_view text) {
-  return Parse("gate", text, kGateWords, {});
+  return Parse("gate", text, kGateWords);
 }
 Result<DispatchKind> ParseDispatch(std::string_view text) {
-  static constexpr std::array<std::string_view, 1> kLater{"cvc"};
-  return Parse("dispatch", text, kDispatchWords, kLater);
+  return Parse("dispatch", text, kDispatchWords);
 }
 Result<CostKind> ParseCost(std::string_view text) {
-  static constexpr std::array<std::string_view, 1> kLater{"device-time"};
-  return Parse("cost", text, kCostWords, kLater);
+  return Parse("cost", text, kCostWords);
 }
 Result<ReservationScope> ParseScope(std::string_view text) {
-  return Parse("scope", text, kScopeWords, {});
+  return Parse("scope", text, kScopeWords);
 }
 
 AdmissionDecision AdmitAdditive(uint64_t token_rate, uint64_t promised_to_others, uint64_t rate) {
@@ -166,6 +181,27 @@ AdmissionDecision AdmitAdditive(uint64_t token_rate, uint64_t promised_to_others
   decision.largest = token_rate > promised_to_others ? token_rate - promised_to_others : 0;
   decision.admitted = rate <= decision.largest;
   return decision;
+}
+
+Status CheckTransactions(const ClassSpec& spec) {
+  const uint64_t promised = spec.reservation ? spec.reservation->bytes_per_s : 0;
+  uint64_t left = promised;
+  std::set<uint32_t> seen;
+  for (const TransactionSpec& transaction : spec.transactions) {
+    const std::string name = "transaction " + std::to_string(transaction.id);
+    if (transaction.id == 0 || !seen.insert(transaction.id).second) {
+      return {ErrorCode::kInvalid,
+              name + " of '" + spec.name + "': numbers are 1 and up, each once"};
+    }
+    if (transaction.bytes_per_s > left) {
+      return {ErrorCode::kRefused, name + " of '" + spec.name + "' wants " +
+                                       FormatRate(transaction.bytes_per_s) + ": " +
+                                       FormatRate(promised - left) + " of the class's " +
+                                       FormatRate(promised) + " already promised"};
+    }
+    left -= transaction.bytes_per_s;
+  }
+  return Status::Ok();
 }
 
 uint64_t BookedPerOsd(uint64_t rate, ReservationScope scope, size_t osds) {

@@ -8,19 +8,27 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/base/ids.h"
 #include "common/base/result.h"
 #include "common/base/time.h"
+#include "common/qos/cvc_config.h"
+#include "common/qos/service_contract.h"
+#include "common/qos/virtual_disk.h"
 
 namespace weir {
 
 enum class GuaranteeKind : uint8_t { kNone, kHtb };
-enum class SurplusKind : uint8_t { kFcfs, kDsfq };
-enum class SharingKind : uint8_t { kSingle, kTotal, kHybrid };  // DSFQ delay: 0, (7), (12)
+enum class SurplusKind : uint8_t { kFcfs, kDsfq, kCooperative, kPass };
+// DSFQ delay: 0, (7), (12), (12) with what it cut off remembered.
+enum class SharingKind : uint8_t { kSingle, kTotal, kHybrid, kHybridH };
 enum class GateKind : uint8_t { kStrict, kConserving };
-enum class DispatchKind : uint8_t { kFifo, kCscan };
-enum class CostKind : uint8_t { kBytes, kRequests };
+enum class DispatchKind : uint8_t { kFifo, kCscan, kVc, kCvc };
+enum class CostKind : uint8_t { kBytes, kRequests, kDeviceTime };
+// Whose clock spare device time moves (surplus `cooperative`): the system's, as it must be (A25);
+// nobody's, as the paper has it; or that of whoever uses it, to see what that would break.
+enum class SpareCharge : uint8_t { kSystem, kNobody, kOwner };
 enum class ReservationScope : uint8_t { kCluster, kOsd };
 
 // Every choice of one OSD's pipeline. Defaults: profile `unified` as far as it is built.
@@ -28,29 +36,50 @@ struct SchedulerConfig {
   std::string profile = "unified";
   GuaranteeKind guarantee = GuaranteeKind::kHtb;
   SurplusKind surplus = SurplusKind::kDsfq;
-  SharingKind sharing = SharingKind::kHybrid;
+  SharingKind sharing = SharingKind::kHybridH;
   GateKind gate = GateKind::kConserving;
-  DispatchKind dispatch = DispatchKind::kCscan;
+  DispatchKind dispatch = DispatchKind::kCvc;
   CostKind cost = CostKind::kBytes;
   bool maximizer = false;   // acts only under the strict gate
   uint32_t depth = 0;       // requests on the device; 0 is auto
   uint64_t token_rate = 0;  // G0 in bytes per second; 0: not profiled, no promises possible
   std::optional<uint64_t> best_effort_min;  // unset: max(1 % of G0, one largest request a second)
 
-  // Depth that `auto` stands for until a control loop moves it.
+  bool bottleneck_aware = false;  // weights come from the tiers' bottlenecks (control/, BAA)
+
+  // Surplus `cooperative`: device time that a virtual disk keeps the device while its requests are
+  // sequential (A30), and how far back the average of a throughput disk looks (A28; 0: to its
+  // start).
+  Duration quantum{0};
+  Duration throughput_window = std::chrono::seconds(60);
+  SpareCharge spare = SpareCharge::kSystem;
+
+  CvcConfig cvc;  // dispatch `vc` and `cvc`
+
+  // Depth that `auto` stands for until a control loop moves it; virtual disks and finish-time
+  // orders (C6) have one at a time.
   static constexpr uint32_t kAutoDepth = 32;
+  [[nodiscard]] uint32_t EffectiveDepth() const;
   [[nodiscard]] uint64_t EffectiveBestEffortMin() const;
 };
 
-// The row of that name in the profile table (noqos, odis, sfq, dsfq-total, dsfq-hybrid, unified);
-// rates and depth of `base` stay. kInvalid names a profile that does not exist or whose boxes are
-// not built.
+// The row of that name in the profile table (noqos, odis, sfq, dsfq-total, dsfq-hybrid, unified
+// ...); rates and depth of `base` stay. kInvalid names a profile that does not exist and lists
+// them.
 Result<SchedulerConfig> ApplyProfile(std::string_view profile, SchedulerConfig base);
 
 struct Reservation {
   uint64_t bytes_per_s = 0;
   ReservationScope scope = ReservationScope::kCluster;
   std::optional<WallTime> ends;  // none: until released
+  uint64_t iops = 0;             // requests per second; 0: counted in bytes only
+};
+
+// A part of a class's promise for one of its transactions (users, files): AQuA's second level.
+// Requests say which; those that name no promised one share what the class has left.
+struct TransactionSpec {
+  uint32_t id = 0;
+  uint64_t bytes_per_s = 0;
 };
 
 struct ClassSpec {
@@ -61,6 +90,9 @@ struct ClassSpec {
   std::optional<uint64_t> limit_bytes_per_s;
   std::optional<Reservation> reservation;
   std::optional<TimePoint> reservation_ends;  // `ends` translated to the holder's monotonic clock
+  VirtualDisk disk;                           // obeyed by surplus `cooperative`
+  ServiceContract service;                    // obeyed by dispatch `vc` and `cvc`
+  std::vector<TransactionSpec> transactions;  // see CheckTransactions
 };
 
 inline constexpr uint64_t kTokenBytes = 1024;         // AQuA §5.2: one token buys 1 KiB
@@ -78,8 +110,7 @@ std::string_view ToText(GateKind kind);
 std::string_view ToText(DispatchKind kind);
 std::string_view ToText(CostKind kind);
 std::string_view ToText(ReservationScope kind);
-// Parsers of the same words; kInvalid lists what there is, and says of a word of a later version
-// (cooperative, cvc, hybrid-h, device-time) that it is not built.
+// Parsers of the same words; kInvalid lists what there is.
 Result<SurplusKind> ParseSurplus(std::string_view text);
 Result<SharingKind> ParseSharing(std::string_view text);
 Result<GateKind> ParseGate(std::string_view text);
@@ -95,6 +126,10 @@ struct AdmissionDecision {
   uint64_t largest = 0;   // the largest rate that would fit
 };
 AdmissionDecision AdmitAdditive(uint64_t token_rate, uint64_t promised_to_others, uint64_t rate);
+
+// Transactions need a promise to take part of: kRefused when together they want more than the class
+// has, kInvalid for transaction 0 (the default one) or one named twice.
+Status CheckTransactions(const ClassSpec& spec);
 
 // What a cluster-scope reservation R over n OSDs books on each: min(R, f * R / n), leeway f = 1.5.
 uint64_t BookedPerOsd(uint64_t rate, ReservationScope scope, size_t osds);

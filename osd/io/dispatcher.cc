@@ -44,14 +44,17 @@ bool SameReservation(const std::optional<Reservation>& a, const std::optional<Re
 bool SameSpec(const ClassSpec& a, const ClassSpec& b) {
   return a.id == b.id && a.name == b.name && a.weight == b.weight && a.min_weight == b.min_weight &&
          a.limit_bytes_per_s == b.limit_bytes_per_s &&
-         SameReservation(a.reservation, b.reservation);
+         SameReservation(a.reservation, b.reservation) && a.disk == b.disk &&
+         a.service == b.service;
 }
 
 bool SameConfig(const SchedulerConfig& a, const SchedulerConfig& b) {
   return a.profile == b.profile && a.guarantee == b.guarantee && a.surplus == b.surplus &&
          a.sharing == b.sharing && a.gate == b.gate && a.dispatch == b.dispatch &&
          a.cost == b.cost && a.maximizer == b.maximizer && a.depth == b.depth &&
-         a.token_rate == b.token_rate && a.best_effort_min == b.best_effort_min;
+         a.token_rate == b.token_rate && a.best_effort_min == b.best_effort_min &&
+         a.bottleneck_aware == b.bottleneck_aware && a.quantum == b.quantum &&
+         a.throughput_window == b.throughput_window && a.spare == b.spare && a.cvc == b.cvc;
 }
 
 }  // namespace

@@ -8,16 +8,19 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "osd/qos/guarantee/token_bucket.h"
+#include "osd/qos/guarantee/transactions.h"
 #include "osd/qos/request_list.h"
 #include "osd/qos/scheduler.h"
+#include "osd/qos/surplus/disk_state.h"
 
 namespace weir::osd::qos {
 
 // The heaps that a queue may stand in.
-enum class HeapSlot : uint8_t { kOwnWaiting, kOwnReady, kSurplus, kCeiling, kCount };
+enum class HeapSlot : uint8_t { kOwnWaiting, kOwnReady, kSurplus, kCeiling, kSpare, kDue, kCount };
 
 struct ClassQueue {
   static constexpr uint32_t kNowhere = UINT32_MAX;
@@ -29,12 +32,20 @@ struct ClassQueue {
   uint64_t released = 0;       // released, but still in the dispatch window
   int64_t largest_tokens = 0;  // largest request seen, which sizes the buckets (A9)
   uint64_t promised = 0;       // bytes per second that the leaf refills with; 0: no promise
+  uint64_t promised_iops = 0;  // requests per second, promised as well or instead
   bool promise_total = false;  // the promise holds for all OSDs together (§3.7)
   bool limit_total = true;     // so does the limit
 
-  std::optional<TokenBucket> leaf;     // guarantee
-  std::optional<TokenBucket> ceiling;  // limit, checked before every stage
-  double finish_tag = 0;               // surplus (DSFQ): F of the last released request
+  std::optional<TokenBucket> leaf;             // guarantee
+  std::optional<TokenBucket> iops_leaf;        // guarantee, in parts of requests (htb.h)
+  std::unique_ptr<Transactions> transactions;  // guarantee, second level; null: none
+  std::optional<TokenBucket> ceiling;          // limit, checked before every stage
+  TimePoint finish_clock;                      // dispatch (VC, CVC): FT of the last stamped one
+  double finish_rate = 0;                      // 1/s, spacing of FT; 0: by bytes, or none
+  double finish_tag = 0;                       // surplus (DSFQ): F of the last released request
+  double owed = 0;             // surplus (DSFQ hybrid-h): delay cut off so far, in cost
+  double owed_after_head = 0;  // what `owed` becomes when the head is released
+  DiskState disk;              // surplus (cooperative)
   std::array<uint32_t, static_cast<size_t>(HeapSlot::kCount)> heap_place;
 
   // Statistics and the promise meter.

@@ -13,8 +13,15 @@ class RequestList {
  public:
   [[nodiscard]] bool empty() const { return head_ == nullptr; }
   [[nodiscard]] Request* front() const { return head_; }
+  [[nodiscard]] Request* back() const { return tail_; }
 
   void PushBack(Request* request) { InsertBefore(nullptr, request); }
+  // Requires: `request` is in this list.
+  void MoveToFront(Request* request) {
+    if (request == head_) return;
+    Remove(request);
+    InsertBefore(head_, request);
+  }
 
   // Requires: `request` is in this list.
   void Remove(Request* request) {

@@ -53,6 +53,14 @@ uint64_t Scheduler::token_rate() const {
   return impl_->token_rate();
 }
 
+uint64_t Scheduler::ChunkBytes(TimePoint now) const {
+  return impl_->ChunkBytes(now);
+}
+
+Duration Scheduler::ServiceEstimate(OpKind op, uint64_t bytes) const {
+  return impl_->ServiceEstimate(op, bytes);
+}
+
 uint64_t Scheduler::queued() const {
   return impl_->queued();
 }

@@ -1,6 +1,7 @@
 // Scheduler: which request the device sees next. The whole QoS pipeline of one device,
 //
-//   class queues ─► guarantee (HTB) ─► surplus (FCFS | DSFQ) ─► dispatch (FIFO | C-SCAN) ─► depth D
+//   class queues ─► guarantee (HTB) ─► surplus (FCFS | DSFQ | VD | pass) ─► dispatch (FIFO | C-SCAN
+//   | VC | CVC) ─► depth D
 //
 // as one passive object: it owns no thread, lock, I/O or clock, so that the daemon and the
 // simulator run the very same code. Source: shared pipeline of AQuA §5 (ODIS queues, HTB, C-SCAN,
@@ -34,7 +35,8 @@ enum class OpKind : uint8_t { kRead, kWrite, kOther };
 // One object operation waiting for, or on, the device. The first block is the caller's; the second
 // is the scheduler's and is readable (for statistics) after Completed.
 struct Request {
-  ClassId class_id;  // an unknown class is served as class 0
+  ClassId class_id;          // an unknown class is served as class 0
+  uint32_t transaction = 0;  // within the class (ClassSpec::transactions)
   OpKind op = OpKind::kRead;
   uint64_t bytes = 0;
   uint64_t lba = 0;  // where on the device, in bytes; a stable hash where there is no place yet
@@ -50,7 +52,17 @@ struct Request {
   double v_arrival = 0;  // DSFQ virtual time at arrival
   double start_tag = 0;
   double finish_tag = 0;
-  bool guaranteed = false;  // released by its own tokens, not as surplus
+  bool guaranteed = false;  // released by its own tokens or device time, not as surplus
+  // Surplus `cooperative`: whose virtual clock was charged, and how much of the device's time (in
+  // seconds) until it is measured.
+  enum class Account : uint8_t { kNone, kCharged, kSpare };
+  Account account = Account::kNone;
+  ClassId payer;
+  double charge = 0;
+  TimePoint finish_time;       // by when dispatch `cvc` wants it done; Max: no deadline
+  Duration alone_estimate{0};  // what it was thought to take alone, when it went to the device
+  Duration device_time{0};     // what it was charged at completion
+  bool alone = false;          // nobody else was on the device meanwhile, so that this is its own
   uint64_t sequence = 0;
   ClassId queue;  // the class queue it was put into
   enum class Stage : uint8_t { kOutside, kQueued, kWindow, kDevice };
@@ -74,6 +86,7 @@ struct ClassCounters {
   uint64_t arrived_bytes = 0;
   uint64_t queued_ops = 0;
   uint64_t queued_bytes = 0;
+  uint64_t deadline_misses = 0;    // completed later than the class's latency bound
   uint64_t violation_seconds = 0;  // seconds with demand in which served < reservation - 2 %
 };
 
@@ -109,6 +122,11 @@ class Scheduler {
   [[nodiscard]] std::vector<ClassCounters> Counters(TimePoint now);
   // The root rate G now, which the maximizer may have raised above the configured G0.
   [[nodiscard]] uint64_t token_rate() const;
+  // Pieces in which large device writes should be issued now, one after the other, so that a small
+  // request of a class in a hurry is not stuck behind one; UINT64_MAX: whole.
+  [[nodiscard]] uint64_t ChunkBytes(TimePoint now) const;
+  // Device time that a request is expected to take; 0: nothing known yet.
+  [[nodiscard]] Duration ServiceEstimate(OpKind op, uint64_t bytes) const;
   [[nodiscard]] uint64_t queued() const;
   [[nodiscard]] uint64_t in_flight() const;
   // Whether the depth would let one more onto the device.

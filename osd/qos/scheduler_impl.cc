@@ -24,12 +24,9 @@ ClassQueue* Scheduler::Impl::Find(ClassId id) {
 }
 
 int64_t Scheduler::Impl::CostOf(const Request& request) const {
-  return config_.cost == CostKind::kRequests ? 1 : TokensOf(request.bytes);
-}
-
-bool Scheduler::Impl::HasSlot() const {
-  if (in_flight_ >= depth_) return false;
-  return config_.depth > 0 || in_flight_ == 0 || in_flight_bytes_ < kAutoDepthBytes;
+  if (config_.cost == CostKind::kRequests) return 1;
+  if (config_.cost == CostKind::kDeviceTime && dsfq_ != nullptr) return DeviceCostOf(request);
+  return TokensOf(request.bytes);
 }
 
 void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
@@ -40,6 +37,7 @@ void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
   request->arrival = now;
   request->sequence = next_sequence_++;
   request->cost = CostOf(*request);
+  request->account = Request::Account::kNone;
   request->elsewhere = std::clamp<int64_t>(request->elsewhere, 0, kElsewhereMax);
   surplus_->Arrived(request);
 
@@ -52,11 +50,16 @@ void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
   const int64_t tokens = TokensOf(request->bytes);
   const bool is_largest = tokens > queue->largest_tokens;
   queue->requests.PushBack(request);
+  if (queue->transactions) queue->transactions->Arrived(request, now);
+  if (!is_head) surplus_->Grew(queue);
   NoteDemand(queue, now);
+  NoteHurry(*queue, now);
   if (is_largest) NoteSize(queue, tokens, now);
   if (request->elsewhere > 0) CountElsewhere(queue, *request, now);
+  if (config_.cost == CostKind::kDeviceTime) PriceElsewhere(request);
   // Buckets that grew or were drained move the head even when it is not new.
-  if (is_head || is_largest || request->elsewhere > 0) Place(queue, now);
+  const bool may_lead = is_head || is_largest || request->elsewhere > 0 || queue->transactions;
+  if (may_lead) Place(queue, now);
 }
 
 void Scheduler::Impl::NoteSize(ClassQueue* queue, int64_t tokens, TimePoint now) {
@@ -113,11 +116,13 @@ void Scheduler::Impl::Place(ClassQueue* queue, TimePoint now) {
 
 PullResult Scheduler::Impl::Pull(TimePoint now) {
   if (now >= next_expiry_) Expire(now);
-  FillWindow(now);
+  surplus_->SetTime(now);
+  const bool has_slot = HasSlot(now);
+  FillWindow(has_slot, now);
   PullResult result;
-  const bool has_slot = HasSlot();
-  if (has_slot && dispatch_->size() > 0) {
-    result.request = Submit(now);
+  Request* next = NextForDevice(has_slot, now);
+  if (next != nullptr) {
+    result.request = Submit(next, now);
   } else if (has_slot) {
     result.wake_at = WakeAt();
   }
@@ -126,24 +131,30 @@ PullResult Scheduler::Impl::Pull(TimePoint now) {
   return result;
 }
 
-void Scheduler::Impl::FillWindow(TimePoint now) {
-  const size_t limit = std::max<size_t>(dispatch_->Capacity(depth_), HasSlot() ? 1 : 0);
+void Scheduler::Impl::FillWindow(bool has_slot, TimePoint now) {
+  const size_t limit =
+      PassesAll() ? SIZE_MAX : std::max<size_t>(dispatch_->Capacity(depth_), has_slot ? 1 : 0);
   blocked_tokens_ = 0;
-  while (dispatch_->size() < limit && ReleaseOne(now)) {
+  while (ReleaseOne(dispatch_->size() < limit, now)) {
   }
 }
 
-bool Scheduler::Impl::ReleaseOne(TimePoint now) {
+// Without room in the window only what will leave it first, where deadlines decide who does: the
+// owed, and classes in a hurry.
+bool Scheduler::Impl::ReleaseOne(bool has_room, TimePoint now) {
+  if (!has_room && !Adapts()) return false;
   while (!held_.empty() && held_.Top().key <= now) Place(held_.Top().queue, now);
   if (guarantee_) {
     if (ClassQueue* owed = guarantee_->Pick(now); owed != nullptr) {
+      BringForward(owed, now);
       Release(owed, true, now);
       return true;
     }
   }
-  if (dispatch_->bytes() >= kWindowBytes) return false;
   ClassQueue* next = surplus_->Pick();
   if (next == nullptr) return false;
+  const bool full = !has_room || (dispatch_->bytes() >= kWindowBytes && !PassesAll());
+  if (full && !(Adapts() && IsThin(*next))) return false;
   const int64_t tokens = TokensOf(next->requests.front()->bytes);
   if (!gate_.Admits(tokens, now)) {
     blocked_tokens_ = tokens;
@@ -151,6 +162,15 @@ bool Scheduler::Impl::ReleaseOne(TimePoint now) {
   }
   Release(next, false, now);
   return true;
+}
+
+// The request that the class is owed for is its oldest, or the head of one of its transactions.
+void Scheduler::Impl::BringForward(ClassQueue* queue, TimePoint now) {
+  if (!queue->transactions) return;
+  Request* owed = queue->transactions->Owed(now);
+  if (owed == nullptr || owed == queue->requests.front()) return;
+  queue->requests.MoveToFront(owed);
+  surplus_->Offer(queue);
 }
 
 void Scheduler::Impl::Release(ClassQueue* queue, bool guaranteed, TimePoint now) {
@@ -163,20 +183,25 @@ void Scheduler::Impl::Release(ClassQueue* queue, bool guaranteed, TimePoint now)
     queue->ceiling->Take(tokens);
   }
   Request* request = queue->requests.PopFront();
-  request->guaranteed = guaranteed;
+  if (queue->transactions) queue->transactions->Left(*request);
+  const bool own_time =
+      request->account == Request::Account::kCharged && request->payer == request->queue;
+  request->guaranteed = guaranteed || own_time;
   request->stage = Request::Stage::kWindow;
   ++queue->released;
+  StampDeadline(queue, request, now);
   dispatch_->Add(request);
   Place(queue, now);
 }
 
-Request* Scheduler::Impl::Submit(TimePoint now) {
-  Request* request = dispatch_->Next();
+Request* Scheduler::Impl::Submit(Request* request, TimePoint now) {
   ClassQueue* queue = Find(request->queue);
   --queue->released;
   --queue->counters.queued_ops;
   queue->counters.queued_bytes -= request->bytes;
   --queued_;
+  cost_model_.Submitted(*request, in_flight_);
+  depth_control_.Submitted(request);
   ++in_flight_;
   in_flight_bytes_ += request->bytes;
   queue->device_bytes += request->bytes;
@@ -199,12 +224,18 @@ void Scheduler::Impl::Completed(Request* request, TimePoint now) {
   request->stage = Request::Stage::kOutside;
   --in_flight_;
   in_flight_bytes_ -= request->bytes;
+  Measure(request, now);
   ClassQueue* queue = Find(request->queue);
   ClassCounters& counters = queue->counters;
   ++counters.served_ops;
   counters.served_bytes += request->bytes;
   (request->guaranteed ? counters.guaranteed_bytes : counters.surplus_bytes) += request->bytes;
   CountService(queue, request->bytes);
+  const ClassSpec& spec = queue->spec;
+  const Duration bound =
+      spec.service.bound > Duration::zero() ? spec.service.bound : spec.disk.latency;
+  if (bound > Duration::zero() && now - request->arrival > bound) ++counters.deadline_misses;
+  surplus_->Completed(queue, *request, request->device_time, now);
   // A class that was removed meanwhile left its last bytes on the device uncounted.
   queue->device_bytes -= std::min(queue->device_bytes, request->bytes);
   NoteDemand(queue, now);
@@ -214,11 +245,14 @@ bool Scheduler::Impl::Cancel(Request* request, TimePoint now) {
   ClassQueue* queue = Find(request->queue);
   if (request->stage == Request::Stage::kQueued) {
     const bool was_head = queue->requests.front() == request;
+    surplus_->Leaving(queue, request);
     queue->requests.Remove(request);
-    if (was_head) Place(queue, now);
+    if (queue->transactions) queue->transactions->Left(*request);
+    if (was_head || queue->transactions) Place(queue, now);
   } else if (request->stage == Request::Stage::kWindow) {
     dispatch_->Remove(request);
     --queue->released;
+    surplus_->Completed(queue, *request, Duration::zero(), now);
   } else {
     return false;
   }

@@ -9,6 +9,9 @@
 #include "osd/qos/class_heap.h"
 #include "osd/qos/class_queue.h"
 #include "osd/qos/control/bandwidth_maximizer.h"
+#include "osd/qos/control/cost_model.h"
+#include "osd/qos/control/depth_control.h"
+#include "osd/qos/control/service_time.h"
 #include "osd/qos/dispatch/dispatch.h"
 #include "osd/qos/guarantee/guarantee.h"
 #include "osd/qos/guarantee/root_gate.h"
@@ -39,16 +42,18 @@ class Scheduler::Impl {
   [[nodiscard]] TimePoint NextTick() const { return std::min(next_second_, next_expiry_); }
   [[nodiscard]] std::vector<ClassCounters> Counters() const;
   [[nodiscard]] uint64_t token_rate() const { return gate_.rate(); }
+  [[nodiscard]] uint64_t ChunkBytes(TimePoint now) const { return depth_control_.ChunkBytes(now); }
+  [[nodiscard]] Duration ServiceEstimate(OpKind op, uint64_t bytes) const {
+    return cost_model_.Busy(op, bytes);
+  }
   [[nodiscard]] uint64_t queued() const { return queued_; }
   [[nodiscard]] uint64_t in_flight() const { return in_flight_; }
   [[nodiscard]] bool HasSlot() const;
 
  private:
-  // With depth auto the device holds no more bytes than this at once (and at least one request):
-  // enough to keep a fast disk busy, few enough that a small read behind large writes is not late.
-  static constexpr uint64_t kAutoDepthBytes = 2 * kLargestRequest;
-  // The same thought for surplus that is decided but not yet on the device. What is owed may always
-  // enter the window, or leaves would overflow behind a few large requests of others.
+  // Surplus that is decided but not yet on the device: no more bytes than this, or a newcomer waits
+  // for all of it. What is owed may always enter the window, or leaves would overflow behind a few
+  // large requests of others.
   static constexpr uint64_t kWindowBytes = kLargestRequest;
 
   ClassQueue* Find(ClassId id);  // class 0 for an unknown one
@@ -59,14 +64,32 @@ class Scheduler::Impl {
   void Place(ClassQueue* queue, TimePoint now);
   void Withdraw(ClassQueue* queue);
 
-  void FillWindow(TimePoint now);
-  bool ReleaseOne(TimePoint now);
+  void FillWindow(bool has_slot, TimePoint now);
+  bool ReleaseOne(bool has_room, TimePoint now);
+  void BringForward(ClassQueue* queue, TimePoint now);
   void Release(ClassQueue* queue, bool guaranteed, TimePoint now);
-  Request* Submit(TimePoint now);
+  Request* Submit(Request* request, TimePoint now);
   [[nodiscard]] std::optional<TimePoint> WakeAt() const;
+
+  // What deadlines and the device's measured speed decide (scheduler_device.cc).
+  [[nodiscard]] bool HasSlot(TimePoint now);
+  [[nodiscard]] bool PassesAll() const { return config_.surplus == SurplusKind::kPass; }
+  [[nodiscard]] bool Adapts() const;
+  [[nodiscard]] static bool IsThin(const ClassQueue& queue);
+  void NoteHurry(const ClassQueue& queue, TimePoint now);
+  void StampDeadline(ClassQueue* queue, Request* request, TimePoint now);
+  // The next request for the device: in a free slot, or one in a hurry beyond the depth; or none.
+  Request* NextForDevice(bool has_slot, TimePoint now);
+  void Measure(Request* request, TimePoint now);
+  // Cost `device-time` under DSFQ: microseconds of the device, as the model has them (rule C7: what
+  // was sent elsewhere is priced like the request that says so).
+  [[nodiscard]] int64_t DeviceCostOf(const Request& request) const;
+  void PriceElsewhere(Request* request) const;
+  [[nodiscard]] std::unique_ptr<Dispatch> MakeDispatch() const;
 
   void BuildBoxes(TimePoint now);
   void SetPromise(ClassQueue* queue, TimePoint now);
+  void SetTransactions(ClassQueue* queue, bool reserved, TimePoint now);
   void SetCeiling(ClassQueue* queue, TimePoint now);
   void ResizeRoot(TimePoint now);
   void UpdateTotalWeight();
@@ -86,6 +109,9 @@ class Scheduler::Impl {
   std::unique_ptr<Guarantee> guarantee_;           // none: no guarantee stage
   std::unique_ptr<Surplus> surplus_;
   Dsfq* dsfq_ = nullptr;  // surplus_, when it is that
+  ServiceTime service_time_;
+  CostModel cost_model_;
+  DepthControl depth_control_{&cost_model_};
   std::unique_ptr<Dispatch> dispatch_;
   RootGate gate_;
   BandwidthMaximizer maximizer_;

@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "osd/qos/control/promise_meter.h"
-#include "osd/qos/dispatch/cscan.h"
-#include "osd/qos/dispatch/fifo.h"
+#include "osd/qos/dispatch/virtual_clock.h"
 #include "osd/qos/guarantee/htb.h"
 #include "osd/qos/scheduler_impl.h"
+#include "osd/qos/surplus/cooperative.h"
 #include "osd/qos/surplus/dsfq.h"
 #include "osd/qos/surplus/fcfs.h"
 
@@ -16,9 +16,17 @@ namespace {
 constexpr Duration kSecond = std::chrono::seconds(1);
 constexpr double kSmallestWeight = 1e-6;
 
-std::unique_ptr<Dispatch> MakeDispatch(DispatchKind kind) {
-  if (kind == DispatchKind::kFifo) return std::make_unique<Fifo>();
-  return std::make_unique<Cscan>();
+std::unique_ptr<Surplus> MakeCooperative(const SchedulerConfig& config) {
+  return std::make_unique<Cooperative>(
+      Cooperative::Options{.count_requests = config.cost == CostKind::kRequests,
+                           .quantum = config.quantum,
+                           .throughput_window = config.throughput_window,
+                           .spare = config.spare});
+}
+
+bool SameSurplus(const SchedulerConfig& a, const SchedulerConfig& b) {
+  return a.surplus == b.surplus && a.cost == b.cost && a.quantum == b.quantum &&
+         a.throughput_window == b.throughput_window && a.spare == b.spare;
 }
 
 ClassSpec BestEffortSpec() {
@@ -32,12 +40,13 @@ ClassSpec BestEffortSpec() {
 
 Scheduler::Impl::Impl(const SchedulerConfig& config, TimePoint now)
     : config_(config),
-      dispatch_(MakeDispatch(config.dispatch)),
+      service_time_(config.cvc.estimate_part, config.cvc.first_estimate),
+      dispatch_(MakeDispatch()),
       gate_(config.gate, config.token_rate, now),
       maximizer_(config.token_rate, now),
       second_start_(now),
       next_second_(now + kSecond) {
-  if (config.depth > 0) depth_ = config.depth;
+  depth_ = config.EffectiveDepth();
   if (config.guarantee == GuaranteeKind::kHtb) guarantee_ = std::make_unique<Htb>();
   BuildBoxes(now);
   SetClass(BestEffortSpec(), now);
@@ -47,18 +56,21 @@ Scheduler::Impl::Impl(const SchedulerConfig& config, TimePoint now)
 void Scheduler::Impl::BuildBoxes(TimePoint now) {
   for (auto& [id, queue] : classes_) {
     held_.Remove(queue.get());
-    surplus_->Withdraw(queue.get());
+    surplus_->Remove(queue.get());
     if (guarantee_) guarantee_->Withdraw(queue.get());
     queue->finish_tag = 0;
+    queue->owed = 0;
   }
   if (config_.surplus == SurplusKind::kDsfq) {
     auto dsfq = std::make_unique<Dsfq>(config_.sharing);
+    dsfq->SetSettles(config_.cost == CostKind::kDeviceTime);
     dsfq_ = dsfq.get();
     surplus_ = std::move(dsfq);
     UpdateTotalWeight();
   } else {
     dsfq_ = nullptr;
-    surplus_ = std::make_unique<Fcfs>();
+    surplus_ = config_.surplus == SurplusKind::kCooperative ? MakeCooperative(config_)
+                                                            : std::make_unique<Fcfs>();
   }
   for (auto& [id, queue] : classes_) {
     for (Request* request = queue->requests.front(); request != nullptr; request = request->next) {
@@ -76,7 +88,7 @@ void Scheduler::Impl::RetagAll(TimePoint now) {
 void Scheduler::Impl::Configure(const SchedulerConfig& config, TimePoint now) {
   const SchedulerConfig old = config_;
   config_ = config;
-  depth_ = config.depth > 0 ? config.depth : SchedulerConfig::kAutoDepth;
+  depth_ = config.EffectiveDepth();
 
   gate_.SetKind(config.gate, now);
   const bool restart_maximizer =
@@ -85,8 +97,9 @@ void Scheduler::Impl::Configure(const SchedulerConfig& config, TimePoint now) {
     maximizer_ = BandwidthMaximizer(config.token_rate, now);
     gate_.SetRate(config.token_rate, now);
   }
-  if (config.dispatch != old.dispatch) {
-    auto dispatch = MakeDispatch(config.dispatch);
+  if (config.dispatch != old.dispatch || !(config.cvc == old.cvc) ||
+      config.surplus != old.surplus) {
+    auto dispatch = MakeDispatch();
     while (!dispatch_->entered().empty()) {
       Request* request = dispatch_->entered().front();
       dispatch_->Remove(request);
@@ -101,7 +114,7 @@ void Scheduler::Impl::Configure(const SchedulerConfig& config, TimePoint now) {
   if (config.guarantee == GuaranteeKind::kHtb && !guarantee_) guarantee_ = std::make_unique<Htb>();
   for (auto& [id, queue] : classes_) SetPromise(queue.get(), now);
 
-  if (config.surplus != old.surplus || config.cost != old.cost) {
+  if (!SameSurplus(config, old)) {
     BuildBoxes(now);
   } else {
     if (dsfq_ != nullptr) dsfq_->SetSharing(config.sharing);
@@ -133,6 +146,8 @@ void Scheduler::Impl::SetPromise(ClassQueue* queue, TimePoint now) {
   const bool ended = spec.reservation_ends.has_value() && now >= *spec.reservation_ends;
   const bool reserved = spec.reservation.has_value() && !ended;
   queue->promised = reserved ? spec.reservation->bytes_per_s : 0;
+  queue->promised_iops = reserved ? spec.reservation->iops : 0;
+  SetTransactions(queue, reserved, now);
   queue->promise_total = reserved && spec.reservation->scope == ReservationScope::kCluster;
   queue->limit_total = !(reserved && spec.reservation->scope == ReservationScope::kOsd);
   if (spec.id == kBestEffort && config_.EffectiveBestEffortMin() > queue->promised) {
@@ -142,9 +157,26 @@ void Scheduler::Impl::SetPromise(ClassQueue* queue, TimePoint now) {
   if (reserved && spec.reservation_ends) {
     next_expiry_ = std::min(next_expiry_, *spec.reservation_ends);
   }
+  // A bound, or requests per second, are a rate that is promised like any other (§3.8, C9).
+  const double contract_rate = FinishRate(spec.service, config_.cvc.iops_max);
+  const auto contract_iops = static_cast<uint64_t>(std::ceil(std::min(contract_rate, 1e9)));
+  queue->promised_iops = std::max(queue->promised_iops, contract_iops);
+  queue->finish_rate = std::max(contract_rate, static_cast<double>(queue->promised_iops));
   NoteDemand(queue, now);
   if (guarantee_) guarantee_->PromiseChanged(queue, now);
   ResizeRoot(now);
+}
+
+void Scheduler::Impl::SetTransactions(ClassQueue* queue, bool reserved, TimePoint now) {
+  if (!reserved || queue->spec.transactions.empty()) {
+    queue->transactions.reset();
+    return;
+  }
+  if (!queue->transactions) queue->transactions = std::make_unique<Transactions>();
+  queue->transactions->Configure(queue->spec.transactions, now);
+  for (Request* request = queue->requests.front(); request != nullptr; request = request->next) {
+    queue->transactions->Arrived(request, now);
+  }
 }
 
 void Scheduler::Impl::SetCeiling(ClassQueue* queue, TimePoint now) {
@@ -177,7 +209,8 @@ void Scheduler::Impl::RemoveClass(ClassId id, TimePoint now) {
   const std::unique_ptr<ClassQueue> queue = std::move(found->second);
   classes_.erase(found);
   held_.Remove(queue.get());
-  surplus_->Withdraw(queue.get());
+  surplus_->Remove(queue.get());
+  surplus_->Remove(best_effort_);  // its queue is about to change in the middle
   if (guarantee_) guarantee_->Remove(queue.get());
   UpdateTotalWeight();
 

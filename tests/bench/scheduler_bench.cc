@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "client/qos/delay_tracker.h"
+#include "osd/qos/control/bottleneck_solver.h"
 #include "osd/qos/scheduler.h"
 
 namespace weir::osd::qos {
@@ -28,6 +30,10 @@ void Decide(benchmark::State& state, std::string_view profile) {
     spec.weight = 1 + i % 7;
     spec.min_weight = 0.1 * spec.weight;
     if (i % 2 == 0) spec.reservation = Reservation{kRate / classes / 2, ReservationScope::kCluster};
+    spec.disk.type = static_cast<ClassType>(i % 4);
+    spec.disk.peak = 1.0 / classes;
+    spec.disk.latency = std::chrono::milliseconds(10);
+    spec.disk.throughput_bytes_per_s = kRate / classes / 2;
     scheduler.SetClass(spec, now);
     for (int k = 0; k < kQueuedPerClass; ++k) {
       Request& request = requests[size_t{i} * kQueuedPerClass + k];
@@ -46,6 +52,7 @@ void Decide(benchmark::State& state, std::string_view profile) {
     const PullResult result = scheduler.Pull(now);
     if (result.request == nullptr) continue;
     ++decided;
+    now += Duration(100);  // on the device: virtual disks are charged for it
     scheduler.Completed(result.request, now);
     scheduler.Enqueue(result.request, now);
   }
@@ -56,6 +63,39 @@ void Decide(benchmark::State& state, std::string_view profile) {
 
 BENCHMARK_CAPTURE(Decide, odis, "odis")->Arg(10)->Arg(1000)->Arg(10000);
 BENCHMARK_CAPTURE(Decide, unified, "unified")->Arg(10)->Arg(1000)->Arg(10000);
+BENCHMARK_CAPTURE(Decide, dsfq_hybrid_h, "dsfq-hybrid-h")->Arg(10)->Arg(1000)->Arg(10000);
+
+// The coordinator's part of a request: one delay, for so many classes over a hundred OSDs.
+void Track(benchmark::State& state) {
+  client::DelayTracker tracker;
+  const auto classes = static_cast<uint32_t>(state.range(0));
+  uint32_t n = 0;
+  for (auto _ : state) {
+    ++n;
+    benchmark::DoNotOptimize(tracker.OnSend(ClassId(n % classes), OsdId(n * 7 % 100), 4));
+  }
+}
+BENCHMARK(Track)->Arg(10)->Arg(10000);
+BENCHMARK_CAPTURE(Decide, cvc, "cvc")->Arg(10)->Arg(1000);
+BENCHMARK_CAPTURE(Decide, vd, "vd")->Arg(10)->Arg(1000)->Arg(10000);
+
+// Cost of one solution of BAA's program for so many clients.
+void SolveTiers(benchmark::State& state, size_t tiers) {
+  Tiers model{.count = tiers, .capacity = {200, 3000, 20000, 100000}};
+  std::vector<TierClient> clients(static_cast<size_t>(state.range(0)));
+  for (size_t i = 0; i < clients.size(); ++i) {
+    double sum = 0;
+    for (size_t k = 0; k < tiers; ++k) {
+      clients[i].use[k] = static_cast<double>(1 + MixHash(i, k) % 1000);
+      sum += clients[i].use[k];
+    }
+    for (size_t k = 0; k < tiers; ++k) clients[i].use[k] /= sum;
+  }
+  for (auto _ : state) benchmark::DoNotOptimize(SolveBottleneckAware(model, clients).total);
+}
+
+BENCHMARK_CAPTURE(SolveTiers, two, 2)->Arg(10)->Arg(1000);
+BENCHMARK_CAPTURE(SolveTiers, four, 4)->Arg(10)->Arg(1000);
 
 }  // namespace
 }  // namespace weir::osd::qos

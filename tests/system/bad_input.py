@@ -72,8 +72,8 @@ def reservations(lab):
     refused(system.osdctl("reserve", "no-such-class", "--bandwidth", "1MiB/s", ok=None), 5, "no-such-class")
     for argv in (["class", "create", "bad/name"], ["class", "create", ""], ["class", "set", "gold", "--weight", "-1"],
                  ["class", "set", "gold", "--weight", "0"], ["class", "set", "gold", "--limit", "-3"],
-                 ["class", "set", "gold", "--weight", "nan"], ["osd", "set", "0", "--surplus", "cooperative"],
-                 ["osd", "set", "0", "--dispatch", "cvc"], ["osd", "set", "0", "--sharing", "hybrid-h"],
+                 ["class", "set", "gold", "--weight", "nan"], ["osd", "set", "0", "--surplus", "coop"],
+                 ["osd", "set", "0", "--dispatch", "scan"],
                  ["osd", "set", "0", "--profile", "nonsense"], ["osd", "set", "0", "--depth", "0"],
                  ["class", "set", "gold", "--latency", "10ms"], ["no-such-verb"]):
         done = system.osdctl(*argv, ok=None)

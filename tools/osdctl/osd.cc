@@ -171,9 +171,10 @@ void AddSet(CLI::App* osd, Globals& globals) {
   auto* set = osd->add_subcommand("set", "choose a profile or single boxes, live");
   auto options = std::make_shared<SetOptions>();
   set->add_option("id", options->target, "an OSD, or all")->required()->type_name("ID|all");
-  set->add_option("--profile", options->profile,
-                  "noqos, odis, sfq, dsfq-total, dsfq-hybrid or unified: sets every box; pieces "
-                  "named beside it override it");
+  set->add_option(
+      "--profile", options->profile,
+      "noqos, odis, sfq, dsfq-total, dsfq-hybrid, dsfq-hybrid-h or unified: sets every box; pieces "
+      "named beside it override it");
   set->add_option("--token-rate", options->token_rate, "global token rate G0 of the OSD")
       ->type_name("RATE");
   set->add_option("--best-effort-min", options->best_effort_min, "floor of class best-effort")
@@ -184,7 +185,7 @@ void AddSet(CLI::App* osd, Globals& globals) {
       ->type_name("strict|conserving");
   set->add_option("--surplus", options->surplus, "who gets the rest")->type_name("fcfs|dsfq");
   set->add_option("--sharing", options->sharing, "what dsfq shares: this OSD, or the total")
-      ->type_name("single|total|hybrid");
+      ->type_name("single|total|hybrid|hybrid-h");
   set->add_option("--dispatch", options->dispatch, "order on the disk")->type_name("fifo|cscan");
   set->add_option("--cost", options->cost, "unit of every account (only with all)")
       ->type_name("bytes|requests");

@@ -18,9 +18,9 @@ void Dispatch::Remove(Request* request) {
   bytes_ -= request->bytes;
 }
 
-Request* Dispatch::Next() {
+Request* Dispatch::Next(const DispatchMoment& moment) {
   WEIR_CHECK(size_ > 0, "the dispatch window is empty");
-  Request* request = DoPeek();
+  Request* request = DoPeek(moment);
   Remove(request);
   return request;
 }

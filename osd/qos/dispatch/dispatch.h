@@ -12,6 +12,13 @@
 
 namespace weir::osd::qos {
 
+// What an order may look at besides the requests themselves.
+struct DispatchMoment {
+  TimePoint now;
+  size_t in_flight = 0;     // on the device
+  bool by_address = false;  // whatever the deadlines say
+};
+
 class Dispatch {
  public:
   virtual ~Dispatch() = default;
@@ -20,10 +27,13 @@ class Dispatch {
   // Takes a request that is in the window out of it.
   void Remove(Request* request);
   // Takes out the request that the disk should see next. Requires: size() > 0.
-  Request* Next();
+  Request* Next(const DispatchMoment& moment = {});
 
   // Requests the window may hold beyond the one that is on its way, for a device of this depth.
   [[nodiscard]] virtual size_t Capacity(uint32_t depth) const = 0;
+
+  // The request with the earliest deadline, or none: one that may have to go beyond the depth.
+  [[nodiscard]] virtual Request* Urgent() const { return nullptr; }
 
   [[nodiscard]] size_t size() const { return size_; }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
@@ -32,7 +42,7 @@ class Dispatch {
  private:
   virtual void DoAdd(Request* request) = 0;
   virtual void DoRemove(Request* request) = 0;
-  [[nodiscard]] virtual Request* DoPeek() = 0;
+  [[nodiscard]] virtual Request* DoPeek(const DispatchMoment& moment) = 0;
 
   RequestList entered_;
   size_t size_ = 0;

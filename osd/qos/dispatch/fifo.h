@@ -13,7 +13,7 @@ class Fifo final : public Dispatch {
  private:
   void DoAdd(Request* /*request*/) override {}
   void DoRemove(Request* /*request*/) override {}
-  Request* DoPeek() override { return entered().front(); }
+  Request* DoPeek(const DispatchMoment& /*moment*/) override { return entered().front(); }
 };
 
 }  // namespace weir::osd::qos

@@ -1,36 +1,50 @@
 #include "osd/qos/guarantee/htb.h"
 
+#include <algorithm>
+
 namespace weir::osd::qos {
+
+void Htb::SetLeaf(std::optional<TokenBucket>* leaf, uint64_t rate, int64_t largest, TimePoint now) {
+  const int64_t cap = BucketCap(rate, largest);
+  if (rate == 0) {
+    leaf->reset();
+  } else if (*leaf) {
+    (*leaf)->SetRate(rate, cap, now);
+  } else {
+    leaf->emplace(rate, cap, now);
+  }
+}
 
 void Htb::PromiseChanged(ClassQueue* queue, TimePoint now) {
   if (queue->leaf) leaf_caps_ -= queue->leaf->cap();
-  if (queue->promised == 0) {
-    queue->leaf.reset();
-    return;
-  }
-  const int64_t cap = BucketCap(queue->promised, queue->largest_tokens);
-  if (queue->leaf) {
-    queue->leaf->SetRate(queue->promised, cap, now);
-  } else {
-    queue->leaf.emplace(queue->promised, cap, now);
-  }
-  leaf_caps_ += cap;
+  SetLeaf(&queue->leaf, queue->promised, queue->largest_tokens, now);
+  SetLeaf(&queue->iops_leaf, queue->promised_iops * kIopsParts * kTokenBytes, kIopsParts, now);
+  if (queue->leaf) leaf_caps_ += queue->leaf->cap();
 }
 
 void Htb::Remove(ClassQueue* queue) {
   Withdraw(queue);
   if (queue->leaf) leaf_caps_ -= queue->leaf->cap();
   queue->leaf.reset();
+  queue->iops_leaf.reset();
 }
 
 void Htb::Offer(ClassQueue* queue, TimePoint now) {
-  if (!queue->leaf) {
+  if (!queue->leaf && !queue->iops_leaf) {
     Withdraw(queue);
     return;
   }
   const Request& head = *queue->requests.front();
-  queue->leaf->Refill(now);
-  const TimePoint due = queue->leaf->CoversAt(TokensOf(head.bytes));
+  TimePoint due{0};
+  if (queue->leaf) {
+    queue->leaf->Refill(now);
+    due = queue->leaf->CoversAt(TokensOf(head.bytes));
+  }
+  if (queue->iops_leaf) {
+    queue->iops_leaf->Refill(now);
+    due = std::max(due, queue->iops_leaf->CoversAt(kIopsParts));
+  }
+  if (queue->transactions) due = std::min(due, queue->transactions->DueAt(now));
   if (due <= now) {
     waiting_.Remove(queue);
     ready_.Put(queue, head.sequence, head.sequence);
@@ -46,9 +60,16 @@ void Htb::Withdraw(ClassQueue* queue) {
 }
 
 void Htb::ServedElsewhere(ClassQueue* queue, int64_t tokens, TimePoint now) {
-  if (!queue->leaf) return;
-  queue->leaf->Refill(now);
-  queue->leaf->TakeDownTo(-2 * queue->leaf->cap(), tokens);
+  if (queue->leaf) {
+    queue->leaf->Refill(now);
+    queue->leaf->TakeDownTo(-2 * queue->leaf->cap(), tokens);
+  }
+  if (queue->iops_leaf) {
+    // How many requests that was, each taken to be as large as the one that tells of them.
+    const int64_t each = TokensOf(queue->requests.back()->bytes);
+    queue->iops_leaf->Refill(now);
+    queue->iops_leaf->TakeDownTo(-2 * queue->iops_leaf->cap(), tokens * kIopsParts / each);
+  }
 }
 
 ClassQueue* Htb::Pick(TimePoint now) {
@@ -62,8 +83,15 @@ ClassQueue* Htb::Pick(TimePoint now) {
 }
 
 void Htb::Take(ClassQueue* queue, int64_t tokens, TimePoint now) {
-  queue->leaf->Refill(now);
-  queue->leaf->Take(tokens);
+  if (queue->leaf) {
+    queue->leaf->Refill(now);
+    queue->leaf->Take(tokens);
+  }
+  if (queue->iops_leaf) {
+    queue->iops_leaf->Refill(now);
+    queue->iops_leaf->Take(kIopsParts);
+  }
+  if (queue->transactions) queue->transactions->Take(*queue->requests.front(), now);
 }
 
 TimePoint Htb::WakeAt() const {

@@ -2,6 +2,10 @@
 // promise has a leaf that refills at the promised rate; a head that its leaf covers is owed service
 // now, the earliest head first. A class without a promise is never owed anything.
 //
+// A promise in requests per second is a second leaf, counted in 64ths of a request; a class with
+// both is owed when both leaves cover the head (§3.8). Of a class with transactions (§3.6) a head
+// that its transaction's own leaf covers is owed whatever the class's leaf says.
+//
 // Cost: O(log n). A class waits in a heap keyed by the moment its leaf will cover its head, which
 // nothing but the class's own events can change, and moves to a heap keyed by arrival when due.
 #pragma once
@@ -23,7 +27,12 @@ class Htb final : public Guarantee {
   [[nodiscard]] TimePoint WakeAt() const override;
   [[nodiscard]] int64_t LeafCaps() const override { return leaf_caps_; }
 
+  // Parts that a request is counted in, so that what was served elsewhere need not be whole.
+  static constexpr int64_t kIopsParts = 64;
+
  private:
+  void SetLeaf(std::optional<TokenBucket>* leaf, uint64_t rate, int64_t largest, TimePoint now);
+
   ClassHeap<TimePoint, HeapSlot::kOwnWaiting> waiting_;
   ClassHeap<uint64_t, HeapSlot::kOwnReady> ready_;
   int64_t leaf_caps_ = 0;

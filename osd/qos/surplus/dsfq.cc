@@ -18,9 +18,23 @@ void Dsfq::Offer(ClassQueue* queue) {
   const double weight = queue->spec.weight;
   const double factor = sharing_ == SharingKind::kHybrid ? HybridFactorOf(queue->spec) : 0;
   const double delay = CountedDelay(sharing_, head.elsewhere, head.cost, factor);
-  head.start_tag = std::max(head.v_arrival, queue->finish_tag + delay / weight);
+  queue->owed_after_head = 0;
+  head.start_tag = sharing_ == SharingKind::kHybridH
+                       ? StartWithHistory(queue, head)
+                       : std::max(head.v_arrival, queue->finish_tag + delay / weight);
   head.finish_tag = head.start_tag + static_cast<double>(head.cost) / weight;
   by_start_.Put(queue, head.start_tag, head.sequence);
+}
+
+double Dsfq::StartWithHistory(ClassQueue* queue, const Request& head) const {
+  const double weight = queue->spec.weight;
+  const double owed = std::min(queue->owed + static_cast<double>(head.elsewhere), kDebtMax);
+  const double as_total = queue->finish_tag + owed / weight;
+  if (as_total <= head.v_arrival) return head.v_arrival;
+  const double most = HybridFactorOf(queue->spec) * static_cast<double>(head.cost) / weight;
+  const double start = std::min(as_total, std::max(head.v_arrival, queue->finish_tag) + most);
+  queue->owed_after_head = (as_total - start) * weight;
+  return start;
 }
 
 void Dsfq::OfferAgain(ClassQueue* queue) {
@@ -31,6 +45,7 @@ void Dsfq::OfferAgain(ClassQueue* queue) {
 
 void Dsfq::Released(ClassQueue* queue, bool guaranteed) {
   const Request& head = *queue->requests.front();
+  queue->owed = queue->owed_after_head;
   if (!guaranteed) {
     virtual_time_ = std::max(virtual_time_, head.start_tag);
     queue->finish_tag = head.finish_tag;
@@ -39,10 +54,20 @@ void Dsfq::Released(ClassQueue* queue, bool guaranteed) {
   virtual_time_ = std::max(virtual_time_, by_start_.Top().key);
   const double cost_per_token =
       static_cast<double>(head.cost) / static_cast<double>(TokensOf(head.bytes));
-  const double lead =
-      2 * static_cast<double>(queue->leaf->cap()) * cost_per_token / queue->spec.weight;
+  // A promise in requests only: two requests as large as this one.
+  const int64_t cap = queue->leaf ? queue->leaf->cap() : 2 * TokensOf(head.bytes);
+  const double lead = 2 * static_cast<double>(cap) * cost_per_token / queue->spec.weight;
   const bool charged = head.start_tag - virtual_time_ < lead;
   queue->finish_tag = charged ? head.finish_tag : head.start_tag;
+}
+
+void Dsfq::Completed(ClassQueue* queue, const Request& request, Duration device_time,
+                     TimePoint /*now*/) {
+  if (!settles_ || !request.alone) return;
+  const double more =
+      static_cast<double>(device_time.count()) / 1000 - static_cast<double>(request.cost);
+  queue->finish_tag = std::max(0.0, queue->finish_tag + more / queue->spec.weight);
+  if (by_start_.Contains(*queue)) Offer(queue);
 }
 
 void Dsfq::Shift(ClassQueue* queue, double by) {

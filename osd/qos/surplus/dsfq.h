@@ -7,6 +7,16 @@
 // Weights are used as set (a common factor changes nothing); only K of the hybrid delay (11) needs
 // them normalised over all registered classes (A7).
 //
+// Hybrid-h (algorithms §2.5, beyond the paper) cuts the delay as hybrid does, but remembers what it
+// cut off, per class and OSD, and counts it with the next requests:
+//
+//   o = min{owed + delay, H}     x = F_prev + o / w             where total would start it
+//   x <= v: S = v, owed = 0                                     time has absorbed the debt
+//   else:   S = min{x, max{v, F_prev} + K * cost / w}, owed = (x - S) * w
+//
+// so that a burst elsewhere is made up for later instead of being forgotten, and the minimum share
+// of (11) holds all the same. I-9: 0 <= owed <= H.
+//
 // Two rules make it compose with a guarantee stage:
 // - A guaranteed release advances F, so that it counts in the class's share, but only while S leads
 //   v by less than `lead` (twice the leaf's cap): what a promise gives beyond the share is not a
@@ -26,6 +36,10 @@ class Dsfq final : public Surplus {
   explicit Dsfq(SharingKind sharing) : sharing_(sharing) {}
 
   void SetSharing(SharingKind sharing) { sharing_ = sharing; }
+  // Cost `device-time`: a request that had the device to itself is settled to the measured time.
+  void SetSettles(bool settles) { settles_ = settles; }
+  void Completed(ClassQueue* queue, const Request& request, Duration device_time,
+                 TimePoint now) override;
   // The sum of the weights of all registered classes. Heads must be offered anew.
   void SetTotalWeight(double total) { total_weight_ = total; }
 
@@ -43,12 +57,19 @@ class Dsfq final : public Surplus {
   static void Shift(ClassQueue* queue, double by);
   void ShiftVirtualTime(double by) { virtual_time_ -= by; }
 
+  // H: the most that hybrid-h remembers, 16 MiB in tokens; more than the largest burst to be made
+  // up for.
+  static constexpr double kDebtMax = 16 << 10;
+
  private:
   static constexpr double kRebaseAt = 1LL << 44;
 
   [[nodiscard]] double HybridFactorOf(const ClassSpec& spec) const;
+  // The start tag of the head under hybrid-h; notes what is owed after it.
+  [[nodiscard]] double StartWithHistory(ClassQueue* queue, const Request& head) const;
 
   SharingKind sharing_;
+  bool settles_ = false;
   double total_weight_ = 1;
   double virtual_time_ = 0;
   ClassHeap<double, HeapSlot::kSurplus> by_start_;

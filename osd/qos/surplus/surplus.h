@@ -25,6 +25,19 @@ class Surplus {
   virtual ClassQueue* Pick() = 0;
   // The head of this class is being released, by either stage; it is still in the queue.
   virtual void Released(ClassQueue* queue, bool guaranteed) = 0;
+  // The class is going, or the box is: forget all about it.
+  virtual void Remove(ClassQueue* queue) { Withdraw(queue); }
+
+  // What only boxes with deadlines and device time care about.
+  // As of when the next Pick decides.
+  virtual void SetTime(TimePoint /*now*/) {}
+  // One more request waits behind the head.
+  virtual void Grew(ClassQueue* /*queue*/) {}
+  // A waiting request of the class is being cancelled; it is still in the queue.
+  virtual void Leaving(ClassQueue* /*queue*/, Request* /*request*/) {}
+  // A request of the class is done (or, with no device time, was cancelled after its release).
+  virtual void Completed(ClassQueue* /*queue*/, const Request& /*request*/,
+                         Duration /*device_time*/, TimePoint /*now*/) {}
 };
 
 }  // namespace weir::osd::qos

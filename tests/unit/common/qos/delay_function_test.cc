@@ -25,6 +25,7 @@ TEST(CountedDelayTest, EachSharingCountsItsPart) {
   EXPECT_EQ(CountedDelay(SharingKind::kTotal, 500, 8, 10), 500);
   EXPECT_EQ(CountedDelay(SharingKind::kHybrid, 500, 8, 10), 80);
   EXPECT_EQ(CountedDelay(SharingKind::kHybrid, 50, 8, 10), 50);
+  EXPECT_EQ(CountedDelay(SharingKind::kHybridH, 500, 8, 10), 500);
   EXPECT_EQ(CountedDelay(SharingKind::kTotal, -5, 8, 10), 0);
 }
 

@@ -5,8 +5,6 @@
 namespace weir {
 namespace {
 
-using ::testing::HasSubstr;
-
 constexpr uint64_t kMiB = 1 << 20;
 
 TEST(TokensOfTest, OneTokenBuysOneKibAndNothingIsFree) {
@@ -36,7 +34,23 @@ TEST(ProfileTest, TableRowsKeepRatesAndDepth) {
   EXPECT_EQ(ApplyProfile("dsfq-total", base)->sharing, SharingKind::kTotal);
   EXPECT_EQ(ApplyProfile("dsfq-hybrid", base)->dispatch, DispatchKind::kFifo);
   EXPECT_EQ(ApplyProfile("noqos", odis)->guarantee, GuaranteeKind::kNone);
-  const SchedulerConfig unified = *ApplyProfile("unified", odis);
+  const SchedulerConfig disks = *ApplyProfile("vd", odis);
+  EXPECT_EQ(disks.surplus, SurplusKind::kCooperative);
+  EXPECT_EQ(disks.cost, CostKind::kDeviceTime);
+  const SchedulerConfig tiers = *ApplyProfile("baa", disks);
+  EXPECT_EQ(tiers.sharing, SharingKind::kTotal);
+  EXPECT_EQ(tiers.cost, CostKind::kRequests);
+  EXPECT_TRUE(tiers.bottleneck_aware);
+  const SchedulerConfig stonehenge = *ApplyProfile("cvc", tiers);
+  EXPECT_EQ(stonehenge.surplus, SurplusKind::kPass);
+  EXPECT_EQ(stonehenge.dispatch, DispatchKind::kCvc);
+  EXPECT_EQ(stonehenge.cost, CostKind::kRequests);
+  EXPECT_EQ(ApplyProfile("vc", base)->dispatch, DispatchKind::kVc);
+  EXPECT_EQ(ApplyProfile("cscan", base)->dispatch, DispatchKind::kCscan);
+  const SchedulerConfig unified = *ApplyProfile("unified", tiers);
+  EXPECT_EQ(unified.dispatch, DispatchKind::kCvc);
+  EXPECT_EQ(unified.cost, CostKind::kBytes);
+  EXPECT_FALSE(unified.bottleneck_aware);
   EXPECT_EQ(unified.gate, GateKind::kConserving);
   EXPECT_FALSE(unified.maximizer);
 }
@@ -52,36 +66,41 @@ TEST(ProfileTest, TheDefaultConfigIsUnified) {
   EXPECT_EQ(plain.maximizer, unified.maximizer);
 }
 
-TEST(ProfileTest, LaterProfilesAreNamedAsSuchAndUnknownOnesListWhatThereIs) {
-  for (const char* later : {"vd", "vc", "cscan", "cvc", "baa", "dsfq-hybrid-h"}) {
-    const auto result = ApplyProfile(later, {});
-    ASSERT_FALSE(result.ok());
-    EXPECT_EQ(result.code(), ErrorCode::kInvalid);
-    EXPECT_THAT(result.status().message(), HasSubstr("is not built in this version (there is: "));
-  }
+TEST(ProfileTest, UnknownProfilesListWhatThereIs) {
   EXPECT_EQ(ApplyProfile("golden", {}).status().message(),
             "unknown profile 'golden' (there is: noqos, odis, sfq, dsfq-total, dsfq-hybrid, "
-            "unified)");
+            "vd, vc, cscan, cvc, baa, dsfq-hybrid-h, unified)");
 }
 
 TEST(WordsTest, EveryWordIsReadBack) {
   EXPECT_EQ(*ParseSurplus(ToText(SurplusKind::kDsfq)), SurplusKind::kDsfq);
   EXPECT_EQ(*ParseSurplus("fcfs"), SurplusKind::kFcfs);
+  EXPECT_EQ(*ParseSurplus(ToText(SurplusKind::kCooperative)), SurplusKind::kCooperative);
+  EXPECT_EQ(*ParseCost(ToText(CostKind::kDeviceTime)), CostKind::kDeviceTime);
   EXPECT_EQ(*ParseSharing(ToText(SharingKind::kHybrid)), SharingKind::kHybrid);
   EXPECT_EQ(*ParseSharing("total"), SharingKind::kTotal);
   EXPECT_EQ(*ParseGate(ToText(GateKind::kConserving)), GateKind::kConserving);
   EXPECT_EQ(*ParseDispatch(ToText(DispatchKind::kCscan)), DispatchKind::kCscan);
+  EXPECT_EQ(*ParseDispatch("cvc"), DispatchKind::kCvc);
+  EXPECT_EQ(*ParseDispatch(ToText(DispatchKind::kVc)), DispatchKind::kVc);
+  EXPECT_EQ(*ParseSurplus(ToText(SurplusKind::kPass)), SurplusKind::kPass);
   EXPECT_EQ(*ParseCost(ToText(CostKind::kRequests)), CostKind::kRequests);
   EXPECT_EQ(*ParseScope(ToText(ReservationScope::kOsd)), ReservationScope::kOsd);
   EXPECT_EQ(ToText(GuaranteeKind::kNone), "none");
 }
 
-TEST(WordsTest, LaterBoxesAreNotBuiltAndTyposAreUnknown) {
-  EXPECT_EQ(ParseSurplus("cooperative").status().message(),
-            "surplus 'cooperative' is not built in this version (there is: fcfs, dsfq)");
-  EXPECT_THAT(ParseSharing("hybrid-h").status().message(), HasSubstr("not built"));
-  EXPECT_THAT(ParseDispatch("cvc").status().message(), HasSubstr("not built"));
-  EXPECT_THAT(ParseCost("device-time").status().message(), HasSubstr("not built"));
+TEST(DepthTest, AutoIsOneForVirtualDisksAndManyForOthers) {
+  SchedulerConfig config;
+  EXPECT_EQ(config.EffectiveDepth(), SchedulerConfig::kAutoDepth);
+  config.surplus = SurplusKind::kCooperative;
+  EXPECT_EQ(config.EffectiveDepth(), 1u);
+  config.depth = 8;
+  EXPECT_EQ(config.EffectiveDepth(), 8u);
+}
+
+TEST(WordsTest, TyposAreUnknown) {
+  EXPECT_EQ(ParseDispatch("scan").status().message(),
+            "unknown dispatch 'scan' (there is: fifo, cscan, vc, cvc)");
   EXPECT_EQ(ParseGate("open").status().message(),
             "unknown gate 'open' (there is: strict, conserving)");
   EXPECT_EQ(ParseGate("").code(), ErrorCode::kInvalid);

@@ -9,11 +9,11 @@ namespace weir::osd::qos {
 namespace {
 
 using namespace std::chrono_literals;
+using sim::LoadOptions;
 using testing::Cluster;
 using testing::kKiB;
 using testing::kMiB;
 using testing::Load;
-using testing::LoadOptions;
 
 struct Mix {
   std::vector<ClassSpec> classes;

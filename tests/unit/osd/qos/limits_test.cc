@@ -30,7 +30,8 @@ SchedulerConfig Config(std::string_view profile) {
 }
 
 TEST(LimitTest, HoldsUnderEveryProfileAndAlsoWhenTheDeviceIsFree) {
-  for (const char* profile : {"noqos", "odis", "sfq", "dsfq-total", "dsfq-hybrid", "unified"}) {
+  for (const char* profile :
+       {"noqos", "odis", "sfq", "dsfq-total", "dsfq-hybrid", "dsfq-hybrid-h", "unified"}) {
     Cluster cluster(1, Config(profile), 100 * kMiB);
     cluster.SetClass(Limited(Spec(kF), 10 * kMiB));
     Load* alone = cluster.Start({.class_id = kF, .outstanding = 16});

@@ -18,15 +18,18 @@ using testing::Load;
 using testing::Spec;
 
 SchedulerConfig RandomConfig(Prng* prng) {
-  static constexpr const char* kProfiles[] = {"noqos",      "odis",        "sfq",
-                                              "dsfq-total", "dsfq-hybrid", "unified"};
+  static constexpr const char* kProfiles[] = {
+      "noqos", "odis", "sfq", "dsfq-total", "dsfq-hybrid", "dsfq-hybrid-h", "vd", "baa", "unified"};
   SchedulerConfig base;
   base.token_rate = prng->Uniform(0, 3) * 20 * kMiB;
   base.depth = static_cast<uint32_t>(prng->Uniform(0, 6));
-  SchedulerConfig config = *ApplyProfile(kProfiles[prng->Uniform(0, 5)], base);
+  SchedulerConfig config =
+      *ApplyProfile(kProfiles[prng->Uniform(0, std::size(kProfiles) - 1)], base);
   if (prng->Chance(0.3)) config.gate = GateKind::kStrict;
   if (prng->Chance(0.3)) config.cost = CostKind::kRequests;
   if (prng->Chance(0.3)) config.dispatch = DispatchKind::kFifo;
+  if (prng->Chance(0.2)) config.guarantee = GuaranteeKind::kHtb;
+  if (prng->Chance(0.2)) config.quantum = 5ms;
   return config;
 }
 
@@ -37,6 +40,10 @@ ClassSpec RandomSpec(Prng* prng) {
     const auto scope = prng->Chance(0.5) ? ReservationScope::kCluster : ReservationScope::kOsd;
     spec.reservation = Reservation{prng->Uniform(1, 20) * kMiB, scope, std::nullopt};
   }
+  spec.disk.type = static_cast<ClassType>(prng->Uniform(0, 3));
+  spec.disk.peak = .3 * prng->Real();
+  spec.disk.latency = Duration(static_cast<int64_t>(prng->Uniform(1, 50'000'000)));
+  spec.disk.throughput_bytes_per_s = prng->Uniform(1, 20) * kMiB;
   return spec;
 }
 

@@ -65,6 +65,48 @@ TEST_F(DsfqTest, TagsFollowEquationsTwoAndThree) {
   EXPECT_EQ(Add(&scheduler, kF, kKiB)->v_arrival, 6);
 }
 
+// phi = 1/2, phi_min = 1/12: K = 10. Of a delay of 100 a request of cost 4 pays 40; the rest is
+// paid by the next ones, as long as time has not absorbed it.
+TEST_F(DsfqTest, HybridWithHistoryPaysLaterWhatItCutOff) {
+  Scheduler scheduler(Profile("dsfq-hybrid-h", 1), now_);
+  scheduler.SetClass(Spec(kBestEffort, 1e-6), now_);
+  for (ClassId id : {kF, kG}) {
+    ClassSpec spec = Spec(id, 0.5);
+    spec.min_weight = 1.0 / 12;
+    scheduler.SetClass(spec, now_);
+  }
+  const Request* first = Add(&scheduler, kF, 4 * kKiB, 100);
+  const Request* second = Add(&scheduler, kF, 4 * kKiB);
+  const Request* third = Add(&scheduler, kF, 4 * kKiB);
+  const Request* fourth = Add(&scheduler, kF, 4 * kKiB);
+  for (int i = 0; i < 4; ++i) Serve(&scheduler);
+  EXPECT_NEAR(first->start_tag, 40 / 0.5, 1e-3);
+  EXPECT_NEAR(second->start_tag, first->finish_tag + 40 / 0.5, 1e-3);  // 60 owed: 40 of it
+  EXPECT_NEAR(third->start_tag, second->finish_tag + 20 / 0.5, 1e-3);  // the last 20
+  EXPECT_NEAR(fourth->start_tag, third->finish_tag, 1e-3);
+}
+
+// The debt is bounded, and gone once v has overtaken it.
+TEST_F(DsfqTest, HybridWithHistoryForgetsWhatTimeHasAbsorbed) {
+  Scheduler scheduler(Profile("dsfq-hybrid-h", 1), now_);
+  scheduler.SetClass(Spec(kBestEffort, 1e-6), now_);
+  for (ClassId id : {kF, kG}) {
+    ClassSpec spec = Spec(id, 0.5);
+    spec.min_weight = 1.0 / 12;
+    scheduler.SetClass(spec, now_);
+  }
+  Add(&scheduler, kF, 4 * kKiB, 1000);
+  Serve(&scheduler);
+  for (int i = 0; i < 300; ++i) Add(&scheduler, kG, 4 * kKiB);
+  for (int i = 0; i < 300; ++i) Serve(&scheduler);
+  const Request* late = Add(&scheduler, kF, 4 * kKiB);
+  Serve(&scheduler);
+  EXPECT_EQ(late->start_tag, late->v_arrival);
+  const Request* next = Add(&scheduler, kF, 4 * kKiB);
+  Serve(&scheduler);
+  EXPECT_EQ(next->start_tag, late->finish_tag);
+}
+
 TEST_F(DsfqTest, EqualTagsGoInOrderOfArrival) {
   Scheduler scheduler(Profile("sfq", 1), now_);
   std::vector<Request*> sent, served;

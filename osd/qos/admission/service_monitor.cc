@@ -1,0 +1,120 @@
+#include "osd/qos/admission/service_monitor.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace weir::osd::qos {
+namespace {
+
+constexpr Duration kSecond = std::chrono::seconds(1);
+constexpr double kAgree = 0.1;
+
+}  // namespace
+
+void DelayClock::Arrived(uint64_t id, TimePoint now) {
+  if (counting_.size() <= max_pending_) {
+    counting_.emplace(id, now);
+  } else {
+    waiting_.push_back(id);
+    still_waiting_.insert(id);
+  }
+}
+
+Duration DelayClock::Completed(uint64_t id, TimePoint now) {
+  if (still_waiting_.erase(id) > 0) return Duration(0);
+  const auto found = counting_.find(id);
+  if (found == counting_.end()) return Duration(0);
+  const Duration delay = now - found->second;
+  counting_.erase(found);
+  while (!waiting_.empty()) {
+    const uint64_t next = waiting_.front();
+    waiting_.pop_front();
+    if (still_waiting_.erase(next) == 0) continue;
+    counting_.emplace(next, now);
+    break;
+  }
+  return delay;
+}
+
+ServiceMonitor::ServiceMonitor(Duration window, TimePoint now)
+    : half_(window / 2), half_since_(now), second_since_(now) {}
+
+void ServiceMonitor::Restart(TimePoint now) {
+  halves_ = {};
+  half_since_ = second_since_ = now;
+  in_second_ = 0;
+}
+
+void ServiceMonitor::Turn(TimePoint now) {
+  CloseSeconds(now);
+  while (now - half_since_ >= half_) {
+    halves_[0] = std::move(halves_[1]);
+    halves_[1] = {};
+    half_since_ += half_;
+  }
+}
+
+void ServiceMonitor::CloseSeconds(TimePoint now) {
+  while (now - second_since_ >= kSecond) {
+    halves_[1].rates.push_back(static_cast<double>(in_second_));
+    in_second_ = 0;
+    second_since_ += kSecond;
+  }
+}
+
+void ServiceMonitor::NoteDelay(double part, TimePoint now) {
+  Turn(now);
+  const double bin = std::clamp(part * 100, 0.0, static_cast<double>(kBins - 1));
+  ++halves_[1].parts[static_cast<size_t>(bin)];
+  ++halves_[1].samples;
+}
+
+void ServiceMonitor::NoteRequest(TimePoint now) {
+  Turn(now);
+  ++in_second_;
+}
+
+double ServiceMonitor::ServicePart(double e) const {
+  const double wanted = e * static_cast<double>(samples());
+  uint64_t below = 0;
+  for (size_t bin = 0; bin < kBins; ++bin) {
+    below += halves_[0].parts[bin] + halves_[1].parts[bin];
+    if (below > 0 && static_cast<double>(below) >= wanted) {
+      return static_cast<double>(bin + 1) / 100;
+    }
+  }
+  return 0;
+}
+
+double ServiceMonitor::IoRate(double x) const {
+  std::vector<double> rates = halves_[0].rates;
+  rates.insert(rates.end(), halves_[1].rates.begin(), halves_[1].rates.end());
+  if (rates.empty()) return 0;
+  std::sort(rates.begin(), rates.end());
+  const auto rank = static_cast<size_t>(std::ceil(x * static_cast<double>(rates.size())));
+  return rates[std::min(rates.size(), std::max<size_t>(rank, 1)) - 1];
+}
+
+bool ServiceMonitor::Stable() const {
+  const Half& older = halves_[0];
+  const Half& newer = halves_[1];
+  if (older.samples < kEnough || newer.samples < kEnough) return false;
+  uint64_t below_older = 0;
+  uint64_t below_newer = 0;
+  for (size_t bin = 0; bin < kBins; ++bin) {
+    below_older += older.parts[bin];
+    below_newer += newer.parts[bin];
+    const double part_older = static_cast<double>(below_older) / static_cast<double>(older.samples);
+    const double part_newer = static_cast<double>(below_newer) / static_cast<double>(newer.samples);
+    if (std::abs(part_older - part_newer) > kAgree) return false;
+  }
+  return true;
+}
+
+ServiceMeasures ServiceMonitor::Measures() const {
+  return {.service_part = [this](double e) { return ServicePart(e); },
+          .io_rate = [this](double x) { return IoRate(x); },
+          .stable = Stable()};
+}
+
+}  // namespace weir::osd::qos

@@ -1,0 +1,118 @@
+#include "osd/qos/control/bottleneck_aware.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/check.h"
+
+namespace weir::osd::qos {
+
+BottleneckAware::BottleneckAware(const Options& options, TimePoint now)
+    : options_(options), observed_(now), last_solve_(now), next_solve_(now + options.period) {
+  WEIR_CHECK(options.tiers.count >= 1 && options.tiers.count <= kTiersMax, "1 to 4 tiers");
+}
+
+BottleneckAware::Class& BottleneckAware::Find(ClassId id, TimePoint now) {
+  const auto found = classes_.find(id);
+  if (found != classes_.end()) return found->second;
+  return classes_.emplace(id, Class{.window = HitWindow(options_.window, now)}).first->second;
+}
+
+void BottleneckAware::SetWeight(ClassId id, double weight, TimePoint now) {
+  Find(id, now).weight = weight;
+}
+
+void BottleneckAware::Count(ClassId id, size_t tier, TimePoint now) {
+  Class& entry = Find(id, now);
+  entry.counted = true;
+  entry.window.Add(tier, now);
+}
+
+void BottleneckAware::Observe(std::span<const TierActivity> activity, TimePoint now) {
+  WEIR_CHECK(activity.size() == options_.tiers.count, "one entry per tier");
+  const Duration stretch = now - observed_;
+  if (stretch <= Duration::zero()) return;
+  for (size_t k = 0; k < activity.size(); ++k) meters_[k].Observe(activity[k], stretch);
+  observed_ = now;
+  if (options_.alarm && Alarmed(now)) next_solve_ = std::min(next_solve_, now);
+}
+
+bool BottleneckAware::Alarmed(TimePoint now) const {
+  if (now - last_solve_ < kAlarmPause) return false;
+  bool idle = false, full = false;
+  for (size_t k = 0; k < options_.tiers.count; ++k) {
+    idle |= meters_[k].busy() < kIdle;
+    full |= meters_[k].busy() > TierMeter::kBusy;
+  }
+  return idle && full;
+}
+
+bool BottleneckAware::CurrentTiers(Tiers* tiers) const {
+  *tiers = options_.tiers;
+  for (size_t k = 0; k < tiers->count; ++k) {
+    if (tiers->capacity[k] <= 0) tiers->capacity[k] = meters_[k].Capacity();
+    if (tiers->capacity[k] <= 0) return false;
+  }
+  return true;
+}
+
+TierClient BottleneckAware::ClientOf(Class* entry, const Tiers& tiers, TimePoint now) const {
+  TierClient client{.weight = entry->weight};
+  if (entry->counted) {
+    client.use = entry->window.Fractions(now);
+    return client;
+  }
+  double sum = 0;
+  for (size_t k = 0; k < tiers.count; ++k) sum += tiers.capacity[k];
+  for (size_t k = 0; k < tiers.count; ++k) client.use[k] = tiers.capacity[k] / sum;
+  return client;
+}
+
+std::vector<BottleneckAware::Weight> BottleneckAware::Tick(TimePoint now) {
+  if (now < next_solve_) return {};
+  next_solve_ = now + options_.period;
+  Tiers tiers;
+  if (!CurrentTiers(&tiers)) return {};
+  return Solve(tiers, now);
+}
+
+std::vector<BottleneckAware::Weight> BottleneckAware::Solve(const Tiers& tiers, TimePoint now) {
+  std::vector<TierClient> active;
+  std::vector<Weight> weights;
+  double active_weight = 0;
+  for (auto& [id, entry] : classes_) {
+    if (entry.window.Samples(now) == 0) continue;
+    active.push_back(ClientOf(&entry, tiers, now));
+    active_weight += entry.weight;
+  }
+  last_solve_ = now;
+  if (active.empty()) return {};
+  ++solved_;
+  allocation_ = SolveBottleneckAware(tiers, active);
+
+  double sum = 0;
+  size_t next = 0;
+  for (auto& [id, entry] : classes_) {
+    const bool is_active = entry.window.Samples(now) > 0;
+    // One that may begin any moment starts with its fair share.
+    const double rate =
+        is_active ? allocation_.rates[next++]
+                  : RateAlone(tiers, ClientOf(&entry, tiers, now)) * entry.weight / active_weight;
+    weights.push_back({id, rate});
+    sum += rate;
+  }
+  for (Weight& weight : weights) weight.weight /= sum;
+  return IfMoved(std::move(weights));
+}
+
+std::vector<BottleneckAware::Weight> BottleneckAware::IfMoved(std::vector<Weight> weights) {
+  const bool moved = std::any_of(weights.begin(), weights.end(), [this](const Weight& weight) {
+    const double applied = classes_.at(weight.id).applied;
+    return std::abs(weight.weight - applied) > options_.hysteresis * applied;
+  });
+  if (!moved) return {};
+  for (const Weight& weight : weights) classes_.at(weight.id).applied = weight.weight;
+  return weights;
+}
+
+}  // namespace weir::osd::qos

@@ -1,0 +1,81 @@
+#include "osd/qos/control/depth_control.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace weir::osd::qos {
+namespace {
+
+constexpr double kPieceSeconds = 100e-6;
+constexpr double kFixedPart = 0.06;  // of a piece's time that its fixed cost may be
+constexpr uint64_t kPieceStep = 64 << 10;
+constexpr double kSpare = 1.125;  // beyond what keeps the device busy
+constexpr double kKeep = 0.995;   // of the typical request, from one to the next
+
+}  // namespace
+
+bool DepthControl::ProbeDue(TimePoint now) const {
+  if (!InHurry(now)) return false;
+  if (probes_ < kFirstProbes && model_->alone_samples() < kFirstProbes) return true;
+  return now - std::max(probed_at_, model_->last_alone()) >= kProbeEvery;
+}
+
+bool DepthControl::HasSlot(TimePoint now) {
+  if (in_flight_ == 0) return true;
+  if (probing_) return false;
+  if (!InHurry(now)) return bytes_ < kBytes;
+  if (ProbeDue(now)) {
+    probing_ = true;
+    return false;
+  }
+  if (bytes_ < kAlwaysBytes) return true;
+  if (bytes_ >= kBytes) return false;
+  return static_cast<double>(alone_.count()) * model_->use() < kSpare * typical_ns_;
+}
+
+bool DepthControl::HasHurriedSlot(const Request& request) const {
+  if (probing_) return false;
+  return Small(request) && small_bytes_ + request.bytes <= kHurriedBytes;
+}
+
+void DepthControl::Submitted(Request* request) {
+  request->alone_estimate = model_->Alone(request->op, request->bytes);
+  ++in_flight_;
+  bytes_ += request->bytes;
+  if (Small(*request)) small_bytes_ += request->bytes;
+  alone_ += request->alone_estimate;
+  const auto alone = static_cast<double>(request->alone_estimate.count());
+  typical_ns_ = std::max(kKeep * typical_ns_, alone);
+}
+
+void DepthControl::Completed(const Request& request, TimePoint now) {
+  --in_flight_;
+  bytes_ -= request.bytes;
+  if (Small(request)) small_bytes_ -= request.bytes;
+  alone_ -= request.alone_estimate;
+  // The request that completes an empty device's wait was alone if it was sent during the probe.
+  if (probing_ && in_flight_ == 0) {
+    if (probe_sent_) {
+      probing_ = probe_sent_ = false;
+      ++probes_;
+      probed_at_ = now;
+    } else {
+      probe_sent_ = true;
+    }
+  }
+}
+
+uint64_t DepthControl::ChunkBytes(TimePoint now) const {
+  if (!InHurry(now)) return UINT64_MAX;
+  const LinearFit* line = model_->Line(OpKind::kWrite);
+  if (line == nullptr || line->per_byte() <= 0) return UINT64_MAX;
+  const double for_time =
+      std::max(0.0, kPieceSeconds / model_->use() - line->fixed()) / line->per_byte();
+  const double for_cost = line->fixed() * (1 / kFixedPart - 1) / line->per_byte();
+  const double wanted = std::max(for_time, for_cost);
+  if (wanted >= static_cast<double>(kLargestRequest)) return UINT64_MAX;
+  const auto steps = static_cast<uint64_t>(std::ceil(wanted / kPieceStep));
+  return std::max<uint64_t>(steps, 1) * kPieceStep;
+}
+
+}  // namespace weir::osd::qos

@@ -1,0 +1,25 @@
+#include "osd/qos/control/tier_meter.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace weir::osd::qos {
+
+void TierMeter::Observe(const TierActivity& activity, Duration stretch) {
+  busy_ = std::min(1.0, ToSeconds(activity.busy) / ToSeconds(stretch));
+  if (busy_ < kBusy) return;
+  rates_[next_] = static_cast<double>(activity.completed) / ToSeconds(stretch);
+  next_ = (next_ + 1) % kSamples;
+  known_ = std::min(known_ + 1, kSamples);
+}
+
+double TierMeter::Capacity() const {
+  if (known_ < kSamplesMin) return 0;
+  std::vector<double> sorted(rates_.begin(), rates_.begin() + static_cast<std::ptrdiff_t>(known_));
+  const size_t rank = (known_ - 1) * 95 / 100;
+  std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(rank),
+                   sorted.end());
+  return sorted[rank];
+}
+
+}  // namespace weir::osd::qos

@@ -1,0 +1,43 @@
+// TierMeter: how busy one tier is and what it can do when it always is (algorithms A34).
+//
+// Fed with what the tier did in consecutive stretches of time. The capacity is the 95th percentile
+// of the rates of those stretches in which it was busy nearly throughout: most stretches are slowed
+// down by something, and the few best are luck. Threads: one owner. Pure.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "common/base/time.h"
+
+namespace weir::osd::qos {
+
+// What a tier did in one stretch of time.
+struct TierActivity {
+  uint64_t completed = 0;  // requests
+  Duration busy{0};        // with at least one request on the device
+};
+
+class TierMeter {
+ public:
+  static constexpr double kBusy = 0.98;
+
+  // Requires: stretch > 0; longer ones than a second blur, shorter ones jitter.
+  void Observe(const TierActivity& activity, Duration stretch);
+
+  // Of the last stretch, in [0, 1].
+  [[nodiscard]] double busy() const { return busy_; }
+  // Requests per second; 0 as long as the tier has not been busy kSamplesMin times.
+  [[nodiscard]] double Capacity() const;
+
+ private:
+  static constexpr size_t kSamples = 64;
+  static constexpr size_t kSamplesMin = 5;
+
+  double busy_ = 0;
+  std::array<double, kSamples> rates_{};
+  size_t next_ = 0;
+  size_t known_ = 0;
+};
+
+}  // namespace weir::osd::qos

@@ -1,0 +1,45 @@
+#include "osd/qos/dispatch/virtual_clock.h"
+
+#include <algorithm>
+
+#include "common/qos/delay_bound.h"
+
+namespace weir::osd::qos {
+namespace {
+
+// Beyond this a finish time says nothing any more (three years), and sums could overflow.
+constexpr double kLongestStep = 1e8;
+
+Duration StepOf(const ClassQueue& queue, const Request& request) {
+  if (queue.finish_rate > 0) return FromSeconds(std::min(1 / queue.finish_rate, kLongestStep));
+  if (queue.promised == 0) return Duration(0);
+  const double seconds = static_cast<double>(request.bytes) / static_cast<double>(queue.promised);
+  return FromSeconds(std::min(seconds, kLongestStep));
+}
+
+}  // namespace
+
+double FinishRate(const ServiceContract& contract, double iops_max) {
+  double rate = contract.iops;
+  if (contract.bound > Duration(0)) {
+    const double fastest = iops_max > 0 ? iops_max : 1e12;
+    const auto needed = IopsForDelay(contract.max_pending, fastest, contract.bound);
+    // A bound shorter than one service cannot be kept; the disk's whole speed is the best try.
+    rate = std::max(rate, needed.value_or(fastest));
+  }
+  return rate;
+}
+
+void StampFinishTime(ClassQueue* queue, Request* request, Duration ahead_max, TimePoint now) {
+  const Duration step = StepOf(*queue, *request);
+  if (step == Duration(0)) {
+    request->finish_time = TimePoint::Max();
+    return;
+  }
+  TimePoint previous = queue->finish_clock;
+  if (ahead_max > Duration(0)) previous = std::min(previous, now + ahead_max);
+  request->finish_time = std::max(now, previous) + step;
+  queue->finish_clock = request->finish_time;
+}
+
+}  // namespace weir::osd::qos

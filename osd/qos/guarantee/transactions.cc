@@ -1,0 +1,78 @@
+#include "osd/qos/guarantee/transactions.h"
+
+#include <algorithm>
+
+namespace weir::osd::qos {
+
+void Transactions::SetLeaf(Transaction* transaction, TimePoint now) {
+  const int64_t cap = BucketCap(transaction->rate, transaction->largest_tokens);
+  if (transaction->rate == 0) {
+    transaction->leaf.reset();
+  } else if (transaction->leaf) {
+    transaction->leaf->SetRate(transaction->rate, cap, now);
+  } else {
+    transaction->leaf.emplace(transaction->rate, cap, now);
+  }
+}
+
+void Transactions::Configure(const std::vector<TransactionSpec>& specs, TimePoint now) {
+  for (auto& [id, transaction] : transactions_) {
+    transaction.rate = 0;
+    transaction.waiting.clear();
+  }
+  for (const TransactionSpec& spec : specs) transactions_[spec.id].rate = spec.bytes_per_s;
+  std::erase_if(transactions_, [](const auto& entry) { return entry.second.rate == 0; });
+  for (auto& [id, transaction] : transactions_) SetLeaf(&transaction, now);
+}
+
+void Transactions::Arrived(Request* request, TimePoint now) {
+  const auto found = transactions_.find(request->transaction);
+  if (found == transactions_.end()) return;  // the rest of the class
+  Transaction& transaction = found->second;
+  transaction.waiting.push_back(request);
+  const int64_t tokens = TokensOf(request->bytes);
+  if (tokens <= transaction.largest_tokens) return;
+  transaction.largest_tokens = tokens;
+  SetLeaf(&transaction, now);
+}
+
+void Transactions::Left(const Request& request) {
+  const auto found = transactions_.find(request.transaction);
+  if (found == transactions_.end()) return;
+  std::deque<Request*>& waiting = found->second.waiting;
+  const auto at = std::find(waiting.begin(), waiting.end(), &request);  // nearly always the first
+  if (at != waiting.end()) waiting.erase(at);
+}
+
+TimePoint Transactions::DueAt(TimePoint now) {
+  TimePoint due = TimePoint::Max();
+  for (auto& [id, transaction] : transactions_) {
+    if (!transaction.leaf || transaction.waiting.empty()) continue;
+    transaction.leaf->Refill(now);
+    due = std::min(due, transaction.leaf->CoversAt(TokensOf(transaction.waiting.front()->bytes)));
+  }
+  return due;
+}
+
+Request* Transactions::Owed(TimePoint now) {
+  Request* owed = nullptr;
+  for (auto& [id, transaction] : transactions_) {
+    if (!transaction.leaf || transaction.waiting.empty()) continue;
+    Request* head = transaction.waiting.front();
+    transaction.leaf->Refill(now);
+    if (!transaction.leaf->Covers(TokensOf(head->bytes))) continue;
+    if (owed == nullptr || head->sequence < owed->sequence) owed = head;
+  }
+  return owed;
+}
+
+void Transactions::Take(const Request& request, TimePoint now) {
+  const auto found = transactions_.find(request.transaction);
+  if (found == transactions_.end() || !found->second.leaf) return;
+  TokenBucket& leaf = *found->second.leaf;
+  leaf.Refill(now);
+  const int64_t tokens = TokensOf(request.bytes);
+  if (leaf.Covers(tokens)) leaf.Take(tokens);
+}
+
+}  // namespace weir::osd::qos

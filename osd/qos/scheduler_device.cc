@@ -1,0 +1,102 @@
+// How the scheduler meets the device: depth, deadlines, and what it learns from completions.
+#include <algorithm>
+
+#include "osd/qos/dispatch/cscan.h"
+#include "osd/qos/dispatch/cvc.h"
+#include "osd/qos/dispatch/fifo.h"
+#include "osd/qos/dispatch/virtual_clock.h"
+#include "osd/qos/scheduler_impl.h"
+
+namespace weir::osd::qos {
+
+std::unique_ptr<Dispatch> Scheduler::Impl::MakeDispatch() const {
+  // Wd = D, not the 4 D of algorithms §7: what is decided ahead leaves its class's queue. A class
+  // with fewer requests under way than D + Wd would have nothing queued any more, and its share
+  // would go to whoever has.
+  constexpr size_t kWindowDepths = 1;
+  switch (config_.dispatch) {
+    case DispatchKind::kFifo:
+      return std::make_unique<Fifo>();
+    case DispatchKind::kCscan:
+      return std::make_unique<Cscan>();
+    case DispatchKind::kVc:
+    case DispatchKind::kCvc:
+      break;
+  }
+  CvcConfig config = config_.cvc;
+  // Behind earlier stages only what is owed or in a hurry has a deadline, and that goes first
+  // (§7 rule 3) however late it is; the disk cannot collapse, as the rest stays in C-SCAN's order.
+  if (!PassesAll()) config.late_mode = false;
+  return std::make_unique<Cvc>(config, config_.dispatch == DispatchKind::kVc, &service_time_,
+                               kWindowDepths);
+}
+
+// Depth auto follows the device where a class in a hurry can leave the window first.
+bool Scheduler::Impl::Adapts() const {
+  return config_.depth == 0 && config_.dispatch == DispatchKind::kCvc && !PassesAll();
+}
+
+bool Scheduler::Impl::HasSlot(TimePoint now) {
+  if (in_flight_ >= depth_) return false;
+  if (Adapts()) return depth_control_.HasSlot(now);
+  return config_.depth > 0 || in_flight_ == 0 || in_flight_bytes_ < DepthControl::kBytes;
+}
+
+bool Scheduler::Impl::IsThin(const ClassQueue& queue) {
+  return queue.counters.queued_bytes + queue.device_bytes <= DepthControl::kThinBytes;
+}
+
+void Scheduler::Impl::NoteHurry(const ClassQueue& queue, TimePoint now) {
+  if (!Adapts()) return;
+  const bool others_work = in_flight_bytes_ > queue.device_bytes;
+  const bool hurries = queue.spec.service.bound > Duration(0) || IsThin(queue);
+  if (others_work && hurries) depth_control_.Hurried(now);
+}
+
+void Scheduler::Impl::StampDeadline(ClassQueue* queue, Request* request, TimePoint now) {
+  // Deadlines protect what is promised: behind a guarantee stage that is what it released, not what
+  // the class gets as surplus. Class 0 has none (rule 6).
+  const bool promised = PassesAll() || request->guaranteed;
+  if (promised && queue->spec.id != kBestEffort) {
+    StampFinishTime(queue, request, config_.cvc.ahead_max, now);
+  } else {
+    request->finish_time = TimePoint::Max();
+  }
+  // A thin class waits for each answer before it asks again: its turn has come, so now.
+  if (Adapts() && request->bytes <= DepthControl::kHurriedBytesEach && IsThin(*queue)) {
+    request->finish_time = std::min(request->finish_time, now);
+  }
+}
+
+Request* Scheduler::Impl::NextForDevice(bool has_slot, TimePoint now) {
+  if (dispatch_->size() == 0) return nullptr;
+  if (has_slot) return dispatch_->Next({now, in_flight_, Adapts() && depth_control_.Probes()});
+  if (!Adapts()) return nullptr;
+  Request* urgent = dispatch_->Urgent();
+  if (urgent == nullptr || !depth_control_.HasHurriedSlot(*urgent)) return nullptr;
+  dispatch_->Remove(urgent);
+  return urgent;
+}
+
+void Scheduler::Impl::Measure(Request* request, TimePoint now) {
+  depth_control_.Completed(*request, now);
+  request->device_time = cost_model_.Completed(*request, now);
+  request->alone = cost_model_.last_was_alone();
+  service_time_.Add(request->op, request->device_time);
+}
+
+int64_t Scheduler::Impl::DeviceCostOf(const Request& request) const {
+  const Duration busy = cost_model_.Busy(request.op, request.bytes);
+  // Before anything is known, a byte per nanosecond: only the ratio of costs matters.
+  const auto ns = busy > Duration(0) ? busy.count() : static_cast<int64_t>(request.bytes);
+  return std::max<int64_t>(1, ns / 1000);
+}
+
+void Scheduler::Impl::PriceElsewhere(Request* request) const {
+  if (dsfq_ == nullptr) return;
+  const double price =
+      static_cast<double>(request->cost) / static_cast<double>(TokensOf(request->bytes));
+  request->elsewhere = static_cast<int64_t>(static_cast<double>(request->elsewhere) * price);
+}
+
+}  // namespace weir::osd::qos

@@ -1,0 +1,154 @@
+// Profile vd as a whole: the scheduler with surplus `cooperative` before a device, in virtual time.
+#include <gtest/gtest.h>
+
+#include "tests/unit/osd/qos/virtual_device.h"
+#include "tools/sim/devices/uniform.h"
+#include "tools/sim/oracles/shadow_disk.h"
+
+namespace weir::osd::qos {
+namespace {
+
+using namespace std::chrono_literals;
+using sim::DeviceShare;
+using testing::Cluster;
+using testing::Load;
+using testing::Spec;
+
+constexpr ClassId kA{16}, kB{17};
+
+SchedulerConfig Vd(uint32_t depth) {
+  SchedulerConfig base;
+  base.depth = depth;
+  return *ApplyProfile("vd", base);
+}
+
+ClassSpec Disk(ClassId id, const VirtualDisk& disk) {
+  ClassSpec spec = Spec(id);
+  spec.disk = disk;
+  return spec;
+}
+ClassSpec Rent(ClassId id, double peak) {
+  return Disk(id, {.type = ClassType::kRentADisk, .peak = peak});
+}
+
+ClassCounters CountersOf(Cluster* cluster, ClassId id) {
+  for (const ClassCounters& counters :
+       cluster->osd().scheduler().Counters(cluster->events().now())) {
+    if (counters.id == id) return counters;
+  }
+  return {};
+}
+
+TEST(VirtualDisksTest, TimeIsSharedWhateverTheDepth) {
+  for (const uint32_t depth : {1u, 4u, 16u}) {
+    Cluster cluster(1);
+    cluster.AddOsd(Vd(depth), sim::Uniform(.002, .9));
+    cluster.SetClass(Rent(kA, .7));
+    cluster.SetClass(Rent(kB, .3));
+    Load* a = cluster.Start({.class_id = kA, .outstanding = 40, .bytes = 512});
+    Load* b = cluster.Start({.class_id = kB, .outstanding = 40, .bytes = 512});
+    cluster.RunTo(20s);
+    EXPECT_NEAR(DeviceShare(*a, 2s, 20s), .7, .01) << "depth " << depth;
+    EXPECT_NEAR(DeviceShare(*b, 2s, 20s), .3, .01) << "depth " << depth;
+  }
+}
+
+TEST(VirtualDisksTest, TheDeviceNeverIdlesWhileSomebodyWaits) {
+  Cluster cluster(1);
+  cluster.AddOsd(Vd(1), sim::Uniform(.002, .9));
+  cluster.SetClass(Rent(kA, .1));
+  cluster.Start({.class_id = kA, .outstanding = 4, .bytes = 512});
+  cluster.Start({.class_id = kBestEffort, .outstanding = 1, .bytes = 512, .think = 20ms});
+  cluster.RunTo(10s);
+  EXPECT_FALSE(cluster.osd().saw_idle_while_queued());
+}
+
+TEST(VirtualDisksTest, EntitledServiceCountsAsGuaranteedAndSpareAsSurplus) {
+  Cluster cluster(1);
+  cluster.AddOsd(Vd(1), sim::Uniform(.002, 0));
+  cluster.SetClass(Rent(kA, .25));
+  cluster.Start({.class_id = kA, .outstanding = 4, .bytes = 1000});
+  cluster.RunTo(10s);
+  const ClassCounters counters = CountersOf(&cluster, kA);
+  EXPECT_NEAR(static_cast<double>(counters.guaranteed_bytes), .25 * 5e6, 1e4);
+  EXPECT_NEAR(static_cast<double>(counters.surplus_bytes), .75 * 5e6, 1e4);
+}
+
+TEST(VirtualDisksTest, LateRequestsAreCounted) {
+  Cluster cluster(1);
+  cluster.AddOsd(Vd(1), sim::Uniform(.010, 0));
+  cluster.SetClass(Disk(kA, {.type = ClassType::kLatency, .peak = 1, .latency = 35ms}));
+  cluster.Start({.class_id = kA, .outstanding = 3, .bytes = 512});
+  cluster.RunTo(1s);
+  EXPECT_EQ(CountersOf(&cluster, kA).deadline_misses, 0u);
+  cluster.SetClass(Disk(kA, {.type = ClassType::kLatency, .peak = 1, .latency = 25ms}));
+  cluster.RunTo(2s);
+  EXPECT_GE(CountersOf(&cluster, kA).deadline_misses, 95u);
+}
+
+TEST(VirtualDisksTest, ALimitHoldsAVirtualDiskToo) {
+  Cluster cluster(1);
+  cluster.AddOsd(Vd(1), sim::Uniform(.001, 0));
+  ClassSpec limited = Rent(kA, .75);
+  limited.limit_bytes_per_s = 100 * 4096;
+  cluster.SetClass(limited);
+  cluster.SetClass(Rent(kB, .25));
+  Load* a = cluster.Start({.class_id = kA, .outstanding = 8, .bytes = 4096});
+  Load* b = cluster.Start({.class_id = kB, .outstanding = 8, .bytes = 4096});
+  cluster.RunTo(20s);
+  EXPECT_NEAR(a->Iops(2s, 20s), 100, 1);
+  EXPECT_NEAR(b->Iops(2s, 20s), 900, 2);
+  // What it could not use is no credit.
+  limited.limit_bytes_per_s.reset();
+  cluster.SetClass(limited);
+  cluster.RunTo(22s);
+  EXPECT_NEAR(b->Iops(20s, 22s), 250, 10);
+}
+
+TEST(VirtualDisksTest, ContractsChangeWhileRequestsWait) {
+  Cluster cluster(1);
+  cluster.AddOsd(Vd(1), sim::Uniform(.001, .5));
+  cluster.SetClass(Rent(kA, .5));
+  cluster.SetClass(Rent(kB, .5));
+  Load* a = cluster.Start({.class_id = kA, .outstanding = 8, .bytes = 512});
+  cluster.Start({.class_id = kB, .outstanding = 8, .bytes = 512});
+  cluster.RunTo(5s);
+  EXPECT_NEAR(DeviceShare(*a, 1s, 5s), .5, .01);
+  cluster.SetClass(Rent(kB, .2));
+  cluster.SetClass(Disk(kA, {.type = ClassType::kLatency, .peak = .8, .latency = 5ms}));
+  cluster.RunTo(10s);
+  EXPECT_NEAR(DeviceShare(*a, 6s, 10s), .8, .01);
+  // Another profile and back: nothing is lost, and shares hold again.
+  cluster.Configure(*ApplyProfile("sfq", Vd(1)));
+  cluster.RunTo(15s);
+  EXPECT_NEAR(DeviceShare(*a, 11s, 15s), .5, .02);
+  cluster.Configure(Vd(1));
+  cluster.RunTo(20s);
+  EXPECT_NEAR(DeviceShare(*a, 16s, 20s), .8, .01);
+}
+
+// A guarantee stage before virtual disks: what it gives is charged while the disk is entitled, and
+// never runs its clock far ahead, so the share is there at once when the promise ends.
+TEST(VirtualDisksTest, APromiseBeyondTheShareIsNoDebt) {
+  Cluster cluster(1);
+  SchedulerConfig config = Vd(1);
+  config.guarantee = GuaranteeKind::kHtb;
+  config.token_rate = 1000 * 4096;
+  config.best_effort_min = 0;
+  cluster.AddOsd(config, sim::Uniform(.001, 0));
+  ClassSpec promised = Rent(kA, .2);
+  promised.reservation = Reservation{800 * 4096, ReservationScope::kOsd, std::nullopt};
+  cluster.SetClass(promised);
+  cluster.SetClass(Rent(kB, .8));
+  Load* a = cluster.Start({.class_id = kA, .outstanding = 8, .bytes = 4096});
+  cluster.Start({.class_id = kB, .outstanding = 8, .bytes = 4096});
+  cluster.RunTo(10s);
+  EXPECT_NEAR(a->Iops(1s, 10s), 800, 20);
+  promised.reservation.reset();
+  cluster.SetClass(promised);
+  cluster.RunTo(13s);
+  EXPECT_NEAR(a->Iops(10s + 100ms, 13s), 200, 20);
+}
+
+}  // namespace
+}  // namespace weir::osd::qos

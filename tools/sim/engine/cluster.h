@@ -1,0 +1,81 @@
+// Cluster: OSDs, coordinators and workloads in virtual time. One thread, no clock, chance only from
+// the seed: the same calls give the same numbers.
+//
+//   Cluster cluster(seed);
+//   cluster.AddOsd(config, Flat(60 * kMiB));       // the product's scheduler, a 60 MiB/s device
+//   cluster.SetClass(spec);
+//   Load* load = cluster.Start({.class_id = spec.id, .outstanding = 8});
+//   cluster.RunTo(10s);
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "client/qos/delay_tracker.h"
+#include "tools/sim/engine/load.h"
+#include "tools/sim/engine/osd.h"
+
+namespace weir::sim {
+
+// What some baselines add at the coordinators.
+class CoordinatorHook {
+ public:
+  virtual ~CoordinatorHook() = default;
+  virtual void OnSend(Job* job) = 0;
+  virtual void OnDone(const Job& job) = 0;
+};
+
+class Cluster {
+ public:
+  explicit Cluster(uint64_t seed);
+  // `osds` of the same kind, each with a flat device of that many bytes per second.
+  Cluster(size_t osds, const SchedulerConfig& config, uint64_t device_rate);
+  ~Cluster();
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  // The unit of delays follows the cost of the config that was added last (one per cluster).
+  SimOsd& AddOsd(const SchedulerConfig& config, const DeviceFactory& device);
+  SimOsd& AddOsd(const PolicyFactory& policy, const DeviceFactory& device);
+  void SetHook(std::unique_ptr<CoordinatorHook> hook) { hook_ = std::move(hook); }
+  // False: coordinators say nothing about other OSDs (the planted fault of mutation tests).
+  void SendDelays(bool on) { send_delays_ = on; }
+
+  // On every OSD.
+  void SetClass(const ClassSpec& spec);
+  void Configure(const SchedulerConfig& config);
+
+  Load* Start(LoadOptions options);
+  void RunTo(Duration end) { events_.RunTo(TimePoint{0} + end); }
+
+  [[nodiscard]] size_t osds() const { return osds_.size(); }
+  SimOsd& osd(size_t index = 0) { return *osds_[index]; }
+  EventQueue& events() { return events_; }
+  [[nodiscard]] Duration now() const { return events_.now() - TimePoint{0}; }
+  client::DelayTracker& tracker(size_t coordinator);
+  // Events at moments of the run, for experiments that change something on the way.
+  void At(Duration when, EventQueue::Action action) {
+    events_.At(TimePoint{0} + when, std::move(action));
+  }
+
+ private:
+  friend class Load;
+  void Send(Job* job);
+  [[nodiscard]] int64_t CostOf(const Job& job) const;
+
+  uint64_t seed_;
+  EventQueue events_;
+  std::vector<client::DelayTracker> trackers_;
+  std::unique_ptr<CoordinatorHook> hook_;
+  std::vector<std::unique_ptr<SimOsd>> osds_;
+  std::vector<std::unique_ptr<Load>> loads_;
+  CostKind cost_ = CostKind::kBytes;
+  bool send_delays_ = true;
+};
+
+// A class without promises. The default minimum weight is a tenth of the weight.
+ClassSpec Spec(ClassId id, double weight = 1);
+ClassSpec Reserved(ClassId id, uint64_t rate, double weight = 1,
+                   ReservationScope scope = ReservationScope::kOsd);
+
+}  // namespace weir::sim

@@ -1,0 +1,91 @@
+// E55: limits and promises in requests, on one OSD and over all of them (algorithms.md §3.8).
+#include "tools/sim/devices/simple.h"
+#include "tools/sim/experiments/all.h"
+#include "tools/sim/experiments/dsfq_setup.h"
+
+namespace weir::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr double kMiBd = static_cast<double>(kMiB);
+
+struct Served {
+  double rate = 0;  // MiB/s
+  double iops = 0;
+  double worst_second = 0;  // MiB/s
+};
+
+// The class on three OSDs, so much of it on the first, hogs on all.
+Served OnThree(Run& run, const ClassSpec& spec, double on_first, uint64_t bytes, bool hogs) {
+  Cluster cluster(run.seed());
+  SchedulerConfig config = ProfileOf("unified", 4);
+  config.token_rate = 60 * kMiB;
+  if (run.broken(Fault::kReservationOff)) config.guarantee = GuaranteeKind::kNone;
+  for (int i = 0; i < 3; ++i) cluster.AddOsd(config, Flat(60 * kMiBd));
+  if (run.broken(Fault::kDelayOff)) cluster.SendDelays(false);
+  SilenceBestEffort(&cluster);
+  cluster.SetClass(spec);
+  cluster.SetClass(Spec(kG, 1));
+  for (size_t osd = 0; hogs && osd < 3; ++osd) {
+    cluster.Start({.class_id = kG, .outstanding = 16, .osd = osd, .coordinator = 1 + osd});
+  }
+  Prng prng(MixHash(run.seed(), 55));
+  Load* load = cluster.Start(
+      {.class_id = spec.id, .outstanding = 48, .bytes = bytes, .route = [&](uint64_t) {
+         const size_t osd = prng.Chance(on_first) ? 0 : prng.Uniform(1, 2);
+         return std::pair<size_t, size_t>(osd, 0);
+       }});
+  cluster.RunTo(30s);
+  Served served{load->MiBps(2s, 30s), load->Iops(2s, 30s), 0};
+  for (double rate : load->Series(2s, 30s, 1s)) {
+    served.worst_second = std::max(served.worst_second, rate / kMiBd);
+  }
+  return served;
+}
+
+void RunLimits(Run& run) {
+  for (double on_first : {1. / 3, .8, 1.0}) {
+    const std::string at =
+        ", " + std::to_string(static_cast<int>(on_first * 100)) + " % on one OSD";
+    ClassSpec limited = Spec(kF);
+    limited.limit_bytes_per_s = 30 * kMiB;
+    const Served total = OnThree(run, limited, on_first, 64 * kKiB, false);
+    run.NearPart("limit of 30 MiB/s over all OSDs" + at, total.rate, 30, .04);
+    run.AtMost("its highest second" + at, total.worst_second, 30 * 1.1, 30);
+    ClassSpec per_osd = Reserved(kF, kMiB);
+    per_osd.limit_bytes_per_s = 10 * kMiB;
+    const Served each = OnThree(run, per_osd, on_first, 64 * kKiB, false);
+    run.AtMost("limit of 10 MiB/s on each OSD" + at, each.rate, 30 * 1.02);
+    ClassSpec both = limited;
+    both.weight = .001;
+    both.reservation = Reservation{20 * kMiB, ReservationScope::kCluster, std::nullopt};
+    both.limit_bytes_per_s = 10 * kMiB;
+    run.NearPart("a limit below the promise cuts it" + at,
+                 OnThree(run, both, on_first, 64 * kKiB, true).rate, 10, .05);
+    ClassSpec requests = Spec(kF, .001);
+    requests.reservation = Reservation{0, ReservationScope::kCluster, std::nullopt, 2000};
+    const Served iops = OnThree(run, requests, on_first, 8 * kKiB, true);
+    run.NearPart("promise of 2000 requests a second over all OSDs" + at, iops.iops, 2000, .05);
+  }
+  ClassSpec one = Spec(kF, .001);
+  one.reservation = Reservation{0, ReservationScope::kOsd, std::nullopt, 1000};
+  run.NearPart("promise of 1000 requests a second on each OSD, all on one",
+               OnThree(run, one, 1, 8 * kKiB, true).iops, 1000, .05);
+  one.reservation = Reservation{4 * kMiB, ReservationScope::kOsd, std::nullopt, 1000};
+  run.NearPart("with 4 MiB/s promised as well: the less of the two (512 of 8 KiB)",
+               OnThree(run, one, 1, 8 * kKiB, true).iops, 512, .05);
+}
+
+}  // namespace
+
+void AddLimits(std::vector<Experiment>* all) {
+  all->push_back(
+      {"E55", "Limits and promises in requests", "algorithms.md §3.8 (beyond the papers)",
+       "A limit of 30 MiB/s and a promise of 2,000 requests a second over three OSDs hold "
+       "in total, however the access is skewed; with scope osd they hold on each; a limit "
+       "below a promise cuts it; of a promise in bytes and in requests the less is owed.",
+       RunLimits});
+}
+
+}  // namespace weir::sim

@@ -1,0 +1,235 @@
+// weir-sim: the QoS engine in virtual time against modelled disks; reproduces the papers'
+// experiments and runs scenarios that people write.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <thread>
+
+#include "tools/cli/exit_code.h"
+#include "tools/cli/table.h"
+#include "tools/sim/output/document.h"
+#include "tools/sim/output/plot.h"
+#include "tools/sim/output/scenario_document.h"
+#include "tools/sim/scenario/scenario.h"
+
+namespace weir::sim {
+namespace {
+
+using cli::ExitCode;
+
+struct Arguments {
+  std::vector<std::string> ids;
+  std::string output = "table";
+  uint64_t seed = 1;
+  std::string fault;
+  std::string plot;  // directory for figures
+  std::string scenario;
+  bool timing = false;
+  unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
+  std::function<Result<ExitCode>(const Arguments&)> action;
+};
+
+// "e30B" is E30b.
+const Experiment* Find(std::string id) {
+  for (char& c : id) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (!id.empty() && id[0] == 'e') id[0] = 'E';
+  return FindExperiment(id);
+}
+
+// Words up to the 98th column of a line.
+std::string Wrapped(const std::string& text) {
+  constexpr size_t kColumns = 98;
+  std::string out;
+  size_t column = 0;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (column > 0 && column + 1 + word.size() > kColumns) {
+      out += '\n';
+      column = 0;
+    }
+    if (column > 0) out += ' ';
+    column += word.size() + (column > 0 ? 1 : 0);
+    out += word;
+  }
+  return out;
+}
+
+Result<std::vector<const Experiment*>> Chosen(const std::vector<std::string>& ids) {
+  std::vector<const Experiment*> chosen;
+  for (const std::string& id : ids) {
+    if (id == "all" || id == "quick") {
+      for (const Experiment& e : AllExperiments()) {
+        if (id == "all" || !e.slow) chosen.push_back(&e);
+      }
+      continue;
+    }
+    const Experiment* experiment = Find(id);
+    if (experiment == nullptr) {
+      return {ErrorCode::kInvalid,
+              fmt::format("there is no experiment '{}'; `weir-sim list` shows what there is", id)};
+    }
+    chosen.push_back(experiment);
+  }
+  return chosen;
+}
+
+Result<ExitCode> List(const Arguments& /*arguments*/) {
+  cli::Table table({"ID", "TITLE", "SOURCE"});
+  for (const Experiment& e : AllExperiments()) table.AddRow({e.id, e.title, e.source});
+  fmt::print("{}", table.Render());
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> Show(const Arguments& arguments) {
+  WEIR_ASSIGN_OR_RETURN(const auto chosen, Chosen(arguments.ids));
+  for (const Experiment* e : chosen) {
+    fmt::print("{}  {}\nsource: {}\n{}\n", e->id, e->title, e->source, Wrapped(e->about));
+  }
+  return ExitCode::kDone;
+}
+
+// Experiments share nothing, so each thread takes the next one that nobody has.
+std::vector<Outcome> RunChosen(const std::vector<const Experiment*>& chosen, uint64_t seed,
+                               Fault fault, unsigned jobs, bool timing) {
+  std::vector<Outcome> outcomes;
+  outcomes.reserve(chosen.size());
+  for (const Experiment* e : chosen) outcomes.push_back({e, Run(seed, fault)});
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t i = next++; i < outcomes.size(); i = next++) {
+      const auto start = std::chrono::steady_clock::now();
+      outcomes[i].experiment->run(outcomes[i].run);
+      const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
+      if (timing) fmt::print(stderr, "{:<6} {:6.2f} s\n", outcomes[i].experiment->id, wall.count());
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned i = 1; i < jobs; ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  return outcomes;
+}
+
+// One SVG for each figure: DIR/E7-1.svg ...
+Status SaveFigures(const std::string& directory, const std::vector<Outcome>& outcomes) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  for (const Outcome& outcome : outcomes) {
+    size_t number = 0;
+    for (const Figure& figure : outcome.run.figures()) {
+      const std::string path =
+          fmt::format("{}/{}-{}.svg", directory, outcome.experiment->id, ++number);
+      std::ofstream file(path);
+      file << SvgOf(figure);
+      if (!file.flush()) {
+        return {ErrorCode::kIo, fmt::format("--plot: cannot write '{}'; is '{}' a directory that "
+                                            "you may write to?",
+                                            path, directory)};
+      }
+    }
+  }
+  return Status::Ok();
+}
+
+void PrintOutcome(const Outcome& outcome, bool with_figures) {
+  fmt::print("{}\n", TableOf(outcome));
+  if (!with_figures) return;
+  for (const Figure& figure : outcome.run.figures()) fmt::print("{}\n", TextOf(figure));
+}
+
+Result<ExitCode> RunOneScenario(const Arguments& arguments) {
+  WEIR_ASSIGN_OR_RETURN(const Scenario scenario, LoadScenario(arguments.scenario));
+  const ScenarioResult result = RunScenario(scenario);
+  const bool json = arguments.output == "json";
+  fmt::print("{}\n", json ? JsonOf(scenario, result) : TableOf(scenario, result));
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> RunExperiments(const Arguments& arguments) {
+  WEIR_ASSIGN_OR_RETURN(const auto chosen, Chosen(arguments.ids));
+  const Fault fault = ParseFault(arguments.fault);
+  if (fault == Fault::kNone && !arguments.fault.empty()) {
+    std::string there_is;
+    for (Fault known : AllFaults()) there_is += fmt::format(" {}", ToText(known));
+    return {ErrorCode::kInvalid,
+            fmt::format("--break '{}': no such fault (there is:{})", arguments.fault, there_is)};
+  }
+  const std::vector<Outcome> outcomes =
+      RunChosen(chosen, arguments.seed, fault, arguments.jobs, arguments.timing);
+  if (!arguments.plot.empty()) WEIR_RETURN_IF_ERROR(SaveFigures(arguments.plot, outcomes));
+  size_t failed = 0;
+  for (const Outcome& outcome : outcomes) failed += outcome.run.pass() ? 0 : 1;
+  if (arguments.output == "json") {
+    fmt::print("{}\n", JsonOf(outcomes));
+  } else {
+    for (const Outcome& outcome : outcomes) PrintOutcome(outcome, !arguments.plot.empty());
+    fmt::print("{} of {} experiments passed\n", outcomes.size() - failed, outcomes.size());
+  }
+  return failed == 0 ? ExitCode::kDone : ExitCode::kFailed;
+}
+
+void Declare(CLI::App& app, Arguments& arguments) {
+  app.require_subcommand(1);
+  app.footer(
+      "Example: weir-sim list\n"
+      "         weir-sim run E7\n"
+      "         weir-sim run all -o json --seed 3\n"
+      "         weir-sim scenario my.toml -o json");
+  app.add_subcommand("list", "the experiments")->callback([&] { arguments.action = List; });
+  auto* show = app.add_subcommand("show", "what an experiment sets up and checks");
+  show->add_option("id", arguments.ids, "E1 ...")->required()->type_name("ID");
+  show->footer("Example: weir-sim show E7");
+  show->callback([&] { arguments.action = Show; });
+  auto* run = app.add_subcommand("run", "run experiments; exit 1 when a check fails");
+  run->add_option("id", arguments.ids, "E1 ..., all, or quick")->required()->type_name("ID");
+  run->add_option("-o,--output", arguments.output, "table or json")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->type_name("FORMAT");
+  run->add_option("--seed", arguments.seed, "of all chance (1)")->type_name("N");
+  run->add_option("--plot", arguments.plot, "figures as SVG into DIR, and as text after each table")
+      ->type_name("DIR");
+  run->add_option("--jobs", arguments.jobs, "experiments at a time (one per CPU)")
+      ->check(CLI::Range(1, 256))
+      ->type_name("N");
+  run->add_flag("--timing", arguments.timing, "wall time of each experiment, on stderr");
+  run->add_option("--break", arguments.fault, "break a mechanism on purpose: checks must fail")
+      ->type_name("FAULT");
+  run->footer("Example: weir-sim run E7 -o json --seed 3");
+  run->callback([&] { arguments.action = RunExperiments; });
+  auto* scenario = app.add_subcommand("scenario", "run a cluster and workloads of your own");
+  scenario->add_option("file", arguments.scenario, "a TOML file")->required()->type_name("FILE");
+  scenario->add_option("-o,--output", arguments.output, "table or json")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->type_name("FORMAT");
+  scenario->footer(ScenarioHelp());
+  scenario->callback([&] { arguments.action = RunOneScenario; });
+}
+
+}  // namespace
+}  // namespace weir::sim
+
+int main(int argc, char** argv) {
+  using weir::ErrorCode;
+  using weir::Status;
+  CLI::App app("weir-sim: the QoS engine in virtual time, against modelled disks", "weir-sim");
+  weir::sim::Arguments arguments;
+  weir::sim::Declare(app, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    fputs(app.help().c_str(), stdout);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return weir::cli::Fail(
+        "weir-sim", Status(ErrorCode::kInvalid, std::string(error.what()) + " (see --help)"));
+  }
+  const auto code = arguments.action(arguments);
+  if (!code.ok()) return weir::cli::Fail("weir-sim", code.status());
+  return static_cast<int>(*code);
+}

@@ -1,0 +1,74 @@
+#include "tools/sim/scenario/scenario.h"
+
+namespace weir::sim {
+
+std::string ScenarioHelp() {
+  return R"(A scenario is a TOML file. Sizes, rates and times are texts: "64KiB", "40MiB/s", "30s".
+
+duration = "30s"        how long it runs, in virtual time
+window = "1s"           one point of the time series
+seed = 1                of all chance
+
+[[device]]              an OSD and its disk; at least one
+  model = "flat"        flat: one request after the other at `rate`
+                        slots: `slots` servers sharing `rate`, exponential service times
+                        hdd: a disk by `disk`: st32171w, st34501n, dtla-307075, 6y080p0, ultra320-15k
+                        ssd: `channels`, `buffer`;  recorded: service times from `file`, one a line, in s
+  name = "osd.0"        default: osd.0, osd.1 ...
+  rate = "100MiB/s"     flat, slots                slots = 20          slots
+  disk = "dtla-307075"  hdd                        disks = 4, stripe_unit = "64KiB": a RAID-0 of them
+  channels = 8, buffer = "4MiB"   ssd              file = "times.txt"  recorded
+  count = 3             so many like this
+
+[scheduler]             of all devices; default: profile unified
+  profile = "unified"   a row of `osdctl osd set --profile`; single pieces override it:
+  gate, surplus, sharing, dispatch, cost, maximizer = true, depth = 8 (0: auto)
+  token_rate = "40MiB/s", best_effort_min = "1MiB/s"
+
+[[class]]
+  name = "gold"
+  weight = 1, min_weight = 0.1, limit = "20MiB/s"
+  reservation = "10MiB/s", iops = 200, scope = "cluster" (or "osd"), reservation_for = "10s"
+
+[[workload]]            at least one
+  class = "gold"        a class above, or "best-effort"
+  name = "reader"       default: the class
+  threads = 4           closed loop: so many requests under way; think = "1ms" between them
+  arrivals = 200        or open: requests a second, Poisson; burstiness = 0.75: in bursts (b-model)
+  pace = "10MiB/s"      or closed, but no faster than that
+  stand_in = "financial", speed = 1.25       or as a published workload: financial, websearch, tpc-c,
+                                             exchange, openmail, video
+  trace = "web.spc", format = "spc" (or "fio"), speed = 1      or as recorded; beside this file
+  size = "64KiB"        or ["1KiB", "16KiB"]: anything between
+  reads = 0.5           part that reads              locality = 0.3   chance to follow the last request
+  start_address = "0", span = "1GiB", zipf = 0.9     where on each device
+  devices = [0, 1], shares = [0.8, 0.2]              default: the first device
+  coordinators = 1      how many mounts send it, in turn
+  start = "0s", stop = "20s"
+  on = "2s", off = "2s"                              threads come and go
+  low = 0, high = 10, period = "60s"                 threads follow a sine
+
+Example:
+  duration = "20s"
+  [[device]]
+  rate = "60MiB/s"
+  [scheduler]
+  profile = "odis"
+  token_rate = "40MiB/s"
+  [[class]]
+  name = "gold"
+  reservation = "15MiB/s"
+  [[class]]
+  name = "web"
+  [[workload]]
+  class = "gold"
+  size = "512KiB"
+  start = "5s"
+  [[workload]]
+  class = "web"
+  threads = 16
+  size = "512KiB"
+)";
+}
+
+}  // namespace weir::sim

@@ -1,0 +1,230 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "common/base/units.h"
+#include "tools/sim/devices/hdd.h"
+#include "tools/sim/devices/simple.h"
+#include "tools/sim/devices/ssd.h"
+#include "tools/sim/scenario/parser.h"
+
+namespace weir::sim {
+namespace {
+
+// Limits that keep a slip of the pen from filling the memory.
+constexpr Duration kLongest = std::chrono::hours(24);
+constexpr int64_t kMostWindows = 100'000;
+
+}  // namespace
+
+std::string Parser::Beside(const std::string& path) const {
+  return (std::filesystem::path(file_).parent_path() / path).string();
+}
+
+Status Parser::EachTable(std::string_view name, TakeTable take, Scenario* scenario) {
+  const toml::node* node = root_.get(name);
+  if (node == nullptr) return Status::Ok();
+  const toml::array* array = node->as_array();
+  if (array == nullptr || !array->is_array_of_tables()) {
+    return {ErrorCode::kInvalid, fmt::format("{}:{}: '{}' must be written [[{}]], once for each",
+                                             file_, node->source().begin.line, name, name)};
+  }
+  size_t number = 0;
+  for (const toml::node& entry : *array) {
+    TomlTable table(entry.as_table(), file_, fmt::format("{} {}", name, ++number));
+    WEIR_RETURN_IF_ERROR((this->*take)(&table, scenario));
+    WEIR_RETURN_IF_ERROR(table.Done());
+  }
+  return Status::Ok();
+}
+
+Status Parser::TakeTop(Scenario* scenario) {
+  TomlTable top(&root_, file_, "the scenario");
+  for (const char* name : {"device", "scheduler", "class", "workload"}) (void)top.Has(name);
+  scenario->duration = top.Time("duration", scenario->duration);
+  scenario->window = top.Time("window", scenario->window);
+  scenario->seed = static_cast<uint64_t>(top.Whole("seed", 1, 0, INT64_MAX));
+  if (scenario->duration <= Duration(0) || scenario->duration > kLongest) {
+    top.Fail("duration", "must be longer than nothing and at most a day");
+  }
+  if (scenario->window <= Duration(0) || scenario->window > scenario->duration) {
+    top.Fail("window", "must be longer than nothing and at most the duration");
+  } else if (scenario->duration / scenario->window > kMostWindows) {
+    top.Fail("window", fmt::format("makes more than {} windows of the duration; take a longer one",
+                                   kMostWindows));
+  }
+  return top.Done();
+}
+
+template <typename Kind>
+static void TakePiece(TomlTable* table, std::string_view key, Kind* piece,
+                      Result<Kind> (*parse)(std::string_view)) {
+  if (!table->Has(key)) return;
+  const Result<Kind> kind = parse(table->Text(key, ""));
+  if (kind.ok()) {
+    *piece = *kind;
+  } else {
+    table->Fail(key, kind.status().message());
+  }
+}
+
+Status Parser::TakeScheduler(Scenario* scenario) {
+  const toml::node* node = root_.get("scheduler");
+  if (node == nullptr) return Status::Ok();
+  if (!node->is_table()) {
+    return {ErrorCode::kInvalid, fmt::format("{}:{}: 'scheduler' must be written [scheduler]",
+                                             file_, node->source().begin.line)};
+  }
+  TomlTable table(node->as_table(), file_, "scheduler");
+  SchedulerConfig& config = scenario->scheduler;
+  config.token_rate = table.Rate("token_rate", 0);
+  if (table.Has("best_effort_min")) config.best_effort_min = table.Rate("best_effort_min", 0);
+  config.depth = static_cast<uint32_t>(table.Whole("depth", 0, 0, 4096));
+  if (table.Has("profile")) {
+    const auto applied = ApplyProfile(table.Text("profile", "unified"), config);
+    if (applied.ok()) {
+      config = *applied;
+    } else {
+      table.Fail("profile", applied.status().message());
+    }
+  }
+  TakePiece(&table, "gate", &config.gate, ParseGate);
+  TakePiece(&table, "surplus", &config.surplus, ParseSurplus);
+  TakePiece(&table, "sharing", &config.sharing, ParseSharing);
+  TakePiece(&table, "dispatch", &config.dispatch, ParseDispatch);
+  TakePiece(&table, "cost", &config.cost, ParseCost);
+  if (table.Has("maximizer")) {
+    const auto* flag = node->as_table()->get("maximizer")->as_boolean();
+    if (flag == nullptr) table.Fail("maximizer", "must be true or false");
+    config.maximizer = flag != nullptr && flag->get();
+  }
+  return table.Done();
+}
+
+DeviceFactory Parser::DiskOf(TomlTable* table) {
+  const std::string disk = table->Word("disk", HddModelNames(), "dtla-307075");
+  const auto disks = static_cast<int>(table->Whole("disks", 1, 1, 64));
+  const uint64_t unit = table->Size("stripe_unit", 64 * kKiB);
+  if (unit < 512) table->Fail("stripe_unit", "must be at least 512 bytes");
+  const auto names = HddModelNames();
+  if (std::find(names.begin(), names.end(), disk) == names.end() || unit < 512) return Flat(1);
+  return disks == 1 ? Hdd(HddModelOf(disk)) : Raid0(HddModelOf(disk), disks, unit);
+}
+
+DeviceFactory Parser::RecordedOf(TomlTable* table) {
+  const std::string path = Beside(table->Text("file", ""));
+  std::ifstream file(path);
+  std::vector<double> seconds;
+  for (double value = 0; file >> value;) seconds.push_back(value);
+  const bool good = std::all_of(seconds.begin(), seconds.end(), [](double s) { return s > 0; });
+  if (seconds.empty() || !good || !file.eof()) {
+    table->Fail("file", fmt::format("'{}' must be a file of service times in s, one a line", path));
+    return Flat(1);
+  }
+  return Recorded(std::move(seconds));
+}
+
+DeviceFactory Parser::DeviceOf(TomlTable* table) {
+  const std::string model =
+      table->Word("model", {"flat", "slots", "hdd", "ssd", "recorded"}, "flat");
+  if (model == "hdd") return DiskOf(table);
+  if (model == "recorded") return RecordedOf(table);
+  if (model == "ssd") {
+    SsdModel ssd;
+    ssd.channels = static_cast<int>(table->Whole("channels", ssd.channels, 1, 1024));
+    ssd.buffer = table->Size("buffer", ssd.buffer);
+    return Ssd(ssd);
+  }
+  const uint64_t rate = table->Rate("rate", 100 * kMiB);
+  if (rate < 1024 || rate == kUnlimitedRate) {
+    table->Fail("rate", "a device needs a rate of at least 1KiB/s");
+  }
+  const auto bytes_per_s = static_cast<double>(rate);
+  if (model == "flat") return Flat(bytes_per_s);
+  return Slots(static_cast<int>(table->Whole("slots", 20, 1, 4096)), bytes_per_s);
+}
+
+Status Parser::TakeDevice(TomlTable* table, Scenario* scenario) {
+  const DeviceFactory make = DeviceOf(table);
+  const std::string name = table->Text("name", "");
+  const int64_t count = table->Whole("count", 1, 1, 10'000);
+  for (int64_t i = 0; i < count; ++i) {
+    const std::string numbered = fmt::format("osd.{}", scenario->devices.size());
+    scenario->devices.push_back({name.empty() || count > 1 ? numbered : name, make});
+  }
+  return Status::Ok();
+}
+
+Status Parser::TakeClass(TomlTable* table, Scenario* scenario) {
+  ClassSpec spec;
+  spec.id = ClassId(kFirstUserClass.value + static_cast<uint32_t>(scenario->classes.size()));
+  spec.name = table->Text("name", "");
+  if (spec.name.empty()) table->Fail("name", "a class needs a name");
+  for (const ClassSpec& other : scenario->classes) {
+    if (other.name == spec.name) table->Fail("name", fmt::format("'{}' is there twice", spec.name));
+  }
+  spec.weight = table->Number("weight", 1, 1e-6, 1e6);
+  spec.min_weight = table->Number("min_weight", spec.weight / 10, 1e-9, spec.weight);
+  if (table->Has("limit")) {
+    spec.limit_bytes_per_s = table->Rate("limit", 0);
+    if (*spec.limit_bytes_per_s < 1024) table->Fail("limit", "must be at least 1KiB/s");
+  }
+  if (table->Has("reservation") || table->Has("iops")) {
+    Reservation reservation;
+    reservation.bytes_per_s = table->Rate("reservation", 0);
+    reservation.iops = static_cast<uint64_t>(table->Whole("iops", 0, 0, 1'000'000'000));
+    spec.reservation = reservation;
+    TakePiece(table, "scope", &spec.reservation->scope, ParseScope);
+    if (table->Has("reservation_for")) {
+      spec.reservation_ends = TimePoint{0} + table->Time("reservation_for", Duration(0));
+    }
+  } else {
+    for (const char* key : {"scope", "reservation_for"}) {
+      if (table->Has(key)) table->Fail(key, "needs a reservation");
+    }
+  }
+  scenario->classes.push_back(std::move(spec));
+  return Status::Ok();
+}
+
+Result<Scenario> Parser::Parse() {
+  Scenario scenario;
+  WEIR_RETURN_IF_ERROR(TakeTop(&scenario));
+  WEIR_RETURN_IF_ERROR(TakeScheduler(&scenario));
+  WEIR_RETURN_IF_ERROR(EachTable("device", &Parser::TakeDevice, &scenario));
+  WEIR_RETURN_IF_ERROR(EachTable("class", &Parser::TakeClass, &scenario));
+  if (scenario.devices.empty()) {
+    return {ErrorCode::kInvalid, fmt::format("{}: there is no [[device]]", file_)};
+  }
+  WEIR_RETURN_IF_ERROR(EachTable("workload", &Parser::TakeWorkload, &scenario));
+  if (scenario.workloads.empty()) {
+    return {ErrorCode::kInvalid, fmt::format("{}: there is no [[workload]]", file_)};
+  }
+  return scenario;
+}
+
+Result<Scenario> ParseScenario(std::string_view text, const std::string& name) {
+  try {
+    const toml::table root = toml::parse(text, name);
+    return Parser(root, name).Parse();
+  } catch (const toml::parse_error& error) {
+    return {ErrorCode::kInvalid,
+            fmt::format("{}:{}: {}", name, error.source().begin.line, error.description())};
+  }
+}
+
+Result<Scenario> LoadScenario(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file || std::filesystem::is_directory(path)) {
+    return {ErrorCode::kNotFound, fmt::format("there is no scenario file '{}'", path)};
+  }
+  std::ostringstream text;
+  text << file.rdbuf();
+  return ParseScenario(text.str(), path);
+}
+
+}  // namespace weir::sim

@@ -1,0 +1,45 @@
+// The reader of scenarios, one method per kind of table. parse.cc holds the cluster's side,
+// parse_workload.cc the workloads.
+#pragma once
+
+#include <string>
+
+#include "tools/sim/scenario/scenario.h"
+#include "tools/sim/scenario/toml_table.h"
+
+namespace weir::sim {
+
+class Parser {
+ public:
+  Parser(const toml::table& root, std::string file) : root_(root), file_(std::move(file)) {}
+
+  Result<Scenario> Parse();
+
+ private:
+  using TakeTable = Status (Parser::*)(TomlTable*, Scenario*);
+
+  // Each table of [[name]], by `take`.
+  Status EachTable(std::string_view name, TakeTable take, Scenario* scenario);
+  Status TakeTop(Scenario* scenario);
+  Status TakeScheduler(Scenario* scenario);
+  Status TakeDevice(TomlTable* table, Scenario* scenario);
+  Status TakeClass(TomlTable* table, Scenario* scenario);
+  Status TakeWorkload(TomlTable* table, Scenario* scenario);
+
+  DeviceFactory DeviceOf(TomlTable* table);
+  DeviceFactory DiskOf(TomlTable* table);
+  DeviceFactory RecordedOf(TomlTable* table);
+  void TakeArrivals(TomlTable* table, const Scenario& scenario, WorkloadSpec* workload);
+  void TakeTrace(TomlTable* table, WorkloadSpec* workload);
+  void TakeStandIn(TomlTable* table, const Scenario& scenario, WorkloadSpec* workload);
+  void TakeShape(TomlTable* table, WorkloadSpec* workload);
+  void TakeRoute(TomlTable* table, const Scenario& scenario, WorkloadSpec* workload);
+  void TakeChanges(TomlTable* table, WorkloadSpec* workload);
+  ClassId ClassOf(TomlTable* table, const Scenario& scenario);
+  [[nodiscard]] std::string Beside(const std::string& path) const;
+
+  const toml::table& root_;
+  std::string file_;
+};
+
+}  // namespace weir::sim
