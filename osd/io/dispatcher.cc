@@ -114,7 +114,7 @@ int Dispatcher::PullBatch(ObjectOp** batch, TimePoint* wake_at) {
     const qos::PullResult pulled = scheduler_.Pull(now);
     if (pulled.request == nullptr) {
       *wake_at = pulled.wake_at.value_or(TimePoint::Max());
-      if (scheduler_.has_free_slot()) LetThemWait(batch, i, now);
+      if (scheduler_.HasFreeSlot(now)) LetThemWait(batch, i, now);
       return i;
     }
     batch[i] = static_cast<ObjectOp*>(pulled.request->context);

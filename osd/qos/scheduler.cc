@@ -69,8 +69,8 @@ uint64_t Scheduler::in_flight() const {
   return impl_->in_flight();
 }
 
-bool Scheduler::has_free_slot() const {
-  return impl_->HasSlot();
+bool Scheduler::HasFreeSlot(TimePoint now) {
+  return impl_->HasSlot(now);
 }
 
 }  // namespace weir::osd::qos

@@ -130,7 +130,7 @@ class Scheduler {
   [[nodiscard]] uint64_t queued() const;
   [[nodiscard]] uint64_t in_flight() const;
   // Whether the depth would let one more onto the device.
-  [[nodiscard]] bool has_free_slot() const;
+  [[nodiscard]] bool HasFreeSlot(TimePoint now);
 
  private:
   class Impl;

@@ -48,7 +48,7 @@ class Scheduler::Impl {
   }
   [[nodiscard]] uint64_t queued() const { return queued_; }
   [[nodiscard]] uint64_t in_flight() const { return in_flight_; }
-  [[nodiscard]] bool HasSlot() const;
+  [[nodiscard]] bool HasSlot(TimePoint now);
 
  private:
   // Surplus that is decided but not yet on the device: no more bytes than this, or a newcomer waits
@@ -72,7 +72,6 @@ class Scheduler::Impl {
   [[nodiscard]] std::optional<TimePoint> WakeAt() const;
 
   // What deadlines and the device's measured speed decide (scheduler_device.cc).
-  [[nodiscard]] bool HasSlot(TimePoint now);
   [[nodiscard]] bool PassesAll() const { return config_.surplus == SurplusKind::kPass; }
   [[nodiscard]] bool Adapts() const;
   [[nodiscard]] static bool IsThin(const ClassQueue& queue);

@@ -193,7 +193,7 @@ TEST_F(ClusterKeeperTest, ConfiguresTheProfileFirstThenThePieces) {
   EXPECT_TRUE(Admin(wire::MDS_SET_OSD, request).status.ok());
   EXPECT_EQ(Map()->osds.at(OsdId(0)).qos.gate, GateKind::kStrict);
   EXPECT_FALSE(Map()->osds.at(OsdId(0)).qos.maximizer);
-  request.set_surplus("cooperative");
+  request.set_surplus("sideways");
   EXPECT_EQ(Admin(wire::MDS_SET_OSD, request).status.code(), ErrorCode::kInvalid);
   request.clear_surplus();
   request.set_cost("requests");

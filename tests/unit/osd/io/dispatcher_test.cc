@@ -225,7 +225,7 @@ TEST_F(DispatcherTest, StatisticsCountLatencyFromArrivalAndStartAgainAtReset) {
   Write(2, 0, 8192, kGold);
   clock_.Advance(1ms);
   store_.Release();
-  clock_.Advance(5ms);
+  clock_.Advance(2ms);
   EXPECT_EQ(Of(kGold).counters.queued_ops, 0u);
   store_.Release();
   const DispatcherClassStats gold = Of(kGold);
