@@ -108,7 +108,7 @@ class ExtentStore final : public ObjectStore {
   void ApplyLoop();
   bool ApplySome();
   std::vector<ApplyTask> TakeDeferred();
-  void WriteTasks(std::vector<ApplyTask>& tasks);
+  size_t WriteTasks(std::vector<ApplyTask>& tasks, size_t begin);
   void FinishTasks(std::vector<ApplyTask>& tasks, size_t begin, size_t end);
   void WakeApplier();
 

@@ -20,6 +20,10 @@ PiecewiseIo::PiecewiseIo(BlockDevice& device, Kind kind, std::vector<Range> rang
       piece_bytes_(piece_bytes),
       done_(std::move(done)) {}
 
+uint64_t PiecewiseIo::BytesPerPiece(uint64_t piece_bytes) {
+  return std::max<uint64_t>(piece_bytes / kBlockSize, 1) * kBlockSize;
+}
+
 // A loop, not a recursion from the completions: a device may complete inside the call.
 void PiecewiseIo::Go() {
   while (range_ < ranges_.size() && failure_.ok()) {
@@ -33,8 +37,7 @@ void PiecewiseIo::Go() {
 
 // A round may span ranges: on a fragmented device a piece is many small requests at once.
 void PiecewiseIo::IssueRound() {
-  const uint64_t wanted = piece_bytes_.load(std::memory_order_relaxed);
-  uint64_t room = wanted == UINT64_MAX ? wanted : std::max(wanted / kBlockSize, 1ul) * kBlockSize;
+  uint64_t room = BytesPerPiece(piece_bytes_.load(std::memory_order_relaxed));
   while (range_ < ranges_.size() && room > 0) {
     const Range& range = ranges_[range_];
     const uint64_t offset = range.offset + at_;

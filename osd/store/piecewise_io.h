@@ -37,6 +37,9 @@ class PiecewiseIo : public std::enable_shared_from_this<PiecewiseIo> {
   static void Run(BlockDevice& device, Kind kind, std::vector<Range> ranges,
                   const std::atomic<uint64_t>& piece_bytes, BlockDevice::Done done);
 
+  // What a piece of this size may hold: whole blocks, at least one.
+  static uint64_t BytesPerPiece(uint64_t piece_bytes);
+
  private:
   PiecewiseIo(BlockDevice& device, Kind kind, std::vector<Range> ranges,
               const std::atomic<uint64_t>& piece_bytes, BlockDevice::Done done);

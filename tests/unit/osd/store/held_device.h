@@ -2,6 +2,7 @@
 // ones (RocksDB's, say) complete inside the call. Threads: any; Release completes in the caller's.
 #pragma once
 
+#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -28,6 +29,17 @@ class HeldDevice final : public BlockDevice {
   void HoldFrom(uint64_t bytes) {
     std::lock_guard lock(mutex_);
     hold_from_ = bytes;
+  }
+  // Only those that begin in this range of the device.
+  void HoldWithin(uint64_t offset, uint64_t bytes) {
+    std::lock_guard lock(mutex_);
+    hold_begin_ = offset;
+    hold_end_ = offset + bytes;
+  }
+  // Waits for another thread's request. False: none came in a minute.
+  [[nodiscard]] bool WaitHeld() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::minutes(1), [this] { return !held_.empty(); });
   }
   [[nodiscard]] std::vector<Request> held() const {
     std::lock_guard lock(mutex_);
@@ -76,8 +88,10 @@ class HeldDevice final : public BlockDevice {
   void HoldOrRun(Request request, std::function<void(Status)> run) {
     {
       std::lock_guard lock(mutex_);
-      if (request.bytes >= hold_from_) {
+      if (request.bytes >= hold_from_ && request.offset >= hold_begin_ &&
+          request.offset < hold_end_) {
         held_.push_back({request, std::move(run)});
+        changed_.notify_all();
         return;
       }
     }
@@ -86,7 +100,8 @@ class HeldDevice final : public BlockDevice {
 
   MemDevice medium_;
   mutable std::mutex mutex_;
-  uint64_t hold_from_ = UINT64_MAX;
+  std::condition_variable changed_;
+  uint64_t hold_from_ = UINT64_MAX, hold_begin_ = 0, hold_end_ = UINT64_MAX;
   std::deque<Held> held_;
 };
 

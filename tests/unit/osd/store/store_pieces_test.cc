@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "tests/crash/store_harness.h"
 #include "tests/unit/osd/store/held_device.h"
 
@@ -22,7 +24,8 @@ class StorePiecesTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(MakeStore(device_, {}).ok());
-    Result<std::unique_ptr<ObjectStore>> store = OpenStore(device_, {});
+    Result<std::unique_ptr<ObjectStore>> store =
+        OpenStore(device_, {.kv_write_buffer_bytes = 4 * kMiB});
     ASSERT_TRUE(store.ok()) << store.status();
     store_ = std::move(*store);
     ASSERT_TRUE(WriteSync(*store_, kObject, 0, old_).ok());
@@ -113,6 +116,28 @@ TEST_F(StorePiecesTest, AReadComesInPieces) {
   device_.Release(0, {ErrorCode::kIo, "mem: planted"});
   EXPECT_THAT(device_.held(), IsEmpty());
   EXPECT_EQ(failing.future.get().code(), ErrorCode::kIo);
+}
+
+// Goal: moving small writes to their places does not flood the device either.
+// Method: 64 blocks side by side as overlays; closing the store moves them, in pieces of 16.
+TEST_F(StorePiecesTest, OverlaysMoveInPieces) {
+  Waiter<Result<Buffer>> look;  // where the object lies
+  store_->Read(kObject, 0, kMiB, look.Callback());
+  const uint64_t place = OnDevice().offset;
+  Pass(4);
+  ASSERT_TRUE(look.future.get().ok());
+  for (uint64_t i = 0; i < 64; ++i) {
+    ASSERT_TRUE(WriteSync(*store_, kObject, i * 4096, new_.Slice(i * 4096, 4096)).ok());
+  }
+  store_->SetPieceBytes(16 * 4096);
+  device_.HoldWithin(place, kMiB);
+  device_.HoldFrom(0);
+  std::thread closer([this] { EXPECT_TRUE(store_->Close().ok()); });
+  for (uint64_t piece = 0; piece < 4 && device_.WaitHeld(); ++piece) {
+    EXPECT_EQ(OnDevice(), (Request{place + piece * 16 * 4096, 16 * 4096}));
+    device_.Release();
+  }
+  closer.join();
 }
 
 TEST_F(StorePiecesTest, WithNobodyInAHurryAWriteIsOneRequest) {
