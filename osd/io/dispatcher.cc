@@ -108,8 +108,18 @@ void Dispatcher::LetThemWait(ObjectOp** batch, int count, TimePoint now) {
   }
 }
 
+// Before anything that was pulled starts: a large operation must not go whole when somebody in a
+// hurry has just come.
+void Dispatcher::TellPieces(TimePoint now) {
+  const uint64_t bytes = scheduler_.ChunkBytes(now);
+  if (bytes == piece_bytes_) return;
+  piece_bytes_ = bytes;
+  store_.SetPieceBytes(bytes);
+}
+
 int Dispatcher::PullBatch(ObjectOp** batch, TimePoint* wake_at) {
   const TimePoint now = clock_.Now();
+  TellPieces(now);
   for (int i = 0; i < kBatch; ++i) {
     const qos::PullResult pulled = scheduler_.Pull(now);
     if (pulled.request == nullptr) {

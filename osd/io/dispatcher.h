@@ -87,6 +87,7 @@ class Dispatcher {
   using Lock = std::unique_lock<std::mutex>;
   // Pulls and starts; needs the lock, which it lets go while it starts. Returns when to poll next.
   TimePoint Pump(Lock& lock, int budget);
+  void TellPieces(TimePoint now);
   int PullBatch(ObjectOp** batch, TimePoint* wake_at);
   static void LetThemWait(ObjectOp** batch, int count, TimePoint now);
   void Start(ObjectOp* op);
@@ -110,6 +111,7 @@ class Dispatcher {
   TimePoint counted_since_;
   TimePoint pull_wake_ = TimePoint::Max();  // what the last Pull asked for
   uint64_t outstanding_ = 0;
+  uint64_t piece_bytes_ = UINT64_MAX;  // what the store was told last
   bool pumping_ = false;
   bool pump_again_ = false;
   bool draining_ = false;

@@ -10,6 +10,7 @@
 
 #include "common/base/crc32c.h"
 #include "osd/store/extent_store.h"
+#include "osd/store/piecewise_io.h"
 
 namespace weir::osd {
 namespace {
@@ -52,7 +53,7 @@ bool ExtentStore::ApplySome() {
   if (tasks.empty()) return false;
   std::sort(tasks.begin(), tasks.end(),
             [](const ApplyTask& a, const ApplyTask& b) { return a.place < b.place; });
-  WriteTasks(tasks);
+  for (size_t begin = 0; begin < tasks.size();) begin = WriteTasks(tasks, begin);
   std::sort(tasks.begin(), tasks.end(), [](const ApplyTask& a, const ApplyTask& b) {
     return a.object == b.object ? a.block < b.block : a.object < b.object;
   });
@@ -95,15 +96,17 @@ std::vector<ExtentStore::ApplyTask> ExtentStore::TakeDeferred() {
   return tasks;
 }
 
-void ExtentStore::WriteTasks(std::vector<ApplyTask>& tasks) {
+// Writes the tasks from `begin` on, all or one piece of them, and waits. Returns where to go on.
+size_t ExtentStore::WriteTasks(std::vector<ApplyTask>& tasks, size_t begin) {
   struct Join {
     std::atomic<size_t> left{1};
     std::promise<void> all;
   };
   auto join = std::make_shared<Join>();
-  for (size_t begin = 0; begin < tasks.size();) {
+  uint64_t room = PiecewiseIo::BytesPerPiece(piece_bytes_) / kBlockSize;
+  while (begin < tasks.size() && room > 0) {
     uint32_t run = 1;
-    while (begin + run < tasks.size() && run < kRunMax &&
+    while (begin + run < tasks.size() && run < kRunMax && run < room &&
            tasks[begin + run].place == tasks[begin].place + run) {
       ++run;
     }
@@ -121,9 +124,11 @@ void ExtentStore::WriteTasks(std::vector<ApplyTask>& tasks) {
                          if (--join->left == 0) join->all.set_value();
                        });
     begin += run;
+    room -= run;
   }
   if (--join->left == 0) join->all.set_value();
   join->all.get_future().wait();
+  return begin;
 }
 
 // All tasks of one object.

@@ -36,6 +36,9 @@ class ExtentStore final : public ObjectStore {
   void DeleteInode(InodeId inode, uint64_t first_index, Done done) override;
   void Stat(ObjectId id, InfoDone done) override;
   uint64_t LbaHint(ObjectId id, uint64_t offset) override;
+  void SetPieceBytes(uint64_t bytes) override {
+    piece_bytes_.store(bytes, std::memory_order_relaxed);
+  }
   [[nodiscard]] StoreStats Stats() const override;
   Status Close() override;
 
@@ -107,7 +110,7 @@ class ExtentStore final : public ObjectStore {
   void ApplyLoop();
   bool ApplySome();
   std::vector<ApplyTask> TakeDeferred();
-  void WriteTasks(std::vector<ApplyTask>& tasks);
+  size_t WriteTasks(std::vector<ApplyTask>& tasks, size_t begin);
   void FinishTasks(std::vector<ApplyTask>& tasks, size_t begin, size_t end);
   void WakeApplier();
 
@@ -136,6 +139,8 @@ class ExtentStore final : public ObjectStore {
   std::mutex outstanding_mutex_;
   std::condition_variable outstanding_changed_;
   std::atomic<uint64_t> outstanding_{0};
+
+  std::atomic<uint64_t> piece_bytes_{UINT64_MAX};  // of large operations; see piecewise_io.h
 
   std::atomic<bool> stopping_{false}, kv_full_{false};
   bool closed_ = false;

@@ -79,6 +79,10 @@ class ObjectStore {
   // Where a range lies on the device, for the elevator; a stable hash order when it has no place
   // yet.
   virtual uint64_t LbaHint(ObjectId id, uint64_t offset) = 0;
+  // From now on large reads and writes go to the device in pieces of this size, one after the
+  // other, so that small ones get in between; also what is left of those under way. UINT64_MAX:
+  // whole. Atomicity, durability and order are the same. May be ignored.
+  virtual void SetPieceBytes(uint64_t bytes) { (void)bytes; }
   [[nodiscard]] virtual StoreStats Stats() const = 0;
   // Waits for everything under way and makes the store ready for a fast start. No calls after it.
   virtual Status Close() = 0;

@@ -7,6 +7,7 @@
 
 #include "common/base/crc32c.h"
 #include "osd/store/extent_store.h"
+#include "osd/store/piecewise_io.h"
 
 namespace weir::osd {
 namespace {
@@ -23,10 +24,29 @@ struct ExtentStore::ReadOp {
   uint32_t first_block;
   Buffer out;                  // whole blocks
   std::vector<BlockRef> refs;  // place 0: not read from the device
-  std::atomic<size_t> left{1};
-  std::mutex mutex;
-  Status failure;
+
+  // What the device must fill in, one range per run of blocks that lie together. The rest is zeros
+  // from here on.
+  std::vector<PiecewiseIo::Range> Plan();
 };
+
+std::vector<PiecewiseIo::Range> ExtentStore::ReadOp::Plan() {
+  std::vector<PiecewiseIo::Range> ranges;
+  const auto count = static_cast<uint32_t>(refs.size());
+  for (uint32_t i = 0; i < count;) {
+    const uint32_t place = refs[i].place;
+    uint32_t run = 1;
+    if (place == 0) {
+      std::memset(out.data() + size_t{i} * kBlockSize, 0, kBlockSize);
+    } else {
+      while (i + run < count && refs[i + run].place == place + run) ++run;
+      ranges.push_back({uint64_t{place} * kBlockSize,
+                        out.Slice(size_t{i} * kBlockSize, size_t{run} * kBlockSize)});
+    }
+    i += run;
+  }
+  return ranges;
+}
 
 void ExtentStore::Read(ObjectId id, uint64_t offset, uint64_t length, ReadDone done) {
   Begin();
@@ -78,36 +98,18 @@ void ExtentStore::ReadLoaded(const ObjectPtr& object, uint64_t offset, uint64_t 
   op->done = std::move(done);
   op->attempt = attempt;
   op->out = Buffer::Aligned(op->refs.size() * kBlockSize);
-  const auto count = static_cast<uint32_t>(op->refs.size());
-  for (uint32_t i = 0; i < count;) {
-    const uint32_t place = op->refs[i].place;
-    uint32_t run = 1;
-    if (place == 0) {
-      std::memset(op->out.data() + size_t{i} * kBlockSize, 0, kBlockSize);
-      ++i;
-      continue;
-    }
-    while (i + run < count && op->refs[i + run].place == place + run) ++run;
-    ++op->left;
-    device_.ReadAsync(uint64_t{place} * kBlockSize,
-                      op->out.Slice(size_t{i} * kBlockSize, size_t{run} * kBlockSize),
-                      [this, op](Status status) {
-                        if (!status.ok()) {
-                          std::lock_guard lock(op->mutex);
-                          op->failure = std::move(status);
-                        }
-                        if (--op->left == 0) VerifyRead(op);
-                      });
-    i += run;
-  }
+  std::vector<PiecewiseIo::Range> ranges = op->Plan();
   for (const auto& [i, bytes] : from_memory) {
     std::memcpy(op->out.data() + size_t{i} * kBlockSize, bytes.data(), kBlockSize);
   }
-  if (--op->left == 0) VerifyRead(op);
+  PiecewiseIo::Run(device_, PiecewiseIo::Kind::kRead, std::move(ranges), piece_bytes_,
+                   [this, op](Status status) {
+                     if (!status.ok()) return op->done(std::move(status));
+                     VerifyRead(op);
+                   });
 }
 
 void ExtentStore::VerifyRead(const std::shared_ptr<ReadOp>& op) {
-  if (!op->failure.ok()) return op->done(op->failure);
   for (uint32_t i = 0; i < op->refs.size(); ++i) {
     if (op->refs[i].place == 0) continue;
     const uint8_t* block = op->out.data() + size_t{i} * kBlockSize;

@@ -8,6 +8,7 @@
 
 #include "common/base/crc32c.h"
 #include "osd/store/extent_store.h"
+#include "osd/store/piecewise_io.h"
 
 namespace weir::osd {
 namespace {
@@ -209,32 +210,23 @@ void ExtentStore::PrepareImage(const OpPtr& op) {
 void ExtentStore::WriteImage(const OpPtr& op) {
   op->places = allocator_.Allocate(static_cast<uint32_t>(op->image.size() / kBlockSize));
   if (op->places.empty()) return Fail(op, NoSpace(device_));
-  struct Pending {
-    std::mutex mutex;
-    size_t left;
-    Status failure;
+  auto written = [this, op](Status status) {
+    if (!status.ok()) return Fail(op, std::move(status));
+    op->data_stamp = device_.completed_writes();
+    Ready(op);
   };
-  auto pending = std::make_shared<Pending>();
-  pending->left = op->places.size();
-  const std::vector<Extent> places = op->places;  // the op may be gone when the last write returns
+  if (op->places.size() == 1 && op->image.size() <= WriteGatherer::kSmallMax) {
+    return writes_.Write(uint64_t{op->places[0].place} * kBlockSize, op->image, written);
+  }
+  std::vector<PiecewiseIo::Range> ranges;
+  ranges.reserve(op->places.size());
   size_t at = 0;
-  for (const Extent& extent : places) {
+  for (const Extent& extent : op->places) {
     const size_t length = size_t{extent.count} * kBlockSize;
-    writes_.Write(uint64_t{extent.place} * kBlockSize, op->image.Slice(at, length),
-                  [this, op, pending](Status status) {
-                    Status failure;
-                    {
-                      std::lock_guard lock(pending->mutex);
-                      if (!status.ok()) pending->failure = std::move(status);
-                      if (--pending->left > 0) return;
-                      failure = pending->failure;
-                    }
-                    if (!failure.ok()) return Fail(op, failure);
-                    op->data_stamp = device_.completed_writes();
-                    Ready(op);
-                  });
+    ranges.push_back({uint64_t{extent.place} * kBlockSize, op->image.Slice(at, length)});
     at += length;
   }
+  PiecewiseIo::Run(device_, PiecewiseIo::Kind::kWrite, std::move(ranges), piece_bytes_, written);
 }
 
 }  // namespace weir::osd

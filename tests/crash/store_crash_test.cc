@@ -40,6 +40,11 @@ const MemDevice& FreshMedium() {
   return *medium;
 }
 
+// Half of the time somebody is in a hurry, and large writes go to the device in pieces.
+uint64_t RandomPieceBytes(Prng& prng) {
+  return prng.Chance(0.5) ? UINT64_MAX : kBlockSize * prng.Uniform(1, 16);
+}
+
 struct Outcome {
   std::string wrong;  // empty: all is well
   size_t acknowledged = 0;
@@ -53,9 +58,11 @@ Outcome RunSchedule(uint64_t seed, bool ignore_flushes) {
   for (int life = 0; life < 2; ++life) {
     device.IgnoreFlushes(ignore_flushes);
     const uint64_t depth = prng.Uniform(1, 8);
+    const uint64_t piece_bytes = RandomPieceBytes(prng);
     device.PowerLossAt(prng.Uniform(1, 160));
     {
       Result<std::unique_ptr<ObjectStore>> store = OpenStore(device, SmallOptions());
+      if (store.ok()) (*store)->SetPieceBytes(piece_bytes);
       for (int i = 0; store.ok() && i < 200 && !device.powerless(); ++i) {
         history.WaitBelow(depth);
         history.Issue(**store, prng);
@@ -117,6 +124,7 @@ TEST(StoreCrashTest, ErrorsAtEveryNthRequestAreCleanErrors) {
     Result<std::unique_ptr<ObjectStore>> store = OpenStore(device, SmallOptions());
     ASSERT_TRUE(store.ok()) << store.status();
     device.FailAt(prng.Uniform(0, period), period);
+    (*store)->SetPieceBytes(RandomPieceBytes(prng));
     for (int i = 0; i < 100; ++i) {
       history.WaitBelow(4);
       history.Issue(**store, prng);

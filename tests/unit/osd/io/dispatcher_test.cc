@@ -138,6 +138,26 @@ TEST_F(DispatcherTest, StartsWritesToOneObjectInTheOrderTheyCame) {
                                  "write 9.0 at 12288", "write 9.0 at 16384"));
 }
 
+TEST_F(DispatcherTest, TheStoreWritesInPiecesWhileSomebodyIsInAHurry) {
+  SchedulerConfig base;
+  base.token_rate = 200 * kMiB;
+  Start(*ApplyProfile("unified", base));
+  dispatcher_->Apply(*ApplyProfile("unified", base), {Class(kGold, 0), Class(kWeb, 0)});
+  for (uint64_t i = 0; i < 40; ++i) {  // a device of 1 ms per MiB and 10 us each
+    const uint64_t bytes = i % 2 == 0 ? kMiB : kMiB / 16;
+    Write(100 + i, 0, bytes, kWeb);
+    clock_.Advance(10us + std::chrono::nanoseconds(bytes * 1'000'000 / kMiB));
+    store_.ReleaseAll();
+  }
+  Write(200, 0, kMiB, kWeb);
+  EXPECT_EQ(store_.piece_bytes, UINT64_MAX);  // nobody else is there
+  Write(1, 0, 4096, kGold);                   // waits for each answer, and others work
+  EXPECT_EQ(store_.piece_bytes, 192 << 10);
+  clock_.Advance(1s);
+  store_.ReleaseAll();
+  EXPECT_EQ(store_.piece_bytes, UINT64_MAX);
+}
+
 TEST_F(DispatcherTest, AReservedClassPassesTheQueueOfAnother) {
   Start(Strict(8 * kMiB));
   dispatcher_->Apply(Strict(8 * kMiB), {Class(kGold, 4 * kMiB), Class(kWeb, 0)});

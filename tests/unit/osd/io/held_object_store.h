@@ -27,6 +27,7 @@ class HeldObjectStore final : public ObjectStore {
   Status fail;  // of every operation completed from now on
   StoreStats stats;
   Duration last_patience{0};  // of a write
+  uint64_t piece_bytes = UINT64_MAX;  // as told last
 
   [[nodiscard]] std::vector<std::string> started() const {
     std::lock_guard lock(mutex_);
@@ -106,6 +107,7 @@ class HeldObjectStore final : public ObjectStore {
   uint64_t LbaHint(ObjectId id, uint64_t offset) override {
     return (id.inode.value << 32) + id.index * kMaxObjectSize + offset;
   }
+  void SetPieceBytes(uint64_t bytes) override { piece_bytes = bytes; }
   [[nodiscard]] StoreStats Stats() const override { return stats; }
   Status Close() override { return {}; }
 

@@ -73,6 +73,8 @@ TEST_F(ExtentStoreTest, AgreesWithTheModelOverRandomOperationsAndReopens) {
         ASSERT_TRUE(DeleteInodeSync(model, id.inode, first).ok());
       } else if (choice < 84) {
         Reopen();
+      } else if (choice < 86) {  // not seen from outside
+        store_->SetPieceBytes(prng.Chance(0.3) ? UINT64_MAX : kBlockSize * prng.Uniform(1, 32));
       }
       const uint64_t offset = prng.Uniform(0, 600000), length = prng.Uniform(0, 300000);
       const Result<Buffer> got = ReadRange(*store_, id, offset, length);
