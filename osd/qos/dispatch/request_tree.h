@@ -71,7 +71,8 @@ class RequestTree {
   static constexpr uint32_t kNone = UINT32_MAX;
 
   // Entry i of an inner node is a child with the keys from keys[i] up to keys[i + 1]. keys[i] is a
-  // bound that lies behind everything in entry i - 1; its request may be gone.
+  // bound behind everything before it; its request may be gone. The very first child takes whatever
+  // comes before its bound, so keys[0] is not asked.
   template <typename Entry>
   struct Node {
     uint32_t count = 0;
@@ -247,10 +248,8 @@ uint32_t RequestTree<Item, Summary>::InsertBelow(uint32_t index, uint32_t level,
   if (level == 0) {
     return InsertInto(&leaves_, index, leaves_[index].CountBefore(key), key, item);
   }
-  Inner& node = inners_[index];
-  if (key < node.keys[0]) node.keys[0] = key;
-  const uint32_t place = node.Covering(key);
-  const uint32_t child = node.entries[place].index;
+  const uint32_t place = inners_[index].Covering(key);
+  const uint32_t child = inners_[index].entries[place].index;
   const uint32_t right = InsertBelow(child, level - 1, key, item);
   inners_[index].entries[place].summary = SummaryOf(child, level - 1);
   if (right == kNone) return kNone;
