@@ -41,7 +41,7 @@ struct NoSummary {
 template <typename Item, typename Summary = NoSummary>
 class RequestTree {
  public:
-  static constexpr uint32_t kFanout = 16;
+  static constexpr uint32_t kFanout = 32;
   static constexpr uint32_t kLeast = kFanout / 4;
 
   explicit RequestTree(int64_t parameter = 0) : parameter_(parameter), root_(leaves_.Allocate()) {}
@@ -79,16 +79,26 @@ class RequestTree {
     std::array<TreeKey, kFanout> keys;
     std::array<Entry, kFanout> entries;
 
+    // Both halve the range without a branch that depends on keys.
     [[nodiscard]] uint32_t CountBefore(const TreeKey& key) const {
+      if (count == 0) return 0;
       uint32_t before = 0;
-      for (uint32_t i = 0; i < count; ++i) before += keys[i] < key ? 1 : 0;
-      return before;
+      for (uint32_t left = count; left > 1;) {
+        const uint32_t half = left / 2;
+        before += keys[before + half - 1] < key ? half : 0;
+        left -= half;
+      }
+      return before + (keys[before] < key ? 1 : 0);
     }
     // The entry that covers the key.
     [[nodiscard]] uint32_t Covering(const TreeKey& key) const {
-      uint32_t from = 0;
-      for (uint32_t i = 1; i < count; ++i) from += key < keys[i] ? 0 : 1;
-      return from;
+      uint32_t place = 0;
+      for (uint32_t left = count; left > 1;) {
+        const uint32_t half = left / 2;
+        place += key < keys[place + half] ? 0 : half;
+        left -= half;
+      }
+      return place;
     }
     void Insert(uint32_t place, const TreeKey& key, const Entry& entry) {
       for (uint32_t i = count; i > place; --i) {
