@@ -2,6 +2,7 @@
 // is 1 us at 1,000 classes.
 #include <benchmark/benchmark.h>
 
+#include <string>
 #include <vector>
 
 #include "client/qos/delay_tracker.h"
@@ -61,9 +62,17 @@ void Decide(benchmark::State& state, std::string_view profile) {
   state.counters["found"] = static_cast<double>(decided) / static_cast<double>(state.iterations());
 }
 
-BENCHMARK_CAPTURE(Decide, odis, "odis")->Arg(10)->Arg(1000)->Arg(10000);
-BENCHMARK_CAPTURE(Decide, unified, "unified")->Arg(10)->Arg(1000)->Arg(10000);
-BENCHMARK_CAPTURE(Decide, dsfq_hybrid_h, "dsfq-hybrid-h")->Arg(10)->Arg(1000)->Arg(10000);
+// The table of osd/qos/README.md.
+[[maybe_unused]] const bool registered = [] {
+  for (const char* profile : {"noqos", "odis", "sfq", "dsfq-total", "dsfq-hybrid", "dsfq-hybrid-h",
+                              "vd", "vc", "cscan", "cvc", "baa", "unified"}) {
+    benchmark::RegisterBenchmark((std::string("Decide/") + profile).c_str(), Decide, profile)
+        ->Arg(10)
+        ->Arg(1000)
+        ->Arg(10000);
+  }
+  return true;
+}();
 
 // The coordinator's part of a request: one delay, for so many classes over a hundred OSDs.
 void Track(benchmark::State& state) {
@@ -76,8 +85,6 @@ void Track(benchmark::State& state) {
   }
 }
 BENCHMARK(Track)->Arg(10)->Arg(10000);
-BENCHMARK_CAPTURE(Decide, cvc, "cvc")->Arg(10)->Arg(1000);
-BENCHMARK_CAPTURE(Decide, vd, "vd")->Arg(10)->Arg(1000)->Arg(10000);
 
 // Cost of one solution of BAA's program for so many clients.
 void SolveTiers(benchmark::State& state, size_t tiers) {

@@ -72,17 +72,18 @@ bool Cvc::InFinishOrder(const Request& request) const {
   return finish_order_only_ || request.finish_time != TimePoint::Max();
 }
 
+// VC asks no elevator, and the one of the promised is for late mode only.
 void Cvc::DoAdd(Request* request) {
-  elevator_.Add(request);
+  if (!finish_order_only_) elevator_.Add(request);
   if (!InFinishOrder(*request)) return;
-  promised_.Add(request);
+  if (AsksPromised()) promised_.Add(request);
   by_finish_.Add(request);
 }
 
 void Cvc::DoRemove(Request* request) {
-  elevator_.Remove(*request);
+  if (!finish_order_only_) elevator_.Remove(*request);
   if (!InFinishOrder(*request)) return;
-  promised_.Remove(*request);
+  if (AsksPromised()) promised_.Remove(*request);
   by_finish_.Remove(*request);
 }
 

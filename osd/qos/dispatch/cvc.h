@@ -49,6 +49,7 @@ class Cvc final : public Dispatch {
   // (5) for one candidate.
   [[nodiscard]] bool Fits(const Request& request, const DispatchMoment& moment) const;
   [[nodiscard]] bool InFinishOrder(const Request& request) const;
+  [[nodiscard]] bool AsksPromised() const { return config_.late_mode && !finish_order_only_; }
   [[nodiscard]] Request* Choose(const DispatchMoment& moment);
 
   void DoAdd(Request* request) override;

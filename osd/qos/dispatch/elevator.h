@@ -7,8 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
+#include "osd/qos/dispatch/request_tree.h"
 #include "osd/qos/scheduler.h"
 
 namespace weir::osd::qos {
@@ -31,14 +31,14 @@ class Elevator {
   static constexpr uint64_t kLeastPatience = 8;  // departures
 
   struct Entry {
-    uint64_t lba;
-    uint64_t sequence;
     uint64_t goes_first_at;  // count of departures
     Request* request;
   };
-  [[nodiscard]] size_t Find(uint64_t lba, uint64_t sequence) const;
+  static TreeKey KeyOf(const Request& request) { return {request.lba, request.sequence}; }
+  // The first one from `key` on, else the first of all.
+  [[nodiscard]] Request* From(const TreeKey& key) const;
 
-  std::vector<Entry> by_address_;
+  RequestTree<Entry> by_address_;
   uint64_t head_ = 0;  // where the last request ended
   uint64_t departures_ = 0;
 };

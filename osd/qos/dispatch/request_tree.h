@@ -1,0 +1,369 @@
+// RequestTree: waiting requests in the order of a number (an address, a finish time), equal ones by
+// sequence. A B+ tree: find, insert and remove are O(log n), a node is a few neighbouring cache
+// lines, and a tree of up to kFanout requests is one sorted array.
+//
+// Item     what a request carries here; trivially copyable.
+// Summary  what each node knows about all requests below it, so that questions about the whole are
+//          O(1): Summary::Of(key, parameter) of one request, and a.Append(b, parameter) of a range
+//          and the one right behind it. `parameter` is a number that all of them depend on.
+//
+// Every node but the root is at least a quarter full. Nodes come from pools that only grow, so that
+// requests come and go without allocations. Nothing is random: runs repeat bit for bit.
+// Threads: the scheduler's owner.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "common/base/check.h"
+
+namespace weir::osd::qos {
+
+struct TreeKey {
+  uint64_t value = 0;
+  uint64_t sequence = 0;
+
+  // Without branches: which way a comparison goes is anybody's guess.
+  friend bool operator<(const TreeKey& a, const TreeKey& b) {
+    return (a.value < b.value) | ((a.value == b.value) & (a.sequence < b.sequence));
+  }
+};
+
+// For trees that nobody asks about the whole.
+struct NoSummary {
+  static NoSummary Of(const TreeKey& /*key*/, int64_t /*parameter*/) { return {}; }
+  void Append(const NoSummary& /*behind*/, int64_t /*parameter*/) {}
+};
+
+template <typename Item, typename Summary = NoSummary>
+class RequestTree {
+ public:
+  static constexpr uint32_t kFanout = 32;
+  static constexpr uint32_t kLeast = kFanout / 4;
+
+  explicit RequestTree(int64_t parameter = 0) : parameter_(parameter), root_(leaves_.Allocate()) {}
+
+  [[nodiscard]] size_t size() const { return size_; }
+  [[nodiscard]] bool empty() const { return size_ == 0; }
+  // Of all requests; Summary{} when there is none.
+  [[nodiscard]] const Summary& summary() const { return summary_; }
+  [[nodiscard]] int64_t parameter() const { return parameter_; }
+  // O(n).
+  void SetParameter(int64_t parameter);
+
+  // Requires: no request with this key is here.
+  void Insert(const TreeKey& key, const Item& item);
+  // Requires: a request with this key is here. Returns its item.
+  Item Remove(const TreeKey& key);
+
+  // The first request in order. Requires: not empty.
+  [[nodiscard]] const Item& First() const { return FirstBelow(root_, height_); }
+  // The first request with this key or a later one; null: there is none.
+  [[nodiscard]] const Item* FirstFrom(const TreeKey& key) const;
+
+  // Levels above the leaves, for tests: at most log(n) to the base of kLeast.
+  [[nodiscard]] uint32_t height() const { return height_; }
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  // Entry i of an inner node is a child with the keys from keys[i] up to keys[i + 1]. keys[i] is a
+  // bound behind everything before it; its request may be gone. The very first child takes whatever
+  // comes before its bound, so keys[0] is not asked.
+  template <typename Entry>
+  struct Node {
+    uint32_t count = 0;
+    std::array<TreeKey, kFanout> keys;
+    std::array<Entry, kFanout> entries;
+
+    // Both halve the range without a branch that depends on keys.
+    [[nodiscard]] uint32_t CountBefore(const TreeKey& key) const {
+      if (count == 0) return 0;
+      uint32_t before = 0;
+      for (uint32_t left = count; left > 1;) {
+        const uint32_t half = left / 2;
+        before += keys[before + half - 1] < key ? half : 0;
+        left -= half;
+      }
+      return before + (keys[before] < key ? 1 : 0);
+    }
+    // The entry that covers the key.
+    [[nodiscard]] uint32_t Covering(const TreeKey& key) const {
+      uint32_t place = 0;
+      for (uint32_t left = count; left > 1;) {
+        const uint32_t half = left / 2;
+        place += key < keys[place + half] ? 0 : half;
+        left -= half;
+      }
+      return place;
+    }
+    void Insert(uint32_t place, const TreeKey& key, const Entry& entry) {
+      for (uint32_t i = count; i > place; --i) {
+        keys[i] = keys[i - 1];
+        entries[i] = entries[i - 1];
+      }
+      keys[place] = key;
+      entries[place] = entry;
+      ++count;
+    }
+    void Remove(uint32_t place) {
+      --count;
+      for (uint32_t i = place; i < count; ++i) {
+        keys[i] = keys[i + 1];
+        entries[i] = entries[i + 1];
+      }
+    }
+  };
+
+  struct Child {
+    uint32_t index = kNone;
+    Summary summary;
+  };
+  using Leaf = Node<Item>;
+  using Inner = Node<Child>;
+
+  // Nodes by number; a reference lasts until the next Allocate.
+  template <typename T>
+  class Pool {
+   public:
+    uint32_t Allocate() {
+      if (free_.empty()) {
+        nodes_.emplace_back();
+        return static_cast<uint32_t>(nodes_.size() - 1);
+      }
+      const uint32_t index = free_.back();
+      free_.pop_back();
+      nodes_[index].count = 0;
+      return index;
+    }
+    void Free(uint32_t index) { free_.push_back(index); }
+    T& operator[](uint32_t index) { return nodes_[index]; }
+    const T& operator[](uint32_t index) const { return nodes_[index]; }
+
+   private:
+    std::vector<T> nodes_;
+    std::vector<uint32_t> free_;
+  };
+
+  [[nodiscard]] const Item& FirstBelow(uint32_t index, uint32_t level) const;
+  [[nodiscard]] Summary SummaryOf(uint32_t index, uint32_t level) const;
+  void SummarizeAllBelow(uint32_t index, uint32_t level);
+  [[nodiscard]] const TreeKey& KeyOf(uint32_t index, uint32_t level) const {
+    return level == 0 ? leaves_[index].keys[0] : inners_[index].keys[0];
+  }
+
+  // Both return the new right neighbour of node `index` if that was full, else kNone.
+  uint32_t InsertBelow(uint32_t index, uint32_t level, const TreeKey& key, const Item& item);
+  template <typename Entry>
+  static uint32_t InsertInto(Pool<Node<Entry>>* pool, uint32_t index, uint32_t place,
+                             const TreeKey& key, const Entry& entry);
+  Item RemoveBelow(uint32_t index, uint32_t level, const TreeKey& key);
+  // Entry `place` of an inner node has become too small: joins it with a neighbour, or evens them.
+  void Refill(uint32_t parent, uint32_t place, uint32_t level);
+  // True if `right` is empty now.
+  template <typename Entry>
+  static bool JoinOrEven(Node<Entry>* left, Node<Entry>* right);
+  // Hands the entries of two neighbours out anew, the first `left_count` to the left one.
+  template <typename Entry>
+  static void Share(Node<Entry>* left, Node<Entry>* right, uint32_t left_count);
+
+  int64_t parameter_;
+  Pool<Leaf> leaves_;
+  Pool<Inner> inners_;
+  uint32_t root_;  // a leaf while height_ is 0
+  uint32_t height_ = 0;
+  size_t size_ = 0;
+  Summary summary_;
+};
+
+template <typename Item, typename Summary>
+const Item& RequestTree<Item, Summary>::FirstBelow(uint32_t index, uint32_t level) const {
+  for (; level > 0; --level) index = inners_[index].entries[0].index;
+  return leaves_[index].entries[0];
+}
+
+template <typename Item, typename Summary>
+const Item* RequestTree<Item, Summary>::FirstFrom(const TreeKey& key) const {
+  uint32_t index = root_;
+  uint32_t behind = kNone;  // the subtree right behind the path, as far down as there is one
+  uint32_t behind_level = 0;
+  for (uint32_t level = height_; level > 0; --level) {
+    const Inner& node = inners_[index];
+    const uint32_t place = node.Covering(key);
+    if (place + 1 < node.count) {
+      behind = node.entries[place + 1].index;
+      behind_level = level - 1;
+    }
+    index = node.entries[place].index;
+  }
+  const Leaf& leaf = leaves_[index];
+  const uint32_t place = leaf.CountBefore(key);
+  if (place < leaf.count) return &leaf.entries[place];
+  return behind == kNone ? nullptr : &FirstBelow(behind, behind_level);
+}
+
+template <typename Item, typename Summary>
+Summary RequestTree<Item, Summary>::SummaryOf(uint32_t index, uint32_t level) const {
+  Summary all;
+  if (level == 0) {
+    const Leaf& leaf = leaves_[index];
+    for (uint32_t i = 0; i < leaf.count; ++i) {
+      all.Append(Summary::Of(leaf.keys[i], parameter_), parameter_);
+    }
+  } else {
+    const Inner& node = inners_[index];
+    for (uint32_t i = 0; i < node.count; ++i) all.Append(node.entries[i].summary, parameter_);
+  }
+  return all;
+}
+
+template <typename Item, typename Summary>
+void RequestTree<Item, Summary>::SummarizeAllBelow(uint32_t index, uint32_t level) {
+  if (level == 0) return;
+  Inner& node = inners_[index];
+  for (uint32_t i = 0; i < node.count; ++i) {
+    SummarizeAllBelow(node.entries[i].index, level - 1);
+    node.entries[i].summary = SummaryOf(node.entries[i].index, level - 1);
+  }
+}
+
+template <typename Item, typename Summary>
+void RequestTree<Item, Summary>::SetParameter(int64_t parameter) {
+  parameter_ = parameter;
+  SummarizeAllBelow(root_, height_);
+  summary_ = SummaryOf(root_, height_);
+}
+
+template <typename Item, typename Summary>
+void RequestTree<Item, Summary>::Insert(const TreeKey& key, const Item& item) {
+  const uint32_t right = InsertBelow(root_, height_, key, item);
+  if (right != kNone) {
+    const uint32_t top = inners_.Allocate();
+    Inner& node = inners_[top];
+    node.Insert(0, KeyOf(root_, height_), {root_, SummaryOf(root_, height_)});
+    node.Insert(1, KeyOf(right, height_), {right, SummaryOf(right, height_)});
+    root_ = top;
+    ++height_;
+  }
+  ++size_;
+  summary_ = SummaryOf(root_, height_);
+}
+
+template <typename Item, typename Summary>
+uint32_t RequestTree<Item, Summary>::InsertBelow(uint32_t index, uint32_t level, const TreeKey& key,
+                                                 const Item& item) {
+  if (level == 0) {
+    return InsertInto(&leaves_, index, leaves_[index].CountBefore(key), key, item);
+  }
+  const uint32_t place = inners_[index].Covering(key);
+  const uint32_t child = inners_[index].entries[place].index;
+  const uint32_t right = InsertBelow(child, level - 1, key, item);
+  inners_[index].entries[place].summary = SummaryOf(child, level - 1);
+  if (right == kNone) return kNone;
+  return InsertInto(&inners_, index, place + 1, KeyOf(right, level - 1),
+                    Child{right, SummaryOf(right, level - 1)});
+}
+
+template <typename Item, typename Summary>
+template <typename Entry>
+uint32_t RequestTree<Item, Summary>::InsertInto(Pool<Node<Entry>>* pool, uint32_t index,
+                                                uint32_t place, const TreeKey& key,
+                                                const Entry& entry) {
+  if ((*pool)[index].count < kFanout) {
+    (*pool)[index].Insert(place, key, entry);
+    return kNone;
+  }
+  const uint32_t right = pool->Allocate();
+  constexpr uint32_t kHalf = kFanout / 2;
+  Share(&(*pool)[index], &(*pool)[right], kHalf);
+  if (place <= kHalf) {
+    (*pool)[index].Insert(place, key, entry);
+  } else {
+    (*pool)[right].Insert(place - kHalf, key, entry);
+  }
+  return right;
+}
+
+template <typename Item, typename Summary>
+Item RequestTree<Item, Summary>::Remove(const TreeKey& key) {
+  const Item item = RemoveBelow(root_, height_, key);
+  if (height_ > 0 && inners_[root_].count == 1) {
+    inners_.Free(root_);
+    root_ = inners_[root_].entries[0].index;
+    --height_;
+  }
+  --size_;
+  summary_ = SummaryOf(root_, height_);
+  return item;
+}
+
+template <typename Item, typename Summary>
+Item RequestTree<Item, Summary>::RemoveBelow(uint32_t index, uint32_t level, const TreeKey& key) {
+  if (level == 0) {
+    Leaf& leaf = leaves_[index];
+    const uint32_t place = leaf.CountBefore(key);
+    WEIR_CHECK(place < leaf.count && !(key < leaf.keys[place]), "the request is in the order");
+    const Item item = leaf.entries[place];
+    leaf.Remove(place);
+    return item;
+  }
+  const uint32_t place = inners_[index].Covering(key);
+  const uint32_t child = inners_[index].entries[place].index;
+  const Item item = RemoveBelow(child, level - 1, key);
+  const uint32_t left = level == 1 ? leaves_[child].count : inners_[child].count;
+  if (left < kLeast) {
+    Refill(index, place, level);
+  } else {
+    inners_[index].entries[place].summary = SummaryOf(child, level - 1);
+  }
+  return item;
+}
+
+template <typename Item, typename Summary>
+void RequestTree<Item, Summary>::Refill(uint32_t parent, uint32_t place, uint32_t level) {
+  Inner& node = inners_[parent];
+  const uint32_t at = place == 0 ? 0 : place - 1;
+  const uint32_t left = node.entries[at].index;
+  const uint32_t right = node.entries[at + 1].index;
+  const bool joined = level == 1 ? JoinOrEven(&leaves_[left], &leaves_[right])
+                                 : JoinOrEven(&inners_[left], &inners_[right]);
+  node.entries[at].summary = SummaryOf(left, level - 1);
+  if (!joined) {
+    node.keys[at + 1] = KeyOf(right, level - 1);
+    node.entries[at + 1].summary = SummaryOf(right, level - 1);
+    return;
+  }
+  node.Remove(at + 1);
+  if (level == 1) {
+    leaves_.Free(right);
+  } else {
+    inners_.Free(right);
+  }
+}
+
+template <typename Item, typename Summary>
+template <typename Entry>
+bool RequestTree<Item, Summary>::JoinOrEven(Node<Entry>* left, Node<Entry>* right) {
+  const uint32_t all = left->count + right->count;
+  const bool join = all <= kFanout;
+  Share(left, right, join ? all : all / 2);
+  return join;
+}
+
+template <typename Item, typename Summary>
+template <typename Entry>
+void RequestTree<Item, Summary>::Share(Node<Entry>* left, Node<Entry>* right, uint32_t left_count) {
+  while (left->count > left_count) {
+    right->Insert(0, left->keys[left->count - 1], left->entries[left->count - 1]);
+    --left->count;
+  }
+  while (left->count < left_count) {
+    left->Insert(left->count, right->keys[0], right->entries[0]);
+    right->Remove(0);
+  }
+}
+
+}  // namespace weir::osd::qos
