@@ -1,6 +1,7 @@
 // E33, E34, E35: how many virtual disks fit, Stonehenge tables 2 to 4.
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "common/qos/delay_bound.h"
 #include "tools/sim/experiments/all.h"
@@ -220,8 +221,7 @@ void RunElasticity(Run& run) {
     plan.websearch_bias = .7;
     found.push_back(Count(run, plan));
     const Counts& c = found.back();
-    const std::string name =
-        "E = " + std::to_string(static_cast<int>(100 * probabilities[i] + .5)) + " %: ";
+    const std::string name = "E = " + std::to_string(std::lround(100 * probabilities[i])) + " %: ";
     run.Near(name + "worst case", c.deterministic, 7, 0);
     run.Report(name + "measured", c.measured, paper[i][0]);
     run.AtLeast(name + "oracle less measured", c.oracle - c.measured, 0, paper[i][1] - paper[i][0]);
