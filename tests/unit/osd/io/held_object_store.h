@@ -26,7 +26,7 @@ class HeldObjectStore final : public ObjectStore {
   bool immediate = false;
   Status fail;  // of every operation completed from now on
   StoreStats stats;
-  Duration last_patience{0};  // of a write
+  Duration last_patience{0};          // of a write
   uint64_t piece_bytes = UINT64_MAX;  // as told last
 
   [[nodiscard]] std::vector<std::string> started() const {
