@@ -259,12 +259,12 @@ class World {
   ::weir::testing::ManualClock clock_;
   Prng prng_;
   DirLeases leases_{clock_};
+  std::vector<std::unique_ptr<DirCache>> mounts_;  // outlive what is on its way to them
   std::priority_queue<Event> events_;
   uint64_t order_ = 0;
   double loss_;  // of a message, until it is sent again
   uint64_t longest_pause_us_;
   uint64_t last_name_;
-  std::vector<std::unique_ptr<DirCache>> mounts_;
   std::map<size_t, HeldWatch> watches_;
   std::vector<Parked> parked_;
   std::map<uint64_t, std::map<std::string, uint64_t>> directories_;
