@@ -180,9 +180,6 @@ LendThread::LendThread() : before_(std::exchange(lent, true)) {}
 LendThread::~LendThread() {
   lent = before_;
 }
-bool LendThread::Lent() {
-  return lent;
-}
 
 InprocHub::InprocHub() : names_(std::make_shared<Names>()) {}
 InprocHub::~InprocHub() = default;

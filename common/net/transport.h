@@ -45,8 +45,6 @@ class LendThread {
   ~LendThread();
   LendThread(const LendThread&) = delete;
   LendThread& operator=(const LendThread&) = delete;
-  // Whether the calling thread is under one.
-  [[nodiscard]] static bool Lent();
 
  private:
   const bool before_;

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "tools/cli/exit_code.h"
+#include "tools/cli/parse.h"
 #include "tools/cli/table.h"
 #include "tools/sim/output/document.h"
 #include "tools/sim/output/plot.h"
@@ -215,20 +216,10 @@ void Declare(CLI::App& app, Arguments& arguments) {
 }  // namespace weir::sim
 
 int main(int argc, char** argv) {
-  using weir::ErrorCode;
-  using weir::Status;
   CLI::App app("weir-sim: the QoS engine in virtual time, against modelled disks", "weir-sim");
   weir::sim::Arguments arguments;
   weir::sim::Declare(app, arguments);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    fputs(app.help().c_str(), stdout);
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    return weir::cli::Fail(
-        "weir-sim", Status(ErrorCode::kInvalid, std::string(error.what()) + " (see --help)"));
-  }
+  if (const auto ended = weir::cli::Parse(app, argc, argv)) return *ended;
   const auto code = arguments.action(arguments);
   if (!code.ok()) return weir::cli::Fail("weir-sim", code.status());
   return static_cast<int>(*code);

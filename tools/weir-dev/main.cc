@@ -7,6 +7,7 @@
 
 #include "tools/cli/exit_code.h"
 #include "tools/cli/mounts.h"
+#include "tools/cli/parse.h"
 #include "tools/cli/table.h"
 #include "tools/cli/values.h"
 #include "tools/weir-dev/dev_cluster.h"
@@ -152,19 +153,10 @@ void Declare(CLI::App& app, Arguments& arguments) {
 }  // namespace weir::dev
 
 int main(int argc, char** argv) {
-  using weir::ErrorCode;
-  using weir::Status;
   CLI::App app("weir-dev: a real multi-process WeirFS cluster on this machine", "weir-dev");
   weir::dev::Arguments arguments;
   weir::dev::Declare(app, arguments);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError& error) {
-    return weir::cli::Fail(
-        "weir-dev", Status(ErrorCode::kInvalid, std::string(error.what()) + " (see --help)"));
-  }
+  if (const auto ended = weir::cli::Parse(app, argc, argv)) return *ended;
   const auto code = arguments.action(arguments);
   if (!code.ok()) return weir::cli::Fail("weir-dev", code.status());
   return static_cast<int>(*code);

@@ -16,6 +16,7 @@
 #include "tools/cli/exit_code.h"
 #include "tools/cli/files.h"
 #include "tools/cli/mounts.h"
+#include "tools/cli/parse.h"
 #include "tools/cli/values.h"
 #include "tools/weirfs/background.h"
 #include "tools/weirfs/embedded_cluster.h"
@@ -228,18 +229,9 @@ int Run(const Arguments& arguments) {
 }  // namespace weir::weirfs
 
 int main(int argc, char** argv) {
-  using weir::ErrorCode;
-  using weir::Status;
   CLI::App app("weirfs: mounts a WeirFS", "weirfs");
   weir::weirfs::Arguments arguments;
   weir::weirfs::Declare(app, arguments);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError& error) {
-    return weir::cli::Fail(
-        "weirfs", Status(ErrorCode::kInvalid, std::string(error.what()) + " (see --help)"));
-  }
+  if (const auto ended = weir::cli::Parse(app, argc, argv)) return *ended;
   return weir::weirfs::Run(arguments);
 }

@@ -1,0 +1,16 @@
+// What every program does with its command line first.
+#pragma once
+
+#include <optional>
+
+namespace CLI {
+class App;
+}
+
+namespace weir::cli {
+
+// Parses; help goes to stdout and bad usage to stderr, under the app's name. The exit code when the
+// program ends with that, nothing when it goes on.
+std::optional<int> Parse(CLI::App& app, int argc, char** argv);
+
+}  // namespace weir::cli
