@@ -35,14 +35,14 @@ bool DepthControl::HasSlot(TimePoint now) {
 
 bool DepthControl::HasHurriedSlot(const Request& request) const {
   if (probing_) return false;
-  return Small(request) && small_bytes_ + request.bytes <= kHurriedBytes;
+  return Express(request) && express_bytes_ + request.bytes <= kHurriedBytes;
 }
 
 void DepthControl::Submitted(Request* request) {
   request->alone_estimate = model_->Alone(request->op, request->bytes);
   ++in_flight_;
   bytes_ += request->bytes;
-  if (Small(*request)) small_bytes_ += request->bytes;
+  if (Express(*request)) express_bytes_ += request->bytes;
   alone_ += request->alone_estimate;
   const auto alone = static_cast<double>(request->alone_estimate.count());
   typical_ns_ = std::max(kKeep * typical_ns_, alone);
@@ -51,7 +51,7 @@ void DepthControl::Submitted(Request* request) {
 void DepthControl::Completed(const Request& request, TimePoint now) {
   --in_flight_;
   bytes_ -= request.bytes;
-  if (Small(request)) small_bytes_ -= request.bytes;
+  if (Express(request)) express_bytes_ -= request.bytes;
   alone_ -= request.alone_estimate;
   // The request that completes an empty device's wait was alone if it was sent during the probe.
   if (probing_ && in_flight_ == 0) {

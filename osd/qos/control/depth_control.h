@@ -65,8 +65,10 @@ class DepthControl {
   [[nodiscard]] uint64_t ChunkBytes(TimePoint now) const;
 
  private:
-  [[nodiscard]] bool Small(const Request& request) const {
-    return request.bytes <= kHurriedBytesEach;
+  // Of those that may enter beyond the depth: small, and with a deadline. Small ones without are
+  // not counted, or a neighbour's would take the place.
+  [[nodiscard]] static bool Express(const Request& request) {
+    return request.bytes <= kHurriedBytesEach && request.finish_time < TimePoint::Max();
   }
   // Whether it is time to see how long one request takes alone.
   [[nodiscard]] bool ProbeDue(TimePoint now) const;
@@ -74,7 +76,7 @@ class DepthControl {
   const CostModel* const model_;
   size_t in_flight_ = 0;
   uint64_t bytes_ = 0;
-  uint64_t small_bytes_ = 0;
+  uint64_t express_bytes_ = 0;
   Duration alone_{0};      // sum of the estimates of what is in flight
   double typical_ns_ = 0;  // largest estimate lately
   bool hurried_ = false;
