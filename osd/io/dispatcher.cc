@@ -54,7 +54,8 @@ bool SameConfig(const SchedulerConfig& a, const SchedulerConfig& b) {
          a.cost == b.cost && a.maximizer == b.maximizer && a.depth == b.depth &&
          a.token_rate == b.token_rate && a.best_effort_min == b.best_effort_min &&
          a.bottleneck_aware == b.bottleneck_aware && a.quantum == b.quantum &&
-         a.throughput_window == b.throughput_window && a.spare == b.spare && a.cvc == b.cvc;
+         a.throughput_window == b.throughput_window && a.spare == b.spare && a.cvc == b.cvc &&
+         a.reset_idle == b.reset_idle;
 }
 
 }  // namespace
