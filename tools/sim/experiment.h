@@ -55,6 +55,7 @@ enum class Fault : uint8_t {
   kToleranceZero,       // no overdraw of throughput disks for latency disks
   kWeightsFrozen,       // BAA never recomputes
   kSpareCharged,        // spare time is billed to whoever uses it
+  kGateShut,            // the gate is strict where it should let everything pass
   kMeasurementOff,      // admission believes the worst case instead of what it measured
 };
 std::string_view ToText(Fault fault);

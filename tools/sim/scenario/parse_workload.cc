@@ -158,6 +158,8 @@ Status Parser::TakeWorkload(TomlTable* table, Scenario* scenario) {
   workload.options.class_id = workload.class_id;
   workload.name = table->Text("name", table->Text("class", "best-effort"));
   TakeArrivals(table, *scenario, &workload);
+  workload.options.transaction =
+      static_cast<uint32_t>(table->Whole("transaction", 0, 0, UINT32_MAX));
   TakeRoute(table, *scenario, &workload);
   TakeChanges(table, &workload);
   scenario->workloads.push_back(std::move(workload));

@@ -1,5 +1,5 @@
 // The reader of scenarios, one method per kind of table. parse.cc holds the cluster's side,
-// parse_workload.cc the workloads.
+// parse_class.cc the classes, parse_workload.cc the workloads.
 #pragma once
 
 #include <string>
@@ -8,6 +8,19 @@
 #include "tools/sim/scenario/toml_table.h"
 
 namespace weir::sim {
+
+// A key whose words `parse` knows; `piece` stays as it is without the key.
+template <typename Kind>
+void TakePiece(TomlTable* table, std::string_view key, Kind* piece,
+               Result<Kind> (*parse)(std::string_view)) {
+  if (!table->Has(key)) return;
+  const Result<Kind> kind = parse(table->Text(key, ""));
+  if (kind.ok()) {
+    *piece = *kind;
+  } else {
+    table->Fail(key, kind.status().message());
+  }
+}
 
 class Parser {
  public:
@@ -26,6 +39,8 @@ class Parser {
   Status TakeClass(TomlTable* table, Scenario* scenario);
   Status TakeWorkload(TomlTable* table, Scenario* scenario);
 
+  static void TakeContract(TomlTable* table, ClassSpec* spec);
+  static void TakeTransactions(TomlTable* table, ClassSpec* spec);
   DeviceFactory DeviceOf(TomlTable* table);
   DeviceFactory DiskOf(TomlTable* table);
   DeviceFactory RecordedOf(TomlTable* table);
