@@ -119,7 +119,7 @@ class Ladder {
     Level level;
     Cluster cluster(run_.seed() + 100);
     SchedulerConfig config = StonehengeConfig(run_, "cvc", kIopsMax);
-    config.cvc.late_mode = true;
+    config.cvc.late_mode = !run_.broken(Fault::kLatestStartIgnored);
     SimOsd& osd = cluster.AddOsd(config, Hdd(HddModelOf("dtla-307075")));
     ServiceTally tally(&cluster, &osd, 10s);
     level.monitor = std::make_unique<osd::qos::ServiceMonitor>(kWindow, TimePoint{0});
@@ -160,7 +160,7 @@ class ReviewedClasses {
   ReviewedClasses(Run& run, const Plan& plan, int n)
       : contract_(ContractOf(plan)), count_(n), cluster_(run.seed() + 100) {
     SchedulerConfig config = StonehengeConfig(run, "cvc", kIopsMax);
-    config.cvc.late_mode = true;
+    config.cvc.late_mode = !run.broken(Fault::kLatestStartIgnored);
     SimOsd& osd = cluster_.AddOsd(config, Hdd(HddModelOf("dtla-307075")));
     ServiceTally tally(&cluster_, &osd, kWindow);
     tally.on_delay = [this](ClassId, double part) {
@@ -308,11 +308,18 @@ void AddMeasuredAdmission(std::vector<Experiment>* all) {
   const std::string about =
       "Classes on one disk under CVC, each promised a bound that in the worst case (10) takes "
       "12.86 % of the disk, so that seven fit; bursty arrivals. Measured: (11) with the delays and "
-      "rates of the classes admitted so far. Oracle: as many as really keep their bound. ";
+      "rates of the classes admitted so far. Oracle: as many as really keep their bound. The "
+      "paper's "
+      "numbers belong to its traces on its array, neither of which is public; here stand-ins come "
+      "at rates that fill one modelled disk. So the shape is asserted: exactly seven by the worst "
+      "case, two to three times as many by measurement, never more than the oracle, bounds kept. ";
   all->push_back({"E33", "How many classes are admitted", "Stonehenge table 2",
                   about + "Financial alone at 95 %, and half WebSearch at 95 and 85 %.", RunRuns});
-  all->push_back({"E34", "Reservations as classes are admitted", "Stonehenge table 3",
-                  about + "Q(.95) and what measurement reserves, class by class.", RunEvolution});
+  all->push_back(
+      {"E34", "Reservations as classes are admitted", "Stonehenge table 3",
+       about + "Q(.95) and what measurement reserves, class by class; at the end the last number "
+               "of classes runs on under rates that follow the measurements (A24).",
+       RunEvolution});
   all->push_back({"E35", "Elasticity and admission", "Stonehenge table 4",
                   about + "Latency-bound classes with E from 95 to 80 %.", RunElasticity});
 }

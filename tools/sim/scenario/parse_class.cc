@@ -47,6 +47,9 @@ Status Parser::TakeClass(TomlTable* table, Scenario* scenario) {
   spec.id = ClassId(kFirstUserClass.value + static_cast<uint32_t>(scenario->classes.size()));
   spec.name = table->Text("name", "");
   if (spec.name.empty()) table->Fail("name", "a class needs a name");
+  if (spec.name == "best-effort") {
+    table->Fail("name", "'best-effort' is always there; another name makes another class");
+  }
   for (const ClassSpec& other : scenario->classes) {
     if (other.name == spec.name) table->Fail("name", fmt::format("'{}' is there twice", spec.name));
   }

@@ -49,7 +49,8 @@ class Parser {
   void TakeStandIn(TomlTable* table, const Scenario& scenario, WorkloadSpec* workload);
   void TakeShape(TomlTable* table, WorkloadSpec* workload);
   void TakeRoute(TomlTable* table, const Scenario& scenario, WorkloadSpec* workload);
-  void TakeChanges(TomlTable* table, WorkloadSpec* workload);
+  static void TakeChanges(TomlTable* table, const Scenario& scenario, WorkloadSpec* workload);
+  static void TakeTransaction(TomlTable* table, const Scenario& scenario, WorkloadSpec* workload);
   ClassId ClassOf(TomlTable* table, const Scenario& scenario);
   [[nodiscard]] std::string Beside(const std::string& path) const;
 

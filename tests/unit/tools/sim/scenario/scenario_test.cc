@@ -95,6 +95,18 @@ size = "4KiB"
   EXPECT_GT(result.classes[1].mean_iops, 20);
 }
 
+TEST(ScenarioTest, WhatWouldBeIgnoredIsAnError) {
+  const auto workload = [](const std::string& keys) {
+    return ErrorOf("duration = \"10s\"\n[[device]]\n[[class]]\nname = \"a\"\n[[workload]]\n" +
+                   keys);
+  };
+  EXPECT_THAT(workload("threads = 4\narrivals = 100"), HasSubstr("'threads' of workload 1: is of"));
+  EXPECT_THAT(workload("start = \"10s\""), HasSubstr("'start' of workload 1: must be before"));
+  EXPECT_THAT(workload("class = \"a\"\ntransaction = 1"), HasSubstr("has no transactions"));
+  EXPECT_THAT(ErrorOf("[[device]]\n[[class]]\nname = \"best-effort\"\n[[workload]]\n"),
+              HasSubstr("'name' of class 1: 'best-effort' is always there"));
+}
+
 TEST(ScenarioTest, TransactionsSharePromises) {
   std::string text = R"(
 [[device]]
