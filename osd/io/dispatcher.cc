@@ -49,13 +49,13 @@ bool SameSpec(const ClassSpec& a, const ClassSpec& b) {
 }
 
 bool SameConfig(const SchedulerConfig& a, const SchedulerConfig& b) {
+  if (a.reset_idle != b.reset_idle) return false;
   return a.profile == b.profile && a.guarantee == b.guarantee && a.surplus == b.surplus &&
          a.sharing == b.sharing && a.gate == b.gate && a.dispatch == b.dispatch &&
          a.cost == b.cost && a.maximizer == b.maximizer && a.depth == b.depth &&
          a.token_rate == b.token_rate && a.best_effort_min == b.best_effort_min &&
          a.bottleneck_aware == b.bottleneck_aware && a.quantum == b.quantum &&
-         a.throughput_window == b.throughput_window && a.spare == b.spare && a.cvc == b.cvc &&
-         a.reset_idle == b.reset_idle;
+         a.throughput_window == b.throughput_window && a.spare == b.spare && a.cvc == b.cvc;
 }
 
 }  // namespace

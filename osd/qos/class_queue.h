@@ -48,17 +48,18 @@ struct ClassQueue {
   DiskState disk;              // surplus (cooperative)
   std::array<uint32_t, static_cast<size_t>(HeapSlot::kCount)> heap_place;
 
-  // Statistics and the promise meter.
-  ClassCounters counters;
-  uint64_t device_bytes = 0;    // on the device now
   uint64_t under_way = 0;       // requests here that are not done, wherever they stand
   TimePoint idle_since;         // valid while there are none
   uint64_t first_sequence = 0;  // requests before it belong to a removed class of the same number
-  bool has_demand = false;      // see promise_meter.h
-  TimePoint demand_since;       // valid while it has
-  uint64_t second_bytes = 0;    // served here, plus elsewhere under a total promise,
-  uint64_t period_bytes = 0;    // since the second and the maximizer's period began
-  double carry_bytes = 0;       // service beyond the promise, bounded
+
+  // Statistics and the promise meter.
+  ClassCounters counters;
+  uint64_t device_bytes = 0;  // on the device now
+  bool has_demand = false;    // see promise_meter.h
+  TimePoint demand_since;     // valid while it has
+  uint64_t second_bytes = 0;  // served here, plus elsewhere under a total promise,
+  uint64_t period_bytes = 0;  // since the second and the maximizer's period began
+  double carry_bytes = 0;     // service beyond the promise, bounded
 };
 
 }  // namespace weir::osd::qos

@@ -78,7 +78,6 @@ bool Scheduler::Impl::ReturnsFromIdle(const ClassQueue& queue, TimePoint now) co
 
 void Scheduler::Impl::NoteGone(ClassQueue* queue, TimePoint now) {
   if (--queue->under_way == 0) queue->idle_since = now;
-  NoteDemand(queue, now);
 }
 
 void Scheduler::Impl::NoteSize(ClassQueue* queue, int64_t tokens, TimePoint now) {
@@ -245,6 +244,7 @@ void Scheduler::Impl::Completed(Request* request, TimePoint now) {
   in_flight_bytes_ -= request->bytes;
   Measure(request, now);
   ClassQueue* queue = OwnerOf(*request);
+  NoteGone(queue, now);
   ClassCounters& counters = queue->counters;
   ++counters.served_ops;
   counters.served_bytes += request->bytes;
@@ -255,8 +255,9 @@ void Scheduler::Impl::Completed(Request* request, TimePoint now) {
       spec.service.bound > Duration::zero() ? spec.service.bound : spec.disk.latency;
   if (bound > Duration::zero() && now - request->arrival > bound) ++counters.deadline_misses;
   surplus_->Completed(queue, *request, request->device_time, now);
-  queue->device_bytes -= request->bytes;
-  NoteGone(queue, now);
+  // A class that was removed meanwhile left its last bytes on the device uncounted.
+  queue->device_bytes -= std::min(queue->device_bytes, request->bytes);
+  NoteDemand(queue, now);
 }
 
 bool Scheduler::Impl::Cancel(Request* request, TimePoint now) {
@@ -274,11 +275,12 @@ bool Scheduler::Impl::Cancel(Request* request, TimePoint now) {
   } else {
     return false;
   }
+  NoteGone(queue, now);
   request->stage = Request::Stage::kOutside;
   --queue->counters.queued_ops;
   queue->counters.queued_bytes -= request->bytes;
   --queued_;
-  NoteGone(queue, now);
+  NoteDemand(queue, now);
   return true;
 }
 
