@@ -7,7 +7,8 @@
 namespace weir::osd::qos {
 namespace {
 
-constexpr double kZero = 1e-12;  // of coefficients whose largest is about 1
+constexpr double kZero = 1e-12;      // of coefficients whose largest is about 1
+constexpr size_t kSteepPivots = 50;  // nearly always enough; what is left may go round in circles
 
 // Row 0 is the objective, negated; the last column holds the bounds. Slack variables come after the
 // given ones; basis[r] names the variable that row r + 1 stands for.
@@ -30,12 +31,13 @@ class Tableau {
 
   // False when nothing bounds the objective.
   bool Solve() {
-    for (size_t column = Entering(); column < columns_ - 1; column = Entering()) {
+    for (size_t pivots = 0;; ++pivots) {
+      const size_t column = pivots < kSteepPivots ? Steepest() : FirstThatImproves();
+      if (column == columns_ - 1) return true;
       const size_t row = Leaving(column);
       if (row == 0) return false;
       Pivot(row, column);
     }
-    return true;
   }
 
   [[nodiscard]] std::vector<double> Point() const {
@@ -49,8 +51,17 @@ class Tableau {
  private:
   double& At(size_t row, size_t column) { return cells_[row * columns_ + column]; }
 
-  // The first variable that would improve the objective; the last column for none.
-  size_t Entering() {
+  // The variable that would improve the objective most for each unit; the last column for none.
+  size_t Steepest() {
+    size_t best = FirstThatImproves();
+    for (size_t column = best; column < columns_ - 1; ++column) {
+      if (At(0, column) < At(0, best)) best = column;
+    }
+    return best;
+  }
+
+  // Bland's choice; the last column for none.
+  size_t FirstThatImproves() {
     size_t column = 0;
     while (column < columns_ - 1 && At(0, column) >= -kZero) ++column;
     return column;

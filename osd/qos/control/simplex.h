@@ -3,7 +3,8 @@
 //   max objective . x    rows: coefficients . x <= bound, bound >= 0    x >= 0
 //
 // by the primal simplex method on a dense tableau. x = 0 is feasible, so there is no first phase.
-// Bland's rule picks the pivots: no cycles, whatever ties there are, and the same answer always.
+// The steepest column is taken first; after fifty pivots Bland's rule picks them: no cycles,
+// whatever ties there are, and the same answer always.
 //
 // Cost: O(rows * variables) for each pivot. Pure.
 #pragma once
