@@ -44,7 +44,7 @@ FLOORS = [
     Floor("osd-scheduler", "scheduler[.]Decide/.*/10000", most=5_000),
     Floor("osd-scheduler", "scheduler[.]growth/.*", most=10),
     Floor("osd-scheduler", "scheduler[.]BestEffort/.*", most=500),
-    Floor("osd-scheduler", "scheduler[.]SolveTiers/.*", most=1_000_000),
+    Floor("osd-scheduler", "scheduler[.]SolveTiers/(two|four)/.*", most=1_000_000),
 ]
 
 
