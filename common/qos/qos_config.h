@@ -56,6 +56,10 @@ struct SchedulerConfig {
 
   CvcConfig cvc;  // dispatch `vc` and `cvc`
 
+  // Surplus `dsfq`: a class that had nothing here for so long is forgiven what it got elsewhere
+  // meanwhile, beyond K * cost of its first request (A6); 0: never, as the paper has it.
+  Duration reset_idle = std::chrono::seconds(5);
+
   // Depth that `auto` stands for until a control loop moves it; virtual disks and finish-time
   // orders (C6) have one at a time.
   static constexpr uint32_t kAutoDepth = 32;

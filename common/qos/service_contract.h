@@ -27,6 +27,9 @@ struct ServiceContract {
   Duration bound{0};  // 0: none
   double probability = 0.95;
   uint32_t max_pending = 16;  // requests that may wait beside the newest one when D is measured
+  // Requests per second that keep the bound as measured, equation (11) (A24); 0: what it needs in
+  // the worst case, (10). Never acts below `iops`.
+  double granted_iops = 0;
 
   [[nodiscard]] bool empty() const { return iops <= 0 && bound.count() == 0; }
   friend bool operator==(const ServiceContract&, const ServiceContract&) = default;

@@ -49,6 +49,7 @@ bool SameSpec(const ClassSpec& a, const ClassSpec& b) {
 }
 
 bool SameConfig(const SchedulerConfig& a, const SchedulerConfig& b) {
+  if (a.reset_idle != b.reset_idle) return false;
   return a.profile == b.profile && a.guarantee == b.guarantee && a.surplus == b.surplus &&
          a.sharing == b.sharing && a.gate == b.gate && a.dispatch == b.dispatch &&
          a.cost == b.cost && a.maximizer == b.maximizer && a.depth == b.depth &&

@@ -4,6 +4,7 @@
 
 #include "common/base/check.h"
 #include "osd/qos/control/promise_meter.h"
+#include "osd/qos/surplus/dsfq.h"
 
 namespace weir::osd::qos {
 namespace {
@@ -21,6 +22,11 @@ bool BookedBesideRoot(ClassId id) {
 ClassQueue* Scheduler::Impl::Find(ClassId id) {
   const auto found = classes_.find(id);
   return found == classes_.end() ? best_effort_ : found->second.get();
+}
+
+ClassQueue* Scheduler::Impl::OwnerOf(const Request& request) {
+  ClassQueue* queue = Find(request.queue);
+  return request.sequence < queue->first_sequence ? best_effort_ : queue;
 }
 
 int64_t Scheduler::Impl::CostOf(const Request& request) const {
@@ -41,7 +47,9 @@ void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
   request->elsewhere = std::clamp<int64_t>(request->elsewhere, 0, kElsewhereMax);
   surplus_->Arrived(request);
 
+  const bool returns = ReturnsFromIdle(*queue, now);
   ++queued_;
+  ++queue->under_way;
   ++queue->counters.queued_ops;
   queue->counters.queued_bytes += request->bytes;
   queue->counters.arrived_bytes += request->bytes;
@@ -57,9 +65,19 @@ void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
   if (is_largest) NoteSize(queue, tokens, now);
   if (request->elsewhere > 0) CountElsewhere(queue, *request, now);
   if (config_.cost == CostKind::kDeviceTime) PriceElsewhere(request);
+  if (returns) dsfq_->ForgiveIdle(queue, request);
   // Buckets that grew or were drained move the head even when it is not new.
   const bool may_lead = is_head || is_largest || request->elsewhere > 0 || queue->transactions;
   if (may_lead) Place(queue, now);
+}
+
+bool Scheduler::Impl::ReturnsFromIdle(const ClassQueue& queue, TimePoint now) const {
+  if (dsfq_ == nullptr || config_.reset_idle <= Duration(0) || queue.under_way > 0) return false;
+  return now - queue.idle_since >= config_.reset_idle;
+}
+
+void Scheduler::Impl::NoteGone(ClassQueue* queue, TimePoint now) {
+  if (--queue->under_way == 0) queue->idle_since = now;
 }
 
 void Scheduler::Impl::NoteSize(ClassQueue* queue, int64_t tokens, TimePoint now) {
@@ -225,7 +243,8 @@ void Scheduler::Impl::Completed(Request* request, TimePoint now) {
   --in_flight_;
   in_flight_bytes_ -= request->bytes;
   Measure(request, now);
-  ClassQueue* queue = Find(request->queue);
+  ClassQueue* queue = OwnerOf(*request);
+  NoteGone(queue, now);
   ClassCounters& counters = queue->counters;
   ++counters.served_ops;
   counters.served_bytes += request->bytes;
@@ -256,6 +275,7 @@ bool Scheduler::Impl::Cancel(Request* request, TimePoint now) {
   } else {
     return false;
   }
+  NoteGone(queue, now);
   request->stage = Request::Stage::kOutside;
   --queue->counters.queued_ops;
   queue->counters.queued_bytes -= request->bytes;

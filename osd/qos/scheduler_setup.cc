@@ -128,6 +128,8 @@ void Scheduler::Impl::SetClass(ClassSpec spec, TimePoint now) {
   if (!slot) {
     slot = std::make_unique<ClassQueue>();
     slot->counters.id = spec.id;
+    slot->idle_since = now;
+    slot->first_sequence = next_sequence_;
     if (spec.id == kBestEffort) best_effort_ = slot.get();
   } else {
     total_weight_ -= slot->spec.weight;
@@ -223,6 +225,7 @@ void Scheduler::Impl::RemoveClass(ClassId id, TimePoint now) {
   }
   best_effort_->requests.MergeByArrival(&queue->requests);
   best_effort_->released += queue->released;
+  best_effort_->under_way += queue->under_way;
   best_effort_->device_bytes += queue->device_bytes;
   NoteDemand(best_effort_, now);
   best_effort_->counters.queued_ops += queue->counters.queued_ops;

@@ -62,7 +62,23 @@ void Decide(benchmark::State& state, std::string_view profile) {
   state.counters["found"] = static_cast<double>(decided) / static_cast<double>(state.iterations());
 }
 
-// The table of osd/qos/README.md.
+// What is left of that when there is nothing to decide: best effort alone, one request under way.
+void DecideAlone(benchmark::State& state, std::string_view profile) {
+  SchedulerConfig base;
+  base.depth = 8;
+  TimePoint now{0};
+  Scheduler scheduler(*ApplyProfile(profile, base), now);
+  Request request;
+  request.bytes = kBytes;
+  for (auto _ : state) {
+    now += Duration(10'000);
+    scheduler.Enqueue(&request, now);
+    benchmark::DoNotOptimize(scheduler.Pull(now).request);
+    scheduler.Completed(&request, now);
+  }
+}
+
+// The tables of osd/qos/README.md.
 [[maybe_unused]] const bool registered = [] {
   for (const char* profile : {"noqos", "odis", "sfq", "dsfq-total", "dsfq-hybrid", "dsfq-hybrid-h",
                               "vd", "vc", "cscan", "cvc", "baa", "unified"}) {
@@ -70,6 +86,8 @@ void Decide(benchmark::State& state, std::string_view profile) {
         ->Arg(10)
         ->Arg(1000)
         ->Arg(10000);
+    benchmark::RegisterBenchmark((std::string("BestEffort/") + profile).c_str(), DecideAlone,
+                                 profile);
   }
   return true;
 }();
@@ -88,7 +106,7 @@ BENCHMARK(Track)->Arg(10)->Arg(10000);
 
 // Cost of one solution of BAA's program for so many clients.
 void SolveTiers(benchmark::State& state, size_t tiers) {
-  Tiers model{.count = tiers, .capacity = {200, 3000, 20000, 100000}};
+  Tiers model{.count = tiers, .capacity = {200, 3000, 20000, 100000, 300, 500, 900, 4000}};
   std::vector<TierClient> clients(static_cast<size_t>(state.range(0)));
   for (size_t i = 0; i < clients.size(); ++i) {
     double sum = 0;
@@ -103,6 +121,7 @@ void SolveTiers(benchmark::State& state, size_t tiers) {
 
 BENCHMARK_CAPTURE(SolveTiers, two, 2)->Arg(10)->Arg(1000);
 BENCHMARK_CAPTURE(SolveTiers, four, 4)->Arg(10)->Arg(1000);
+BENCHMARK_CAPTURE(SolveTiers, eight, 8)->Arg(10)->Arg(1000);
 
 }  // namespace
 }  // namespace weir::osd::qos

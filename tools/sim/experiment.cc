@@ -7,7 +7,7 @@
 namespace weir::sim {
 namespace {
 
-constexpr std::array<std::pair<Fault, std::string_view>, 11> kFaults{{
+constexpr std::array<std::pair<Fault, std::string_view>, 16> kFaults{{
     {Fault::kDelayOff, "delay-off"},
     {Fault::kHistoryOff, "history-off"},
     {Fault::kMinimumOff, "minimum-off"},
@@ -18,6 +18,11 @@ constexpr std::array<std::pair<Fault, std::string_view>, 11> kFaults{{
     {Fault::kToleranceZero, "tolerance-zero"},
     {Fault::kWeightsFrozen, "weights-frozen"},
     {Fault::kSpareCharged, "spare-charged"},
+    {Fault::kSharesOff, "shares-off"},
+    {Fault::kLimitOff, "limit-off"},
+    {Fault::kTransactionsOff, "transactions-off"},
+    {Fault::kTimeUncounted, "time-uncounted"},
+    {Fault::kGateShut, "gate-shut"},
     {Fault::kMeasurementOff, "measurement-off"},
 }};
 

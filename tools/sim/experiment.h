@@ -55,6 +55,11 @@ enum class Fault : uint8_t {
   kToleranceZero,       // no overdraw of throughput disks for latency disks
   kWeightsFrozen,       // BAA never recomputes
   kSpareCharged,        // spare time is billed to whoever uses it
+  kSharesOff,           // who came first goes first, whatever the weights say
+  kLimitOff,            // limits are not kept
+  kTransactionsOff,     // no second level below a class
+  kTimeUncounted,       // virtual disks are charged requests, not device time
+  kGateShut,            // the gate is strict where it should let everything pass
   kMeasurementOff,      // admission believes the worst case instead of what it measured
 };
 std::string_view ToText(Fault fault);

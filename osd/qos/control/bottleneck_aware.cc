@@ -9,7 +9,7 @@ namespace weir::osd::qos {
 
 BottleneckAware::BottleneckAware(const Options& options, TimePoint now)
     : options_(options), observed_(now), last_solve_(now), next_solve_(now + options.period) {
-  WEIR_CHECK(options.tiers.count >= 1 && options.tiers.count <= kTiersMax, "1 to 4 tiers");
+  WEIR_CHECK(options.tiers.count >= 1 && options.tiers.count <= kTiersMax, "1 to 8 tiers");
 }
 
 BottleneckAware::Class& BottleneckAware::Find(ClassId id, TimePoint now) {

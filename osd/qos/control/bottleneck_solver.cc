@@ -4,12 +4,14 @@
 #include <cmath>
 
 #include "common/base/check.h"
+#include "osd/qos/control/simplex.h"
 
 namespace weir::osd::qos {
 namespace {
 
-constexpr double kFeasible = 1e-9;   // relative
-constexpr double kSingular = 1e-12;  // of rows whose largest entry is 1
+constexpr double kFeasible = 1e-9;    // relative
+constexpr double kSingular = 1e-12;   // of rows whose largest entry is 1
+constexpr size_t kLookAtAllUpTo = 4;  // variables; more have too many vertices
 
 // coefficient . rho <= bound
 struct Row {
@@ -159,7 +161,7 @@ class BestVertex {
 };
 
 // Every choice of as many rows as there are variables.
-PerTier Solve(const Program& program) {
+PerTier BestOfAllVertices(const Program& program) {
   const size_t n = program.variables;
   const size_t rows = program.rows.size();
   std::array<size_t, kTiersMax> chosen{};
@@ -177,10 +179,31 @@ PerTier Solve(const Program& program) {
   return best.point();
 }
 
+// With rho = least + x every bound is >= 0: all rho equal to `least` is feasible. Rounding may have
+// made such a bound a little less than that.
+PerTier BestBySimplex(const Program& program, double least) {
+  const size_t n = program.variables;
+  std::vector<SimplexRow> rows;
+  rows.reserve(program.rows.size());
+  for (const Row& row : program.rows) {
+    SimplexRow& moved = rows.emplace_back();
+    moved.coefficients.assign(row.coefficient.begin(), row.coefficient.begin() + n);
+    moved.bound = row.bound;
+    for (const double c : moved.coefficients) moved.bound -= c * least;
+    moved.bound = std::max(moved.bound, 0.0);
+  }
+  const std::vector<double> objective(program.objective.begin(), program.objective.begin() + n);
+  const auto best = SolveSimplex(objective, rows);
+  WEIR_CHECK(best.has_value(), "capacities bound the program of bottleneck-aware allocation");
+  PerTier point{};
+  for (size_t v = 0; v < n; ++v) point[v] = least + (*best)[v];
+  return point;
+}
+
 }  // namespace
 
 BottleneckAllocation SolveBottleneckAware(const Tiers& tiers, std::span<const TierClient> clients,
-                                          bool sharing_incentive) {
+                                          bool sharing_incentive, TierMethod method) {
   BottleneckAllocation result;
   result.shares = FairShares(tiers, clients);
   const Sets sets = Classify(tiers, clients, result.shares);
@@ -190,7 +213,10 @@ BottleneckAllocation SolveBottleneckAware(const Tiers& tiers, std::span<const Ti
     if (sets.used[k]) tier_of[variables++] = k;
   }
   const auto used = std::span<const size_t>(tier_of).first(variables);
-  const PerTier point = Solve(Build(tiers, sets, used, sharing_incentive));
+  const Program program = Build(tiers, sets, used, sharing_incentive);
+  const bool by_simplex = method == TierMethod::kSimplex || variables > kLookAtAllUpTo;
+  const PerTier point =
+      by_simplex ? BestBySimplex(program, sharing_incentive ? 1 : 0) : BestOfAllVertices(program);
   for (size_t v = 0; v < variables; ++v) result.amplification[tier_of[v]] = point[v];
 
   result.rates.reserve(clients.size());

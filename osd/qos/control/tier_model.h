@@ -15,7 +15,7 @@
 
 namespace weir::osd::qos {
 
-inline constexpr size_t kTiersMax = 4;
+inline constexpr size_t kTiersMax = 8;
 
 using PerTier = std::array<double, kTiersMax>;
 

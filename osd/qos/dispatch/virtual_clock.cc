@@ -23,6 +23,7 @@ double FinishRate(const ServiceContract& contract, double iops_max) {
   double rate = contract.iops;
   if (contract.bound > Duration(0)) {
     const double fastest = iops_max > 0 ? iops_max : 1e12;
+    if (contract.granted_iops > 0) return std::max(rate, contract.granted_iops);
     const auto needed = IopsForDelay(contract.max_pending, fastest, contract.bound);
     // A bound shorter than one service cannot be kept; the disk's whole speed is the best try.
     rate = std::max(rate, needed.value_or(fastest));

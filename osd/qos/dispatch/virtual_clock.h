@@ -4,7 +4,8 @@
 //   FT_i = max(AT_i, FT_{i-1}) + 1/IOPS_j                     (3) a class with requests per second
 //   FT_i = max(AT_i, FT_{i-1}) + L/B                          (1) a class with a rate in bytes
 //
-// IOPS_j is what the contract asks for or what its latency bound needs by (10), the larger. AT is
+// IOPS_j is what the contract asks for or what its latency bound needs by (10), or was granted as
+// measured (A24), the larger. AT is
 // the moment the request left the earlier stages: with surplus `pass` its arrival, behind HTB the
 // moment its leaf covered it. A class with neither has no finish time (FT = Max): its requests are
 // served in C-SCAN's turn or when nothing else waits. Example: 50 per second, arrivals at 0, 0,

@@ -37,6 +37,14 @@ double Dsfq::StartWithHistory(ClassQueue* queue, const Request& head) const {
   return start;
 }
 
+void Dsfq::ForgiveIdle(ClassQueue* queue, Request* request) const {
+  const double most = HybridFactorOf(queue->spec) * static_cast<double>(request->cost);
+  if (static_cast<double>(request->elsewhere) > most) {
+    request->elsewhere = static_cast<int64_t>(most);
+  }
+  queue->owed = 0;
+}
+
 void Dsfq::OfferAgain(ClassQueue* queue) {
   Request& head = *queue->requests.front();
   head.v_arrival = std::max(head.v_arrival, virtual_time_);

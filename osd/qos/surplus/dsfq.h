@@ -44,6 +44,10 @@ class Dsfq final : public Surplus {
   void SetTotalWeight(double total) { total_weight_ = total; }
 
   void Arrived(Request* request) override { request->v_arrival = virtual_time_; }
+  // Of a class that had nothing here for long: its first request, not yet in the queue, tells of no
+  // more than K * cost, and what was cut off before is forgotten (A6). What it got elsewhere while
+  // nobody here competed with it may otherwise keep it away for as long again.
+  void ForgiveIdle(ClassQueue* queue, Request* request) const;
   void Offer(ClassQueue* queue) override;
   void OfferAgain(ClassQueue* queue) override;
   void Withdraw(ClassQueue* queue) override { by_start_.Remove(queue); }

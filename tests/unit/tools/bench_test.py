@@ -54,7 +54,8 @@ class FloorTest(unittest.TestCase):
 
     def test_every_floor_fits_a_row_that_is_measured(self):
         measured = [row for job in jobs.JOBS for row in job.rows()] + list(isolation.rows())
-        measured.append("scheduler.Decide/unified/1000")
+        measured += [f"scheduler.{row}" for row in ("Decide/unified/1000", "Decide/cvc/10000", "growth/vd",
+                                                    "BestEffort/unified", "SolveTiers/four/1000")]
         for floor in report.FLOORS:
             self.assertTrue(any(floor.fits(s, row) for row in measured
                                 for s in ("weirfs-embedded", "weirfs-cluster", "osd-scheduler")), floor)
@@ -98,10 +99,23 @@ class ParseTest(unittest.TestCase):
             with self.assertRaises(BenchError):
                 fio.parse("x", text)
 
-    def test_scheduler_takes_1000_classes_only(self):
-        runs = [{"name": f"Decide/odis/{n}", "run_type": "iteration", "cpu_time": 0.25, "time_unit": "us"}
-                for n in (10, 1000, 10000)]
-        self.assertEqual(scheduler.parse(json.dumps({"benchmarks": runs})), {"scheduler.Decide/odis/1000": 250})
+    def test_scheduler_rows_are_ns_and_growth_from_10_to_10000_classes(self):
+        runs = [{"name": f"Decide/odis/{n}", "run_type": "iteration", "cpu_time": us, "time_unit": "us"}
+                for n, us in ((10, 0.1), (1000, 0.25), (10000, 0.5))]
+        runs.append({"name": "SolveTiers/two/1000", "run_type": "iteration", "cpu_time": 13, "time_unit": "us"})
+        self.assertEqual(scheduler.parse(json.dumps({"benchmarks": runs})),
+                         {"scheduler.Decide/odis/1000": 250, "scheduler.Decide/odis/10000": 500,
+                          "scheduler.growth/odis": 5, "scheduler.SolveTiers/two/1000": 13_000})
+        self.assertEqual([scheduler.unit(f"scheduler.{row}") for row in ("growth/odis", "Decide/odis/1000")], ["x", "ns"])
+
+    def test_scheduler_bounds_fit_one_row_each(self):
+        for row, ceiling in (("Decide/cvc/1000", 1_000), ("Decide/cvc/10000", 5_000), ("growth/cvc", 10),
+                             ("BestEffort/cvc", 500), ("SolveTiers/two/1000", 1_000_000)):
+            fits = [f.most for f in report.FLOORS if f.fits("osd-scheduler", f"scheduler.{row}")]
+            self.assertEqual(fits, [ceiling], row)
+
+    def test_scheduler_without_1000_classes_is_an_error(self):
+        runs = [{"name": "Decide/odis/10", "run_type": "iteration", "cpu_time": 0.25, "time_unit": "us"}]
         with self.assertRaises(BenchError):
             scheduler.parse(json.dumps({"benchmarks": runs[:1]}))
 

@@ -174,7 +174,7 @@ class Bench:
             got = self._guard("osd-scheduler", scheduler.NAME, lambda: scheduler.measure(self._host))
             if not got:
                 return
-            self._keep("osd-scheduler", got, {row: "ns" for row in got})
+            self._keep("osd-scheduler", got, {row: scheduler.unit(row) for row in got})
 
     def _keep(self, system, got, units):
         for row, value in (got or {}).items():

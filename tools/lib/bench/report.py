@@ -38,7 +38,13 @@ FLOORS = [
     Floor("weirfs-embedded", "isolation-.*[.]p99", most=5),
     # Keeps the rows above honest: without noise, anybody is isolated.
     Floor("weirfs-.*", "isolation-.*[.]noise", value=20),
-    Floor("osd-scheduler", "scheduler[.].*", most=1_000),
+    # One decision at 1,000 and 10,000 classes (CVC orders four requests of each), O(log n) or better,
+    # and next to nothing where there is nothing to decide; BAA's weights of 1,000 clients.
+    Floor("osd-scheduler", "scheduler[.]Decide/.*/1000", most=1_000),
+    Floor("osd-scheduler", "scheduler[.]Decide/.*/10000", most=5_000),
+    Floor("osd-scheduler", "scheduler[.]growth/.*", most=10),
+    Floor("osd-scheduler", "scheduler[.]BestEffort/.*", most=500),
+    Floor("osd-scheduler", "scheduler[.]SolveTiers/(two|four)/.*", most=1_000_000),
 ]
 
 

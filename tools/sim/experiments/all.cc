@@ -40,6 +40,7 @@ std::vector<Experiment> Collect() {
   AddScale(&all);
   AddMixedLoops(&all);
   AddUnified(&all);
+  AddBestEffort(&all);
   AddLimits(&all);
   // By number, then by letter: E30, E30b, E31.
   const auto key = [](const Experiment& e) {

@@ -28,6 +28,7 @@ void AddMeasuredAdmission(std::vector<Experiment>* all);     // E33, E34, E35
 void AddSmallReader(std::vector<Experiment>* all);           // E56
 void AddScale(std::vector<Experiment>* all);                 // E54
 void AddMixedLoops(std::vector<Experiment>* all);            // E52
+void AddBestEffort(std::vector<Experiment>* all);            // E57
 void AddUnified(std::vector<Experiment>* all);               // E50
 void AddLimits(std::vector<Experiment>* all);                // E55
 void AddTieredAdaptivity(std::vector<Experiment>* all);      // E26

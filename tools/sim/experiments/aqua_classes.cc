@@ -69,7 +69,8 @@ void RunTransactions(Run& run) {
     auto cluster = std::make_unique<Cluster>(run.seed());
     cluster->AddOsd(OdisFor(run, false), Flat(60 * kMiBd));
     ClassSpec spec = Reserved(WriterId(0), 20 * kMiB);
-    if (second_level) spec.transactions = {{1, 8 * kMiB}, {2, 4 * kMiB}};
+    if (second_level && !run.broken(Fault::kTransactionsOff))
+      spec.transactions = {{1, 8 * kMiB}, {2, 4 * kMiB}};
     cluster->SetClass(spec);
     cluster->SetClass(Reserved(WriterId(1), 20 * kMiB));
     return cluster;

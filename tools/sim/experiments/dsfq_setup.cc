@@ -8,6 +8,7 @@ SchedulerConfig ProfileOf(std::string_view name, uint32_t depth) {
   SchedulerConfig base;
   base.depth = depth;
   base.best_effort_min = 0;
+  base.reset_idle = Duration(0);  // the papers forgive nothing
   const Result<SchedulerConfig> config = ApplyProfile(name, base);
   WEIR_CHECK(config.ok(), name);
   return *config;

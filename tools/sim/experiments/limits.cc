@@ -26,6 +26,11 @@ Served OnThree(Run& run, const ClassSpec& spec, double on_first, uint64_t bytes,
   if (run.broken(Fault::kDelayOff)) cluster.SendDelays(false);
   SilenceBestEffort(&cluster);
   cluster.SetClass(spec);
+  if (run.broken(Fault::kLimitOff)) {
+    ClassSpec unlimited = spec;
+    unlimited.limit_bytes_per_s.reset();
+    cluster.SetClass(unlimited);
+  }
   cluster.SetClass(Spec(kG, 1));
   for (size_t osd = 0; hogs && osd < 3; ++osd) {
     cluster.Start({.class_id = kG, .outstanding = 16, .osd = osd, .coordinator = 1 + osd});

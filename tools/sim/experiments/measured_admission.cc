@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "common/qos/delay_bound.h"
+#include "osd/qos/admission/rate_review.h"
 #include "tools/sim/experiments/all.h"
 #include "tools/sim/experiments/stonehenge_setup.h"
 #include "tools/sim/workloads/arrivals.h"
@@ -118,7 +119,7 @@ class Ladder {
     Level level;
     Cluster cluster(run_.seed() + 100);
     SchedulerConfig config = StonehengeConfig(run_, "cvc", kIopsMax);
-    config.cvc.late_mode = true;
+    config.cvc.late_mode = !run_.broken(Fault::kLatestStartIgnored);
     SimOsd& osd = cluster.AddOsd(config, Hdd(HddModelOf("dtla-307075")));
     ServiceTally tally(&cluster, &osd, 10s);
     level.monitor = std::make_unique<osd::qos::ServiceMonitor>(kWindow, TimePoint{0});
@@ -145,6 +146,68 @@ class Ladder {
   Run& run_;
   Plan plan_;
   std::vector<Level> levels_;
+};
+
+// n classes whose finish times are spaced by what was measured (A24), reviewed every minute.
+struct Reviewed {
+  double worst_within = 1;
+  double granted = 0;  // requests per second, to each, at the end
+  int changes = 0;
+};
+
+class ReviewedClasses {
+ public:
+  ReviewedClasses(Run& run, const Plan& plan, int n)
+      : contract_(ContractOf(plan)), count_(n), cluster_(run.seed() + 100) {
+    SchedulerConfig config = StonehengeConfig(run, "cvc", kIopsMax);
+    config.cvc.late_mode = !run.broken(Fault::kLatestStartIgnored);
+    SimOsd& osd = cluster_.AddOsd(config, Hdd(HddModelOf("dtla-307075")));
+    ServiceTally tally(&cluster_, &osd, kWindow);
+    tally.on_delay = [this](ClassId, double part) {
+      const double rate = contract_.granted_iops > 0 ? contract_.granted_iops : kWorstCase;
+      const double worst = DelayBound(kMaxPending, rate, kIopsMax);
+      monitor_.NoteDelay(part * ToSeconds(contract_.bound) / worst, cluster_.events().now());
+    };
+    SetClasses();
+    for (int i = 0; i < n; ++i) {
+      const auto index = static_cast<uint32_t>(i);
+      tally.Bound(IdOf(i), contract_.bound, std::make_shared<osd::qos::DelayClock>(kMaxPending));
+      cluster_.Start(ClassLoad(plan, index));
+    }
+    for (Duration at = 10s; at < 3 * kWindow; at += 10s) cluster_.At(at, [this] { Review(); });
+    cluster_.RunTo(3 * kWindow);
+    result_.granted = contract_.granted_iops;
+    for (int i = 0; i < n; ++i) {
+      const auto& row = tally.row(IdOf(i));
+      const double over = static_cast<double>(row.over) / static_cast<double>(row.done);
+      result_.worst_within = std::min(result_.worst_within, 1 - over);
+    }
+  }
+  [[nodiscard]] const Reviewed& result() const { return result_; }
+
+ private:
+  static ClassId IdOf(int i) { return ClassId(16 + static_cast<uint32_t>(i)); }
+
+  void SetClasses() {
+    for (int i = 0; i < count_; ++i) cluster_.SetClass(Contracted(IdOf(i), contract_));
+  }
+  void Review() {
+    const std::vector<AdmittedClass> classes(static_cast<size_t>(count_), {contract_, false});
+    const TimePoint now = cluster_.events().now();
+    const auto rates = review_.Review(classes, kIopsMax, monitor_.Measures(), now);
+    if (rates.empty()) return;
+    ++result_.changes;
+    contract_.granted_iops = rates.front();
+    SetClasses();
+    monitor_.Restart(now);  // what is measured next is measured under the new rates
+  }
+
+  ServiceContract contract_;
+  const int count_;
+  Cluster cluster_;
+  osd::qos::ServiceMonitor monitor_{kWindow / 4, TimePoint{0}};
+  osd::qos::RateReview review_;
+  Reviewed result_;
 };
 
 struct Counts {
@@ -205,6 +268,12 @@ void RunEvolution(Run& run) {
   run.AtMost("reserved for the last admitted", ladder.Decide(last).reserved / kIopsMax, 1, .67);
   const ContractDecision refused = ladder.Decide(last + 1);
   run.AtLeast("reserved for the next, over what there is", refused.reserved / refused.spare, 1);
+  const Reviewed reviewed = ReviewedClasses(run, {}, last).result();
+  run.AtLeast("reviews that changed rates (A24)", reviewed.changes, 3);
+  run.Between("rate of each after them, requests/s, of 12.9 in the worst case", reviewed.granted,
+              Plan().inherent, kWorstCase / 2);
+  run.AtLeast("worst class within its bound under those rates, less E",
+              reviewed.worst_within - Plan().probability, -.02);
   run.Draw({"Measurement-based admission", "classes", "part of IOPSmax", {quantiles, reserved}});
 }
 
@@ -239,11 +308,18 @@ void AddMeasuredAdmission(std::vector<Experiment>* all) {
   const std::string about =
       "Classes on one disk under CVC, each promised a bound that in the worst case (10) takes "
       "12.86 % of the disk, so that seven fit; bursty arrivals. Measured: (11) with the delays and "
-      "rates of the classes admitted so far. Oracle: as many as really keep their bound. ";
+      "rates of the classes admitted so far. Oracle: as many as really keep their bound. The "
+      "paper's "
+      "numbers belong to its traces on its array, neither of which is public; here stand-ins come "
+      "at rates that fill one modelled disk. So the shape is asserted: exactly seven by the worst "
+      "case, two to three times as many by measurement, never more than the oracle, bounds kept. ";
   all->push_back({"E33", "How many classes are admitted", "Stonehenge table 2",
                   about + "Financial alone at 95 %, and half WebSearch at 95 and 85 %.", RunRuns});
-  all->push_back({"E34", "Reservations as classes are admitted", "Stonehenge table 3",
-                  about + "Q(.95) and what measurement reserves, class by class.", RunEvolution});
+  all->push_back(
+      {"E34", "Reservations as classes are admitted", "Stonehenge table 3",
+       about + "Q(.95) and what measurement reserves, class by class; at the end the last number "
+               "of classes runs on under rates that follow the measurements (A24).",
+       RunEvolution});
   all->push_back({"E35", "Elasticity and admission", "Stonehenge table 4",
                   about + "Latency-bound classes with E from 95 to 80 %.", RunElasticity});
 }

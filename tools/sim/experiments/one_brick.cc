@@ -20,6 +20,7 @@ struct Point {
 Point Measure(Run& run, int threads) {
   Cluster cluster(run.seed());
   SchedulerConfig config = ProfileOf("dsfq-total", kBrickDepth);
+  if (run.broken(Fault::kSharesOff)) config.surplus = SurplusKind::kFcfs;
   cluster.AddOsd(config, Slots(kBrickDepth, kBrickRate));
   SilenceBestEffort(&cluster);
   cluster.SetClass(Spec(kF, 1));

@@ -30,7 +30,7 @@ Outcome Random(Run& run, const Order& order, int s, bool even = false) {
   Cluster cluster(run.seed());
   SchedulerConfig config = StonehengeConfig(run, order.profile, kIopsMax);
   config.cvc.run_max = order.run_max;
-  config.cvc.late_mode = order.late_mode;
+  config.cvc.late_mode = order.late_mode && !run.broken(Fault::kLatestStartIgnored);
   SimOsd& osd = cluster.AddOsd(config, Hdd(HddModelOf("dtla-307075")));
   ServiceTally tally(&cluster, &osd, kFrom);
   const auto third = static_cast<uint64_t>(10 * kGigabyte);  // 40 % of the disk is touched

@@ -27,7 +27,7 @@ void MakeRatesFluctuate(Cluster* cluster, Prng* prng, Duration end, double rate)
 }
 
 // One random scenario; the largest part of its bound that any interval used.
-double RandomScenario(Prng* prng, Theorem theorem, uint64_t* intervals) {
+double RandomScenario(const Run& run, Prng* prng, Theorem theorem, uint64_t* intervals) {
   constexpr Duration kEnd = 10s;
   Cluster cluster(prng->Next());
   const size_t bricks = prng->Uniform(1, 4);
@@ -35,8 +35,10 @@ double RandomScenario(Prng* prng, Theorem theorem, uint64_t* intervals) {
   const size_t coordinators = prng->Uniform(1, 4);
   const uint64_t largest_kib = 1ull << prng->Uniform(2, 10);
   const double rate = 400.0 * static_cast<double>(largest_kib) * 1024;
-  const auto config =
+  auto config =
       ProfileOf(theorem == Theorem::kOne ? "sfq" : "dsfq-total", static_cast<uint32_t>(depth));
+  if (run.broken(Fault::kSharesOff)) config.surplus = SurplusKind::kFcfs;
+  if (run.broken(Fault::kDelayOff)) cluster.SendDelays(false);
   for (size_t i = 0; i < bricks; ++i) {
     cluster.AddOsd(config, prng->Chance(.5) ? Flat(rate) : Slots(depth, rate));
   }
@@ -79,7 +81,7 @@ void RunBounds(Run& run) {
     int broken = 0;
     uint64_t intervals = 0;
     for (int i = 0; i < 100; ++i) {
-      const double part = RandomScenario(&prng, theorem, &intervals);
+      const double part = RandomScenario(run, &prng, theorem, &intervals);
       worst = std::max(worst, part);
       broken += part > 1 ? 1 : 0;
     }

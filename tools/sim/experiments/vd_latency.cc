@@ -47,7 +47,7 @@ class Needed {
 
   double Measure(int percent) {
     Cluster cluster(run_.seed());
-    cluster.AddOsd(VdConfig(), place_ == Place::kSlow ? SlowDisk() : FastDisk());
+    cluster.AddOsd(VdConfigFor(run_), place_ == Place::kSlow ? SlowDisk() : FastDisk());
     cluster.SetClass(RentADisk(kLargeDisk, place_ == Place::kSlow ? 1 : .75));
     uint64_t sent = 0;
     const auto place = FlowOn(0, percent / 100.0).shape();

@@ -71,7 +71,7 @@ Figure Rates(const std::string& title,
 
 void RunTwoSequential(Run& run) {
   const Duration from = 4s, to = 20s;
-  TwoDisks disks(run.seed(), VdConfig());
+  TwoDisks disks(run.seed(), VdConfigFor(run));
   disks.Start(FlowOn(0, 1), FlowOn(1, 1), 8);
   disks.cluster.RunTo(to);
   const double large = disks.large->Iops(from, to), small = disks.small->Iops(from, to);
@@ -121,7 +121,7 @@ Duration StepAt(const Load& load, Duration change, double old_rate, double new_r
 
 void RunChangingLocality(Run& run) {
   LocalFlow flow = FlowOn(0, .35), same = FlowOn(0, .35);
-  TwoDisks disks(run.seed(), VdConfig());
+  TwoDisks disks(run.seed(), VdConfigFor(run));
   disks.Start(flow, FlowOn(1, 1), 8);
   ChangeLocality(&disks.cluster, flow);
   disks.cluster.RunTo(20s);

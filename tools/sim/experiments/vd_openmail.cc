@@ -22,7 +22,7 @@ LoadOptions Openmail(uint64_t seed) {
 
 void RunOpenmail(Run& run) {
   Cluster shared(run.seed());
-  shared.AddOsd(VdConfig(), FastDisk());
+  shared.AddOsd(VdConfigFor(run), FastDisk());
   shared.SetClass(RentADisk(kLargeDisk, .75));
   shared.SetClass(RentADisk(kSmallDisk, .25));
   Load* mail = shared.Start(Openmail(run.seed()));

@@ -21,6 +21,12 @@ SchedulerConfig VdConfig() {
   return config;
 }
 
+SchedulerConfig VdConfigFor(const Run& run) {
+  SchedulerConfig config = VdConfig();
+  if (run.broken(Fault::kTimeUncounted)) config.cost = CostKind::kRequests;
+  return config;
+}
+
 ClassSpec RentADisk(ClassId id, double peak) {
   return Disk(id, {.type = ClassType::kRentADisk, .peak = peak});
 }

@@ -17,6 +17,8 @@ inline constexpr ClassId kLargeDisk{16}, kSmallDisk{17}, kThirdDisk{18};
 // Profile vd, one request on the disk at a time. Averages of throughput disks go back to their
 // start, as in the paper.
 SchedulerConfig VdConfig();
+// The same as this run may have broken it.
+SchedulerConfig VdConfigFor(const Run& run);
 
 ClassSpec RentADisk(ClassId id, double peak);
 ClassSpec LatencyDisk(ClassId id, double peak, Duration bound);

@@ -29,6 +29,10 @@ seed = 1                of all chance
   name = "gold"
   weight = 1, min_weight = 0.1, limit = "20MiB/s"
   reservation = "10MiB/s", iops = 200, scope = "cluster" (or "osd"), reservation_for = "10s"
+  transactions = ["8MiB/s", "2MiB/s"]                parts of the reservation, for transactions 1, 2
+  latency = "50ms", max_pending = 16                 a bound (finish times, virtual disks)
+  type = "throughput"   a virtual disk (profile vd): rent-a-disk, latency or throughput, of
+  peak = 0.25           so much of the device's time; throughput = "10MiB/s", tolerance = 0.05
 
 [[workload]]            at least one
   class = "gold"        a class above, or "best-effort"
@@ -42,6 +46,7 @@ seed = 1                of all chance
   size = "64KiB"        or ["1KiB", "16KiB"]: anything between
   reads = 0.5           part that reads              locality = 0.3   chance to follow the last request
   start_address = "0", span = "1GiB", zipf = 0.9     where on each device
+  transaction = 1       of its class                 default: none
   devices = [0, 1], shares = [0.8, 0.2]              default: the first device
   coordinators = 1      how many mounts send it, in turn
   start = "0s", stop = "20s"

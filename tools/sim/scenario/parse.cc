@@ -60,18 +60,6 @@ Status Parser::TakeTop(Scenario* scenario) {
   return top.Done();
 }
 
-template <typename Kind>
-static void TakePiece(TomlTable* table, std::string_view key, Kind* piece,
-                      Result<Kind> (*parse)(std::string_view)) {
-  if (!table->Has(key)) return;
-  const Result<Kind> kind = parse(table->Text(key, ""));
-  if (kind.ok()) {
-    *piece = *kind;
-  } else {
-    table->Fail(key, kind.status().message());
-  }
-}
-
 Status Parser::TakeScheduler(Scenario* scenario) {
   const toml::node* node = root_.get("scheduler");
   if (node == nullptr) return Status::Ok();
@@ -156,38 +144,6 @@ Status Parser::TakeDevice(TomlTable* table, Scenario* scenario) {
     const std::string numbered = fmt::format("osd.{}", scenario->devices.size());
     scenario->devices.push_back({name.empty() || count > 1 ? numbered : name, make});
   }
-  return Status::Ok();
-}
-
-Status Parser::TakeClass(TomlTable* table, Scenario* scenario) {
-  ClassSpec spec;
-  spec.id = ClassId(kFirstUserClass.value + static_cast<uint32_t>(scenario->classes.size()));
-  spec.name = table->Text("name", "");
-  if (spec.name.empty()) table->Fail("name", "a class needs a name");
-  for (const ClassSpec& other : scenario->classes) {
-    if (other.name == spec.name) table->Fail("name", fmt::format("'{}' is there twice", spec.name));
-  }
-  spec.weight = table->Number("weight", 1, 1e-6, 1e6);
-  spec.min_weight = table->Number("min_weight", spec.weight / 10, 1e-9, spec.weight);
-  if (table->Has("limit")) {
-    spec.limit_bytes_per_s = table->Rate("limit", 0);
-    if (*spec.limit_bytes_per_s < 1024) table->Fail("limit", "must be at least 1KiB/s");
-  }
-  if (table->Has("reservation") || table->Has("iops")) {
-    Reservation reservation;
-    reservation.bytes_per_s = table->Rate("reservation", 0);
-    reservation.iops = static_cast<uint64_t>(table->Whole("iops", 0, 0, 1'000'000'000));
-    spec.reservation = reservation;
-    TakePiece(table, "scope", &spec.reservation->scope, ParseScope);
-    if (table->Has("reservation_for")) {
-      spec.reservation_ends = TimePoint{0} + table->Time("reservation_for", Duration(0));
-    }
-  } else {
-    for (const char* key : {"scope", "reservation_for"}) {
-      if (table->Has(key)) table->Fail(key, "needs a reservation");
-    }
-  }
-  scenario->classes.push_back(std::move(spec));
   return Status::Ok();
 }
 

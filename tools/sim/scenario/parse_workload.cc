@@ -83,6 +83,9 @@ void Parser::TakeArrivals(TomlTable* table, const Scenario& scenario, WorkloadSp
     if (table->Has("burstiness")) table->Fail("burstiness", "needs arrivals");
     return;
   }
+  for (const char* key : {"threads", "think", "pace"}) {
+    if (table->Has(key)) table->Fail(key, "is of a closed loop; with arrivals nobody waits");
+  }
   const double most = kMostArrivals / std::max(1.0, ToSeconds(scenario.duration));
   const double per_s = table->Number("arrivals", 1, 1e-6, most);
   const double bias = table->Number("burstiness", 0, .5, .99);
@@ -126,8 +129,11 @@ void Parser::TakeRoute(TomlTable* table, const Scenario& scenario, WorkloadSpec*
   };
 }
 
-void Parser::TakeChanges(TomlTable* table, WorkloadSpec* workload) {
+void Parser::TakeChanges(TomlTable* table, const Scenario& scenario, WorkloadSpec* workload) {
   workload->start = table->Time("start", Duration(0));
+  if (workload->start >= scenario.duration) {
+    table->Fail("start", "must be before the scenario ends (duration)");
+  }
   if (table->Has("stop")) workload->stop = table->Time("stop", Duration(0));
   if (workload->stop && *workload->stop <= workload->start) {
     table->Fail("stop", "must be after start");
@@ -152,14 +158,25 @@ void Parser::TakeChanges(TomlTable* table, WorkloadSpec* workload) {
   }
 }
 
+void Parser::TakeTransaction(TomlTable* table, const Scenario& scenario, WorkloadSpec* workload) {
+  if (!table->Has("transaction")) return;
+  int64_t known = 0;
+  for (const ClassSpec& spec : scenario.classes) {
+    if (spec.id == workload->class_id) known = static_cast<int64_t>(spec.transactions.size());
+  }
+  if (known == 0) return table->Fail("transaction", "its class has no transactions");
+  workload->options.transaction = static_cast<uint32_t>(table->Whole("transaction", 1, 1, known));
+}
+
 Status Parser::TakeWorkload(TomlTable* table, Scenario* scenario) {
   WorkloadSpec workload;
   workload.class_id = ClassOf(table, *scenario);
   workload.options.class_id = workload.class_id;
   workload.name = table->Text("name", table->Text("class", "best-effort"));
   TakeArrivals(table, *scenario, &workload);
+  TakeTransaction(table, *scenario, &workload);
   TakeRoute(table, *scenario, &workload);
-  TakeChanges(table, &workload);
+  TakeChanges(table, *scenario, &workload);
   scenario->workloads.push_back(std::move(workload));
   return Status::Ok();
 }

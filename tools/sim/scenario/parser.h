@@ -1,5 +1,5 @@
 // The reader of scenarios, one method per kind of table. parse.cc holds the cluster's side,
-// parse_workload.cc the workloads.
+// parse_class.cc the classes, parse_workload.cc the workloads.
 #pragma once
 
 #include <string>
@@ -8,6 +8,19 @@
 #include "tools/sim/scenario/toml_table.h"
 
 namespace weir::sim {
+
+// A key whose words `parse` knows; `piece` stays as it is without the key.
+template <typename Kind>
+void TakePiece(TomlTable* table, std::string_view key, Kind* piece,
+               Result<Kind> (*parse)(std::string_view)) {
+  if (!table->Has(key)) return;
+  const Result<Kind> kind = parse(table->Text(key, ""));
+  if (kind.ok()) {
+    *piece = *kind;
+  } else {
+    table->Fail(key, kind.status().message());
+  }
+}
 
 class Parser {
  public:
@@ -26,6 +39,8 @@ class Parser {
   Status TakeClass(TomlTable* table, Scenario* scenario);
   Status TakeWorkload(TomlTable* table, Scenario* scenario);
 
+  static void TakeContract(TomlTable* table, ClassSpec* spec);
+  static void TakeTransactions(TomlTable* table, ClassSpec* spec);
   DeviceFactory DeviceOf(TomlTable* table);
   DeviceFactory DiskOf(TomlTable* table);
   DeviceFactory RecordedOf(TomlTable* table);
@@ -34,7 +49,8 @@ class Parser {
   void TakeStandIn(TomlTable* table, const Scenario& scenario, WorkloadSpec* workload);
   void TakeShape(TomlTable* table, WorkloadSpec* workload);
   void TakeRoute(TomlTable* table, const Scenario& scenario, WorkloadSpec* workload);
-  void TakeChanges(TomlTable* table, WorkloadSpec* workload);
+  static void TakeChanges(TomlTable* table, const Scenario& scenario, WorkloadSpec* workload);
+  static void TakeTransaction(TomlTable* table, const Scenario& scenario, WorkloadSpec* workload);
   ClassId ClassOf(TomlTable* table, const Scenario& scenario);
   [[nodiscard]] std::string Beside(const std::string& path) const;
 

@@ -126,6 +126,24 @@ std::vector<double> TomlTable::Numbers(std::string_view key) {
   return numbers;
 }
 
+std::vector<uint64_t> TomlTable::Rates(std::string_view key) {
+  constexpr std::string_view kKind = "a list of rates in quotes, as [\"8MiB/s\", \"4MiB/s\"]";
+  const toml::node* node = Find(key);
+  std::vector<uint64_t> rates;
+  if (node == nullptr) return rates;
+  const auto* array = node->as_array();
+  if (array == nullptr) {
+    Fail(key, fmt::format("must be {}", kKind));
+    return rates;
+  }
+  for (const toml::node& entry : *array) {
+    const Result<uint64_t> rate = ParseRate(TextOf(key, entry, kKind));
+    if (!rate.ok()) Fail(key, rate.status().message());
+    rates.push_back(rate.ok() ? *rate : 0);
+  }
+  return rates;
+}
+
 std::pair<uint64_t, uint64_t> TomlTable::Sizes(std::string_view key, uint64_t fallback) {
   const toml::node* node = Find(key);
   if (node == nullptr) return {fallback, fallback};

@@ -30,6 +30,8 @@ class TomlTable {
   uint64_t Rate(std::string_view key, uint64_t fallback);
   Duration Time(std::string_view key, Duration fallback);
   std::vector<double> Numbers(std::string_view key);
+  // A list of rates.
+  std::vector<uint64_t> Rates(std::string_view key);
   // One size, or [least, most].
   std::pair<uint64_t, uint64_t> Sizes(std::string_view key, uint64_t fallback);
 

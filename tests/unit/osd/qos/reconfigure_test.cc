@@ -147,6 +147,25 @@ TEST(ReconfigureTest, NoRequestIsLostOrDoubledWhateverChanges) {
   }
 }
 
+// A class is removed while the device has a request of it, and a new one gets its number: the
+// request is class 0's by now.
+TEST(ReconfigureTest, ANewClassOfAnOldNumberDoesNotInheritWhatIsOnTheDevice) {
+  constexpr ClassId kReused{16};
+  Scheduler scheduler(*ApplyProfile("sfq", {}), TimePoint{0});
+  scheduler.SetClass(Spec(kReused), TimePoint{0});
+  Request request;
+  request.class_id = kReused;
+  request.bytes = 64 * kKiB;
+  scheduler.Enqueue(&request, TimePoint{0});
+  ASSERT_EQ(scheduler.Pull(TimePoint{0}).request, &request);
+  scheduler.RemoveClass(kReused, TimePoint{0});
+  scheduler.SetClass(Spec(kReused), TimePoint{0});
+  scheduler.Completed(&request, TimePoint{0});
+  for (const ClassCounters& counters : scheduler.Counters(TimePoint{0})) {
+    EXPECT_EQ(counters.served_bytes, counters.id == kReused ? 0 : 64 * kKiB);
+  }
+}
+
 TEST(ReconfigureTest, ProfilesSwitchUnderLoad) {
   SchedulerConfig base;
   base.token_rate = 40 * kMiB;

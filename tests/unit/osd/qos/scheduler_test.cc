@@ -3,8 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include <deque>
-
+#include "tests/unit/osd/qos/scheduler_fixture.h"
 #include "tests/unit/osd/qos/virtual_device.h"
 
 namespace weir::osd::qos {
@@ -17,28 +16,13 @@ using testing::Spec;
 
 constexpr ClassId kF{16}, kG{17};
 
-class SchedulerTest : public ::testing::Test {
+class SchedulerTest : public testing::SchedulerFixture {
  protected:
   static SchedulerConfig Config(std::string_view profile, uint32_t depth) {
     SchedulerConfig base;
     base.depth = depth;
     return *ApplyProfile(profile, base);
   }
-  Request* Add(Scheduler* scheduler, ClassId id, uint64_t bytes = 4 * kKiB, uint64_t lba = 0) {
-    requests_.emplace_back();
-    Request* request = &requests_.back();
-    request->class_id = id;
-    request->bytes = bytes;
-    request->lba = lba;
-    scheduler->Enqueue(request, TimePoint{0});
-    return request;
-  }
-  static std::vector<Request*> PullAll(Scheduler* scheduler) {
-    std::vector<Request*> out;
-    while (Request* request = scheduler->Pull(TimePoint{0}).request) out.push_back(request);
-    return out;
-  }
-  std::deque<Request> requests_;
 };
 
 TEST_F(SchedulerTest, TheDeviceHoldsAtMostItsDepth) {
@@ -66,7 +50,7 @@ TEST_F(SchedulerTest, DepthAutoAlsoBoundsTheBytesOnTheDevice) {
 
 TEST_F(SchedulerTest, TheWindowSortsByAddress) {
   Scheduler scheduler(Config("noqos", 2), TimePoint{0});
-  for (uint64_t lba : {70, 20, 50, 10}) Add(&scheduler, kBestEffort, 1, lba);
+  for (uint64_t lba : {70, 20, 50, 10}) Add(&scheduler, kBestEffort, 1, {.lba = lba});
   std::vector<uint64_t> order;
   for (int i = 0; i < 4; ++i) {
     Request* request = scheduler.Pull(TimePoint{0}).request;
@@ -104,10 +88,11 @@ TEST_F(SchedulerTest, UnknownClassesAreServedAsBestEffort) {
 
 TEST_F(SchedulerTest, CancelTakesOutWhatIsNotOnTheDevice) {
   Scheduler scheduler(Config("noqos", 1), TimePoint{0});
-  Request* on_device = Add(&scheduler, kBestEffort, 1, 1);
-  Request* in_window = Add(&scheduler, kBestEffort, 1, 2);
+  Request* on_device = Add(&scheduler, kBestEffort, 1, {.lba = 1});
+  Request* in_window = Add(&scheduler, kBestEffort, 1, {.lba = 2});
   std::vector<Request*> queued;
-  for (uint64_t i = 0; i < 3; ++i) queued.push_back(Add(&scheduler, kBestEffort, 1, 3 + i));
+  for (uint64_t i = 0; i < 3; ++i)
+    queued.push_back(Add(&scheduler, kBestEffort, 1, {.lba = 3 + i}));
   ASSERT_THAT(PullAll(&scheduler), ::testing::ElementsAre(on_device));
   EXPECT_FALSE(scheduler.Cancel(on_device, TimePoint{0}));
   EXPECT_TRUE(scheduler.Cancel(in_window, TimePoint{0}));

@@ -157,10 +157,23 @@ TEST(BottleneckSolverPropertyTest, TwoTiersKeepEveryProperty) {
   }
 }
 
-TEST(BottleneckSolverPropertyTest, ThreeAndFourTiersKeepEveryProperty) {
+// Beyond four tiers by the simplex method, which below that must do as much as the best vertex.
+TEST(BottleneckSolverPropertyTest, SimplexAndVerticesAgree) {
   Prng prng(testing::TestSeed());
   for (int n = 0; n < 1000; ++n) {
-    const Tiers tiers = RandomTiers(prng, n % 10 == 0 ? 4 : 3);
+    const Tiers tiers = RandomTiers(prng, prng.Uniform(2, 4));
+    const auto clients = RandomClients(prng, tiers, n % 2 == 0);
+    const bool sharing = n % 4 < 2;
+    const auto vertices = SolveBottleneckAware(tiers, clients, sharing);
+    const auto simplex = SolveBottleneckAware(tiers, clients, sharing, TierMethod::kSimplex);
+    ASSERT_NEAR(simplex.total / vertices.total, 1, 1e-7) << n;
+  }
+}
+
+TEST(BottleneckSolverPropertyTest, MoreThanTwoTiersKeepEveryProperty) {
+  Prng prng(testing::TestSeed());
+  for (int n = 0; n < 1000; ++n) {
+    const Tiers tiers = RandomTiers(prng, n % 10 == 0 ? 4 : n % 10 == 1 ? prng.Uniform(5, 8) : 3);
     const auto clients = RandomClients(prng, tiers, n % 2 == 0);
     const BottleneckAllocation baa = SolveBottleneckAware(tiers, clients);
     const TierFairness fairness = JudgeTierFairness(tiers, clients, baa.rates, 50);

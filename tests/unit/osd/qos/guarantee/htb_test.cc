@@ -1,8 +1,7 @@
 // The guarantee stage and the root gate, seen through a scheduler whose device takes all it gets.
 #include <gmock/gmock.h>
 
-#include <deque>
-
+#include "tests/unit/osd/qos/scheduler_fixture.h"
 #include "tests/unit/osd/qos/virtual_device.h"
 
 namespace weir::osd::qos {
@@ -27,35 +26,13 @@ SchedulerConfig Odis(uint64_t rate) {
   return config;
 }
 
-class HtbTest : public ::testing::Test {
+class HtbTest : public testing::SchedulerFixture {
  protected:
-  Request* Add(Scheduler* scheduler, ClassId id, uint64_t bytes, int64_t elsewhere = 0) {
-    requests_.emplace_back();
-    Request* request = &requests_.back();
-    request->class_id = id;
-    request->bytes = bytes;
-    request->elsewhere = elsewhere;
-    scheduler->Enqueue(request, now_);
-    return request;
-  }
-  // Releases everything that may go now.
-  std::vector<Request*> PullAll(Scheduler* scheduler) {
-    std::vector<Request*> out;
-    for (;;) {
-      last_ = scheduler->Pull(now_);
-      if (last_.request == nullptr) return out;
-      out.push_back(last_.request);
-    }
-  }
   // Spends the full buckets that everything starts with.
   void Empty(Scheduler* scheduler, ClassId id, uint64_t bytes) {
     Add(scheduler, id, bytes);
     ASSERT_EQ(PullAll(scheduler).size(), 1u);
   }
-
-  std::deque<Request> requests_;
-  TimePoint now_{0};
-  PullResult last_;
 };
 
 TEST_F(HtbTest, OwnTokensFirstThenTheRootInOrderOfArrival) {

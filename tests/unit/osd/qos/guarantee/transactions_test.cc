@@ -3,9 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include <deque>
-
 #include "common/testing/seed.h"
+#include "tests/unit/osd/qos/scheduler_fixture.h"
 #include "tests/unit/osd/qos/virtual_device.h"
 
 namespace weir::osd::qos {
@@ -30,24 +29,7 @@ SchedulerConfig Strict(uint64_t rate) {
   return *ApplyProfile("odis", base);
 }
 
-class TransactionsTest : public ::testing::Test {
- protected:
-  Request* Add(Scheduler* scheduler, ClassId id, uint32_t transaction, uint64_t bytes) {
-    Request* request = &requests_.emplace_back();
-    request->class_id = id;
-    request->transaction = transaction;
-    request->bytes = bytes;
-    scheduler->Enqueue(request, now_);
-    return request;
-  }
-  Request* Serve(Scheduler* scheduler) {
-    Request* request = scheduler->Pull(now_).request;
-    if (request != nullptr) scheduler->Completed(request, now_);
-    return request;
-  }
-  std::deque<Request> requests_;
-  TimePoint now_{0};
-};
+using TransactionsTest = testing::SchedulerFixture;
 
 // The class's leaf is empty and somebody is before it, but the transaction has tokens of its own.
 TEST_F(TransactionsTest, OwnTokensOfATransactionComeFirst) {
@@ -57,11 +39,11 @@ TEST_F(TransactionsTest, OwnTokensOfATransactionComeFirst) {
   ClassSpec spec = Reserved(kGold, kMiB);
   spec.transactions = {{1, kMiB / 2}};
   scheduler.SetClass(spec, now_);
-  for (int i = 0; i < 12; ++i) Add(&scheduler, kGold, 0, 64 * kKiB);
+  for (int i = 0; i < 12; ++i) Add(&scheduler, kGold, 64 * kKiB);
   while (Serve(&scheduler) != nullptr) {
   }  // the class's and the root's buckets are down, some of the twelve wait
   ASSERT_GT(scheduler.queued(), 0u);
-  const Request* own = Add(&scheduler, kGold, 1, 32 * kKiB);
+  const Request* own = Add(&scheduler, kGold, 32 * kKiB, {.transaction = 1});
   const Request* served = Serve(&scheduler);
   EXPECT_EQ(served, own);
   EXPECT_TRUE(own->guaranteed);
@@ -72,8 +54,8 @@ TEST_F(TransactionsTest, ACancelledRequestLeavesItsTransaction) {
   ClassSpec spec = Reserved(kGold, kMiB);
   spec.transactions = {{1, kMiB / 2}, {2, kMiB / 4}};
   scheduler.SetClass(spec, now_);
-  Request* first = Add(&scheduler, kGold, 1, 4 * kKiB);
-  Request* second = Add(&scheduler, kGold, 1, 4 * kKiB);
+  Request* first = Add(&scheduler, kGold, 4 * kKiB, {.transaction = 1});
+  Request* second = Add(&scheduler, kGold, 4 * kKiB, {.transaction = 1});
   EXPECT_TRUE(scheduler.Cancel(first, now_));
   EXPECT_EQ(Serve(&scheduler), second);
   EXPECT_EQ(Serve(&scheduler), nullptr);
@@ -101,7 +83,8 @@ TEST_F(TransactionsTest, NothingIsLostOrOvertakenWithinATransaction) {
   };
   for (int i = 0; i < 3000; ++i) {
     const ClassId id = prng.Chance(.7) ? kGold : kOther;
-    Add(&scheduler, id, static_cast<uint32_t>(prng.Uniform(0, 3)), prng.Uniform(1, 64 * kKiB));
+    const auto transaction = static_cast<uint32_t>(prng.Uniform(0, 3));
+    Add(&scheduler, id, prng.Uniform(1, 64 * kKiB), {.transaction = transaction});
     now_ += Duration(prng.Uniform(0, 10'000'000));
     serve();
     if (i % 300 != 0) continue;

@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "common/testing/seed.h"
+#include "tests/unit/osd/qos/scheduler_fixture.h"
 #include "tests/unit/osd/qos/virtual_device.h"
 
 namespace weir::osd::qos {
@@ -27,25 +28,7 @@ SchedulerConfig Profile(std::string_view name, uint32_t depth, uint64_t rate = 0
   return *ApplyProfile(name, base);
 }
 
-class DsfqTest : public ::testing::Test {
- protected:
-  Request* Add(Scheduler* scheduler, ClassId id, uint64_t bytes, int64_t elsewhere = 0) {
-    requests_.emplace_back();
-    Request* request = &requests_.back();
-    request->class_id = id;
-    request->bytes = bytes;
-    request->elsewhere = elsewhere;
-    scheduler->Enqueue(request, now_);
-    return request;
-  }
-  Request* Serve(Scheduler* scheduler) {
-    Request* request = scheduler->Pull(now_).request;
-    if (request != nullptr) scheduler->Completed(request, now_);
-    return request;
-  }
-  std::deque<Request> requests_;
-  TimePoint now_{0};
-};
+using DsfqTest = testing::SchedulerFixture;
 
 TEST_F(DsfqTest, TagsFollowEquationsTwoAndThree) {
   Scheduler scheduler(Profile("sfq", 1), now_);
@@ -105,6 +88,54 @@ TEST_F(DsfqTest, HybridWithHistoryForgetsWhatTimeHasAbsorbed) {
   const Request* next = Add(&scheduler, kF, 4 * kKiB);
   Serve(&scheduler);
   EXPECT_EQ(next->start_tag, late->finish_tag);
+}
+
+// A6: after five idle seconds what hybrid-h cut off before is gone. K = 10 as above: of a delay of
+// 1000 the first request pays 40, and so does the next one, which has none of its own.
+TEST_F(DsfqTest, AClassThatWasIdleForLongIsForgivenItsHistory) {
+  SchedulerConfig config = Profile("dsfq-hybrid-h", 1);
+  config.reset_idle = 5s;
+  Scheduler scheduler(config, now_);
+  scheduler.SetClass(Spec(kBestEffort, 1e-6), now_);
+  for (ClassId id : {kF, kG}) {
+    ClassSpec spec = Spec(id, 0.5);
+    spec.min_weight = 1.0 / 12;
+    scheduler.SetClass(spec, now_);
+  }
+  const auto paid_by_the_second = [&] {
+    const Request* first = Add(&scheduler, kF, 4 * kKiB, 1000);
+    const Request* second = Add(&scheduler, kF, 4 * kKiB);
+    while (Serve(&scheduler) != nullptr) {
+    }
+    return (second->start_tag - first->finish_tag) * 0.5;
+  };
+  EXPECT_NEAR(paid_by_the_second(), 40, 1e-3);
+  now_ += 4900ms;
+  EXPECT_NEAR(paid_by_the_second(), 40, 1e-3);
+  now_ += 5s;
+  EXPECT_NEAR(paid_by_the_second(), 0, 1e-3);
+}
+
+TEST_F(DsfqTest, TotalCountsNoMoreThanKCostsAfterIdleTime) {
+  SchedulerConfig config = Profile("dsfq-total", 1);
+  config.reset_idle = 5s;
+  Scheduler scheduler(config, now_);
+  scheduler.SetClass(Spec(kBestEffort, 0.5), now_);
+  ClassSpec spec = Spec(kF, 0.5);
+  spec.min_weight = 1.0 / 12;
+  scheduler.SetClass(spec, now_);
+  now_ += 4900ms;
+  EXPECT_EQ(Add(&scheduler, kF, 4 * kKiB, 1000)->elsewhere, 1000);  // its class is younger
+  Serve(&scheduler);
+  now_ += 5s;
+  EXPECT_EQ(Add(&scheduler, kF, 4 * kKiB, 1000)->elsewhere, 10 * 4);
+  EXPECT_EQ(Add(&scheduler, kF, 4 * kKiB, 1000)->elsewhere, 1000);  // it is here now
+  config.reset_idle = 0s;
+  scheduler.Configure(config, now_);
+  while (Serve(&scheduler) != nullptr) {
+  }
+  now_ += 1h;
+  EXPECT_EQ(Add(&scheduler, kF, 4 * kKiB, 1000)->elsewhere, 1000);
 }
 
 TEST_F(DsfqTest, EqualTagsGoInOrderOfArrival) {

@@ -57,6 +57,93 @@ TEST(ScenarioTest, RunsAndGivesTheSameEveryTime) {
   EXPECT_EQ(RunScenario(*scenario).classes[1].all.bytes_per_s, result.classes[1].all.bytes_per_s);
 }
 
+// A virtual disk that is read at random beside one that is read in order: each has its part of the
+// device's time.
+TEST(ScenarioTest, ClassesMayBeVirtualDisks) {
+  const auto scenario = ParseScenario(R"(
+duration = "20s"
+[[device]]
+model = "hdd"
+disk = "st34501n"
+[scheduler]
+profile = "vd"
+[[class]]
+name = "ordered"
+type = "throughput"
+peak = 0.75
+throughput = "1MiB/s"
+[[class]]
+name = "random"
+type = "latency"
+peak = 0.25
+latency = "200ms"
+[[workload]]
+class = "ordered"
+locality = 1
+reads = 1
+[[workload]]
+class = "random"
+reads = 1
+size = "4KiB"
+)",
+                                      "my.toml");
+  ASSERT_TRUE(scenario.ok()) << scenario.status().message();
+  EXPECT_EQ(scenario->classes[1].disk.type, ClassType::kLatency);
+  EXPECT_EQ(scenario->classes[1].service.bound, std::chrono::milliseconds(200));
+  const ScenarioResult result = RunScenario(*scenario);
+  EXPECT_GT(result.classes[0].mean_bytes_per_s, 5 << 20);
+  EXPECT_GT(result.classes[1].mean_iops, 20);
+}
+
+TEST(ScenarioTest, WhatWouldBeIgnoredIsAnError) {
+  const auto workload = [](const std::string& keys) {
+    return ErrorOf("duration = \"10s\"\n[[device]]\n[[class]]\nname = \"a\"\n[[workload]]\n" +
+                   keys);
+  };
+  EXPECT_THAT(workload("threads = 4\narrivals = 100"), HasSubstr("'threads' of workload 1: is of"));
+  EXPECT_THAT(workload("start = \"10s\""), HasSubstr("'start' of workload 1: must be before"));
+  EXPECT_THAT(workload("class = \"a\"\ntransaction = 1"), HasSubstr("has no transactions"));
+  EXPECT_THAT(ErrorOf("[[device]]\n[[class]]\nname = \"best-effort\"\n[[workload]]\n"),
+              HasSubstr("'name' of class 1: 'best-effort' is always there"));
+}
+
+TEST(ScenarioTest, TransactionsSharePromises) {
+  std::string text = R"(
+[[device]]
+rate = "60MiB/s"
+[scheduler]
+profile = "odis"
+token_rate = "40MiB/s"
+maximizer = false
+[[class]]
+name = "gold"
+reservation = "20MiB/s"
+transactions = ["15MiB/s", "4MiB/s"]
+)";
+  for (const char* load : {"transaction = 1", "transaction = 2", ""}) {
+    text += std::string("[[workload]]\nclass = \"gold\"\n") + load + "\n";
+  }
+  const auto scenario = ParseScenario(text, "my.toml");
+  ASSERT_TRUE(scenario.ok()) << scenario.status().message();
+  ASSERT_EQ(scenario->classes[0].transactions.size(), 2u);
+  EXPECT_EQ(scenario->classes[0].transactions[1].bytes_per_s, 4u << 20);
+  EXPECT_EQ(scenario->workloads[1].options.transaction, 2u);
+  EXPECT_EQ(RunScenario(*scenario).classes.size(), 1u);
+}
+
+TEST(ScenarioTest, WrongContractsSayWhatTheyLack) {
+  const auto with = [](const std::string& keys) {
+    return ErrorOf("[[device]]\n[[class]]\nname = \"a\"\n" + keys + "\n[[workload]]\n");
+  };
+  EXPECT_THAT(with("peak = 0.5"), HasSubstr("'peak' of class 1: needs a type"));
+  EXPECT_THAT(with("type = \"latency\"\npeak = 0.5"), HasSubstr("needs a bound (latency)"));
+  EXPECT_THAT(with("type = \"rent\""), HasSubstr("there is: best-effort, rent-a-disk"));
+  EXPECT_THAT(with("max_pending = 3"), HasSubstr("needs a latency"));
+  EXPECT_THAT(with("transactions = [\"1MiB/s\"]"), HasSubstr("needs a reservation"));
+  EXPECT_THAT(with("reservation = \"2MiB/s\"\ntransactions = [\"1MiB/s\", \"2MiB/s\"]"),
+              HasSubstr("transaction 2 of 'a' wants 2"));
+}
+
 TEST(ScenarioTest, TheExampleOfTheHelpRuns) {
   const std::string help = ScenarioHelp();
   const auto scenario = ParseScenario(help.substr(help.find("Example:") + 8), "help");
