@@ -158,6 +158,7 @@ Status Serve(const DaemonOptions& options) {
   server_options.mds = options.mds;
   server_options.queue_bytes_max = options.memory_bytes / 2;
   server_options.device = device.get();
+  server_options.meter_background = options.meter_background;
   server_options.report = [](const std::string& line) { WEIR_LOG_WARN("{}", line); };
   server_options.on_registered = [&](const Status& status) { registration.Set(status); };
   auto server =

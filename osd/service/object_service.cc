@@ -48,6 +48,9 @@ const char* NameOf(ObjectOpKind kind) {
       return "delete";
     case ObjectOpKind::kStat:
       return "stat";
+    case ObjectOpKind::kBackgroundRead:
+    case ObjectOpKind::kBackgroundWrite:
+      break;  // never asked for from outside
   }
   return "operation";
 }
@@ -240,6 +243,9 @@ void ObjectService::HandleStats(net::IncomingCall& call) {
   reply.set_commits(store.commits);
   reply.set_committed_ops(store.committed_ops);
   reply.set_epoch(epoch_);
+  reply.set_background_bytes(store.background_bytes);
+  reply.set_unmetered_bytes(store.unmetered_bytes);
+  if (options_.background_floor) reply.set_background_floor(options_.background_floor());
   for (const DispatcherClassStats& one : stats.classes) {
     wire::ClassStats& out = *reply.add_classes();
     out.set_class_id(one.counters.id.value);

@@ -47,6 +47,8 @@ class ObjectService {
     std::function<void(const std::string&)> report;
     // Measures the disk, taking its time; empty: OSD_PROFILE is not supported.
     std::function<Result<DiskProfile>()> profile;
+    // What background I/O is sure to get, for the statistics; empty: unknown.
+    std::function<uint64_t()> background_floor;
   };
   // All of them must outlive the service.
   ObjectService(Dispatcher& dispatcher, ObjectStore& store, Clock& clock,

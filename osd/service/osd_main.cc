@@ -38,6 +38,8 @@ std::vector<Setting> Schema() {
       {"osd.size", SettingType::kSize, "0", "--mkfs: make an image file of this size"},
       {"osd.pid_file", SettingType::kString, "", "holds the process id while it runs"},
       {"osd.ready_file", SettingType::kString, "", "holds the endpoint once registered"},
+      {"osd.meter_background", SettingType::kBool, "true",
+       "flushes and compactions are a class of the pipeline; false only to compare"},
       {"osd.log", SettingType::kString, "info", "trace, debug, info, warn, error or off"},
   };
 }
@@ -119,6 +121,7 @@ int RunServe(const Config& config, const Flags& flags, const std::string& mds) {
   options.mds = mds;
   options.listen = listen->ToString();
   options.memory_bytes = config.Size("osd.memory");
+  options.meter_background = config.Bool("osd.meter_background");
   options.pid_file = config.String("osd.pid_file");
   options.ready_file = config.String("osd.ready_file");
   if (options.memory_bytes < kLeastMemory) return Fail(kUsage, "--memory must be at least 64MiB");
