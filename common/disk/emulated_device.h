@@ -53,7 +53,8 @@ class EmulatedDevice final : public BlockDevice {
   [[nodiscard]] uint64_t size() const override { return below_->size(); }
   [[nodiscard]] const std::string& name() const override { return options_.name; }
   [[nodiscard]] bool rotational() const override { return options_.rotational; }
-  [[nodiscard]] bool is_image() const override { return below_->is_image(); }
+  // As fast or slow as its model wherever it was written or not.
+  [[nodiscard]] bool is_image() const override { return options_.flush_host && below_->is_image(); }
   [[nodiscard]] uint64_t late() const { return late_; }
 
  protected:

@@ -53,7 +53,9 @@ OsdServer::OsdServer(ObjectStore& store, OsdIdentity identity, net::Network& net
   service.windows.budget_bytes = options_.queue_bytes_max;
   service.report = options_.report;
   if (options_.device != nullptr) {
-    service.profile = [this] { return MeasureReads(*options_.device, clock_, {}); };
+    service.profile = [this](const ProfilePattern& pattern) {
+      return MeasureDisk(*options_.device, store_, clock_, {.pattern = pattern});
+    };
   }
   service_ =
       std::make_unique<ObjectService>(*dispatcher_, store_, clock_, identity_, std::move(service));
