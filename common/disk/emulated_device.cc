@@ -11,8 +11,11 @@
 namespace weir {
 namespace {
 
-// A wake-up from sleep comes so late at most, nearly always.
+// A wake-up from sleep comes so late at most, nearly always; later from a sleep that was long
+// enough for the processor to fall asleep too.
 constexpr Duration kSpin = std::chrono::microseconds(60);
+constexpr Duration kDeepSpin = std::chrono::microseconds(150);
+constexpr Duration kDeepSleep = std::chrono::milliseconds(1);
 
 void SleepPrecisely() {
   prctl(PR_SET_TIMERSLACK, 1UL);
@@ -125,10 +128,11 @@ void EmulatedDevice::Loop() {
     if (next == TimePoint::Max()) {
       sleeps_until_ = next;
       changed_.wait(lock);
-    } else if (next - clock_.Now() > kSpin) {
+    } else if (const Duration left = next - clock_.Now(); left > kSpin) {
       sleeps_until_ = next;
+      const Duration spin = left > kDeepSleep ? kDeepSpin : kSpin;
       // Clock times are those of CLOCK_MONOTONIC, as steady_clock's.
-      const std::chrono::steady_clock::time_point until((next - kSpin).ns * Duration(1));
+      const std::chrono::steady_clock::time_point until{Duration((next - spin).ns)};
       changed_.wait_until(lock, until);
     }
     sleeps_until_ = TimePoint{0};  // awake

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A storm of flushes and compactions beside a reserved class, with background I/O metered and not.
 
-One OSD on an emulated 200 MB/s SSD. `gold` is reserved 40 MiB/s and asks for it with 64 KiB random reads. Best-effort
+One OSD on an emulated SSD of 80 MB/s. `gold` is reserved 40 MiB/s and asks for it with 64 KiB random reads. Best-effort
 writes 4 KiB blocks at random as fast as it can: each goes through RocksDB's log, its tables and back to its place.
 Printed for both: the part of gold's promise that was served per second, its p99, the storm, what background I/O took,
 and what went past the pipeline. Metered, gold must get its promise in the median second, and nothing goes past.
@@ -20,7 +20,7 @@ PROMISED = 40 * MIB
 
 def storm(lab, metered):
     os.environ["WEIR_OSD_METER_BACKGROUND"] = "true" if metered else "false"
-    system = Cluster(lab, disks=("ssd:2GiB",), token_rate="120MiB/s")
+    system = Cluster(lab, disks=("ssd:2GiB,rate=80MB/s",), token_rate="70MiB/s")
     gold = f"{system.mnt}/gold"
     os.makedirs(gold)
     os.makedirs(f"{system.mnt}/storm")
