@@ -244,7 +244,9 @@ void RawVolume::SetMeter(std::shared_ptr<IoMeter> meter) {
 
 Status RawVolume::Read(const RawFile& file, uint64_t position, Buffer buffer) {
   const bool background = file.table && BackgroundThread::IsThis();
-  const auto read = [this](uint64_t at, Buffer piece) { return device_.Read(at, std::move(piece)); };
+  const auto read = [this](uint64_t at, Buffer piece) {
+    return device_.Read(at, std::move(piece));
+  };
   return ForPieces(file, position, buffer, [&](uint64_t at, Buffer piece) {
     return background ? Metered(false, at, piece, read) : read(at, std::move(piece));
   });

@@ -57,8 +57,8 @@ void* BackgroundGate::Begin(const Io& io) {
   if (closed_) return nullptr;
   ++asking_;
   const TimePoint now = clock_.Now();
-  const Duration alone =
-      FromSeconds(static_cast<double>(io.bytes) / static_cast<double>(std::max<uint64_t>(floor_, 1)));
+  const Duration alone = FromSeconds(static_cast<double>(io.bytes) /
+                                     static_cast<double>(std::max<uint64_t>(floor_, 1)));
   const TimePoint floor_at = std::max(now, floor_paid_) + alone;
   floor_paid_ = floor_at;
 

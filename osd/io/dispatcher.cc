@@ -94,8 +94,7 @@ void Dispatcher::Submit(std::unique_ptr<ObjectOp> owned) {
   op->request_.class_id = op->class_id;
   op->request_.op = SchedulerKind(op->kind);
   op->request_.bytes = ChargedBytes(*op);
-  op->request_.lba =
-      IsBackground(op->kind) ? op->offset : store_.LbaHint(op->object, op->offset);
+  op->request_.lba = IsBackground(op->kind) ? op->offset : store_.LbaHint(op->object, op->offset);
   op->request_.elsewhere = op->elsewhere;
   op->request_.context = op;
 

@@ -28,7 +28,7 @@
 namespace weir {
 class BlockDevice;
 class IoMeter;
-}
+}  // namespace weir
 
 namespace weir::osd {
 
