@@ -80,6 +80,7 @@ class BlockDevice {
 
 struct OpenOptions {
   bool read_only = false;
+  bool direct = true;     // O_DIRECT; otherwise through the page cache
   bool exclusive = true;  // O_EXCL on a block device, flock on an image file: nobody else has it
 };
 // A block device or image file, O_DIRECT, io_uring underneath.

@@ -145,6 +145,7 @@ Status RawVolume::ApplyRecord(std::string_view ops) {
     file->size = in.Get<uint64_t>();
     file->framed = in.Get<uint8_t>() != 0;
     file->name = in.Bytes(in.Get<uint16_t>());
+    file->table = IsTable(file->name);
     for (auto n = in.Get<uint32_t>(); n > 0 && in.ok(); --n) {
       const auto unit = in.Get<uint32_t>();
       const auto count = in.Get<uint32_t>();

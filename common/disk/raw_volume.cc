@@ -33,6 +33,7 @@ RawFilePtr RawVolume::Create(const std::string& name, bool framed) {
   file->ino = next_ino_++;
   file->name = name;
   file->framed = framed;
+  file->table = IsTable(name);
   files_[name] = file;
   MarkDirty(file);
   return file;
@@ -210,15 +211,53 @@ Status RawVolume::ForPieces(const RawFile& file, uint64_t position, const Buffer
   return {ErrorCode::kIo, file.name + ": access beyond its space"};
 }
 
+template <typename Io>
+Status RawVolume::Metered(bool write, uint64_t offset, const Buffer& buffer, Io io) {
+  std::shared_ptr<IoMeter> meter;
+  if (BackgroundThread::IsThis()) {
+    const std::lock_guard lock(meter_mutex_);
+    meter = meter_;
+  }
+  if (meter == nullptr) {
+    unmetered_bytes_ += buffer.size();
+    return io(offset, buffer);
+  }
+  for (size_t moved = 0; moved < buffer.size();) {
+    const size_t piece = std::min<size_t>(buffer.size() - moved, IoMeter::kPieceBytes);
+    void* ticket = meter->Begin({.write = write, .bytes = piece, .offset = offset + moved});
+    const Status status = io(offset + moved, buffer.Slice(moved, piece));
+    meter->End(ticket);
+    WEIR_RETURN_IF_ERROR(status);
+    metered_bytes_ += piece;
+    moved += piece;
+  }
+  return {};
+}
+
+void RawVolume::SetMeter(std::shared_ptr<IoMeter> meter) {
+  const std::lock_guard lock(meter_mutex_);
+  meter_ = std::move(meter);
+  if (meter_ == nullptr) return;
+  metered_bytes_ = 0;
+  unmetered_bytes_ = 0;
+}
+
 Status RawVolume::Read(const RawFile& file, uint64_t position, Buffer buffer) {
-  return ForPieces(file, position, buffer, [this](uint64_t at, Buffer piece) {
+  const bool background = file.table && BackgroundThread::IsThis();
+  const auto read = [this](uint64_t at, Buffer piece) {
     return device_.Read(at, std::move(piece));
+  };
+  return ForPieces(file, position, buffer, [&](uint64_t at, Buffer piece) {
+    return background ? Metered(false, at, piece, read) : read(at, std::move(piece));
   });
 }
 
 Status RawVolume::Write(const RawFile& file, uint64_t position, const Buffer& buffer) {
-  return ForPieces(file, position, buffer, [this](uint64_t at, Buffer piece) {
+  const auto write = [this](uint64_t at, Buffer piece) {
     return device_.Write(at, std::move(piece));
+  };
+  return ForPieces(file, position, buffer, [&](uint64_t at, Buffer piece) {
+    return file.table ? Metered(true, at, piece, write) : write(at, std::move(piece));
   });
 }
 

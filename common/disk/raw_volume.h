@@ -10,6 +10,7 @@
 //          open.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "common/disk/block_device.h"
+#include "common/disk/io_meter.h"
 #include "common/disk/raw_format.h"
 
 namespace weir {
@@ -31,10 +33,11 @@ struct RawExtent {
   uint32_t count;
 };
 
-// All fields are guarded by the volume's mutex except ino and framed, which never change.
+// All fields are guarded by the volume's mutex except ino, framed and table, which never change.
 struct RawFile {
   uint64_t ino = 0;
   bool framed = false;
+  bool table = false;  // of RocksDB: what flushes and compactions write
   std::string name;
   uint64_t size = 0;
   std::vector<RawExtent> extents;
@@ -42,6 +45,10 @@ struct RawFile {
   bool dirty = false;   // changed and not yet durable
 };
 using RawFilePtr = std::shared_ptr<RawFile>;
+
+inline bool IsTable(const std::string& name) {
+  return name.ends_with(".sst");
+}
 
 class RawVolume {
  public:
@@ -69,6 +76,16 @@ class RawVolume {
   Status Write(const RawFile& file, uint64_t position, const Buffer& buffer);
   Status Flush() { return device_.Flush(); }
 
+  // From now on the meter is asked for what background threads do to tables, piece by piece, and
+  // the counters start anew. Null: nobody is asked; who asks already goes on.
+  // Not asked for by design: logs (they carry writes that were charged), the few KiB of manifest
+  // and journal behind each table, and table reads of the foreground (part of an operation that
+  // was charged).
+  void SetMeter(std::shared_ptr<IoMeter> meter);
+  [[nodiscard]] uint64_t metered_bytes() const { return metered_bytes_; }
+  // Bytes of tables that background threads moved, or that anybody wrote, with nobody asked.
+  [[nodiscard]] uint64_t unmetered_bytes() const { return unmetered_bytes_; }
+
   [[nodiscard]] uint64_t fsid() const { return super_.fsid; }
   [[nodiscard]] uint64_t free_bytes();
   [[nodiscard]] uint64_t total_bytes() const { return units_.size() * super_.unit_bytes; }
@@ -93,6 +110,8 @@ class RawVolume {
   void MarkDirty(const RawFilePtr& file);
   template <typename Io>
   Status ForPieces(const RawFile& file, uint64_t position, const Buffer& buffer, Io io);
+  template <typename Io>
+  Status Metered(bool write, uint64_t offset, const Buffer& buffer, Io io);
   [[nodiscard]] uint64_t JournalOffset(uint32_t half) const;
   [[nodiscard]] uint64_t UnitOffset(uint32_t unit) const;
 
@@ -112,6 +131,10 @@ class RawVolume {
   std::vector<RawFilePtr> reclaimable_;    // journalled; free as soon as nobody has them open
   std::vector<bool> units_;                // true: taken
   uint64_t free_units_ = 0, next_ino_ = 0;
+
+  std::mutex meter_mutex_;  // short
+  std::shared_ptr<IoMeter> meter_;
+  std::atomic<uint64_t> metered_bytes_{0}, unmetered_bytes_{0};
 };
 
 }  // namespace weir

@@ -210,7 +210,8 @@ Result<std::unique_ptr<BlockDevice>> OpenDevice(const std::string& path,
   if (!block && !S_ISREG(info.st_mode)) {
     return {ErrorCode::kInvalid, path + ": neither a block device nor an image file"};
   }
-  int flags = (options.read_only ? O_RDONLY : O_RDWR) | O_DIRECT | O_CLOEXEC;
+  int flags = (options.read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC;
+  if (options.direct) flags |= O_DIRECT;
   if (block && options.exclusive) flags |= O_EXCL;
   const int fd = open(path.c_str(), flags);
   if (fd < 0) {
@@ -218,7 +219,8 @@ Result<std::unique_ptr<BlockDevice>> OpenDevice(const std::string& path,
       return {ErrorCode::kBusy,
               path + ": in use (mounted, or held by another process); release it first"};
     }
-    return Status::FromErrno(errno, path + ": cannot open with O_DIRECT");
+    return Status::FromErrno(errno,
+                             path + ": cannot open" + (options.direct ? " with O_DIRECT" : ""));
   }
   const auto fail = [fd](Status status) {
     close(fd);

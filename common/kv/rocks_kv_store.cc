@@ -11,6 +11,7 @@
 #include <bit>
 
 #include "common/disk/raw_file_system.h"
+#include "common/kv/stall_watch.h"
 
 namespace weir {
 namespace {
@@ -56,6 +57,29 @@ class RawEnv final : public rocksdb::EnvWrapper {
     system_clock_ = std::make_shared<BriefClock>();
   }
   [[nodiscard]] const char* Name() const override { return "WeirRawEnv"; }
+  // Flushes and compactions are what RocksDB schedules.
+  void Schedule(void (*function)(void*), void* arg, Priority pri, void* tag,
+                void (*unscheduled)(void*)) override {
+    auto* job = new Job{function, unscheduled, arg};
+    EnvWrapper::Schedule(&Job::Run, job, pri, tag, &Job::Drop);
+  }
+
+ private:
+  struct Job {
+    void (*function)(void*);
+    void (*unscheduled)(void*);
+    void* arg;
+
+    static void Run(void* job) {
+      const std::unique_ptr<Job> owned(static_cast<Job*>(job));
+      const BackgroundThread mark;
+      owned->function(owned->arg);
+    }
+    static void Drop(void* job) {
+      const std::unique_ptr<Job> owned(static_cast<Job*>(job));
+      if (owned->unscheduled != nullptr) owned->unscheduled(owned->arg);
+    }
+  };
 };
 
 class RocksIterator final : public KvStore::Iterator {
@@ -79,7 +103,10 @@ class RocksKvStore final : public RawKvStore {
       : volume_(std::move(volume)), env_(std::move(env)) {}
 
   Status Open(const std::string& path, rocksdb::Options options) {
-    if (env_ != nullptr) options.env = env_.get();
+    if (env_ != nullptr) {
+      options.env = env_.get();
+      options.listeners.push_back(stalls_);
+    }
     rocksdb::DB* db = nullptr;
     Status status = FromRocks(rocksdb::DB::Open(options, path, &db));
     db_.reset(db);
@@ -127,11 +154,20 @@ class RocksKvStore final : public RawKvStore {
   }
   uint64_t free_bytes() override { return volume_ == nullptr ? 0 : volume_->free_bytes(); }
   uint64_t total_bytes() override { return volume_ == nullptr ? 0 : volume_->total_bytes(); }
+  void SetMeter(std::shared_ptr<IoMeter> meter) override {
+    stalls_->SetMeter(meter);
+    if (volume_ != nullptr) volume_->SetMeter(std::move(meter));
+  }
+  uint64_t metered_bytes() override { return volume_ == nullptr ? 0 : volume_->metered_bytes(); }
+  uint64_t unmetered_bytes() override {
+    return volume_ == nullptr ? 0 : volume_->unmetered_bytes();
+  }
   uint64_t write_buffer_bytes() override { return db_->GetOptions().write_buffer_size; }
 
  private:
   const std::unique_ptr<RawVolume> volume_;
   const std::unique_ptr<rocksdb::Env> env_;
+  const std::shared_ptr<StallWatch> stalls_ = std::make_shared<StallWatch>();
   std::unique_ptr<rocksdb::DB> db_;  // last: goes first
 };
 

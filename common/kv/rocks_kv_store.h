@@ -31,6 +31,10 @@ class RawKvStore : public KvStore {
   [[nodiscard]] virtual uint64_t total_bytes() = 0;
   // So much is written before the log is turned into a table.
   [[nodiscard]] virtual uint64_t write_buffer_bytes() = 0;
+  // Who is asked for flushes and compactions; null: nobody. See RawVolume::SetMeter.
+  virtual void SetMeter(std::shared_ptr<IoMeter> meter) = 0;
+  [[nodiscard]] virtual uint64_t metered_bytes() = 0;
+  [[nodiscard]] virtual uint64_t unmetered_bytes() = 0;
 };
 
 // Formats a region; what was there is lost.

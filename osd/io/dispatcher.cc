@@ -12,8 +12,10 @@ namespace {
 qos::OpKind SchedulerKind(ObjectOpKind kind) {
   switch (kind) {
     case ObjectOpKind::kRead:
+    case ObjectOpKind::kBackgroundRead:
       return qos::OpKind::kRead;
     case ObjectOpKind::kWrite:
+    case ObjectOpKind::kBackgroundWrite:
       return qos::OpKind::kWrite;
     default:
       return qos::OpKind::kOther;
@@ -23,6 +25,8 @@ qos::OpKind SchedulerKind(ObjectOpKind kind) {
 uint64_t ChargedBytes(const ObjectOp& op) {
   switch (op.kind) {
     case ObjectOpKind::kRead:
+    case ObjectOpKind::kBackgroundRead:
+    case ObjectOpKind::kBackgroundWrite:
       return op.length;
     case ObjectOpKind::kWrite:
       return op.data.size();
@@ -33,6 +37,10 @@ uint64_t ChargedBytes(const ObjectOp& op) {
       return 0;
   }
   return 0;
+}
+
+bool IsBackground(ObjectOpKind kind) {
+  return kind == ObjectOpKind::kBackgroundRead || kind == ObjectOpKind::kBackgroundWrite;
 }
 
 bool SameReservation(const std::optional<Reservation>& a, const std::optional<Reservation>& b) {
@@ -87,7 +95,7 @@ void Dispatcher::Submit(std::unique_ptr<ObjectOp> owned) {
   op->request_.class_id = op->class_id;
   op->request_.op = SchedulerKind(op->kind);
   op->request_.bytes = ChargedBytes(*op);
-  op->request_.lba = store_.LbaHint(op->object, op->offset);
+  op->request_.lba = IsBackground(op->kind) ? op->offset : store_.LbaHint(op->object, op->offset);
   op->request_.elsewhere = op->elsewhere;
   op->request_.context = op;
 
@@ -190,6 +198,10 @@ void Dispatcher::Start(ObjectOp* op) {
     case ObjectOpKind::kStat:
       store_.Stat(op->object, with_info);
       return;
+    case ObjectOpKind::kBackgroundRead:
+    case ObjectOpKind::kBackgroundWrite:
+      op->MayGo();
+      return;
   }
 }
 
@@ -212,6 +224,27 @@ void Dispatcher::Finish(ObjectOp* op, ObjectOpResult result) {
   op->Done(std::move(result));
   lock.lock();
   if (--outstanding_ == 0) idle_.notify_all();
+}
+
+void Dispatcher::Ended(ObjectOp* op) {
+  Finish(op, {});
+}
+
+bool Dispatcher::ServeOutside(ObjectOp* op) {
+  Lock lock(mutex_);
+  const TimePoint now = clock_.Now();
+  if (!scheduler_.Cancel(&op->request_, now)) return false;
+  const std::unique_ptr<ObjectOp> owned(op);
+  Account(*op, now);
+  qos::ClassCounters& outside = outside_[op->request_.queue];
+  ++outside.served_ops;
+  outside.served_bytes += op->request_.bytes;
+  outside.guaranteed_bytes += op->request_.bytes;
+  if (--outstanding_ == 0) idle_.notify_all();
+  const TimePoint wake = Pump(lock, Budget());
+  lock.unlock();
+  ArmOutside(wake);
+  return true;
 }
 
 TimePoint Dispatcher::Poll() {
@@ -244,6 +277,7 @@ void Dispatcher::Apply(const SchedulerConfig& config, const std::vector<ClassSpe
     if (it->first != kBestEffort) scheduler_.RemoveClass(it->first, now);
     latency_.erase(it->first);
     baseline_.erase(it->first);
+    outside_.erase(it->first);
     it = classes_.erase(it);
   }
   for (const auto& [id, spec] : wanted) {
@@ -265,7 +299,11 @@ DispatcherStats Dispatcher::Stats(bool reset) {
   stats.base_token_rate = config_.token_rate;
   stats.device_bytes_per_s = device_.BytesPerSecond(now);
   stats.window = now - counted_since_;
-  for (const qos::ClassCounters& total : scheduler_.Counters(now)) {
+  for (qos::ClassCounters& total : scheduler_.Counters(now)) {
+    const qos::ClassCounters& outside = outside_[total.id];
+    total.served_ops += outside.served_ops;
+    total.served_bytes += outside.served_bytes;
+    total.guaranteed_bytes += outside.guaranteed_bytes;
     DispatcherClassStats one{.counters = total};
     const qos::ClassCounters& base = baseline_[total.id];
     one.counters.served_ops -= base.served_ops;

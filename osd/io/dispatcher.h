@@ -61,6 +61,11 @@ class Dispatcher {
   Dispatcher& operator=(const Dispatcher&) = delete;
 
   void Submit(std::unique_ptr<ObjectOp> op);
+  // Background I/O that may go is over; the operation is gone.
+  void Ended(ObjectOp* op);
+  // Takes background I/O that still waits out of the queue and counts it as served, guaranteed: it
+  // goes now, whatever the scheduler says. The operation is gone. False: it may go anyway.
+  bool ServeOutside(ObjectOp* op);
 
   // Control loops that are due, and requests whose time has come. Returns when to call again.
   TimePoint Poll();
@@ -107,6 +112,7 @@ class Dispatcher {
   std::map<ClassId, ClassSpec> classes_;
   std::map<ClassId, LatencyHistogram> latency_;
   std::map<ClassId, qos::ClassCounters> baseline_;  // counters at the last reset
+  std::map<ClassId, qos::ClassCounters> outside_;   // served past the scheduler
   RateMeter device_;
   TimePoint counted_since_;
   TimePoint pull_wake_ = TimePoint::Max();  // what the last Pull asked for

@@ -11,7 +11,16 @@
 
 namespace weir::osd {
 
-enum class ObjectOpKind : uint8_t { kRead, kWrite, kTruncate, kDeleteInode, kStat };
+enum class ObjectOpKind : uint8_t {
+  kRead,
+  kWrite,
+  kTruncate,
+  kDeleteInode,
+  kStat,
+  // I/O that whoever submits does itself: MayGo says when, Dispatcher::Ended that it is over.
+  kBackgroundRead,
+  kBackgroundWrite,
+};
 
 // What a truncate or delete is charged: the metadata commit that it causes.
 inline constexpr uint64_t kMetadataOpBytes = 4096;
@@ -28,11 +37,13 @@ class ObjectOp {
   virtual ~ObjectOp() = default;
   // Exactly once, on a thread of the store; must not block. The Dispatcher's lock is not held.
   virtual void Done(ObjectOpResult result) = 0;
+  // Of background I/O, once, from any thread; must not block.
+  virtual void MayGo() {}
 
   ObjectOpKind kind = ObjectOpKind::kRead;
   ObjectId object;      // kDeleteInode: index is the first that goes
-  uint64_t offset = 0;  // kTruncate: the new size
-  uint64_t length = 0;  // of a read
+  uint64_t offset = 0;  // kTruncate: the new size; background: on the device
+  uint64_t length = 0;  // of a read, of background I/O
   Buffer data;          // of a write
   ClassId class_id;
   int64_t elsewhere = 0;  // DSFQ delay, in the unit of the cost

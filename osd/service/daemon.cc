@@ -17,6 +17,7 @@
 #include "common/base/prng.h"
 #include "common/base/units.h"
 #include "common/disk/block_device.h"
+#include "common/disk/disk_spec.h"
 #include "common/net/rpc.h"
 #include "osd/service/format_osd.h"
 #include "osd/service/osd_server.h"
@@ -140,7 +141,7 @@ void BlockStopSignals() {
 Status Serve(const DaemonOptions& options) {
   StateFile pid;
   WEIR_RETURN_IF_ERROR(pid.Write(options.pid_file, std::to_string(::getpid())));
-  WEIR_ASSIGN_OR_RETURN(const auto device, OpenDevice(options.disk, {}));
+  WEIR_ASSIGN_OR_RETURN(const auto device, OpenDisk(options.disk));
   WEIR_ASSIGN_OR_RETURN(const OsdIdentity identity, ReadIdentity(*device));
   if (IsProvisional(identity)) {
     return {ErrorCode::kInvalid,
@@ -157,6 +158,7 @@ Status Serve(const DaemonOptions& options) {
   server_options.mds = options.mds;
   server_options.queue_bytes_max = options.memory_bytes / 2;
   server_options.device = device.get();
+  server_options.meter_background = options.meter_background;
   server_options.report = [](const std::string& line) { WEIR_LOG_WARN("{}", line); };
   server_options.on_registered = [&](const Status& status) { registration.Set(status); };
   auto server =
@@ -175,8 +177,11 @@ Status Serve(const DaemonOptions& options) {
 }
 
 Status Mkfs(const MkfsDaemonOptions& options) {
-  if (options.size > 0) WEIR_RETURN_IF_ERROR(MakeImage(options.disk, options.size));
-  WEIR_ASSIGN_OR_RETURN(const auto device, OpenDevice(options.disk, {}));
+  if (options.size > 0) {
+    WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(options.disk));
+    WEIR_RETURN_IF_ERROR(MakeImage(spec.path, options.size));
+  }
+  WEIR_ASSIGN_OR_RETURN(const auto device, OpenDisk(options.disk));
   const auto network = net::MakeZmqNetwork();
   net::RpcClient::Options rpc;
   rpc.session = RandomSeed();

@@ -2,26 +2,20 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <numeric>
 #include <vector>
 
 #include "common/base/prng.h"
+#include "common/base/units.h"
 #include "common/disk/block_device.h"
 
 namespace weir::osd {
 namespace {
 
 constexpr uint64_t kSizes[] = {512 << 10, 64 << 10, 4 << 10};
-
-// What the completions fill in and the issuing thread waits for.
-struct Progress {
-  std::mutex mutex;
-  std::condition_variable changed;
-  int in_flight = 0;
-  Status error;
-  std::vector<uint64_t> windows;  // bytes read in each
-};
+constexpr InodeId kFileOfNobody{UINT64_MAX};  // inodes are counted from 1 upwards
 
 DiskProfile Summarise(std::vector<uint64_t> windows, Duration window) {
   const double per_second = 1.0 / ToSeconds(window);
@@ -30,46 +24,137 @@ DiskProfile Summarise(std::vector<uint64_t> windows, Duration window) {
   const double low = static_cast<double>(windows[windows.size() / 20]) * per_second;
   constexpr uint64_t kMiB = 1 << 20;
   DiskProfile profile;
-  profile.proposed_bytes_per_s = static_cast<uint64_t>(low) / kMiB * kMiB;
+  profile.proposed_bytes_per_s = std::max<uint64_t>(static_cast<uint64_t>(low) / kMiB, 1) * kMiB;
   profile.mean_bytes_per_s = static_cast<uint64_t>(
       static_cast<double>(sum) / static_cast<double>(windows.size()) * per_second);
   return profile;
 }
 
+class Measurement {
+ public:
+  Measurement(BlockDevice& device, ObjectStore& store, Clock& clock,
+              const DiskProfileOptions& options)
+      : device_(device), store_(store), clock_(clock), options_(options), prng_(options.seed) {}
+
+  Result<DiskProfile> Run() {
+    WEIR_RETURN_IF_ERROR(RemoveFile());
+    if (NeedsFile()) WEIR_RETURN_IF_ERROR(MakeFile());
+    Issue();
+    const Status removed = RemoveFile();
+    if (!error_.ok()) return error_;
+    if (!removed.ok()) return removed;
+    return Summarise(std::move(windows_), options_.window);
+  }
+
+ private:
+  [[nodiscard]] bool ReadsFile() const { return device_.is_image(); }
+  [[nodiscard]] bool NeedsFile() const { return options_.pattern.write_percent > 0 || ReadsFile(); }
+
+  Status RemoveFile() {
+    std::promise<Status> done;
+    store_.DeleteInode(kFileOfNobody, 0, [&done](Status status) { done.set_value(status); });
+    return done.get_future().get();
+  }
+
+  Status MakeFile() {
+    const StoreStats stats = store_.Stats();
+    constexpr uint64_t kMargin = 4;
+    if (stats.capacity_bytes - stats.used_bytes < kMargin * options_.file_bytes) {
+      return {ErrorCode::kNoSpace, "only " + FormatSize(stats.capacity_bytes - stats.used_bytes) +
+                                       " are free, and measuring writes wants " +
+                                       FormatSize(kMargin * options_.file_bytes)};
+    }
+    std::unique_lock lock(mutex_);
+    for (uint64_t at = 0; at < options_.file_bytes && error_.ok(); at += kSizes[0]) {
+      WaitForRoom(lock);
+      lock.unlock();
+      Write(at, kSizes[0], false);
+      lock.lock();
+    }
+    changed_.wait(lock, [this] { return in_flight_ == 0; });
+    return error_;
+  }
+
+  void Issue() {
+    std::unique_lock lock(mutex_);
+    windows_.assign(static_cast<size_t>(options_.duration / options_.window), 0);
+    start_ = clock_.Now();
+    while (clock_.Now() - start_ < options_.duration && error_.ok()) {
+      if (in_flight_ == options_.depth) {
+        changed_.wait(lock);
+        continue;
+      }
+      ++in_flight_;
+      lock.unlock();
+      IssueOne();
+      lock.lock();
+    }
+    changed_.wait(lock, [this] { return in_flight_ == 0; });
+  }
+
+  void IssueOne() {
+    const uint64_t mixed = kSizes[prng_.Uniform(0, 2)];
+    const uint64_t size = options_.pattern.size == 0 ? mixed : options_.pattern.size;
+    const bool write = prng_.Uniform(0, 99) < options_.pattern.write_percent;
+    if (!write && !ReadsFile()) return ReadDevice(std::min(size, device_.size()));
+    // No request crosses from one object to the next: sizes divide an object's, or nearly.
+    const uint64_t slots = kMaxObjectSize / size;
+    const uint64_t object = prng_.Uniform(0, options_.file_bytes / kMaxObjectSize - 1);
+    const uint64_t at = object * kMaxObjectSize + prng_.Uniform(0, slots - 1) * size;
+    if (write) return Write(at, size, true);
+    store_.Read({kFileOfNobody, object}, at % kMaxObjectSize, size,
+                [this, size](const Result<Buffer>& data) { Ended(data.status(), size); });
+  }
+
+  void ReadDevice(uint64_t size) {
+    const uint64_t at = prng_.Uniform(0, (device_.size() - size) / kBlockSize) * kBlockSize;
+    device_.ReadAsync(at, Buffer::Aligned(size),
+                      [this, size](const Status& status) { Ended(status, size); });
+  }
+
+  void Write(uint64_t at, uint64_t size, bool counted) {
+    store_.Write({kFileOfNobody, at / kMaxObjectSize}, at % kMaxObjectSize, bytes_.Slice(0, size),
+                 {}, [this, size, counted](const Result<ObjectInfo>& info) {
+                   Ended(info.status(), counted ? size : 0);
+                 });
+  }
+
+  // Requires the lock; takes a place among those under way.
+  void WaitForRoom(std::unique_lock<std::mutex>& lock) {
+    changed_.wait(lock, [this] { return in_flight_ < options_.depth; });
+    ++in_flight_;
+  }
+
+  void Ended(const Status& status, uint64_t bytes) {
+    const TimePoint now = clock_.Now();
+    const std::lock_guard lock(mutex_);
+    if (!status.ok() && error_.ok()) error_ = status;
+    const auto window = static_cast<size_t>((now - start_) / options_.window);
+    if (bytes > 0 && window < windows_.size()) windows_[window] += bytes;
+    --in_flight_;
+    changed_.notify_all();
+  }
+
+  BlockDevice& device_;
+  ObjectStore& store_;
+  Clock& clock_;
+  const DiskProfileOptions options_;
+  const Buffer bytes_ = Buffer::AlignedZeros(kMaxObjectSize);
+  Prng prng_;
+  TimePoint start_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int in_flight_ = 0;
+  Status error_;
+  std::vector<uint64_t> windows_;  // bytes moved in each
+};
+
 }  // namespace
 
-Result<DiskProfile> MeasureReads(BlockDevice& device, Clock& clock,
-                                 const ReadProfileOptions& options) {
-  Progress progress;
-  progress.windows.resize(static_cast<size_t>(options.duration / options.window));
-  Prng prng(options.seed);
-  const TimePoint start = clock.Now();
-  const TimePoint end = start + options.duration;
-
-  std::unique_lock lock(progress.mutex);
-  while (clock.Now() < end && progress.error.ok()) {
-    if (progress.in_flight == options.depth) {
-      progress.changed.wait(lock);
-      continue;
-    }
-    const uint64_t size = std::min(kSizes[prng.Uniform(0, 2)], device.size());
-    const uint64_t offset = prng.Uniform(0, (device.size() - size) / kBlockSize) * kBlockSize;
-    ++progress.in_flight;
-    lock.unlock();
-    device.ReadAsync(offset, Buffer::Aligned(size), [&, size](Status status) {
-      const Duration at = clock.Now() - start;
-      std::lock_guard done(progress.mutex);
-      --progress.in_flight;
-      if (!status.ok()) progress.error = std::move(status);
-      const auto window = static_cast<size_t>(at / options.window);
-      if (window < progress.windows.size()) progress.windows[window] += size;
-      progress.changed.notify_all();
-    });
-    lock.lock();
-  }
-  progress.changed.wait(lock, [&] { return progress.in_flight == 0; });
-  if (!progress.error.ok()) return progress.error;
-  return Summarise(std::move(progress.windows), options.window);
+Result<DiskProfile> MeasureDisk(BlockDevice& device, ObjectStore& store, Clock& clock,
+                                const DiskProfileOptions& options) {
+  return Measurement(device, store, clock, options).Run();
 }
 
 }  // namespace weir::osd

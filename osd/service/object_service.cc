@@ -48,6 +48,9 @@ const char* NameOf(ObjectOpKind kind) {
       return "delete";
     case ObjectOpKind::kStat:
       return "stat";
+    case ObjectOpKind::kBackgroundRead:
+    case ObjectOpKind::kBackgroundWrite:
+      break;  // never asked for from outside
   }
   return "operation";
 }
@@ -240,6 +243,9 @@ void ObjectService::HandleStats(net::IncomingCall& call) {
   reply.set_commits(store.commits);
   reply.set_committed_ops(store.committed_ops);
   reply.set_epoch(epoch_);
+  reply.set_background_bytes(store.background_bytes);
+  reply.set_unmetered_bytes(store.unmetered_bytes);
+  if (options_.background_floor) reply.set_background_floor(options_.background_floor());
   for (const DispatcherClassStats& one : stats.classes) {
     wire::ClassStats& out = *reply.add_classes();
     out.set_class_id(one.counters.id.value);
@@ -265,6 +271,16 @@ void ObjectService::HandleProfile(std::shared_ptr<net::IncomingCall> call) {
                                identity_.osd_id)});
     return;
   }
+  wire::OsdProfileRequest request;
+  if (!request.ParseFromString(call->body()) || request.write_percent() > 100 ||
+      request.size() > kMaxObjectSize || request.size() % kBlockSize != 0) {
+    call->Respond({ErrorCode::kBadMessage,
+                   fmt::format("osd.{}: profile request does not parse", identity_.osd_id)});
+    return;
+  }
+  ProfilePattern pattern;
+  if (request.has_write_percent()) pattern.write_percent = request.write_percent();
+  pattern.size = request.size();
   std::unique_lock lock(mutex_);
   if (profiling_) {
     lock.unlock();
@@ -275,8 +291,8 @@ void ObjectService::HandleProfile(std::shared_ptr<net::IncomingCall> call) {
   }
   profiling_ = true;
   if (profiler_.joinable()) profiler_.join();  // it has cleared profiling_ and is all but gone
-  profiler_ = std::thread([this, call = std::move(call)] {
-    const Result<DiskProfile> profile = options_.profile();
+  profiler_ = std::thread([this, pattern, call = std::move(call)] {
+    const Result<DiskProfile> profile = options_.profile(pattern);
     {
       std::lock_guard done(mutex_);
       profiling_ = false;

@@ -20,6 +20,7 @@
 
 #include "common/base/result.h"
 #include "common/base/time.h"
+#include "common/qos/profile_pattern.h"
 #include "osd/io/dispatcher.h"
 #include "osd/service/session_windows.h"
 #include "osd/store/object_store.h"
@@ -46,7 +47,9 @@ class ObjectService {
     // thread.
     std::function<void(const std::string&)> report;
     // Measures the disk, taking its time; empty: OSD_PROFILE is not supported.
-    std::function<Result<DiskProfile>()> profile;
+    std::function<Result<DiskProfile>(const ProfilePattern&)> profile;
+    // What background I/O is sure to get, for the statistics; empty: unknown.
+    std::function<uint64_t()> background_floor;
   };
   // All of them must outlive the service.
   ObjectService(Dispatcher& dispatcher, ObjectStore& store, Clock& clock,

@@ -9,6 +9,7 @@
 
 #include "common/base/log.h"
 #include "common/config/config.h"
+#include "common/disk/disk_spec.h"
 #include "common/net/endpoint.h"
 #include "osd/service/daemon.h"
 
@@ -28,7 +29,8 @@ struct Flags {
 
 std::vector<Setting> Schema() {
   return {
-      {"osd.disk", SettingType::kString, "", "block device or image file"},
+      {"osd.disk", SettingType::kString, "",
+       "block device, image file or emulated disk, see below"},
       {"osd.mds", SettingType::kString, "", "endpoint of the MDS"},
       {"osd.listen", SettingType::kString, "tcp://127.0.0.1:0", "where to serve"},
       {"osd.memory", SettingType::kSize, "512MiB", "caches and requests under way, half each"},
@@ -36,6 +38,8 @@ std::vector<Setting> Schema() {
       {"osd.size", SettingType::kSize, "0", "--mkfs: make an image file of this size"},
       {"osd.pid_file", SettingType::kString, "", "holds the process id while it runs"},
       {"osd.ready_file", SettingType::kString, "", "holds the endpoint once registered"},
+      {"osd.meter_background", SettingType::kBool, "true",
+       "flushes and compactions are a class of the pipeline; false only to compare"},
       {"osd.log", SettingType::kString, "info", "trace, debug, info, warn, error or off"},
   };
 }
@@ -57,10 +61,12 @@ void AddFlags(CLI::App& app, Flags* flags) {
         [flags, name = setting.name](const std::string& text) { flags->settings[name] = text; },
         help);
   }
-  app.footer(
-      "Example:\n"
-      "  weir-osd --mkfs --disk /dev/sdb --mds tcp://10.0.0.1:7370\n"
-      "  weir-osd --disk /dev/sdb --mds tcp://10.0.0.1:7370");
+  app.footer(std::string(kDiskSpecHelp) +
+             "\n\nExample:\n"
+             "  weir-osd --mkfs --disk /dev/sdb --mds tcp://10.0.0.1:7370\n"
+             "  weir-osd --disk /dev/sdb --mds tcp://10.0.0.1:7370\n"
+             "  weir-osd --mkfs --disk hdd:/srv/osd.img,rate=100MB/s --size 20GiB --mds "
+             "tcp://10.0.0.1:7370");
 }
 
 int Fail(int code, const std::string& message) {
@@ -115,6 +121,7 @@ int RunServe(const Config& config, const Flags& flags, const std::string& mds) {
   options.mds = mds;
   options.listen = listen->ToString();
   options.memory_bytes = config.Size("osd.memory");
+  options.meter_background = config.Bool("osd.meter_background");
   options.pid_file = config.String("osd.pid_file");
   options.ready_file = config.String("osd.ready_file");
   if (options.memory_bytes < kLeastMemory) return Fail(kUsage, "--memory must be at least 64MiB");
@@ -137,6 +144,12 @@ int Run(const Flags& flags) {
   const Result<LogLevel> level = ParseLogLevel(config->String("osd.log"));
   if (!level.ok()) return Fail(kUsage, level.status().message());
   if (config->String("osd.disk").empty()) return Fail(kUsage, "which disk? (--disk PATH)");
+  const Result<DiskSpec> disk = ParseDiskSpec(config->String("osd.disk"));
+  if (!disk.ok()) return Fail(kUsage, disk.status().message());
+  if (disk->path.empty()) {
+    return Fail(kUsage, "--disk " + config->String("osd.disk") +
+                            ": name the image here (hdd:PATH; with --mkfs --size SIZE makes it)");
+  }
   if (config->String("osd.mds").empty()) return Fail(kUsage, "which MDS? (--mds ENDPOINT)");
   const Result<net::Endpoint> mds = net::ParseEndpoint(config->String("osd.mds"));
   if (!mds.ok()) return Fail(kUsage, mds.status().message());

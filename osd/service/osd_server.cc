@@ -45,11 +45,17 @@ OsdServer::OsdServer(ObjectStore& store, OsdIdentity identity, net::Network& net
   Dispatcher::Arm arm;
   if (options_.run_timer) arm = [this](TimePoint when) { waker_.WakeBy(when); };
   dispatcher_ = std::make_unique<Dispatcher>(store_, clock_, InitialConfig(identity_), arm);
+  gate_ = std::make_shared<BackgroundGate>(*dispatcher_, clock_, kSystemCompaction,
+                                           BackgroundGate::FloorOf(identity_.token_rate));
+  if (options_.meter_background) store_.SetBackgroundMeter(gate_);
   ObjectService::Options service;
+  service.background_floor = [this] { return gate_->floor(); };
   service.windows.budget_bytes = options_.queue_bytes_max;
   service.report = options_.report;
   if (options_.device != nullptr) {
-    service.profile = [this] { return MeasureReads(*options_.device, clock_, {}); };
+    service.profile = [this](const ProfilePattern& pattern) {
+      return MeasureDisk(*options_.device, store_, clock_, {.pattern = pattern});
+    };
   }
   service_ =
       std::make_unique<ObjectService>(*dispatcher_, store_, clock_, identity_, std::move(service));
@@ -111,6 +117,8 @@ void OsdServer::Stop() {
   if (stopped_) return;
   stopped_ = true;
   service_->StopAccepting();
+  store_.SetBackgroundMeter(nullptr);
+  gate_->Close();
   dispatcher_->BeginDrain();
   dispatcher_->WaitIdle();
   servers_.clear();
@@ -137,7 +145,10 @@ void OsdServer::Apply(const ClusterMap& map) {
   for (const auto& [id, entry] : map.classes) {
     classes.push_back(ToLocalTime(entry.spec, now, wall_now));
   }
-  dispatcher_->Apply(self != map.osds.end() ? self->second.qos : InitialConfig(identity_), classes);
+  const SchedulerConfig config =
+      self != map.osds.end() ? self->second.qos : InitialConfig(identity_);
+  gate_->SetFloor(BackgroundGate::FloorOf(config.token_rate));
+  dispatcher_->Apply(config, classes);
   service_->SetEpoch(map.epoch.value);
 }
 

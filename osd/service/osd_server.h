@@ -22,6 +22,7 @@
 
 #include "common/base/result.h"
 #include "common/base/time.h"
+#include "osd/io/background_gate.h"
 #include "osd/io/dispatcher.h"
 #include "osd/io/waker.h"
 #include "osd/service/mds_link.h"
@@ -47,6 +48,8 @@ class OsdServer {
     uint64_t queue_bytes_max = 256 << 20;  // payloads under way, shared among clients and classes
     // Read by OSD_PROFILE; null: not supported.
     BlockDevice* device = nullptr;
+    // Background I/O of the store is a class of the pipeline; false for comparison.
+    bool meter_background = true;
     // False: no wake-up thread; the owner calls Poll (tests under a manual clock).
     bool run_timer = true;
     // Lines for the log; any thread.
@@ -87,6 +90,7 @@ class OsdServer {
   const Options options_;
   Waker waker_;
   std::unique_ptr<Dispatcher> dispatcher_;
+  std::shared_ptr<BackgroundGate> gate_;
   std::unique_ptr<ObjectService> service_;
   std::vector<std::unique_ptr<net::RpcServer>> servers_;
   std::unique_ptr<MdsLink> link_;

@@ -9,6 +9,7 @@
 #include <future>
 
 #include "common/base/crc32c.h"
+#include "common/disk/io_meter.h"
 #include "osd/store/extent_store.h"
 #include "osd/store/piecewise_io.h"
 
@@ -53,7 +54,7 @@ bool ExtentStore::ApplySome() {
   if (tasks.empty()) return false;
   std::sort(tasks.begin(), tasks.end(),
             [](const ApplyTask& a, const ApplyTask& b) { return a.place < b.place; });
-  for (size_t begin = 0; begin < tasks.size();) begin = WriteTasks(tasks, begin);
+  for (size_t begin = 0; begin < tasks.size();) begin = WriteMetered(tasks, begin);
   std::sort(tasks.begin(), tasks.end(), [](const ApplyTask& a, const ApplyTask& b) {
     return a.object == b.object ? a.block < b.block : a.object < b.object;
   });
@@ -96,14 +97,40 @@ std::vector<ExtentStore::ApplyTask> ExtentStore::TakeDeferred() {
   return tasks;
 }
 
-// Writes the tasks from `begin` on, all or one piece of them, and waits. Returns where to go on.
-size_t ExtentStore::WriteTasks(std::vector<ApplyTask>& tasks, size_t begin) {
+// The same through the meter, if there is one. Overlays that pile up in memory are urgent.
+size_t ExtentStore::WriteMetered(std::vector<ApplyTask>& tasks, size_t begin) {
+  constexpr uint64_t kPileUp = 4;
+  std::shared_ptr<IoMeter> meter;
+  {
+    const std::lock_guard lock(deferred_mutex_);
+    meter = meter_;
+  }
+  if (meter == nullptr) {
+    const size_t end = WriteTasks(tasks, begin, UINT64_MAX);
+    unmetered_bytes_ += (end - begin) * kBlockSize;
+    return end;
+  }
+  IoMeter::Io io;
+  io.write = true;
+  io.bytes = std::min<uint64_t>((tasks.size() - begin) * kBlockSize, IoMeter::kPieceBytes);
+  io.offset = uint64_t{tasks[begin].place} * kBlockSize;
+  io.urgent = overlay_count_ * kBlockSize > kPileUp * options_.deferred_apply_bytes;
+  void* ticket = meter->Begin(io);
+  const size_t end = WriteTasks(tasks, begin, io.bytes);
+  meter->End(ticket);
+  metered_bytes_ += (end - begin) * kBlockSize;
+  return end;
+}
+
+// Writes the tasks from `begin` on, so much or one piece of them, and waits. Returns where to go
+// on.
+size_t ExtentStore::WriteTasks(std::vector<ApplyTask>& tasks, size_t begin, uint64_t bytes_max) {
   struct Join {
     std::atomic<size_t> left{1};
     std::promise<void> all;
   };
   auto join = std::make_shared<Join>();
-  uint64_t room = PiecewiseIo::BytesPerPiece(piece_bytes_) / kBlockSize;
+  uint64_t room = std::min(PiecewiseIo::BytesPerPiece(piece_bytes_), bytes_max) / kBlockSize;
   while (begin < tasks.size() && room > 0) {
     uint32_t run = 1;
     while (begin + run < tasks.size() && run < kRunMax && run < room &&

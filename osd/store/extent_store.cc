@@ -220,6 +220,15 @@ uint64_t ExtentStore::LbaHint(ObjectId id, uint64_t offset) {
   return (hash + offset) % device_.size();
 }
 
+void ExtentStore::SetBackgroundMeter(std::shared_ptr<IoMeter> meter) {
+  kv_->SetMeter(meter);
+  const std::lock_guard lock(deferred_mutex_);
+  meter_ = std::move(meter);
+  if (meter_ == nullptr) return;
+  metered_bytes_ = 0;
+  unmetered_bytes_ = 0;
+}
+
 StoreStats ExtentStore::Stats() const {
   StoreStats stats;
   stats.capacity_bytes = allocator_.total_blocks() * kBlockSize;
@@ -228,6 +237,8 @@ StoreStats ExtentStore::Stats() const {
   stats.checksum_errors = checksum_errors_;
   stats.commits = commits_.commits();
   stats.committed_ops = commits_.committed_items();
+  stats.background_bytes = kv_->metered_bytes() + metered_bytes_;
+  stats.unmetered_bytes = kv_->unmetered_bytes() + unmetered_bytes_;
   return stats;
 }
 

@@ -39,6 +39,7 @@ class ExtentStore final : public ObjectStore {
   void SetPieceBytes(uint64_t bytes) override {
     piece_bytes_.store(bytes, std::memory_order_relaxed);
   }
+  void SetBackgroundMeter(std::shared_ptr<IoMeter> meter) override;
   [[nodiscard]] StoreStats Stats() const override;
   Status Close() override;
 
@@ -110,7 +111,8 @@ class ExtentStore final : public ObjectStore {
   void ApplyLoop();
   bool ApplySome();
   std::vector<ApplyTask> TakeDeferred();
-  size_t WriteTasks(std::vector<ApplyTask>& tasks, size_t begin);
+  size_t WriteTasks(std::vector<ApplyTask>& tasks, size_t begin, uint64_t bytes_max);
+  size_t WriteMetered(std::vector<ApplyTask>& tasks, size_t begin);
   void FinishTasks(std::vector<ApplyTask>& tasks, size_t begin, size_t end);
   void WakeApplier();
 
@@ -134,6 +136,8 @@ class ExtentStore final : public ObjectStore {
   std::condition_variable deferred_changed_;
   std::deque<DeferredRef> deferred_;  // durable overlays, oldest first
   std::atomic<uint64_t> overlay_count_{0};
+  std::shared_ptr<IoMeter> meter_;  // asked by the applier; guarded by deferred_mutex_
+  std::atomic<uint64_t> metered_bytes_{0}, unmetered_bytes_{0};
   bool drain_ = false;  // move everything, not only the oldest
 
   std::mutex outstanding_mutex_;

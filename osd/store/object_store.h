@@ -27,7 +27,8 @@
 
 namespace weir {
 class BlockDevice;
-}
+class IoMeter;
+}  // namespace weir
 
 namespace weir::osd {
 
@@ -51,6 +52,10 @@ struct StoreStats {
   uint64_t checksum_errors = 0;
   uint64_t commits = 0;  // durable metadata batches, and operations in them
   uint64_t committed_ops = 0;
+  // Since SetBackgroundMeter: what it was asked for, and what went to the device with nobody asked
+  // although it should have been (README.md says what need not).
+  uint64_t background_bytes = 0;
+  uint64_t unmetered_bytes = 0;
 };
 
 class ObjectStore {
@@ -83,6 +88,9 @@ class ObjectStore {
   // other, so that small ones get in between; also what is left of those under way. UINT64_MAX:
   // whole. Atomicity, durability and order are the same. May be ignored.
   virtual void SetPieceBytes(uint64_t bytes) { (void)bytes; }
+  // Who is asked before background I/O (flushes, compactions, moving small writes to their places)
+  // goes to the device; null: nobody. May be ignored.
+  virtual void SetBackgroundMeter(std::shared_ptr<IoMeter> meter) { (void)meter; }
   [[nodiscard]] virtual StoreStats Stats() const = 0;
   // Waits for everything under way and makes the store ready for a fast start. No calls after it.
   virtual Status Close() = 0;

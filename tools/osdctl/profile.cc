@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/base/units.h"
+#include "common/qos/profile_pattern.h"
 #include "common/wire/mds.pb.h"
 #include "common/wire/osd.pb.h"
 #include "tools/cli/values.h"
@@ -14,19 +15,22 @@ namespace {
 constexpr Duration kProfileTimeout = std::chrono::seconds(120);
 
 struct ProfileOptions {
-  std::string id;
+  std::string id, pattern = "mixed";
   bool apply = false;
 };
 
 Result<ExitCode> RunProfile(Globals& globals, const ProfileOptions& options) {
   WEIR_ASSIGN_OR_RETURN(const uint32_t id, cli::OsdIdValue(options.id));
+  WEIR_ASSIGN_OR_RETURN(const ProfilePattern pattern, ParseProfilePattern(options.pattern));
   WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
   WEIR_ASSIGN_OR_RETURN(const wire::ClusterMap map, link->Map());
   const wire::OsdInfo* osd = FindOsd(map, id);
   if (osd == nullptr) return NoSuchOsd(id);
+  wire::OsdProfileRequest asked;
+  asked.set_write_percent(pattern.write_percent);
+  asked.set_size(pattern.size);
   wire::OsdProfileReply measured;
-  WEIR_RETURN_IF_ERROR(
-      link->CallOsd(*osd, wire::OSD_PROFILE, wire::Empty(), &measured, kProfileTimeout));
+  WEIR_RETURN_IF_ERROR(link->CallOsd(*osd, wire::OSD_PROFILE, asked, &measured, kProfileTimeout));
   if (options.apply) {
     wire::SetOsdRequest request;
     request.add_osds(id);
@@ -36,6 +40,7 @@ Result<ExitCode> RunProfile(Globals& globals, const ProfileOptions& options) {
   }
   if (globals.json()) {
     PrintJson({{"id", id},
+               {"pattern", options.pattern},
                {"mean_bytes_per_s", measured.mean_bytes_per_s()},
                {"proposed_token_rate_bytes_per_s", measured.proposed_token_rate()},
                {"token_rate_bytes_per_s",
@@ -43,8 +48,9 @@ Result<ExitCode> RunProfile(Globals& globals, const ProfileOptions& options) {
                {"applied", options.apply}});
     return ExitCode::kDone;
   }
-  fmt::print("osd.{} sustains {} on average; conservative token rate: {}\n", id,
-             FormatRate(measured.mean_bytes_per_s()), FormatRate(measured.proposed_token_rate()));
+  fmt::print("osd.{} sustains {} on average ({}); conservative token rate: {}\n", id,
+             FormatRate(measured.mean_bytes_per_s()), options.pattern,
+             FormatRate(measured.proposed_token_rate()));
   fmt::print("{}\n", options.apply
                          ? "applied"
                          : fmt::format("not applied; it has {} (osdctl profile {} --apply)",
@@ -59,13 +65,14 @@ void AddProfile(CLI::App& app, Globals& globals) {
   auto options = std::make_shared<ProfileOptions>();
   verb->add_option("id", options->id, "the OSD")->required()->type_name("ID");
   verb->add_flag("--apply", options->apply, "set what was proposed");
-  auto pattern = AddLater(verb, "--pattern");
-  verb->footer("Example: osdctl profile 0 --apply");
-  verb->callback([&globals, options, pattern] {
-    globals.action = [options, pattern](Globals& g) -> Result<ExitCode> {
-      WEIR_RETURN_IF_ERROR(RefuseLater({pattern}));
-      return RunProfile(g, *options);
-    };
+  verb->add_option("--pattern", options->pattern,
+                   "the expected workload: mixed (default), read or write, with or without :SIZE")
+      ->type_name("P");
+  verb->footer(
+      "Takes some seconds. Writes are made as the OSD makes them, flushed, into free space.\n"
+      "Example: osdctl profile 0 --pattern write:64KiB --apply");
+  verb->callback([&globals, options] {
+    globals.action = [options](Globals& g) { return RunProfile(g, *options); };
   });
 }
 

@@ -34,6 +34,9 @@ void PrintTable(const wire::ClusterMap& map, const std::vector<wire::OsdStatsRep
     fmt::print("osd.{}: token rate {} (base {}), device {}, counters of the last {:.0f} s\n",
                stats.osd_id(), FormatRate(stats.token_rate()), FormatRate(stats.base_token_rate()),
                FormatRate(stats.device_bytes_per_s()), stats.window_s());
+    fmt::print("  background {} since start, at least {}; past the pipeline {}\n",
+               FormatSize(stats.background_bytes()), FormatRate(stats.background_floor()),
+               FormatSize(stats.unmetered_bytes()));
     cli::Table table({"  CLASS", ">SERVED", ">OPS", ">QUEUED", ">GUARANTEED", ">SURPLUS", ">P50 us",
                       ">P90 us", ">P99 us", ">P99.9 us", ">BROKEN s"});
     for (const auto& row : RowsOf(map, stats, only)) {

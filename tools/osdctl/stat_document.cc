@@ -79,7 +79,10 @@ Json StatDocument(const wire::ClusterMap& map, const wire::OsdStatsReply& stats,
           {"checksum_errors", stats.checksum_errors()},
           {"commits", stats.commits()},
           {"committed_ops", stats.committed_ops()},
-          {"epoch", stats.epoch()}};
+          {"epoch", stats.epoch()},
+          {"background_bytes", stats.background_bytes()},
+          {"background_floor_bytes_per_s", stats.background_floor()},
+          {"unmetered_bytes", stats.unmetered_bytes()}};
 }
 
 std::vector<ClassRate> RatesBetween(const wire::ClusterMap& map, const StatsByOsd& before,

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "common/disk/disk_spec.h"
 #include "common/wire/map.pb.h"
 #include "tools/cli/cluster_link.h"
 #include "tools/cli/mounts.h"
@@ -132,9 +133,7 @@ Status DevCluster::Plan(const UpOptions& options) {
     for (size_t i = 0; i < images; ++i) {
       state_.osds.push_back({.disk = fmt::format("{}/osd.{}.img", dir_, i), .is_image = true});
     }
-    for (const std::string& disk : options.disks) {
-      state_.osds.push_back({.disk = cli::AbsolutePath(disk)});
-    }
+    for (const std::string& disk : options.disks) WEIR_RETURN_IF_ERROR(PlanDisk(disk));
   } else if ((options.osds > 0 || !options.disks.empty()) &&
              options.osds + options.disks.size() != state_.osds.size()) {
     return {ErrorCode::kInvalid,
@@ -149,6 +148,17 @@ Status DevCluster::Plan(const UpOptions& options) {
     }
   }
   return Save();
+}
+
+// A disk that is there, or an emulated one whose image is ours to make.
+Status DevCluster::PlanDisk(const std::string& disk) {
+  WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(disk));
+  const bool ours = spec.path.empty();
+  const std::string image =
+      ours ? fmt::format("{}/osd.{}.img", dir_, state_.osds.size()) : cli::AbsolutePath(spec.path);
+  state_.osds.push_back(
+      {.disk = WithPath(disk, image), .is_image = ours, .image_size = spec.image_size});
+  return Status::Ok();
 }
 
 Status DevCluster::StartAll() {
@@ -196,9 +206,11 @@ Status DevCluster::FormatOsd(size_t index) {
                                       osd.disk,           "--mds",  state_.endpoint};
   if (osd.is_image) {
     // What an interrupted mkfs left of our own image is nobody's.
+    WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(osd.disk));
     std::error_code ignored;
-    fs::remove(osd.disk, ignored);
-    command.insert(command.end(), {"--size", std::to_string(state_.osd_size)});
+    fs::remove(spec.path, ignored);
+    const uint64_t size = osd.image_size > 0 ? osd.image_size : state_.osd_size;
+    command.insert(command.end(), {"--size", std::to_string(size)});
   }
   if (!state_.token_rate.empty()) {
     command.insert(command.end(), {"--token-rate", state_.token_rate});

@@ -45,6 +45,7 @@ class DevCluster {
       : dir_(std::move(dir)), lock_(std::move(lock)), state_(std::move(state)) {}
 
   Status Plan(const UpOptions& options);
+  Status PlanDisk(const std::string& disk);
   Status StartAll();
   Status StartMds();
   Status FormatOsd(size_t index);

@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "common/base/units.h"
+#include "common/disk/disk_spec.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/mounts.h"
 #include "tools/cli/parse.h"
@@ -24,6 +26,14 @@ struct Arguments {
   std::function<Result<ExitCode>(const Arguments&)> action;
 };
 
+Status CheckDisk(const std::string& disk, uint64_t smallest) {
+  WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(disk));
+  if (spec.path.empty() && spec.image_size < smallest) {
+    return {ErrorCode::kInvalid, fmt::format("--disk {}: at least {}", disk, FormatSize(smallest))};
+  }
+  return Status::Ok();
+}
+
 Result<ExitCode> RunUp(const Arguments& arguments) {
   constexpr uint64_t kSmallestOsd = 256ull << 20;
   constexpr size_t kMostOsds = 256;
@@ -34,6 +44,9 @@ Result<ExitCode> RunUp(const Arguments& arguments) {
   }
   if (options.osds > kMostOsds) {
     return {ErrorCode::kInvalid, fmt::format("--osds {}: at most {}", options.osds, kMostOsds)};
+  }
+  for (const std::string& disk : options.disks) {
+    WEIR_RETURN_IF_ERROR(CheckDisk(disk, kSmallestOsd));
   }
   if (!options.token_rate.empty()) {
     if (auto rate = cli::RateValue("--token-rate", options.token_rate); !rate.ok()) {
@@ -127,8 +140,13 @@ void Declare(CLI::App& app, Arguments& arguments) {
   up->add_option("--osds", arguments.up.osds, "OSDs on image files (1)")->type_name("N");
   up->add_option("--osd-size", arguments.osd_size, "of each image file (8GiB, sparse)")
       ->type_name("SIZE");
-  up->add_option("--disk", arguments.up.disks, "an OSD on this raw disk; repeat for more")
-      ->type_name("PATH");
+  up->add_option("--disk", arguments.up.disks,
+                 "an OSD on this raw or emulated disk (hdd:20GiB); repeat for more")
+      ->type_name("DISK");
+  up->footer(std::string(kDiskSpecHelp) +
+             "\n\nExample: weir-dev up --dir /srv/weir --mount /mnt/weir\n"
+             "         weir-dev up --dir /srv/weir --disk hdd:20GiB --disk "
+             "ssd:4GiB,rate=200MB/s --mount /mnt/weir");
   up->add_option("--mount", arguments.up.mounts, "mount here; repeat for more")->type_name("MNT");
   up->add_option("--token-rate", arguments.up.token_rate,
                  "global token rate of each OSD (default: profiled at mkfs)")

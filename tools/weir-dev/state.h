@@ -12,8 +12,9 @@
 namespace weir::dev {
 
 struct OsdState {
-  std::string disk;       // absolute: DIR/osd.N.img or a raw disk
-  bool is_image = false;  // made by us
+  std::string disk;         // as disk_spec.h has it, path absolute: DIR/osd.N.img or a disk
+  bool is_image = false;    // made by us
+  uint64_t image_size = 0;  // of our image; 0: State::osd_size
   bool formatted = false;
   cli::ProcessId process;
 };

@@ -16,6 +16,7 @@
 #include "common/base/time.h"
 #include "common/base/units.h"
 #include "common/disk/block_device.h"
+#include "common/disk/disk_spec.h"
 #include "common/kv/kv_store.h"
 #include "common/net/rpc.h"
 #include "mds/service/mds_server.h"
@@ -85,6 +86,12 @@ Result<uint64_t> ImageSize(const EmbeddedCluster::Options& options, uint64_t ima
                         FormatSize(free))};
   }
   return size;
+}
+
+Status MakeImage(const std::string& path, uint64_t size) {
+  std::error_code ignored;
+  fs::remove(path, ignored);  // of a first start that was interrupted before it was noted
+  return CreateImage(path, size);
 }
 
 }  // namespace
@@ -159,7 +166,16 @@ Status EmbeddedCluster::PlanDisks() {
     // Named within DIR, so that DIR can be moved.
     disks_.push_back({fmt::format("osd.{}.img", i), true});
   }
-  for (const std::string& disk : options_.disks) disks_.push_back({disk, false});
+  for (const std::string& disk : options_.disks) {
+    WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(disk));
+    if (!spec.path.empty()) {
+      disks_.push_back({disk, false});
+      continue;
+    }
+    const std::string image = fmt::format("osd.{}.img", disks_.size());
+    WEIR_RETURN_IF_ERROR(MakeImage(options_.dir + "/" + image, spec.image_size));
+    disks_.push_back({WithPath(disk, image), true});
+  }
   nlohmann::ordered_json json = {{"version", 1}, {"disks", nlohmann::ordered_json::array()}};
   for (const Disk& disk : disks_) {
     json["disks"].push_back({{"path", disk.path}, {"is_image", disk.is_image}});
@@ -167,10 +183,7 @@ Status EmbeddedCluster::PlanDisks() {
   if (images > 0) {
     WEIR_ASSIGN_OR_RETURN(const uint64_t size, ImageSize(options_, images));
     for (size_t i = 0; i < images; ++i) {
-      const std::string image = options_.dir + "/" + disks_[i].path;
-      std::error_code ignored;
-      fs::remove(image, ignored);  // of a first start that was interrupted before it was noted
-      WEIR_RETURN_IF_ERROR(CreateImage(image, size));
+      WEIR_RETURN_IF_ERROR(MakeImage(options_.dir + "/" + disks_[i].path, size));
     }
   }
   return cli::WriteFileAtomically(path, json.dump() + "\n");
@@ -202,9 +215,11 @@ Result<osd::OsdIdentity> EmbeddedCluster::Format(BlockDevice& device) {
 }
 
 Status EmbeddedCluster::StartOsd(const Disk& disk) {
-  const std::string path = disk.is_image ? options_.dir + "/" + disk.path : disk.path;
+  WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(disk.path));
+  const std::string path =
+      disk.is_image ? WithPath(disk.path, options_.dir + "/" + spec.path) : disk.path;
   Osd& osd = osds_.emplace_back();
-  WEIR_ASSIGN_OR_RETURN(osd.device, OpenDevice(path, {}));
+  WEIR_ASSIGN_OR_RETURN(osd.device, OpenDisk(path));
   auto identity = osd::ReadIdentity(*osd.device);
   const bool is_new =
       identity.ok() ? osd::IsProvisional(*identity) : identity.code() == ErrorCode::kInvalid;

@@ -45,7 +45,7 @@ class EmbeddedCluster {
     std::string mountpoint;
     size_t osds = 0;                 // image files; 0: one, unless disks are named
     uint64_t osd_size = 0;           // of an image file; 0: 8 GiB, or what fits
-    std::vector<std::string> disks;  // raw disks, absolute
+    std::vector<std::string> disks;  // as disk_spec.h has them, paths absolute
     uint64_t token_rate = 0;         // 0: measured when a disk is formatted
   };
 
@@ -65,7 +65,7 @@ class EmbeddedCluster {
     std::unique_ptr<osd::OsdServer> server;
   };
   struct Disk {
-    std::string path;
+    std::string path;  // as disk_spec.h has it; of an image, relative to DIR
     bool is_image = false;
   };
 

@@ -11,6 +11,7 @@
 
 #include "client/fuse/mount.h"
 #include "common/base/log.h"
+#include "common/disk/disk_spec.h"
 #include "common/net/endpoint.h"
 #include "common/net/transport.h"
 #include "tools/cli/exit_code.h"
@@ -52,13 +53,16 @@ struct Plan {
 
 void Declare(CLI::App& app, Arguments& arguments) {
   app.footer(
-      "Options behind -o: class=NAME, ro, allow_other, timeout=S, writeback_cache, data=DIR, and "
+      std::string(kDiskSpecHelp) +
+      "\n\nOptions behind -o: class=NAME, ro, allow_other, timeout=S, writeback_cache, data=DIR, "
+      "and "
       "what mount(8)\nand fstab give every filesystem. It returns once the mount is usable; umount "
       "ends it.\n\n"
       "Example:\n"
       "  weirfs --data /srv/weir /mnt/weir                    all in one process, on an image "
       "file\n"
       "  weirfs --data /srv/weir --disk /dev/sdb /mnt/weir    the same on a raw disk\n"
+      "  weirfs --data /srv/weir --disk hdd:20GiB /mnt/weir   the same on an emulated disk\n"
       "  weirfs tcp://10.0.0.1:7370:/projects /mnt/p -o class=gold,ro\n"
       "  mount -t fuse.weirfs 10.0.0.1:/projects /mnt/p -o _netdev");
   app.add_option("places", arguments.places, "[ENDPOINT[:/SUBTREE]] MNT")
@@ -71,8 +75,9 @@ void Declare(CLI::App& app, Arguments& arguments) {
       ->type_name("N");
   app.add_option("--osd-size", arguments.osd_size, "with --data: of each image (8GiB or what fits)")
       ->type_name("SIZE");
-  app.add_option("--disk", arguments.disks, "with --data: an OSD on this raw disk; repeatable")
-      ->type_name("PATH");
+  app.add_option("--disk", arguments.disks,
+                 "with --data: an OSD on this raw or emulated disk; repeatable")
+      ->type_name("DISK");
   app.add_option("--tier-disk", arguments.tier_disk, "(a later version)")->group("");
   app.add_option("--token-rate", arguments.token_rate,
                  "with --data: global token rate of each OSD (default: measured at first use)")
@@ -87,6 +92,15 @@ void Declare(CLI::App& app, Arguments& arguments) {
       ->type_name("PATH");
 }
 
+Result<std::string> AbsoluteDisk(const std::string& disk) {
+  WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(disk));
+  if (!spec.path.empty()) return WithPath(disk, cli::AbsolutePath(spec.path));
+  if (spec.image_size < kSmallestOsd) {
+    return Status(ErrorCode::kInvalid, fmt::format("--disk {}: at least 256MiB", disk));
+  }
+  return disk;
+}
+
 Status PlanCluster(const Arguments& arguments, const std::string& data, Plan* plan) {
   plan->embedded = true;
   plan->mds_endpoint = EmbeddedCluster::MdsEndpoint();
@@ -96,7 +110,10 @@ Status PlanCluster(const Arguments& arguments, const std::string& data, Plan* pl
   if (arguments.osds > kMostOsds) {
     return {ErrorCode::kInvalid, fmt::format("--osds {}: at most {}", arguments.osds, kMostOsds)};
   }
-  for (const std::string& disk : arguments.disks) cluster.disks.push_back(cli::AbsolutePath(disk));
+  for (const std::string& disk : arguments.disks) {
+    WEIR_ASSIGN_OR_RETURN(const std::string place, AbsoluteDisk(disk));
+    cluster.disks.push_back(place);
+  }
   if (!arguments.osd_size.empty()) {
     WEIR_ASSIGN_OR_RETURN(cluster.osd_size,
                           cli::SizeValue("--osd-size", arguments.osd_size, kSmallestOsd));

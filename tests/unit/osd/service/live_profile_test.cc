@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/disk/faulty_device.h"
+#include "tests/unit/osd/io/held_object_store.h"
 
 namespace weir::osd {
 namespace {
@@ -19,12 +20,16 @@ class TickingClock final : public Clock {
   TimePoint now_{0};
 };
 
+constexpr ProfilePattern kReads{.write_percent = 0};
+
 TEST(LiveProfileTest, ProposesLessThanTheMeanInWholeMebibytesAndIsRepeatable) {
   MemDevice device(64 << 20);
+  testing::HeldObjectStore store;
+  store.immediate = true;
   DiskProfile profiles[2];
   for (DiskProfile& profile : profiles) {
     TickingClock clock;
-    const Result<DiskProfile> measured = MeasureReads(device, clock, {});
+    const Result<DiskProfile> measured = MeasureDisk(device, store, clock, {.pattern = kReads});
     ASSERT_TRUE(measured.ok()) << measured.status();
     profile = *measured;
   }
@@ -39,14 +44,44 @@ TEST(LiveProfileTest, ProposesLessThanTheMeanInWholeMebibytesAndIsRepeatable) {
 TEST(LiveProfileTest, ADeviceErrorEndsTheMeasurement) {
   FaultyDevice device(std::make_unique<MemDevice>(64 << 20));
   device.FailAt(10);
+  testing::HeldObjectStore store;
+  store.immediate = true;
   TickingClock clock;
-  EXPECT_EQ(MeasureReads(device, clock, {}).code(), ErrorCode::kIo);
+  EXPECT_EQ(MeasureDisk(device, store, clock, {.pattern = kReads}).code(), ErrorCode::kIo);
 }
 
 TEST(LiveProfileTest, ADiskSmallerThanTheLargestReadIsMeasuredToo) {
   MemDevice device(16 << 10);
+  testing::HeldObjectStore store;
+  store.immediate = true;
   TickingClock clock;
-  EXPECT_TRUE(MeasureReads(device, clock, {}).ok());
+  EXPECT_TRUE(MeasureDisk(device, store, clock, {.pattern = kReads}).ok());
+}
+
+// On a real store: every write is flushed as any other, and nothing is left of them.
+TEST(LiveProfileTest, WritesGoThroughTheStoreAndLeaveNothing) {
+  MemDevice device(512 << 20);
+  ASSERT_TRUE(MakeStore(device, {}).ok());
+  const auto store = OpenStore(device, {});
+  ASSERT_TRUE(store.ok()) << store.status();
+  const uint64_t flushes = device.counters().flushes;
+  DiskProfileOptions options{.pattern = {.write_percent = 100, .size = 64 << 10}};
+  options.duration = 500ms;
+  const auto profile = MeasureDisk(device, **store, SystemClock::Get(), options);
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  EXPECT_GT(device.counters().flushes, flushes);
+  EXPECT_EQ((*store)->Stats().objects, 0u);
+  EXPECT_GT(profile->proposed_bytes_per_s, 0u);
+  EXPECT_TRUE((*store)->Close().ok());
+}
+
+TEST(LiveProfileTest, AFullDiskIsNotMeasuredByWriting) {
+  MemDevice device(64 << 20);
+  testing::HeldObjectStore store;
+  store.immediate = true;
+  store.stats.capacity_bytes = 255 << 20;
+  TickingClock clock;
+  EXPECT_EQ(MeasureDisk(device, store, clock, {}).code(), ErrorCode::kNoSpace);
 }
 
 }  // namespace

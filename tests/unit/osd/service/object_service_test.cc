@@ -225,7 +225,7 @@ TEST_F(ObjectServiceTest, ProfilesInTheBackgroundOneAtATime) {
   EXPECT_EQ(Refusal(SendRaw(wire::OSD_PROFILE, "")).code(), ErrorCode::kNotSupported);
   std::promise<void> go;
   ObjectService::Options options;
-  options.profile = [&]() -> Result<DiskProfile> {
+  options.profile = [&](const ProfilePattern&) -> Result<DiskProfile> {
     go.get_future().wait();
     return DiskProfile{100, 200};
   };

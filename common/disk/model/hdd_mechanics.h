@@ -4,9 +4,9 @@
 
 #include <deque>
 
-#include "tools/sim/devices/hdd.h"
+#include "common/disk/model/hdd.h"
 
-namespace weir::sim {
+namespace weir::model {
 
 class HddMechanics {
  public:
@@ -15,6 +15,9 @@ class HddMechanics {
   // Seconds that this access takes when it comes next. `ahead`: the stream may have been read (or
   // gathered) ahead.
   double Access(uint64_t lba, uint64_t bytes, bool ahead);
+  // Seconds before its first byte, rotation not counted: what a disk that orders its queue can
+  // compare.
+  [[nodiscard]] double Positioning(uint64_t lba, bool ahead) const;
 
  private:
   [[nodiscard]] double Seek(double distance) const;
@@ -29,4 +32,4 @@ class HddMechanics {
   std::deque<uint64_t> streams_;  // where each ended, the latest in front
 };
 
-}  // namespace weir::sim
+}  // namespace weir::model

@@ -1,9 +1,9 @@
-#include "tools/sim/devices/hdd_mechanics.h"
+#include "common/disk/model/hdd_mechanics.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace weir::sim {
+namespace weir::model {
 namespace {
 
 // p of the seek curve: mean = s1 + (full - s1) * 2 / ((p + 1)(p + 2)).
@@ -38,6 +38,15 @@ void HddMechanics::Remember(uint64_t end) {
   if (streams_.size() > static_cast<size_t>(model_.segments)) streams_.pop_back();
 }
 
+double HddMechanics::Positioning(uint64_t lba, bool ahead) const {
+  if (lba == head_) return 0;
+  if (ahead && std::find(streams_.begin(), streams_.end(), lba) != streams_.end()) {
+    return model_.switch_s;
+  }
+  const auto distance = static_cast<double>(lba > head_ ? lba - head_ : head_ - lba);
+  return Seek(std::min(1.0, distance / static_cast<double>(model_.capacity)));
+}
+
 double HddMechanics::Access(uint64_t lba, uint64_t bytes, bool ahead) {
   const double continued = ahead && model_.segments > 0 ? Continue(lba, bytes) : -1;
   const uint64_t from = head_;
@@ -53,4 +62,4 @@ double HddMechanics::Access(uint64_t lba, uint64_t bytes, bool ahead) {
   return seconds;
 }
 
-}  // namespace weir::sim
+}  // namespace weir::model
