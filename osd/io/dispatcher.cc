@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "common/base/check.h"
+#include "osd/qos/admission/service_monitor.h"
 
 namespace weir::osd {
 namespace {
@@ -35,17 +36,11 @@ uint64_t ChargedBytes(const ObjectOp& op) {
   return 0;
 }
 
-bool SameReservation(const std::optional<Reservation>& a, const std::optional<Reservation>& b) {
-  if (a.has_value() != b.has_value()) return false;
-  return !a || (a->bytes_per_s == b->bytes_per_s && a->scope == b->scope && a->ends == b->ends);
-}
-
 // reservation_ends is left out: it is `ends` on another clock, and wobbles with the translation.
 bool SameSpec(const ClassSpec& a, const ClassSpec& b) {
   return a.id == b.id && a.name == b.name && a.weight == b.weight && a.min_weight == b.min_weight &&
-         a.limit_bytes_per_s == b.limit_bytes_per_s &&
-         SameReservation(a.reservation, b.reservation) && a.disk == b.disk &&
-         a.service == b.service;
+         a.limit_bytes_per_s == b.limit_bytes_per_s && a.reservation == b.reservation &&
+         a.disk == b.disk && a.service == b.service && a.admission == b.admission;
 }
 
 bool SameConfig(const SchedulerConfig& a, const SchedulerConfig& b) {
@@ -53,8 +48,9 @@ bool SameConfig(const SchedulerConfig& a, const SchedulerConfig& b) {
          a.sharing == b.sharing && a.gate == b.gate && a.dispatch == b.dispatch &&
          a.cost == b.cost && a.maximizer == b.maximizer && a.depth == b.depth &&
          a.token_rate == b.token_rate && a.best_effort_min == b.best_effort_min &&
-         a.bottleneck_aware == b.bottleneck_aware && a.quantum == b.quantum &&
-         a.throughput_window == b.throughput_window && a.spare == b.spare && a.cvc == b.cvc;
+         a.iops_max == b.iops_max && a.bottleneck_aware == b.bottleneck_aware &&
+         a.quantum == b.quantum && a.throughput_window == b.throughput_window &&
+         a.spare == b.spare && a.cvc == b.cvc;
 }
 
 }  // namespace
@@ -273,6 +269,7 @@ DispatcherStats Dispatcher::Stats(bool reset) {
     one.counters.surplus_bytes -= base.surplus_bytes;
     one.counters.arrived_bytes -= base.arrived_bytes;
     one.counters.violation_seconds -= base.violation_seconds;
+    one.counters.deadline_misses -= base.deadline_misses;
     const LatencyHistogram& latency = latency_[total.id];
     one.p50_us = latency.Quantile(0.5);
     one.p90_us = latency.Quantile(0.9);
@@ -288,6 +285,11 @@ DispatcherStats Dispatcher::Stats(bool reset) {
   return stats;
 }
 
+qos::ServiceReport Dispatcher::Measures() {
+  Lock lock(mutex_);
+  return scheduler_.Measures();
+}
+
 uint64_t Dispatcher::outstanding() {
   Lock lock(mutex_);
   return outstanding_;
@@ -300,6 +302,8 @@ void Dispatcher::BeginDrain() {
   for (const auto& [id, spec] : classes_) {
     ClassSpec open = spec;
     open.limit_bytes_per_s.reset();
+    open.service = {};
+    open.disk = {};
     open.reservation.reset();
     open.reservation_ends.reset();
     scheduler_.SetClass(open, now);
