@@ -155,7 +155,7 @@ TEST(BoundAndReservationTest, BrokenRequestsPerSecondAreViolationsKeptOnesAreNot
     gold.reservation = Reservation{.bytes_per_s = 0, .iops = 600};
     cluster.SetClass(gold);
     cluster.SetClass(Spec(kHog));
-    cluster.Start({.class_id = kGold, .outstanding = 16, .bytes = 4 * kKiB});
+    cluster.Start({.class_id = kGold, .outstanding = 64, .bytes = 4 * kKiB});
     cluster.Start({.class_id = kHog, .outstanding = 64, .bytes = 64 * kKiB});
     cluster.RunTo(10s);
     const auto counters = cluster.osd().scheduler().Counters(cluster.events().now());
