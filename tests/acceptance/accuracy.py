@@ -51,14 +51,14 @@ def prepare(lab):
     system = Cluster(lab, osds=OSDS, osd_size="2GiB", token_rate="1GiB/s")
     for osd in range(OSDS):
         system.osdctl("pool", "create", f"p{osd}", "--osds", osd)
-    layout = ["fio", "--rw=write", "--bs=1m", f"--size={SIZE}", "--direct=1", "--thread", "--filename=data"]
+    layout = ["fio", "--name=global", "--rw=write", "--bs=1m", f"--size={SIZE}", "--direct=1", "--thread"]
     for name in CLASSES:
         system.osdctl("class", "create", name)
         for osd in range(OSDS):
             path = f"{system.mnt}/{name}.{osd}"
             os.mkdir(path)
             os.setxattr(path, "user.weir.layout.pool", f"p{osd}".encode())
-            layout += [f"--name={name}.{osd}", f"--directory={path}"]
+            layout += [f"--name={name}.{osd}", f"--filename={path}/data"]
     subprocess.run(layout, check=True, capture_output=True, cwd=lab.dir)
     for name, (weight, reserved, limit) in CLASSES.items():
         for osd in range(OSDS):
@@ -73,15 +73,15 @@ def prepare(lab):
 
 def run_load(lab, system):
     """One fio for all phases. Returns its start and, per class, the sorted times and running sums of what completed."""
-    argv = ["fio", "--rw=randread", f"--bs={BLOCK}k", f"--iodepth={DEPTH}", "--ioengine=libaio", "--direct=1", "--thread",
-            "--time_based", f"--runtime={PHASE}", f"--size={SIZE}", "--filename=data", "--log_unix_epoch=1",
-            "--disable_slat=1", "--disable_clat=1", "--eta=never", "--group_reporting", "--norandommap"]
+    argv = ["fio", "--name=global", "--rw=randread", f"--bs={BLOCK}k", f"--iodepth={DEPTH}", "--ioengine=libaio", "--direct=1", "--thread",
+            "--time_based", f"--runtime={PHASE}", f"--size={SIZE}", "--log_unix_epoch=1",
+            "--disable_slat=1", "--disable_clat=1", "--eta=never", "--norandommap"]
     for index, spread in enumerate(PHASES):
         for name, osds in spread.items():
             for osd in osds:
                 job = f"{name}.{osd}.{index}"
-                argv += [f"--name={job}", f"--directory={system.mnt}/{name}.{osd}", f"--startdelay={index * PHASE}",
-                         f"--write_lat_log={lab.path('log.' + job)}"]
+                argv += [f"--name={job}", f"--filename={system.mnt}/{name}.{osd}/data", f"--startdelay={index * PHASE}",
+                         f"--write_lat_log={lab.path('iolog.' + job)}"]
     start = time.time()
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=lab.dir)
     lab.on_exit(process.kill)
@@ -90,7 +90,7 @@ def run_load(lab, system):
         raise Failure(f"fio: exit {process.returncode}\n{err[-1500:]}{out[-500:]}")
     done = {name: [] for name in CLASSES}
     for file in os.listdir(lab.dir):
-        if file.startswith("log.") and file.endswith(".log"):
+        if file.startswith("iolog."):
             with open(lab.path(file)) as lines:
                 for line in lines:
                     fields = line.split(",")

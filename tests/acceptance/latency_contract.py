@@ -29,7 +29,7 @@ class Clients:
         lab.on_exit(self.stop)
 
     def start(self, name, directory, *options):
-        argv = ["fio", f"--name={name}", f"--directory={directory}", "--filename=data", "--thread", "--direct=1",
+        argv = ["fio", f"--name={name}", f"--filename={directory}/data", "--thread", "--direct=1",
                 "--ioengine=libaio", "--time_based", f"--runtime={LONGEST}", "--eta=never", *options]
         self.running.append(subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.lab.dir))
 
@@ -42,9 +42,9 @@ class Clients:
 
 
 def lay_out(lab, directories, size):
-    argv = ["fio", "--rw=write", "--bs=1m", f"--size={size}", "--direct=1", "--thread", "--filename=data"]
+    argv = ["fio", "--name=global", "--rw=write", "--bs=1m", f"--size={size}", "--direct=1", "--thread"]
     for path in directories:
-        argv += [f"--name={os.path.basename(path)}", f"--directory={path}"]
+        argv += [f"--name={os.path.basename(path)}", f"--filename={path}/data"]
     subprocess.run(argv, check=True, capture_output=True, cwd=lab.dir)
 
 

@@ -109,7 +109,7 @@ def changes_under_load_lose_nothing(lab):
 
 def a_bound_that_cannot_be_kept_is_counted(lab):
     system = Embedded(lab, "--osd-size", "1GiB", "--token-rate", "60MiB/s")
-    system.osdctl("class", "create", "slow", "--latency", "20ms", "--limit", "1MiB/s")
+    system.osdctl("class", "create", "slow", "--latency", "30ms", "--limit", "1MiB/s")
     path = f"{system.mnt}/slow"
     os.mkdir(path)
     os.setxattr(path, "user.qos.class", b"slow")
