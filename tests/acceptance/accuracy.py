@@ -5,24 +5,27 @@ Three OSDs of 60 MiB/s (strict gate), classes with reservations, limits and weig
 that a phase names: all of them, then skewed, then shifted. The oracle's allocation of the total is
 x = min(limit, max(reservation, weight * lambda)), lambda such that the sum is 180 MiB/s; a maximum flow shows that
 the phase's spread can carry it. From two seconds after a phase began each class is within 5 % of that in every
-second, and no limit is exceeded by more than 2 % over any second.
+second, and no limit is exceeded by more than 2 % over any second. (What a class had queued at an OSD when its access
+shifts away is served there without the others knowing: the second of a shift is printed apart.)
+
+A reservation is served wherever it is asked for, first; so no phase crowds more of them onto an OSD than leave the
+others there their share.
 """
 import bisect
 import os
 import subprocess
-import time
 
-from servicelog import wait_for
+import servicelog  # noqa: F401 - makes weirtest known
 from weirtest import MIB, Cluster, Failure, check, main
 
 OSDS, RATE, PHASE, SETTLE = 3, 60, 12, 2
-BLOCK, DEPTH, SIZE = 64, 8, "8m"
+BLOCK, DEPTH, SIZE = 32, 6, "8m"
 #         weight, reservation, limit (MiB/s)
 CLASSES = {"c0": (1, 40, None), "c1": (1, 25, None), "c2": (1, 10, None), "c3": (4, 0, None), "c4": (2, 0, None),
            "c5": (1, 0, None), "c6": (1, 0, None), "c7": (8, 0, 15), "c8": (4, 5, 10), "c9": (1, 0, 8)}
 EVERYWHERE = {name: (0, 1, 2) for name in CLASSES}
 SKEWED = {**EVERYWHERE, "c0": (0,), "c3": (1, 2), "c5": (0, 1), "c7": (1,), "c8": (2,)}
-SHIFTED = {**EVERYWHERE, "c0": (2,), "c1": (0, 2), "c3": (0, 1), "c6": (1,), "c7": (0, 1), "c9": (2,)}
+SHIFTED = {**EVERYWHERE, "c0": (2,), "c1": (0, 1), "c2": (0, 1), "c3": (0, 1), "c6": (1,), "c7": (0, 1), "c9": (2,)}
 PHASES = (EVERYWHERE, SKEWED, SHIFTED)
 
 
@@ -82,7 +85,6 @@ def run_load(lab, system):
                 job = f"{name}.{osd}.{index}"
                 argv += [f"--name={job}", f"--filename={system.mnt}/{name}.{osd}/data", f"--startdelay={index * PHASE}",
                          f"--write_lat_log={lab.path('iolog.' + job)}"]
-    start = time.time()
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=lab.dir)
     lab.on_exit(process.kill)
     out, err = process.communicate(timeout=300)
@@ -117,7 +119,6 @@ def ten_classes(lab):
         check(carries(spread, goal), "a phase cannot carry the oracle's allocation: the test is wrong")
     system = prepare(lab)
     start, series = run_load(lab, system)
-    wait_for(0)
     failures = []
     lab.show("        class weight reserved limit  oracle   phase: mean [worst second]")
     for name, (weight, reserved, limit) in CLASSES.items():
@@ -140,9 +141,13 @@ def ten_classes(lab):
     for name, (_, _, limit) in CLASSES.items():
         if limit is None:
             continue
-        times = series[name][0]
-        worst = max(served(series[name], at, at + 1) for at in times[::4]) / limit - 1
-        lab.show(f"        limit of {name}: at most {worst:+.2%} over any second")
+        shifts = [start + index * PHASE for index in range(1, len(PHASES))]
+        over = {True: -1.0, False: -1.0}
+        for at in series[name][0][::4]:
+            shifting = any(shift - 1.2 < at < shift + 1 for shift in shifts)
+            over[shifting] = max(over[shifting], served(series[name], at, at + 1) / limit - 1)
+        worst = over[False]
+        lab.show(f"        limit of {name}: at most {worst:+.2%} over any second, {over[True]:+.2%} in that of a shift")
         if worst > 0.02:
             failures.append(f"the limit of {name} was exceeded by {worst:.2%} in a second")
     check(not failures, "; ".join(failures))

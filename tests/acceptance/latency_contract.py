@@ -79,7 +79,7 @@ def kept(lab):
     for i in range(2):
         clients.start(f"h{i}", f"{system.mnt}/h{i}", "--rw=randwrite", "--bs=256k", "--iodepth=4", "--size=8m", "--rate=24m")
     admitted, last = 0, ""
-    deadline = time.monotonic() + 240
+    deadline = time.monotonic() + 200
     patience = time.monotonic() + 25
     while admitted < 24 and time.monotonic() < min(deadline, patience):
         done = admit(system, f"v{admitted}", "measured")
