@@ -97,7 +97,7 @@ std::string WhyNoReservation(const ClusterMap& map, const OsdEntry& osd, const C
 }  // namespace
 
 std::string Describe(const ClassSpec& spec, Wanted wanted) {
-  const std::string name = "'" + spec.name + "'";
+  std::string name = "'" + spec.name + "'";
   switch (wanted) {
     case Wanted::kReservation: {
       const Reservation& reservation = *spec.reservation;

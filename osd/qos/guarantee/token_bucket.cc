@@ -37,7 +37,7 @@ void TokenBucket::Refill(TimePoint now) {
   } else {
     const Wide wide = static_cast<Wide>(rate_) * elapsed + remainder_;
     const Wide tokens = wide / kUnitsPerToken;
-    const bool fills = tokens >= static_cast<Wide>(cap_ - level_ + spill_most_);
+    const bool fills = tokens >= static_cast<Wide>(cap_ - level_) + static_cast<Wide>(spill_most_);
     level_ = fills ? cap_ + spill_most_ : level_ + static_cast<int64_t>(tokens);
     remainder_ = static_cast<uint64_t>(wide % kUnitsPerToken);
   }
