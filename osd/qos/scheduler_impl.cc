@@ -56,6 +56,10 @@ void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
   NoteDemand(queue, now);
   NoteHurry(*queue, now);
   if (is_largest) NoteSize(queue, tokens, now);
+  if (is_head && queue->ceiling && queue->released + queue->device_ops == 0) {
+    queue->ceiling->Refill(now);
+    queue->ceiling->CutAt(IdleLimitCap(queue->ceiling->rate(), queue->largest_tokens));
+  }
   if (request->elsewhere > 0 || queue->ceiling) CountElsewhere(queue, *request, now);
   if (config_.cost == CostKind::kDeviceTime) PriceElsewhere(request);
   // Buckets that grew or were drained move the head even when it is not new.

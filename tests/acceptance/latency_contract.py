@@ -80,7 +80,7 @@ def kept(lab):
         clients.start(f"h{i}", f"{system.mnt}/h{i}", "--rw=randwrite", "--bs=256k", "--iodepth=4", "--size=8m", "--rate=24m")
     admitted, last = 0, ""
     deadline = time.monotonic() + 200
-    patience = time.monotonic() + 25
+    patience = time.monotonic() + 14
     while admitted < 24 and time.monotonic() < min(deadline, patience):
         done = admit(system, f"v{admitted}", "measured")
         if done.returncode != 0:
@@ -92,7 +92,7 @@ def kept(lab):
         clients.start(f"v{admitted}", path, "--rw=randread", "--bs=4k", f"--iodepth={PENDING + 1}", "--size=8m",
                       f"--rate_iops={RATE}", "--rate_process=poisson", f"--randseed={admitted + 1}", "--norandommap")
         admitted += 1
-        patience = time.monotonic() + 25  # long enough for a thousand requests of the newcomer, and for stability
+        patience = time.monotonic() + 14  # long enough for a thousand requests of the newcomer, and for stability
     system.osdctl("stat", "--reset")
     time.sleep(20)
     found = rows(system)

@@ -25,6 +25,8 @@ class TokenBucket {
   void Take(int64_t tokens) { level_ -= tokens; }
   // Takes, but does not go below `floor`; a level that is below already stays.
   void TakeDownTo(int64_t floor, int64_t tokens);
+  // What is above `tokens` is lost.
+  void CutAt(int64_t tokens) { level_ = std::min(level_, tokens); }
 
   // For a rate that holds over several places. What flows in while the bucket is full was maybe
   // used elsewhere: up to `most` tokens of it are kept, and pay first for the `tokens` that turn
@@ -55,7 +57,9 @@ class TokenBucket {
 // A9: twice the largest request, or what flows in during 100 ms.
 int64_t BucketCap(uint64_t bytes_per_s, int64_t largest_request_tokens);
 // Of a limit, which may not be exceeded by much in any second: the largest request, or what flows
-// in during 15 ms, enough to wait for a turn without losing any.
+// in during 20 ms, enough to wait for a turn without losing any; after an idle time 5 ms, as all
+// OSDs may begin at once.
 int64_t LimitCap(uint64_t bytes_per_s, int64_t largest_request_tokens);
+int64_t IdleLimitCap(uint64_t bytes_per_s, int64_t largest_request_tokens);
 
 }  // namespace weir::osd::qos

@@ -110,14 +110,14 @@ TEST(LimitTest, WakesAtTheMomentOfTheNextToken) {
   std::vector<Request> requests(2);
   for (Request& request : requests) {
     request.class_id = kF;
-    request.bytes = 15 * kKiB;  // what the bucket holds at first: 15 ms
+    request.bytes = 8 * kKiB;  // what the bucket holds at first: 8 ms
     scheduler.Enqueue(&request, TimePoint{0});
   }
   ASSERT_EQ(scheduler.Pull(TimePoint{0}).request, &requests[0]);
   const PullResult held = scheduler.Pull(TimePoint{0});
   EXPECT_EQ(held.request, nullptr);
   ASSERT_TRUE(held.wake_at.has_value());
-  EXPECT_EQ(*held.wake_at, TimePoint{14'648'438});  // 15 tokens short of nothing
+  EXPECT_EQ(*held.wake_at, TimePoint{7'812'500});  // 8 tokens short of nothing
   EXPECT_EQ(scheduler.Pull(*held.wake_at - 1ns).request, nullptr);
   EXPECT_EQ(scheduler.Pull(*held.wake_at).request, &requests[1]);
 }
