@@ -58,7 +58,7 @@ void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
   if (is_largest) NoteSize(queue, tokens, now);
   if (is_head && queue->ceiling && queue->released + queue->device_ops == 0) {
     queue->ceiling->Refill(now);
-    queue->ceiling->CutAt(IdleLimitCap(queue->ceiling->rate(), queue->largest_tokens));
+    queue->ceiling->CutAt(queue->largest_tokens);
   }
   if (request->elsewhere > 0 || queue->ceiling) CountElsewhere(queue, *request, now);
   if (config_.cost == CostKind::kDeviceTime) PriceElsewhere(request);

@@ -78,9 +78,4 @@ int64_t LimitCap(uint64_t bytes_per_s, int64_t largest_request_tokens) {
   return std::max({largest_request_tokens, moment, int64_t{1}});
 }
 
-int64_t IdleLimitCap(uint64_t bytes_per_s, int64_t largest_request_tokens) {
-  const auto moment = static_cast<int64_t>(bytes_per_s / (200 * kTokenBytes));
-  return std::max({largest_request_tokens, moment, int64_t{1}});
-}
-
 }  // namespace weir::osd::qos
