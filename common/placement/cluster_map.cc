@@ -90,8 +90,36 @@ Result<Pool> PoolFromWire(const wire::PoolInfo& message, const ClusterMap& map) 
 Result<Reservation> ReservationFromWire(const wire::ReservationInfo& message) {
   Reservation reservation{.bytes_per_s = message.bytes_per_s(), .scope = {}, .ends = {}};
   WEIR_RETURN_IF_ERROR(Assign(ParseScope(message.scope()), reservation.scope));
+  reservation.iops = message.iops();
+  if (!message.admission().empty()) {
+    WEIR_RETURN_IF_ERROR(Assign(ParseAdmission(message.admission()), reservation.admission));
+  }
   if (message.has_ends_wall_ns()) reservation.ends = WallTime{message.ends_wall_ns()};
   return reservation;
+}
+
+// The bound belongs to the virtual disk of type latency, else to the class itself.
+Status ContractFromWire(const wire::ClassInfo& message, ClassSpec* spec) {
+  VirtualDisk& disk = spec->disk;
+  ServiceContract& service = spec->service;
+  if (!message.type().empty()) {
+    WEIR_RETURN_IF_ERROR(Assign(ParseClassType(message.type()), disk.type));
+  }
+  disk.peak = message.peak();
+  disk.throughput_bytes_per_s = message.throughput_bytes_per_s();
+  if (message.has_tolerance()) disk.tolerance = message.tolerance();
+  if (message.latency_part() != 0) service.probability = message.latency_part();
+  if (message.has_max_pending()) service.max_pending = message.max_pending();
+  if (message.latency_ns() > INT64_MAX) return {ErrorCode::kBadMessage, "latency out of range"};
+  const Duration bound(static_cast<int64_t>(message.latency_ns()));
+  (disk.type == ClassType::kLatency ? disk.latency : service.bound) = bound;
+  if (!message.admission().empty()) {
+    WEIR_RETURN_IF_ERROR(Assign(ParseAdmission(message.admission()), spec->admission));
+  }
+  for (const Status& checked : {CheckVirtualDisk(disk), CheckContract(service)}) {
+    if (!checked.ok()) return {ErrorCode::kBadMessage, checked.message()};
+  }
+  return Status::Ok();
 }
 
 Result<ClassEntry> ClassFromWire(const wire::ClassInfo& message) {
@@ -117,6 +145,8 @@ Result<ClassEntry> ClassFromWire(const wire::ClassInfo& message) {
     if (!reservation.ok()) return reservation.status().Annotate(name);
     entry.spec.reservation = *reservation;
   }
+  const Status contract = ContractFromWire(message, &entry.spec);
+  if (!contract.ok()) return contract.Annotate(name);
   return entry;
 }
 
@@ -185,6 +215,10 @@ Result<ClusterMap> FromWire(const wire::ClusterMap& message) {
   return map;
 }
 
+Result<ClassEntry> FromWire(const wire::ClassInfo& message) {
+  return ClassFromWire(message);
+}
+
 Result<SchedulerConfig> FromWire(const wire::QosConfig& message) {
   SchedulerConfig config;
   config.profile = message.profile();
@@ -198,6 +232,7 @@ Result<SchedulerConfig> FromWire(const wire::QosConfig& message) {
   config.depth = message.depth();
   config.token_rate = message.token_rate();
   if (message.has_best_effort_min()) config.best_effort_min = message.best_effort_min();
+  config.iops_max = message.iops_max();
   return config;
 }
 
@@ -214,8 +249,26 @@ wire::QosConfig ToWire(const SchedulerConfig& config) {
   message.set_depth(config.depth);
   message.set_token_rate(config.token_rate);
   if (config.best_effort_min) message.set_best_effort_min(*config.best_effort_min);
+  message.set_iops_max(config.iops_max);
   return message;
 }
+
+namespace {
+
+void ContractToWire(const ClassSpec& spec, wire::ClassInfo* message) {
+  const VirtualDisk& disk = spec.disk;
+  const Duration bound = disk.type == ClassType::kLatency ? disk.latency : spec.service.bound;
+  message->set_type(std::string(ToText(disk.type)));
+  message->set_peak(disk.peak);
+  message->set_throughput_bytes_per_s(disk.throughput_bytes_per_s);
+  message->set_tolerance(disk.tolerance);
+  message->set_latency_ns(static_cast<uint64_t>(bound.count()));
+  message->set_latency_part(spec.service.probability);
+  message->set_max_pending(spec.service.max_pending);
+  message->set_admission(std::string(ToText(spec.admission)));
+}
+
+}  // namespace
 
 wire::ClassInfo ToWire(const ClassEntry& entry) {
   wire::ClassInfo message;
@@ -231,7 +284,10 @@ wire::ClassInfo ToWire(const ClassEntry& entry) {
     to->set_bytes_per_s(reservation->bytes_per_s);
     to->set_scope(std::string(ToText(reservation->scope)));
     if (reservation->ends) to->set_ends_wall_ns(reservation->ends->ns);
+    to->set_iops(reservation->iops);
+    to->set_admission(std::string(ToText(reservation->admission)));
   }
+  ContractToWire(entry.spec, &message);
   message.mutable_users()->Assign(entry.users.begin(), entry.users.end());
   message.mutable_groups()->Assign(entry.groups.begin(), entry.groups.end());
   return message;

@@ -75,6 +75,7 @@ wire::ClusterMap ToWire(const ClusterMap& map);
 Result<SchedulerConfig> FromWire(const wire::QosConfig& message);
 wire::QosConfig ToWire(const SchedulerConfig& config);
 wire::ClassInfo ToWire(const ClassEntry& entry);
+Result<ClassEntry> FromWire(const wire::ClassInfo& message);
 
 inline constexpr uint32_t kDefaultSlots = 256;
 inline constexpr uint32_t kMaxSlots = 65536;

@@ -64,7 +64,9 @@ ContractDecision AdmitMeasured(const std::vector<AdmittedClass>& classes,
                                const ServiceMeasures& measures, const AdmissionOptions& options) {
   ContractDecision decision;
   const auto part = [&](double e) {
-    return measures.stable ? std::min(1.0, measures.service_part(e) + options.safety) : 1.0;
+    if (!measures.stable) return 1.0;
+    const double newcomers = 1 + static_cast<double>(options.unmeasured);
+    return std::min(1.0, measures.service_part(e) + newcomers * options.safety);
   };
   double strictest = newcomer.probability;
   const auto add = [&](const ServiceContract& contract, bool measured) {
@@ -76,7 +78,7 @@ ContractDecision AdmitMeasured(const std::vector<AdmittedClass>& classes,
   for (const AdmittedClass& one : classes) add(one.contract, one.measured);
   add(newcomer, false);
   const double x = options.strictest ? strictest : newcomer.probability;
-  decision.spare = iops_max - (measures.stable ? measures.io_rate(x) : 0);
+  decision.spare = iops_max - options.taken - (measures.stable ? measures.io_rate(x) : 0);
   Decide(&decision);
   return decision;
 }

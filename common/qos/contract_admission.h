@@ -40,6 +40,9 @@ struct ServiceMeasures {
 struct AdmissionOptions {
   double safety = 0.2;     // s: what one class more may do to Q_service
   bool strictest = false;  // A21: the largest E of all in step 5, not the newcomer's
+  // Latency-bound classes admitted, but not measured yet: each may move Q_service by s as well.
+  size_t unmeasured = 0;
+  double taken = 0;  // of IOPSmax, by promises that were weighed with their worst case
 };
 
 struct AdmittedClass {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <set>
 
 #include "common/base/units.h"
@@ -33,6 +34,8 @@ constexpr std::array<Word<DispatchKind>, 4> kDispatchWords{{{"fifo", DispatchKin
 constexpr std::array<Word<CostKind>, 3> kCostWords{{{"bytes", CostKind::kBytes},
                                                     {"requests", CostKind::kRequests},
                                                     {"device-time", CostKind::kDeviceTime}}};
+constexpr std::array<Word<AdmissionKind>, 2> kAdmissionWords{
+    {{"additive", AdmissionKind::kAdditive}, {"measured", AdmissionKind::kMeasured}}};
 constexpr std::array<Word<ReservationScope>, 2> kScopeWords{
     {{"cluster", ReservationScope::kCluster}, {"osd", ReservationScope::kOsd}}};
 
@@ -111,6 +114,16 @@ uint64_t SchedulerConfig::EffectiveBestEffortMin() const {
   return std::min(token_rate, std::max(token_rate / 100, kLargestRequest));
 }
 
+double SchedulerConfig::EffectiveIopsMax() const {
+  if (iops_max > 0) return static_cast<double>(iops_max);
+  return static_cast<double>(token_rate) / kRequestUnit;
+}
+
+double SchedulerConfig::RequestUnit() const {
+  if (token_rate == 0) return std::numeric_limits<double>::infinity();
+  return static_cast<double>(token_rate) / EffectiveIopsMax();
+}
+
 uint32_t SchedulerConfig::EffectiveDepth() const {
   if (depth > 0) return depth;
   const bool one = surplus == SurplusKind::kCooperative || surplus == SurplusKind::kPass;
@@ -155,6 +168,9 @@ std::string_view ToText(CostKind kind) {
 std::string_view ToText(ReservationScope kind) {
   return TextOf(kScopeWords, kind);
 }
+std::string_view ToText(AdmissionKind kind) {
+  return TextOf(kAdmissionWords, kind);
+}
 
 Result<SurplusKind> ParseSurplus(std::string_view text) {
   return Parse("surplus", text, kSurplusWords);
@@ -173,6 +189,9 @@ Result<CostKind> ParseCost(std::string_view text) {
 }
 Result<ReservationScope> ParseScope(std::string_view text) {
   return Parse("scope", text, kScopeWords);
+}
+Result<AdmissionKind> ParseAdmission(std::string_view text) {
+  return Parse("admission", text, kAdmissionWords);
 }
 
 AdmissionDecision AdmitAdditive(uint64_t token_rate, uint64_t promised_to_others, uint64_t rate) {

@@ -30,6 +30,8 @@ enum class CostKind : uint8_t { kBytes, kRequests, kDeviceTime };
 // nobody's, as the paper has it; or that of whoever uses it, to see what that would break.
 enum class SpareCharge : uint8_t { kSystem, kNobody, kOwner };
 enum class ReservationScope : uint8_t { kCluster, kOsd };
+// What a promise was weighed with: its worst case, or what the OSDs measure (contract_admission.h).
+enum class AdmissionKind : uint8_t { kAdditive, kMeasured };
 
 // Every choice of one OSD's pipeline. Defaults: profile `unified` as far as it is built.
 struct SchedulerConfig {
@@ -44,6 +46,8 @@ struct SchedulerConfig {
   uint32_t depth = 0;       // requests on the device; 0 is auto
   uint64_t token_rate = 0;  // G0 in bytes per second; 0: not profiled, no promises possible
   std::optional<uint64_t> best_effort_min;  // unset: max(1 % of G0, one largest request a second)
+  // IOPSmax that admission counts with, requests per second; 0: as many as G0 has units of 64 KiB.
+  uint64_t iops_max = 0;
 
   bool bottleneck_aware = false;  // weights come from the tiers' bottlenecks (control/, BAA)
 
@@ -65,6 +69,10 @@ struct SchedulerConfig {
   static constexpr uint32_t kAutoDepth = 32;
   [[nodiscard]] uint32_t EffectiveDepth() const;
   [[nodiscard]] uint64_t EffectiveBestEffortMin() const;
+  [[nodiscard]] double EffectiveIopsMax() const;  // 0 while the token rate is not known
+  // What one promised request is worth in bytes of G0: G0 / IOPSmax. A larger request is worth
+  // as many. Infinite while nothing is known.
+  [[nodiscard]] double RequestUnit() const;
 };
 
 // The row of that name in the profile table (noqos, odis, sfq, dsfq-total, dsfq-hybrid, unified
@@ -77,6 +85,9 @@ struct Reservation {
   ReservationScope scope = ReservationScope::kCluster;
   std::optional<WallTime> ends;  // none: until released
   uint64_t iops = 0;             // requests per second; 0: counted in bytes only
+  AdmissionKind admission = AdmissionKind::kAdditive;
+
+  friend bool operator==(const Reservation&, const Reservation&) = default;
 };
 
 // A part of a class's promise for one of its transactions (users, files): AQuA's second level.
@@ -96,10 +107,12 @@ struct ClassSpec {
   std::optional<TimePoint> reservation_ends;  // `ends` translated to the holder's monotonic clock
   VirtualDisk disk;                           // obeyed by surplus `cooperative`
   ServiceContract service;                    // obeyed by dispatch `vc` and `cvc`
-  std::vector<TransactionSpec> transactions;  // see CheckTransactions
+  AdmissionKind admission = AdmissionKind::kAdditive;  // of the bound in `service`
+  std::vector<TransactionSpec> transactions;           // see CheckTransactions
 };
 
 inline constexpr uint64_t kTokenBytes = 1024;         // AQuA §5.2: one token buys 1 KiB
+inline constexpr uint64_t kRequestUnit = 64 << 10;    // see SchedulerConfig::iops_max
 inline constexpr uint64_t kLargestRequest = 4 << 20;  // an object, the most one request may move
 
 // ceil(bytes / 1 KiB), at least 1.
@@ -114,6 +127,7 @@ std::string_view ToText(GateKind kind);
 std::string_view ToText(DispatchKind kind);
 std::string_view ToText(CostKind kind);
 std::string_view ToText(ReservationScope kind);
+std::string_view ToText(AdmissionKind kind);
 // Parsers of the same words; kInvalid lists what there is.
 Result<SurplusKind> ParseSurplus(std::string_view text);
 Result<SharingKind> ParseSharing(std::string_view text);
@@ -121,6 +135,7 @@ Result<GateKind> ParseGate(std::string_view text);
 Result<DispatchKind> ParseDispatch(std::string_view text);
 Result<CostKind> ParseCost(std::string_view text);
 Result<ReservationScope> ParseScope(std::string_view text);
+Result<AdmissionKind> ParseAdmission(std::string_view text);
 
 // The linear additive admission test of AQuA §5.1 on one OSD: best-effort minimum plus what is
 // promised plus `rate` must fit into G0 (the configured rate, never the raised one).

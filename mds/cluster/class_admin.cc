@@ -4,6 +4,7 @@
 
 #include "common/base/log.h"
 #include "mds/cluster/admission.h"
+#include "mds/cluster/class_contract.h"
 #include "mds/cluster/cluster_keeper.h"
 
 namespace weir::mds {
@@ -11,6 +12,7 @@ namespace {
 
 constexpr double kWeightMax = 1e6;
 constexpr uint64_t kRateMax = INT64_MAX;
+constexpr uint64_t kIopsMax = 1'000'000'000;
 
 Status CheckWeights(const wire::SetClassRequest& request) {
   const auto good = [](double w) { return std::isfinite(w) && w > 0 && w <= kWeightMax; };
@@ -47,11 +49,47 @@ Status ApplySpec(const wire::SetClassRequest& request, ClassEntry* entry) {
     return {ErrorCode::kInvalid,
             "the limit of '" + spec.name + "' would be below its reservation (release that first)"};
   }
+  WEIR_RETURN_IF_ERROR(ApplyContract(request, &spec));
   if (!request.users().empty()) entry->users.assign(request.users().begin(), request.users().end());
   if (!request.groups().empty()) {
     entry->groups.assign(request.groups().begin(), request.groups().end());
   }
   return Status::Ok();
+}
+
+// The class as it would be in `map`, whose own entry is the old one or none.
+Status AdmitChange(const ClusterMap& map, const ClassSpec& before, const ClassSpec& now,
+                   const MeasuresByOsd& measures) {
+  for (const Wanted wanted : NewContracts(before, now)) {
+    WEIR_RETURN_IF_ERROR(AdmitClass(map, now, wanted, measures));
+  }
+  return Status::Ok();
+}
+
+Result<Reservation> ReservationOf(const wire::ReserveRequest& request, WallTime now) {
+  if (request.bytes_per_s() > kRateMax || (request.bytes_per_s() == 0 && request.iops() == 0)) {
+    return Status(ErrorCode::kInvalid, "a reservation is more than 0 and less than 8EiB/s");
+  }
+  if (request.iops() > kIopsMax) {
+    return Status(ErrorCode::kInvalid, "at most 1000000000 requests a second can be reserved");
+  }
+  Reservation wanted;
+  wanted.bytes_per_s = request.bytes_per_s();
+  wanted.iops = request.iops();
+  if (!request.scope().empty()) {
+    WEIR_ASSIGN_OR_RETURN(wanted.scope, ParseScope(request.scope()));
+  }
+  if (!request.admission().empty()) {
+    WEIR_ASSIGN_OR_RETURN(wanted.admission, ParseAdmission(request.admission()));
+  }
+  if (request.has_duration_ns()) {
+    if (request.duration_ns() == 0 ||
+        request.duration_ns() > static_cast<uint64_t>(INT64_MAX - now.ns)) {
+      return Status(ErrorCode::kInvalid, "a reservation lasts more than 0 and less than 200 years");
+    }
+    wanted.ends = WallTime{now.ns + static_cast<int64_t>(request.duration_ns())};
+  }
+  return wanted;
 }
 
 Status NoClass(const std::string& name) {
@@ -91,7 +129,9 @@ Result<wire::ClassInfo> ClusterKeeper::CreateClass(const wire::SetClassRequest& 
   entry.spec.id = ClassId(ids.klass++);
   entry.spec.name = name;
   WEIR_RETURN_IF_ERROR(ApplySpec(request, &entry));
+  WEIR_RETURN_IF_ERROR(AdmitChange(next, {}, entry.spec, Measures()));
   wire::ClassInfo info = ToWire(entry);
+  ShowBooking(next, entry.spec, &info);
   if (request.dry_run()) return info;
   next.classes[entry.spec.id] = std::move(entry);
   WEIR_RETURN_IF_ERROR(Commit(std::move(next), std::move(ids), {asked, info.SerializeAsString()}));
@@ -105,8 +145,11 @@ Result<wire::ClassInfo> ClusterKeeper::SetClass(const wire::SetClassRequest& req
   const ClassEntry* found = next.FindClass(request.name());
   if (found == nullptr) return NoClass(request.name());
   ClassEntry& entry = next.classes.at(found->spec.id);
+  const ClassSpec before = entry.spec;
   WEIR_RETURN_IF_ERROR(ApplySpec(request, &entry));
+  WEIR_RETURN_IF_ERROR(AdmitChange(next, before, entry.spec, Measures()));
   wire::ClassInfo info = ToWire(entry);
+  ShowBooking(next, entry.spec, &info);
   if (request.dry_run()) return info;
   WEIR_RETURN_IF_ERROR(CommitSame(std::move(next), {asked, info.SerializeAsString()}));
   return info;
@@ -136,32 +179,18 @@ Result<wire::ReserveReply> ClusterKeeper::Reserve(const wire::ReserveRequest& re
                   "best-effort has a minimum, not a reservation (osdctl osd set all "
                   "--best-effort-min RATE)");
   }
-  if (request.bytes_per_s() == 0 || request.bytes_per_s() > kRateMax) {
-    return Status(ErrorCode::kInvalid, "a reservation is more than 0 and less than 8EiB/s");
-  }
   ClassEntry& entry = next.classes.at(found->spec.id);
-  Reservation wanted;
-  wanted.bytes_per_s = request.bytes_per_s();
-  if (!request.scope().empty()) {
-    WEIR_ASSIGN_OR_RETURN(wanted.scope, ParseScope(request.scope()));
-  }
-  if (request.has_duration_ns()) {
-    const int64_t now = clock_.WallNow().ns;
-    if (request.duration_ns() == 0 ||
-        request.duration_ns() > static_cast<uint64_t>(INT64_MAX - now)) {
-      return Status(ErrorCode::kInvalid, "a reservation lasts more than 0 and less than 200 years");
-    }
-    wanted.ends = WallTime{now + static_cast<int64_t>(request.duration_ns())};
-  }
+  WEIR_ASSIGN_OR_RETURN(const Reservation wanted, ReservationOf(request, clock_.WallNow()));
   if (entry.spec.limit_bytes_per_s.has_value() &&
       *entry.spec.limit_bytes_per_s < wanted.bytes_per_s) {
     return Status(ErrorCode::kInvalid, "the reservation would be above the limit of '" +
                                            entry.spec.name + "' (raise that first)");
   }
-  WEIR_RETURN_IF_ERROR(AdmitReservation(next, entry.spec, wanted));
   entry.spec.reservation = wanted;
+  WEIR_RETURN_IF_ERROR(AdmitClass(next, entry.spec, Wanted::kReservation, Measures()));
   wire::ReserveReply reply;
   *reply.mutable_class_info() = ToWire(entry);
+  ShowBooking(next, entry.spec, reply.mutable_class_info());
   reply.set_booked_per_osd(BookedPerOsd(wanted.bytes_per_s, wanted.scope, next.osds.size()));
   if (request.dry_run()) return reply;
   WEIR_RETURN_IF_ERROR(CommitSame(std::move(next), {asked, reply.SerializeAsString()}));

@@ -126,6 +126,28 @@ bool ClusterKeeper::OsdHeard(OsdId osd, Epoch have_epoch, uint64_t used_bytes) {
   return true;
 }
 
+void ClusterKeeper::OsdMeasured(OsdId osd, const wire::ServiceMeasures& measures) {
+  auto kept = std::make_shared<OsdMeasures>();
+  kept->stable = measures.stable();
+  for (const uint32_t part : measures.service_parts()) kept->service_parts.push_back(part / 100.0);
+  for (const uint64_t rate : measures.io_rates()) {
+    kept->io_rates.push_back(static_cast<double>(rate));
+  }
+  for (const uint32_t id : measures.measured()) kept->measured.insert(ClassId(id));
+  const std::lock_guard lock(mutex_);
+  measures_[osd] = std::move(kept);
+}
+
+MeasuresByOsd ClusterKeeper::Measures() const {
+  const std::lock_guard lock(mutex_);
+  MeasuresByOsd all;
+  for (const auto& [id, osd] : map_->osds) {
+    const auto known = measures_.find(id);
+    if (osd.up && known != measures_.end()) all[id] = *known->second;
+  }
+  return all;
+}
+
 bool ClusterKeeper::Obeyed(Epoch epoch) const {
   return NotObeying(epoch).empty();
 }
@@ -161,6 +183,7 @@ void ClusterKeeper::MarkLiveness(ClusterMap* next, bool* changed) {
     if (osd.endpoint.empty() || heard == heard_.end()) continue;
     osd.used_bytes = heard->second.used_bytes;
     const bool up = now - heard->second.when <= kOsdSilenceMax;
+    if (!up) measures_.erase(id);
     if (up == osd.up) continue;
     WEIR_LOG_WARN("osd.{} is {}", id.value, up ? "up again" : "down: silent for 3 s");
     osd.up = up;

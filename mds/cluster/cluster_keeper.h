@@ -8,11 +8,12 @@
 // Errors:  kInvalid, kNotFound, kExists as the words say; kRefused from admission, naming the
 // largest
 //          rate that fits; kWrongCluster; kIo from the store, and then nothing changed.
-// Admission: linear and additive, AQuA §5.1, against the configured token rate of each OSD.
+// Admission: admission.h; measured admission uses what each OSD told with its last WATCH.
 #pragma once
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -27,6 +28,7 @@
 namespace weir::mds {
 
 class ClusterRecord;
+struct OsdMeasures;
 
 inline constexpr Duration kOsdSilenceMax = std::chrono::seconds(3);
 
@@ -62,6 +64,8 @@ class ClusterKeeper final : public ClusterView {
   Result<OsdId> RegisterOsd(const wire::RegisterOsdRequest& request);
   // An OSD said that it lives and obeys `have_epoch`. False: unknown, it should register.
   bool OsdHeard(OsdId osd, Epoch have_epoch, uint64_t used_bytes);
+  // What it measured, for measured admission; kept until it is silent or says something newer.
+  void OsdMeasured(OsdId osd, const wire::ServiceMeasures& measures);
   Status SetOsd(const wire::SetOsdRequest& request, const Asked& asked = {});
   // Every OSD that is up has confirmed this epoch.
   [[nodiscard]] bool Obeyed(Epoch epoch) const;
@@ -121,6 +125,8 @@ class ClusterKeeper final : public ClusterView {
   Result<std::vector<OsdId>> Named(const wire::SetOsdRequest& request) const;
   void MarkLiveness(ClusterMap* next, bool* changed);
   void EndReservations(ClusterMap* next, bool* changed);
+  // Of the OSDs that are up.
+  [[nodiscard]] std::map<OsdId, OsdMeasures> Measures() const;
 
   KvStore& store_;
   Clock& clock_;
@@ -128,6 +134,7 @@ class ClusterKeeper final : public ClusterView {
   mutable std::mutex mutex_;     // what is below; taken inside `changing_`, never over the disk
   std::shared_ptr<const ClusterMap> map_;
   std::map<OsdId, Heard> heard_;
+  std::map<OsdId, std::shared_ptr<const OsdMeasures>> measures_;
   OnChange on_change_;
   Ids ids_;                      // under changing_
   std::deque<Applied> applied_;  // under changing_; the last ones, oldest first

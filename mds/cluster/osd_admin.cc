@@ -65,6 +65,7 @@ Status ApplyPieces(const wire::SetOsdRequest& request, SchedulerConfig* config) 
   if (request.has_depth()) config->depth = request.depth();
   if (request.has_token_rate()) config->token_rate = request.token_rate();
   if (request.has_best_effort_min()) config->best_effort_min = request.best_effort_min();
+  if (request.has_iops_max()) config->iops_max = request.iops_max();
   return Status::Ok();
 }
 
@@ -80,6 +81,9 @@ Status CheckPieces(const wire::SetOsdRequest& request) {
   }
   if (request.has_best_effort_min() && request.best_effort_min() > INT64_MAX) {
     return {ErrorCode::kInvalid, "a best-effort minimum is less than 8EiB/s"};
+  }
+  if (request.has_iops_max() && request.iops_max() > 1'000'000'000) {
+    return {ErrorCode::kInvalid, "at most 1000000000 requests per second"};
   }
   return Status::Ok();
 }
@@ -158,7 +162,9 @@ Status ClusterKeeper::SetOsd(const wire::SetOsdRequest& request, const Asked& as
   for (const OsdId id : osds) {
     OsdEntry& osd = next.osds.at(id);
     WEIR_RETURN_IF_ERROR(ApplyPieces(request, &osd.qos));
-    if (!request.has_token_rate() && !request.has_best_effort_min()) continue;
+    const bool moves_ledger =
+        request.has_token_rate() || request.has_best_effort_min() || request.has_iops_max();
+    if (!moves_ledger) continue;
     WEIR_RETURN_IF_ERROR(AdmitOsdChange(*now, osd));
   }
   return CommitSame(std::move(next), {asked, {}});

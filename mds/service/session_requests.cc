@@ -126,6 +126,9 @@ void MdsCore::Watch(const Call& call) {
     wait = std::min(wait, kOsdWatchMax);
     known = keeper_->OsdHeard(OsdId(request.osd_id()), Epoch(request.have_epoch()),
                               request.used_bytes());
+    if (known && request.has_measures()) {
+      keeper_->OsdMeasured(OsdId(request.osd_id()), request.measures());
+    }
     watchers_->FlushObeyed();
   } else {
     known = sessions_->Touch(call->session());

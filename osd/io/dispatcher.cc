@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "common/base/check.h"
+#include "osd/qos/admission/service_monitor.h"
 
 namespace weir::osd {
 namespace {
@@ -43,17 +44,11 @@ bool IsBackground(ObjectOpKind kind) {
   return kind == ObjectOpKind::kBackgroundRead || kind == ObjectOpKind::kBackgroundWrite;
 }
 
-bool SameReservation(const std::optional<Reservation>& a, const std::optional<Reservation>& b) {
-  if (a.has_value() != b.has_value()) return false;
-  return !a || (a->bytes_per_s == b->bytes_per_s && a->scope == b->scope && a->ends == b->ends);
-}
-
 // reservation_ends is left out: it is `ends` on another clock, and wobbles with the translation.
 bool SameSpec(const ClassSpec& a, const ClassSpec& b) {
   return a.id == b.id && a.name == b.name && a.weight == b.weight && a.min_weight == b.min_weight &&
-         a.limit_bytes_per_s == b.limit_bytes_per_s &&
-         SameReservation(a.reservation, b.reservation) && a.disk == b.disk &&
-         a.service == b.service;
+         a.limit_bytes_per_s == b.limit_bytes_per_s && a.reservation == b.reservation &&
+         a.disk == b.disk && a.service == b.service && a.admission == b.admission;
 }
 
 bool SameConfig(const SchedulerConfig& a, const SchedulerConfig& b) {
@@ -62,8 +57,9 @@ bool SameConfig(const SchedulerConfig& a, const SchedulerConfig& b) {
          a.sharing == b.sharing && a.gate == b.gate && a.dispatch == b.dispatch &&
          a.cost == b.cost && a.maximizer == b.maximizer && a.depth == b.depth &&
          a.token_rate == b.token_rate && a.best_effort_min == b.best_effort_min &&
-         a.bottleneck_aware == b.bottleneck_aware && a.quantum == b.quantum &&
-         a.throughput_window == b.throughput_window && a.spare == b.spare && a.cvc == b.cvc;
+         a.iops_max == b.iops_max && a.bottleneck_aware == b.bottleneck_aware &&
+         a.quantum == b.quantum && a.throughput_window == b.throughput_window &&
+         a.spare == b.spare && a.cvc == b.cvc;
 }
 
 }  // namespace
@@ -312,6 +308,7 @@ DispatcherStats Dispatcher::Stats(bool reset) {
     one.counters.surplus_bytes -= base.surplus_bytes;
     one.counters.arrived_bytes -= base.arrived_bytes;
     one.counters.violation_seconds -= base.violation_seconds;
+    one.counters.deadline_misses -= base.deadline_misses;
     const LatencyHistogram& latency = latency_[total.id];
     one.p50_us = latency.Quantile(0.5);
     one.p90_us = latency.Quantile(0.9);
@@ -327,6 +324,11 @@ DispatcherStats Dispatcher::Stats(bool reset) {
   return stats;
 }
 
+qos::ServiceReport Dispatcher::Measures() {
+  Lock lock(mutex_);
+  return scheduler_.Measures();
+}
+
 uint64_t Dispatcher::outstanding() {
   Lock lock(mutex_);
   return outstanding_;
@@ -339,6 +341,8 @@ void Dispatcher::BeginDrain() {
   for (const auto& [id, spec] : classes_) {
     ClassSpec open = spec;
     open.limit_bytes_per_s.reset();
+    open.service = {};
+    open.disk = {};
     open.reservation.reset();
     open.reservation_ends.reset();
     scheduler_.SetClass(open, now);

@@ -77,6 +77,8 @@ class Dispatcher {
 
   // Counters now; `reset` makes them (and the latencies) start from zero again.
   DispatcherStats Stats(bool reset);
+  // What was measured of the service, for admission by measurement.
+  [[nodiscard]] qos::ServiceReport Measures();
   [[nodiscard]] uint64_t outstanding();
 
   // For a clean end: lifts every limit, so that what is queued goes as fast as the device can.

@@ -49,6 +49,10 @@ std::vector<ClassCounters> Scheduler::Counters(TimePoint /*now*/) {
   return impl_->Counters();
 }
 
+ServiceReport Scheduler::Measures() const {
+  return impl_->Measures();
+}
+
 uint64_t Scheduler::token_rate() const {
   return impl_->token_rate();
 }

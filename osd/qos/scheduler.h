@@ -86,9 +86,12 @@ struct ClassCounters {
   uint64_t arrived_bytes = 0;
   uint64_t queued_ops = 0;
   uint64_t queued_bytes = 0;
-  uint64_t deadline_misses = 0;    // completed later than the class's latency bound
-  uint64_t violation_seconds = 0;  // seconds with demand in which served < reservation - 2 %
+  uint64_t deadline_misses = 0;  // completed later than the class's latency bound
+  // Seconds with demand in which served < promise - 2 %, or the bound was missed too often.
+  uint64_t violation_seconds = 0;
 };
+
+struct ServiceReport;
 
 class Scheduler {
  public:
@@ -120,6 +123,8 @@ class Scheduler {
   [[nodiscard]] TimePoint NextTick() const;
 
   [[nodiscard]] std::vector<ClassCounters> Counters(TimePoint now);
+  // What was measured of the service, for admission by measurement.
+  [[nodiscard]] ServiceReport Measures() const;
   // The root rate G now, which the maximizer may have raised above the configured G0.
   [[nodiscard]] uint64_t token_rate() const;
   // Pieces in which large device writes should be issued now, one after the other, so that a small

@@ -60,10 +60,15 @@ void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
   queue->requests.PushBack(request);
   if (queue->transactions) queue->transactions->Arrived(request, now);
   if (!is_head) surplus_->Grew(queue);
+  contract_meter_.Arrived(queue, *request, now);
   NoteDemand(queue, now);
   NoteHurry(*queue, now);
   if (is_largest) NoteSize(queue, tokens, now);
-  if (request->elsewhere > 0) CountElsewhere(queue, *request, now);
+  if (is_head && queue->ceiling && queue->released + queue->device_ops == 0) {
+    queue->ceiling->Refill(now);
+    queue->ceiling->CutAt(queue->largest_tokens);
+  }
+  if (request->elsewhere > 0 || queue->ceiling) CountElsewhere(queue, *request, now);
   if (config_.cost == CostKind::kDeviceTime) PriceElsewhere(request);
   if (returns) dsfq_->ForgiveIdle(queue, request);
   // Buckets that grew or were drained move the head even when it is not new.
@@ -92,13 +97,17 @@ void Scheduler::Impl::CountElsewhere(ClassQueue* queue, const Request& request, 
   // Buckets count KiB. Under cost `requests` the others were, as far as we know, like this one.
   const int64_t per_cost = config_.cost == CostKind::kRequests ? TokensOf(request.bytes) : 1;
   const int64_t tokens = request.elsewhere * per_cost;
-  if (queue->promise_total) {
+  if (queue->promise_total && tokens > 0) {
     if (guarantee_) guarantee_->ServedElsewhere(queue, tokens, now);
-    CountService(queue, static_cast<uint64_t>(tokens) * kTokenBytes);
+    // How many requests that was, each taken to be as large as the one that tells of them.
+    const double requests =
+        static_cast<double>(tokens) / static_cast<double>(TokensOf(request.bytes));
+    CountService(queue, static_cast<uint64_t>(tokens) * kTokenBytes, requests);
   }
   if (queue->ceiling && queue->limit_total) {
+    const uint64_t rate = queue->ceiling->rate();
     queue->ceiling->Refill(now);
-    queue->ceiling->TakeDownTo(-2 * queue->ceiling->cap(), tokens);
+    queue->ceiling->TakeElsewhere(-2 * BucketCap(rate, queue->largest_tokens), tokens);
   }
 }
 
@@ -223,6 +232,7 @@ Request* Scheduler::Impl::Submit(Request* request, TimePoint now) {
   ++in_flight_;
   in_flight_bytes_ += request->bytes;
   queue->device_bytes += request->bytes;
+  ++queue->device_ops;
   NoteDemand(queue, now);
   request->dispatched = now;
   request->stage = Request::Stage::kDevice;
@@ -249,14 +259,12 @@ void Scheduler::Impl::Completed(Request* request, TimePoint now) {
   ++counters.served_ops;
   counters.served_bytes += request->bytes;
   (request->guaranteed ? counters.guaranteed_bytes : counters.surplus_bytes) += request->bytes;
-  CountService(queue, request->bytes);
-  const ClassSpec& spec = queue->spec;
-  const Duration bound =
-      spec.service.bound > Duration::zero() ? spec.service.bound : spec.disk.latency;
-  if (bound > Duration::zero() && now - request->arrival > bound) ++counters.deadline_misses;
+  CountService(queue, request->bytes, 1);
+  contract_meter_.Completed(queue, *request, request->guaranteed || !guarantee_, now);
   surplus_->Completed(queue, *request, request->device_time, now);
   // A class that was removed meanwhile left its last bytes on the device uncounted.
   queue->device_bytes -= std::min(queue->device_bytes, request->bytes);
+  if (queue->device_ops > 0) --queue->device_ops;
   NoteDemand(queue, now);
 }
 
@@ -277,6 +285,7 @@ bool Scheduler::Impl::Cancel(Request* request, TimePoint now) {
   }
   NoteGone(queue, now);
   request->stage = Request::Stage::kOutside;
+  contract_meter_.Cancelled(queue, *request, now);
   --queue->counters.queued_ops;
   queue->counters.queued_bytes -= request->bytes;
   --queued_;

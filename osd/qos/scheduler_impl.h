@@ -9,6 +9,7 @@
 #include "osd/qos/class_heap.h"
 #include "osd/qos/class_queue.h"
 #include "osd/qos/control/bandwidth_maximizer.h"
+#include "osd/qos/control/contract_meter.h"
 #include "osd/qos/control/cost_model.h"
 #include "osd/qos/control/depth_control.h"
 #include "osd/qos/control/service_time.h"
@@ -41,6 +42,7 @@ class Scheduler::Impl {
   void Tick(TimePoint now);
   [[nodiscard]] TimePoint NextTick() const { return std::min(next_second_, next_expiry_); }
   [[nodiscard]] std::vector<ClassCounters> Counters() const;
+  [[nodiscard]] ServiceReport Measures() const;
   [[nodiscard]] uint64_t token_rate() const { return gate_.rate(); }
   [[nodiscard]] uint64_t ChunkBytes(TimePoint now) const { return depth_control_.ChunkBytes(now); }
   [[nodiscard]] Duration ServiceEstimate(OpKind op, uint64_t bytes) const {
@@ -93,6 +95,8 @@ class Scheduler::Impl {
 
   void BuildBoxes(TimePoint now);
   void SetPromise(ClassQueue* queue, TimePoint now);
+  void PromiseDisk(ClassQueue* queue) const;
+  [[nodiscard]] double IopsMax() const;
   void SetTransactions(ClassQueue* queue, bool reserved, TimePoint now);
   void SetCeiling(ClassQueue* queue, TimePoint now);
   void ResizeRoot(TimePoint now);
@@ -119,6 +123,7 @@ class Scheduler::Impl {
   std::unique_ptr<Dispatch> dispatch_;
   RootGate gate_;
   BandwidthMaximizer maximizer_;
+  ContractMeter contract_meter_;
 
   uint64_t next_sequence_ = 1;
   uint64_t queued_ = 0;

@@ -44,6 +44,7 @@ Scheduler::Impl::Impl(const SchedulerConfig& config, TimePoint now)
       dispatch_(MakeDispatch()),
       gate_(config.gate, config.token_rate, now),
       maximizer_(config.token_rate, now),
+      contract_meter_(now),
       second_start_(now),
       next_second_(now + kSecond) {
   depth_ = config.EffectiveDepth();
@@ -89,6 +90,7 @@ void Scheduler::Impl::Configure(const SchedulerConfig& config, TimePoint now) {
   const SchedulerConfig old = config_;
   config_ = config;
   depth_ = config.EffectiveDepth();
+  contract_meter_.Restart(now);
 
   gate_.SetKind(config.gate, now);
   const bool restart_maximizer =
@@ -159,14 +161,43 @@ void Scheduler::Impl::SetPromise(ClassQueue* queue, TimePoint now) {
   if (reserved && spec.reservation_ends) {
     next_expiry_ = std::min(next_expiry_, *spec.reservation_ends);
   }
+  PromiseDisk(queue);
   // A bound, or requests per second, are a rate that is promised like any other (§3.8, C9).
-  const double contract_rate = FinishRate(spec.service, config_.cvc.iops_max);
-  const auto contract_iops = static_cast<uint64_t>(std::ceil(std::min(contract_rate, 1e9)));
-  queue->promised_iops = std::max(queue->promised_iops, contract_iops);
+  const double contract_rate = FinishRate(spec.service, IopsMax());
+  queue->bound_iops = static_cast<uint64_t>(std::ceil(std::min(contract_rate, 1e9)));
   queue->finish_rate = std::max(contract_rate, static_cast<double>(queue->promised_iops));
+  const double unit = config_.RequestUnit();
+  queue->unit_tokens =
+      config_.token_rate > 0 ? std::max<int64_t>(1, std::llround(unit / kTokenBytes)) : 0;
+  contract_meter_.Changed(queue, IopsMax(), unit);
   NoteDemand(queue, now);
   if (guarantee_) guarantee_->PromiseChanged(queue, now);
   ResizeRoot(now);
+}
+
+// Where no box keeps clocks for virtual disks, their share is a promise in bytes: what a disk of
+// that part of G0 would do.
+void Scheduler::Impl::PromiseDisk(ClassQueue* queue) const {
+  const VirtualDisk& disk = queue->spec.disk;
+  if (disk.type == ClassType::kBestEffort || config_.surplus == SurplusKind::kCooperative) return;
+  auto rate = static_cast<uint64_t>(disk.peak * static_cast<double>(config_.token_rate));
+  if (disk.type == ClassType::kThroughput) rate = std::min(rate, disk.throughput_bytes_per_s);
+  if (rate <= queue->promised) return;
+  queue->promised = rate;
+  queue->promise_total = false;
+}
+
+double Scheduler::Impl::IopsMax() const {
+  return config_.cvc.iops_max > 0 ? config_.cvc.iops_max : config_.EffectiveIopsMax();
+}
+
+ServiceReport Scheduler::Impl::Measures() const {
+  ServiceReport report = contract_meter_.Report();
+  for (const auto& [id, queue] : classes_) {
+    if (ContractMeter::IsMeasured(*queue)) report.measured.push_back(id);
+  }
+  std::sort(report.measured.begin(), report.measured.end());
+  return report;
 }
 
 void Scheduler::Impl::SetTransactions(ClassQueue* queue, bool reserved, TimePoint now) {
@@ -187,12 +218,13 @@ void Scheduler::Impl::SetCeiling(ClassQueue* queue, TimePoint now) {
     return;
   }
   const uint64_t rate = *queue->spec.limit_bytes_per_s;
-  const int64_t cap = BucketCap(rate, queue->largest_tokens);
+  const int64_t cap = LimitCap(rate, queue->largest_tokens);
   if (queue->ceiling) {
     queue->ceiling->SetRate(rate, cap, now);
   } else {
     queue->ceiling.emplace(rate, cap, now);
   }
+  queue->ceiling->KeepSpill(queue->limit_total ? 2 * BucketCap(rate, queue->largest_tokens) : 0);
 }
 
 void Scheduler::Impl::ResizeRoot(TimePoint now) {
@@ -227,6 +259,7 @@ void Scheduler::Impl::RemoveClass(ClassId id, TimePoint now) {
   best_effort_->released += queue->released;
   best_effort_->under_way += queue->under_way;
   best_effort_->device_bytes += queue->device_bytes;
+  best_effort_->device_ops += queue->device_ops;
   NoteDemand(best_effort_, now);
   best_effort_->counters.queued_ops += queue->counters.queued_ops;
   best_effort_->counters.queued_bytes += queue->counters.queued_bytes;
@@ -256,7 +289,13 @@ void Scheduler::Impl::Tick(TimePoint now) {
 }
 
 void Scheduler::Impl::CloseSecond(TimePoint now) {
-  for (auto& [id, queue] : classes_) qos::CloseSecond(queue.get(), second_start_, now);
+  for (auto& [id, queue] : classes_) {
+    const bool waited = !queue->requests.empty() && HadDemandSince(*queue, second_start_);
+    const bool late = contract_meter_.CloseSecond(queue.get(), waited);
+    if (!qos::CloseSecond(queue.get(), second_start_, now) && !late) continue;
+    const int64_t seconds = (now - second_start_) / kSecond;
+    queue->counters.violation_seconds += static_cast<uint64_t>(std::max<int64_t>(seconds, 1));
+  }
   second_start_ = now;
   next_second_ = now + kSecond;
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "common/wire/mds.pb.h"
 
 namespace weir::osd {
@@ -20,6 +22,17 @@ bool IsRefusal(ErrorCode code) {
     default:
       return false;
   }
+}
+
+void ToWire(const qos::ServiceReport& report, wire::ServiceMeasures* message) {
+  message->set_stable(report.stable);
+  for (const double part : report.service_parts) {
+    message->add_service_parts(static_cast<uint32_t>(std::lround(part * 100)));
+  }
+  for (const double rate : report.io_rates) {
+    message->add_io_rates(static_cast<uint64_t>(std::ceil(rate)));
+  }
+  for (const ClassId id : report.measured) message->add_measured(id.value);
 }
 
 }  // namespace
@@ -132,6 +145,7 @@ void MdsLink::Watch() {
   request.set_wait_ms(static_cast<uint32_t>(wait.count()));
   request.set_osd_id(options_.identity.osd_id);
   request.set_used_bytes(hooks_.store_stats().used_bytes);
+  if (hooks_.measures) ToWire(hooks_.measures(), request.mutable_measures());
   mds_->Call(wire::MDS_WATCH, request.SerializeAsString(), {},
              {.timeout = options_.watch_wait + std::chrono::seconds(5), .idempotent = true},
              [this](const Result<net::Reply>& reply) { OnWatched(reply); });

@@ -23,6 +23,7 @@
 #include "common/base/time.h"
 #include "common/net/rpc.h"
 #include "common/placement/cluster_map.h"
+#include "osd/qos/admission/service_monitor.h"
 #include "osd/store/object_store.h"
 
 namespace weir::osd {
@@ -39,6 +40,8 @@ class MdsLink {
     // Obey this map; when it returns, it holds.
     std::function<void(const ClusterMap&)> apply;
     std::function<StoreStats()> store_stats;
+    // What the MDS needs for admission by measurement. May be empty.
+    std::function<qos::ServiceReport()> measures;
     // Ask for a Poll by then.
     std::function<void(TimePoint)> arm;
     std::function<void(const std::string&)> report;

@@ -255,6 +255,7 @@ void ObjectService::HandleStats(net::IncomingCall& call) {
     out.set_guaranteed_bytes(one.counters.guaranteed_bytes);
     out.set_surplus_bytes(one.counters.surplus_bytes);
     out.set_arrived_bytes(one.counters.arrived_bytes);
+    out.set_deadline_misses(one.counters.deadline_misses);
     out.set_violation_seconds(one.counters.violation_seconds);
     out.mutable_latency()->set_p50_us(one.p50_us);
     out.mutable_latency()->set_p90_us(one.p90_us);

@@ -4,6 +4,8 @@
 
 #include "common/net/rpc.h"
 #include "common/placement/cluster_map.h"
+#include "common/qos/booking.h"
+#include "osd/qos/admission/service_monitor.h"
 #include "osd/service/live_profile.h"
 
 namespace weir::osd {
@@ -23,8 +25,12 @@ SchedulerConfig InitialConfig(const OsdIdentity& identity) {
   return config;
 }
 
-// The class as the scheduler needs it: the end of a reservation on the monotonic clock.
-ClassSpec ToLocalTime(ClassSpec spec, TimePoint now, WallTime wall_now) {
+// The class as the scheduler needs it: what of a contract for all OSDs is this one's, and the end
+// of a reservation on the monotonic clock.
+ClassSpec ToLocal(ClassSpec spec, size_t osds, TimePoint now, WallTime wall_now) {
+  spec.service = LocalContract(spec.service, osds);
+  spec.disk.throughput_bytes_per_s =
+      BookedPerOsd(spec.disk.throughput_bytes_per_s, ReservationScope::kCluster, osds);
   spec.reservation_ends.reset();
   if (spec.reservation && spec.reservation->ends) {
     spec.reservation_ends = now + Duration(spec.reservation->ends->ns - wall_now.ns);
@@ -99,6 +105,7 @@ Status OsdServer::Connect() {
   MdsLink::Hooks hooks;
   hooks.apply = [this](const ClusterMap& map) { Apply(map); };
   hooks.store_stats = [this] { return store_.Stats(); };
+  hooks.measures = [this] { return dispatcher_->Measures(); };
   hooks.arm = [this](TimePoint when) { waker_.WakeBy(when); };
   hooks.report = options_.report;
   hooks.registered = options_.on_registered;
@@ -143,7 +150,7 @@ void OsdServer::Apply(const ClusterMap& map) {
   const WallTime wall_now = clock_.WallNow();
   std::vector<ClassSpec> classes;
   for (const auto& [id, entry] : map.classes) {
-    classes.push_back(ToLocalTime(entry.spec, now, wall_now));
+    classes.push_back(ToLocal(entry.spec, map.osds.size(), now, wall_now));
   }
   const SchedulerConfig config =
       self != map.osds.end() ? self->second.qos : InitialConfig(identity_);

@@ -75,7 +75,7 @@ def reservations(lab):
                  ["class", "set", "gold", "--weight", "nan"], ["osd", "set", "0", "--surplus", "coop"],
                  ["osd", "set", "0", "--dispatch", "scan"],
                  ["osd", "set", "0", "--profile", "nonsense"], ["osd", "set", "0", "--depth", "0"],
-                 ["class", "set", "gold", "--latency", "10ms"], ["no-such-verb"]):
+                 ["class", "set", "gold", "--latency", "fast"], ["no-such-verb"]):
         done = system.osdctl(*argv, ok=None)
         check(done.returncode == 2 and done.stderr.strip(), f"{argv}: exit {done.returncode} {done.stderr}")
     stat = json.loads(system.osdctl("stat", "-o", "json").stdout)

@@ -68,6 +68,41 @@ Result<double> WeightValue(std::string_view option, const std::string& text) {
   return weight;
 }
 
+Result<double> PercentValue(std::string_view option, const std::string& text) {
+  const std::string number = text.ends_with('%') ? text.substr(0, text.size() - 1) : text;
+  double percent = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), percent);
+  const bool whole = error == std::errc() && end == number.data() + number.size();
+  if (!whole || !(percent >= 0 && percent <= 100)) {
+    return Bad(option, text, "not a percentage from 0% to 100% (as in 95%)");
+  }
+  return percent / 100;
+}
+
+Result<uint64_t> CountValue(std::string_view option, const std::string& text, uint64_t smallest,
+                            uint64_t largest) {
+  uint64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (!whole || count < smallest || count > largest) {
+    return Bad(option, text, fmt::format("a whole number from {} to {}", smallest, largest));
+  }
+  return count;
+}
+
+Result<LatencyBound> LatencyValue(std::string_view option, const std::string& text) {
+  LatencyBound value;
+  const size_t at = text.find('@');
+  WEIR_ASSIGN_OR_RETURN(value.bound, DurationValue(option, text.substr(0, at)));
+  if (value.bound > std::chrono::hours(1)) return Bad(option, text, "at most an hour");
+  if (at == std::string::npos) return value;
+  WEIR_ASSIGN_OR_RETURN(value.part, PercentValue(option, text.substr(at + 1)));
+  if (value.part <= 0 || value.part >= 1) {
+    return Bad(option, text, "holds for more than 0% and less than 100% of the requests");
+  }
+  return value;
+}
+
 Status CheckName(std::string_view what, const std::string& name) {
   if (!name.empty() && name.size() <= kLongestName &&
       name.find_first_not_of(kNameCharacters) == std::string::npos) {

@@ -26,6 +26,17 @@ Result<uint64_t> SizeValue(std::string_view option, const std::string& text, uin
 // Longer than nothing, at most a hundred years.
 Result<Duration> DurationValue(std::string_view option, const std::string& text);
 Result<double> WeightValue(std::string_view option, const std::string& text);
+// `95%` or `95`, as 0.95: from 0 to 100.
+Result<double> PercentValue(std::string_view option, const std::string& text);
+// A whole number within [smallest, largest].
+Result<uint64_t> CountValue(std::string_view option, const std::string& text, uint64_t smallest,
+                            uint64_t largest);
+// `20ms@95%`; 95 % without an `@`.
+struct LatencyBound {
+  Duration bound{0};
+  double part = 0.95;
+};
+Result<LatencyBound> LatencyValue(std::string_view option, const std::string& text);
 // [A-Za-z0-9._-]{1,64}; `what` is "class" or "pool".
 Status CheckName(std::string_view what, const std::string& name);
 // `3` or `osd.3`.

@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "common/base/units.h"
+#include "common/qos/qos_config.h"
 #include "common/wire/mds.pb.h"
 #include "tools/cli/table.h"
 #include "tools/cli/values.h"
@@ -36,15 +37,38 @@ std::string OwnersText(const wire::ClassInfo& info) {
   return text.empty() ? "everybody" : text;
 }
 
+std::string PercentText(double part) {
+  return fmt::format("{:g}%", part * 100);
+}
+
+// "20ms@95%"
+std::string BoundText(const wire::ClassInfo& info) {
+  if (info.latency_ns() == 0) return "-";
+  return FormatDuration(Duration(static_cast<int64_t>(info.latency_ns()))) + "@" +
+         PercentText(info.latency_part());
+}
+
+// "throughput 25% 20MiB/s"
+std::string DiskText(const wire::ClassInfo& info) {
+  if (info.type().empty() || info.type() == ToText(ClassType::kBestEffort)) return "-";
+  std::string text = info.type() + " " + PercentText(info.peak());
+  if (info.throughput_bytes_per_s() > 0) text += " " + FormatRate(info.throughput_bytes_per_s());
+  return text;
+}
+
+std::string IopsText(const wire::ClassInfo& info) {
+  return info.reservation().iops() == 0 ? "-" : std::to_string(info.reservation().iops());
+}
+
 void PrintClasses(const std::vector<const wire::ClassInfo*>& classes) {
-  cli::Table table(
-      {"CLASS", ">ID", ">WEIGHT", ">MIN", ">RESERVATION", "SCOPE", "UNTIL", ">LIMIT", "TAGGED BY"});
+  cli::Table table({"CLASS", ">ID", ">WEIGHT", ">MIN", ">RESERVATION", ">IOPS", "SCOPE", "UNTIL",
+                    ">LIMIT", ">LATENCY", "DISK", "TAGGED BY"});
   for (const auto* info : classes) {
     table.AddRow({info->name(), std::to_string(info->id()), fmt::format("{:g}", info->weight()),
                   fmt::format("{:g}", info->min_weight()),
-                  RateOrDash(info->reservation().bytes_per_s()),
+                  RateOrDash(info->reservation().bytes_per_s()), IopsText(*info),
                   info->has_reservation() ? info->reservation().scope() : "-", EndText(*info),
-                  LimitText(*info), OwnersText(*info)});
+                  LimitText(*info), BoundText(*info), DiskText(*info), OwnersText(*info)});
   }
   fmt::print("{}", table.Render());
 }
@@ -84,7 +108,8 @@ Result<ExitCode> RunShow(Globals& globals, const std::string& name) {
 }
 
 struct ClassOptions {
-  std::string name, weight, min_weight, limit, type, admission;
+  std::string name, weight, min_weight, limit;
+  std::string type, peak, throughput, tolerance, latency, max_pending, admission;
   std::vector<std::string> users, groups;
   bool dry_run = false;
   std::vector<LaterOption> later;
@@ -104,19 +129,49 @@ Result<uint32_t> OwnerId(const std::string& text, bool is_user) {
                                            is_user ? "user" : "group", text)};
 }
 
-Status RefuseOtherKinds(const ClassOptions& options) {
-  WEIR_RETURN_IF_ERROR(RefuseLater(options.later));
-  if (!options.type.empty() && options.type != "best-effort") {
-    return cli::NotBuilt(fmt::format("--type {}", options.type));
+Status FillDisk(const ClassOptions& options, wire::SetClassRequest* request) {
+  if (!options.type.empty()) {
+    if (auto known = ParseClassType(options.type); !known.ok()) return known.status();
+    request->set_type(options.type);
   }
-  if (!options.admission.empty() && options.admission != "additive") {
-    return cli::NotBuilt(fmt::format("--admission {}", options.admission));
+  if (!options.peak.empty()) {
+    WEIR_ASSIGN_OR_RETURN(const double peak, cli::PercentValue("--peak", options.peak));
+    request->set_peak(peak);
+  }
+  if (!options.throughput.empty()) {
+    WEIR_ASSIGN_OR_RETURN(const uint64_t rate, cli::RateValue("--throughput", options.throughput));
+    request->set_throughput_bytes_per_s(rate);
+  }
+  if (!options.tolerance.empty()) {
+    WEIR_ASSIGN_OR_RETURN(const double part, cli::PercentValue("--tolerance", options.tolerance));
+    request->set_tolerance(part);
+  }
+  return Status::Ok();
+}
+
+Status FillBound(const ClassOptions& options, wire::SetClassRequest* request) {
+  if (options.latency == "none") {
+    request->set_latency_ns(0);
+  } else if (!options.latency.empty()) {
+    WEIR_ASSIGN_OR_RETURN(const cli::LatencyBound value,
+                          cli::LatencyValue("--latency", options.latency));
+    request->set_latency_ns(static_cast<uint64_t>(value.bound.count()));
+    request->set_latency_part(value.part);
+  }
+  if (!options.max_pending.empty()) {
+    WEIR_ASSIGN_OR_RETURN(const uint64_t count,
+                          cli::CountValue("--max-pending", options.max_pending, 0, 100'000));
+    request->set_max_pending(static_cast<uint32_t>(count));
+  }
+  if (!options.admission.empty()) {
+    if (auto known = ParseAdmission(options.admission); !known.ok()) return known.status();
+    request->set_admission(options.admission);
   }
   return Status::Ok();
 }
 
 Status FillRequest(const ClassOptions& options, wire::SetClassRequest* request) {
-  WEIR_RETURN_IF_ERROR(RefuseOtherKinds(options));
+  WEIR_RETURN_IF_ERROR(RefuseLater(options.later));
   WEIR_RETURN_IF_ERROR(cli::CheckName("class", options.name));
   request->set_name(options.name);
   request->set_dry_run(options.dry_run);
@@ -138,6 +193,8 @@ Status FillRequest(const ClassOptions& options, wire::SetClassRequest* request) 
     WEIR_ASSIGN_OR_RETURN(const uint64_t limit, cli::LimitValue("--limit", options.limit));
     request->set_limit_bytes_per_s(limit);
   }
+  WEIR_RETURN_IF_ERROR(FillDisk(options, request));
+  WEIR_RETURN_IF_ERROR(FillBound(options, request));
   for (const std::string& user : options.users) {
     WEIR_ASSIGN_OR_RETURN(const uint32_t uid, OwnerId(user, true));
     request->add_users(uid);
@@ -156,6 +213,10 @@ Result<ExitCode> RunChange(Globals& globals, const ClassOptions& options, uint32
   wire::ClassInfo info;
   WEIR_RETURN_IF_ERROR(link->Call(method, request, &info));
   if (globals.json() || options.dry_run) PrintOne(globals, info);
+  if (!globals.json() && options.dry_run && info.booked_bytes_per_s() > 0) {
+    fmt::print("would be admitted, booking {} of an OSD's token rate\n",
+               FormatRate(info.booked_bytes_per_s()));
+  }
   return ExitCode::kDone;
 }
 
@@ -168,6 +229,27 @@ Result<ExitCode> RunRm(Globals& globals, const std::string& name) {
   WEIR_RETURN_IF_ERROR(link->Call(wire::MDS_CLASS_REMOVE, request, &done));
   if (globals.json()) PrintJson({{"removed", name}});
   return ExitCode::kDone;
+}
+
+void AddContract(CLI::App* verb, ClassOptions* options) {
+  verb->add_option("--latency", options->latency,
+                   "bound that a part of the requests keeps (95%); none lifts it")
+      ->type_name("DUR[@PERCENT]|none");
+  verb->add_option("--max-pending", options->max_pending,
+                   "requests beside the newest that the bound counts with (16)")
+      ->type_name("N");
+  verb->add_option("--admission", options->admission,
+                   "how the bound is weighed: its worst case (additive), or what OSDs measure")
+      ->type_name("additive|measured");
+  verb->add_option("--type", options->type, "of virtual disk")
+      ->type_name("best-effort|rent-a-disk|latency|throughput");
+  verb->add_option("--peak", options->peak, "share of each disk that a virtual disk is like")
+      ->type_name("PERCENT");
+  verb->add_option("--throughput", options->throughput, "average of --type throughput")
+      ->type_name("RATE");
+  verb->add_option("--tolerance", options->tolerance,
+                   "part of it that may be lent to latency disks in need (5%)")
+      ->type_name("PERCENT");
 }
 
 void AddChange(CLI::App* parent, Globals& globals, const std::string& name, uint32_t method) {
@@ -185,14 +267,10 @@ void AddChange(CLI::App* parent, Globals& globals, const std::string& name, uint
   verb->add_option("--user", options->users, "who may tag with it (default: everybody)")
       ->type_name("U");
   verb->add_option("--group", options->groups, "members may tag with it")->type_name("G");
-  verb->add_option("--type", options->type, "best-effort")->type_name("KIND");
-  verb->add_option("--admission", options->admission, "additive")->type_name("TEST");
+  AddContract(verb, options.get());
   verb->add_flag("--dry-run", options->dry_run, "show what would be, change nothing");
-  for (const char* later :
-       {"--latency", "--peak", "--throughput", "--tolerance", "--capacity", "--max-pending"}) {
-    options->later.push_back(AddLater(verb, later));
-  }
-  verb->footer(create ? "Example: osdctl class create gold --weight 2 --limit 500MiB/s"
+  options->later.push_back(AddLater(verb, "--capacity"));
+  verb->footer(create ? "Example: osdctl class create gold --weight 2 --latency 20ms@95%"
                       : "Example: osdctl class set gold --weight 4 --limit max");
   verb->callback([&globals, options, method] {
     globals.action = [options, method](Globals& g) { return RunChange(g, *options, method); };

@@ -7,6 +7,7 @@
 #include "common/base/ids.h"
 #include "common/base/units.h"
 #include "common/placement/cluster_map.h"
+#include "common/qos/booking.h"
 #include "common/qos/qos_config.h"
 #include "tools/cli/values.h"
 
@@ -68,16 +69,45 @@ Status NoSuchOsd(uint32_t id) {
 
 uint64_t PromisedOn(const wire::ClusterMap& map, const wire::OsdInfo& osd) {
   uint64_t promised = 0;
-  if (auto config = FromWire(osd.qos()); config.ok()) promised = config->EffectiveBestEffortMin();
+  const auto config = FromWire(osd.qos());
+  if (config.ok()) promised = config->EffectiveBestEffortMin();
   for (const auto& info : map.classes()) {
-    if (!info.has_reservation() || info.id() < kFirstUserClass.value) continue;
-    auto scope = ParseScope(info.reservation().scope());
-    if (!scope.ok()) continue;
-    promised += BookedPerOsd(info.reservation().bytes_per_s(), *scope,
-                             static_cast<size_t>(map.osds_size()));
+    if (info.id() < kFirstUserClass.value) continue;
+    const auto entry = FromWire(info);
+    if (!entry.ok() || !config.ok()) continue;
+    promised += BookingOf(entry->spec, *config, static_cast<size_t>(map.osds_size())).total();
   }
   return promised;
 }
+
+namespace {
+
+void AddContract(const wire::ClassInfo& info, Json* json) {
+  (*json)["reservation_iops"] = info.reservation().iops();
+  (*json)["reservation_admission"] = nullptr;
+  if (info.has_reservation()) {
+    const std::string& admission = info.reservation().admission();
+    (*json)["reservation_admission"] = admission.empty() ? "additive" : admission;
+  }
+  (*json)["latency_us"] = nullptr;
+  (*json)["latency_percent"] = nullptr;
+  if (info.latency_ns() > 0) {
+    (*json)["latency_us"] = static_cast<double>(info.latency_ns()) / 1000;
+    (*json)["latency_percent"] = info.latency_part() * 100;
+  }
+  (*json)["max_pending"] = info.max_pending();
+  (*json)["admission"] = info.admission().empty() ? "additive" : info.admission();
+  const bool disk = !info.type().empty() && info.type() != ToText(ClassType::kBestEffort);
+  (*json)["type"] = disk ? info.type() : "best-effort";
+  (*json)["peak_percent"] = info.peak() * 100;
+  (*json)["throughput_bytes_per_s"] = info.throughput_bytes_per_s();
+  (*json)["tolerance_percent"] = info.tolerance() * 100;
+  if (info.booked_bytes_per_s() > 0) {
+    (*json)["booked_per_osd_bytes_per_s"] = info.booked_bytes_per_s();
+  }
+}
+
+}  // namespace
 
 Json ToJson(const wire::ClassInfo& info) {
   Json json = {
@@ -93,6 +123,7 @@ Json ToJson(const wire::ClassInfo& info) {
       json["reservation_ends_unix_ns"] = info.reservation().ends_wall_ns();
     }
   }
+  AddContract(info, &json);
   return json;
 }
 
@@ -115,9 +146,11 @@ Json ToJson(const wire::ClusterMap& map, const wire::OsdInfo& osd) {
                {"dispatch", qos.dispatch()},
                {"cost", qos.cost()},
                {"maximizer", qos.maximizer()},
-               {"depth", qos.depth()}};
+               {"depth", qos.depth()},
+               {"iops_max", nullptr}};
   if (auto config = FromWire(qos); config.ok()) {
     json["best_effort_min_bytes_per_s"] = config->EffectiveBestEffortMin();
+    json["iops_max"] = static_cast<uint64_t>(config->EffectiveIopsMax());
   }
   if (qos.depth() == 0) json["depth"] = "auto";
   return json;

@@ -66,7 +66,7 @@ Result<ExitCode> RunOsdShow(Globals& globals, const std::string& id_text) {
 
 struct SetOptions {
   std::string target, profile, surplus, sharing, gate, dispatch, cost, maximizer, depth;
-  std::string token_rate, best_effort_min;
+  std::string token_rate, best_effort_min, iops_max;
 };
 
 // The words are checked here too, so that a slip is told apart from a silent cluster.
@@ -130,6 +130,12 @@ Status SetNumbers(const SetOptions& options, wire::SetOsdRequest* request) {
     WEIR_ASSIGN_OR_RETURN(const uint64_t rate, cli::RateValue("--token-rate", options.token_rate));
     request->set_token_rate(rate);
   }
+  if (options.iops_max == "auto") request->set_iops_max(0);
+  if (!options.iops_max.empty() && options.iops_max != "auto") {
+    WEIR_ASSIGN_OR_RETURN(const uint64_t count,
+                          cli::CountValue("--iops-max", options.iops_max, 1, 1'000'000'000));
+    request->set_iops_max(count);
+  }
   if (!options.best_effort_min.empty()) {
     WEIR_ASSIGN_OR_RETURN(
         const uint64_t rate,
@@ -143,7 +149,7 @@ Result<ExitCode> RunSet(Globals& globals, const SetOptions& options) {
   wire::SetOsdRequest request;
   WEIR_RETURN_IF_ERROR(SetWords(options, &request));
   WEIR_RETURN_IF_ERROR(SetNumbers(options, &request));
-  if (request.ByteSizeLong() == 0) {
+  if (request.ByteSizeLong() == 0 && !request.has_iops_max()) {
     return {ErrorCode::kInvalid, "nothing to set: name a profile or a piece (see --help)"};
   }
   if (options.target != "all") {
@@ -179,6 +185,9 @@ void AddSet(CLI::App* osd, Globals& globals) {
       ->type_name("RATE");
   set->add_option("--best-effort-min", options->best_effort_min, "floor of class best-effort")
       ->type_name("RATE");
+  set->add_option("--iops-max", options->iops_max,
+                  "requests a second that may be promised (auto: one for 64KiB of the token rate)")
+      ->type_name("N|auto");
   set->add_option("--maximizer", options->maximizer, "raise the root rate while it helps (strict)")
       ->type_name("on|off");
   set->add_option("--gate", options->gate, "what surplus needs: root tokens, or a free slot")

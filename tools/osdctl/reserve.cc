@@ -1,6 +1,8 @@
-// osdctl reserve: promise a class a bandwidth.
+// osdctl reserve: promise a class a bandwidth, requests a second, or both.
 
 #include <fmt/format.h>
+
+#include <optional>
 
 #include "common/base/units.h"
 #include "common/qos/qos_config.h"
@@ -12,20 +14,30 @@ namespace weir::osdctl {
 namespace {
 
 struct ReserveOptions {
-  std::string name, bandwidth, duration, scope, admission;
+  std::optional<std::string> bandwidth;
+  std::string name, iops, duration, scope, admission;
   bool dry_run = false;
-  std::vector<LaterOption> later;
 };
 
 Status FillRequest(const ReserveOptions& options, wire::ReserveRequest* request) {
-  WEIR_RETURN_IF_ERROR(RefuseLater(options.later));
-  if (!options.admission.empty() && options.admission != "additive") {
-    return cli::NotBuilt(fmt::format("--admission {}", options.admission));
-  }
   WEIR_RETURN_IF_ERROR(cli::CheckName("class", options.name));
   request->set_name(options.name);
-  WEIR_ASSIGN_OR_RETURN(const uint64_t rate, cli::RateValue("--bandwidth", options.bandwidth));
-  request->set_bytes_per_s(rate);
+  if (!options.bandwidth && options.iops.empty()) {
+    return {ErrorCode::kInvalid, "say what to reserve: --bandwidth RATE, --iops N, or both"};
+  }
+  if (options.bandwidth) {
+    WEIR_ASSIGN_OR_RETURN(const uint64_t rate, cli::RateValue("--bandwidth", *options.bandwidth));
+    request->set_bytes_per_s(rate);
+  }
+  if (!options.iops.empty()) {
+    WEIR_ASSIGN_OR_RETURN(const uint64_t iops,
+                          cli::CountValue("--iops", options.iops, 1, 1'000'000'000));
+    request->set_iops(iops);
+  }
+  if (!options.admission.empty()) {
+    if (auto known = ParseAdmission(options.admission); !known.ok()) return known.status();
+    request->set_admission(options.admission);
+  }
   if (!options.duration.empty()) {
     WEIR_ASSIGN_OR_RETURN(const Duration length, cli::DurationValue("--for", options.duration));
     request->set_duration_ns(static_cast<uint64_t>(length.count()));
@@ -46,12 +58,13 @@ Result<ExitCode> RunReserve(Globals& globals, const ReserveOptions& options) {
   WEIR_RETURN_IF_ERROR(link->Call(wire::MDS_RESERVE, request, &reply));
   if (globals.json()) {
     Json json = ToJson(reply.class_info());
-    json["booked_per_osd_bytes_per_s"] = reply.booked_per_osd();
     json["dry_run"] = options.dry_run;
     PrintJson(json);
   } else if (options.dry_run) {
-    fmt::print("{} for '{}' would be admitted, booking {} on each OSD\n",
-               FormatRate(request.bytes_per_s()), options.name, FormatRate(reply.booked_per_osd()));
+    const std::string what = request.bytes_per_s() > 0 ? FormatRate(request.bytes_per_s())
+                                                       : options.iops + " requests/s";
+    fmt::print("{} for '{}' would be admitted, booking {} on each OSD\n", what, options.name,
+               FormatRate(reply.class_info().booked_bytes_per_s()));
   }
   return ExitCode::kDone;
 }
@@ -59,18 +72,22 @@ Result<ExitCode> RunReserve(Globals& globals, const ReserveOptions& options) {
 }  // namespace
 
 void AddReserve(CLI::App& app, Globals& globals) {
-  auto* verb = app.add_subcommand("reserve", "promise a class a bandwidth; exit 4 when refused");
+  auto* verb =
+      app.add_subcommand("reserve", "promise a class a bandwidth or requests; exit 4 when refused");
   auto options = std::make_shared<ReserveOptions>();
   verb->add_option("class", options->name, "its name")->required()->type_name("C");
-  verb->add_option("--bandwidth", options->bandwidth, "the floor")->required()->type_name("RATE");
+  verb->add_option("--bandwidth", options->bandwidth, "the floor")->type_name("RATE");
+  verb->add_option("--iops", options->iops, "floor in requests a second, beside or instead")
+      ->type_name("N");
   verb->add_option("--for", options->duration, "how long (default: until released)")
       ->type_name("DURATION");
   verb->add_option("--scope", options->scope,
                    "cluster: over all OSDs together (default); osd: on each")
       ->type_name("cluster|osd");
-  verb->add_option("--admission", options->admission, "additive")->type_name("TEST");
+  verb->add_option("--admission", options->admission,
+                   "weighed in full (additive, the default), or with what the OSDs measure")
+      ->type_name("additive|measured");
   verb->add_flag("--dry-run", options->dry_run, "only say whether it would be admitted");
-  options->later.push_back(AddLater(verb, "--iops"));
   verb->footer("Example: osdctl reserve gold --bandwidth 200MiB/s --for 8h");
   verb->callback([&globals, options] {
     globals.action = [options](Globals& g) { return RunReserve(g, *options); };

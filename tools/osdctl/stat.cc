@@ -38,7 +38,7 @@ void PrintTable(const wire::ClusterMap& map, const std::vector<wire::OsdStatsRep
                FormatSize(stats.background_bytes()), FormatRate(stats.background_floor()),
                FormatSize(stats.unmetered_bytes()));
     cli::Table table({"  CLASS", ">SERVED", ">OPS", ">QUEUED", ">GUARANTEED", ">SURPLUS", ">P50 us",
-                      ">P90 us", ">P99 us", ">P99.9 us", ">BROKEN s"});
+                      ">P90 us", ">P99 us", ">P99.9 us", ">MISSED", ">BROKEN s"});
     for (const auto& row : RowsOf(map, stats, only)) {
       const bool idle = row.served_ops() == 0 && row.queued_ops() == 0;
       if (idle && !only.has_value()) continue;
@@ -48,6 +48,7 @@ void PrintTable(const wire::ClusterMap& map, const std::vector<wire::OsdStatsRep
                     FormatSize(row.guaranteed_bytes()), FormatSize(row.surplus_bytes()),
                     std::to_string(latency.p50_us()), std::to_string(latency.p90_us()),
                     std::to_string(latency.p99_us()), std::to_string(latency.p999_us()),
+                    std::to_string(row.deadline_misses()),
                     std::to_string(row.violation_seconds())});
     }
     fmt::print("{}", table.Render());

@@ -36,11 +36,16 @@ Duration DelayClock::Completed(uint64_t id, TimePoint now) {
   return delay;
 }
 
-ServiceMonitor::ServiceMonitor(Duration window, TimePoint now)
-    : half_(window / 2), half_since_(now), second_since_(now) {}
+ServiceMonitor::ServiceMonitor(Duration window, TimePoint now, Duration first_half)
+    : full_half_(window / 2),
+      first_half_(first_half > Duration(0) ? std::min(first_half, window / 2) : window / 2),
+      half_(first_half_),
+      half_since_(now),
+      second_since_(now) {}
 
 void ServiceMonitor::Restart(TimePoint now) {
   halves_ = {};
+  half_ = first_half_;
   half_since_ = second_since_ = now;
   in_second_ = 0;
 }
@@ -48,15 +53,26 @@ void ServiceMonitor::Restart(TimePoint now) {
 void ServiceMonitor::Turn(TimePoint now) {
   CloseSeconds(now);
   while (now - half_since_ >= half_) {
-    halves_[0] = std::move(halves_[1]);
-    halves_[1] = {};
     half_since_ += half_;
+    if (half_ < full_half_ && halves_[0].samples > 0) {
+      half_ = std::min(2 * half_, full_half_);
+      Merge(halves_[1], &halves_[0]);
+    } else {
+      halves_[0] = std::move(halves_[1]);
+    }
+    halves_[1] = {};
   }
+}
+
+void ServiceMonitor::Merge(const Half& from, Half* into) {
+  for (size_t bin = 0; bin < kBins; ++bin) into->parts[bin] += from.parts[bin];
+  into->samples += from.samples;
+  into->rates.insert(into->rates.end(), from.rates.begin(), from.rates.end());
 }
 
 void ServiceMonitor::CloseSeconds(TimePoint now) {
   while (now - second_since_ >= kSecond) {
-    halves_[1].rates.push_back(static_cast<double>(in_second_));
+    halves_[1].rates.push_back(in_second_);
     in_second_ = 0;
     second_since_ += kSecond;
   }
@@ -69,9 +85,9 @@ void ServiceMonitor::NoteDelay(double part, TimePoint now) {
   ++halves_[1].samples;
 }
 
-void ServiceMonitor::NoteRequest(TimePoint now) {
+void ServiceMonitor::NoteRequest(TimePoint now, double count) {
   Turn(now);
-  ++in_second_;
+  in_second_ += count;
 }
 
 double ServiceMonitor::ServicePart(double e) const {
@@ -86,13 +102,33 @@ double ServiceMonitor::ServicePart(double e) const {
   return 0;
 }
 
-double ServiceMonitor::IoRate(double x) const {
+std::vector<double> ServiceMonitor::SortedRates() const {
   std::vector<double> rates = halves_[0].rates;
   rates.insert(rates.end(), halves_[1].rates.begin(), halves_[1].rates.end());
-  if (rates.empty()) return 0;
   std::sort(rates.begin(), rates.end());
-  const auto rank = static_cast<size_t>(std::ceil(x * static_cast<double>(rates.size())));
-  return rates[std::min(rates.size(), std::max<size_t>(rank, 1)) - 1];
+  return rates;
+}
+
+double ServiceMonitor::Quantile(const std::vector<double>& sorted, double x) {
+  if (sorted.empty()) return 0;
+  const auto rank = static_cast<size_t>(std::ceil(x * static_cast<double>(sorted.size())));
+  return sorted[std::min(sorted.size(), std::max<size_t>(rank, 1)) - 1];
+}
+
+double ServiceMonitor::IoRate(double x) const {
+  return Quantile(SortedRates(), x);
+}
+
+ServiceReport ServiceMonitor::Report() const {
+  ServiceReport report;
+  report.stable = Stable();
+  if (samples() == 0) return report;
+  const std::vector<double> rates = SortedRates();
+  for (int percent = 1; percent <= 100; ++percent) {
+    report.service_parts.push_back(ServicePart(percent / 100.0));
+    report.io_rates.push_back(Quantile(rates, percent / 100.0));
+  }
+  return report;
 }
 
 bool ServiceMonitor::Stable() const {

@@ -10,6 +10,10 @@
 // their P_service differ by no more than 0.1 (Kolmogorov-Smirnov, A22). After a control step that
 // moves rates or weights, Restart forgets, so that nothing is admitted on what was before (C15).
 //
+// A window may begin small: halves of `first_half`, then twice as long each time, what both held
+// being the older one from then on, until they are halves of the window. So a young system knows
+// what there is to know.
+//
 // DelayClock is the clock of a bound (A19): a request's delay counts from the moment it is among
 // the first max_pending + 1 of its class that are not done.
 //
@@ -23,6 +27,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "common/base/ids.h"
 #include "common/base/time.h"
 #include "common/qos/contract_admission.h"
 
@@ -43,16 +48,25 @@ class DelayClock {
   std::unordered_set<uint64_t> still_waiting_;
 };
 
+// A copy of what the monitor knows, for whoever admits; empty lists: nothing yet.
+struct ServiceReport {
+  bool stable = false;
+  std::vector<double> service_parts;  // [i]: Q_service((i + 1) %)
+  std::vector<double> io_rates;       // [i]: Q_IOrate((i + 1) %)
+  std::vector<ClassId> measured;      // classes that are part of it
+};
+
 class ServiceMonitor {
  public:
   static constexpr uint64_t kEnough = 1000;  // requests of latency-bound classes in each half
 
-  explicit ServiceMonitor(Duration window, TimePoint now);
+  // `first_half`: 0 for halves of the whole window from the start.
+  ServiceMonitor(Duration window, TimePoint now, Duration first_half = Duration(0));
 
   // A request of a latency-bound class took `part` of its worst-case delay.
   void NoteDelay(double part, TimePoint now);
-  // A request of a throughput-bound class was served.
-  void NoteRequest(TimePoint now);
+  // A request of a throughput-bound class was served; a large one counts as several.
+  void NoteRequest(TimePoint now, double count = 1);
   void Restart(TimePoint now);
 
   // Q_service(e): upper edge of a bin of 1 %; 0 without samples.
@@ -62,6 +76,7 @@ class ServiceMonitor {
   [[nodiscard]] bool Stable() const;
   // The same as admission wants it; valid while this lives and is not told more.
   [[nodiscard]] ServiceMeasures Measures() const;
+  [[nodiscard]] ServiceReport Report() const;
 
  private:
   static constexpr size_t kBins = 301;  // of 1 %; the last for everything beyond three bounds
@@ -72,14 +87,20 @@ class ServiceMonitor {
     std::vector<double> rates;  // one a second
   };
 
+  [[nodiscard]] std::vector<double> SortedRates() const;
+  static double Quantile(const std::vector<double>& sorted, double x);
   void Turn(TimePoint now);
   void CloseSeconds(TimePoint now);
 
+  static void Merge(const Half& from, Half* into);
+
+  Duration full_half_;
+  Duration first_half_;
   Duration half_;
   std::array<Half, 2> halves_;  // the older one, the current one
   TimePoint half_since_;
   TimePoint second_since_;
-  uint64_t in_second_ = 0;
+  double in_second_ = 0;
 };
 
 }  // namespace weir::osd::qos

@@ -8,13 +8,15 @@ namespace {
 
 constexpr uint64_t kUnderWayPart = 20;  // of a second's promise: 50 ms
 
-bool HasDemand(const ClassQueue& queue) {
-  if (!queue.requests.empty() || queue.released > 0) return true;
-  return queue.promised > 0 && queue.device_bytes >= queue.promised / kUnderWayPart;
+bool IsPromised(const ClassQueue& queue) {
+  return queue.promised > 0 || queue.promised_iops > 0;
 }
 
-bool HadDemandSince(const ClassQueue& queue, TimePoint start) {
-  return queue.has_demand && queue.demand_since <= start;
+bool HasDemand(const ClassQueue& queue) {
+  if (!queue.requests.empty() || queue.released > 0) return true;
+  if (queue.promised > 0 && queue.device_bytes >= queue.promised / kUnderWayPart) return true;
+  if (queue.promised_iops == 0) return false;
+  return queue.device_ops > 1 && queue.device_ops >= queue.promised_iops / kUnderWayPart;
 }
 
 // What the promise, cut at the class's own limit, comes to in this time.
@@ -33,7 +35,29 @@ double SlackBytes(const ClassQueue& queue) {
   return static_cast<double>(cap) * kTokenBytes + LargestBytes(queue);
 }
 
+// A promise and what was served of it, in whatever it is counted in.
+struct Account {
+  double promised;
+  double served;
+  double slack;
+};
+
+// True if it was kept; carries what is beyond it to the next window.
+bool Settle(const Account& account, double* carry) {
+  const bool kept = account.served + *carry >= 0.98 * account.promised;
+  *carry = std::clamp(*carry + account.served - account.promised, 0.0, account.slack);
+  return kept;
+}
+
+double SlackOps(const ClassQueue& queue) {
+  return std::max(2.0, static_cast<double>(queue.promised_iops) / 10) + 1;
+}
+
 }  // namespace
+
+bool HadDemandSince(const ClassQueue& queue, TimePoint start) {
+  return queue.has_demand && queue.demand_since <= start;
+}
 
 void NoteDemand(ClassQueue* queue, TimePoint now) {
   const bool has_demand = HasDemand(*queue);
@@ -41,24 +65,27 @@ void NoteDemand(ClassQueue* queue, TimePoint now) {
   queue->has_demand = has_demand;
 }
 
-void CountService(ClassQueue* queue, uint64_t bytes) {
+void CountService(ClassQueue* queue, uint64_t bytes, double requests) {
   queue->second_bytes += bytes;
   queue->period_bytes += bytes;
+  queue->second_ops += requests;
 }
 
-void CloseSecond(ClassQueue* queue, TimePoint start, TimePoint now) {
-  const auto served = static_cast<double>(std::exchange(queue->second_bytes, 0));
+bool CloseSecond(ClassQueue* queue, TimePoint start, TimePoint now) {
+  const auto bytes = static_cast<double>(std::exchange(queue->second_bytes, 0));
+  const double ops = std::exchange(queue->second_ops, 0);
   const double slack = SlackBytes(*queue);
-  if (queue->promised == 0 || !HadDemandSince(*queue, start)) {
+  if (!IsPromised(*queue) || !HadDemandSince(*queue, start)) {
     queue->carry_bytes = slack;
-    return;
+    queue->carry_ops = SlackOps(*queue);
+    return false;
   }
-  const double promised = PromisedBytes(*queue, now - start);
-  if (served + queue->carry_bytes < 0.98 * promised) {
-    const int64_t seconds = (now - start) / std::chrono::seconds(1);
-    queue->counters.violation_seconds += static_cast<uint64_t>(std::max<int64_t>(seconds, 1));
-  }
-  queue->carry_bytes = std::clamp(queue->carry_bytes + served - promised, 0.0, slack);
+  const Account by_bytes{PromisedBytes(*queue, now - start), bytes, slack};
+  const double promised_ops = static_cast<double>(queue->promised_iops) * ToSeconds(now - start);
+  const bool bytes_kept = queue->promised > 0 && Settle(by_bytes, &queue->carry_bytes);
+  const bool ops_kept =
+      queue->promised_iops > 0 && Settle({promised_ops, ops, SlackOps(*queue)}, &queue->carry_ops);
+  return !bytes_kept && !ops_kept;
 }
 
 bool ClosePeriod(ClassQueue* queue, TimePoint start, TimePoint now) {

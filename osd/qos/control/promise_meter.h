@@ -15,13 +15,16 @@ namespace weir::osd::qos {
 // To be called after anything of the class came, moved or went, or its promise changed.
 void NoteDemand(ClassQueue* queue, TimePoint now);
 
-// `bytes` of the class were completed here, or sent elsewhere under a total promise.
-void CountService(ClassQueue* queue, uint64_t bytes);
+[[nodiscard]] bool HadDemandSince(const ClassQueue& queue, TimePoint start);
 
-// Ends a window of a second (or more, if the caller was late): adds its seconds to
-// violation_seconds if the service stayed 2 % below the promise. A promise is kept up to one bucket
+// `bytes` in `requests` of the class were completed here, or sent elsewhere under a total promise.
+void CountService(ClassQueue* queue, uint64_t bytes, double requests);
+
+// Ends a window of a second (or more, if the caller was late): true if the service stayed 2 % below
+// the promise; below both, of a promise in bytes and in requests, as either may be what holds the
+// class (§3.8). A promise is kept up to one bucket
 // and one request (I-13), so that much, above or below the line, is carried from window to window.
-void CloseSecond(ClassQueue* queue, TimePoint start, TimePoint now);
+bool CloseSecond(ClassQueue* queue, TimePoint start, TimePoint now);
 
 // Ends the maximizer's period: true if served < rate * period - 2 * largest request.
 bool ClosePeriod(ClassQueue* queue, TimePoint start, TimePoint now);

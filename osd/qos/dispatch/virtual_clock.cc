@@ -1,6 +1,7 @@
 #include "osd/qos/dispatch/virtual_clock.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "common/qos/delay_bound.h"
 
@@ -11,9 +12,14 @@ namespace {
 constexpr double kLongestStep = 1e8;
 
 Duration StepOf(const ClassQueue& queue, const Request& request) {
-  if (queue.finish_rate > 0) return FromSeconds(std::min(1 / queue.finish_rate, kLongestStep));
-  if (queue.promised == 0) return Duration(0);
-  const double seconds = static_cast<double>(request.bytes) / static_cast<double>(queue.promised);
+  double seconds = std::numeric_limits<double>::infinity();
+  if (queue.finish_rate > 0) seconds = 1 / queue.finish_rate;
+  if (queue.finish_rate <= 0 || (queue.bound_iops > 0 && queue.promised > 0)) {
+    if (queue.promised == 0) return Duration(0);
+    const double by_bytes =
+        static_cast<double>(request.bytes) / static_cast<double>(queue.promised);
+    seconds = std::min(seconds, by_bytes);
+  }
   return FromSeconds(std::min(seconds, kLongestStep));
 }
 

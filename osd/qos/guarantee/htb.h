@@ -3,7 +3,11 @@
 // now, the earliest head first. A class without a promise is never owed anything.
 //
 // A promise in requests per second is a second leaf, counted in 64ths of a request; a class with
-// both is owed when both leaves cover the head (§3.8). Of a class with transactions (§3.6) a head
+// both is owed when both leaves cover the head (§3.8). The requests per second that a latency bound
+// needs are a third one: a head that it covers is owed whatever the first two say, and what is paid
+// by either side counts against both, so that such a class is owed the larger of the two, not their
+// sum. A request larger than unit_tokens counts as several, except where a promise in bytes bounds
+// it anyway. Of a class with transactions (§3.6) a head
 // that its transaction's own leaf covers is owed whatever the class's leaf says.
 //
 // Cost: O(log n). A class waits in a heap keyed by the moment its leaf will cover its head, which
@@ -31,6 +35,9 @@ class Htb final : public Guarantee {
   static constexpr int64_t kIopsParts = 64;
 
  private:
+  static int64_t PartsOf(const ClassQueue& queue, int64_t tokens);
+  static TimePoint PromiseCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now);
+  static TimePoint BoundCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now);
   void SetLeaf(std::optional<TokenBucket>* leaf, uint64_t rate, int64_t largest, TimePoint now);
 
   ClassHeap<TimePoint, HeapSlot::kOwnWaiting> waiting_;

@@ -28,7 +28,7 @@ void TokenBucket::Refill(TimePoint now) {
   if (now <= refilled_) return;
   const auto elapsed = static_cast<uint64_t>((now - refilled_).count());
   refilled_ = now;
-  if (level_ >= cap_) return;
+  if (level_ >= cap_ && spill_most_ == 0) return;
   uint64_t units;
   if (!__builtin_mul_overflow(rate_, elapsed, &units) &&
       !__builtin_add_overflow(units, remainder_, &units)) [[likely]] {
@@ -37,14 +37,20 @@ void TokenBucket::Refill(TimePoint now) {
   } else {
     const Wide wide = static_cast<Wide>(rate_) * elapsed + remainder_;
     const Wide tokens = wide / kUnitsPerToken;
-    const bool fills = tokens >= static_cast<Wide>(cap_ - level_);
-    level_ = fills ? cap_ : level_ + static_cast<int64_t>(tokens);
+    const bool fills = tokens >= static_cast<Wide>(cap_ - level_) + static_cast<Wide>(spill_most_);
+    level_ = fills ? cap_ + spill_most_ : level_ + static_cast<int64_t>(tokens);
     remainder_ = static_cast<uint64_t>(wide % kUnitsPerToken);
   }
   if (level_ >= cap_) {
+    spill_ = std::min(spill_ + level_ - cap_, spill_most_);
     level_ = cap_;
-    remainder_ = 0;
+    if (spill_most_ == 0) remainder_ = 0;
   }
+}
+
+void TokenBucket::TakeElsewhere(int64_t floor, int64_t tokens) {
+  TakeDownTo(floor, std::max<int64_t>(0, tokens - spill_));
+  spill_ = 0;
 }
 
 void TokenBucket::TakeDownTo(int64_t floor, int64_t tokens) {
@@ -65,6 +71,11 @@ TimePoint TokenBucket::CoversAt(int64_t tokens) const {
 int64_t BucketCap(uint64_t bytes_per_s, int64_t largest_request_tokens) {
   const auto tenth = static_cast<int64_t>(bytes_per_s / (10 * kTokenBytes));
   return std::max({2 * largest_request_tokens, tenth, int64_t{1}});
+}
+
+int64_t LimitCap(uint64_t bytes_per_s, int64_t largest_request_tokens) {
+  const auto moment = static_cast<int64_t>(bytes_per_s / (50 * kTokenBytes));
+  return std::max({largest_request_tokens, moment, int64_t{1}});
 }
 
 }  // namespace weir::osd::qos

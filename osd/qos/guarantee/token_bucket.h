@@ -25,6 +25,15 @@ class TokenBucket {
   void Take(int64_t tokens) { level_ -= tokens; }
   // Takes, but does not go below `floor`; a level that is below already stays.
   void TakeDownTo(int64_t floor, int64_t tokens);
+  // What is above `tokens` is lost.
+  void CutAt(int64_t tokens) { level_ = std::min(level_, tokens); }
+
+  // For a rate that holds over several places. What flows in while the bucket is full was maybe
+  // used elsewhere: up to `most` tokens of it are kept, and pay first for the `tokens` that turn
+  // out to have been. The rest comes off the level, not below `floor`; what is left over is
+  // forgotten.
+  void KeepSpill(int64_t most) { spill_most_ = most; }
+  void TakeElsewhere(int64_t floor, int64_t tokens);
 
   // Whether a request of that size can be paid at the last refill: from a full bucket, any.
   [[nodiscard]] bool Covers(int64_t tokens) const { return level_ >= std::min(tokens, cap_); }
@@ -41,9 +50,15 @@ class TokenBucket {
   int64_t level_;
   uint64_t remainder_ = 0;  // of a token, in byte-nanoseconds per second: below 1024e9
   TimePoint refilled_;
+  int64_t spill_ = 0;
+  int64_t spill_most_ = 0;  // 0: spill is lost
 };
 
 // A9: twice the largest request, or what flows in during 100 ms.
 int64_t BucketCap(uint64_t bytes_per_s, int64_t largest_request_tokens);
+// Of a limit, which may not be exceeded by much in any second: the largest request, or what flows
+// in during 20 ms, enough to wait for a turn without losing any. (An idle class keeps one request's
+// worth only, as all OSDs may begin at once.)
+int64_t LimitCap(uint64_t bytes_per_s, int64_t largest_request_tokens);
 
 }  // namespace weir::osd::qos

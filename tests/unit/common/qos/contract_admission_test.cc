@@ -138,5 +138,27 @@ TEST(ContractAdmissionTest, TableThreesReservationsFollowFromItsQuantiles) {
   }
 }
 
+TEST(ContractAdmissionTest, EachClassThatWasNotMeasuredYetMayMoveTheMeasurement) {
+  const ServiceContract contract = Latency(120ms);
+  AdmissionOptions options;
+  double last = 0;
+  for (const size_t unmeasured : {0, 1, 2, 9}) {
+    options.unmeasured = unmeasured;
+    const auto found = AdmitMeasured(Many(5, contract), contract, 630, Measured(0.11, 0), options);
+    EXPECT_GT(found.rates.back(), last);
+    last = found.rates.back();
+  }
+  EXPECT_NEAR(last, 126.68, 0.01);  // the worst case, never more
+}
+
+TEST(ContractAdmissionTest, WhatIsPromisedInFullIsNotThereToBeMeasured) {
+  const ServiceContract contract = Latency(120ms);
+  AdmissionOptions options;
+  options.taken = 600;
+  EXPECT_FALSE(AdmitMeasured({}, contract, 630, Measured(0.11, 0), options).admitted);
+  options.taken = 590;
+  EXPECT_TRUE(AdmitMeasured({}, contract, 630, Measured(0.11, 0), options).admitted);
+}
+
 }  // namespace
 }  // namespace weir

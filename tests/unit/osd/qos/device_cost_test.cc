@@ -67,6 +67,7 @@ TEST(UnifiedTest, ALatencyBoundHoldsBesideAFlood) {
     sim::Cluster cluster(2);
     SchedulerConfig config = Config("unified", CostKind::kBytes, 0);
     config.token_rate = 20 * kMiB;
+    config.iops_max = 80;  // of 256 KiB
     cluster.AddOsd(config, sim::Hdd(sim::HddModelOf("dtla-307075")));
     ClassSpec spec = Spec(kBound, 0.01);  // a share of next to nothing
     spec.min_weight = 0.001;

@@ -54,5 +54,22 @@ TEST(ValuesTest, AnOsdIsANumberWithOrWithoutItsPrefix) {
   }
 }
 
+TEST(ValuesTest, PercentagesAndLatencies) {
+  EXPECT_DOUBLE_EQ(*PercentValue("--peak", "25%"), 0.25);
+  EXPECT_DOUBLE_EQ(*PercentValue("--peak", "12.5"), 0.125);
+  for (const char* bad : {"", "%", "101", "-1", "nan", "a"}) {
+    EXPECT_FALSE(PercentValue("--peak", bad).ok()) << bad;
+  }
+  EXPECT_EQ(LatencyValue("--latency", "20ms@99%")->bound, std::chrono::milliseconds(20));
+  EXPECT_DOUBLE_EQ(LatencyValue("--latency", "20ms@99%")->part, 0.99);
+  EXPECT_DOUBLE_EQ(LatencyValue("--latency", "5ms")->part, 0.95);
+  for (const char* bad : {"", "0", "20ms@", "20ms@100%", "20ms@0", "2h", "fast"}) {
+    EXPECT_FALSE(LatencyValue("--latency", bad).ok()) << bad;
+  }
+  EXPECT_EQ(*CountValue("--iops", "12", 1, 20), 12u);
+  EXPECT_FALSE(CountValue("--iops", "0", 1, 20).ok());
+  EXPECT_FALSE(CountValue("--iops", "1k", 1, 20).ok());
+}
+
 }  // namespace
 }  // namespace weir::cli

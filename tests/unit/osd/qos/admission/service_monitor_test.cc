@@ -64,5 +64,34 @@ TEST(ServiceMonitorTest, StableNeedsBothHalvesToAgree) {
   EXPECT_FALSE(monitor.Stable());
 }
 
+TEST(ServiceMonitorTest, AWindowThatBeginsSmallIsStableEarlyAndForgetsLate) {
+  ServiceMonitor monitor(400s, At(0s), 5s);
+  const auto note = [&](int from, int to, double part) {
+    for (int second = from; second < to; ++second) {
+      for (int i = 0; i < 300; ++i) monitor.NoteDelay(part, At(second * 1s));
+    }
+  };
+  note(0, 5, 0.1);
+  EXPECT_FALSE(monitor.Stable());
+  note(5, 10, 0.1);
+  EXPECT_TRUE(monitor.Stable());
+  EXPECT_EQ(monitor.samples(), 3000u);
+  note(10, 300, 0.1);
+  EXPECT_GE(monitor.samples(), 80'000u);  // it has grown: nothing of it is forgotten yet
+  monitor.Restart(At(300s));
+  EXPECT_EQ(monitor.samples(), 0u);
+}
+
+TEST(ServiceMonitorTest, AReportHoldsTheQuantiles) {
+  ServiceMonitor monitor(100s, At(0s));
+  EXPECT_TRUE(monitor.Report().service_parts.empty());
+  for (int i = 0; i < 1000; ++i) monitor.NoteDelay(i / 1000.0, At(1s));
+  monitor.NoteRequest(At(1s), 2.5);
+  monitor.NoteDelay(0, At(2s));
+  const ServiceReport report = monitor.Report();
+  EXPECT_DOUBLE_EQ(report.service_parts.at(94), monitor.ServicePart(0.95));
+  EXPECT_DOUBLE_EQ(report.io_rates.at(99), 2.5);
+}
+
 }  // namespace
 }  // namespace weir::osd::qos

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Latency contracts admitted by measurement are kept, and twice as many fit as by the worst case.
+
+One OSD of 60 MiB/s (960 requests of 64 KiB a second), two best-effort hogs that keep its disk busy. Classes with
+`--latency 20ms@95% --max-pending 3` are made one after the other, each with a client of random 4 KiB reads at 100
+a second (Poisson, at most four under way), until admission says no although everybody was measured. By the worst
+case (10) four fit. All of them together then run for twenty seconds, and none may miss its bound more often than
+in 5 % of its requests.
+"""
+import json
+import os
+import subprocess
+import time
+
+import servicelog  # noqa: F401 - makes weirtest known
+from weirtest import Cluster, check, main
+
+BOUND, PENDING, RATE = "20ms@95%", 3, 100
+LONGEST = 600
+DISKS = os.environ.get("WEIR_DISK")  # instead of an image file: a device that weir-dev takes
+
+
+class Clients:
+    """fio processes that end with the test."""
+
+    def __init__(self, lab):
+        self.lab = lab
+        self.running = []
+        lab.on_exit(self.stop)
+
+    def start(self, name, directory, *options):
+        argv = ["fio", f"--name={name}", f"--filename={directory}/data", "--thread", "--direct=1",
+                "--ioengine=libaio", "--time_based", f"--runtime={LONGEST}", "--eta=never", *options]
+        self.running.append(subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.lab.dir))
+
+    def stop(self):
+        for process in self.running:
+            process.terminate()
+        for process in self.running:
+            process.wait()
+        self.running = []
+
+
+def lay_out(lab, directories, size):
+    argv = ["fio", "--name=global", "--rw=write", "--bs=1m", f"--size={size}", "--direct=1", "--thread"]
+    for path in directories:
+        argv += [f"--name={os.path.basename(path)}", f"--filename={path}/data"]
+    subprocess.run(argv, check=True, capture_output=True, cwd=lab.dir)
+
+
+def rows(system):
+    stat = json.loads(system.osdctl("stat", "-o", "json").stdout)
+    return {row["class"]: row for row in stat["osds"][0]["classes"]}
+
+
+def admit(system, name, admission):
+    return system.osdctl("class", "create", name, "--latency", BOUND, "--max-pending", PENDING, "--admission", admission,
+                         ok=(0, 4))
+
+
+def worst_case(system):
+    count = 0
+    while admit(system, f"x{count}", "additive").returncode == 0:
+        count += 1
+    for i in range(count):
+        system.osdctl("class", "rm", f"x{i}")
+    return count
+
+
+def kept(lab):
+    system = Cluster(lab, osds=1, osd_size="4GiB", token_rate="60MiB/s", disks=[DISKS] if DISKS else ())
+    system.osdctl("osd", "set", "all", "--best-effort-min", "0")
+    deterministic = worst_case(system)
+    folders = [f"{system.mnt}/h{i}" for i in range(2)] + [f"{system.mnt}/v{i}" for i in range(24)]
+    for folder in folders:
+        os.mkdir(folder)
+    lay_out(lab, folders, "8m")
+    clients = Clients(lab)
+    for i in range(2):
+        clients.start(f"h{i}", f"{system.mnt}/h{i}", "--rw=randwrite", "--bs=256k", "--iodepth=4", "--size=8m", "--rate=24m")
+    admitted, last = 0, ""
+    deadline = time.monotonic() + 200
+    patience = time.monotonic() + 14
+    while admitted < 24 and time.monotonic() < min(deadline, patience):
+        done = admit(system, f"v{admitted}", "measured")
+        if done.returncode != 0:
+            last = done.stderr.strip()
+            time.sleep(1)
+            continue
+        path = f"{system.mnt}/v{admitted}"
+        os.setxattr(path, "user.qos.class", f"v{admitted}".encode())
+        clients.start(f"v{admitted}", path, "--rw=randread", "--bs=4k", f"--iodepth={PENDING + 1}", "--size=8m",
+                      f"--rate_iops={RATE}", "--rate_process=poisson", f"--randseed={admitted + 1}", "--norandommap")
+        admitted += 1
+        patience = time.monotonic() + 14  # long enough for a thousand requests of the newcomer, and for stability
+    system.osdctl("stat", "--reset")
+    time.sleep(20)
+    found = rows(system)
+    clients.stop()
+    worst = 0.0
+    for i in range(admitted):
+        row = found[f"v{i}"]
+        check(row["served_ops"] > 15 * RATE, f"v{i} served {row['served_ops']} requests in 20 s: its client does not run")
+        share = row["deadline_misses"] / row["served_ops"]
+        worst = max(worst, share)
+        lab.show(f"        v{i}: {row['served_ops']} requests, {share:.2%} missed, p50 {row['latency_us']['p50']} us, "
+                 f"p99 {row['latency_us']['p99']} us, {row['violation_seconds']} seconds broken")
+    lab.show(f"        worst case {deterministic}, measured {admitted}, worst class misses {worst:.2%}; {last}")
+    check(deterministic >= 2, f"only {deterministic} fit by the worst case")
+    check(admitted >= 2 * deterministic, f"{admitted} admitted by measurement, {deterministic} by the worst case")
+    check(worst <= 0.05, f"a class missed its bound in {worst:.2%} of its requests")
+
+
+if __name__ == "__main__":
+    main("latency_contract", kept)
