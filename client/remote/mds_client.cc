@@ -40,6 +40,9 @@ wire::OpenSessionRequest MdsClient::SessionRequest() const {
   request.set_subtree(options_.subtree);
   request.set_mount_class(options_.mount_class);
   request.set_exclusive(options_.exclusive);
+  request.mutable_mounter()->set_uid(options_.mounter.uid);
+  request.mutable_mounter()->set_gid(options_.mounter.gid);
+  for (const gid_t group : options_.mounter_groups) request.mutable_mounter()->add_groups(group);
   request.set_leases(options_.directories != nullptr);
   for (InodeId inode : events_.open_inodes()) request.add_open_inodes(inode.value);
   return request;

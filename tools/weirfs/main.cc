@@ -52,9 +52,9 @@ struct Plan {
 
 void Declare(CLI::App& app, Arguments& arguments) {
   app.footer(
-      "Options behind -o: class=NAME, ro, allow_other, timeout=S, writeback_cache, data=DIR, and "
-      "what mount(8)\nand fstab give every filesystem. It returns once the mount is usable; umount "
-      "ends it.\n\n"
+      "Options behind -o: class=NAME, client=NAME (as rules call this mount), ro, allow_other, "
+      "timeout=S,\nwriteback_cache, data=DIR, and what mount(8) and fstab give every filesystem. "
+      "It returns once the mount\nis usable; umount ends it.\n\n"
       "Example:\n"
       "  weirfs --data /srv/weir /mnt/weir                    all in one process, on an image "
       "file\n"
@@ -142,6 +142,7 @@ Result<Plan> MakePlan(const Arguments& arguments) {
                                     : PlanCluster(arguments, data, &plan));
   client::Mount::Options& mount = plan.mount;
   mount.mount_class = options.mount_class;
+  mount.client_name = options.client_name;
   mount.read_only = options.read_only;
   mount.allow_other = options.allow_other;
   mount.exclusive = plan.embedded;

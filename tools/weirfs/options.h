@@ -23,6 +23,7 @@ Source SplitSource(const std::string& text);
 struct MountOptions {
   std::string data;  // as --data, for fstab
   std::string mount_class;
+  std::string client_name;  // of this mount, for rules; empty: host name and process id
   bool read_only = false;
   bool allow_other = false;
   bool writeback_cache = false;
