@@ -205,7 +205,6 @@ Result<std::unique_ptr<Mount>> Mount::Start(net::Network& network, Clock& clock,
   if (realpath(mountpoint.c_str(), resolved) == nullptr) {
     return Status::FromErrno(errno, "mount point " + mountpoint);
   }
-  if (options.exclusive) options.writeback_cache = true;
   auto impl = std::make_unique<Impl>(network, clock, mds_endpoint, resolved, std::move(options));
   WEIR_RETURN_IF_ERROR(impl->Start());
   return std::unique_ptr<Mount>(new Mount(std::move(impl)));

@@ -53,8 +53,11 @@ struct Plan {
 void Declare(CLI::App& app, Arguments& arguments) {
   app.footer(
       "Options behind -o: class=NAME, client=NAME (as rules call this mount), ro, allow_other, "
-      "timeout=S,\nwriteback_cache, data=DIR, and what mount(8) and fstab give every filesystem. "
-      "It returns once the mount\nis usable; umount ends it.\n\n"
+      "timeout=S,\n[no]writeback_cache (the kernel's, which knows no classes; on with --data), "
+      "data=DIR, "
+      "and what mount(8)\nand fstab give every filesystem. It returns once the mount is usable; "
+      "umount "
+      "ends it.\n\n"
       "Example:\n"
       "  weirfs --data /srv/weir /mnt/weir                    all in one process, on an image "
       "file\n"
@@ -146,7 +149,7 @@ Result<Plan> MakePlan(const Arguments& arguments) {
   mount.read_only = options.read_only;
   mount.allow_other = options.allow_other;
   mount.exclusive = plan.embedded;
-  mount.writeback_cache = plan.embedded || options.writeback_cache;
+  mount.writeback_cache = options.writeback_cache.value_or(plan.embedded);
   mount.timeout = options.timeout.value_or(Duration::max());
   mount.fuse_options = options.kernel_flags;
   WEIR_ASSIGN_OR_RETURN(plan.mountpoint, PrepareMountpoint(arguments.places.back()));

@@ -62,6 +62,8 @@ Status AddOne(const std::string& word, bool is_root, MountOptions* options) {
     options->allow_other = true;
   } else if (word == "writeback_cache") {
     options->writeback_cache = true;
+  } else if (word == "nowriteback_cache") {
+    options->writeback_cache = false;
   } else if (Has(kRestricting, word)) {
     options->kernel_flags.push_back(word);
   } else if (Has(kLoosening, word)) {
