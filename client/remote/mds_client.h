@@ -95,7 +95,7 @@ class MdsClient {
 
  private:
   MdsClient(Options options, Events events);
-  wire::OpenSessionRequest SessionRequest() const;
+  wire::OpenSessionRequest SessionRequest(bool first) const;
   Status TakeSession(const std::string& body, TimePoint asked);
   Status TakeMap(MapPtr map);
   void StartWatch();

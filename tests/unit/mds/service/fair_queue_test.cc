@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <vector>
 
 namespace weir::mds {
@@ -21,14 +22,17 @@ class FairQueueTest : public ::testing::Test {
       held_.push_back(std::move(turn));
     });
   }
-  void EndFirst() { held_.erase(held_.begin()); }
+  void EndFirst() {
+    const FairQueue::Turn turn = std::move(held_.front());  // what begins then is held too
+    held_.pop_front();
+  }
   size_t Begun(ClassId class_id) const {
     return static_cast<size_t>(std::count(begun_.begin(), begun_.end(), class_id));
   }
 
   FairQueue queue_{4};
   std::vector<ClassId> begun_;
-  std::vector<FairQueue::Turn> held_;
+  std::deque<FairQueue::Turn> held_;
 };
 
 TEST_F(FairQueueTest, BelowItsDepthNothingWaits) {
@@ -100,7 +104,7 @@ TEST_F(FairQueueTest, ATurnThatTheWorkItselfKeepsIsGivenBackToo) {
 TEST_F(FairQueueTest, NothingBeginsAfterStop) {
   for (int i = 0; i < 10; ++i) Submit(kHog);
   queue_.Stop();
-  held_.clear();
+  while (!held_.empty()) EndFirst();
   Submit(kOther);
   EXPECT_EQ(begun_.size(), 4u);
 }
