@@ -4,6 +4,7 @@ it is killed."""
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -61,6 +62,19 @@ def charged_to(system, child, class_name):
     return served(system, class_name) - before >= 256 * 1024
 
 
+def cluster_for_all(lab):
+    """A cluster of one OSD whose mount lets everybody in, and is called `everybody`."""
+    system = Cluster(lab, osds=1, mounts=0)
+    os.chmod(lab.dir, 0o755)
+    mnt = lab.path("everybody")
+    os.mkdir(mnt)
+    lab.on_exit(lambda: run("umount", "-l", mnt, ok=None))
+    with open(f"{system.dir}/endpoint") as endpoint:
+        run(f"{BIN}/weirfs", endpoint.read().strip(), mnt, "-o", "allow_other,client=everybody")
+    system.mounts = [mnt]
+    return system
+
+
 def open_to_all(system):
     path = f"{system.mnt}/all"
     os.mkdir(path)
@@ -70,7 +84,7 @@ def open_to_all(system):
 
 def rules_say_who_is_who(lab):
     """Order, precedence, explanations, durability, and what `osdctl rule` refuses."""
-    system = Cluster(lab, osds=1)
+    system = cluster_for_all(lab)
     for name in ("web", "backup", "gold"):
         system.osdctl("class", "create", name)
     path = f"{open_to_all(system)}/file"
@@ -84,9 +98,9 @@ def rules_say_who_is_who(lab):
     system.osdctl("rule", "add", "--gid", "77", "--class", "backup", "--before", "1")
     wait_until(lambda: effective(path, WEB, 5, (6, 77)) == "backup (rule 3: gid 77)", "the first rule", timeout=10)
     check(effective(path, WEB, 5, (6,)) == f"web (rule 2: uid {WEB})", "a group that is not his")
-    system.osdctl("rule", "add", "--exe", "getfattr", "--client", "mnt.0", "--class", "gold")
+    system.osdctl("rule", "add", "--exe", "getfattr", "--client", "everybody", "--class", "gold")
     wait_until(lambda: effective(path) != "", "an answer", timeout=10)
-    wait_until(lambda: effective(path, 0).startswith("gold (rule 4: exe getfattr, client mnt.0)"),
+    wait_until(lambda: effective(path, 0).startswith("gold (rule 4: exe getfattr, client everybody)"),
                "the rule for a program", timeout=10)
     check(effective(path) == "best-effort (default)", "this program is not getfattr")
     os.setxattr(f"{system.mnt}/all", "user.qos.class", b"gold")
@@ -95,7 +109,7 @@ def rules_say_who_is_who(lab):
 
     test = lambda *argv: system.osdctl("rule", "test", *argv).stdout.strip()  # noqa: E731
     check(test("--uid", str(WEB)) == f"web (rule 2: uid {WEB})", "rule test of a user")
-    check(test("--exe", "/usr/bin/getfattr", "--client", "mnt.0", path).startswith("gold (rule 4"), "rule test")
+    check(test("--exe", "/usr/bin/getfattr", "--client", "everybody", path).startswith("gold (rule 4"), "rule test")
     check(test("--uid", "9", "--mount-class", "gold") == "gold (mount default)", "rule test of a mount")
     listed = json.loads(system.osdctl("rule", "ls", "-o", "json").stdout)["rules"]
     check([rule["rule"] for rule in listed] == [3, 1, 2, 4], f"the order: {listed}")
@@ -117,12 +131,11 @@ def rules_say_who_is_who(lab):
 
 def data_is_charged_to_the_opener(lab):
     """Not to the thread that writes back; also when the rules change while a file is open."""
-    system = Cluster(lab, osds=1)
+    system = cluster_for_all(lab)
     for name in ("web", "backup"):
         system.osdctl("class", "create", name)
     path = f"{open_to_all(system)}/file"
     program = lab.path("backup-tool")
-    os.chmod(lab.dir, 0o755)
     shutil.copy(os.path.realpath(sys.executable), program)
     child = Child(lab, path, WEB)
     child.write()
@@ -147,7 +160,7 @@ def data_is_charged_to_the_opener(lab):
 
 
 def who_may_use_a_class(lab):
-    system = Cluster(lab, osds=1)
+    system = cluster_for_all(lab)
     system.osdctl("class", "create", "gold", "--user", str(WEB))
     folder = open_to_all(system)
     os.chown(folder, BACKUP, BACKUP)
@@ -163,13 +176,13 @@ def who_may_use_a_class(lab):
     check(done.returncode != 0 and "system.purge" in done.stderr, f"a mount of WeirFS's own class: {done}")
 
 
-def exits_within(process, what, seconds=20):
-    """A generous time: without help it would take minutes."""
-    process.kill()
+def exits_within(process, what, sent=signal.SIGKILL, seconds=20):
+    """A generous time: left to itself it would take minutes."""
+    process.send_signal(sent)
     try:
         process.wait(timeout=seconds)
     except subprocess.TimeoutExpired:
-        raise Failure(f"{what} outlives its kill -9 by {seconds} s") from None
+        raise Failure(f"{what} outlives its {sent.name} by {seconds} s") from None
 
 
 def throttled_class_harms_nobody(lab):
@@ -212,11 +225,13 @@ def throttled_class_harms_nobody(lab):
     check(seconds < 40, f"the neighbour took {seconds:.0f} s")
     check(all(process.poll() is None for process in everybody), "the throttled class was not throttled")
 
-    for process, what in ((writers[0], "a buffered writer"), (readers[0], "a reader"), (syncer, "fsync"),
-                          (direct, "a direct writer"), (writers[1], "another writer")):
+    system.osdctl("class", "set", "slow", "--limit", "32KiB/s")
+    for process, what, sent in ((writers[0], "a buffered writer", signal.SIGKILL), (readers[0], "a reader", signal.SIGKILL),
+                                (syncer, "fsync", signal.SIGKILL), (direct, "a direct writer", signal.SIGKILL),
+                                (writers[1], "a buffered writer", signal.SIGTERM)):
         begin = time.monotonic()
-        exits_within(process, what)
-        lab.show(f"        {what} of the throttled class ended {time.monotonic() - begin:.2f} s after kill -9")
+        exits_within(process, what, sent)
+        lab.show(f"        {what} of the throttled class ended {time.monotonic() - begin:.2f} s after {sent.name}")
     for process in everybody:
         process.kill()
     for process in everybody:
@@ -228,7 +243,7 @@ def throttled_class_harms_nobody(lab):
 
 def metadata_is_charged(lab):
     """Operations of each class are counted where they are served."""
-    system = Cluster(lab, osds=1)
+    system = cluster_for_all(lab)
     system.osdctl("class", "create", "web")
     system.osdctl("rule", "add", "--uid", str(WEB), "--class", "web")
     folder = open_to_all(system)
