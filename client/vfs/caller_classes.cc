@@ -35,7 +35,8 @@ ClassId CallerClasses::Of(const Opener& opener) const {
     newer = version_.load();
   }
   RuleSubject who{opener.uid_, opener.gid_, opener.groups_, {}, mount_.client, mount_.mount_class};
-  if (AnyRuleNamesAnExecutable(map->rules)) who.exe = ExeOf(opener);
+  const std::string exe = AnyRuleNamesAnExecutable(map->rules) ? ExeOf(opener) : std::string();
+  who.exe = exe;
   const ClassId id = UntaggedClass(*map, who);
   opener.answer_.store(newer << kVersionShift | id.value, std::memory_order_relaxed);
   return id;

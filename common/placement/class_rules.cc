@@ -26,12 +26,14 @@ bool ClientMatches(std::string_view wanted, std::string_view client) {
 }
 
 // The class of that name, or best-effort, and why.
-ClassId Named(const ClusterMap& map, const std::string& name, const std::string& why,
-              const std::string& whose, std::string* reason) {
+ClassId Named(const ClusterMap& map, std::string_view name, std::string_view why,
+              std::string_view whose, std::string* reason) {
   const ClassEntry* entry = map.FindClass(name);
   if (reason != nullptr) {
-    *reason = entry != nullptr ? name + " (" + why + ")"
-                               : "best-effort (" + whose + " " + name + " does not exist)";
+    const std::string known(name);
+    *reason = entry != nullptr
+                  ? known + " (" + std::string(why) + ")"
+                  : "best-effort (" + std::string(whose) + " " + known + " does not exist)";
   }
   return entry != nullptr ? entry->spec.id : kBestEffort;
 }

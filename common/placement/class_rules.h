@@ -26,14 +26,15 @@ struct ClassRule {
   std::string class_name;
 };
 
-// For whom I/O is done.
+// For whom I/O is done. The texts are somebody else's and outlive it.
 struct RuleSubject {
   uint32_t uid = 0;
   uint32_t gid = 0;
   std::vector<uint32_t> groups;
-  std::string exe;  // whole path; empty: unknown, or nobody's process, which no executable matches
-  std::string client;
-  std::string mount_class;
+  // Whole path; empty: unknown, or nobody's process, which no executable matches.
+  std::string_view exe;
+  std::string_view client;
+  std::string_view mount_class;
 };
 
 bool Matches(const ClassRule& rule, const RuleSubject& who);

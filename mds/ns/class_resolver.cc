@@ -22,7 +22,7 @@ Result<TagSource> ClassResolver::SourceOf(Operation& op, const Inode& inode) {
   return *source;
 }
 
-Result<ResolvedClass> ClassResolver::Resolve(Operation& op, const Inode& inode) {
+Result<ResolvedClass> ClassResolver::Resolve(Operation& op, const Inode& inode, bool explain) {
   WEIR_ASSIGN_OR_RETURN(const TagSource source, SourceOf(op, inode));
   const ClusterView& cluster = op.context.cluster;
   ResolvedClass resolved;
@@ -30,12 +30,13 @@ Result<ResolvedClass> ClassResolver::Resolve(Operation& op, const Inode& inode) 
     const Credentials& who = op.who();
     resolved.id = cluster.UntaggedClass(
         {who.uid, who.gid, who.groups, who.exe, op.context.client, op.context.mount_class},
-        &resolved.reason);
+        explain ? &resolved.reason : nullptr);
     return resolved;
   }
   resolved.tagged = true;
   const auto id = cluster.ClassIdOf(source.tag);
   resolved.id = id.value_or(kBestEffort.value);
+  if (!explain) return resolved;
   resolved.reason = id.has_value() ? source.tag + " (from " + source.path + ")"
                                    : "best-effort (class " + source.tag + " of " + source.path +
                                          " does not exist)";

@@ -33,7 +33,8 @@ struct ResolvedClass {
 class ClassResolver {
  public:
   Result<TagSource> SourceOf(Operation& op, const Inode& inode);
-  Result<ResolvedClass> Resolve(Operation& op, const Inode& inode);
+  // `explain`: with the reason, which takes longer.
+  Result<ResolvedClass> Resolve(Operation& op, const Inode& inode, bool explain = false);
   // A tag came, went or moved, or a directory got another path.
   void Forget() { of_directory_.clear(); }
 

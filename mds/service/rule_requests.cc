@@ -34,7 +34,7 @@ void MdsCore::TestRule(const Call& call) {
         if (!inode.ok()) return inode.status().Annotate("'" + request.path() + "'");
         op.SetCaller(request.who());
         wire::EffectiveClass answer;
-        WEIR_ASSIGN_OR_RETURN(ResolvedClass resolved, op.context.classes.Resolve(op, *inode));
+        WEIR_ASSIGN_OR_RETURN(ResolvedClass resolved, op.context.classes.Resolve(op, *inode, true));
         answer.set_class_id(resolved.id);
         answer.set_reason(std::move(resolved.reason));
         answer.set_tagged(resolved.tagged);
