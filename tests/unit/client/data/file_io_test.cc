@@ -98,7 +98,8 @@ class FileIoTest : public ::testing::Test {
 
 TEST_F(FileIoTest, ReadsAndWhatIsFetchedAheadBelongToTheOpener) {
   const HandlePtr web = Open(1001);
-  for (uint64_t i = 0; i < 8; ++i) Read(web, i * 128 * 1024, 128 * 1024);
+  constexpr uint64_t kRead = 128 << 10;
+  for (uint64_t i = 0; i < 8; ++i) Read(web, i * kRead, kRead);
   const auto charged = Charged();
   EXPECT_GT(charged.size(), 4u) << "nothing was fetched ahead";
   EXPECT_EQ(charged.count(kWeb), charged.size());
