@@ -11,7 +11,7 @@ namespace weir::client {
 namespace {
 
 // Collects the replies of one read; the last one answers.
-struct Gather {
+struct ReadGather {
   std::mutex mutex;
   std::vector<ObjectSpan> spans;
   std::vector<Buffer> payloads;
@@ -85,7 +85,7 @@ void ReadObjects(ObjectIo& io, const FileTarget& target, uint64_t offset, uint64
   std::vector<ObjectSpan> spans = MapSpans(target.layout, offset, length);
   if (spans.empty()) return callback(Segments{});
   if (spans.size() == 1) return ReadOne(io, ReadOp(target, spans[0]), std::move(callback));
-  auto gather = std::make_shared<Gather>();
+  auto gather = std::make_shared<ReadGather>();
   gather->spans = std::move(spans);
   gather->missing = gather->spans.size();
   gather->payloads.resize(gather->spans.size());

@@ -7,7 +7,7 @@
 namespace weir::client {
 namespace {
 
-struct Gather {
+struct WriteGather {
   std::mutex mutex;
   size_t missing = 0;
   Status error;
@@ -67,7 +67,7 @@ PreparedWrite PrepareWrite(const FileLayout& layout, uint64_t offset, const Buff
 void WriteObjects(ObjectIo& io, const FileTarget& target, PreparedWrite write,
                   WriteCallback callback) {
   if (write.parts.empty()) return callback(Status::Ok());
-  auto gather = std::make_shared<Gather>();
+  auto gather = std::make_shared<WriteGather>();
   gather->missing = write.parts.size();
   gather->callback = std::move(callback);
   for (PreparedWrite::Part& part : write.parts) {

@@ -7,3 +7,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 else()
   target_compile_options(weir_warnings INTERFACE -Wno-missing-braces)
 endif()
+if(CMAKE_UNITY_BUILD)
+  # Every .cc looks like a header there.
+  target_compile_options(weir_warnings INTERFACE -Wno-subobject-linkage)
+endif()

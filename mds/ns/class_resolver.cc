@@ -9,7 +9,7 @@
 namespace weir::mds {
 namespace {
 constexpr size_t kDirectoriesMax = 100'000;  // remembered; forgetting all of them is cheap and rare
-constexpr int kDepthMax = 100'000;           // a longer chain of parents is a cycle, so corrupt
+constexpr int kDeepestDirectory = 100'000;   // a longer chain of parents is a cycle, so corrupt
 }  // namespace
 
 Result<TagSource> ClassResolver::SourceOf(Operation& op, const Inode& inode) {
@@ -52,7 +52,7 @@ Result<ClassResolver::Shared> ClassResolver::SourceOfDirectory(Operation& op, ui
       break;
     }
     untagged.push_back(at);
-    if (untagged.size() > kDepthMax) {
+    if (untagged.size() > kDeepestDirectory) {
       return InodeError(ErrorCode::kCorrupt, directory, "has a cycle among its parents");
     }
     Result<Inode> inode = op.Load(at);
@@ -77,7 +77,7 @@ Result<std::string> ClassResolver::PathOf(Operation& op, const Inode& inode) {
   if (inode.id == kRootInode.value) return std::string("/");
   std::string path;
   InodeRecord record = inode.rec;
-  for (int depth = 0; depth < kDepthMax; ++depth) {
+  for (int depth = 0; depth < kDeepestDirectory; ++depth) {
     path.insert(0, "/" + record.name());
     if (record.parent() == kRootInode.value) return path;
     Result<Inode> parent = op.Load(record.parent());

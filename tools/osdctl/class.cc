@@ -183,16 +183,7 @@ void AddChange(CLI::App* parent, Globals& globals, const std::string& name, uint
   });
 }
 
-void AddNamed(CLI::App* parent, Globals& globals, const std::string& name, const std::string& help,
-              Result<ExitCode> (*run)(Globals&, const std::string&)) {
-  auto* verb = parent->add_subcommand(name, help);
-  auto target = std::make_shared<std::string>();
-  verb->add_option("class", *target, "its name")->required()->type_name("C");
-  verb->footer("Example: osdctl class " + name + " gold");
-  verb->callback([&globals, target, run] {
-    globals.action = [target, run](Globals& g) { return run(g, *target); };
-  });
-}
+constexpr NamedThing kClass = {"class", "C", "gold"};
 
 }  // namespace
 
@@ -203,10 +194,11 @@ void AddClass(CLI::App& app, Globals& globals) {
   auto* ls = parent->add_subcommand("ls", "all classes");
   ls->footer("Example: osdctl class ls");
   ls->callback([&globals] { globals.action = RunLs; });
-  AddNamed(parent, globals, "show", "one class", RunShow);
+  AddNamedVerb(parent, globals, kClass, "show", "one class", RunShow);
   AddChange(parent, globals, "create", wire::MDS_CLASS_CREATE);
   AddChange(parent, globals, "set", wire::MDS_CLASS_SET);
-  AddNamed(parent, globals, "rm", "remove a class; files tagged with it go to best-effort", RunRm);
+  AddNamedVerb(parent, globals, kClass, "rm",
+               "remove a class; files tagged with it go to best-effort", RunRm);
 }
 
 }  // namespace weir::osdctl

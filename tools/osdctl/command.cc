@@ -133,6 +133,18 @@ Json ToJson(const wire::PoolInfo& pool) {
           {"takes_all_osds", pool.all_osds()}};
 }
 
+void AddNamedVerb(CLI::App* parent, Globals& globals, const NamedThing& thing,
+                  const std::string& verb, const std::string& help,
+                  Result<ExitCode> (*run)(Globals&, const std::string&)) {
+  auto* added = parent->add_subcommand(verb, help);
+  auto target = std::make_shared<std::string>();
+  added->add_option(thing.what, *target, "its name")->required()->type_name(thing.placeholder);
+  added->footer(fmt::format("Example: osdctl {} {} {}", thing.what, verb, thing.example));
+  added->callback([&globals, target, run] {
+    globals.action = [target, run](Globals& g) { return run(g, *target); };
+  });
+}
+
 LaterOption AddLater(CLI::App* verb, const std::string& name) {
   CLI::Option* option = verb->add_option(name, "(a later version)")->group("")->expected(0, 1);
   return {name, option};

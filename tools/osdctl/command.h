@@ -57,6 +57,16 @@ Json ToJson(const wire::ClassInfo& info);
 Json ToJson(const wire::ClusterMap& map, const wire::OsdInfo& osd);
 Json ToJson(const wire::PoolInfo& pool);
 
+// A verb that acts on one named thing, as in `osdctl class show gold`.
+struct NamedThing {
+  const char* what;         // "class"
+  const char* placeholder;  // "C"
+  const char* example;      // "gold"
+};
+void AddNamedVerb(CLI::App* parent, Globals& globals, const NamedThing& thing,
+                  const std::string& verb, const std::string& help,
+                  Result<ExitCode> (*run)(Globals&, const std::string&));
+
 // An option of a later version: accepted by the parser so that it can be refused by name.
 struct LaterOption {
   std::string name;

@@ -18,7 +18,7 @@ std::string DepthText(uint32_t depth) {
   return depth == 0 ? "auto" : std::to_string(depth);
 }
 
-Result<ExitCode> RunLs(Globals& globals) {
+Result<ExitCode> RunOsdLs(Globals& globals) {
   WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
   WEIR_ASSIGN_OR_RETURN(const wire::ClusterMap map, link->Map());
   if (globals.json()) {
@@ -41,7 +41,7 @@ Result<ExitCode> RunLs(Globals& globals) {
   return ExitCode::kDone;
 }
 
-Result<ExitCode> RunShow(Globals& globals, const std::string& id_text) {
+Result<ExitCode> RunOsdShow(Globals& globals, const std::string& id_text) {
   WEIR_ASSIGN_OR_RETURN(const uint32_t id, cli::OsdIdValue(id_text));
   WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
   WEIR_ASSIGN_OR_RETURN(const wire::ClusterMap map, link->Map());
@@ -206,12 +206,13 @@ void AddOsd(CLI::App& app, Globals& globals) {
   osd->footer("Example: osdctl osd ls");
   auto* ls = osd->add_subcommand("ls", "all OSDs");
   ls->footer("Example: osdctl osd ls -o json");
-  ls->callback([&globals] { globals.action = RunLs; });
+  ls->callback([&globals] { globals.action = RunOsdLs; });
   auto* show = osd->add_subcommand("show", "everything about one OSD");
   auto id = std::make_shared<std::string>();
   show->add_option("id", *id, "the OSD")->required()->type_name("ID");
   show->footer("Example: osdctl osd show 0");
-  show->callback([&globals, id] { globals.action = [id](Globals& g) { return RunShow(g, *id); }; });
+  show->callback(
+      [&globals, id] { globals.action = [id](Globals& g) { return RunOsdShow(g, *id); }; });
   AddSet(osd, globals);
 }
 

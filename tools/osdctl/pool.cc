@@ -36,7 +36,7 @@ void PrintOne(const Globals& globals, const wire::PoolInfo& pool) {
   }
 }
 
-Result<ExitCode> RunLs(Globals& globals) {
+Result<ExitCode> RunPoolLs(Globals& globals) {
   WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
   WEIR_ASSIGN_OR_RETURN(const wire::ClusterMap map, link->Map());
   Json pools = Json::array();
@@ -53,7 +53,7 @@ Result<ExitCode> RunLs(Globals& globals) {
   return ExitCode::kDone;
 }
 
-Result<ExitCode> RunShow(Globals& globals, const std::string& name) {
+Result<ExitCode> RunPoolShow(Globals& globals, const std::string& name) {
   WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
   WEIR_ASSIGN_OR_RETURN(const wire::ClusterMap map, link->Map());
   const wire::PoolInfo* pool = FindPool(map, name);
@@ -65,7 +65,7 @@ Result<ExitCode> RunShow(Globals& globals, const std::string& name) {
   return ExitCode::kDone;
 }
 
-Result<ExitCode> RunRm(Globals& globals, const std::string& name) {
+Result<ExitCode> RunPoolRm(Globals& globals, const std::string& name) {
   WEIR_RETURN_IF_ERROR(cli::CheckName("pool", name));
   WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
   wire::PoolNameRequest request;
@@ -106,16 +106,7 @@ Result<ExitCode> RunCreate(Globals& globals, const CreateOptions& options) {
   return ExitCode::kDone;
 }
 
-void AddNamed(CLI::App* parent, Globals& globals, const std::string& name, const std::string& help,
-              Result<ExitCode> (*run)(Globals&, const std::string&)) {
-  auto* verb = parent->add_subcommand(name, help);
-  auto target = std::make_shared<std::string>();
-  verb->add_option("pool", *target, "its name")->required()->type_name("P");
-  verb->footer("Example: osdctl pool " + name + " fast");
-  verb->callback([&globals, target, run] {
-    globals.action = [target, run](Globals& g) { return run(g, *target); };
-  });
-}
+constexpr NamedThing kPool = {"pool", "P", "fast"};
 
 }  // namespace
 
@@ -125,8 +116,8 @@ void AddPool(CLI::App& app, Globals& globals) {
   parent->footer("Example: osdctl pool ls");
   auto* ls = parent->add_subcommand("ls", "all pools");
   ls->footer("Example: osdctl pool ls");
-  ls->callback([&globals] { globals.action = RunLs; });
-  AddNamed(parent, globals, "show", "one pool", RunShow);
+  ls->callback([&globals] { globals.action = RunPoolLs; });
+  AddNamedVerb(parent, globals, kPool, "show", "one pool", RunPoolShow);
   auto* create = parent->add_subcommand("create", "make a pool");
   auto options = std::make_shared<CreateOptions>();
   create->add_option("pool", options->name, "its name")->required()->type_name("P");
@@ -141,7 +132,7 @@ void AddPool(CLI::App& app, Globals& globals) {
   create->callback([&globals, options] {
     globals.action = [options](Globals& g) { return RunCreate(g, *options); };
   });
-  AddNamed(parent, globals, "rm", "remove a pool that no file uses", RunRm);
+  AddNamedVerb(parent, globals, kPool, "rm", "remove a pool that no file uses", RunPoolRm);
 }
 
 }  // namespace weir::osdctl
