@@ -7,10 +7,6 @@
 namespace weir::client {
 namespace {
 
-FileTarget TargetOf(const Inode& inode) {
-  return {inode.id(), inode.class_id(), inode.layout()};
-}
-
 bool CoveredBy(const std::vector<WriteBack::Piece>& pieces, uint64_t offset, uint64_t length) {
   return std::any_of(pieces.begin(), pieces.end(), [&](const WriteBack::Piece& piece) {
     return piece.offset == offset && piece.data.size() == length;
@@ -30,50 +26,58 @@ Segments Overlay(const Segments& below, uint64_t offset, uint64_t length,
 
 }  // namespace
 
-FileIo::FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, WriteReporter& reporter,
-               Options options)
+FileIo::FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, const CallerClasses& classes,
+               WriteReporter& reporter, Options options)
     : clock_(clock),
       objects_(objects),
       inodes_(inodes),
+      classes_(classes),
       reporter_(reporter),
       options_(options),
       read_ahead_(options.read_ahead),
-      write_back_(
-          clock, options.write_back,
-          [this](const InodePtr& inode, uint64_t offset, const Buffer& data, WriteCallback done) {
-            const FileTarget target = TargetOf(*inode);
-            WriteObjects(objects_, target, PrepareWrite(target.layout, offset, data),
-                         std::move(done));
-          }) {}
+      write_back_(clock, options.write_back,
+                  [this](const InodePtr& inode, const OpenerPtr& opener, uint64_t offset,
+                         const Buffer& data, WriteCallback done) {
+                    const FileTarget target = TargetOf(*inode, *opener);
+                    WriteObjects(objects_, target, PrepareWrite(target.layout, offset, data),
+                                 std::move(done));
+                  }) {}
 
-void FileIo::Read(const HandlePtr& handle, uint64_t offset, uint64_t length,
-                  ReadCallback callback) {
+FileTarget FileIo::TargetOf(const Inode& inode, const Opener& opener, Abandoned abandoned) const {
+  return {inode.id(), classes_.Of(inode, opener), inode.layout(), std::move(abandoned)};
+}
+
+void FileIo::Read(const HandlePtr& handle, uint64_t offset, uint64_t length, ReadCallback callback,
+                  Abandoned abandoned) {
   const InodePtr& inode = handle->inode;
+  const OpenerPtr& opener = handle->opener;
   const uint64_t size = inode->size();
   if (offset >= size) return callback(Segments{});
   length = std::min(length, size - offset);
-  if (handle->direct) return ReadOver(inode, offset, length, std::move(callback));
-  auto fetch = [this, inode](uint64_t from, uint64_t bytes, ReadCallback done) {
-    ReadOver(inode, from, bytes, std::move(done));
+  if (handle->direct || options_.read_ahead.ahead_bytes == 0) {
+    return ReadOver(inode, opener, offset, length, std::move(callback), std::move(abandoned));
+  }
+  // What is fetched ahead may serve others than the caller.
+  auto fetch = [this, inode, opener](uint64_t from, uint64_t bytes, ReadCallback done) {
+    ReadOver(inode, opener, from, bytes, std::move(done), nullptr);
   };
-  read_ahead_.Read(handle->stream, offset, length, size, inode->generation(), fetch,
-                   std::move(callback));
+  read_ahead_.Read(handle->stream, classes_.Of(*inode, *opener), offset, length, size,
+                   inode->generation(), fetch, std::move(callback));
 }
 
 // What lies over the OSDs' bytes is taken before they are asked: data that lands there meanwhile
 // cannot be missed.
-void FileIo::ReadOver(const InodePtr& inode, uint64_t offset, uint64_t length,
-                      ReadCallback callback) {
+void FileIo::ReadOver(const InodePtr& inode, const OpenerPtr& opener, uint64_t offset,
+                      uint64_t length, ReadCallback callback, Abandoned abandoned) {
   auto pieces = write_back_.Overlapping(inode->id(), offset, length);
-  if (pieces.empty()) {
-    return ReadObjects(objects_, TargetOf(*inode), offset, length, std::move(callback));
-  }
+  const FileTarget target = TargetOf(*inode, *opener, std::move(abandoned));
+  if (pieces.empty()) return ReadObjects(objects_, target, offset, length, std::move(callback));
   if (CoveredBy(pieces, offset, length)) {
     Segments zeros;
     AppendZeros(length, &zeros);
     return callback(Overlay(zeros, offset, length, pieces));
   }
-  ReadObjects(objects_, TargetOf(*inode), offset, length,
+  ReadObjects(objects_, target, offset, length,
               [offset, length, pieces = std::move(pieces),
                callback = std::move(callback)](Result<Segments> below) {
                 if (!below.ok()) return callback(below.status());
@@ -82,46 +86,54 @@ void FileIo::ReadOver(const InodePtr& inode, uint64_t offset, uint64_t length,
 }
 
 void FileIo::Write(const HandlePtr& handle, uint64_t offset, std::span<const uint8_t> data,
-                   bool kill_suid, WriteCallback callback) {
+                   bool kill_suid, WriteCallback callback, Abandoned abandoned) {
   const InodePtr& inode = handle->inode;
   if (offset + data.size() > kMaxFileSize) {
     return callback(Status(ErrorCode::kFileTooBig, "beyond the largest file"));
   }
+  Wrote wrote{inode, handle->opener, offset + data.size(), kill_suid};
   if (options_.buffer_writes && !handle->direct) {
+    const WriteBack::Writer writer{handle->opener, classes_.Of(*inode, *handle->opener)};
     // The size is known here before the kernel hears of success, as a read may follow at once.
-    return write_back_.Write(inode, offset, data,
-                             [this, inode, end = offset + data.size(), kill_suid,
-                              callback = std::move(callback)](const Status& status) {
-                               if (status.ok()) NoteWrote(inode, end, kill_suid);
-                               callback(status);
-                             });
+    return write_back_.Write(
+        inode, writer, offset, data,
+        [this, wrote, callback = std::move(callback)](const Status& status) {
+          if (status.ok()) NoteWrote(wrote);
+          callback(status);
+        },
+        std::move(abandoned));
   }
   PreparedWrite write = PrepareWrite(inode->layout(), offset, data.data(), data.size());
   if (!write_back_.Holds(inode->id())) {
-    return WriteThrough(inode, offset, std::move(write), kill_suid, data.size(),
-                        std::move(callback));
+    return WriteThrough(wrote, std::move(write), std::move(callback), std::move(abandoned));
   }
-  write_back_.Flush(inode->id(), [this, inode, offset, kill_suid, length = data.size(),
-                                  write = std::make_shared<PreparedWrite>(std::move(write)),
-                                  callback = std::move(callback)] {
-    WriteThrough(inode, offset, std::move(*write), kill_suid, length, callback);
-  });
+  write_back_.Flush(inode->id(),
+                    [this, wrote, write = std::make_shared<PreparedWrite>(std::move(write)),
+                     callback = std::move(callback), abandoned = std::move(abandoned)] {
+                      WriteThrough(wrote, std::move(*write), callback, abandoned);
+                    });
 }
 
-void FileIo::WriteThrough(const InodePtr& inode, uint64_t offset, PreparedWrite write,
-                          bool kill_suid, uint64_t length, WriteCallback callback) {
-  WriteObjects(objects_, TargetOf(*inode), std::move(write),
-               [this, inode, end = offset + length, kill_suid,
-                callback = std::move(callback)](const Status& status) {
-                 if (status.ok()) NoteWrote(inode, end, kill_suid);
+void FileIo::WriteThrough(const Wrote& wrote, PreparedWrite write, WriteCallback callback,
+                          Abandoned abandoned) {
+  WriteObjects(objects_, TargetOf(*wrote.inode, *wrote.opener, std::move(abandoned)),
+               std::move(write),
+               [this, wrote, callback = std::move(callback)](const Status& status) {
+                 if (status.ok()) NoteWrote(wrote);
                  callback(status);
                });
 }
 
-void FileIo::NoteWrote(const InodePtr& inode, uint64_t end, bool kill_suid) {
-  inode->Wrote(end, clock_.WallNow().ns, kill_suid);
+void FileIo::NoteWrote(const Wrote& wrote) {
+  const InodePtr& inode = wrote.inode;
+  inode->Wrote(wrote.end, clock_.WallNow().ns, wrote.kill_suid, classes_.Of(*inode, *wrote.opener));
   std::lock_guard lock(mutex_);
   if (unreported_.try_emplace(inode->id(), clock_.Now()).second) inodes_.Pin(inode->id());
+}
+
+void FileIo::DropAbandoned() {
+  write_back_.DropAbandoned();
+  objects_.DropAbandoned();
 }
 
 void FileIo::Sync(const InodePtr& inode, bool commit, WriteCallback callback) {

@@ -4,7 +4,9 @@
 // Buffered writes of a mount that others share go into WriteBack; those of an exclusive mount
 // arrive joined by the kernel's cache and go straight to the OSDs, as all direct ones do. A report
 // (MDS_WROTE) follows the data: at fsync, at close, and when it is 4 s old.
-// Threads: any; callbacks on RPC threads, or before the call returns. Errors: as read_ahead.h,
+// Every request is charged to the class of the file for whoever opened it, as it is when the
+// request is made: also what was read ahead for him, and what he wrote some seconds ago. Threads:
+// any; callbacks on RPC threads, or before the call returns. Errors: as read_ahead.h,
 // object_reader.h; Sync gives the error of an earlier write-back of the inode, once.
 #pragma once
 
@@ -35,14 +37,17 @@ class FileIo {
     WriteBack::Options write_back;
     Duration report_age = std::chrono::seconds(4);
   };
-  FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, WriteReporter& reporter,
-         Options options);
+  FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, const CallerClasses& classes,
+         WriteReporter& reporter, Options options);
 
   // Up to `length` bytes, less at the end of the file.
-  void Read(const HandlePtr& handle, uint64_t offset, uint64_t length, ReadCallback callback);
+  void Read(const HandlePtr& handle, uint64_t offset, uint64_t length, ReadCallback callback,
+            Abandoned abandoned = nullptr);
   // `data` is not needed after the call.
   void Write(const HandlePtr& handle, uint64_t offset, std::span<const uint8_t> data,
-             bool kill_suid, WriteCallback callback);
+             bool kill_suid, WriteCallback callback, Abandoned abandoned = nullptr);
+  // Lets go of what is abandoned and waits for memory or for a place in a window.
+  void DropAbandoned();
   // Everything written before the call is on the OSDs, and the MDS knows (`commit`: durably).
   void Sync(const InodePtr& inode, bool commit, WriteCallback callback);
   // Everything written before the call is on the OSDs.
@@ -55,16 +60,27 @@ class FileIo {
   void SyncAll(std::function<void()> done);
 
  private:
-  void ReadOver(const InodePtr& inode, uint64_t offset, uint64_t length, ReadCallback callback);
-  void WriteThrough(const InodePtr& inode, uint64_t offset, PreparedWrite write, bool kill_suid,
-                    uint64_t length, WriteCallback callback);
-  void NoteWrote(const InodePtr& inode, uint64_t end, bool kill_suid);
+  // A write of an open file on its way: where it ends, and who made it.
+  struct Wrote {
+    InodePtr inode;
+    OpenerPtr opener;
+    uint64_t end;
+    bool kill_suid;
+  };
+  FileTarget TargetOf(const Inode& inode, const Opener& opener,
+                      Abandoned abandoned = nullptr) const;
+  void ReadOver(const InodePtr& inode, const OpenerPtr& opener, uint64_t offset, uint64_t length,
+                ReadCallback callback, Abandoned abandoned);
+  void WriteThrough(const Wrote& wrote, PreparedWrite write, WriteCallback callback,
+                    Abandoned abandoned);
+  void NoteWrote(const Wrote& wrote);
   void Report(const InodePtr& inode, const Inode::Report& report, bool commit,
               WriteCallback callback);
 
   Clock& clock_;
   ObjectIo& objects_;
   InodeTable& inodes_;
+  const CallerClasses& classes_;
   WriteReporter& reporter_;
   const Options options_;
   ReadAhead read_ahead_;

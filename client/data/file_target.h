@@ -1,6 +1,7 @@
 // FileTarget: where and as whom a range of a file is read or written.
 #pragma once
 
+#include "client/remote/object_sender.h"
 #include "common/base/ids.h"
 #include "common/placement/striper.h"
 
@@ -10,6 +11,7 @@ struct FileTarget {
   InodeId inode;
   ClassId class_id;
   FileLayout layout;
+  Abandoned abandoned = nullptr;
 };
 
 }  // namespace weir::client

@@ -61,6 +61,7 @@ ObjectOp ReadOp(const FileTarget& target, const ObjectSpan& span) {
   op.object = {target.inode, span.object_index};
   op.offset = span.object_offset;
   op.length = span.length;
+  op.abandoned = target.abandoned;
   return op;
 }
 

@@ -33,6 +33,7 @@ ObjectOp WriteOp(const FileTarget& target, PreparedWrite::Part& part) {
   op.length = part.span.length;
   op.payload = std::move(part.payload);
   op.payload_crc = part.crc;
+  op.abandoned = target.abandoned;
   return op;
 }
 

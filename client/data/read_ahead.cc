@@ -12,11 +12,13 @@ struct ReadAhead::Chunk {
     uint64_t length;
     ReadCallback callback;
   };
-  Chunk(std::shared_ptr<Usage> usage, uint64_t begin, uint64_t bytes)
-      : usage(std::move(usage)), begin(begin), bytes(bytes) {}
+  Chunk(std::shared_ptr<Usage> usage, ClassId class_id, uint64_t begin, uint64_t bytes)
+      : usage(std::move(usage)), class_id(class_id), begin(begin), bytes(bytes) {}
   ~Chunk() {
     std::lock_guard lock(usage->mutex);
     usage->bytes -= bytes;
+    const auto mine = usage->of_class.find(class_id);
+    if ((mine->second -= bytes) == 0) usage->of_class.erase(mine);
   }
   Chunk(const Chunk&) = delete;
   Chunk& operator=(const Chunk&) = delete;
@@ -26,6 +28,7 @@ struct ReadAhead::Chunk {
   }
 
   const std::shared_ptr<Usage> usage;
+  const ClassId class_id;
   const uint64_t begin;
   const uint64_t bytes;
   std::mutex mutex;
@@ -56,15 +59,20 @@ uint64_t ReadAhead::used_bytes() const {
   return used_->bytes;
 }
 
-bool ReadAhead::Reserve(uint64_t bytes) {
+bool ReadAhead::Reserve(ClassId class_id, uint64_t bytes) {
   std::lock_guard lock(used_->mutex);
   if (used_->bytes + bytes > options_.bytes_max) return false;
+  const auto mine = used_->of_class.find(class_id);
+  const uint64_t before = mine == used_->of_class.end() ? 0 : mine->second;
+  if (before + bytes > options_.bytes_max / kClassShare) return false;
   used_->bytes += bytes;
+  used_->of_class[class_id] += bytes;
   return true;
 }
 
-void ReadAhead::Read(Stream& stream, uint64_t offset, uint64_t length, uint64_t size,
-                     uint64_t generation, const Fetch& fetch, ReadCallback callback) {
+void ReadAhead::Read(Stream& stream, ClassId class_id, uint64_t offset, uint64_t length,
+                     uint64_t size, uint64_t generation, const Fetch& fetch,
+                     ReadCallback callback) {
   if (options_.ahead_bytes == 0) return fetch(offset, length, std::move(callback));
   std::shared_ptr<Chunk> chunk;
   bool sequential = false;
@@ -89,7 +97,7 @@ void ReadAhead::Read(Stream& stream, uint64_t offset, uint64_t length, uint64_t 
       return entry.second->begin + entry.second->bytes <= offset || !sequential;
     });
   }
-  if (sequential) FetchAhead(stream, size, generation, fetch);
+  if (sequential) FetchAhead(stream, class_id, size, generation, fetch);
   if (chunk == nullptr) return fetch(offset, length, std::move(callback));
   Chunk::Waiter waiter{offset, length, std::move(callback)};
   {
@@ -102,7 +110,8 @@ void ReadAhead::Read(Stream& stream, uint64_t offset, uint64_t length, uint64_t 
   chunk->Answer(waiter);
 }
 
-void ReadAhead::FetchAhead(Stream& stream, uint64_t size, uint64_t generation, const Fetch& fetch) {
+void ReadAhead::FetchAhead(Stream& stream, ClassId class_id, uint64_t size, uint64_t generation,
+                           const Fetch& fetch) {
   std::vector<std::shared_ptr<Chunk>> started;
   {
     Stream::State& state = *stream.state_;
@@ -113,8 +122,8 @@ void ReadAhead::FetchAhead(Stream& stream, uint64_t size, uint64_t generation, c
     while (begin < goal) {
       const uint64_t end =
           std::min((begin / options_.chunk_bytes + 1) * options_.chunk_bytes, size);
-      if (!Reserve(end - begin)) break;
-      auto chunk = std::make_shared<Chunk>(used_, begin, end - begin);
+      if (!Reserve(class_id, end - begin)) break;
+      auto chunk = std::make_shared<Chunk>(used_, class_id, begin, end - begin);
       state.chunks[begin] = chunk;
       started.push_back(std::move(chunk));
       begin = end;

@@ -1,9 +1,10 @@
 // ReadAhead: prefetches for handles that read on sequentially, where the kernel's own read-ahead
 // may not be raised. Pure bookkeeping plus one function that fetches.
 //
-// Memory: `bytes_max` over all handles; beyond it nothing more is fetched. What was fetched is
-// valid only under the inode's generation at that time, so a write or truncation drops it. Threads:
-// any. Callbacks run on whoever completes a fetch.
+// Memory: `bytes_max` over all handles, of which a class may have a quarter; beyond it nothing more
+// is fetched: a class whose data comes slowly does not keep its neighbours' from being fetched.
+// What was fetched is valid only under the inode's generation at that time, so a write or
+// truncation drops it. Threads: any. Callbacks run on whoever completes a fetch.
 #pragma once
 
 #include <functional>
@@ -44,10 +45,14 @@ class ReadAhead {
 
   explicit ReadAhead(Options options) : options_(options), used_(std::make_shared<Usage>()) {}
 
+  // Of `bytes_max`, what one class may have.
+  static constexpr uint64_t kClassShare = 4;
+
   // Serves [offset, offset + length) of a file of `size` bytes, which the range does not exceed:
-  // from what was fetched ahead when that holds all of it, else by `fetch`; then fetches ahead.
-  void Read(Stream& stream, uint64_t offset, uint64_t length, uint64_t size, uint64_t generation,
-            const Fetch& fetch, ReadCallback callback);
+  // from what was fetched ahead when that holds all of it, else by `fetch`; then fetches ahead, in
+  // the memory of `class_id`.
+  void Read(Stream& stream, ClassId class_id, uint64_t offset, uint64_t length, uint64_t size,
+            uint64_t generation, const Fetch& fetch, ReadCallback callback);
 
   [[nodiscard]] uint64_t used_bytes() const;
 
@@ -55,10 +60,12 @@ class ReadAhead {
   struct Usage {
     std::mutex mutex;
     uint64_t bytes = 0;
+    std::map<ClassId, uint64_t> of_class;
   };
   struct Chunk;
-  bool Reserve(uint64_t bytes);
-  void FetchAhead(Stream& stream, uint64_t size, uint64_t generation, const Fetch& fetch);
+  bool Reserve(ClassId class_id, uint64_t bytes);
+  void FetchAhead(Stream& stream, ClassId class_id, uint64_t size, uint64_t generation,
+                  const Fetch& fetch);
 
   const Options options_;
   std::shared_ptr<Usage> used_;

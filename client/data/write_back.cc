@@ -5,8 +5,6 @@
 
 namespace weir::client {
 namespace {
-// No class may take more than this part of the memory from the others.
-constexpr uint64_t kClassShare = 4;
 // Above this part of the memory a writer's file is sent off without waiting for its age.
 constexpr uint64_t kEagerShare = 2;
 
@@ -16,41 +14,59 @@ bool Overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size) {
 }  // namespace
 
 WriteBack::WriteBack(Clock& clock, Options options, Store store)
-    : clock_(clock), options_(options), store_(std::move(store)) {}
+    : clock_(clock), options_(options), store_(std::move(store)), budget_(options.bytes_max) {}
 
 bool WriteBack::AdmitsLocked(ClassId class_id, uint64_t bytes) const {
-  auto it = class_bytes_.find(class_id);
-  const uint64_t mine = it == class_bytes_.end() ? 0 : it->second;
+  const uint64_t mine = budget_.HeldBy(class_id);
   if (mine == 0) return true;
-  return mine + bytes <= options_.bytes_max / kClassShare && bytes_ + bytes <= options_.bytes_max;
+  return mine + bytes <= budget_.LimitOf(class_id) && budget_.held() + bytes <= options_.bytes_max;
 }
 
-void WriteBack::Write(const InodePtr& inode, uint64_t offset, std::span<const uint8_t> data,
-                      WriteCallback accepted) {
-  const ClassId class_id = inode->class_id();
+void WriteBack::Write(const InodePtr& inode, const Writer& writer, uint64_t offset,
+                      std::span<const uint8_t> data, WriteCallback accepted, Abandoned abandoned) {
   Work work;
   {
     std::lock_guard lock(mutex_);
-    auto blocked = blocked_.find(class_id);
-    if (blocked == blocked_.end() && AdmitsLocked(class_id, data.size())) {
-      InsertLocked(inode, offset, data, &work);
+    auto blocked = blocked_.find(writer.class_id);
+    if (blocked == blocked_.end() && AdmitsLocked(writer.class_id, data.size())) {
+      InsertLocked(inode, writer, offset, data, &work);
       work.calls.push_back([&accepted] { accepted(Status::Ok()); });
     } else {
-      blocked_[class_id].push_back({inode, offset, Buffer::CopyOf(data), std::move(accepted)});
-      for (auto& [id, file] : files_) LaunchAllLocked(file, &work);
+      blocked_[writer.class_id].push_back(
+          {inode, writer, offset, Buffer::CopyOf(data), std::move(accepted), std::move(abandoned)});
+      LaunchClassLocked(writer.class_id, &work);
     }
   }
   Do(std::move(work));
 }
 
-void WriteBack::InsertLocked(const InodePtr& inode, uint64_t offset, std::span<const uint8_t> data,
-                             Work* work) {
+void WriteBack::DropAbandoned() {
+  Work work;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto it = blocked_.begin(); it != blocked_.end();) {
+      std::erase_if(it->second, [&work](Blocked& blocked) {
+        if (blocked.abandoned == nullptr || !*blocked.abandoned) return false;
+        work.calls.push_back([accepted = std::move(blocked.accepted)] {
+          accepted(Status(ErrorCode::kCancelled, "its process was killed"));
+        });
+        return true;
+      });
+      it = it->second.empty() ? blocked_.erase(it) : std::next(it);
+    }
+    AdmitBlockedLocked(&work);  // what came behind it may fit
+  }
+  Do(std::move(work));
+}
+
+void WriteBack::InsertLocked(const InodePtr& inode, const Writer& writer, uint64_t offset,
+                             std::span<const uint8_t> data, Work* work) {
   File& file = files_[inode->id()];
   file.inode = inode;
   while (!data.empty()) {
     const uint64_t room = options_.run_bytes - offset % options_.run_bytes;
     const uint64_t part = std::min<uint64_t>(room, data.size());
-    InsertPieceLocked(file, offset, data.first(part));
+    InsertPieceLocked(file, writer, offset, data.first(part));
     offset += part;
     data = data.subspan(part);
   }
@@ -66,7 +82,8 @@ void WriteBack::InsertLocked(const InodePtr& inode, uint64_t offset, std::span<c
 }
 
 // The piece lies within one multiple of run_bytes.
-void WriteBack::InsertPieceLocked(File& file, uint64_t offset, std::span<const uint8_t> data) {
+void WriteBack::InsertPieceLocked(File& file, const Writer& writer, uint64_t offset,
+                                  std::span<const uint8_t> data) {
   while (!data.empty()) {
     auto next = file.dirty.upper_bound(offset);
     if (next != file.dirty.begin()) {
@@ -85,13 +102,14 @@ void WriteBack::InsertPieceLocked(File& file, uint64_t offset, std::span<const u
     Run* target = nullptr;
     if (next != file.dirty.begin()) {
       auto run = std::prev(next);
-      const bool adjacent = run->first + run->second.size == offset;
+      const bool adjacent =
+          run->first + run->second.size == offset && run->second.writer.class_id == writer.class_id;
       if (adjacent && offset % options_.run_bytes != 0) target = &run->second;
     }
     if (target == nullptr) {
       target = &file.dirty[offset];
       target->sequence = ++last_sequence_;
-      target->class_id = file.inode->class_id();
+      target->writer = writer;
       target->born = clock_.Now();
     }
     AppendLocked(*target, data.first(part));
@@ -110,22 +128,32 @@ void WriteBack::AppendLocked(Run& run, std::span<const uint8_t> data) {
   }
   std::memcpy(run.buffer.data() + run.size, data.data(), data.size());
   run.size = size;
-  bytes_ += data.size();
   dirty_bytes_ += data.size();
-  class_bytes_[run.class_id] += data.size();
+  budget_.Took(run.writer.class_id, data.size(), clock_.Now());
 }
 
 void WriteBack::LaunchLocked(File& file, std::map<uint64_t, Run>::iterator it, Work* work) {
   Run& run = it->second;
   dirty_bytes_ -= run.size;
   file.flying.push_back(
-      {it->first, run.buffer.Slice(0, run.size), run.sequence, run.class_id, false});
+      {it->first, run.buffer.Slice(0, run.size), run.sequence, run.writer, false});
   file.dirty.erase(it);
   StartReadyLocked(file, work);
 }
 
 void WriteBack::LaunchAllLocked(File& file, Work* work) {
   while (!file.dirty.empty()) LaunchLocked(file, file.dirty.begin(), work);
+}
+
+// What a class has in memory is all that it waits for: nobody else's runs leave half full for it.
+void WriteBack::LaunchClassLocked(ClassId class_id, Work* work) {
+  for (auto& [id, file] : files_) {
+    for (auto run = file.dirty.begin(); run != file.dirty.end();) {
+      const auto next = std::next(run);
+      if (run->second.writer.class_id == class_id) LaunchLocked(file, run, work);
+      run = next;
+    }
+  }
 }
 
 // Starts every flight that no older one overlaps.
@@ -137,7 +165,8 @@ void WriteBack::StartReadyLocked(File& file, Work* work) {
     });
     if (behind) continue;
     flight->started = true;
-    work->starts.push_back({file.inode, flight, flight->offset, flight->data});
+    work->starts.push_back(
+        {file.inode, flight->writer.opener, flight, flight->offset, flight->data});
   }
 }
 
@@ -148,11 +177,7 @@ void WriteBack::Landed(const InodePtr& inode, std::list<Flight>::iterator flight
   {
     std::lock_guard lock(mutex_);
     File& file = files_.at(inode->id());
-    const uint64_t size = flight->data.size();
-    bytes_ -= size;
-    auto mine = class_bytes_.find(flight->class_id);
-    mine->second -= size;
-    if (mine->second == 0) class_bytes_.erase(mine);
+    budget_.Landed(flight->writer.class_id, flight->data.size(), clock_.Now());
     file.flying.erase(flight);
     StartReadyLocked(file, &work);
     FinishWaitersLocked(file, &work);
@@ -178,7 +203,7 @@ void WriteBack::AdmitBlockedLocked(Work* work) {
     std::deque<Blocked>& queue = it->second;
     while (!queue.empty() && AdmitsLocked(it->first, queue.front().data.size())) {
       Blocked& front = queue.front();
-      InsertLocked(front.inode, front.offset, front.data.span(), work);
+      InsertLocked(front.inode, front.writer, front.offset, front.data.span(), work);
       // Others are still waiting: nothing may rest here until it is old.
       LaunchAllLocked(files_.at(front.inode->id()), work);
       work->calls.push_back([accepted = std::move(front.accepted)] { accepted(Status::Ok()); });
@@ -190,7 +215,7 @@ void WriteBack::AdmitBlockedLocked(Work* work) {
 
 void WriteBack::Do(Work work) {
   for (Work::Start& start : work.starts) {
-    store_(start.inode, start.offset, std::move(start.data),
+    store_(start.inode, start.opener, start.offset, std::move(start.data),
            [this, inode = start.inode, flight = start.flight](const Status& status) {
              Landed(inode, flight, status);
            });
@@ -268,7 +293,7 @@ std::vector<InodeId> WriteBack::Files() const {
 
 uint64_t WriteBack::held_bytes() const {
   std::lock_guard lock(mutex_);
-  return bytes_;
+  return budget_.held();
 }
 
 }  // namespace weir::client

@@ -3,8 +3,9 @@
 // Writes of an inode are joined into runs that never cross a multiple of `run_bytes` of the file. A
 // run leaves when it is full, too old, when memory is short, or when somebody flushes the inode.
 // Two overlapping pieces of an inode are never on their way at the same time, so the newer bytes
-// win. A class may fill a quarter of the memory; whoever has nothing in it always gets one write
-// in. A failure drops the data and is remembered by the inode for its next fsync or close.
+// win. Each class has a budget of the memory (dirty_budget.h); whoever has nothing in it always
+// gets one write in. A run belongs to the one class whose writer began it. A failure drops the data
+// and is remembered by the inode for its next fsync or close.
 //
 // Threads: any; Store and callbacks run with no lock held.
 #pragma once
@@ -19,9 +20,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "client/data/dirty_budget.h"
 #include "client/data/object_reader.h"
 #include "client/data/object_writer.h"
-#include "client/vfs/inode_table.h"
+#include "client/vfs/caller_classes.h"
 #include "common/base/time.h"
 
 namespace weir::client {
@@ -33,9 +35,14 @@ class WriteBack {
     uint64_t run_bytes = 1 << 20;
     Duration age_max = std::chrono::seconds(4);  // checked by Tick; data is never 5 s old
   };
-  // Brings one run to the OSDs.
-  using Store =
-      std::function<void(const InodePtr&, uint64_t offset, Buffer data, WriteCallback done)>;
+  // Who wrote, and the class of his data at that time.
+  struct Writer {
+    OpenerPtr opener;
+    ClassId class_id;
+  };
+  // Brings one run to the OSDs, in the name of whoever began it.
+  using Store = std::function<void(const InodePtr&, const OpenerPtr&, uint64_t offset, Buffer data,
+                                   WriteCallback done)>;
 
   // Bytes of a file that are newer than the OSDs'.
   struct Piece {
@@ -46,8 +53,10 @@ class WriteBack {
   WriteBack(Clock& clock, Options options, Store store);
 
   // Takes the bytes. `accepted` runs before it returns, or later when memory was short.
-  void Write(const InodePtr& inode, uint64_t offset, std::span<const uint8_t> data,
-             WriteCallback accepted);
+  void Write(const InodePtr& inode, const Writer& writer, uint64_t offset,
+             std::span<const uint8_t> data, WriteCallback accepted, Abandoned abandoned = nullptr);
+  // Ends with kCancelled what is abandoned and not accepted yet.
+  void DropAbandoned();
   // What a read that starts now must lay over what the OSDs answer, in that order.
   std::vector<Piece> Overlapping(InodeId inode, uint64_t offset, uint64_t length);
   // Done when everything that was accepted before has been stored or has failed.
@@ -63,7 +72,7 @@ class WriteBack {
     Buffer buffer;  // grows by doubling
     uint64_t size = 0;
     uint64_t sequence = 0;
-    ClassId class_id;
+    Writer writer;
     TimePoint born;
     [[nodiscard]] std::span<const uint8_t> bytes() const { return {buffer.data(), size}; }
   };
@@ -71,7 +80,7 @@ class WriteBack {
     uint64_t offset = 0;
     Buffer data;
     uint64_t sequence = 0;
-    ClassId class_id;
+    Writer writer;
     bool started = false;
   };
   struct FlushWaiter {
@@ -86,14 +95,17 @@ class WriteBack {
   };
   struct Blocked {
     InodePtr inode;
+    Writer writer;
     uint64_t offset;
     Buffer data;
     WriteCallback accepted;
+    Abandoned abandoned;
   };
   // What to do once the lock is gone.
   struct Work {
     struct Start {
       InodePtr inode;
+      OpenerPtr opener;
       std::list<Flight>::iterator flight;
       uint64_t offset;
       Buffer data;
@@ -103,12 +115,14 @@ class WriteBack {
   };
 
   bool AdmitsLocked(ClassId class_id, uint64_t bytes) const;
-  void InsertLocked(const InodePtr& inode, uint64_t offset, std::span<const uint8_t> data,
-                    Work* work);
-  void InsertPieceLocked(File& file, uint64_t offset, std::span<const uint8_t> data);
+  void InsertLocked(const InodePtr& inode, const Writer& writer, uint64_t offset,
+                    std::span<const uint8_t> data, Work* work);
+  void InsertPieceLocked(File& file, const Writer& writer, uint64_t offset,
+                         std::span<const uint8_t> data);
   void AppendLocked(Run& run, std::span<const uint8_t> data);
   void LaunchLocked(File& file, std::map<uint64_t, Run>::iterator run, Work* work);
   void LaunchAllLocked(File& file, Work* work);
+  void LaunchClassLocked(ClassId class_id, Work* work);
   void StartReadyLocked(File& file, Work* work);
   void FinishWaitersLocked(File& file, Work* work);
   void AdmitBlockedLocked(Work* work);
@@ -120,9 +134,8 @@ class WriteBack {
   const Store store_;
   mutable std::mutex mutex_;
   std::unordered_map<InodeId, File> files_;
-  std::map<ClassId, uint64_t> class_bytes_;
-  uint64_t bytes_ = 0;        // held
-  uint64_t dirty_bytes_ = 0;  // of them not on their way
+  DirtyBudget budget_;
+  uint64_t dirty_bytes_ = 0;  // of those held, not on their way
   uint64_t last_sequence_ = 0;
   std::map<ClassId, std::deque<Blocked>> blocked_;
 };

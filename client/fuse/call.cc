@@ -1,25 +1,17 @@
 #include "client/fuse/call.h"
 
 #include <cerrno>
-#include <cstdlib>
-#include <fstream>
 #include <utility>
 
+#include "client/fuse/process.h"
 #include "client/vfs/errno_map.h"
 
 namespace weir::client {
 namespace {
 
-// SIGKILL is pending: sent, or made of another signal that ends the process.
-bool IsBeingKilled(pid_t pid) {
-  constexpr uint64_t kSigKill = uint64_t{1} << 8;
-  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
-  std::string line;
-  while (std::getline(status, line)) {
-    if (line.rfind("SigPnd:", 0) != 0 && line.rfind("ShdPnd:", 0) != 0) continue;
-    if ((std::strtoull(line.c_str() + 7, nullptr, 16) & kSigKill) != 0) return true;
-  }
-  return false;
+bool IsGone(pid_t pid, bool flush, bool interrupted) {
+  if (!flush && !interrupted) return false;
+  return IsBeingKilled(pid) || (flush && IsEndedBySignal(pid));
 }
 
 }  // namespace
@@ -91,21 +83,26 @@ void Calls::Remove(Call* call) {
   open_.erase(call->place_);
 }
 
-void Calls::AnswerKilled() {
+bool Calls::AnswerKilled() {
   // Whoever is claimed here was not answered yet, and nobody else will touch it again.
   std::vector<fuse_req_t> killed;
   {
     std::lock_guard lock(mutex_);
     for (auto it = open_.begin(); it != open_.end();) {
       Call* call = *it;
-      const bool abandon = std::exchange(call->seen_, true) &&
-                           fuse_req_interrupted(call->req_) != 0 &&
-                           IsBeingKilled(call->context_.pid) && !call->answered_.exchange(true);
-      if (abandon) killed.push_back(call->req_);
+      const bool abandon =
+          std::exchange(call->seen_, true) &&
+          IsGone(call->context_.pid, call->flush_, fuse_req_interrupted(call->req_) != 0) &&
+          !call->answered_.exchange(true);
+      if (abandon) {
+        call->abandoned_ = true;
+        killed.push_back(call->req_);
+      }
       it = abandon ? open_.erase(it) : std::next(it);
     }
   }
   for (fuse_req_t req : killed) fuse_reply_err(req, EINTR);
+  return !killed.empty();
 }
 
 size_t Calls::outstanding() const {

@@ -2,7 +2,9 @@
 // not yet answered, so that a killed process need not wait for a lost peer.
 //
 // The kernel tells of any signal with an interrupt; only a process that is being killed is answered
-// EINTR, for reads and writes of regular files are not restartable. Its operation goes on unseen.
+// EINTR, for reads and writes of regular files are not restartable. What of its operation is not on
+// its way yet is abandoned, the rest goes on unseen. A FLUSH comes from a process that is dead
+// already too, whom the kernel interrupts no more: it would wait for all that was written.
 // Threads: any. A reply function says whether the kernel took it; when not, the caller undoes what
 // the reply would have handed out.
 #pragma once
@@ -36,6 +38,9 @@ class Call {
 
   bool ReplyErrno(int error);
   bool Reply(const Status& status);  // an error, or plain success
+  // Also answered when the process is on its way out already.
+  void SetFlush() { flush_ = true; }
+  [[nodiscard]] const std::atomic<bool>& abandoned() const { return abandoned_; }
   bool ReplyEntry(const fuse_entry_param& entry);
   bool ReplyAttr(const struct stat& attr, double timeout);
   bool ReplyRaw(const void* data, size_t size);
@@ -53,16 +58,23 @@ class Call {
   const fuse_req_t req_;
   const fuse_ctx context_;
   std::atomic<bool> answered_{false};
+  std::atomic<bool> abandoned_{false};
+  std::atomic<bool> flush_{false};
   bool seen_ = false;  // by AnswerKilled, which leaves a handler time to end
   std::list<Call*>::iterator place_;
 };
 using CallPtr = std::shared_ptr<Call>;
 
+// For the layers below.
+inline Abandoned AbandonedOf(const CallPtr& call) {
+  return {call, &call->abandoned()};
+}
+
 class Calls {
  public:
   CallPtr Begin(fuse_req_t req);
-  // Answers those whose process is being killed.
-  void AnswerKilled();
+  // Answers those whose process is being killed. False: there was none.
+  bool AnswerKilled();
   [[nodiscard]] size_t outstanding() const;
 
  private:

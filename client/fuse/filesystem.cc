@@ -46,28 +46,49 @@ TimePoint Filesystem::GiveUpAt() {
   return timeout < TimePoint::Max() - now ? now + timeout : TimePoint::Max();
 }
 
-void Filesystem::FillCaller(const Call& call, wire::Caller* caller) {
+std::vector<gid_t> Filesystem::GroupsOf(const Call& call) {
+  const fuse_ctx& context = call.context();
+  return core_.groups().Of({context.uid, context.gid, context.pid}, [&]() -> std::vector<gid_t> {
+    std::vector<gid_t> list(64);
+    int count = fuse_req_getgroups(call.request(), static_cast<int>(list.size()), list.data());
+    if (count > static_cast<int>(list.size())) {
+      list.resize(static_cast<size_t>(count));
+      count = fuse_req_getgroups(call.request(), count, list.data());
+    }
+    list.resize(static_cast<size_t>(std::max(count, 0)));
+    return list;
+  });
+}
+
+OpenerPtr Filesystem::OpenerOf(const Call& call) {
+  const fuse_ctx& context = call.context();
+  return core_.classes().Open(context.uid, context.gid, GroupsOf(call), context.pid);
+}
+
+void Filesystem::FillCaller(const Call& call, const Inode* inode, wire::Caller* caller) {
   const fuse_ctx& context = call.context();
   caller->set_uid(context.uid);
   caller->set_gid(context.gid);
   caller->set_pid(static_cast<uint32_t>(context.pid));
-  const auto groups =
-      core_.groups().Of({context.uid, context.gid, context.pid}, [&]() -> std::vector<gid_t> {
-        std::vector<gid_t> list(64);
-        int count = fuse_req_getgroups(call.request(), static_cast<int>(list.size()), list.data());
-        if (count > static_cast<int>(list.size())) {
-          list.resize(static_cast<size_t>(count));
-          count = fuse_req_getgroups(call.request(), count, list.data());
-        }
-        list.resize(static_cast<size_t>(std::max(count, 0)));
-        return list;
-      });
+  const std::vector<gid_t> groups = GroupsOf(call);
   for (gid_t group : groups) caller->add_groups(group);
+  std::string exe = core_.classes().ExeOf(context.uid, context.pid);
+  const auto tagged = inode == nullptr ? std::nullopt : inode->tag_class();
+  const ClassId charged = tagged.has_value()
+                              ? *tagged
+                              : core_.classes().OfCaller(context.uid, context.gid, groups, exe);
+  caller->set_class_id(charged.value);
+  if (!exe.empty()) caller->set_exe(std::move(exe));
+}
+
+void Filesystem::FillCaller(const Call& call, fuse_ino_t number, wire::Caller* caller) {
+  FillCaller(call, core_.inodes().Find(ToInode(number)).get(), caller);
 }
 
 FileAttr Filesystem::Learn(const InodePtr& inode, const wire::EntryReply& reply) {
   if (reply.has_effective_class()) {
-    inode->set_class_id(ClassId(reply.effective_class().class_id()));
+    const wire::EffectiveClass& found = reply.effective_class();
+    inode->set_tag_class(found.tagged() ? std::optional(ClassId(found.class_id())) : std::nullopt);
   }
   return inode->Update(FromWire(reply.attr()));
 }

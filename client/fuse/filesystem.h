@@ -36,7 +36,11 @@ class Filesystem {
   [[nodiscard]] fuse_ino_t ToNumber(InodeId inode);
   // The inode the kernel speaks of; made when it is not known, which would be a kernel's mistake.
   InodePtr Find(fuse_ino_t number);
-  void FillCaller(const Call& call, wire::Caller* caller);
+  // Who asks, and what an operation of his on `inode` (known or not, it may be null) is charged to.
+  void FillCaller(const Call& call, const Inode* inode, wire::Caller* caller);
+  void FillCaller(const Call& call, fuse_ino_t number, wire::Caller* caller);
+  // Who opens a file with that call, and keeps on being charged for what is done through it.
+  OpenerPtr OpenerOf(const Call& call);
 
   // Takes over what a reply tells of its inode; the attributes as the kernel shall see them.
   FileAttr Learn(const InodePtr& inode, const wire::EntryReply& reply);
@@ -53,6 +57,7 @@ class Filesystem {
   [[nodiscard]] double KeepSeconds() const { return options_.exclusive ? 86400.0 : 0.0; }
 
  private:
+  std::vector<gid_t> GroupsOf(const Call& call);
   fuse_entry_param MakeEntry(InodeId inode, const FileAttr& attr);
 
   Core& core_;

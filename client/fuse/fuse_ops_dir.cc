@@ -86,7 +86,7 @@ void List(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, bool plus) 
   // The least that an entry takes: a header and a name of 8 bytes.
   const size_t least = plus ? 160 : 32;
   wire::ReaddirRequest request;
-  fs.FillCaller(*call, request.mutable_caller());
+  fs.FillCaller(*call, ino, request.mutable_caller());
   request.set_inode(directory.value);
   request.set_after_cookie(from <= kBehindDotDot ? 0 : from - kBehindDotDot);
   request.set_max_entries(static_cast<uint32_t>(std::max<size_t>(size / least, 1)));
@@ -121,7 +121,7 @@ void OnOpendir(fuse_req_t req, fuse_ino_t ino, fuse_file_info* /*fi*/) {
     return;
   }
   wire::AccessRequest request;
-  fs.FillCaller(*call, request.mutable_caller());
+  fs.FillCaller(*call, ino, request.mutable_caller());
   request.set_inode(fs.ToInode(ino).value);
   request.set_mask(R_OK);
   fs.mds().CallRaw(wire::MDS_ACCESS, request, true,

@@ -14,14 +14,16 @@ void OnRead(fuse_req_t req, fuse_ino_t /*ino*/, size_t size, off_t offset, fuse_
     call->ReplyErrno(EBADF);
     return;
   }
-  fs.core().files().Read(handle, static_cast<uint64_t>(offset), size,
-                         [call](const Result<Segments>& data) {
-                           if (!data.ok()) {
-                             call->Reply(data.status());
-                           } else {
-                             call->ReplySegments(*data);
-                           }
-                         });
+  fs.core().files().Read(
+      handle, static_cast<uint64_t>(offset), size,
+      [call](const Result<Segments>& data) {
+        if (!data.ok()) {
+          call->Reply(data.status());
+        } else {
+          call->ReplySegments(*data);
+        }
+      },
+      AbandonedOf(call));
 }
 
 // The payload where libfuse received it; without splice it is always one piece of memory.
@@ -48,14 +50,16 @@ void OnWrite(fuse_req_t req, fuse_ino_t /*ino*/, fuse_bufvec* vector, off_t offs
   // The kernel's own write-back names nobody; with it the kernel drops set-id bits by itself.
   const bool kill_suid =
       !fs.options().exclusive && call->context().uid != 0 && handle->inode->has_suid_or_sgid();
-  fs.core().files().Write(handle, static_cast<uint64_t>(offset), data, kill_suid,
-                          [call, size = data.size()](const Status& status) {
-                            if (!status.ok()) {
-                              call->Reply(status);
-                            } else {
-                              call->ReplyWrite(size);
-                            }
-                          });
+  fs.core().files().Write(
+      handle, static_cast<uint64_t>(offset), data, kill_suid,
+      [call, size = data.size()](const Status& status) {
+        if (!status.ok()) {
+          call->Reply(status);
+        } else {
+          call->ReplyWrite(size);
+        }
+      },
+      AbandonedOf(call));
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ void OnGetattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* /*fi*/) {
   CallPtr call = fs.Begin(req);
   const InodePtr inode = fs.Find(ino);
   wire::InodeRequest request;
-  fs.FillCaller(*call, request.mutable_caller());
+  fs.FillCaller(*call, inode.get(), request.mutable_caller());
   request.set_inode(inode->id().value);
   if (ino == FUSE_ROOT_ID) return AskRoot(fs, call, inode, request, fs.GiveUpAt());
   fs.mds().Call<wire::EntryReply>(
@@ -119,10 +119,16 @@ void OnSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fu
   CallPtr call = fs.Begin(req);
   const InodePtr inode = fs.Find(ino);
   wire::SetAttrRequest request = DecodeSetattr(*attr, to_set, fi != nullptr);
-  fs.FillCaller(*call, request.mutable_caller());
+  fs.FillCaller(*call, inode.get(), request.mutable_caller());
   request.set_inode(inode->id().value);
   request.set_known_size(inode->size());
   request.set_kill_suid(request.has_size() && call->context().uid != 0);
+  // A descriptor carries the class of whoever opened it.
+  const HandlePtr handle = fi == nullptr ? nullptr : fs.core().handles().Find(fi->fh);
+  if (handle != nullptr) {
+    const ClassId charged = fs.core().classes().Of(*inode, *handle->opener);
+    request.mutable_caller()->set_class_id(charged.value);
+  }
   if (!inode->has_unreported()) return SendSetattr(fs, call, inode, request);
   // What was written goes first, or its report would move times and size set here.
   fs.core().files().Sync(inode, false, [&fs, call, inode, request](const Status& status) {
@@ -136,7 +142,7 @@ void OnAccess(fuse_req_t req, fuse_ino_t ino, int mask) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
   wire::AccessRequest request;
-  fs.FillCaller(*call, request.mutable_caller());
+  fs.FillCaller(*call, ino, request.mutable_caller());
   request.set_inode(fs.ToInode(ino).value);
   request.set_mask(static_cast<uint32_t>(mask));
   fs.mds().CallRaw(wire::MDS_ACCESS, request, true,
@@ -182,7 +188,7 @@ void OnReadlink(fuse_req_t req, fuse_ino_t ino) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
   wire::InodeRequest request;
-  fs.FillCaller(*call, request.mutable_caller());
+  fs.FillCaller(*call, ino, request.mutable_caller());
   request.set_inode(fs.ToInode(ino).value);
   fs.mds().Call<wire::ReadlinkReply>(wire::MDS_READLINK, request, true,
                                      [call](Result<wire::ReadlinkReply> reply) {

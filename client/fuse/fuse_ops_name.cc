@@ -44,7 +44,7 @@ void OnLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
   wire::NameRequest request;
-  fs.FillCaller(*call, request.mutable_caller());
+  fs.FillCaller(*call, parent, request.mutable_caller());
   const InodeId directory = fs.ToInode(parent);
   request.set_parent(directory.value);
   request.set_name(name);
@@ -72,7 +72,7 @@ void Make(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
   wire::CreateRequest request;
-  fs.FillCaller(*call, request.mutable_caller());
+  fs.FillCaller(*call, parent, request.mutable_caller());
   request.set_parent(fs.ToInode(parent).value);
   request.set_name(name);
   request.set_mode(mode);
@@ -109,7 +109,7 @@ void OnLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char* n
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
   wire::LinkRequest request;
-  fs.FillCaller(*call, request.mutable_caller());
+  fs.FillCaller(*call, new_parent, request.mutable_caller());
   request.set_inode(fs.ToInode(ino).value);
   request.set_new_parent(fs.ToInode(new_parent).value);
   request.set_new_name(new_name);
@@ -124,7 +124,7 @@ void Remove(fuse_req_t req, uint32_t method, fuse_ino_t parent, const char* name
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
   wire::NameRequest request;
-  fs.FillCaller(*call, request.mutable_caller());
+  fs.FillCaller(*call, parent, request.mutable_caller());
   request.set_parent(fs.ToInode(parent).value);
   request.set_name(name);
   auto changing =
@@ -147,7 +147,7 @@ void OnRename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t ne
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
   wire::RenameRequest request;
-  fs.FillCaller(*call, request.mutable_caller());
+  fs.FillCaller(*call, parent, request.mutable_caller());
   request.set_old_parent(fs.ToInode(parent).value);
   request.set_old_name(name);
   request.set_new_parent(fs.ToInode(new_parent).value);

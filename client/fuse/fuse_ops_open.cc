@@ -6,9 +6,17 @@
 namespace weir::client {
 namespace {
 
-HandlePtr MakeHandle(InodePtr inode, int flags) {
+// Who opens, and how.
+struct Opening {
+  OpenerPtr opener;
+  int flags = 0;
+};
+
+HandlePtr MakeHandle(InodePtr inode, const Opening& opening) {
+  const int flags = opening.flags;
   auto handle = std::make_shared<Handle>();
   handle->inode = std::move(inode);
+  handle->opener = opening.opener;
   handle->flags = flags;
   handle->direct = (flags & O_DIRECT) != 0;
   return handle;
@@ -34,17 +42,18 @@ void OnOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   CallPtr call = fs.Begin(req);
   const InodePtr inode = fs.Find(ino);
   wire::OpenRequest request;
-  fs.FillCaller(*call, request.mutable_caller());
+  fs.FillCaller(*call, inode.get(), request.mutable_caller());
   request.set_inode(inode->id().value);
   request.set_flags(static_cast<uint32_t>(fi->flags));
-  auto answer = [&fs, call, inode, flags = fi->flags](Result<wire::EntryReply> reply) {
+  const Opening opening{fs.OpenerOf(*call), fi->flags};
+  auto answer = [&fs, call, inode, opening](Result<wire::EntryReply> reply) {
     if (!reply.ok()) {
       fs.core().open_files().Close(inode->id());
       call->Reply(reply.status());
       return;
     }
     fs.Learn(inode, *reply);
-    const OpenReply open = Admit(fs, MakeHandle(inode, flags), reply->attr().version());
+    const OpenReply open = Admit(fs, MakeHandle(inode, opening), reply->attr().version());
     const std::string bytes = EncodeOpen(open);
     if (!call->ReplyRaw(bytes.data(), bytes.size())) Drop(fs, open, inode->id());
   };
@@ -53,11 +62,12 @@ void OnOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   });
 }
 
-void FinishCreate(Filesystem& fs, const CallPtr& call, int flags, const wire::EntryReply& reply) {
+void FinishCreate(Filesystem& fs, const CallPtr& call, const Opening& opening,
+                  const wire::EntryReply& reply) {
   const fuse_entry_param entry = fs.LearnEntry(reply);
   const InodeId id(reply.attr().inode());
   const OpenReply open =
-      Admit(fs, MakeHandle(fs.core().inodes().Find(id), flags), reply.attr().version());
+      Admit(fs, MakeHandle(fs.core().inodes().Find(id), opening), reply.attr().version());
   const std::string bytes = EncodeCreate(entry, open);
   if (call->ReplyRaw(bytes.data(), bytes.size())) return;
   Drop(fs, open, id);
@@ -65,16 +75,18 @@ void FinishCreate(Filesystem& fs, const CallPtr& call, int flags, const wire::En
 }
 
 // The rare create that found a file which this mount was giving back at that moment.
-void OpenAgain(Filesystem& fs, const CallPtr& call, int flags, const wire::EntryReply& created) {
+void OpenAgain(Filesystem& fs, const CallPtr& call, const Opening& opening,
+               const wire::EntryReply& created) {
   const InodeId id(created.attr().inode());
   wire::OpenRequest request;
   request.set_inode(id.value);  // as root: CREATE has checked already
   request.set_flags(O_RDONLY);
-  fs.core().open_files().Open(id, [&fs, call, flags, id, request] {
+  fs.core().open_files().Open(id, [&fs, call, opening, id, request] {
     fs.mds().Call<wire::EntryReply>(wire::MDS_OPEN, request, false,
-                                    [&fs, call, flags, id](Result<wire::EntryReply> reply) {
+                                    [&fs, call, opening, id](Result<wire::EntryReply> reply) {
                                       fs.core().open_files().Close(id);  // Opened has counted it
-                                      if (reply.ok()) return FinishCreate(fs, call, flags, *reply);
+                                      if (reply.ok())
+                                        return FinishCreate(fs, call, opening, *reply);
                                       fs.core().open_files().Close(id);
                                       call->Reply(reply.status());
                                     });
@@ -86,26 +98,27 @@ void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
   wire::CreateRequest request;
-  fs.FillCaller(*call, request.mutable_caller());
+  fs.FillCaller(*call, parent, request.mutable_caller());
   request.set_parent(fs.ToInode(parent).value);
   request.set_name(name);
   request.set_mode((mode & 07777) | S_IFREG);
   request.set_exclusive((fi->flags & O_EXCL) != 0);
   request.set_open_flags(static_cast<uint32_t>(fi->flags));
+  const Opening opening{fs.OpenerOf(*call), fi->flags};
   const uint64_t begun = fs.core().open_files().BeginCreate();
   auto changing = fs.core().directories().BeginChange(
       {{DirCache::Kind::kAdd, InodeId(request.parent()), name}});
   fs.mds().Call<wire::EntryReply>(
       wire::MDS_CREATE, request, false,
-      [&fs, call, begun, changing, flags = fi->flags](Result<wire::EntryReply> reply) {
+      [&fs, call, begun, changing, opening](Result<wire::EntryReply> reply) {
         const InodeId id(reply.ok() ? reply->attr().inode() : 0);
         const bool settled = fs.core().open_files().Opened(id, begun);
         if (!reply.ok()) {
           call->Reply(reply.status());
         } else if (settled) {
-          FinishCreate(fs, call, flags, *reply);
+          FinishCreate(fs, call, opening, *reply);
         } else {
-          OpenAgain(fs, call, flags, *reply);
+          OpenAgain(fs, call, opening, *reply);
         }
       });
 }
@@ -113,6 +126,7 @@ void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
 void OnFlush(fuse_req_t req, fuse_ino_t ino, fuse_file_info* /*fi*/) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
+  call->SetFlush();
   const InodePtr inode = fs.Find(ino);
   if (fs.options().exclusive) {
     // Nobody else looks: the report need not be waited for.

@@ -26,7 +26,7 @@ void ReplyValue(const CallPtr& call, const std::string& value, size_t size) {
 
 wire::XattrRequest Request(Filesystem& fs, const Call& call, fuse_ino_t ino, const char* name) {
   wire::XattrRequest request;
-  fs.FillCaller(call, request.mutable_caller());
+  fs.FillCaller(call, ino, request.mutable_caller());
   request.set_inode(fs.ToInode(ino).value);
   request.set_name(name);
   return request;
@@ -86,7 +86,7 @@ void OnListxattr(fuse_req_t req, fuse_ino_t ino, size_t size) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
   wire::InodeRequest request;
-  fs.FillCaller(*call, request.mutable_caller());
+  fs.FillCaller(*call, ino, request.mutable_caller());
   request.set_inode(fs.ToInode(ino).value);
   fs.mds().Call<wire::ListXattrReply>(wire::MDS_LISTXATTR, request, true,
                                       [call, size](Result<wire::ListXattrReply> reply) {

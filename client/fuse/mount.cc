@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <condition_variable>
@@ -14,6 +15,7 @@
 
 #include "client/fuse/filesystem.h"
 #include "client/fuse/kernel_tuning.h"
+#include "client/fuse/process.h"
 #include "client/vfs/core.h"
 
 namespace weir::client {
@@ -29,11 +31,21 @@ std::string DefaultClientName() {
   return std::string(host) + ":" + std::to_string(getpid());
 }
 
+std::vector<gid_t> OwnGroups() {
+  std::vector<gid_t> groups(static_cast<size_t>(std::max(getgroups(0, nullptr), 0)));
+  const int count = getgroups(static_cast<int>(groups.size()), groups.data());
+  groups.resize(static_cast<size_t>(std::max(count, 0)));
+  return groups;
+}
+
 Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& options) {
   Core::Options core;
   core.mds_endpoint = endpoint;
   core.client_name = options.client_name.empty() ? DefaultClientName() : options.client_name;
   core.mount_class = options.mount_class;
+  core.read_exe = ExecutableOf;
+  core.mounter = {getuid(), getgid(), getpid()};
+  core.mounter_groups = OwnGroups();
   core.exclusive = options.exclusive;
   core.subtree = options.subtree;
   core.timeout = options.timeout;
@@ -82,7 +94,9 @@ class Mount::Impl {
   }
 
   Status Start() {
-    WEIR_RETURN_IF_ERROR(core_.Open([this] { filesystem_.calls().AnswerKilled(); }));
+    WEIR_RETURN_IF_ERROR(core_.Open([this] {
+      if (filesystem_.calls().AnswerKilled()) core_.files().DropAbandoned();
+    }));
     WEIR_RETURN_IF_ERROR(MountIt());
     loop_ = std::thread([this] { Loop(); });
     device_ = DeviceOfMount(mountpoint_);
@@ -191,7 +205,6 @@ Result<std::unique_ptr<Mount>> Mount::Start(net::Network& network, Clock& clock,
   if (realpath(mountpoint.c_str(), resolved) == nullptr) {
     return Status::FromErrno(errno, "mount point " + mountpoint);
   }
-  if (options.exclusive) options.writeback_cache = true;
   auto impl = std::make_unique<Impl>(network, clock, mds_endpoint, resolved, std::move(options));
   WEIR_RETURN_IF_ERROR(impl->Start());
   return std::unique_ptr<Mount>(new Mount(std::move(impl)));

@@ -33,7 +33,7 @@ class Mount {
     bool allow_other = false;
     // No second mount can exist: the kernel may cache everything and write back on its own.
     bool exclusive = false;
-    // The kernel's write-back cache: follows `exclusive`, or asked for by the user.
+    // The kernel's write-back cache. It knows no classes: see client/README.md.
     bool writeback_cache = false;
     // Operations fail this long after their peer became unreachable; max: they wait.
     Duration timeout = Duration::max();

@@ -34,7 +34,7 @@ MdsClient::~MdsClient() {
   rpc_.reset();  // runs what is outstanding with kCancelled while the members still exist
 }
 
-wire::OpenSessionRequest MdsClient::SessionRequest() const {
+wire::OpenSessionRequest MdsClient::SessionRequest(bool first) const {
   wire::OpenSessionRequest request;
   request.set_client_name(options_.client_name);
   request.set_subtree(options_.subtree);
@@ -42,6 +42,10 @@ wire::OpenSessionRequest MdsClient::SessionRequest() const {
   request.set_exclusive(options_.exclusive);
   request.set_leases(options_.directories != nullptr);
   for (InodeId inode : events_.open_inodes()) request.add_open_inodes(inode.value);
+  if (!first) return request;  // his right to the class was checked when he mounted
+  request.mutable_mounter()->set_uid(options_.mounter.uid);
+  request.mutable_mounter()->set_gid(options_.mounter.gid);
+  for (const gid_t group : options_.mounter_groups) request.mutable_mounter()->add_groups(group);
   return request;
 }
 
@@ -84,7 +88,7 @@ Status MdsClient::Open() {
   call.timeout = options_.connect_timeout;
   const TimePoint asked = Now();
   auto reply =
-      rpc_->CallAndWait(wire::MDS_OPEN_SESSION, SessionRequest().SerializeAsString(), {}, call);
+      rpc_->CallAndWait(wire::MDS_OPEN_SESSION, SessionRequest(true).SerializeAsString(), {}, call);
   if (!reply.ok()) return reply.status();
   WEIR_RETURN_IF_ERROR(TakeSession(reply->body, asked));
   if (!options_.mount_class.empty() && map()->FindClass(options_.mount_class) == nullptr) {
@@ -171,7 +175,7 @@ void MdsClient::OnWatch(Result<net::Reply> raw, TimePoint asked) {
 void MdsClient::Reopen() {
   net::CallOptions call;
   call.timeout = kWatchTimeout;
-  rpc_->Call(wire::MDS_OPEN_SESSION, SessionRequest().SerializeAsString(), {}, call,
+  rpc_->Call(wire::MDS_OPEN_SESSION, SessionRequest(false).SerializeAsString(), {}, call,
              [this, asked = Now()](Result<net::Reply> raw) {
                if (closing_) return;
                if (!raw.ok() || !TakeSession(raw->body, asked).ok()) {

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "client/vfs/caller.h"
 #include "common/net/rpc.h"
 #include "common/placement/cluster_map.h"
 
@@ -39,6 +40,8 @@ class MdsClient {
     std::string endpoint;
     std::string client_name;
     std::string mount_class;
+    CallerId mounter;  // who asks for that class
+    std::vector<gid_t> mounter_groups;
     bool exclusive = false;  // refuses, and is refused by, every other mount
     std::string subtree;
     uint64_t session = 0;
@@ -92,7 +95,7 @@ class MdsClient {
 
  private:
   MdsClient(Options options, Events events);
-  wire::OpenSessionRequest SessionRequest() const;
+  wire::OpenSessionRequest SessionRequest(bool first) const;
   Status TakeSession(const std::string& body, TimePoint asked);
   Status TakeMap(MapPtr map);
   void StartWatch();

@@ -169,6 +169,23 @@ void ObjectIo::Tick() {
   for (PendingPtr& pending : again) Route(std::move(pending));
 }
 
+void ObjectIo::DropAbandoned() {
+  std::vector<PendingPtr> dropped;
+  {
+    std::lock_guard lock(mutex_);
+    const auto take = [&dropped](const PendingPtr& pending) {
+      if (pending->op.abandoned == nullptr || !*pending->op.abandoned) return false;
+      dropped.push_back(pending);
+      return true;
+    };
+    std::erase_if(parked_, take);
+    for (auto& [key, window] : windows_) std::erase_if(window.queue, take);
+  }
+  for (const PendingPtr& pending : dropped) {
+    pending->op.done(Status(ErrorCode::kCancelled, "its process was killed"));
+  }
+}
+
 void ObjectIo::Stop() {
   std::vector<PendingPtr> dropped;
   {

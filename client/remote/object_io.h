@@ -42,6 +42,8 @@ class ObjectIo {
   void Submit(ObjectOp op);
   // A newer map: what waited for it goes out again. Forgets the streams of classes that are gone.
   void SetMap(std::shared_ptr<const ClusterMap> map);
+  // Ends with kCancelled what is abandoned and not sent yet.
+  void DropAbandoned();
   // Sends again what failed for a passing reason; expires what waited too long.
   void Tick();
   // Everything not yet sent ends with kCancelled, and nothing is retried any more.

@@ -1,8 +1,10 @@
 // ObjectOp: one object request as the mount sees it. ObjectSender: whoever brings it to an OSD.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "common/base/buffer.h"
 #include "common/base/ids.h"
@@ -16,6 +18,9 @@ struct ObjectOutcome {
   uint64_t object_size = 0;
   uint64_t window_bytes = 0;  // the OSD's grant for this class; 0: unchanged
 };
+// Becomes true when nobody waits for an operation any more, since its process was killed. Null:
+// somebody always does.
+using Abandoned = std::shared_ptr<const std::atomic<bool>>;
 using ObjectCallback = std::function<void(Result<ObjectOutcome>)>;
 
 struct ObjectOp {
@@ -28,6 +33,7 @@ struct ObjectOp {
   Buffer payload;            // of a write, `length` bytes
   uint32_t payload_crc = 0;  // its crc32c
   ObjectCallback done;       // exactly once, on any thread, with no lock held
+  Abandoned abandoned;
 };
 
 class ObjectSender {

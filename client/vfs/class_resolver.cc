@@ -59,7 +59,7 @@ void ClassResolver::OnAnswer(size_t begin, const std::vector<InodeId>& batch,
     return;
   }
   for (size_t i = 0; i < batch.size(); ++i) {
-    if (InodePtr inode = inodes_.Find(batch[i])) inode->set_class_id(answer->classes[i]);
+    if (InodePtr inode = inodes_.Find(batch[i])) inode->set_tag_class(answer->classes[i]);
   }
   NextBatch(begin + batch.size());
 }

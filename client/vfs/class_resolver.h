@@ -1,4 +1,5 @@
-// ClassResolver: brings the classes of open files up to date when tags, rules or names have moved.
+// ClassResolver: brings the tags of open files up to date when tags or names have moved. (Rules
+// come with the map: caller_classes.h.)
 //
 // The watch tells of a new tag epoch at once; every inode of `open_inodes` is then asked for again,
 // in batches. A change that comes meanwhile starts another round.
@@ -7,6 +8,7 @@
 
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "client/vfs/inode_table.h"
@@ -16,7 +18,7 @@ namespace weir::client {
 class ClassResolver {
  public:
   struct Answer {
-    std::vector<ClassId> classes;  // in the order asked
+    std::vector<std::optional<ClassId>> classes;  // of their tags, in the order asked
     uint64_t tag_epoch = 0;
   };
   using Ask = std::function<void(const std::vector<InodeId>&, std::function<void(Result<Answer>)>)>;

@@ -19,9 +19,10 @@ Core::Core(net::Network& network, Clock& clock, Options options)
       open_files_(inodes_, [this](const auto& inodes, auto done) { SendRelease(inodes, done); }),
       groups_(clock),
       directories_(clock),
+      caller_classes_({options_.client_name, options_.mount_class}, options_.read_exe),
       osds_(network, clock, session_, options_.timeout),
       objects_(clock, osds_, {.timeout = options_.timeout}),
-      files_(clock, objects_, inodes_, *this, options_.file_io),
+      files_(clock, objects_, inodes_, caller_classes_, *this, options_.file_io),
       classes_(
           inodes_, [this] { return InodesInUse(); },
           [this](const auto& inodes, auto done) { AskClasses(inodes, done); }) {}
@@ -36,6 +37,8 @@ Status Core::Open(std::function<void()> on_tick) {
   options.endpoint = options_.mds_endpoint;
   options.client_name = options_.client_name;
   options.mount_class = options_.mount_class;
+  options.mounter = options_.mounter;
+  options.mounter_groups = options_.mounter_groups;
   options.exclusive = options_.exclusive;
   options.subtree = options_.subtree;
   options.session = session_;
@@ -54,6 +57,7 @@ Status Core::Open(std::function<void()> on_tick) {
 }
 
 void Core::OnMap(const MapPtr& map) {
+  caller_classes_.SetMap(map);
   osds_.SetMap(*map);
   objects_.SetMap(map);
 }
@@ -110,6 +114,7 @@ void Core::ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
   request.set_mtime_ns(report.mtime_ns);
   request.set_kill_suid(report.kill_suid);
   request.set_commit(commit);
+  request.set_class_id(report.class_id.value);
   mds_->Call<wire::EntryReply>(wire::MDS_WROTE, request, false,
                                [callback = std::move(callback)](Result<wire::EntryReply> reply) {
                                  if (!reply.ok()) return callback(reply.status());
@@ -135,7 +140,8 @@ void Core::AskClasses(const std::vector<InodeId>& inodes,
         ClassResolver::Answer answer;
         answer.tag_epoch = reply->tag_epoch();
         for (const auto& entry : reply->classes()) {
-          answer.classes.emplace_back(ClassId(entry.class_id()));
+          answer.classes.push_back(entry.tagged() ? std::optional(ClassId(entry.class_id()))
+                                                  : std::nullopt);
         }
         done(std::move(answer));
       });

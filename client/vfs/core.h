@@ -17,6 +17,7 @@
 #include "client/remote/object_io.h"
 #include "client/remote/osd_client.h"
 #include "client/vfs/caller.h"
+#include "client/vfs/caller_classes.h"
 #include "client/vfs/class_resolver.h"
 #include "client/vfs/dir_cache.h"
 #include "client/vfs/handle_table.h"
@@ -36,6 +37,9 @@ class Core final : private WriteReporter {
     Duration timeout = Duration::max();
     Duration connect_timeout = std::chrono::seconds(10);
     FileIo::Options file_io;
+    CallerClasses::ReadExe read_exe = [](pid_t, uid_t) { return std::string(); };
+    CallerId mounter;  // whose right to the mount's class the MDS checks
+    std::vector<gid_t> mounter_groups;
   };
   Core(net::Network& network, Clock& clock, Options options);
   ~Core() override;
@@ -53,6 +57,7 @@ class Core final : private WriteReporter {
   OpenFiles& open_files() { return open_files_; }
   FileIo& files() { return files_; }
   CallerGroups& groups() { return groups_; }
+  CallerClasses& classes() { return caller_classes_; }
   DirCache& directories() { return directories_; }
   ObjectIo& objects() { return objects_; }
 
@@ -75,6 +80,7 @@ class Core final : private WriteReporter {
   OpenFiles open_files_;
   CallerGroups groups_;
   DirCache directories_;
+  CallerClasses caller_classes_;
   OsdClient osds_;
   ObjectIo objects_;
   FileIo files_;

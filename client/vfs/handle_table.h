@@ -8,12 +8,14 @@
 #include <unordered_map>
 
 #include "client/data/read_ahead.h"
+#include "client/vfs/caller_classes.h"
 #include "client/vfs/inode_table.h"
 
 namespace weir::client {
 
 struct Handle {
   InodePtr inode;
+  OpenerPtr opener;
   int flags = 0;
   bool direct = false;  // opened with O_DIRECT
   ReadAhead::Stream stream;

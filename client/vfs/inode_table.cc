@@ -45,7 +45,7 @@ bool Inode::has_suid_or_sgid() const {
   return (attr_.mode & (S_ISUID | S_ISGID)) != 0;
 }
 
-void Inode::Wrote(uint64_t end, int64_t mtime_ns, bool kill_suid) {
+void Inode::Wrote(uint64_t end, int64_t mtime_ns, bool kill_suid, ClassId class_id) {
   std::lock_guard lock(mutex_);
   if (written_ == reported_) {
     local_end_ = 0;
@@ -56,6 +56,7 @@ void Inode::Wrote(uint64_t end, int64_t mtime_ns, bool kill_suid) {
   local_end_ = std::max(local_end_, end);
   local_mtime_ns_ = std::max(local_mtime_ns_, mtime_ns);
   local_kill_suid_ |= kill_suid;
+  local_class_ = class_id;
   generation_.fetch_add(1, std::memory_order_acq_rel);
 }
 
@@ -69,7 +70,7 @@ void Inode::Resized(const FileAttr& from_mds) {
 std::optional<Inode::Report> Inode::BeginReport() const {
   std::lock_guard lock(mutex_);
   if (written_ == reported_) return std::nullopt;
-  return Report{written_, local_end_, local_mtime_ns_, local_kill_suid_};
+  return Report{written_, local_end_, local_mtime_ns_, local_kill_suid_, local_class_};
 }
 
 FileAttr Inode::EndReport(const Report& report, const FileAttr& from_mds) {

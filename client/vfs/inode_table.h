@@ -26,8 +26,14 @@ class Inode {
   explicit Inode(InodeId id) : id_(id) {}
 
   [[nodiscard]] InodeId id() const { return id_; }
-  [[nodiscard]] ClassId class_id() const { return ClassId(class_.load(std::memory_order_relaxed)); }
-  void set_class_id(ClassId id) { class_.store(id.value, std::memory_order_relaxed); }
+  // Of the tag that covers it, if one does: then it holds for everybody; else see caller_classes.h.
+  [[nodiscard]] std::optional<ClassId> tag_class() const {
+    const uint32_t id = tag_class_.load(std::memory_order_relaxed);
+    return id == kUntagged ? std::nullopt : std::optional(ClassId(id));
+  }
+  void set_tag_class(std::optional<ClassId> id) {
+    tag_class_.store(id.has_value() ? id->value : kUntagged, std::memory_order_relaxed);
+  }
 
   // Takes news from the MDS; returns what the kernel shall see.
   FileAttr Update(const FileAttr& from_mds);
@@ -36,8 +42,9 @@ class Inode {
   [[nodiscard]] FileLayout layout() const;
   [[nodiscard]] bool has_suid_or_sgid() const;
 
-  // Data up to `end` was written here at that time. `kill_suid`: by somebody who loses such bits.
-  void Wrote(uint64_t end, int64_t mtime_ns, bool kill_suid = false);
+  // Data up to `end` was written here at that time. `kill_suid`: by somebody who loses such bits;
+  // the report of it is charged to `class_id`.
+  void Wrote(uint64_t end, int64_t mtime_ns, bool kill_suid = false, ClassId class_id = {});
   // The MDS has set the size: nothing of ours lies over it any more.
   void Resized(const FileAttr& from_mds);
   // Grows with every local change of data and when the MDS tells of one elsewhere: what was read
@@ -49,6 +56,7 @@ class Inode {
     uint64_t size_at_least = 0;
     int64_t mtime_ns = 0;
     bool kill_suid = false;
+    ClassId class_id;
   };
   // None when the MDS knows everything.
   [[nodiscard]] std::optional<Report> BeginReport() const;
@@ -70,8 +78,10 @@ class Inode {
  private:
   FileAttr MergedLocked() const;
 
+  static constexpr uint32_t kUntagged = UINT32_MAX;
+
   const InodeId id_;
-  std::atomic<uint32_t> class_{0};
+  std::atomic<uint32_t> tag_class_{kUntagged};
   std::atomic<uint64_t> generation_{1};
   std::atomic<int64_t> no_capability_until_{0};
   mutable std::mutex mutex_;
@@ -79,6 +89,7 @@ class Inode {
   uint64_t local_end_ = 0;
   int64_t local_mtime_ns_ = 0;
   bool local_kill_suid_ = false;
+  ClassId local_class_;
   uint64_t written_ = 0;   // sequence of the last local write
   uint64_t reported_ = 0;  // of the last one the MDS knows
   uint64_t kept_version_ = 0;

@@ -212,11 +212,45 @@ Result<ClusterMap> FromWire(const wire::ClusterMap& message) {
     WEIR_RETURN_IF_ERROR(Insert(map.classes, class_names, ClassId(info.id()), info.name(),
                                 std::move(entry), "class"));
   }
+  std::set<std::string> rule_names;
+  for (const wire::RuleInfo& info : message.rules()) {
+    WEIR_ASSIGN_OR_RETURN(ClassRule rule, FromWire(info));
+    if (!rule_names.insert(std::to_string(rule.number)).second) {
+      return Bad("rule " + std::to_string(rule.number) + " stands twice");
+    }
+    map.rules.push_back(std::move(rule));
+  }
   return map;
 }
 
 Result<ClassEntry> FromWire(const wire::ClassInfo& message) {
   return ClassFromWire(message);
+}
+
+Result<ClassRule> FromWire(const wire::RuleInfo& message) {
+  ClassRule rule;
+  rule.number = message.number();
+  if (message.has_uid()) rule.uid = message.uid();
+  if (message.has_gid()) rule.gid = message.gid();
+  rule.exe = message.exe();
+  rule.client = message.client();
+  rule.class_name = message.class_name();
+  if (!rule.uid && !rule.gid && rule.exe.empty() && rule.client.empty()) {
+    return Bad("rule " + std::to_string(rule.number) + " names nobody");
+  }
+  if (rule.class_name.empty()) return Bad("rule " + std::to_string(rule.number) + " has no class");
+  return rule;
+}
+
+wire::RuleInfo ToWire(const ClassRule& rule) {
+  wire::RuleInfo message;
+  message.set_number(rule.number);
+  if (rule.uid.has_value()) message.set_uid(*rule.uid);
+  if (rule.gid.has_value()) message.set_gid(*rule.gid);
+  message.set_exe(rule.exe);
+  message.set_client(rule.client);
+  message.set_class_name(rule.class_name);
+  return message;
 }
 
 Result<SchedulerConfig> FromWire(const wire::QosConfig& message) {
@@ -323,6 +357,7 @@ wire::ClusterMap ToWire(const ClusterMap& map) {
     }
   }
   for (const auto& [id, entry] : map.classes) *message.add_classes() = ToWire(entry);
+  for (const ClassRule& rule : map.rules) *message.add_rules() = ToWire(rule);
   return message;
 }
 

@@ -13,6 +13,7 @@
 
 #include "common/base/ids.h"
 #include "common/base/result.h"
+#include "common/placement/class_rules.h"
 #include "common/qos/qos_config.h"
 
 namespace weir {
@@ -21,6 +22,7 @@ namespace wire {
 class ClusterMap;
 class QosConfig;
 class ClassInfo;
+class RuleInfo;
 }  // namespace wire
 
 struct OsdEntry {
@@ -59,6 +61,7 @@ struct ClusterMap {
   std::map<OsdId, OsdEntry> osds;
   std::map<PoolId, Pool> pools;
   std::map<ClassId, ClassEntry> classes;
+  std::vector<ClassRule> rules;  // in the order in which they are tried
 
   // Null when there is none of that name or id.
   [[nodiscard]] const ClassEntry* FindClass(std::string_view name) const;
@@ -76,6 +79,9 @@ Result<SchedulerConfig> FromWire(const wire::QosConfig& message);
 wire::QosConfig ToWire(const SchedulerConfig& config);
 wire::ClassInfo ToWire(const ClassEntry& entry);
 Result<ClassEntry> FromWire(const wire::ClassInfo& message);
+// kBadMessage for a rule that names nobody.
+Result<ClassRule> FromWire(const wire::RuleInfo& message);
+wire::RuleInfo ToWire(const ClassRule& rule);
 
 inline constexpr uint32_t kDefaultSlots = 256;
 inline constexpr uint32_t kMaxSlots = 65536;

@@ -32,6 +32,7 @@ Status ClusterKeeper::Load(const ClusterRecord& record) {
   ids_.osd = record.next_osd();
   ids_.klass = record.next_class();
   ids_.pool = record.next_pool();
+  ids_.rule = std::max<uint32_t>(record.next_rule(), 1);  // 0: of before there were rules
   for (const uint32_t id : record.joined_osds()) ids_.joined.emplace_back(id);
   for (const AppliedRecord& applied : record.applied()) {
     applied_.push_back({{applied.session(), applied.request_id()}, applied.body()});
@@ -95,6 +96,7 @@ Status ClusterKeeper::Commit(ClusterMap next, Ids ids, const Applied& applied) {
   record.set_next_osd(ids.osd);
   record.set_next_class(ids.klass);
   record.set_next_pool(ids.pool);
+  record.set_next_rule(ids.rule);
   for (const OsdId id : ids.joined) record.add_joined_osds(id.value);
   for (const Applied& one : all_applied) {
     AppliedRecord* kept = record.add_applied();

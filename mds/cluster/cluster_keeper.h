@@ -80,6 +80,10 @@ class ClusterKeeper final : public ClusterView {
   Result<wire::ReserveReply> Reserve(const wire::ReserveRequest& request, const Asked& asked = {});
   Status ReleaseReservation(const std::string& name, const Asked& asked = {});
 
+  // Rules (rule_admin.cc).
+  Result<wire::RuleInfo> AddRule(const wire::RuleAddRequest& request, const Asked& asked = {});
+  Status RemoveRule(uint32_t number, const Asked& asked = {});
+
   // Pools.
   Result<wire::PoolInfo> CreatePool(const wire::PoolCreateRequest& request,
                                     const Asked& asked = {});
@@ -93,6 +97,7 @@ class ClusterKeeper final : public ClusterView {
   // ClusterView.
   [[nodiscard]] std::optional<uint32_t> ClassIdOf(std::string_view name) const override;
   Status MayTag(std::string_view class_name, const Credentials& who) const override;
+  uint32_t UntaggedClass(const RuleSubject& who, std::string* reason) const override;
   [[nodiscard]] std::optional<uint32_t> PoolIdOf(std::string_view name) const override;
   [[nodiscard]] std::string PoolNameOf(uint32_t pool) const override;
   Status UsePool(uint32_t pool) override;
@@ -110,6 +115,7 @@ class ClusterKeeper final : public ClusterView {
     uint32_t osd = 0;
     uint32_t klass = kFirstUserClass.value;
     uint32_t pool = 1;
+    uint32_t rule = 1;
     std::vector<OsdId> joined;
   };
 

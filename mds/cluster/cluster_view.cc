@@ -36,6 +36,10 @@ Status ClusterKeeper::MayTag(std::string_view class_name, const Credentials& who
           "uid " + std::to_string(who.uid) + " may not use class '" + entry->spec.name + "'"};
 }
 
+uint32_t ClusterKeeper::UntaggedClass(const RuleSubject& who, std::string* reason) const {
+  return weir::UntaggedClass(*map(), who, reason).value;
+}
+
 std::optional<uint32_t> ClusterKeeper::PoolIdOf(std::string_view name) const {
   const auto map = this->map();
   const Pool* pool = map->FindPool(name);

@@ -22,21 +22,25 @@ Result<TagSource> ClassResolver::SourceOf(Operation& op, const Inode& inode) {
   return *source;
 }
 
-Result<ResolvedClass> ClassResolver::Resolve(Operation& op, const Inode& inode) {
+Result<ResolvedClass> ClassResolver::Resolve(Operation& op, const Inode& inode, bool explain) {
   WEIR_ASSIGN_OR_RETURN(const TagSource source, SourceOf(op, inode));
   const ClusterView& cluster = op.context.cluster;
-  if (!source.tag.empty()) {
-    const auto id = cluster.ClassIdOf(source.tag);
-    if (id.has_value()) return ResolvedClass{*id, source.tag + " (from " + source.path + ")"};
-    return ResolvedClass{kBestEffort.value, "best-effort (class " + source.tag + " of " +
-                                                source.path + " does not exist)"};
+  ResolvedClass resolved;
+  if (source.tag.empty()) {
+    const Credentials& who = op.who();
+    resolved.id = cluster.UntaggedClass(
+        {who.uid, who.gid, who.groups, who.exe, op.context.client, op.context.mount_class},
+        explain ? &resolved.reason : nullptr);
+    return resolved;
   }
-  const std::string& mount_class = op.context.mount_class;
-  if (mount_class.empty()) return ResolvedClass{kBestEffort.value, "best-effort (default)"};
-  const auto id = cluster.ClassIdOf(mount_class);
-  if (id.has_value()) return ResolvedClass{*id, mount_class + " (mount default)"};
-  return ResolvedClass{kBestEffort.value,
-                       "best-effort (mount class " + mount_class + " does not exist)"};
+  resolved.tagged = true;
+  const auto id = cluster.ClassIdOf(source.tag);
+  resolved.id = id.value_or(kBestEffort.value);
+  if (!explain) return resolved;
+  resolved.reason = id.has_value() ? source.tag + " (from " + source.path + ")"
+                                   : "best-effort (class " + source.tag + " of " + source.path +
+                                         " does not exist)";
+  return resolved;
 }
 
 Result<ClassResolver::Shared> ClassResolver::SourceOfDirectory(Operation& op, uint64_t directory) {

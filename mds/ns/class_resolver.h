@@ -1,6 +1,7 @@
-// ClassResolver: the effective class of an inode: the tag of the nearest tagged ancestor (itself
-// first), else the session's mount class, else class 0. The tag of a directory is remembered until
-// tags change. Threads: under the NamespaceDb lock.
+// ClassResolver: the effective class of an inode for who asks: the tag of the nearest tagged
+// ancestor (itself first), else the first rule that matches him, else the session's mount class,
+// else class 0. The tag of a directory is remembered until tags change. Threads: under the
+// NamespaceDb lock.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +27,14 @@ struct TagSource {
 struct ResolvedClass {
   uint32_t id = 0;
   std::string reason;
+  bool tagged = false;  // by a tag, so that it holds whoever asks
 };
 
 class ClassResolver {
  public:
   Result<TagSource> SourceOf(Operation& op, const Inode& inode);
-  Result<ResolvedClass> Resolve(Operation& op, const Inode& inode);
+  // `explain`: with the reason, which takes longer.
+  Result<ResolvedClass> Resolve(Operation& op, const Inode& inode, bool explain = false);
   // A tag came, went or moved, or a directory got another path.
   void Forget() { of_directory_.clear(); }
 

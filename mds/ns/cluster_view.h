@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/result.h"
+#include "common/placement/class_rules.h"
 #include "mds/ns/credentials.h"
 
 namespace weir::mds {
@@ -26,6 +27,8 @@ class ClusterView {
   [[nodiscard]] virtual std::optional<uint32_t> ClassIdOf(std::string_view name) const = 0;
   // kInvalid: no such class; kPermission: its spec names others.
   virtual Status MayTag(std::string_view class_name, const Credentials& who) const = 0;
+  // What no tag covers: by rule, else the class of the mount, else best-effort; and why, if asked.
+  virtual uint32_t UntaggedClass(const RuleSubject& who, std::string* reason) const = 0;
   [[nodiscard]] virtual std::optional<uint32_t> PoolIdOf(std::string_view name) const = 0;
   [[nodiscard]] virtual std::string PoolNameOf(uint32_t pool) const = 0;
   // Makes sure, durably, that the chains of the pool stay where they are. kNoSpace: it has no OSD.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "common/base/result.h"
@@ -14,6 +15,7 @@ struct Credentials {
   uint32_t uid = 0;
   uint32_t gid = 0;
   std::vector<uint32_t> groups;
+  std::string exe;  // of rules only; empty: not known
 
   [[nodiscard]] bool IsRoot() const { return uid == 0; }
   [[nodiscard]] bool InGroup(uint32_t group) const;

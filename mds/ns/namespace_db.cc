@@ -38,12 +38,13 @@ void NamespaceDb::Execute(const RequestOrigin& origin, Prepare prepare, Done don
 
 Operation NamespaceDb::MakeOperation(const RequestOrigin& origin) {
   return Operation(overlay_, {cluster_, opens_, classes_, leases_, origin.session,
-                              origin.mount_class, clock_.WallNow().ns, in_grace_});
+                              origin.mount_class, origin.client, clock_.WallNow().ns, in_grace_});
 }
 
 void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
   if (AnswerRepeated(request, ready)) return;
   if (leases_.InTheWay(request.origin.session, request.origin.changes)) {
+    request.origin.turn.reset();  // the caller of Execute still has it
     parked_.push_back(std::move(request));
     ready->push_back([this] { listener_.OnRecall(); });
     return;
@@ -53,11 +54,13 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
   if (op.waits_for_truncate.has_value()) {
     const auto truncating = truncating_.find(*op.waits_for_truncate);
     if (truncating != truncating_.end()) {
+      request.origin.turn.reset();
       truncating->second.queued.push_back(std::move(request));
       return;
     }
   }
-  Waiting waiting{std::move(request.done), {}, std::move(op.effects)};
+  const std::shared_ptr<void> turn = std::exchange(request.origin.turn, nullptr);
+  Waiting waiting{std::move(request.done), {}, std::move(op.effects), 0, turn};
   const bool moved = waiting.effects.tags_changed || waiting.effects.tree_moved;
   Status status = answer.status();
   if (status.ok() && waiting.effects.tags_changed) {
@@ -70,7 +73,7 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
     Done done = [original = std::move(waiting.done), status](const Status& committed, std::string) {
       original(committed.ok() ? status : committed, {});
     };
-    Enqueue(&op.txn, {std::move(done), {}, {}}, ready);
+    Enqueue(&op.txn, {std::move(done), {}, {}, 0, turn}, ready);
     return;
   }
   waiting.answer = std::move(*answer);
@@ -187,6 +190,9 @@ bool NamespaceDb::CommitPrepared() {
       }
     }
   }
+  // All are answered before the next may begin, which they do on this thread.
+  std::vector<std::shared_ptr<void>> turns;
+  for (Waiting& waiting : batch.waiting) turns.push_back(std::move(waiting.turn));
   for (Waiting& waiting : batch.waiting) Finish(std::move(waiting), status);
   for (const Done& done : orphaned) done(status, {});
   return true;

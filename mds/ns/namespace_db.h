@@ -41,8 +41,12 @@ struct RequestOrigin {
   uint64_t acked_below = 0;  // ids whose answers need no memory any more
   uint32_t method = 0;
   std::string mount_class;
+  std::string client;
   // Directories whose names, mode or owner it may change: others' leases on them go first.
   std::vector<uint64_t> changes;
+  // Held until the operation is durable, but not while it waits for leases or for OSDs; never let
+  // go under the lock.
+  std::shared_ptr<void> turn;
 };
 
 // What follows a durable operation; called without the lock, on the thread that runs Done.
@@ -112,6 +116,7 @@ class NamespaceDb {
     std::string answer;
     Effects effects;
     uint64_t tag_epoch = 0;  // new one, or 0
+    std::shared_ptr<void> turn;
   };
   struct Batch {
     uint64_t number = 0;

@@ -35,6 +35,7 @@ void Operation::SetCaller(const wire::Caller& caller) {
   who_.uid = caller.uid();
   who_.gid = caller.gid();
   who_.groups.assign(caller.groups().begin(), caller.groups().end());
+  who_.exe = caller.exe();
 }
 
 Result<Inode> Operation::Load(uint64_t inode) {
@@ -228,9 +229,9 @@ void Operation::FillAttr(const Inode& inode, wire::Attr* attr) const {
 
 Status Operation::FillEntry(const Inode& inode, wire::EntryReply* reply) {
   FillAttr(inode, reply->mutable_attr());
-  WEIR_ASSIGN_OR_RETURN(ResolvedClass resolved, context.classes.Resolve(*this, inode));
+  WEIR_ASSIGN_OR_RETURN(const ResolvedClass resolved, context.classes.Resolve(*this, inode));
   reply->mutable_effective_class()->set_class_id(resolved.id);
-  reply->mutable_effective_class()->set_reason(std::move(resolved.reason));
+  reply->mutable_effective_class()->set_tagged(resolved.tagged);
   reply->set_sole_opener(!context.opens.OpenElsewhere(context.session, inode.id));
   return Status::Ok();
 }

@@ -64,6 +64,7 @@ class Operation {
     DirLeases& leases;
     uint64_t session = 0;
     std::string mount_class;
+    std::string client;  // name of the mount
     int64_t now_ns = 0;
     bool in_grace = false;  // sessions may still reclaim what they have open
   };

@@ -12,6 +12,9 @@ namespace {
 
 constexpr auto kTickInterval = std::chrono::milliseconds(100);
 constexpr Duration kAnswerCheckInterval = std::chrono::seconds(60);
+// Deep enough for a group commit that pays, shallow enough that whoever comes next waits for some
+// milliseconds of it.
+constexpr size_t kOperationsBegun = 128;
 
 std::string NewUuid() {
   Prng prng(RandomSeed());
@@ -24,7 +27,7 @@ std::string NewUuid() {
 }  // namespace
 
 MdsCore::MdsCore(KvStore& store, Clock& clock, OsdPort& osds, const MdsOptions& options)
-    : store_(store), clock_(clock), osds_(osds), options_(options) {}
+    : store_(store), clock_(clock), osds_(osds), options_(options), operations_(kOperationsBegun) {}
 
 Result<std::unique_ptr<MdsCore>> MdsCore::Open(KvStore& store, Clock& clock, OsdPort& osds,
                                                const MdsOptions& options) {
@@ -66,6 +69,7 @@ MdsCore::~MdsCore() {
   posted_.notify_all();
   if (background_.joinable()) background_.join();
   if (objects_ != nullptr) objects_->Stop();
+  operations_.Stop();
   names_.reset();
   if (keeper_ != nullptr) keeper_->SetOnChange(nullptr);
 }
@@ -76,12 +80,21 @@ RequestOrigin MdsCore::OriginOf(const Call& call) {
   origin.request_id = call->request_id();
   origin.acked_below = call->acked_below();
   origin.method = call->method();
-  sessions_->TouchOrAdmit(origin.session, &origin.mount_class);
+  sessions_->TouchOrAdmit(origin.session, &origin.mount_class, &origin.client);
   return origin;
 }
 
+void MdsCore::WhenItsTurn(uint32_t class_id, FairQueue::Work work) {
+  const auto map = keeper_->map();
+  auto entry = map->classes.find(ClassId(class_id));
+  const bool foreign = entry == map->classes.end() || entry->first < kFirstUserClass;
+  if (foreign) entry = map->classes.find(kBestEffort);
+  operations_.Submit(entry->first, entry->second.spec.weight, std::move(work));
+}
+
 void MdsCore::Handle(const Call& call) {
-  if (HandleNamespace(call) || HandleSession(call) || HandleAdmin(call)) return;
+  if (HandleNamespace(call) || HandleSession(call) || HandleAdmin(call) || HandleRules(call))
+    return;
   call->Respond(
       Status(ErrorCode::kNotSupported, "this MDS has no method " + std::to_string(call->method())));
 }

@@ -20,6 +20,7 @@
 #include "mds/cluster/cluster_keeper.h"
 #include "mds/mds_options.h"
 #include "mds/ns/namespace_db.h"
+#include "mds/service/fair_queue.h"
 #include "mds/service/object_work.h"
 #include "mds/service/sessions.h"
 #include "mds/service/watchers.h"
@@ -51,11 +52,17 @@ class MdsCore final : public CommitListener {
   MdsCore(KvStore& store, Clock& clock, OsdPort& osds, const MdsOptions& options);
   Status Begin();
   RequestOrigin OriginOf(const Call& call);
+  // Runs it when it is the turn of its class; of best-effort if nobody may be charged to that.
+  void WhenItsTurn(uint32_t class_id, FairQueue::Work work);
 
   bool HandleNamespace(const Call& call);  // namespace_requests.cc
   bool HandleSession(const Call& call);    // session_requests.cc
   bool HandleAdmin(const Call& call);      // admin_requests.cc
+  bool HandleRules(const Call& call);      // rule_requests.cc
+  void TestRule(const Call& call);
+  void GetClassLoad(const Call& call);
   void OpenSession(const Call& call);
+  Status CheckMountClass(const wire::OpenSessionRequest& request) const;
   void CloseSession(const Call& call);
   void Watch(const Call& call);
   void RegisterOsd(const Call& call);
@@ -76,6 +83,7 @@ class MdsCore final : public CommitListener {
   std::unique_ptr<ClusterKeeper> keeper_;
   std::unique_ptr<Sessions> sessions_;
   std::unique_ptr<ObjectWork> objects_;
+  FairQueue operations_;  // outlives the names_, which hold turns
   std::unique_ptr<NamespaceDb> names_;
   std::unique_ptr<Watchers> watchers_;
   std::atomic<uint64_t> tag_epoch_{0};

@@ -33,8 +33,23 @@ Directories ChangesOf(uint32_t /*method*/, const wire::SetAttrRequest& request) 
   return {request.inode()};
 }
 
+// The class that a request says it is charged to.
+template <typename Request>
+uint32_t ClassOf(const Request& request) {
+  if constexpr (requires { request.caller().class_id(); }) {
+    return request.caller().class_id();
+  } else if constexpr (requires { request.class_id(); }) {
+    return request.class_id();
+  } else {
+    return kBestEffort.value;
+  }
+}
+
+// When it is the turn of its class.
+using InTurn = std::function<void(uint32_t class_id, FairQueue::Work work)>;
+
 template <typename Request, typename Reply>
-void Run(NamespaceDb& names, RequestOrigin origin, const MdsCore::Call& call,
+void Run(NamespaceDb& names, const InTurn& in_turn, RequestOrigin origin, const MdsCore::Call& call,
          Result<Reply> (*operation)(Operation&, const Request&)) {
   auto request = std::make_shared<Request>();
   if (!request->ParseFromString(call->body())) {
@@ -42,19 +57,24 @@ void Run(NamespaceDb& names, RequestOrigin origin, const MdsCore::Call& call,
     return;
   }
   origin.changes = ChangesOf(origin.method, *request);
-  names.Execute(
-      origin,
-      [operation, request](Operation& op) -> Result<std::string> {
-        const Result<Reply> reply = operation(op, *request);
-        if (!reply.ok()) return reply.status();
-        return reply->SerializeAsString();
-      },
-      [call](Status status, std::string body) {
-        if (status.code() == ErrorCode::kInvalid && call->method() == wire::MDS_SETXATTR) {
-          WEIR_LOG_WARN("setxattr refused: {}", status.message());
-        }
-        call->Respond(std::move(status), std::move(body), {});
-      });
+  const uint32_t class_id = ClassOf(*request);
+  in_turn(class_id, [&names, origin = std::move(origin), call, operation,
+                     request](FairQueue::Turn turn) mutable {
+    origin.turn = std::move(turn);
+    names.Execute(
+        origin,
+        [operation, request](Operation& op) -> Result<std::string> {
+          const Result<Reply> reply = operation(op, *request);
+          if (!reply.ok()) return reply.status();
+          return reply->SerializeAsString();
+        },
+        [call](Status status, std::string body) {
+          if (status.code() == ErrorCode::kInvalid && call->method() == wire::MDS_SETXATTR) {
+            WEIR_LOG_WARN("setxattr refused: {}", status.message());
+          }
+          call->Respond(std::move(status), std::move(body), {});
+        });
+  });
 }
 
 }  // namespace
@@ -63,10 +83,13 @@ bool MdsCore::HandleNamespace(const Call& call) {
   const uint32_t method = call->method();
   if (method < wire::MDS_LOOKUP || method > wire::MDS_ACCESS) return false;
   const RequestOrigin origin = OriginOf(call);
+  const InTurn in_turn = [this](uint32_t class_id, FairQueue::Work work) {
+    WhenItsTurn(class_id, std::move(work));
+  };
   switch (method) {
-#define WEIR_RUN(number, operation)              \
-  case wire::number:                             \
-    Run(*names_, origin, call, &mds::operation); \
+#define WEIR_RUN(number, operation)                       \
+  case wire::number:                                      \
+    Run(*names_, in_turn, origin, call, &mds::operation); \
     return true;
     WEIR_RUN(MDS_LOOKUP, Lookup)
     WEIR_RUN(MDS_GETATTR, GetAttr)

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/log.h"
+#include "mds/ns/find_path.h"
 #include "mds/ns/ops/ops.h"
 #include "mds/service/mds_core.h"
 
@@ -17,25 +18,6 @@ bool Decode(const MdsCore::Call& call, Request* request) {
   if (request->ParseFromString(call->body())) return true;
   call->Respond(Status(ErrorCode::kBadMessage, request->GetTypeName() + " does not parse"));
   return false;
-}
-
-// The directory that a mount shows as its root.
-Result<uint64_t> FindSubtree(Operation& op, const std::string& path) {
-  uint64_t at = kRootInode.value;
-  for (size_t begin = 0; begin < path.size();) {
-    const size_t end = std::min(path.find('/', begin), path.size());
-    const std::string name = path.substr(begin, end - begin);
-    begin = end + 1;
-    if (name.empty()) continue;
-    wire::NameRequest step;  // as root: who may mount is not a question of permissions
-    step.set_parent(at);
-    step.set_name(name);
-    const EntryResult found = Lookup(op, step);
-    if (!found.ok()) return found.status().Annotate("cannot mount '" + path + "'");
-    at = found->attr().inode();
-  }
-  WEIR_ASSIGN_OR_RETURN(const Inode directory, op.LoadDirectory(at));
-  return directory.id;
 }
 
 }  // namespace
@@ -71,10 +53,28 @@ wire::ClusterMap MdsCore::WireMap() const {
   return map;
 }
 
+// One that does not exist is a matter for the mount to refuse, and for a reconnecting one to bear.
+Status MdsCore::CheckMountClass(const wire::OpenSessionRequest& request) const {
+  const std::string& name = request.mount_class();
+  if (name.empty() || !request.has_mounter() || !keeper_->ClassIdOf(name).has_value()) {
+    return Status::Ok();
+  }
+  const wire::Caller& mounter = request.mounter();
+  Credentials who;
+  who.uid = mounter.uid();
+  who.gid = mounter.gid();
+  who.groups.assign(mounter.groups().begin(), mounter.groups().end());
+  return keeper_->MayTag(name, who);
+}
+
 void MdsCore::OpenSession(const Call& call) {
   wire::OpenSessionRequest request;
   if (!Decode(call, &request)) return;
   const uint64_t session = call->session();
+  if (const Status may = CheckMountClass(request); !may.ok()) {
+    call->Respond(may);
+    return;
+  }
   std::string before;
   const bool reopened = sessions_->Touch(session, &before);
   const bool admitted_unasked = !reopened && sessions_->Knows(session);
@@ -101,8 +101,10 @@ void MdsCore::OpenSession(const Call& call) {
   names_->Execute(
       {},
       [reply, path = request.subtree()](Operation& op) -> Result<std::string> {
-        WEIR_ASSIGN_OR_RETURN(const uint64_t root, FindSubtree(op, path));
-        reply->set_root_inode(root);
+        Result<Inode> root = FindPath(op, path);
+        if (!root.ok()) return root.status().Annotate("cannot mount '" + path + "'");
+        WEIR_ASSIGN_OR_RETURN(const Inode directory, op.LoadDirectory(root->id));
+        reply->set_root_inode(directory.id);
         return reply->SerializeAsString();
       },
       [call](Status status, std::string body) {

@@ -32,11 +32,12 @@ bool Sessions::Touch(uint64_t session, std::string* mount_class) {
   return found->second.opened;
 }
 
-void Sessions::TouchOrAdmit(uint64_t session, std::string* mount_class) {
+void Sessions::TouchOrAdmit(uint64_t session, std::string* mount_class, std::string* client) {
   const std::lock_guard lock(mutex_);
   Session& found = sessions_[session];
   found.last_seen = clock_.Now();
   *mount_class = found.opening.mount_class;
+  *client = found.opening.client_name;
 }
 
 std::vector<uint64_t> Sessions::TakeExpired() {

@@ -29,7 +29,7 @@ class Sessions {
   bool Touch(uint64_t session, std::string* mount_class = nullptr);
   // A session that asks without having opened itself (after our restart) may hold files as well, so
   // that it has a lease too. It stays unknown to WATCH.
-  void TouchOrAdmit(uint64_t session, std::string* mount_class);
+  void TouchOrAdmit(uint64_t session, std::string* mount_class, std::string* client);
   // Removes and returns those whose lease has run out.
   std::vector<uint64_t> TakeExpired();
   [[nodiscard]] bool Knows(uint64_t session) const;

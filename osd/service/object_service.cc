@@ -67,6 +67,14 @@ std::string Describe(ObjectOpKind kind, const wire::ObjectRequest& request) {
   return text;
 }
 
+// Senders bring no proof of what they may use; but WeirFS's own classes are not for reads and
+// writes from outside.
+ClassId ChargedClass(ObjectOpKind kind, const wire::ObjectRequest& request) {
+  const ClassId id(request.class_id());
+  const bool data = kind == ObjectOpKind::kRead || kind == ObjectOpKind::kWrite;
+  return data && id < kFirstUserClass ? kBestEffort : id;
+}
+
 Status CheckRange(const wire::ObjectRequest& request) {
   if (request.offset() <= kMaxObjectSize && request.length() <= kMaxObjectSize - request.offset()) {
     return {};
@@ -180,7 +188,7 @@ void ObjectService::HandleObject(std::shared_ptr<net::IncomingCall> call) {
   op->offset = request.offset();
   op->length = op->kind == ObjectOpKind::kRead ? request.length() : 0;
   if (op->kind == ObjectOpKind::kWrite) op->data = call->payload();
-  op->class_id = ClassId(request.class_id());
+  op->class_id = ChargedClass(op->kind, request);
   op->elsewhere = static_cast<int64_t>(std::min(request.elsewhere(), kLargestElsewhere));
   if (status.ok()) {
     status = windows_.Admit(call->session(), op->class_id, op->window_bytes(), clock_.Now());

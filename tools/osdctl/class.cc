@@ -1,10 +1,7 @@
 // osdctl class ls | show | create | set | rm: who there is, and what weight and ceiling each has.
 
 #include <fmt/format.h>
-#include <grp.h>
-#include <pwd.h>
 
-#include <charconv>
 #include <ctime>
 
 #include "common/base/units.h"
@@ -13,6 +10,7 @@
 #include "tools/cli/table.h"
 #include "tools/cli/values.h"
 #include "tools/osdctl/command.h"
+#include "tools/osdctl/owner.h"
 
 namespace weir::osdctl {
 namespace {
@@ -114,20 +112,6 @@ struct ClassOptions {
   bool dry_run = false;
   std::vector<LaterOption> later;
 };
-
-// A number, or a name of this machine's user or group database.
-Result<uint32_t> OwnerId(const std::string& text, bool is_user) {
-  uint32_t id = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-  if (!text.empty() && error == std::errc() && end == text.data() + text.size()) return id;
-  if (is_user) {
-    if (const passwd* user = getpwnam(text.c_str())) return user->pw_uid;
-  } else if (const group* found = getgrnam(text.c_str())) {
-    return found->gr_gid;
-  }
-  return {ErrorCode::kInvalid, fmt::format("there is no {} '{}' on this machine; a number does too",
-                                           is_user ? "user" : "group", text)};
-}
 
 Status FillDisk(const ClassOptions& options, wire::SetClassRequest* request) {
   if (!options.type.empty()) {

@@ -82,6 +82,7 @@ void AddProfile(CLI::App& app, Globals& globals);
 void AddClass(CLI::App& app, Globals& globals);
 void AddReserve(CLI::App& app, Globals& globals);
 void AddRelease(CLI::App& app, Globals& globals);
+void AddRule(CLI::App& app, Globals& globals);
 void AddStat(CLI::App& app, Globals& globals);
 void AddTop(CLI::App& app, Globals& globals);
 void AddPool(CLI::App& app, Globals& globals);

@@ -6,7 +6,7 @@
 namespace weir::osdctl {
 
 void AddLaterVerbs(CLI::App& app, Globals& globals) {
-  for (const char* name : {"rule", "why", "verify"}) {
+  for (const char* name : {"why", "verify"}) {
     auto* verb = app.add_subcommand(name, "")->group("");
     verb->fallthrough(false);
     verb->allow_extras();

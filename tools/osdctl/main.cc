@@ -31,6 +31,7 @@ void AddVerbs(CLI::App& app, Globals& globals) {
   AddClass(app, globals);
   AddReserve(app, globals);
   AddRelease(app, globals);
+  AddRule(app, globals);
   AddStat(app, globals);
   AddTop(app, globals);
   AddPool(app, globals);

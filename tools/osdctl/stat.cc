@@ -8,6 +8,7 @@
 #include "common/base/units.h"
 #include "tools/cli/table.h"
 #include "tools/cli/values.h"
+#include "tools/osdctl/mds_load.h"
 #include "tools/osdctl/stat_document.h"
 
 namespace weir::osdctl {
@@ -57,9 +58,10 @@ void PrintTable(const wire::ClusterMap& map, const std::vector<wire::OsdStatsRep
 
 void Print(const Globals& globals, const wire::ClusterMap& map,
            const std::vector<wire::OsdStatsReply>& all, const std::vector<uint32_t>& silent,
-           const std::optional<uint32_t>& only) {
+           const wire::ClassLoadReply& load, const std::optional<uint32_t>& only) {
   if (!globals.json()) {
     PrintTable(map, all, only);
+    fmt::print("mds: operations since it started\n{}", LoadTable(map, load, only).Render());
     return;
   }
   Json osds = Json::array();
@@ -68,7 +70,10 @@ void Print(const Globals& globals, const wire::ClusterMap& map,
     osds.push_back(StatDocument(map, stats, only));
     window = std::max(window, stats.window_s());
   }
-  PrintJson({{"osds", osds}, {"window_s", window}, {"unreachable_osds", silent}});
+  PrintJson({{"osds", osds},
+             {"window_s", window},
+             {"unreachable_osds", silent},
+             {"mds", LoadDocument(map, load, only)}});
 }
 
 Result<ExitCode> RunStat(Globals& globals, const StatOptions& options) {
@@ -94,7 +99,9 @@ Result<ExitCode> RunStat(Globals& globals, const StatOptions& options) {
     if (first_silence.ok()) first_silence = answers[i].status();
   }
   if (all.empty() && !silent.empty()) return first_silence;
-  Print(globals, map, all, silent, only);
+  wire::ClassLoadReply load;
+  WEIR_RETURN_IF_ERROR(link->Call(wire::MDS_CLASS_LOAD, wire::Empty(), &load));
+  Print(globals, map, all, silent, load, only);
   if (silent.empty()) return ExitCode::kDone;
   fmt::print(stderr, "osdctl: {} of {} OSDs did not answer: {}\n", silent.size(), osds.size(),
              first_silence.message());

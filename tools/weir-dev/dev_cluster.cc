@@ -244,9 +244,10 @@ Status DevCluster::StartMount(size_t index) {
   std::error_code ignored;
   fs::remove(pid_file, ignored);
   fs::create_directories(mount.path, ignored);
-  const int code = cli::RunLogged({Binary("weirfs"), state_.endpoint, mount.path, "--pid-file",
-                                   pid_file, "--log-file", LogOf(name)},
-                                  LogOf(name));
+  const int code =
+      cli::RunLogged({Binary("weirfs"), state_.endpoint, mount.path, "-o", "client=" + name,
+                      "--pid-file", pid_file, "--log-file", LogOf(name)},
+                     LogOf(name));
   const auto pid = cli::ReadFile(pid_file);
   if (code != 0 || !pid.ok()) {
     return {ErrorCode::kIo, fmt::format("cannot mount {} on '{}' (exit {}):{}", name, mount.path,

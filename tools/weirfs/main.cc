@@ -54,9 +54,11 @@ struct Plan {
 void Declare(CLI::App& app, Arguments& arguments) {
   app.footer(
       std::string(kDiskSpecHelp) +
-      "\n\nOptions behind -o: class=NAME, ro, allow_other, timeout=S, writeback_cache, data=DIR, "
-      "and "
-      "what mount(8)\nand fstab give every filesystem. It returns once the mount is usable; umount "
+      "\n\nOptions behind -o: class=NAME, client=NAME (as rules call this mount), ro, allow_other, "
+      "timeout=S,\n[no]writeback_cache (the kernel's, which knows no classes; on with --data), "
+      "data=DIR, "
+      "and what mount(8)\nand fstab give every filesystem. It returns once the mount is usable; "
+      "umount "
       "ends it.\n\n"
       "Example:\n"
       "  weirfs --data /srv/weir /mnt/weir                    all in one process, on an image "
@@ -159,10 +161,11 @@ Result<Plan> MakePlan(const Arguments& arguments) {
                                     : PlanCluster(arguments, data, &plan));
   client::Mount::Options& mount = plan.mount;
   mount.mount_class = options.mount_class;
+  mount.client_name = options.client_name;
   mount.read_only = options.read_only;
   mount.allow_other = options.allow_other;
   mount.exclusive = plan.embedded;
-  mount.writeback_cache = plan.embedded || options.writeback_cache;
+  mount.writeback_cache = options.writeback_cache.value_or(plan.embedded);
   mount.timeout = options.timeout.value_or(Duration::max());
   mount.fuse_options = options.kernel_flags;
   WEIR_ASSIGN_OR_RETURN(plan.mountpoint, PrepareMountpoint(arguments.places.back()));

@@ -20,6 +20,7 @@ constexpr std::array kNotForUs = {"rw",          "auto",     "noauto",     "user
 // Flags of the kernel's mount that only take rights away, and those that give them back to root.
 constexpr std::array kRestricting = {"nosuid", "nodev", "noexec", "noatime", "sync", "dirsync"};
 constexpr std::array kLoosening = {"suid", "dev", "exec", "atime"};
+constexpr std::array kWithValue = {"class", "client", "data", "timeout"};
 
 template <typename Words>
 bool Has(const Words& words, std::string_view word) {
@@ -41,6 +42,10 @@ Status AddValue(std::string_view name, const std::string& value, MountOptions* o
     options->mount_class = value;
     return cli::CheckName("class", value);
   }
+  if (name == "client") {
+    options->client_name = value;
+    return cli::CheckName("client", value);
+  }
   WEIR_ASSIGN_OR_RETURN(options->timeout, TimeoutValue(value));
   return Status::Ok();
 }
@@ -48,7 +53,7 @@ Status AddValue(std::string_view name, const std::string& value, MountOptions* o
 Status AddOne(const std::string& word, bool is_root, MountOptions* options) {
   const size_t equals = word.find('=');
   const std::string_view name = std::string_view(word).substr(0, equals);
-  if (equals != std::string::npos && (name == "class" || name == "timeout" || name == "data")) {
+  if (equals != std::string::npos && Has(kWithValue, name)) {
     return AddValue(name, word.substr(equals + 1), options);
   }
   if (word == "ro") {
@@ -57,6 +62,8 @@ Status AddOne(const std::string& word, bool is_root, MountOptions* options) {
     options->allow_other = true;
   } else if (word == "writeback_cache") {
     options->writeback_cache = true;
+  } else if (word == "nowriteback_cache") {
+    options->writeback_cache = false;
   } else if (Has(kRestricting, word)) {
     options->kernel_flags.push_back(word);
   } else if (Has(kLoosening, word)) {

@@ -23,9 +23,10 @@ Source SplitSource(const std::string& text);
 struct MountOptions {
   std::string data;  // as --data, for fstab
   std::string mount_class;
+  std::string client_name;  // of this mount, for rules; empty: host name and process id
   bool read_only = false;
   bool allow_other = false;
-  bool writeback_cache = false;
+  std::optional<bool> writeback_cache;    // of the kernel; none: on where no second mount can exist
   std::optional<Duration> timeout;        // none: I/O waits for lost peers as long as it takes
   std::vector<std::string> kernel_flags;  // nosuid, noatime and the like, for the mount itself
 };

@@ -17,8 +17,9 @@ Result<wire::ResolveClassesReply> ResolveClasses(Operation& op,
       continue;
     }
     if (!inode.ok()) return inode.status();
-    WEIR_ASSIGN_OR_RETURN(ResolvedClass resolved, op.context.classes.Resolve(op, *inode));
+    WEIR_ASSIGN_OR_RETURN(ResolvedClass resolved, op.context.classes.Resolve(op, *inode, true));
     answer->set_class_id(resolved.id);
+    answer->set_tagged(resolved.tagged);
     answer->set_reason(std::move(resolved.reason));
   }
   return reply;

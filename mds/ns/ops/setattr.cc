@@ -88,7 +88,10 @@ Status ChangeSize(Operation& op, const wire::SetAttrRequest& request, Inode* ino
   TruncateJob job{inode->id, {}};
   *job.record.mutable_layout() = inode->rec.layout();
   job.record.set_size(request.size());
-  job.record.set_class_id(resolved.id);
+  // Without a tag it is a matter of who opened the file, which only his mount knows.
+  const uint32_t claimed = request.caller().class_id();
+  const uint32_t opener = claimed >= kFirstUserClass.value ? claimed : kBestEffort.value;
+  job.record.set_class_id(resolved.tagged ? resolved.id : opener);
   op.txn.PutRecord(MakeKey(Table::kTruncate, inode->id), job.record);
   op.effects.truncate = std::move(job);
   return Status::Ok();

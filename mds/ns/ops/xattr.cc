@@ -141,7 +141,7 @@ Result<wire::XattrReply> GetXattr(Operation& op, const wire::XattrRequest& reque
     if (inode.rec.tag().empty()) return Status(ErrorCode::kNoData);
     reply.set_value(inode.rec.tag());
   } else if (name == kEffective) {
-    WEIR_ASSIGN_OR_RETURN(ResolvedClass resolved, op.context.classes.Resolve(op, inode));
+    WEIR_ASSIGN_OR_RETURN(ResolvedClass resolved, op.context.classes.Resolve(op, inode, true));
     reply.set_value(std::move(resolved.reason));
   } else if (name == kWholeLayout) {
     reply.set_value(DescribeLayout(op, inode));

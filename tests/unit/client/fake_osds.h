@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ class FakeOsds final : public ObjectSender {
   void Send(const ObjectOp& op, const Stamp& stamp, ObjectCallback callback) override {
     flights.push_back({op, stamp, std::move(callback)});
     ++sent;
+    charged.insert(op.class_id);
     if (immediate) Answer(flights.size() - 1);
   }
   [[nodiscard]] bool Reachable(OsdId osd) const override { return !unreachable.contains(osd); }
@@ -57,6 +59,7 @@ class FakeOsds final : public ObjectSender {
   bool immediate = false;
   bool crc_matches = true;
   uint64_t sent = 0;
+  std::multiset<ClassId> charged;  // of all that was sent
   std::vector<Flight> flights;
   std::map<ObjectId, std::string> objects;
   std::map<OsdId, bool> unreachable;

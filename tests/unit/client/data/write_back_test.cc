@@ -16,6 +16,7 @@ using namespace std::chrono_literals;
 
 struct Flight {
   InodePtr inode;
+  OpenerPtr opener;
   uint64_t offset;
   Buffer data;
   WriteCallback done;
@@ -26,16 +27,18 @@ class WriteBackTest : public ::testing::Test {
   void Start(WriteBack::Options options) {
     write_back_ = std::make_unique<WriteBack>(
         clock_, options,
-        [this](const InodePtr& inode, uint64_t offset, Buffer data, WriteCallback done) {
-          flights_.push_back({inode, offset, std::move(data), std::move(done)});
+        [this](const InodePtr& inode, const OpenerPtr& opener, uint64_t offset, Buffer data,
+               WriteCallback done) {
+          flights_.push_back({inode, opener, offset, std::move(data), std::move(done)});
         });
   }
   static std::span<const uint8_t> Bytes(const std::string& text) {
     return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
   }
-  void Write(const InodePtr& inode, uint64_t offset, const std::string& text) {
+  void Write(const InodePtr& inode, uint64_t offset, const std::string& text,
+             const WriteBack::Writer& writer = {nullptr, ClassId(16)}) {
     ++asked_;
-    write_back_->Write(inode, offset, Bytes(text), [this](const Status& status) {
+    write_back_->Write(inode, writer, offset, Bytes(text), [this](const Status& status) {
       ASSERT_TRUE(status.ok());
       ++accepted_;
     });
@@ -77,7 +80,6 @@ TEST_F(WriteBackTest, ReadersAlwaysSeeTheNewestBytesAndSoDoTheOsdsInTheEnd) {
     disk_.clear();
     Start({.bytes_max = 8192, .run_bytes = 256});
     const auto inode = std::make_shared<Inode>(InodeId(5));
-    inode->set_class_id(ClassId(16));
     std::string model;
     for (int step = 0; step < 300; ++step) {
       const uint64_t choice = prng.Uniform(0, 9);
@@ -148,17 +150,63 @@ TEST_F(WriteBackTest, DataLeavesBeforeItIsFiveSecondsOld) {
 TEST_F(WriteBackTest, WritersWaitWhenTheirClassHasFilledItsShareAndOthersDoNot) {
   Start({.bytes_max = 4000, .run_bytes = 1000});
   const auto hog = std::make_shared<Inode>(InodeId(5));
-  hog->set_class_id(ClassId(16));
   const auto other = std::make_shared<Inode>(InodeId(6));
-  other->set_class_id(ClassId(17));
+  const WriteBack::Writer neighbour{nullptr, ClassId(17)};
   Write(hog, 0, std::string(1000, 'a'));
   EXPECT_EQ(accepted_, 1);
   Write(hog, 1000, std::string(1000, 'b'));
   EXPECT_EQ(accepted_, 1) << "a quarter of the memory is all a class may hold";
-  Write(other, 0, std::string(500, 'c'));
+  Write(other, 0, std::string(500, 'c'), neighbour);
   EXPECT_EQ(accepted_, 2);
   Land(0);
   EXPECT_EQ(accepted_, 3);
+}
+
+TEST_F(WriteBackTest, OnesClassThatMustWaitDoesNotSendOffAnothersHalfFullRuns) {
+  Start({.bytes_max = 4000, .run_bytes = 1000});
+  const auto hog = std::make_shared<Inode>(InodeId(5));
+  const auto other = std::make_shared<Inode>(InodeId(6));
+  Write(other, 0, std::string(500, 'c'), {nullptr, ClassId(17)});
+  Write(hog, 0, std::string(900, 'a'));
+  Write(hog, 900, std::string(1000, 'b'));
+  ASSERT_EQ(flights_.size(), 1u);
+  EXPECT_EQ(flights_[0].inode, hog);
+}
+
+TEST_F(WriteBackTest, WhatTwoWritersOfAFileWroteLeavesInTheNameOfEach) {
+  Start({});
+  const auto inode = std::make_shared<Inode>(InodeId(5));
+  const auto one = std::make_shared<Opener>(1, 1, std::vector<gid_t>(), 0);
+  const auto two = std::make_shared<Opener>(2, 2, std::vector<gid_t>(), 0);
+  Write(inode, 0, "aaaa", {one, ClassId(16)});
+  Write(inode, 4, "bbbb", {two, ClassId(17)});
+  Write(inode, 8, "BBBB", {two, ClassId(17)});
+  write_back_->Flush(inode->id(), [] {});
+  ASSERT_EQ(flights_.size(), 2u);
+  EXPECT_EQ(flights_[0].opener, one);
+  EXPECT_EQ(flights_[0].data.view(), "aaaa");
+  EXPECT_EQ(flights_[1].opener, two);
+  EXPECT_EQ(flights_[1].data.view(), "bbbbBBBB");
+}
+
+TEST_F(WriteBackTest, AWriteWhoseProcessWasKilledGivesItsPlaceToTheNext) {
+  Start({.bytes_max = 4000, .run_bytes = 1000});
+  const auto inode = std::make_shared<Inode>(InodeId(5));
+  const WriteBack::Writer writer{nullptr, ClassId(16)};
+  Write(inode, 0, std::string(900, 'a'));
+  const auto dead = std::make_shared<std::atomic<bool>>(false);
+  Status told;
+  write_back_->Write(
+      inode, writer, 2000, Bytes(std::string(1000, 'b')),
+      [&told](const Status& status) { told = status; }, dead);
+  Write(inode, 900, std::string(50, 'c'));
+  EXPECT_EQ(accepted_, 1) << "behind the one that waits";
+  write_back_->DropAbandoned();
+  EXPECT_TRUE(told.ok()) << "it is alive";
+  *dead = true;
+  write_back_->DropAbandoned();
+  EXPECT_EQ(told.code(), ErrorCode::kCancelled);
+  EXPECT_EQ(accepted_, 2);
 }
 
 TEST_F(WriteBackTest, AFailureIsToldOnceAndEndsTheFlush) {

@@ -180,5 +180,33 @@ TEST_F(ObjectIoTest, StopEndsEverythingThatHasNotLeft) {
   EXPECT_EQ(ends_[1].second, ErrorCode::kCancelled);
 }
 
+TEST_F(ObjectIoTest, WhatIsAbandonedLeavesTheQueueAndNothingElseDoes) {
+  Start({.first_window_bytes = 100});
+  Read("sent", 16, 100);
+  const auto dead = std::make_shared<std::atomic<bool>>(true);
+  const auto alive = std::make_shared<std::atomic<bool>>(false);
+  for (const auto& [name, flag] : {std::pair("dead", dead), std::pair("alive", alive)}) {
+    ObjectOp op;
+    op.class_id = ClassId(16);
+    op.pool = PoolId(1);
+    op.object = {InodeId(7), 0};
+    op.length = 100;
+    op.abandoned = flag;
+    op.done = [this, name = std::string(name)](const Result<ObjectOutcome>& result) {
+      ends_.emplace_back(name, result.code());
+    };
+    io_->Submit(std::move(op));
+  }
+  Read("last", 16, 100);
+  io_->DropAbandoned();
+  ASSERT_EQ(ends_.size(), 1u);
+  EXPECT_EQ(ends_[0], std::pair(std::string("dead"), ErrorCode::kCancelled));
+  while (!osds_.flights.empty()) osds_.Answer(0);
+  ASSERT_EQ(ends_.size(), 4u);
+  EXPECT_EQ(ends_[2].first, "alive");
+  EXPECT_EQ(ends_[3].first, "last");
+  EXPECT_EQ(osds_.sent, 3u);
+}
+
 }  // namespace
 }  // namespace weir::client

@@ -20,7 +20,7 @@ class ClassResolverTest : public ::testing::Test {
     auto [asked, done] = std::move(questions_.front());
     questions_.erase(questions_.begin());
     ClassResolver::Answer answer;
-    answer.classes.assign(asked.size(), ClassId(class_id));
+    answer.classes.assign(asked.size(), std::optional(ClassId(class_id)));
     done(std::move(answer));
   }
 
@@ -44,7 +44,7 @@ TEST_F(ClassResolverTest, OpenFilesGetTheirNewClassInBatches) {
   EXPECT_EQ(resolver_.resolved_epoch(), 0u);
   AnswerNext(17);
   EXPECT_EQ(resolver_.resolved_epoch(), 1u);
-  for (InodeId inode : open_) ASSERT_EQ(inodes_.Find(inode)->class_id(), ClassId(17));
+  for (InodeId inode : open_) ASSERT_EQ(inodes_.Find(inode)->tag_class(), ClassId(17));
 }
 
 TEST_F(ClassResolverTest, TagsThatMoveDuringARoundStartAnother) {
@@ -54,7 +54,7 @@ TEST_F(ClassResolverTest, TagsThatMoveDuringARoundStartAnother) {
   AnswerNext(17);
   ASSERT_EQ(questions_.size(), 1u);
   AnswerNext(18);
-  EXPECT_EQ(inodes_.Find(InodeId(1))->class_id(), ClassId(18));
+  EXPECT_EQ(inodes_.Find(InodeId(1))->tag_class(), ClassId(18));
   EXPECT_EQ(resolver_.resolved_epoch(), 2u);
   EXPECT_TRUE(questions_.empty());
 }

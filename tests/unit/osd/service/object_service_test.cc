@@ -117,6 +117,27 @@ TEST_F(ObjectServiceTest, APayloadIsHandedToTheStoreUncopied) {
   EXPECT_GT(data.owner().use_count(), before) << "the store holds these very bytes";
 }
 
+TEST_F(ObjectServiceTest, ReadsAndWritesFromOutsideAreNeverChargedToItsOwnClasses) {
+  SchedulerConfig config;
+  config.guarantee = GuaranteeKind::kNone;
+  ClassSpec recovery;
+  recovery.id = kSystemRecovery;
+  dispatcher_->Apply(config, {ClassSpec{}, recovery});
+  const Buffer data = Buffer::CopyOf("forty-two");
+  wire::ObjectRequest write = WriteRequest(7, 0, data);
+  write.set_class_id(kSystemRecovery.value);
+  Send(wire::OSD_WRITE, write, data);
+  store_.ReleaseAll();
+  uint64_t best_effort = 0;
+  for (const DispatcherClassStats& one : dispatcher_->Stats(false).classes) {
+    if (one.counters.id == kSystemRecovery) {
+      EXPECT_EQ(one.counters.served_ops, 0u);
+    }
+    if (one.counters.id == kBestEffort) best_effort = one.counters.served_ops;
+  }
+  EXPECT_EQ(best_effort, 1u);
+}
+
 TEST_F(ObjectServiceTest, RefusesAnotherClustersRequestAndNamesThisOne) {
   wire::ObjectRequest request = Request(7, 0, 4096);
   request.set_cluster(request.cluster() + 1);

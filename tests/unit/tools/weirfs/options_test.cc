@@ -32,8 +32,17 @@ TEST(MountOptionsTest, TakesOursAndPassesOverWhatFstabGivesEveryFilesystem) {
   EXPECT_EQ(options.timeout, std::chrono::seconds(30));
   EXPECT_TRUE(options.allow_other);
   EXPECT_TRUE(options.read_only);
-  EXPECT_FALSE(options.writeback_cache);
+  EXPECT_FALSE(options.writeback_cache.has_value());
   EXPECT_EQ(options.kernel_flags, (std::vector<std::string>{"dev", "suid", "noatime"}));
+}
+
+TEST(MountOptionsTest, TheMountHasANameAndAChoiceOfCaches) {
+  MountOptions options;
+  ASSERT_TRUE(AddMountOptions("client=node7,writeback_cache", true, &options).ok());
+  EXPECT_EQ(options.client_name, "node7");
+  EXPECT_EQ(options.writeback_cache, true);
+  ASSERT_TRUE(AddMountOptions("nowriteback_cache", true, &options).ok());
+  EXPECT_EQ(options.writeback_cache, false);
 }
 
 TEST(MountOptionsTest, NobodyButRootGetsDevicesBack) {

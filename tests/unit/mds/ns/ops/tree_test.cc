@@ -20,7 +20,7 @@ TEST_F(TreeTest, MakesAndFindsAFileAndStampsTheParent) {
   EXPECT_EQ(found.attr().btime_ns(), now);
   EXPECT_EQ(Stat(kRoot).attr().mtime_ns(), now);
   EXPECT_EQ(Stat(kRoot).attr().ctime_ns(), now);
-  EXPECT_EQ(found.effective_class().reason(), "best-effort (default)");
+  EXPECT_EQ(found.effective_class().class_id(), kBestEffort.value);
 }
 
 TEST_F(TreeTest, RefusesNamesAndTypesThatPosixRefuses) {

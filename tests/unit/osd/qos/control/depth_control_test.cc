@@ -185,6 +185,26 @@ TEST_F(BareDepthControlTest, AFewSmallHurriedRequestsPassBeyondIt) {
   EXPECT_FALSE(depth_.HasHurriedSlot(large));
 }
 
+// Writers of 64 KiB are small too, but in no hurry: the place beyond the depth is not theirs.
+TEST_F(BareDepthControlTest, SmallNeighboursLeaveThePlaceOfTheHurried) {
+  TimePoint now = Teach({});
+  depth_.Hurried(now);
+  for (int i = 0; i < 8; ++i) {
+    requests_.emplace_back();
+    requests_.back().bytes = 64 * kKiB;
+    requests_.back().finish_time = TimePoint::Max();
+    depth_.Submitted(&requests_.back());
+  }
+  Request hurried;
+  hurried.bytes = 4 * kKiB;
+  hurried.finish_time = now;
+  EXPECT_TRUE(depth_.HasHurriedSlot(hurried));
+  Request in_no_hurry;
+  in_no_hurry.bytes = 4 * kKiB;
+  in_no_hurry.finish_time = TimePoint::Max();
+  EXPECT_FALSE(depth_.HasHurriedSlot(in_no_hurry));
+}
+
 TEST_F(BareDepthControlTest, ALatencyThatWasNeverSeenAloneIsProbed) {
   TimePoint now{};
   Request* first = Submit(kMiB, now);

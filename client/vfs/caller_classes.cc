@@ -1,0 +1,74 @@
+#include "client/vfs/caller_classes.h"
+
+namespace weir::client {
+namespace {
+constexpr int kVersionShift = 32;
+}  // namespace
+
+void CallerClasses::SetMap(std::shared_ptr<const ClusterMap> map) {
+  std::lock_guard lock(mutex_);
+  asks_exe_ = AnyRuleNamesAnExecutable(map->rules);
+  has_rules_ = !map->rules.empty();
+  const ClassEntry* entry = map->FindClass(mount_.mount_class);
+  without_rules_ = entry == nullptr ? kBestEffort.value : entry->spec.id.value;
+  map_ = std::move(map);
+  // After wrapping around an answer of 2^32 maps ago would count again.
+  version_.fetch_add(1, std::memory_order_release);
+}
+
+OpenerPtr CallerClasses::Open(uid_t uid, gid_t gid, std::vector<gid_t> groups, pid_t pid) const {
+  auto opener = std::make_shared<Opener>(uid, gid, std::move(groups), pid);
+  if (asks_exe_) (void)ExeOf(*opener);
+  return opener;
+}
+
+ClassId CallerClasses::Of(const Opener& opener) const {
+  const uint64_t known = opener.answer_.load(std::memory_order_relaxed);
+  const uint32_t version = version_.load(std::memory_order_acquire);
+  if (version == 0) return kBestEffort;
+  if (known >> kVersionShift == version) return ClassId(static_cast<uint32_t>(known));
+  std::shared_ptr<const ClusterMap> map;
+  uint64_t newer = 0;
+  {
+    std::lock_guard lock(mutex_);
+    map = map_;
+    newer = version_.load();
+  }
+  RuleSubject who{opener.uid_, opener.gid_, opener.groups_, {}, mount_.client, mount_.mount_class};
+  const std::string exe = AnyRuleNamesAnExecutable(map->rules) ? ExeOf(opener) : std::string();
+  who.exe = exe;
+  const ClassId id = UntaggedClass(*map, who);
+  opener.answer_.store(newer << kVersionShift | id.value, std::memory_order_relaxed);
+  return id;
+}
+
+ClassId CallerClasses::Of(const Inode& inode, const Opener& opener) const {
+  const std::optional<ClassId> tagged = inode.tag_class();
+  return tagged.has_value() ? *tagged : Of(opener);
+}
+
+ClassId CallerClasses::OfCaller(uid_t uid, gid_t gid, const std::vector<gid_t>& groups,
+                                const std::string& exe) const {
+  if (!has_rules_) return ClassId(without_rules_);
+  std::shared_ptr<const ClusterMap> map;
+  {
+    std::lock_guard lock(mutex_);
+    map = map_;
+  }
+  return UntaggedClass(*map, {uid, gid, groups, exe, mount_.client, mount_.mount_class});
+}
+
+std::string CallerClasses::ExeOf(uid_t uid, pid_t pid) const {
+  return asks_exe_ && pid != 0 ? read_exe_(pid, uid) : std::string();
+}
+
+std::string CallerClasses::ExeOf(const Opener& opener) const {
+  std::lock_guard lock(opener.mutex_);
+  if (!opener.exe_known_) {
+    if (opener.pid_ != 0) opener.exe_ = read_exe_(opener.pid_, opener.uid_);
+    opener.exe_known_ = true;
+  }
+  return opener.exe_;
+}
+
+}  // namespace weir::client

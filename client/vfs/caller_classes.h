@@ -1,0 +1,84 @@
+// CallerClasses: which class I/O is charged to: the tag's, if one covers the file, else that of
+// whoever opened it: by the first rule that matches him, else the mount's, else best-effort.
+//
+// An Opener is who opened a file: uid, gid, groups and executable as they were at OPEN. It is kept
+// in the handle and goes with the data through read-ahead and write-back, whose requests come from
+// the kernel's or our own threads. Rules may change at any time: an Opener remembers what they said
+// about him until a newer map comes.
+//
+// The executable is read at OPEN only when some rule asks for one. When the first such rule comes
+// later, it is read at the next I/O, if the thread that opened still runs under the same uid.
+// Threads: any.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "client/vfs/inode_table.h"
+#include "common/placement/cluster_map.h"
+
+namespace weir::client {
+
+class Opener {
+ public:
+  Opener(uid_t uid, gid_t gid, std::vector<gid_t> groups, pid_t pid)
+      : uid_(uid), gid_(gid), groups_(std::move(groups)), pid_(pid) {}
+
+ private:
+  friend class CallerClasses;
+  const uid_t uid_;
+  const gid_t gid_;
+  const std::vector<gid_t> groups_;
+  const pid_t pid_;  // 0: nobody's process
+  mutable std::mutex mutex_;
+  mutable bool exe_known_ = false;
+  mutable std::string exe_;
+  // Version of the rules above, class below: what they said about him.
+  mutable std::atomic<uint64_t> answer_{0};
+};
+using OpenerPtr = std::shared_ptr<const Opener>;
+
+class CallerClasses {
+ public:
+  // The whole path of the program that a process runs; empty: unknown, or another uid's.
+  using ReadExe = std::function<std::string(pid_t pid, uid_t uid)>;
+  struct Mount {
+    std::string client;       // its name
+    std::string mount_class;  // empty: none
+  };
+  CallerClasses(Mount mount, ReadExe read_exe)
+      : mount_(std::move(mount)), read_exe_(std::move(read_exe)) {}
+
+  void SetMap(std::shared_ptr<const ClusterMap> map);
+
+  OpenerPtr Open(uid_t uid, gid_t gid, std::vector<gid_t> groups, pid_t pid) const;
+  [[nodiscard]] ClassId Of(const Opener& opener) const;
+  [[nodiscard]] ClassId Of(const Inode& inode, const Opener& opener) const;
+
+  // Of somebody who opens nothing. `exe` as of ExeOf.
+  [[nodiscard]] ClassId OfCaller(uid_t uid, gid_t gid, const std::vector<gid_t>& groups,
+                                 const std::string& exe) const;
+
+  // The executable of a caller when a rule asks for one, else nothing.
+  [[nodiscard]] std::string ExeOf(uid_t uid, pid_t pid) const;
+
+ private:
+  std::string ExeOf(const Opener& opener) const;
+
+  const Mount mount_;
+  const ReadExe read_exe_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const ClusterMap> map_;  // under mutex_
+  std::atomic<uint32_t> version_{0};       // of map_; 0: none yet
+  std::atomic<bool> asks_exe_{false};      // some rule does
+  std::atomic<bool> has_rules_{false};
+  std::atomic<uint32_t> without_rules_{0};  // the class of whom no rule matches
+};
+
+}  // namespace weir::client

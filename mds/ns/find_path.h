@@ -1,0 +1,13 @@
+// FindPath: the inode at a path below the root of the file system, for administrators: no
+// permissions, symbolic links not followed. kNotFound, kNotDirectory.
+#pragma once
+
+#include <string>
+
+#include "mds/ns/operation.h"
+
+namespace weir::mds {
+
+Result<Inode> FindPath(Operation& op, const std::string& path);
+
+}  // namespace weir::mds

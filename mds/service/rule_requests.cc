@@ -1,0 +1,60 @@
+// Questions about classes: whose class somebody would get, and what each class asks of the MDS.
+#include <utility>
+
+#include "mds/ns/find_path.h"
+#include "mds/service/mds_core.h"
+
+namespace weir::mds {
+
+bool MdsCore::HandleRules(const Call& call) {
+  switch (call->method()) {
+    case wire::MDS_RULE_TEST:
+      TestRule(call);
+      return true;
+    case wire::MDS_CLASS_LOAD:
+      GetClassLoad(call);
+      return true;
+    default:
+      return false;
+  }
+}
+
+void MdsCore::TestRule(const Call& call) {
+  wire::RuleTestRequest request;
+  if (!request.ParseFromString(call->body())) {
+    call->Respond(Status(ErrorCode::kBadMessage, "RuleTestRequest does not parse"));
+    return;
+  }
+  names_->Execute(
+      {},
+      [request](Operation& op) -> Result<std::string> {
+        op.context.client = request.client();
+        op.context.mount_class = request.mount_class();
+        Result<Inode> inode = FindPath(op, request.path());
+        if (!inode.ok()) return inode.status().Annotate("'" + request.path() + "'");
+        op.SetCaller(request.who());
+        wire::EffectiveClass answer;
+        WEIR_ASSIGN_OR_RETURN(ResolvedClass resolved, op.context.classes.Resolve(op, *inode, true));
+        answer.set_class_id(resolved.id);
+        answer.set_reason(std::move(resolved.reason));
+        answer.set_tagged(resolved.tagged);
+        return answer.SerializeAsString();
+      },
+      [call](Status status, std::string body) {
+        call->Respond(std::move(status), std::move(body), {});
+      });
+}
+
+void MdsCore::GetClassLoad(const Call& call) {
+  wire::ClassLoadReply reply;
+  for (const FairQueue::Load& load : operations_.Loads()) {
+    wire::ClassLoad* out = reply.add_classes();
+    out->set_class_id(load.class_id.value);
+    out->set_operations(load.operations);
+    out->set_queued(load.queued);
+    out->set_delayed(load.delayed);
+  }
+  call->Respond(reply.SerializeAsString());
+}
+
+}  // namespace weir::mds

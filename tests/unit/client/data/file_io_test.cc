@@ -1,0 +1,171 @@
+// Goal: every request that a file's data makes is charged to whoever opened the file: reads and
+// what is fetched ahead of them, writes and what is written back later. Method: OSDs that write
+// down the class of each request.
+#include "client/data/file_io.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "common/testing/manual_clock.h"
+#include "tests/unit/client/fake_osds.h"
+
+namespace weir::client {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr uint64_t kMiB = 1 << 20;
+constexpr ClassId kWeb{16};
+constexpr ClassId kBackup{17};
+constexpr ClassId kGold{18};
+
+class RecordingReporter final : public WriteReporter {
+ public:
+  void ReportWrote(InodeId inode, const Inode::Report& report, bool /*commit*/,
+                   std::function<void(Result<FileAttr>)> callback) override {
+    charged.push_back(report.class_id);
+    FileAttr attr;
+    attr.inode = inode;
+    attr.size = report.size_at_least;
+    callback(attr);
+  }
+  std::vector<ClassId> charged;
+};
+
+class FileIoTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    osds_.immediate = true;
+    Install(1001, "web");
+    FileAttr attr;
+    attr.inode = InodeId(5);
+    attr.version = 1;
+    attr.size = 64 * kMiB;
+    attr.layout = LayoutOf(kMiB, 1, 4 * kMiB);
+    inode_ = inodes_.Lookup(InodeId(5));
+    inode_->Update(attr);
+  }
+  void Install(uint32_t uid, const std::string& class_name) {
+    auto map = std::make_shared<ClusterMap>(*MapOf(1, ++epoch_));
+    for (const auto& [id, name] :
+         {std::pair(kWeb, "web"), std::pair(kBackup, "backup"), std::pair(kGold, "gold")}) {
+      map->classes[id].spec.id = id;
+      map->classes[id].spec.name = name;
+    }
+    ClassRule rule;
+    rule.number = 1;
+    rule.uid = uid;
+    rule.class_name = class_name;
+    map->rules.push_back(rule);
+    classes_.SetMap(map);
+    objects_.SetMap(map);
+  }
+  HandlePtr Open(uid_t uid, bool direct = false) {
+    auto handle = std::make_shared<Handle>();
+    handle->inode = inode_;
+    handle->opener = classes_.Open(uid, uid, {}, 0);
+    handle->direct = direct;
+    return handle;
+  }
+  void Read(const HandlePtr& handle, uint64_t offset, uint64_t length) {
+    files_.Read(handle, offset, length,
+                [](const Result<Segments>& data) { EXPECT_TRUE(data.ok()); });
+  }
+  void Write(const HandlePtr& handle, uint64_t offset, uint64_t length) {
+    const std::vector<uint8_t> data(length, 'x');
+    files_.Write(handle, offset, data, false,
+                 [](const Status& status) { EXPECT_TRUE(status.ok()); });
+  }
+  void Sync() {
+    bool synced = false;
+    files_.Sync(inode_, true, [&](const Status& status) { synced = status.ok(); });
+    EXPECT_TRUE(synced);
+  }
+  // The classes of what was sent since.
+  std::multiset<ClassId> Charged() { return std::exchange(osds_.charged, {}); }
+
+  testing::ManualClock clock_;
+  FakeOsds osds_;
+  uint64_t epoch_ = 0;
+  ObjectIo objects_{clock_, osds_, {}};
+  InodeTable inodes_;
+  CallerClasses classes_{{"host:1", ""}, [](pid_t, uid_t) { return std::string(); }};
+  RecordingReporter reporter_;
+  FileIo files_{clock_, objects_, inodes_, classes_, reporter_, {}};
+  InodePtr inode_;
+};
+
+TEST_F(FileIoTest, ReadsAndWhatIsFetchedAheadBelongToTheOpener) {
+  const HandlePtr web = Open(1001);
+  constexpr uint64_t kRead = 128 << 10;
+  for (uint64_t i = 0; i < 8; ++i) Read(web, i * kRead, kRead);
+  const auto charged = Charged();
+  EXPECT_GT(charged.size(), 4u) << "nothing was fetched ahead";
+  EXPECT_EQ(charged.count(kWeb), charged.size());
+  Read(Open(1002), 0, 4096);
+  EXPECT_EQ(Charged(), std::multiset<ClassId>{kBestEffort});
+}
+
+TEST_F(FileIoTest, BufferedWritesLeaveInTheNameOfWhoWroteThem) {
+  Write(Open(1001), 0, 4096);
+  Write(Open(1002), 4096, 4096);
+  EXPECT_TRUE(Charged().empty());
+  clock_.Advance(5s);
+  files_.Tick();
+  EXPECT_EQ(Charged(), (std::multiset<ClassId>{kBestEffort, kWeb}));
+}
+
+TEST_F(FileIoTest, AnFsyncBySomebodyElseDoesNotChangeWhoPays) {
+  Write(Open(1001), 0, 4096);
+  Sync();  // it is the file that is synced; the caller does not matter
+  EXPECT_EQ(Charged(), std::multiset<ClassId>{kWeb});
+  EXPECT_EQ(reporter_.charged, std::vector<ClassId>{kWeb});
+}
+
+TEST_F(FileIoTest, WritesThatPassThroughAreTheOpenersToo) {
+  Write(Open(1001, true), 0, 2 * kMiB);
+  EXPECT_EQ(Charged().count(kWeb), 1u);
+  Write(Open(1001), 0, 4096);
+  Write(Open(1002, true), 0, 4096);  // after what waits
+  EXPECT_EQ(Charged(), (std::multiset<ClassId>{kBestEffort, kWeb}));
+}
+
+TEST_F(FileIoTest, WhatWaitsFollowsTheRulesAndTagsOfItsTime) {
+  const HandlePtr web = Open(1001);
+  Write(web, 0, 4096);
+  Install(1001, "backup");
+  Sync();
+  EXPECT_EQ(Charged(), std::multiset<ClassId>{kBackup});
+  Write(web, 0, 4096);
+  inode_->set_tag_class(kGold);
+  Sync();
+  EXPECT_EQ(Charged(), std::multiset<ClassId>{kGold});
+}
+
+TEST_F(FileIoTest, ACopyReadsAsOneAndWritesAsTheOther) {
+  // copy_file_range reaches a mount as a read of the one handle and a write of the other.
+  Read(Open(1001, true), 0, 4096);
+  Write(Open(1002, true), kMiB, 4096);
+  EXPECT_EQ(Charged(), (std::multiset<ClassId>{kBestEffort, kWeb}));
+}
+
+TEST_F(FileIoTest, WhatAKilledProcessStillWaitsForIsLetGo) {
+  osds_.immediate = false;
+  const auto dead = std::make_shared<std::atomic<bool>>(false);
+  std::vector<ErrorCode> ends;
+  for (int i = 0; i < 20; ++i) {
+    files_.Read(
+        Open(1001, true), 0, kMiB,
+        [&](const Result<Segments>& data) { ends.push_back(data.code()); }, dead);
+  }
+  ASSERT_EQ(osds_.flights.size(), 8u) << "the window";
+  *dead = true;
+  files_.DropAbandoned();
+  EXPECT_EQ(ends, std::vector<ErrorCode>(12, ErrorCode::kCancelled));
+  osds_.AnswerAll();
+  EXPECT_EQ(osds_.sent, 8u);
+}
+
+}  // namespace
+}  // namespace weir::client

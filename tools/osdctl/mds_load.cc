@@ -1,0 +1,32 @@
+#include "tools/osdctl/mds_load.h"
+
+#include "tools/osdctl/stat_document.h"
+
+namespace weir::osdctl {
+
+Json LoadDocument(const wire::ClusterMap& map, const wire::ClassLoadReply& load,
+                  std::optional<uint32_t> only) {
+  Json classes = Json::array();
+  for (const wire::ClassLoad& one : load.classes()) {
+    if (only.has_value() && one.class_id() != *only) continue;
+    classes.push_back({{"class", ClassName(map, one.class_id())},
+                       {"id", one.class_id()},
+                       {"operations", one.operations()},
+                       {"queued", one.queued()},
+                       {"delayed", one.delayed()}});
+  }
+  return {{"classes", classes}};
+}
+
+cli::Table LoadTable(const wire::ClusterMap& map, const wire::ClassLoadReply& load,
+                     std::optional<uint32_t> only) {
+  cli::Table table({"  CLASS", ">OPERATIONS", ">QUEUED", ">DELAYED"});
+  for (const wire::ClassLoad& one : load.classes()) {
+    if (only.has_value() && one.class_id() != *only) continue;
+    table.AddRow({"  " + ClassName(map, one.class_id()), std::to_string(one.operations()),
+                  std::to_string(one.queued()), std::to_string(one.delayed())});
+  }
+  return table;
+}
+
+}  // namespace weir::osdctl

@@ -1,0 +1,231 @@
+// osdctl rule add | ls | rm | test: who is charged to which class where no tag says so.
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <fstream>
+#include <sstream>
+
+#include "common/placement/cluster_map.h"
+#include "common/wire/mds.pb.h"
+#include "tools/cli/mounts.h"
+#include "tools/cli/table.h"
+#include "tools/cli/values.h"
+#include "tools/osdctl/command.h"
+#include "tools/osdctl/owner.h"
+
+namespace weir::osdctl {
+namespace {
+
+struct Who {
+  std::string uid, gid, exe, client;
+};
+
+Result<uint32_t> RuleNumber(const std::string& text) {
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (!text.empty() && error == std::errc() && end == text.data() + text.size()) return number;
+  return {ErrorCode::kInvalid, fmt::format("'{}' is no number of a rule (osdctl rule ls)", text)};
+}
+
+Json ToJson(const wire::RuleInfo& rule) {
+  Json json = {{"rule", rule.number()}, {"uid", nullptr},    {"gid", nullptr},
+               {"exe", nullptr},        {"client", nullptr}, {"class", rule.class_name()}};
+  if (rule.has_uid()) json["uid"] = rule.uid();
+  if (rule.has_gid()) json["gid"] = rule.gid();
+  if (!rule.exe().empty()) json["exe"] = rule.exe();
+  if (!rule.client().empty()) json["client"] = rule.client();
+  return json;
+}
+
+Result<ExitCode> RunLs(Globals& globals) {
+  WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
+  WEIR_ASSIGN_OR_RETURN(const wire::ClusterMap map, link->Map());
+  if (globals.json()) {
+    Json rules = Json::array();
+    for (const auto& rule : map.rules()) rules.push_back(ToJson(rule));
+    PrintJson({{"rules", rules}});
+    return ExitCode::kDone;
+  }
+  cli::Table table({">RULE", "WHO", "CLASS"});
+  for (const auto& info : map.rules()) {
+    WEIR_ASSIGN_OR_RETURN(const ClassRule rule, FromWire(info));
+    const bool exists = FindClass(map, rule.class_name) != nullptr;
+    table.AddRow({std::to_string(rule.number), DescribeRule(rule),
+                  rule.class_name + (exists ? "" : " (does not exist: best-effort)")});
+  }
+  fmt::print("{}", table.Render());
+  return ExitCode::kDone;
+}
+
+struct AddOptions {
+  Who who;
+  std::string class_name, before;
+};
+
+Result<ExitCode> RunAdd(Globals& globals, const AddOptions& options) {
+  WEIR_RETURN_IF_ERROR(cli::CheckName("class", options.class_name));
+  wire::RuleAddRequest request;
+  wire::RuleInfo& rule = *request.mutable_rule();
+  rule.set_class_name(options.class_name);
+  if (!options.who.uid.empty()) {
+    WEIR_ASSIGN_OR_RETURN(const uint32_t uid, OwnerId(options.who.uid, true));
+    rule.set_uid(uid);
+  }
+  if (!options.who.gid.empty()) {
+    WEIR_ASSIGN_OR_RETURN(const uint32_t gid, OwnerId(options.who.gid, false));
+    rule.set_gid(gid);
+  }
+  rule.set_exe(options.who.exe);
+  rule.set_client(options.who.client);
+  if (!rule.has_uid() && !rule.has_gid() && rule.exe().empty() && rule.client().empty()) {
+    return {ErrorCode::kInvalid, "a rule for whom? --uid, --gid, --exe or --client"};
+  }
+  if (!options.before.empty()) {
+    WEIR_ASSIGN_OR_RETURN(const uint32_t before, RuleNumber(options.before));
+    request.set_before(before);
+  }
+  WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
+  wire::RuleInfo made;
+  WEIR_RETURN_IF_ERROR(link->Call(wire::MDS_RULE_ADD, request, &made));
+  if (globals.json()) PrintJson(ToJson(made));
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> RunRm(Globals& globals, const std::string& text) {
+  WEIR_ASSIGN_OR_RETURN(const uint32_t number, RuleNumber(text));
+  WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
+  wire::RuleNumberRequest request;
+  request.set_number(number);
+  wire::Empty done;
+  WEIR_RETURN_IF_ERROR(link->Call(wire::MDS_RULE_REMOVE, request, &done));
+  if (globals.json()) PrintJson({{"removed", number}});
+  return ExitCode::kDone;
+}
+
+struct TestOptions {
+  Who who;
+  std::vector<std::string> groups;
+  std::string mount_class, path;
+};
+
+// `path` as the file system has it: one below a mount of WeirFS on this machine loses the
+// mountpoint and gets the subtree that is mounted there.
+std::string PathInside(const std::string& path) {
+  const std::string whole = path.empty() ? path : cli::AbsolutePath(path);
+  std::string inside = path;
+  size_t longest = 0;
+  std::ifstream mounts("/proc/self/mounts");
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream fields(line);
+    std::string source, where, type;
+    fields >> source >> where >> type;
+    const bool below = whole == where || whole.starts_with(where + "/");
+    if (type != "fuse.weirfs" || !below || where.size() < longest) continue;
+    longest = where.size();
+    const size_t subtree = source.rfind(":/");
+    const bool has_subtree = subtree != std::string::npos && source.compare(subtree, 3, "://") != 0;
+    inside = (has_subtree ? source.substr(subtree + 1) : "") + whole.substr(where.size());
+  }
+  return inside;
+}
+
+Result<ExitCode> RunTest(Globals& globals, const TestOptions& options) {
+  wire::RuleTestRequest request;
+  if (!options.who.uid.empty()) {
+    WEIR_ASSIGN_OR_RETURN(const uint32_t uid, OwnerId(options.who.uid, true));
+    request.mutable_who()->set_uid(uid);
+  }
+  if (!options.who.gid.empty()) {
+    WEIR_ASSIGN_OR_RETURN(const uint32_t gid, OwnerId(options.who.gid, false));
+    request.mutable_who()->set_gid(gid);
+  }
+  for (const std::string& group : options.groups) {
+    WEIR_ASSIGN_OR_RETURN(const uint32_t gid, OwnerId(group, false));
+    request.mutable_who()->add_groups(gid);
+  }
+  request.mutable_who()->set_exe(options.who.exe);
+  request.set_client(options.who.client);
+  request.set_mount_class(options.mount_class);
+  request.set_path(PathInside(options.path));
+  WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
+  WEIR_ASSIGN_OR_RETURN(const wire::ClusterMap map, link->Map());
+  wire::EffectiveClass answer;
+  WEIR_RETURN_IF_ERROR(link->Call(wire::MDS_RULE_TEST, request, &answer));
+  if (!globals.json()) {
+    fmt::print("{}\n", answer.reason());
+    return ExitCode::kDone;
+  }
+  const wire::ClassInfo* info = FindClass(map, answer.class_id());
+  PrintJson({{"class", info == nullptr ? "" : info->name()},
+             {"id", answer.class_id()},
+             {"reason", answer.reason()},
+             {"tagged", answer.tagged()}});
+  return ExitCode::kDone;
+}
+
+void AddWho(CLI::App* verb, Who* who) {
+  verb->add_option("--uid", who->uid, "user, by number or name")->type_name("U");
+  verb->add_option("--gid", who->gid, "group, his first or any other")->type_name("G");
+  verb->add_option("--exe", who->exe, "file name of the program; with a slash: its whole path")
+      ->type_name("NAME");
+  verb->add_option("--client", who->client,
+                   "mount: its host, or its name as -o client=NAME gave it")
+      ->type_name("NAME");
+}
+
+void AddAdd(CLI::App* parent, Globals& globals) {
+  auto* verb = parent->add_subcommand("add", "charge somebody's I/O to a class");
+  auto options = std::make_shared<AddOptions>();
+  AddWho(verb, &options->who);
+  verb->add_option("--class", options->class_name, "to which")->required()->type_name("C");
+  verb->add_option("--before", options->before, "tried before that rule (default: last)")
+      ->type_name("RULE");
+  verb->footer(
+      "All that is named must match. Rules hold within a second, also for files that are open: of\n"
+      "these the user, the group and the program count that opened them. A tag always wins.\n\n"
+      "Example: osdctl rule add --uid www-data --class web\n"
+      "         osdctl rule add --exe rsync --class backup --before 1");
+  verb->callback([&globals, options] {
+    globals.action = [options](Globals& g) { return RunAdd(g, *options); };
+  });
+}
+
+void AddTest(CLI::App* parent, Globals& globals) {
+  auto* verb = parent->add_subcommand("test", "which class somebody would get, and why");
+  auto options = std::make_shared<TestOptions>();
+  AddWho(verb, &options->who);
+  verb->add_option("--group", options->groups, "further groups of his")->type_name("G");
+  verb->add_option("--mount-class", options->mount_class, "of a mount with -o class=C")
+      ->type_name("C");
+  verb->add_option("path", options->path,
+                   "of the file, on a mount here or from the root of the file system (default: an "
+                   "untagged one)");
+  verb->footer("Example: osdctl rule test --uid 1001 --exe /usr/bin/rsync /mnt/weir/db/table");
+  verb->callback([&globals, options] {
+    globals.action = [options](Globals& g) { return RunTest(g, *options); };
+  });
+}
+
+}  // namespace
+
+void AddRule(CLI::App& app, Globals& globals) {
+  auto* parent = app.add_subcommand("rule", "who is charged to which class where no tag says so");
+  parent->require_subcommand(1);
+  parent->footer(
+      "Rules are tried in their order; the first that matches counts.\n\n"
+      "Example: osdctl rule add --uid 1001 --class web");
+  AddAdd(parent, globals);
+  auto* ls = parent->add_subcommand("ls", "all rules, in the order in which they are tried");
+  ls->footer("Example: osdctl rule ls");
+  ls->callback([&globals] { globals.action = RunLs; });
+  auto* rm = parent->add_subcommand("rm", "remove a rule");
+  auto number = std::make_shared<std::string>();
+  rm->add_option("rule", *number, "its number")->required()->type_name("RULE");
+  rm->footer("Example: osdctl rule rm 2");
+  rm->callback(
+      [&globals, number] { globals.action = [number](Globals& g) { return RunRm(g, *number); }; });
+  AddTest(parent, globals);
+}
+
+}  // namespace weir::osdctl
