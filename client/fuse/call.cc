@@ -90,14 +90,13 @@ bool Calls::AnswerKilled() {
     std::lock_guard lock(mutex_);
     for (auto it = open_.begin(); it != open_.end();) {
       Call* call = *it;
-      const bool abandon =
-          std::exchange(call->seen_, true) &&
-          IsGone(call->context_.pid, call->flush_, fuse_req_interrupted(call->req_) != 0) &&
-          !call->answered_.exchange(true);
-      if (abandon) {
-        call->abandoned_ = true;
-        killed.push_back(call->req_);
-      }
+      const fuse_req_t req = call->req_;
+      const bool gone = std::exchange(call->seen_, true) &&
+                        IsGone(call->context_.pid, call->flush_, fuse_req_interrupted(req) != 0);
+      if (gone) call->abandoned_ = true;
+      // Claimed, the call may be gone: its owner lets go of it without our lock.
+      const bool abandon = gone && !call->answered_.exchange(true);
+      if (abandon) killed.push_back(req);
       it = abandon ? open_.erase(it) : std::next(it);
     }
   }

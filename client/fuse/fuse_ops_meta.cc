@@ -134,6 +134,7 @@ void OnSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fu
   fs.core().files().Sync(inode, false, [&fs, call, inode, request](const Status& status) {
     // A failed write-back belongs to the next fsync or close.
     if (!status.ok()) inode->RememberError(status);
+    if (call->abandoned()) return;  // its process is dead, and others may have written since
     SendSetattr(fs, call, inode, request);
   });
 }

@@ -123,18 +123,25 @@ void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
       });
 }
 
+void SyncAndReply(Filesystem& fs, const CallPtr& call, const InodePtr& inode) {
+  fs.core().files().Sync(inode, true, [call, inode](const Status& status) {
+    // Nobody heard of it, as the process was killed: the next fsync or close tells.
+    if (!call->Reply(status) && !status.ok()) inode->RememberError(status);
+  });
+}
+
 void OnFlush(fuse_req_t req, fuse_ino_t ino, fuse_file_info* /*fi*/) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
   call->SetFlush();
   const InodePtr inode = fs.Find(ino);
-  if (fs.options().exclusive) {
+  if (fs.options().exclusive && fs.options().writeback_cache) {
     // Nobody else looks: the report need not be waited for.
     if (inode->has_unreported()) fs.core().files().Sync(inode, false, [](const Status&) {});
     call->Reply(inode->TakeError());
     return;
   }
-  fs.core().files().Sync(inode, true, [call](const Status& status) { call->Reply(status); });
+  SyncAndReply(fs, call, inode);
 }
 
 void OnRelease(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* fi) {
@@ -148,7 +155,7 @@ void OnRelease(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* fi) {
 void OnFsync(fuse_req_t req, fuse_ino_t ino, int /*datasync*/, fuse_file_info* /*fi*/) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
-  fs.core().files().Sync(fs.Find(ino), true, [call](const Status& status) { call->Reply(status); });
+  SyncAndReply(fs, call, fs.Find(ino));
 }
 
 }  // namespace

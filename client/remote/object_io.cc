@@ -38,6 +38,9 @@ void ObjectIo::Route(PendingPtr pending) {
         map_ == nullptr ? nullptr : map_->ChainOf(pending->op.pool, pending->op.object);
     if (stopped_) {
       error = Status(ErrorCode::kCancelled, "the mount is going away");
+    } else if (pending->op.abandoned != nullptr && *pending->op.abandoned) {
+      // Late, it would overwrite what others have written since.
+      error = Status(ErrorCode::kCancelled, "its process was killed");
     } else if (map_ != nullptr && !map_->pools.contains(pending->op.pool)) {
       error = Status(ErrorCode::kIo, "object " + std::to_string(pending->op.object.inode.value) +
                                          " lies in a pool that does not exist any more");

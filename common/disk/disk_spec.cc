@@ -75,7 +75,8 @@ Status Apply(const Option& option, HddModel* model) {
   return {};
 }
 
-Status Apply(const Option& option, SsdModel* model) {
+// `wanted_iops` is applied last: what it takes depends on the rates.
+Status Apply(const Option& option, SsdModel* model, double* wanted_iops) {
   if (option.name == "model") {
     if (option.value != "ssd-200") return Wrong(option.whole, "there is ssd-200 only");
     *model = model::Ssd200();
@@ -86,7 +87,7 @@ Status Apply(const Option& option, SsdModel* model) {
   } else if (option.name == "iops") {
     constexpr uint64_t kMost = 10'000'000;
     WEIR_ASSIGN_OR_RETURN(const uint64_t iops, Number(option, 1, kMost));
-    model::SetIops(model, static_cast<double>(iops));
+    *wanted_iops = static_cast<double>(iops);
   } else if (option.name == "buffer") {
     WEIR_ASSIGN_OR_RETURN(model->buffer, Bytes(option));
   } else {
@@ -97,6 +98,8 @@ Status Apply(const Option& option, SsdModel* model) {
 }
 
 Status ParseOptions(std::string_view list, DiskSpec* spec) {
+  double iops = 0;
+  bool first = true;
   while (!list.empty()) {
     list.remove_prefix(1);  // the comma
     const std::string_view whole = list.substr(0, list.find(','));
@@ -104,6 +107,8 @@ Status ParseOptions(std::string_view list, DiskSpec* spec) {
     const size_t equals = whole.find('=');
     if (equals == std::string_view::npos) return Wrong(whole, "wants NAME=VALUE");
     const Option option{whole, whole.substr(0, equals), whole.substr(equals + 1)};
+    if (option.name == "model" && !first) return Wrong(whole, "comes first, as others change it");
+    first = false;
     if (option.name == "flush") {
       if (option.value != "host" && option.value != "model") {
         return Wrong(whole, "wants host or model");
@@ -112,9 +117,10 @@ Status ParseOptions(std::string_view list, DiskSpec* spec) {
     } else if (auto* hdd = std::get_if<HddModel>(&spec->model)) {
       WEIR_RETURN_IF_ERROR(Apply(option, hdd));
     } else {
-      WEIR_RETURN_IF_ERROR(Apply(option, &std::get<SsdModel>(spec->model)));
+      WEIR_RETURN_IF_ERROR(Apply(option, &std::get<SsdModel>(spec->model), &iops));
     }
   }
+  if (iops > 0) model::SetIops(&std::get<SsdModel>(spec->model), iops);
   return {};
 }
 

@@ -52,6 +52,7 @@ inline constexpr const char* kDiskSpecHelp =
     "Emulated disks keep their data in an image and take the time of a model:\n"
     "  hdd:SIZE|IMAGE[,OPTION]...  ssd:SIZE|IMAGE[,OPTION]...\n"
     "  model=NAME (hdd: sata-7200, 6y080p0, ultra320-15k, dtla-307075 ...; ssd: ssd-200)\n"
-    "  rate=RATE read-rate=RATE write-rate=RATE iops=N buffer=SIZE ncq=N flush=host";
+    "  rate=RATE read-rate=RATE write-rate=RATE iops=N buffer=SIZE ncq=N\n"
+    "  flush=host (otherwise data survives the programs, not a crash of this machine)";
 
 }  // namespace weir

@@ -17,6 +17,8 @@ constexpr Duration kSpin = std::chrono::microseconds(60);
 constexpr Duration kDeepSpin = std::chrono::microseconds(150);
 constexpr Duration kDeepSleep = std::chrono::milliseconds(1);
 
+thread_local bool answering = false;
+
 void SleepPrecisely() {
   prctl(PR_SET_TIMERSLACK, 1UL);
   // Ahead of the work that waits for its answers, where that is allowed.
@@ -79,7 +81,9 @@ void EmulatedDevice::RealEnded(const RequestPtr& request, Status status) {
 
 void EmulatedDevice::Answer(Request& request) {
   if (options_.on_answer) options_.on_answer(clock_.Now() - request.due);
+  answering = true;
   request.done(std::move(request.status));
+  answering = false;
   const std::lock_guard lock(mutex_);
   if (--under_way_ > 0) return;
   idle_.notify_all();
@@ -104,6 +108,11 @@ void EmulatedDevice::DoFlush(Done done) {
   const RequestPtr request = Submit({model::DiskIo::Kind::kFlush, 0, 0}, std::move(done));
   if (!options_.flush_host) return RealEnded(request, {});
   below_->FlushAsync([this, request](Status status) { RealEnded(request, std::move(status)); });
+}
+
+Status EmulatedDevice::DoReadSync(uint64_t offset, Buffer buffer) {
+  if (answering) return below_->Read(offset, std::move(buffer));
+  return BlockDevice::DoReadSync(offset, std::move(buffer));
 }
 
 TimePoint EmulatedDevice::Advance() {

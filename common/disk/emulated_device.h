@@ -7,7 +7,7 @@
 // answer as late as it is; `late` counts those.
 //
 // Threads: every call from any thread; callbacks run on the device's thread (or, of a late answer,
-//          on that of the device below) and must not block.
+//          on that of the device below) and must not block; a synchronous read is allowed there.
 // Errors:  those of the device below, at the model's time.
 #pragma once
 
@@ -61,6 +61,8 @@ class EmulatedDevice final : public BlockDevice {
   void DoRead(uint64_t offset, Buffer buffer, Done done) override;
   void DoWrite(uint64_t offset, Buffer buffer, Done done) override;
   void DoFlush(Done done) override;
+  // From a callback of this device, where nobody else would give the answer, at the real speed.
+  Status DoReadSync(uint64_t offset, Buffer buffer) override;
   Status DoDiscard(uint64_t offset, uint64_t length) override {
     return below_->Discard(offset, length);
   }

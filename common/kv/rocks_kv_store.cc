@@ -39,6 +39,17 @@ class NullLogger final : public rocksdb::Logger {
   void Logv(const char*, va_list) override {}
 };
 
+// All databases of a process share RocksDB's threads. A job may wait for its own disk's turn, so it
+// must not hold the only one.
+void AddBackgroundThreads() {
+  static std::mutex mutex;
+  static int databases = 0;
+  const std::lock_guard lock(mutex);
+  ++databases;
+  rocksdb::Env::Default()->SetBackgroundThreads(databases, rocksdb::Env::HIGH);
+  rocksdb::Env::Default()->SetBackgroundThreads(databases, rocksdb::Env::LOW);
+}
+
 // RocksDB rests for a second, on a thread that all databases share, after an error in the
 // background. The device is as dead a moment later, and a store that closes must not wait.
 class BriefClock final : public rocksdb::SystemClockWrapper {
@@ -107,6 +118,7 @@ class RocksKvStore final : public RawKvStore {
       options.env = env_.get();
       options.listeners.push_back(stalls_);
     }
+    AddBackgroundThreads();
     rocksdb::DB* db = nullptr;
     Status status = FromRocks(rocksdb::DB::Open(options, path, &db));
     db_.reset(db);

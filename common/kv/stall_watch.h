@@ -21,23 +21,26 @@ class StallWatch final : public rocksdb::EventListener {
   void SetMeter(std::shared_ptr<IoMeter> meter) {
     const std::lock_guard lock(mutex_);
     meter_ = std::move(meter);
-    if (meter_ != nullptr) meter_->SetUrgent(stalled_ || waiting_);
+    Tell();
   }
 
   void OnStallConditionsChanged(const rocksdb::WriteStallInfo& info) override {
     const std::lock_guard lock(mutex_);
-    stalled_ = info.condition.cur != rocksdb::WriteStallCondition::kNormal;
+    // Counted, because a writer tells of the stop that it caused only when that is over.
+    constexpr auto kNormal = rocksdb::WriteStallCondition::kNormal;
+    if (info.condition.cur != kNormal) ++stalls_;
+    if (info.condition.prev != kNormal) --stalls_;
     Tell();
   }
   void OnMemTableSealed(const rocksdb::MemTableInfo&) override {
     const std::lock_guard lock(mutex_);
-    waiting_ = flushing_;
+    ++sealed_;
     Tell();
   }
   void OnFlushBegin(rocksdb::DB*, const rocksdb::FlushJobInfo&) override {
     const std::lock_guard lock(mutex_);
     flushing_ = true;
-    waiting_ = false;
+    sealed_ = 0;
     Tell();
   }
   void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo&) override {
@@ -48,12 +51,15 @@ class StallWatch final : public rocksdb::EventListener {
 
  private:
   void Tell() {
-    if (meter_ != nullptr) meter_->SetUrgent(stalled_ || waiting_);
+    const bool waits = sealed_ >= 2 || (flushing_ && sealed_ > 0);
+    if (meter_ != nullptr) meter_->SetUrgent(stalls_ > 0 || waits);
   }
 
   std::mutex mutex_;
   std::shared_ptr<IoMeter> meter_;
-  bool stalled_ = false, flushing_ = false, waiting_ = false;
+  int stalls_ = 0;  // conditions entered and not left
+  int sealed_ = 0;  // write buffers that no flush has begun with
+  bool flushing_ = false;
 };
 
 }  // namespace weir

@@ -18,6 +18,18 @@ bool IsMeasured(const ClassSpec& spec, Wanted wanted) {
   return wanted == Wanted::kBound && spec.admission == AdmissionKind::kMeasured;
 }
 
+bool Has(const ClassSpec& spec, Wanted wanted) {
+  switch (wanted) {
+    case Wanted::kReservation:
+      return spec.reservation.has_value();
+    case Wanted::kBound:
+      return spec.service.bound > Duration(0);
+    case Wanted::kDisk:
+      return spec.disk.type != ClassType::kBestEffort && spec.disk.peak > 0;
+  }
+  return false;
+}
+
 // What `count` of a class's bookings sums to, of all classes but `besides`.
 uint64_t SumOf(const ClusterMap& map, const OsdEntry& osd, ClassId besides,
                uint64_t (Booking::*count)() const) {
@@ -30,7 +42,16 @@ uint64_t SumOf(const ClusterMap& map, const OsdEntry& osd, ClassId besides,
 }
 
 bool AnyContract(const ClusterMap& map, const OsdEntry& osd) {
-  return SumOf(map, osd, ClassId(UINT32_MAX), &Booking::worst_case) > 0;
+  return SumOf(map, osd, ClassId(UINT32_MAX), &Booking::total) > 0;
+}
+
+// Whether the OSD would have less to promise than before.
+bool HasLess(const OsdEntry& before, const OsdEntry& now) {
+  const uint64_t minimum = now.qos.EffectiveBestEffortMin();
+  return now.qos.token_rate < before.qos.token_rate ||
+         now.qos.EffectiveIopsMax() < before.qos.EffectiveIopsMax() ||
+         (now.qos.best_effort_min != before.qos.best_effort_min &&
+          minimum > before.qos.EffectiveBestEffortMin());
 }
 
 bool AnyDisk(const ClusterMap& map) {
@@ -65,7 +86,8 @@ OsdDecision DecideAdditive(const ClusterMap& map, const OsdEntry& osd, const Cla
                            Wanted wanted) {
   OsdDecision decision;
   const Booking booking = BookingOf(spec, osd.qos, map.osds.size());
-  const bool whole = wanted == Wanted::kDisk;  // disks are shared without the minimum
+  // Virtual disks share the disk without the minimum where nothing else gives it away.
+  const bool whole = wanted == Wanted::kDisk && osd.qos.surplus == SurplusKind::kCooperative;
   decision.promised =
       whole ? SumOf(map, osd, spec.id, &Booking::total) : PromisedOn(map, osd, spec.id);
   decision.limit = osd.qos.token_rate;
@@ -73,6 +95,19 @@ OsdDecision DecideAdditive(const ClusterMap& map, const OsdEntry& osd, const Cla
       static_cast<double>(BookedOf(booking, wanted)) / std::max(1.0, osd.qos.RequestUnit());
   decision.admitted = BookedOf(booking, wanted) <= decision.room();
   return decision;
+}
+
+bool AsksForMore(const ClusterMap& map, const ClassSpec& before, const ClassSpec& now,
+                 Wanted wanted) {
+  if (!Has(before, wanted)) return true;
+  if (now.service.probability > before.service.probability) return true;
+  if (IsMeasured(before, wanted) && !IsMeasured(now, wanted)) return true;
+  return std::any_of(map.osds.begin(), map.osds.end(), [&](const auto& one) {
+    const auto booked = [&](const ClassSpec& spec) {
+      return BookedOf(BookingOf(spec, one.second.qos, map.osds.size()), wanted);
+    };
+    return booked(now) > booked(before);
+  });
 }
 
 Status AdmitClass(const ClusterMap& map, const ClassSpec& spec, Wanted wanted,
@@ -86,10 +121,13 @@ Status AdmitClass(const ClusterMap& map, const ClassSpec& spec, Wanted wanted,
   for (const auto& [id, osd] : map.osds) {
     const auto found = measures.find(id);
     const OsdMeasures none;
-    const OsdDecision decision =
-        IsMeasured(spec, wanted)
-            ? DecideMeasured(map, osd, spec, wanted, found == measures.end() ? none : found->second)
-            : DecideAdditive(map, osd, spec, wanted);
+    OsdDecision decision;  // of an OSD whose rate nobody knows: no
+    if (osd.qos.token_rate > 0) {
+      decision = IsMeasured(spec, wanted)
+                     ? DecideMeasured(map, osd, spec, wanted,
+                                      found == measures.end() ? none : found->second)
+                     : DecideAdditive(map, osd, spec, wanted);
+    }
     if (decision.admitted || (worst != nullptr && decision.room() >= refusal.room())) continue;
     worst = &osd;
     refusal = decision;
@@ -107,10 +145,13 @@ Status AdmitClass(const ClusterMap& map, const ClassSpec& spec, Wanted wanted,
 Status AdmitOsdChange(const ClusterMap& map, const OsdEntry& changed) {
   if (!AnyContract(map, changed)) return Status::Ok();  // nothing is promised to anybody
   const uint64_t minimum = changed.qos.EffectiveBestEffortMin();
-  const uint64_t to_classes = SumOf(map, changed, ClassId(UINT32_MAX), &Booking::worst_case);
-  const uint64_t promised = to_classes + (AnyDisk(map) ? 0 : minimum);
-  if (promised <= changed.qos.token_rate) return Status::Ok();
   const OsdEntry& old = map.osds.at(changed.id);
+  // Measured admission may have promised more than there is; an OSD that gets no smaller keeps it.
+  const auto count = HasLess(old, changed) ? &Booking::total : &Booking::worst_case;
+  const uint64_t to_classes = SumOf(map, changed, ClassId(UINT32_MAX), count);
+  const bool whole = AnyDisk(map) && changed.qos.surplus == SurplusKind::kCooperative;
+  const uint64_t promised = to_classes + (whole ? 0 : minimum);
+  if (promised <= changed.qos.token_rate) return Status::Ok();
   if (changed.qos.iops_max != old.qos.iops_max) {
     return {ErrorCode::kRefused,
             "cannot set the requests per second of " + Name(changed) + " to " +

@@ -40,6 +40,11 @@ enum class Wanted : uint8_t { kReservation, kBound, kDisk };
 // Best-effort minimum plus what the classes but `besides` book on this OSD; system.* books nothing.
 uint64_t PromisedOn(const ClusterMap& map, const OsdEntry& osd, ClassId besides);
 
+// Whether a class that is `before` would book more on any OSD as `now`, or more firmly. Who asks
+// for less, or for the same again, is never refused.
+bool AsksForMore(const ClusterMap& map, const ClassSpec& before, const ClassSpec& now,
+                 Wanted wanted);
+
 // Whether `spec`, as it would be, fits on every OSD. kRefused with one line: "cannot reserve
 // 200MiB/s for 'gold' on osd.1: 160MiB/s of 180MiB/s already promised (largest that fits:
 // 20MiB/s)".

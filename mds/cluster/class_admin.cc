@@ -61,6 +61,7 @@ Status ApplySpec(const wire::SetClassRequest& request, ClassEntry* entry) {
 Status AdmitChange(const ClusterMap& map, const ClassSpec& before, const ClassSpec& now,
                    const MeasuresByOsd& measures) {
   for (const Wanted wanted : NewContracts(before, now)) {
+    if (!AsksForMore(map, before, now, wanted)) continue;
     WEIR_RETURN_IF_ERROR(AdmitClass(map, now, wanted, measures));
   }
   return Status::Ok();
@@ -186,8 +187,11 @@ Result<wire::ReserveReply> ClusterKeeper::Reserve(const wire::ReserveRequest& re
     return Status(ErrorCode::kInvalid, "the reservation would be above the limit of '" +
                                            entry.spec.name + "' (raise that first)");
   }
+  const ClassSpec before = entry.spec;
   entry.spec.reservation = wanted;
-  WEIR_RETURN_IF_ERROR(AdmitClass(next, entry.spec, Wanted::kReservation, Measures()));
+  if (AsksForMore(next, before, entry.spec, Wanted::kReservation)) {
+    WEIR_RETURN_IF_ERROR(AdmitClass(next, entry.spec, Wanted::kReservation, Measures()));
+  }
   wire::ReserveReply reply;
   *reply.mutable_class_info() = ToWire(entry);
   ShowBooking(next, entry.spec, reply.mutable_class_info());

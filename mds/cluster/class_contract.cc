@@ -14,7 +14,7 @@ bool NamesContract(const wire::SetClassRequest& request) {
          request.has_max_pending() || request.has_admission();
 }
 
-// A bound moves with the type: of a latency disk it is the disk's.
+// The bound of a class that becomes a latency disk becomes the disk's, and goes with it.
 Duration TakeBound(ClassSpec* spec) {
   const Duration bound = std::max(spec->disk.latency, spec->service.bound);
   spec->disk.latency = spec->service.bound = Duration(0);
@@ -41,11 +41,13 @@ Status CheckKind(const ClassSpec& spec) {
 
 Status ApplyContract(const wire::SetClassRequest& request, ClassSpec* spec) {
   if (!NamesContract(request)) return Status::Ok();
+  const bool was_latency_disk = spec->disk.type == ClassType::kLatency;
   Duration bound = TakeBound(spec);
   if (request.has_type()) {
     WEIR_ASSIGN_OR_RETURN(spec->disk.type, ParseClassType(request.type()));
     if (spec->disk.type == ClassType::kBestEffort) spec->disk.peak = 0;
     if (spec->disk.type != ClassType::kThroughput) spec->disk.throughput_bytes_per_s = 0;
+    if (was_latency_disk && spec->disk.type != ClassType::kLatency) bound = Duration(0);
   }
   if (request.has_peak()) spec->disk.peak = request.peak();
   if (request.has_throughput_bytes_per_s()) {

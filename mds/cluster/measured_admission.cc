@@ -54,7 +54,10 @@ OsdDecision DecideMeasured(const ClusterMap& map, const OsdEntry& osd, const Cla
     if (!bound && !promise) continue;
     const bool seen = measures.measured.contains(id);
     if (bound && !seen) ++options.unmeasured;
-    classes.push_back({Seen(entry.spec, booking, unit, osds, bound, promise), seen});
+    // A rate beside a bound may not have been counted by the OSD: it must not vanish.
+    const bool counted = seen && booking.bound == 0;
+    classes.push_back(
+        {Seen(entry.spec, booking, unit, osds, bound, promise), promise ? counted : seen});
   }
   options.taken = taken / unit;
   const Booking booking = BookingOf(spec, osd.qos, osds);
@@ -62,7 +65,8 @@ OsdDecision DecideMeasured(const ClusterMap& map, const OsdEntry& osd, const Cla
       Seen(spec, booking, unit, osds, wanted == Wanted::kBound, wanted == Wanted::kReservation);
   const ContractDecision found =
       AdmitMeasured(classes, newcomer, iops_max, measures.View(), options);
-  decision.admitted = found.admitted;
+  const bool possible = wanted != Wanted::kBound || booking.bound != Booking::kImpossible;
+  decision.admitted = found.admitted && possible;
   decision.needed = std::isfinite(found.rates.back()) ? found.rates.back() : iops_max;
   const double others = found.reserved - found.rates.back();
   const double limit = std::max(0.0, found.spare + options.taken);

@@ -27,10 +27,11 @@ Result<ResolvedClass> ClassResolver::Resolve(Operation& op, const Inode& inode, 
   const ClusterView& cluster = op.context.cluster;
   ResolvedClass resolved;
   if (source.tag.empty()) {
+    if (!explain) return resolved;  // his mount judges untagged files by itself
     const Credentials& who = op.who();
     resolved.id = cluster.UntaggedClass(
         {who.uid, who.gid, who.groups, who.exe, op.context.client, op.context.mount_class},
-        explain ? &resolved.reason : nullptr);
+        &resolved.reason);
     return resolved;
   }
   resolved.tagged = true;

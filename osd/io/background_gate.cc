@@ -71,17 +71,18 @@ void* BackgroundGate::Begin(const Io& io) {
   lock.unlock();
   dispatcher_.Submit(std::move(owned));  // may call MayGo
   lock.lock();
+  bool withdrawn = false;
   if (!WaitForTurn(lock, *op, io, floor_at)) {
     lock.unlock();
-    const bool withdrawn = dispatcher_.ServeOutside(op);
+    withdrawn = dispatcher_.ServeOutside(op);
     lock.lock();
     // Not withdrawn: on its way out of the scheduler at this moment.
     changed_.wait(lock, [&] { return withdrawn || op->released(); });
-    if (withdrawn) return &outside_ticket;
   }
-  // Served before the floor would have: the floor has that much less to make up for.
+  // Served before the floor would have, in its turn or because it was urgent: the floor has that
+  // much less to make up for, or the next would wait for what is long served.
   floor_paid_ = std::max(now, floor_paid_ - std::max(Duration(0), floor_at - clock_.Now()));
-  return op;
+  return withdrawn ? static_cast<void*>(&outside_ticket) : op;
 }
 
 void BackgroundGate::End(void* ticket) {

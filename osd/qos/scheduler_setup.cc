@@ -91,6 +91,7 @@ void Scheduler::Impl::Configure(const SchedulerConfig& config, TimePoint now) {
   config_ = config;
   depth_ = config.EffectiveDepth();
   contract_meter_.Restart(now);
+  for (auto& [id, queue] : classes_) queue->contract.requests = queue->contract.seconds = 0;
 
   gate_.SetKind(config.gate, now);
   const bool restart_maximizer =

@@ -38,9 +38,10 @@ class Measurement {
 
   Result<DiskProfile> Run() {
     WEIR_RETURN_IF_ERROR(RemoveFile());
-    if (NeedsFile()) WEIR_RETURN_IF_ERROR(MakeFile());
-    Issue();
+    const Status made = NeedsFile() ? MakeFile() : Status();
+    if (made.ok()) Issue();
     const Status removed = RemoveFile();
+    if (!made.ok()) return made;
     if (!error_.ok()) return error_;
     if (!removed.ok()) return removed;
     return Summarise(std::move(windows_), options_.window);

@@ -123,6 +123,10 @@ ObjectService::ObjectService(Dispatcher& dispatcher, ObjectStore& store, Clock& 
       windows_(options_.windows) {}
 
 ObjectService::~ObjectService() {
+  EndProfile();
+}
+
+void ObjectService::EndProfile() {
   if (profiler_.joinable()) profiler_.join();
 }
 

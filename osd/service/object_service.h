@@ -62,6 +62,8 @@ class ObjectService {
   // From now on requests are kept unanswered until the service goes: their senders send them again
   // to whoever serves this disk next.
   void StopAccepting();
+  // Waits for a measurement of the disk. Before the store is closed.
+  void EndProfile();
 
   // The epoch that the Dispatcher obeys, for the statistics.
   void SetEpoch(uint64_t epoch) { epoch_ = epoch; }

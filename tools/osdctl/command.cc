@@ -92,7 +92,7 @@ void AddContract(const wire::ClassInfo& info, Json* json) {
   (*json)["latency_us"] = nullptr;
   (*json)["latency_percent"] = nullptr;
   if (info.latency_ns() > 0) {
-    (*json)["latency_us"] = static_cast<double>(info.latency_ns()) / 1000;
+    (*json)["latency_us"] = info.latency_ns() / 1000;
     (*json)["latency_percent"] = info.latency_part() * 100;
   }
   (*json)["max_pending"] = info.max_pending();

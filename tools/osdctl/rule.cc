@@ -28,7 +28,7 @@ Result<uint32_t> RuleNumber(const std::string& text) {
   return {ErrorCode::kInvalid, fmt::format("'{}' is no number of a rule (osdctl rule ls)", text)};
 }
 
-Json ToJson(const wire::RuleInfo& rule) {
+Json RuleToJson(const wire::RuleInfo& rule) {
   Json json = {{"rule", rule.number()}, {"uid", nullptr},    {"gid", nullptr},
                {"exe", nullptr},        {"client", nullptr}, {"class", rule.class_name()}};
   if (rule.has_uid()) json["uid"] = rule.uid();
@@ -43,7 +43,7 @@ Result<ExitCode> RunLs(Globals& globals) {
   WEIR_ASSIGN_OR_RETURN(const wire::ClusterMap map, link->Map());
   if (globals.json()) {
     Json rules = Json::array();
-    for (const auto& rule : map.rules()) rules.push_back(ToJson(rule));
+    for (const auto& rule : map.rules()) rules.push_back(RuleToJson(rule));
     PrintJson({{"rules", rules}});
     return ExitCode::kDone;
   }
@@ -88,7 +88,7 @@ Result<ExitCode> RunAdd(Globals& globals, const AddOptions& options) {
   WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
   wire::RuleInfo made;
   WEIR_RETURN_IF_ERROR(link->Call(wire::MDS_RULE_ADD, request, &made));
-  if (globals.json()) PrintJson(ToJson(made));
+  if (globals.json()) PrintJson(RuleToJson(made));
   return ExitCode::kDone;
 }
 

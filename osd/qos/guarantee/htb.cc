@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace weir::osd::qos {
+namespace {
+
+constexpr uint64_t kAfterAllInFull = uint64_t{1} << 62;  // no sequence number gets there
+constexpr int64_t kMostElsewhere = int64_t{1} << 40;     // tokens; times the parts it still fits
+
+}  // namespace
 
 void Htb::SetLeaf(std::optional<TokenBucket>* leaf, uint64_t rate, int64_t largest, TimePoint now) {
   const int64_t cap = BucketCap(rate, largest);
@@ -57,6 +63,16 @@ TimePoint Htb::BoundCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now) {
   return queue->bound_leaf->CoversAt(PartsOf(*queue, tokens));
 }
 
+// Measured admission promises more than the disk has, counting on not all asking at once. When they
+// do, what was promised whatever is measured goes first (algorithms §7 rule 3).
+bool Htb::OwedInFull(const ClassQueue& queue, bool promise_covers, bool bound_covers) {
+  if (queue.transactions) return true;
+  const auto& reservation = queue.spec.reservation;
+  const bool measured = reservation && reservation->admission == AdmissionKind::kMeasured;
+  return (promise_covers && !measured) ||
+         (bound_covers && queue.spec.admission == AdmissionKind::kAdditive);
+}
+
 void Htb::Offer(ClassQueue* queue, TimePoint now) {
   if (!queue->leaf && !queue->iops_leaf && !queue->bound_leaf) {
     Withdraw(queue);
@@ -64,11 +80,14 @@ void Htb::Offer(ClassQueue* queue, TimePoint now) {
   }
   const Request& head = *queue->requests.front();
   const int64_t tokens = TokensOf(head.bytes);
-  TimePoint due = std::min(PromiseCoversAt(queue, tokens, now), BoundCoversAt(queue, tokens, now));
+  const TimePoint promise = PromiseCoversAt(queue, tokens, now);
+  const TimePoint bound = BoundCoversAt(queue, tokens, now);
+  TimePoint due = std::min(promise, bound);
   if (queue->transactions) due = std::min(due, queue->transactions->DueAt(now));
   if (due <= now) {
     waiting_.Remove(queue);
-    ready_.Put(queue, head.sequence, head.sequence);
+    const bool in_full = OwedInFull(*queue, promise <= now, bound <= now);
+    ready_.Put(queue, head.sequence + (in_full ? 0 : kAfterAllInFull), head.sequence);
   } else {
     ready_.Remove(queue);
     waiting_.Put(queue, due, head.sequence);
@@ -90,7 +109,8 @@ void Htb::ServedElsewhere(ClassQueue* queue, int64_t tokens, TimePoint now) {
     const int64_t each = TokensOf(queue->requests.back()->bytes);
     const int64_t parts = queue->leaf ? kIopsParts : PartsOf(*queue, each);
     queue->iops_leaf->Refill(now);
-    queue->iops_leaf->TakeDownTo(-2 * queue->iops_leaf->cap(), tokens * parts / each);
+    const int64_t bounded = std::min(tokens, kMostElsewhere);
+    queue->iops_leaf->TakeDownTo(-2 * queue->iops_leaf->cap(), bounded * parts / each);
   }
 }
 
@@ -98,8 +118,7 @@ ClassQueue* Htb::Pick(TimePoint now) {
   while (!waiting_.empty() && waiting_.Top().key <= now) {
     ClassQueue* queue = waiting_.Top().queue;
     waiting_.Remove(queue);
-    const uint64_t sequence = queue->requests.front()->sequence;
-    ready_.Put(queue, sequence, sequence);
+    Offer(queue, now);
   }
   return ready_.empty() ? nullptr : ready_.Top().queue;
 }

@@ -7,7 +7,8 @@
 // needs are a third one: a head that it covers is owed whatever the first two say, and what is paid
 // by either side counts against both, so that such a class is owed the larger of the two, not their
 // sum. A request larger than unit_tokens counts as several, except where a promise in bytes bounds
-// it anyway. Of a class with transactions (§3.6) a head
+// it anyway. What was promised in full goes before what measured admission promised beyond the
+// disk. Of a class with transactions (§3.6) a head
 // that its transaction's own leaf covers is owed whatever the class's leaf says.
 //
 // Cost: O(log n). A class waits in a heap keyed by the moment its leaf will cover its head, which
@@ -35,6 +36,7 @@ class Htb final : public Guarantee {
   static constexpr int64_t kIopsParts = 64;
 
  private:
+  static bool OwedInFull(const ClassQueue& queue, bool promise_covers, bool bound_covers);
   static int64_t PartsOf(const ClassQueue& queue, int64_t tokens);
   static TimePoint PromiseCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now);
   static TimePoint BoundCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now);

@@ -208,5 +208,23 @@ TEST_F(ObjectIoTest, WhatIsAbandonedLeavesTheQueueAndNothingElseDoes) {
   EXPECT_EQ(osds_.sent, 3u);
 }
 
+// A write of a killed process that waited for something else first must not come late.
+TEST_F(ObjectIoTest, WhatIsAbandonedIsNotSentThoughThereIsRoom) {
+  Start({});
+  ObjectOp op;
+  op.class_id = ClassId(16);
+  op.pool = PoolId(1);
+  op.object = {InodeId(7), 0};
+  op.length = 100;
+  op.abandoned = std::make_shared<std::atomic<bool>>(true);
+  op.done = [this](const Result<ObjectOutcome>& result) {
+    ends_.emplace_back("dead", result.code());
+  };
+  io_->Submit(std::move(op));
+  ASSERT_EQ(ends_.size(), 1u);
+  EXPECT_EQ(ends_[0].second, ErrorCode::kCancelled);
+  EXPECT_EQ(osds_.sent, 0u);
+}
+
 }  // namespace
 }  // namespace weir::client

@@ -52,6 +52,17 @@ class EmulatedDeviceTest : public ::testing::Test {
   EmulatedDevice device_{std::unique_ptr<BlockDevice>(below_), Make, clock_, {.name = "slow"}};
 };
 
+// As the listing of a delete does, which a completed read may start.
+TEST_F(EmulatedDeviceTest, ACallbackMayReadAndWait) {
+  Status nested(ErrorCode::kTimedOut, "not read");
+  device_.ReadAsync(0, Buffer::Aligned(kBlockSize), [&](const Status&) {
+    nested = device_.Read(kBlockSize, Buffer::Aligned(kBlockSize));
+  });
+  clock_.Advance(1ms);
+  device_.Advance();
+  EXPECT_TRUE(nested.ok()) << nested.message();
+}
+
 TEST_F(EmulatedDeviceTest, AnswersComeAtTheModelsMomentsAndNotBefore) {
   Buffer bytes = Buffer::Aligned(kBlockSize);
   std::memset(bytes.data(), 7, bytes.size());

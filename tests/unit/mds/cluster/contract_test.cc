@@ -147,6 +147,51 @@ TEST_F(ContractTest, MeasuredAdmissionTakesMoreThanTheWorstCaseAndKeepsWhatWasPr
   EXPECT_TRUE(Create(soft).ok());
 }
 
+TEST_F(ContractTest, WhoAsksForLessOrForTheSameAgainIsNotRefused) {
+  const auto measured = [](const std::string& name, Duration bound) {
+    wire::SetClassRequest request = Bound(name, bound);
+    request.set_admission("measured");
+    return request;
+  };
+  ASSERT_TRUE(Create(measured("a", 50ms)).ok());
+  ASSERT_TRUE(Create(measured("b", 50ms)).ok());
+  Measured(10, {16, 17});
+  ASSERT_TRUE(Create(measured("c", 50ms)).ok());
+  MakeClass("gold");
+  wire::ReserveRequest reserve;
+  reserve.set_name("gold");
+  reserve.set_bytes_per_s(kMiB);
+  ASSERT_EQ(Admin(wire::MDS_RESERVE, reserve).status.code(), ErrorCode::kRefused);
+  EXPECT_TRUE(Set(measured("a", 60ms)).ok());
+  EXPECT_TRUE(Set(measured("b", 50ms)).ok());
+  wire::SetClassRequest in_full = Bound("c", 50ms);
+  in_full.set_admission("additive");
+  EXPECT_EQ(Set(in_full).code(), ErrorCode::kRefused);
+}
+
+TEST_F(ContractTest, AnOsdThatGetsSmallerStillKeepsWhatMeasuredAdmissionPromised) {
+  MakeClass("gold");
+  wire::ReserveRequest reserve;
+  reserve.set_name("gold");
+  reserve.set_bytes_per_s(50 * kMiB);
+  reserve.set_admission("measured");
+  ASSERT_TRUE(Admin(wire::MDS_RESERVE, reserve).status.ok());
+  wire::SetOsdRequest rates;
+  rates.set_token_rate(40 * kMiB);
+  EXPECT_EQ(Admin(wire::MDS_SET_OSD, rates).status.code(), ErrorCode::kRefused);
+  rates.set_token_rate(55 * kMiB);
+  EXPECT_TRUE(Admin(wire::MDS_SET_OSD, rates).status.ok());
+}
+
+TEST_F(ContractTest, ALatencyDiskTakesItsBoundWithIt) {
+  wire::SetClassRequest request = Disk("disk", "latency", 0.2);
+  request.set_latency_ns(80'000'000);
+  ASSERT_TRUE(Create(request).ok());
+  ASSERT_TRUE(Set(Disk("disk", "best-effort", 0)).ok());
+  EXPECT_EQ(Spec("disk").service.bound, Duration(0));
+  EXPECT_EQ(Spec("disk").disk.latency, Duration(0));
+}
+
 TEST_F(ContractTest, SharesOfTheDiskAddUpToAWholeOne) {
   ASSERT_TRUE(Create(Disk("a", "rent-a-disk", 0.5)).ok());
   const Status refused = Create(Disk("b", "rent-a-disk", 0.6));

@@ -107,6 +107,17 @@ TEST_F(BackgroundGateTest, WhatTheForegroundWaitsForGoesAtOnce) {
   EXPECT_EQ(Served(), 2 * 4096u);
 }
 
+TEST_F(BackgroundGateTest, WhatWentUrgentlyIsNoDebtToTheFloor) {
+  FillTheDevice();
+  gate_.End(gate_.Begin({.write = true, .bytes = 4096, .offset = 0, .urgent = true}));
+  gate_.SetFloor(kFast);
+  std::future<void*> asked = Ask();
+  const bool came = asked.wait_for(60s) == std::future_status::ready;
+  EXPECT_TRUE(came);
+  if (!came) gate_.SetUrgent(true);
+  gate_.End(asked.get());
+}
+
 TEST_F(BackgroundGateTest, ClosingLetsWhoWaitsGoAndKnowsNobodyLater) {
   FillTheDevice();
   std::future<void*> asked = Ask();

@@ -46,6 +46,19 @@ TEST_F(HtbTest, OwnTokensFirstThenTheRootInOrderOfArrival) {
   EXPECT_FALSE(borrower->guaranteed);
 }
 
+// Measured admission may have promised more than there is.
+TEST_F(HtbTest, WhatWasPromisedInFullGoesBeforeWhatWasMeasured) {
+  Scheduler scheduler(Odis(10 * kMiB), now_);
+  ClassSpec measured = Reserved(kA, 8 * kMiB);
+  measured.reservation->admission = AdmissionKind::kMeasured;
+  scheduler.SetClass(measured, now_);
+  scheduler.SetClass(Reserved(kB, 8 * kMiB), now_);
+  Request* soft = Add(&scheduler, kA, 4 * kKiB);
+  Request* hard = Add(&scheduler, kB, 4 * kKiB);
+  EXPECT_THAT(PullAll(&scheduler), ::testing::ElementsAre(hard, soft));
+  EXPECT_TRUE(soft->guaranteed);
+}
+
 TEST_F(HtbTest, WakeAtIsWhenTheRootCoversTheFirstBorrower) {
   Scheduler scheduler(Odis(10 * kMiB), now_);  // root cap 1 MiB
   scheduler.SetClass(Spec(kA), now_);
