@@ -44,8 +44,9 @@ class NullLogger final : public rocksdb::Logger {
 void AddBackgroundThreads() {
   static std::mutex mutex;
   static int databases = 0;
+  constexpr int kMost = 16;
   const std::lock_guard lock(mutex);
-  ++databases;
+  if (databases < kMost) ++databases;
   rocksdb::Env::Default()->SetBackgroundThreads(databases, rocksdb::Env::HIGH);
   rocksdb::Env::Default()->SetBackgroundThreads(databases, rocksdb::Env::LOW);
 }

@@ -39,7 +39,7 @@ class StuckMeter final : public CountingMeter {
   void* Begin(const Io& io) override {
     CountingMeter::Begin(io);
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return urgent_ || io.urgent; });
+    changed_.wait(lock, [&] { return ended_ || urgent_ || io.urgent; });
     return this;
   }
   void SetUrgent(bool urgent) override {
@@ -48,11 +48,17 @@ class StuckMeter final : public CountingMeter {
     times += urgent ? 1 : 0;
     changed_.notify_all();
   }
+  void LetAllGo() {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
   int times = 0;
 
  private:
   std::condition_variable changed_;
   bool urgent_ = false;
+  bool ended_ = false;
 };
 
 class BackgroundIoTest : public ::testing::Test {
@@ -109,7 +115,7 @@ TEST_F(BackgroundIoTest, AForegroundThatWaitsForTheBackgroundMakesItUrgent) {
   store_->SetBackgroundMeter(meter);
   WriteSmall(2000);
   EXPECT_GT(meter->times, 0);
-  meter->SetUrgent(true);  // for the end: what waits must let go before the store closes
+  meter->LetAllGo();  // what waits must let go before the store closes
   store_->SetBackgroundMeter(nullptr);
   EXPECT_TRUE(store_->Close().ok());
 }
