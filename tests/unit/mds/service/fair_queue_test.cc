@@ -16,6 +16,7 @@ constexpr ClassId kOther{17};
 
 class FairQueueTest : public ::testing::Test {
  protected:
+  ~FairQueueTest() override { queue_.Stop(); }  // what is held gives its turns to nobody then
   void Submit(ClassId class_id, double weight = 1) {
     queue_.Submit(class_id, weight, [this, class_id](FairQueue::Turn turn) {
       begun_.push_back(class_id);
