@@ -8,8 +8,8 @@
 // `depth` nothing waits and nothing is reordered. An operation that has to wait for something else
 // than the disk of the MDS gives its turn back meanwhile.
 //
-// What answers from memory (looks, stats) ends as it begins and so never waits here: the network
-// thread serves it in the order of arrival.
+// What answers from memory (looks, stats) ends as it begins: it holds no place, and waits only
+// while others do.
 //
 // Threads: any. Work runs on the thread that submits it, or on one that gives a turn back; with no
 //          lock held.

@@ -4,7 +4,7 @@ import json
 import os
 import time
 
-from weirtest import BIN, MIB, Cluster, Embedded, check, fio, main, run
+from weirtest import BIN, MIB, Cluster, Embedded, check, fio, main, run, wait_until
 
 
 def osds_of(system):
@@ -73,10 +73,8 @@ def background_is_a_class(lab):
           f"the class was not charged: {class_of(osd, 'system.compaction')} of {osd['background_bytes']}")
     check(osd["background_floor_bytes_per_s"] == 200 * MIB // 16, f"floor {osd['background_floor_bytes_per_s']}")
     os.unlink(f"{system.mnt}/small.0.0")
-    end = time.monotonic() + 60
-    while class_of(osds_of(system)[0], "system.purge")["served_ops"] == 0:
-        check(time.monotonic() < end, "a deleted file was not purged as system.purge")
-        time.sleep(0.05)
+    wait_until(lambda: class_of(osds_of(system)[0], "system.purge")["served_ops"] > 0,
+               "a deleted file to be purged as system.purge")
 
 
 def a_disk_is_measured(lab):
