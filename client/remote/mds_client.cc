@@ -4,6 +4,7 @@
 #include <future>
 
 #include "client/vfs/dir_cache.h"
+#include "common/placement/times_wire.h"
 #include "common/wire/mds.pb.h"
 
 namespace weir::client {
@@ -15,12 +16,12 @@ constexpr Duration kLossPatience = std::chrono::seconds(1);
 constexpr Duration kWatchTimeout = std::chrono::seconds(10);
 }  // namespace
 
-MdsClient::MdsClient(Options options, Events events)
-    : options_(std::move(options)), events_(std::move(events)) {}
+MdsClient::MdsClient(Clock& clock, Options options, Events events)
+    : clock_(clock), options_(std::move(options)), events_(std::move(events)) {}
 
 Result<std::unique_ptr<MdsClient>> MdsClient::Connect(net::Network& network, Clock& clock,
                                                       Options options, Events events) {
-  std::unique_ptr<MdsClient> client(new MdsClient(std::move(options), std::move(events)));
+  std::unique_ptr<MdsClient> client(new MdsClient(clock, std::move(options), std::move(events)));
   net::RpcClient::Options rpc_options;
   rpc_options.session = client->options_.session;
   auto rpc = net::RpcClient::Connect(network, clock, client->options_.endpoint, rpc_options);
@@ -134,12 +135,24 @@ void MdsClient::StartWatch() {
     request.set_have_tag_epoch(tag_epoch_);
   }
   request.set_wait_ms(kWatchWaitMs);
+  if (events_.times) AddTimes(&request);
   if (options_.directories != nullptr) request.set_lease_seq(options_.directories->obeyed());
   net::CallOptions call;
   call.timeout = kWatchTimeout;
   call.idempotent = true;
   rpc_->Call(wire::MDS_WATCH, request.SerializeAsString(), {}, call,
              [this, asked = Now()](Result<net::Reply> raw) { OnWatch(std::move(raw), asked); });
+}
+
+void MdsClient::AddTimes(wire::WatchRequest* request) {
+  const std::map<ClassId, MountClassTimes> all = events_.times();
+  const TimePoint now = clock_.Now();
+  std::lock_guard lock(mutex_);
+  for (const auto& [id, times] : all) {
+    if (fresh_.IsFresh(id, times.active_ns, now)) {
+      weir::ToWire(id, times, request->add_mount_times());
+    }
+  }
 }
 
 void MdsClient::ObeyRecalls(const wire::WatchReply& reply, TimePoint asked) {

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "client/vfs/caller.h"
 #include "common/net/rpc.h"
 #include "common/placement/cluster_map.h"
+#include "common/qos/class_times.h"
 
 namespace google::protobuf {
 class MessageLite;
@@ -27,6 +29,7 @@ class MessageLite;
 namespace weir::wire {
 class OpenSessionRequest;
 class WatchReply;
+class WatchRequest;
 }  // namespace weir::wire
 
 namespace weir::client {
@@ -53,6 +56,8 @@ class MdsClient {
     std::function<void(MapPtr)> on_map;               // a newer map
     std::function<void(uint64_t tag_epoch)> on_tags;  // effective classes may have changed
     std::function<std::vector<InodeId>()> open_inodes;
+    // Where the time of the classes goes here; may be empty.
+    std::function<std::map<ClassId, MountClassTimes>()> times;
   };
 
   static Result<std::unique_ptr<MdsClient>> Connect(net::Network& network, Clock& clock,
@@ -94,16 +99,18 @@ class MdsClient {
   void Tick();
 
  private:
-  MdsClient(Options options, Events events);
+  MdsClient(Clock& clock, Options options, Events events);
   wire::OpenSessionRequest SessionRequest(bool first) const;
   Status TakeSession(const std::string& body, TimePoint asked);
   Status TakeMap(MapPtr map);
   void StartWatch();
+  void AddTimes(wire::WatchRequest* request);
   void OnWatch(Result<net::Reply> raw, TimePoint asked);
   void ObeyRecalls(const wire::WatchReply& reply, TimePoint asked);
   [[nodiscard]] TimePoint Now() const;
   void Reopen();
 
+  Clock& clock_;
   const Options options_;
   const Events events_;
   std::unique_ptr<net::RpcClient> rpc_;
@@ -113,6 +120,7 @@ class MdsClient {
   mutable std::mutex mutex_;
   MapPtr map_;
   uint64_t tag_epoch_ = 0;
+  FreshRows fresh_;
 };
 
 }  // namespace weir::client

@@ -32,6 +32,7 @@ void ObjectIo::Submit(ObjectOp op) {
 void ObjectIo::Route(PendingPtr pending) {
   std::vector<Departure> departures;
   Status error;
+  const TimePoint now = clock_.Now();
   {
     std::lock_guard lock(mutex_);
     const Chain* chain =
@@ -53,7 +54,8 @@ void ObjectIo::Route(PendingPtr pending) {
       Window& window = windows_[key];
       if (window.limit_bytes == 0) window.limit_bytes = options_.first_window_bytes;
       window.queue.push_back(std::move(pending));
-      TakeDepartures(key, window, &departures);
+      meter_.Queued(key.first, now);
+      TakeDepartures(key, window, now, &departures);
     }
   }
   // NOLINTNEXTLINE(bugprone-use-after-move): queued only without an error
@@ -61,7 +63,8 @@ void ObjectIo::Route(PendingPtr pending) {
   SendAll(std::move(departures));
 }
 
-void ObjectIo::TakeDepartures(const Key& key, Window& window, std::vector<Departure>* out) {
+void ObjectIo::TakeDepartures(const Key& key, Window& window, TimePoint now,
+                              std::vector<Departure>* out) {
   while (!window.queue.empty()) {
     const uint64_t bytes = window.queue.front()->op.length;
     const bool fits = window.flying_bytes + bytes <= window.limit_bytes &&
@@ -72,7 +75,9 @@ void ObjectIo::TakeDepartures(const Key& key, Window& window, std::vector<Depart
     window.flying_bytes += bytes;
     ++window.flying_requests;
     ++counters_.sent;
+    meter_.Sent(key.first, now);
     if (pending->elsewhere < 0) {
+      pending->sent = now;
       pending->elsewhere = tracker_.OnSend(key.first, key.second, TokensOf(bytes));
     }
     const ObjectSender::Stamp stamp{key.second, pending->elsewhere, map_->epoch.value,
@@ -98,14 +103,19 @@ void ObjectIo::OnReply(const PendingPtr& pending, const Key& key, Result<ObjectO
   }
   std::vector<Departure> departures;
   bool again = false;
+  const TimePoint now = clock_.Now();
   {
     std::lock_guard lock(mutex_);
     Window& window = windows_[key];
     window.flying_bytes -= pending->op.length;
     --window.flying_requests;
+    meter_.Back(key.first, now);
+    if (result.ok()) {
+      meter_.Answered(key.first, pending->op.length, now - pending->sent, result->server_time);
+    }
     if (result.ok() && result->window_bytes != 0) window.limit_bytes = result->window_bytes;
     again = !result.ok() && ParkLocked(pending, result);
-    if (!stopped_) TakeDepartures(key, window, &departures);
+    if (!stopped_) TakeDepartures(key, window, now, &departures);
   }
   SendAll(std::move(departures));
   if (!again) pending->op.done(std::move(result));
@@ -143,6 +153,12 @@ void ObjectIo::SetMap(std::shared_ptr<const ClusterMap> map) {
   Tick();
 }
 
+template <typename Predicate>
+void ObjectIo::EraseFrom(ClassId id, Window& window, Predicate gone, TimePoint now) {
+  const size_t count = std::erase_if(window.queue, gone);
+  if (count > 0) meter_.Dropped(id, count, now);
+}
+
 std::vector<ObjectIo::PendingPtr> ObjectIo::TakeExpiredLocked(TimePoint now) {
   std::vector<PendingPtr> expired;
   if (options_.timeout == Duration::max()) return expired;
@@ -152,7 +168,7 @@ std::vector<ObjectIo::PendingPtr> ObjectIo::TakeExpiredLocked(TimePoint now) {
     return true;
   };
   std::erase_if(parked_, late);
-  for (auto& [key, window] : windows_) std::erase_if(window.queue, late);
+  for (auto& [key, window] : windows_) EraseFrom(key.first, window, late, now);
   counters_.expired += expired.size();
   return expired;
 }
@@ -182,7 +198,8 @@ void ObjectIo::DropAbandoned() {
       return true;
     };
     std::erase_if(parked_, take);
-    for (auto& [key, window] : windows_) std::erase_if(window.queue, take);
+    const TimePoint now = clock_.Now();
+    for (auto& [key, window] : windows_) EraseFrom(key.first, window, take, now);
   }
   for (const PendingPtr& pending : dropped) {
     pending->op.done(Status(ErrorCode::kCancelled, "its process was killed"));
@@ -191,18 +208,25 @@ void ObjectIo::DropAbandoned() {
 
 void ObjectIo::Stop() {
   std::vector<PendingPtr> dropped;
+  const TimePoint now = clock_.Now();
   {
     std::lock_guard lock(mutex_);
     stopped_ = true;
     dropped.swap(parked_);
     for (auto& [key, window] : windows_) {
       dropped.insert(dropped.end(), window.queue.begin(), window.queue.end());
-      window.queue.clear();
+      EraseFrom(
+          key.first, window, [](const PendingPtr&) { return true; }, now);
     }
   }
   for (PendingPtr& pending : dropped) {
     pending->op.done(Status(ErrorCode::kCancelled, "the mount is going away"));
   }
+}
+
+std::map<ClassId, MountClassTimes> ObjectIo::Times() {
+  std::lock_guard lock(mutex_);
+  return meter_.Times(clock_.Now());
 }
 
 uint64_t ObjectIo::InFlightBytes(ClassId class_id, OsdId osd) const {

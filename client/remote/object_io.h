@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "client/qos/delay_tracker.h"
+#include "client/remote/mount_meter.h"
 #include "client/remote/object_sender.h"
 #include "common/placement/cluster_map.h"
 
@@ -51,6 +52,8 @@ class ObjectIo {
 
   [[nodiscard]] uint64_t InFlightBytes(ClassId class_id, OsdId osd) const;
   [[nodiscard]] Counters counters() const;
+  // Where the time of each class goes on this side, since start.
+  [[nodiscard]] std::map<ClassId, MountClassTimes> Times();
 
  private:
   struct Pending {
@@ -58,6 +61,7 @@ class ObjectIo {
     OsdId osd;
     TimePoint deadline = TimePoint::Max();
     int64_t elsewhere = -1;  // not sent yet
+    TimePoint sent;          // first; valid once it was
     uint32_t checksum_retries = 0;
   };
   using PendingPtr = std::shared_ptr<Pending>;
@@ -74,11 +78,13 @@ class ObjectIo {
   };
 
   void Route(PendingPtr pending);
-  void TakeDepartures(const Key& key, Window& window, std::vector<Departure>* out);
+  void TakeDepartures(const Key& key, Window& window, TimePoint now, std::vector<Departure>* out);
   void SendAll(std::vector<Departure> departures);
   void OnReply(const PendingPtr& pending, const Key& key, Result<ObjectOutcome> result);
   bool ParkLocked(const PendingPtr& pending, const Result<ObjectOutcome>& result);
   std::vector<PendingPtr> TakeExpiredLocked(TimePoint now);
+  template <typename Predicate>
+  void EraseFrom(ClassId id, Window& window, Predicate gone, TimePoint now);
 
   Clock& clock_;
   ObjectSender& sender_;
@@ -91,6 +97,7 @@ class ObjectIo {
   std::map<Key, Window> windows_;
   std::vector<PendingPtr> parked_;  // wait for a map or for the next Tick
   Counters counters_;
+  MountMeter meter_;
 };
 
 }  // namespace weir::client

@@ -17,6 +17,7 @@ struct ObjectOutcome {
   Buffer payload;  // of a read: up to the length asked for, less where the object ends
   uint64_t object_size = 0;
   uint64_t window_bytes = 0;  // the OSD's grant for this class; 0: unchanged
+  Duration server_time{0};    // between its arrival at the OSD and the answer
 };
 // Becomes true when nobody waits for an operation any more, since its process was killed. Null:
 // somebody always does.

@@ -35,7 +35,8 @@ Result<ObjectOutcome> Decode(bool write, OsdId osd, Result<net::Reply> raw) {
     return Status(ErrorCode::kCorrupt,
                   "data from osd." + std::to_string(osd.value) + " does not match its checksum");
   }
-  return ObjectOutcome{std::move(raw->payload), reply.object_size(), reply.window_bytes()};
+  return ObjectOutcome{std::move(raw->payload), reply.object_size(), reply.window_bytes(),
+                       std::chrono::microseconds(reply.server_us())};
 }
 
 }  // namespace

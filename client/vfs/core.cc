@@ -50,6 +50,7 @@ Status Core::Open(std::function<void()> on_tick) {
   events.on_map = [this](const MapPtr& map) { OnMap(map); };
   events.on_tags = [this](uint64_t tag_epoch) { classes_.TagsMoved(tag_epoch); };
   events.open_inodes = [this] { return open_files_.All(); };
+  events.times = [this] { return objects_.Times(); };
   WEIR_ASSIGN_OR_RETURN(mds_, MdsClient::Connect(network_, clock_, options, std::move(events)));
   WEIR_RETURN_IF_ERROR(mds_->Open());
   ticks_ = std::thread([this] { TickLoop(); });

@@ -23,6 +23,7 @@
 #include "common/kv/kv_store.h"
 #include "common/placement/cluster_map.h"
 #include "common/wire/mds.pb.h"
+#include "mds/cluster/time_book.h"
 #include "mds/ns/cluster_view.h"
 
 namespace weir::mds {
@@ -89,6 +90,9 @@ class ClusterKeeper final : public ClusterView {
                                     const Asked& asked = {});
   Status RemovePool(const std::string& name, const Asked& asked = {});
 
+  // Where the time of classes went lately; in memory.
+  [[nodiscard]] TimeBook& times() { return times_; }
+
   // Marks silent OSDs down and ends reservations whose time has come.
   void Tick();
   // What an operator should know: promises that no longer fit, OSDs that are down.
@@ -104,6 +108,7 @@ class ClusterKeeper final : public ClusterView {
   [[nodiscard]] std::string DescribeObjects(uint64_t inode, const LayoutRecord& layout,
                                             uint64_t size, size_t max) const override;
   [[nodiscard]] SpaceInfo Space() const override;
+  [[nodiscard]] std::string WhySlow(uint32_t class_id) const override;
 
  private:
   struct Heard {
@@ -141,6 +146,7 @@ class ClusterKeeper final : public ClusterView {
   std::shared_ptr<const ClusterMap> map_;
   std::map<OsdId, Heard> heard_;
   std::map<OsdId, std::shared_ptr<const OsdMeasures>> measures_;
+  TimeBook times_;  // has a lock of its own
   OnChange on_change_;
   Ids ids_;                      // under changing_
   std::deque<Applied> applied_;  // under changing_; the last ones, oldest first

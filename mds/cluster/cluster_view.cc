@@ -1,4 +1,6 @@
 // What the namespace asks of the map.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -102,6 +104,16 @@ std::string ClusterKeeper::DescribeObjects(uint64_t inode, const LayoutRecord& l
     }
   }
   return text;
+}
+
+std::string ClusterKeeper::WhySlow(uint32_t class_id) const {
+  const Verdict verdict = Judge(times_.Of(ClassId(class_id), clock_.Now()), ClassId(class_id));
+  const auto map = this->map();
+  const auto neighbour = map->classes.find(verdict.neighbour);
+  return fmt::format(
+      "throttled {:.0f} ms of the last {:.0f} s; to blame: {}",
+      1000 * verdict.limited_part * verdict.seconds, verdict.seconds,
+      WhoIsToBlame(verdict, neighbour == map->classes.end() ? "" : neighbour->second.spec.name));
 }
 
 SpaceInfo ClusterKeeper::Space() const {

@@ -37,6 +37,8 @@ class ClusterView {
   [[nodiscard]] virtual std::string DescribeObjects(uint64_t inode, const LayoutRecord& layout,
                                                     uint64_t size, size_t max) const = 0;
   [[nodiscard]] virtual SpaceInfo Space() const = 0;
+  // For people: how long the class was throttled lately, and who is to blame.
+  [[nodiscard]] virtual std::string WhySlow(uint32_t class_id) const = 0;
 };
 
 }  // namespace weir::mds

@@ -114,7 +114,10 @@ void MdsCore::Tick() {
   keeper_->Tick();
   names_->leases().Tick();
   names_->RetryParked();
-  for (const uint64_t session : sessions_->TakeExpired()) names_->DropSession(session);
+  for (const uint64_t session : sessions_->TakeExpired()) {
+    names_->DropSession(session);
+    keeper_->times().MountGone(session);
+  }
   const TimePoint now = clock_.Now();
   if (in_grace_ && now >= grace_ends_) {
     in_grace_ = false;

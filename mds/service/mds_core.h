@@ -61,6 +61,7 @@ class MdsCore final : public CommitListener {
   bool HandleRules(const Call& call);      // rule_requests.cc
   void TestRule(const Call& call);
   void GetClassLoad(const Call& call);
+  void GetWhy(const Call& call);
   void OpenSession(const Call& call);
   Status CheckMountClass(const wire::OpenSessionRequest& request) const;
   void CloseSession(const Call& call);

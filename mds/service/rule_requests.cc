@@ -1,6 +1,8 @@
-// Questions about classes: whose class somebody would get, and what each class asks of the MDS.
+// Questions about classes: whose class somebody would get, what each class asks of the MDS, and
+// where its time goes.
 #include <utility>
 
+#include "common/placement/times_wire.h"
 #include "mds/ns/find_path.h"
 #include "mds/service/mds_core.h"
 
@@ -13,6 +15,9 @@ bool MdsCore::HandleRules(const Call& call) {
       return true;
     case wire::MDS_CLASS_LOAD:
       GetClassLoad(call);
+      return true;
+    case wire::MDS_WHY:
+      GetWhy(call);
       return true;
     default:
       return false;
@@ -54,6 +59,22 @@ void MdsCore::GetClassLoad(const Call& call) {
     out->set_queued(load.queued);
     out->set_delayed(load.delayed);
   }
+  call->Respond(reply.SerializeAsString());
+}
+
+void MdsCore::GetWhy(const Call& call) {
+  wire::ClassNameRequest request;
+  if (!request.ParseFromString(call->body())) {
+    call->Respond(Status(ErrorCode::kBadMessage, "ClassNameRequest does not parse"));
+    return;
+  }
+  const auto id = keeper_->ClassIdOf(request.name());
+  if (!id.has_value()) {
+    call->Respond(Status(ErrorCode::kNotFound, "there is no class '" + request.name() + "'"));
+    return;
+  }
+  wire::WhyReply reply;
+  weir::ToWire(ClassId(*id), keeper_->times().Of(ClassId(*id), clock_.Now()), &reply);
   call->Respond(reply.SerializeAsString());
 }
 

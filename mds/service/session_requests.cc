@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/log.h"
+#include "common/placement/times_wire.h"
 #include "mds/ns/find_path.h"
 #include "mds/ns/ops/ops.h"
 #include "mds/service/mds_core.h"
@@ -18,6 +19,13 @@ bool Decode(const MdsCore::Call& call, Request* request) {
   if (request->ParseFromString(call->body())) return true;
   call->Respond(Status(ErrorCode::kBadMessage, request->GetTypeName() + " does not parse"));
   return false;
+}
+
+template <typename Times, typename Rows>
+std::map<ClassId, Times> SumsOf(const Rows& rows) {
+  std::map<ClassId, Times> sums;
+  for (const auto& row : rows) sums[ClassId(row.class_id())] = weir::FromWire(row);
+  return sums;
 }
 
 }  // namespace
@@ -114,6 +122,7 @@ void MdsCore::OpenSession(const Call& call) {
 
 void MdsCore::CloseSession(const Call& call) {
   sessions_->Close(call->session());
+  keeper_->times().MountGone(call->session());
   names_->DropSession(call->session());
   names_->ForgetAnswers(call->session());
   call->Respond(Status::Ok());
@@ -131,9 +140,18 @@ void MdsCore::Watch(const Call& call) {
     if (known && request.has_measures()) {
       keeper_->OsdMeasured(OsdId(request.osd_id()), request.measures());
     }
+    if (known) {
+      keeper_->times().OsdSaid(OsdId(request.osd_id()), SumsOf<OsdClassTimes>(request.osd_times()),
+                               clock_.Now());
+    }
     watchers_->FlushObeyed();
   } else {
-    known = sessions_->Touch(call->session());
+    std::string client;
+    known = sessions_->Touch(call->session(), nullptr, &client);
+    if (known) {
+      keeper_->times().MountSaid(call->session(), client,
+                                 SumsOf<MountClassTimes>(request.mount_times()), clock_.Now());
+    }
     if (names_->leases().Obeyed(call->session(), request.lease_seq())) names_->RetryParked();
   }
   if (known) {

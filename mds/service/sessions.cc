@@ -23,12 +23,13 @@ void Sessions::Close(uint64_t session) {
   sessions_.erase(session);
 }
 
-bool Sessions::Touch(uint64_t session, std::string* mount_class) {
+bool Sessions::Touch(uint64_t session, std::string* mount_class, std::string* client) {
   const std::lock_guard lock(mutex_);
   const auto found = sessions_.find(session);
   if (found == sessions_.end()) return false;
   found->second.last_seen = clock_.Now();
   if (mount_class != nullptr) *mount_class = found->second.opening.mount_class;
+  if (client != nullptr) *client = found->second.opening.client_name;
   return found->second.opened;
 }
 

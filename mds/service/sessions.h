@@ -25,8 +25,8 @@ class Sessions {
   // kBusy names the session that must be alone, or is in the way of one.
   Status Open(uint64_t session, const Opening& opening);
   void Close(uint64_t session);
-  // A sign of life. False: not open. `mount_class` gets the session's.
-  bool Touch(uint64_t session, std::string* mount_class = nullptr);
+  // A sign of life. False: not open. `mount_class` and `client` get the session's.
+  bool Touch(uint64_t session, std::string* mount_class = nullptr, std::string* client = nullptr);
   // A session that asks without having opened itself (after our restart) may hold files as well, so
   // that it has a lease too. It stays unknown to WATCH.
   void TouchOrAdmit(uint64_t session, std::string* mount_class, std::string* client);

@@ -44,6 +44,13 @@ bool IsBackground(ObjectOpKind kind) {
   return kind == ObjectOpKind::kBackgroundRead || kind == ObjectOpKind::kBackgroundWrite;
 }
 
+LatencyQuantiles QuantilesOf(const LatencyHistogram& latency) {
+  return {.p50_us = latency.Quantile(0.5),
+          .p90_us = latency.Quantile(0.9),
+          .p99_us = latency.Quantile(0.99),
+          .p999_us = latency.Quantile(0.999)};
+}
+
 // reservation_ends is left out: it is `ends` on another clock, and wobbles with the translation.
 bool SameSpec(const ClassSpec& a, const ClassSpec& b) {
   return a.id == b.id && a.name == b.name && a.weight == b.weight && a.min_weight == b.min_weight &&
@@ -204,6 +211,7 @@ void Dispatcher::Start(ObjectOp* op) {
 void Dispatcher::Account(const ObjectOp& op, TimePoint now) {
   const auto micros = std::max<int64_t>(0, (now - op.request_.arrival).count()) / 1000;
   latency_[op.request_.queue].Record(static_cast<uint64_t>(micros));
+  recent_[op.request_.queue].Record(static_cast<uint64_t>(micros), now);
   device_.Add(op.request_.bytes, now);
 }
 
@@ -272,6 +280,7 @@ void Dispatcher::Apply(const SchedulerConfig& config, const std::vector<ClassSpe
     }
     if (it->first != kBestEffort) scheduler_.RemoveClass(it->first, now);
     latency_.erase(it->first);
+    recent_.erase(it->first);
     baseline_.erase(it->first);
     outside_.erase(it->first);
     it = classes_.erase(it);
@@ -314,6 +323,11 @@ DispatcherStats Dispatcher::Stats(bool reset) {
     one.p90_us = latency.Quantile(0.9);
     one.p99_us = latency.Quantile(0.99);
     one.p999_us = latency.Quantile(0.999);
+    if (const auto found = recent_.find(total.id); found != recent_.end()) {
+      one.recent = QuantilesOf(found->second.At(now));
+    }
+    one.counters.times.ops = total.served_ops;
+    one.counters.times.bytes = total.served_bytes;
     stats.classes.push_back(one);
     if (reset) baseline_[total.id] = total;
   }
@@ -322,6 +336,18 @@ DispatcherStats Dispatcher::Stats(bool reset) {
     counted_since_ = now;
   }
   return stats;
+}
+
+std::map<ClassId, OsdClassTimes> Dispatcher::Times() {
+  Lock lock(mutex_);
+  std::map<ClassId, OsdClassTimes> all;
+  for (qos::ClassCounters& total : scheduler_.Counters(clock_.Now())) {
+    const qos::ClassCounters& outside = outside_[total.id];
+    total.times.ops = total.served_ops + outside.served_ops;
+    total.times.bytes = total.served_bytes + outside.served_bytes;
+    if (total.times != OsdClassTimes()) all[total.id] = total.times;
+  }
+  return all;
 }
 
 qos::ServiceReport Dispatcher::Measures() {

@@ -28,9 +28,17 @@
 #include "osd/io/latency_histogram.h"
 #include "osd/io/object_op.h"
 #include "osd/io/rate_meter.h"
+#include "osd/io/recent_latency.h"
 #include "osd/qos/scheduler.h"
 
 namespace weir::osd {
+
+struct LatencyQuantiles {
+  uint64_t p50_us = 0;
+  uint64_t p90_us = 0;
+  uint64_t p99_us = 0;
+  uint64_t p999_us = 0;
+};
 
 struct DispatcherClassStats {
   qos::ClassCounters counters;  // since start or reset, except what is queued now
@@ -38,6 +46,7 @@ struct DispatcherClassStats {
   uint64_t p90_us = 0;
   uint64_t p99_us = 0;
   uint64_t p999_us = 0;
+  LatencyQuantiles recent;  // of the last 5 to 10 s
 };
 
 struct DispatcherStats {
@@ -77,6 +86,8 @@ class Dispatcher {
 
   // Counters now; `reset` makes them (and the latencies) start from zero again.
   DispatcherStats Stats(bool reset);
+  // Where the time of every class that had I/O went, since start.
+  [[nodiscard]] std::map<ClassId, OsdClassTimes> Times();
   // What was measured of the service, for admission by measurement.
   [[nodiscard]] qos::ServiceReport Measures();
   [[nodiscard]] uint64_t outstanding();
@@ -113,6 +124,7 @@ class Dispatcher {
   SchedulerConfig config_;
   std::map<ClassId, ClassSpec> classes_;
   std::map<ClassId, LatencyHistogram> latency_;
+  std::map<ClassId, RecentLatency> recent_;
   std::map<ClassId, qos::ClassCounters> baseline_;  // counters at the last reset
   std::map<ClassId, qos::ClassCounters> outside_;   // served past the scheduler
   RateMeter device_;

@@ -41,6 +41,11 @@ uint64_t LatencyHistogram::Quantile(double fraction) const {
   return LargestIn(kBuckets - 1);
 }
 
+void LatencyHistogram::Add(const LatencyHistogram& other) {
+  for (size_t i = 0; i < kBuckets; ++i) buckets_[i] += other.buckets_[i];
+  count_ += other.count_;
+}
+
 void LatencyHistogram::Reset() {
   buckets_.fill(0);
   count_ = 0;

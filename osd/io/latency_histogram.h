@@ -20,6 +20,7 @@ class LatencyHistogram {
   [[nodiscard]] uint64_t Quantile(double fraction) const;
   [[nodiscard]] uint64_t count() const { return count_; }
   void Reset();
+  void Add(const LatencyHistogram& other);
 
  private:
   static constexpr int kSubBits = 4;

@@ -44,6 +44,15 @@ struct ContractState {
   uint64_t second_missed = 0;
 };
 
+// What control/wait_meter.h remembers about a class.
+struct WaitState {
+  enum class Held : uint8_t { kLimit, kTurn, kRoom };
+  Held held = Held::kTurn;       // why its head waits, while there is one
+  TimePoint since;               // the sums hold until then
+  uint64_t released_before = 0;  // of all classes, by then
+  OsdClassTimes times;
+};
+
 struct ClassQueue {
   static constexpr uint32_t kNowhere = UINT32_MAX;
 
@@ -89,6 +98,7 @@ struct ClassQueue {
   double carry_bytes = 0;     // service beyond the promise, bounded
   double carry_ops = 0;
   ContractState contract;
+  WaitState wait;
 };
 
 }  // namespace weir::osd::qos

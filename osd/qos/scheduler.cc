@@ -45,8 +45,8 @@ TimePoint Scheduler::NextTick() const {
   return impl_->NextTick();
 }
 
-std::vector<ClassCounters> Scheduler::Counters(TimePoint /*now*/) {
-  return impl_->Counters();
+std::vector<ClassCounters> Scheduler::Counters(TimePoint now) {
+  return impl_->Counters(now);
 }
 
 ServiceReport Scheduler::Measures() const {

@@ -26,6 +26,7 @@
 #include "common/base/ids.h"
 #include "common/base/result.h"
 #include "common/base/time.h"
+#include "common/qos/class_times.h"
 #include "common/qos/qos_config.h"
 
 namespace weir::osd::qos {
@@ -89,6 +90,7 @@ struct ClassCounters {
   uint64_t deadline_misses = 0;  // completed later than the class's latency bound
   // Seconds with demand in which served < promise - 2 %, or the bound was missed too often.
   uint64_t violation_seconds = 0;
+  OsdClassTimes times;  // without operations and bytes, which are above
 };
 
 struct ServiceReport;

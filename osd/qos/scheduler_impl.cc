@@ -38,6 +38,7 @@ int64_t Scheduler::Impl::CostOf(const Request& request) const {
 void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
   WEIR_CHECK(request->stage == Request::Stage::kOutside, "a request is enqueued once");
   ClassQueue* queue = Find(request->class_id);
+  wait_meter_.Advance(queue, now);
   request->queue = queue->spec.id;
   request->stage = Request::Stage::kQueued;
   request->arrival = now;
@@ -117,6 +118,12 @@ void Scheduler::Impl::Withdraw(ClassQueue* queue) {
 }
 
 void Scheduler::Impl::Place(ClassQueue* queue, TimePoint now) {
+  wait_meter_.Advance(queue, now);
+  PlaceHead(queue, now);
+  WaitMeter::Placed(queue, held_.Contains(*queue));
+}
+
+void Scheduler::Impl::PlaceHead(ClassQueue* queue, TimePoint now) {
   if (queue->requests.empty()) {
     held_.Remove(queue);
     Withdraw(queue);
@@ -146,6 +153,7 @@ PullResult Scheduler::Impl::Pull(TimePoint now) {
   surplus_->SetTime(now);
   const bool has_slot = HasSlot(now);
   FillWindow(has_slot, now);
+  wait_meter_.SetRateBlocks(blocked_tokens_ > 0);
   PullResult result;
   Request* next = NextForDevice(has_slot, now);
   if (next != nullptr) {
@@ -201,6 +209,8 @@ void Scheduler::Impl::BringForward(ClassQueue* queue, TimePoint now) {
 }
 
 void Scheduler::Impl::Release(ClassQueue* queue, bool guaranteed, TimePoint now) {
+  wait_meter_.Advance(queue, now);
+  wait_meter_.Released(queue, *queue->requests.front(), now);
   const int64_t tokens = TokensOf(queue->requests.front()->bytes);
   surplus_->Released(queue, guaranteed);
   if (guaranteed) guarantee_->Take(queue, tokens, now);
@@ -223,6 +233,7 @@ void Scheduler::Impl::Release(ClassQueue* queue, bool guaranteed, TimePoint now)
 
 Request* Scheduler::Impl::Submit(Request* request, TimePoint now) {
   ClassQueue* queue = Find(request->queue);
+  wait_meter_.Advance(queue, now);
   --queue->released;
   --queue->counters.queued_ops;
   queue->counters.queued_bytes -= request->bytes;
@@ -254,6 +265,10 @@ void Scheduler::Impl::Completed(Request* request, TimePoint now) {
   in_flight_bytes_ -= request->bytes;
   Measure(request, now);
   ClassQueue* queue = OwnerOf(*request);
+  wait_meter_.Advance(queue, now);
+  const uint64_t own_bytes = std::min(
+      in_flight_bytes_, queue->device_bytes - std::min(queue->device_bytes, request->bytes));
+  WaitMeter::Completed(queue, *request, in_flight_bytes_ - own_bytes, now);
   NoteGone(queue, now);
   ClassCounters& counters = queue->counters;
   ++counters.served_ops;
@@ -270,6 +285,7 @@ void Scheduler::Impl::Completed(Request* request, TimePoint now) {
 
 bool Scheduler::Impl::Cancel(Request* request, TimePoint now) {
   ClassQueue* queue = Find(request->queue);
+  wait_meter_.Advance(queue, now);
   if (request->stage == Request::Stage::kQueued) {
     const bool was_head = queue->requests.front() == request;
     surplus_->Leaving(queue, request);

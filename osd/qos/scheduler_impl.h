@@ -13,6 +13,7 @@
 #include "osd/qos/control/cost_model.h"
 #include "osd/qos/control/depth_control.h"
 #include "osd/qos/control/service_time.h"
+#include "osd/qos/control/wait_meter.h"
 #include "osd/qos/dispatch/dispatch.h"
 #include "osd/qos/guarantee/guarantee.h"
 #include "osd/qos/guarantee/root_gate.h"
@@ -41,7 +42,7 @@ class Scheduler::Impl {
   // Timers and numbers.
   void Tick(TimePoint now);
   [[nodiscard]] TimePoint NextTick() const { return std::min(next_second_, next_expiry_); }
-  [[nodiscard]] std::vector<ClassCounters> Counters() const;
+  [[nodiscard]] std::vector<ClassCounters> Counters(TimePoint now);
   [[nodiscard]] ServiceReport Measures() const;
   [[nodiscard]] uint64_t token_rate() const { return gate_.rate(); }
   [[nodiscard]] uint64_t ChunkBytes(TimePoint now) const { return depth_control_.ChunkBytes(now); }
@@ -69,6 +70,7 @@ class Scheduler::Impl {
   void NoteSize(ClassQueue* queue, int64_t tokens, TimePoint now);
   // Puts the class where its head belongs: nowhere, held by its limit, or before the stages.
   void Place(ClassQueue* queue, TimePoint now);
+  void PlaceHead(ClassQueue* queue, TimePoint now);
   void Withdraw(ClassQueue* queue);
 
   void FillWindow(bool has_slot, TimePoint now);
@@ -124,6 +126,7 @@ class Scheduler::Impl {
   RootGate gate_;
   BandwidthMaximizer maximizer_;
   ContractMeter contract_meter_;
+  WaitMeter wait_meter_;
 
   uint64_t next_sequence_ = 1;
   uint64_t queued_ = 0;

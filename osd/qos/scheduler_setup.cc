@@ -132,6 +132,7 @@ void Scheduler::Impl::SetClass(ClassSpec spec, TimePoint now) {
     slot = std::make_unique<ClassQueue>();
     slot->counters.id = spec.id;
     slot->idle_since = now;
+    slot->wait.since = now;
     slot->first_sequence = next_sequence_;
     if (spec.id == kBestEffort) best_effort_ = slot.get();
   } else {
@@ -248,6 +249,7 @@ void Scheduler::Impl::RemoveClass(ClassId id, TimePoint now) {
   surplus_->Remove(best_effort_);  // its queue is about to change in the middle
   if (guarantee_) guarantee_->Remove(queue.get());
   UpdateTotalWeight();
+  wait_meter_.Advance(best_effort_, now);
 
   for (Request* request = queue->requests.front(); request != nullptr; request = request->next) {
     request->queue = kBestEffort;
@@ -319,10 +321,14 @@ void Scheduler::Impl::RebaseTags(TimePoint now) {
   RetagAll(now);
 }
 
-std::vector<ClassCounters> Scheduler::Impl::Counters() const {
+std::vector<ClassCounters> Scheduler::Impl::Counters(TimePoint now) {
   std::vector<ClassCounters> counters;
   counters.reserve(classes_.size());
-  for (const auto& [id, queue] : classes_) counters.push_back(queue->counters);
+  for (const auto& [id, queue] : classes_) {
+    wait_meter_.Advance(queue.get(), now);
+    counters.push_back(queue->counters);
+    counters.back().times = queue->wait.times;
+  }
   std::sort(counters.begin(), counters.end(),
             [](const ClassCounters& a, const ClassCounters& b) { return a.id < b.id; });
   return counters;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "common/placement/times_wire.h"
 #include "common/wire/mds.pb.h"
 
 namespace weir::osd {
@@ -146,9 +147,21 @@ void MdsLink::Watch() {
   request.set_osd_id(options_.identity.osd_id);
   request.set_used_bytes(hooks_.store_stats().used_bytes);
   if (hooks_.measures) ToWire(hooks_.measures(), request.mutable_measures());
+  if (hooks_.times) AddTimes(&request);
   mds_->Call(wire::MDS_WATCH, request.SerializeAsString(), {},
              {.timeout = options_.watch_wait + std::chrono::seconds(5), .idempotent = true},
              [this](const Result<net::Reply>& reply) { OnWatched(reply); });
+}
+
+void MdsLink::AddTimes(wire::WatchRequest* request) {
+  const std::map<ClassId, OsdClassTimes> all = hooks_.times();
+  const TimePoint now = clock_.Now();
+  std::lock_guard lock(mutex_);
+  for (const auto& [id, times] : all) {
+    if (fresh_.IsFresh(id, times.active_ns + times.bytes, now)) {
+      weir::ToWire(id, times, request->add_osd_times());
+    }
+  }
 }
 
 void MdsLink::OnWatched(const Result<net::Reply>& reply) {

@@ -14,6 +14,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,8 +24,13 @@
 #include "common/base/time.h"
 #include "common/net/rpc.h"
 #include "common/placement/cluster_map.h"
+#include "common/qos/class_times.h"
 #include "osd/qos/admission/service_monitor.h"
 #include "osd/store/object_store.h"
+
+namespace weir::wire {
+class WatchRequest;
+}
 
 namespace weir::osd {
 
@@ -42,6 +48,8 @@ class MdsLink {
     std::function<StoreStats()> store_stats;
     // What the MDS needs for admission by measurement. May be empty.
     std::function<qos::ServiceReport()> measures;
+    // Where the time of the classes goes. May be empty.
+    std::function<std::map<ClassId, OsdClassTimes>()> times;
     // Ask for a Poll by then.
     std::function<void(TimePoint)> arm;
     std::function<void(const std::string&)> report;
@@ -70,6 +78,7 @@ class MdsLink {
 
   void Register();
   void Watch();
+  void AddTimes(wire::WatchRequest* request);
   void OnRegistered(const Result<net::Reply>& reply);
   void OnWatched(const Result<net::Reply>& reply);
   // Not ok: the map cannot be read, and its epoch is not reported as obeyed.
@@ -87,6 +96,7 @@ class MdsLink {
   std::condition_variable changed_;
   Epoch epoch_;
   uint64_t tag_epoch_ = 0;
+  FreshRows fresh_;
   bool registered_ = false;
   bool stopping_ = false;
   std::optional<Status> refused_;

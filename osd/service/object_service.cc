@@ -7,6 +7,7 @@
 #include "common/base/crc32c.h"
 #include "common/net/rpc.h"
 #include "common/placement/cluster_map.h"
+#include "common/placement/times_wire.h"
 #include "common/wire/osd.pb.h"
 
 namespace weir::osd {
@@ -106,6 +107,7 @@ class ObjectService::Op final : public ObjectOp {
     return kind == ObjectOpKind::kWrite ? data.size() : length;
   }
   wire::ObjectRequest request;
+  TimePoint arrived;
 
  private:
   ObjectService& service_;
@@ -194,8 +196,9 @@ void ObjectService::HandleObject(std::shared_ptr<net::IncomingCall> call) {
   if (op->kind == ObjectOpKind::kWrite) op->data = call->payload();
   op->class_id = ChargedClass(op->kind, request);
   op->elsewhere = static_cast<int64_t>(std::min(request.elsewhere(), kLargestElsewhere));
+  op->arrived = clock_.Now();
   if (status.ok()) {
-    status = windows_.Admit(call->session(), op->class_id, op->window_bytes(), clock_.Now());
+    status = windows_.Admit(call->session(), op->class_id, op->window_bytes(), op->arrived);
   }
   if (!status.ok()) {
     call->Respond(
@@ -214,8 +217,8 @@ void ObjectService::ReportFailure(const Status& status) {
 void ObjectService::Answer(Op& op, ObjectOpResult result) {
   const net::LendThread lend;  // the Dispatcher answers without a lock
   net::IncomingCall& call = op.call();
-  const uint64_t window =
-      windows_.Release(call.session(), op.class_id, op.window_bytes(), clock_.Now());
+  const TimePoint now = clock_.Now();
+  const uint64_t window = windows_.Release(call.session(), op.class_id, op.window_bytes(), now);
   if (!result.status.ok()) {
     const Status named = result.status.Annotate(
         fmt::format("osd.{}: {}", identity_.osd_id, Describe(op.kind, op.request)));
@@ -227,6 +230,7 @@ void ObjectService::Answer(Op& op, ObjectOpResult result) {
   reply.set_object_size(result.info.size);
   reply.set_version(result.info.version);
   reply.set_window_bytes(window);
+  reply.set_server_us(static_cast<uint64_t>((now - op.arrived) / std::chrono::microseconds(1)));
   if (!result.data.empty()) {
     reply.set_payload_crc(Crc32c(result.data.data(), result.data.size()));
   }
@@ -273,6 +277,11 @@ void ObjectService::HandleStats(net::IncomingCall& call) {
     out.mutable_latency()->set_p90_us(one.p90_us);
     out.mutable_latency()->set_p99_us(one.p99_us);
     out.mutable_latency()->set_p999_us(one.p999_us);
+    out.mutable_recent_latency()->set_p50_us(one.recent.p50_us);
+    out.mutable_recent_latency()->set_p90_us(one.recent.p90_us);
+    out.mutable_recent_latency()->set_p99_us(one.recent.p99_us);
+    out.mutable_recent_latency()->set_p999_us(one.recent.p999_us);
+    ToWire(one.counters.id, one.counters.times, out.mutable_times());
   }
   call.Respond(reply.SerializeAsString());
 }

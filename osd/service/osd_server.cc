@@ -106,6 +106,7 @@ Status OsdServer::Connect() {
   hooks.apply = [this](const ClusterMap& map) { Apply(map); };
   hooks.store_stats = [this] { return store_.Stats(); };
   hooks.measures = [this] { return dispatcher_->Measures(); };
+  hooks.times = [this] { return dispatcher_->Times(); };
   hooks.arm = [this](TimePoint when) { waker_.WakeBy(when); };
   hooks.report = options_.report;
   hooks.registered = options_.on_registered;

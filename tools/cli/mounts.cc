@@ -61,6 +61,27 @@ MountState StateOfMount(const std::string& absolute_path) {
   return IsListed(absolute_path) ? MountState::kAlive : MountState::kNone;
 }
 
+PlaceInWeirfs WhereInWeirfs(const std::string& path) {
+  const std::string whole = path.empty() ? path : AbsolutePath(path);
+  PlaceInWeirfs place{path, false};
+  size_t longest = 0;
+  std::ifstream mounts("/proc/self/mounts");
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream fields(line);
+    std::string source, point, type;
+    fields >> source >> point >> type;
+    const std::string where = Unescape(point);
+    const bool below = whole == where || whole.starts_with(where + "/");
+    if (type != "fuse.weirfs" || !below || where.size() < longest) continue;
+    longest = where.size();
+    const size_t subtree = source.rfind(":/");
+    const bool has_subtree = subtree != std::string::npos && source.compare(subtree, 3, "://") != 0;
+    place.inside = (has_subtree ? source.substr(subtree + 1) : "") + whole.substr(where.size());
+    place.on_mount = true;
+  }
+  return place;
+}
+
 Status DetachMount(const std::string& absolute_path) {
   if (umount2(absolute_path.c_str(), MNT_DETACH) == 0) return Status::Ok();
   const int error = errno;

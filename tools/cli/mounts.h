@@ -19,6 +19,13 @@ enum class MountState {
 // looked at: a stale mount cannot.
 std::string AbsolutePath(const std::string& path);
 MountState StateOfMount(const std::string& absolute_path);
+struct PlaceInWeirfs {
+  std::string inside;  // the path from the root of the file system
+  bool on_mount;       // it is below a mount of WeirFS on this machine
+};
+// A path on a mount loses the mountpoint and gets the subtree that is mounted there; any other is
+// taken to be one from the root of the file system.
+PlaceInWeirfs WhereInWeirfs(const std::string& path);
 // Detaches whatever is mounted there at once, busy or not; root, or the owner of a FUSE mount.
 Status DetachMount(const std::string& absolute_path);
 

@@ -85,8 +85,9 @@ void AddRelease(CLI::App& app, Globals& globals);
 void AddRule(CLI::App& app, Globals& globals);
 void AddStat(CLI::App& app, Globals& globals);
 void AddTop(CLI::App& app, Globals& globals);
+void AddWhy(CLI::App& app, Globals& globals);
+void AddVerify(CLI::App& app, Globals& globals);
 void AddPool(CLI::App& app, Globals& globals);
 void AddCompletion(CLI::App& app, Globals& globals);
-void AddLaterVerbs(CLI::App& app, Globals& globals);
 
 }  // namespace weir::osdctl

@@ -34,9 +34,10 @@ void AddVerbs(CLI::App& app, Globals& globals) {
   AddRule(app, globals);
   AddStat(app, globals);
   AddTop(app, globals);
+  AddWhy(app, globals);
+  AddVerify(app, globals);
   AddPool(app, globals);
   AddCompletion(app, globals);
-  AddLaterVerbs(app, globals);
 }
 
 }  // namespace

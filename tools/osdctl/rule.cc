@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <fstream>
-#include <sstream>
 
 #include "common/placement/cluster_map.h"
 #include "common/wire/mds.pb.h"
@@ -109,27 +107,6 @@ struct TestOptions {
   std::string mount_class, path;
 };
 
-// `path` as the file system has it: one below a mount of WeirFS on this machine loses the
-// mountpoint and gets the subtree that is mounted there.
-std::string PathInside(const std::string& path) {
-  const std::string whole = path.empty() ? path : cli::AbsolutePath(path);
-  std::string inside = path;
-  size_t longest = 0;
-  std::ifstream mounts("/proc/self/mounts");
-  for (std::string line; std::getline(mounts, line);) {
-    std::istringstream fields(line);
-    std::string source, where, type;
-    fields >> source >> where >> type;
-    const bool below = whole == where || whole.starts_with(where + "/");
-    if (type != "fuse.weirfs" || !below || where.size() < longest) continue;
-    longest = where.size();
-    const size_t subtree = source.rfind(":/");
-    const bool has_subtree = subtree != std::string::npos && source.compare(subtree, 3, "://") != 0;
-    inside = (has_subtree ? source.substr(subtree + 1) : "") + whole.substr(where.size());
-  }
-  return inside;
-}
-
 Result<ExitCode> RunTest(Globals& globals, const TestOptions& options) {
   wire::RuleTestRequest request;
   if (!options.who.uid.empty()) {
@@ -147,7 +124,7 @@ Result<ExitCode> RunTest(Globals& globals, const TestOptions& options) {
   request.mutable_who()->set_exe(options.who.exe);
   request.set_client(options.who.client);
   request.set_mount_class(options.mount_class);
-  request.set_path(PathInside(options.path));
+  request.set_path(cli::WhereInWeirfs(options.path).inside);
   WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
   WEIR_ASSIGN_OR_RETURN(const wire::ClusterMap map, link->Map());
   wire::EffectiveClass answer;

@@ -17,9 +17,13 @@ void AddGrowth(const wire::ClassStats& row, const wire::OsdStatsReply& before, d
   const wire::ClassStats* old = FindRow(before, row.class_id());
   const uint64_t old_arrived = old == nullptr ? 0 : old->arrived_bytes();
   const uint64_t old_served = old == nullptr ? 0 : old->served_bytes();
+  const uint64_t old_broken = old == nullptr ? 0 : old->violation_seconds();
   if (row.arrived_bytes() < old_arrived || row.served_bytes() < old_served) return;
   rate->demand += static_cast<double>(row.arrived_bytes() - old_arrived) / seconds;
   rate->served += static_cast<double>(row.served_bytes() - old_served) / seconds;
+  if (row.violation_seconds() > old_broken) {
+    rate->new_violations += row.violation_seconds() - old_broken;
+  }
 }
 
 }  // namespace
@@ -64,6 +68,11 @@ Json StatDocument(const wire::ClusterMap& map, const wire::OsdStatsReply& stats,
            {"p90", row.latency().p90_us()},
            {"p99", row.latency().p99_us()},
            {"p999", row.latency().p999_us()}}},
+         {"recent_latency_us",
+          {{"p50", row.recent_latency().p50_us()},
+           {"p90", row.recent_latency().p90_us()},
+           {"p99", row.recent_latency().p99_us()},
+           {"p999", row.recent_latency().p999_us()}}},
          {"deadline_misses", row.deadline_misses()},
          {"violation_seconds", row.violation_seconds()}});
   }
@@ -85,6 +94,12 @@ Json StatDocument(const wire::ClusterMap& map, const wire::OsdStatsReply& stats,
           {"unmetered_bytes", stats.unmetered_bytes()}};
 }
 
+uint64_t PromisedTo(const wire::ClassInfo& info, size_t osds) {
+  const wire::ReservationInfo& reservation = info.reservation();
+  const uint64_t times = reservation.scope() == "osd" ? osds : 1;
+  return std::max(reservation.bytes_per_s() * times, info.throughput_bytes_per_s() * osds);
+}
+
 std::vector<ClassRate> RatesBetween(const wire::ClusterMap& map, const StatsByOsd& before,
                                     const StatsByOsd& after, double seconds) {
   std::map<uint32_t, ClassRate> rates;
@@ -92,7 +107,7 @@ std::vector<ClassRate> RatesBetween(const wire::ClusterMap& map, const StatsByOs
     ClassRate& rate = rates[info.id()];
     rate.name = info.name();
     rate.id = info.id();
-    rate.promised = info.reservation().bytes_per_s();
+    rate.promised = PromisedTo(info, static_cast<size_t>(map.osds_size()));
   }
   double total = 0;
   for (const auto& [osd, stats] : after) {
@@ -103,8 +118,8 @@ std::vector<ClassRate> RatesBetween(const wire::ClusterMap& map, const StatsByOs
       rate.name = ClassName(map, row.class_id());
       rate.queued_ops += row.queued_ops();
       rate.violation_seconds += row.violation_seconds();
-      rate.p50_us = std::max(rate.p50_us, row.latency().p50_us());
-      rate.p99_us = std::max(rate.p99_us, row.latency().p99_us());
+      rate.p50_us = std::max(rate.p50_us, row.recent_latency().p50_us());
+      rate.p99_us = std::max(rate.p99_us, row.recent_latency().p99_us());
       const double served_before = rate.served;
       if (old != before.end()) AddGrowth(row, old->second, seconds, &rate);
       total += rate.served - served_before;

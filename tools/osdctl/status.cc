@@ -6,7 +6,7 @@
 #include "common/wire/mds.pb.h"
 #include "common/wire/osd.pb.h"
 #include "tools/cli/table.h"
-#include "tools/osdctl/command.h"
+#include "tools/osdctl/stat_document.h"
 
 namespace weir::osdctl {
 namespace {
@@ -54,13 +54,33 @@ Result<Health> AskHealth(ClusterLink& link) {
   return health;
 }
 
-uint64_t ViolationSeconds(const Health& health) {
-  uint64_t seconds = 0;
+// By class, in seconds of all OSDs since their counters' start.
+using Violations = std::map<uint32_t, uint64_t>;
+
+Violations ViolationsOf(const Health& health) {
+  Violations violations;
   for (const auto& stats : health.stats) {
     if (!stats.ok()) continue;
-    for (const auto& row : stats->classes()) seconds += row.violation_seconds();
+    for (const auto& row : stats->classes()) {
+      if (row.violation_seconds() > 0) violations[row.class_id()] += row.violation_seconds();
+    }
   }
+  return violations;
+}
+
+uint64_t Total(const Violations& violations) {
+  uint64_t seconds = 0;
+  for (const auto& [id, one] : violations) seconds += one;
   return seconds;
+}
+
+std::string ViolationsText(const wire::ClusterMap& map, const Violations& violations) {
+  if (violations.empty()) return "no promise was broken since the counters' start";
+  std::string text;
+  for (const auto& [id, seconds] : violations) {
+    text += fmt::format("{}{} in {} s", text.empty() ? "" : ", ", ClassName(map, id), seconds);
+  }
+  return "promises broken since the counters' start: " + text + " (osdctl why CLASS)";
 }
 
 Json Document(const Health& health, const std::string& endpoint) {
@@ -71,6 +91,11 @@ Json Document(const Health& health, const std::string& endpoint) {
   for (const auto& info : map.classes()) {
     if (info.has_reservation()) promises.push_back(ToJson(info));
   }
+  const Violations violations = ViolationsOf(health);
+  Json broken = Json::array();
+  for (const auto& [id, seconds] : violations) {
+    broken.push_back({{"class", ClassName(map, id)}, {"id", id}, {"seconds", seconds}});
+  }
   return {{"health", health.troubles.empty() ? "ok" : "unhealthy"},
           {"troubles", health.troubles},
           {"cluster_uuid", map.cluster_uuid()},
@@ -79,7 +104,8 @@ Json Document(const Health& health, const std::string& endpoint) {
           {"sessions", health.reply.sessions()},
           {"inodes", health.reply.inodes()},
           {"pending_purges", health.reply.pending_purges()},
-          {"violation_seconds", ViolationSeconds(health)},
+          {"violation_seconds", Total(violations)},
+          {"violations", broken},
           {"osds", osds},
           {"promises", promises}};
 }
@@ -91,8 +117,7 @@ void PrintScreen(const Health& health, const std::string& endpoint) {
   fmt::print("cluster  {}  epoch {}\n", map.cluster_uuid(), map.epoch());
   fmt::print("mds      {}  {} sessions, {} inodes, {} purges pending\n", endpoint,
              health.reply.sessions(), health.reply.inodes(), health.reply.pending_purges());
-  fmt::print("promises broken in {} class-seconds since the counters' start\n\n",
-             ViolationSeconds(health));
+  fmt::print("{}\n\n", ViolationsText(map, ViolationsOf(health)));
   cli::Table osds(
       {"OSD", "STATE", ">CAPACITY", ">USED", ">TOKEN RATE", ">PROMISED", ">NOW", "PROFILE"});
   for (int i = 0; i < map.osds_size(); ++i) {

@@ -54,6 +54,11 @@ Result<Look> TakeLook(ClusterLink& link) {
   return look;
 }
 
+std::string BrokenText(const ClassRate& rate) {
+  if (rate.new_violations == 0) return std::to_string(rate.violation_seconds);
+  return fmt::format("{} (+{})", rate.violation_seconds, rate.new_violations);
+}
+
 std::string Screen(const Look& look, const std::vector<ClassRate>& rates) {
   uint64_t token_rate = 0;
   uint64_t device = 0;
@@ -69,11 +74,11 @@ std::string Screen(const Look& look, const std::vector<ClassRate>& rates) {
   for (const ClassRate& rate : rates) {
     const bool idle = rate.promised == 0 && rate.demand + rate.served < 1 && rate.queued_ops == 0;
     if (idle) continue;
-    table.AddRow(
-        {rate.name, RateOrDash(rate.promised), FormatRate(static_cast<uint64_t>(rate.demand)),
-         FormatRate(static_cast<uint64_t>(rate.served)), fmt::format("{:.0f}%", 100 * rate.share),
-         std::to_string(rate.queued_ops), std::to_string(rate.p50_us), std::to_string(rate.p99_us),
-         std::to_string(rate.violation_seconds)});
+    table.AddRow({rate.name, RateOrDash(rate.promised),
+                  FormatRate(static_cast<uint64_t>(rate.demand)),
+                  FormatRate(static_cast<uint64_t>(rate.served)),
+                  fmt::format("{:.0f}%", 100 * rate.share), std::to_string(rate.queued_ops),
+                  std::to_string(rate.p50_us), std::to_string(rate.p99_us), BrokenText(rate)});
   }
   return text + table.Render();
 }
@@ -89,7 +94,8 @@ Json Sample(const std::vector<ClassRate>& rates, double seconds) {
                        {"share", rate.share},
                        {"queued_ops", rate.queued_ops},
                        {"latency_us", {{"p50", rate.p50_us}, {"p99", rate.p99_us}}},
-                       {"violation_seconds", rate.violation_seconds}});
+                       {"violation_seconds", rate.violation_seconds},
+                       {"new_violation_seconds", rate.new_violations}});
   }
   return {{"interval_s", seconds}, {"classes", classes}};
 }
@@ -134,7 +140,12 @@ void AddTop(CLI::App& app, Globals& globals) {
   verb->add_option("--interval", options->interval, "between looks (1s; a bare number is seconds)")
       ->type_name("DURATION");
   verb->add_option("-n", options->rounds, "end after that many looks")->type_name("N");
-  verb->footer("Example: osdctl top --interval 2s\n         osdctl top -n 1 -o json");
+  verb->footer(
+      "PROMISED by reservations and as virtual disks, on all OSDs; latencies are the worst OSD's "
+      "of\n"
+      "the last 5 to 10 s; BROKEN: seconds in which a promise was not kept since the counters'\n"
+      "start (+ how many between the looks).\n\n"
+      "Example: osdctl top --interval 2s\n         osdctl top -n 1 -o json");
   verb->callback([&globals, options] {
     globals.action = [options](Globals& g) { return RunTop(g, *options); };
   });

@@ -14,11 +14,12 @@ namespace {
 
 constexpr std::string_view kTag = "user.qos.class";
 constexpr std::string_view kEffective = "qos.effective_class";
+constexpr std::string_view kWhy = "qos.why";
 constexpr size_t kValueMax = 64 << 10;
 constexpr size_t kListMax = 64 << 10;
 
 bool IsVirtual(std::string_view name) {
-  return name == kEffective || name == kWholeLayout || name == kObjects;
+  return name == kEffective || name == kWhy || name == kWholeLayout || name == kObjects;
 }
 
 Status CheckName(std::string_view name) {
@@ -140,8 +141,9 @@ Result<wire::XattrReply> GetXattr(Operation& op, const wire::XattrRequest& reque
   if (name == kTag) {
     if (inode.rec.tag().empty()) return Status(ErrorCode::kNoData);
     reply.set_value(inode.rec.tag());
-  } else if (name == kEffective) {
+  } else if (name == kEffective || name == kWhy) {
     WEIR_ASSIGN_OR_RETURN(ResolvedClass resolved, op.context.classes.Resolve(op, inode, true));
+    if (name == kWhy) resolved.reason += "; " + op.context.cluster.WhySlow(resolved.id);
     reply.set_value(std::move(resolved.reason));
   } else if (name == kWholeLayout) {
     reply.set_value(DescribeLayout(op, inode));

@@ -63,6 +63,33 @@ TEST_F(ObjectIoTest, AClassWithAFullWindowDelaysNoOther) {
   EXPECT_EQ(osds_.flights.back().op.class_id, ClassId(17));
 }
 
+TEST_F(ObjectIoTest, BooksWhereItsRequestsWait) {
+  Start({.window_requests = 1});
+  Read("first", 16, 4096);
+  Read("second", 16, 4096);
+  clock_.Advance(5ms);
+  osds_.Answer(0);  // says nothing of its own time: all of it was on the way
+  clock_.Advance(2ms);
+  osds_.Fail(0, ErrorCode::kUnreachable);
+  clock_.Advance(3ms);
+  MountClassTimes times = io_->Times().at(ClassId(16));
+  EXPECT_EQ(times.window_ns, 5'000'000u);
+  EXPECT_EQ(times.network_ns, 5'000'000u);
+  EXPECT_EQ(times.active_ns, 7'000'000u);
+  EXPECT_EQ(times.ops, 1u);
+  io_->Tick();
+  osds_.Answer(0);
+  times = io_->Times().at(ClassId(16));
+  EXPECT_EQ(times.network_ns, 10'000'000u) << "since it was sent first";
+  EXPECT_EQ(times.ops, 2u);
+  Read("third", 16, 4096);
+  Read("waits", 16, 4096);
+  io_->Stop();
+  clock_.Advance(4ms);
+  EXPECT_EQ(io_->Times().at(ClassId(16)).window_ns, times.window_ns)
+      << "dropped, so it waits no more";
+}
+
 TEST_F(ObjectIoTest, CountsRequestsToo) {
   Start({.window_requests = 4});
   for (int i = 0; i < 10; ++i) Read("small", 16, 1);

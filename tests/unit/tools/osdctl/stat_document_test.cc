@@ -23,7 +23,7 @@ wire::OsdStatsReply Served(uint32_t osd, uint64_t gold_bytes, uint64_t best_effo
   gold->set_class_id(16);
   gold->set_served_bytes(gold_bytes);
   gold->set_arrived_bytes(gold_bytes + 100);
-  gold->mutable_latency()->set_p99_us(10 * (osd + 1));
+  gold->mutable_recent_latency()->set_p99_us(10 * (osd + 1));
   gold->set_queued_ops(2);
   auto* rest = stats.add_classes();
   rest->set_class_id(0);
@@ -76,6 +76,25 @@ TEST(StatDocumentTest, RatesAddUpOverTheOsdsAndSharesToOne) {
   EXPECT_DOUBLE_EQ(rates[0].share, 0.25);
   EXPECT_EQ(rates[1].queued_ops, 4u);
   EXPECT_EQ(rates[1].p99_us, 20u);
+}
+
+TEST(StatDocumentTest, ShowsWhatWasPromisedOnAllOsdsAndWhatWasBrokenMeanwhile) {
+  wire::ClassInfo info;
+  info.mutable_reservation()->set_bytes_per_s(100);
+  info.mutable_reservation()->set_scope("cluster");
+  EXPECT_EQ(PromisedTo(info, 3), 100u);
+  info.mutable_reservation()->set_scope("osd");
+  EXPECT_EQ(PromisedTo(info, 3), 300u);
+  info.set_throughput_bytes_per_s(200);
+  EXPECT_EQ(PromisedTo(info, 3), 600u);
+
+  StatsByOsd before = {{0, Served(0, 0, 0)}};
+  StatsByOsd after = before;
+  before[0].mutable_classes(0)->set_violation_seconds(5);
+  after[0].mutable_classes(0)->set_violation_seconds(7);
+  EXPECT_EQ(RatesBetween(TwoClasses(), before, after, 1)[1].new_violations, 2u);
+  EXPECT_EQ(RatesBetween(TwoClasses(), after, before, 1)[1].new_violations, 0u)
+      << "they were reset";
 }
 
 TEST(StatDocumentTest, ARestartedOrNewOsdAddsNothingToTheRates) {

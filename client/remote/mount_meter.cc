@@ -1,0 +1,55 @@
+#include "client/remote/mount_meter.h"
+
+#include <algorithm>
+
+namespace weir::client {
+
+void MountMeter::Spend(Class* one, TimePoint now) {
+  const auto passed = static_cast<uint64_t>(std::max<int64_t>(0, (now - one->since).count()));
+  one->since = std::max(one->since, now);
+  if (one->queued + one->flying == 0) return;
+  one->times.window_ns += one->queued * passed;
+  one->times.active_ns += passed;
+}
+
+MountMeter::Class& MountMeter::Advance(ClassId id, TimePoint now) {
+  Class& one = classes_[id];
+  Spend(&one, now);
+  return one;
+}
+
+void MountMeter::Queued(ClassId id, TimePoint now) {
+  ++Advance(id, now).queued;
+}
+
+void MountMeter::Dropped(ClassId id, uint64_t count, TimePoint now) {
+  Advance(id, now).queued -= count;
+}
+
+void MountMeter::Sent(ClassId id, TimePoint now) {
+  Class& one = Advance(id, now);
+  --one.queued;
+  ++one.flying;
+}
+
+void MountMeter::Back(ClassId id, TimePoint now) {
+  --Advance(id, now).flying;
+}
+
+void MountMeter::Answered(ClassId id, uint64_t bytes, Duration away, Duration server) {
+  MountClassTimes& times = classes_[id].times;
+  ++times.ops;
+  times.bytes += bytes;
+  times.network_ns += static_cast<uint64_t>(std::max<int64_t>(0, (away - server).count()));
+}
+
+std::map<ClassId, MountClassTimes> MountMeter::Times(TimePoint now) {
+  std::map<ClassId, MountClassTimes> all;
+  for (auto& [id, one] : classes_) {
+    Spend(&one, now);
+    all[id] = one.times;
+  }
+  return all;
+}
+
+}  // namespace weir::client

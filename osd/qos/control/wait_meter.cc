@@ -1,0 +1,62 @@
+#include "osd/qos/control/wait_meter.h"
+
+#include <algorithm>
+
+namespace weir::osd::qos {
+
+void WaitMeter::Advance(ClassQueue* queue, TimePoint now) const {
+  WaitState& wait = queue->wait;
+  const auto passed = static_cast<uint64_t>(std::max<int64_t>(0, (now - wait.since).count()));
+  const uint64_t released = released_bytes_ - wait.released_before;
+  wait.since = std::max(wait.since, now);
+  wait.released_before = released_bytes_;
+  if (queue->under_way == 0) return;
+
+  OsdClassTimes& times = wait.times;
+  const uint64_t waiting =
+      queue->requests.empty() ? 0 : queue->counters.queued_ops - queue->released;
+  uint64_t in_turn = queue->released;
+  if (waiting > 0 && wait.held == WaitState::Held::kLimit) {
+    times.limit_ns += waiting * passed;
+    times.limited_ns += passed;
+  } else if (waiting > 0 && wait.held == WaitState::Held::kRoom) {
+    times.owed_ns += waiting * passed;
+  } else {
+    in_turn += waiting;
+  }
+  if (in_turn > 0) {
+    times.turn_ns += in_turn * passed;
+    times.turn_others_bytes += released;
+    if (rate_blocks_) times.rate_ns += in_turn * passed;
+  }
+  times.device_ns += queue->device_ops * passed;
+  times.active_ns += passed;
+}
+
+void WaitMeter::Placed(ClassQueue* queue, bool held_by_limit) {
+  const bool owed =
+      queue->heap_place[static_cast<size_t>(HeapSlot::kOwnReady)] != ClassQueue::kNowhere;
+  queue->wait.held = held_by_limit ? WaitState::Held::kLimit
+                     : owed        ? WaitState::Held::kRoom
+                                   : WaitState::Held::kTurn;
+}
+
+void WaitMeter::Released(ClassQueue* queue, const Request& request, TimePoint now) {
+  released_bytes_ += request.bytes;
+  queue->wait.released_before = released_bytes_;
+  // What went at once says nothing of how a wait is shared.
+  if (queue->wait.held == WaitState::Held::kTurn && request.arrival < now) {
+    queue->wait.times.turn_own_bytes += request.bytes;
+  }
+}
+
+void WaitMeter::Completed(ClassQueue* queue, const Request& request, uint64_t others_bytes,
+                          TimePoint now) {
+  const Duration longer = now - request.dispatched - request.alone_estimate;
+  if (longer <= Duration(0) || others_bytes == 0 || request.alone_estimate <= Duration(0)) return;
+  const auto others = static_cast<double>(others_bytes);
+  const double part = others / (others + static_cast<double>(queue->device_bytes));
+  queue->wait.times.crowd_ns += static_cast<uint64_t>(static_cast<double>(longer.count()) * part);
+}
+
+}  // namespace weir::osd::qos

@@ -1,0 +1,63 @@
+#include "tools/osdctl/why_document.h"
+
+#include <gtest/gtest.h>
+
+namespace weir::osdctl {
+namespace {
+
+WhyAnswer Throttled(const wire::ClassInfo& info) {
+  WhyAnswer answer;
+  answer.info = &info;
+  answer.verdict.culprit = Culprit::kLimit;
+  answer.verdict.split = {.client_window = 2, .network = 0.5, .token_wait = 16, .device = 1.5};
+  answer.verdict.ops_per_s = 100;
+  answer.verdict.bytes_per_s = 1 << 20;
+  answer.verdict.seconds = 10;
+  answer.verdict.active_part = 1;
+  answer.verdict.limited_part = 0.95;
+  return answer;
+}
+
+TEST(WhyDocumentTest, KeepsTheKeysThatScriptsRead) {
+  wire::ClassInfo info;
+  info.set_name("gold");
+  info.set_id(16);
+  info.set_limit_bytes_per_s(1 << 20);
+  WhyAnswer answer = Throttled(info);
+  Json json = WhyDocument(answer);
+  EXPECT_EQ(json["class"], "gold");
+  EXPECT_TRUE(json["path"].is_null());
+  EXPECT_EQ(json["throttled_ms"], 9500);
+  EXPECT_DOUBLE_EQ(json["mean_us"]["token_wait"], 160000);
+  EXPECT_DOUBLE_EQ(json["share_percent"]["client_window"], 10);
+  double shares = 0;
+  for (const auto& [name, share] : json["share_percent"].items()) shares += share.get<double>();
+  EXPECT_DOUBLE_EQ(shares, 100);
+  EXPECT_EQ(json["blame"]["culprit"], "limit");
+  EXPECT_TRUE(json["blame"]["neighbour"].is_null());
+  EXPECT_NE(WhyScreen(answer).find("to blame  its own limit"), std::string::npos);
+  EXPECT_NE(WhyScreen(answer).find("osdctl class set gold --limit"), std::string::npos);
+
+  answer.path = "/mnt/db/table";
+  answer.reason = "gold (from /db)";
+  answer.neighbour = "hog";
+  answer.verdict.culprit = Culprit::kNeighbour;
+  json = WhyDocument(answer);
+  EXPECT_EQ(json["path"], "/mnt/db/table");
+  EXPECT_EQ(json["reason"], "gold (from /db)");
+  EXPECT_EQ(json["blame"]["neighbour"], "hog");
+  EXPECT_NE(WhyScreen(answer).find("class     gold (from /db)"), std::string::npos);
+}
+
+TEST(WhyDocumentTest, SaysSoWhenNothingWasAsked) {
+  wire::ClassInfo info;
+  info.set_name("gold");
+  WhyAnswer answer;
+  answer.info = &info;
+  EXPECT_EQ(WhyDocument(answer)["blame"]["culprit"], "nobody");
+  EXPECT_EQ(WhyDocument(answer)["mean_us"]["device"], 0);
+  EXPECT_NE(WhyScreen(answer).find("asked for nothing"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace weir::osdctl

@@ -1,0 +1,128 @@
+#include "tools/osdctl/why_document.h"
+
+#include <fmt/format.h>
+
+#include "common/base/units.h"
+#include "tools/cli/table.h"
+
+namespace weir::osdctl {
+namespace {
+
+struct Place {
+  const char* key;
+  const char* name;
+  double TimeSplit::*requests;
+};
+constexpr Place kPlaces[] = {
+    {"client_window", "client window", &TimeSplit::client_window},
+    {"network", "network", &TimeSplit::network},
+    {"class_queue", "class queue", &TimeSplit::class_queue},
+    {"token_wait", "token wait", &TimeSplit::token_wait},
+    {"device", "device", &TimeSplit::device},
+};
+
+// Little's law: what a request spends there, in microseconds.
+double MeanUs(const Verdict& verdict, double requests) {
+  return verdict.ops_per_s > 0 ? 1e6 * requests / verdict.ops_per_s : 0;
+}
+
+double SharePercent(const Verdict& verdict, double requests) {
+  const double total = verdict.split.total();
+  return total > 0 ? 100 * requests / total : 0;
+}
+
+}  // namespace
+
+Json WhyDocument(const WhyAnswer& answer) {
+  const Verdict& verdict = answer.verdict;
+  Json mean = Json::object();
+  Json share = Json::object();
+  for (const Place& place : kPlaces) {
+    const double requests = verdict.split.*place.requests;
+    mean[place.key] = MeanUs(verdict, requests);
+    share[place.key] = SharePercent(verdict, requests);
+  }
+  Json blame = {{"culprit", ToText(verdict.culprit)},
+                {"neighbour", nullptr},
+                {"osd", verdict.osd.value},
+                {"text", WhoIsToBlame(verdict, answer.neighbour)},
+                {"advice", Advice(answer)}};
+  if (verdict.culprit == Culprit::kNeighbour) blame["neighbour"] = answer.neighbour;
+  Json json = {
+      {"class", answer.info->name()},
+      {"id", answer.info->id()},
+      {"path", nullptr},
+      {"reason", nullptr},
+      {"window_s", verdict.seconds},
+      {"served_bytes_per_s", static_cast<uint64_t>(verdict.bytes_per_s)},
+      {"served_ops_per_s", static_cast<uint64_t>(verdict.ops_per_s)},
+      {"requests_under_way", verdict.split.total()},
+      {"active_percent", 100 * verdict.active_part},
+      {"throttled_ms", static_cast<uint64_t>(1000 * verdict.limited_part * verdict.seconds)},
+      {"mean_us", mean},
+      {"share_percent", share},
+      {"blame", blame}};
+  if (!answer.path.empty()) {
+    json["path"] = answer.path;
+    json["reason"] = answer.reason;
+  }
+  return json;
+}
+
+std::string Advice(const WhyAnswer& answer) {
+  const std::string& name = answer.info->name();
+  const Verdict& verdict = answer.verdict;
+  switch (verdict.culprit) {
+    case Culprit::kLimit:
+      return fmt::format("it is {}: osdctl class set {} --limit RATE|max", LimitText(*answer.info),
+                         name);
+    case Culprit::kNeighbour:
+      return fmt::format(
+          "osdctl reserve {0} --bandwidth RATE, a larger osdctl class set {0} --weight, "
+          "or osdctl class set {1} --limit RATE",
+          name, answer.neighbour);
+    case Culprit::kDisk:
+      return fmt::format(
+          "it does what osd.{0} can (osdctl osd show {0}): spread the data over more "
+          "disks, or ask for larger pieces",
+          verdict.osd.value);
+    case Culprit::kNetwork:
+      return "the network, or too little CPU on either side";
+    case Culprit::kApplication:
+      return "more requests at the same time would be served at once";
+    case Culprit::kNobody:
+      return "";
+  }
+  return "";
+}
+
+std::string WhyScreen(const WhyAnswer& answer) {
+  const wire::ClassInfo& info = *answer.info;
+  const Verdict& verdict = answer.verdict;
+  std::string text;
+  if (!answer.path.empty()) text += fmt::format("path      {}\n", answer.path);
+  text += fmt::format("class     {}\n", answer.path.empty() ? info.name() : answer.reason);
+  text += fmt::format("contract  weight {:g}, limit {}, reservation {}\n", info.weight(),
+                      LimitText(info), RateOrDash(info.reservation().bytes_per_s()));
+  if (verdict.culprit == Culprit::kNobody) {
+    return text + "lately    asked for nothing in the last ten seconds\n";
+  }
+  text += fmt::format(
+      "lately    {}, {:.0f} requests/s, {:.1f} under way, busy {:.0f} % of the last {:.0f} s\n\n",
+      FormatRate(static_cast<uint64_t>(verdict.bytes_per_s)), verdict.ops_per_s,
+      verdict.split.total(), 100 * verdict.active_part, verdict.seconds);
+  cli::Table table({"TIME OF A REQUEST", ">MEAN us", ">SHARE"});
+  for (const Place& place : kPlaces) {
+    const double requests = verdict.split.*place.requests;
+    const bool known = verdict.ops_per_s > 0;
+    table.AddRow({place.name, known ? fmt::format("{:.0f}", MeanUs(verdict, requests)) : "-",
+                  fmt::format("{:.0f}%", SharePercent(verdict, requests))});
+  }
+  text += table.Render();
+  text += fmt::format("\nto blame  {}\n", WhoIsToBlame(verdict, answer.neighbour));
+  const std::string advice = Advice(answer);
+  if (!advice.empty()) text += fmt::format("          {}\n", advice);
+  return text;
+}
+
+}  // namespace weir::osdctl

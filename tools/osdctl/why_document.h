@@ -1,0 +1,25 @@
+// What `osdctl why` says, from a verdict of common/qos/blame.h; pure.
+#pragma once
+
+#include <string>
+
+#include "common/qos/blame.h"
+#include "common/wire/map.pb.h"
+#include "tools/osdctl/command.h"
+
+namespace weir::osdctl {
+
+struct WhyAnswer {
+  std::string path;    // that was asked about; empty: a class was
+  std::string reason;  // why the path has that class: "gold (from /db)"
+  const wire::ClassInfo* info = nullptr;
+  std::string neighbour;  // name of the verdict's
+  Verdict verdict;
+};
+
+Json WhyDocument(const WhyAnswer& answer);
+std::string WhyScreen(const WhyAnswer& answer);
+// The way out: what to type, or what else helps.
+std::string Advice(const WhyAnswer& answer);
+
+}  // namespace weir::osdctl
