@@ -1,5 +1,7 @@
 #include "common/qos/class_times.h"
 
+#include <algorithm>
+
 namespace weir {
 namespace {
 
@@ -30,7 +32,7 @@ OsdClassTimes& OsdClassTimes::operator+=(const OsdClassTimes& other) {
 }
 
 OsdClassTimes& OsdClassTimes::operator-=(const OsdClassTimes& older) {
-  for (const auto field : kOsdFields) this->*field -= older.*field;
+  for (const auto field : kOsdFields) this->*field -= std::min(this->*field, older.*field);
   return *this;
 }
 
@@ -40,7 +42,7 @@ MountClassTimes& MountClassTimes::operator+=(const MountClassTimes& other) {
 }
 
 MountClassTimes& MountClassTimes::operator-=(const MountClassTimes& older) {
-  for (const auto field : kMountFields) this->*field -= older.*field;
+  for (const auto field : kMountFields) this->*field -= std::min(this->*field, older.*field);
   return *this;
 }
 

@@ -31,7 +31,7 @@ struct OsdClassTimes {
   uint64_t active_ns = 0;   // by the clock: it had a request here
 
   OsdClassTimes& operator+=(const OsdClassTimes& other);
-  // Requires: `older` is an earlier look at the same sums.
+  // `older` is an earlier look at the same sums; a sum that was larger then counts as none.
   OsdClassTimes& operator-=(const OsdClassTimes& older);
   friend bool operator==(const OsdClassTimes&, const OsdClassTimes&) = default;
 };

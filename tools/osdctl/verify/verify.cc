@@ -27,14 +27,14 @@ struct VerifyOptions {
   std::string share_error = "10%";
 };
 
-volatile sig_atomic_t interrupted = 0;
+volatile sig_atomic_t stop_asked = 0;
 
 // While it lives SIGINT and SIGTERM only take a note.
 class Interrupts {
  public:
   Interrupts() {
     struct sigaction action {};
-    action.sa_handler = [](int) { interrupted = 1; };
+    action.sa_handler = [](int) { stop_asked = 1; };
     sigaction(SIGINT, &action, &before_[0]);
     sigaction(SIGTERM, &action, &before_[1]);
   }
@@ -84,7 +84,7 @@ class Verification {
     const TimePoint end = clock.Now() + phase_;
     TimePoint keep_alive = clock.Now() + kKeepAlive;
     while (clock.Now() < end) {
-      if (interrupted != 0) return {ErrorCode::kCancelled, "interrupted; all it made is removed"};
+      if (stop_asked != 0) return {ErrorCode::kCancelled, "interrupted; all it made is removed"};
       for (const ClosedLoop* load : loads) {
         if (load->failed()) return Status::Ok();  // Stop tells
       }
