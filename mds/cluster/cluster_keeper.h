@@ -104,6 +104,7 @@ class ClusterKeeper final : public ClusterView {
   [[nodiscard]] std::string DescribeObjects(uint64_t inode, const LayoutRecord& layout,
                                             uint64_t size, size_t max) const override;
   [[nodiscard]] SpaceInfo Space() const override;
+  [[nodiscard]] std::optional<ClassCapacity> CapacityOf(uint32_t class_id) const override;
 
  private:
   struct Heard {
