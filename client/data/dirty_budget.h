@@ -28,6 +28,8 @@ class DirtyBudget {
   [[nodiscard]] uint64_t LimitOf(ClassId class_id) const;
   [[nodiscard]] uint64_t HeldBy(ClassId class_id) const;
   [[nodiscard]] uint64_t held() const { return held_; }
+  // What every class may hold, whatever the others do.
+  [[nodiscard]] uint64_t least() const { return least_; }
 
   void Took(ClassId class_id, uint64_t bytes, TimePoint now);
   // They are on the disks, or lost.

@@ -41,7 +41,10 @@ FileIo::FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, const Caller
                     const FileTarget target = TargetOf(*inode, *opener);
                     WriteObjects(objects_, target, PrepareWrite(target.layout, offset, data),
                                  std::move(done));
-                  }) {}
+                  }),
+      growth_([this](const Growth::Question& question, Growth::Answer answer) {
+        reporter_.AskRoom(question.inode, question.class_id, question.end, std::move(answer));
+      }) {}
 
 FileTarget FileIo::TargetOf(const Inode& inode, const Opener& opener, Abandoned abandoned) const {
   return {inode.id(), classes_.Of(inode, opener), inode.layout(), std::move(abandoned)};
@@ -91,9 +94,25 @@ void FileIo::Write(const HandlePtr& handle, uint64_t offset, std::span<const uin
   if (offset + data.size() > kMaxFileSize) {
     return callback(Status(ErrorCode::kFileTooBig, "beyond the largest file"));
   }
-  Wrote wrote{inode, handle->opener, offset + data.size(), kill_suid};
-  if (options_.buffer_writes && !handle->direct) {
-    const WriteBack::Writer writer{handle->opener, classes_.Of(*inode, *handle->opener)};
+  const Wrote wrote{inode, handle->opener, offset + data.size(), kill_suid};
+  const ClassId class_id = classes_.Of(*inode, *handle->opener);
+  const bool bounded = wrote.end > inode->size() && classes_.HasCapacity(class_id);
+  if (!bounded || wrote.end <= inode->allowed_end()) {
+    return WriteNow(wrote, handle->direct, offset, data, std::move(callback), std::move(abandoned));
+  }
+  auto go = [this, wrote, direct = handle->direct, offset, bytes = Buffer::CopyOf(data),
+             callback = std::move(callback), abandoned](const Status& status) {
+    if (!status.ok()) return callback(status);
+    WriteNow(wrote, direct, offset, bytes.span(), callback, abandoned);
+  };
+  growth_.Await(inode, class_id, wrote.end, std::move(go), std::move(abandoned));
+}
+
+void FileIo::WriteNow(const Wrote& wrote, bool direct, uint64_t offset,
+                      std::span<const uint8_t> data, WriteCallback callback, Abandoned abandoned) {
+  const InodePtr& inode = wrote.inode;
+  if (options_.buffer_writes && !direct) {
+    const WriteBack::Writer writer{wrote.opener, classes_.Of(*inode, *wrote.opener)};
     // The size is known here before the kernel hears of success, as a read may follow at once.
     return write_back_.Write(
         inode, writer, offset, data,
@@ -132,6 +151,7 @@ void FileIo::NoteWrote(const Wrote& wrote) {
 }
 
 void FileIo::DropAbandoned() {
+  growth_.DropAbandoned();
   write_back_.DropAbandoned();
   objects_.DropAbandoned();
 }

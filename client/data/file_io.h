@@ -15,18 +15,23 @@
 #include <mutex>
 #include <span>
 
+#include "client/data/growth.h"
 #include "client/data/read_ahead.h"
 #include "client/data/write_back.h"
 #include "client/vfs/handle_table.h"
 
 namespace weir::client {
 
-// Tells the MDS; answers its attributes.
+// What the MDS is told and asked about data.
 class WriteReporter {
  public:
   virtual ~WriteReporter() = default;
+  // Answers its attributes.
   virtual void ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
                            std::function<void(Result<FileAttr>)> callback) = 0;
+  // Whether the file may reach `end`; answers how far it may, kQuota when not so far.
+  virtual void AskRoom(InodeId inode, ClassId class_id, uint64_t end,
+                       std::function<void(Result<uint64_t>)> callback) = 0;
 };
 
 class FileIo {
@@ -71,6 +76,8 @@ class FileIo {
                       Abandoned abandoned = nullptr) const;
   void ReadOver(const InodePtr& inode, const OpenerPtr& opener, uint64_t offset, uint64_t length,
                 ReadCallback callback, Abandoned abandoned);
+  void WriteNow(const Wrote& wrote, bool direct, uint64_t offset, std::span<const uint8_t> data,
+                WriteCallback callback, Abandoned abandoned);
   void WriteThrough(const Wrote& wrote, PreparedWrite write, WriteCallback callback,
                     Abandoned abandoned);
   void NoteWrote(const Wrote& wrote);
@@ -85,6 +92,7 @@ class FileIo {
   const Options options_;
   ReadAhead read_ahead_;
   WriteBack write_back_;
+  Growth growth_;
   mutable std::mutex mutex_;
   std::map<InodeId, TimePoint> unreported_;  // pinned, since when
 };

@@ -18,7 +18,8 @@ WriteBack::WriteBack(Clock& clock, Options options, Store store)
 
 bool WriteBack::AdmitsLocked(ClassId class_id, uint64_t bytes) const {
   const uint64_t mine = budget_.HeldBy(class_id);
-  if (mine == 0) return true;
+  // Its own few bytes, however full the memory is of others': they may all be throttled.
+  if (mine == 0 || mine + bytes <= budget_.least()) return true;
   return mine + bytes <= budget_.LimitOf(class_id) && budget_.held() + bytes <= options_.bytes_max;
 }
 

@@ -1,5 +1,7 @@
 #include "client/vfs/caller_classes.h"
 
+#include <algorithm>
+
 namespace weir::client {
 namespace {
 constexpr int kVersionShift = 32;
@@ -9,6 +11,8 @@ void CallerClasses::SetMap(std::shared_ptr<const ClusterMap> map) {
   std::lock_guard lock(mutex_);
   asks_exe_ = AnyRuleNamesAnExecutable(map->rules);
   has_rules_ = !map->rules.empty();
+  has_capacities_ = std::any_of(map->classes.begin(), map->classes.end(),
+                                [](const auto& one) { return one.second.capacity_bytes > 0; });
   const ClassEntry* entry = map->FindClass(mount_.mount_class);
   without_rules_ = entry == nullptr ? kBestEffort.value : entry->spec.id.value;
   map_ = std::move(map);
@@ -45,6 +49,13 @@ ClassId CallerClasses::Of(const Opener& opener) const {
 ClassId CallerClasses::Of(const Inode& inode, const Opener& opener) const {
   const std::optional<ClassId> tagged = inode.tag_class();
   return tagged.has_value() ? *tagged : Of(opener);
+}
+
+bool CallerClasses::HasCapacity(ClassId id) const {
+  if (!has_capacities_) return false;
+  std::lock_guard lock(mutex_);
+  const auto found = map_->classes.find(id);
+  return found != map_->classes.end() && found->second.capacity_bytes > 0;
 }
 
 ClassId CallerClasses::OfCaller(uid_t uid, gid_t gid, const std::vector<gid_t>& groups,

@@ -61,6 +61,9 @@ class CallerClasses {
   [[nodiscard]] ClassId Of(const Opener& opener) const;
   [[nodiscard]] ClassId Of(const Inode& inode, const Opener& opener) const;
 
+  // Whether what the class's files may hold is bounded.
+  [[nodiscard]] bool HasCapacity(ClassId id) const;
+
   // Of somebody who opens nothing. `exe` as of ExeOf.
   [[nodiscard]] ClassId OfCaller(uid_t uid, gid_t gid, const std::vector<gid_t>& groups,
                                  const std::string& exe) const;
@@ -78,6 +81,7 @@ class CallerClasses {
   std::atomic<uint32_t> version_{0};       // of map_; 0: none yet
   std::atomic<bool> asks_exe_{false};      // some rule does
   std::atomic<bool> has_rules_{false};
+  std::atomic<bool> has_capacities_{false};
   std::atomic<uint32_t> without_rules_{0};  // the class of whom no rule matches
 };
 

@@ -9,6 +9,7 @@ namespace weir::client {
 namespace {
 constexpr auto kTick = std::chrono::milliseconds(100);
 constexpr Duration kCloseSession = std::chrono::seconds(2);
+constexpr size_t kDirectoriesResolved = 16'384;  // when tags move; others with their next reply
 }  // namespace
 
 Core::Core(net::Network& network, Clock& clock, Options options)
@@ -49,8 +50,12 @@ Status Core::Open(std::function<void()> on_tick) {
   MdsClient::Events events;
   events.on_map = [this](const MapPtr& map) { OnMap(map); };
   events.on_tags = [this](uint64_t tag_epoch) { classes_.TagsMoved(tag_epoch); };
-  events.open_inodes = [this] { return open_files_.All(); };
   events.times = [this] { return objects_.Times(); };
+  events.open_inodes = [this] {
+    std::vector<InodeId> open = open_files_.All();
+    ForgetAllowed(open);  // a session that begins anew has been allowed nothing
+    return open;
+  };
   WEIR_ASSIGN_OR_RETURN(mds_, MdsClient::Connect(network_, clock_, options, std::move(events)));
   WEIR_RETURN_IF_ERROR(mds_->Open());
   ticks_ = std::thread([this] { TickLoop(); });
@@ -103,8 +108,12 @@ bool Core::Shutdown(Duration wait) {
   return flushed;
 }
 
+// Open files, whose data is charged, and directories, on which names are looked up and changed.
 std::vector<InodeId> Core::InodesInUse() const {
-  return open_files_.All();
+  std::vector<InodeId> inodes = open_files_.All();
+  const std::vector<InodeId> directories = inodes_.Directories(kDirectoriesResolved);
+  inodes.insert(inodes.end(), directories.begin(), directories.end());
+  return inodes;
 }
 
 void Core::ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
@@ -123,7 +132,27 @@ void Core::ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
                                });
 }
 
+void Core::AskRoom(InodeId inode, ClassId class_id, uint64_t end,
+                   std::function<void(Result<uint64_t>)> callback) {
+  wire::GrowRequest request;
+  request.set_inode(inode.value);
+  request.set_class_id(class_id.value);
+  request.set_end(end);
+  mds_->Call<wire::GrowReply>(wire::MDS_GROW, request, true,
+                              [callback = std::move(callback)](Result<wire::GrowReply> reply) {
+                                if (!reply.ok()) return callback(reply.status());
+                                callback(reply->end());
+                              });
+}
+
+void Core::ForgetAllowed(const std::vector<InodeId>& inodes) {
+  for (const InodeId id : inodes) {
+    if (const InodePtr inode = inodes_.Find(id)) inode->ForgetAllowed();
+  }
+}
+
 void Core::SendRelease(const std::vector<InodeId>& inodes, std::function<void()> done) {
+  ForgetAllowed(inodes);
   wire::ReleaseRequest request;
   for (InodeId inode : inodes) request.add_inodes(inode.value);
   mds_->CallRaw(wire::MDS_RELEASE, request, false,

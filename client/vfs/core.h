@@ -64,7 +64,11 @@ class Core final : private WriteReporter {
  private:
   void ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
                    std::function<void(Result<FileAttr>)> callback) override;
+  void AskRoom(InodeId inode, ClassId class_id, uint64_t end,
+               std::function<void(Result<uint64_t>)> callback) override;
   void SendRelease(const std::vector<InodeId>& inodes, std::function<void()> done);
+  // What the MDS allowed them to grow holds no more.
+  void ForgetAllowed(const std::vector<InodeId>& inodes);
   void AskClasses(const std::vector<InodeId>& inodes,
                   std::function<void(Result<ClassResolver::Answer>)> done);
   void OnMap(const MapPtr& map);

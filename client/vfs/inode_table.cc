@@ -64,7 +64,23 @@ void Inode::Resized(const FileAttr& from_mds) {
   std::lock_guard lock(mutex_);
   if (from_mds.version >= attr_.version) attr_ = from_mds;
   reported_ = written_;
+  allowed_end_ = 0;
   generation_.fetch_add(1, std::memory_order_acq_rel);
+}
+
+uint64_t Inode::allowed_end() const {
+  std::lock_guard lock(mutex_);
+  return std::max(attr_.size, allowed_end_);
+}
+
+void Inode::Allow(uint64_t end) {
+  std::lock_guard lock(mutex_);
+  allowed_end_ = std::max(allowed_end_, end);
+}
+
+void Inode::ForgetAllowed() {
+  std::lock_guard lock(mutex_);
+  allowed_end_ = 0;
 }
 
 std::optional<Inode::Report> Inode::BeginReport() const {
@@ -131,6 +147,16 @@ InodePtr InodeTable::Find(InodeId id) const {
   std::lock_guard lock(mutex_);
   auto it = entries_.find(id);
   return it == entries_.end() ? nullptr : it->second.inode;
+}
+
+std::vector<InodeId> InodeTable::Directories(size_t most) const {
+  std::vector<InodeId> directories;
+  std::lock_guard lock(mutex_);
+  for (const auto& [id, entry] : entries_) {
+    if (directories.size() == most) break;
+    if (S_ISDIR(entry.inode->attr().mode)) directories.push_back(id);
+  }
+  return directories;
 }
 
 InodePtr InodeTable::Pin(InodeId id) {

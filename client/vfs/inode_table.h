@@ -51,6 +51,12 @@ class Inode {
   // ahead under another generation is not valid.
   [[nodiscard]] uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
 
+  // How far data may be written while the class has a capacity: to the size that the MDS knows, and
+  // beyond to what it allowed until the file is closed or cut.
+  [[nodiscard]] uint64_t allowed_end() const;
+  void Allow(uint64_t end);
+  void ForgetAllowed();
+
   struct Report {
     uint64_t sequence = 0;
     uint64_t size_at_least = 0;
@@ -93,6 +99,7 @@ class Inode {
   uint64_t written_ = 0;   // sequence of the last local write
   uint64_t reported_ = 0;  // of the last one the MDS knows
   uint64_t kept_version_ = 0;
+  uint64_t allowed_end_ = 0;
   Status error_;
 };
 using InodePtr = std::shared_ptr<Inode>;
@@ -107,6 +114,8 @@ class InodeTable {
   InodePtr Pin(InodeId id);
   void Unpin(InodeId id);
   [[nodiscard]] size_t size() const;
+  // Those that are known to be directories, so many at most.
+  [[nodiscard]] std::vector<InodeId> Directories(size_t most) const;
 
  private:
   struct Entry {

@@ -124,6 +124,19 @@ Status ParseOptions(std::string_view list, DiskSpec* spec) {
   return {};
 }
 
+// The comma before the options. Those of a path's directories are none: what follows them is not
+// NAME=.
+size_t OptionsAt(std::string_view rest) {
+  const size_t first = rest.find(',');
+  if (rest.substr(0, first).find('/') == std::string_view::npos) return first;
+  for (size_t comma = first; comma != std::string_view::npos; comma = rest.find(',', comma + 1)) {
+    const std::string_view option = rest.substr(comma + 1);
+    const size_t name = option.find_first_not_of("abcdefghijklmnopqrstuvwxyz-");
+    if (name != std::string_view::npos && name > 0 && option[name] == '=') return comma;
+  }
+  return std::string_view::npos;
+}
+
 bool IsEmulated(std::string_view text) {
   return text.starts_with(kHdd) || text.starts_with(kSsd);
 }
@@ -142,7 +155,7 @@ Result<DiskSpec> ParseDiskSpec(std::string_view text) {
     spec.model = model::Ssd200();
   }
   const std::string_view rest = text.substr(kHdd.size());
-  const std::string_view where = rest.substr(0, rest.find(','));
+  const std::string_view where = rest.substr(0, OptionsAt(rest));
   spec.options = rest.substr(where.size());
   if (where.empty()) {
     return Status(ErrorCode::kInvalid, "disk '" + std::string(text) +
@@ -161,9 +174,10 @@ Result<DiskSpec> ParseDiskSpec(std::string_view text) {
 
 std::string WithPath(std::string_view spec, std::string_view path) {
   if (!IsEmulated(spec)) return std::string(path);
-  const size_t comma = spec.find(',');
+  const std::string_view rest = spec.substr(kHdd.size());
+  const size_t comma = OptionsAt(rest);
   return std::string(spec.substr(0, kHdd.size())) + std::string(path) +
-         std::string(comma == std::string_view::npos ? "" : spec.substr(comma));
+         std::string(comma == std::string_view::npos ? "" : rest.substr(comma));
 }
 
 Result<std::unique_ptr<BlockDevice>> OpenDisk(const std::string& text) {

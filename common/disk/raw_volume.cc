@@ -214,14 +214,13 @@ Status RawVolume::ForPieces(const RawFile& file, uint64_t position, const Buffer
 template <typename Io>
 Status RawVolume::Metered(bool write, uint64_t offset, const Buffer& buffer, Io io) {
   std::shared_ptr<IoMeter> meter;
-  if (BackgroundThread::IsThis()) {
+  {
+    // Counted under the lock: SetMeter clears what went past before it, and nothing later.
     const std::lock_guard lock(meter_mutex_);
-    meter = meter_;
+    if (BackgroundThread::IsThis()) meter = meter_;
+    if (meter == nullptr) unmetered_bytes_ += buffer.size();
   }
-  if (meter == nullptr) {
-    unmetered_bytes_ += buffer.size();
-    return io(offset, buffer);
-  }
+  if (meter == nullptr) return io(offset, buffer);
   for (size_t moved = 0; moved < buffer.size();) {
     const size_t piece = std::min<size_t>(buffer.size() - moved, IoMeter::kPieceBytes);
     void* ticket = meter->Begin({.write = write, .bytes = piece, .offset = offset + moved});

@@ -138,7 +138,8 @@ Result<ClassEntry> ClassFromWire(const wire::ClassInfo& message) {
                             .reservation = {},
                             .reservation_ends = {}},
                    .users = {message.users().begin(), message.users().end()},
-                   .groups = {message.groups().begin(), message.groups().end()}};
+                   .groups = {message.groups().begin(), message.groups().end()},
+                   .capacity_bytes = message.capacity_bytes()};
   if (message.has_limit_bytes_per_s()) entry.spec.limit_bytes_per_s = message.limit_bytes_per_s();
   if (message.has_reservation()) {
     auto reservation = ReservationFromWire(message.reservation());
@@ -324,6 +325,7 @@ wire::ClassInfo ToWire(const ClassEntry& entry) {
   ContractToWire(entry.spec, &message);
   message.mutable_users()->Assign(entry.users.begin(), entry.users.end());
   message.mutable_groups()->Assign(entry.groups.begin(), entry.groups.end());
+  message.set_capacity_bytes(entry.capacity_bytes);
   return message;
 }
 

@@ -52,6 +52,7 @@ struct ClassEntry {
   ClassSpec spec;
   std::vector<uint32_t> users;
   std::vector<uint32_t> groups;
+  uint64_t capacity_bytes = 0;  // that its files may hold; 0: as much as there is
 };
 
 struct ClusterMap {

@@ -142,6 +142,21 @@ Status AdmitClass(const ClusterMap& map, const ClassSpec& spec, Wanted wanted,
           what + " on " + Name(*worst) + ": " + WhyRefused(map, *worst, spec, wanted, refusal)};
 }
 
+Status AdmitCapacity(const ClusterMap& map, const ClassSpec& spec, uint64_t bytes) {
+  uint64_t there = 0;
+  for (const auto& [id, osd] : map.osds) there += osd.capacity_bytes;
+  uint64_t promised = 0;
+  for (const auto& [id, entry] : map.classes) {
+    if (id != spec.id) promised += entry.capacity_bytes;
+  }
+  const uint64_t room = there - std::min(there, promised);
+  if (bytes <= room) return Status::Ok();
+  return {ErrorCode::kRefused,
+          "cannot promise a capacity of " + FormatSize(bytes) + " to '" + spec.name +
+              "': " + FormatSize(promised) + " of " + FormatSize(there) +
+              " already promised (largest that fits: " + FormatSize(room) + ")"};
+}
+
 Status AdmitOsdChange(const ClusterMap& map, const OsdEntry& changed) {
   if (!AnyContract(map, changed)) return Status::Ok();  // nothing is promised to anybody
   const uint64_t minimum = changed.qos.EffectiveBestEffortMin();

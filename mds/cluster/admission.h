@@ -54,6 +54,9 @@ Status AdmitClass(const ClusterMap& map, const ClassSpec& spec, Wanted wanted,
 // Whether `changed`, which shall replace the OSD of that id, still keeps what is promised on it.
 Status AdmitOsdChange(const ClusterMap& map, const OsdEntry& changed);
 
+// Whether the class may be promised so many bytes beside what others were: kRefused as above.
+Status AdmitCapacity(const ClusterMap& map, const ClassSpec& spec, uint64_t bytes);
+
 bool IsSystemClass(const ClassSpec& spec);
 
 // The parts of AdmitClass. One OSD's answer:

@@ -57,6 +57,22 @@ Status ApplySpec(const wire::SetClassRequest& request, ClassEntry* entry) {
   return Status::Ok();
 }
 
+Status ApplyCapacity(const ClusterMap& map, const wire::SetClassRequest& request,
+                     ClassEntry* entry) {
+  if (!request.has_capacity_bytes()) return Status::Ok();
+  if (IsSystemClass(entry->spec)) {
+    return {ErrorCode::kInvalid, "'" + entry->spec.name + "' is WeirFS's own: it holds no files"};
+  }
+  uint64_t bytes = request.capacity_bytes();
+  if (bytes == 0 || (bytes > kRateMax && bytes != UINT64_MAX)) {
+    return {ErrorCode::kInvalid, "a capacity is more than 0 and less than 8EiB, or max"};
+  }
+  if (bytes == UINT64_MAX) bytes = 0;
+  const bool more = bytes > entry->capacity_bytes;
+  entry->capacity_bytes = bytes;
+  return more ? AdmitCapacity(map, entry->spec, bytes) : Status::Ok();
+}
+
 // The class as it would be in `map`, whose own entry is the old one or none.
 Status AdmitChange(const ClusterMap& map, const ClassSpec& before, const ClassSpec& now,
                    const MeasuresByOsd& measures) {
@@ -130,6 +146,7 @@ Result<wire::ClassInfo> ClusterKeeper::CreateClass(const wire::SetClassRequest& 
   entry.spec.id = ClassId(ids.klass++);
   entry.spec.name = name;
   WEIR_RETURN_IF_ERROR(ApplySpec(request, &entry));
+  WEIR_RETURN_IF_ERROR(ApplyCapacity(next, request, &entry));
   WEIR_RETURN_IF_ERROR(AdmitChange(next, {}, entry.spec, Measures()));
   wire::ClassInfo info = ToWire(entry);
   ShowBooking(next, entry.spec, &info);
@@ -148,6 +165,7 @@ Result<wire::ClassInfo> ClusterKeeper::SetClass(const wire::SetClassRequest& req
   ClassEntry& entry = next.classes.at(found->spec.id);
   const ClassSpec before = entry.spec;
   WEIR_RETURN_IF_ERROR(ApplySpec(request, &entry));
+  WEIR_RETURN_IF_ERROR(ApplyCapacity(next, request, &entry));
   WEIR_RETURN_IF_ERROR(AdmitChange(next, before, entry.spec, Measures()));
   wire::ClassInfo info = ToWire(entry);
   ShowBooking(next, entry.spec, &info);
@@ -181,7 +199,9 @@ Result<wire::ReserveReply> ClusterKeeper::Reserve(const wire::ReserveRequest& re
                   "--best-effort-min RATE)");
   }
   ClassEntry& entry = next.classes.at(found->spec.id);
-  WEIR_ASSIGN_OR_RETURN(const Reservation wanted, ReservationOf(request, clock_.WallNow()));
+  WEIR_ASSIGN_OR_RETURN(Reservation wanted, ReservationOf(request, clock_.WallNow()));
+  // Each disk's background work is its own.
+  if (IsSystemClass(entry.spec)) wanted.scope = ReservationScope::kOsd;
   if (entry.spec.limit_bytes_per_s.has_value() &&
       *entry.spec.limit_bytes_per_s < wanted.bytes_per_s) {
     return Status(ErrorCode::kInvalid, "the reservation would be above the limit of '" +

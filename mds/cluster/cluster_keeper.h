@@ -109,6 +109,7 @@ class ClusterKeeper final : public ClusterView {
                                             uint64_t size, size_t max) const override;
   [[nodiscard]] SpaceInfo Space() const override;
   [[nodiscard]] std::string WhySlow(uint32_t class_id) const override;
+  [[nodiscard]] std::optional<ClassCapacity> CapacityOf(uint32_t class_id) const override;
 
  private:
   struct Heard {

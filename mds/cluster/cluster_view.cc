@@ -128,4 +128,11 @@ SpaceInfo ClusterKeeper::Space() const {
   return space;
 }
 
+std::optional<ClassCapacity> ClusterKeeper::CapacityOf(uint32_t class_id) const {
+  const auto map = this->map();
+  const auto found = map->classes.find(ClassId(class_id));
+  if (found == map->classes.end() || found->second.capacity_bytes == 0) return std::nullopt;
+  return ClassCapacity{found->second.spec.name, found->second.capacity_bytes};
+}
+
 }  // namespace weir::mds

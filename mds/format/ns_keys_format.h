@@ -16,6 +16,7 @@ enum class Table : char {
   kBackref = 'b',   // inode, parent, name        -> "" : a link besides the primary one
   kCookie = 'c',    // directory, cookie          -> CookieRecord
   kDentry = 'd',    // directory, name            -> DentryRecord
+  kHeld = 'h',      // class                      -> HeldRecord
   kInode = 'i',     // inode                      -> InodeRecord
   kMeta = 'm',      // word                       -> one of a kind
   kOrphan = 'o',    // inode                      -> "" : no link left, still open somewhere

@@ -21,6 +21,12 @@ struct SpaceInfo {
   uint64_t free_bytes = 0;
 };
 
+// What the files of a class may hold.
+struct ClassCapacity {
+  std::string name;
+  uint64_t bytes = 0;
+};
+
 class ClusterView {
  public:
   virtual ~ClusterView() = default;
@@ -39,6 +45,8 @@ class ClusterView {
   [[nodiscard]] virtual SpaceInfo Space() const = 0;
   // For people: how long the class was throttled lately, and who is to blame.
   [[nodiscard]] virtual std::string WhySlow(uint32_t class_id) const = 0;
+  // None: the class has no capacity of its own, or does not exist.
+  [[nodiscard]] virtual std::optional<ClassCapacity> CapacityOf(uint32_t class_id) const = 0;
 };
 
 }  // namespace weir::mds

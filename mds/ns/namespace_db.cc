@@ -37,7 +37,7 @@ void NamespaceDb::Execute(const RequestOrigin& origin, Prepare prepare, Done don
 }
 
 Operation NamespaceDb::MakeOperation(const RequestOrigin& origin) {
-  return Operation(overlay_, {cluster_, opens_, classes_, leases_, origin.session,
+  return Operation(overlay_, {cluster_, opens_, classes_, leases_, grants_, origin.session,
                               origin.mount_class, origin.client, clock_.WallNow().ns, in_grace_});
 }
 

@@ -166,6 +166,7 @@ class NamespaceDb {
   OpenFiles opens_;
   ClassResolver classes_;
   DirLeases leases_;
+  SizeGrants grants_;
   std::vector<Request> parked_;  // wait for leases to be given back
   bool in_grace_ = false;
   bool stopping_ = false;

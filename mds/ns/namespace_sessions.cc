@@ -138,6 +138,7 @@ void NamespaceDb::DropSession(uint64_t session) {
   Execute(
       {},
       [session](Operation& op) -> Result<std::string> {
+        op.context.grants.EndSession(session);
         for (const uint64_t inode : op.context.opens.CloseAll(session)) {
           WEIR_RETURN_IF_ERROR(op.PurgeIfUnused(inode));
         }

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "mds/ns/class_space.h"
+
 namespace weir::mds {
 
 bool Inode::IsDirectory() const {
@@ -180,6 +182,7 @@ Status Operation::Purge(const Inode& inode) {
   txn.Delete(MakeKey(Table::kInode, inode.id));
   txn.Delete(MakeKey(Table::kOrphan, inode.id));
   txn.Delete(MakeKey(Table::kTruncate, inode.id));
+  WEIR_RETURN_IF_ERROR(DropCharge(*this, inode));
   WEIR_ASSIGN_OR_RETURN(StateRecord state, LoadState());
   state.set_inode_count(state.inode_count() - 1);
   txn.PutRecord(kStateKey, state);

@@ -20,6 +20,7 @@
 #include "mds/ns/credentials.h"
 #include "mds/ns/dir_leases.h"
 #include "mds/ns/open_files.h"
+#include "mds/ns/size_grants.h"
 #include "mds/ns/txn.h"
 
 namespace weir::mds {
@@ -62,6 +63,7 @@ class Operation {
     OpenFiles& opens;
     ClassResolver& classes;
     DirLeases& leases;
+    SizeGrants& grants;
     uint64_t session = 0;
     std::string mount_class;
     std::string client;  // name of the mount

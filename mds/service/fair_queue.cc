@@ -10,7 +10,7 @@ FairQueue::Turn FairQueue::NewTurn() {
 
 void FairQueue::Submit(ClassId class_id, double weight, Work work) {
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     if (stopped_) return;
     Class& mine = classes_[class_id];
     const double start = std::max(now_, mine.finish);
@@ -20,6 +20,7 @@ void FairQueue::Submit(ClassId class_id, double weight, Work work) {
       ++mine.delayed;
       if (mine.queue.empty()) heads_.emplace(start, class_id);
       mine.queue.push_back({start, std::move(work)});
+      Drain(&lock);
       return;
     }
     ++begun_;
@@ -39,7 +40,9 @@ void FairQueue::GiveBack() {
 void FairQueue::Drain(std::unique_lock<std::mutex>* lock) {
   if (draining_) return;
   draining_ = true;
+  size_t ran = 0;
   while (begun_ < depth_ && !heads_.empty()) {
+    if (hand_over_ && ++ran > kRunsForOthers) break;
     const auto [start, class_id] = *heads_.begin();
     heads_.erase(heads_.begin());
     Class& next = classes_.at(class_id);
@@ -54,6 +57,15 @@ void FairQueue::Drain(std::unique_lock<std::mutex>* lock) {
     lock->lock();
   }
   draining_ = false;
+  if (handed_over_ || stopped_ || begun_ >= depth_ || heads_.empty()) return;
+  handed_over_ = true;
+  lock->unlock();
+  hand_over_([this] {
+    std::unique_lock again(mutex_);
+    handed_over_ = false;
+    Drain(&again);
+  });
+  lock->lock();
 }
 
 void FairQueue::Stop() {

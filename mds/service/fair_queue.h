@@ -11,8 +11,9 @@
 // What answers from memory (looks, stats) ends as it begins: it holds no place, and waits only
 // while others do.
 //
-// Threads: any. Work runs on the thread that submits it, or on one that gives a turn back; with no
-//          lock held.
+// Threads: any. Work runs on the thread that submits it or other work, or on one that gives a turn
+//          back; with no lock held. A thread runs so many of others at most, then hands over: a
+//          flood of looks must not keep the commit thread from committing.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,13 @@ class FairQueue {
   using Turn = std::shared_ptr<void>;
   using Work = std::function<void(Turn)>;
 
-  explicit FairQueue(size_t depth) : depth_(depth) {}
+  // Runs its argument soon, on a thread that has the time.
+  using Handover = std::function<void(std::function<void()>)>;
+  static constexpr size_t kRunsForOthers = 128;
+
+  // Without a handover whoever gives a turn back runs all that may begin.
+  explicit FairQueue(size_t depth, Handover hand_over = nullptr)
+      : depth_(depth), hand_over_(std::move(hand_over)) {}
 
   void Submit(ClassId class_id, double weight, Work work);
   // What waits is dropped; nothing begins any more.
@@ -65,12 +72,14 @@ class FairQueue {
   Turn NewTurn();
 
   const size_t depth_;
+  const Handover hand_over_;
   mutable std::mutex mutex_;
   double now_ = 0;  // virtual time: the start tag of what began last
   std::map<ClassId, Class> classes_;
   std::set<std::pair<double, ClassId>> heads_;  // start tags of the queues' first
   size_t begun_ = 0;                            // and not ended
   bool draining_ = false;
+  bool handed_over_ = false;  // somebody will drain
   bool stopped_ = false;
 };
 

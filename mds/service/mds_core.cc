@@ -27,7 +27,11 @@ std::string NewUuid() {
 }  // namespace
 
 MdsCore::MdsCore(KvStore& store, Clock& clock, OsdPort& osds, const MdsOptions& options)
-    : store_(store), clock_(clock), osds_(osds), options_(options), operations_(kOperationsBegun) {}
+    : store_(store),
+      clock_(clock),
+      osds_(osds),
+      options_(options),
+      operations_(kOperationsBegun, [this](auto work) { Post(std::move(work)); }) {}
 
 Result<std::unique_ptr<MdsCore>> MdsCore::Open(KvStore& store, Clock& clock, OsdPort& osds,
                                                const MdsOptions& options) {

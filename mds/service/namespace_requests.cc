@@ -81,7 +81,8 @@ void Run(NamespaceDb& names, const InTurn& in_turn, RequestOrigin origin, const 
 
 bool MdsCore::HandleNamespace(const Call& call) {
   const uint32_t method = call->method();
-  if (method < wire::MDS_LOOKUP || method > wire::MDS_ACCESS) return false;
+  const bool posix = method >= wire::MDS_LOOKUP && method <= wire::MDS_ACCESS;
+  if (!posix && method != wire::MDS_GROW) return false;
   const RequestOrigin origin = OriginOf(call);
   const InTurn in_turn = [this](uint32_t class_id, FairQueue::Work work) {
     WhenItsTurn(class_id, std::move(work));
@@ -112,6 +113,7 @@ bool MdsCore::HandleNamespace(const Call& call) {
     WEIR_RUN(MDS_WROTE, Wrote)
     WEIR_RUN(MDS_RESOLVE_CLASSES, ResolveClasses)
     WEIR_RUN(MDS_ACCESS, Access)
+    WEIR_RUN(MDS_GROW, Grow)
 #undef WEIR_RUN
     default:
       return false;

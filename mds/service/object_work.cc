@@ -59,7 +59,7 @@ std::vector<ObjectOrder> ObjectWork::OrdersOf(const PurgeJob& job) const {
   if (pool == map->pools.end()) return orders;
   for (const OsdId osd : pool->second.osds) {
     orders.push_back(
-        {ObjectOrder::Kind::kDeleteInode, osd, InodeId(job.inode), 0, 0, kSystemPurge});
+        {ObjectOrder::Kind::kDeleteInode, osd, InodeId(job.inode), 0, 1, 0, kSystemPurge});
   }
   return orders;
 }
@@ -76,11 +76,11 @@ std::vector<ObjectOrder> ObjectWork::OrdersOf(const TruncateJob& job) const {
   for (const TruncatePlan::Cut& cut : plan.cuts) {
     const Chain* chain = map->ChainOf(layout.pool, {inode, cut.object_index});
     if (chain == nullptr) continue;
-    orders.push_back({ObjectOrder::Kind::kTruncate, chain->front(), inode, cut.object_index,
+    orders.push_back({ObjectOrder::Kind::kTruncate, chain->front(), inode, cut.object_index, 0,
                       cut.object_size, charged});
   }
   for (const OsdId osd : pool->second.osds) {
-    orders.push_back({ObjectOrder::Kind::kDeleteInode, osd, inode, plan.first_gone, 0, charged});
+    orders.push_back({ObjectOrder::Kind::kDeleteInode, osd, inode, plan.first_gone, 0, 0, charged});
   }
   return orders;
 }
@@ -102,19 +102,27 @@ void ObjectWork::Send(const Shared& item) {
     item->in_flight = orders.size();
     item->retry_at = TimePoint::Max();
   }
-  const auto map = callbacks_.map();
-  for (const ObjectOrder& order : orders) {
-    osds_.Send(*map, order,
-               [this, item, order](const Status& status) { Answered(item, order, status); });
-  }
+  for (const ObjectOrder& order : orders) SendOne(item, order);
 }
 
-void ObjectWork::Answered(const Shared& item, const ObjectOrder& order, const Status& status) {
+void ObjectWork::SendOne(const Shared& item, const ObjectOrder& order) {
+  osds_.Send(*callbacks_.map(), order,
+             [this, item, order](const OrderEnd& end) { Answered(item, order, end); });
+}
+
+void ObjectWork::Answered(const Shared& item, const ObjectOrder& order, const OrderEnd& end) {
+  if (end.status.ok() && end.next_index > 0) {
+    ObjectOrder rest = order;
+    rest.index = end.next_index;
+    rest.objects_max = kObjectsAtOnce;
+    if (!stopped()) SendOne(item, rest);
+    return;
+  }
   {
     const std::lock_guard lock(mutex_);
     if (stopped_) return;
-    if (!status.ok()) {
-      WEIR_LOG_DEBUG("cutting off inode {}: {}", item->inode, status.message());
+    if (!end.status.ok()) {
+      WEIR_LOG_DEBUG("cutting off inode {}: {}", item->inode, end.status.message());
       item->orders.push_back(order);
     }
     if (--item->in_flight > 0) return;
@@ -155,6 +163,11 @@ void ObjectWork::Tick() {
 void ObjectWork::Stop() {
   const std::lock_guard lock(mutex_);
   stopped_ = true;
+}
+
+bool ObjectWork::stopped() const {
+  const std::lock_guard lock(mutex_);
+  return stopped_;
 }
 
 size_t ObjectWork::pending_purges() const {

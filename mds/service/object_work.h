@@ -38,6 +38,9 @@ class ObjectWork {
   [[nodiscard]] size_t pending_purges() const;
 
   static constexpr size_t kPurgesInFlightMax = 32;
+  // A purge asks an OSD for one object and, if there are more, for so many at a time: each request
+  // takes its turn in the pipeline, at the price of what it deletes.
+  static constexpr uint32_t kObjectsAtOnce = 16;
   static constexpr Duration kRetryAfter = std::chrono::milliseconds(500);
 
  private:
@@ -51,9 +54,11 @@ class ObjectWork {
   using Shared = std::shared_ptr<Item>;
   std::vector<ObjectOrder> OrdersOf(const PurgeJob& job) const;
   std::vector<ObjectOrder> OrdersOf(const TruncateJob& job) const;
+  [[nodiscard]] bool stopped() const;
   void Start(const Shared& item);
   void Send(const Shared& item);
-  void Answered(const Shared& item, const ObjectOrder& order, const Status& status);
+  void SendOne(const Shared& item, const ObjectOrder& order);
+  void Answered(const Shared& item, const ObjectOrder& order, const OrderEnd& end);
   void Finished(const Shared& item);
   void StartNextPurge();
 

@@ -15,9 +15,17 @@ struct ObjectOrder {
   enum class Kind { kTruncate, kDeleteInode } kind = Kind::kTruncate;
   OsdId osd;
   InodeId inode;
-  uint64_t index = 0;  // kTruncate: the object; kDeleteInode: the first that goes
-  uint64_t size = 0;   // kTruncate: what is left of it
+  uint64_t index = 0;        // kTruncate: the object; kDeleteInode: the first that goes
+  uint32_t objects_max = 0;  // kDeleteInode: so many at most; 0: all
+  uint64_t size = 0;         // kTruncate: what is left of it
   ClassId charged_to;
+};
+
+struct OrderEnd {
+  OrderEnd(Status how, uint64_t next = 0)  // NOLINT: implicit by design
+      : status(std::move(how)), next_index(next) {}
+  Status status;
+  uint64_t next_index;  // kDeleteInode: the first that is left; 0: none
 };
 
 class OsdPort {
@@ -25,7 +33,7 @@ class OsdPort {
   virtual ~OsdPort() = default;
   // `map` tells where the OSD is; it need not outlive the call.
   virtual void Send(const ClusterMap& map, const ObjectOrder& order,
-                    std::function<void(Status)> done) = 0;
+                    std::function<void(OrderEnd)> done) = 0;
   // Lets go of connections that nobody uses any more; from one background thread.
   virtual void Tick() {}
 };

@@ -11,11 +11,11 @@ constexpr Duration kOrderTimeout = std::chrono::seconds(10);  // then it is sent
 }  // namespace
 
 void RpcOsdPort::Send(const ClusterMap& map, const ObjectOrder& order,
-                      std::function<void(Status)> done) {
+                      std::function<void(OrderEnd)> done) {
   const auto osd = map.osds.find(order.osd);
   const std::string name = "osd." + std::to_string(order.osd.value);
   if (osd == map.osds.end() || !osd->second.up) {
-    done({ErrorCode::kUnreachable, name + " is down"});
+    done(Status(ErrorCode::kUnreachable, name + " is down"));
     return;
   }
   const auto client = ClientOf(osd->second);
@@ -28,6 +28,7 @@ void RpcOsdPort::Send(const ClusterMap& map, const ObjectOrder& order,
   request.set_index(order.index);
   request.set_offset(order.size);
   request.set_class_id(order.charged_to.value);
+  request.set_objects_max(order.objects_max);
   request.set_epoch(map.epoch.value);
   request.set_cluster(map.ClusterHash());
   const uint32_t method =
@@ -38,7 +39,12 @@ void RpcOsdPort::Send(const ClusterMap& map, const ObjectOrder& order,
                   [done = std::move(done), name](const Result<net::Reply>& reply) {
                     // An object that is not there has nothing to cut off.
                     const bool done_already = reply.code() == ErrorCode::kNotFound;
-                    done(reply.ok() || done_already ? Status::Ok() : reply.status().Annotate(name));
+                    if (!reply.ok() && !done_already) return done(reply.status().Annotate(name));
+                    wire::ObjectReply answer;
+                    if (reply.ok() && !answer.ParseFromString(reply->body)) {
+                      return done(Status(ErrorCode::kBadMessage, name + " answers nonsense"));
+                    }
+                    done({Status::Ok(), answer.next_index()});
                   });
 }
 

@@ -20,7 +20,7 @@ class RpcOsdPort final : public OsdPort {
   RpcOsdPort(net::Network& network, Clock& clock) : network_(network), clock_(clock) {}
 
   void Send(const ClusterMap& map, const ObjectOrder& order,
-            std::function<void(Status)> done) override;
+            std::function<void(OrderEnd)> done) override;
   void Tick() override;
 
  private:

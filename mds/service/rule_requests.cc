@@ -1,8 +1,11 @@
 // Questions about classes: whose class somebody would get, what each class asks of the MDS, and
 // where its time goes.
+#include <map>
 #include <utility>
+#include <vector>
 
 #include "common/placement/times_wire.h"
+#include "mds/ns/class_space.h"
 #include "mds/ns/find_path.h"
 #include "mds/service/mds_core.h"
 
@@ -51,15 +54,36 @@ void MdsCore::TestRule(const Call& call) {
 }
 
 void MdsCore::GetClassLoad(const Call& call) {
-  wire::ClassLoadReply reply;
+  std::map<uint32_t, wire::ClassLoad> rows;
   for (const FairQueue::Load& load : operations_.Loads()) {
-    wire::ClassLoad* out = reply.add_classes();
-    out->set_class_id(load.class_id.value);
-    out->set_operations(load.operations);
-    out->set_queued(load.queued);
-    out->set_delayed(load.delayed);
+    wire::ClassLoad& out = rows[load.class_id.value];
+    out.set_operations(load.operations);
+    out.set_queued(load.queued);
+    out.set_delayed(load.delayed);
   }
-  call->Respond(reply.SerializeAsString());
+  names_->Execute(
+      {},
+      [rows = std::move(rows)](Operation& op) mutable -> Result<std::string> {
+        const std::string all = MakeKey(Table::kHeld);
+        std::vector<uint32_t> holders;
+        WEIR_RETURN_IF_ERROR(op.txn.Scan(all, PrefixEnd(all), [&](std::string_view key, auto) {
+          holders.push_back(static_cast<uint32_t>(ReadBigEndian(key, kFirstNumber)));
+          return true;
+        }));
+        for (const uint32_t id : holders) {
+          WEIR_ASSIGN_OR_RETURN(const uint64_t held, HeldBy(op, id));
+          rows[id].set_held_bytes(held);
+        }
+        wire::ClassLoadReply reply;
+        for (auto& [id, row] : rows) {
+          row.set_class_id(id);
+          *reply.add_classes() = std::move(row);
+        }
+        return reply.SerializeAsString();
+      },
+      [call](Status status, std::string body) {
+        call->Respond(std::move(status), std::move(body), {});
+      });
 }
 
 void MdsCore::GetWhy(const Call& call) {

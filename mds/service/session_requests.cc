@@ -4,6 +4,8 @@
 
 #include "common/base/log.h"
 #include "common/placement/times_wire.h"
+#include "common/base/units.h"
+#include "mds/ns/class_space.h"
 #include "mds/ns/find_path.h"
 #include "mds/ns/ops/ops.h"
 #include "mds/service/mds_core.h"
@@ -199,6 +201,14 @@ void MdsCore::GetStatus(const Call& call) {
         reply.set_sessions(sessions_->count());
         reply.set_inodes(space.inodes());
         reply.set_pending_purges(objects_->pending_purges());
+        std::vector<uint32_t> classes;
+        for (const auto& info : reply.map().classes()) classes.push_back(info.id());
+        WEIR_ASSIGN_OR_RETURN(const uint64_t promised, PromisedSpace(op, classes));
+        if (promised > space.free_bytes()) {
+          reply.add_warnings("capacities promise " + FormatSize(promised) + " more than " +
+                             "classes hold, and only " + FormatSize(space.free_bytes()) +
+                             " are free");
+        }
         for (std::string& warning : keeper_->Warnings()) reply.add_warnings(std::move(warning));
         return reply.SerializeAsString();
       },

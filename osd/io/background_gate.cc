@@ -30,12 +30,6 @@ class BackgroundGate::Op final : public ObjectOp {
   bool released_ = false;  // guarded by the gate's mutex
 };
 
-uint64_t BackgroundGate::FloorOf(uint64_t token_rate) {
-  constexpr uint64_t kLeast = 4 << 20;
-  constexpr uint64_t kPart = 16;
-  return std::max(kLeast, token_rate / kPart);
-}
-
 BackgroundGate::BackgroundGate(Dispatcher& dispatcher, Clock& clock, ClassId class_id,
                                uint64_t floor)
     : dispatcher_(dispatcher), clock_(clock), class_id_(class_id), floor_(floor) {}

@@ -2,7 +2,7 @@
 //
 // A background thread asks Begin, which queues a request of the class in the Dispatcher and waits
 // until the scheduler lets it onto the device; the thread itself does the I/O and says End. Three
-// ways out of the queue let the I/O go at once, counted as guaranteed and not drained from the
+// ways out of the queue let the I/O go at once, counted as outside and not drained from the
 // root (algorithms.md §4: floors of system.* are booked beside G0):
 //
 //   floor   the class has got less than `floor` bytes per second since it asked
@@ -31,9 +31,6 @@ class Dispatcher;
 
 class BackgroundGate final : public IoMeter {
  public:
-  // What the class gets whatever the others do: a sixteenth of the disk, 4 MiB/s at least.
-  static uint64_t FloorOf(uint64_t token_rate);
-
   // The clock is that of the condition variables, SystemClock, except in tests that never wait for
   // the floor.
   BackgroundGate(Dispatcher& dispatcher, Clock& clock, ClassId class_id, uint64_t floor);

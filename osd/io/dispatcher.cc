@@ -32,8 +32,9 @@ uint64_t ChargedBytes(const ObjectOp& op) {
     case ObjectOpKind::kWrite:
       return op.data.size();
     case ObjectOpKind::kTruncate:
-    case ObjectOpKind::kDeleteInode:
       return kMetadataOpBytes;
+    case ObjectOpKind::kDeleteInode:
+      return kMetadataOpBytes * std::max<uint64_t>(op.length, 1);
     case ObjectOpKind::kStat:
       return 0;
   }
@@ -88,6 +89,10 @@ int Dispatcher::Budget() const {
   return arm_ ? kPumpBudget : std::numeric_limits<int>::max();
 }
 
+int Dispatcher::BackgroundBudget() const {
+  return arm_ ? 0 : Budget();
+}
+
 void Dispatcher::ArmOutside(TimePoint when) const {
   if (arm_) arm_(when);
 }
@@ -101,11 +106,12 @@ void Dispatcher::Submit(std::unique_ptr<ObjectOp> owned) {
   op->request_.lba = IsBackground(op->kind) ? op->offset : store_.LbaHint(op->object, op->offset);
   op->request_.elsewhere = op->elsewhere;
   op->request_.context = op;
+  const int budget = IsBackground(op->kind) ? BackgroundBudget() : Budget();
 
   Lock lock(mutex_);
   ++outstanding_;
   scheduler_.Enqueue(&op->request_, clock_.Now());
-  const TimePoint wake = Pump(lock, Budget());
+  const TimePoint wake = Pump(lock, budget);
   lock.unlock();
   ArmOutside(wake);
 }
@@ -165,6 +171,24 @@ TimePoint Dispatcher::Pump(Lock& lock, int budget) {
   return std::min(pull_wake_, scheduler_.NextTick());
 }
 
+void Dispatcher::StartDelete(ObjectOp* op) {
+  if (op->length == 0) {
+    store_.DeleteInode(op->object.inode, op->object.index, [this, op](Status status) {
+      ObjectOpResult result;
+      result.status = std::move(status);
+      Finish(op, std::move(result), Budget());
+    });
+    return;
+  }
+  store_.DeleteSome(op->object.inode, op->object.index, op->length,
+                    [this, op](const Result<uint64_t>& next) {
+                      ObjectOpResult result;
+                      result.status = next.status();
+                      if (next.ok()) result.next_index = *next;
+                      Finish(op, std::move(result), Budget());
+                    });
+}
+
 void Dispatcher::Start(ObjectOp* op) {
   auto with_info = [this, op](Result<ObjectInfo> info) {
     ObjectOpResult result;
@@ -173,7 +197,7 @@ void Dispatcher::Start(ObjectOp* op) {
     } else {
       result.status = info.status();
     }
-    Finish(op, std::move(result));
+    Finish(op, std::move(result), Budget());
   };
   switch (op->kind) {
     case ObjectOpKind::kRead:
@@ -184,7 +208,7 @@ void Dispatcher::Start(ObjectOp* op) {
         } else {
           result.status = data.status();
         }
-        Finish(op, std::move(result));
+        Finish(op, std::move(result), Budget());
       });
       return;
     case ObjectOpKind::kWrite:
@@ -194,9 +218,7 @@ void Dispatcher::Start(ObjectOp* op) {
       store_.Truncate(op->object, op->offset, with_info);
       return;
     case ObjectOpKind::kDeleteInode:
-      store_.DeleteInode(op->object.inode, op->object.index, [this, op](Status status) {
-        Finish(op, {.status = std::move(status), .info = {}, .data = {}});
-      });
+      StartDelete(op);
       return;
     case ObjectOpKind::kStat:
       store_.Stat(op->object, with_info);
@@ -215,14 +237,14 @@ void Dispatcher::Account(const ObjectOp& op, TimePoint now) {
   device_.Add(op.request_.bytes, now);
 }
 
-void Dispatcher::Finish(ObjectOp* op, ObjectOpResult result) {
+void Dispatcher::Finish(ObjectOp* op, ObjectOpResult result, int budget) {
   const std::unique_ptr<ObjectOp> owned(op);
   Lock lock(mutex_);
   const TimePoint now = clock_.Now();
   scheduler_.Completed(&op->request_, now);
   Account(*op, now);
   // The device first: it has a free slot, while the answer only has a little further to go.
-  const TimePoint wake = Pump(lock, Budget());
+  const TimePoint wake = Pump(lock, budget);
   lock.unlock();
   ArmOutside(wake);
   op->Done(std::move(result));
@@ -231,7 +253,7 @@ void Dispatcher::Finish(ObjectOp* op, ObjectOpResult result) {
 }
 
 void Dispatcher::Ended(ObjectOp* op) {
-  Finish(op, {});
+  Finish(op, {}, BackgroundBudget());
 }
 
 bool Dispatcher::ServeOutside(ObjectOp* op) {
@@ -243,9 +265,9 @@ bool Dispatcher::ServeOutside(ObjectOp* op) {
   qos::ClassCounters& outside = outside_[op->request_.queue];
   ++outside.served_ops;
   outside.served_bytes += op->request_.bytes;
-  outside.guaranteed_bytes += op->request_.bytes;
+  scheduler_.DoneOutside(op->request_.bytes);
   if (--outstanding_ == 0) idle_.notify_all();
-  const TimePoint wake = Pump(lock, Budget());
+  const TimePoint wake = Pump(lock, BackgroundBudget());
   lock.unlock();
   ArmOutside(wake);
   return true;
@@ -254,7 +276,10 @@ bool Dispatcher::ServeOutside(ObjectOp* op) {
 TimePoint Dispatcher::Poll() {
   Lock lock(mutex_);
   const TimePoint now = clock_.Now();
-  if (now >= scheduler_.NextTick()) scheduler_.Tick(now);
+  if (now >= scheduler_.NextTick()) {
+    scheduler_.Tick(now);
+    disk_is_slow_ = scheduler_.Disk().slow;
+  }
   return Pump(lock, std::numeric_limits<int>::max());
 }
 
@@ -283,6 +308,7 @@ void Dispatcher::Apply(const SchedulerConfig& config, const std::vector<ClassSpe
     recent_.erase(it->first);
     baseline_.erase(it->first);
     outside_.erase(it->first);
+    outside_baseline_.erase(it->first);
     it = classes_.erase(it);
   }
   for (const auto& [id, spec] : wanted) {
@@ -296,6 +322,11 @@ void Dispatcher::Apply(const SchedulerConfig& config, const std::vector<ClassSpe
   ArmOutside(wake);
 }
 
+void Dispatcher::SetBooked(uint64_t bytes_per_s) {
+  Lock lock(mutex_);
+  scheduler_.SetBooked(bytes_per_s);
+}
+
 DispatcherStats Dispatcher::Stats(bool reset) {
   Lock lock(mutex_);
   const TimePoint now = clock_.Now();
@@ -303,13 +334,14 @@ DispatcherStats Dispatcher::Stats(bool reset) {
   stats.token_rate = scheduler_.token_rate();
   stats.base_token_rate = config_.token_rate;
   stats.device_bytes_per_s = device_.BytesPerSecond(now);
+  stats.disk = scheduler_.Disk();
   stats.window = now - counted_since_;
   for (qos::ClassCounters& total : scheduler_.Counters(now)) {
     const qos::ClassCounters& outside = outside_[total.id];
     total.served_ops += outside.served_ops;
     total.served_bytes += outside.served_bytes;
-    total.guaranteed_bytes += outside.guaranteed_bytes;
     DispatcherClassStats one{.counters = total};
+    one.outside_bytes = outside.served_bytes - outside_baseline_[total.id];
     const qos::ClassCounters& base = baseline_[total.id];
     one.counters.served_ops -= base.served_ops;
     one.counters.served_bytes -= base.served_bytes;
@@ -330,6 +362,7 @@ DispatcherStats Dispatcher::Stats(bool reset) {
     one.counters.times.bytes = total.served_bytes;
     stats.classes.push_back(one);
     if (reset) baseline_[total.id] = total;
+    if (reset) outside_baseline_[total.id] = outside.served_bytes;
   }
   if (reset) {
     latency_.clear();

@@ -15,6 +15,7 @@
 // Errors:  none of its own; an operation's error goes to its Done.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -42,6 +43,7 @@ struct LatencyQuantiles {
 
 struct DispatcherClassStats {
   qos::ClassCounters counters;  // since start or reset, except what is queued now
+  uint64_t outside_bytes = 0;   // of those served, what went past the queues (ServeOutside)
   uint64_t p50_us = 0;          // arrival to completion
   uint64_t p90_us = 0;
   uint64_t p99_us = 0;
@@ -53,7 +55,8 @@ struct DispatcherStats {
   uint64_t token_rate = 0;          // G now
   uint64_t base_token_rate = 0;     // G0 as configured
   uint64_t device_bytes_per_s = 0;  // object bytes moved in the last second
-  Duration window{};                // since start or reset
+  qos::DiskEstimate::View disk;
+  Duration window{};  // since start or reset
   std::vector<DispatcherClassStats> classes;
 };
 
@@ -72,7 +75,7 @@ class Dispatcher {
   void Submit(std::unique_ptr<ObjectOp> op);
   // Background I/O that may go is over; the operation is gone.
   void Ended(ObjectOp* op);
-  // Takes background I/O that still waits out of the queue and counts it as served, guaranteed: it
+  // Takes background I/O that still waits out of the queue and counts it as served, outside: it
   // goes now, whatever the scheduler says. The operation is gone. False: it may go anyway.
   bool ServeOutside(ObjectOp* op);
 
@@ -84,12 +87,17 @@ class Dispatcher {
   // buckets and tags of the others go on undisturbed. Classes that are not listed are removed.
   void Apply(const SchedulerConfig& config, const std::vector<ClassSpec>& classes);
 
+  // What admission has booked of the disk.
+  void SetBooked(uint64_t bytes_per_s);
+
   // Counters now; `reset` makes them (and the latencies) start from zero again.
   DispatcherStats Stats(bool reset);
   // Where the time of every class that had I/O went, since start.
   [[nodiscard]] std::map<ClassId, OsdClassTimes> Times();
   // What was measured of the service, for admission by measurement.
   [[nodiscard]] qos::ServiceReport Measures();
+  // The disk has become slower than promised.
+  [[nodiscard]] bool disk_is_slow() const { return disk_is_slow_; }
   [[nodiscard]] uint64_t outstanding();
 
   // For a clean end: lifts every limit, so that what is queued goes as fast as the device can.
@@ -109,10 +117,13 @@ class Dispatcher {
   int PullBatch(ObjectOp** batch, TimePoint* wake_at);
   static void LetThemWait(ObjectOp** batch, int count, TimePoint now);
   void Start(ObjectOp* op);
-  void Finish(ObjectOp* op, ObjectOpResult result);
+  void StartDelete(ObjectOp* op);
+  void Finish(ObjectOp* op, ObjectOpResult result, int budget);
   void Account(const ObjectOp& op, TimePoint now);
   void ArmOutside(TimePoint when) const;
   [[nodiscard]] int Budget() const;
+  // Of a thread of background I/O: the wake-up thread pumps for it.
+  [[nodiscard]] int BackgroundBudget() const;
 
   ObjectStore& store_;
   Clock& clock_;
@@ -127,6 +138,7 @@ class Dispatcher {
   std::map<ClassId, RecentLatency> recent_;
   std::map<ClassId, qos::ClassCounters> baseline_;  // counters at the last reset
   std::map<ClassId, qos::ClassCounters> outside_;   // served past the scheduler
+  std::map<ClassId, uint64_t> outside_baseline_;    // bytes of it at the last reset
   RateMeter device_;
   TimePoint counted_since_;
   TimePoint pull_wake_ = TimePoint::Max();  // what the last Pull asked for
@@ -135,6 +147,7 @@ class Dispatcher {
   bool pumping_ = false;
   bool pump_again_ = false;
   bool draining_ = false;
+  std::atomic<bool> disk_is_slow_{false};
 };
 
 }  // namespace weir::osd

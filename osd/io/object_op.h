@@ -22,13 +22,14 @@ enum class ObjectOpKind : uint8_t {
   kBackgroundWrite,
 };
 
-// What a truncate or delete is charged: the metadata commit that it causes.
+// What a truncate is charged, and a delete for each object: the metadata commit that it causes.
 inline constexpr uint64_t kMetadataOpBytes = 4096;
 
 struct ObjectOpResult {
   Status status;
-  ObjectInfo info;  // of writes, truncates and stats
-  Buffer data;      // of reads
+  ObjectInfo info;          // of writes, truncates and stats
+  Buffer data;              // of reads
+  uint64_t next_index = 0;  // of deletes: the first that is left; 0: none
 };
 
 // Derived by whoever submits; the Dispatcher owns it from Submit until Done has returned.
@@ -43,7 +44,7 @@ class ObjectOp {
   ObjectOpKind kind = ObjectOpKind::kRead;
   ObjectId object;      // kDeleteInode: index is the first that goes
   uint64_t offset = 0;  // kTruncate: the new size; background: on the device
-  uint64_t length = 0;  // of a read, of background I/O
+  uint64_t length = 0;  // of a read, of background I/O; kDeleteInode: objects at most, 0: all
   Buffer data;          // of a write
   ClassId class_id;
   int64_t elsewhere = 0;  // DSFQ delay, in the unit of the cost

@@ -53,6 +53,18 @@ ServiceReport Scheduler::Measures() const {
   return impl_->Measures();
 }
 
+DiskEstimate::View Scheduler::Disk() const {
+  return impl_->Disk();
+}
+
+void Scheduler::SetBooked(uint64_t bytes_per_s) {
+  impl_->SetBooked(bytes_per_s);
+}
+
+void Scheduler::DoneOutside(uint64_t bytes) {
+  impl_->DoneOutside(bytes);
+}
+
 uint64_t Scheduler::token_rate() const {
   return impl_->token_rate();
 }

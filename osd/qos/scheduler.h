@@ -28,6 +28,7 @@
 #include "common/base/time.h"
 #include "common/qos/class_times.h"
 #include "common/qos/qos_config.h"
+#include "osd/qos/control/disk_estimate.h"
 
 namespace weir::osd::qos {
 
@@ -127,6 +128,12 @@ class Scheduler {
   [[nodiscard]] std::vector<ClassCounters> Counters(TimePoint now);
   // What was measured of the service, for admission by measurement.
   [[nodiscard]] ServiceReport Measures() const;
+  // What the disk gives, and whether that is less than was promised of it.
+  [[nodiscard]] DiskEstimate::View Disk() const;
+  // What admission has booked of this disk, by which Disk judges too.
+  void SetBooked(uint64_t bytes_per_s);
+  // So many bytes went to the device past the queues.
+  void DoneOutside(uint64_t bytes);
   // The root rate G now, which the maximizer may have raised above the configured G0.
   [[nodiscard]] uint64_t token_rate() const;
   // Pieces in which large device writes should be issued now, one after the other, so that a small

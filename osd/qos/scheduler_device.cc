@@ -85,6 +85,19 @@ void Scheduler::Impl::Measure(Request* request, TimePoint now) {
   service_time_.Add(request->op, request->device_time);
 }
 
+double Scheduler::Impl::WorthOf(uint64_t bytes) const {
+  const auto size = static_cast<double>(bytes);
+  return config_.token_rate == 0 ? size : std::max(size, config_.RequestUnit());
+}
+
+// Without a slot, and with somebody who waits for nothing else.
+DiskEstimate::State Scheduler::Impl::DiskLoad(bool has_slot, TimePoint now) const {
+  const bool wait = dispatch_->size() > 0 || (queued_ > 0 && held_.empty());
+  if (has_slot || !wait || blocked_tokens_ > 0) return DiskEstimate::State::kIdle;
+  const bool hurried = Adapts() && depth_control_.InHurry(now);
+  return hurried ? DiskEstimate::State::kHurried : DiskEstimate::State::kLimits;
+}
+
 int64_t Scheduler::Impl::DeviceCostOf(const Request& request) const {
   const Duration busy = cost_model_.Busy(request.op, request.bytes);
   // Before anything is known, a byte per nanosecond: only the ratio of costs matters.

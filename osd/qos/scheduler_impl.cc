@@ -163,6 +163,7 @@ PullResult Scheduler::Impl::Pull(TimePoint now) {
   }
   const bool capped = has_slot && result.request == nullptr && blocked_tokens_ > 0;
   maximizer_.Observe(capped, now);
+  disk_estimate_.Observe(DiskLoad(has_slot, now), now);
   return result;
 }
 
@@ -275,11 +276,11 @@ void Scheduler::Impl::Completed(Request* request, TimePoint now) {
   counters.served_bytes += request->bytes;
   (request->guaranteed ? counters.guaranteed_bytes : counters.surplus_bytes) += request->bytes;
   CountService(queue, request->bytes, 1);
+  disk_estimate_.Done(WorthOf(request->bytes));
   contract_meter_.Completed(queue, *request, request->guaranteed || !guarantee_, now);
   surplus_->Completed(queue, *request, request->device_time, now);
-  // A class that was removed meanwhile left its last bytes on the device uncounted.
-  queue->device_bytes -= std::min(queue->device_bytes, request->bytes);
-  if (queue->device_ops > 0) --queue->device_ops;
+  queue->device_bytes -= request->bytes;
+  --queue->device_ops;
   NoteDemand(queue, now);
 }
 

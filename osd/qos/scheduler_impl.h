@@ -12,6 +12,7 @@
 #include "osd/qos/control/contract_meter.h"
 #include "osd/qos/control/cost_model.h"
 #include "osd/qos/control/depth_control.h"
+#include "osd/qos/control/disk_estimate.h"
 #include "osd/qos/control/service_time.h"
 #include "osd/qos/control/wait_meter.h"
 #include "osd/qos/dispatch/dispatch.h"
@@ -49,6 +50,9 @@ class Scheduler::Impl {
   [[nodiscard]] Duration ServiceEstimate(OpKind op, uint64_t bytes) const {
     return cost_model_.Busy(op, bytes);
   }
+  void SetBooked(uint64_t bytes_per_s) { booked_ = bytes_per_s; }
+  void DoneOutside(uint64_t bytes) { disk_estimate_.Done(WorthOf(bytes)); }
+  [[nodiscard]] DiskEstimate::View Disk() const { return disk_estimate_.Now(); }
   [[nodiscard]] uint64_t queued() const { return queued_; }
   [[nodiscard]] uint64_t in_flight() const { return in_flight_; }
   [[nodiscard]] bool HasSlot(TimePoint now);
@@ -89,6 +93,9 @@ class Scheduler::Impl {
   // The next request for the device: in a free slot, or one in a hurry beyond the depth; or none.
   Request* NextForDevice(bool has_slot, TimePoint now);
   void Measure(Request* request, TimePoint now);
+  // What admission books for a request of that size.
+  [[nodiscard]] double WorthOf(uint64_t bytes) const;
+  [[nodiscard]] DiskEstimate::State DiskLoad(bool has_slot, TimePoint now) const;
   // Cost `device-time` under DSFQ: microseconds of the device, as the model has them (rule C7: what
   // was sent elsewhere is priced like the request that says so).
   [[nodiscard]] int64_t DeviceCostOf(const Request& request) const;
@@ -127,6 +134,8 @@ class Scheduler::Impl {
   BandwidthMaximizer maximizer_;
   ContractMeter contract_meter_;
   WaitMeter wait_meter_;
+  DiskEstimate disk_estimate_;
+  uint64_t booked_ = 0;  // of G0, by all contracts
 
   uint64_t next_sequence_ = 1;
   uint64_t queued_ = 0;

@@ -45,6 +45,7 @@ Scheduler::Impl::Impl(const SchedulerConfig& config, TimePoint now)
       gate_(config.gate, config.token_rate, now),
       maximizer_(config.token_rate, now),
       contract_meter_(now),
+      disk_estimate_(now),
       second_start_(now),
       next_second_(now + kSecond) {
   depth_ = config.EffectiveDepth();
@@ -299,6 +300,7 @@ void Scheduler::Impl::CloseSecond(TimePoint now) {
     const int64_t seconds = (now - second_start_) / kSecond;
     queue->counters.violation_seconds += static_cast<uint64_t>(std::max<int64_t>(seconds, 1));
   }
+  disk_estimate_.CloseSecond({config_.token_rate, booked_}, now);
   second_start_ = now;
   next_second_ = now + kSecond;
 }

@@ -14,7 +14,7 @@
 namespace weir::osd {
 namespace {
 
-constexpr uint64_t kSizes[] = {512 << 10, 64 << 10, 4 << 10};
+constexpr uint64_t kFillSize = 512 << 10;
 constexpr InodeId kFileOfNobody{UINT64_MAX};  // inodes are counted from 1 upwards
 
 DiskProfile Summarise(std::vector<uint64_t> windows, Duration window) {
@@ -66,10 +66,10 @@ class Measurement {
                                        FormatSize(kMargin * options_.file_bytes)};
     }
     std::unique_lock lock(mutex_);
-    for (uint64_t at = 0; at < options_.file_bytes && error_.ok(); at += kSizes[0]) {
+    for (uint64_t at = 0; at < options_.file_bytes && error_.ok(); at += kFillSize) {
       WaitForRoom(lock);
       lock.unlock();
-      Write(at, kSizes[0], false);
+      Write(at, kFillSize, false);
       lock.lock();
     }
     changed_.wait(lock, [this] { return in_flight_ == 0; });
@@ -81,7 +81,7 @@ class Measurement {
     windows_.assign(static_cast<size_t>(options_.duration / options_.window), 0);
     start_ = clock_.Now();
     while (clock_.Now() - start_ < options_.duration && error_.ok()) {
-      if (in_flight_ == options_.depth) {
+      if (in_flight_ == static_cast<int>(options_.pattern.depth)) {
         changed_.wait(lock);
         continue;
       }
@@ -94,21 +94,34 @@ class Measurement {
   }
 
   void IssueOne() {
-    const uint64_t mixed = kSizes[prng_.Uniform(0, 2)];
-    const uint64_t size = options_.pattern.size == 0 ? mixed : options_.pattern.size;
+    const auto& sizes = options_.pattern.sizes;
+    const uint64_t size = sizes[prng_.Uniform(0, sizes.size() - 1)];
     const bool write = prng_.Uniform(0, 99) < options_.pattern.write_percent;
-    if (!write && !ReadsFile()) return ReadDevice(std::min(size, device_.size()));
-    // No request crosses from one object to the next: sizes divide an object's, or nearly.
-    const uint64_t slots = kMaxObjectSize / size;
-    const uint64_t object = prng_.Uniform(0, options_.file_bytes / kMaxObjectSize - 1);
-    const uint64_t at = object * kMaxObjectSize + prng_.Uniform(0, slots - 1) * size;
+    const bool goes_on = prng_.Uniform(0, 99) < options_.pattern.sequential_percent;
+    if (!write && !ReadsFile()) return ReadDevice(std::min(size, device_.size()), goes_on);
+    const uint64_t at = InFile(size, goes_on);
     if (write) return Write(at, size, true);
-    store_.Read({kFileOfNobody, object}, at % kMaxObjectSize, size,
+    store_.Read({kFileOfNobody, at / kMaxObjectSize}, at % kMaxObjectSize, size,
                 [this, size](const Result<Buffer>& data) { Ended(data.status(), size); });
   }
 
-  void ReadDevice(uint64_t size) {
-    const uint64_t at = prng_.Uniform(0, (device_.size() - size) / kBlockSize) * kBlockSize;
+  // No request crosses from one object to the next.
+  uint64_t InFile(uint64_t size, bool goes_on) {
+    uint64_t at = file_end_;
+    if (at % kMaxObjectSize + size > kMaxObjectSize) at += kMaxObjectSize - at % kMaxObjectSize;
+    if (!goes_on) {
+      const uint64_t object = prng_.Uniform(0, options_.file_bytes / kMaxObjectSize - 1);
+      at = object * kMaxObjectSize + prng_.Uniform(0, kMaxObjectSize / size - 1) * size;
+    }
+    at %= options_.file_bytes;
+    file_end_ = at + size;
+    return at;
+  }
+
+  void ReadDevice(uint64_t size, bool goes_on) {
+    uint64_t at = prng_.Uniform(0, (device_.size() - size) / kBlockSize) * kBlockSize;
+    if (goes_on && device_end_ + size <= device_.size()) at = device_end_;
+    device_end_ = at + size;
     device_.ReadAsync(at, Buffer::Aligned(size),
                       [this, size](const Status& status) { Ended(status, size); });
   }
@@ -122,7 +135,7 @@ class Measurement {
 
   // Requires the lock; takes a place among those under way.
   void WaitForRoom(std::unique_lock<std::mutex>& lock) {
-    changed_.wait(lock, [this] { return in_flight_ < options_.depth; });
+    changed_.wait(lock, [this] { return in_flight_ < static_cast<int>(options_.pattern.depth); });
     ++in_flight_;
   }
 
@@ -142,6 +155,8 @@ class Measurement {
   const DiskProfileOptions options_;
   const Buffer bytes_ = Buffer::AlignedZeros(kMaxObjectSize);
   Prng prng_;
+  uint64_t file_end_ = 0;  // of the last request there
+  uint64_t device_end_ = 0;
   TimePoint start_;
 
   std::mutex mutex_;

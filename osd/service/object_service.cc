@@ -16,6 +16,9 @@ namespace {
 // Far above any real delay, far below what would overflow a sum of tokens.
 constexpr uint64_t kLargestElsewhere = uint64_t{1} << 40;
 
+// Of a delete in steps: what is charged as one request should not be large.
+constexpr uint32_t kObjectsAtOnce = 256;
+
 uint64_t HashOf(const OsdIdentity& identity) {
   ClusterMap map;
   map.cluster_uuid = identity.cluster_uuid;
@@ -84,6 +87,18 @@ Status CheckRange(const wire::ObjectRequest& request) {
           fmt::format("beyond the {} bytes that an object may have", kMaxObjectSize)};
 }
 
+// An older sender names one size or none.
+bool ReadPattern(const wire::OsdProfileRequest& request, ProfilePattern* pattern) {
+  if (request.has_write_percent()) pattern->write_percent = request.write_percent();
+  if (request.size() > 0) pattern->sizes = {request.size()};
+  if (!request.sizes().empty()) {
+    pattern->sizes.assign(request.sizes().begin(), request.sizes().end());
+  }
+  pattern->sequential_percent = request.sequential_percent();
+  if (request.has_depth()) pattern->depth = request.depth();
+  return CheckProfilePattern(*pattern).ok();
+}
+
 Status CheckPayload(const wire::ObjectRequest& request, const Buffer& payload) {
   if (payload.size() != request.length()) {
     return {ErrorCode::kBadMessage, fmt::format("came with a payload of {} bytes", payload.size())};
@@ -104,7 +119,8 @@ class ObjectService::Op final : public ObjectOp {
 
   [[nodiscard]] net::IncomingCall& call() const { return *call_; }
   [[nodiscard]] uint64_t window_bytes() const {
-    return kind == ObjectOpKind::kWrite ? data.size() : length;
+    if (kind == ObjectOpKind::kWrite) return data.size();
+    return kind == ObjectOpKind::kRead ? length : 0;
   }
   wire::ObjectRequest request;
   TimePoint arrived;
@@ -193,6 +209,9 @@ void ObjectService::HandleObject(std::shared_ptr<net::IncomingCall> call) {
   op->object = {InodeId(request.inode()), request.index()};
   op->offset = request.offset();
   op->length = op->kind == ObjectOpKind::kRead ? request.length() : 0;
+  if (op->kind == ObjectOpKind::kDeleteInode) {
+    op->length = std::min(request.objects_max(), kObjectsAtOnce);
+  }
   if (op->kind == ObjectOpKind::kWrite) op->data = call->payload();
   op->class_id = ChargedClass(op->kind, request);
   op->elsewhere = static_cast<int64_t>(std::min(request.elsewhere(), kLargestElsewhere));
@@ -231,6 +250,7 @@ void ObjectService::Answer(Op& op, ObjectOpResult result) {
   reply.set_version(result.info.version);
   reply.set_window_bytes(window);
   reply.set_server_us(static_cast<uint64_t>((now - op.arrived) / std::chrono::microseconds(1)));
+  reply.set_next_index(result.next_index);
   if (!result.data.empty()) {
     reply.set_payload_crc(Crc32c(result.data.data(), result.data.size()));
   }
@@ -262,6 +282,11 @@ void ObjectService::HandleStats(net::IncomingCall& call) {
   reply.set_background_bytes(store.background_bytes);
   reply.set_unmetered_bytes(store.unmetered_bytes);
   if (options_.background_floor) reply.set_background_floor(options_.background_floor());
+  reply.mutable_disk()->set_bytes_per_s(stats.disk.bytes_per_s);
+  reply.mutable_disk()->set_give_or_take(stats.disk.give_or_take);
+  reply.mutable_disk()->set_samples(stats.disk.samples);
+  reply.mutable_disk()->set_slow(stats.disk.slow);
+  reply.mutable_disk()->set_alarms(stats.disk.alarms);
   for (const DispatcherClassStats& one : stats.classes) {
     wire::ClassStats& out = *reply.add_classes();
     out.set_class_id(one.counters.id.value);
@@ -271,6 +296,7 @@ void ObjectService::HandleStats(net::IncomingCall& call) {
     out.set_guaranteed_bytes(one.counters.guaranteed_bytes);
     out.set_surplus_bytes(one.counters.surplus_bytes);
     out.set_arrived_bytes(one.counters.arrived_bytes);
+    out.set_outside_bytes(one.outside_bytes);
     out.set_deadline_misses(one.counters.deadline_misses);
     out.set_violation_seconds(one.counters.violation_seconds);
     out.mutable_latency()->set_p50_us(one.p50_us);
@@ -294,15 +320,12 @@ void ObjectService::HandleProfile(std::shared_ptr<net::IncomingCall> call) {
     return;
   }
   wire::OsdProfileRequest request;
-  if (!request.ParseFromString(call->body()) || request.write_percent() > 100 ||
-      request.size() > kMaxObjectSize || request.size() % kBlockSize != 0) {
+  ProfilePattern pattern;
+  if (!request.ParseFromString(call->body()) || !ReadPattern(request, &pattern)) {
     call->Respond({ErrorCode::kBadMessage,
                    fmt::format("osd.{}: profile request does not parse", identity_.osd_id)});
     return;
   }
-  ProfilePattern pattern;
-  if (request.has_write_percent()) pattern.write_percent = request.write_percent();
-  pattern.size = request.size();
   std::unique_lock lock(mutex_);
   if (profiling_) {
     lock.unlock();

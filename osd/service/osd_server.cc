@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "common/base/units.h"
 #include "common/net/rpc.h"
 #include "common/placement/cluster_map.h"
 #include "common/qos/booking.h"
+#include "osd/io/background_floor.h"
 #include "osd/qos/admission/service_monitor.h"
 #include "osd/service/live_profile.h"
 
@@ -52,7 +54,7 @@ OsdServer::OsdServer(ObjectStore& store, OsdIdentity identity, net::Network& net
   if (options_.run_timer) arm = [this](TimePoint when) { waker_.WakeBy(when); };
   dispatcher_ = std::make_unique<Dispatcher>(store_, clock_, InitialConfig(identity_), arm);
   gate_ = std::make_shared<BackgroundGate>(*dispatcher_, clock_, kSystemCompaction,
-                                           BackgroundGate::FloorOf(identity_.token_rate));
+                                           DefaultFloor(kSystemCompaction, identity_.token_rate));
   if (options_.meter_background) store_.SetBackgroundMeter(gate_);
   ObjectService::Options service;
   service.background_floor = [this] { return gate_->floor(); };
@@ -137,7 +139,20 @@ void OsdServer::Stop() {
 }
 
 TimePoint OsdServer::Poll() {
-  return std::min(dispatcher_->Poll(), link_->Poll());
+  const TimePoint next = std::min(dispatcher_->Poll(), link_->Poll());
+  if (dispatcher_->disk_is_slow() != reported_slow_) ReportDisk();
+  return next;
+}
+
+void OsdServer::ReportDisk() {
+  reported_slow_ = dispatcher_->disk_is_slow();
+  const DispatcherStats stats = dispatcher_->Stats(false);
+  const std::string name = "osd." + std::to_string(identity_.osd_id);
+  const std::string gives =
+      FormatRate(stats.disk.bytes_per_s) + ", give or take " + FormatRate(stats.disk.give_or_take);
+  options_.report(reported_slow_ ? name + ": its disk is slower than promised: it gives " + gives +
+                                       " of a token rate of " + FormatRate(stats.base_token_rate)
+                                 : name + ": its disk keeps what was promised again");
 }
 
 std::vector<std::string> OsdServer::endpoints() const {
@@ -151,13 +166,19 @@ void OsdServer::Apply(const ClusterMap& map) {
   const TimePoint now = clock_.Now();
   const WallTime wall_now = clock_.WallNow();
   std::vector<ClassSpec> classes;
-  for (const auto& [id, entry] : map.classes) {
-    classes.push_back(ToLocal(entry.spec, map.osds.size(), now, wall_now));
-  }
+  uint64_t booked = 0;
   const SchedulerConfig config =
       self != map.osds.end() ? self->second.qos : InitialConfig(identity_);
-  gate_->SetFloor(BackgroundGate::FloorOf(config.token_rate));
+  for (const auto& [id, entry] : map.classes) {
+    ClassSpec spec = ToLocal(entry.spec, map.osds.size(), now, wall_now);
+    if (id >= kFirstUserClass) booked += BookingOf(entry.spec, config, map.osds.size()).total();
+    const uint64_t floor = BackgroundFloor(spec, config.token_rate);
+    if (id == kSystemCompaction) gate_->SetFloor(floor);
+    if (id == kSystemPurge || id == kSystemScrub) PromiseFloor(floor, &spec);
+    classes.push_back(std::move(spec));
+  }
   dispatcher_->Apply(config, classes);
+  dispatcher_->SetBooked(booked + config.EffectiveBestEffortMin());
   service_->SetEpoch(map.epoch.value);
 }
 

@@ -82,6 +82,8 @@ class OsdServer {
   Status Listen();
   Status Connect();
   void Apply(const ClusterMap& map);
+  // A line in the log when the disk becomes slower than promised, or is no more.
+  void ReportDisk();
 
   const OsdIdentity identity_;
   net::Network& network_;
@@ -95,6 +97,7 @@ class OsdServer {
   std::vector<std::unique_ptr<net::RpcServer>> servers_;
   std::unique_ptr<MdsLink> link_;
   bool stopped_ = false;
+  bool reported_slow_ = false;  // under the polling thread
 };
 
 }  // namespace weir::osd

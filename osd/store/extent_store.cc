@@ -1,6 +1,7 @@
 #include "osd/store/extent_store.h"
 
 #include <algorithm>
+#include <set>
 
 #include "common/disk/le_bytes.h"
 
@@ -151,43 +152,63 @@ void ExtentStore::Delete(ObjectId id, Done done) {
   Enqueue(std::move(op));
 }
 
-// The set of objects is fixed inside the call, so that one made after it is never deleted.
 void ExtentStore::DeleteInode(InodeId inode, uint64_t first_index, Done done) {
-  std::vector<ObjectId> ids;
+  DeleteSome(inode, first_index, SIZE_MAX - 1,
+             [done = std::move(done)](const Result<uint64_t>& next) { done(next.status()); });
+}
+
+// The first objects of an inode, so many at most; those in memory may not exist.
+Result<std::set<ObjectId>> ExtentStore::FirstObjects(ObjectId from, size_t most) {
+  std::set<ObjectId> ids;
   {
     std::lock_guard lock(cache_mutex_);
-    for (auto it = cache_.lower_bound({inode, first_index});
-         it != cache_.end() && it->first.inode == inode; ++it) {
-      ids.push_back(it->first);
+    for (auto it = cache_.lower_bound(from);
+         it != cache_.end() && it->first.inode == from.inode && ids.size() < most; ++it) {
+      ids.insert(it->first);
     }
   }
   auto it = kv_->NewIterator();
-  for (it->Seek(HeadKey({inode, first_index})); it->Valid(); it->Next()) {
+  size_t stored = 0;
+  for (it->Seek(HeadKey(from)); it->Valid() && stored < most; it->Next(), ++stored) {
     const ParsedKey key = ParseKey(it->key());
-    if (key.kind != 'O' || key.id.inode != inode) break;
-    ids.push_back(key.id);
+    if (key.kind != 'O' || key.id.inode != from.inode) break;
+    ids.insert(key.id);
   }
-  if (Status status = it->status(); !status.ok()) return done(status);
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  if (ids.empty()) return done({});
+  WEIR_RETURN_IF_ERROR(it->status());
+  return ids;
+}
+
+// The set of objects is fixed inside the call, so that one made after it is never deleted.
+void ExtentStore::DeleteSome(InodeId inode, uint64_t first_index, size_t most, SomeDone done) {
+  auto ids = FirstObjects({inode, first_index}, most + 1);
+  if (!ids.ok()) return done(ids.status());
+  uint64_t next = 0;
+  if (ids->size() > most) {
+    const auto left = std::next(ids->begin(), static_cast<std::ptrdiff_t>(most));
+    next = left->index;
+    ids->erase(left, ids->end());
+  }
+  if (ids->empty()) return done(next);
   struct Join {
     std::mutex mutex;
     size_t left;
     Status first_error;
-    Done done;
+    uint64_t next;
+    SomeDone done;
   };
   auto join = std::make_shared<Join>();
-  join->left = ids.size();
+  join->left = ids->size();
+  join->next = next;
   join->done = std::move(done);
-  for (const ObjectId& id : ids) {
+  for (const ObjectId& id : *ids) {
     Delete(id, [join](Status status) {
       {
         std::lock_guard lock(join->mutex);
         if (!status.ok() && join->first_error.ok()) join->first_error = std::move(status);
         if (--join->left > 0) return;
       }
-      join->done(join->first_error);
+      if (!join->first_error.ok()) return join->done(join->first_error);
+      join->done(join->next);
     });
   }
 }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <list>
+#include <set>
 #include <thread>
 
 #include "common/disk/block_device.h"
@@ -34,6 +35,7 @@ class ExtentStore final : public ObjectStore {
   void Truncate(ObjectId id, uint64_t size, WriteDone done) override;
   void Delete(ObjectId id, Done done) override;
   void DeleteInode(InodeId inode, uint64_t first_index, Done done) override;
+  void DeleteSome(InodeId inode, uint64_t first_index, size_t most, SomeDone done) override;
   void Stat(ObjectId id, InfoDone done) override;
   uint64_t LbaHint(ObjectId id, uint64_t offset) override;
   void SetPieceBytes(uint64_t bytes) override {
@@ -57,6 +59,7 @@ class ExtentStore final : public ObjectStore {
   };
 
   // extent_store.cc
+  Result<std::set<ObjectId>> FirstObjects(ObjectId from, size_t most);
   Status RecoverSpace();
   Status RecoverOverlays();
   void Begin();  // an operation or read is under way

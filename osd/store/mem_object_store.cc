@@ -60,14 +60,19 @@ void MemObjectStore::Delete(ObjectId id, Done done) {
 }
 
 void MemObjectStore::DeleteInode(InodeId inode, uint64_t first_index, Done done) {
+  DeleteSome(inode, first_index, SIZE_MAX,
+             [done = std::move(done)](const Result<uint64_t>& next) { done(next.status()); });
+}
+
+void MemObjectStore::DeleteSome(InodeId inode, uint64_t first_index, size_t most, SomeDone done) {
+  uint64_t next = 0;
   {
     std::lock_guard lock(mutex_);
-    const auto begin = objects_.lower_bound({inode, first_index});
-    auto end = begin;
-    while (end != objects_.end() && end->first.inode == inode) ++end;
-    objects_.erase(begin, end);
+    auto it = objects_.lower_bound({inode, first_index});
+    while (it != objects_.end() && it->first.inode == inode && most-- > 0) it = objects_.erase(it);
+    if (it != objects_.end() && it->first.inode == inode) next = it->first.index;
   }
-  done({});
+  done(next);
 }
 
 void MemObjectStore::Stat(ObjectId id, InfoDone done) {

@@ -18,6 +18,7 @@ class MemObjectStore final : public ObjectStore {
   void Truncate(ObjectId id, uint64_t size, WriteDone done) override;
   void Delete(ObjectId id, Done done) override;
   void DeleteInode(InodeId inode, uint64_t first_index, Done done) override;
+  void DeleteSome(InodeId inode, uint64_t first_index, size_t most, SomeDone done) override;
   void Stat(ObjectId id, InfoDone done) override;
   uint64_t LbaHint(ObjectId id, uint64_t offset) override;
   [[nodiscard]] StoreStats Stats() const override;

@@ -78,6 +78,9 @@ class ObjectStore {
   virtual void Delete(ObjectId id, Done done) = 0;
   // Deletes the objects of an inode with index >= first_index.
   virtual void DeleteInode(InodeId inode, uint64_t first_index, Done done) = 0;
+  // So many of them at most, from the first on. Says where to go on; 0: there is no more.
+  using SomeDone = std::function<void(Result<uint64_t> next_index)>;
+  virtual void DeleteSome(InodeId inode, uint64_t first_index, size_t most, SomeDone done) = 0;
   // Size 0 and version 0 for one that does not exist.
   virtual void Stat(ObjectId id, InfoDone done) = 0;
 

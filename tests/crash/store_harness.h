@@ -60,6 +60,13 @@ inline Status DeleteInodeSync(ObjectStore& store, InodeId inode, uint64_t first)
   return waiter.future.get();
 }
 
+inline Result<uint64_t> DeleteSomeSync(ObjectStore& store, InodeId inode, uint64_t first,
+                                       size_t most) {
+  Waiter<Result<uint64_t>> waiter;
+  store.DeleteSome(inode, first, most, waiter.Callback());
+  return waiter.future.get();
+}
+
 inline Buffer RandomBytes(Prng& prng, size_t size) {
   Buffer buffer = Buffer::Aligned(size);
   for (size_t i = 0; i + 8 <= size; i += 8) {

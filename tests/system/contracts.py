@@ -56,7 +56,7 @@ def refusals_name_the_way_out(lab):
     for argv in (["class", "set", "a", "--latency", "fast"], ["class", "set", "a", "--latency", "10ms@120%"],
                  ["class", "set", "a", "--peak", "20%"], ["class", "set", "a", "--type", "sideways"],
                  ["class", "set", "a", "--type", "throughput", "--peak", "20%"],
-                 ["class", "set", "a", "--admission", "maybe"], ["class", "set", "a", "--capacity", "1GiB"],
+                 ["class", "set", "a", "--admission", "maybe"], ["class", "set", "a", "--capacity", "1"],
                  ["class", "set", "best-effort", "--latency", "10ms"], ["reserve", "a"],
                  ["reserve", "a", "--iops", "-3"], ["class", "set", "a", "--max-pending", "x"]):
         done = system.osdctl(*argv, ok=None)

@@ -10,10 +10,13 @@
 #include "tools/cli/table.h"
 #include "tools/cli/values.h"
 #include "tools/osdctl/command.h"
+#include "tools/osdctl/mds_load.h"
 #include "tools/osdctl/owner.h"
 
 namespace weir::osdctl {
 namespace {
+
+constexpr uint64_t kSmallestCapacity = 4096;
 
 std::string EndText(const wire::ClassInfo& info) {
   if (!info.has_reservation()) return "-";
@@ -54,19 +57,24 @@ std::string DiskText(const wire::ClassInfo& info) {
   return text;
 }
 
+std::string CapacityText(const wire::ClassInfo& info) {
+  return info.capacity_bytes() == 0 ? "-" : FormatSize(info.capacity_bytes());
+}
+
 std::string IopsText(const wire::ClassInfo& info) {
   return info.reservation().iops() == 0 ? "-" : std::to_string(info.reservation().iops());
 }
 
 void PrintClasses(const std::vector<const wire::ClassInfo*>& classes) {
   cli::Table table({"CLASS", ">ID", ">WEIGHT", ">MIN", ">RESERVATION", ">IOPS", "SCOPE", "UNTIL",
-                    ">LIMIT", ">LATENCY", "DISK", "TAGGED BY"});
+                    ">LIMIT", ">LATENCY", "DISK", ">CAPACITY", "TAGGED BY"});
   for (const auto* info : classes) {
     table.AddRow({info->name(), std::to_string(info->id()), fmt::format("{:g}", info->weight()),
                   fmt::format("{:g}", info->min_weight()),
                   RateOrDash(info->reservation().bytes_per_s()), IopsText(*info),
                   info->has_reservation() ? info->reservation().scope() : "-", EndText(*info),
-                  LimitText(*info), BoundText(*info), DiskText(*info), OwnersText(*info)});
+                  LimitText(*info), BoundText(*info), DiskText(*info), CapacityText(*info),
+                  OwnersText(*info)});
   }
   fmt::print("{}", table.Render());
 }
@@ -101,16 +109,27 @@ Result<ExitCode> RunShow(Globals& globals, const std::string& name) {
   WEIR_ASSIGN_OR_RETURN(const wire::ClusterMap map, link->Map());
   const wire::ClassInfo* info = FindClass(map, name);
   if (info == nullptr) return NoSuchClass(name);
-  PrintOne(globals, *info);
+  wire::ClassLoadReply load;
+  WEIR_RETURN_IF_ERROR(link->Call(wire::MDS_CLASS_LOAD, wire::Empty(), &load));
+  const uint64_t held = HeldBy(load, info->id());
+  if (globals.json()) {
+    Json json = ToJson(*info);
+    json["held_bytes"] = held;
+    PrintJson(json);
+    return ExitCode::kDone;
+  }
+  PrintClasses({info});
+  fmt::print("its files hold {}{}\n", FormatSize(held),
+             info->capacity_bytes() == 0 ? "" : " of " + FormatSize(info->capacity_bytes()));
   return ExitCode::kDone;
 }
 
 struct ClassOptions {
   std::string name, weight, min_weight, limit;
   std::string type, peak, throughput, tolerance, latency, max_pending, admission;
+  std::string capacity;
   std::vector<std::string> users, groups;
   bool dry_run = false;
-  std::vector<LaterOption> later;
 };
 
 Status FillDisk(const ClassOptions& options, wire::SetClassRequest* request) {
@@ -155,7 +174,6 @@ Status FillBound(const ClassOptions& options, wire::SetClassRequest* request) {
 }
 
 Status FillRequest(const ClassOptions& options, wire::SetClassRequest* request) {
-  WEIR_RETURN_IF_ERROR(RefuseLater(options.later));
   WEIR_RETURN_IF_ERROR(cli::CheckName("class", options.name));
   request->set_name(options.name);
   request->set_dry_run(options.dry_run);
@@ -176,6 +194,13 @@ Status FillRequest(const ClassOptions& options, wire::SetClassRequest* request) 
   if (!options.limit.empty()) {
     WEIR_ASSIGN_OR_RETURN(const uint64_t limit, cli::LimitValue("--limit", options.limit));
     request->set_limit_bytes_per_s(limit);
+  }
+  if (options.capacity == "max") {
+    request->set_capacity_bytes(UINT64_MAX);
+  } else if (!options.capacity.empty()) {
+    WEIR_ASSIGN_OR_RETURN(const uint64_t bytes,
+                          cli::SizeValue("--capacity", options.capacity, kSmallestCapacity));
+    request->set_capacity_bytes(bytes);
   }
   WEIR_RETURN_IF_ERROR(FillDisk(options, request));
   WEIR_RETURN_IF_ERROR(FillBound(options, request));
@@ -248,12 +273,14 @@ void AddChange(CLI::App* parent, Globals& globals, const std::string& name, uint
       ->type_name("W");
   verb->add_option("--limit", options->limit, "ceiling on each OSD; max lifts it")
       ->type_name("RATE|max");
+  verb->add_option("--capacity", options->capacity,
+                   "bytes that its files may hold, holes included; max lifts it")
+      ->type_name("SIZE|max");
   verb->add_option("--user", options->users, "who may tag with it (default: everybody)")
       ->type_name("U");
   verb->add_option("--group", options->groups, "members may tag with it")->type_name("G");
   AddContract(verb, options.get());
   verb->add_flag("--dry-run", options->dry_run, "show what would be, change nothing");
-  options->later.push_back(AddLater(verb, "--capacity"));
   verb->footer(create ? "Example: osdctl class create gold --weight 2 --latency 20ms@95%"
                       : "Example: osdctl class set gold --weight 4 --limit max");
   verb->callback([&globals, options, method] {

@@ -123,6 +123,8 @@ Json ToJson(const wire::ClassInfo& info) {
       json["reservation_ends_unix_ns"] = info.reservation().ends_wall_ns();
     }
   }
+  json["capacity_bytes"] = nullptr;
+  if (info.capacity_bytes() > 0) json["capacity_bytes"] = info.capacity_bytes();
   AddContract(info, &json);
   return json;
 }
@@ -176,18 +178,6 @@ void AddNamedVerb(CLI::App* parent, Globals& globals, const NamedThing& thing,
   added->callback([&globals, target, run] {
     globals.action = [target, run](Globals& g) { return run(g, *target); };
   });
-}
-
-LaterOption AddLater(CLI::App* verb, const std::string& name) {
-  CLI::Option* option = verb->add_option(name, "(a later version)")->group("")->expected(0, 1);
-  return {name, option};
-}
-
-Status RefuseLater(const std::vector<LaterOption>& options) {
-  for (const LaterOption& later : options) {
-    if (later.option->count() > 0) return cli::NotBuilt("option " + later.name);
-  }
-  return Status::Ok();
 }
 
 }  // namespace weir::osdctl

@@ -67,15 +67,6 @@ void AddNamedVerb(CLI::App* parent, Globals& globals, const NamedThing& thing,
                   const std::string& verb, const std::string& help,
                   Result<ExitCode> (*run)(Globals&, const std::string&));
 
-// An option of a later version: accepted by the parser so that it can be refused by name.
-struct LaterOption {
-  std::string name;
-  CLI::Option* option;
-};
-LaterOption AddLater(CLI::App* verb, const std::string& name);
-// kInvalid for the first that was given.
-Status RefuseLater(const std::vector<LaterOption>& options);
-
 void AddStatus(CLI::App& app, Globals& globals);
 void AddOsd(CLI::App& app, Globals& globals);
 void AddProfile(CLI::App& app, Globals& globals);

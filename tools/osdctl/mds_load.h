@@ -9,6 +9,9 @@
 
 namespace weir::osdctl {
 
+// What the files of a class hold.
+uint64_t HeldBy(const wire::ClassLoadReply& load, uint32_t class_id);
+
 // Of all classes, or of one.
 Json LoadDocument(const wire::ClusterMap& map, const wire::ClassLoadReply& load,
                   std::optional<uint32_t> only);

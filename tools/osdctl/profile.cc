@@ -28,7 +28,9 @@ Result<ExitCode> RunProfile(Globals& globals, const ProfileOptions& options) {
   if (osd == nullptr) return NoSuchOsd(id);
   wire::OsdProfileRequest asked;
   asked.set_write_percent(pattern.write_percent);
-  asked.set_size(pattern.size);
+  asked.mutable_sizes()->Assign(pattern.sizes.begin(), pattern.sizes.end());
+  asked.set_sequential_percent(pattern.sequential_percent);
+  asked.set_depth(pattern.depth);
   wire::OsdProfileReply measured;
   WEIR_RETURN_IF_ERROR(link->CallOsd(*osd, wire::OSD_PROFILE, asked, &measured, kProfileTimeout));
   if (options.apply) {
@@ -66,11 +68,14 @@ void AddProfile(CLI::App& app, Globals& globals) {
   verb->add_option("id", options->id, "the OSD")->required()->type_name("ID");
   verb->add_flag("--apply", options->apply, "set what was proposed");
   verb->add_option("--pattern", options->pattern,
-                   "the expected workload: mixed (default), read or write, with or without :SIZE")
+                   "the expected workload: mixed (default), read or write[:SIZE[+SIZE..]]"
+                   "[,writes=PERCENT][,sequential=PERCENT][,depth=N]")
       ->type_name("P");
   verb->footer(
       "Takes some seconds. Writes are made as the OSD makes them, flushed, into free space.\n"
-      "Example: osdctl profile 0 --pattern write:64KiB --apply");
+      "mixed is 50 % writes of 512, 64 and 4 KiB, random, 16 at a time.\n"
+      "Example: osdctl profile 0 --pattern mixed:64KiB+4KiB,writes=30,sequential=50,depth=32 "
+      "--apply");
   verb->callback([&globals, options] {
     globals.action = [options](Globals& g) { return RunProfile(g, *options); };
   });

@@ -38,6 +38,11 @@ void PrintTable(const wire::ClusterMap& map, const std::vector<wire::OsdStatsRep
     fmt::print("  background {} since start, at least {}; past the pipeline {}\n",
                FormatSize(stats.background_bytes()), FormatRate(stats.background_floor()),
                FormatSize(stats.unmetered_bytes()));
+    if (stats.disk().samples() > 0) {
+      fmt::print("  the disk gives {}, give or take {} ({} s of full load){}\n",
+                 FormatRate(stats.disk().bytes_per_s()), FormatRate(stats.disk().give_or_take()),
+                 stats.disk().samples(), stats.disk().slow() ? ": SLOWER THAN PROMISED" : "");
+    }
     cli::Table table({"  CLASS", ">SERVED", ">OPS", ">QUEUED", ">GUARANTEED", ">SURPLUS", ">P50 us",
                       ">P90 us", ">P99 us", ">P99.9 us", ">MISSED", ">BROKEN s"});
     for (const auto& row : RowsOf(map, stats, only)) {

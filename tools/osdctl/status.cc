@@ -7,6 +7,8 @@
 #include "common/wire/osd.pb.h"
 #include "tools/cli/table.h"
 #include "tools/osdctl/stat_document.h"
+#include "tools/osdctl/command.h"
+#include "tools/osdctl/mds_load.h"
 
 namespace weir::osdctl {
 namespace {
@@ -14,6 +16,7 @@ namespace {
 struct Health {
   wire::StatusReply reply;
   std::vector<Result<wire::OsdStatsReply>> stats;  // in the order of the map's OSDs
+  wire::ClassLoadReply load;
   std::vector<std::string> troubles;
 };
 
@@ -28,12 +31,20 @@ std::vector<std::string> TroublesOf(const wire::OsdInfo& osd,
     troubles.push_back(fmt::format("osd.{} found {} damaged blocks: see its log for the objects",
                                    osd.id(), stats->checksum_errors()));
   }
+  if (stats.ok() && stats->disk().slow()) {
+    troubles.push_back(fmt::format(
+        "osd.{} is slower than promised: it gives {}, its token rate is {} (osdctl profile {} "
+        "--apply, or another disk)",
+        osd.id(), FormatRate(stats->disk().bytes_per_s()), FormatRate(stats->base_token_rate()),
+        osd.id()));
+  }
   return troubles;
 }
 
 Result<Health> AskHealth(ClusterLink& link) {
   Health health;
   WEIR_RETURN_IF_ERROR(link.Call(wire::MDS_STATUS, wire::Empty(), &health.reply));
+  WEIR_RETURN_IF_ERROR(link.Call(wire::MDS_CLASS_LOAD, wire::Empty(), &health.load));
   const auto& osds = health.reply.map().osds();
   std::vector<wire::OsdInfo> up;
   for (const auto& osd : osds) {
@@ -96,6 +107,13 @@ Json Document(const Health& health, const std::string& endpoint) {
   for (const auto& [id, seconds] : violations) {
     broken.push_back({{"class", ClassName(map, id)}, {"id", id}, {"seconds", seconds}});
   }
+  Json capacities = Json::array();
+  for (const auto& info : map.classes()) {
+    if (info.capacity_bytes() == 0) continue;
+    capacities.push_back({{"class", info.name()},
+                          {"capacity_bytes", info.capacity_bytes()},
+                          {"held_bytes", HeldBy(health.load, info.id())}});
+  }
   return {{"health", health.troubles.empty() ? "ok" : "unhealthy"},
           {"troubles", health.troubles},
           {"cluster_uuid", map.cluster_uuid()},
@@ -107,7 +125,20 @@ Json Document(const Health& health, const std::string& endpoint) {
           {"violation_seconds", Total(violations)},
           {"violations", broken},
           {"osds", osds},
-          {"promises", promises}};
+          {"promises", promises},
+          {"capacities", capacities}};
+}
+
+void PrintCapacities(const Health& health) {
+  cli::Table table({"CLASS", ">HELD", ">CAPACITY"});
+  bool any = false;
+  for (const auto& info : health.reply.map().classes()) {
+    if (info.capacity_bytes() == 0) continue;
+    any = true;
+    table.AddRow({info.name(), FormatSize(HeldBy(health.load, info.id())),
+                  FormatSize(info.capacity_bytes())});
+  }
+  if (any) fmt::print("\n{}", table.Render());
 }
 
 void PrintScreen(const Health& health, const std::string& endpoint) {
@@ -139,6 +170,7 @@ void PrintScreen(const Health& health, const std::string& endpoint) {
                      LimitText(info)});
   }
   if (any) fmt::print("\n{}", promises.Render());
+  PrintCapacities(health);
 }
 
 Result<ExitCode> RunStatus(Globals& globals) {

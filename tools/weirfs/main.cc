@@ -51,7 +51,18 @@ struct Plan {
   client::Mount::Options mount;
 };
 
+// CLI11 would write "places(1x)".
+class HelpText final : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
+    return "Usage: weirfs [OPTIONS] --data DIR MNT\n"
+           "       weirfs [OPTIONS] ENDPOINT[:/SUBTREE] MNT\n";
+  }
+  std::string make_positionals(const CLI::App* /*app*/) const override { return ""; }
+};
+
 void Declare(CLI::App& app, Arguments& arguments) {
+  app.formatter(std::make_shared<HelpText>());
   app.footer(
       std::string(kDiskSpecHelp) +
       "\n\nOptions behind -o: class=NAME, client=NAME (as rules call this mount), ro, allow_other, "

@@ -32,6 +32,7 @@ Result<wire::ListXattrReply> ListXattr(Operation& op, const wire::InodeRequest& 
 EmptyResult RemoveXattr(Operation& op, const wire::XattrRequest& request);
 Result<wire::StatfsReply> StatFs(Operation& op, const wire::Empty& request);
 EntryResult Wrote(Operation& op, const wire::WroteRequest& request);
+Result<wire::GrowReply> Grow(Operation& op, const wire::GrowRequest& request);
 Result<wire::ResolveClassesReply> ResolveClasses(Operation& op,
                                                  const wire::ResolveClassesRequest& request);
 EmptyResult Access(Operation& op, const wire::AccessRequest& request);

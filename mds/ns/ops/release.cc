@@ -4,7 +4,10 @@
 namespace weir::mds {
 
 EmptyResult Release(Operation& op, const wire::ReleaseRequest& request) {
-  for (const uint64_t inode : request.inodes()) op.context.opens.Close(op.context.session, inode);
+  for (const uint64_t inode : request.inodes()) {
+    op.context.opens.Close(op.context.session, inode);
+    op.context.grants.End(op.context.session, inode);
+  }
   for (const uint64_t inode : request.inodes()) {
     WEIR_RETURN_IF_ERROR(op.PurgeIfUnused(inode));
   }

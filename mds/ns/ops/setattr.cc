@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/placement/striper.h"
+#include "mds/ns/class_space.h"
 #include "mds/ns/operation.h"
 #include "mds/ns/ops/ops.h"
 
@@ -75,23 +76,27 @@ Status CheckSize(const Operation& op, const wire::SetAttrRequest& request, const
 Status ChangeSize(Operation& op, const wire::SetAttrRequest& request, Inode* inode) {
   if (!request.has_size()) return Status::Ok();
   op.waits_for_truncate = inode->id;
+  const uint32_t claimed = request.caller().class_id();
+  if (request.size() > inode->rec.size()) {
+    WEIR_RETURN_IF_ERROR(CheckRoom(op, *inode, claimed, request.size()));
+  } else {
+    op.context.grants.End(op.context.session, inode->id);
+  }
   const bool written_elsewhere = op.context.opens.WrittenElsewhere(op.context.session, inode->id);
   const uint64_t reach = std::max(inode->rec.size(), request.known_size());
   const bool data_beyond = request.size() < reach || written_elsewhere;
   inode->rec.set_size(request.size());
+  WEIR_RETURN_IF_ERROR(ChargeSize(op, inode, claimed));
   inode->rec.set_mtime_ns(op.now());
   if (request.kill_suid() || !op.who().IsRoot()) {
     inode->rec.set_mode(WithoutSetIds(inode->rec.mode()));
   }
   if (!data_beyond) return Status::Ok();
-  WEIR_ASSIGN_OR_RETURN(const ResolvedClass resolved, op.context.classes.Resolve(op, *inode));
+  WEIR_ASSIGN_OR_RETURN(const uint32_t charged, ChargedClass(op, *inode, claimed));
   TruncateJob job{inode->id, {}};
   *job.record.mutable_layout() = inode->rec.layout();
   job.record.set_size(request.size());
-  // Without a tag it is a matter of who opened the file, which only his mount knows.
-  const uint32_t claimed = request.caller().class_id();
-  const uint32_t opener = claimed >= kFirstUserClass.value ? claimed : kBestEffort.value;
-  job.record.set_class_id(resolved.tagged ? resolved.id : opener);
+  job.record.set_class_id(charged);
   op.txn.PutRecord(MakeKey(Table::kTruncate, inode->id), job.record);
   op.effects.truncate = std::move(job);
   return Status::Ok();

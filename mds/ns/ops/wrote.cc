@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "common/placement/striper.h"
+#include "mds/ns/class_space.h"
 #include "mds/ns/operation.h"
 #include "mds/ns/ops/ops.h"
 
@@ -20,6 +21,8 @@ EntryResult Wrote(Operation& op, const wire::WroteRequest& request) {
   rec.set_ctime_ns(std::max(rec.ctime_ns(), std::max(written, op.now())));
   rec.set_version(rec.version() + 1);
   if (request.kill_suid()) rec.set_mode(WithoutSetIds(rec.mode()));
+  // The data is there already: what is reported is charged, whatever room there is.
+  WEIR_RETURN_IF_ERROR(ChargeSize(op, &inode, request.class_id()));
   op.Store(inode);
   return op.Entry(inode);
 }

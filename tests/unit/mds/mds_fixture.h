@@ -45,8 +45,15 @@ class TestCall final : public net::IncomingCall {
 class RecordingOsds final : public OsdPort {
  public:
   void Send(const ClusterMap& /*map*/, const ObjectOrder& order,
-            std::function<void(Status)> done) override {
+            std::function<void(OrderEnd)> done) override {
     orders.push_back(order);
+    const bool some_left = order.kind == ObjectOrder::Kind::kDeleteInode && !left.empty();
+    if (some_left) {
+      const uint64_t next_index = left.front();
+      left.erase(left.begin());
+      done({Status::Ok(), next_index});
+      return;
+    }
     if (hold) {
       held.push_back(std::move(done));
     } else {
@@ -58,8 +65,9 @@ class RecordingOsds final : public OsdPort {
     for (const auto& done : waiting) done(answer);
   }
   std::vector<ObjectOrder> orders;
-  std::vector<std::function<void(Status)>> held;
+  std::vector<std::function<void(OrderEnd)>> held;
   Status answer;
+  std::vector<uint64_t> left;  // what the next deletes answer as left
   bool hold = false;
 };
 

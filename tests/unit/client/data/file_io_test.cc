@@ -30,7 +30,15 @@ class RecordingReporter final : public WriteReporter {
     attr.size = report.size_at_least;
     callback(attr);
   }
+  void AskRoom(InodeId /*inode*/, ClassId /*class_id*/, uint64_t end,
+               std::function<void(Result<uint64_t>)> callback) override {
+    ++asked;
+    if (end > room) return callback(Status(ErrorCode::kQuota, "full"));
+    callback(end);
+  }
   std::vector<ClassId> charged;
+  uint64_t room = UINT64_MAX;
+  int asked = 0;
 };
 
 class FileIoTest : public ::testing::Test {
@@ -165,6 +173,35 @@ TEST_F(FileIoTest, WhatAKilledProcessStillWaitsForIsLetGo) {
   EXPECT_EQ(ends, std::vector<ErrorCode>(12, ErrorCode::kCancelled));
   osds_.AnswerAll();
   EXPECT_EQ(osds_.sent, 8u);
+}
+
+TEST_F(FileIoTest, WritesBeyondTheRoomOfTheirClassFail) {
+  auto map = std::make_shared<ClusterMap>(*MapOf(1, ++epoch_));
+  map->classes[kGold].spec.id = kGold;
+  map->classes[kGold].capacity_bytes = 66 * kMiB;
+  classes_.SetMap(map);
+  inode_->set_tag_class(kGold);
+  reporter_.room = 66 * kMiB;
+  const HandlePtr handle = Open(1001);
+  const std::vector<uint8_t> data(kMiB, 'x');
+  std::vector<ErrorCode> codes;
+  const auto write = [&](uint64_t offset) {
+    files_.Write(handle, offset, data, false,
+                 [&](const Status& status) { codes.push_back(status.code()); });
+  };
+  write(0);
+  EXPECT_EQ(reporter_.asked, 0) << "an overwrite needs no room";
+  write(64 * kMiB);
+  write(65 * kMiB);
+  write(66 * kMiB);
+  EXPECT_EQ(reporter_.asked, 3);
+  using enum ErrorCode;
+  EXPECT_EQ(codes, (std::vector{kOk, kOk, kOk, kQuota}));
+  EXPECT_EQ(inode_->size(), 66 * kMiB);
+  inode_->set_tag_class(kWeb);
+  write(66 * kMiB);
+  EXPECT_EQ(codes.back(), kOk) << "a class without a capacity asks nobody";
+  EXPECT_EQ(reporter_.asked, 3);
 }
 
 }  // namespace

@@ -235,5 +235,27 @@ TEST_F(WriteBackTest, AFlushDoesNotWaitForWhatIsWrittenLater) {
   EXPECT_TRUE(write_back_->Holds(inode->id()));
 }
 
+// However full others leave the memory: a class whose own disk is quick must not wait for them.
+TEST_F(WriteBackTest, ManyThrottledClassesLeaveANewcomerItsOwn) {
+  constexpr size_t kMiB = 1 << 20;
+  Start({.bytes_max = 16 * kMiB, .run_bytes = kMiB});
+  const auto inode = std::make_shared<Inode>(InodeId(5));
+  uint64_t at = 0;
+  for (uint32_t id = 16; id < 20; ++id) {
+    for (int i = 0; i < 4; ++i) {
+      Write(inode, at++ * kMiB, std::string(kMiB, 'h'), {nullptr, ClassId(id)});
+    }
+  }
+  EXPECT_EQ(write_back_->held_bytes(), 16 * kMiB);
+  accepted_ = 0;
+  Write(inode, at++ * kMiB, std::string(kMiB, 'n'), {nullptr, ClassId(40)});
+  Write(inode, at++ * kMiB, std::string(kMiB, 'n'), {nullptr, ClassId(40)});
+  EXPECT_EQ(accepted_, 2);
+  Write(inode, at++ * kMiB, std::string(kMiB, 'n'), {nullptr, ClassId(40)});
+  EXPECT_EQ(accepted_, 2) << "more than its own waits as all do";
+  while (!flights_.empty()) Land(0);
+  EXPECT_EQ(accepted_, 3);
+}
+
 }  // namespace
 }  // namespace weir::client

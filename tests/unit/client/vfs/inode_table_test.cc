@@ -86,6 +86,31 @@ TEST(InodeTest, PagesSurviveAnOpenOnlyIfNobodyElseChangedTheFile) {
   EXPECT_FALSE(inode.SeenAtOpen(4));
 }
 
+TEST(InodeTest, WhatTheMdsAllowedHoldsUntilTheFileIsCut) {
+  Inode inode{InodeId(5)};
+  inode.Update(AttrOf(1, 100));
+  EXPECT_EQ(inode.allowed_end(), 100u);
+  inode.Allow(300);
+  inode.Allow(200);
+  EXPECT_EQ(inode.allowed_end(), 300u);
+  inode.Resized(AttrOf(2, 50));
+  EXPECT_EQ(inode.allowed_end(), 50u);
+  inode.Allow(80);
+  inode.ForgetAllowed();
+  EXPECT_EQ(inode.allowed_end(), 50u);
+}
+
+TEST(InodeTableTest, KnowsItsDirectories) {
+  InodeTable table;
+  for (uint64_t id = 1; id <= 6; ++id) {
+    FileAttr attr = AttrOf(1, 0);
+    attr.mode = id <= 4 ? S_IFDIR : S_IFREG;
+    table.Lookup(InodeId(id))->Update(attr);
+  }
+  EXPECT_EQ(table.Directories(10).size(), 4u);
+  EXPECT_EQ(table.Directories(3).size(), 3u);
+}
+
 TEST(InodeTest, TheFirstErrorIsKeptAndGivenOnce) {
   Inode inode{InodeId(5)};
   inode.RememberError(Status(ErrorCode::kNoSpace, "first"));

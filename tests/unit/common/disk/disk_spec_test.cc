@@ -36,6 +36,17 @@ TEST(DiskSpecTest, AnEmulatedDiskIsASizeOrAnImageAndOptions) {
   EXPECT_EQ(WithPath("ssd:4GiB,iops=9", "/x.img"), "ssd:/x.img,iops=9");
 }
 
+TEST(DiskSpecTest, ADirectoryMayHaveCommas) {
+  const auto ssd = ParseDiskSpec("ssd:/srv/a,b/c,d=e/2.img,rate=50MB/s,iops=9");
+  ASSERT_EQ(ssd.code(), ErrorCode::kInvalid) << "d=e reads like an option";
+  const auto plain = ParseDiskSpec("ssd:/srv/a,b/2.img,rate=50MB/s,iops=9");
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_EQ(plain->path, "/srv/a,b/2.img");
+  EXPECT_EQ(plain->options, ",rate=50MB/s,iops=9");
+  EXPECT_EQ(ParseDiskSpec("hdd:/srv/a,b/2.img")->path, "/srv/a,b/2.img");
+  EXPECT_EQ(WithPath("ssd:/srv/a,b/2.img,rate=50MB/s", "/y,/x.img"), "ssd:/y,/x.img,rate=50MB/s");
+}
+
 TEST(DiskSpecTest, WhatIsWrongIsNamed) {
   const std::pair<const char*, const char*> cases[] = {
       {"hdd:", "hdd:20GiB"},         {"hdd:1GiB,rate", "NAME=VALUE"},

@@ -33,6 +33,7 @@ class CrashTest : public MdsFixture {
   void CheckInvariants() {
     std::map<uint64_t, InodeRecord> inodes;
     std::map<uint64_t, uint32_t> links, subdirectories, entries;
+    std::map<uint64_t, uint64_t> held, charged;  // by class
     std::map<std::string, uint64_t> cookies;
     std::set<uint64_t> orphans, purges;
     std::optional<StateRecord> state;
@@ -42,6 +43,7 @@ class CrashTest : public MdsFixture {
       const auto id = key.size() >= 9 ? ReadBigEndian(key, kFirstNumber) : 0;
       if (key == kStateKey) state = *DecodeValue<StateRecord>(it->value());
       if (key[0] == 'i') inodes[id] = *DecodeValue<InodeRecord>(it->value());
+      if (key[0] == 'h') held[id] = DecodeValue<HeldRecord>(it->value())->bytes();
       if (key[0] == 'o') orphans.insert(id);
       if (key[0] == 'p') purges.insert(id);
       if (key[0] == 'c') {
@@ -70,9 +72,12 @@ class CrashTest : public MdsFixture {
       EXPECT_LT(id, state->next_inode());
       EXPECT_EQ(orphans.contains(id), record.nlink() == 0) << id;
       EXPECT_FALSE(purges.contains(id)) << id;
+      EXPECT_EQ(record.charged_bytes(), record.size()) << id;
+      if (record.size() > 0) charged[record.charged_class()] += record.size();
       if (id == kRoot || record.nlink() == 0) continue;
       EXPECT_EQ(record.nlink(), directory ? 2 + subdirectories[id] : links[id]) << id;
     }
+    EXPECT_EQ(held, charged);
   }
 
   struct Step {
@@ -101,6 +106,13 @@ class CrashTest : public MdsFixture {
         wire::ReleaseRequest release;
         release.add_inodes(inode());
         return {wire::MDS_RELEASE, release.SerializeAsString()};
+      }
+      case 6: {
+        wire::WroteRequest wrote;
+        wrote.set_inode(inode());
+        wrote.set_size_at_least(prng.Uniform(1, 1 << 20));
+        wrote.set_class_id(static_cast<uint32_t>(prng.Uniform(16, 18)));
+        return {wire::MDS_WROTE, wrote.SerializeAsString()};
       }
       default:
         return {

@@ -102,6 +102,31 @@ TEST_F(FairQueueTest, ATurnThatTheWorkItselfKeepsIsGivenBackToo) {
   EXPECT_EQ(ran, 10);
 }
 
+TEST(FairQueueHandoverTest, WhoGivesATurnBackRunsSomeAndHandsOverTheRest) {
+  std::deque<std::function<void()>> handed;
+  FairQueue queue(1, [&handed](std::function<void()> work) { handed.push_back(std::move(work)); });
+  FairQueue::Turn held;
+  queue.Submit(kHog, 1, [&held](FairQueue::Turn turn) { held = std::move(turn); });
+  size_t ran = 0;
+  constexpr size_t kLooks = 3 * FairQueue::kRunsForOthers;
+  for (size_t i = 0; i < kLooks; ++i) {
+    queue.Submit(kOther, 1, [&ran](const FairQueue::Turn&) { ++ran; });
+  }
+  held.reset();
+  EXPECT_EQ(ran, FairQueue::kRunsForOthers);
+  ASSERT_EQ(handed.size(), 1u);
+  queue.Submit(kOther, 1, [&ran](const FairQueue::Turn&) { ++ran; });
+  EXPECT_EQ(ran, 2 * FairQueue::kRunsForOthers) << "whoever comes helps";
+  EXPECT_EQ(handed.size(), 1u);
+  while (!handed.empty()) {
+    const auto work = std::move(handed.front());
+    handed.pop_front();
+    work();
+  }
+  EXPECT_EQ(ran, kLooks + 1);
+  queue.Stop();
+}
+
 TEST_F(FairQueueTest, NothingBeginsAfterStop) {
   for (int i = 0; i < 10; ++i) Submit(kHog);
   queue_.Stop();

@@ -67,6 +67,19 @@ class BackgroundGateTest : public ::testing::Test {
     return false;
   }
 
+  // Soon, if all is well; a test that waits for it must not wait for ever.
+  bool IsQueued() {
+    const auto end = std::chrono::steady_clock::now() + 60s;
+    while (!Queued()) {
+      if (std::chrono::steady_clock::now() > end) {
+        gate_.SetUrgent(true);  // lets go of who waits for it
+        return false;
+      }
+      std::this_thread::yield();
+    }
+    return true;
+  }
+
   testing::HeldObjectStore store_;
   Dispatcher dispatcher_{store_, SystemClock::Get(), DepthOne(), {}};
   BackgroundGate gate_{dispatcher_, SystemClock::Get(), kSystemCompaction, kNever};
@@ -83,7 +96,7 @@ TEST_F(BackgroundGateTest, OnAFreeDeviceItGoesThroughTheSchedulerAndIsCounted) {
 TEST_F(BackgroundGateTest, ItWaitsForAFullDeviceAndGoesWhenThereIsRoom) {
   FillTheDevice();
   std::future<void*> asked = Ask();
-  while (!Queued()) std::this_thread::yield();
+  ASSERT_TRUE(IsQueued());
   EXPECT_EQ(asked.wait_for(0s), std::future_status::timeout);
   store_.ReleaseAll();
   gate_.End(asked.get());
@@ -101,7 +114,7 @@ TEST_F(BackgroundGateTest, WhatTheForegroundWaitsForGoesAtOnce) {
   FillTheDevice();
   gate_.End(gate_.Begin({.write = true, .bytes = 4096, .offset = 0, .urgent = true}));
   std::future<void*> asked = Ask();
-  while (!Queued()) std::this_thread::yield();
+  ASSERT_TRUE(IsQueued());
   gate_.SetUrgent(true);
   gate_.End(asked.get());
   EXPECT_EQ(Served(), 2 * 4096u);
@@ -121,7 +134,7 @@ TEST_F(BackgroundGateTest, WhatWentUrgentlyIsNoDebtToTheFloor) {
 TEST_F(BackgroundGateTest, ClosingLetsWhoWaitsGoAndKnowsNobodyLater) {
   FillTheDevice();
   std::future<void*> asked = Ask();
-  while (!Queued()) std::this_thread::yield();
+  ASSERT_TRUE(IsQueued());
   auto closed = std::async(std::launch::async, [this] { gate_.Close(); });
   void* ticket = asked.get();
   EXPECT_EQ(closed.wait_for(0s), std::future_status::timeout);  // its I/O is under way

@@ -265,6 +265,22 @@ TEST_F(DispatcherTest, StatisticsCountLatencyFromArrivalAndStartAgainAtReset) {
   EXPECT_EQ(dispatcher_->Stats(false).device_bytes_per_s, 0u);
 }
 
+TEST_F(DispatcherTest, DeletesCostByTheObjectAndTellWhereToGoOn) {
+  Start(Plain(4));
+  store_.immediate = true;
+  Write(1, 0, 4096);
+  const auto before = Of(kBestEffort).counters.served_bytes;
+  uint64_t next = 77;
+  auto op =
+      std::make_unique<TestOp>([&next](const ObjectOpResult& result) { next = result.next_index; });
+  op->kind = ObjectOpKind::kDeleteInode;
+  op->object = {InodeId(1), 0};
+  op->length = 16;
+  dispatcher_->Submit(std::move(op));
+  EXPECT_EQ(next, 0u);
+  EXPECT_EQ(Of(kBestEffort).counters.served_bytes - before, 16 * kMetadataOpBytes);
+}
+
 TEST_F(DispatcherTest, DrainingLiftsLimitsAndRates) {
   Start(Strict(kMiB));
   ClassSpec slow = Class(kWeb, 0);

@@ -86,6 +86,22 @@ class HeldObjectStore final : public ObjectStore {
       done(fail);
     });
   }
+  void DeleteSome(InodeId inode, uint64_t first_index, size_t most, SomeDone done) override {
+    Hold("delete-some", {inode, first_index}, 0,
+         [this, inode, first_index, most, done = std::move(done)] {
+           uint64_t next = 0;
+           {
+             std::lock_guard lock(mutex_);
+             auto it = objects_.lower_bound({inode, first_index});
+             for (size_t i = 0; i < most && it != objects_.end() && it->first.inode == inode; ++i) {
+               it = objects_.erase(it);
+             }
+             if (it != objects_.end() && it->first.inode == inode) next = it->first.index;
+           }
+           if (!fail.ok()) return done(fail);
+           done(next);
+         });
+  }
   void DeleteInode(InodeId inode, uint64_t first_index, Done done) override {
     Hold("delete-inode", {inode, first_index}, 0,
          [this, inode, first_index, done = std::move(done)] {

@@ -20,7 +20,7 @@ class TickingClock final : public Clock {
   TimePoint now_{0};
 };
 
-constexpr ProfilePattern kReads{.write_percent = 0};
+const ProfilePattern kReads{.write_percent = 0};
 
 TEST(LiveProfileTest, ProposesLessThanTheMeanInWholeMebibytesAndIsRepeatable) {
   MemDevice device(64 << 20);
@@ -65,7 +65,7 @@ TEST(LiveProfileTest, WritesGoThroughTheStoreAndLeaveNothing) {
   const auto store = OpenStore(device, {});
   ASSERT_TRUE(store.ok()) << store.status();
   const uint64_t flushes = device.counters().flushes;
-  DiskProfileOptions options{.pattern = {.write_percent = 100, .size = 64 << 10}};
+  DiskProfileOptions options{.pattern = {.write_percent = 100, .sizes = {64 << 10}}};
   options.duration = 500ms;
   const auto profile = MeasureDisk(device, **store, SystemClock::Get(), options);
   ASSERT_TRUE(profile.ok()) << profile.status();
@@ -73,6 +73,46 @@ TEST(LiveProfileTest, WritesGoThroughTheStoreAndLeaveNothing) {
   EXPECT_EQ((*store)->Stats().objects, 0u);
   EXPECT_GT(profile->proposed_bytes_per_s, 0u);
   EXPECT_TRUE((*store)->Close().ok());
+}
+
+// Notes where it is read.
+class NotingDevice final : public BlockDevice {
+ public:
+  [[nodiscard]] uint64_t size() const override { return 256 << 20; }
+  [[nodiscard]] const std::string& name() const override { return name_; }
+  std::vector<uint64_t> offsets;
+
+ protected:
+  void DoRead(uint64_t offset, Buffer, Done done) override {
+    offsets.push_back(offset);
+    done({});
+  }
+  void DoWrite(uint64_t, Buffer, Done done) override { done({}); }
+  void DoFlush(Done done) override { done({}); }
+  Status DoDiscard(uint64_t, uint64_t) override { return {}; }
+
+ private:
+  const std::string name_ = "noting";
+};
+
+TEST(LiveProfileTest, PartOfTheRequestsGoOnWhereTheLastOneEnded) {
+  const auto going_on = [](uint32_t percent) {
+    NotingDevice device;
+    testing::HeldObjectStore store;
+    store.immediate = true;
+    TickingClock clock;
+    const ProfilePattern pattern{
+        .write_percent = 0, .sizes = {64 << 10}, .sequential_percent = percent, .depth = 4};
+    EXPECT_TRUE(MeasureDisk(device, store, clock, {.pattern = pattern}).ok());
+    size_t on = 0;
+    for (size_t i = 1; i < device.offsets.size(); ++i) {
+      on += device.offsets[i] == device.offsets[i - 1] + (64 << 10) ? 1 : 0;
+    }
+    return static_cast<double>(on) / static_cast<double>(device.offsets.size());
+  };
+  EXPECT_NEAR(going_on(0), 0, 0.02);
+  EXPECT_NEAR(going_on(50), 0.5, 0.05);
+  EXPECT_NEAR(going_on(100), 1, 0.02);
 }
 
 TEST(LiveProfileTest, AFullDiskIsNotMeasuredByWriting) {

@@ -173,6 +173,26 @@ TEST_F(ExtentStoreTest, FullDiskSaysSoAndDeletesGiveTheSpaceBack) {
   }
 }
 
+TEST_F(ExtentStoreTest, ObjectsOfAnInodeAreDeletedInSteps) {
+  const InodeId inode(7);
+  for (uint64_t index = 0; index < 10; ++index) {
+    ASSERT_TRUE(WriteSync(*store_, {inode, index}, 0, Buffer::CopyOf("x")).ok());
+    if (index == 4) Reopen();  // half of them are on the disk only
+  }
+  ASSERT_TRUE(WriteSync(*store_, {InodeId(8), 0}, 0, Buffer::CopyOf("y")).ok());
+  std::vector<uint64_t> left;
+  uint64_t next = 1;
+  do {
+    const auto answer = DeleteSomeSync(*store_, inode, next, 4);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    next = *answer;
+    left.push_back(store_->Stats().objects);
+  } while (next > 0);
+  EXPECT_EQ(left, (std::vector<uint64_t>{7, 3, 2}));
+  EXPECT_EQ(StatSync(*store_, {inode, 0})->size, 1u) << "below the first index";
+  EXPECT_EQ(StatSync(*store_, {InodeId(8), 0})->size, 1u);
+}
+
 TEST_F(ExtentStoreTest, SmallWritesCostOneFlushPerGroup) {
   ASSERT_TRUE(WriteSync(*store_, kObject, 0, Buffer::AlignedZeros(64 << 10)).ok());
   const uint64_t before = device_.counters().flushes;

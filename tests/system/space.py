@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Classes hold no more than their capacity; purges go on at their floor; a disk that became slower is noticed."""
+import errno
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+from weirtest import MIB, Cluster, Embedded, Failure, check, fio, main, wait_until
+
+
+def show(system, name):
+    return json.loads(system.osdctl("class", "show", name, "-o", "json").stdout)
+
+
+def tagged(mount, name, class_name):
+    path = f"{mount}/{name}"
+    os.mkdir(path)
+    os.setxattr(path, "user.qos.class", class_name.encode())
+    return path
+
+
+def fill(path, piece=MIB // 4, most=64 * MIB):
+    """Writes until there is no room; returns how much there was."""
+    data = os.urandom(piece)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+    written = 0
+    try:
+        while written < most:
+            written += os.write(fd, data)
+        raise Failure(f"{path} took {written} bytes and more")
+    except OSError as error:
+        check(error.errno == errno.EDQUOT, f"writing {path}: {error}")
+    finally:
+        os.fsync(fd)
+        os.close(fd)
+    return written
+
+
+def capacity_is_kept(lab):
+    system = Cluster(lab, osds=2, mounts=2, osd_size="512MiB")
+    system.osdctl("class", "create", "gold", "--capacity", "8MiB")
+    gold = tagged(system.mnt, "gold", "gold")
+    wrote = fill(f"{gold}/a")
+    check(wrote == 8 * MIB, f"{wrote} bytes fitted into 8 MiB")
+    seen = show(system, "gold")
+    check(seen["capacity_bytes"] == 8 * MIB and seen["held_bytes"] == 8 * MIB, f"{seen}")
+    # Another mount, another file, a truncation: none finds room; an overwrite needs none.
+    other = f"{system.mounts[1]}/gold"
+    check(fill(f"{other}/b") == 0 and os.path.getsize(f"{other}/b") == 0, "another file found room")
+    try:
+        os.truncate(f"{other}/a", 9 * MIB)
+        raise Failure("a file grew by truncation")
+    except OSError as error:
+        check(error.errno == errno.EDQUOT, f"{error}")
+    with open(f"{other}/a", "r+b") as file:
+        file.write(b"over" * 1024)
+    with open(f"{system.mnt}/elsewhere", "wb") as file:
+        file.write(b"x" * MIB)
+    # Room comes back by cutting and by a larger capacity, also after a restart.
+    os.truncate(f"{gold}/a", 6 * MIB)
+    check(fill(f"{gold}/c") == 2 * MIB, "what was cut off is not free")
+    os.truncate(f"{gold}/a", 0)
+    system.dev("kill", "mds.0")
+    system.dev("start", "mds.0")
+    check(show(system, "gold")["held_bytes"] == 2 * MIB, "the sum did not outlive the MDS")
+    system.osdctl("class", "set", "gold", "--capacity", "12MiB")
+    check(fill(f"{gold}/d") == 10 * MIB, "a larger capacity is not there")
+    status = json.loads(system.osdctl("status", "-o", "json").stdout)
+    check(status["capacities"] == [{"class": "gold", "capacity_bytes": 12 * MIB, "held_bytes": 12 * MIB}],
+          f"{status['capacities']}")
+    done = system.osdctl("class", "set", "gold", "--capacity", "1TiB", ok=(4,))
+    check("1TiB" in done.stderr and "largest that fits" in done.stderr, done.stderr)
+    system.osdctl("class", "set", "gold", "--capacity", "max")
+    with open(f"{gold}/free", "wb") as file:
+        file.write(b"x" * 4 * MIB)
+
+
+def capacity_in_one_process(lab):
+    """The kernel's own write-back asks later: whoever syncs hears of it."""
+    system = Embedded(lab, "--osd-size", "512MiB", "--token-rate", "1GiB/s")
+    system.osdctl("class", "create", "gold", "--capacity", "4MiB")
+    gold = tagged(system.mnt, "gold", "gold")
+    with open(f"{gold}/fits", "wb") as file:
+        file.write(b"x" * 3 * MIB)
+        file.flush()
+        os.fsync(file.fileno())
+    fd = os.open(f"{gold}/much", os.O_WRONLY | os.O_CREAT, 0o644)
+    try:
+        os.write(fd, b"x" * 4 * MIB)
+        os.fsync(fd)
+        raise Failure("4 MiB were synced where 1 MiB is free")
+    except OSError as error:
+        check(error.errno == errno.EDQUOT, f"{error}")
+    finally:
+        os.close(fd)
+    check(show(system, "gold")["held_bytes"] <= 4 * MIB, "more is held than may be")
+    for name in ("much", "fits"):
+        os.truncate(f"{gold}/{name}", 0)
+    wait_until(lambda: show(system, "gold")["held_bytes"] == 0, "emptied files to count no more")
+
+
+def row(system, name):
+    osd = json.loads(system.osdctl("stat", name, "-o", "json").stdout)["osds"][0]
+    return osd["classes"][0]
+
+
+def a_slower_disk_is_noticed_and_purges_go_on(lab):
+    system = Cluster(lab, disks=("ssd:512MiB,rate=100MB/s",), token_rate="60MiB/s")
+    system.osdctl("status")
+    system.osdctl("reserve", "system.purge", "--bandwidth", "2MiB/s")
+    seen = show(system, "system.purge")
+    check(seen["reservation_bytes_per_s"] == 2 * MIB and seen["reservation_scope"] == "osd", f"{seen}")
+    large = f"{system.mnt}/large"
+    with open(large, "wb") as file:
+        for index in range(40):
+            os.pwrite(file.fileno(), b"x" * 4096, index * 4 * MIB)
+        os.fsync(file.fileno())
+    system.dev("stop", "osd.0")
+    state = f"{system.dir}/weir-dev.json"
+    with open(state) as file:
+        text = file.read()
+    check("rate=100MB/s" in text, f"the disk is not in {state}")
+    with open(state, "w") as file:
+        file.write(text.replace("rate=100MB/s", "rate=15MB/s"))
+    system.dev("start", "osd.0")
+    os.unlink(large)
+    # The load is there when the MDS is old enough to purge.
+    job = {"name": "load", "directory": system.mnt, "rw": "write", "bs": "256k", "size": "64m", "numjobs": "2",
+           "direct": "1", "ioengine": "libaio", "iodepth": "32", "time_based": "1", "runtime": "15", "fallocate": "none"}
+    with ThreadPoolExecutor() as pool:
+        load = pool.submit(fio, lab, job)
+        # 40 objects: one, then three steps of at most sixteen.
+        wait_until(lambda: row(system, "system.purge")["served_ops"] >= 4, "the purge")
+        purge = row(system, "system.purge")
+        check(purge["guaranteed_bytes"] > 0, f"nothing of the purge was owed to it: {purge}")
+        load.result()
+    stat = json.loads(system.osdctl("stat", "-o", "json").stdout)["osds"][0]
+    check(stat["disk"]["slow"] and stat["disk"]["alarms"] == 1, f"no alarm: {stat['disk']}")
+    check(5e6 < stat["disk"]["bytes_per_s"] < 20e6, f"a disk of 15 MB/s is thought to give {stat['disk']}")
+    done = system.osdctl("status", ok=(7,))
+    check("osd.0 is slower than promised" in done.stdout, done.stdout)
+    system.osdctl("release", "system.purge")
+    system.osdctl("osd", "set", "0", "--token-rate", "4MiB/s")
+    wait_until(lambda: system.osdctl("status", ok=(0, 7)).returncode == 0, "a lower rate to end the alarm")
+
+
+if __name__ == "__main__":
+    main("space", capacity_is_kept, capacity_in_one_process, a_slower_disk_is_noticed_and_purges_go_on)
