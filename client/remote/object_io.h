@@ -36,6 +36,15 @@ class ObjectIo {
     uint64_t expired = 0;
   };
 
+  // What a class has under way, over all OSDs.
+  struct ClassLoad {
+    uint64_t flying_bytes = 0;
+    uint64_t flying_requests = 0;
+    uint64_t waiting_requests = 0;  // for room in a window
+    uint64_t answered_bytes = 0;    // since the start
+    uint64_t answered_requests = 0;
+  };
+
   ObjectIo(Clock& clock, ObjectSender& sender, Options options);
   ~ObjectIo();
 
@@ -51,6 +60,7 @@ class ObjectIo {
 
   [[nodiscard]] uint64_t InFlightBytes(ClassId class_id, OsdId osd) const;
   [[nodiscard]] Counters counters() const;
+  [[nodiscard]] std::map<ClassId, ClassLoad> Loads() const;
 
  private:
   struct Pending {
@@ -66,6 +76,8 @@ class ObjectIo {
     uint64_t limit_bytes = 0;
     uint64_t flying_bytes = 0;
     uint32_t flying_requests = 0;
+    uint64_t answered_bytes = 0;
+    uint64_t answered_requests = 0;
   };
   using Key = std::pair<ClassId, OsdId>;
   struct Departure {

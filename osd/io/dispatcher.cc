@@ -314,7 +314,12 @@ DispatcherStats Dispatcher::Stats(bool reset) {
     one.p90_us = latency.Quantile(0.9);
     one.p99_us = latency.Quantile(0.99);
     one.p999_us = latency.Quantile(0.999);
-    stats.classes.push_back(one);
+    one.latencies = latency.FilledBuckets();
+    one.latency_sum_us = latency.sum();
+    if (const auto spec = classes_.find(total.id); spec != classes_.end()) {
+      one.name = spec->second.name;
+    }
+    stats.classes.push_back(std::move(one));
     if (reset) baseline_[total.id] = total;
   }
   if (reset) {

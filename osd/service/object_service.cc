@@ -273,6 +273,12 @@ void ObjectService::HandleStats(net::IncomingCall& call) {
     out.mutable_latency()->set_p90_us(one.p90_us);
     out.mutable_latency()->set_p99_us(one.p99_us);
     out.mutable_latency()->set_p999_us(one.p999_us);
+    for (const LatencyHistogram::Filled& bucket : one.latencies) {
+      out.add_latency_ends_us(bucket.largest);
+      out.add_latency_counts(bucket.count);
+    }
+    out.set_latency_sum_us(one.latency_sum_us);
+    out.set_name(one.name);
   }
   call.Respond(reply.SerializeAsString());
 }
