@@ -61,6 +61,8 @@ class FileIo {
   }
   // Flushes and reports what is old.
   void Tick();
+  // Written and not on the OSDs yet.
+  [[nodiscard]] uint64_t dirty_bytes() const { return write_back_.held_bytes(); }
   // Starts to flush and report everything; `done` when all that was there is.
   void SyncAll(std::function<void()> done);
 

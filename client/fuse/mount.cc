@@ -10,6 +10,7 @@
 #include <climits>
 #include <condition_variable>
 #include <cstdlib>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -121,6 +122,37 @@ class Mount::Impl {
     }
   }
 
+  Counters counters() {
+    std::lock_guard lock(mutex_);  // what we ask ends only after `ended_`
+    Counters out;
+    if (ended_) return out;
+    const auto map = core_.mds().map();
+    std::map<std::string, Counters::Class> classes;
+    for (const auto& [id, load] : core_.objects().Loads()) {
+      const auto entry = map->classes.find(id);
+      const std::string name = entry == map->classes.end() ? "removed" : entry->second.spec.name;
+      Counters::Class& total = classes[name];
+      total.name = name;
+      total.answered_bytes += load.answered_bytes;
+      total.answered_requests += load.answered_requests;
+      total.flying_bytes += load.flying_bytes;
+      total.flying_requests += load.flying_requests;
+      total.waiting_requests += load.waiting_requests;
+    }
+    for (auto& [name, total] : classes) out.classes.push_back(std::move(total));
+    const ObjectIo::Counters objects = core_.objects().counters();
+    out.sent = objects.sent;
+    out.retried = objects.retried;
+    out.checksum_errors = objects.checksum_errors;
+    out.expired = objects.expired;
+    out.dirty_bytes = core_.files().dirty_bytes();
+    out.inodes = core_.inodes().size();
+    out.kernel_requests = filesystem_.calls().outstanding();
+    out.map_epoch = map->epoch.value;
+    out.mds_connected = core_.mds().connected();
+    return out;
+  }
+
   Status Wait() {
     {
       std::unique_lock lock(mutex_);
@@ -216,6 +248,10 @@ Status Mount::Wait() {
 
 void Mount::Stop() {
   impl_->Stop();
+}
+
+Mount::Counters Mount::counters() const {
+  return impl_->counters();
 }
 
 }  // namespace weir::client

@@ -45,6 +45,22 @@ class Mount {
     std::vector<std::string> fuse_options;  // further ones for libfuse and the kernel, e.g. nosuid
   };
 
+  // What it does now and did since its start.
+  struct Counters {
+    struct Class {
+      std::string name;  // "removed": all that are gone
+      uint64_t answered_bytes = 0, answered_requests = 0;
+      uint64_t flying_bytes = 0, flying_requests = 0, waiting_requests = 0;
+    };
+    std::vector<Class> classes;
+    uint64_t sent = 0, retried = 0, checksum_errors = 0, expired = 0;  // object requests
+    uint64_t dirty_bytes = 0;
+    uint64_t inodes = 0;           // that the kernel or we hold
+    uint64_t kernel_requests = 0;  // not answered yet
+    uint64_t map_epoch = 0;
+    bool mds_connected = false;
+  };
+
   static Result<std::unique_ptr<Mount>> Start(net::Network& network, Clock& clock,
                                               const std::string& mds_endpoint,
                                               const std::string& mountpoint, Options options);
@@ -54,6 +70,8 @@ class Mount {
   Status Wait();
   // Unmounts, lazily when files are open. Wait returns afterwards.
   void Stop();
+  // From any thread. All zero once it has ended.
+  [[nodiscard]] Counters counters() const;
 
  private:
   class Impl;

@@ -114,6 +114,10 @@ void ObjectIo::OnReply(const PendingPtr& pending, const Key& key, Result<ObjectO
       meter_.Answered(key.first, pending->op.length, now - pending->sent, result->server_time);
     }
     if (result.ok() && result->window_bytes != 0) window.limit_bytes = result->window_bytes;
+    if (result.ok()) {
+      window.answered_bytes += pending->op.length;
+      ++window.answered_requests;
+    }
     again = !result.ok() && ParkLocked(pending, result);
     if (!stopped_) TakeDepartures(key, window, now, &departures);
   }
@@ -233,6 +237,20 @@ uint64_t ObjectIo::InFlightBytes(ClassId class_id, OsdId osd) const {
   std::lock_guard lock(mutex_);
   auto it = windows_.find({class_id, osd});
   return it == windows_.end() ? 0 : it->second.flying_bytes;
+}
+
+std::map<ClassId, ObjectIo::ClassLoad> ObjectIo::Loads() const {
+  std::map<ClassId, ClassLoad> loads;
+  std::lock_guard lock(mutex_);
+  for (const auto& [key, window] : windows_) {
+    ClassLoad& load = loads[key.first];
+    load.flying_bytes += window.flying_bytes;
+    load.flying_requests += window.flying_requests;
+    load.waiting_requests += window.queue.size();
+    load.answered_bytes += window.answered_bytes;
+    load.answered_requests += window.answered_requests;
+  }
+  return loads;
 }
 
 ObjectIo::Counters ObjectIo::counters() const {

@@ -37,6 +37,15 @@ class ObjectIo {
     uint64_t expired = 0;
   };
 
+  // What a class has under way, over all OSDs.
+  struct ClassLoad {
+    uint64_t flying_bytes = 0;
+    uint64_t flying_requests = 0;
+    uint64_t waiting_requests = 0;  // for room in a window
+    uint64_t answered_bytes = 0;    // since the start
+    uint64_t answered_requests = 0;
+  };
+
   ObjectIo(Clock& clock, ObjectSender& sender, Options options);
   ~ObjectIo();
 
@@ -54,6 +63,7 @@ class ObjectIo {
   [[nodiscard]] Counters counters() const;
   // Where the time of each class goes on this side, since start.
   [[nodiscard]] std::map<ClassId, MountClassTimes> Times();
+  [[nodiscard]] std::map<ClassId, ClassLoad> Loads() const;
 
  private:
   struct Pending {
@@ -70,6 +80,8 @@ class ObjectIo {
     uint64_t limit_bytes = 0;
     uint64_t flying_bytes = 0;
     uint32_t flying_requests = 0;
+    uint64_t answered_bytes = 0;
+    uint64_t answered_requests = 0;
   };
   using Key = std::pair<ClassId, OsdId>;
   struct Departure {

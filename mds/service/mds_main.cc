@@ -14,6 +14,8 @@
 
 #include "common/base/log.h"
 #include "common/base/result.h"
+#include "common/monitor/http_server.h"
+#include "common/monitor/monitor.h"
 #include "common/net/endpoint.h"
 #include "mds/service/mds_server.h"
 #include "mds/service/mds_store.h"
@@ -30,7 +32,12 @@ struct Arguments {
   bool insecure = false;
   std::string config;
   std::string log = "info";
+  std::string metrics;
+  std::string web;
 };
+
+// Where the daemon asks itself what it shows.
+constexpr const char* kSelf = "inproc://mds";
 
 int Fail(int code, const std::string& message) {
   std::cerr << "weir-mds: " << message << "\n";
@@ -50,10 +57,15 @@ Status ReadConfig(Arguments* arguments, const CLI::App& app) {
         if (app.count("--insecure") == 0) arguments->insecure = *value.value<bool>();
       } else if (name == "log" && value.is_string()) {
         if (app.count("--log") == 0) arguments->log = *value.value<std::string>();
+      } else if (name == "metrics" && value.is_string()) {
+        if (app.count("--metrics") == 0) arguments->metrics = *value.value<std::string>();
+      } else if (name == "web" && value.is_string()) {
+        if (app.count("--web") == 0) arguments->web = *value.value<std::string>();
       } else {
-        return {ErrorCode::kInvalid,
-                arguments->config + ":" + std::to_string(key.source().begin.line) + ": '" + name +
-                    "' is unknown or of the wrong type; there is listen, insecure, log"};
+        return {
+            ErrorCode::kInvalid,
+            arguments->config + ":" + std::to_string(key.source().begin.line) + ": '" + name +
+                "' is unknown or of the wrong type; there is listen, insecure, log, metrics, web"};
       }
     }
   } catch (const toml::parse_error& error) {
@@ -103,8 +115,18 @@ Status Serve(const Arguments& arguments, int signals) {
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<KvStore> store, OpenMdsStore(arguments.data));
   const std::unique_ptr<net::Network> network = net::MakeZmqNetwork();
   {
+    std::vector<std::string> listen = arguments.listen;
+    const bool watched = !arguments.metrics.empty() || !arguments.web.empty();
+    if (watched) listen.emplace_back(kSelf);
     WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<MdsServer> server,
-                          MdsServer::Start(*store, *network, SystemClock::Get(), arguments.listen));
+                          MdsServer::Start(*store, *network, SystemClock::Get(), listen));
+    monitor::MonitorOptions watch;
+    watch.metrics = arguments.metrics;
+    watch.web = arguments.web;
+    watch.program = "weir-mds";
+    watch.mds = kSelf;
+    WEIR_ASSIGN_OR_RETURN(const auto monitor,
+                          monitor::Monitor::Start(*network, SystemClock::Get(), watch));
     WEIR_RETURN_IF_ERROR(WriteEndpoint(arguments.data, server->endpoints().front()));
     WEIR_LOG_INFO("serving {} at {}", arguments.data, server->endpoints().front());
     signalfd_siginfo info{};
@@ -113,6 +135,17 @@ Status Serve(const Arguments& arguments, int signals) {
     WEIR_LOG_INFO("signal {}: ending", info.ssi_signo);
   }
   ::close(lock);
+  return Status::Ok();
+}
+
+// Makes the addresses of --metrics and --web canonical.
+Status CheckWatched(Arguments* arguments) {
+  for (auto [option, address] :
+       {std::pair("--metrics", &arguments->metrics), std::pair("--web", &arguments->web)}) {
+    if (address->empty()) continue;
+    WEIR_ASSIGN_OR_RETURN(*address,
+                          monitor::ParseHttpAddress(option, *address, arguments->insecure));
+  }
   return Status::Ok();
 }
 
@@ -125,7 +158,13 @@ int Main(int argc, char** argv) {
                  "endpoint to serve: tcp://HOST:PORT, ipc://PATH (default tcp://127.0.0.1:7370)");
   app.add_flag("--insecure", arguments.insecure,
                "listen beyond this machine although nobody is authenticated yet");
-  app.add_option("--config", arguments.config, "TOML file: listen, insecure, log");
+  app.add_option("--metrics", arguments.metrics,
+                 "serve metrics for Prometheus at http://ADDR:PORT/metrics (default: not)")
+      ->type_name("ADDR:PORT");
+  app.add_option("--web", arguments.web,
+                 "serve a page with live charts of every class at http://ADDR:PORT/ (default: not)")
+      ->type_name("ADDR:PORT");
+  app.add_option("--config", arguments.config, "TOML file: listen, insecure, log, metrics, web");
   app.add_option("--log", arguments.log, "trace, debug, info, warn, error or off");
   try {
     app.parse(argc, argv);
@@ -144,6 +183,8 @@ int Main(int argc, char** argv) {
                                ": it is reachable from other machines and clients have no keys "
                                "yet (use 127.0.0.1 or ipc://, or --insecure on a trusted network)");
   }
+  const Status watched = CheckWatched(&arguments);
+  if (!watched.ok()) return Fail(kBadUsage, watched.message());
   const Result<LogLevel> level = ParseLogLevel(arguments.log);
   if (!level.ok()) return Fail(kBadUsage, level.status().message());
   LogOptions logging;

@@ -360,7 +360,12 @@ DispatcherStats Dispatcher::Stats(bool reset) {
     }
     one.counters.times.ops = total.served_ops;
     one.counters.times.bytes = total.served_bytes;
-    stats.classes.push_back(one);
+    one.latencies = latency.FilledBuckets();
+    one.latency_sum_us = latency.sum();
+    if (const auto spec = classes_.find(total.id); spec != classes_.end()) {
+      one.name = spec->second.name;
+    }
+    stats.classes.push_back(std::move(one));
     if (reset) baseline_[total.id] = total;
     if (reset) outside_baseline_[total.id] = outside.served_bytes;
   }

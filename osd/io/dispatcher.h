@@ -22,6 +22,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "common/base/time.h"
@@ -49,6 +50,9 @@ struct DispatcherClassStats {
   uint64_t p99_us = 0;
   uint64_t p999_us = 0;
   LatencyQuantiles recent;  // of the last 5 to 10 s
+  std::vector<LatencyHistogram::Filled> latencies;  // all of them, as are the quantiles
+  uint64_t latency_sum_us = 0;
+  std::string name;  // empty: the class is gone
 };
 
 struct DispatcherStats {

@@ -27,6 +27,7 @@ uint64_t LatencyHistogram::LargestIn(size_t bucket) {
 void LatencyHistogram::Record(uint64_t micros) {
   ++buckets_[BucketOf(micros)];
   ++count_;
+  sum_ += micros;
 }
 
 uint64_t LatencyHistogram::Quantile(double fraction) const {
@@ -49,6 +50,15 @@ void LatencyHistogram::Add(const LatencyHistogram& other) {
 void LatencyHistogram::Reset() {
   buckets_.fill(0);
   count_ = 0;
+  sum_ = 0;
+}
+
+std::vector<LatencyHistogram::Filled> LatencyHistogram::FilledBuckets() const {
+  std::vector<Filled> filled;
+  for (size_t i = 0; i < kBuckets; ++i) {
+    if (buckets_[i] > 0) filled.push_back({LargestIn(i), buckets_[i]});
+  }
+  return filled;
 }
 
 }  // namespace weir::osd

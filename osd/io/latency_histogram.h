@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace weir::osd {
 
@@ -19,6 +20,13 @@ class LatencyHistogram {
   // 0 when nothing was recorded.
   [[nodiscard]] uint64_t Quantile(double fraction) const;
   [[nodiscard]] uint64_t count() const { return count_; }
+  [[nodiscard]] uint64_t sum() const { return sum_; }
+  // The buckets that counted something, in growing order of their largest value.
+  struct Filled {
+    uint64_t largest;
+    uint64_t count;
+  };
+  [[nodiscard]] std::vector<Filled> FilledBuckets() const;
   void Reset();
   void Add(const LatencyHistogram& other);
 
@@ -31,6 +39,7 @@ class LatencyHistogram {
 
   std::array<uint64_t, kBuckets> buckets_{};
   uint64_t count_ = 0;
+  uint64_t sum_ = 0;
 };
 
 }  // namespace weir::osd

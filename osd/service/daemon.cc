@@ -18,12 +18,16 @@
 #include "common/base/units.h"
 #include "common/disk/block_device.h"
 #include "common/disk/disk_spec.h"
+#include "common/monitor/monitor.h"
 #include "common/net/rpc.h"
 #include "osd/service/format_osd.h"
 #include "osd/service/osd_server.h"
 
 namespace weir::osd {
 namespace {
+
+// Where the daemon asks itself what it shows.
+constexpr const char* kSelf = "inproc://osd";
 
 class UniqueFd {
  public:
@@ -121,6 +125,20 @@ Status WaitForEnd(Registration& registration, const std::string& ready_file,
   }
 }
 
+// Lets itself be watched, until it is to end.
+Status RunServer(OsdServer& server, net::Network& network, const DaemonOptions& options,
+                 Registration& registration) {
+  monitor::MonitorOptions watch;
+  watch.metrics = options.metrics;
+  watch.program = "weir-osd";
+  watch.osds = {kSelf};
+  WEIR_ASSIGN_OR_RETURN(const auto monitor,
+                        monitor::Monitor::Start(network, SystemClock::Get(), watch));
+  const std::string endpoint = server.endpoints().front();
+  WEIR_LOG_INFO("listens at {}", endpoint);
+  return WaitForEnd(registration, options.ready_file, endpoint);
+}
+
 Status MakeImage(const std::string& path, uint64_t size) {
   const UniqueFd fd(::open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
   if (fd.get() < 0) return Status::FromErrno(errno, "cannot create " + path);
@@ -155,6 +173,7 @@ Status Serve(const DaemonOptions& options) {
   Registration registration;
   OsdServer::Options server_options;
   server_options.listen = {options.listen};
+  if (!options.metrics.empty()) server_options.listen.emplace_back(kSelf);
   server_options.mds = options.mds;
   server_options.queue_bytes_max = options.memory_bytes / 2;
   server_options.device = device.get();
@@ -165,10 +184,9 @@ Status Serve(const DaemonOptions& options) {
       OsdServer::Start(*store, identity, *network, SystemClock::Get(), std::move(server_options));
   Status status = server.status();
   if (server.ok()) {
-    const std::string endpoint = (*server)->endpoints().front();
-    WEIR_LOG_INFO("osd.{} of cluster {} on {} listens at {}", identity.osd_id,
-                  identity.cluster_uuid, options.disk, endpoint);
-    status = WaitForEnd(registration, options.ready_file, endpoint);
+    WEIR_LOG_INFO("osd.{} of cluster {} on {}", identity.osd_id, identity.cluster_uuid,
+                  options.disk);
+    status = RunServer(**server, *network, options, registration);
     WEIR_LOG_INFO("osd.{} stops", identity.osd_id);
     (*server)->Stop();
   }

@@ -308,6 +308,12 @@ void ObjectService::HandleStats(net::IncomingCall& call) {
     out.mutable_recent_latency()->set_p99_us(one.recent.p99_us);
     out.mutable_recent_latency()->set_p999_us(one.recent.p999_us);
     ToWire(one.counters.id, one.counters.times, out.mutable_times());
+    for (const LatencyHistogram::Filled& bucket : one.latencies) {
+      out.add_latency_ends_us(bucket.largest);
+      out.add_latency_counts(bucket.count);
+    }
+    out.set_latency_sum_us(one.latency_sum_us);
+    out.set_name(one.name);
   }
   call.Respond(reply.SerializeAsString());
 }

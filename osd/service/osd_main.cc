@@ -10,6 +10,7 @@
 #include "common/base/log.h"
 #include "common/config/config.h"
 #include "common/disk/disk_spec.h"
+#include "common/monitor/http_server.h"
 #include "common/net/endpoint.h"
 #include "osd/service/daemon.h"
 
@@ -40,6 +41,8 @@ std::vector<Setting> Schema() {
       {"osd.ready_file", SettingType::kString, "", "holds the endpoint once registered"},
       {"osd.meter_background", SettingType::kBool, "true",
        "flushes and compactions are a class of the pipeline; false only to compare"},
+      {"osd.metrics", SettingType::kString, "",
+       "ADDR:PORT: serve metrics for Prometheus at http://ADDR:PORT/metrics"},
       {"osd.log", SettingType::kString, "info", "trace, debug, info, warn, error or off"},
   };
 }
@@ -127,6 +130,11 @@ int RunServe(const Config& config, const Flags& flags, const std::string& mds) {
   if (options.memory_bytes < kLeastMemory) return Fail(kUsage, "--memory must be at least 64MiB");
   const Status allowed = CheckListen(options.listen, flags.insecure);
   if (!allowed.ok()) return Fail(kUsage, allowed.message());
+  if (const std::string metrics = config.String("osd.metrics"); !metrics.empty()) {
+    const auto address = monitor::ParseHttpAddress("--metrics", metrics, flags.insecure);
+    if (!address.ok()) return Fail(kUsage, address.status().message());
+    options.metrics = *address;
+  }
   const Status status = Serve(options);
   return status.ok() ? 0 : Fail(status);
 }

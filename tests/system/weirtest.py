@@ -60,7 +60,7 @@ def is_mounted(path):
 class Cluster:
     """`weir-dev up`: a real multi-process cluster on this machine."""
 
-    def __init__(self, lab, osds=1, mounts=1, osd_size="2GiB", token_rate="1GiB/s", disks=()):
+    def __init__(self, lab, osds=1, mounts=1, osd_size="2GiB", token_rate="1GiB/s", disks=(), extra=()):
         # A token rate that is given need not be measured; pass None to have mkfs measure it.
         self.lab = lab
         self.dir = lab.path("cluster")
@@ -77,7 +77,7 @@ class Cluster:
             os.makedirs(mount)
             argv += ["--mount", mount]
         lab.on_exit(self.down)
-        run(*argv, timeout=180)
+        run(*argv, *extra, timeout=180)
         for mount in self.mounts:
             check(is_mounted(mount), f"weir-dev up returned but {mount} is no mount")
 

@@ -13,6 +13,10 @@
 #include <csignal>
 #include <filesystem>
 #include <functional>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "common/disk/disk_spec.h"
 #include "common/wire/map.pb.h"
@@ -31,7 +35,7 @@ constexpr Duration kStopTimeout = seconds(30);
 constexpr size_t kLogLines = 5;
 constexpr uint64_t kDefaultOsdSize = 8ull << 30;
 
-// A port that is free now; the MDS keeps it for the life of the cluster.
+// A port that is free now; its daemon keeps it for the life of the cluster.
 Result<uint16_t> FreePort() {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -55,6 +59,11 @@ Status MakeDirectories(const std::string& dir) {
       return Status::FromErrno(error.value(), fmt::format("cannot make '{}{}'", dir, part));
   }
   return Status::Ok();
+}
+
+void AddOption(const std::string& option, const std::string& value,
+               std::vector<std::string>* command) {
+  if (!value.empty()) command->insert(command->end(), {option, value});
 }
 
 bool AnyAlive(const State& state) {
@@ -147,7 +156,32 @@ Status DevCluster::Plan(const UpOptions& options) {
       state_.mounts.push_back({.path = cli::AbsolutePath(mount)});
     }
   }
+  if (!options.web.empty()) state_.web = options.web;
+  if (options.metrics || !state_.metrics.empty()) WEIR_RETURN_IF_ERROR(PlanMetrics());
   return Save();
+}
+
+// An address for each daemon that has none yet, and the list of them that Prometheus reads.
+Status DevCluster::PlanMetrics() {
+  std::vector<std::pair<std::string, std::string*>> daemons = {{"mds.0", &state_.metrics}};
+  for (size_t i = 0; i < state_.osds.size(); ++i) {
+    daemons.emplace_back(fmt::format("osd.{}", i), &state_.osds[i].metrics);
+  }
+  for (size_t i = 0; i < state_.mounts.size(); ++i) {
+    daemons.emplace_back(fmt::format("mnt.{}", i), &state_.mounts[i].metrics);
+  }
+  std::set<std::string> taken;
+  for (const auto& [name, address] : daemons) taken.insert(*address);
+  nlohmann::ordered_json targets = nlohmann::ordered_json::array();
+  for (const auto& [name, address] : daemons) {
+    while (address->empty()) {
+      WEIR_ASSIGN_OR_RETURN(const uint16_t port, FreePort());
+      std::string free = fmt::format("127.0.0.1:{}", port);
+      if (taken.insert(free).second) *address = std::move(free);
+    }
+    targets.push_back({{"targets", {*address}}, {"labels", {{"daemon", name}}}});
+  }
+  return cli::WriteFileAtomically(dir_ + "/prometheus.json", targets.dump(1) + "\n");
 }
 
 // A disk that is there, or an emulated one whose image is ours to make.
@@ -189,9 +223,11 @@ Status DevCluster::WaitFor(const std::string& name, const ProcessId& process, Re
 }
 
 Status DevCluster::StartMds() {
-  WEIR_ASSIGN_OR_RETURN(state_.mds, cli::StartDaemon({Binary("weir-mds"), "--data", dir_ + "/mds",
-                                                      "--listen", state_.endpoint},
-                                                     LogOf("mds.0")));
+  std::vector<std::string> command = {Binary("weir-mds"), "--data", dir_ + "/mds", "--listen",
+                                      state_.endpoint};
+  AddOption("--metrics", state_.metrics, &command);
+  AddOption("--web", state_.web, &command);
+  WEIR_ASSIGN_OR_RETURN(state_.mds, cli::StartDaemon(command, LogOf("mds.0")));
   WEIR_RETURN_IF_ERROR(Save());
   std::unique_ptr<cli::ClusterLink> link;
   WEIR_ASSIGN_OR_RETURN(link, cli::ClusterLink::Open(state_.endpoint));
@@ -229,10 +265,10 @@ Status DevCluster::StartOsd(size_t index) {
   const std::string ready = fmt::format("{}/run/{}.ready", dir_, name);
   std::error_code ignored;
   fs::remove(ready, ignored);
-  WEIR_ASSIGN_OR_RETURN(osd.process,
-                        cli::StartDaemon({Binary("weir-osd"), "--disk", osd.disk, "--mds",
-                                          state_.endpoint, "--ready-file", ready},
-                                         LogOf(name)));
+  std::vector<std::string> command = {Binary("weir-osd"), "--disk",       osd.disk, "--mds",
+                                      state_.endpoint,    "--ready-file", ready};
+  AddOption("--metrics", osd.metrics, &command);
+  WEIR_ASSIGN_OR_RETURN(osd.process, cli::StartDaemon(command, LogOf(name)));
   WEIR_RETURN_IF_ERROR(Save());
   return WaitFor(name, osd.process, [&] { return fs::exists(ready); });
 }
@@ -244,10 +280,11 @@ Status DevCluster::StartMount(size_t index) {
   std::error_code ignored;
   fs::remove(pid_file, ignored);
   fs::create_directories(mount.path, ignored);
-  const int code =
-      cli::RunLogged({Binary("weirfs"), state_.endpoint, mount.path, "-o", "client=" + name,
-                      "--pid-file", pid_file, "--log-file", LogOf(name)},
-                     LogOf(name));
+  std::vector<std::string> command = {Binary("weirfs"), state_.endpoint, mount.path, "-o",
+                                      "client=" + name, "--pid-file",    pid_file,   "--log-file",
+                                      LogOf(name)};
+  AddOption("--metrics", mount.metrics, &command);
+  const int code = cli::RunLogged(command, LogOf(name));
   const auto pid = cli::ReadFile(pid_file);
   if (code != 0 || !pid.ok()) {
     return {ErrorCode::kIo, fmt::format("cannot mount {} on '{}' (exit {}):{}", name, mount.path,

@@ -4,6 +4,7 @@
 //   DIR/mds/             the MDS's data          DIR/osd.N.img   image files of the OSDs
 //   DIR/log/NAME.log     what each daemon says   DIR/run/        pid and ready files
 //   DIR/weir-dev.json    the state               DIR/lock        one weir-dev at a time
+//   DIR/prometheus.json  where the daemons' metrics are, for file_sd_configs of Prometheus
 //
 // The daemons are the programs beside our own. Starting returns when the daemon serves.
 // Errors: kBusy (another weir-dev, or up already), kIo naming the daemon with the end of its log.
@@ -25,6 +26,8 @@ class DevCluster {
     std::vector<std::string> disks;
     std::vector<std::string> mounts;
     std::string token_rate;
+    bool metrics = false;  // of every daemon, at a port that is free
+    std::string web;       // ADDR:PORT of the page; empty: as recorded, else none
   };
   // Makes or wakes the cluster in `dir`; what was started is stopped again when it fails.
   static Status Up(const std::string& dir, const UpOptions& options);
@@ -46,6 +49,7 @@ class DevCluster {
 
   Status Plan(const UpOptions& options);
   Status PlanDisk(const std::string& disk);
+  Status PlanMetrics();
   Status StartAll();
   Status StartMds();
   Status FormatOsd(size_t index);

@@ -62,20 +62,22 @@ struct Row {
   cli::ProcessId process;
   bool serves = false;
   std::string where;
+  std::string metrics;
 };
 
 std::vector<Row> RowsOf(const State& state) {
   std::vector<Row> rows;
-  rows.push_back({"mds.0", state.mds, cli::IsAlive(state.mds), state.endpoint});
+  rows.push_back({"mds.0", state.mds, cli::IsAlive(state.mds), state.endpoint, state.metrics});
   for (size_t i = 0; i < state.osds.size(); ++i) {
     const OsdState& osd = state.osds[i];
-    rows.push_back({fmt::format("osd.{}", i), osd.process, cli::IsAlive(osd.process), osd.disk});
+    rows.push_back(
+        {fmt::format("osd.{}", i), osd.process, cli::IsAlive(osd.process), osd.disk, osd.metrics});
   }
   for (size_t i = 0; i < state.mounts.size(); ++i) {
     const MountState& mount = state.mounts[i];
     const bool serves =
         cli::IsAlive(mount.process) && cli::StateOfMount(mount.path) == cli::MountState::kAlive;
-    rows.push_back({fmt::format("mnt.{}", i), mount.process, serves, mount.path});
+    rows.push_back({fmt::format("mnt.{}", i), mount.process, serves, mount.path, mount.metrics});
   }
   return rows;
 }
@@ -84,14 +86,18 @@ Result<ExitCode> RunStatus(const Arguments& arguments) {
   WEIR_ASSIGN_OR_RETURN(const State state, LoadState(cli::AbsolutePath(arguments.dir)));
   const std::vector<Row> rows = RowsOf(state);
   bool healthy = true;
-  cli::Table table({"DAEMON", "STATE", ">PID", "WHERE"});
+  cli::Table table({"DAEMON", "STATE", ">PID", "WHERE", "METRICS"});
   nlohmann::ordered_json daemons = nlohmann::ordered_json::array();
   for (const Row& row : rows) {
     healthy = healthy && row.serves;
     const pid_t pid = row.serves ? row.process.pid : 0;
-    table.AddRow(
-        {row.name, row.serves ? "up" : "DOWN", row.serves ? std::to_string(pid) : "-", row.where});
-    daemons.push_back({{"name", row.name}, {"up", row.serves}, {"pid", pid}, {"where", row.where}});
+    table.AddRow({row.name, row.serves ? "up" : "DOWN", row.serves ? std::to_string(pid) : "-",
+                  row.where, row.metrics.empty() ? "-" : row.metrics});
+    daemons.push_back({{"name", row.name},
+                       {"up", row.serves},
+                       {"pid", pid},
+                       {"where", row.where},
+                       {"metrics", row.metrics}});
   }
   if (arguments.output == "json") {
     fmt::print("{}\n", nlohmann::ordered_json(
@@ -151,6 +157,10 @@ void Declare(CLI::App& app, Arguments& arguments) {
   up->add_option("--token-rate", arguments.up.token_rate,
                  "global token rate of each OSD (default: profiled at mkfs)")
       ->type_name("RATE");
+  up->add_flag("--metrics", arguments.up.metrics,
+               "metrics for Prometheus from every daemon (weir-dev status says where)");
+  up->add_option("--web", arguments.up.web, "the web page of weir-mds at this address")
+      ->type_name("ADDR:PORT");
   auto* status =
       AddVerb(app, arguments, "status", "which daemons serve; exit 7 when one does not", RunStatus);
   status->add_option("-o,--output", arguments.output, "table or json")

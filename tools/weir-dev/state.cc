@@ -29,17 +29,21 @@ State FromJson(const Json& json) {
   state.endpoint = json.at("endpoint").get<std::string>();
   state.osd_size = json.at("osd_size").get<uint64_t>();
   state.token_rate = json.at("token_rate").get<std::string>();
+  state.metrics = json.value("metrics", "");
+  state.web = json.value("web", "");
   state.mds = ToProcess(json.at("mds"));
   for (const Json& osd : json.at("osds")) {
     state.osds.push_back({.disk = osd.at("disk").get<std::string>(),
                           .is_image = osd.at("is_image").get<bool>(),
                           .image_size = osd.value("image_size", uint64_t{0}),
                           .formatted = osd.at("formatted").get<bool>(),
+                          .metrics = osd.value("metrics", ""),
                           .process = ToProcess(osd.at("process"))});
   }
   for (const Json& mount : json.at("mounts")) {
-    state.mounts.push_back(
-        {.path = mount.at("path").get<std::string>(), .process = ToProcess(mount.at("process"))});
+    state.mounts.push_back({.path = mount.at("path").get<std::string>(),
+                            .metrics = mount.value("metrics", ""),
+                            .process = ToProcess(mount.at("process"))});
   }
   return state;
 }
@@ -64,6 +68,8 @@ Status SaveState(const std::string& dir, const State& state) {
                {"endpoint", state.endpoint},
                {"osd_size", state.osd_size},
                {"token_rate", state.token_rate},
+               {"metrics", state.metrics},
+               {"web", state.web},
                {"mds", ToJson(state.mds)},
                {"osds", Json::array()},
                {"mounts", Json::array()}};
@@ -72,10 +78,12 @@ Status SaveState(const std::string& dir, const State& state) {
                             {"is_image", osd.is_image},
                             {"image_size", osd.image_size},
                             {"formatted", osd.formatted},
+                            {"metrics", osd.metrics},
                             {"process", ToJson(osd.process)}});
   }
   for (const MountState& mount : state.mounts) {
-    json["mounts"].push_back({{"path", mount.path}, {"process", ToJson(mount.process)}});
+    json["mounts"].push_back(
+        {{"path", mount.path}, {"metrics", mount.metrics}, {"process", ToJson(mount.process)}});
   }
   return cli::WriteFileAtomically(PathOf(dir), json.dump(1) + "\n");
 }

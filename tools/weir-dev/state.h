@@ -16,11 +16,13 @@ struct OsdState {
   bool is_image = false;    // made by us
   uint64_t image_size = 0;  // of our image; 0: State::osd_size
   bool formatted = false;
+  std::string metrics;  // ADDR:PORT; empty: none
   cli::ProcessId process;
 };
 
 struct MountState {
-  std::string path;  // absolute
+  std::string path;     // absolute
+  std::string metrics;  // as of an OSD
   cli::ProcessId process;
 };
 
@@ -28,6 +30,8 @@ struct State {
   std::string endpoint;    // of the MDS; kept, so that restarts are found again
   uint64_t osd_size = 0;   // of image files, bytes
   std::string token_rate;  // as typed; empty: profiled at mkfs
+  std::string metrics;     // of the MDS, as of an OSD
+  std::string web;         // as typed; empty: no page
   cli::ProcessId mds;
   std::vector<OsdState> osds;
   std::vector<MountState> mounts;

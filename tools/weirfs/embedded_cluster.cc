@@ -238,6 +238,12 @@ Status EmbeddedCluster::StartOsd(const Disk& disk) {
   return osd.server->WaitRegistered();
 }
 
+std::vector<std::string> EmbeddedCluster::OsdEndpoints() const {
+  std::vector<std::string> endpoints;
+  for (const Osd& osd : osds_) endpoints.push_back(osd.server->endpoints().front());
+  return endpoints;
+}
+
 Status EmbeddedCluster::Stop() {
   Status first_error;
   mds_.reset();

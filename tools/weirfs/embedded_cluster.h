@@ -57,6 +57,8 @@ class EmbeddedCluster {
   Status Stop();
 
   [[nodiscard]] static const char* MdsEndpoint() { return "inproc://mds"; }
+  // Within this process.
+  [[nodiscard]] std::vector<std::string> OsdEndpoints() const;
 
  private:
   struct Osd {

@@ -12,6 +12,8 @@
 #include "client/fuse/mount.h"
 #include "common/base/log.h"
 #include "common/disk/disk_spec.h"
+#include "common/monitor/http_server.h"
+#include "common/monitor/monitor.h"
 #include "common/net/endpoint.h"
 #include "common/net/transport.h"
 #include "tools/cli/exit_code.h"
@@ -20,6 +22,7 @@
 #include "tools/cli/parse.h"
 #include "tools/cli/values.h"
 #include "tools/weirfs/background.h"
+#include "tools/weirfs/client_metrics.h"
 #include "tools/weirfs/embedded_cluster.h"
 #include "tools/weirfs/mountpoint.h"
 #include "tools/weirfs/options.h"
@@ -34,6 +37,8 @@ struct Arguments {
   std::vector<std::string> places;  // [ENDPOINT[:/SUBTREE]] MNT
   std::vector<std::string> option_lists;
   std::string data, osd_size, token_rate, tier_disk, log = "info", log_file, pid_file;
+  std::string metrics, web;
+  bool insecure = false;
   size_t osds = 0;
   std::vector<std::string> disks;
   bool foreground = false;
@@ -49,6 +54,8 @@ struct Plan {
   LogLevel log_level = LogLevel::kInfo;
   EmbeddedCluster::Options cluster;
   client::Mount::Options mount;
+  std::string metrics;  // canonical HTTP addresses, or empty
+  std::string web;
 };
 
 // CLI11 would write "places(1x)".
@@ -101,6 +108,14 @@ void Declare(CLI::App& app, Arguments& arguments) {
       ->type_name("LEVEL");
   app.add_option("--log-file", arguments.log_file, "where (default: DIR/weirfs.log, or nowhere)")
       ->type_name("PATH");
+  app.add_option("--metrics", arguments.metrics,
+                 "serve metrics for Prometheus at http://ADDR:PORT/metrics")
+      ->type_name("ADDR:PORT");
+  app.add_option("--web", arguments.web,
+                 "with --data: a page with live charts of every class at http://ADDR:PORT/")
+      ->type_name("ADDR:PORT");
+  app.add_flag("--insecure", arguments.insecure,
+               "let --metrics and --web be reached from other machines");
   app.add_option("--pid-file", arguments.pid_file, "written once the mount is usable")
       ->type_name("PATH");
 }
@@ -151,6 +166,21 @@ Status PlanClient(const Arguments& arguments, Plan* plan) {
   return Status::Ok();
 }
 
+Status PlanMonitor(const Arguments& arguments, Plan* plan) {
+  if (!arguments.metrics.empty()) {
+    WEIR_ASSIGN_OR_RETURN(plan->metrics, monitor::ParseHttpAddress("--metrics", arguments.metrics,
+                                                                   arguments.insecure));
+  }
+  if (arguments.web.empty()) return Status::Ok();
+  if (!plan->embedded) {
+    return {ErrorCode::kInvalid,
+            "--web goes with --data: the page of a cluster is served by weir-mds --web"};
+  }
+  WEIR_ASSIGN_OR_RETURN(plan->web,
+                        monitor::ParseHttpAddress("--web", arguments.web, arguments.insecure));
+  return Status::Ok();
+}
+
 Result<Plan> MakePlan(const Arguments& arguments) {
   Plan plan;
   MountOptions options;
@@ -170,6 +200,7 @@ Result<Plan> MakePlan(const Arguments& arguments) {
   }
   WEIR_RETURN_IF_ERROR(data.empty() ? PlanClient(arguments, &plan)
                                     : PlanCluster(arguments, data, &plan));
+  WEIR_RETURN_IF_ERROR(PlanMonitor(arguments, &plan));
   client::Mount::Options& mount = plan.mount;
   mount.mount_class = options.mount_class;
   mount.client_name = options.client_name;
@@ -202,6 +233,22 @@ void StopOnSignal(client::Mount& mount) {
   }
 }
 
+Result<std::unique_ptr<monitor::Monitor>> StartMonitor(net::Network& network, const Plan& plan,
+                                                       const EmbeddedCluster* cluster,
+                                                       const client::Mount& mount) {
+  monitor::MonitorOptions options;
+  options.metrics = plan.metrics;
+  options.web = plan.web;
+  options.program = "weirfs";
+  if (cluster != nullptr) {
+    options.mds = plan.mds_endpoint;
+    options.osds = cluster->OsdEndpoints();
+  }
+  options.more.emplace_back(
+      [&mount](monitor::MetricPage* page) { AddClientMetrics(mount.counters(), page); });
+  return monitor::Monitor::Start(network, SystemClock::Get(), options);
+}
+
 Status Serve(const Plan& plan, Background& background) {
   const std::unique_ptr<net::Network> network = net::MakeZmqNetwork();
   std::unique_ptr<EmbeddedCluster> cluster;
@@ -211,6 +258,7 @@ Status Serve(const Plan& plan, Background& background) {
   WEIR_ASSIGN_OR_RETURN(auto mount,
                         client::Mount::Start(*network, SystemClock::Get(), plan.mds_endpoint,
                                              plan.mountpoint, plan.mount));
+  WEIR_ASSIGN_OR_RETURN(auto monitor, StartMonitor(*network, plan, cluster.get(), *mount));
   if (!plan.pid_file.empty()) {
     WEIR_RETURN_IF_ERROR(cli::WriteFileAtomically(plan.pid_file, std::to_string(getpid()) + "\n"));
   }
@@ -220,6 +268,7 @@ Status Serve(const Plan& plan, Background& background) {
   Status ended = mount->Wait();
   pthread_kill(signals.native_handle(), SIGUSR1);
   signals.join();
+  monitor.reset();
   mount.reset();
   if (cluster != nullptr) {
     if (Status status = cluster->Stop(); ended.ok()) ended = status;

@@ -15,12 +15,17 @@ State ThreeDaemons() {
   state.endpoint = "tcp://127.0.0.1:7000";
   state.osd_size = 1 << 30;
   state.token_rate = "40MiB/s";
+  state.metrics = "127.0.0.1:7001";
+  state.web = "127.0.0.1:7002";
   state.mds = {.pid = 10, .start_time = 100};
   state.osds.push_back({.disk = "/w/osd.0.img",
                         .is_image = true,
                         .formatted = true,
+                        .metrics = "127.0.0.1:7003",
                         .process = {.pid = 11, .start_time = 101}});
-  state.mounts.push_back({.path = "/mnt/weir", .process = {.pid = 12, .start_time = 102}});
+  state.mounts.push_back({.path = "/mnt/weir",
+                          .metrics = "127.0.0.1:7004",
+                          .process = {.pid = 12, .start_time = 102}});
   return state;
 }
 
@@ -35,6 +40,10 @@ TEST(WeirDevStateTest, SurvivesTheCommandThatWroteIt) {
   EXPECT_EQ(loaded->endpoint, saved.endpoint);
   EXPECT_EQ(loaded->osd_size, saved.osd_size);
   EXPECT_EQ(loaded->token_rate, saved.token_rate);
+  EXPECT_EQ(loaded->metrics, saved.metrics);
+  EXPECT_EQ(loaded->web, saved.web);
+  EXPECT_EQ(loaded->osds[0].metrics, saved.osds[0].metrics);
+  EXPECT_EQ(loaded->mounts[0].metrics, saved.mounts[0].metrics);
   EXPECT_EQ(loaded->mds, saved.mds);
   EXPECT_EQ(loaded->osds[0].disk, saved.osds[0].disk);
   EXPECT_TRUE(loaded->osds[0].is_image && loaded->osds[0].formatted);

@@ -1,0 +1,189 @@
+#include "common/monitor/cluster_history.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "common/base/ids.h"
+
+namespace weir::monitor {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const wire::ClassStats* FindRow(const wire::OsdStatsReply& stats, uint32_t id) {
+  for (const auto& row : stats.classes()) {
+    if (row.class_id() == id) return &row;
+  }
+  return nullptr;
+}
+
+// Over the whole cluster.
+uint64_t PromisedTo(const wire::ClassInfo& info, int osds) {
+  const wire::ReservationInfo& reservation = info.reservation();
+  const uint64_t of_type = info.throughput_bytes_per_s();
+  if (!info.has_reservation()) return of_type;
+  const bool each = reservation.scope() == "osd";
+  return of_type + reservation.bytes_per_s() * (each ? static_cast<uint64_t>(osds) : 1);
+}
+
+Json OsdJson(const wire::OsdInfo& osd, const Look& look) {
+  const auto stats = look.osds.find(osd.id());
+  const bool answers = stats != look.osds.end();
+  Json json = {{"id", osd.id()},
+               {"up", osd.up()},
+               {"answers", answers},
+               {"profile", osd.qos().profile()},
+               {"capacity_bytes", osd.capacity_bytes()},
+               {"used_bytes", osd.used_bytes()},
+               {"base_token_rate_bytes_per_s", osd.qos().token_rate()},
+               {"token_rate_bytes_per_s", 0},
+               {"device_bytes_per_s", 0}};
+  if (answers) {
+    json["used_bytes"] = stats->second.used_bytes();
+    json["token_rate_bytes_per_s"] = stats->second.token_rate();
+    json["device_bytes_per_s"] = stats->second.device_bytes_per_s();
+  }
+  return json;
+}
+
+Json ClassJson(const wire::ClassInfo& info, const Look& look) {
+  uint64_t violations = 0, misses = 0;
+  for (const auto& [id, stats] : look.osds) {
+    const wire::ClassStats* row = FindRow(stats, info.id());
+    if (row == nullptr) continue;
+    violations += row->violation_seconds();
+    misses += row->deadline_misses();
+  }
+  Json json = {{"class", info.name()},
+               {"id", info.id()},
+               {"system", info.id() != kBestEffort.value && info.id() < kFirstUserClass.value},
+               {"weight", info.weight()},
+               {"promised_bytes_per_s", PromisedTo(info, look.status.map().osds_size())},
+               {"promised_iops", info.reservation().iops()},
+               {"limit_bytes_per_s", nullptr},
+               {"latency_bound_us", nullptr},
+               {"violation_seconds", violations},
+               {"deadline_misses", misses}};
+  if (info.has_limit_bytes_per_s()) json["limit_bytes_per_s"] = info.limit_bytes_per_s();
+  if (info.latency_ns() > 0) json["latency_bound_us"] = info.latency_ns() / 1000;
+  return json;
+}
+
+int64_t Millis(WallTime wall) {
+  return wall.ns / 1'000'000;
+}
+
+}  // namespace
+
+std::vector<std::string> TroublesOf(const Look& look) {
+  std::vector<std::string> troubles;
+  const auto& osds = look.status.map().osds();
+  if (osds.empty()) troubles.emplace_back("there is no OSD: nothing can be stored yet");
+  for (const auto& osd : osds) {
+    const auto stats = look.osds.find(osd.id());
+    if (!osd.up()) {
+      troubles.push_back(fmt::format("osd.{} is down", osd.id()));
+    } else if (stats == look.osds.end()) {
+      troubles.push_back(fmt::format("osd.{} does not answer", osd.id()));
+    } else if (stats->second.checksum_errors() > 0) {
+      troubles.push_back(fmt::format("osd.{} found {} damaged blocks: see its log for the objects",
+                                     osd.id(), stats->second.checksum_errors()));
+    }
+  }
+  for (const std::string& warning : look.status.warnings()) troubles.push_back(warning);
+  return troubles;
+}
+
+std::vector<ClusterHistory::ClassSample> ClusterHistory::Between(const Look& before,
+                                                                 const Look& now, double seconds) {
+  std::map<uint32_t, ClassSample> all;
+  std::map<uint32_t, LatencyCounts> latencies;
+  for (const auto& [osd, stats] : now.osds) {
+    const auto old = before.osds.find(osd);
+    for (const auto& row : stats.classes()) {
+      ClassSample& sample = all[row.class_id()];
+      sample.queued += row.queued_ops();
+      if (old == before.osds.end()) continue;
+      const wire::ClassStats* had = FindRow(old->second, row.class_id());
+      const wire::ClassStats was = had == nullptr ? wire::ClassStats() : *had;
+      if (row.arrived_bytes() < was.arrived_bytes() || row.served_bytes() < was.served_bytes() ||
+          row.served_ops() < was.served_ops()) {
+        continue;
+      }
+      const auto rate = [&](uint64_t grown) { return static_cast<double>(grown) / seconds; };
+      sample.demand += rate(row.arrived_bytes() - was.arrived_bytes());
+      sample.served += rate(row.served_bytes() - was.served_bytes());
+      sample.ops += rate(row.served_ops() - was.served_ops());
+      latencies[row.class_id()].Add(LatenciesOf(row).Since(LatenciesOf(was)));
+    }
+  }
+  std::vector<ClassSample> busy;
+  for (auto& [id, sample] : all) {
+    if (sample.demand + sample.ops == 0 && sample.queued == 0) continue;
+    sample.id = id;
+    sample.p50_us = latencies[id].Quantile(0.5);
+    sample.p99_us = latencies[id].Quantile(0.99);
+    busy.push_back(sample);
+  }
+  return busy;
+}
+
+void ClusterHistory::Add(Look look) {
+  silence_.clear();
+  if (last_.has_value()) {
+    const double seconds = ToSeconds(look.at - last_->at);
+    if (seconds <= 0) return;
+    samples_.push_back({++taken_, look.wall, seconds, Between(*last_, look, seconds)});
+    if (samples_.size() > kSamples) samples_.pop_front();
+  }
+  last_ = std::move(look);
+}
+
+std::string ClusterHistory::Document(uint64_t since) const {
+  Json troubles = Json::array(), osds = Json::array(), classes = Json::array();
+  if (!silence_.empty()) troubles.push_back("the MDS does not answer: " + silence_);
+  wire::StatusReply status;
+  if (last_.has_value()) {
+    status = last_->status;
+    for (const std::string& text : TroublesOf(*last_)) troubles.push_back(text);
+    for (const auto& osd : status.map().osds()) osds.push_back(OsdJson(osd, *last_));
+    for (const auto& info : status.map().classes()) classes.push_back(ClassJson(info, *last_));
+  } else if (silence_.empty()) {
+    troubles.push_back("the first look at the cluster is not over yet");
+  }
+  Json samples = Json::array();
+  const bool known = since <= taken_;
+  for (const Sample& sample : samples_) {
+    if (known && sample.number <= since) continue;
+    Json rows = Json::array();
+    for (const ClassSample& row : sample.classes) {
+      rows.push_back({row.id, static_cast<uint64_t>(row.demand), static_cast<uint64_t>(row.served),
+                      row.ops, row.queued, row.p50_us, row.p99_us});
+    }
+    samples.push_back({{"number", sample.number},
+                       {"at_ms", Millis(sample.wall)},
+                       {"interval_s", sample.seconds},
+                       {"rows", rows}});
+  }
+  const Json document = {{"version", 1},
+                         {"started_ms", Millis(started_)},
+                         {"at_ms", last_.has_value() ? Millis(last_->wall) : 0},
+                         {"health", troubles.empty() ? "ok" : "unhealthy"},
+                         {"troubles", troubles},
+                         {"cluster_uuid", status.map().cluster_uuid()},
+                         {"epoch", status.map().epoch()},
+                         {"sessions", status.sessions()},
+                         {"inodes", status.inodes()},
+                         {"pending_purges", status.pending_purges()},
+                         {"osds", osds},
+                         {"classes", classes},
+                         {"columns",
+                          {"id", "demand_bytes_per_s", "served_bytes_per_s", "served_per_s",
+                           "queued_ops", "p50_us", "p99_us"}},
+                         {"samples", samples}};
+  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace weir::monitor
