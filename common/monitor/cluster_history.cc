@@ -134,8 +134,9 @@ void ClusterHistory::Add(Look look) {
   silence_.clear();
   if (last_.has_value()) {
     const double seconds = ToSeconds(look.at - last_->at);
-    if (seconds <= 0) return;
-    samples_.push_back({++taken_, look.wall, seconds, Between(*last_, look, seconds)});
+    if (seconds > 0) {
+      samples_.push_back({++taken_, look.wall, seconds, Between(*last_, look, seconds)});
+    }
     if (samples_.size() > kSamples) samples_.pop_front();
   }
   last_ = std::move(look);

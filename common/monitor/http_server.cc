@@ -3,8 +3,11 @@
 #include <arpa/inet.h>
 #include <civetweb.h>
 #include <fmt/format.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
-#include <algorithm>
+#include <future>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -13,6 +16,8 @@
 
 namespace weir::monitor {
 namespace {
+
+constexpr auto kKnockInterval = std::chrono::milliseconds(5);
 
 // The page may talk to where it came from, and to nobody else.
 constexpr const char* kSafeHeaders =
@@ -34,6 +39,24 @@ bool IsAddress(const std::string& host) {
 std::string Join(const std::string& host, int port) {
   const bool v6 = host.find(':') != std::string::npos;
   return v6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
+
+// A connection that says nothing.
+void Knock(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  const bool v6 = address.front() == '[';
+  const std::string host = v6 ? address.substr(1, colon - 2) : address.substr(0, colon);
+  addrinfo wanted{};
+  wanted.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), address.c_str() + colon + 1, &wanted, &found) != 0) return;
+  const int fd = ::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd >= 0) {
+    (void)::connect(fd, found->ai_addr, found->ai_addrlen);
+    ::close(fd);
+  }
+  freeaddrinfo(found);
 }
 
 const char* ReasonOf(int status) {
@@ -78,7 +101,7 @@ struct HttpServer::Impl {
   std::string address;
   mg_context* context = nullptr;
   std::mutex mutex;
-  std::string complaint;  // the last of civetweb
+  std::string complaint;  // the first of civetweb: the others follow from it
 
   HttpReply ReplyTo(const mg_request_info& request) const {
     const std::string_view method = request.request_method;
@@ -113,7 +136,7 @@ struct HttpServer::Impl {
     auto* self = static_cast<Impl*>(mg_get_user_data(mg_get_context(connection)));
     if (self != nullptr) {
       const std::lock_guard lock(self->mutex);
-      self->complaint = message;
+      if (self->complaint.empty()) self->complaint = message;
     }
     return 1;
   }
@@ -169,8 +192,10 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(const Options& options,
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }
 
+// civetweb's listening thread looks up every two seconds only, or when somebody connects.
 HttpServer::~HttpServer() {
-  mg_stop(impl_->context);
+  const auto stopped = std::async(std::launch::async, [this] { mg_stop(impl_->context); });
+  while (stopped.wait_for(kKnockInterval) != std::future_status::ready) Knock(impl_->address);
 }
 
 const std::string& HttpServer::address() const {
