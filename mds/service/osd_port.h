@@ -18,6 +18,7 @@ struct ObjectOrder {
   uint64_t index = 0;  // kTruncate: the object; kDeleteInode: the first that goes
   uint64_t size = 0;   // kTruncate: what is left of it
   ClassId charged_to;
+  TierName tier{};  // kTruncate: where the object lies; kDeleteInode goes to all
 };
 
 class OsdPort {

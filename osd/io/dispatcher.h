@@ -48,6 +48,16 @@ struct DispatcherStats {
   std::vector<DispatcherClassStats> classes;
 };
 
+// Since the start.
+struct DispatcherActivity {
+  uint64_t completed = 0;  // requests, background I/O not counted
+  Duration full{0};        // in which the device could not take more, and under the strict gate
+                           // those in which somebody waited for tokens
+};
+
+// What the pipeline counts for an operation.
+uint64_t ChargedBytesOf(const ObjectOp& op);
+
 class Dispatcher {
  public:
   // Asks for a Poll at that time at the latest; called without any lock of the Dispatcher. Empty:
@@ -77,6 +87,7 @@ class Dispatcher {
 
   // Counters now; `reset` makes them (and the latencies) start from zero again.
   DispatcherStats Stats(bool reset);
+  [[nodiscard]] DispatcherActivity Activity();
   // What was measured of the service, for admission by measurement.
   [[nodiscard]] qos::ServiceReport Measures();
   [[nodiscard]] uint64_t outstanding();
@@ -96,6 +107,7 @@ class Dispatcher {
   TimePoint Pump(Lock& lock, int budget);
   void TellPieces(TimePoint now);
   int PullBatch(ObjectOp** batch, TimePoint* wake_at);
+  void NoteFull();
   static void LetThemWait(ObjectOp** batch, int count, TimePoint now);
   void Start(ObjectOp* op);
   void Finish(ObjectOp* op, ObjectOpResult result);
@@ -116,6 +128,9 @@ class Dispatcher {
   std::map<ClassId, qos::ClassCounters> baseline_;  // counters at the last reset
   std::map<ClassId, qos::ClassCounters> outside_;   // served past the scheduler
   RateMeter device_;
+  DispatcherActivity activity_;
+  bool full_ = false;
+  TimePoint full_since_;  // with full_
   TimePoint counted_since_;
   TimePoint pull_wake_ = TimePoint::Max();  // what the last Pull asked for
   uint64_t outstanding_ = 0;

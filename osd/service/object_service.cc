@@ -202,7 +202,12 @@ void ObjectService::HandleObject(std::shared_ptr<net::IncomingCall> call) {
         status.Annotate(fmt::format("osd.{}: {}", identity_.osd_id, Describe(op->kind, request))));
     return;
   }
-  dispatcher_.Submit(std::move(op));
+  if (options_.submit) {
+    const TierName tier = TierName::FromWire(request.tier());
+    options_.submit(std::move(op), tier);
+  } else {
+    dispatcher_.Submit(std::move(op));
+  }
 }
 
 void ObjectService::ReportFailure(const Status& status) {
@@ -233,6 +238,23 @@ void ObjectService::Answer(Op& op, ObjectOpResult result) {
   call.Respond(Status::Ok(), reply.SerializeAsString(), std::move(result.data));
 }
 
+void FillClassStats(const DispatcherClassStats& one, wire::ClassStats* row) {
+  wire::ClassStats& out = *row;
+  out.set_class_id(one.counters.id.value);
+  out.set_served_bytes(one.counters.served_bytes);
+  out.set_served_ops(one.counters.served_ops);
+  out.set_queued_ops(one.counters.queued_ops);
+  out.set_guaranteed_bytes(one.counters.guaranteed_bytes);
+  out.set_surplus_bytes(one.counters.surplus_bytes);
+  out.set_arrived_bytes(one.counters.arrived_bytes);
+  out.set_deadline_misses(one.counters.deadline_misses);
+  out.set_violation_seconds(one.counters.violation_seconds);
+  out.mutable_latency()->set_p50_us(one.p50_us);
+  out.mutable_latency()->set_p90_us(one.p90_us);
+  out.mutable_latency()->set_p99_us(one.p99_us);
+  out.mutable_latency()->set_p999_us(one.p999_us);
+}
+
 void ObjectService::HandleStats(net::IncomingCall& call) {
   wire::OsdStatsRequest request;
   if (!request.ParseFromString(call.body())) {
@@ -259,21 +281,9 @@ void ObjectService::HandleStats(net::IncomingCall& call) {
   reply.set_unmetered_bytes(store.unmetered_bytes);
   if (options_.background_floor) reply.set_background_floor(options_.background_floor());
   for (const DispatcherClassStats& one : stats.classes) {
-    wire::ClassStats& out = *reply.add_classes();
-    out.set_class_id(one.counters.id.value);
-    out.set_served_bytes(one.counters.served_bytes);
-    out.set_served_ops(one.counters.served_ops);
-    out.set_queued_ops(one.counters.queued_ops);
-    out.set_guaranteed_bytes(one.counters.guaranteed_bytes);
-    out.set_surplus_bytes(one.counters.surplus_bytes);
-    out.set_arrived_bytes(one.counters.arrived_bytes);
-    out.set_deadline_misses(one.counters.deadline_misses);
-    out.set_violation_seconds(one.counters.violation_seconds);
-    out.mutable_latency()->set_p50_us(one.p50_us);
-    out.mutable_latency()->set_p90_us(one.p90_us);
-    out.mutable_latency()->set_p99_us(one.p99_us);
-    out.mutable_latency()->set_p999_us(one.p999_us);
+    FillClassStats(one, reply.add_classes());
   }
+  if (options_.add_stats) options_.add_stats(stats, request.reset(), &reply);
   call.Respond(reply.SerializeAsString());
 }
 

@@ -7,6 +7,7 @@
 #include "common/qos/booking.h"
 #include "osd/qos/admission/service_monitor.h"
 #include "osd/service/live_profile.h"
+#include "osd/service/tier_stats.h"
 
 namespace weir::osd {
 namespace {
@@ -59,12 +60,43 @@ OsdServer::OsdServer(ObjectStore& store, OsdIdentity identity, net::Network& net
   service.windows.budget_bytes = options_.queue_bytes_max;
   service.report = options_.report;
   if (options_.device != nullptr) {
-    service.profile = [this](const ProfilePattern& pattern) {
-      return MeasureDisk(*options_.device, store_, clock_, {.pattern = pattern});
-    };
+    service.profile = [this](const ProfilePattern& pattern) { return Profile(pattern); };
   }
+  if (!options_.tiers.empty()) AddTiers(arm, &service);
   service_ =
       std::make_unique<ObjectService>(*dispatcher_, store_, clock_, identity_, std::move(service));
+}
+
+void OsdServer::AddTiers(const Dispatcher::Arm& arm, ObjectService::Options* service) {
+  std::vector<TierSet::Tier> tiers;
+  for (const Tier& tier : options_.tiers) {
+    tiers.push_back({tier.name, tier.store, tier.token_rate});
+  }
+  tiers_ = std::make_unique<TierSet>(*dispatcher_, std::move(tiers), clock_,
+                                     options_.meter_background, arm);
+  service->submit = [this](std::unique_ptr<ObjectOp> op, TierName tier) {
+    tiers_->Submit(std::move(op), tier);
+  };
+  service->add_stats = [this](const DispatcherStats& first, bool reset,
+                              wire::OsdStatsReply* reply) {
+    AddTierStats(*tiers_, first, reset, reply);
+  };
+}
+
+// Of several disks the slowest: promises are weighed with it.
+Result<DiskProfile> OsdServer::Profile(const ProfilePattern& pattern) {
+  if (options_.tiers.empty()) {
+    return MeasureDisk(*options_.device, store_, clock_, {.pattern = pattern});
+  }
+  DiskProfile slowest;
+  for (const Tier& tier : options_.tiers) {
+    WEIR_ASSIGN_OR_RETURN(const DiskProfile profile,
+                          MeasureDisk(*tier.device, *tier.store, clock_, {.pattern = pattern}));
+    const bool slower = slowest.proposed_bytes_per_s == 0 ||
+                        profile.proposed_bytes_per_s < slowest.proposed_bytes_per_s;
+    if (slower) slowest = profile;
+  }
+  return slowest;
 }
 
 Result<std::unique_ptr<OsdServer>> OsdServer::Start(ObjectStore& store, const OsdIdentity& identity,
@@ -104,14 +136,17 @@ Status OsdServer::Connect() {
   WEIR_ASSIGN_OR_RETURN(auto client, net::RpcClient::Connect(network_, clock_, options_.mds, rpc));
   MdsLink::Hooks hooks;
   hooks.apply = [this](const ClusterMap& map) { Apply(map); };
-  hooks.store_stats = [this] { return store_.Stats(); };
-  hooks.measures = [this] { return dispatcher_->Measures(); };
+  hooks.store_stats = [this] { return tiers_ ? tiers_->TotalStore() : store_.Stats(); };
+  hooks.measures = [this] { return tiers_ ? tiers_->Measures() : dispatcher_->Measures(); };
   hooks.arm = [this](TimePoint when) { waker_.WakeBy(when); };
   hooks.report = options_.report;
   hooks.registered = options_.on_registered;
   MdsLink::Options link;
   link.identity = identity_;
   link.endpoint = servers_.front()->endpoint();
+  for (const Tier& tier : options_.tiers) {
+    link.tiers.push_back({tier.name.ToString(), tier.store->Stats().capacity_bytes});
+  }
   link_ = std::make_unique<MdsLink>(clock_, std::move(link), std::move(hooks), std::move(client));
   return {};
 }
@@ -127,16 +162,19 @@ void OsdServer::Stop() {
   store_.SetBackgroundMeter(nullptr);
   gate_->Close();
   dispatcher_->BeginDrain();
+  if (tiers_) tiers_->Stop();
   dispatcher_->WaitIdle();
   servers_.clear();
-  service_->EndProfile();   // it writes to the store, which the owner closes next
+  service_->EndProfile();  // it writes to the store, which the owner closes next
+  if (tiers_) tiers_->Stop();
   dispatcher_->WaitIdle();  // a handler may have been past StopAccepting's check
   waker_.Stop();
   if (link_) link_->Stop();
 }
 
 TimePoint OsdServer::Poll() {
-  return std::min(dispatcher_->Poll(), link_->Poll());
+  const TimePoint next = std::min(dispatcher_->Poll(), link_->Poll());
+  return tiers_ ? std::min(next, tiers_->Poll()) : next;
 }
 
 std::vector<std::string> OsdServer::endpoints() const {
@@ -156,7 +194,11 @@ void OsdServer::Apply(const ClusterMap& map) {
   const SchedulerConfig config =
       self != map.osds.end() ? self->second.qos : InitialConfig(identity_);
   gate_->SetFloor(BackgroundGate::FloorOf(config.token_rate));
-  dispatcher_->Apply(config, classes);
+  if (tiers_) {
+    tiers_->Apply(config, classes);
+  } else {
+    dispatcher_->Apply(config, classes);
+  }
   service_->SetEpoch(map.epoch.value);
 }
 

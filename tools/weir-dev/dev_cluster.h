@@ -23,6 +23,7 @@ class DevCluster {
     size_t osds = 0;  // image files; 0: as recorded, else 1 unless disks are named
     uint64_t osd_size = 0;
     std::vector<std::string> disks;
+    std::vector<std::string> tiers;  // as tier_spec.h has them, one for each OSD
     std::vector<std::string> mounts;
     std::string token_rate;
   };
@@ -46,6 +47,7 @@ class DevCluster {
 
   Status Plan(const UpOptions& options);
   Status PlanDisk(const std::string& disk);
+  Status PlanTiers(const std::string& text);
   Status StartAll();
   Status StartMds();
   Status FormatOsd(size_t index);
