@@ -1,6 +1,7 @@
 #include "osd/service/format_osd.h"
 
 #include <fstream>
+#include <set>
 
 #include "common/disk/block_device.h"
 #include "common/net/rpc.h"
@@ -35,14 +36,25 @@ Result<wire::RegisterOsdReply> AskForId(net::RpcClient& mds, const OsdIdentity& 
   return answer;
 }
 
+// The OSDs that a failure left unfinished on one of these disks at least.
+std::set<std::string> UnfinishedOn(const std::vector<TierDevice>& tiers) {
+  std::set<std::string> uuids;
+  for (const TierDevice& tier : tiers) {
+    const Result<OsdIdentity> before = ReadIdentity(*tier.device);
+    if (before.ok() && IsProvisional(*before)) uuids.insert(before->osd_uuid);
+  }
+  return uuids;
+}
+
 // Under a provisional identity, measured.
 Result<OsdIdentity> FormatOne(BlockDevice& device, OsdIdentity identity,
+                              const std::set<std::string>& unfinished,
                               const FormatOsdOptions& options) {
   const Result<OsdIdentity> before = ReadIdentity(device);
   MkfsOptions mkfs;
   mkfs.identity = identity;
   mkfs.store = options.store;
-  mkfs.force = options.force || (before.ok() && IsProvisional(*before));
+  mkfs.force = options.force || (before.ok() && unfinished.contains(before->osd_uuid));
   WEIR_RETURN_IF_ERROR(MakeStore(device, mkfs));
   if (identity.token_rate == 0) {
     WEIR_ASSIGN_OR_RETURN(identity.token_rate, ProfileDevice(device));
@@ -59,6 +71,7 @@ Result<OsdIdentity> FormatOsd(BlockDevice& device, net::RpcClient& mds,
 
 Result<OsdIdentity> FormatTiers(const std::vector<TierDevice>& tiers, net::RpcClient& mds,
                                 const FormatOsdOptions& options) {
+  const std::set<std::string> unfinished = UnfinishedOn(tiers);
   std::vector<OsdIdentity> identities;
   OsdIdentity whole;
   for (const TierDevice& tier : tiers) {
@@ -70,7 +83,7 @@ Result<OsdIdentity> FormatTiers(const std::vector<TierDevice>& tiers, net::RpcCl
       identity.tier_index = static_cast<uint32_t>(identities.size());
       identity.tiers = static_cast<uint32_t>(tiers.size());
     }
-    WEIR_ASSIGN_OR_RETURN(identity, FormatOne(*tier.device, identity, options));
+    WEIR_ASSIGN_OR_RETURN(identity, FormatOne(*tier.device, identity, unfinished, options));
     const bool slowest = identities.empty() || identity.token_rate < whole.token_rate;
     if (slowest) whole = identity;
     identities.push_back(identity);

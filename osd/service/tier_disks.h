@@ -29,7 +29,7 @@ class TierDisks {
   // The devices, as named; nothing is read yet.
   static Result<TierDisks> Open(const std::vector<TierSpec>& tiers);
 
-  // Whether they belong to no OSD so far (kOk and true), or to one, all of them.
+  // Whether one of them at least belongs to no OSD yet, or to one that was never completed.
   Result<bool> AreNew();
   Result<OsdIdentity> Format(net::RpcClient& mds, const FormatOsdOptions& options);
   // Opens the stores, in the order in which the OSD was formatted. The identity is the OSD's: its

@@ -220,10 +220,10 @@ void AddSet(CLI::App* osd, Globals& globals) {
   auto* set = osd->add_subcommand("set", "choose a profile or single boxes, live");
   auto options = std::make_shared<SetOptions>();
   set->add_option("id", options->target, "an OSD, or all")->required()->type_name("ID|all");
-  set->add_option(
-      "--profile", options->profile,
-      "noqos, odis, sfq, dsfq-total, dsfq-hybrid, dsfq-hybrid-h or unified: sets every box; pieces "
-      "named beside it override it");
+  set->add_option("--profile", options->profile,
+                  "noqos, odis, sfq, dsfq-total, dsfq-hybrid, dsfq-hybrid-h, baa or unified: sets "
+                  "every box; pieces "
+                  "named beside it override it");
   set->add_option("--token-rate", options->token_rate, "global token rate G0 of the OSD")
       ->type_name("RATE");
   set->add_option("--best-effort-min", options->best_effort_min, "floor of class best-effort")

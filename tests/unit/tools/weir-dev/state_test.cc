@@ -20,6 +20,11 @@ State ThreeDaemons() {
                         .is_image = true,
                         .formatted = true,
                         .process = {.pid = 11, .start_time = 101}});
+  state.osds.push_back({.disk = "",
+                        .tiers = "ssd=/w/osd.1.ssd.img,hdd=/dev/sdb",
+                        .is_image = false,
+                        .formatted = false,
+                        .process = {}});
   state.mounts.push_back({.path = "/mnt/weir", .process = {.pid = 12, .start_time = 102}});
   return state;
 }
@@ -38,6 +43,7 @@ TEST(WeirDevStateTest, SurvivesTheCommandThatWroteIt) {
   EXPECT_EQ(loaded->mds, saved.mds);
   EXPECT_EQ(loaded->osds[0].disk, saved.osds[0].disk);
   EXPECT_TRUE(loaded->osds[0].is_image && loaded->osds[0].formatted);
+  EXPECT_EQ(loaded->osds[1].tiers, saved.osds[1].tiers);
   EXPECT_EQ(loaded->osds[0].process, saved.osds[0].process);
   EXPECT_EQ(loaded->mounts[0].path, saved.mounts[0].path);
   EXPECT_EQ(loaded->mounts[0].process, saved.mounts[0].process);
@@ -55,7 +61,7 @@ TEST(WeirDevStateTest, DaemonsAreNamedByKindAndNumber) {
   for (const char* text : {"osd", "osd.", "osd.x", "cat.0", "osd.0x", ""}) {
     EXPECT_EQ(ParseDaemon(state, text).code(), ErrorCode::kInvalid) << text;
   }
-  for (const char* text : {"osd.1", "mds.1", "mnt.7"}) {
+  for (const char* text : {"osd.2", "mds.1", "mnt.7"}) {
     EXPECT_EQ(ParseDaemon(state, text).code(), ErrorCode::kNotFound) << text;
   }
 }
