@@ -40,7 +40,7 @@ class TierMeter {
   static constexpr double kMore = 1.25;
 
   double busy_ = 0;
-  double rate_ = 0;
+  double spare_rate_ = 0;  // of the last stretch, if it was not full
   double at_least_ = 0;
   std::array<double, kSamples> rates_{};
   size_t next_ = 0;

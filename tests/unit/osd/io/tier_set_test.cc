@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "common/testing/manual_clock.h"
 #include "osd/qos/admission/service_monitor.h"
 #include "tests/unit/osd/io/held_object_store.h"
