@@ -217,6 +217,7 @@ void TierSet::ApplyToAll() {
 bool TierSet::Look(TimePoint now, const std::vector<DispatcherActivity>& activity) {
   if (now - looked_ >= kLook) {
     std::vector<qos::TierActivity> since;
+    since.reserve(tiers_.size());
     for (size_t k = 0; k < tiers_.size(); ++k) {
       since.push_back(
           {activity[k].completed - seen_[k].completed, activity[k].full - seen_[k].full});
@@ -235,6 +236,7 @@ TimePoint TierSet::Poll() {
   TimePoint next = TimePoint::Max();
   for (const Further& tier : further_) next = std::min(next, tier.dispatcher->Poll());
   std::vector<DispatcherActivity> activity;
+  activity.reserve(tiers_.size());
   for (size_t k = 0; k < tiers_.size(); ++k) activity.push_back(At(k).Activity());
   bool moved = false;
   {

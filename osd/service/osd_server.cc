@@ -69,6 +69,7 @@ OsdServer::OsdServer(ObjectStore& store, OsdIdentity identity, net::Network& net
 
 void OsdServer::AddTiers(const Dispatcher::Arm& arm, ObjectService::Options* service) {
   std::vector<TierSet::Tier> tiers;
+  tiers.reserve(options_.tiers.size());
   for (const Tier& tier : options_.tiers) {
     tiers.push_back({tier.name, tier.store, tier.token_rate});
   }

@@ -30,6 +30,7 @@ Result<bool> TierDisks::AreNew() {
 
 Result<OsdIdentity> TierDisks::Format(net::RpcClient& mds, const FormatOsdOptions& options) {
   std::vector<TierDevice> devices;
+  devices.reserve(disks_.size());
   for (const Disk& disk : disks_) devices.push_back({disk.name, disk.device.get()});
   return FormatTiers(devices, mds, options);
 }
@@ -85,6 +86,7 @@ Status TierDisks::CloseStores() {
 
 std::vector<OsdServer::Tier> TierDisks::tiers() const {
   std::vector<OsdServer::Tier> tiers;
+  tiers.reserve(disks_.size());
   for (const Disk& disk : disks_) {
     tiers.push_back({.name = TierName::FromWire(disk.name),
                      .store = disk.store.get(),

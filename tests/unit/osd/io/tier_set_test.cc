@@ -15,7 +15,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 
 constexpr ClassId kOltp{16}, kMail{17}, kUnknown{99};
 constexpr uint64_t kMiB = 1 << 20;
