@@ -58,6 +58,7 @@ ObjectOp ReadOp(const FileTarget& target, const ObjectSpan& span) {
   ObjectOp op;
   op.class_id = target.class_id;
   op.pool = target.layout.pool;
+  op.tier = target.layout.tier;
   op.object = {target.inode, span.object_index};
   op.offset = span.object_offset;
   op.length = span.length;

@@ -28,6 +28,7 @@ ObjectOp WriteOp(const FileTarget& target, PreparedWrite::Part& part) {
   op.write = true;
   op.class_id = target.class_id;
   op.pool = target.layout.pool;
+  op.tier = target.layout.tier;
   op.object = {target.inode, part.span.object_index};
   op.offset = part.span.object_offset;
   op.length = part.span.length;

@@ -9,6 +9,7 @@
 #include "common/base/buffer.h"
 #include "common/base/ids.h"
 #include "common/base/result.h"
+#include "common/base/tier_name.h"
 #include "common/base/time.h"
 
 namespace weir::client {
@@ -28,6 +29,7 @@ struct ObjectOp {
   bool write = false;
   ClassId class_id;
   PoolId pool;
+  TierName tier{};
   ObjectId object;
   uint64_t offset = 0;
   uint64_t length = 0;

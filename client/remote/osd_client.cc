@@ -19,6 +19,7 @@ std::string Encode(const ObjectOp& op, const ObjectSender::Stamp& stamp) {
   request.set_epoch(stamp.epoch);
   request.set_payload_crc(op.payload_crc);
   request.set_cluster(stamp.cluster);
+  if (!op.tier.empty()) request.set_tier(op.tier.ToString());
   return request.SerializeAsString();
 }
 

@@ -24,6 +24,7 @@ FileLayout FromWire(const wire::Layout& layout) {
   out.stripe_count = layout.stripe_count();
   out.object_size = layout.object_size();
   out.pool = PoolId(layout.pool());
+  out.tier = TierName::FromWire(layout.tier());
   return out;
 }
 }  // namespace

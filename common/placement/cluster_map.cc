@@ -42,10 +42,16 @@ Result<OsdEntry> OsdFromWire(const wire::OsdInfo& message) {
                .capacity_bytes = message.capacity_bytes(),
                .used_bytes = message.used_bytes(),
                .placement_weight = message.weight(),
-               .qos = {}};
+               .qos = {},
+               .tiers = {}};
   auto qos = FromWire(message.qos());
   if (!qos.ok()) return qos.status().Annotate(name);
   osd.qos = *std::move(qos);
+  for (const wire::TierInfo& tier : message.tiers()) {
+    auto parsed = TierName::Parse(tier.name());
+    if (!parsed.ok()) return Bad(name + ": " + parsed.status().message());
+    osd.tiers.push_back({*parsed, tier.capacity_bytes()});
+  }
   return osd;
 }
 
@@ -268,6 +274,12 @@ Result<SchedulerConfig> FromWire(const wire::QosConfig& message) {
   config.token_rate = message.token_rate();
   if (message.has_best_effort_min()) config.best_effort_min = message.best_effort_min();
   config.iops_max = message.iops_max();
+  if (!message.allocation().empty()) {
+    WEIR_RETURN_IF_ERROR(Assign(ParseAllocation(message.allocation()), config.allocation.kind));
+  }
+  config.allocation.period = Duration(static_cast<int64_t>(message.allocation_period_ns()));
+  config.allocation.window = Duration(static_cast<int64_t>(message.allocation_window_ns()));
+  if (message.has_allocation_alarm()) config.allocation.alarm = message.allocation_alarm();
   return config;
 }
 
@@ -285,6 +297,11 @@ wire::QosConfig ToWire(const SchedulerConfig& config) {
   message.set_token_rate(config.token_rate);
   if (config.best_effort_min) message.set_best_effort_min(*config.best_effort_min);
   message.set_iops_max(config.iops_max);
+  const AllocationConfig& allocation = config.allocation;
+  message.set_allocation(std::string(ToText(allocation.kind)));
+  message.set_allocation_period_ns(static_cast<uint64_t>(allocation.period.count()));
+  message.set_allocation_window_ns(static_cast<uint64_t>(allocation.window.count()));
+  message.set_allocation_alarm(allocation.alarm);
   return message;
 }
 
@@ -343,6 +360,11 @@ wire::ClusterMap ToWire(const ClusterMap& map) {
     to->set_capacity_bytes(osd.capacity_bytes);
     to->set_used_bytes(osd.used_bytes);
     to->set_weight(osd.placement_weight);
+    for (const TierEntry& tier : osd.tiers) {
+      wire::TierInfo* info = to->add_tiers();
+      info->set_name(tier.name.ToString());
+      info->set_capacity_bytes(tier.capacity_bytes);
+    }
     *to->mutable_qos() = ToWire(osd.qos);
   }
   for (const auto& [id, pool] : map.pools) {

@@ -13,6 +13,7 @@
 
 #include "common/base/ids.h"
 #include "common/base/result.h"
+#include "common/base/tier_name.h"
 #include "common/placement/class_rules.h"
 #include "common/qos/qos_config.h"
 
@@ -25,6 +26,11 @@ class ClassInfo;
 class RuleInfo;
 }  // namespace wire
 
+struct TierEntry {
+  TierName name;
+  uint64_t capacity_bytes = 0;
+};
+
 struct OsdEntry {
   OsdId id;
   std::string uuid;
@@ -34,6 +40,7 @@ struct OsdEntry {
   uint64_t used_bytes = 0;
   double placement_weight = 1;
   SchedulerConfig qos;
+  std::vector<TierEntry> tiers;  // the first is the default; empty: one disk
 };
 
 using Chain = std::vector<OsdId>;  // head first

@@ -10,6 +10,7 @@
 
 #include "common/base/ids.h"
 #include "common/base/result.h"
+#include "common/base/tier_name.h"
 
 namespace weir {
 
@@ -18,6 +19,7 @@ struct FileLayout {
   uint32_t stripe_count = 1;
   uint64_t object_size = 4 << 20;
   PoolId pool;
+  TierName tier;  // of each OSD; those that have none of that name use their first
 
   friend bool operator==(const FileLayout&, const FileLayout&) = default;
 };

@@ -36,6 +36,10 @@ constexpr std::array<Word<CostKind>, 3> kCostWords{{{"bytes", CostKind::kBytes},
                                                     {"device-time", CostKind::kDeviceTime}}};
 constexpr std::array<Word<AdmissionKind>, 2> kAdmissionWords{
     {{"additive", AdmissionKind::kAdditive}, {"measured", AdmissionKind::kMeasured}}};
+constexpr std::array<Word<AllocationKind>, 3> kAllocationWords{
+    {{"baa", AllocationKind::kBottleneckAware},
+     {"drf", AllocationKind::kDominantResource},
+     {"fair", AllocationKind::kFair}}};
 constexpr std::array<Word<ReservationScope>, 2> kScopeWords{
     {{"cluster", ReservationScope::kCluster}, {"osd", ReservationScope::kOsd}}};
 
@@ -165,6 +169,9 @@ std::string_view ToText(DispatchKind kind) {
 std::string_view ToText(CostKind kind) {
   return TextOf(kCostWords, kind);
 }
+std::string_view ToText(AllocationKind kind) {
+  return TextOf(kAllocationWords, kind);
+}
 std::string_view ToText(ReservationScope kind) {
   return TextOf(kScopeWords, kind);
 }
@@ -192,6 +199,9 @@ Result<ReservationScope> ParseScope(std::string_view text) {
 }
 Result<AdmissionKind> ParseAdmission(std::string_view text) {
   return Parse("admission", text, kAdmissionWords);
+}
+Result<AllocationKind> ParseAllocation(std::string_view text) {
+  return Parse("allocation", text, kAllocationWords);
 }
 
 AdmissionDecision AdmitAdditive(uint64_t token_rate, uint64_t promised_to_others, uint64_t rate) {

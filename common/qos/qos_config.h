@@ -33,6 +33,19 @@ enum class ReservationScope : uint8_t { kCluster, kOsd };
 // What a promise was weighed with: its worst case, or what the OSDs measure (contract_admission.h).
 enum class AdmissionKind : uint8_t { kAdditive, kMeasured };
 
+// Who gets how much of an OSD of several tiers: as bottleneck-aware allocation has it, equal shares
+// of what each loads most (DRF), or requests by weight whatever disk they need.
+enum class AllocationKind : uint8_t { kBottleneckAware, kDominantResource, kFair };
+
+struct AllocationConfig {
+  AllocationKind kind = AllocationKind::kBottleneckAware;
+  Duration period{0};  // between two computations; 0: one second
+  Duration window{0};  // hit ratios are those of so long; 0: of a thousand requests, 60 s at most
+  bool alarm = true;   // computes at once when one tier idles while another is full
+
+  friend bool operator==(const AllocationConfig&, const AllocationConfig&) = default;
+};
+
 // Every choice of one OSD's pipeline. Defaults: profile `unified` as far as it is built.
 struct SchedulerConfig {
   std::string profile = "unified";
@@ -50,6 +63,8 @@ struct SchedulerConfig {
   uint64_t iops_max = 0;
 
   bool bottleneck_aware = false;  // weights come from the tiers' bottlenecks (control/, BAA)
+
+  AllocationConfig allocation;  // over the tiers of an OSD that has several
 
   // Surplus `cooperative`: device time that a virtual disk keeps the device while its requests are
   // sequential (A30), and how far back the average of a throughput disk looks (A28; 0: to its
@@ -128,6 +143,7 @@ std::string_view ToText(DispatchKind kind);
 std::string_view ToText(CostKind kind);
 std::string_view ToText(ReservationScope kind);
 std::string_view ToText(AdmissionKind kind);
+std::string_view ToText(AllocationKind kind);
 // Parsers of the same words; kInvalid lists what there is.
 Result<SurplusKind> ParseSurplus(std::string_view text);
 Result<SharingKind> ParseSharing(std::string_view text);
@@ -136,6 +152,7 @@ Result<DispatchKind> ParseDispatch(std::string_view text);
 Result<CostKind> ParseCost(std::string_view text);
 Result<ReservationScope> ParseScope(std::string_view text);
 Result<AdmissionKind> ParseAdmission(std::string_view text);
+Result<AllocationKind> ParseAllocation(std::string_view text);
 
 // The linear additive admission test of AQuA §5.1 on one OSD: best-effort minimum plus what is
 // promised plus `rate` must fit into G0 (the configured rate, never the raised one).

@@ -104,6 +104,7 @@ class ClusterKeeper final : public ClusterView {
   uint32_t UntaggedClass(const RuleSubject& who, std::string* reason) const override;
   [[nodiscard]] std::optional<uint32_t> PoolIdOf(std::string_view name) const override;
   [[nodiscard]] std::string PoolNameOf(uint32_t pool) const override;
+  Status CheckTier(uint32_t pool, std::string_view tier) const override;
   Status UsePool(uint32_t pool) override;
   [[nodiscard]] std::string DescribeObjects(uint64_t inode, const LayoutRecord& layout,
                                             uint64_t size, size_t max) const override;

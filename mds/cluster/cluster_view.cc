@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "common/placement/striper.h"
@@ -53,6 +54,24 @@ std::string ClusterKeeper::PoolNameOf(uint32_t pool) const {
   const auto map = this->map();
   const auto found = map->pools.find(PoolId(pool));
   return found == map->pools.end() ? "pool " + std::to_string(pool) : found->second.name;
+}
+
+Status ClusterKeeper::CheckTier(uint32_t pool, std::string_view tier) const {
+  WEIR_ASSIGN_OR_RETURN(const TierName wanted, TierName::Parse(tier));
+  const auto map = this->map();
+  const auto found = map->pools.find(PoolId(pool));
+  std::set<std::string> known;
+  for (const OsdId id : found == map->pools.end() ? std::vector<OsdId>() : found->second.osds) {
+    for (const TierEntry& entry : map->osds.at(id).tiers) {
+      if (entry.name == wanted) return Status::Ok();
+      known.insert(entry.name.ToString());
+    }
+  }
+  std::string text;
+  for (const std::string& name : known) text += (text.empty() ? "; there is " : ", ") + name;
+  if (known.empty()) text = ": its OSDs have one disk each (--tier-disk gives one several)";
+  return {ErrorCode::kInvalid, "no OSD of pool '" + PoolNameOf(pool) + "' has a tier '" +
+                                   wanted.ToString() + "'" + text};
 }
 
 Status ClusterKeeper::UsePool(uint32_t pool) {

@@ -11,6 +11,8 @@ namespace {
 
 constexpr double kBytesPerTib = 1099511627776.0;
 constexpr uint32_t kDepthMax = 4096;
+constexpr uint64_t kAllocationTimeMin = 1'000'000'000;
+constexpr uint64_t kAllocationTimeMax = 3600 * kAllocationTimeMin;
 
 OsdEntry* FindByUuid(ClusterMap* map, const std::string& uuid) {
   for (auto& [id, osd] : map->osds) {
@@ -66,6 +68,17 @@ Status ApplyPieces(const wire::SetOsdRequest& request, SchedulerConfig* config) 
   if (request.has_token_rate()) config->token_rate = request.token_rate();
   if (request.has_best_effort_min()) config->best_effort_min = request.best_effort_min();
   if (request.has_iops_max()) config->iops_max = request.iops_max();
+  AllocationConfig& allocation = config->allocation;
+  if (request.has_allocation()) {
+    WEIR_ASSIGN_OR_RETURN(allocation.kind, ParseAllocation(request.allocation()));
+  }
+  if (request.has_allocation_period_ns()) {
+    allocation.period = Duration(static_cast<int64_t>(request.allocation_period_ns()));
+  }
+  if (request.has_allocation_window_ns()) {
+    allocation.window = Duration(static_cast<int64_t>(request.allocation_window_ns()));
+  }
+  if (request.has_allocation_alarm()) allocation.alarm = request.allocation_alarm();
   return Status::Ok();
 }
 
@@ -84,6 +97,10 @@ Status CheckPieces(const wire::SetOsdRequest& request) {
   }
   if (request.has_iops_max() && request.iops_max() > 1'000'000'000) {
     return {ErrorCode::kInvalid, "at most 1000000000 requests per second"};
+  }
+  for (const uint64_t ns : {request.allocation_period_ns(), request.allocation_window_ns()}) {
+    if (ns == 0 || (ns >= kAllocationTimeMin && ns <= kAllocationTimeMax)) continue;
+    return {ErrorCode::kInvalid, "an allocation's period and window are from 1 s to 1 h"};
   }
   return Status::Ok();
 }
@@ -106,6 +123,11 @@ Result<OsdId> ClusterKeeper::RegisterOsd(const wire::RegisterOsdRequest& request
   if (request.capacity_bytes() > 0) {
     osd.capacity_bytes = request.capacity_bytes();
     osd.placement_weight = static_cast<double>(osd.capacity_bytes) / kBytesPerTib;
+  }
+  osd.tiers.clear();
+  for (const wire::TierInfo& tier : request.tiers()) {
+    WEIR_ASSIGN_OR_RETURN(const TierName name, TierName::Parse(tier.name()));
+    osd.tiers.push_back({name, tier.capacity_bytes()});
   }
   // What an operator has set stays.
   if (osd.qos.token_rate == 0) osd.qos.token_rate = request.token_rate();

@@ -37,6 +37,8 @@ class ClusterView {
   virtual uint32_t UntaggedClass(const RuleSubject& who, std::string* reason) const = 0;
   [[nodiscard]] virtual std::optional<uint32_t> PoolIdOf(std::string_view name) const = 0;
   [[nodiscard]] virtual std::string PoolNameOf(uint32_t pool) const = 0;
+  // Whether an OSD of the pool has a tier of that name; otherwise kInvalid says which there are.
+  virtual Status CheckTier(uint32_t pool, std::string_view tier) const = 0;
   // Makes sure, durably, that the chains of the pool stay where they are. kNoSpace: it has no OSD.
   virtual Status UsePool(uint32_t pool) = 0;
   // "0:osd.2 1:osd.0", one item per object of a file of this size, at most `max` of them.

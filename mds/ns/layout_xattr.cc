@@ -13,6 +13,7 @@ FileLayout ToFileLayout(const LayoutRecord& record) {
   layout.stripe_count = record.stripe_count();
   layout.object_size = record.object_size();
   layout.pool = PoolId(record.pool());
+  layout.tier = TierName::FromWire(record.tier());
   return layout;
 }
 
@@ -42,6 +43,12 @@ Status SetPool(const ClusterView& cluster, LayoutRecord* layout, std::string_vie
   return Status::Ok();
 }
 
+Status SetTier(const ClusterView& cluster, LayoutRecord* layout, std::string_view value) {
+  WEIR_RETURN_IF_ERROR(cluster.CheckTier(layout->pool(), value));
+  layout->set_tier(std::string(value));
+  return Status::Ok();
+}
+
 }  // namespace
 
 Result<std::string> GetLayoutWord(Operation& op, const Inode& inode, std::string_view word) {
@@ -50,16 +57,13 @@ Result<std::string> GetLayoutWord(Operation& op, const Inode& inode, std::string
   if (word == "stripe_count") return std::to_string(layout.stripe_count());
   if (word == "object_size") return std::to_string(layout.object_size());
   if (word == "pool") return op.context.cluster.PoolNameOf(layout.pool());
+  if (word == "tier" && !layout.tier().empty()) return layout.tier();
   return Status(ErrorCode::kNoData);
 }
 
 Status SetLayoutWord(Operation& op, Inode* inode, std::string_view word, std::string_view value) {
   if (!inode->IsDirectory() && !inode->IsRegular()) {
     return InodeError(ErrorCode::kPermission, inode->id, "is neither a file nor a directory");
-  }
-  if (word == "tier") {
-    return {ErrorCode::kNotSupported,
-            "user.weir.layout.tier: OSDs of this version have one tier only"};
   }
   const bool may_have_data =
       inode->IsRegular() &&
@@ -75,10 +79,12 @@ Status SetLayoutWord(Operation& op, Inode* inode, std::string_view word, std::st
     if (inode->IsRegular()) WEIR_RETURN_IF_ERROR(op.context.cluster.UsePool(layout.pool()));
   } else if (word == "stripe_unit" || word == "object_size" || word == "stripe_count") {
     WEIR_RETURN_IF_ERROR(SetNumber(&layout, word, value).Annotate(std::string(word)));
+  } else if (word == "tier") {
+    WEIR_RETURN_IF_ERROR(SetTier(op.context.cluster, &layout, value));
   } else {
     return {ErrorCode::kInvalid, "user.weir.layout." + std::string(word) +
                                      " is unknown; there is stripe_unit, stripe_count, "
-                                     "object_size, pool"};
+                                     "object_size, pool, tier"};
   }
   *inode->rec.mutable_layout() = layout;
   if (inode->IsDirectory()) inode->rec.set_layout_explicit(true);
@@ -97,6 +103,7 @@ Status ResetLayout(Operation& op, Inode* directory) {
     layout->set_stripe_count(plain.stripe_count);
     layout->set_object_size(plain.object_size);
     layout->set_pool(plain.pool.value);
+    layout->clear_tier();
     return Status::Ok();
   }
   WEIR_ASSIGN_OR_RETURN(const Inode parent, op.Load(directory->rec.parent()));
@@ -109,7 +116,8 @@ std::string DescribeLayout(const Operation& op, const Inode& inode) {
   return "stripe_unit=" + std::to_string(layout.stripe_unit()) +
          " stripe_count=" + std::to_string(layout.stripe_count()) +
          " object_size=" + std::to_string(layout.object_size()) +
-         " pool=" + op.context.cluster.PoolNameOf(layout.pool());
+         " pool=" + op.context.cluster.PoolNameOf(layout.pool()) +
+         (layout.tier().empty() ? "" : " tier=" + layout.tier());
 }
 
 }  // namespace weir::mds

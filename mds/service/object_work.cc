@@ -14,6 +14,7 @@ FileLayout ToFileLayout(const LayoutRecord& record) {
   layout.stripe_count = record.stripe_count();
   layout.object_size = record.object_size();
   layout.pool = PoolId(record.pool());
+  layout.tier = TierName::FromWire(record.tier());
   return layout;
 }
 
@@ -59,7 +60,7 @@ std::vector<ObjectOrder> ObjectWork::OrdersOf(const PurgeJob& job) const {
   if (pool == map->pools.end()) return orders;
   for (const OsdId osd : pool->second.osds) {
     orders.push_back(
-        {ObjectOrder::Kind::kDeleteInode, osd, InodeId(job.inode), 0, 1, 0, kSystemPurge});
+        {ObjectOrder::Kind::kDeleteInode, osd, InodeId(job.inode), 0, 1, 0, kSystemPurge, {}});
   }
   return orders;
 }
@@ -77,10 +78,11 @@ std::vector<ObjectOrder> ObjectWork::OrdersOf(const TruncateJob& job) const {
     const Chain* chain = map->ChainOf(layout.pool, {inode, cut.object_index});
     if (chain == nullptr) continue;
     orders.push_back({ObjectOrder::Kind::kTruncate, chain->front(), inode, cut.object_index, 0,
-                      cut.object_size, charged});
+                      cut.object_size, charged, layout.tier});
   }
   for (const OsdId osd : pool->second.osds) {
-    orders.push_back({ObjectOrder::Kind::kDeleteInode, osd, inode, plan.first_gone, 0, 0, charged});
+    orders.push_back(
+        {ObjectOrder::Kind::kDeleteInode, osd, inode, plan.first_gone, 0, 0, charged, {}});
   }
   return orders;
 }

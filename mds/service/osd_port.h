@@ -19,6 +19,7 @@ struct ObjectOrder {
   uint32_t objects_max = 0;  // kDeleteInode: so many at most; 0: all
   uint64_t size = 0;         // kTruncate: what is left of it
   ClassId charged_to;
+  TierName tier{};  // kTruncate: where the object lies; kDeleteInode goes to all
 };
 
 struct OrderEnd {

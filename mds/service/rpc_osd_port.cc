@@ -29,6 +29,7 @@ void RpcOsdPort::Send(const ClusterMap& map, const ObjectOrder& order,
   request.set_offset(order.size);
   request.set_class_id(order.charged_to.value);
   request.set_objects_max(order.objects_max);
+  if (!order.tier.empty()) request.set_tier(order.tier.ToString());
   request.set_epoch(map.epoch.value);
   request.set_cluster(map.ClusterHash());
   const uint32_t method =

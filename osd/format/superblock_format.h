@@ -11,6 +11,7 @@ namespace weir::osd {
 
 inline constexpr char kSuperMagic[8] = {'W', 'E', 'I', 'R', 'O', 'S', 'D', '\n'};
 inline constexpr uint32_t kFormatVersion = 1;
+inline constexpr uint64_t kFeatureTier = 1;  // one of the disks of an OSD that has several
 inline constexpr uint64_t kSuperOffsets[2] = {0, 512 << 10};
 inline constexpr uint64_t kHeadBytes = 1 << 20;  // superblocks and room for later formats
 inline constexpr uint64_t kTailBytes = 1 << 20;  // unused: where others keep signatures
@@ -23,7 +24,7 @@ struct Superblock {
   uint32_t crc;  // of the whole 4 KiB block with this field zero
   uint32_t version;
   uint64_t generation;
-  uint64_t feature_flags;  // none yet; an unknown one is a refusal
+  uint64_t feature_flags;  // kFeature...; an unknown one is a refusal
   uint64_t device_bytes;
   uint64_t kv_offset, kv_bytes;      // region of RocksDB
   uint64_t data_offset, data_bytes;  // region of object data
@@ -32,8 +33,12 @@ struct Superblock {
   uint32_t reserved;
   char cluster_uuid[48];  // padded with zeros
   char osd_uuid[48];
+  // With kFeatureTier, else zeros.
+  char tier[8];         // name, padded with zeros
+  uint32_t tier_index;  // 0: where files go that name none
+  uint32_t tiers;       // that the OSD has
 };
-static_assert(sizeof(Superblock) == 184 && offsetof(Superblock, generation) == 16);
+static_assert(sizeof(Superblock) == 200 && offsetof(Superblock, generation) == 16);
 static_assert(offsetof(Superblock, cluster_uuid) == 88);
 
 }  // namespace weir::osd

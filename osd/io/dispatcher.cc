@@ -72,6 +72,10 @@ bool SameConfig(const SchedulerConfig& a, const SchedulerConfig& b) {
 
 }  // namespace
 
+uint64_t ChargedBytesOf(const ObjectOp& op) {
+  return ChargedBytes(op);
+}
+
 Dispatcher::Dispatcher(ObjectStore& store, Clock& clock, const SchedulerConfig& config, Arm arm)
     : store_(store),
       clock_(clock),
@@ -109,6 +113,10 @@ void Dispatcher::Submit(std::unique_ptr<ObjectOp> owned) {
   const int budget = IsBackground(op->kind) ? BackgroundBudget() : Budget();
 
   Lock lock(mutex_);
+  // Senders count tokens. Under cost `requests` the others were, as far as we know, like this one.
+  if (config_.cost == CostKind::kRequests) {
+    op->request_.elsewhere /= TokensOf(op->request_.bytes);
+  }
   ++outstanding_;
   scheduler_.Enqueue(&op->request_, clock_.Now());
   const TimePoint wake = Pump(lock, budget);
@@ -152,6 +160,16 @@ int Dispatcher::PullBatch(ObjectOp** batch, TimePoint* wake_at) {
   return kBatch;
 }
 
+void Dispatcher::NoteFull() {
+  const TimePoint now = clock_.Now();
+  const bool waits = config_.gate == GateKind::kStrict && scheduler_.queued() > 0;
+  const bool full = waits || (scheduler_.in_flight() > 0 && !scheduler_.HasFreeSlot(now));
+  if (full == full_) return;
+  if (full_) activity_.full += now - full_since_;
+  full_ = full;
+  full_since_ = now;
+}
+
 TimePoint Dispatcher::Pump(Lock& lock, int budget) {
   pump_again_ = true;
   if (pumping_) return TimePoint::Max();  // the one who pumps sees the note
@@ -167,6 +185,7 @@ TimePoint Dispatcher::Pump(Lock& lock, int budget) {
     lock.lock();
   }
   pumping_ = false;
+  NoteFull();
   if (pump_again_) pull_wake_ = clock_.Now();  // out of budget: the wake-up thread goes on
   return std::min(pull_wake_, scheduler_.NextTick());
 }
@@ -242,6 +261,7 @@ void Dispatcher::Finish(ObjectOp* op, ObjectOpResult result, int budget) {
   Lock lock(mutex_);
   const TimePoint now = clock_.Now();
   scheduler_.Completed(&op->request_, now);
+  activity_.completed += IsBackground(op->kind) ? 0 : 1;
   Account(*op, now);
   // The device first: it has a free slot, while the answer only has a little further to go.
   const TimePoint wake = Pump(lock, budget);
@@ -386,6 +406,13 @@ std::map<ClassId, OsdClassTimes> Dispatcher::Times() {
     if (total.times != OsdClassTimes()) all[total.id] = total.times;
   }
   return all;
+}
+
+DispatcherActivity Dispatcher::Activity() {
+  Lock lock(mutex_);
+  DispatcherActivity activity = activity_;
+  if (full_) activity.full += clock_.Now() - full_since_;
+  return activity;
 }
 
 qos::ServiceReport Dispatcher::Measures() {

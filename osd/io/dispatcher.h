@@ -49,7 +49,7 @@ struct DispatcherClassStats {
   uint64_t p90_us = 0;
   uint64_t p99_us = 0;
   uint64_t p999_us = 0;
-  LatencyQuantiles recent;  // of the last 5 to 10 s
+  LatencyQuantiles recent;                          // of the last 5 to 10 s
   std::vector<LatencyHistogram::Filled> latencies;  // all of them, as are the quantiles
   uint64_t latency_sum_us = 0;
   std::string name;  // empty: the class is gone
@@ -63,6 +63,16 @@ struct DispatcherStats {
   Duration window{};  // since start or reset
   std::vector<DispatcherClassStats> classes;
 };
+
+// Since the start.
+struct DispatcherActivity {
+  uint64_t completed = 0;  // requests, background I/O not counted
+  Duration full{0};        // in which the device could not take more, and under the strict gate
+                           // those in which somebody waited for tokens
+};
+
+// What the pipeline counts for an operation.
+uint64_t ChargedBytesOf(const ObjectOp& op);
 
 class Dispatcher {
  public:
@@ -98,6 +108,7 @@ class Dispatcher {
   DispatcherStats Stats(bool reset);
   // Where the time of every class that had I/O went, since start.
   [[nodiscard]] std::map<ClassId, OsdClassTimes> Times();
+  [[nodiscard]] DispatcherActivity Activity();
   // What was measured of the service, for admission by measurement.
   [[nodiscard]] qos::ServiceReport Measures();
   // The disk has become slower than promised.
@@ -119,6 +130,7 @@ class Dispatcher {
   TimePoint Pump(Lock& lock, int budget);
   void TellPieces(TimePoint now);
   int PullBatch(ObjectOp** batch, TimePoint* wake_at);
+  void NoteFull();
   static void LetThemWait(ObjectOp** batch, int count, TimePoint now);
   void Start(ObjectOp* op);
   void StartDelete(ObjectOp* op);
@@ -144,6 +156,9 @@ class Dispatcher {
   std::map<ClassId, qos::ClassCounters> outside_;   // served past the scheduler
   std::map<ClassId, uint64_t> outside_baseline_;    // bytes of it at the last reset
   RateMeter device_;
+  DispatcherActivity activity_;
+  bool full_ = false;
+  TimePoint full_since_;  // with full_
   TimePoint counted_since_;
   TimePoint pull_wake_ = TimePoint::Max();  // what the last Pull asked for
   uint64_t outstanding_ = 0;

@@ -22,6 +22,7 @@
 #include "common/net/rpc.h"
 #include "osd/service/format_osd.h"
 #include "osd/service/osd_server.h"
+#include "osd/service/tier_disks.h"
 
 namespace weir::osd {
 namespace {
@@ -156,50 +157,92 @@ void BlockStopSignals() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-Status Serve(const DaemonOptions& options) {
-  StateFile pid;
-  WEIR_RETURN_IF_ERROR(pid.Write(options.pid_file, std::to_string(::getpid())));
-  WEIR_ASSIGN_OR_RETURN(const auto device, OpenDisk(options.disk));
-  WEIR_ASSIGN_OR_RETURN(const OsdIdentity identity, ReadIdentity(*device));
-  if (IsProvisional(identity)) {
-    return {ErrorCode::kInvalid,
-            options.disk + " was never completely formatted: run weir-osd --mkfs again"};
-  }
-  StoreOptions store_options;
-  store_options.memory_bytes = options.memory_bytes / 2;
-  WEIR_ASSIGN_OR_RETURN(const auto store, OpenStore(*device, store_options));
-  const auto network = net::MakeZmqNetwork();
+namespace {
 
+// From a store that is open to one that may be closed.
+Status ServeStore(const DaemonOptions& options, const OsdIdentity& identity, ObjectStore& store,
+                  OsdServer::Options server_options) {
+  const auto network = net::MakeZmqNetwork();
   Registration registration;
-  OsdServer::Options server_options;
   server_options.listen = {options.listen};
   if (!options.metrics.empty()) server_options.listen.emplace_back(kSelf);
   server_options.mds = options.mds;
   server_options.queue_bytes_max = options.memory_bytes / 2;
-  server_options.device = device.get();
   server_options.meter_background = options.meter_background;
   server_options.report = [](const std::string& line) { WEIR_LOG_WARN("{}", line); };
   server_options.on_registered = [&](const Status& status) { registration.Set(status); };
   auto server =
-      OsdServer::Start(*store, identity, *network, SystemClock::Get(), std::move(server_options));
-  Status status = server.status();
-  if (server.ok()) {
-    WEIR_LOG_INFO("osd.{} of cluster {} on {}", identity.osd_id, identity.cluster_uuid,
-                  options.disk);
-    status = RunServer(**server, *network, options, registration);
-    WEIR_LOG_INFO("osd.{} stops", identity.osd_id);
-    (*server)->Stop();
+      OsdServer::Start(store, identity, *network, SystemClock::Get(), std::move(server_options));
+  if (!server.ok()) return server.status();
+  WEIR_LOG_INFO("osd.{} of cluster {} on {}", identity.osd_id, identity.cluster_uuid,
+                options.disk + FormatTierDisks(options.tiers));
+  const Status status = RunServer(**server, *network, options, registration);
+  WEIR_LOG_INFO("osd.{} stops", identity.osd_id);
+  (*server)->Stop();
+  return status;
+}
+
+Status ServeTiers(const DaemonOptions& options, const StoreOptions& store_options) {
+  WEIR_ASSIGN_OR_RETURN(TierDisks disks, TierDisks::Open(options.tiers));
+  const auto identity = disks.OpenStores(store_options);
+  Status status = identity.status();
+  if (identity.ok()) {
+    OsdServer::Options server;
+    server.tiers = disks.tiers();
+    server.device = server.tiers.front().device;
+    status = ServeStore(options, *identity, disks.first(), std::move(server));
   }
+  const Status closed = disks.CloseStores();
+  return status.ok() ? closed : status;
+}
+
+Result<OsdIdentity> FormatDisks(const MkfsDaemonOptions& options, net::RpcClient& mds,
+                                const FormatOsdOptions& format) {
+  if (!options.tiers.empty()) {
+    WEIR_ASSIGN_OR_RETURN(TierDisks disks, TierDisks::Open(options.tiers));
+    return disks.Format(mds, format);
+  }
+  WEIR_ASSIGN_OR_RETURN(const auto device, OpenDisk(options.disk));
+  return FormatOsd(*device, mds, format);
+}
+
+}  // namespace
+
+Status Serve(const DaemonOptions& options) {
+  StateFile pid;
+  WEIR_RETURN_IF_ERROR(pid.Write(options.pid_file, std::to_string(::getpid())));
+  StoreOptions store_options;
+  store_options.memory_bytes = options.memory_bytes / 2;
+  if (!options.tiers.empty()) return ServeTiers(options, store_options);
+  WEIR_ASSIGN_OR_RETURN(const auto device, OpenDisk(options.disk));
+  WEIR_ASSIGN_OR_RETURN(const OsdIdentity identity, ReadIdentity(*device));
+  if (identity.tiers > 0) {
+    return {ErrorCode::kInvalid, options.disk + " is tier '" + identity.tier + "' of " +
+                                     std::to_string(identity.tiers) +
+                                     ": name them all with --tier-disk"};
+  }
+  if (IsProvisional(identity)) {
+    return {ErrorCode::kInvalid,
+            options.disk + " was never completely formatted: run weir-osd --mkfs again"};
+  }
+  WEIR_ASSIGN_OR_RETURN(const auto store, OpenStore(*device, store_options));
+  OsdServer::Options server;
+  server.device = device.get();
+  const Status status = ServeStore(options, identity, *store, std::move(server));
   const Status closed = store->Close();
   return status.ok() ? closed : status;
 }
 
 Status Mkfs(const MkfsDaemonOptions& options) {
-  if (options.size > 0) {
-    WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(options.disk));
+  std::vector<std::string> wanted;
+  if (options.size > 0 && options.tiers.empty()) wanted.push_back(options.disk);
+  for (const TierSpec& tier : options.tiers) {
+    if (options.size > 0) wanted.push_back(tier.disk);
+  }
+  for (const std::string& disk : wanted) {
+    WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(disk));
     WEIR_RETURN_IF_ERROR(MakeImage(spec.path, options.size));
   }
-  WEIR_ASSIGN_OR_RETURN(const auto device, OpenDisk(options.disk));
   const auto network = net::MakeZmqNetwork();
   net::RpcClient::Options rpc;
   rpc.session = RandomSeed();
@@ -209,9 +252,9 @@ Status Mkfs(const MkfsDaemonOptions& options) {
   format.force = options.force;
   format.token_rate = options.token_rate;
   WEIR_ASSIGN_OR_RETURN(format.osd_uuid, NewUuid());
-  WEIR_ASSIGN_OR_RETURN(const OsdIdentity identity, FormatOsd(*device, *mds, format));
-  WEIR_LOG_INFO("{} is osd.{} of cluster {}, {}", options.disk, identity.osd_id,
-                identity.cluster_uuid, FormatRate(identity.token_rate));
+  WEIR_ASSIGN_OR_RETURN(const OsdIdentity identity, FormatDisks(options, *mds, format));
+  WEIR_LOG_INFO("{} is osd.{} of cluster {}, {}", options.disk + FormatTierDisks(options.tiers),
+                identity.osd_id, identity.cluster_uuid, FormatRate(identity.token_rate));
   return {};
 }
 

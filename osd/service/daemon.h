@@ -4,13 +4,16 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "common/base/result.h"
+#include "common/disk/tier_spec.h"
 
 namespace weir::osd {
 
 struct DaemonOptions {
   std::string disk;
+  std::vector<TierSpec> tiers;        // instead of `disk`
   std::string mds;                    // canonical endpoint
   std::string listen;                 // canonical endpoint
   uint64_t memory_bytes = 512 << 20;  // half for the store's caches, half for requests under way
@@ -22,10 +25,11 @@ struct DaemonOptions {
 
 struct MkfsDaemonOptions {
   std::string disk;
+  std::vector<TierSpec> tiers;  // instead of `disk`
   std::string mds;
   bool force = false;
   uint64_t token_rate = 0;  // 0: measure
-  uint64_t size = 0;        // > 0: make an image file of that size, which must not exist yet
+  uint64_t size = 0;        // > 0: make image files of that size, which must not exist yet
 };
 
 // Blocks SIGTERM and SIGINT for the calling thread and all that start later: call it first, before

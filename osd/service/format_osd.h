@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "common/base/result.h"
 #include "osd/store/object_store.h"
@@ -35,6 +36,15 @@ struct FormatOsdOptions {
 
 Result<OsdIdentity> FormatOsd(BlockDevice& device, net::RpcClient& mds,
                               const FormatOsdOptions& options);
+
+// The same for an OSD of several disks. The first is the default one; the OSD's token rate, with
+// which promises are weighed, is that of the slowest. Returns the identity of the first.
+struct TierDevice {
+  std::string name;
+  BlockDevice* device;
+};
+Result<OsdIdentity> FormatTiers(const std::vector<TierDevice>& tiers, net::RpcClient& mds,
+                                const FormatOsdOptions& options);
 
 // Whether an identity is one that an unfinished FormatOsd left behind.
 inline bool IsProvisional(const OsdIdentity& identity) {

@@ -89,6 +89,11 @@ void MdsLink::Register() {
   request.set_endpoint(options_.endpoint);
   request.set_capacity_bytes(hooks_.store_stats().capacity_bytes);
   request.set_token_rate(options_.identity.token_rate);
+  for (const Options::Tier& tier : options_.tiers) {
+    wire::TierInfo* info = request.add_tiers();
+    info->set_name(tier.name);
+    info->set_capacity_bytes(tier.capacity_bytes);
+  }
   mds_->Call(wire::MDS_REGISTER_OSD, request.SerializeAsString(), {}, {},
              [this](const Result<net::Reply>& reply) { OnRegistered(reply); });
 }

@@ -19,6 +19,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/base/result.h"
 #include "common/base/time.h"
@@ -39,6 +40,11 @@ class MdsLink {
   struct Options {
     OsdIdentity identity;
     std::string endpoint;  // where this OSD listens, for the map
+    struct Tier {
+      std::string name;
+      uint64_t capacity_bytes;
+    };
+    std::vector<Tier> tiers{};  // none: one disk
     Duration watch_wait = std::chrono::seconds(1);
     Duration retry_after = std::chrono::milliseconds(200);
   };

@@ -224,7 +224,12 @@ void ObjectService::HandleObject(std::shared_ptr<net::IncomingCall> call) {
         status.Annotate(fmt::format("osd.{}: {}", identity_.osd_id, Describe(op->kind, request))));
     return;
   }
-  dispatcher_.Submit(std::move(op));
+  if (options_.submit) {
+    const TierName tier = TierName::FromWire(request.tier());
+    options_.submit(std::move(op), tier);
+  } else {
+    dispatcher_.Submit(std::move(op));
+  }
 }
 
 void ObjectService::ReportFailure(const Status& status) {
@@ -255,6 +260,35 @@ void ObjectService::Answer(Op& op, ObjectOpResult result) {
     reply.set_payload_crc(Crc32c(result.data.data(), result.data.size()));
   }
   call.Respond(Status::Ok(), reply.SerializeAsString(), std::move(result.data));
+}
+
+void FillClassStats(const DispatcherClassStats& one, wire::ClassStats* row) {
+  wire::ClassStats& out = *row;
+  out.set_class_id(one.counters.id.value);
+  out.set_served_bytes(one.counters.served_bytes);
+  out.set_served_ops(one.counters.served_ops);
+  out.set_queued_ops(one.counters.queued_ops);
+  out.set_guaranteed_bytes(one.counters.guaranteed_bytes);
+  out.set_surplus_bytes(one.counters.surplus_bytes);
+  out.set_arrived_bytes(one.counters.arrived_bytes);
+  out.set_deadline_misses(one.counters.deadline_misses);
+  out.set_violation_seconds(one.counters.violation_seconds);
+  out.mutable_latency()->set_p50_us(one.p50_us);
+  out.mutable_latency()->set_p90_us(one.p90_us);
+  out.mutable_latency()->set_p99_us(one.p99_us);
+  out.mutable_latency()->set_p999_us(one.p999_us);
+  out.set_outside_bytes(one.outside_bytes);
+  out.mutable_recent_latency()->set_p50_us(one.recent.p50_us);
+  out.mutable_recent_latency()->set_p90_us(one.recent.p90_us);
+  out.mutable_recent_latency()->set_p99_us(one.recent.p99_us);
+  out.mutable_recent_latency()->set_p999_us(one.recent.p999_us);
+  ToWire(one.counters.id, one.counters.times, out.mutable_times());
+  for (const LatencyHistogram::Filled& bucket : one.latencies) {
+    out.add_latency_ends_us(bucket.largest);
+    out.add_latency_counts(bucket.count);
+  }
+  out.set_latency_sum_us(one.latency_sum_us);
+  out.set_name(one.name);
 }
 
 void ObjectService::HandleStats(net::IncomingCall& call) {
@@ -288,33 +322,9 @@ void ObjectService::HandleStats(net::IncomingCall& call) {
   reply.mutable_disk()->set_slow(stats.disk.slow);
   reply.mutable_disk()->set_alarms(stats.disk.alarms);
   for (const DispatcherClassStats& one : stats.classes) {
-    wire::ClassStats& out = *reply.add_classes();
-    out.set_class_id(one.counters.id.value);
-    out.set_served_bytes(one.counters.served_bytes);
-    out.set_served_ops(one.counters.served_ops);
-    out.set_queued_ops(one.counters.queued_ops);
-    out.set_guaranteed_bytes(one.counters.guaranteed_bytes);
-    out.set_surplus_bytes(one.counters.surplus_bytes);
-    out.set_arrived_bytes(one.counters.arrived_bytes);
-    out.set_outside_bytes(one.outside_bytes);
-    out.set_deadline_misses(one.counters.deadline_misses);
-    out.set_violation_seconds(one.counters.violation_seconds);
-    out.mutable_latency()->set_p50_us(one.p50_us);
-    out.mutable_latency()->set_p90_us(one.p90_us);
-    out.mutable_latency()->set_p99_us(one.p99_us);
-    out.mutable_latency()->set_p999_us(one.p999_us);
-    out.mutable_recent_latency()->set_p50_us(one.recent.p50_us);
-    out.mutable_recent_latency()->set_p90_us(one.recent.p90_us);
-    out.mutable_recent_latency()->set_p99_us(one.recent.p99_us);
-    out.mutable_recent_latency()->set_p999_us(one.recent.p999_us);
-    ToWire(one.counters.id, one.counters.times, out.mutable_times());
-    for (const LatencyHistogram::Filled& bucket : one.latencies) {
-      out.add_latency_ends_us(bucket.largest);
-      out.add_latency_counts(bucket.count);
-    }
-    out.set_latency_sum_us(one.latency_sum_us);
-    out.set_name(one.name);
+    FillClassStats(one, reply.add_classes());
   }
+  if (options_.add_stats) options_.add_stats(stats, request.reset(), &reply);
   call.Respond(reply.SerializeAsString());
 }
 

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "common/base/result.h"
+#include "common/base/tier_name.h"
 #include "common/base/time.h"
 #include "common/qos/profile_pattern.h"
 #include "osd/io/dispatcher.h"
@@ -29,8 +30,10 @@ namespace weir::net {
 class IncomingCall;
 }
 namespace weir::wire {
+class ClassStats;
 class ObjectRequest;
-}
+class OsdStatsReply;
+}  // namespace weir::wire
 
 namespace weir::osd {
 
@@ -50,6 +53,10 @@ class ObjectService {
     std::function<Result<DiskProfile>(const ProfilePattern&)> profile;
     // What background I/O is sure to get, for the statistics; empty: unknown.
     std::function<uint64_t()> background_floor;
+    // Of an OSD with tiers: where operations go instead of the Dispatcher, by the tier of the
+    // request, and what it adds to the statistics (tier_stats.h). Empty: one disk.
+    std::function<void(std::unique_ptr<ObjectOp>, TierName)> submit;
+    std::function<void(const DispatcherStats&, bool reset, wire::OsdStatsReply*)> add_stats;
   };
   // All of them must outlive the service.
   ObjectService(Dispatcher& dispatcher, ObjectStore& store, Clock& clock,
@@ -98,5 +105,8 @@ class ObjectService {
   bool profiling_ = false;
   std::thread profiler_;
 };
+
+// One row of the statistics.
+void FillClassStats(const DispatcherClassStats& one, wire::ClassStats* row);
 
 }  // namespace weir::osd

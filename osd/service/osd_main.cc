@@ -10,6 +10,7 @@
 #include "common/base/log.h"
 #include "common/config/config.h"
 #include "common/disk/disk_spec.h"
+#include "common/disk/tier_spec.h"
 #include "common/monitor/http_server.h"
 #include "common/net/endpoint.h"
 #include "osd/service/daemon.h"
@@ -32,6 +33,8 @@ std::vector<Setting> Schema() {
   return {
       {"osd.disk", SettingType::kString, "",
        "block device, image file or emulated disk, see below"},
+      {"osd.tier_disk", SettingType::kString, "",
+       "instead of a disk, several: NAME=DISK,NAME=DISK..., fastest first"},
       {"osd.mds", SettingType::kString, "", "endpoint of the MDS"},
       {"osd.listen", SettingType::kString, "tcp://127.0.0.1:0", "where to serve"},
       {"osd.memory", SettingType::kSize, "512MiB", "caches and requests under way, half each"},
@@ -69,6 +72,8 @@ void AddFlags(CLI::App& app, Flags* flags) {
              "  weir-osd --mkfs --disk /dev/sdb --mds tcp://10.0.0.1:7370\n"
              "  weir-osd --disk /dev/sdb --mds tcp://10.0.0.1:7370\n"
              "  weir-osd --mkfs --disk hdd:/srv/osd.img,rate=100MB/s --size 20GiB --mds "
+             "tcp://10.0.0.1:7370\n"
+             "  weir-osd --mkfs --tier-disk ssd=/dev/nvme0n1,hdd=/dev/sdb --mds "
              "tcp://10.0.0.1:7370");
 }
 
@@ -100,9 +105,11 @@ Status CheckListen(const std::string& listen, bool insecure) {
   return {};
 }
 
-int RunMkfs(const Config& config, const Flags& flags, const std::string& mds) {
+int RunMkfs(const Config& config, const Flags& flags, const std::vector<TierSpec>& tiers,
+            const std::string& mds) {
   MkfsDaemonOptions options;
   options.disk = config.String("osd.disk");
+  options.tiers = tiers;
   options.mds = mds;
   options.force = flags.force;
   options.token_rate = config.Rate("osd.token_rate");
@@ -111,7 +118,8 @@ int RunMkfs(const Config& config, const Flags& flags, const std::string& mds) {
   return status.ok() ? 0 : Fail(status);
 }
 
-int RunServe(const Config& config, const Flags& flags, const std::string& mds) {
+int RunServe(const Config& config, const Flags& flags, const std::vector<TierSpec>& tiers,
+             const std::string& mds) {
   if (flags.force || config.Size("osd.size") > 0 || config.Rate("osd.token_rate") > 0) {
     return Fail(kUsage,
                 "--force, --size and --token-rate go with --mkfs "
@@ -121,6 +129,7 @@ int RunServe(const Config& config, const Flags& flags, const std::string& mds) {
   if (!listen.ok()) return Fail(kUsage, listen.status().message());
   DaemonOptions options;
   options.disk = config.String("osd.disk");
+  options.tiers = tiers;
   options.mds = mds;
   options.listen = listen->ToString();
   options.memory_bytes = config.Size("osd.memory");
@@ -139,6 +148,34 @@ int RunServe(const Config& config, const Flags& flags, const std::string& mds) {
   return status.ok() ? 0 : Fail(status);
 }
 
+Status CheckPlace(const std::string& option, const std::string& disk) {
+  WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(disk));
+  if (!spec.path.empty()) return {};
+  return {ErrorCode::kInvalid, option + " " + disk +
+                                   ": name the image here (hdd:PATH; with --mkfs --size SIZE "
+                                   "makes it)"};
+}
+
+// The tiers, none of an OSD with one disk.
+Result<std::vector<TierSpec>> DisksOf(const Config& config) {
+  const std::string disk = config.String("osd.disk");
+  const std::string list = config.String("osd.tier_disk");
+  if (disk.empty() == list.empty()) {
+    return Status(ErrorCode::kInvalid,
+                  "which disk? (--disk PATH, or --tier-disk NAME=PATH,NAME=PATH)");
+  }
+  std::vector<TierSpec> tiers;
+  if (!disk.empty()) {
+    WEIR_RETURN_IF_ERROR(CheckPlace("--disk", disk));
+    return tiers;
+  }
+  WEIR_ASSIGN_OR_RETURN(tiers, ParseTierDisks(list));
+  for (const TierSpec& tier : tiers) {
+    WEIR_RETURN_IF_ERROR(CheckPlace("--tier-disk", tier.disk));
+  }
+  return tiers;
+}
+
 int Run(const Flags& flags) {
   ConfigSources sources;
   sources.file = flags.config;
@@ -151,20 +188,15 @@ int Run(const Flags& flags) {
   if (!config.ok()) return Fail(kUsage, config.status().message());
   const Result<LogLevel> level = ParseLogLevel(config->String("osd.log"));
   if (!level.ok()) return Fail(kUsage, level.status().message());
-  if (config->String("osd.disk").empty()) return Fail(kUsage, "which disk? (--disk PATH)");
-  const Result<DiskSpec> disk = ParseDiskSpec(config->String("osd.disk"));
-  if (!disk.ok()) return Fail(kUsage, disk.status().message());
-  if (disk->path.empty()) {
-    return Fail(kUsage, "--disk " + config->String("osd.disk") +
-                            ": name the image here (hdd:PATH; with --mkfs --size SIZE makes it)");
-  }
+  const Result<std::vector<TierSpec>> tiers = DisksOf(*config);
+  if (!tiers.ok()) return Fail(kUsage, tiers.status().message());
   if (config->String("osd.mds").empty()) return Fail(kUsage, "which MDS? (--mds ENDPOINT)");
   const Result<net::Endpoint> mds = net::ParseEndpoint(config->String("osd.mds"));
   if (!mds.ok()) return Fail(kUsage, mds.status().message());
   const Status logging = InitLogging({.level = *level, .file = {}, .program = "weir-osd"});
   if (!logging.ok()) return Fail(logging);
-  if (flags.mkfs) return RunMkfs(*config, flags, mds->ToString());
-  return RunServe(*config, flags, mds->ToString());
+  if (flags.mkfs) return RunMkfs(*config, flags, *tiers, mds->ToString());
+  return RunServe(*config, flags, *tiers, mds->ToString());
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "osd/io/background_floor.h"
 #include "osd/qos/admission/service_monitor.h"
 #include "osd/service/live_profile.h"
+#include "osd/service/tier_stats.h"
 
 namespace weir::osd {
 namespace {
@@ -61,12 +62,44 @@ OsdServer::OsdServer(ObjectStore& store, OsdIdentity identity, net::Network& net
   service.windows.budget_bytes = options_.queue_bytes_max;
   service.report = options_.report;
   if (options_.device != nullptr) {
-    service.profile = [this](const ProfilePattern& pattern) {
-      return MeasureDisk(*options_.device, store_, clock_, {.pattern = pattern});
-    };
+    service.profile = [this](const ProfilePattern& pattern) { return Profile(pattern); };
   }
+  if (!options_.tiers.empty()) AddTiers(arm, &service);
   service_ =
       std::make_unique<ObjectService>(*dispatcher_, store_, clock_, identity_, std::move(service));
+}
+
+void OsdServer::AddTiers(const Dispatcher::Arm& arm, ObjectService::Options* service) {
+  std::vector<TierSet::Tier> tiers;
+  tiers.reserve(options_.tiers.size());
+  for (const Tier& tier : options_.tiers) {
+    tiers.push_back({tier.name, tier.store, tier.token_rate});
+  }
+  tiers_ = std::make_unique<TierSet>(*dispatcher_, std::move(tiers), clock_,
+                                     options_.meter_background, arm);
+  service->submit = [this](std::unique_ptr<ObjectOp> op, TierName tier) {
+    tiers_->Submit(std::move(op), tier);
+  };
+  service->add_stats = [this](const DispatcherStats& first, bool reset,
+                              wire::OsdStatsReply* reply) {
+    AddTierStats(*tiers_, first, reset, reply);
+  };
+}
+
+// Of several disks the slowest: promises are weighed with it.
+Result<DiskProfile> OsdServer::Profile(const ProfilePattern& pattern) {
+  if (options_.tiers.empty()) {
+    return MeasureDisk(*options_.device, store_, clock_, {.pattern = pattern});
+  }
+  DiskProfile slowest;
+  for (const Tier& tier : options_.tiers) {
+    WEIR_ASSIGN_OR_RETURN(const DiskProfile profile,
+                          MeasureDisk(*tier.device, *tier.store, clock_, {.pattern = pattern}));
+    const bool slower = slowest.proposed_bytes_per_s == 0 ||
+                        profile.proposed_bytes_per_s < slowest.proposed_bytes_per_s;
+    if (slower) slowest = profile;
+  }
+  return slowest;
 }
 
 Result<std::unique_ptr<OsdServer>> OsdServer::Start(ObjectStore& store, const OsdIdentity& identity,
@@ -106,15 +139,18 @@ Status OsdServer::Connect() {
   WEIR_ASSIGN_OR_RETURN(auto client, net::RpcClient::Connect(network_, clock_, options_.mds, rpc));
   MdsLink::Hooks hooks;
   hooks.apply = [this](const ClusterMap& map) { Apply(map); };
-  hooks.store_stats = [this] { return store_.Stats(); };
-  hooks.measures = [this] { return dispatcher_->Measures(); };
-  hooks.times = [this] { return dispatcher_->Times(); };
+  hooks.store_stats = [this] { return tiers_ ? tiers_->TotalStore() : store_.Stats(); };
+  hooks.measures = [this] { return tiers_ ? tiers_->Measures() : dispatcher_->Measures(); };
+  hooks.times = [this] { return tiers_ ? tiers_->Times() : dispatcher_->Times(); };
   hooks.arm = [this](TimePoint when) { waker_.WakeBy(when); };
   hooks.report = options_.report;
   hooks.registered = options_.on_registered;
   MdsLink::Options link;
   link.identity = identity_;
   link.endpoint = servers_.front()->endpoint();
+  for (const Tier& tier : options_.tiers) {
+    link.tiers.push_back({tier.name.ToString(), tier.store->Stats().capacity_bytes});
+  }
   link_ = std::make_unique<MdsLink>(clock_, std::move(link), std::move(hooks), std::move(client));
   return {};
 }
@@ -130,9 +166,11 @@ void OsdServer::Stop() {
   store_.SetBackgroundMeter(nullptr);
   gate_->Close();
   dispatcher_->BeginDrain();
+  if (tiers_) tiers_->Stop();
   dispatcher_->WaitIdle();
   servers_.clear();
-  service_->EndProfile();   // it writes to the store, which the owner closes next
+  service_->EndProfile();  // it writes to the store, which the owner closes next
+  if (tiers_) tiers_->Stop();
   dispatcher_->WaitIdle();  // a handler may have been past StopAccepting's check
   waker_.Stop();
   if (link_) link_->Stop();
@@ -140,14 +178,23 @@ void OsdServer::Stop() {
 
 TimePoint OsdServer::Poll() {
   const TimePoint next = std::min(dispatcher_->Poll(), link_->Poll());
-  if (dispatcher_->disk_is_slow() != reported_slow_) ReportDisk();
-  return next;
+  if (DiskIsSlow() != reported_slow_) ReportDisk();
+  return tiers_ ? std::min(next, tiers_->Poll()) : next;
+}
+
+bool OsdServer::DiskIsSlow() const {
+  return tiers_ ? tiers_->disk_is_slow() : dispatcher_->disk_is_slow();
 }
 
 void OsdServer::ReportDisk() {
-  reported_slow_ = dispatcher_->disk_is_slow();
-  const DispatcherStats stats = dispatcher_->Stats(false);
+  reported_slow_ = DiskIsSlow();
   const std::string name = "osd." + std::to_string(identity_.osd_id);
+  if (tiers_) {
+    options_.report(name + (reported_slow_ ? ": one of its disks is slower than promised"
+                                           : ": its disks keep what was promised again"));
+    return;
+  }
+  const DispatcherStats stats = dispatcher_->Stats(false);
   const std::string gives =
       FormatRate(stats.disk.bytes_per_s) + ", give or take " + FormatRate(stats.disk.give_or_take);
   options_.report(reported_slow_ ? name + ": its disk is slower than promised: it gives " + gives +
@@ -177,8 +224,14 @@ void OsdServer::Apply(const ClusterMap& map) {
     if (id == kSystemPurge || id == kSystemScrub) PromiseFloor(floor, &spec);
     classes.push_back(std::move(spec));
   }
-  dispatcher_->Apply(config, classes);
-  dispatcher_->SetBooked(booked + config.EffectiveBestEffortMin());
+  booked += config.EffectiveBestEffortMin();
+  if (tiers_) {
+    tiers_->Apply(config, classes);
+    tiers_->SetBooked(booked);
+  } else {
+    dispatcher_->Apply(config, classes);
+    dispatcher_->SetBooked(booked);
+  }
   service_->SetEpoch(map.epoch.value);
 }
 

@@ -2,6 +2,7 @@
 //
 //   RpcServer(s) ─► ObjectService ─► Dispatcher ─► ObjectStore
 //                       MdsLink ──► Dispatcher.Apply (classes, boxes, rates of each new map)
+// With several disks a TierSet stands where the Dispatcher does here, with one for each.
 //                       Waker ────► Poll of both, when due
 //
 // It serves as soon as Start returns, with the token rate of the disk's identity and class 0 only;
@@ -24,6 +25,7 @@
 #include "common/base/time.h"
 #include "osd/io/background_gate.h"
 #include "osd/io/dispatcher.h"
+#include "osd/io/tier_set.h"
 #include "osd/io/waker.h"
 #include "osd/service/mds_link.h"
 #include "osd/service/object_service.h"
@@ -42,12 +44,20 @@ namespace weir::osd {
 
 class OsdServer {
  public:
+  struct Tier {
+    TierName name;
+    ObjectStore* store = nullptr;
+    BlockDevice* device = nullptr;
+    uint64_t token_rate = 0;
+  };
   struct Options {
     std::vector<std::string> listen;       // first: into the map
     std::string mds;                       // endpoint
     uint64_t queue_bytes_max = 256 << 20;  // payloads under way, shared among clients and classes
     // Read by OSD_PROFILE; null: not supported.
     BlockDevice* device = nullptr;
+    // Of an OSD with several disks, all of them; the first's store is that given to Start.
+    std::vector<Tier> tiers{};
     // Background I/O of the store is a class of the pipeline; false for comparison.
     bool meter_background = true;
     // False: no wake-up thread; the owner calls Poll (tests under a manual clock).
@@ -82,8 +92,11 @@ class OsdServer {
   Status Listen();
   Status Connect();
   void Apply(const ClusterMap& map);
+  [[nodiscard]] bool DiskIsSlow() const;
   // A line in the log when the disk becomes slower than promised, or is no more.
   void ReportDisk();
+  void AddTiers(const Dispatcher::Arm& arm, ObjectService::Options* service);
+  [[nodiscard]] Result<DiskProfile> Profile(const ProfilePattern& pattern);
 
   const OsdIdentity identity_;
   net::Network& network_;
@@ -93,6 +106,7 @@ class OsdServer {
   Waker waker_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::shared_ptr<BackgroundGate> gate_;
+  std::unique_ptr<TierSet> tiers_;  // null: one disk
   std::unique_ptr<ObjectService> service_;
   std::vector<std::unique_ptr<net::RpcServer>> servers_;
   std::unique_ptr<MdsLink> link_;

@@ -105,6 +105,11 @@ struct OsdIdentity {
   std::string osd_uuid;
   uint32_t osd_id = 0;
   uint64_t token_rate = 0;  // bytes per second, measured conservatively at mkfs; 0: not measured
+  // Of a disk that is one of several of its OSD: its name (common/base/tier_name.h) and place
+  // among them.
+  std::string tier{};
+  uint32_t tier_index = 0;
+  uint32_t tiers = 0;  // 0: the OSD's only disk
 };
 
 struct StoreOptions {

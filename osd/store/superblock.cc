@@ -63,7 +63,7 @@ Result<Superblock> LoadSuperblock(BlockDevice& device) {
   if (!found) {
     return {ErrorCode::kCorrupt, device.name() + ": both WeirFS superblocks are damaged"};
   }
-  if (best.version != kFormatVersion || best.feature_flags != 0) {
+  if (best.version != kFormatVersion || (best.feature_flags & ~kFeatureTier) != 0) {
     return {ErrorCode::kNotSupported,
             device.name() + ": WeirFS disk format " + std::to_string(best.version) +
                 " is not known to this version; use the one that wrote it, or a newer"};
@@ -91,7 +91,10 @@ OsdIdentity IdentityOf(const Superblock& super) {
   return {.cluster_uuid = std::string(TextOf(super.cluster_uuid)),
           .osd_uuid = std::string(TextOf(super.osd_uuid)),
           .osd_id = super.osd_id,
-          .token_rate = super.token_rate};
+          .token_rate = super.token_rate,
+          .tier = std::string(super.tier, strnlen(super.tier, sizeof super.tier)),
+          .tier_index = super.tier_index,
+          .tiers = super.tiers};
 }
 
 Status SetIdentity(const OsdIdentity& identity, Superblock* super) {
@@ -99,6 +102,15 @@ Status SetIdentity(const OsdIdentity& identity, Superblock* super) {
   WEIR_RETURN_IF_ERROR(SetText(identity.osd_uuid, "the OSD uuid", super->osd_uuid));
   super->osd_id = identity.osd_id;
   super->token_rate = identity.token_rate;
+  if (identity.tier.size() > sizeof super->tier) {
+    return {ErrorCode::kInvalid, "the name of a tier is longer than 8 characters"};
+  }
+  std::memset(super->tier, 0, sizeof super->tier);
+  std::memcpy(super->tier, identity.tier.data(), identity.tier.size());
+  super->tier_index = identity.tier_index;
+  super->tiers = identity.tiers;
+  super->feature_flags &= ~kFeatureTier;
+  if (identity.tiers > 0) super->feature_flags |= kFeatureTier;
   return {};
 }
 

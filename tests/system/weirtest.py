@@ -60,16 +60,18 @@ def is_mounted(path):
 class Cluster:
     """`weir-dev up`: a real multi-process cluster on this machine."""
 
-    def __init__(self, lab, osds=1, mounts=1, osd_size="2GiB", token_rate="1GiB/s", disks=(), extra=()):
+    def __init__(self, lab, osds=1, mounts=1, osd_size="2GiB", token_rate="1GiB/s", disks=(), tiers=(),
+                 extra=()):
         # A token rate that is given need not be measured; pass None to have mkfs measure it.
         self.lab = lab
         self.dir = lab.path("cluster")
         self.mounts = [lab.path(f"mnt.{i}") for i in range(mounts)]
         argv = [f"{BIN}/weir-dev", "up", "--dir", self.dir]
-        if disks:
-            for disk in disks:
-                argv += ["--disk", disk]
-        else:
+        for disk in disks:
+            argv += ["--disk", disk]
+        for several in tiers:
+            argv += ["--tier-disk", several]
+        if not disks and not tiers:
             argv += ["--osds", osds, "--osd-size", osd_size]
         if token_rate:
             argv += ["--token-rate", token_rate]

@@ -150,6 +150,16 @@ Json ToJson(const wire::ClusterMap& map, const wire::OsdInfo& osd) {
                {"maximizer", qos.maximizer()},
                {"depth", qos.depth()},
                {"iops_max", nullptr}};
+  if (osd.tiers_size() > 0) {
+    json["allocation"] = qos.allocation().empty() ? "baa" : qos.allocation();
+    json["allocation_period_s"] = static_cast<double>(qos.allocation_period_ns()) / 1e9;
+    json["allocation_window_s"] = static_cast<double>(qos.allocation_window_ns()) / 1e9;
+    json["allocation_alarm"] = !qos.has_allocation_alarm() || qos.allocation_alarm();
+    json["tiers"] = Json::array();
+    for (const auto& tier : osd.tiers()) {
+      json["tiers"].push_back({{"tier", tier.name()}, {"capacity_bytes", tier.capacity_bytes()}});
+    }
+  }
   if (auto config = FromWire(qos); config.ok()) {
     json["best_effort_min_bytes_per_s"] = config->EffectiveBestEffortMin();
     json["iops_max"] = static_cast<uint64_t>(config->EffectiveIopsMax());

@@ -7,9 +7,11 @@
 #include "common/base/units.h"
 #include "common/qos/qos_config.h"
 #include "common/wire/mds.pb.h"
+#include "common/wire/osd.pb.h"
 #include "tools/cli/table.h"
 #include "tools/cli/values.h"
 #include "tools/osdctl/command.h"
+#include "tools/osdctl/tiers.h"
 
 namespace weir::osdctl {
 namespace {
@@ -47,12 +49,19 @@ Result<ExitCode> RunOsdShow(Globals& globals, const std::string& id_text) {
   WEIR_ASSIGN_OR_RETURN(const wire::ClusterMap map, link->Map());
   const wire::OsdInfo* osd = FindOsd(map, id);
   if (osd == nullptr) return NoSuchOsd(id);
-  const Json json = ToJson(map, *osd);
+  Json json = ToJson(map, *osd);
+  wire::OsdStatsReply stats;
+  if (osd->tiers_size() > 0 && osd->up()) {
+    WEIR_ASSIGN_OR_RETURN(stats, link->Stats({*osd}, false).front());
+    json["tiers"] = TiersDocument(map, stats);
+    json["classes"] = AllocationDocument(map, stats);
+  }
   if (globals.json()) {
     PrintJson(json);
     return ExitCode::kDone;
   }
   for (const auto& [key, value] : json.items()) {
+    if (key == "tiers" || key == "classes") continue;  // tables, below
     std::string text = value.is_string() ? value.get<std::string>() : value.dump();
     if (key.ends_with("_bytes_per_s") && value.is_number()) {
       text = FormatRate(value.get<uint64_t>());
@@ -61,12 +70,14 @@ Result<ExitCode> RunOsdShow(Globals& globals, const std::string& id_text) {
     }
     fmt::print("{:<28} {}\n", key, text);
   }
+  if (stats.tiers_size() > 0) fmt::print("\n{}", TierTables(map, stats));
   return ExitCode::kDone;
 }
 
 struct SetOptions {
   std::string target, profile, surplus, sharing, gate, dispatch, cost, maximizer, depth;
   std::string token_rate, best_effort_min, iops_max;
+  std::string allocation, allocation_period, allocation_window, allocation_alarm;
 };
 
 // The words are checked here too, so that a slip is told apart from a silent cluster.
@@ -145,10 +156,42 @@ Status SetNumbers(const SetOptions& options, wire::SetOsdRequest* request) {
   return Status::Ok();
 }
 
+Result<uint64_t> AllocationTime(const std::string& option, const std::string& text) {
+  if (text == "auto") return uint64_t{0};
+  WEIR_ASSIGN_OR_RETURN(const Duration time, cli::DurationValue(option, text));
+  return static_cast<uint64_t>(time.count());
+}
+
+Status SetAllocation(const SetOptions& options, wire::SetOsdRequest* request) {
+  if (!options.allocation.empty()) {
+    if (auto known = ParseAllocation(options.allocation); !known.ok()) return known.status();
+    request->set_allocation(options.allocation);
+  }
+  if (!options.allocation_period.empty()) {
+    WEIR_ASSIGN_OR_RETURN(const uint64_t ns,
+                          AllocationTime("--allocation-period", options.allocation_period));
+    request->set_allocation_period_ns(ns);
+  }
+  if (!options.allocation_window.empty()) {
+    WEIR_ASSIGN_OR_RETURN(const uint64_t ns,
+                          AllocationTime("--allocation-window", options.allocation_window));
+    request->set_allocation_window_ns(ns);
+  }
+  if (!options.allocation_alarm.empty()) {
+    if (options.allocation_alarm != "on" && options.allocation_alarm != "off") {
+      return {ErrorCode::kInvalid,
+              fmt::format("--allocation-alarm '{}': on or off", options.allocation_alarm)};
+    }
+    request->set_allocation_alarm(options.allocation_alarm == "on");
+  }
+  return Status::Ok();
+}
+
 Result<ExitCode> RunSet(Globals& globals, const SetOptions& options) {
   wire::SetOsdRequest request;
   WEIR_RETURN_IF_ERROR(SetWords(options, &request));
   WEIR_RETURN_IF_ERROR(SetNumbers(options, &request));
+  WEIR_RETURN_IF_ERROR(SetAllocation(options, &request));
   if (request.ByteSizeLong() == 0 && !request.has_iops_max()) {
     return {ErrorCode::kInvalid, "nothing to set: name a profile or a piece (see --help)"};
   }
@@ -177,10 +220,10 @@ void AddSet(CLI::App* osd, Globals& globals) {
   auto* set = osd->add_subcommand("set", "choose a profile or single boxes, live");
   auto options = std::make_shared<SetOptions>();
   set->add_option("id", options->target, "an OSD, or all")->required()->type_name("ID|all");
-  set->add_option(
-      "--profile", options->profile,
-      "noqos, odis, sfq, dsfq-total, dsfq-hybrid, dsfq-hybrid-h or unified: sets every box; pieces "
-      "named beside it override it");
+  set->add_option("--profile", options->profile,
+                  "noqos, odis, sfq, dsfq-total, dsfq-hybrid, dsfq-hybrid-h, baa or unified: sets "
+                  "every box; pieces "
+                  "named beside it override it");
   set->add_option("--token-rate", options->token_rate, "global token rate G0 of the OSD")
       ->type_name("RATE");
   set->add_option("--best-effort-min", options->best_effort_min, "floor of class best-effort")
@@ -199,6 +242,17 @@ void AddSet(CLI::App* osd, Globals& globals) {
   set->add_option("--cost", options->cost, "unit of every account (only with all)")
       ->type_name("bytes|requests");
   set->add_option("--depth", options->depth, "requests on the disk at a time")->type_name("N|auto");
+  set->add_option("--allocation", options->allocation,
+                  "of an OSD with tiers: bottleneck-aware, dominant shares, or requests by weight")
+      ->type_name("baa|drf|fair");
+  set->add_option("--allocation-period", options->allocation_period, "computes it every so often")
+      ->type_name("DURATION|auto");
+  set->add_option("--allocation-window", options->allocation_window,
+                  "from the hit ratios of so long (auto: a thousand requests, 60 s at most)")
+      ->type_name("DURATION|auto");
+  set->add_option("--allocation-alarm", options->allocation_alarm,
+                  "and at once when a tier idles while another is full")
+      ->type_name("on|off");
   set->footer(
       "Obeyed by every OSD that is up when the command returns.\n"
       "Example: osdctl osd set all --profile odis --token-rate 40MiB/s --maximizer off");

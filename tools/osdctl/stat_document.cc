@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tools/osdctl/tiers.h"
+
 namespace weir::osdctl {
 namespace {
 
@@ -77,28 +79,33 @@ Json StatDocument(const wire::ClusterMap& map, const wire::OsdStatsReply& stats,
          {"deadline_misses", row.deadline_misses()},
          {"violation_seconds", row.violation_seconds()}});
   }
-  return {{"id", stats.osd_id()},
-          {"token_rate_bytes_per_s", stats.token_rate()},
-          {"base_token_rate_bytes_per_s", stats.base_token_rate()},
-          {"device_bytes_per_s", stats.device_bytes_per_s()},
-          {"disk",
-           {{"bytes_per_s", stats.disk().bytes_per_s()},
-            {"give_or_take_bytes_per_s", stats.disk().give_or_take()},
-            {"samples", stats.disk().samples()},
-            {"slow", stats.disk().slow()},
-            {"alarms", stats.disk().alarms()}}},
-          {"classes", classes},
-          {"window_s", stats.window_s()},
-          {"capacity_bytes", stats.capacity_bytes()},
-          {"used_bytes", stats.used_bytes()},
-          {"objects", stats.objects()},
-          {"checksum_errors", stats.checksum_errors()},
-          {"commits", stats.commits()},
-          {"committed_ops", stats.committed_ops()},
-          {"epoch", stats.epoch()},
-          {"background_bytes", stats.background_bytes()},
-          {"background_floor_bytes_per_s", stats.background_floor()},
-          {"unmetered_bytes", stats.unmetered_bytes()}};
+  Json document = {{"id", stats.osd_id()},
+                   {"token_rate_bytes_per_s", stats.token_rate()},
+                   {"base_token_rate_bytes_per_s", stats.base_token_rate()},
+                   {"device_bytes_per_s", stats.device_bytes_per_s()},
+                   {"disk",
+                    {{"bytes_per_s", stats.disk().bytes_per_s()},
+                     {"give_or_take_bytes_per_s", stats.disk().give_or_take()},
+                     {"samples", stats.disk().samples()},
+                     {"slow", stats.disk().slow()},
+                     {"alarms", stats.disk().alarms()}}},
+                   {"classes", classes},
+                   {"window_s", stats.window_s()},
+                   {"capacity_bytes", stats.capacity_bytes()},
+                   {"used_bytes", stats.used_bytes()},
+                   {"objects", stats.objects()},
+                   {"checksum_errors", stats.checksum_errors()},
+                   {"commits", stats.commits()},
+                   {"committed_ops", stats.committed_ops()},
+                   {"epoch", stats.epoch()},
+                   {"background_bytes", stats.background_bytes()},
+                   {"background_floor_bytes_per_s", stats.background_floor()},
+                   {"unmetered_bytes", stats.unmetered_bytes()}};
+  if (stats.tiers_size() > 0) {
+    document["tiers"] = TiersDocument(map, stats);
+    document["allocation"] = AllocationDocument(map, stats);
+  }
+  return document;
 }
 
 uint64_t PromisedTo(const wire::ClassInfo& info, size_t osds) {

@@ -18,7 +18,9 @@
 #include <utility>
 #include <vector>
 
+#include "common/disk/block_device.h"
 #include "common/disk/disk_spec.h"
+#include "common/disk/tier_spec.h"
 #include "common/wire/map.pb.h"
 #include "tools/cli/cluster_link.h"
 #include "tools/cli/mounts.h"
@@ -72,6 +74,14 @@ bool AnyAlive(const State& state) {
                      [](const OsdState& osd) { return cli::IsAlive(osd.process); }) ||
          std::any_of(state.mounts.begin(), state.mounts.end(),
                      [](const MountState& mount) { return cli::IsAlive(mount.process); });
+}
+
+std::string DiskOption(const OsdState& osd) {
+  return osd.tiers.empty() ? "--disk" : "--tier-disk";
+}
+
+const std::string& DisksOf(const OsdState& osd) {
+  return osd.tiers.empty() ? osd.disk : osd.tiers;
 }
 
 std::string NameOf(const DaemonName& name) {
@@ -138,16 +148,18 @@ Status DevCluster::Plan(const UpOptions& options) {
   if (state_.osds.empty()) {
     state_.osd_size = options.osd_size == 0 ? kDefaultOsdSize : options.osd_size;
     state_.token_rate = options.token_rate;
-    const size_t images = options.osds > 0 || !options.disks.empty() ? options.osds : 1;
+    const bool named = !options.disks.empty() || !options.tiers.empty();
+    const size_t images = options.osds > 0 || named ? options.osds : 1;
     for (size_t i = 0; i < images; ++i) {
       state_.osds.push_back({.disk = fmt::format("{}/osd.{}.img", dir_, i), .is_image = true});
     }
     for (const std::string& disk : options.disks) WEIR_RETURN_IF_ERROR(PlanDisk(disk));
-  } else if ((options.osds > 0 || !options.disks.empty()) &&
-             options.osds + options.disks.size() != state_.osds.size()) {
+    for (const std::string& list : options.tiers) WEIR_RETURN_IF_ERROR(PlanTiers(list));
+  } else if (const size_t asked = options.osds + options.disks.size() + options.tiers.size();
+             asked > 0 && asked != state_.osds.size()) {
     return {ErrorCode::kInvalid,
-            fmt::format("the cluster in '{}' has {} OSDs already: leave out --osds and --disk, or "
-                        "take another --dir",
+            fmt::format("the cluster in '{}' has {} OSDs already: leave out --osds, --disk and "
+                        "--tier-disk, or take another --dir",
                         dir_, state_.osds.size())};
   }
   if (!options.mounts.empty()) {
@@ -195,6 +207,25 @@ Status DevCluster::PlanDisk(const std::string& disk) {
   return Status::Ok();
 }
 
+// The images that are ours are made here, since each may have a size of its own.
+Status DevCluster::PlanTiers(const std::string& text) {
+  WEIR_ASSIGN_OR_RETURN(std::vector<TierSpec> tiers, ParseTierDisks(text));
+  for (TierSpec& tier : tiers) {
+    WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(tier.disk));
+    if (!spec.path.empty()) {
+      tier.disk = WithPath(tier.disk, cli::AbsolutePath(spec.path));
+      continue;
+    }
+    const std::string image = fmt::format("{}/osd.{}.{}.img", dir_, state_.osds.size(), tier.name);
+    std::error_code ignored;
+    fs::remove(image, ignored);  // of a start that was interrupted before it was noted
+    WEIR_RETURN_IF_ERROR(CreateImage(image, spec.image_size));
+    tier.disk = WithPath(tier.disk, image);
+  }
+  state_.osds.push_back({.disk = "", .tiers = FormatTierDisks(tiers)});
+  return Status::Ok();
+}
+
 Status DevCluster::StartAll() {
   WEIR_RETURN_IF_ERROR(StartMds());
   for (size_t i = 0; i < state_.osds.size(); ++i) {
@@ -238,8 +269,8 @@ Status DevCluster::StartMds() {
 Status DevCluster::FormatOsd(size_t index) {
   OsdState& osd = state_.osds[index];
   const std::string name = fmt::format("osd.{}", index);
-  std::vector<std::string> command = {Binary("weir-osd"), "--mkfs", "--disk",
-                                      osd.disk,           "--mds",  state_.endpoint};
+  std::vector<std::string> command = {Binary("weir-osd"), "--mkfs", DiskOption(osd),
+                                      DisksOf(osd),       "--mds",  state_.endpoint};
   if (osd.is_image) {
     // What an interrupted mkfs left of our own image is nobody's.
     WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(osd.disk));
@@ -252,7 +283,7 @@ Status DevCluster::FormatOsd(size_t index) {
     command.insert(command.end(), {"--token-rate", state_.token_rate});
   }
   if (const int code = cli::RunLogged(command, LogOf(name)); code != 0) {
-    return {ErrorCode::kIo, fmt::format("cannot format {} on '{}' (exit {}):{}", name, osd.disk,
+    return {ErrorCode::kIo, fmt::format("cannot format {} on '{}' (exit {}):{}", name, DisksOf(osd),
                                         code, cli::TailOf(LogOf(name), kLogLines))};
   }
   osd.formatted = true;
@@ -265,8 +296,8 @@ Status DevCluster::StartOsd(size_t index) {
   const std::string ready = fmt::format("{}/run/{}.ready", dir_, name);
   std::error_code ignored;
   fs::remove(ready, ignored);
-  std::vector<std::string> command = {Binary("weir-osd"), "--disk",       osd.disk, "--mds",
-                                      state_.endpoint,    "--ready-file", ready};
+  std::vector<std::string> command = {Binary("weir-osd"), DiskOption(osd), DisksOf(osd), "--mds",
+                                      state_.endpoint,    "--ready-file",  ready};
   AddOption("--metrics", osd.metrics, &command);
   WEIR_ASSIGN_OR_RETURN(osd.process, cli::StartDaemon(command, LogOf(name)));
   WEIR_RETURN_IF_ERROR(Save());

@@ -24,6 +24,7 @@ class DevCluster {
     size_t osds = 0;  // image files; 0: as recorded, else 1 unless disks are named
     uint64_t osd_size = 0;
     std::vector<std::string> disks;
+    std::vector<std::string> tiers;  // as tier_spec.h has them, one for each OSD
     std::vector<std::string> mounts;
     std::string token_rate;
     bool metrics = false;  // of every daemon, at a port that is free
@@ -50,6 +51,7 @@ class DevCluster {
   Status Plan(const UpOptions& options);
   Status PlanDisk(const std::string& disk);
   Status PlanMetrics();
+  Status PlanTiers(const std::string& text);
   Status StartAll();
   Status StartMds();
   Status FormatOsd(size_t index);

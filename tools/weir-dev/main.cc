@@ -7,6 +7,7 @@
 
 #include "common/base/units.h"
 #include "common/disk/disk_spec.h"
+#include "common/disk/tier_spec.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/mounts.h"
 #include "tools/cli/parse.h"
@@ -48,6 +49,13 @@ Result<ExitCode> RunUp(const Arguments& arguments) {
   for (const std::string& disk : options.disks) {
     WEIR_RETURN_IF_ERROR(CheckDisk(disk, kSmallestOsd));
   }
+  for (const std::string& list : options.tiers) {
+    WEIR_ASSIGN_OR_RETURN(const std::vector<TierSpec> tiers, ParseTierDisks(list));
+    for (const TierSpec& tier : tiers) {
+      const Status checked = CheckDisk(tier.disk, kSmallestOsd);
+      if (!checked.ok()) return checked.Annotate("--tier-disk " + tier.name);
+    }
+  }
   if (!options.token_rate.empty()) {
     if (auto rate = cli::RateValue("--token-rate", options.token_rate); !rate.ok()) {
       return rate.status();
@@ -70,8 +78,8 @@ std::vector<Row> RowsOf(const State& state) {
   rows.push_back({"mds.0", state.mds, cli::IsAlive(state.mds), state.endpoint, state.metrics});
   for (size_t i = 0; i < state.osds.size(); ++i) {
     const OsdState& osd = state.osds[i];
-    rows.push_back(
-        {fmt::format("osd.{}", i), osd.process, cli::IsAlive(osd.process), osd.disk, osd.metrics});
+    rows.push_back({fmt::format("osd.{}", i), osd.process, cli::IsAlive(osd.process),
+                    osd.tiers.empty() ? osd.disk : osd.tiers, osd.metrics});
   }
   for (size_t i = 0; i < state.mounts.size(); ++i) {
     const MountState& mount = state.mounts[i];
@@ -149,10 +157,15 @@ void Declare(CLI::App& app, Arguments& arguments) {
   up->add_option("--disk", arguments.up.disks,
                  "an OSD on this raw or emulated disk (hdd:20GiB); repeat for more")
       ->type_name("DISK");
+  up->add_option("--tier-disk", arguments.up.tiers,
+                 "an OSD of several disks, fastest first; repeat for more")
+      ->type_name("NAME=DISK,NAME=DISK...");
   up->footer(std::string(kDiskSpecHelp) +
              "\n\nExample: weir-dev up --dir /srv/weir --mount /mnt/weir\n"
              "         weir-dev up --dir /srv/weir --disk hdd:20GiB --disk "
-             "ssd:4GiB,rate=200MB/s --mount /mnt/weir");
+             "ssd:4GiB,rate=200MB/s --mount /mnt/weir\n"
+             "         weir-dev up --dir /srv/weir --tier-disk "
+             "ssd=ssd:4GiB,hdd=hdd:20GiB --mount /mnt/weir");
   up->add_option("--mount", arguments.up.mounts, "mount here; repeat for more")->type_name("MNT");
   up->add_option("--token-rate", arguments.up.token_rate,
                  "global token rate of each OSD (default: profiled at mkfs)")

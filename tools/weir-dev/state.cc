@@ -34,6 +34,7 @@ State FromJson(const Json& json) {
   state.mds = ToProcess(json.at("mds"));
   for (const Json& osd : json.at("osds")) {
     state.osds.push_back({.disk = osd.at("disk").get<std::string>(),
+                          .tiers = osd.value("tiers", std::string()),
                           .is_image = osd.at("is_image").get<bool>(),
                           .image_size = osd.value("image_size", uint64_t{0}),
                           .formatted = osd.at("formatted").get<bool>(),
@@ -75,6 +76,7 @@ Status SaveState(const std::string& dir, const State& state) {
                {"mounts", Json::array()}};
   for (const OsdState& osd : state.osds) {
     json["osds"].push_back({{"disk", osd.disk},
+                            {"tiers", osd.tiers},
                             {"is_image", osd.is_image},
                             {"image_size", osd.image_size},
                             {"formatted", osd.formatted},

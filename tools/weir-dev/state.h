@@ -13,6 +13,7 @@ namespace weir::dev {
 
 struct OsdState {
   std::string disk;         // as disk_spec.h has it, path absolute: DIR/osd.N.img or a disk
+  std::string tiers;        // instead: as tier_spec.h has it
   bool is_image = false;    // made by us
   uint64_t image_size = 0;  // of our image; 0: State::osd_size
   bool formatted = false;

@@ -23,6 +23,7 @@
 #include "mds/service/mds_store.h"
 #include "osd/service/format_osd.h"
 #include "osd/service/osd_server.h"
+#include "osd/service/tier_disks.h"
 #include "osd/store/object_store.h"
 #include "tools/cli/mounts.h"
 #include "tools/cli/process.h"
@@ -150,35 +151,45 @@ Status EmbeddedCluster::PlanDisks() {
     const auto json = nlohmann::json::parse(*text, nullptr, false);
     if (json.is_discarded()) return {ErrorCode::kCorrupt, fmt::format("'{}' is damaged", path)};
     for (const auto& disk : json["disks"]) {
-      disks_.push_back({disk["path"].get<std::string>(), disk["is_image"].get<bool>()});
+      Disk& known = disks_.emplace_back();
+      known.path = disk["path"].get<std::string>();
+      known.is_image = disk["is_image"].get<bool>();
+      for (const auto& tier : disk.value("tiers", nlohmann::json::array())) {
+        known.tiers.push_back({tier["name"].get<std::string>(), tier["disk"].get<std::string>()});
+      }
     }
-    const size_t asked = options_.osds + options_.disks.size();
+    const size_t asked = options_.osds + options_.disks.size() + options_.tiers.size();
     if (asked > 0 && asked != disks_.size()) {
       return {ErrorCode::kInvalid,
-              fmt::format("'{}' has {} OSDs already: leave out --osds and --disk, or take another "
-                          "--data",
+              fmt::format("'{}' has {} OSDs already: leave out --osds, --disk and --tier-disk, or "
+                          "take another --data",
                           options_.dir, disks_.size())};
     }
     return Status::Ok();
   }
-  const size_t images = options_.osds > 0 || !options_.disks.empty() ? options_.osds : 1;
+  const bool named = !options_.disks.empty() || !options_.tiers.empty();
+  const size_t images = options_.osds > 0 || named ? options_.osds : 1;
   for (size_t i = 0; i < images; ++i) {
     // Named within DIR, so that DIR can be moved.
-    disks_.push_back({fmt::format("osd.{}.img", i), true});
+    disks_.push_back({fmt::format("osd.{}.img", i), true, {}});
   }
   for (const std::string& disk : options_.disks) {
     WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(disk));
     if (!spec.path.empty()) {
-      disks_.push_back({disk, false});
+      disks_.push_back({disk, false, {}});
       continue;
     }
     const std::string image = fmt::format("osd.{}.img", disks_.size());
     WEIR_RETURN_IF_ERROR(MakeImage(options_.dir + "/" + image, spec.image_size));
-    disks_.push_back({WithPath(disk, image), true});
+    disks_.push_back({WithPath(disk, image), true, {}});
   }
+  for (const std::string& tiers : options_.tiers) WEIR_RETURN_IF_ERROR(PlanTiers(tiers));
   nlohmann::ordered_json json = {{"version", 1}, {"disks", nlohmann::ordered_json::array()}};
   for (const Disk& disk : disks_) {
     json["disks"].push_back({{"path", disk.path}, {"is_image", disk.is_image}});
+    for (const TierSpec& tier : disk.tiers) {
+      json["disks"].back()["tiers"].push_back({{"name", tier.name}, {"disk", tier.disk}});
+    }
   }
   if (images > 0) {
     WEIR_ASSIGN_OR_RETURN(const uint64_t size, ImageSize(options_, images));
@@ -187,6 +198,19 @@ Status EmbeddedCluster::PlanDisks() {
     }
   }
   return cli::WriteFileAtomically(path, json.dump() + "\n");
+}
+
+Status EmbeddedCluster::PlanTiers(const std::string& text) {
+  WEIR_ASSIGN_OR_RETURN(std::vector<TierSpec> tiers, ParseTierDisks(text));
+  for (TierSpec& tier : tiers) {
+    WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(tier.disk));
+    if (!spec.path.empty()) continue;
+    const std::string image = fmt::format("osd.{}.{}.img", disks_.size(), tier.name);
+    WEIR_RETURN_IF_ERROR(MakeImage(options_.dir + "/" + image, spec.image_size));
+    tier.disk = WithPath(tier.disk, image);
+  }
+  disks_.push_back({"", false, std::move(tiers)});
+  return Status::Ok();
 }
 
 Status EmbeddedCluster::StartMds() {
@@ -200,21 +224,52 @@ Status EmbeddedCluster::StartMds() {
   return Status::Ok();
 }
 
+Result<std::unique_ptr<net::RpcClient>> EmbeddedCluster::ConnectToMds() const {
+  WEIR_ASSIGN_OR_RETURN(const std::string unique, osd::NewUuid());
+  net::RpcClient::Options client;
+  client.session = std::hash<std::string>()(unique);
+  return net::RpcClient::Connect(network_, SystemClock::Get(), MdsEndpoint(), client);
+}
+
 Result<osd::OsdIdentity> EmbeddedCluster::Format(BlockDevice& device) {
   osd::FormatOsdOptions format;
   format.token_rate = options_.token_rate;
   WEIR_ASSIGN_OR_RETURN(format.osd_uuid, osd::NewUuid());
-  net::RpcClient::Options client;
-  client.session = std::hash<std::string>()(format.osd_uuid);
-  WEIR_ASSIGN_OR_RETURN(
-      const auto mds, net::RpcClient::Connect(network_, SystemClock::Get(), MdsEndpoint(), client));
+  WEIR_ASSIGN_OR_RETURN(const auto mds, ConnectToMds());
   WEIR_ASSIGN_OR_RETURN(const osd::OsdIdentity identity, osd::FormatOsd(device, *mds, format));
   WEIR_LOG_INFO("formatted {} as osd.{}, token rate {}", device.name(), identity.osd_id,
                 FormatRate(identity.token_rate));
   return identity;
 }
 
+Result<osd::OsdIdentity> EmbeddedCluster::OpenTiers(Osd& osd, const std::vector<TierSpec>& tiers) {
+  WEIR_ASSIGN_OR_RETURN(osd::TierDisks disks, osd::TierDisks::Open(tiers));
+  osd.tiers = std::make_unique<osd::TierDisks>(std::move(disks));
+  WEIR_ASSIGN_OR_RETURN(const bool is_new, osd.tiers->AreNew());
+  if (is_new) {
+    osd::FormatOsdOptions format;
+    format.token_rate = options_.token_rate;
+    WEIR_ASSIGN_OR_RETURN(format.osd_uuid, osd::NewUuid());
+    WEIR_ASSIGN_OR_RETURN(const auto mds, ConnectToMds());
+    WEIR_RETURN_IF_ERROR(osd.tiers->Format(*mds, format).status());
+  }
+  return osd.tiers->OpenStores({});
+}
+
+Status EmbeddedCluster::StartTiers(const Disk& disk) {
+  std::vector<TierSpec> tiers = disk.tiers;
+  for (TierSpec& tier : tiers) {
+    WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(tier.disk));
+    if (spec.path.starts_with('/')) continue;
+    tier.disk = WithPath(tier.disk, options_.dir + "/" + spec.path);
+  }
+  Osd& osd = osds_.emplace_back();
+  WEIR_ASSIGN_OR_RETURN(const osd::OsdIdentity identity, OpenTiers(osd, tiers));
+  return Serve(osd, osd.tiers->first(), identity, osd.tiers->tiers().front().device);
+}
+
 Status EmbeddedCluster::StartOsd(const Disk& disk) {
+  if (!disk.tiers.empty()) return StartTiers(disk);
   WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(disk.path));
   const std::string path =
       disk.is_image ? WithPath(disk.path, options_.dir + "/" + spec.path) : disk.path;
@@ -227,13 +282,19 @@ Status EmbeddedCluster::StartOsd(const Disk& disk) {
   if (!identity.ok()) return identity.status();
 
   WEIR_ASSIGN_OR_RETURN(osd.store, osd::OpenStore(*osd.device, {}));
-  const std::string name = fmt::format("osd.{}", identity->osd_id);
+  return Serve(osd, *osd.store, *identity, osd.device.get());
+}
+
+Status EmbeddedCluster::Serve(Osd& osd, osd::ObjectStore& store, const osd::OsdIdentity& identity,
+                              BlockDevice* device) {
+  const std::string name = fmt::format("osd.{}", identity.osd_id);
   osd::OsdServer::Options server;
+  if (osd.tiers != nullptr) server.tiers = osd.tiers->tiers();
   server.listen = {"inproc://" + name, "ipc://" + SocketOf(name)};
   server.mds = MdsEndpoint();
-  server.device = osd.device.get();
+  server.device = device;
   server.report = [name](const std::string& line) { WEIR_LOG_INFO("{}: {}", name, line); };
-  WEIR_ASSIGN_OR_RETURN(osd.server, osd::OsdServer::Start(*osd.store, *identity, network_,
+  WEIR_ASSIGN_OR_RETURN(osd.server, osd::OsdServer::Start(store, identity, network_,
                                                           SystemClock::Get(), std::move(server)));
   return osd.server->WaitRegistered();
 }
@@ -250,6 +311,9 @@ Status EmbeddedCluster::Stop() {
   for (Osd& osd : osds_) {
     if (osd.server != nullptr) osd.server->Stop();
     osd.server.reset();
+    if (osd.tiers != nullptr) {
+      if (Status status = osd.tiers->CloseStores(); first_error.ok()) first_error = status;
+    }
     if (osd.store == nullptr) continue;
     if (Status status = osd.store->Close(); first_error.ok()) first_error = status;
     osd.store.reset();

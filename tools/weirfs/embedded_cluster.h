@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "common/base/result.h"
+#include "common/disk/tier_spec.h"
 #include "tools/cli/files.h"
 
 namespace weir {
@@ -26,13 +27,15 @@ class KvStore;
 }  // namespace weir
 namespace weir::net {
 class Network;
-}
+class RpcClient;
+}  // namespace weir::net
 namespace weir::mds {
 class MdsServer;
 }
 namespace weir::osd {
 class ObjectStore;
 class OsdServer;
+class TierDisks;
 struct OsdIdentity;
 }  // namespace weir::osd
 
@@ -46,6 +49,7 @@ class EmbeddedCluster {
     size_t osds = 0;                 // image files; 0: one, unless disks are named
     uint64_t osd_size = 0;           // of an image file; 0: 8 GiB, or what fits
     std::vector<std::string> disks;  // as disk_spec.h has them, paths absolute
+    std::vector<std::string> tiers;  // as tier_spec.h has them, paths absolute; one for each OSD
     uint64_t token_rate = 0;         // 0: measured when a disk is formatted
   };
 
@@ -64,11 +68,13 @@ class EmbeddedCluster {
   struct Osd {
     std::unique_ptr<BlockDevice> device;
     std::unique_ptr<osd::ObjectStore> store;
+    std::unique_ptr<osd::TierDisks> tiers;  // instead of those two
     std::unique_ptr<osd::OsdServer> server;
   };
   struct Disk {
     std::string path;  // as disk_spec.h has it; of an image, relative to DIR
     bool is_image = false;
+    std::vector<TierSpec> tiers;  // instead of a path; images within DIR are relative to it
   };
 
   EmbeddedCluster(net::Network& network, Options options, cli::LockFile lock);
@@ -76,8 +82,14 @@ class EmbeddedCluster {
   Status ChooseSockets();
   Status PlanDisks();
   Status StartMds();
+  Result<std::unique_ptr<net::RpcClient>> ConnectToMds() const;
   Result<osd::OsdIdentity> Format(BlockDevice& device);
+  Status PlanTiers(const std::string& text);
   Status StartOsd(const Disk& disk);
+  Status StartTiers(const Disk& disk);
+  Status Serve(Osd& osd, osd::ObjectStore& store, const osd::OsdIdentity& identity,
+               BlockDevice* device);
+  Result<osd::OsdIdentity> OpenTiers(Osd& osd, const std::vector<TierSpec>& tiers);
   [[nodiscard]] std::string SocketOf(const std::string& name) const;
 
   net::Network& network_;

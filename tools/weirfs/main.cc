@@ -12,6 +12,7 @@
 #include "client/fuse/mount.h"
 #include "common/base/log.h"
 #include "common/disk/disk_spec.h"
+#include "common/disk/tier_spec.h"
 #include "common/monitor/http_server.h"
 #include "common/monitor/monitor.h"
 #include "common/net/endpoint.h"
@@ -36,11 +37,11 @@ constexpr size_t kMostOsds = 256;
 struct Arguments {
   std::vector<std::string> places;  // [ENDPOINT[:/SUBTREE]] MNT
   std::vector<std::string> option_lists;
-  std::string data, osd_size, token_rate, tier_disk, log = "info", log_file, pid_file;
+  std::string data, osd_size, token_rate, log = "info", log_file, pid_file;
   std::string metrics, web;
   bool insecure = false;
   size_t osds = 0;
-  std::vector<std::string> disks;
+  std::vector<std::string> disks, tier_disks;
   bool foreground = false;
 };
 
@@ -83,6 +84,7 @@ void Declare(CLI::App& app, Arguments& arguments) {
       "file\n"
       "  weirfs --data /srv/weir --disk /dev/sdb /mnt/weir    the same on a raw disk\n"
       "  weirfs --data /srv/weir --disk hdd:20GiB /mnt/weir   the same on an emulated disk\n"
+      "  weirfs --data /srv/weir --tier-disk ssd=/dev/nvme0n1,hdd=/dev/sdb /mnt/weir\n"
       "  weirfs tcp://10.0.0.1:7370:/projects /mnt/p -o class=gold,ro\n"
       "  mount -t fuse.weirfs 10.0.0.1:/projects /mnt/p -o _netdev");
   app.add_option("places", arguments.places, "[ENDPOINT[:/SUBTREE]] MNT")
@@ -98,7 +100,9 @@ void Declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--disk", arguments.disks,
                  "with --data: an OSD on this raw or emulated disk; repeatable")
       ->type_name("DISK");
-  app.add_option("--tier-disk", arguments.tier_disk, "(a later version)")->group("");
+  app.add_option("--tier-disk", arguments.tier_disks,
+                 "with --data: an OSD of several disks, fastest first; repeatable")
+      ->type_name("NAME=DISK,NAME=DISK...");
   app.add_option("--token-rate", arguments.token_rate,
                  "with --data: global token rate of each OSD (default: measured at first use)")
       ->type_name("RATE");
@@ -142,6 +146,13 @@ Status PlanCluster(const Arguments& arguments, const std::string& data, Plan* pl
     WEIR_ASSIGN_OR_RETURN(const std::string place, AbsoluteDisk(disk));
     cluster.disks.push_back(place);
   }
+  for (const std::string& list : arguments.tier_disks) {
+    WEIR_ASSIGN_OR_RETURN(std::vector<TierSpec> tiers, ParseTierDisks(list));
+    for (TierSpec& tier : tiers) {
+      WEIR_ASSIGN_OR_RETURN(tier.disk, AbsoluteDisk(tier.disk));
+    }
+    cluster.tiers.push_back(FormatTierDisks(tiers));
+  }
   if (!arguments.osd_size.empty()) {
     WEIR_ASSIGN_OR_RETURN(cluster.osd_size,
                           cli::SizeValue("--osd-size", arguments.osd_size, kSmallestOsd));
@@ -155,8 +166,9 @@ Status PlanCluster(const Arguments& arguments, const std::string& data, Plan* pl
 
 Status PlanClient(const Arguments& arguments, Plan* plan) {
   if (arguments.osds > 0 || !arguments.osd_size.empty() || !arguments.disks.empty() ||
-      !arguments.token_rate.empty()) {
-    return {ErrorCode::kInvalid, "--osds, --osd-size, --disk and --token-rate go with --data"};
+      !arguments.tier_disks.empty() || !arguments.token_rate.empty()) {
+    return {ErrorCode::kInvalid,
+            "--osds, --osd-size, --disk, --tier-disk and --token-rate go with --data"};
   }
   const Source source = SplitSource(arguments.places.front());
   WEIR_ASSIGN_OR_RETURN(const net::Endpoint endpoint, net::ParseEndpoint(source.endpoint));
@@ -187,7 +199,6 @@ Result<Plan> MakePlan(const Arguments& arguments) {
   for (const std::string& list : arguments.option_lists) {
     WEIR_RETURN_IF_ERROR(AddMountOptions(list, geteuid() == 0, &options));
   }
-  if (!arguments.tier_disk.empty()) return cli::NotBuilt("option --tier-disk");
   WEIR_ASSIGN_OR_RETURN(plan.log_level, ParseLogLevel(arguments.log));
   if (!arguments.log_file.empty()) plan.log_file = cli::AbsolutePath(arguments.log_file);
   if (!arguments.pid_file.empty()) plan.pid_file = cli::AbsolutePath(arguments.pid_file);

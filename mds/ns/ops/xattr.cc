@@ -170,6 +170,9 @@ Result<wire::ListXattrReply> ListXattr(Operation& op, const wire::InodeRequest& 
   if (!inode.rec.tag().empty()) reply.add_names(std::string(kTag));
   if (inode.IsDirectory() && inode.rec.layout_explicit()) {
     for (const char* word : kLayoutWords) reply.add_names(std::string(kLayoutPrefix) + word);
+    if (!inode.rec.layout().tier().empty()) {
+      reply.add_names(std::string(kLayoutPrefix) + "tier");
+    }
   }
   if (!inode.rec.has_xattrs()) return reply;
   const std::string prefix = MakeKey(Table::kXattr, inode.id);

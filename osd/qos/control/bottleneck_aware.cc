@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "common/base/check.h"
 
@@ -47,13 +48,48 @@ bool BottleneckAware::Alarmed(TimePoint now) const {
   return idle && full;
 }
 
-bool BottleneckAware::CurrentTiers(Tiers* tiers) const {
-  *tiers = options_.tiers;
-  for (size_t k = 0; k < tiers->count; ++k) {
-    if (tiers->capacity[k] <= 0) tiers->capacity[k] = meters_[k].Capacity();
-    if (tiers->capacity[k] <= 0) return false;
+Tiers BottleneckAware::CurrentTiers() const {
+  Tiers tiers = options_.tiers;
+  for (size_t k = 0; k < tiers.count; ++k) {
+    double& capacity = tiers.capacity[k];
+    if (capacity <= 0) capacity = meters_[k].Capacity();
+    if (capacity <= 0 && options_.nominal[k] > 0) {
+      capacity = std::max(meters_[k].AtLeast(), options_.nominal[k]);
+    }
   }
-  return true;
+  return tiers;
+}
+
+void BottleneckAware::Configure(const AllocationConfig& config, TimePoint now) {
+  options_.kind = config.kind;
+  options_.alarm = config.alarm;
+  options_.period = config.period > Duration::zero() ? config.period : Options{}.period;
+  HitWindow::Options window;
+  if (config.window > Duration::zero()) window = {.requests = 0, .span = config.window};
+  const bool other_window =
+      window.requests != options_.window.requests || window.span != options_.window.span;
+  options_.window = window;
+  for (auto& [id, entry] : classes_) {
+    entry.applied = 0;
+    if (!other_window) continue;
+    entry.window = HitWindow(window, now);
+    entry.counted = false;
+  }
+  next_solve_ = now + (other_window ? options_.period : Duration::zero());
+}
+
+BottleneckAllocation BottleneckAware::Allocate(const Tiers& tiers,
+                                               const std::vector<TierClient>& clients) const {
+  if (options_.kind == AllocationKind::kBottleneckAware) {
+    return SolveBottleneckAware(tiers, clients);
+  }
+  BottleneckAllocation allocation;
+  allocation.shares = FairShares(tiers, clients);
+  allocation.rates = options_.kind == AllocationKind::kFair ? FairQueueingRates(tiers, clients)
+                                                            : DominantResourceRates(tiers, clients);
+  allocation.utilisation = Utilisation(tiers, clients, allocation.rates);
+  allocation.total = std::accumulate(allocation.rates.begin(), allocation.rates.end(), 0.0);
+  return allocation;
 }
 
 TierClient BottleneckAware::ClientOf(Class* entry, const Tiers& tiers, TimePoint now) const {
@@ -71,8 +107,10 @@ TierClient BottleneckAware::ClientOf(Class* entry, const Tiers& tiers, TimePoint
 std::vector<BottleneckAware::Weight> BottleneckAware::Tick(TimePoint now) {
   if (now < next_solve_) return {};
   next_solve_ = now + options_.period;
-  Tiers tiers;
-  if (!CurrentTiers(&tiers)) return {};
+  const Tiers tiers = CurrentTiers();
+  for (size_t k = 0; k < tiers.count; ++k) {
+    if (tiers.capacity[k] <= 0) return {};
+  }
   return Solve(tiers, now);
 }
 
@@ -88,16 +126,23 @@ std::vector<BottleneckAware::Weight> BottleneckAware::Solve(const Tiers& tiers, 
   last_solve_ = now;
   if (active.empty()) return {};
   ++solved_;
-  allocation_ = SolveBottleneckAware(tiers, active);
+  allocation_ = Allocate(tiers, active);
+  divisions_.clear();
 
   double sum = 0;
   size_t next = 0;
   for (auto& [id, entry] : classes_) {
     const bool is_active = entry.window.Samples(now) > 0;
+    const TierClient client = ClientOf(&entry, tiers, now);
     // One that may begin any moment starts with its fair share.
-    const double rate =
-        is_active ? allocation_.rates[next++]
-                  : RateAlone(tiers, ClientOf(&entry, tiers, now)) * entry.weight / active_weight;
+    const double fair = RateAlone(tiers, client) * entry.weight / active_weight;
+    const double rate = is_active ? allocation_.rates[next++] : fair;
+    divisions_.push_back({.id = id,
+                          .use = client.use,
+                          .bottleneck = BottleneckOf(tiers, client),
+                          .fair_rate = fair,
+                          .rate = is_active ? rate : 0,
+                          .active = is_active});
     weights.push_back({id, rate});
     sum += rate;
   }

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/qos/qos_config.h"
 #include "osd/qos/control/bottleneck_solver.h"
 #include "osd/qos/control/hit_window.h"
 #include "osd/qos/control/tier_meter.h"
@@ -36,6 +37,20 @@ class BottleneckAware {
     HitWindow::Options window{};
     bool alarm = true;
     double hysteresis = 0.02;
+    AllocationKind kind = AllocationKind::kBottleneckAware;
+    // For tiers that are measured: what they are taken to do before they have been seen full, if
+    // they have not done more. Too much is soon seen, since it fills the tier. 0: until then
+    // nothing is solved.
+    PerTier nominal{};
+  };
+  // What was found out about a class, and decided.
+  struct Division {
+    ClassId id;
+    PerTier use{};          // part of its requests that goes to each tier
+    size_t bottleneck = 0;  // tier
+    double fair_rate = 0;   // of a static partition among the active, requests per second
+    double rate = 0;
+    bool active = false;  // had requests in its window
   };
   struct Weight {
     ClassId id;
@@ -47,6 +62,9 @@ class BottleneckAware {
   // The operator's word; unknown classes begin with weight 1 when they send something.
   void SetWeight(ClassId id, double weight, TimePoint now);
   void Remove(ClassId id) { classes_.erase(id); }
+
+  // The operator's word too; solves at the next Tick. A window of another size begins anew.
+  void Configure(const AllocationConfig& config, TimePoint now);
 
   // A request of the class goes to that tier.
   void Count(ClassId id, size_t tier, TimePoint now);
@@ -60,6 +78,9 @@ class BottleneckAware {
 
   // The last solution, for people.
   [[nodiscard]] const BottleneckAllocation& allocation() const { return allocation_; }
+  [[nodiscard]] const std::vector<Division>& divisions() const { return divisions_; }
+  // The capacities to solve with; 0 where there is neither a configured nor a measured one.
+  [[nodiscard]] Tiers CurrentTiers() const;
   [[nodiscard]] uint64_t solved() const { return solved_; }
 
  private:
@@ -75,8 +96,8 @@ class BottleneckAware {
 
   Class& Find(ClassId id, TimePoint now);
   [[nodiscard]] bool Alarmed(TimePoint now) const;
-  // The capacities to solve with. False if one is neither configured nor measured yet.
-  bool CurrentTiers(Tiers* tiers) const;
+  [[nodiscard]] BottleneckAllocation Allocate(const Tiers& tiers,
+                                              const std::vector<TierClient>& clients) const;
   [[nodiscard]] TierClient ClientOf(Class* entry, const Tiers& tiers, TimePoint now) const;
   std::vector<Weight> Solve(const Tiers& tiers, TimePoint now);
   std::vector<Weight> IfMoved(std::vector<Weight> weights);
@@ -85,6 +106,7 @@ class BottleneckAware {
   std::map<ClassId, Class> classes_;
   std::array<TierMeter, kTiersMax> meters_;
   BottleneckAllocation allocation_;
+  std::vector<Division> divisions_;
   TimePoint observed_;
   TimePoint last_solve_;
   TimePoint next_solve_;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kFeasible = 1e-9;    // relative
 constexpr double kSingular = 1e-12;   // of rows whose largest entry is 1
-constexpr size_t kLookAtAllUpTo = 4;  // variables; more have too many vertices
+constexpr size_t kLookAtAllUpTo = 3;  // variables; four have ten thousand vertices on eight tiers
 
 // coefficient . rho <= bound
 struct Row {
@@ -214,7 +214,8 @@ BottleneckAllocation SolveBottleneckAware(const Tiers& tiers, std::span<const Ti
   }
   const auto used = std::span<const size_t>(tier_of).first(variables);
   const Program program = Build(tiers, sets, used, sharing_incentive);
-  const bool by_simplex = method == TierMethod::kSimplex || variables > kLookAtAllUpTo;
+  const bool by_simplex =
+      method == TierMethod::kBySize ? variables > kLookAtAllUpTo : method == TierMethod::kSimplex;
   const PerTier point =
       by_simplex ? BestBySimplex(program, sharing_incentive ? 1 : 0) : BestOfAllVertices(program);
   for (size_t v = 0; v < variables; ++v) result.amplification[tier_of[v]] = point[v];

@@ -13,10 +13,10 @@
 // with three it does not, and without it every tenth random case starves somebody, so it is a
 // constraint here (A31). All rho equal is feasible and is DRF, so the result is never below DRF.
 //
-// The program has as many variables as there are bottlenecks. Up to four it is solved by looking at
-// every vertex, O(n) to build it and then a number of small systems that depends on the tiers only
-// (two: 15); of equally good ones the largest smallest rho is taken. Beyond that by the simplex
-// method (simplex.h). Pure.
+// The program has as many variables as there are bottlenecks. Up to three it is solved by looking
+// at every vertex, O(n) to build it and then a number of small systems that depends on the tiers
+// only (two: 15); of equally good ones the largest smallest rho is taken. Beyond that by the
+// simplex method (simplex.h). Pure.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct BottleneckAllocation {
 // Without `sharing_incentive` the last constraint is rho_k >= 0: only to show why it is there.
 // Requires: at least one client; weights and capacities > 0; fractions in [0, 1] that sum to 1.
 // `method`: for tests that compare the two.
-enum class TierMethod : uint8_t { kBySize, kSimplex };
+enum class TierMethod : uint8_t { kBySize, kSimplex, kVertices };
 BottleneckAllocation SolveBottleneckAware(const Tiers& tiers, std::span<const TierClient> clients,
                                           bool sharing_incentive = true,
                                           TierMethod method = TierMethod::kBySize);

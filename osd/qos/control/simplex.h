@@ -2,8 +2,8 @@
 //
 //   max objective . x    rows: coefficients . x <= bound, bound >= 0    x >= 0
 //
-// by the primal simplex method on a dense tableau. x = 0 is feasible, so there is no first phase.
-// The steepest column is taken first; after fifty pivots Bland's rule picks them: no cycles,
+// by the primal simplex method on a condensed tableau. x = 0 is feasible, so there is no first
+// phase. The steepest column is taken first; after fifty pivots Bland's rule picks them: no cycles,
 // whatever ties there are, and the same answer always.
 //
 // Cost: O(rows * variables) for each pivot. Pure.

@@ -55,6 +55,36 @@ TEST(ClusterMapTest, SurvivesTheWire) {
   EXPECT_EQ(back->ClusterHash(), map.ClusterHash());
 }
 
+TEST(ClusterMapTest, TiersAndTheirAllocationSurviveTheWire) {
+  ClusterMap map = Sample();
+  OsdEntry& osd = map.osds.at(OsdId(0));
+  osd.tiers = {{TierName::FromWire("ssd"), 10}, {TierName::FromWire("hdd"), 20}};
+  osd.qos.allocation = {.kind = AllocationKind::kDominantResource,
+                        .period = std::chrono::seconds(10),
+                        .window = std::chrono::seconds(6),
+                        .alarm = false};
+  wire::ClusterMap message = ToWire(map);
+  const auto back = FromWire(message);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->osds.at(OsdId(0)).qos.allocation, osd.qos.allocation);
+  ASSERT_EQ(back->osds.at(OsdId(0)).tiers.size(), 2u);
+  EXPECT_EQ(back->osds.at(OsdId(0)).tiers[1].name.ToString(), "hdd");
+  EXPECT_EQ(back->osds.at(OsdId(0)).tiers[1].capacity_bytes, 20u);
+  EXPECT_TRUE(back->osds.at(OsdId(1)).tiers.empty());
+  message.mutable_osds(0)->mutable_tiers(0)->set_name("no name");
+  EXPECT_EQ(FromWire(message).code(), ErrorCode::kBadMessage);
+}
+
+// Of a sender that knows nothing of it.
+TEST(ClusterMapTest, WithoutAWordAllocationIsBottleneckAwareWithItsAlarm) {
+  wire::QosConfig message = ToWire(SchedulerConfig());
+  message.clear_allocation();
+  message.clear_allocation_alarm();
+  const auto config = FromWire(message);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->allocation, AllocationConfig());
+}
+
 TEST(ClusterMapTest, EveryObjectHasAChainOfItsPool) {
   const ClusterMap map = Sample();
   std::map<OsdId, int> heads;

@@ -186,6 +186,25 @@ TEST_F(ClusterKeeperTest, AChangeIsConfirmedWhenEveryOsdObeysOrAfterTwoSeconds) 
   EXPECT_TRUE(slow->answer.has_value());
 }
 
+TEST_F(ClusterKeeperTest, AllocationOverTiersIsSetPieceByPiece) {
+  wire::SetOsdRequest request;
+  request.set_allocation("drf");
+  request.set_allocation_period_ns(10'000'000'000);
+  EXPECT_TRUE(Admin(wire::MDS_SET_OSD, request).status.ok());
+  request.Clear();
+  request.set_allocation_alarm(false);
+  EXPECT_TRUE(Admin(wire::MDS_SET_OSD, request).status.ok());
+  const AllocationConfig expected{
+      .kind = AllocationKind::kDominantResource, .period = 10s, .window = {}, .alarm = false};
+  EXPECT_EQ(Map()->osds.at(OsdId(0)).qos.allocation, expected);
+  request.set_allocation_period_ns(999'999'999);
+  EXPECT_EQ(Admin(wire::MDS_SET_OSD, request).status.code(), ErrorCode::kInvalid);
+  request.set_allocation_period_ns(0);
+  request.set_allocation("best");
+  EXPECT_EQ(Admin(wire::MDS_SET_OSD, request).status.code(), ErrorCode::kInvalid);
+  EXPECT_EQ(Map()->osds.at(OsdId(0)).qos.allocation, expected);
+}
+
 TEST_F(ClusterKeeperTest, ConfiguresTheProfileFirstThenThePieces) {
   wire::SetOsdRequest request;
   request.set_profile("odis");

@@ -56,6 +56,19 @@ TEST(MkfsTest, RefusesWhatItRecognisesAndNamesItUnlessForced) {
   }
 }
 
+TEST(MkfsTest, ATierKeepsItsNameAndPlace) {
+  MemDevice device(kBytes);
+  MkfsOptions options;
+  options.identity = {"cluster", "osd", 3, 1000, "hdd", 1, 2};
+  ASSERT_TRUE(MakeStore(device, options).ok());
+  const Result<OsdIdentity> found = ReadIdentity(device);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->tier, "hdd");
+  EXPECT_EQ(found->tier_index, 1u);
+  EXPECT_EQ(found->tiers, 2u);
+  EXPECT_EQ(found->token_rate, 1000u);
+}
+
 TEST(MkfsTest, RefusesAnotherOsdAndNamesIt) {
   MemDevice device(kBytes);
   const OsdIdentity identity{.cluster_uuid = "cluster-a", .osd_uuid = "osd-a", .osd_id = 7};

@@ -23,6 +23,11 @@ State ThreeDaemons() {
                         .formatted = true,
                         .metrics = "127.0.0.1:7003",
                         .process = {.pid = 11, .start_time = 101}});
+  state.osds.push_back({.disk = "",
+                        .tiers = "ssd=/w/osd.1.ssd.img,hdd=/dev/sdb",
+                        .is_image = false,
+                        .formatted = false,
+                        .process = {}});
   state.mounts.push_back({.path = "/mnt/weir",
                           .metrics = "127.0.0.1:7004",
                           .process = {.pid = 12, .start_time = 102}});
@@ -47,6 +52,7 @@ TEST(WeirDevStateTest, SurvivesTheCommandThatWroteIt) {
   EXPECT_EQ(loaded->mds, saved.mds);
   EXPECT_EQ(loaded->osds[0].disk, saved.osds[0].disk);
   EXPECT_TRUE(loaded->osds[0].is_image && loaded->osds[0].formatted);
+  EXPECT_EQ(loaded->osds[1].tiers, saved.osds[1].tiers);
   EXPECT_EQ(loaded->osds[0].process, saved.osds[0].process);
   EXPECT_EQ(loaded->mounts[0].path, saved.mounts[0].path);
   EXPECT_EQ(loaded->mounts[0].process, saved.mounts[0].process);
@@ -64,7 +70,7 @@ TEST(WeirDevStateTest, DaemonsAreNamedByKindAndNumber) {
   for (const char* text : {"osd", "osd.", "osd.x", "cat.0", "osd.0x", ""}) {
     EXPECT_EQ(ParseDaemon(state, text).code(), ErrorCode::kInvalid) << text;
   }
-  for (const char* text : {"osd.1", "mds.1", "mnt.7"}) {
+  for (const char* text : {"osd.2", "mds.1", "mnt.7"}) {
     EXPECT_EQ(ParseDaemon(state, text).code(), ErrorCode::kNotFound) << text;
   }
 }

@@ -103,7 +103,7 @@ TEST_F(XattrTest, LayoutsAreInheritedAndFixedOnceThereIsData) {
   EXPECT_EQ(Set(d, "user.weir.layout.stripe_count", "2"), ErrorCode::kOk);
   EXPECT_EQ(Set(d, "user.weir.layout.stripe_unit", "3000"), ErrorCode::kInvalid);
   EXPECT_EQ(Set(d, "user.weir.layout.pool", "nope"), ErrorCode::kInvalid);
-  EXPECT_EQ(Set(d, "user.weir.layout.tier", "ssd"), ErrorCode::kNotSupported);
+  EXPECT_EQ(Set(d, "user.weir.layout.tier", "ssd"), ErrorCode::kInvalid);  // nobody has one
   EXPECT_EQ(Names(d).size(), 4u);
   const uint64_t f = Touch(Mkdir(d, "sub"), "f");
   EXPECT_EQ(Get(f, "user.weir.layout.stripe_unit"), "65536");
@@ -115,6 +115,31 @@ TEST_F(XattrTest, LayoutsAreInheritedAndFixedOnceThereIsData) {
   EXPECT_EQ(Set(f, "user.weir.layout.stripe_count", "1"), ErrorCode::kInvalid);
   EXPECT_EQ(Code(wire::MDS_REMOVEXATTR, Xattr(d, "user.weir.layout.pool")), ErrorCode::kOk);
   EXPECT_EQ(Get(d, "user.weir.layout.stripe_count"), "1");
+}
+
+TEST_F(XattrTest, ATierIsOneThatAnOsdOfThePoolHas) {
+  wire::RegisterOsdRequest tiered;
+  tiered.set_osd_uuid("disk-t");
+  tiered.set_endpoint("inproc://osd.1");
+  tiered.set_capacity_bytes(uint64_t{2} << 30);
+  for (const char* name : {"ssd", "hdd"}) {
+    wire::TierInfo* tier = tiered.add_tiers();
+    tier->set_name(name);
+    tier->set_capacity_bytes(uint64_t{1} << 30);
+  }
+  Ask<wire::RegisterOsdReply>(wire::MDS_REGISTER_OSD, tiered);
+  const uint64_t d = Mkdir(kRoot, "d");
+  EXPECT_EQ(Set(d, "user.weir.layout.tier", "tape"), ErrorCode::kInvalid);
+  EXPECT_EQ(Set(d, "user.weir.layout.tier", "HDD"), ErrorCode::kInvalid);
+  EXPECT_EQ(Set(d, "user.weir.layout.tier", "hdd"), ErrorCode::kOk);
+  EXPECT_EQ(Names(d).size(), 5u);
+  const uint64_t f = Touch(d, "f");
+  EXPECT_EQ(Get(f, "user.weir.layout.tier"), "hdd");
+  EXPECT_EQ(Stat(f).attr().layout().tier(), "hdd");
+  Grow(f, 1 << 20);
+  EXPECT_EQ(Set(f, "user.weir.layout.tier", "ssd"), ErrorCode::kInvalid) << "it has data";
+  EXPECT_EQ(Code(wire::MDS_REMOVEXATTR, Xattr(d, "user.weir.layout.tier")), ErrorCode::kOk);
+  EXPECT_EQ(Stat(Touch(d, "g")).attr().layout().tier(), "");
 }
 
 }  // namespace

@@ -149,6 +149,57 @@ TEST_F(BottleneckAwareTest, SilentAndNewClassesGetTheirFairShareAndCountForNothi
   EXPECT_NEAR(later[0].weight / later[1].weight, 200 / .55 / (3000 / .95), .01);
 }
 
+TEST_F(BottleneckAwareTest, TheRuleIsChosenWhileItRuns) {
+  BottleneckAware loop(Paper(), kStart);
+  Send(&loop, .45, .95, 0s, 100s);
+  EXPECT_FALSE(loop.Tick(kStart + 100s).empty());
+  loop.Configure({.kind = AllocationKind::kDominantResource, .period = 100s, .window = 60s},
+                 kStart + 100s);
+  auto weights = loop.Tick(kStart + 100s);  // at once
+  ASSERT_EQ(weights.size(), 2u);
+  EXPECT_NEAR(weights[1].weight / weights[0].weight, .55 / 200 / (.95 / 3000), .2);
+  loop.Configure({.kind = AllocationKind::kFair, .period = 100s, .window = 60s}, kStart + 100s);
+  weights = loop.Tick(kStart + 100s);
+  ASSERT_EQ(weights.size(), 2u);
+  EXPECT_NEAR(weights[1].weight / weights[0].weight, 1, 1e-9);
+  EXPECT_EQ(loop.NextTick(), kStart + 200s);
+}
+
+TEST_F(BottleneckAwareTest, AnotherWindowBeginsAnew) {
+  BottleneckAware loop(Paper(), kStart);
+  Send(&loop, .45, .95, 0s, 100s);
+  loop.Configure({.period = 10s, .window = 6s}, kStart + 100s);
+  EXPECT_TRUE(loop.Tick(kStart + 100s).empty());
+  Send(&loop, .2, .95, 100s, 110s);
+  const auto weights = loop.Tick(kStart + 110s);
+  ASSERT_EQ(weights.size(), 2u);
+  EXPECT_NEAR(weights[1].weight / weights[0].weight, 16, .2);
+}
+
+// A tier that equal weights never fill would stay unknown: it is taken to do a quarter more than it
+// does, again and again.
+TEST_F(BottleneckAwareTest, ATierThatIsNotFullIsTakenToDoMore) {
+  BottleneckAware::Options options = Paper();
+  options.tiers.capacity = {};
+  options.nominal = {50, 50};
+  options.period = 1s;
+  BottleneckAware loop(options, kStart);
+  Send(&loop, .45, .95, 0s, 10s);
+  EXPECT_FALSE(loop.Tick(kStart + 1s).empty());  // as if both were the same
+  const std::vector<TierActivity> lopsided{{.completed = 200, .busy = 1s},
+                                           {.completed = 600, .busy = 200ms}};
+  for (int i = 1; i <= 5; ++i) loop.Observe(lopsided, kStart + 1s * i);
+  EXPECT_DOUBLE_EQ(loop.CurrentTiers().capacity[0], 200);
+  EXPECT_DOUBLE_EQ(loop.CurrentTiers().capacity[1], 750);
+  const std::vector<TierActivity> full{{.completed = 200, .busy = 1s},
+                                       {.completed = 3000, .busy = 1s}};
+  for (int i = 6; i <= 10; ++i) loop.Observe(full, kStart + 1s * i);
+  EXPECT_DOUBLE_EQ(loop.CurrentTiers().capacity[1], 3000);
+  const auto weights = loop.Tick(kStart + 10s);
+  ASSERT_EQ(weights.size(), 2u);
+  EXPECT_NEAR(weights[1].weight / weights[0].weight, 11, .2);
+}
+
 TEST_F(BottleneckAwareTest, WeightsOfOperatorsAreObeyed) {
   BottleneckAware loop(Paper(), kStart);
   loop.SetWeight(kMail, 2, kStart);

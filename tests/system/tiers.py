@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""An OSD of several disks: files lie on the tier of their layout, survive, are counted, and share by allocation."""
+import json
+import os
+import subprocess
+
+from weirtest import BIN, MIB, Cluster, Embedded, Failure, check, main, run, wait_until
+
+TIERS = "ssd=ssd:300MiB,iops=4000,hdd=ssd:300MiB,iops=200"
+
+
+def tiers_of(system):
+    osd = json.loads(system.osdctl("stat", "-o", "json").stdout)["osds"][0]
+    return osd, {tier["tier"]: tier for tier in osd["tiers"]}
+
+
+def write_synced(path, data):
+    with open(path, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def make(system, directory, tier):
+    os.makedirs(directory, exist_ok=True)
+    os.setxattr(directory, "user.weir.layout.tier", tier.encode())
+    check(os.getxattr(directory, "user.weir.layout.tier") == tier.encode(), "the tier cannot be read back")
+
+
+def placement(lab):
+    system = Cluster(lab, tiers=(TIERS,))
+    for tier in ("ssd", "hdd"):
+        make(system, f"{system.mnt}/{tier}", tier)
+    data = {name: os.urandom(12 * MIB) for name in ("ssd/a", "hdd/b", "plain")}
+    for name, size in (("hdd/b", 12), ("ssd/a", 12), ("plain", 12)):
+        before = tiers_of(system)[1]
+        write_synced(f"{system.mnt}/{name}", data[name])
+        after = tiers_of(system)[1]
+        grown = {tier: after[tier]["used_bytes"] - before[tier]["used_bytes"] for tier in after}
+        home = "hdd" if name.startswith("hdd") else "ssd"
+        other = "ssd" if home == "hdd" else "hdd"
+        check(grown[home] >= size * MIB and grown[other] == 0, f"{name}: grew by {grown}")
+    check(b"tier=hdd" in os.getxattr(f"{system.mnt}/hdd/b", "weir.layout"), "weir.layout does not name the tier")
+    for path, value in (("hdd", b"tape"), ("hdd/b", b"ssd")):
+        try:
+            os.setxattr(f"{system.mnt}/{path}", "user.weir.layout.tier", value)
+            check(False, f"{path} took tier {value}")
+        except OSError:
+            pass
+    osd, tiers = tiers_of(system)
+    check(osd["capacity_bytes"] == sum(tier["capacity_bytes"] for tier in tiers.values()), "capacities do not add up")
+
+    system.dev("kill", "osd.0")
+    system.dev("start", "osd.0")
+    os.truncate(f"{system.mnt}/hdd/b", 5 * MIB + 1)
+    data["hdd/b"] = data["hdd/b"][:5 * MIB + 1]
+    for name, bytes_ in data.items():
+        check(read(f"{system.mnt}/{name}") == bytes_, f"{name} is not what was written")
+    for name in data:
+        os.unlink(f"{system.mnt}/{name}")
+    wait_until(lambda: all(tier["objects"] == 0 for tier in tiers_of(system)[1].values()), "both tiers to be empty")
+
+    # The disks say who they are: in any order, but all of them and under their names.
+    image = {tier: f"{system.dir}/osd.0.{tier}.img" for tier in ("ssd", "hdd")}
+    system.dev("stop", "osd.0")
+    endpoint = read(f"{system.dir}/endpoint").decode().strip()
+    for option, value, word in (("--disk", image["ssd"], "--tier-disk"),
+                                ("--tier-disk", f"ssd={image['hdd']},hdd={image['ssd']}", "tier 'hdd'"),
+                                ("--tier-disk", f"ssd={image['ssd']},ssd={image['hdd']}", "twice")):
+        done = run(f"{BIN}/weir-osd", option, value, "--mds", endpoint, ok=(1, 2))
+        check(word in done.stderr, f"{option} {value}: {done.stderr}")
+    system.dev("start", "osd.0")
+
+
+def in_one_process(lab):
+    system = Embedded(lab, "--tier-disk", "fast=ssd:300MiB,slow=hdd:300MiB", "--token-rate", "40MiB/s")
+    make(system, f"{system.mnt}/cold", "slow")
+    write_synced(f"{system.mnt}/cold/file", b"x" * MIB)
+    used = tiers_of(system)[1]["slow"]["used_bytes"]
+    check(used >= MIB, f"the slow tier holds {used} bytes")
+    system.umount()
+    system.mount()
+    check(read(f"{system.mnt}/cold/file") == b"x" * MIB, "data is gone after a remount")
+    for tiers, word in (("fast=ssd:300MiB", "2 to 8"), ("a=ssd:1MiB,b=ssd:1GiB", "256MiB")):
+        done = run(f"{BIN}/weirfs", "--data", lab.path("new"), "--tier-disk", tiers, lab.path("new.mnt"), ok=(2,))
+        check(word in done.stderr, f"--tier-disk {tiers}: {done.stderr}")
+
+
+def start_fio(lab, jobs):
+    """Reads at random from all files of a job alike, so that their numbers make the hit ratio; until stopped."""
+    argv = ["fio", "--thread", "--eta=never", "--ioengine=libaio", "--direct=1", "--rw=randread", "--bs=4k", "--iodepth=64",
+            "--norandommap", "--file_service_type=random", "--time_based", "--runtime=600"]
+    for name, paths in jobs.items():
+        argv += [f"--name={name}", f"--filename={':'.join(paths)}"]
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=lab.dir)
+
+    def stop():
+        process.terminate()
+        process.wait()
+    lab.on_exit(stop)
+
+
+def allocation(lab):
+    # 100 and 500 requests a second; oltp needs the HDD for 3 of 4, mail for 1 of 10.
+    system = Cluster(lab, tiers=("ssd=ssd:300MiB,iops=500,hdd=ssd:300MiB,iops=100",))
+    system.osdctl("osd", "set", "all", "--profile", "baa")
+    system.osdctl("osd", "set", "0", "--allocation", "fair")
+    jobs = {}
+    for name, counts in (("oltp", {"hdd": 3, "ssd": 1}), ("mail", {"hdd": 1, "ssd": 9})):
+        system.osdctl("class", "create", name)
+        jobs[name] = []
+        for tier, count in counts.items():
+            make(system, f"{system.mnt}/{name}/{tier}", tier)
+            jobs[name] += [f"{system.mnt}/{name}/{tier}/{i}" for i in range(count)]
+        os.setxattr(f"{system.mnt}/{name}", "user.qos.class", name.encode())
+        for path in jobs[name]:
+            write_synced(path, b"\0" * MIB)
+    shown = {}
+
+    def shows(word, ratio):
+        shown.update(json.loads(system.osdctl("osd", "show", "0", "-o", "json").stdout))
+        rows = {row["class"]: row for row in shown["classes"]}
+        if shown["allocation"] != word or any(rows.get(name, {}).get("bottleneck") is None for name in jobs):
+            return False
+        return (abs(rows["oltp"]["hits"]["hdd"] - .75) < .1 and abs(rows["mail"]["hits"]["hdd"] - .1) < .05 and
+                rows["oltp"]["bottleneck"] == "hdd" and rows["mail"]["bottleneck"] == "ssd" and
+                abs(rows["mail"]["weight"] / rows["oltp"]["weight"] / ratio - 1) < .25)
+
+    start_fio(lab, jobs)
+    try:
+        # With drf .75 a / 100 = .9 b / 500; baa gives mail more, as far as oltp does not envy it: 67 and 500.
+        for word, ratio in (("baa", 7.5), ("drf", 4.17), ("fair", 1)):
+            system.osdctl("osd", "set", "0", "--allocation", word)
+            wait_until(lambda: shows(word, ratio), f"{word} to weigh mail {ratio} times as high as oltp")
+    except Failure as failure:
+        raise Failure(f"{failure}; last seen {json.dumps(shown)}")
+    text = system.osdctl("osd", "show", "0").stdout
+    check("BOTTLENECK" in text and "hdd" in text, f"osd show has no table of tiers:\n{text}")
+    done = system.osdctl("osd", "set", "0", "--allocation", "best", ok=(2,))
+    check("drf" in done.stderr, f"a wrong word is answered with {done.stderr}")
+
+
+if __name__ == "__main__":
+    main("tiers", placement, in_one_process, allocation)
