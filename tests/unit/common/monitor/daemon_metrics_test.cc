@@ -124,7 +124,9 @@ TEST(DaemonMetricsTest, PartsOfOneProcessShareTheirFamilies) {
     words >> mark;
     if (mark == "#") {
       words >> kind >> family;
-      if (kind == "HELP") EXPECT_TRUE(announced.insert(family).second) << family << " twice";
+      if (kind == "HELP") {
+        EXPECT_TRUE(announced.insert(family).second) << family << " twice";
+      }
       continue;
     }
     EXPECT_TRUE(line.starts_with(family)) << line << " outside of its family";
