@@ -68,6 +68,7 @@ std::vector<Result<wire::OsdStatsReply>> StatsClient::OsdStats(
                     [promise](Result<net::Reply> reply) { promise->set_value(std::move(reply)); });
   }
   std::vector<Result<wire::OsdStatsReply>> all;
+  all.reserve(answers.size());
   for (auto& answer : answers) all.push_back(Decode<wire::OsdStatsReply>(answer.get()));
   return all;
 }

@@ -9,10 +9,9 @@
 namespace weir::osd {
 namespace {
 
-// What a tier is taken to do before it has shown anything.
-double NominalRequests(uint64_t token_rate) {
-  return std::max(1.0, static_cast<double>(token_rate) / static_cast<double>(kRequestUnit));
-}
+// What a tier is taken to do before it has shown anything: too little, which mends itself, since it
+// then gets more than that. Too much would stay unless it came to fill the tier.
+constexpr double kNominalRequests = 1;
 
 size_t SlowestOf(const std::vector<TierSet::Tier>& tiers) {
   const auto slower = [](const TierSet::Tier& a, const TierSet::Tier& b) {
@@ -25,7 +24,7 @@ qos::BottleneckAware::Options LoopOptions(const std::vector<TierSet::Tier>& tier
   qos::BottleneckAware::Options options;
   options.tiers.count = tiers.size();
   for (size_t k = 0; k < tiers.size(); ++k) {
-    options.nominal[k] = NominalRequests(tiers[k].token_rate);
+    options.nominal[k] = kNominalRequests;
   }
   return options;
 }

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""An OSD of several disks: files lie on the tier of their layout, survive, are counted, and share by allocation."""
+"""An OSD of several disks: files lie on the tier of their layout, survive and are counted."""
 import json
 import os
-import subprocess
 
-from weirtest import BIN, MIB, Cluster, Embedded, Failure, check, main, run, wait_until
+from weirtest import BIN, MIB, Cluster, Embedded, check, main, run, wait_until
 
 TIERS = "ssd=ssd:300MiB,iops=4000,hdd=ssd:300MiB,iops=200"
 
@@ -91,59 +90,5 @@ def in_one_process(lab):
         check(word in done.stderr, f"--tier-disk {tiers}: {done.stderr}")
 
 
-def start_fio(lab, jobs):
-    """Reads at random from all files of a job alike, so that their numbers make the hit ratio; until stopped."""
-    argv = ["fio", "--thread", "--eta=never", "--ioengine=libaio", "--direct=1", "--rw=randread", "--bs=4k", "--iodepth=64",
-            "--norandommap", "--file_service_type=random", "--time_based", "--runtime=600"]
-    for name, paths in jobs.items():
-        argv += [f"--name={name}", f"--filename={':'.join(paths)}"]
-    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=lab.dir)
-
-    def stop():
-        process.terminate()
-        process.wait()
-    lab.on_exit(stop)
-
-
-def allocation(lab):
-    # 100 and 500 requests a second; oltp needs the HDD for 3 of 4, mail for 1 of 10.
-    system = Cluster(lab, tiers=("ssd=ssd:300MiB,iops=500,hdd=ssd:300MiB,iops=100",))
-    system.osdctl("osd", "set", "all", "--profile", "baa")
-    system.osdctl("osd", "set", "0", "--allocation", "fair")
-    jobs = {}
-    for name, counts in (("oltp", {"hdd": 3, "ssd": 1}), ("mail", {"hdd": 1, "ssd": 9})):
-        system.osdctl("class", "create", name)
-        jobs[name] = []
-        for tier, count in counts.items():
-            make(system, f"{system.mnt}/{name}/{tier}", tier)
-            jobs[name] += [f"{system.mnt}/{name}/{tier}/{i}" for i in range(count)]
-        os.setxattr(f"{system.mnt}/{name}", "user.qos.class", name.encode())
-        for path in jobs[name]:
-            write_synced(path, b"\0" * MIB)
-    shown = {}
-
-    def shows(word, ratio):
-        shown.update(json.loads(system.osdctl("osd", "show", "0", "-o", "json").stdout))
-        rows = {row["class"]: row for row in shown["classes"]}
-        if shown["allocation"] != word or any(rows.get(name, {}).get("bottleneck") is None for name in jobs):
-            return False
-        return (abs(rows["oltp"]["hits"]["hdd"] - .75) < .1 and abs(rows["mail"]["hits"]["hdd"] - .1) < .05 and
-                rows["oltp"]["bottleneck"] == "hdd" and rows["mail"]["bottleneck"] == "ssd" and
-                abs(rows["mail"]["weight"] / rows["oltp"]["weight"] / ratio - 1) < .25)
-
-    start_fio(lab, jobs)
-    try:
-        # With drf .75 a / 100 = .9 b / 500; baa gives mail more, as far as oltp does not envy it: 67 and 500.
-        for word, ratio in (("baa", 7.5), ("drf", 4.17), ("fair", 1)):
-            system.osdctl("osd", "set", "0", "--allocation", word)
-            wait_until(lambda: shows(word, ratio), f"{word} to weigh mail {ratio} times as high as oltp")
-    except Failure as failure:
-        raise Failure(f"{failure}; last seen {json.dumps(shown)}")
-    text = system.osdctl("osd", "show", "0").stdout
-    check("BOTTLENECK" in text and "hdd" in text, f"osd show has no table of tiers:\n{text}")
-    done = system.osdctl("osd", "set", "0", "--allocation", "best", ok=(2,))
-    check("drf" in done.stderr, f"a wrong word is answered with {done.stderr}")
-
-
 if __name__ == "__main__":
-    main("tiers", placement, in_one_process, allocation)
+    main("tiers", placement, in_one_process)
