@@ -49,6 +49,7 @@ class Call {
   bool ReplyStatfs(const struct statvfs& stat);
   bool ReplyReadlink(const std::string& target);
   bool ReplyXattrSize(size_t size);
+  bool ReplyLock(const struct flock& lock);
 
  private:
   friend class Calls;

@@ -67,6 +67,11 @@ void OnGetattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* /*fi*/) {
       wire::MDS_GETATTR, request, true, [&fs, call, inode](Result<wire::EntryReply> reply) {
         if (reply.ok()) {
           call->ReplyAttr(ToStat(fs.Learn(inode, *reply)), fs.KeepSeconds());
+        } else if (reply.code() == ErrorCode::kStale && S_ISDIR(inode->attr().mode)) {
+          // Removed, but somebody still has it open or works in it.
+          FileAttr gone = inode->attr();
+          gone.nlink = 0;
+          call->ReplyAttr(ToStat(gone), 0);
         } else {
           call->Reply(reply.status());
         }

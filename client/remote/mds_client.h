@@ -25,6 +25,7 @@ class MessageLite;
 }
 
 namespace weir::wire {
+class FileLock;
 class OpenSessionRequest;
 class WatchReply;
 }  // namespace weir::wire
@@ -53,6 +54,8 @@ class MdsClient {
     std::function<void(MapPtr)> on_map;               // a newer map
     std::function<void(uint64_t tag_epoch)> on_tags;  // effective classes may have changed
     std::function<std::vector<InodeId>()> open_inodes;
+    std::function<std::vector<wire::FileLock>()> held_locks;  // optional, as is the next
+    std::function<void(const std::vector<InodeId>&)> on_lost_locks;
   };
 
   static Result<std::unique_ptr<MdsClient>> Connect(net::Network& network, Clock& clock,

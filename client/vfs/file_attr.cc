@@ -42,6 +42,7 @@ FileAttr FromWire(const wire::Attr& attr) {
   out.rdev = attr.rdev();
   out.version = attr.version();
   out.blocks = attr.blocks();
+  out.has_acl = attr.has_acl();
   out.layout = FromWire(attr.layout());
   return out;
 }

@@ -28,6 +28,7 @@ struct FileAttr {
   uint64_t rdev = 0;
   uint64_t version = 0;
   uint64_t blocks = 0;
+  bool has_acl = false;
   FileLayout layout;
 
   [[nodiscard]] bool IsRegular() const { return S_ISREG(mode); }

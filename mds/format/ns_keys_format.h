@@ -17,6 +17,7 @@ enum class Table : char {
   kCookie = 'c',    // directory, cookie          -> CookieRecord
   kDentry = 'd',    // directory, name            -> DentryRecord
   kInode = 'i',     // inode                      -> InodeRecord
+  kLockHolder = 'l',  // session                 -> "" : may hold advisory locks
   kMeta = 'm',      // word                       -> one of a kind
   kOrphan = 'o',    // inode                      -> "" : no link left, still open somewhere
   kPurge = 'p',     // inode                      -> PurgeRecord

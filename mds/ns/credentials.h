@@ -27,7 +27,7 @@ inline constexpr uint32_t kMayRead = 4;
 inline constexpr uint32_t kMayWrite = 2;
 inline constexpr uint32_t kMayExecute = 1;
 
-// kAccess unless the mode grants all of `mask`. Root may everything but execute a file that nobody
+// kAccess unless the mode or the ACL grants all of `mask`. Root may everything but execute a file that nobody
 // may.
 Status CheckAccess(const Credentials& who, const InodeRecord& inode, uint32_t mask);
 

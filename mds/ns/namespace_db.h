@@ -94,6 +94,10 @@ class NamespaceDb {
   void ForgetAnswers(uint64_t session);
   std::vector<uint64_t> SessionsWithAnswers();
 
+  // Durably: the session may hold advisory locks, or none any more.
+  void SetLockHolder(uint64_t session, bool holds, std::function<void(const Status&)> done);
+  Result<std::vector<uint64_t>> LockHolders();
+
   void BumpTagEpoch();
   [[nodiscard]] uint64_t DurableTagEpoch() const;
   // What was on its way when the last process ended; for the listener's owner at start.

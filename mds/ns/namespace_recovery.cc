@@ -93,6 +93,19 @@ std::vector<TruncateJob> NamespaceDb::PendingTruncates() {
   return jobs;
 }
 
+Result<std::vector<uint64_t>> NamespaceDb::LockHolders() {
+  const std::lock_guard lock(mutex_);
+  std::vector<uint64_t> sessions;
+  const std::string prefix = MakeKey(Table::kLockHolder);
+  uint64_t seen = 0;
+  WEIR_RETURN_IF_ERROR(
+      overlay_.Scan(prefix, PrefixEnd(prefix), &seen, [&](std::string_view key, auto) {
+        sessions.push_back(ReadBigEndian(key, kFirstNumber));
+        return true;
+      }));
+  return sessions;
+}
+
 Result<std::vector<PurgeJob>> NamespaceDb::PendingPurges() {
   const std::lock_guard lock(mutex_);
   std::vector<PurgeJob> jobs;

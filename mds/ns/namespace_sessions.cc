@@ -146,6 +146,22 @@ void NamespaceDb::DropSession(uint64_t session) {
       Ignore);
 }
 
+void NamespaceDb::SetLockHolder(uint64_t session, bool holds,
+                                std::function<void(const Status&)> done) {
+  Execute(
+      {},
+      [session, holds](Operation& op) -> Result<std::string> {
+        const std::string key = MakeKey(Table::kLockHolder, session);
+        if (holds) {
+          op.txn.Put(key, "");
+        } else {
+          op.txn.Delete(key);
+        }
+        return std::string();
+      },
+      [done = std::move(done)](const Status& status, const std::string&) { done(status); });
+}
+
 void NamespaceDb::EndGrace() {
   Execute(
       {},

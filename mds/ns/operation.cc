@@ -224,6 +224,7 @@ void Operation::FillAttr(const Inode& inode, wire::Attr* attr) const {
   layout->set_stripe_count(rec.layout().stripe_count());
   layout->set_object_size(rec.layout().object_size());
   layout->set_pool(rec.layout().pool());
+  attr->set_has_acl(!rec.acl_access().empty() || !rec.acl_default().empty());
   attr->set_blocks(inode.IsRegular() ? (rec.size() + 511) / 512 : 0);
 }
 

@@ -1,6 +1,7 @@
 // mkdir, symlink, mknod of every type.
 #include <sys/stat.h>
 
+#include "mds/ns/acl.h"
 #include "mds/ns/operation.h"
 #include "mds/ns/ops/ops.h"
 
@@ -55,6 +56,7 @@ EntryResult MakeNode(Operation& op, const wire::CreateRequest& request) {
   }
 
   WEIR_ASSIGN_OR_RETURN(Inode inode, op.NewInode(parent, request.name(), request.mode()));
+  InheritAcl(parent.rec, request.umask(), &inode.rec);
   if (S_ISCHR(request.mode()) || S_ISBLK(request.mode())) inode.rec.set_rdev(request.rdev());
   if (S_ISLNK(request.mode())) {
     inode.rec.set_symlink_target(request.symlink_target());

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/placement/striper.h"
+#include "mds/ns/acl.h"
 #include "mds/ns/operation.h"
 #include "mds/ns/ops/ops.h"
 
@@ -34,8 +35,13 @@ Status ChangeMode(const Operation& op, const wire::SetAttrRequest& request, Inod
   }
   uint32_t mode = request.mode() & 07777;
   const bool in_group = op.who().IsRoot() || op.who().InGroup(inode->rec.gid());
-  if (!inode->IsDirectory() && !in_group) mode &= ~static_cast<uint32_t>(S_ISGID);
+  if (!in_group) mode &= ~static_cast<uint32_t>(S_ISGID);
   inode->rec.set_mode((inode->rec.mode() & S_IFMT) | mode);
+  if (!inode->rec.acl_access().empty()) {
+    Acl acl = Acl::Stored(inode->rec.acl_access());
+    acl.FollowMode(mode);
+    inode->rec.set_acl_access(acl.Bytes());
+  }
   return Status::Ok();
 }
 

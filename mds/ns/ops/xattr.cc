@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "mds/ns/acl.h"
 #include "mds/ns/layout_xattr.h"
 #include "mds/ns/operation.h"
 #include "mds/ns/ops/ops.h"
@@ -28,6 +29,9 @@ Status CheckName(std::string_view name) {
   if (name.find('\0') != std::string_view::npos) {
     return {ErrorCode::kInvalid, "an attribute's name must not contain NUL"};
   }
+  for (const std::string_view bare : {"user.", "trusted.", "security.", "system."}) {
+    if (name == bare) return {ErrorCode::kInvalid, std::string(name) + " names no attribute"};
+  }
   return Status::Ok();
 }
 
@@ -46,6 +50,10 @@ Status CheckMayChange(const Operation& op, const Inode& inode, std::string_view 
     }
     return CheckAccess(op.who(), inode.rec, kMayWrite);
   }
+  if (IsAcl(name)) {
+    if (op.who().Owns(inode.rec)) return Status::Ok();
+    return InodeError(ErrorCode::kPermission, inode.id, "belongs to somebody else");
+  }
   if (name.starts_with("trusted.") || name.starts_with("security.")) {
     if (op.who().IsRoot()) return Status::Ok();
     return {ErrorCode::kPermission, std::string(name) + " is for root"};
@@ -55,6 +63,10 @@ Status CheckMayChange(const Operation& op, const Inode& inode, std::string_view 
 
 Status CheckMayRead(const Operation& op, const Inode& inode, std::string_view name) {
   if (IsVirtual(name)) return Status::Ok();
+  if (IsAcl(name)) {
+    if (!S_ISLNK(inode.rec.mode())) return Status::Ok();
+    return {ErrorCode::kNotSupported, "a symbolic link has no access control list"};
+  }
   if (name.starts_with("user.")) {
     if (!inode.IsRegular() && !inode.IsDirectory()) return Status(ErrorCode::kNoData);
     return CheckAccess(op.who(), inode.rec, kMayRead);
@@ -78,6 +90,15 @@ Status SetTag(Operation& op, const wire::XattrRequest& request, Inode* inode) {
   inode->rec.set_tag(request.value());
   op.TagsChanged();
   return Status::Ok();
+}
+
+Status SetAcl(const Operation& op, std::string_view name, std::string_view value, Inode* inode) {
+  const bool keeps_set_gid = op.who().IsRoot() || op.who().InGroup(inode->rec.gid());
+  return ChangeAcl(name, value, keeps_set_gid, &inode->rec);
+}
+
+const std::string& AclOf(const Inode& inode, std::string_view name) {
+  return name == kAclAccess ? inode.rec.acl_access() : inode.rec.acl_default();
 }
 
 Result<size_t> ListBytes(Operation& op, const Inode& inode) {
@@ -118,6 +139,9 @@ EmptyResult SetXattr(Operation& op, const wire::XattrRequest& request) {
   WEIR_RETURN_IF_ERROR(CheckMayChange(op, inode, name));
   if (name == kTag) {
     WEIR_RETURN_IF_ERROR(SetTag(op, request, &inode));
+  } else if (IsAcl(name)) {
+    WEIR_RETURN_IF_ERROR(CheckFlags(request.flags(), !AclOf(inode, name).empty()));
+    WEIR_RETURN_IF_ERROR(SetAcl(op, name, request.value(), &inode));
   } else if (name.starts_with(kLayoutPrefix)) {
     WEIR_RETURN_IF_ERROR(
         SetLayoutWord(op, &inode, name.substr(kLayoutPrefix.size()), request.value()));
@@ -140,6 +164,9 @@ Result<wire::XattrReply> GetXattr(Operation& op, const wire::XattrRequest& reque
   if (name == kTag) {
     if (inode.rec.tag().empty()) return Status(ErrorCode::kNoData);
     reply.set_value(inode.rec.tag());
+  } else if (IsAcl(name)) {
+    if (AclOf(inode, name).empty()) return Status(ErrorCode::kNoData);
+    reply.set_value(AclOf(inode, name));
   } else if (name == kEffective) {
     WEIR_ASSIGN_OR_RETURN(ResolvedClass resolved, op.context.classes.Resolve(op, inode, true));
     reply.set_value(std::move(resolved.reason));
@@ -166,6 +193,9 @@ Result<wire::ListXattrReply> ListXattr(Operation& op, const wire::InodeRequest& 
   WEIR_ASSIGN_OR_RETURN(const Inode inode, op.Load(request.inode()));
   wire::ListXattrReply reply;
   if (!inode.rec.tag().empty()) reply.add_names(std::string(kTag));
+  for (const std::string_view name : {kAclAccess, kAclDefault}) {
+    if (!AclOf(inode, name).empty()) reply.add_names(std::string(name));
+  }
   if (inode.IsDirectory() && inode.rec.layout_explicit()) {
     for (const char* word : kLayoutWords) reply.add_names(std::string(kLayoutPrefix) + word);
   }
@@ -189,6 +219,9 @@ EmptyResult RemoveXattr(Operation& op, const wire::XattrRequest& request) {
     if (inode.rec.tag().empty()) return Status(ErrorCode::kNoData);
     inode.rec.clear_tag();
     op.TagsChanged();
+  } else if (IsAcl(name)) {
+    if (AclOf(inode, name).empty()) return Status(ErrorCode::kNoData);
+    WEIR_RETURN_IF_ERROR(SetAcl(op, name, {}, &inode));
   } else if (name.starts_with(kLayoutPrefix)) {
     WEIR_RETURN_IF_ERROR(ResetLayout(op, &inode));
   } else {
