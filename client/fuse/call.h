@@ -9,6 +9,7 @@
 // the reply would have handed out.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/uio.h>
 
 #include <atomic>

@@ -17,7 +17,7 @@ void SetRange(const struct flock& asked, LockAsk* ask) {
                                : static_cast<uint64_t>(asked.l_start + (asked.l_len - 1));
 }
 
-LockAsk::Type TypeOf(short type) {
+LockAsk::Type TypeOf(int type) {
   if (type == F_UNLCK) return LockAsk::Type::kNone;
   return type == F_WRLCK ? LockAsk::Type::kWrite : LockAsk::Type::kRead;
 }
@@ -48,9 +48,13 @@ void Set(Filesystem& fs, const CallPtr& call, const LockAsk& ask, uint64_t ticke
 void Start(fuse_req_t req, fuse_ino_t ino, const LockAsk& ask) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
-  const uint64_t ticket = fs.core().locks().NewTicket();
-  const bool waits = ask.wait && ask.type != LockAsk::Type::kNone;
+  const bool sets = ask.type != LockAsk::Type::kNone;
+  const uint64_t ticket = sets ? fs.core().locks().NewTicket() : 0;
   const InodePtr inode = fs.Find(ino);
+  // Now, for behind Set the request may be answered and gone.
+  if (sets && ask.wait) {
+    fuse_req_interrupt_func(req, OnInterrupt, reinterpret_cast<void*>(ticket));
+  }
   // Whoever locks next sees what was written under this lock.
   if (ask.type != LockAsk::Type::kWrite && inode->has_unreported()) {
     fs.core().files().Sync(inode, false, [&fs, call, ask, ticket, inode](const Status& status) {
@@ -60,8 +64,6 @@ void Start(fuse_req_t req, fuse_ino_t ino, const LockAsk& ask) {
   } else {
     Set(fs, call, ask, ticket);
   }
-  if (!waits) return;
-  fuse_req_interrupt_func(req, OnInterrupt, reinterpret_cast<void*>(ticket));
 }
 
 void OnSetlk(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi, struct flock* lock, int sleep) {

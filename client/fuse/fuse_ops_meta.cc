@@ -127,6 +127,8 @@ void OnSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fu
   fs.FillCaller(*call, inode.get(), request.mutable_caller());
   request.set_inode(inode->id().value);
   request.set_known_size(inode->size());
+  // With its write-back cache the kernel brings its own times, in the name of whoever is there.
+  request.set_times_checked(fs.options().exclusive);
   request.set_kill_suid(request.has_size() && call->context().uid != 0);
   // A descriptor carries the class of whoever opened it.
   const HandlePtr handle = fi == nullptr ? nullptr : fs.core().handles().Find(fi->fh);

@@ -141,12 +141,11 @@ void OnFlush(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
     return;
   }
   // Whoever gets the closer's locks next sees what he wrote.
-  fs.core().files().Sync(inode, true,
-                         [&fs, call, inode, owner = fi->lock_owner](const Status& status) {
-                           fs.core().locks().Closed(inode->id(), owner, [call, inode, status] {
-                             ReplySynced(call, inode, status);
-                           });
-                         });
+  fs.core().files().Sync(
+      inode, true, [&fs, call, inode, owner = fi->lock_owner](const Status& status) {
+        fs.core().locks().Closed(inode->id(), owner,
+                                 [call, inode, status] { ReplySynced(call, inode, status); });
+      });
 }
 
 void OnRelease(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* fi) {
@@ -162,9 +161,8 @@ void OnFsync(fuse_req_t req, fuse_ino_t ino, int /*datasync*/, fuse_file_info* /
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
   const InodePtr inode = fs.Find(ino);
-  fs.core().files().Sync(inode, true, [call, inode](const Status& status) {
-    ReplySynced(call, inode, status);
-  });
+  fs.core().files().Sync(inode, true,
+                         [call, inode](const Status& status) { ReplySynced(call, inode, status); });
 }
 
 }  // namespace

@@ -37,7 +37,8 @@ wire::XattrRequest Request(Filesystem& fs, const Call& call, fuse_ino_t ino, con
 }
 
 bool HasNoAcl(Filesystem& fs, const Inode& inode, int64_t now) {
-  const bool known = inode.told() != INT64_MIN && (fs.options().exclusive || now - inode.told() < kForget);
+  const bool known =
+      inode.told() != INT64_MIN && (fs.options().exclusive || now - inode.told() < kForget);
   const FileAttr attr = inode.attr();
   return known && !attr.has_acl && !S_ISLNK(attr.mode);
 }
@@ -85,22 +86,22 @@ void Change(const CallPtr& call, Filesystem& fs, uint32_t method, const wire::Xa
 void ChangeAcl(const CallPtr& call, Filesystem& fs, uint32_t method,
                const wire::XattrRequest& request, const InodePtr& inode) {
   auto changing = fs.core().directories().BeginChange({{DirCache::Kind::kRights, inode->id(), {}}});
-  fs.mds().CallRaw(
-      method, request, false,
-      [&fs, call, inode, changing, request](const Result<net::Reply>& reply) {
-        if (!reply.ok()) {
-          call->Reply(reply.status());
-          return;
-        }
-        wire::InodeRequest again;
-        *again.mutable_caller() = request.caller();
-        again.set_inode(request.inode());
-        fs.mds().Call<wire::EntryReply>(wire::MDS_GETATTR, again, true,
-                                        [&fs, call, inode](Result<wire::EntryReply> attr) {
-                                          if (attr.ok()) fs.Learn(inode, *attr);
-                                          call->ReplyErrno(0);
-                                        });
-      });
+  fs.mds().CallRaw(method, request, false,
+                   [&fs, call, inode, changing, request](const Result<net::Reply>& reply) {
+                     if (!reply.ok()) {
+                       call->Reply(reply.status());
+                       return;
+                     }
+                     wire::InodeRequest again;
+                     *again.mutable_caller() = request.caller();
+                     again.set_inode(request.inode());
+                     fs.mds().Call<wire::EntryReply>(
+                         wire::MDS_GETATTR, again, true,
+                         [&fs, call, inode](Result<wire::EntryReply> attr) {
+                           if (attr.ok()) fs.Learn(inode, *attr);
+                           call->ReplyErrno(0);
+                         });
+                   });
 }
 
 void OnSetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* value, size_t size,

@@ -19,8 +19,7 @@ Core::Core(net::Network& network, Clock& clock, Options options)
       open_files_(inodes_, [this](const auto& inodes, auto done) { SendRelease(inodes, done); }),
       locks_([this](uint32_t method, const auto& request, bool idempotent, auto reply) {
         // Nobody knows how long a lock takes.
-        mds_->Call<wire::LockReply>(method, request, idempotent, std::move(reply),
-                                    Duration::max());
+        mds_->Call<wire::LockReply>(method, request, idempotent, std::move(reply), Duration::max());
       }),
       groups_(clock),
       directories_(clock),

@@ -33,7 +33,8 @@ FileLock ToLock(const LockAsk& ask) {
 
 uint64_t FileLocks::NewTicket() {
   const std::lock_guard lock(mutex_);
-  return ++last_ticket_;
+  pending_[++last_ticket_];
+  return last_ticket_;
 }
 
 void FileLocks::Set(const LockAsk& ask, uint64_t ticket, Done done) {
@@ -41,7 +42,7 @@ void FileLocks::Set(const LockAsk& ask, uint64_t ticket, Done done) {
   {
     const std::lock_guard lock(mutex_);
     owners_of_[ask.handle].emplace(ask.owner, ask.flock);
-    Pending& pending = pending_[ticket];  // a Cancel may have come before
+    Pending& pending = pending_[ticket];  // maybe cancelled already
     pending.ask = ask;
     pending.done = std::move(done);
   }
@@ -150,8 +151,8 @@ void FileLocks::Test(const LockAsk& ask, std::function<void(Result<LockAsk>)> do
           found.type = LockAsk::Type::kNone;
           if (reply->has_conflict()) {
             const wire::FileLock& held = reply->conflict();
-            found.type = held.type() == wire::FileLock::WRITE ? LockAsk::Type::kWrite
-                                                              : LockAsk::Type::kRead;
+            found.type =
+                held.type() == wire::FileLock::WRITE ? LockAsk::Type::kWrite : LockAsk::Type::kRead;
             found.first = held.first();
             found.last = held.last();
             found.pid = held.pid();

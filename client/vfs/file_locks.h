@@ -56,8 +56,9 @@ class FileLocks {
 
   // errno: 0, EAGAIN, EDEADLK, EINTR when it was cancelled, or of the request's failure.
   using Done = std::function<void(int error)>;
-  // The ticket is for Cancel.
+  // Of a lock to be set, which may be cancelled from here on.
   uint64_t NewTicket();
+  // Ends a lock as well; then no ticket is needed.
   void Set(const LockAsk& ask, uint64_t ticket, Done done);
   // The process would rather not wait; Set's outcome tells whether it has the lock all the same.
   void Cancel(uint64_t ticket);

@@ -40,6 +40,8 @@ class Inode {
   [[nodiscard]] FileAttr attr() const;
   [[nodiscard]] uint64_t size() const;
   [[nodiscard]] FileLayout layout() const;
+  // Whether quotas let the file reach that far, as far as the MDS has told.
+  [[nodiscard]] bool QuotaAllows(uint64_t end) const;
   [[nodiscard]] bool has_suid_or_sgid() const;
 
   // Data up to `end` was written here at that time. `kill_suid`: by somebody who loses such bits;

@@ -87,9 +87,8 @@ void LockSet::Clear(const LockOwner& owner, uint64_t first, uint64_t last) {
 }
 
 bool LockSet::DropSession(uint64_t session) {
-  return std::erase_if(owners_, [session](const auto& entry) {
-           return entry.first.session == session;
-         }) > 0;
+  return std::erase_if(owners_,
+                       [session](const auto& entry) { return entry.first.session == session; }) > 0;
 }
 
 std::vector<FileLock> LockSet::All() const {

@@ -15,7 +15,7 @@ wire::LockReply ReplyOf(LockVerdict verdict) {
   return reply;
 }
 
-void Run(LockTable::Told told) {
+void TellAll(LockTable::Told told) {
   for (auto& [tell, verdict] : told) tell(verdict);
 }
 
@@ -69,7 +69,7 @@ void LockService::Lock(uint64_t session, const wire::LockRequest& request, Respo
       table_.Clear(wish, &told);
     }
     respond(Status::Ok(), ReplyOf(LockVerdict::kGranted));
-    return Run(std::move(told));
+    return TellAll(std::move(told));
   }
   Work work = [this, wish, respond] { SetNow(wish, respond); };
   {
@@ -124,7 +124,7 @@ void LockService::SetNow(const LockWish& wish, const Respond& respond) {
     verdict = table_.Set(wish, &told);
   }
   respond(Status::Ok(), ReplyOf(verdict));
-  Run(std::move(told));
+  TellAll(std::move(told));
 }
 
 void LockService::Wait(uint64_t session, uint64_t ticket, const Respond& respond) {
@@ -135,7 +135,7 @@ void LockService::Wait(uint64_t session, uint64_t ticket, const Respond& respond
         session, ticket,
         [respond](LockVerdict verdict) { respond(Status::Ok(), ReplyOf(verdict)); }, &told);
   }
-  Run(std::move(told));
+  TellAll(std::move(told));
 }
 
 void LockService::Cancel(uint64_t session, uint64_t ticket) {
@@ -144,7 +144,7 @@ void LockService::Cancel(uint64_t session, uint64_t ticket) {
     const std::lock_guard lock(mutex_);
     table_.Cancel(session, ticket, &told);
   }
-  Run(std::move(told));
+  TellAll(std::move(told));
 }
 
 void LockService::Test(uint64_t session, const wire::LockRequest& request, Respond respond) {
@@ -154,8 +154,9 @@ void LockService::Test(uint64_t session, const wire::LockRequest& request, Respo
   {
     const std::lock_guard lock(mutex_);
     if (!awaited_.empty()) {
-      parked_.emplace_back(
-          [this, session, request, respond = std::move(respond)] { Test(session, request, respond); });
+      parked_.emplace_back([this, session, request, respond = std::move(respond)] {
+        Test(session, request, respond);
+      });
       return;
     }
     const auto held = table_.Conflict(wish);
@@ -194,7 +195,7 @@ void LockService::EndSession(uint64_t session) {
     recorded = recorded_.erase(session) > 0;
     table_.DropSession(session, &told);
   }
-  Run(std::move(told));
+  TellAll(std::move(told));
   if (recorded) names_.SetLockHolder(session, false, [](const Status&) {});
   RunParked();
 }

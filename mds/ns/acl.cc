@@ -36,7 +36,8 @@ void AppendLittleEndian(uint32_t value, size_t size, std::string* out) {
 }  // namespace
 
 Result<std::optional<Acl>> Acl::Parse(std::string_view bytes) {
-  const bool whole = bytes.size() >= kHeaderBytes && (bytes.size() - kHeaderBytes) % kEntryBytes == 0;
+  const bool whole =
+      bytes.size() >= kHeaderBytes && (bytes.size() - kHeaderBytes) % kEntryBytes == 0;
   if (!whole || ReadLittleEndian(bytes, 0, kHeaderBytes) != kVersion) {
     return Status(ErrorCode::kInvalid, "not an access control list of version 2");
   }

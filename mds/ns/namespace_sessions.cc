@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "mds/ns/namespace_db.h"
+#include "mds/ns/usage.h"
 
 namespace weir::mds {
 namespace {
@@ -160,6 +161,17 @@ void NamespaceDb::SetLockHolder(uint64_t session, bool holds,
         return std::string();
       },
       [done = std::move(done)](const Status& status, const std::string&) { done(status); });
+}
+
+void NamespaceDb::TellUsage() {
+  constexpr size_t kAtOnce = 128;  // some milliseconds under the lock
+  Execute(
+      {},
+      [](Operation& op) -> Result<std::string> {
+        WEIR_RETURN_IF_ERROR(TellSome(op, kAtOnce).status());
+        return std::string();
+      },
+      Ignore);
 }
 
 void NamespaceDb::EndGrace() {

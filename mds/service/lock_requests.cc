@@ -7,14 +7,14 @@
 namespace weir::mds {
 namespace {
 
-LockService::Respond Answer(const MdsCore::Call& call) {
+LockService::Respond AnswerTo(const MdsCore::Call& call) {
   return [call](const Status& status, const wire::LockReply& reply) {
     call->Respond(status, status.ok() ? reply.SerializeAsString() : std::string(), {});
   };
 }
 
 template <typename Request>
-bool Decode(const MdsCore::Call& call, Request* request) {
+bool DecodeLock(const MdsCore::Call& call, Request* request) {
   if (request->ParseFromString(call->body())) return true;
   call->Respond(Status(ErrorCode::kBadMessage, request->GetTypeName() + " does not parse"));
   return false;
@@ -31,16 +31,16 @@ bool MdsCore::HandleLocks(const Call& call) {
   wire::LockTicket ticket;
   switch (method) {
     case wire::MDS_LOCK:
-      if (Decode(call, &request)) locks_->Lock(session, request, Answer(call));
+      if (DecodeLock(call, &request)) locks_->Lock(session, request, AnswerTo(call));
       return true;
     case wire::MDS_LOCK_TEST:
-      if (Decode(call, &request)) locks_->Test(session, request, Answer(call));
+      if (DecodeLock(call, &request)) locks_->Test(session, request, AnswerTo(call));
       return true;
     case wire::MDS_LOCK_WAIT:
-      if (Decode(call, &ticket)) locks_->Wait(session, ticket.ticket(), Answer(call));
+      if (DecodeLock(call, &ticket)) locks_->Wait(session, ticket.ticket(), AnswerTo(call));
       return true;
     default:
-      if (!Decode(call, &ticket)) return true;
+      if (!DecodeLock(call, &ticket)) return true;
       locks_->Cancel(session, ticket.ticket());
       call->Respond(Status::Ok());
       return true;

@@ -118,6 +118,7 @@ void MdsCore::Tick() {
   keeper_->Tick();
   names_->leases().Tick();
   names_->RetryParked();
+  names_->TellUsage();
   for (const uint64_t session : sessions_->TakeExpired()) {
     names_->DropSession(session);
     locks_->EndSession(session);

@@ -71,8 +71,8 @@ def set_id_bits_fall(p):
         for name, act in acts.items():
             for mode in (0o6777, 0o2767, 0o4666):
                 path = p.file("f", b"data", owner=(USER, GROUP), mode=mode)
-                as_user(WHO[who], outcome, act, path)
-                p.note(f"{who} {name} {mode:o}", mode_of(path))
+                done = as_user(WHO[who], outcome, act, path)
+                p.note(f"{who} {name} {mode:o}", (done, mode_of(path)))
 
 
 def groups_of_new_files(p):
@@ -145,6 +145,7 @@ def times_move(p):
         for watch in watched:
             os.utime(watch, ns=(1_000_000_001, 2_000_000_002), follow_symlinks=False)
         before = [os.lstat(watch) for watch in watched]
+        p.tick()
         act()
         after = [os.lstat(watch) for watch in watched]
         p.note(label, [(b.st_mtime_ns != a.st_mtime_ns, b.st_ctime_ns != a.st_ctime_ns)

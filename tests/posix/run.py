@@ -12,7 +12,7 @@ import attributes
 import locks
 import names
 import xattrs
-from harness import Place
+from harness import BROKE_OFF, Place
 from justified import JUSTIFIED
 
 CASES = {f"{module.__name__}.{case.__name__}": case for module in (names, attributes, xattrs, locks)
@@ -27,7 +27,7 @@ def notes_of(case, top, other):
     try:
         case(place)
     except Exception as error:  # noqa: BLE001 - a case that breaks off differs from one that does not
-        place.note("broke off", "".join(traceback.format_exception_only(type(error), error)).strip())
+        place.note(BROKE_OFF, "".join(traceback.format_exception_only(type(error), error)).strip())
     finally:
         os.chdir("/")
         shutil.rmtree(folder, ignore_errors=True)
@@ -81,7 +81,9 @@ def main():
             half = time.monotonic()
             here = notes_of(case, args.dir, second)
             notes += len(there)
-            bad = 0
+            bad = int(BROKE_OFF in there)
+            if bad:
+                print(f"  BROKEN  {name}: {there[BROKE_OFF]}")
             for difference in differences(here, there):
                 label, mine, theirs = difference
                 if is_justified(name, difference, kinds):

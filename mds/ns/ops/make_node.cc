@@ -4,6 +4,7 @@
 #include "mds/ns/acl.h"
 #include "mds/ns/operation.h"
 #include "mds/ns/ops/ops.h"
+#include "mds/ns/usage.h"
 
 namespace weir::mds {
 namespace {
@@ -63,6 +64,7 @@ EntryResult MakeNode(Operation& op, const wire::CreateRequest& request) {
     inode.rec.set_size(request.symlink_target().size());
   }
   op.Store(inode);
+  op.Count(parent.id, ShareOf(inode.rec), 1);
   op.AddDentry(&parent, request.name(), inode);
   op.Modified(&parent);
   op.Store(parent);

@@ -9,6 +9,7 @@
 #include "mds/ns/layout_xattr.h"
 #include "mds/ns/operation.h"
 #include "mds/ns/ops/ops.h"
+#include "mds/ns/usage.h"
 
 namespace weir::mds {
 namespace {
@@ -19,7 +20,7 @@ constexpr size_t kValueMax = 64 << 10;
 constexpr size_t kListMax = 64 << 10;
 
 bool IsVirtual(std::string_view name) {
-  return name == kEffective || name == kWholeLayout || name == kObjects;
+  return name == kEffective || name == kWholeLayout || name == kObjects || name == kTreeUsage;
 }
 
 Status CheckName(std::string_view name) {
@@ -39,6 +40,9 @@ Status CheckName(std::string_view name) {
 Status CheckMayChange(const Operation& op, const Inode& inode, std::string_view name) {
   if (IsVirtual(name)) {
     return {ErrorCode::kPermission, std::string(name) + " is read-only"};
+  }
+  if (IsQuota(name) && !op.who().IsRoot()) {
+    return {ErrorCode::kPermission, std::string(name) + " is for root"};
   }
   if (name.starts_with("user.")) {
     if (!inode.IsRegular() && !inode.IsDirectory()) {
@@ -139,6 +143,9 @@ EmptyResult SetXattr(Operation& op, const wire::XattrRequest& request) {
   WEIR_RETURN_IF_ERROR(CheckMayChange(op, inode, name));
   if (name == kTag) {
     WEIR_RETURN_IF_ERROR(SetTag(op, request, &inode));
+  } else if (IsQuota(name)) {
+    WEIR_RETURN_IF_ERROR(CheckFlags(request.flags(), GetQuota(inode, name).ok()));
+    WEIR_RETURN_IF_ERROR(SetQuota(op, name, request.value(), &inode));
   } else if (IsAcl(name)) {
     WEIR_RETURN_IF_ERROR(CheckFlags(request.flags(), !AclOf(inode, name).empty()));
     WEIR_RETURN_IF_ERROR(SetAcl(op, name, request.value(), &inode));
@@ -164,6 +171,12 @@ Result<wire::XattrReply> GetXattr(Operation& op, const wire::XattrRequest& reque
   if (name == kTag) {
     if (inode.rec.tag().empty()) return Status(ErrorCode::kNoData);
     reply.set_value(inode.rec.tag());
+  } else if (IsQuota(name)) {
+    WEIR_ASSIGN_OR_RETURN(std::string value, GetQuota(inode, name));
+    reply.set_value(std::move(value));
+  } else if (name == kTreeUsage) {
+    WEIR_ASSIGN_OR_RETURN(std::string value, DescribeUsage(op, inode.id));
+    reply.set_value(std::move(value));
   } else if (IsAcl(name)) {
     if (AclOf(inode, name).empty()) return Status(ErrorCode::kNoData);
     reply.set_value(AclOf(inode, name));
@@ -196,6 +209,9 @@ Result<wire::ListXattrReply> ListXattr(Operation& op, const wire::InodeRequest& 
   for (const std::string_view name : {kAclAccess, kAclDefault}) {
     if (!AclOf(inode, name).empty()) reply.add_names(std::string(name));
   }
+  for (const std::string_view name : {kQuotaBytes, kQuotaFiles}) {
+    if (op.who().IsRoot() && GetQuota(inode, name).ok()) reply.add_names(std::string(name));
+  }
   if (inode.IsDirectory() && inode.rec.layout_explicit()) {
     for (const char* word : kLayoutWords) reply.add_names(std::string(kLayoutPrefix) + word);
   }
@@ -219,8 +235,11 @@ EmptyResult RemoveXattr(Operation& op, const wire::XattrRequest& request) {
     if (inode.rec.tag().empty()) return Status(ErrorCode::kNoData);
     inode.rec.clear_tag();
     op.TagsChanged();
+  } else if (IsQuota(name)) {
+    WEIR_RETURN_IF_ERROR(GetQuota(inode, name).status());
+    WEIR_RETURN_IF_ERROR(SetQuota(op, name, "0", &inode));
   } else if (IsAcl(name)) {
-    if (AclOf(inode, name).empty()) return Status(ErrorCode::kNoData);
+    if (AclOf(inode, name).empty()) return wire::Empty();  // as Linux has it
     WEIR_RETURN_IF_ERROR(SetAcl(op, name, {}, &inode));
   } else if (name.starts_with(kLayoutPrefix)) {
     WEIR_RETURN_IF_ERROR(ResetLayout(op, &inode));

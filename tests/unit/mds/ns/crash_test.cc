@@ -6,6 +6,7 @@
 
 #include "common/base/prng.h"
 #include "common/testing/seed.h"
+#include "mds/ns/usage.h"
 #include "tests/unit/mds/mds_fixture.h"
 
 namespace weir::mds {
@@ -34,7 +35,8 @@ class CrashTest : public MdsFixture {
     std::map<uint64_t, InodeRecord> inodes;
     std::map<uint64_t, uint32_t> links, subdirectories, entries;
     std::map<std::string, uint64_t> cookies;
-    std::set<uint64_t> orphans, purges;
+    std::set<uint64_t> orphans, purges, untold;
+    std::map<uint64_t, TreeUsage> below;
     std::optional<StateRecord> state;
     const auto it = store.NewIterator();
     for (it->Seek(""); it->Valid(); it->Next()) {
@@ -43,6 +45,7 @@ class CrashTest : public MdsFixture {
       if (key == kStateKey) state = *DecodeValue<StateRecord>(it->value());
       if (key[0] == 'i') inodes[id] = *DecodeValue<InodeRecord>(it->value());
       if (key[0] == 'o') orphans.insert(id);
+      if (key[0] == 'u') untold.insert(id);
       if (key[0] == 'p') purges.insert(id);
       if (key[0] == 'c') {
         const auto record = *DecodeValue<CookieRecord>(it->value());
@@ -65,11 +68,20 @@ class CrashTest : public MdsFixture {
       EXPECT_EQ(cookies[std::to_string(parent) + "/" + name], dentry.cookie());
     }
     for (const auto& [id, record] : inodes) {
+      if (id != kRoot && record.nlink() > 0) AddUsage(ShareOf(record), 1, &below[record.parent()]);
+    }
+    for (const auto& [id, record] : inodes) {
       const bool directory = S_ISDIR(record.mode());
       EXPECT_EQ(record.entries(), entries[id]) << id;
       EXPECT_LT(id, state->next_inode());
       EXPECT_EQ(orphans.contains(id), record.nlink() == 0) << id;
       EXPECT_FALSE(purges.contains(id)) << id;
+      if (directory && record.nlink() > 0) {
+        EXPECT_EQ(record.below().SerializeAsString(), below[id].SerializeAsString()) << id;
+        TreeUsage more = record.below();
+        AddUsage(record.told(), -1, &more);
+        EXPECT_TRUE(id == kRoot || IsZero(more) || untold.contains(id)) << id;
+      }
       if (id == kRoot || record.nlink() == 0) continue;
       EXPECT_EQ(record.nlink(), directory ? 2 + subdirectories[id] : links[id]) << id;
     }
