@@ -53,7 +53,9 @@ void Start(fuse_req_t req, fuse_ino_t ino, const LockAsk& ask) {
   const InodePtr inode = fs.Find(ino);
   // Now, for behind Set the request may be answered and gone.
   if (sets && ask.wait) {
-    fuse_req_interrupt_func(req, OnInterrupt, reinterpret_cast<void*>(ticket));
+    // A number, never followed.
+    void* const data = reinterpret_cast<void*>(ticket);  // NOLINT(performance-no-int-to-ptr)
+    fuse_req_interrupt_func(req, OnInterrupt, data);
   }
   // Whoever locks next sees what was written under this lock.
   if (ask.type != LockAsk::Type::kWrite && inode->has_unreported()) {
