@@ -71,6 +71,10 @@ bool Call::ReplyXattrSize(size_t size) {
   return Claim() && fuse_reply_xattr(req_, size) == 0;
 }
 
+bool Call::ReplyLock(const struct flock& lock) {
+  return Claim() && fuse_reply_lock(req_, &lock) == 0;
+}
+
 CallPtr Calls::Begin(fuse_req_t req) {
   auto call = std::make_shared<Call>(*this, req);
   std::lock_guard lock(mutex_);

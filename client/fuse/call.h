@@ -9,6 +9,7 @@
 // the reply would have handed out.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/uio.h>
 
 #include <atomic>
@@ -49,6 +50,7 @@ class Call {
   bool ReplyStatfs(const struct statvfs& stat);
   bool ReplyReadlink(const std::string& target);
   bool ReplyXattrSize(size_t size);
+  bool ReplyLock(const struct flock& lock);
 
  private:
   friend class Calls;

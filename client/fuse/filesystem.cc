@@ -8,12 +8,13 @@ namespace {
 void OnInit(void* userdata, fuse_conn_info* conn) {
   const auto& options = static_cast<Filesystem*>(userdata)->options();
   conn->want = FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS |
-               FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO;
+               FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_DONT_MASK;
   if (options.exclusive) {
-    conn->want |= FUSE_CAP_CACHE_SYMLINKS;
+    conn->want |= FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_POSIX_ACL;
   } else {
     // Pages follow the attributes; set-id bits fall with the report of a write.
     conn->want |= FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_HANDLE_KILLPRIV;
+    conn->want |= FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS;
   }
   if (options.writeback_cache) conn->want |= FUSE_CAP_WRITEBACK_CACHE;
   conn->want &= conn->capable;
@@ -90,6 +91,7 @@ FileAttr Filesystem::Learn(const InodePtr& inode, const wire::EntryReply& reply)
     const wire::EffectiveClass& found = reply.effective_class();
     inode->set_tag_class(found.tagged() ? std::optional(ClassId(found.class_id())) : std::nullopt);
   }
+  inode->set_told(core_.clock().Now().ns);
   return inode->Update(FromWire(reply.attr()));
 }
 
@@ -126,7 +128,7 @@ void Filesystem::ReplyEntry(const CallPtr& call, const Result<wire::EntryReply>&
   if (!call->ReplyEntry(entry)) UndoEntry(entry);
 }
 
-fuse_lowlevel_ops MakeOperations(bool default_permissions) {
+fuse_lowlevel_ops MakeOperations(bool exclusive) {
   fuse_lowlevel_ops ops{};
   ops.init = OnInit;
   AddMetaOps(&ops);
@@ -135,7 +137,11 @@ fuse_lowlevel_ops MakeOperations(bool default_permissions) {
   AddOpenOps(&ops);
   AddIoOps(&ops);
   AddXattrOps(&ops);
-  if (default_permissions) ops.access = nullptr;
+  if (exclusive) {
+    ops.access = nullptr;
+  } else {
+    AddLockOps(&ops);
+  }
   return ops;
 }
 

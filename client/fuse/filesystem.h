@@ -76,12 +76,14 @@ std::string EncodeOpen(const OpenReply& reply);
 std::string EncodeCreate(const fuse_entry_param& entry, const OpenReply& reply);
 
 // The table of operations, filled by idea.
-fuse_lowlevel_ops MakeOperations(bool default_permissions);
+// `exclusive`: the kernel checks permissions and keeps locks.
+fuse_lowlevel_ops MakeOperations(bool exclusive);
 void AddMetaOps(fuse_lowlevel_ops* ops);
 void AddNameOps(fuse_lowlevel_ops* ops);
 void AddDirOps(fuse_lowlevel_ops* ops);
 void AddOpenOps(fuse_lowlevel_ops* ops);
 void AddIoOps(fuse_lowlevel_ops* ops);
 void AddXattrOps(fuse_lowlevel_ops* ops);
+void AddLockOps(fuse_lowlevel_ops* ops);
 
 }  // namespace weir::client

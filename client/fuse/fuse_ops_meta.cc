@@ -67,6 +67,11 @@ void OnGetattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* /*fi*/) {
       wire::MDS_GETATTR, request, true, [&fs, call, inode](Result<wire::EntryReply> reply) {
         if (reply.ok()) {
           call->ReplyAttr(ToStat(fs.Learn(inode, *reply)), fs.KeepSeconds());
+        } else if (reply.code() == ErrorCode::kStale && S_ISDIR(inode->attr().mode)) {
+          // Removed, but somebody still has it open or works in it.
+          FileAttr gone = inode->attr();
+          gone.nlink = 0;
+          call->ReplyAttr(ToStat(gone), 0);
         } else {
           call->Reply(reply.status());
         }
@@ -122,6 +127,8 @@ void OnSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fu
   fs.FillCaller(*call, inode.get(), request.mutable_caller());
   request.set_inode(inode->id().value);
   request.set_known_size(inode->size());
+  // With its write-back cache the kernel brings its own times, in the name of whoever is there.
+  request.set_times_checked(fs.options().exclusive);
   request.set_kill_suid(request.has_size() && call->context().uid != 0);
   // A descriptor carries the class of whoever opened it.
   const HandlePtr handle = fi == nullptr ? nullptr : fs.core().handles().Find(fi->fh);

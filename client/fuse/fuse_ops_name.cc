@@ -76,6 +76,7 @@ void Make(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_
   request.set_parent(fs.ToInode(parent).value);
   request.set_name(name);
   request.set_mode(mode);
+  request.set_umask(call->context().umask);
   request.set_rdev(rdev);
   if (target != nullptr) request.set_symlink_target(target);
   request.set_exclusive(true);

@@ -102,6 +102,7 @@ void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   request.set_parent(fs.ToInode(parent).value);
   request.set_name(name);
   request.set_mode((mode & 07777) | S_IFREG);
+  request.set_umask(call->context().umask);
   request.set_exclusive((fi->flags & O_EXCL) != 0);
   request.set_open_flags(static_cast<uint32_t>(fi->flags));
   const Opening opening{fs.OpenerOf(*call), fi->flags};
@@ -123,14 +124,12 @@ void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
       });
 }
 
-void SyncAndReply(Filesystem& fs, const CallPtr& call, const InodePtr& inode) {
-  fs.core().files().Sync(inode, true, [call, inode](const Status& status) {
-    // Nobody heard of it, as the process was killed: the next fsync or close tells.
-    if (!call->Reply(status) && !status.ok()) inode->RememberError(status);
-  });
+void ReplySynced(const CallPtr& call, const InodePtr& inode, const Status& status) {
+  // Nobody heard of it, as the process was killed: the next fsync or close tells.
+  if (!call->Reply(status) && !status.ok()) inode->RememberError(status);
 }
 
-void OnFlush(fuse_req_t req, fuse_ino_t ino, fuse_file_info* /*fi*/) {
+void OnFlush(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
   call->SetFlush();
@@ -141,12 +140,18 @@ void OnFlush(fuse_req_t req, fuse_ino_t ino, fuse_file_info* /*fi*/) {
     call->Reply(inode->TakeError());
     return;
   }
-  SyncAndReply(fs, call, inode);
+  // Whoever gets the closer's locks next sees what he wrote.
+  fs.core().files().Sync(
+      inode, true, [&fs, call, inode, owner = fi->lock_owner](const Status& status) {
+        fs.core().locks().Closed(inode->id(), owner,
+                                 [call, inode, status] { ReplySynced(call, inode, status); });
+      });
 }
 
 void OnRelease(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* fi) {
   Filesystem& fs = Filesystem::Of(req);
   if (const HandlePtr handle = fs.core().handles().Remove(fi->fh)) {
+    fs.core().locks().Released(handle->inode->id(), fi->fh);
     fs.core().open_files().Close(handle->inode->id());
   }
   fuse_reply_err(req, 0);
@@ -155,7 +160,9 @@ void OnRelease(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* fi) {
 void OnFsync(fuse_req_t req, fuse_ino_t ino, int /*datasync*/, fuse_file_info* /*fi*/) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
-  SyncAndReply(fs, call, fs.Find(ino));
+  const InodePtr inode = fs.Find(ino);
+  fs.core().files().Sync(inode, true,
+                         [call, inode](const Status& status) { ReplySynced(call, inode, status); });
 }
 
 }  // namespace

@@ -9,8 +9,12 @@ namespace {
 
 // The kernel asks for it before every write.
 constexpr char kCapability[] = "security.capability";
-// No system attributes (ACLs) are kept, and ls -l asks for two of every file.
+// ls -l asks for both of every file.
 constexpr char kSystem[] = "system.";
+bool IsAcl(const char* name) {
+  return std::strcmp(name, "system.posix_acl_access") == 0 ||
+         std::strcmp(name, "system.posix_acl_default") == 0;
+}
 constexpr int64_t kForget = 1'000'000'000;  // where others may set it: one second
 
 // A value or list, or its size when the caller only asks for that.
@@ -32,10 +36,18 @@ wire::XattrRequest Request(Filesystem& fs, const Call& call, fuse_ino_t ino, con
   return request;
 }
 
+bool HasNoAcl(Filesystem& fs, const Inode& inode, int64_t now) {
+  const bool known =
+      inode.told() != INT64_MIN && (fs.options().exclusive || now - inode.told() < kForget);
+  const FileAttr attr = inode.attr();
+  return known && !attr.has_acl && !S_ISLNK(attr.mode);
+}
+
 void OnGetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
-  if (std::strncmp(name, kSystem, sizeof(kSystem) - 1) == 0) {
+  const bool acl = IsAcl(name);
+  if (!acl && std::strncmp(name, kSystem, sizeof(kSystem) - 1) == 0) {
     call->ReplyErrno(EOPNOTSUPP);
     return;
   }
@@ -43,6 +55,10 @@ void OnGetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
   const bool capability = std::strcmp(name, kCapability) == 0;
   const int64_t now = fs.core().clock().Now().ns;
   if (capability && now < inode->no_capability_until()) {
+    call->ReplyErrno(ENODATA);
+    return;
+  }
+  if (acl && HasNoAcl(fs, *inode, now)) {
     call->ReplyErrno(ENODATA);
     return;
   }
@@ -66,6 +82,28 @@ void Change(const CallPtr& call, Filesystem& fs, uint32_t method, const wire::Xa
   });
 }
 
+// The mode follows an ACL: whoever asks next must find both.
+void ChangeAcl(const CallPtr& call, Filesystem& fs, uint32_t method,
+               const wire::XattrRequest& request, const InodePtr& inode) {
+  auto changing = fs.core().directories().BeginChange({{DirCache::Kind::kRights, inode->id(), {}}});
+  fs.mds().CallRaw(method, request, false,
+                   [&fs, call, inode, changing, request](const Result<net::Reply>& reply) {
+                     if (!reply.ok()) {
+                       call->Reply(reply.status());
+                       return;
+                     }
+                     wire::InodeRequest again;
+                     *again.mutable_caller() = request.caller();
+                     again.set_inode(request.inode());
+                     fs.mds().Call<wire::EntryReply>(
+                         wire::MDS_GETATTR, again, true,
+                         [&fs, call, inode](Result<wire::EntryReply> attr) {
+                           if (attr.ok()) fs.Learn(inode, *attr);
+                           call->ReplyErrno(0);
+                         });
+                   });
+}
+
 void OnSetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* value, size_t size,
                 int flags) {
   Filesystem& fs = Filesystem::Of(req);
@@ -73,13 +111,16 @@ void OnSetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* va
   wire::XattrRequest request = Request(fs, *call, ino, name);
   request.set_value(value, size);
   request.set_flags(static_cast<uint32_t>(flags));
+  if (IsAcl(name)) return ChangeAcl(call, fs, wire::MDS_SETXATTR, request, fs.Find(ino));
   Change(call, fs, wire::MDS_SETXATTR, request, fs.Find(ino));
 }
 
 void OnRemovexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
-  Change(call, fs, wire::MDS_REMOVEXATTR, Request(fs, *call, ino, name), fs.Find(ino));
+  const wire::XattrRequest request = Request(fs, *call, ino, name);
+  if (IsAcl(name)) return ChangeAcl(call, fs, wire::MDS_REMOVEXATTR, request, fs.Find(ino));
+  Change(call, fs, wire::MDS_REMOVEXATTR, request, fs.Find(ino));
 }
 
 void OnListxattr(fuse_req_t req, fuse_ino_t ino, size_t size) {

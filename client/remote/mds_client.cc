@@ -43,6 +43,9 @@ wire::OpenSessionRequest MdsClient::SessionRequest(bool first) const {
   request.set_exclusive(options_.exclusive);
   request.set_leases(options_.directories != nullptr);
   for (InodeId inode : events_.open_inodes()) request.add_open_inodes(inode.value);
+  if (events_.held_locks != nullptr) {
+    for (wire::FileLock& lock : events_.held_locks()) *request.add_locks() = std::move(lock);
+  }
   if (!first) return request;  // his right to the class was checked when he mounted
   request.mutable_mounter()->set_uid(options_.mounter.uid);
   request.mutable_mounter()->set_gid(options_.mounter.gid);
@@ -71,6 +74,11 @@ Status MdsClient::TakeSession(const std::string& body, TimePoint asked) {
   }
   WEIR_ASSIGN_OR_RETURN(ClusterMap map, weir::FromWire(reply.map()));
   root_ = reply.root_inode();
+  if (reply.lost_locks_size() > 0 && events_.on_lost_locks != nullptr) {
+    std::vector<InodeId> lost;
+    for (const uint64_t inode : reply.lost_locks()) lost.emplace_back(inode);
+    events_.on_lost_locks(lost);
+  }
   if (options_.directories != nullptr) {
     options_.directories->BeginSession(reply.lease_epoch(), asked);
   }

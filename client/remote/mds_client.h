@@ -27,6 +27,7 @@ class MessageLite;
 }
 
 namespace weir::wire {
+class FileLock;
 class OpenSessionRequest;
 class WatchReply;
 class WatchRequest;
@@ -58,6 +59,8 @@ class MdsClient {
     std::function<std::vector<InodeId>()> open_inodes;
     // Where the time of the classes goes here; may be empty.
     std::function<std::map<ClassId, MountClassTimes>()> times;
+    std::function<std::vector<wire::FileLock>()> held_locks;  // optional, as is the next
+    std::function<void(const std::vector<InodeId>&)> on_lost_locks;
   };
 
   static Result<std::unique_ptr<MdsClient>> Connect(net::Network& network, Clock& clock,

@@ -18,6 +18,10 @@ Core::Core(net::Network& network, Clock& clock, Options options)
       options_(std::move(options)),
       session_(RandomSeed()),
       open_files_(inodes_, [this](const auto& inodes, auto done) { SendRelease(inodes, done); }),
+      locks_([this](uint32_t method, const auto& request, bool idempotent, auto reply) {
+        // Nobody knows how long a lock takes.
+        mds_->Call<wire::LockReply>(method, request, idempotent, std::move(reply), Duration::max());
+      }),
       groups_(clock),
       directories_(clock),
       caller_classes_({options_.client_name, options_.mount_class}, options_.read_exe),
@@ -56,6 +60,8 @@ Status Core::Open(std::function<void()> on_tick) {
     ForgetAllowed(open);  // a session that begins anew has been allowed nothing
     return open;
   };
+  events.held_locks = [this] { return locks_.Held(); };
+  events.on_lost_locks = [this](const std::vector<InodeId>& inodes) { OnLocksLost(inodes); };
   WEIR_ASSIGN_OR_RETURN(mds_, MdsClient::Connect(network_, clock_, options, std::move(events)));
   WEIR_RETURN_IF_ERROR(mds_->Open());
   ticks_ = std::thread([this] { TickLoop(); });
@@ -66,6 +72,16 @@ void Core::OnMap(const MapPtr& map) {
   caller_classes_.SetMap(map);
   osds_.SetMap(*map);
   objects_.SetMap(map);
+}
+
+// Others had them meanwhile and may have changed the file: its users hear of it by an error.
+void Core::OnLocksLost(const std::vector<InodeId>& inodes) {
+  for (const InodeId id : inodes) {
+    locks_.Lost(id);
+    if (const InodePtr inode = inodes_.Find(id)) {
+      inode->RememberError({ErrorCode::kIo, "locks were lost while the MDS was out of reach"});
+    }
+  }
 }
 
 void Core::TickLoop() {

@@ -20,6 +20,7 @@
 #include "client/vfs/caller_classes.h"
 #include "client/vfs/class_resolver.h"
 #include "client/vfs/dir_cache.h"
+#include "client/vfs/file_locks.h"
 #include "client/vfs/handle_table.h"
 #include "client/vfs/inode_table.h"
 #include "client/vfs/open_files.h"
@@ -59,6 +60,7 @@ class Core final : private WriteReporter {
   CallerGroups& groups() { return groups_; }
   CallerClasses& classes() { return caller_classes_; }
   DirCache& directories() { return directories_; }
+  FileLocks& locks() { return locks_; }
   ObjectIo& objects() { return objects_; }
 
  private:
@@ -72,6 +74,7 @@ class Core final : private WriteReporter {
   void AskClasses(const std::vector<InodeId>& inodes,
                   std::function<void(Result<ClassResolver::Answer>)> done);
   void OnMap(const MapPtr& map);
+  void OnLocksLost(const std::vector<InodeId>& inodes);
   void TickLoop();
   std::vector<InodeId> InodesInUse() const;
 
@@ -82,6 +85,7 @@ class Core final : private WriteReporter {
   InodeTable inodes_;
   HandleTable handles_;
   OpenFiles open_files_;
+  FileLocks locks_;
   CallerGroups groups_;
   DirCache directories_;
   CallerClasses caller_classes_;

@@ -43,6 +43,8 @@ FileAttr FromWire(const wire::Attr& attr) {
   out.rdev = attr.rdev();
   out.version = attr.version();
   out.blocks = attr.blocks();
+  out.has_acl = attr.has_acl();
+  if (attr.has_quota_room()) out.quota_room = attr.quota_room();
   out.layout = FromWire(attr.layout());
   return out;
 }

@@ -28,6 +28,8 @@ struct FileAttr {
   uint64_t rdev = 0;
   uint64_t version = 0;
   uint64_t blocks = 0;
+  bool has_acl = false;
+  uint64_t quota_room = UINT64_MAX;  // bytes that it may grow by
   FileLayout layout;
 
   [[nodiscard]] bool IsRegular() const { return S_ISREG(mode); }

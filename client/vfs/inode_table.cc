@@ -40,6 +40,11 @@ FileLayout Inode::layout() const {
   return attr_.layout;
 }
 
+bool Inode::QuotaAllows(uint64_t end) const {
+  std::lock_guard lock(mutex_);
+  return end <= attr_.size || end - attr_.size <= attr_.quota_room;
+}
+
 bool Inode::has_suid_or_sgid() const {
   std::lock_guard lock(mutex_);
   return (attr_.mode & (S_ISUID | S_ISGID)) != 0;

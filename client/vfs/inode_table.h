@@ -40,6 +40,8 @@ class Inode {
   [[nodiscard]] FileAttr attr() const;
   [[nodiscard]] uint64_t size() const;
   [[nodiscard]] FileLayout layout() const;
+  // Whether quotas let the file reach that far, as far as the MDS has told.
+  [[nodiscard]] bool QuotaAllows(uint64_t end) const;
   [[nodiscard]] bool has_suid_or_sgid() const;
 
   // Data up to `end` was written here at that time. `kill_suid`: by somebody who loses such bits;
@@ -77,6 +79,10 @@ class Inode {
   void RememberError(const Status& status);
   Status TakeError();
 
+  // When the MDS last told of it.
+  void set_told(int64_t ns) { told_.store(ns, std::memory_order_relaxed); }
+  [[nodiscard]] int64_t told() const { return told_.load(std::memory_order_relaxed); }
+
   // security.capability is asked for before every write; its absence is worth remembering.
   void set_no_capability_until(int64_t ns) { no_capability_until_.store(ns); }
   [[nodiscard]] int64_t no_capability_until() const { return no_capability_until_.load(); }
@@ -90,6 +96,7 @@ class Inode {
   std::atomic<uint32_t> tag_class_{kUntagged};
   std::atomic<uint64_t> generation_{1};
   std::atomic<int64_t> no_capability_until_{0};
+  std::atomic<int64_t> told_{INT64_MIN};
   mutable std::mutex mutex_;
   FileAttr attr_;
   uint64_t local_end_ = 0;

@@ -28,8 +28,8 @@ struct FileLayout {
 // the unit, 1 <= count <= 1024. kInvalid names the rule that is broken.
 Status ValidateLayout(const FileLayout& layout);
 
-// The largest file that can be addressed.
-inline constexpr uint64_t kMaxFileSize = uint64_t{1} << 60;
+// The largest file that can be addressed: 8 EiB less a byte, as off_t counts.
+inline constexpr uint64_t kMaxFileSize = INT64_MAX;
 
 struct ObjectExtent {
   uint64_t object_index = 0;

@@ -12,17 +12,19 @@
 namespace weir::mds {
 
 enum class Table : char {
-  kAnswer = 'a',    // session, request id        -> AnswerRecord
-  kBackref = 'b',   // inode, parent, name        -> "" : a link besides the primary one
-  kCookie = 'c',    // directory, cookie          -> CookieRecord
-  kDentry = 'd',    // directory, name            -> DentryRecord
-  kHeld = 'h',      // class                      -> HeldRecord
-  kInode = 'i',     // inode                      -> InodeRecord
-  kMeta = 'm',      // word                       -> one of a kind
-  kOrphan = 'o',    // inode                      -> "" : no link left, still open somewhere
-  kPurge = 'p',     // inode                      -> PurgeRecord
-  kTruncate = 't',  // inode                      -> TruncateRecord
-  kXattr = 'x',     // inode, name                -> raw value
+  kAnswer = 'a',      // session, request id        -> AnswerRecord
+  kBackref = 'b',     // inode, parent, name        -> "" : a link besides the primary one
+  kCookie = 'c',      // directory, cookie          -> CookieRecord
+  kDentry = 'd',      // directory, name            -> DentryRecord
+  kHeld = 'h',        // class                      -> HeldRecord
+  kInode = 'i',       // inode                      -> InodeRecord
+  kLockHolder = 'l',  // session                    -> "" : may hold advisory locks
+  kMeta = 'm',        // word                       -> one of a kind
+  kOrphan = 'o',      // inode                      -> "" : no link left, still open somewhere
+  kPurge = 'p',       // inode                      -> PurgeRecord
+  kTruncate = 't',    // inode                      -> TruncateRecord
+  kUntold = 'u',      // directory                  -> "" : its parent does not count all of it
+  kXattr = 'x',       // inode, name                -> raw value
 };
 
 inline void AppendBigEndian(std::string* out, uint64_t value) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "mds/format/ns_values.pb.h"
+#include "mds/ns/acl.h"
 
 namespace weir::mds {
 
@@ -22,6 +23,11 @@ Status CheckAccess(const Credentials& who, const InodeRecord& inode, uint32_t ma
     const bool runs_nobody = S_ISREG(mode) && (mode & 0111) == 0;
     if ((mask & kMayExecute) != 0 && runs_nobody) return Status(ErrorCode::kAccess);
     return Status::Ok();
+  }
+  // An ACL that grants the group class nothing is not asked, as in Linux.
+  if (who.uid != inode.uid() && !inode.acl_access().empty() && (mode & 070) != 0) {
+    if (Acl::Stored(inode.acl_access()).Grants(who, inode, mask)) return Status::Ok();
+    return Status(ErrorCode::kAccess);
   }
   uint32_t granted = mode & 7;
   if (who.uid == inode.uid()) {

@@ -27,8 +27,8 @@ inline constexpr uint32_t kMayRead = 4;
 inline constexpr uint32_t kMayWrite = 2;
 inline constexpr uint32_t kMayExecute = 1;
 
-// kAccess unless the mode grants all of `mask`. Root may everything but execute a file that nobody
-// may.
+// kAccess unless the mode or the ACL grants all of `mask`. Root may everything but execute a file
+// that nobody may.
 Status CheckAccess(const Credentials& who, const InodeRecord& inode, uint32_t mask);
 
 // kPermission when the sticky bit of `directory` protects `entry` from `who`.

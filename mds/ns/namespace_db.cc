@@ -63,6 +63,7 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
   Waiting waiting{std::move(request.done), {}, std::move(op.effects), 0, turn};
   const bool moved = waiting.effects.tags_changed || waiting.effects.tree_moved;
   Status status = answer.status();
+  if (status.ok()) status = op.SettleUsage();
   if (status.ok() && waiting.effects.tags_changed) {
     status = BumpTagEpochIn(&op.txn, &waiting.tag_epoch);
   }

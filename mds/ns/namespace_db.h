@@ -94,6 +94,13 @@ class NamespaceDb {
   void ForgetAnswers(uint64_t session);
   std::vector<uint64_t> SessionsWithAnswers();
 
+  // Durably: the session may hold advisory locks, or none any more.
+  void SetLockHolder(uint64_t session, bool holds, std::function<void(const Status&)> done);
+  Result<std::vector<uint64_t>> LockHolders();
+
+  // Directories that know more than their parents tell some of it; now and then.
+  void TellUsage();
+
   void BumpTagEpoch();
   [[nodiscard]] uint64_t DurableTagEpoch() const;
   // What was on its way when the last process ended; for the listener's owner at start.
@@ -139,6 +146,7 @@ class NamespaceDb {
   Status Format();
   Status LoadAnswers();
   Status LoadTruncates();
+  Status CountUsage();
 
   using Ready = std::vector<std::function<void()>>;  // to run without the lock
   void ExecuteLocked(Request request, Ready* ready);

@@ -5,6 +5,7 @@
 
 #include "common/placement/striper.h"
 #include "mds/ns/namespace_db.h"
+#include "mds/ns/usage.h"
 
 namespace weir::mds {
 
@@ -27,6 +28,7 @@ Status NamespaceDb::Recover() {
   in_grace_ = true;
   leases_.set_recorded(state.leases_given());
   if (state.leases_given()) leases_.AwaitUnknown();
+  if (!state.usage_known()) WEIR_RETURN_IF_ERROR(CountUsage());
   WEIR_RETURN_IF_ERROR(LoadAnswers());
   return LoadTruncates();
 }
@@ -52,9 +54,50 @@ Status NamespaceDb::Format() {
   state.set_next_inode(kRootInode.value + 1);
   state.set_inode_count(1);
   state.set_tag_epoch(1);
+  state.set_usage_known(true);
   durable_tag_epoch_ = 1;
   WriteBatch batch;
   batch.Put(MakeKey(Table::kInode, kRootInode.value), EncodeValue(root));
+  batch.Put(kStateKey, EncodeValue(state));
+  return store_.Apply(batch, Durability::kDurable);
+}
+
+// Of a store from before directories counted what is below them.
+Status NamespaceDb::CountUsage() {
+  constexpr size_t kDirectoriesPerBatch = 1000;
+  std::unordered_map<uint64_t, InodeRecord> directories;
+  std::vector<std::pair<uint64_t, TreeUsage>> shares;  // parent, what is added there
+  const std::unique_ptr<KvStore::Iterator> it = store_.NewIterator();
+  const std::string end = PrefixEnd(MakeKey(Table::kInode));
+  for (it->Seek(MakeKey(Table::kInode)); it->Valid() && it->key() < end; it->Next()) {
+    WEIR_ASSIGN_OR_RETURN(InodeRecord record, DecodeValue<InodeRecord>(it->value()));
+    const uint64_t inode = ReadBigEndian(it->key(), kFirstNumber);
+    record.clear_below();  // of an attempt that did not end
+    record.clear_told();
+    if (inode != kRootInode.value && record.nlink() > 0) {
+      shares.emplace_back(record.parent(), ShareOf(record));
+    }
+    if (S_ISDIR(record.mode())) directories.emplace(inode, std::move(record));
+  }
+  WEIR_RETURN_IF_ERROR(it->status());
+  for (const auto& [parent, share] : shares) {
+    for (uint64_t at = parent;; at = directories[at].parent()) {
+      AddUsage(share, 1, directories[at].mutable_below());
+      if (at == kRootInode.value) break;
+    }
+  }
+  WriteBatch batch;
+  size_t collected = 0;
+  for (auto& [inode, record] : directories) {
+    *record.mutable_told() = record.below();
+    batch.Put(MakeKey(Table::kInode, inode), EncodeValue(record));
+    if (++collected % kDirectoriesPerBatch != 0) continue;
+    WEIR_RETURN_IF_ERROR(store_.Apply(batch, Durability::kDurable));
+    batch = {};
+  }
+  WEIR_ASSIGN_OR_RETURN(const std::string stored, store_.Get(kStateKey));
+  WEIR_ASSIGN_OR_RETURN(StateRecord state, DecodeValue<StateRecord>(stored));
+  state.set_usage_known(true);
   batch.Put(kStateKey, EncodeValue(state));
   return store_.Apply(batch, Durability::kDurable);
 }
@@ -91,6 +134,19 @@ std::vector<TruncateJob> NamespaceDb::PendingTruncates() {
   std::vector<TruncateJob> jobs;
   for (const auto& [inode, truncating] : truncating_) jobs.push_back(truncating.job);
   return jobs;
+}
+
+Result<std::vector<uint64_t>> NamespaceDb::LockHolders() {
+  const std::lock_guard lock(mutex_);
+  std::vector<uint64_t> sessions;
+  const std::string prefix = MakeKey(Table::kLockHolder);
+  uint64_t seen = 0;
+  WEIR_RETURN_IF_ERROR(
+      overlay_.Scan(prefix, PrefixEnd(prefix), &seen, [&](std::string_view key, auto) {
+        sessions.push_back(ReadBigEndian(key, kFirstNumber));
+        return true;
+      }));
+  return sessions;
 }
 
 Result<std::vector<PurgeJob>> NamespaceDb::PendingPurges() {

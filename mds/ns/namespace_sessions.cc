@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "mds/ns/namespace_db.h"
+#include "mds/ns/usage.h"
 
 namespace weir::mds {
 namespace {
@@ -142,6 +143,33 @@ void NamespaceDb::DropSession(uint64_t session) {
         for (const uint64_t inode : op.context.opens.CloseAll(session)) {
           WEIR_RETURN_IF_ERROR(op.PurgeIfUnused(inode));
         }
+        return std::string();
+      },
+      Ignore);
+}
+
+void NamespaceDb::SetLockHolder(uint64_t session, bool holds,
+                                std::function<void(const Status&)> done) {
+  Execute(
+      {},
+      [session, holds](Operation& op) -> Result<std::string> {
+        const std::string key = MakeKey(Table::kLockHolder, session);
+        if (holds) {
+          op.txn.Put(key, "");
+        } else {
+          op.txn.Delete(key);
+        }
+        return std::string();
+      },
+      [done = std::move(done)](const Status& status, const std::string&) { done(status); });
+}
+
+void NamespaceDb::TellUsage() {
+  constexpr size_t kAtOnce = 128;  // some milliseconds under the lock
+  Execute(
+      {},
+      [](Operation& op) -> Result<std::string> {
+        WEIR_RETURN_IF_ERROR(TellSome(op, kAtOnce).status());
         return std::string();
       },
       Ignore);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "mds/ns/class_space.h"
+#include "mds/ns/usage.h"
 
 namespace weir::mds {
 
@@ -141,6 +142,8 @@ Result<Inode> Operation::NewInode(const Inode& parent, std::string_view name, ui
 
 Status Operation::DropLink(Inode* inode, uint64_t parent, std::string_view name) {
   InodeRecord& rec = inode->rec;
+  const bool primary = rec.parent() == parent && rec.name() == name;
+  if (primary) Count(parent, ShareOf(rec), -1);
   rec.set_nlink(inode->IsDirectory() ? 0 : rec.nlink() - 1);
   Changed(inode);
   if (rec.nlink() == 0) {
@@ -149,7 +152,7 @@ Status Operation::DropLink(Inode* inode, uint64_t parent, std::string_view name)
     if (context.in_grace || context.opens.IsOpen(inode->id)) return Status::Ok();
     return Purge(*inode);
   }
-  if (rec.parent() != parent || rec.name() != name) {
+  if (!primary) {
     txn.Delete(MakeKey(Table::kBackref, inode->id, parent, name));
     Store(*inode);
     return Status::Ok();
@@ -166,6 +169,7 @@ Status Operation::DropLink(Inode* inode, uint64_t parent, std::string_view name)
   }
   rec.set_parent(ReadBigEndian(heir, kSecondNumber));
   rec.set_name(heir.substr(kNameAfterTwo));
+  Count(rec.parent(), ShareOf(rec), 1);
   txn.Delete(heir);
   Store(*inode);
   return Status::Ok();
@@ -183,6 +187,10 @@ Status Operation::Purge(const Inode& inode) {
   txn.Delete(MakeKey(Table::kOrphan, inode.id));
   txn.Delete(MakeKey(Table::kTruncate, inode.id));
   WEIR_RETURN_IF_ERROR(DropCharge(*this, inode));
+  txn.Delete(MakeKey(Table::kUntold, inode.id));
+  if (inode.rec.quota_bytes() > 0 || inode.rec.quota_files() > 0) {
+    WEIR_RETURN_IF_ERROR(AddQuotaCount(-1));
+  }
   WEIR_ASSIGN_OR_RETURN(StateRecord state, LoadState());
   state.set_inode_count(state.inode_count() - 1);
   txn.PutRecord(kStateKey, state);
@@ -228,6 +236,7 @@ void Operation::FillAttr(const Inode& inode, wire::Attr* attr) const {
   layout->set_object_size(rec.layout().object_size());
   layout->set_pool(rec.layout().pool());
   layout->set_tier(rec.layout().tier());
+  attr->set_has_acl(!rec.acl_access().empty() || !rec.acl_default().empty());
   attr->set_blocks(inode.IsRegular() ? (rec.size() + 511) / 512 : 0);
 }
 
@@ -236,6 +245,10 @@ Status Operation::FillEntry(const Inode& inode, wire::EntryReply* reply) {
   WEIR_ASSIGN_OR_RETURN(const ResolvedClass resolved, context.classes.Resolve(*this, inode));
   reply->mutable_effective_class()->set_class_id(resolved.id);
   reply->mutable_effective_class()->set_tagged(resolved.tagged);
+  if (inode.IsRegular() && inode.rec.nlink() > 0) {
+    WEIR_ASSIGN_OR_RETURN(const uint64_t room, RoomBelow(*this, inode.rec.parent()));
+    if (room != UINT64_MAX) reply->mutable_attr()->set_quota_room(room);
+  }
   reply->set_sole_opener(!context.opens.OpenElsewhere(context.session, inode.id));
   return Status::Ok();
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -112,14 +113,25 @@ class Operation {
   Status OfferLease(const Inode& directory, wire::EntryReply* reply);
   void TagsChanged() { effects.tags_changed = true; }
 
+  // `directory` holds so many times that much more; see usage.h.
+  void Count(uint64_t directory, const TreeUsage& share, int64_t times);
+  // A file is about to have that size.
+  void CountSize(const Inode& file, uint64_t size);
+  // Writes what was counted. kQuota when there is no room for it.
+  Status SettleUsage();
+  Result<uint64_t> QuotaCount();
+  Status AddQuotaCount(int64_t more);
+
   Txn txn;
   Context context;
   Effects effects;
+  bool quotas_bind = true;
   std::optional<uint64_t> waits_for_truncate;  // prepare again when that of this inode is done
 
  private:
   Result<StateRecord> LoadState();
   Credentials who_;
+  std::map<uint64_t, TreeUsage> usage_;
 };
 
 // kNameTooLong, kInvalid for '/' and NUL, kNotFound for the empty name, kExists for "." and "..".

@@ -51,6 +51,8 @@ Status MdsCore::Begin() {
                             [this](uint64_t inode) { names_->FinishPurge(inode); },
                             [this](uint64_t inode) { names_->FinishTruncate(inode); }});
   WEIR_ASSIGN_OR_RETURN(names_, NamespaceDb::Open(store_, clock_, *keeper_, *this, options_.ns));
+  WEIR_ASSIGN_OR_RETURN(const std::vector<uint64_t> holders, names_->LockHolders());
+  locks_ = std::make_unique<LockService>(*names_, holders);
   tag_epoch_ = names_->DurableTagEpoch();
   watchers_ = std::make_unique<Watchers>(
       Watchers::Sources{*keeper_, names_->leases(), [this] { return tag_epoch_.load(); }, clock_});
@@ -97,8 +99,10 @@ void MdsCore::WhenItsTurn(uint32_t class_id, FairQueue::Work work) {
 }
 
 void MdsCore::Handle(const Call& call) {
-  if (HandleNamespace(call) || HandleSession(call) || HandleAdmin(call) || HandleRules(call))
+  if (HandleNamespace(call) || HandleSession(call) || HandleAdmin(call) || HandleRules(call) ||
+      HandleLocks(call)) {
     return;
+  }
   call->Respond(
       Status(ErrorCode::kNotSupported, "this MDS has no method " + std::to_string(call->method())));
 }
@@ -118,14 +122,17 @@ void MdsCore::Tick() {
   keeper_->Tick();
   names_->leases().Tick();
   names_->RetryParked();
+  names_->TellUsage();
   for (const uint64_t session : sessions_->TakeExpired()) {
     names_->DropSession(session);
+    locks_->EndSession(session);
     keeper_->times().MountGone(session);
   }
   const TimePoint now = clock_.Now();
   if (in_grace_ && now >= grace_ends_) {
     in_grace_ = false;
     names_->EndGrace();
+    locks_->EndGrace();
   }
   if (now >= next_answer_check_) {
     next_answer_check_ = now + kAnswerCheckInterval;

@@ -18,6 +18,7 @@
 
 #include "common/net/rpc.h"
 #include "mds/cluster/cluster_keeper.h"
+#include "mds/locks/lock_service.h"
 #include "mds/mds_options.h"
 #include "mds/ns/namespace_db.h"
 #include "mds/service/fair_queue.h"
@@ -59,6 +60,7 @@ class MdsCore final : public CommitListener {
   bool HandleSession(const Call& call);    // session_requests.cc
   bool HandleAdmin(const Call& call);      // admin_requests.cc
   bool HandleRules(const Call& call);      // rule_requests.cc
+  bool HandleLocks(const Call& call);      // lock_requests.cc
   void TestRule(const Call& call);
   void GetClassLoad(const Call& call);
   void GetWhy(const Call& call);
@@ -86,6 +88,7 @@ class MdsCore final : public CommitListener {
   std::unique_ptr<ObjectWork> objects_;
   FairQueue operations_;  // outlives the names_, which hold turns
   std::unique_ptr<NamespaceDb> names_;
+  std::unique_ptr<LockService> locks_;
   std::unique_ptr<Watchers> watchers_;
   std::atomic<uint64_t> tag_epoch_{0};
   TimePoint grace_ends_;

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "common/base/log.h"
+#include "mds/ns/acl.h"
 #include "mds/ns/ops/ops.h"
 #include "mds/service/mds_core.h"
 
@@ -30,6 +31,10 @@ Directories ChangesOf(uint32_t /*method*/, const wire::LinkRequest& request) {
 }
 Directories ChangesOf(uint32_t /*method*/, const wire::SetAttrRequest& request) {
   if (!request.has_mode() && !request.has_uid() && !request.has_gid()) return {};
+  return {request.inode()};
+}
+Directories ChangesOf(uint32_t method, const wire::XattrRequest& request) {
+  if (method == wire::MDS_GETXATTR || !IsAcl(request.name())) return {};
   return {request.inode()};
 }
 

@@ -95,6 +95,8 @@ void MdsCore::OpenSession(const Call& call) {
     return;
   }
   names_->Reclaim(session, {request.open_inodes().begin(), request.open_inodes().end()});
+  const std::vector<uint64_t> lost =
+      locks_->Reclaim(session, {request.locks().begin(), request.locks().end()});
   // What it was told before it said its mount class may have been wrong.
   if (admitted_unasked && !request.mount_class().empty()) names_->BumpTagEpoch();
   const auto klass = keeper_->ClassIdOf(request.mount_class());
@@ -107,6 +109,7 @@ void MdsCore::OpenSession(const Call& call) {
   reply->set_lease_ms(
       std::chrono::duration_cast<std::chrono::milliseconds>(sessions_->lease()).count());
   reply->set_mount_class_id(klass.value_or(kBestEffort.value));
+  for (const uint64_t inode : lost) reply->add_lost_locks(inode);
   if (request.leases()) reply->set_lease_epoch(names_->leases().Begin(session));
   names_->Execute(
       {},
@@ -126,6 +129,7 @@ void MdsCore::CloseSession(const Call& call) {
   sessions_->Close(call->session());
   keeper_->times().MountGone(call->session());
   names_->DropSession(call->session());
+  locks_->EndSession(call->session());
   names_->ForgetAnswers(call->session());
   call->Respond(Status::Ok());
 }

@@ -1,8 +1,10 @@
 // mkdir, symlink, mknod of every type.
 #include <sys/stat.h>
 
+#include "mds/ns/acl.h"
 #include "mds/ns/operation.h"
 #include "mds/ns/ops/ops.h"
+#include "mds/ns/usage.h"
 
 namespace weir::mds {
 namespace {
@@ -55,12 +57,14 @@ EntryResult MakeNode(Operation& op, const wire::CreateRequest& request) {
   }
 
   WEIR_ASSIGN_OR_RETURN(Inode inode, op.NewInode(parent, request.name(), request.mode()));
+  InheritAcl(parent.rec, request.umask(), &inode.rec);
   if (S_ISCHR(request.mode()) || S_ISBLK(request.mode())) inode.rec.set_rdev(request.rdev());
   if (S_ISLNK(request.mode())) {
     inode.rec.set_symlink_target(request.symlink_target());
     inode.rec.set_size(request.symlink_target().size());
   }
   op.Store(inode);
+  op.Count(parent.id, ShareOf(inode.rec), 1);
   op.AddDentry(&parent, request.name(), inode);
   op.Modified(&parent);
   op.Store(parent);

@@ -6,6 +6,7 @@
 
 #include "mds/ns/operation.h"
 #include "mds/ns/ops/ops.h"
+#include "mds/ns/usage.h"
 
 namespace weir::mds {
 namespace {
@@ -28,6 +29,9 @@ class Renaming {
 
   Status Run() {
     WEIR_RETURN_IF_ERROR(CheckRequest());
+    // What moves below a quota must be counted in full.
+    WEIR_ASSIGN_OR_RETURN(const uint64_t quotas, op_.QuotaCount());
+    if (quotas > 0) WEIR_RETURN_IF_ERROR(TellAll(op_));
     WEIR_RETURN_IF_ERROR(LoadBoth());
     if (to_.has_value() && to_->inode.id == from_.inode.id) return Status::Ok();  // POSIX says so
     WEIR_RETURN_IF_ERROR(CheckPermissions());
@@ -178,6 +182,8 @@ class Renaming {
   void Relink(Side* side, uint64_t parent, const std::string& name) {
     InodeRecord& rec = side->inode.rec;
     if (rec.parent() == side->parent && rec.name() == side->name) {
+      op_.Count(side->parent, ShareOf(rec), -1);
+      op_.Count(parent, ShareOf(rec), 1);
       rec.set_parent(parent);
       rec.set_name(name);
     } else {

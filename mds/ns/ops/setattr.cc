@@ -4,9 +4,11 @@
 #include <algorithm>
 
 #include "common/placement/striper.h"
+#include "mds/ns/acl.h"
 #include "mds/ns/class_space.h"
 #include "mds/ns/operation.h"
 #include "mds/ns/ops/ops.h"
+#include "mds/ns/usage.h"
 
 namespace weir::mds {
 namespace {
@@ -28,21 +30,37 @@ Status ChangeOwner(const Operation& op, const wire::SetAttrRequest& request, Ino
   return Status::Ok();
 }
 
+// The kernel takes set-id bits off a file by itself, in the name of whoever writes.
+bool OnlyDropsSetIds(uint32_t before, uint32_t after) {
+  return before != after &&
+         (before & ~static_cast<uint32_t>(S_ISUID | S_ISGID)) ==
+             (after & ~static_cast<uint32_t>(S_ISUID | S_ISGID)) &&
+         (after & ~before) == 0;
+}
+
 Status ChangeMode(const Operation& op, const wire::SetAttrRequest& request, Inode* inode) {
   if (!request.has_mode()) return Status::Ok();
-  if (!op.who().Owns(inode->rec)) {
+  uint32_t mode = request.mode() & 07777;
+  const bool writes = inode->IsRegular() && OnlyDropsSetIds(inode->rec.mode() & 07777, mode) &&
+                      CheckAccess(op.who(), inode->rec, kMayWrite).ok();
+  if (!op.who().Owns(inode->rec) && !writes) {
     return InodeError(ErrorCode::kPermission, inode->id, "belongs to somebody else");
   }
-  uint32_t mode = request.mode() & 07777;
   const bool in_group = op.who().IsRoot() || op.who().InGroup(inode->rec.gid());
-  if (!inode->IsDirectory() && !in_group) mode &= ~static_cast<uint32_t>(S_ISGID);
+  if (!in_group) mode &= ~static_cast<uint32_t>(S_ISGID);
   inode->rec.set_mode((inode->rec.mode() & S_IFMT) | mode);
+  if (!inode->rec.acl_access().empty()) {
+    Acl acl = Acl::Stored(inode->rec.acl_access());
+    acl.FollowMode(mode);
+    inode->rec.set_acl_access(acl.Bytes());
+  }
   return Status::Ok();
 }
 
 Status CheckTimes(const Operation& op, const wire::SetAttrRequest& request, const Inode& inode) {
   const bool exact = request.has_atime_ns() || request.has_mtime_ns();
-  if ((!exact && !request.atime_now() && !request.mtime_now()) || request.has_handle()) {
+  if ((!exact && !request.atime_now() && !request.mtime_now()) || request.has_handle() ||
+      request.times_checked()) {
     return Status::Ok();
   }
   if (op.who().Owns(inode.rec)) return Status::Ok();
@@ -66,7 +84,7 @@ Status CheckSize(const Operation& op, const wire::SetAttrRequest& request, const
     return InodeError(ErrorCode::kInvalid, inode.id, "is no regular file: it has no size to set");
   }
   if (request.size() > kMaxFileSize) {
-    return InodeError(ErrorCode::kFileTooBig, inode.id, "cannot grow beyond 1 EiB");
+    return InodeError(ErrorCode::kFileTooBig, inode.id, "cannot grow beyond 8 EiB");
   }
   if (request.has_handle()) return Status::Ok();
   return CheckAccess(op.who(), inode.rec, kMayWrite);
@@ -85,6 +103,7 @@ Status ChangeSize(Operation& op, const wire::SetAttrRequest& request, Inode* ino
   const bool written_elsewhere = op.context.opens.WrittenElsewhere(op.context.session, inode->id);
   const uint64_t reach = std::max(inode->rec.size(), request.known_size());
   const bool data_beyond = request.size() < reach || written_elsewhere;
+  op.CountSize(*inode, request.size());
   inode->rec.set_size(request.size());
   WEIR_RETURN_IF_ERROR(ChargeSize(op, inode, claimed));
   inode->rec.set_mtime_ns(op.now());
@@ -116,6 +135,7 @@ EntryResult SetAttr(Operation& op, const wire::SetAttrRequest& request) {
   if (request.kill_suid()) inode.rec.set_mode(WithoutSetIds(inode.rec.mode()));
   op.Changed(&inode);
   op.Store(inode);
+  WEIR_RETURN_IF_ERROR(op.SettleUsage());  // before the answer tells the room left
   return op.Entry(inode);
 }
 

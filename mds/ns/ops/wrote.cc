@@ -12,9 +12,11 @@ EntryResult Wrote(Operation& op, const wire::WroteRequest& request) {
   WEIR_ASSIGN_OR_RETURN(Inode inode, op.Load(request.inode()));
   if (!inode.IsRegular()) return InodeError(ErrorCode::kInvalid, inode.id, "is no regular file");
   if (request.size_at_least() > kMaxFileSize) {
-    return InodeError(ErrorCode::kFileTooBig, inode.id, "cannot grow beyond 1 EiB");
+    return InodeError(ErrorCode::kFileTooBig, inode.id, "cannot grow beyond 8 EiB");
   }
   InodeRecord& rec = inode.rec;
+  op.CountSize(inode, std::max(rec.size(), request.size_at_least()));
+  op.quotas_bind = false;  // the data is there already: the next write will be refused
   rec.set_size(std::max(rec.size(), request.size_at_least()));
   const int64_t written = request.mtime_ns() == 0 ? op.now() : request.mtime_ns();
   rec.set_mtime_ns(std::max(rec.mtime_ns(), written));
@@ -24,6 +26,7 @@ EntryResult Wrote(Operation& op, const wire::WroteRequest& request) {
   // The data is there already: what is reported is charged, whatever room there is.
   WEIR_RETURN_IF_ERROR(ChargeSize(op, &inode, request.class_id()));
   op.Store(inode);
+  WEIR_RETURN_IF_ERROR(op.SettleUsage());  // before the answer tells the room left
   return op.Entry(inode);
 }
 

@@ -5,9 +5,11 @@
 #include <string>
 #include <string_view>
 
+#include "mds/ns/acl.h"
 #include "mds/ns/layout_xattr.h"
 #include "mds/ns/operation.h"
 #include "mds/ns/ops/ops.h"
+#include "mds/ns/usage.h"
 
 namespace weir::mds {
 namespace {
@@ -19,7 +21,8 @@ constexpr size_t kValueMax = 64 << 10;
 constexpr size_t kListMax = 64 << 10;
 
 bool IsVirtual(std::string_view name) {
-  return name == kEffective || name == kWhy || name == kWholeLayout || name == kObjects;
+  return name == kEffective || name == kWhy || name == kWholeLayout || name == kObjects ||
+         name == kTreeUsage;
 }
 
 Status CheckName(std::string_view name) {
@@ -29,6 +32,9 @@ Status CheckName(std::string_view name) {
   if (name.find('\0') != std::string_view::npos) {
     return {ErrorCode::kInvalid, "an attribute's name must not contain NUL"};
   }
+  for (const std::string_view bare : {"user.", "trusted.", "security.", "system."}) {
+    if (name == bare) return {ErrorCode::kInvalid, std::string(name) + " names no attribute"};
+  }
   return Status::Ok();
 }
 
@@ -36,6 +42,9 @@ Status CheckName(std::string_view name) {
 Status CheckMayChange(const Operation& op, const Inode& inode, std::string_view name) {
   if (IsVirtual(name)) {
     return {ErrorCode::kPermission, std::string(name) + " is read-only"};
+  }
+  if (IsQuota(name) && !op.who().IsRoot()) {
+    return {ErrorCode::kPermission, std::string(name) + " is for root"};
   }
   if (name.starts_with("user.")) {
     if (!inode.IsRegular() && !inode.IsDirectory()) {
@@ -47,6 +56,10 @@ Status CheckMayChange(const Operation& op, const Inode& inode, std::string_view 
     }
     return CheckAccess(op.who(), inode.rec, kMayWrite);
   }
+  if (IsAcl(name)) {
+    if (op.who().Owns(inode.rec)) return Status::Ok();
+    return InodeError(ErrorCode::kPermission, inode.id, "belongs to somebody else");
+  }
   if (name.starts_with("trusted.") || name.starts_with("security.")) {
     if (op.who().IsRoot()) return Status::Ok();
     return {ErrorCode::kPermission, std::string(name) + " is for root"};
@@ -56,6 +69,10 @@ Status CheckMayChange(const Operation& op, const Inode& inode, std::string_view 
 
 Status CheckMayRead(const Operation& op, const Inode& inode, std::string_view name) {
   if (IsVirtual(name)) return Status::Ok();
+  if (IsAcl(name)) {
+    if (!S_ISLNK(inode.rec.mode())) return Status::Ok();
+    return {ErrorCode::kNotSupported, "a symbolic link has no access control list"};
+  }
   if (name.starts_with("user.")) {
     if (!inode.IsRegular() && !inode.IsDirectory()) return Status(ErrorCode::kNoData);
     return CheckAccess(op.who(), inode.rec, kMayRead);
@@ -79,6 +96,15 @@ Status SetTag(Operation& op, const wire::XattrRequest& request, Inode* inode) {
   inode->rec.set_tag(request.value());
   op.TagsChanged();
   return Status::Ok();
+}
+
+Status SetAcl(const Operation& op, std::string_view name, std::string_view value, Inode* inode) {
+  const bool keeps_set_gid = op.who().IsRoot() || op.who().InGroup(inode->rec.gid());
+  return ChangeAcl(name, value, keeps_set_gid, &inode->rec);
+}
+
+const std::string& AclOf(const Inode& inode, std::string_view name) {
+  return name == kAclAccess ? inode.rec.acl_access() : inode.rec.acl_default();
 }
 
 Result<size_t> ListBytes(Operation& op, const Inode& inode) {
@@ -119,6 +145,12 @@ EmptyResult SetXattr(Operation& op, const wire::XattrRequest& request) {
   WEIR_RETURN_IF_ERROR(CheckMayChange(op, inode, name));
   if (name == kTag) {
     WEIR_RETURN_IF_ERROR(SetTag(op, request, &inode));
+  } else if (IsQuota(name)) {
+    WEIR_RETURN_IF_ERROR(CheckFlags(request.flags(), GetQuota(inode, name).ok()));
+    WEIR_RETURN_IF_ERROR(SetQuota(op, name, request.value(), &inode));
+  } else if (IsAcl(name)) {
+    WEIR_RETURN_IF_ERROR(CheckFlags(request.flags(), !AclOf(inode, name).empty()));
+    WEIR_RETURN_IF_ERROR(SetAcl(op, name, request.value(), &inode));
   } else if (name.starts_with(kLayoutPrefix)) {
     WEIR_RETURN_IF_ERROR(
         SetLayoutWord(op, &inode, name.substr(kLayoutPrefix.size()), request.value()));
@@ -141,6 +173,15 @@ Result<wire::XattrReply> GetXattr(Operation& op, const wire::XattrRequest& reque
   if (name == kTag) {
     if (inode.rec.tag().empty()) return Status(ErrorCode::kNoData);
     reply.set_value(inode.rec.tag());
+  } else if (IsQuota(name)) {
+    WEIR_ASSIGN_OR_RETURN(std::string value, GetQuota(inode, name));
+    reply.set_value(std::move(value));
+  } else if (name == kTreeUsage) {
+    WEIR_ASSIGN_OR_RETURN(std::string value, DescribeUsage(op, inode.id));
+    reply.set_value(std::move(value));
+  } else if (IsAcl(name)) {
+    if (AclOf(inode, name).empty()) return Status(ErrorCode::kNoData);
+    reply.set_value(AclOf(inode, name));
   } else if (name == kEffective || name == kWhy) {
     WEIR_ASSIGN_OR_RETURN(ResolvedClass resolved, op.context.classes.Resolve(op, inode, true));
     if (name == kWhy) resolved.reason += "; " + op.context.cluster.WhySlow(resolved.id);
@@ -168,6 +209,12 @@ Result<wire::ListXattrReply> ListXattr(Operation& op, const wire::InodeRequest& 
   WEIR_ASSIGN_OR_RETURN(const Inode inode, op.Load(request.inode()));
   wire::ListXattrReply reply;
   if (!inode.rec.tag().empty()) reply.add_names(std::string(kTag));
+  for (const std::string_view name : {kAclAccess, kAclDefault}) {
+    if (!AclOf(inode, name).empty()) reply.add_names(std::string(name));
+  }
+  for (const std::string_view name : {kQuotaBytes, kQuotaFiles}) {
+    if (op.who().IsRoot() && GetQuota(inode, name).ok()) reply.add_names(std::string(name));
+  }
   if (inode.IsDirectory() && inode.rec.layout_explicit()) {
     for (const char* word : kLayoutWords) reply.add_names(std::string(kLayoutPrefix) + word);
     if (!inode.rec.layout().tier().empty()) {
@@ -194,6 +241,12 @@ EmptyResult RemoveXattr(Operation& op, const wire::XattrRequest& request) {
     if (inode.rec.tag().empty()) return Status(ErrorCode::kNoData);
     inode.rec.clear_tag();
     op.TagsChanged();
+  } else if (IsQuota(name)) {
+    WEIR_RETURN_IF_ERROR(GetQuota(inode, name).status());
+    WEIR_RETURN_IF_ERROR(SetQuota(op, name, "0", &inode));
+  } else if (IsAcl(name)) {
+    if (AclOf(inode, name).empty()) return wire::Empty();  // as Linux has it
+    WEIR_RETURN_IF_ERROR(SetAcl(op, name, {}, &inode));
   } else if (name.starts_with(kLayoutPrefix)) {
     WEIR_RETURN_IF_ERROR(ResetLayout(op, &inode));
   } else {

@@ -6,6 +6,7 @@
 
 #include "common/base/prng.h"
 #include "common/testing/seed.h"
+#include "mds/ns/usage.h"
 #include "tests/unit/mds/mds_fixture.h"
 
 namespace weir::mds {
@@ -35,7 +36,8 @@ class CrashTest : public MdsFixture {
     std::map<uint64_t, uint32_t> links, subdirectories, entries;
     std::map<uint64_t, uint64_t> held, charged;  // by class
     std::map<std::string, uint64_t> cookies;
-    std::set<uint64_t> orphans, purges;
+    std::set<uint64_t> orphans, purges, untold;
+    std::map<uint64_t, TreeUsage> below;
     std::optional<StateRecord> state;
     const auto it = store.NewIterator();
     for (it->Seek(""); it->Valid(); it->Next()) {
@@ -45,6 +47,7 @@ class CrashTest : public MdsFixture {
       if (key[0] == 'i') inodes[id] = *DecodeValue<InodeRecord>(it->value());
       if (key[0] == 'h') held[id] = DecodeValue<HeldRecord>(it->value())->bytes();
       if (key[0] == 'o') orphans.insert(id);
+      if (key[0] == 'u') untold.insert(id);
       if (key[0] == 'p') purges.insert(id);
       if (key[0] == 'c') {
         const auto record = *DecodeValue<CookieRecord>(it->value());
@@ -67,6 +70,9 @@ class CrashTest : public MdsFixture {
       EXPECT_EQ(cookies[std::to_string(parent) + "/" + name], dentry.cookie());
     }
     for (const auto& [id, record] : inodes) {
+      if (id != kRoot && record.nlink() > 0) AddUsage(ShareOf(record), 1, &below[record.parent()]);
+    }
+    for (const auto& [id, record] : inodes) {
       const bool directory = S_ISDIR(record.mode());
       EXPECT_EQ(record.entries(), entries[id]) << id;
       EXPECT_LT(id, state->next_inode());
@@ -74,6 +80,12 @@ class CrashTest : public MdsFixture {
       EXPECT_FALSE(purges.contains(id)) << id;
       EXPECT_EQ(record.charged_bytes(), record.size()) << id;
       if (record.size() > 0) charged[record.charged_class()] += record.size();
+      if (directory && record.nlink() > 0) {
+        EXPECT_EQ(record.below().SerializeAsString(), below[id].SerializeAsString()) << id;
+        TreeUsage more = record.below();
+        AddUsage(record.told(), -1, &more);
+        EXPECT_TRUE(id == kRoot || IsZero(more) || untold.contains(id)) << id;
+      }
       if (id == kRoot || record.nlink() == 0) continue;
       EXPECT_EQ(record.nlink(), directory ? 2 + subdirectories[id] : links[id]) << id;
     }

@@ -109,6 +109,20 @@ TEST_F(PermissionTest, OnlyOwnersChangeModesAndOnlyRootGivesAway) {
   EXPECT_EQ(ModeOf(f), 0755u) << "not of group 21 any more";
 }
 
+TEST_F(PermissionTest, WhoMayWriteMayLetSetIdBitsFallAndNothingElse) {
+  const uint64_t f = Touch(kRoot, "f");
+  EXPECT_EQ(Chmod(f, 06666), ErrorCode::kOk);
+  Be(10, 10);
+  EXPECT_EQ(Chmod(f, 0644), ErrorCode::kPermission);
+  EXPECT_EQ(Chmod(f, 02666), ErrorCode::kOk);
+  EXPECT_EQ(ModeOf(f) & 04000, 0u);
+  EXPECT_EQ(Chmod(f, 04666), ErrorCode::kPermission);
+  Be(0, 0);
+  EXPECT_EQ(Chmod(f, 06664), ErrorCode::kOk);
+  Be(10, 10);
+  EXPECT_EQ(Chmod(f, 0664), ErrorCode::kPermission) << "may not write";
+}
+
 TEST_F(PermissionTest, SetGidDirectoriesHandOnTheirGroup) {
   const uint64_t d = Mkdir(kRoot, "d", 02777);
   EXPECT_EQ(Chown(d, 0, 50), ErrorCode::kOk);
@@ -129,6 +143,8 @@ TEST_F(PermissionTest, TimesAndDevicesAndOpens) {
   wire::SetAttrRequest exact = Change(f);
   exact.set_mtime_ns(5);
   EXPECT_EQ(Code(wire::MDS_SETATTR, exact), ErrorCode::kPermission);
+  exact.set_times_checked(true);
+  EXPECT_EQ(Code(wire::MDS_SETATTR, exact), ErrorCode::kOk);
   wire::SetAttrRequest now = Change(f);
   now.set_mtime_now(true);
   EXPECT_EQ(Code(wire::MDS_SETATTR, now), ErrorCode::kOk);

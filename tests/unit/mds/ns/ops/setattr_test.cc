@@ -30,7 +30,7 @@ TEST_F(SetAttrTest, WroteOnlyGrowsAndTimesNeverGoBack) {
   const auto after = Ask<wire::EntryReply>(wire::MDS_WROTE, old);
   EXPECT_EQ(after.attr().size(), 5000u);
   EXPECT_EQ(after.attr().mtime_ns(), clock.WallNow().ns);
-  old.set_size_at_least((uint64_t{1} << 60) + 1);
+  old.set_size_at_least(uint64_t{1} << 63);
   EXPECT_EQ(Code(wire::MDS_WROTE, old), ErrorCode::kFileTooBig);
 }
 
@@ -111,7 +111,7 @@ TEST_F(SetAttrTest, RefusesSizesOfOtherThingsAndBeyondTheLimit) {
   EXPECT_EQ(Code(wire::MDS_SETATTR, Size(kRoot, 0)), ErrorCode::kIsDirectory);
   const uint64_t f = Touch(kRoot, "f");
   EXPECT_EQ(Code(wire::MDS_SETATTR, Size(f, UINT64_MAX)), ErrorCode::kFileTooBig);
-  EXPECT_EQ(Code(wire::MDS_SETATTR, Size(f, (uint64_t{1} << 60) + 1)), ErrorCode::kFileTooBig);
+  EXPECT_EQ(Code(wire::MDS_SETATTR, Size(f, uint64_t{1} << 63)), ErrorCode::kFileTooBig);
 }
 
 }  // namespace

@@ -36,7 +36,8 @@ TEST_F(XattrTest, HasTheLimitsAndKindsOfLinux) {
   EXPECT_EQ(Set(f, "user." + std::string(251, 'n'), "1"), ErrorCode::kRange);
   EXPECT_EQ(Set(f, "user.big", std::string(64 << 10, 'v')), ErrorCode::kOk);
   EXPECT_EQ(Set(f, "user.big", std::string((64 << 10) + 1, 'v')), ErrorCode::kTooBig);
-  EXPECT_EQ(Set(f, "system.posix_acl_access", "x"), ErrorCode::kNotSupported);
+  EXPECT_EQ(Set(f, "system.other", "x"), ErrorCode::kNotSupported);
+  EXPECT_EQ(Set(f, "user.", "x"), ErrorCode::kInvalid);
   EXPECT_EQ(Set(f, "trusted.x", "1"), ErrorCode::kOk);
   EXPECT_EQ(Set(f, "qos.effective_class", "1"), ErrorCode::kPermission);
   uid = 10;

@@ -1,0 +1,231 @@
+#include "client/vfs/file_locks.h"
+
+#include <cerrno>
+#include <utility>
+
+#include "client/vfs/errno_map.h"
+#include "common/wire/mds.pb.h"
+
+namespace weir::client {
+namespace {
+
+wire::FileLock ToWire(const LockAsk& ask) {
+  wire::FileLock lock;
+  lock.set_inode(ask.inode.value);
+  lock.set_flock(ask.flock);
+  lock.set_type(static_cast<wire::FileLock::Type>(ask.type));
+  lock.set_first(ask.first);
+  lock.set_last(ask.last);
+  lock.set_owner(ask.owner);
+  lock.set_pid(ask.pid);
+  return lock;
+}
+
+FileLock ToLock(const LockAsk& ask) {
+  return {.owner = {0, ask.owner},
+          .first = ask.first,
+          .last = ask.last,
+          .write = ask.type == LockAsk::Type::kWrite,
+          .pid = ask.pid};
+}
+
+}  // namespace
+
+uint64_t FileLocks::NewTicket() {
+  const std::lock_guard lock(mutex_);
+  pending_[++last_ticket_];
+  return last_ticket_;
+}
+
+void FileLocks::Set(const LockAsk& ask, uint64_t ticket, Done done) {
+  if (ask.type == LockAsk::Type::kNone) return Unlock(ask, std::move(done));
+  {
+    const std::lock_guard lock(mutex_);
+    owners_of_[ask.handle].emplace(ask.owner, ask.flock);
+    Pending& pending = pending_[ticket];  // maybe cancelled already
+    pending.ask = ask;
+    pending.done = std::move(done);
+  }
+  SendLock(ticket, ask);
+}
+
+void FileLocks::SendLock(uint64_t ticket, const LockAsk& ask) {
+  wire::LockRequest request;
+  *request.mutable_lock() = ToWire(ask);
+  request.set_wait(ask.wait);
+  request.set_ticket(ticket);
+  send_(wire::MDS_LOCK, request, false,
+        [this, ticket](const Result<wire::LockReply>& reply) { OnReply(ticket, reply); });
+}
+
+void FileLocks::SendWait(uint64_t ticket) {
+  wire::LockTicket request;
+  request.set_ticket(ticket);
+  send_(wire::MDS_LOCK_WAIT, request, true,
+        [this, ticket](const Result<wire::LockReply>& reply) { OnReply(ticket, reply); });
+}
+
+void FileLocks::SendCancel(uint64_t ticket) {
+  wire::LockTicket request;
+  request.set_ticket(ticket);
+  send_(wire::MDS_LOCK_CANCEL, request, true, [](const Result<wire::LockReply>&) {});
+}
+
+void FileLocks::OnReply(uint64_t ticket, const Result<wire::LockReply>& reply) {
+  if (!reply.ok()) return Finish(ticket, KernelErrno(reply.status()));
+  LockAsk ask;
+  bool cancelled = false;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = pending_.find(ticket);
+    if (found == pending_.end()) return;
+    ask = found->second.ask;
+    cancelled = found->second.cancelled;
+  }
+  switch (reply->verdict()) {
+    case wire::LockReply::GRANTED:
+      return Finish(ticket, 0);
+    case wire::LockReply::BUSY:
+      return Finish(ticket, EAGAIN);
+    case wire::LockReply::DEADLOCK:
+      return Finish(ticket, EDEADLK);
+    case wire::LockReply::WAITING:
+      if (cancelled) SendCancel(ticket);  // the first may have come before the lock
+      return SendWait(ticket);
+    case wire::LockReply::UNKNOWN:  // the MDS restarted, or its answer was lost
+      if (!cancelled) return SendLock(ticket, ask);
+      return Finish(ticket, EINTR);
+    default:
+      return Finish(ticket, EINTR);
+  }
+}
+
+void FileLocks::Finish(uint64_t ticket, int error) {
+  Done done;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = pending_.find(ticket);
+    if (found == pending_.end()) return;
+    const LockAsk& ask = found->second.ask;
+    if (error == 0) files_[ask.inode].Of(ask.flock).Set(ToLock(ask));
+    done = std::move(found->second.done);
+    pending_.erase(found);
+  }
+  done(error);
+}
+
+void FileLocks::Cancel(uint64_t ticket) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = pending_.find(ticket);
+    if (found == pending_.end()) return;
+    found->second.cancelled = true;
+    if (!found->second.ask.wait) return;
+  }
+  SendCancel(ticket);
+}
+
+void FileLocks::Unlock(const LockAsk& ask, Done done) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = files_.find(ask.inode); found != files_.end()) {
+      found->second.Of(ask.flock).Clear({0, ask.owner}, ask.first, ask.last);
+      if (found->second.ranges.empty() && found->second.whole.empty()) files_.erase(found);
+    }
+  }
+  wire::LockRequest request;
+  *request.mutable_lock() = ToWire(ask);
+  send_(wire::MDS_LOCK, request, false,
+        [done = std::move(done)](const Result<wire::LockReply>& reply) {
+          done(reply.ok() ? 0 : KernelErrno(reply.status()));
+        });
+}
+
+void FileLocks::Test(const LockAsk& ask, std::function<void(Result<LockAsk>)> done) {
+  wire::LockRequest request;
+  *request.mutable_lock() = ToWire(ask);
+  send_(wire::MDS_LOCK_TEST, request, true,
+        [ask, done = std::move(done)](const Result<wire::LockReply>& reply) {
+          if (!reply.ok()) return done(reply.status());
+          LockAsk found = ask;
+          found.type = LockAsk::Type::kNone;
+          if (reply->has_conflict()) {
+            const wire::FileLock& held = reply->conflict();
+            found.type =
+                held.type() == wire::FileLock::WRITE ? LockAsk::Type::kWrite : LockAsk::Type::kRead;
+            found.first = held.first();
+            found.last = held.last();
+            found.pid = held.pid();
+          }
+          done(found);
+        });
+}
+
+void FileLocks::DropOwner(InodeId inode, uint64_t owner, bool flock, Done done) {
+  LockAsk all;
+  all.inode = inode;
+  all.flock = flock;
+  all.owner = owner;
+  Unlock(all, std::move(done));
+}
+
+void FileLocks::Closed(InodeId inode, uint64_t owner, const std::function<void()>& done) {
+  bool holds = false;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = files_.find(inode);
+    holds = found != files_.end() && found->second.ranges.Holds({0, owner});
+  }
+  if (!holds) return done();
+  DropOwner(inode, owner, false, [done](int) { done(); });
+}
+
+void FileLocks::Released(InodeId inode, uint64_t handle) {
+  std::vector<std::pair<uint64_t, bool>> held;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto owners = owners_of_.find(handle);
+    if (owners == owners_of_.end()) return;
+    const auto file = files_.find(inode);
+    for (const auto& [owner, flock] : owners->second) {
+      if (file != files_.end() && file->second.Of(flock).Holds({0, owner})) {
+        held.emplace_back(owner, flock);
+      }
+    }
+    owners_of_.erase(owners);
+  }
+  for (const auto& [owner, flock] : held) DropOwner(inode, owner, flock, [](int) {});
+}
+
+bool FileLocks::Any() const {
+  const std::lock_guard lock(mutex_);
+  return !files_.empty();
+}
+
+std::vector<wire::FileLock> FileLocks::Held() const {
+  std::vector<wire::FileLock> all;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [inode, file] : files_) {
+    for (const bool flock : {false, true}) {
+      for (const FileLock& held : (flock ? file.whole : file.ranges).All()) {
+        LockAsk ask;
+        ask.inode = inode;
+        ask.flock = flock;
+        ask.type = held.write ? LockAsk::Type::kWrite : LockAsk::Type::kRead;
+        ask.first = held.first;
+        ask.last = held.last;
+        ask.owner = held.owner.id;
+        ask.pid = held.pid;
+        all.push_back(ToWire(ask));
+      }
+    }
+  }
+  return all;
+}
+
+void FileLocks::Lost(InodeId inode) {
+  const std::lock_guard lock(mutex_);
+  files_.erase(inode);
+}
+
+}  // namespace weir::client

@@ -1,0 +1,149 @@
+#include "client/vfs/file_locks.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <deque>
+
+#include "common/wire/mds.pb.h"
+
+namespace weir::client {
+namespace {
+
+constexpr uint64_t kHandle = 3;
+constexpr InodeId kFile{9};
+
+class FileLocksTest : public ::testing::Test {
+ protected:
+  struct Sent {
+    uint32_t method;
+    std::string body;
+    FileLocks::Reply reply;
+  };
+
+  LockAsk Ask(LockAsk::Type type, uint64_t owner = 1, bool wait = false) {
+    LockAsk ask;
+    ask.inode = kFile;
+    ask.handle = kHandle;
+    ask.type = type;
+    ask.owner = owner;
+    ask.wait = wait;
+    return ask;
+  }
+  uint64_t Set(const LockAsk& ask) {
+    const uint64_t ticket = locks_.NewTicket();
+    locks_.Set(ask, ticket, [this](int error) { errors_.push_back(error); });
+    return ticket;
+  }
+  void Hear(wire::LockReply::Verdict verdict) {
+    wire::LockReply reply;
+    reply.set_verdict(verdict);
+    Sent sent = std::move(sent_.front());
+    sent_.pop_front();
+    sent.reply(reply);
+  }
+  void Hold(LockAsk::Type type, uint64_t owner = 1) {
+    Set(Ask(type, owner));
+    Hear(wire::LockReply::GRANTED);
+  }
+  wire::LockRequest Next() {
+    wire::LockRequest request;
+    EXPECT_TRUE(request.ParseFromString(sent_.front().body));
+    return request;
+  }
+
+  std::deque<Sent> sent_;
+  std::vector<int> errors_;
+  FileLocks locks_{[this](uint32_t method, const google::protobuf::MessageLite& request, bool,
+                          FileLocks::Reply reply) {
+    sent_.push_back({method, request.SerializeAsString(), std::move(reply)});
+  }};
+};
+
+TEST_F(FileLocksTest, WhatIsHeldIsToldToAnMdsThatRestarted) {
+  Hold(LockAsk::Type::kWrite);
+  Set(Ask(LockAsk::Type::kRead, 2));
+  Hear(wire::LockReply::BUSY);
+  EXPECT_EQ(errors_, (std::vector<int>{0, EAGAIN}));
+  ASSERT_EQ(locks_.Held().size(), 1u);
+  EXPECT_EQ(locks_.Held()[0].type(), wire::FileLock::WRITE);
+  EXPECT_EQ(locks_.Held()[0].owner(), 1u);
+  Set(Ask(LockAsk::Type::kNone));
+  EXPECT_TRUE(locks_.Held().empty()) << "gone before the MDS answers";
+}
+
+TEST_F(FileLocksTest, AWaiterAsksForTheOutcome) {
+  Set(Ask(LockAsk::Type::kWrite, 1, true));
+  Hear(wire::LockReply::WAITING);
+  ASSERT_EQ(sent_.front().method, wire::MDS_LOCK_WAIT);
+  EXPECT_TRUE(locks_.Held().empty());
+  Hear(wire::LockReply::UNKNOWN);
+  ASSERT_EQ(sent_.front().method, wire::MDS_LOCK) << "the MDS forgot it: ask again";
+  Hear(wire::LockReply::WAITING);
+  Hear(wire::LockReply::GRANTED);
+  EXPECT_EQ(errors_, std::vector<int>{0});
+  EXPECT_EQ(locks_.Held().size(), 1u);
+}
+
+TEST_F(FileLocksTest, AnInterruptedWaiterEndsWithWhatTheMdsSays) {
+  const uint64_t first = Set(Ask(LockAsk::Type::kWrite, 1, true));
+  Hear(wire::LockReply::WAITING);
+  locks_.Cancel(first);
+  ASSERT_EQ(sent_.back().method, wire::MDS_LOCK_CANCEL);
+  Hear(wire::LockReply::CANCELLED);
+  EXPECT_EQ(errors_, std::vector<int>{EINTR});
+  sent_.clear();
+
+  const uint64_t second = Set(Ask(LockAsk::Type::kWrite, 1, true));
+  Hear(wire::LockReply::WAITING);
+  locks_.Cancel(second);
+  Hear(wire::LockReply::GRANTED);  // just before
+  EXPECT_EQ(errors_.back(), 0);
+  sent_.clear();
+
+  const uint64_t third = Set(Ask(LockAsk::Type::kWrite, 2, true));
+  locks_.Cancel(third);
+  Hear(wire::LockReply::WAITING);  // the cancel may have overtaken a repeated lock
+  Hear(wire::LockReply::GRANTED);  // of the first cancel: ignored
+  ASSERT_EQ(sent_.front().method, wire::MDS_LOCK_CANCEL);
+}
+
+TEST_F(FileLocksTest, ACloseGivesBackTheClosersBytesAndWaitsForIt) {
+  bool closed = false;
+  locks_.Closed(kFile, 1, [&] { closed = true; });
+  EXPECT_TRUE(closed) << "it has none";
+  EXPECT_TRUE(sent_.empty());
+  Hold(LockAsk::Type::kWrite);
+  closed = false;
+  locks_.Closed(kFile, 2, [&] { closed = true; });
+  EXPECT_TRUE(closed) << "another process has";
+  closed = false;
+  locks_.Closed(kFile, 1, [&] { closed = true; });
+  EXPECT_FALSE(closed);
+  EXPECT_EQ(Next().lock().type(), wire::FileLock::NONE);
+  EXPECT_EQ(Next().lock().last(), FileLock::kLastByte);
+  Hear(wire::LockReply::GRANTED);
+  EXPECT_TRUE(closed);
+}
+
+TEST_F(FileLocksTest, ReleasingAHandleGivesBackWhatWasLockedThroughIt) {
+  LockAsk flock = Ask(LockAsk::Type::kRead, 5);
+  flock.flock = true;
+  Set(flock);
+  Hear(wire::LockReply::GRANTED);
+  LockAsk elsewhere = Ask(LockAsk::Type::kRead, 6);
+  elsewhere.handle = kHandle + 1;
+  Set(elsewhere);
+  Hear(wire::LockReply::GRANTED);
+  locks_.Released(kFile, kHandle);
+  ASSERT_EQ(sent_.size(), 1u);
+  EXPECT_TRUE(Next().lock().flock());
+  EXPECT_EQ(Next().lock().owner(), 5u);
+  ASSERT_EQ(locks_.Held().size(), 1u);
+  EXPECT_EQ(locks_.Held()[0].owner(), 6u);
+  locks_.Released(kFile, kHandle);
+  EXPECT_EQ(sent_.size(), 1u) << "once";
+}
+
+}  // namespace
+}  // namespace weir::client
