@@ -120,17 +120,20 @@ ObjectService::ObjectService(Dispatcher& dispatcher, ObjectStore& store, Clock& 
       identity_(identity),
       cluster_hash_(HashOf(identity)),
       options_(std::move(options)),
-      windows_(options_.windows) {}
+      windows_(options_.windows),
+      scrubber_(dispatcher, store, options_.report) {}
 
 ObjectService::~ObjectService() {
-  EndProfile();
+  EndBackground();
 }
 
-void ObjectService::EndProfile() {
+void ObjectService::EndBackground() {
+  scrubber_.End();
   if (profiler_.joinable()) profiler_.join();
 }
 
 void ObjectService::StopAccepting() {
+  scrubber_.Stop();
   std::lock_guard lock(mutex_);
   accepting_ = false;
 }
@@ -156,6 +159,9 @@ void ObjectService::Handle(std::shared_ptr<net::IncomingCall> call) {
       return;
     case wire::OSD_PROFILE:
       HandleProfile(std::move(call));
+      return;
+    case wire::OSD_SCRUB:
+      scrubber_.Handle(*call, identity_.osd_id);
       return;
     default:
       call->Respond({ErrorCode::kNotSupported,

@@ -129,8 +129,8 @@ void OsdServer::Stop() {
   dispatcher_->BeginDrain();
   dispatcher_->WaitIdle();
   servers_.clear();
-  service_->EndProfile();   // it writes to the store, which the owner closes next
-  dispatcher_->WaitIdle();  // a handler may have been past StopAccepting's check
+  service_->EndBackground();  // it writes to the store, which the owner closes next
+  dispatcher_->WaitIdle();    // a handler may have been past StopAccepting's check
   waker_.Stop();
   if (link_) link_->Stop();
 }

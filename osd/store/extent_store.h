@@ -35,6 +35,7 @@ class ExtentStore final : public ObjectStore {
   void Delete(ObjectId id, Done done) override;
   void DeleteInode(InodeId inode, uint64_t first_index, Done done) override;
   void Stat(ObjectId id, InfoDone done) override;
+  Result<std::optional<ObjectId>> NextObject(ObjectId from) override;
   uint64_t LbaHint(ObjectId id, uint64_t offset) override;
   void SetPieceBytes(uint64_t bytes) override {
     piece_bytes_.store(bytes, std::memory_order_relaxed);

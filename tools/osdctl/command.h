@@ -78,6 +78,7 @@ Status RefuseLater(const std::vector<LaterOption>& options);
 
 void AddStatus(CLI::App& app, Globals& globals);
 void AddOsd(CLI::App& app, Globals& globals);
+void AddScrub(CLI::App* osd, Globals& globals);
 void AddProfile(CLI::App& app, Globals& globals);
 void AddClass(CLI::App& app, Globals& globals);
 void AddReserve(CLI::App& app, Globals& globals);

@@ -1,11 +1,9 @@
 // Goal: a crash at any batch boundary leaves a namespace that holds together, and a client that
 // repeats what was not answered ends where it would have without the crash. Method: a store that
-// forgets everything after its Nth batch; random operations; a checker that reads the raw tables.
-#include <map>
-#include <set>
-
+// forgets everything after its Nth batch; random operations; the checker of weir-mds --fsck.
 #include "common/base/prng.h"
 #include "common/testing/seed.h"
+#include "mds/check/namespace_check.h"
 #include "tests/unit/mds/mds_fixture.h"
 
 namespace weir::mds {
@@ -29,50 +27,10 @@ class CrashTest : public MdsFixture {
  protected:
   KvStore& Store() override { return store; }
 
-  // Every table against every other.
   void CheckInvariants() {
-    std::map<uint64_t, InodeRecord> inodes;
-    std::map<uint64_t, uint32_t> links, subdirectories, entries;
-    std::map<std::string, uint64_t> cookies;
-    std::set<uint64_t> orphans, purges;
-    std::optional<StateRecord> state;
-    const auto it = store.NewIterator();
-    for (it->Seek(""); it->Valid(); it->Next()) {
-      const std::string_view key = it->key();
-      const auto id = key.size() >= 9 ? ReadBigEndian(key, kFirstNumber) : 0;
-      if (key == kStateKey) state = *DecodeValue<StateRecord>(it->value());
-      if (key[0] == 'i') inodes[id] = *DecodeValue<InodeRecord>(it->value());
-      if (key[0] == 'o') orphans.insert(id);
-      if (key[0] == 'p') purges.insert(id);
-      if (key[0] == 'c') {
-        const auto record = *DecodeValue<CookieRecord>(it->value());
-        cookies[std::to_string(id) + "/" + record.name()] = ReadBigEndian(key, kSecondNumber);
-      }
-      if (key[0] != 'd') continue;
-      const auto dentry = *DecodeValue<DentryRecord>(it->value());
-      ++links[dentry.inode()];
-      ++entries[id];
-      if (S_ISDIR(dentry.mode())) ++subdirectories[id];
-    }
-    ASSERT_TRUE(state.has_value());
-    EXPECT_EQ(state->inode_count(), inodes.size());
-    for (it->Seek("d"); it->Valid() && it->key()[0] == 'd'; it->Next()) {
-      const auto dentry = *DecodeValue<DentryRecord>(it->value());
-      const uint64_t parent = ReadBigEndian(it->key(), kFirstNumber);
-      const std::string name(it->key().substr(9));
-      EXPECT_TRUE(inodes.contains(dentry.inode())) << "dangling " << name;
-      EXPECT_TRUE(inodes.contains(parent));
-      EXPECT_EQ(cookies[std::to_string(parent) + "/" + name], dentry.cookie());
-    }
-    for (const auto& [id, record] : inodes) {
-      const bool directory = S_ISDIR(record.mode());
-      EXPECT_EQ(record.entries(), entries[id]) << id;
-      EXPECT_LT(id, state->next_inode());
-      EXPECT_EQ(orphans.contains(id), record.nlink() == 0) << id;
-      EXPECT_FALSE(purges.contains(id)) << id;
-      if (id == kRoot || record.nlink() == 0) continue;
-      EXPECT_EQ(record.nlink(), directory ? 2 + subdirectories[id] : links[id]) << id;
-    }
+    CheckReport report;
+    ASSERT_TRUE(CheckNamespace(store, {}, &report).ok());
+    EXPECT_EQ(report.findings.found(), 0u) << ToText(report);
   }
 
   struct Step {
