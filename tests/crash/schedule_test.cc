@@ -21,7 +21,7 @@ constexpr int kParallel = 8;
 
 uint64_t Schedules() {
   const char* text = std::getenv("WEIR_CRASH_POINTS");
-  return text != nullptr ? std::strtoull(text, nullptr, 0) : 60;
+  return text != nullptr ? std::strtoull(text, nullptr, 0) : 120;
 }
 
 // Runs until one is wrong; says which.
