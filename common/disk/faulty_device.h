@@ -31,6 +31,9 @@ class FaultyDevice final : public BlockDevice {
   // `seed`, its flushed bytes, those of one of the later writes, or a mix of sectors.
   void PowerOn(uint64_t seed);
 
+  // What is on the medium now, for another device: one that failed a flush stays suspect.
+  [[nodiscard]] std::unique_ptr<MemDevice> CloneMedium() const { return medium_->Clone(); }
+
   // Flushes succeed and do nothing, as in a disk that lies.
   void IgnoreFlushes(bool ignore);
   // The nth request from now of any kind (0: the next) and every `period`th after it fail with kIo;

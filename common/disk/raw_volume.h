@@ -90,6 +90,8 @@ class RawVolume {
   [[nodiscard]] uint64_t free_bytes();
   [[nodiscard]] uint64_t total_bytes() const { return units_.size() * super_.unit_bytes; }
   uint64_t CapacityOf(const RawFile& file);
+  // For a checker: units that two files have, files larger than their space, wrong counts.
+  std::vector<std::string> SpaceProblems();
 
  private:
   RawVolume(BlockDevice& device, Region region) : device_(device), region_(region) {}

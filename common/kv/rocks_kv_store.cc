@@ -175,6 +175,7 @@ class RocksKvStore final : public RawKvStore {
   uint64_t unmetered_bytes() override {
     return volume_ == nullptr ? 0 : volume_->unmetered_bytes();
   }
+  Status VerifyTables() override { return FromRocks(db_->VerifyChecksum()); }
   uint64_t write_buffer_bytes() override { return db_->GetOptions().write_buffer_size; }
 
  private:
@@ -207,6 +208,7 @@ rocksdb::Options MakeOptions(const KvOptions& kv, uint64_t write_buffer_bytes) {
   options.use_direct_reads = true;
   options.use_direct_io_for_flush_and_compaction = true;
   options.compaction_readahead_size = 512 << 10;
+  options.disable_auto_compactions = !kv.compact;
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = rocksdb::NewLRUCache(kv.cache_bytes, 4);
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));

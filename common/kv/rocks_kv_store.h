@@ -19,6 +19,7 @@ namespace weir {
 struct KvOptions {
   uint64_t cache_bytes = 32 << 20;
   uint64_t write_buffer_bytes = 0;  // 0: by the size of the region; 64 MiB in a directory
+  bool compact = true;              // false: for a short look, tables stay as they are
 };
 
 Result<std::unique_ptr<KvStore>> OpenRocksKvStore(const std::string& directory,
@@ -35,6 +36,8 @@ class RawKvStore : public KvStore {
   virtual void SetMeter(std::shared_ptr<IoMeter> meter) = 0;
   [[nodiscard]] virtual uint64_t metered_bytes() = 0;
   [[nodiscard]] virtual uint64_t unmetered_bytes() = 0;
+  // Reads every table and verifies its checksums; kCorrupt names the first that is damaged.
+  virtual Status VerifyTables() = 0;
 };
 
 // Formats a region; what was there is lost.

@@ -17,6 +17,7 @@
 #include "common/monitor/http_server.h"
 #include "common/monitor/monitor.h"
 #include "common/net/endpoint.h"
+#include "mds/service/fsck_mds.h"
 #include "mds/service/mds_server.h"
 #include "mds/service/mds_store.h"
 
@@ -25,6 +26,7 @@ namespace {
 
 constexpr int kFailed = 1;
 constexpr int kBadUsage = 2;
+constexpr int kUnhealthy = 7;
 
 struct Arguments {
   std::string data;
@@ -34,6 +36,8 @@ struct Arguments {
   std::string log = "info";
   std::string metrics;
   std::string web;
+  std::string fsck, output = "text";
+  bool repair = false;
 };
 
 // Where the daemon asks itself what it shows.
@@ -149,10 +153,35 @@ Status CheckWatched(Arguments* arguments) {
   return Status::Ok();
 }
 
+void AddFsck(CLI::App& app, Arguments* arguments) {
+  auto* fsck = app.add_flag("--fsck{names}", arguments->fsck,
+                            "check the data of an MDS that does not run, then exit: 0 clean, 7 "
+                            "damaged; --fsck=deep verifies every table too");
+  fsck->check(CLI::IsMember({"names", "deep"}));
+  app.add_flag("--repair", arguments->repair, "--fsck: mend what follows from the names")
+      ->needs(fsck);
+  app.add_option("-o,--output", arguments->output, "--fsck: text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->needs(fsck);
+}
+
+int RunFsck(const Arguments& arguments) {
+  FsckOptions options;
+  options.deep = arguments.fsck == "deep";
+  options.repair = arguments.repair;
+  const Result<CheckReport> report = FsckMds(arguments.data, options);
+  if (!report.ok()) return Fail(kFailed, report.status().message());
+  std::cout << (arguments.output == "json" ? ToJson(*report) : ToText(*report));
+  return report->findings.clean() ? 0 : kUnhealthy;
+}
+
 int Main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app{"The metadata server of WeirFS: namespace, cluster map, classes, admission."};
-  app.footer("Example:\n  weir-mds --data /var/lib/weir/mds --listen tcp://127.0.0.1:7370");
+  app.footer(
+      "Example:\n"
+      "  weir-mds --data /var/lib/weir/mds --listen tcp://127.0.0.1:7370\n"
+      "  weir-mds --fsck --data /var/lib/weir/mds");
   app.add_option("--data", arguments.data, "directory of its data, made on first use")->required();
   app.add_option("--listen", arguments.listen,
                  "endpoint to serve: tcp://HOST:PORT, ipc://PATH (default tcp://127.0.0.1:7370)");
@@ -166,11 +195,13 @@ int Main(int argc, char** argv) {
       ->type_name("ADDR:PORT");
   app.add_option("--config", arguments.config, "TOML file: listen, insecure, log, metrics, web");
   app.add_option("--log", arguments.log, "trace, debug, info, warn, error or off");
+  AddFsck(app, &arguments);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kBadUsage;
   }
+  if (!arguments.fsck.empty()) return RunFsck(arguments);
   const Status configured = ReadConfig(&arguments, app);
   if (!configured.ok()) return Fail(kBadUsage, configured.message());
   if (arguments.listen.empty()) arguments.listen = {"tcp://127.0.0.1:7370"};

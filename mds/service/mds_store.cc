@@ -47,12 +47,16 @@ Status MakeImage(const std::string& path, uint64_t bytes) {
 
 }  // namespace
 
+std::string MdsImagePath(const std::string& directory) {
+  return directory + "/mds.img";
+}
+
 Result<std::unique_ptr<KvStore>> OpenMdsStore(const std::string& directory,
                                               const MdsStoreOptions& options) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) return Status::FromErrno(error.value(), "creating " + directory);
-  const std::string path = directory + "/mds.img";
+  const std::string path = MdsImagePath(directory);
   if (!std::filesystem::exists(path, error)) {
     WEIR_RETURN_IF_ERROR(MakeImage(path, options.image_bytes).Annotate("making " + path));
   }

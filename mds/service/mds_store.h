@@ -15,6 +15,8 @@ struct MdsStoreOptions {
   uint64_t cache_bytes = 64 << 20;
 };
 
+// Where the image lies.
+std::string MdsImagePath(const std::string& directory);
 // Makes the directory and the image on first use. The store owns everything below it.
 Result<std::unique_ptr<KvStore>> OpenMdsStore(const std::string& directory,
                                               const MdsStoreOptions& options = {});

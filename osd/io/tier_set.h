@@ -69,6 +69,7 @@ class TierSet {
   // Serves what the further tiers have queued. The first is its owner's to stop, before or after.
   void Stop();
 
+  [[nodiscard]] Dispatcher& dispatcher(size_t tier) { return At(tier); }
   // `first`: what the first tier's Dispatcher has said, which is reset by who asks it.
   std::vector<Report> Reports(const DispatcherStats& first, bool reset);
   [[nodiscard]] std::vector<qos::BottleneckAware::Division> Divisions();

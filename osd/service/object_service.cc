@@ -130,6 +130,15 @@ class ObjectService::Op final : public ObjectOp {
   std::shared_ptr<net::IncomingCall> call_;
 };
 
+namespace {
+std::vector<Scrubber::Disk> DisksOf(Dispatcher& first, ObjectStore& store,
+                                    const std::vector<Scrubber::Disk>& further) {
+  std::vector<Scrubber::Disk> disks = {{&first, &store}};
+  disks.insert(disks.end(), further.begin(), further.end());
+  return disks;
+}
+}  // namespace
+
 ObjectService::ObjectService(Dispatcher& dispatcher, ObjectStore& store, Clock& clock,
                              const OsdIdentity& identity, Options options)
     : dispatcher_(dispatcher),
@@ -138,17 +147,20 @@ ObjectService::ObjectService(Dispatcher& dispatcher, ObjectStore& store, Clock& 
       identity_(identity),
       cluster_hash_(HashOf(identity)),
       options_(std::move(options)),
-      windows_(options_.windows) {}
+      windows_(options_.windows),
+      scrubber_(DisksOf(dispatcher, store, options_.further_disks), options_.report) {}
 
 ObjectService::~ObjectService() {
-  EndProfile();
+  EndBackground();
 }
 
-void ObjectService::EndProfile() {
+void ObjectService::EndBackground() {
+  scrubber_.End();
   if (profiler_.joinable()) profiler_.join();
 }
 
 void ObjectService::StopAccepting() {
+  scrubber_.Stop();
   std::lock_guard lock(mutex_);
   accepting_ = false;
 }
@@ -174,6 +186,9 @@ void ObjectService::Handle(std::shared_ptr<net::IncomingCall> call) {
       return;
     case wire::OSD_PROFILE:
       HandleProfile(std::move(call));
+      return;
+    case wire::OSD_SCRUB:
+      scrubber_.Handle(*call, identity_.osd_id);
       return;
     default:
       call->Respond({ErrorCode::kNotSupported,

@@ -23,6 +23,7 @@
 #include "common/base/time.h"
 #include "common/qos/profile_pattern.h"
 #include "osd/io/dispatcher.h"
+#include "osd/service/scrubber.h"
 #include "osd/service/session_windows.h"
 #include "osd/store/object_store.h"
 
@@ -57,6 +58,7 @@ class ObjectService {
     // request, and what it adds to the statistics (tier_stats.h). Empty: one disk.
     std::function<void(std::unique_ptr<ObjectOp>, TierName)> submit;
     std::function<void(const DispatcherStats&, bool reset, wire::OsdStatsReply*)> add_stats;
+    std::vector<Scrubber::Disk> further_disks;
   };
   // All of them must outlive the service.
   ObjectService(Dispatcher& dispatcher, ObjectStore& store, Clock& clock,
@@ -69,8 +71,9 @@ class ObjectService {
   // From now on requests are kept unanswered until the service goes: their senders send them again
   // to whoever serves this disk next.
   void StopAccepting();
-  // Waits for a measurement of the disk. Before the store is closed.
-  void EndProfile();
+  // Waits for a measurement of the disk and for a scrub. Before the store is closed, and while the
+  // Dispatcher still completes what it has.
+  void EndBackground();
 
   // The epoch that the Dispatcher obeys, for the statistics.
   void SetEpoch(uint64_t epoch) { epoch_ = epoch; }
@@ -102,6 +105,7 @@ class ObjectService {
   std::mutex mutex_;
   bool accepting_ = true;
   std::vector<std::shared_ptr<net::IncomingCall>> parked_;
+  Scrubber scrubber_;
   bool profiling_ = false;
   std::thread profiler_;
 };

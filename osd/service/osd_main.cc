@@ -1,6 +1,6 @@
 // weir-osd: serves one raw disk, or formats it first (--mkfs).
 //
-// Exit codes: 0 done, 1 failed, 2 bad usage, 6 no contact to the MDS.
+// Exit codes: 0 done, 1 failed, 2 bad usage, 6 no contact to the MDS, 7 --fsck found damage.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -9,22 +9,27 @@
 
 #include "common/base/log.h"
 #include "common/config/config.h"
+#include "common/disk/block_device.h"
 #include "common/disk/disk_spec.h"
 #include "common/disk/tier_spec.h"
 #include "common/monitor/http_server.h"
 #include "common/net/endpoint.h"
 #include "osd/service/daemon.h"
+#include "osd/store/store_check.h"
 
 namespace weir::osd {
 namespace {
 
 constexpr int kUsage = 2;
+constexpr int kUnhealthy = 7;
 constexpr uint64_t kLeastMemory = 64 << 20;
 
 struct Flags {
   bool mkfs = false;
   bool force = false;
   bool insecure = false;
+  std::string fsck, output = "text";
+  bool repair = false;
   std::string config;
   std::map<std::string, std::string> settings;  // setting name -> text, as given
 };
@@ -56,6 +61,15 @@ void AddFlags(CLI::App& app, Flags* flags) {
   app.add_flag("--force", flags->force, "--mkfs: overwrite whatever the disk holds");
   app.add_flag("--insecure", flags->insecure,
                "listen beyond this machine although there are no keys yet");
+  auto* fsck = app.add_flag("--fsck{space}", flags->fsck,
+                            "check a disk that is not in use, then exit: 0 clean, 7 damaged; "
+                            "--fsck=deep also reads everything and compares checksums");
+  fsck->check(CLI::IsMember({"space", "deep"}));
+  app.add_flag("--repair", flags->repair, "--fsck: mend what can be without losing anything")
+      ->needs(fsck);
+  app.add_option("-o,--output", flags->output, "--fsck: text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->needs(fsck);
   app.add_option("--config", flags->config, "TOML file with the settings below in [osd]");
   for (const Setting& setting : Schema()) {
     std::string flag = "--" + setting.name.substr(4);
@@ -71,6 +85,7 @@ void AddFlags(CLI::App& app, Flags* flags) {
              "\n\nExample:\n"
              "  weir-osd --mkfs --disk /dev/sdb --mds tcp://10.0.0.1:7370\n"
              "  weir-osd --disk /dev/sdb --mds tcp://10.0.0.1:7370\n"
+             "  weir-osd --fsck=deep --disk /dev/sdb\n"
              "  weir-osd --mkfs --disk hdd:/srv/osd.img,rate=100MB/s --size 20GiB --mds "
              "tcp://10.0.0.1:7370\n"
              "  weir-osd --mkfs --tier-disk ssd=/dev/nvme0n1,hdd=/dev/sdb --mds "
@@ -116,6 +131,18 @@ int RunMkfs(const Config& config, const Flags& flags, const std::vector<TierSpec
   options.size = config.Size("osd.size");
   const Status status = Mkfs(options);
   return status.ok() ? 0 : Fail(status);
+}
+
+// The disk itself: an emulated one at the speed of its image.
+int RunFsck(const Flags& flags, const DiskSpec& disk) {
+  const auto device =
+      OpenDevice(disk.path, {.read_only = !flags.repair, .direct = !disk.emulated()});
+  if (!device.ok()) return Fail(device.status());
+  const Result<CheckReport> report =
+      CheckStore(**device, {.deep = flags.fsck == "deep", .repair = flags.repair});
+  if (!report.ok()) return Fail(report.status());
+  std::fputs((flags.output == "json" ? ToJson(*report) : ToText(*report)).c_str(), stdout);
+  return report->findings.clean() ? 0 : kUnhealthy;
 }
 
 int RunServe(const Config& config, const Flags& flags, const std::vector<TierSpec>& tiers,
@@ -190,6 +217,11 @@ int Run(const Flags& flags) {
   if (!level.ok()) return Fail(kUsage, level.status().message());
   const Result<std::vector<TierSpec>> tiers = DisksOf(*config);
   if (!tiers.ok()) return Fail(kUsage, tiers.status().message());
+  if (!flags.fsck.empty()) {
+    if (!tiers->empty()) return Fail(kUsage, "--fsck checks one disk: name each with --disk");
+    const Result<DiskSpec> disk = ParseDiskSpec(config->String("osd.disk"));
+    return disk.ok() ? RunFsck(flags, *disk) : Fail(kUsage, disk.status().message());
+  }
   if (config->String("osd.mds").empty()) return Fail(kUsage, "which MDS? (--mds ENDPOINT)");
   const Result<net::Endpoint> mds = net::ParseEndpoint(config->String("osd.mds"));
   if (!mds.ok()) return Fail(kUsage, mds.status().message());

@@ -84,6 +84,9 @@ void OsdServer::AddTiers(const Dispatcher::Arm& arm, ObjectService::Options* ser
                               wire::OsdStatsReply* reply) {
     AddTierStats(*tiers_, first, reset, reply);
   };
+  for (size_t k = 1; k < options_.tiers.size(); ++k) {
+    service->further_disks.push_back({&tiers_->dispatcher(k), options_.tiers[k].store});
+  }
 }
 
 // Of several disks the slowest: promises are weighed with it.
@@ -169,7 +172,7 @@ void OsdServer::Stop() {
   if (tiers_) tiers_->Stop();
   dispatcher_->WaitIdle();
   servers_.clear();
-  service_->EndProfile();  // it writes to the store, which the owner closes next
+  service_->EndBackground();  // it writes to the store, which the owner closes next
   if (tiers_) tiers_->Stop();
   dispatcher_->WaitIdle();  // a handler may have been past StopAccepting's check
   waker_.Stop();

@@ -231,6 +231,15 @@ void ExtentStore::Stat(ObjectId id, InfoDone done) {
   });
 }
 
+Result<std::optional<ObjectId>> ExtentStore::NextObject(ObjectId from) {
+  const auto it = kv_->NewIterator();
+  it->Seek(HeadKey(from));
+  WEIR_RETURN_IF_ERROR(it->status());
+  const ParsedKey key = it->Valid() ? ParseKey(it->key()) : ParsedKey{};
+  if (key.kind != 'O') return std::optional<ObjectId>();
+  return std::optional<ObjectId>(key.id);
+}
+
 uint64_t ExtentStore::LbaHint(ObjectId id, uint64_t offset) {
   if (const ObjectPtr object = FindCached(id)) {
     std::lock_guard lock(object->mutex);

@@ -85,6 +85,13 @@ void MemObjectStore::Stat(ObjectId id, InfoDone done) {
   done(info);
 }
 
+Result<std::optional<ObjectId>> MemObjectStore::NextObject(ObjectId from) {
+  const std::lock_guard lock(mutex_);
+  const auto it = objects_.lower_bound(from);
+  if (it == objects_.end()) return std::optional<ObjectId>();
+  return std::optional<ObjectId>(it->first);
+}
+
 uint64_t MemObjectStore::LbaHint(ObjectId id, uint64_t offset) {
   return (MixHash(id.inode.value, id.index) & ~(kMaxObjectSize - 1)) + offset;
 }

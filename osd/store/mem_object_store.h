@@ -20,6 +20,7 @@ class MemObjectStore final : public ObjectStore {
   void DeleteInode(InodeId inode, uint64_t first_index, Done done) override;
   void DeleteSome(InodeId inode, uint64_t first_index, size_t most, SomeDone done) override;
   void Stat(ObjectId id, InfoDone done) override;
+  Result<std::optional<ObjectId>> NextObject(ObjectId from) override;
   uint64_t LbaHint(ObjectId id, uint64_t offset) override;
   [[nodiscard]] StoreStats Stats() const override;
   Status Close() override { return {}; }

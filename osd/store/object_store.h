@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "common/base/buffer.h"
@@ -84,6 +85,9 @@ class ObjectStore {
   // Size 0 and version 0 for one that does not exist.
   virtual void Stat(ObjectId id, InfoDone done) = 0;
 
+  // The first object that is stored at or behind `from`, in the order of ids; none: there is no
+  // more. One that is being made or deleted may be missed. May read the device.
+  virtual Result<std::optional<ObjectId>> NextObject(ObjectId from) = 0;
   // Where a range lies on the device, for the elevator; a stable hash order when it has no place
   // yet.
   virtual uint64_t LbaHint(ObjectId id, uint64_t offset) = 0;
@@ -95,7 +99,8 @@ class ObjectStore {
   // goes to the device; null: nobody. May be ignored.
   virtual void SetBackgroundMeter(std::shared_ptr<IoMeter> meter) { (void)meter; }
   [[nodiscard]] virtual StoreStats Stats() const = 0;
-  // Waits for everything under way and makes the store ready for a fast start. No calls after it.
+  // Waits for everything under way and makes the store ready for a fast start. No calls after it
+  // but Stats.
   virtual Status Close() = 0;
 };
 

@@ -74,6 +74,16 @@ Result<Superblock> LoadSuperblock(BlockDevice& device) {
   return best;
 }
 
+Result<Superblock> LoadSuperblockCopy(BlockDevice& device, uint64_t offset) {
+  Buffer block = Buffer::Aligned(kBlockSize);
+  WEIR_RETURN_IF_ERROR(device.Read(offset, block));
+  Superblock super;
+  std::memcpy(&super, block.data(), sizeof super);
+  if (HasMagic(super) && CrcOf(block) == super.crc) return super;
+  return {ErrorCode::kCorrupt,
+          device.name() + ": no valid superblock at " + std::to_string(offset)};
+}
+
 Status StoreSuperblock(BlockDevice& device, Superblock super) {
   Buffer block = Buffer::AlignedZeros(kBlockSize);
   super.crc = 0;

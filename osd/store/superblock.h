@@ -10,6 +10,8 @@ namespace weir::osd {
 // The valid superblock with the highest generation. kNotFound: there is no sign of one; kCorrupt:
 // there is, but no copy is valid.
 Result<Superblock> LoadSuperblock(BlockDevice& device);
+// One copy, for a checker; kCorrupt: it is not valid.
+Result<Superblock> LoadSuperblockCopy(BlockDevice& device, uint64_t offset);
 // Writes both copies, one after the other.
 Status StoreSuperblock(BlockDevice& device, Superblock super);
 

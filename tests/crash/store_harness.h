@@ -112,6 +112,8 @@ class History {
   // Empty if the store holds what it must; else the story of the first object that is wrong.
   // `adopt`: what is found becomes the only allowed state, for going on.
   std::string Check(ObjectStore& store, bool adopt);
+  // The same on a disk that has lost bits: an object may also say that it is damaged.
+  std::string CheckRotten(ObjectStore& store);
 
  private:
   struct Model {
@@ -207,6 +209,17 @@ inline std::string History::Check(ObjectStore& store, bool adopt) {
       model.committed = found;
       model.possible.clear();
     }
+  }
+  return "";
+}
+
+inline std::string History::CheckRotten(ObjectStore& store) {
+  for (size_t i = 0; i < objects_.size(); ++i) {
+    const Result<Buffer> bytes = ReadAll(store, IdOf(i));
+    if (bytes.code() == ErrorCode::kCorrupt) continue;
+    const std::string name = "object " + std::to_string(i) + ": ";
+    if (!bytes.ok()) return name + bytes.status().message();
+    if (bytes->view() != objects_[i].committed) return name + "is damaged and does not say so";
   }
   return "";
 }

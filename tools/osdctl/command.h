@@ -69,6 +69,7 @@ void AddNamedVerb(CLI::App* parent, Globals& globals, const NamedThing& thing,
 
 void AddStatus(CLI::App& app, Globals& globals);
 void AddOsd(CLI::App& app, Globals& globals);
+void AddScrub(CLI::App* osd, Globals& globals);
 void AddProfile(CLI::App& app, Globals& globals);
 void AddClass(CLI::App& app, Globals& globals);
 void AddReserve(CLI::App& app, Globals& globals);

@@ -277,6 +277,7 @@ void AddOsd(CLI::App& app, Globals& globals) {
   show->callback(
       [&globals, id] { globals.action = [id](Globals& g) { return RunOsdShow(g, *id); }; });
   AddSet(osd, globals);
+  AddScrub(osd, globals);
 }
 
 }  // namespace weir::osdctl

@@ -1,11 +1,13 @@
 // Goal: a crash at any batch boundary leaves a namespace that holds together, and a client that
 // repeats what was not answered ends where it would have without the crash. Method: a store that
-// forgets everything after its Nth batch; random operations; a checker that reads the raw tables.
+// forgets everything after its Nth batch; random operations; a checker that reads the raw tables,
+// and that of weir-mds --fsck.
 #include <map>
 #include <set>
 
 #include "common/base/prng.h"
 #include "common/testing/seed.h"
+#include "mds/check/namespace_check.h"
 #include "mds/ns/usage.h"
 #include "tests/unit/mds/mds_fixture.h"
 
@@ -90,6 +92,9 @@ class CrashTest : public MdsFixture {
       EXPECT_EQ(record.nlink(), directory ? 2 + subdirectories[id] : links[id]) << id;
     }
     EXPECT_EQ(held, charged);
+    CheckReport report;
+    ASSERT_TRUE(CheckNamespace(store, {}, &report).ok());
+    EXPECT_EQ(report.findings.found(), 0u) << ToText(report);
   }
 
   struct Step {

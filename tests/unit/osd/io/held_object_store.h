@@ -120,6 +120,12 @@ class HeldObjectStore final : public ObjectStore {
       done(ObjectInfo{Get(id).size(), version_});
     });
   }
+  Result<std::optional<ObjectId>> NextObject(ObjectId from) override {
+    std::lock_guard lock(mutex_);
+    const auto it = objects_.lower_bound(from);
+    if (it == objects_.end()) return std::optional<ObjectId>();
+    return std::optional<ObjectId>(it->first);
+  }
   uint64_t LbaHint(ObjectId id, uint64_t offset) override {
     return (id.inode.value << 32) + id.index * kMaxObjectSize + offset;
   }
