@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "common/base/log.h"
-#include "common/placement/times_wire.h"
 #include "common/base/units.h"
+#include "common/placement/times_wire.h"
 #include "mds/ns/class_space.h"
 #include "mds/ns/find_path.h"
 #include "mds/ns/ops/ops.h"

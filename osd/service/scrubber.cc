@@ -125,8 +125,7 @@ Status Scrubber::CheckPiece(const Disk& disk, ObjectId id, uint64_t offset, bool
   return {};
 }
 
-Result<Buffer> Scrubber::Read(const Disk& disk, ObjectId id, uint64_t offset,
-                              uint64_t length) {
+Result<Buffer> Scrubber::Read(const Disk& disk, ObjectId id, uint64_t offset, uint64_t length) {
   std::promise<ObjectOpResult> promise;
   std::future<ObjectOpResult> future = promise.get_future();
   auto op = std::make_unique<ScrubRead>(std::move(promise));

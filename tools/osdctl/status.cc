@@ -6,9 +6,9 @@
 #include "common/wire/mds.pb.h"
 #include "common/wire/osd.pb.h"
 #include "tools/cli/table.h"
-#include "tools/osdctl/stat_document.h"
 #include "tools/osdctl/command.h"
 #include "tools/osdctl/mds_load.h"
+#include "tools/osdctl/stat_document.h"
 
 namespace weir::osdctl {
 namespace {

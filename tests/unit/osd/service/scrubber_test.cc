@@ -22,8 +22,9 @@ class ScrubberTest : public ::testing::Test {
     SchedulerConfig config;
     config.guarantee = GuaranteeKind::kNone;
     dispatcher_ = std::make_unique<Dispatcher>(*store_, clock_, config, nullptr);
-    scrubber_ = std::make_unique<Scrubber>(
-        *dispatcher_, *store_, [this](const std::string& line) { reports_.push_back(line); });
+    scrubber_ =
+        std::make_unique<Scrubber>(std::vector<Scrubber::Disk>{{dispatcher_.get(), store_.get()}},
+                                   [this](const std::string& line) { reports_.push_back(line); });
     Prng prng(3);
     for (uint64_t i = 0; i < 3; ++i) {
       ASSERT_TRUE(
