@@ -214,7 +214,7 @@ void AddVerify(CLI::App& app, Globals& globals) {
       ->type_name("PERCENT");
   verb->footer(
       "Three phases of equal length: small reads alone; the same beside large writes and many\n"
-      "reads of another class; both classes asking for all they can get. For that time the two get\n"
+      "reads of another class; both classes asking for all they can. For that time the two get\n"
       "the share of two classes of weight 1; what others were promised is theirs. 32 MiB on each\n"
       "OSD; classes and data are removed at the end, also after Ctrl-C. Where CPU or network are\n"
       "slower than the disks no request waits for its turn, shares follow their number, and the\n"
