@@ -213,11 +213,12 @@ void AddVerify(CLI::App& app, Globals& globals) {
                    "of what equal weights get, when one asks four times as much (10%)")
       ->type_name("PERCENT");
   verb->footer(
-      "Three phases of equal length: small reads alone; the same beside large writes and many "
-      "reads\n"
-      "of another class; both classes asking for all that they can get. For that time the two get\n"
+      "Three phases of equal length: small reads alone; the same beside large writes and many\n"
+      "reads of another class; both classes asking for all they can. For that time the two get\n"
       "the share of two classes of weight 1; what others were promised is theirs. 32 MiB on each\n"
-      "OSD; classes and data are removed at the end, also after Ctrl-C. The first file of a pool\n"
+      "OSD; classes and data are removed at the end, also after Ctrl-C. Where CPU or network are\n"
+      "slower than the disks no request waits for its turn, shares follow their number, and the\n"
+      "check fails, rightly (osdctl osd set ID --gate strict helps). The first file of a pool\n"
       "fixes its OSDs: do not run it before all of a new cluster's OSDs have joined.\n\n"
       "Example: osdctl verify isolation --for 30s --osd 0");
   verb->callback([&globals, options] {
