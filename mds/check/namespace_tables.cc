@@ -10,7 +10,7 @@
 namespace weir::mds {
 namespace {
 
-constexpr char kTables[] = "abcdimoptx";
+constexpr char kTables[] = "abcdhilmoptux";
 
 }  // namespace
 

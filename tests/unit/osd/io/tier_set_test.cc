@@ -77,7 +77,7 @@ class TierSetTest : public ::testing::Test {
     });
     op->kind = kind;
     op->object = {InodeId(inode), 0};
-    op->length = 4096;
+    op->length = kind == ObjectOpKind::kDeleteInode ? 0 : 4096;
     op->class_id = id;
     set_.Submit(std::move(op), tier);
   }
