@@ -176,7 +176,7 @@ Status ServeStore(const DaemonOptions& options, const OsdIdentity& identity, Obj
   if (!server.ok()) return server.status();
   WEIR_LOG_INFO("osd.{} of cluster {} on {}", identity.osd_id, identity.cluster_uuid,
                 options.disk + FormatTierDisks(options.tiers));
-  const Status status = RunServer(**server, *network, options, registration);
+  Status status = RunServer(**server, *network, options, registration);
   WEIR_LOG_INFO("osd.{} stops", identity.osd_id);
   (*server)->Stop();
   return status;

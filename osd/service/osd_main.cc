@@ -166,7 +166,7 @@ int RunServe(const Config& config, const Flags& flags, const std::vector<TierSpe
   if (options.memory_bytes < kLeastMemory) return Fail(kUsage, "--memory must be at least 64MiB");
   const Status allowed = CheckListen(options.listen, flags.insecure);
   if (!allowed.ok()) return Fail(kUsage, allowed.message());
-  if (const std::string metrics = config.String("osd.metrics"); !metrics.empty()) {
+  if (const std::string& metrics = config.String("osd.metrics"); !metrics.empty()) {
     const auto address = monitor::ParseHttpAddress("--metrics", metrics, flags.insecure);
     if (!address.ok()) return Fail(kUsage, address.status().message());
     options.metrics = *address;
@@ -185,8 +185,8 @@ Status CheckPlace(const std::string& option, const std::string& disk) {
 
 // The tiers, none of an OSD with one disk.
 Result<std::vector<TierSpec>> DisksOf(const Config& config) {
-  const std::string disk = config.String("osd.disk");
-  const std::string list = config.String("osd.tier_disk");
+  const std::string& disk = config.String("osd.disk");
+  const std::string& list = config.String("osd.tier_disk");
   if (disk.empty() == list.empty()) {
     return Status(ErrorCode::kInvalid,
                   "which disk? (--disk PATH, or --tier-disk NAME=PATH,NAME=PATH)");

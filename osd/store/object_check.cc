@@ -232,7 +232,7 @@ void ObjectCheck::CheckReach(const Records& records) {
   for (uint32_t shard = 0; shard < kShardsPerObject; ++shard) {
     const bool stored = (records.shards >> shard & 1) != 0;
     if (!stored || (records.head.shards >> shard & 1) != 0) continue;
-    const auto begin = records.blocks.begin() + shard * kBlocksPerShard;
+    const auto begin = records.blocks.begin() + size_t{shard} * kBlocksPerShard;
     const auto blocks = std::count_if(begin, begin + kBlocksPerShard,
                                       [](const BlockRef& ref) { return ref.place != 0; });
     Unreachable(ShardKey(records.id, shard), fmt::format("{}: extent map {}", name, shard),

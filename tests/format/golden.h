@@ -14,6 +14,10 @@
 #include <string_view>
 #include <vector>
 
+#ifndef WEIR_GOLDEN_DIR  // of the build
+#define WEIR_GOLDEN_DIR "tests/format"
+#endif
+
 namespace weir::testing {
 
 inline std::string ToHex(std::string_view bytes) {

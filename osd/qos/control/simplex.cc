@@ -64,11 +64,9 @@ class Tableau {
     size_t best = variables_;
     for (size_t c = 0; c < variables_; ++c) {
       if (gain[c] >= -kZero) continue;
-      if (best == variables_ || (steepest && gain[c] < gain[best])) {
-        best = c;
-      } else if (!(steepest && gain[c] > gain[best]) && zero_[c] < zero_[best]) {
-        best = c;
-      }
+      const bool steeper = best == variables_ || (steepest && gain[c] < gain[best]);
+      const bool flatter = !steeper && steepest && gain[c] > gain[best];
+      if (steeper || (!flatter && zero_[c] < zero_[best])) best = c;
     }
     return best;
   }
