@@ -96,15 +96,26 @@ def check_headers(options):
     return report(in_parallel(options.jobs, names, alone), len(names), "headers")
 
 
+def unity_members(path):
+    return [pathlib.Path(line.split('"')[1]) for line in path.read_text().splitlines()
+            if line.startswith("#include")]
+
+
 def clean_database():
     """The compile commands without what only gcc understands."""
     entries = json.loads((BUILD / "compile_commands.json").read_text())
     kept = {}
     for entry in entries:
         path = pathlib.Path(entry["file"])
+        arguments = shlex.split(entry["command"])
+        if path.parent.name == "Unity":  # several files that are compiled as one
+            for member in unity_members(path):
+                alone = [str(member) if part == str(path) else part for part in arguments]
+                entries.append({"directory": entry["directory"], "file": str(member),
+                                "command": shlex.join(alone)})
+            continue
         if BUILD in path.parents or ROOT not in path.parents:
             continue
-        arguments = shlex.split(entry["command"])
         for index, argument in reversed(list(enumerate(arguments))):
             if argument.endswith("cmake_pch.hxx") and arguments[index - 1] == "-include":
                 del arguments[index - 1:index + 1]
@@ -125,8 +136,9 @@ def dependencies():
     for block in listing.split("\n\n"):
         files = [pathlib.Path(BUILD, line.strip()).resolve() for line in block.splitlines()[1:]]
         own = [f for f in files if ROOT in f.parents and BUILD not in f.parents]
-        if own:
-            table[str(own[0].relative_to(ROOT))] = own
+        together = [f for f in files if f.parent.name == "Unity"]
+        for source in unity_members(together[0]) if together else own[:1]:
+            table[str(source.relative_to(ROOT))] = own
     return table
 
 
