@@ -99,8 +99,9 @@ class Mount::Impl {
       if (filesystem_.calls().AnswerKilled()) core_.files().DropAbandoned();
     }));
     WEIR_RETURN_IF_ERROR(MountIt());
-    loop_ = std::thread([this] { Loop(); });
     device_ = DeviceOfMount(mountpoint_);
+    filesystem_.WatchEnd(device_);
+    loop_ = std::thread([this] { Loop(); });
     RaiseReadAhead(device_, kReadAheadKib);
     RaiseQueueLimits(device_, kKernelQueue);
     return Status::Ok();

@@ -88,11 +88,16 @@ Status Apply(const Option& option, SsdModel* model, double* wanted_iops) {
     constexpr uint64_t kMost = 10'000'000;
     WEIR_ASSIGN_OR_RETURN(const uint64_t iops, Number(option, 1, kMost));
     *wanted_iops = static_cast<double>(iops);
+  } else if (option.name == "channels") {
+    constexpr uint64_t kMost = 256;
+    WEIR_ASSIGN_OR_RETURN(const uint64_t channels, Number(option, 1, kMost));
+    model::SetChannels(model, static_cast<int>(channels));
   } else if (option.name == "buffer") {
     WEIR_ASSIGN_OR_RETURN(model->buffer, Bytes(option));
   } else {
     return Wrong(option.whole,
-                 "an ssd knows model, rate, read-rate, write-rate, iops, buffer and flush");
+                 "an ssd knows model, rate, read-rate, write-rate, iops, channels, buffer and "
+                 "flush");
   }
   return {};
 }

@@ -8,6 +8,7 @@
 //   model=NAME   hdd: one of HddModelNames() [sata-7200]; ssd: ssd-200
 //   rate=RATE    bytes per second read and written; ssd also read-rate=, write-rate=
 //   iops=N       ssd: one-page reads per second, where that is less than the rate gives
+//   channels=N   ssd: how many pages at a time [8]; 1: one request after the other
 //   buffer=SIZE  the write cache or buffer; hdd: 0 is off
 //   ncq=N        hdd: how many requests the disk orders by itself [of the model]; 1: as they came
 //   flush=host   a flush goes to the image too; otherwise its time is the model's, and data
@@ -52,7 +53,7 @@ inline constexpr const char* kDiskSpecHelp =
     "Emulated disks keep their data in an image and take the time of a model:\n"
     "  hdd:SIZE|IMAGE[,OPTION]...  ssd:SIZE|IMAGE[,OPTION]...\n"
     "  model=NAME (hdd: sata-7200, 6y080p0, ultra320-15k, dtla-307075 ...; ssd: ssd-200)\n"
-    "  rate=RATE read-rate=RATE write-rate=RATE iops=N buffer=SIZE ncq=N\n"
+    "  rate=RATE read-rate=RATE write-rate=RATE iops=N channels=N buffer=SIZE ncq=N\n"
     "  flush=host (otherwise data survives the programs, not a crash of this machine)";
 
 }  // namespace weir

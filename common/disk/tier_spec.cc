@@ -9,8 +9,8 @@
 namespace weir {
 namespace {
 
-constexpr std::array<std::string_view, 8> kDiskOptions{"model", "rate",   "read-rate", "write-rate",
-                                                       "iops",  "buffer", "ncq",       "flush"};
+constexpr std::array<std::string_view, 9> kDiskOptions{
+    "model", "rate", "read-rate", "write-rate", "iops", "channels", "buffer", "ncq", "flush"};
 
 bool IsDiskOption(std::string_view word) {
   return std::find(kDiskOptions.begin(), kDiskOptions.end(), word) != kDiskOptions.end();

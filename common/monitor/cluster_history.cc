@@ -1,11 +1,10 @@
 #include "common/monitor/cluster_history.h"
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/base/ids.h"
+#include "common/monitor/troubles.h"
 
 namespace weir::monitor {
 namespace {
@@ -77,25 +76,6 @@ int64_t Millis(WallTime wall) {
 
 }  // namespace
 
-std::vector<std::string> TroublesOf(const Look& look) {
-  std::vector<std::string> troubles;
-  const auto& osds = look.status.map().osds();
-  if (osds.empty()) troubles.emplace_back("there is no OSD: nothing can be stored yet");
-  for (const auto& osd : osds) {
-    const auto stats = look.osds.find(osd.id());
-    if (!osd.up()) {
-      troubles.push_back(fmt::format("osd.{} is down", osd.id()));
-    } else if (stats == look.osds.end()) {
-      troubles.push_back(fmt::format("osd.{} does not answer", osd.id()));
-    } else if (stats->second.checksum_errors() > 0) {
-      troubles.push_back(fmt::format("osd.{} found {} damaged blocks: see its log for the objects",
-                                     osd.id(), stats->second.checksum_errors()));
-    }
-  }
-  for (const std::string& warning : look.status.warnings()) troubles.push_back(warning);
-  return troubles;
-}
-
 std::vector<ClusterHistory::ClassSample> ClusterHistory::Between(const Look& before,
                                                                  const Look& now, double seconds) {
   std::map<uint32_t, ClassSample> all;
@@ -148,7 +128,9 @@ std::string ClusterHistory::Document(uint64_t since) const {
   wire::StatusReply status;
   if (last_.has_value()) {
     status = last_->status;
-    for (const std::string& text : TroublesOf(*last_)) troubles.push_back(text);
+    for (const std::string& text : TroublesOf(last_->status, last_->osds, last_->silence)) {
+      troubles.push_back(text);
+    }
     for (const auto& osd : status.map().osds()) osds.push_back(OsdJson(osd, *last_));
     for (const auto& info : status.map().classes()) classes.push_back(ClassJson(info, *last_));
   } else if (silence_.empty()) {

@@ -25,10 +25,8 @@ struct Look {
   WallTime wall;
   wire::StatusReply status;
   std::map<uint32_t, wire::OsdStatsReply> osds;  // of those that answered
+  std::map<uint32_t, std::string> silence;       // of the others that are up: why not
 };
-
-// What is wrong, a sentence each, as `osdctl status` says it.
-std::vector<std::string> TroublesOf(const Look& look);
 
 class ClusterHistory {
  public:

@@ -33,11 +33,19 @@ Result<Look> ClusterWatcher::TakeLook() {
   Look look;
   WEIR_ASSIGN_OR_RETURN(look.status, client_.ClusterStatus(mds_));
   std::vector<std::string> endpoints;
+  std::vector<uint32_t> ids;
   for (const wire::OsdInfo& osd : look.status.map().osds()) {
-    if (osd.up()) endpoints.push_back(osd.endpoint());
+    if (!osd.up()) continue;
+    endpoints.push_back(osd.endpoint());
+    ids.push_back(osd.id());
   }
-  for (auto& answer : client_.OsdStats(endpoints)) {
-    if (answer.ok()) look.osds[answer->osd_id()] = std::move(*answer);
+  auto answers = client_.OsdStats(endpoints);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (answers[i].ok()) {
+      look.osds[ids[i]] = std::move(*answers[i]);
+    } else {
+      look.silence[ids[i]] = answers[i].status().message();
+    }
   }
   look.at = clock_.Now();
   look.wall = clock_.WallNow();

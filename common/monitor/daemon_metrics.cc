@@ -129,6 +129,10 @@ void AddOsdMetrics(const wire::OsdStatsReply& stats, MetricPage* page) {
         stats.base_token_rate());
   gauge("weir_osd_device_bytes_per_second", "What the disk moved over the last second.",
         stats.device_bytes_per_s());
+  gauge("weir_osd_disk_bytes_per_second", "What the disk gives lately; 0: not known yet.",
+        stats.disk().bytes_per_s());
+  gauge("weir_osd_disk_slow", "1 while the disk gives less than the configured token rate.",
+        stats.disk().slow() ? 1 : 0);
   gauge("weir_osd_capacity_bytes", "Size of its store.", stats.capacity_bytes());
   gauge("weir_osd_used_bytes", "What is taken of it.", stats.used_bytes());
   gauge("weir_osd_objects", "Objects in its store.", stats.objects());

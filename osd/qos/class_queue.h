@@ -82,8 +82,9 @@ struct ClassQueue {
   DiskState disk;              // surplus (cooperative)
   std::array<uint32_t, static_cast<size_t>(HeapSlot::kCount)> heap_place;
 
-  uint64_t under_way = 0;       // requests here that are not done, wherever they stand
-  TimePoint idle_since;         // valid while there are none
+  uint64_t under_way = 0;                // requests here that are not done, wherever they stand
+  TimePoint idle_since;                  // valid while there are none
+  std::optional<TimePoint> returned_at;  // after long idle time
   uint64_t first_sequence = 0;  // requests before it belong to a removed class of the same number
 
   // Statistics and the promise meter.

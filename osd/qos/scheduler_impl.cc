@@ -12,6 +12,9 @@ namespace {
 // Delays come over the network; beyond this they mean the same and only invite overflow.
 constexpr int64_t kElsewhereMax = int64_t{1} << 40;
 
+// How long a class counts as one that has just come back.
+constexpr Duration kReturning = std::chrono::milliseconds(100);
+
 // The promises of WeirFS's own background work are booked beside G0, not inside it.
 bool BookedBesideRoot(ClassId id) {
   return id != kBestEffort && id < kFirstUserClass;
@@ -48,7 +51,7 @@ void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
   request->elsewhere = std::clamp<int64_t>(request->elsewhere, 0, kElsewhereMax);
   surplus_->Arrived(request);
 
-  const bool returns = ReturnsFromIdle(*queue, now);
+  const bool returns = ReturnsFromIdle(queue, now);
   ++queued_;
   ++queue->under_way;
   ++queue->counters.queued_ops;
@@ -77,9 +80,14 @@ void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
   if (may_lead) Place(queue, now);
 }
 
-bool Scheduler::Impl::ReturnsFromIdle(const ClassQueue& queue, TimePoint now) const {
-  if (dsfq_ == nullptr || config_.reset_idle <= Duration(0) || queue.under_way > 0) return false;
-  return now - queue.idle_since >= config_.reset_idle;
+// The request that tells of the time before may be overtaken on its way by a later one, so a class
+// returns for a moment.
+bool Scheduler::Impl::ReturnsFromIdle(ClassQueue* queue, TimePoint now) const {
+  if (dsfq_ == nullptr || config_.reset_idle <= Duration(0)) return false;
+  if (queue->under_way == 0 && now - queue->idle_since >= config_.reset_idle) {
+    queue->returned_at = now;
+  }
+  return queue->returned_at && now - *queue->returned_at < kReturning;
 }
 
 void Scheduler::Impl::NoteGone(ClassQueue* queue, TimePoint now) {

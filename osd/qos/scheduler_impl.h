@@ -67,7 +67,7 @@ class Scheduler::Impl {
   // Whose request it is by now: class 0's when its class was removed, even if there is a new one of
   // the same number.
   ClassQueue* OwnerOf(const Request& request);
-  [[nodiscard]] bool ReturnsFromIdle(const ClassQueue& queue, TimePoint now) const;
+  [[nodiscard]] bool ReturnsFromIdle(ClassQueue* queue, TimePoint now) const;
   void NoteGone(ClassQueue* queue, TimePoint now);  // one request of it was done or cancelled
   [[nodiscard]] int64_t CostOf(const Request& request) const;
   void CountElsewhere(ClassQueue* queue, const Request& request, TimePoint now);

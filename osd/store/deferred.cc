@@ -102,12 +102,16 @@ size_t ExtentStore::WriteMetered(std::vector<ApplyTask>& tasks, size_t begin) {
   constexpr uint64_t kPileUp = 4;
   std::shared_ptr<IoMeter> meter;
   {
-    // Counted under the lock: SetBackgroundMeter clears what went past before it, nothing later.
     const std::lock_guard lock(deferred_mutex_);
     meter = meter_;
-    if (meter == nullptr) unmetered_bytes_ += (tasks.size() - begin) * kBlockSize;
   }
-  if (meter == nullptr) return WriteTasks(tasks, begin, UINT64_MAX);
+  if (meter == nullptr) {
+    const size_t end = WriteTasks(tasks, begin, UINT64_MAX);
+    const std::lock_guard lock(deferred_mutex_);
+    // SetBackgroundMeter forgets what went past before it.
+    if (meter_ == nullptr) unmetered_bytes_ += (end - begin) * kBlockSize;
+    return end;
+  }
   IoMeter::Io io;
   io.write = true;
   io.bytes = std::min<uint64_t>((tasks.size() - begin) * kBlockSize, IoMeter::kPieceBytes);

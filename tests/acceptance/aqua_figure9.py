@@ -60,6 +60,7 @@ def phases(lab, rw):
         check(near(got, rate), f"{name} got {got:.2f} MiB/s of {rate} reserved")
     lab.show(f"        {rw}: alone {one:.2f}; two {two[0]:.2f} + {two[1]:.2f} = {sum(two):.2f}; three "
              + ", ".join(f"{x:.2f}" for x in three))
+    return one, two, three
 
 
 def writers(lab):
@@ -86,6 +87,7 @@ def maximizer(lab):
     late = sum(s.served(start + 49.5, start + 59.5) for s in streams)
     check(late >= 1.3 * TOTAL, f"the last 10 s served {late:.1f} MiB/s, less than 1.3 x {TOTAL}")
     lab.show(f"        maximizer: worst window/reservation {worst}, last 10 s {late:.1f} MiB/s")
+    return worst, late
 
 
 if __name__ == "__main__":

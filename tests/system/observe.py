@@ -31,6 +31,11 @@ def samples(address):
     return {name: float(value) for name, value in lines}
 
 
+def troubles(web):
+    """What the web page says is wrong."""
+    return json.loads(get(web, "/api/v1/cluster")[1])["troubles"]
+
+
 def names(page):
     return {sample.split("{")[0] for sample in page}
 
@@ -93,7 +98,7 @@ def every_daemon_has_metrics(lab):
 
     system.dev("kill", "osd.1")
     wait_until(lambda: samples(where["mds.0"])['weir_mds_osd_up{osd="1"}'] == 0, "the MDS to miss an OSD")
-    wait_until(lambda: "osd.1 is down" in json.loads(get(web, "/api/v1/cluster")[1])["troubles"], "the page to say so")
+    wait_until(lambda: any(text.startswith("osd.1 is down") for text in troubles(web)), "the page to say so")
     system.dev("start", "osd.1")
     check(samples(where["osd.1"])["weir_osd_map_epoch{osd=\"1\"}"] > 0, "no metrics after a restart")
 

@@ -5,7 +5,8 @@ import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 
-from weirtest import MIB, Cluster, Embedded, Failure, check, fio, main, wait_until
+from observe import free_port, samples, troubles
+from weirtest import BIN, MIB, Cluster, Embedded, Failure, check, fio, main, run, wait_until
 
 
 def show(system, name):
@@ -105,7 +106,8 @@ def row(system, name):
 
 
 def a_slower_disk_is_noticed_and_purges_go_on(lab):
-    system = Cluster(lab, disks=("ssd:512MiB,rate=100MB/s",), token_rate="60MiB/s")
+    web = free_port()
+    system = Cluster(lab, disks=("ssd:512MiB,rate=100MB/s",), token_rate="60MiB/s", extra=["--metrics", "--web", web])
     system.osdctl("status")
     system.osdctl("reserve", "system.purge", "--bandwidth", "2MiB/s")
     seen = show(system, "system.purge")
@@ -139,6 +141,10 @@ def a_slower_disk_is_noticed_and_purges_go_on(lab):
     check(5e6 < stat["disk"]["bytes_per_s"] < 20e6, f"a disk of 15 MB/s is thought to give {stat['disk']}")
     done = system.osdctl("status", ok=(7,))
     check("osd.0 is slower than promised" in done.stdout, done.stdout)
+    wait_until(lambda: any(text.startswith("osd.0 is slower than promised") for text in troubles(web)), "the page to say so")
+    daemons = json.loads(run(f"{BIN}/weir-dev", "status", "--dir", system.dir, "-o", "json").stdout)["daemons"]
+    metrics = next(daemon["metrics"] for daemon in daemons if daemon["name"] == "osd.0")
+    check(samples(metrics)['weir_osd_disk_slow{osd="0"}'] == 1, "the metric does not know")
     system.osdctl("release", "system.purge")
     system.osdctl("osd", "set", "0", "--token-rate", "4MiB/s")
     wait_until(lambda: system.osdctl("status", ok=(0, 7)).returncode == 0, "a lower rate to end the alarm")

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/base/units.h"
+#include "common/monitor/troubles.h"
 #include "common/wire/mds.pb.h"
 #include "common/wire/osd.pb.h"
 #include "tools/cli/table.h"
@@ -15,53 +16,29 @@ namespace {
 
 struct Health {
   wire::StatusReply reply;
-  std::vector<Result<wire::OsdStatsReply>> stats;  // in the order of the map's OSDs
+  std::map<uint32_t, wire::OsdStatsReply> osds;  // of those that answered
   wire::ClassLoadReply load;
   std::vector<std::string> troubles;
 };
-
-std::vector<std::string> TroublesOf(const wire::OsdInfo& osd,
-                                    const Result<wire::OsdStatsReply>& stats) {
-  std::vector<std::string> troubles;
-  if (!osd.up()) {
-    troubles.push_back(fmt::format("osd.{} is down (last seen at {})", osd.id(), osd.endpoint()));
-  } else if (!stats.ok()) {
-    troubles.push_back(stats.status().message());
-  } else if (stats->checksum_errors() > 0) {
-    troubles.push_back(fmt::format("osd.{} found {} damaged blocks: see its log for the objects",
-                                   osd.id(), stats->checksum_errors()));
-  }
-  if (stats.ok() && stats->disk().slow()) {
-    troubles.push_back(fmt::format(
-        "osd.{} is slower than promised: it gives {}, its token rate is {} (osdctl profile {} "
-        "--apply, or another disk)",
-        osd.id(), FormatRate(stats->disk().bytes_per_s()), FormatRate(stats->base_token_rate()),
-        osd.id()));
-  }
-  return troubles;
-}
 
 Result<Health> AskHealth(ClusterLink& link) {
   Health health;
   WEIR_RETURN_IF_ERROR(link.Call(wire::MDS_STATUS, wire::Empty(), &health.reply));
   WEIR_RETURN_IF_ERROR(link.Call(wire::MDS_CLASS_LOAD, wire::Empty(), &health.load));
-  const auto& osds = health.reply.map().osds();
   std::vector<wire::OsdInfo> up;
-  for (const auto& osd : osds) {
+  for (const auto& osd : health.reply.map().osds()) {
     if (osd.up()) up.push_back(osd);
   }
   auto answers = link.Stats(up, false);
-  size_t next = 0;
-  for (const auto& osd : osds) {
-    health.stats.push_back(
-        osd.up() ? std::move(answers[next++])
-                 : Result<wire::OsdStatsReply>(Status(ErrorCode::kUnreachable, "it is down")));
-    for (std::string& text : TroublesOf(osd, health.stats.back())) {
-      health.troubles.push_back(std::move(text));
+  std::map<uint32_t, std::string> silence;
+  for (size_t i = 0; i < up.size(); ++i) {
+    if (answers[i].ok()) {
+      health.osds[up[i].id()] = std::move(*answers[i]);
+    } else if (answers[i].status().code() != ErrorCode::kUnreachable) {
+      silence[up[i].id()] = answers[i].status().message();
     }
   }
-  if (osds.empty()) health.troubles.emplace_back("there is no OSD: nothing can be stored yet");
-  for (const std::string& warning : health.reply.warnings()) health.troubles.push_back(warning);
+  health.troubles = monitor::TroublesOf(health.reply, health.osds, silence);
   return health;
 }
 
@@ -70,9 +47,8 @@ using Violations = std::map<uint32_t, uint64_t>;
 
 Violations ViolationsOf(const Health& health) {
   Violations violations;
-  for (const auto& stats : health.stats) {
-    if (!stats.ok()) continue;
-    for (const auto& row : stats->classes()) {
+  for (const auto& [osd, stats] : health.osds) {
+    for (const auto& row : stats.classes()) {
       if (row.violation_seconds() > 0) violations[row.class_id()] += row.violation_seconds();
     }
   }
@@ -151,13 +127,14 @@ void PrintScreen(const Health& health, const std::string& endpoint) {
   fmt::print("{}\n\n", ViolationsText(map, ViolationsOf(health)));
   cli::Table osds(
       {"OSD", "STATE", ">CAPACITY", ">USED", ">TOKEN RATE", ">PROMISED", ">NOW", "PROFILE"});
-  for (int i = 0; i < map.osds_size(); ++i) {
-    const auto& osd = map.osds(i);
-    const auto& stats = health.stats[static_cast<size_t>(i)];
+  for (const auto& osd : map.osds()) {
+    const auto stats = health.osds.find(osd.id());
+    const bool answered = stats != health.osds.end();
     osds.AddRow({fmt::format("osd.{}", osd.id()), osd.up() ? "up" : "DOWN",
                  FormatSize(osd.capacity_bytes()), FormatSize(osd.used_bytes()),
                  RateOrDash(osd.qos().token_rate()), FormatRate(PromisedOn(map, osd)),
-                 stats.ok() ? FormatRate(stats->device_bytes_per_s()) : "-", osd.qos().profile()});
+                 answered ? FormatRate(stats->second.device_bytes_per_s()) : "-",
+                 osd.qos().profile()});
   }
   fmt::print("{}", osds.Render());
   cli::Table promises({"CLASS", ">RESERVATION", "SCOPE", ">WEIGHT", ">LIMIT"});

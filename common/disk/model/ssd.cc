@@ -182,6 +182,14 @@ void SetWriteRate(SsdModel* model, double bytes_per_s) {
   model->program_s = PageSeconds(*model, bytes_per_s);
 }
 
+void SetChannels(SsdModel* model, int channels) {
+  const double part = static_cast<double>(channels) / model->channels;
+  model->read_s *= part;
+  model->program_s *= part;
+  model->request_s *= part;
+  model->channels = channels;
+}
+
 void SetIops(SsdModel* model, double iops) {
   model->request_s = std::max(0.0, model->channels / iops - model->read_s);
 }

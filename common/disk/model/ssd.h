@@ -35,6 +35,8 @@ SsdModel Ssd200();
 // The pages' times such that all channels together move so much.
 void SetReadRate(SsdModel* model, double bytes_per_s);
 void SetWriteRate(SsdModel* model, double bytes_per_s);
+// So many pages at a time, at the same rates; with 1 every request waits for those before it.
+void SetChannels(SsdModel* model, int channels);
 // request_s such that so many one-page reads pass in a second, if the read rate allows as many.
 void SetIops(SsdModel* model, double iops);
 

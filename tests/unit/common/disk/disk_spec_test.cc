@@ -33,6 +33,11 @@ TEST(DiskSpecTest, AnEmulatedDiskIsASizeOrAnImageAndOptions) {
   EXPECT_TRUE(ssd->flush_host);
   const auto& flash = std::get<model::SsdModel>(ssd->model);
   EXPECT_DOUBLE_EQ(flash.channels / (flash.read_s + flash.request_s), 10000);
+  const auto serial = ParseDiskSpec("ssd:1GiB,rate=100MB/s,channels=1,iops=200");
+  ASSERT_TRUE(serial.ok()) << serial.status();
+  const auto& one = std::get<model::SsdModel>(serial->model);
+  EXPECT_DOUBLE_EQ(one.read_s + one.request_s, 1 / 200.0);
+  EXPECT_DOUBLE_EQ(static_cast<double>(one.page) / one.program_s, 100e6);
   EXPECT_EQ(WithPath("ssd:4GiB,iops=9", "/x.img"), "ssd:/x.img,iops=9");
 }
 

@@ -19,11 +19,11 @@ TEST(TierSpecTest, DisksByName) {
 
 // The commas of an emulated disk's options are not those between tiers.
 TEST(TierSpecTest, OptionsStayWithTheirDisk) {
-  const char* text = "ssd=ssd:4GiB,iops=1000,rate=1GB/s,hdd=hdd:20GiB,model=6y080p0,old=/dev/sdc";
+  const char* text = "ssd=ssd:4GiB,iops=1000,channels=1,hdd=hdd:20GiB,model=6y080p0,old=/dev/sdc";
   const auto tiers = ParseTierDisks(text);
   ASSERT_TRUE(tiers.ok()) << tiers.status();
   ASSERT_EQ(tiers->size(), 3u);
-  EXPECT_EQ((*tiers)[0].disk, "ssd:4GiB,iops=1000,rate=1GB/s");
+  EXPECT_EQ((*tiers)[0].disk, "ssd:4GiB,iops=1000,channels=1");
   EXPECT_EQ((*tiers)[1].disk, "hdd:20GiB,model=6y080p0");
   EXPECT_EQ((*tiers)[2].disk, "/dev/sdc");
   EXPECT_EQ(FormatTierDisks(*tiers), text);

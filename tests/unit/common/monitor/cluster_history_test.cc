@@ -117,10 +117,25 @@ TEST_F(ClusterHistoryTest, SaysWhatIsWrong) {
   EXPECT_EQ(Document()["troubles"][0], "the MDS does not answer: timed out");
 
   Look look = Now();
+  look.osds[0].mutable_disk()->set_slow(true);
+  look.osds[0].mutable_disk()->set_bytes_per_s(30 << 20);
+  look.osds[0].set_base_token_rate(60 << 20);
+  look.osds[0].set_checksum_errors(2);
+  history_.Add(look);
+  EXPECT_EQ(Document()["troubles"][0], "osd.0 found 2 damaged blocks: see its log for the objects");
+  EXPECT_EQ(Document()["troubles"][1],
+            "osd.0 is slower than promised: it gives 30MiB/s, its token rate is 60MiB/s (osdctl "
+            "profile 0 --apply, or another disk)");
+
   look.osds.clear();
-  look.status.mutable_map()->add_osds()->set_id(7);
+  look.silence[0] = "timed out";
+  look.status.mutable_map()->mutable_osds(0)->set_endpoint("tcp://here:1");
+  wire::OsdInfo* gone = look.status.mutable_map()->add_osds();
+  gone->set_id(7);
+  gone->set_endpoint("tcp://there:1");
   look.status.add_warnings("promises exceed the token rate of osd.0");
-  const Json expected = {"osd.0 does not answer", "osd.7 is down",
+  const Json expected = {"osd.0 at tcp://here:1 does not answer: timed out",
+                         "osd.7 is down (last seen at tcp://there:1)",
                          "promises exceed the token rate of osd.0"};
   history_.Add(look);
   EXPECT_EQ(Document()["troubles"], expected);

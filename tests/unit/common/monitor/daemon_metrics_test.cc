@@ -32,6 +32,7 @@ TEST(DaemonMetricsTest, AnOsdSaysWhatItsClassesGotInBaseUnits) {
   wire::OsdStatsReply stats;
   stats.set_osd_id(3);
   stats.set_token_rate(100 << 20);
+  stats.mutable_disk()->set_slow(true);
   wire::ClassStats* gold = AddClass(&stats, 16, "gold");
   gold->set_served_bytes(1 << 20);
   gold->set_queued_ops(7);
@@ -44,6 +45,7 @@ TEST(DaemonMetricsTest, AnOsdSaysWhatItsClassesGotInBaseUnits) {
 
   const std::string page = OsdPage(stats);
   EXPECT_THAT(page, HasSubstr("weir_osd_token_rate_bytes_per_second{osd=\"3\"} 104857600\n"));
+  EXPECT_THAT(page, HasSubstr("weir_osd_disk_slow{osd=\"3\"} 1\n"));
   const std::string labels = "{osd=\"3\",class=\"gold\"} ";
   EXPECT_THAT(page, HasSubstr("weir_osd_class_served_bytes_total" + labels + "1048576\n"));
   EXPECT_THAT(page, HasSubstr("weir_osd_class_queued_requests" + labels + "7\n"));

@@ -129,6 +129,8 @@ TEST_F(DsfqTest, TotalCountsNoMoreThanKCostsAfterIdleTime) {
   Serve(&scheduler);
   now_ += 5s;
   EXPECT_EQ(Add(&scheduler, kF, 4 * kKiB, 1000)->elsewhere, 10 * 4);
+  EXPECT_EQ(Add(&scheduler, kF, 4 * kKiB, 1000)->elsewhere, 10 * 4);  // overtaken on its way
+  now_ += 100ms;
   EXPECT_EQ(Add(&scheduler, kF, 4 * kKiB, 1000)->elsewhere, 1000);  // it is here now
   config.reset_idle = 0s;
   scheduler.Configure(config, now_);
@@ -136,6 +138,29 @@ TEST_F(DsfqTest, TotalCountsNoMoreThanKCostsAfterIdleTime) {
   }
   now_ += 1h;
   EXPECT_EQ(Add(&scheduler, kF, 4 * kKiB, 1000)->elsewhere, 1000);
+}
+
+// The accident: after twelve seconds on other OSDs a class came back, its second request overtook
+// the first, which tells of all that, and the class paid for it as if it had been here meanwhile.
+TEST_F(DsfqTest, AClassThatReturnsIsForgivenWhatAnOvertakenRequestTells) {
+  SchedulerConfig config = Profile("dsfq-hybrid-h", 1);
+  config.reset_idle = 5s;
+  Scheduler scheduler(config, now_);
+  scheduler.SetClass(Spec(kBestEffort, 1e-6), now_);
+  for (ClassId id : {kF, kG}) {
+    ClassSpec spec = Spec(id, 0.5);
+    spec.min_weight = 1.0 / 12;
+    scheduler.SetClass(spec, now_);
+  }
+  now_ += 12s;
+  Add(&scheduler, kF, 4 * kKiB);
+  now_ += 1ms;
+  Add(&scheduler, kF, 4 * kKiB, 100'000);
+  const Request* third = Add(&scheduler, kF, 4 * kKiB);
+  const Request* fourth = Add(&scheduler, kF, 4 * kKiB);
+  while (Serve(&scheduler) != nullptr) {
+  }
+  EXPECT_NEAR(fourth->start_tag, third->finish_tag, 1e-3);  // nothing is owed any more
 }
 
 TEST_F(DsfqTest, EqualTagsGoInOrderOfArrival) {
