@@ -214,9 +214,8 @@ Task Actor::WorkOn() {
       co_await WriteSome();
     } else if (choice < 7) {
       Say("syncs inode " + std::to_string(open_.file->inode().value));
-      const FileHistory::Places places = open_.file->Newest();
       const Status synced = co_await mount_->Sync(open_.handle);
-      if (Ok(synced)) open_.file->Settle(places);
+      if (Ok(synced)) open_.file->Settle(open_.floors);
     } else if (choice < 9) {
       co_await ReadSome(open_.handle, open_.file, open_.floors);
     } else {
@@ -224,11 +223,10 @@ Task Actor::WorkOn() {
       Say("truncates inode " + std::to_string(open_.file->inode().value) + " to " +
           std::to_string(blocks * kBlock));
       open_.file->BeginTruncate(blocks);
-      const FileHistory::Places places = open_.file->Newest();
       const Status cut = co_await mount_->Truncate(open_.handle, blocks * kBlock);
       if (!Ok(cut)) co_return;
-      open_.file->Settle(places);  // what was written before went first
-      open_.floors = places;
+      Wrote(blocks, FileHistory::kBlocks);
+      open_.file->Settle(open_.floors);  // what was written before went first
     }
   }
 }
@@ -241,10 +239,14 @@ Task Actor::WriteSome() {
       " blocks " + std::to_string(block) + "+" + std::to_string(count));
   const std::string bytes = open_.file->BeginWrite(block, count, tag);
   const Status written = co_await mount_->Write(open_.handle, block * kBlock, bytes);
-  if (!Ok(written)) co_return;
+  if (Ok(written)) Wrote(block, block + count);
+}
+
+// Only that: what a crashed user had under way elsewhere in the file stays as uncertain as it was.
+void Actor::Wrote(size_t begin, size_t end) {
   const FileHistory::Places newest = open_.file->Newest();
   open_.floors.size = newest.size;
-  for (size_t i = block; i < block + count; ++i) open_.floors.blocks[i] = newest.blocks[i];
+  for (size_t i = begin; i < end; ++i) open_.floors.blocks[i] = newest.blocks[i];
 }
 
 Task Actor::LeaveIt(Slot& slot) {
@@ -258,11 +260,10 @@ Task Actor::LeaveIt(Slot& slot) {
     if (!board_.wrong.empty()) co_return;
   }
   Say("closes inode " + std::to_string(open_.file->inode().value));
-  const FileHistory::Places places = open_.file->Newest();
   const client::HandlePtr handle = std::exchange(open_.handle, nullptr);
   const Status closed = co_await mount_->Close(handle);
   if (!Ok(closed)) co_return;
-  open_.file->Settle(places);
+  open_.file->Settle(open_.floors);
   if (choice == 1 || choice == 2) co_await Unlink();
   if (choice < 3 || choice > 5) co_return;
   const size_t from = open_.place == &slot.places[0] ? 0 : 1;

@@ -76,6 +76,7 @@ class Actor {
   Task Obtain(Slot& slot);  // fills open_
   Task WorkOn();
   Task WriteSome();
+  void Wrote(size_t begin, size_t end);
   Task LeaveIt(Slot& slot);
   Task Unlink();
   Task LookAt(Slot& slot);
