@@ -18,6 +18,12 @@ class MemObjectStore final : public ObjectStore {
   void Truncate(ObjectId id, uint64_t size, WriteDone done) override;
   void Delete(ObjectId id, Done done) override;
   void DeleteInode(InodeId inode, uint64_t first_index, Done done) override;
+  void Punch(ObjectId id, uint64_t offset, uint64_t length, WriteDone done) override;
+  void Copy(const CopySource& from, ObjectId to, uint64_t offset, uint64_t length,
+            WriteDone done) override;
+  // What is not in a block of zeros.
+  void Extents(ObjectId id, uint64_t offset, uint64_t length, ExtentsDone done) override;
+  Result<uint64_t> NextIndex(ObjectId id) override;
   void Stat(ObjectId id, InfoDone done) override;
   uint64_t LbaHint(ObjectId id, uint64_t offset) override;
   [[nodiscard]] StoreStats Stats() const override;
