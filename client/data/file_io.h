@@ -15,6 +15,7 @@
 #include <mutex>
 #include <span>
 
+#include "client/data/range_io.h"
 #include "client/data/read_ahead.h"
 #include "client/data/write_back.h"
 #include "client/vfs/handle_table.h"
@@ -27,6 +28,15 @@ class WriteReporter {
   virtual ~WriteReporter() = default;
   virtual void ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
                            std::function<void(Result<FileAttr>)> callback) = 0;
+};
+
+// A change of a range by whoever has the file open.
+struct RangeChange {
+  uint64_t offset = 0;
+  uint64_t length = 0;
+  bool zeros = false;  // it reads as zeros afterwards, and takes no space
+  bool keep_size = false;
+  bool kill_suid = false;
 };
 
 class FileIo {
@@ -46,6 +56,15 @@ class FileIo {
   // `data` is not needed after the call.
   void Write(const HandlePtr& handle, uint64_t offset, std::span<const uint8_t> data,
              bool kill_suid, WriteCallback callback, Abandoned abandoned = nullptr);
+  // fallocate: room for a range, or zeros instead of what is there.
+  void Allocate(const HandlePtr& handle, const RangeChange& change, WriteCallback callback,
+                Abandoned abandoned = nullptr);
+  // The next data or hole; none: there is no data behind `offset`, or it is not in the file.
+  void Seek(const HandlePtr& handle, Wanted wanted, uint64_t offset, OffsetCallback callback);
+  // Copies into `range` what `from` has from `from_offset` on; answers how much, which may be less.
+  // Requires: the ranges do not overlap.
+  void Copy(const HandlePtr& from, uint64_t from_offset, const HandlePtr& to,
+            const RangeChange& range, CountCallback callback, Abandoned abandoned = nullptr);
   // Lets go of what is abandoned and waits for memory or for a place in a window.
   void DropAbandoned();
   // Everything written before the call is on the OSDs, and the MDS knows (`commit`: durably).

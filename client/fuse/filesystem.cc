@@ -134,6 +134,7 @@ fuse_lowlevel_ops MakeOperations(bool default_permissions) {
   AddDirOps(&ops);
   AddOpenOps(&ops);
   AddIoOps(&ops);
+  AddRangeOps(&ops);
   AddXattrOps(&ops);
   if (default_permissions) ops.access = nullptr;
   return ops;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "client/fuse/call.h"
+#include "client/fuse/kernel_cache.h"
 #include "client/vfs/core.h"
 #include "common/wire/mds.pb.h"
 
@@ -29,6 +30,7 @@ class Filesystem {
   Core& core() { return core_; }
   MdsClient& mds() { return core_.mds(); }
   Calls& calls() { return calls_; }
+  KernelCache& kernel_cache() { return kernel_cache_; }
   const Options& options() const { return options_; }
   CallPtr Begin(fuse_req_t req) { return calls_.Begin(req); }
 
@@ -63,6 +65,7 @@ class Filesystem {
   Core& core_;
   const Options options_;
   Calls calls_;
+  KernelCache kernel_cache_;
 };
 
 // The answer to OPEN and, behind an entry, to CREATE, byte by byte: libfuse 3.14 has no name for
@@ -82,6 +85,7 @@ void AddNameOps(fuse_lowlevel_ops* ops);
 void AddDirOps(fuse_lowlevel_ops* ops);
 void AddOpenOps(fuse_lowlevel_ops* ops);
 void AddIoOps(fuse_lowlevel_ops* ops);
+void AddRangeOps(fuse_lowlevel_ops* ops);
 void AddXattrOps(fuse_lowlevel_ops* ops);
 
 }  // namespace weir::client

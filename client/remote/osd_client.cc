@@ -19,7 +19,27 @@ std::string Encode(const ObjectOp& op, const ObjectSender::Stamp& stamp) {
   request.set_epoch(stamp.epoch);
   request.set_payload_crc(op.payload_crc);
   request.set_cluster(stamp.cluster);
+  request.set_want_next(op.want_next);
+  if (op.verb == ObjectOp::Verb::kCopy) {
+    request.set_source_inode(op.source.inode.value);
+    request.set_source_index(op.source.index);
+    request.set_source_offset(op.source_offset);
+  }
   return request.SerializeAsString();
+}
+
+uint32_t MethodOf(const ObjectOp& op) {
+  switch (op.verb) {
+    case ObjectOp::Verb::kPunch:
+      return wire::OSD_PUNCH;
+    case ObjectOp::Verb::kCopy:
+      return wire::OSD_COPY;
+    case ObjectOp::Verb::kExtents:
+      return wire::OSD_EXTENTS;
+    case ObjectOp::Verb::kData:
+      break;
+  }
+  return op.write ? wire::OSD_WRITE : wire::OSD_READ;
 }
 
 Result<ObjectOutcome> Decode(bool write, OsdId osd, Result<net::Reply> raw) {
@@ -35,7 +55,13 @@ Result<ObjectOutcome> Decode(bool write, OsdId osd, Result<net::Reply> raw) {
     return Status(ErrorCode::kCorrupt,
                   "data from osd." + std::to_string(osd.value) + " does not match its checksum");
   }
-  return ObjectOutcome{std::move(raw->payload), reply.object_size(), reply.window_bytes()};
+  ObjectOutcome outcome{
+      std::move(raw->payload), reply.object_size(), reply.window_bytes(), osd, {}, UINT64_MAX};
+  for (int i = 0; i + 1 < reply.extents_size(); i += 2) {
+    outcome.extents.emplace_back(reply.extents(i), reply.extents(i + 1));
+  }
+  if (reply.has_next_index()) outcome.next_index = reply.next_index();
+  return outcome;
 }
 
 }  // namespace
@@ -64,7 +90,7 @@ void OsdClient::Send(const ObjectOp& op, const Stamp& stamp, ObjectCallback call
   net::CallOptions call;
   call.timeout = timeout_;
   call.idempotent = !op.write;
-  rpc->Call(op.write ? wire::OSD_WRITE : wire::OSD_READ, Encode(op, stamp), op.payload, call,
+  rpc->Call(MethodOf(op), Encode(op, stamp), op.payload, call,
             [write = op.write, osd = stamp.osd, callback = std::move(callback)](
                 Result<net::Reply> raw) { callback(Decode(write, osd, std::move(raw))); });
 }

@@ -10,14 +10,28 @@
 namespace weir::osd {
 namespace {
 
-qos::OpKind SchedulerKind(ObjectOpKind kind) {
-  switch (kind) {
+bool MovesBytes(const ObjectOp& op) {
+  return !CopySharesBlocks(op.source.offset, op.offset, op.length);
+}
+
+// A copy that shares blocks reads and rewrites no more than the ragged blocks at its ends.
+uint64_t BytesOfCopy(const ObjectOp& op) {
+  if (MovesBytes(op)) return 2 * op.length;
+  const uint64_t ragged =
+      (op.offset % kBlockSize != 0 ? 1 : 0) + ((op.offset + op.length) % kBlockSize != 0 ? 1 : 0);
+  return kMetadataOpBytes + 2 * ragged * kBlockSize;
+}
+
+qos::OpKind SchedulerKind(const ObjectOp& op) {
+  switch (op.kind) {
     case ObjectOpKind::kRead:
     case ObjectOpKind::kBackgroundRead:
       return qos::OpKind::kRead;
     case ObjectOpKind::kWrite:
     case ObjectOpKind::kBackgroundWrite:
       return qos::OpKind::kWrite;
+    case ObjectOpKind::kCopy:
+      return MovesBytes(op) ? qos::OpKind::kWrite : qos::OpKind::kOther;
     default:
       return qos::OpKind::kOther;
   }
@@ -33,7 +47,11 @@ uint64_t ChargedBytes(const ObjectOp& op) {
       return op.data.size();
     case ObjectOpKind::kTruncate:
     case ObjectOpKind::kDeleteInode:
+    case ObjectOpKind::kPunch:
+    case ObjectOpKind::kExtents:
       return kMetadataOpBytes;
+    case ObjectOpKind::kCopy:
+      return BytesOfCopy(op);
     case ObjectOpKind::kStat:
       return 0;
   }
@@ -89,7 +107,7 @@ void Dispatcher::Submit(std::unique_ptr<ObjectOp> owned) {
   ObjectOp* op = owned.release();  // until Finish
   op->request_ = {};
   op->request_.class_id = op->class_id;
-  op->request_.op = SchedulerKind(op->kind);
+  op->request_.op = SchedulerKind(*op);
   op->request_.bytes = ChargedBytes(*op);
   op->request_.lba = IsBackground(op->kind) ? op->offset : store_.LbaHint(op->object, op->offset);
   op->request_.elsewhere = op->elsewhere;
@@ -188,11 +206,29 @@ void Dispatcher::Start(ObjectOp* op) {
       return;
     case ObjectOpKind::kDeleteInode:
       store_.DeleteInode(op->object.inode, op->object.index, [this, op](Status status) {
-        Finish(op, {.status = std::move(status), .info = {}, .data = {}});
+        Finish(op, {.status = std::move(status), .info = {}, .data = {}, .extents = {}});
       });
       return;
     case ObjectOpKind::kStat:
       store_.Stat(op->object, with_info);
+      return;
+    case ObjectOpKind::kPunch:
+      store_.Punch(op->object, op->offset, op->length, with_info);
+      return;
+    case ObjectOpKind::kCopy:
+      store_.Copy(op->source, op->object, op->offset, op->length, with_info);
+      return;
+    case ObjectOpKind::kExtents:
+      store_.Extents(op->object, op->offset, op->length,
+                     [this, op](Result<std::vector<ByteRange>> extents) {
+                       ObjectOpResult result;
+                       if (extents.ok()) {
+                         result.extents = std::move(*extents);
+                       } else {
+                         result.status = extents.status();
+                       }
+                       Finish(op, std::move(result));
+                     });
       return;
     case ObjectOpKind::kBackgroundRead:
     case ObjectOpKind::kBackgroundWrite:

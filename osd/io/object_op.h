@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "common/base/buffer.h"
 #include "common/base/ids.h"
@@ -17,18 +18,23 @@ enum class ObjectOpKind : uint8_t {
   kTruncate,
   kDeleteInode,
   kStat,
+  kPunch,
+  kCopy,
+  kExtents,
   // I/O that whoever submits does itself: MayGo says when, Dispatcher::Ended that it is over.
   kBackgroundRead,
   kBackgroundWrite,
 };
 
-// What a truncate or delete is charged: the metadata commit that it causes.
+// What a truncate, delete, punch or copy of shared blocks is charged: the metadata commit that it
+// causes.
 inline constexpr uint64_t kMetadataOpBytes = 4096;
 
 struct ObjectOpResult {
   Status status;
   ObjectInfo info;  // of writes, truncates and stats
   Buffer data;      // of reads
+  std::vector<ByteRange> extents;
 };
 
 // Derived by whoever submits; the Dispatcher owns it from Submit until Done has returned.
@@ -43,7 +49,8 @@ class ObjectOp {
   ObjectOpKind kind = ObjectOpKind::kRead;
   ObjectId object;      // kDeleteInode: index is the first that goes
   uint64_t offset = 0;  // kTruncate: the new size; background: on the device
-  uint64_t length = 0;  // of a read, of background I/O
+  uint64_t length = 0;  // of a read, punch, copy, extents, of background I/O
+  CopySource source;    // of a copy
   Buffer data;          // of a write
   ClassId class_id;
   int64_t elsewhere = 0;  // DSFQ delay, in the unit of the cost

@@ -31,6 +31,12 @@ ObjectOpKind KindOf(uint32_t method) {
       return ObjectOpKind::kTruncate;
     case wire::OSD_DELETE_INODE:
       return ObjectOpKind::kDeleteInode;
+    case wire::OSD_PUNCH:
+      return ObjectOpKind::kPunch;
+    case wire::OSD_COPY:
+      return ObjectOpKind::kCopy;
+    case wire::OSD_EXTENTS:
+      return ObjectOpKind::kExtents;
     default:
       return ObjectOpKind::kStat;
   }
@@ -48,6 +54,12 @@ const char* NameOf(ObjectOpKind kind) {
       return "delete";
     case ObjectOpKind::kStat:
       return "stat";
+    case ObjectOpKind::kPunch:
+      return "punch";
+    case ObjectOpKind::kCopy:
+      return "copy";
+    case ObjectOpKind::kExtents:
+      return "map";
     case ObjectOpKind::kBackgroundRead:
     case ObjectOpKind::kBackgroundWrite:
       break;  // never asked for from outside
@@ -55,11 +67,18 @@ const char* NameOf(ObjectOpKind kind) {
   return "operation";
 }
 
+// What users do to a range of an object.
+bool IsOnRange(ObjectOpKind kind) {
+  return kind == ObjectOpKind::kRead || kind == ObjectOpKind::kWrite ||
+         kind == ObjectOpKind::kPunch || kind == ObjectOpKind::kCopy ||
+         kind == ObjectOpKind::kExtents;
+}
+
 // "read of object 7.3 at 4096, 8192 bytes"
 std::string Describe(ObjectOpKind kind, const wire::ObjectRequest& request) {
   std::string text =
       fmt::format("{} of object {}.{}", NameOf(kind), request.inode(), request.index());
-  if (kind == ObjectOpKind::kRead || kind == ObjectOpKind::kWrite) {
+  if (IsOnRange(kind)) {
     text += fmt::format(" at {}, {} bytes", request.offset(), request.length());
   } else if (kind == ObjectOpKind::kTruncate) {
     text += fmt::format(" to {} bytes", request.offset());
@@ -71,14 +90,14 @@ std::string Describe(ObjectOpKind kind, const wire::ObjectRequest& request) {
 // writes from outside.
 ClassId ChargedClass(ObjectOpKind kind, const wire::ObjectRequest& request) {
   const ClassId id(request.class_id());
-  const bool data = kind == ObjectOpKind::kRead || kind == ObjectOpKind::kWrite;
-  return data && id < kFirstUserClass ? kBestEffort : id;
+  return IsOnRange(kind) && id < kFirstUserClass ? kBestEffort : id;
 }
 
 Status CheckRange(const wire::ObjectRequest& request) {
-  if (request.offset() <= kMaxObjectSize && request.length() <= kMaxObjectSize - request.offset()) {
-    return {};
-  }
+  const auto fits = [&request](uint64_t offset) {
+    return offset <= kMaxObjectSize && request.length() <= kMaxObjectSize - offset;
+  };
+  if (fits(request.offset()) && fits(request.source_offset())) return {};
   return {ErrorCode::kInvalid,
           fmt::format("beyond the {} bytes that an object may have", kMaxObjectSize)};
 }
@@ -103,7 +122,7 @@ class ObjectService::Op final : public ObjectOp {
 
   [[nodiscard]] net::IncomingCall& call() const { return *call_; }
   [[nodiscard]] uint64_t window_bytes() const {
-    return kind == ObjectOpKind::kWrite ? data.size() : length;
+    return kind == ObjectOpKind::kRead ? length : data.size();
   }
   wire::ObjectRequest request;
 
@@ -149,6 +168,9 @@ void ObjectService::Handle(std::shared_ptr<net::IncomingCall> call) {
     case wire::OSD_TRUNCATE:
     case wire::OSD_DELETE_INODE:
     case wire::OSD_STAT_OBJECT:
+    case wire::OSD_PUNCH:
+    case wire::OSD_COPY:
+    case wire::OSD_EXTENTS:
       HandleObject(std::move(call));
       return;
     case wire::OSD_STATS:
@@ -190,7 +212,8 @@ void ObjectService::HandleObject(std::shared_ptr<net::IncomingCall> call) {
   Status status = CheckRequest(request, *call);
   op->object = {InodeId(request.inode()), request.index()};
   op->offset = request.offset();
-  op->length = op->kind == ObjectOpKind::kRead ? request.length() : 0;
+  op->length = IsOnRange(op->kind) && op->kind != ObjectOpKind::kWrite ? request.length() : 0;
+  op->source = {{InodeId(request.source_inode()), request.source_index()}, request.source_offset()};
   if (op->kind == ObjectOpKind::kWrite) op->data = call->payload();
   op->class_id = ChargedClass(op->kind, request);
   op->elsewhere = static_cast<int64_t>(std::min(request.elsewhere(), kLargestElsewhere));
@@ -227,6 +250,15 @@ void ObjectService::Answer(Op& op, ObjectOpResult result) {
   reply.set_object_size(result.info.size);
   reply.set_version(result.info.version);
   reply.set_window_bytes(window);
+  for (const ByteRange& range : result.extents) {
+    reply.add_extents(range.offset);
+    reply.add_extents(range.length);
+  }
+  if (op.request.want_next()) {
+    const Result<uint64_t> next = store_.NextIndex(op.object);
+    if (!next.ok()) reply.set_next_index(op.object.index + 1);  // then it is asked for
+    if (next.ok() && *next != UINT64_MAX) reply.set_next_index(*next);
+  }
   if (!result.data.empty()) {
     reply.set_payload_crc(Crc32c(result.data.data(), result.data.size()));
   }

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Ranges of files on real mounts: holes, looking for them, copies inside the OSDs, appends, and many random
+operations compared with a model in memory (tests/fsx). WEIR_SOAK=1 does far more of those.
+"""
+import ctypes
+import errno
+import os
+import subprocess
+
+from weirtest import BIN, MIB, Cluster, Embedded, check, main, run
+from posix import expect_errno, get, put
+
+KEEP_SIZE, PUNCH, COLLAPSE, ZERO = 1, 2, 8, 16
+libc = ctypes.CDLL(None, use_errno=True)
+OPERATIONS = 300_000 if os.environ.get("WEIR_SOAK") else 3_000
+
+
+def fallocate(fd, mode, offset, length):
+    if libc.fallocate(fd, mode, ctypes.c_long(offset), ctypes.c_long(length)) != 0:
+        raise OSError(ctypes.get_errno(), "fallocate")
+
+
+def used_bytes(system):
+    stats = os.statvfs(system.mnt)
+    return (stats.f_blocks - stats.f_bfree) * stats.f_frsize
+
+
+def holes(top):
+    data = os.urandom(9 * MIB)
+    put(f"{top}/file", data)
+    fd = os.open(f"{top}/file", os.O_RDWR)
+    fallocate(fd, PUNCH | KEEP_SIZE, MIB + 100, 5 * MIB)
+    expected = data[:MIB + 100] + bytes(5 * MIB) + data[6 * MIB + 100:]
+    check(get(f"{top}/file") == expected, "a punched file has other bytes")
+    check(os.lseek(fd, 0, os.SEEK_HOLE) == MIB + 4096, "the hole is not where it was made")
+    check(os.lseek(fd, 2 * MIB, os.SEEK_DATA) == 6 * MIB, "the data behind the hole is not found")
+    check(os.lseek(fd, 7 * MIB, os.SEEK_HOLE) == 9 * MIB, "the end of the file is not a hole")
+    expect_errno(errno.ENXIO, "a search behind the end", os.lseek, fd, 9 * MIB, os.SEEK_DATA)
+    fallocate(fd, ZERO, 8 * MIB, 2 * MIB)
+    check(os.fstat(fd).st_size == 10 * MIB, "zeroing behind the end did not make the file longer")
+    fallocate(fd, ZERO | KEEP_SIZE, 9 * MIB, 5 * MIB)
+    check(os.fstat(fd).st_size == 10 * MIB, "zeroing made the file longer in spite of KEEP_SIZE")
+    check(get(f"{top}/file") == expected[:8 * MIB] + bytes(2 * MIB), "a zeroed file has other bytes")
+    expect_errno(errno.EOPNOTSUPP, "collapse", fallocate, fd, COLLAPSE, 0, 4096)
+    os.close(fd)
+
+
+def unwritten_data_is_data(top):
+    fd = os.open(f"{top}/file", os.O_CREAT | os.O_RDWR)
+    os.ftruncate(fd, 20 * MIB)
+    os.pwrite(fd, b"x" * 4096, 10 * MIB)
+    check(os.lseek(fd, 0, os.SEEK_DATA) == 10 * MIB, "what was written a moment ago is not found")
+    check(os.lseek(fd, 10 * MIB, os.SEEK_HOLE) == 10 * MIB + 4096, "what was written a moment ago has no end")
+    os.close(fd)
+
+
+def allocate(top):
+    fd = os.open(f"{top}/file", os.O_CREAT | os.O_RDWR)
+    os.posix_fallocate(fd, 0, 3 * MIB)
+    check(os.fstat(fd).st_size == 3 * MIB, "posix_fallocate did not set the size")
+    fallocate(fd, KEEP_SIZE, 0, 9 * MIB)
+    check(os.fstat(fd).st_size == 3 * MIB, "fallocate moved the size in spite of KEEP_SIZE")
+    expect_errno(errno.ENOSPC, "room for more than there is", fallocate, fd, 0, 0, 1 << 50)
+    os.close(fd)
+    check(get(f"{top}/file") == bytes(3 * MIB), "allocated bytes are not zeros")
+
+
+def far_away(top):
+    fd = os.open(f"{top}/file", os.O_CREAT | os.O_RDWR)
+    os.pwrite(fd, b"end", 1 << 50)
+    check(os.lseek(fd, 1, os.SEEK_DATA) // 4096 == (1 << 50) // 4096, "a far end is not found")
+    fallocate(fd, PUNCH | KEEP_SIZE, 0, 1 << 51)
+    expect_errno(errno.ENXIO, "data in an empty file", os.lseek, fd, 0, os.SEEK_DATA)
+    os.close(fd)
+
+
+def copies(top):
+    data = os.urandom(9 * MIB + 1234)
+    put(f"{top}/from", data)
+    source, target = os.open(f"{top}/from", os.O_RDONLY), os.open(f"{top}/to", os.O_CREAT | os.O_RDWR)
+    os.pwrite(target, b"old" * MIB, 0)
+    done = 0
+    while done < len(data):
+        done += os.copy_file_range(source, target, len(data) - done, done, done)
+    check(get(f"{top}/to") == data, "a copy has other bytes")
+    check(os.copy_file_range(source, target, 4096, len(data), 0) == 0, "a copy from behind the end")
+    os.copy_file_range(source, target, 100_000, 777, 5 * MIB + 3)
+    data = data[:5 * MIB + 3] + data[777:100_777] + data[5 * MIB + 3 + 100_000:]
+    check(get(f"{top}/to") == data, "a ragged copy has other bytes")
+    expect_errno(errno.EINVAL, "a copy over itself", os.copy_file_range, target, target, 8192, 0, 4096)
+    os.close(source)
+    os.close(target)
+
+
+CASES = (holes, unwritten_data_is_data, allocate, far_away, copies)
+
+
+def run_cases(system):
+    for case in CASES:
+        top = f"{system.mnt}/{case.__name__}"
+        os.mkdir(top)
+        case(top)
+
+
+def fsx(*mounts, options=()):
+    run(f"{BIN}/fsx", *mounts, "--ops", OPERATIONS, *options, timeout=3600)
+
+
+def ranges_embedded(lab):
+    system = Embedded(lab)
+    run_cases(system)
+    fsx(system.mnt)
+
+
+def ranges_on_a_cluster(lab):
+    system = Cluster(lab, osds=3, mounts=2)
+    run_cases(system)
+    fsx(system.mnt)
+    fsx(*system.mounts)
+
+
+def copies_take_no_space(lab):
+    system = Cluster(lab, osds=1)
+    put(f"{system.mnt}/one", os.urandom(64 * MIB))
+    before = used_bytes(system)
+    run("cp", "--reflink=never", "--sparse=never", f"{system.mnt}/one", f"{system.mnt}/two")
+    source, target = os.open(f"{system.mnt}/one", os.O_RDONLY), os.open(f"{system.mnt}/three", os.O_CREAT | os.O_WRONLY)
+    done = 0
+    while done < 64 * MIB:
+        done += os.copy_file_range(source, target, 64 * MIB - done, done, done)
+    os.close(source)
+    os.close(target)
+    check(used_bytes(system) - before < 80 * MIB, "a copy inside the OSD took space")
+    system.dev("restart", "osd.0")
+    check(get(f"{system.mnt}/three") == get(f"{system.mnt}/one"), "a copy differs after a restart")
+
+
+if __name__ == "__main__":
+    main("ranges", ranges_embedded, ranges_on_a_cluster, copies_take_no_space)
