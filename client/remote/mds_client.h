@@ -53,6 +53,8 @@ class MdsClient {
     std::function<void(MapPtr)> on_map;               // a newer map
     std::function<void(uint64_t tag_epoch)> on_tags;  // effective classes may have changed
     std::function<std::vector<InodeId>()> open_inodes;
+    std::function<void(const std::vector<InodeId>&)> on_append_recall;  // rights are wanted back
+    std::function<void()> on_session_lost;  // the MDS forgot what it gave; a new one is open
   };
 
   static Result<std::unique_ptr<MdsClient>> Connect(net::Network& network, Clock& clock,

@@ -23,6 +23,9 @@ Core::Core(net::Network& network, Clock& clock, Options options)
       osds_(network, clock, session_, options_.timeout),
       objects_(clock, osds_, {.timeout = options_.timeout}),
       files_(clock, objects_, inodes_, caller_classes_, *this, options_.file_io),
+      appends_({[this](InodeId inode, auto done) { AskAppend(inode, std::move(done)); },
+                [this](InodeId inode, auto done) { SettleAppend(inode, std::move(done)); },
+                [this](InodeId inode, uint64_t grant) { GiveBackAppend(inode, grant); }}),
       classes_(
           inodes_, [this] { return InodesInUse(); },
           [this](const auto& inodes, auto done) { AskClasses(inodes, done); }) {}
@@ -50,6 +53,8 @@ Status Core::Open(std::function<void()> on_tick) {
   events.on_map = [this](const MapPtr& map) { OnMap(map); };
   events.on_tags = [this](uint64_t tag_epoch) { classes_.TagsMoved(tag_epoch); };
   events.open_inodes = [this] { return open_files_.All(); };
+  events.on_append_recall = [this](const auto& inodes) { appends_.Recall(inodes); };
+  events.on_session_lost = [this] { appends_.Lost(); };
   WEIR_ASSIGN_OR_RETURN(mds_, MdsClient::Connect(network_, clock_, options, std::move(events)));
   WEIR_RETURN_IF_ERROR(mds_->Open());
   ticks_ = std::thread([this] { TickLoop(); });
@@ -122,7 +127,37 @@ void Core::ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
                                });
 }
 
+void Core::AskAppend(InodeId inode, std::function<void(Result<uint64_t>)> done) {
+  wire::InodeRequest request;
+  request.set_inode(inode.value);
+  mds_->Call<wire::AppendReply>(
+      wire::MDS_APPEND, request, false,
+      [this, inode, done = std::move(done)](Result<wire::AppendReply> reply) {
+        if (!reply.ok()) return done(reply.status());
+        const InodePtr known = inodes_.Find(inode);
+        if (known != nullptr) known->Update(FromWire(reply->attr()));
+        done(reply->grant());
+      });
+}
+
+void Core::SettleAppend(InodeId inode, std::function<void()> done) {
+  const InodePtr known = inodes_.Find(inode);
+  if (known == nullptr) return done();
+  files_.Sync(known, false, [known, done = std::move(done)](const Status& status) {
+    if (!status.ok()) known->RememberError(status);  // for the next fsync or close
+    done();
+  });
+}
+
+void Core::GiveBackAppend(InodeId inode, uint64_t grant) {
+  wire::GiveBackRequest request;
+  request.set_inode(inode.value);
+  request.set_grant(grant);
+  mds_->CallRaw(wire::MDS_GIVE_BACK, request, true, [](const Result<net::Reply>&) {});
+}
+
 void Core::SendRelease(const std::vector<InodeId>& inodes, std::function<void()> done) {
+  appends_.Recall(inodes);
   wire::ReleaseRequest request;
   for (InodeId inode : inodes) request.add_inodes(inode.value);
   mds_->CallRaw(wire::MDS_RELEASE, request, false,

@@ -240,16 +240,20 @@ Status Operation::OfferLease(const Inode& directory, wire::EntryReply* reply) {
   if (!directory.IsDirectory()) return Status::Ok();
   const auto grant = context.leases.TryGrant(context.session, directory.id);
   if (!grant.has_value()) return Status::Ok();
-  if (!context.leases.recorded()) {
-    WEIR_ASSIGN_OR_RETURN(StateRecord state, LoadState());
-    state.set_leases_given(true);
-    txn.PutRecord(kStateKey, state);
-    context.leases.set_recorded(true);
-  }
+  WEIR_RETURN_IF_ERROR(RecordLeases());
   wire::DirLease* lease = reply->mutable_lease();
   lease->set_epoch(grant->epoch);
   lease->set_seq(grant->seq);
   lease->set_empty(directory.rec.entries() == 0);
+  return Status::Ok();
+}
+
+Status Operation::RecordLeases() {
+  if (context.leases.recorded()) return Status::Ok();
+  WEIR_ASSIGN_OR_RETURN(StateRecord state, LoadState());
+  state.set_leases_given(true);
+  txn.PutRecord(kStateKey, state);
+  context.leases.set_recorded(true);
   return Status::Ok();
 }
 

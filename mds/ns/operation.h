@@ -108,6 +108,8 @@ class Operation {
   Result<wire::EntryReply> Entry(const Inode& inode);
   // Lets the asking mount answer looks into `directory` by itself, if nobody minds.
   Status OfferLease(const Inode& directory, wire::EntryReply* reply);
+  // A restart must know that there were leases.
+  Status RecordLeases();
   void TagsChanged() { effects.tags_changed = true; }
 
   Txn txn;

@@ -35,5 +35,6 @@ EntryResult Wrote(Operation& op, const wire::WroteRequest& request);
 Result<wire::ResolveClassesReply> ResolveClasses(Operation& op,
                                                  const wire::ResolveClassesRequest& request);
 EmptyResult Access(Operation& op, const wire::AccessRequest& request);
+Result<wire::AppendReply> Append(Operation& op, const wire::InodeRequest& request);
 
 }  // namespace weir::mds
