@@ -114,10 +114,12 @@ void OnLseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, fuse_file
   const Wanted wanted = whence == SEEK_DATA ? Wanted::kData : Wanted::kHole;
   const auto from = static_cast<uint64_t>(offset);
   // What only the kernel has, mapped or in its write-back cache, would pass for holes.
-  fs.kernel_cache().Drop(ino, [&fs, call, handle, wanted, from] {
+  auto seek = [&fs, call, handle, wanted, from] {
     if (fs.options().exclusive) return SeekAndReply(fs, call, handle, wanted, from);
     SeekInFile(fs, call, handle, wanted, from);
-  });
+  };
+  if (!handle->inode->has_writers()) return seek();
+  fs.kernel_cache().Drop(ino, seek);
 }
 
 void OnCopyFileRange(fuse_req_t req, fuse_ino_t /*ino_in*/, off_t off_in, fuse_file_info* fi_in,

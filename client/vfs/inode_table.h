@@ -71,6 +71,11 @@ class Inode {
   void RememberError(const Status& status);
   Status TakeError();
 
+  // Handles open for writing, through which the kernel may have pages that were not written yet.
+  void AddWriter() { writers_.fetch_add(1); }
+  void RemoveWriter() { writers_.fetch_sub(1); }
+  [[nodiscard]] bool has_writers() const { return writers_.load() > 0; }
+
   // security.capability is asked for before every write; its absence is worth remembering.
   void set_no_capability_until(int64_t ns) { no_capability_until_.store(ns); }
   [[nodiscard]] int64_t no_capability_until() const { return no_capability_until_.load(); }
@@ -83,6 +88,7 @@ class Inode {
   const InodeId id_;
   std::atomic<uint32_t> tag_class_{kUntagged};
   std::atomic<uint64_t> generation_{1};
+  std::atomic<uint64_t> writers_{0};
   std::atomic<int64_t> no_capability_until_{0};
   mutable std::mutex mutex_;
   FileAttr attr_;
