@@ -29,7 +29,8 @@ class AppendTest : public MdsFixture {
   static wire::AppendReply Parse(const TestCall& call) {
     wire::AppendReply reply;
     EXPECT_TRUE(call.answer.has_value());
-    if (call.answer.has_value()) EXPECT_TRUE(reply.ParseFromString(call.answer->body));
+    if (!call.answer.has_value()) return reply;
+    EXPECT_TRUE(reply.ParseFromString(call.answer->body));
     return reply;
   }
   std::vector<uint64_t> RecallsOf(uint64_t who) {
