@@ -26,6 +26,12 @@ Segments Overlay(const Segments& below, uint64_t offset, uint64_t length,
 
 }  // namespace
 
+uint64_t WholeBlocks(uint64_t offset, uint64_t length) {
+  const uint64_t first = offset / kBlockSize,
+                 last = (offset + length + kBlockSize - 1) / kBlockSize;
+  return length == 0 ? 0 : (last - first) * kBlockSize;
+}
+
 FileIo::FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, const CallerClasses& classes,
                WriteReporter& reporter, Options options)
     : clock_(clock),
@@ -101,10 +107,13 @@ void FileIo::Write(const HandlePtr& handle, uint64_t offset, std::span<const uin
   if (offset + data.size() > kMaxFileSize) {
     return callback(Status(ErrorCode::kFileTooBig, "beyond the largest file"));
   }
-  const Wrote wrote{inode, handle->opener, offset + data.size(), kill_suid, handle->direct};
-  const ClassId class_id = classes_.Of(*inode, *handle->opener);
-  const bool bounded = wrote.end > inode->size() && classes_.HasCapacity(class_id);
-  if (!bounded || wrote.end <= inode->allowed_end()) {
+  const Wrote wrote{inode,
+                    handle->opener,
+                    offset + data.size(),
+                    kill_suid,
+                    handle->direct,
+                    {.wrote = WholeBlocks(offset, data.size())}};
+  if (!NeedsRoom(wrote)) {
     return WriteNow(wrote, offset, data, std::move(callback), std::move(abandoned));
   }
   auto go = [this, wrote, offset, bytes = Buffer::CopyOf(data), callback = std::move(callback),
@@ -112,7 +121,19 @@ void FileIo::Write(const HandlePtr& handle, uint64_t offset, std::span<const uin
     if (!status.ok()) return callback(status);
     WriteNow(wrote, offset, bytes.span(), callback, abandoned);
   };
-  growth_.Await(inode, class_id, wrote.end, std::move(go), std::move(abandoned));
+  AwaitRoom(wrote, std::move(go), std::move(abandoned));
+}
+
+bool FileIo::NeedsRoom(const Wrote& wrote) const {
+  const Inode& inode = *wrote.inode;
+  return wrote.end > inode.size() && wrote.end > inode.allowed_end() &&
+         classes_.HasCapacity(classes_.Of(inode, *wrote.opener));
+}
+
+void FileIo::AwaitRoom(const Wrote& wrote, Growth::Ready ready, Abandoned abandoned) {
+  if (!NeedsRoom(wrote)) return ready({});
+  growth_.Await(wrote.inode, classes_.Of(*wrote.inode, *wrote.opener), wrote.end, std::move(ready),
+                std::move(abandoned));
 }
 
 void FileIo::WriteNow(const Wrote& wrote, uint64_t offset, std::span<const uint8_t> data,
@@ -154,7 +175,8 @@ void FileIo::WriteThrough(const Wrote& wrote, PreparedWrite write, WriteCallback
 
 void FileIo::NoteWrote(const Wrote& wrote) {
   const InodePtr& inode = wrote.inode;
-  inode->Wrote(wrote.end, clock_.WallNow().ns, wrote.kill_suid, classes_.Of(*inode, *wrote.opener));
+  inode->Wrote(wrote.end, clock_.WallNow().ns, wrote.kill_suid, classes_.Of(*inode, *wrote.opener),
+               wrote.space);
   std::lock_guard lock(mutex_);
   if (unreported_.try_emplace(inode->id(), clock_.Now()).second) inodes_.Pin(inode->id());
 }
@@ -184,6 +206,7 @@ void FileIo::Report(const InodePtr& inode, const Inode::Report& report, bool com
         const bool gone = attr.code() == ErrorCode::kNotFound || attr.code() == ErrorCode::kStale;
         if (attr.ok()) inode->EndReport(report, *attr);
         if (gone) inode->EndReport(report, inode->attr());
+        if (!attr.ok() && !gone) inode->FailReport(report);
         bool settled = false;
         {
           std::lock_guard lock(mutex_);

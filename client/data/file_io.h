@@ -17,6 +17,7 @@
 #include <span>
 
 #include "client/data/growth.h"
+#include "client/data/range_io.h"
 #include "client/data/read_ahead.h"
 #include "client/data/write_back.h"
 #include "client/vfs/handle_table.h"
@@ -35,6 +36,18 @@ class WriteReporter {
                        std::function<void(Result<uint64_t>)> callback) = 0;
 };
 
+// A change of a range by whoever has the file open.
+struct RangeChange {
+  uint64_t offset = 0;
+  uint64_t length = 0;
+  bool zeros = false;  // it reads as zeros afterwards, and takes no space
+  bool keep_size = false;
+  bool kill_suid = false;
+};
+
+// What a range takes when it is stored.
+uint64_t WholeBlocks(uint64_t offset, uint64_t length);
+
 class FileIo {
  public:
   struct Options {
@@ -52,6 +65,15 @@ class FileIo {
   // `data` is not needed after the call.
   void Write(const HandlePtr& handle, uint64_t offset, std::span<const uint8_t> data,
              bool kill_suid, WriteCallback callback, Abandoned abandoned = nullptr);
+  // fallocate: room for a range, or zeros instead of what is there.
+  void Allocate(const HandlePtr& handle, const RangeChange& change, WriteCallback callback,
+                Abandoned abandoned = nullptr);
+  // The next data or hole; none: there is no data behind `offset`, or it is not in the file.
+  void Seek(const HandlePtr& handle, Wanted wanted, uint64_t offset, OffsetCallback callback);
+  // Copies into `range` what `from` has from `from_offset` on; answers how much, which may be less.
+  // Requires: the ranges do not overlap.
+  void Copy(const HandlePtr& from, uint64_t from_offset, const HandlePtr& to,
+            const RangeChange& range, CountCallback callback, Abandoned abandoned = nullptr);
   // Lets go of what is abandoned and waits for memory or for a place in a window.
   void DropAbandoned();
   // Everything written before the call is on the OSDs, and the MDS knows (`commit`: durably).
@@ -77,7 +99,8 @@ class FileIo {
     OpenerPtr opener;
     uint64_t end;
     bool kill_suid;
-    bool direct;
+    bool direct = false;
+    SpaceChange space{};
   };
   FileTarget TargetOf(const Inode& inode, const Opener& opener,
                       Abandoned abandoned = nullptr) const;
@@ -89,7 +112,12 @@ class FileIo {
                 WriteCallback callback, Abandoned abandoned);
   void WriteThrough(const Wrote& wrote, PreparedWrite write, WriteCallback callback,
                     Abandoned abandoned);
+  void MakeHole(const Wrote& wrote, const RangeChange& change, WriteCallback callback,
+                Abandoned abandoned);
   void NoteWrote(const Wrote& wrote);
+  [[nodiscard]] bool NeedsRoom(const Wrote& wrote) const;
+  // `ready` when the class of who wrote lets the file reach where it ends then.
+  void AwaitRoom(const Wrote& wrote, Growth::Ready ready, Abandoned abandoned);
   void Report(const InodePtr& inode, const Inode::Report& report, bool commit,
               WriteCallback callback);
 

@@ -59,6 +59,10 @@ bool Call::ReplyWrite(size_t size) {
   return Claim() && fuse_reply_write(req_, size) == 0;
 }
 
+bool Call::ReplyOffset(uint64_t offset) {
+  return Claim() && fuse_reply_lseek(req_, static_cast<off_t>(offset)) == 0;
+}
+
 bool Call::ReplyStatfs(const struct statvfs& stat) {
   return Claim() && fuse_reply_statfs(req_, &stat) == 0;
 }

@@ -47,6 +47,7 @@ class Call {
   bool ReplyRaw(const void* data, size_t size);
   bool ReplySegments(const Segments& segments);
   bool ReplyWrite(size_t size);
+  bool ReplyOffset(uint64_t offset);
   bool ReplyStatfs(const struct statvfs& stat);
   bool ReplyReadlink(const std::string& target);
   bool ReplyXattrSize(size_t size);

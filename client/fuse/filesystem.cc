@@ -128,6 +128,25 @@ void Filesystem::ReplyEntry(const CallPtr& call, const Result<wire::EntryReply>&
   if (!call->ReplyEntry(entry)) UndoEntry(entry);
 }
 
+void Filesystem::WhenQuotaAllows(const InodePtr& inode, uint64_t end,
+                                 std::function<void(const Status&)> ready) {
+  if (end == 0 || !inode->has_quota()) return ready({});
+  core_.files().Sync(
+      inode, false, [this, inode, end, ready = std::move(ready)](const Status& status) {
+        if (!status.ok()) inode->RememberError(status);
+        wire::InodeRequest request;
+        request.set_inode(inode->id().value);
+        mds().Call<wire::EntryReply>(
+            wire::MDS_GETATTR, request, true,
+            [this, inode, end, ready](const Result<wire::EntryReply>& reply) {
+              if (reply.ok()) Learn(inode, *reply);
+              ready(inode->QuotaAllows(end)
+                        ? Status::Ok()
+                        : Status(ErrorCode::kQuota, "over the quota of a directory"));
+            });
+      });
+}
+
 fuse_lowlevel_ops MakeOperations(bool exclusive) {
   fuse_lowlevel_ops ops{};
   ops.init = OnInit;
@@ -136,6 +155,7 @@ fuse_lowlevel_ops MakeOperations(bool exclusive) {
   AddDirOps(&ops);
   AddOpenOps(&ops);
   AddIoOps(&ops);
+  AddRangeOps(&ops);
   AddXattrOps(&ops);
   if (exclusive) {
     ops.access = nullptr;

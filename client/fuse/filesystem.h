@@ -5,10 +5,12 @@
 // Threads: handlers run on libfuse's threads and never block; answers come from RPC threads.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "client/fuse/call.h"
+#include "client/fuse/kernel_cache.h"
 #include "client/fuse/mount_watch.h"
 #include "client/vfs/core.h"
 #include "common/wire/mds.pb.h"
@@ -31,6 +33,7 @@ class Filesystem {
   Core& core() { return core_; }
   MdsClient& mds() { return core_.mds(); }
   Calls& calls() { return calls_; }
+  KernelCache& kernel_cache() { return kernel_cache_; }
   const Options& options() const { return options_; }
   CallPtr Begin(fuse_req_t req) { return calls_.Begin(req); }
 
@@ -60,6 +63,11 @@ class Filesystem {
   void UndoEntry(const fuse_entry_param& entry);
   void ReplyEntry(const CallPtr& call, const Result<wire::EntryReply>& reply);
 
+  // `ready` when quotas let the file reach `end`, or kQuota. Where there are any the MDS is asked,
+  // once it has heard of all that was written here.
+  void WhenQuotaAllows(const InodePtr& inode, uint64_t end,
+                       std::function<void(const Status&)> ready);
+
   // When the mount's timeout, if any, ends a call that begins now.
   [[nodiscard]] TimePoint GiveUpAt();
   // How long the kernel may keep attributes and names.
@@ -73,6 +81,7 @@ class Filesystem {
   const Options options_;
   Calls calls_;
   std::optional<MountWatch> watch_;
+  KernelCache kernel_cache_;
 };
 
 // The answer to OPEN and, behind an entry, to CREATE, byte by byte: libfuse 3.14 has no name for
@@ -93,6 +102,7 @@ void AddNameOps(fuse_lowlevel_ops* ops);
 void AddDirOps(fuse_lowlevel_ops* ops);
 void AddOpenOps(fuse_lowlevel_ops* ops);
 void AddIoOps(fuse_lowlevel_ops* ops);
+void AddRangeOps(fuse_lowlevel_ops* ops);
 void AddXattrOps(fuse_lowlevel_ops* ops);
 void AddLockOps(fuse_lowlevel_ops* ops);
 

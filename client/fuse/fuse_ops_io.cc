@@ -1,4 +1,6 @@
 // Data: read and write.
+#include <fcntl.h>
+
 #include <cerrno>
 
 #include "client/fuse/filesystem.h"
@@ -35,43 +37,42 @@ std::span<const uint8_t> PayloadOf(const fuse_bufvec& vector) {
 
 struct Writing {
   HandlePtr handle;
-  uint64_t offset = 0;
+  uint64_t offset = 0;  // of an append: where the kernel has put it in its pages
   bool kill_suid = false;
 };
 
+// Where a quota may be in the way the data is kept until that is known.
 void Write(Filesystem& fs, const CallPtr& call, const Writing& writing,
-           std::span<const uint8_t> data) {
-  fs.core().files().Write(
-      writing.handle, writing.offset, data, writing.kill_suid,
-      [call, size = data.size()](const Status& status) {
-        if (!status.ok()) {
-          call->Reply(status);
-        } else {
-          call->ReplyWrite(size);
-        }
-      },
-      AbandonedOf(call));
+           std::span<const uint8_t> data, WriteCallback done) {
+  const InodePtr& inode = writing.handle->inode;
+  if (inode->QuotaAllows(writing.offset + data.size())) {
+    return fs.core().files().Write(writing.handle, writing.offset, data, writing.kill_suid,
+                                   std::move(done), AbandonedOf(call));
+  }
+  fs.WhenQuotaAllows(inode, writing.offset + data.size(),
+                     [&fs, call, writing, copy = Buffer::CopyOf(data),
+                      done = std::move(done)](const Status& status) {
+                       if (!status.ok()) return done(status);
+                       fs.core().files().Write(writing.handle, writing.offset, copy.span(),
+                                               writing.kill_suid, done, AbandonedOf(call));
+                     });
 }
 
-// A quota seems to be in the way: the MDS knows better once it has heard of all that was written.
-void AskForRoom(Filesystem& fs, const CallPtr& call, const Writing& writing,
-                std::span<const uint8_t> data) {
-  auto copy = std::make_shared<std::vector<uint8_t>>(data.begin(), data.end());
-  const InodePtr inode = writing.handle->inode;
-  fs.core().files().Sync(inode, false, [&fs, call, writing, copy, inode](const Status& status) {
-    if (!status.ok()) inode->RememberError(status);
-    wire::InodeRequest request;
-    request.set_inode(inode->id().value);
-    fs.mds().Call<wire::EntryReply>(
-        wire::MDS_GETATTR, request, true,
-        [&fs, call, writing, copy, inode](const Result<wire::EntryReply>& reply) {
-          if (reply.ok()) fs.Learn(inode, *reply);
-          if (inode->QuotaAllows(writing.offset + copy->size())) {
-            Write(fs, call, writing, *copy);
-          } else {
-            call->ReplyErrno(EDQUOT);
-          }
-        });
+// Behind the end of the file as it is now, wherever the kernel takes that to be.
+void Append(Filesystem& fs, const CallPtr& call, const Writing& writing, const Buffer& data,
+            WriteCallback reply) {
+  const InodeId inode = writing.handle->inode->id();
+  fs.core().appends().Use(inode, [&fs, call, writing, data, inode,
+                                  reply = std::move(reply)](const Status& status) {
+    if (!status.ok()) return reply(status);
+    const Writing there{writing.handle, writing.handle->inode->size(), writing.kill_suid};
+    auto done = [&fs, inode, reply, moved = there.offset != writing.offset](const Status& written) {
+      fs.core().appends().Done(inode);
+      reply(written);
+      if (moved) fs.kernel_cache().Drop(fs.ToNumber(inode), [] {});
+    };
+    if (call->abandoned()) return done(Status(ErrorCode::kCancelled, "its process was killed"));
+    Write(fs, call, there, data.span(), done);
   });
 }
 
@@ -93,11 +94,20 @@ void OnWrite(fuse_req_t req, fuse_ino_t /*ino*/, fuse_bufvec* vector, off_t offs
   // The kernel's own write-back names nobody; with it the kernel drops set-id bits by itself.
   const bool kill_suid =
       !fs.options().exclusive && call->context().uid != 0 && handle->inode->has_suid_or_sgid();
+  auto reply = [call, size = data.size()](const Status& status) {
+    if (!status.ok()) {
+      call->Reply(status);
+    } else {
+      call->ReplyWrite(size);
+    }
+  };
   const Writing writing{handle, static_cast<uint64_t>(offset), kill_suid};
-  if (handle->inode->QuotaAllows(writing.offset + data.size())) {
-    Write(fs, call, writing, data);
+  // Mapped pages go where they belong; the kernel of an exclusive mount knows the size by itself.
+  const bool append = (fi->flags & O_APPEND) != 0 && fi->writepage == 0;
+  if (append && !fs.options().exclusive) {
+    Append(fs, call, writing, Buffer::CopyOf(data), reply);
   } else {
-    AskForRoom(fs, call, writing, data);
+    Write(fs, call, writing, data, reply);
   }
 }
 

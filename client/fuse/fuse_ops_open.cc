@@ -22,19 +22,27 @@ HandlePtr MakeHandle(InodePtr inode, const Opening& opening) {
   return handle;
 }
 
+bool MayWrite(const Handle& handle) {
+  return (handle.flags & O_ACCMODE) != O_RDONLY;
+}
+
 // Registers the handle and says how the kernel shall treat it.
 OpenReply Admit(Filesystem& fs, const HandlePtr& handle, uint64_t version) {
   OpenReply reply;
   const bool unchanged = handle->inode->SeenAtOpen(version);
   reply.keep_cache = fs.options().exclusive || unchanged;
   reply.direct = handle->direct;
+  if (MayWrite(*handle)) handle->inode->AddWriter();
   reply.handle = fs.core().handles().Add(handle);
   return reply;
 }
 
-void Drop(Filesystem& fs, const OpenReply& reply, InodeId inode) {
-  fs.core().handles().Remove(reply.handle);
-  fs.core().open_files().Close(inode);
+void Drop(Filesystem& fs, uint64_t number) {
+  const HandlePtr handle = fs.core().handles().Remove(number);
+  if (handle == nullptr) return;
+  if (MayWrite(*handle)) handle->inode->RemoveWriter();
+  fs.core().locks().Released(handle->inode->id(), number);
+  fs.core().open_files().Close(handle->inode->id());
 }
 
 void OnOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
@@ -55,7 +63,7 @@ void OnOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
     fs.Learn(inode, *reply);
     const OpenReply open = Admit(fs, MakeHandle(inode, opening), reply->attr().version());
     const std::string bytes = EncodeOpen(open);
-    if (!call->ReplyRaw(bytes.data(), bytes.size())) Drop(fs, open, inode->id());
+    if (!call->ReplyRaw(bytes.data(), bytes.size())) Drop(fs, open.handle);
   };
   fs.core().open_files().Open(inode->id(), [&fs, request, answer] {
     fs.mds().Call<wire::EntryReply>(wire::MDS_OPEN, request, false, answer);
@@ -70,7 +78,7 @@ void FinishCreate(Filesystem& fs, const CallPtr& call, const Opening& opening,
       Admit(fs, MakeHandle(fs.core().inodes().Find(id), opening), reply.attr().version());
   const std::string bytes = EncodeCreate(entry, open);
   if (call->ReplyRaw(bytes.data(), bytes.size())) return;
-  Drop(fs, open, id);
+  Drop(fs, open.handle);
   fs.UndoEntry(entry);
 }
 
@@ -150,10 +158,7 @@ void OnFlush(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
 
 void OnRelease(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* fi) {
   Filesystem& fs = Filesystem::Of(req);
-  if (const HandlePtr handle = fs.core().handles().Remove(fi->fh)) {
-    fs.core().locks().Released(handle->inode->id(), fi->fh);
-    fs.core().open_files().Close(handle->inode->id());
-  }
+  Drop(fs, fi->fh);
   fuse_reply_err(req, 0);
 }
 

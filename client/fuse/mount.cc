@@ -99,6 +99,7 @@ class Mount::Impl {
       if (filesystem_.calls().AnswerKilled()) core_.files().DropAbandoned();
     }));
     WEIR_RETURN_IF_ERROR(MountIt());
+    filesystem_.kernel_cache().Start(session_);
     device_ = DeviceOfMount(mountpoint_);
     filesystem_.WatchEnd(device_);
     loop_ = std::thread([this] { Loop(); });
@@ -161,6 +162,7 @@ class Mount::Impl {
       ended_changed_.wait(lock, [this] { return ended_ || !loop_.joinable(); });
     }
     if (loop_.joinable()) loop_.join();
+    filesystem_.kernel_cache().Stop();
     if (!core_.Shutdown(options_.unmount_timeout)) {
       result_ = Status(ErrorCode::kIo,
                        "unmounted " + mountpoint_ + " before all buffered data could be written");

@@ -187,6 +187,9 @@ void MdsClient::ObeyRecalls(const wire::WatchReply& reply, TimePoint asked) {
   std::vector<InodeId> recalled;
   for (const uint64_t directory : reply.recalled()) recalled.emplace_back(directory);
   options_.directories->Renew(reply.lease_epoch(), reply.lease_seq(), recalled, asked);
+  std::vector<InodeId> appends;
+  for (const uint64_t file : reply.recalled_appends()) appends.emplace_back(file);
+  if (!appends.empty() && events_.on_append_recall) events_.on_append_recall(appends);
 }
 
 void MdsClient::OnWatch(Result<net::Reply> raw, TimePoint asked) {
@@ -222,6 +225,7 @@ void MdsClient::Reopen() {
                  watch_broken_ = true;
                  return;
                }
+               if (events_.on_session_lost) events_.on_session_lost();
                StartWatch();
              });
 }

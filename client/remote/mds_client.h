@@ -61,6 +61,8 @@ class MdsClient {
     std::function<std::map<ClassId, MountClassTimes>()> times;
     std::function<std::vector<wire::FileLock>()> held_locks;  // optional, as is the next
     std::function<void(const std::vector<InodeId>&)> on_lost_locks;
+    std::function<void(const std::vector<InodeId>&)> on_append_recall;  // rights are wanted back
+    std::function<void()> on_session_lost;  // the MDS forgot what it gave; a new one is open
   };
 
   static Result<std::unique_ptr<MdsClient>> Connect(net::Network& network, Clock& clock,

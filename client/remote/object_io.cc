@@ -1,6 +1,7 @@
 #include "client/remote/object_io.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 
 namespace weir::client {
@@ -14,6 +15,12 @@ bool ReadIsIntact(const ObjectOp& op, const Result<ObjectOutcome>& result) {
 bool Passing(ErrorCode code) {
   return code == ErrorCode::kStaleEpoch || code == ErrorCode::kUnreachable ||
          code == ErrorCode::kCancelled || code == ErrorCode::kBusy;
+}
+
+bool SourceIsThere(const ClusterMap& map, const ObjectOp& op, OsdId osd) {
+  if (op.verb != ObjectOp::Verb::kCopy) return true;
+  const Chain* chain = map.ChainOf(op.pool, op.source);
+  return chain != nullptr && !chain->empty() && chain->front() == osd;
 }
 }  // namespace
 
@@ -50,6 +57,11 @@ void ObjectIo::Route(PendingPtr pending) {
       return;
     } else {
       pending->osd = chain->front();
+      if (!SourceIsThere(*map_, pending->op, pending->osd)) {
+        error = Status(ErrorCode::kNotSupported, "the source of the copy is on another OSD");
+      }
+    }
+    if (error.ok()) {
       const Key key{pending->op.class_id, pending->osd};
       Window& window = windows_[key];
       if (window.limit_bytes == 0) window.limit_bytes = options_.first_window_bytes;
@@ -66,7 +78,7 @@ void ObjectIo::Route(PendingPtr pending) {
 void ObjectIo::TakeDepartures(const Key& key, Window& window, TimePoint now,
                               std::vector<Departure>* out) {
   while (!window.queue.empty()) {
-    const uint64_t bytes = window.queue.front()->op.length;
+    const uint64_t bytes = window.queue.front()->op.cost();
     const bool fits = window.flying_bytes + bytes <= window.limit_bytes &&
                       window.flying_requests < options_.window_requests;
     if (window.flying_requests > 0 && !fits) return;
@@ -107,7 +119,7 @@ void ObjectIo::OnReply(const PendingPtr& pending, const Key& key, Result<ObjectO
   {
     std::lock_guard lock(mutex_);
     Window& window = windows_[key];
-    window.flying_bytes -= pending->op.length;
+    window.flying_bytes -= pending->op.cost();
     --window.flying_requests;
     meter_.Back(key.first, now);
     if (result.ok()) {
@@ -231,6 +243,27 @@ void ObjectIo::Stop() {
 std::map<ClassId, MountClassTimes> ObjectIo::Times() {
   std::lock_guard lock(mutex_);
   return meter_.Times(clock_.Now());
+}
+
+bool ObjectIo::Together(PoolId pool, ObjectId one, ObjectId other) const {
+  std::lock_guard lock(mutex_);
+  if (map_ == nullptr) return false;
+  const Chain* first = map_->ChainOf(pool, one);
+  const Chain* second = map_->ChainOf(pool, other);
+  return first != nullptr && second != nullptr && !first->empty() && !second->empty() &&
+         first->front() == second->front();
+}
+
+size_t ObjectIo::OsdsOf(PoolId pool) const {
+  std::lock_guard lock(mutex_);
+  std::set<OsdId> osds;
+  if (map_ == nullptr) return 0;
+  const auto found = map_->pools.find(pool);
+  if (found == map_->pools.end()) return 0;
+  for (const Chain& chain : found->second.chains) {
+    if (!chain.empty()) osds.insert(chain.front());
+  }
+  return osds.size();
 }
 
 uint64_t ObjectIo::InFlightBytes(ClassId class_id, OsdId osd) const {

@@ -49,7 +49,12 @@ class ObjectIo {
   ObjectIo(Clock& clock, ObjectSender& sender, Options options);
   ~ObjectIo();
 
+  // A copy whose source is on another OSD by the time that it could leave ends with kNotSupported.
   void Submit(ObjectOp op);
+  // Whether two objects of a pool lie on the same OSD now.
+  [[nodiscard]] bool Together(PoolId pool, ObjectId one, ObjectId other) const;
+  // How many OSDs objects of the pool lie on.
+  [[nodiscard]] size_t OsdsOf(PoolId pool) const;
   // A newer map: what waited for it goes out again. Forgets the streams of classes that are gone.
   void SetMap(std::shared_ptr<const ClusterMap> map);
   // Ends with kCancelled what is abandoned and not sent yet.

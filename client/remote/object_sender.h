@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "common/base/buffer.h"
 #include "common/base/ids.h"
@@ -19,6 +21,10 @@ struct ObjectOutcome {
   uint64_t object_size = 0;
   uint64_t window_bytes = 0;  // the OSD's grant for this class; 0: unchanged
   Duration server_time{0};    // between its arrival at the OSD and the answer
+  OsdId osd{};                // who answered
+  std::vector<std::pair<uint64_t, uint64_t>> extents;  // offset and length of what is no hole
+  uint64_t freed_bytes = 0;                            // by a hole
+  uint64_t next_object = UINT64_MAX;  // index of the next object of the inode that this OSD has
 };
 // Becomes true when nobody waits for an operation any more, since its process was killed. Null:
 // somebody always does.
@@ -26,7 +32,10 @@ using Abandoned = std::shared_ptr<const std::atomic<bool>>;
 using ObjectCallback = std::function<void(Result<ObjectOutcome>)>;
 
 struct ObjectOp {
-  bool write = false;
+  // kCopy: from an object that must lie on the same OSD.
+  enum class Verb : uint8_t { kData, kPunch, kCopy, kExtents };
+  Verb verb = Verb::kData;
+  bool write = false;  // changes something
   ClassId class_id;
   PoolId pool;
   TierName tier{};
@@ -35,8 +44,18 @@ struct ObjectOp {
   uint64_t length = 0;
   Buffer payload;            // of a write, `length` bytes
   uint32_t payload_crc = 0;  // its crc32c
-  ObjectCallback done;       // exactly once, on any thread, with no lock held
+  ObjectId source;           // of a copy
+  uint64_t source_offset = 0;
+  bool want_next = false;  // kPunch, kExtents: answer next_object
+  ObjectCallback done;     // exactly once, on any thread, with no lock held
   Abandoned abandoned;
+
+  // About what the OSD charges for it.
+  [[nodiscard]] uint64_t cost() const {
+    if (verb == Verb::kData) return length;
+    if (verb == Verb::kCopy && offset % kBlockSize != source_offset % kBlockSize) return 2 * length;
+    return kBlockSize;
+  }
 };
 
 class ObjectSender {

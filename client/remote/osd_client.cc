@@ -20,7 +20,27 @@ std::string Encode(const ObjectOp& op, const ObjectSender::Stamp& stamp) {
   request.set_payload_crc(op.payload_crc);
   request.set_cluster(stamp.cluster);
   if (!op.tier.empty()) request.set_tier(op.tier.ToString());
+  request.set_want_next(op.want_next);
+  if (op.verb == ObjectOp::Verb::kCopy) {
+    request.set_source_inode(op.source.inode.value);
+    request.set_source_index(op.source.index);
+    request.set_source_offset(op.source_offset);
+  }
   return request.SerializeAsString();
+}
+
+uint32_t MethodOf(const ObjectOp& op) {
+  switch (op.verb) {
+    case ObjectOp::Verb::kPunch:
+      return wire::OSD_PUNCH;
+    case ObjectOp::Verb::kCopy:
+      return wire::OSD_COPY;
+    case ObjectOp::Verb::kExtents:
+      return wire::OSD_EXTENTS;
+    case ObjectOp::Verb::kData:
+      break;
+  }
+  return op.write ? wire::OSD_WRITE : wire::OSD_READ;
 }
 
 Result<ObjectOutcome> Decode(bool write, OsdId osd, Result<net::Reply> raw) {
@@ -36,8 +56,18 @@ Result<ObjectOutcome> Decode(bool write, OsdId osd, Result<net::Reply> raw) {
     return Status(ErrorCode::kCorrupt,
                   "data from osd." + std::to_string(osd.value) + " does not match its checksum");
   }
-  return ObjectOutcome{std::move(raw->payload), reply.object_size(), reply.window_bytes(),
-                       std::chrono::microseconds(reply.server_us())};
+  ObjectOutcome outcome;
+  outcome.payload = std::move(raw->payload);
+  outcome.object_size = reply.object_size();
+  outcome.window_bytes = reply.window_bytes();
+  outcome.server_time = std::chrono::microseconds(reply.server_us());
+  outcome.osd = osd;
+  outcome.freed_bytes = reply.freed_bytes();
+  for (int i = 0; i + 1 < reply.extents_size(); i += 2) {
+    outcome.extents.emplace_back(reply.extents(i), reply.extents(i + 1));
+  }
+  if (reply.has_next_object()) outcome.next_object = reply.next_object();
+  return outcome;
 }
 
 }  // namespace
@@ -66,7 +96,7 @@ void OsdClient::Send(const ObjectOp& op, const Stamp& stamp, ObjectCallback call
   net::CallOptions call;
   call.timeout = timeout_;
   call.idempotent = !op.write;
-  rpc->Call(op.write ? wire::OSD_WRITE : wire::OSD_READ, Encode(op, stamp), op.payload, call,
+  rpc->Call(MethodOf(op), Encode(op, stamp), op.payload, call,
             [write = op.write, osd = stamp.osd, callback = std::move(callback)](
                 Result<net::Reply> raw) { callback(Decode(write, osd, std::move(raw))); });
 }

@@ -28,6 +28,9 @@ Core::Core(net::Network& network, Clock& clock, Options options)
       osds_(network, clock, session_, options_.timeout),
       objects_(clock, osds_, {.timeout = options_.timeout}),
       files_(clock, objects_, inodes_, caller_classes_, *this, options_.file_io),
+      appends_({[this](InodeId inode, auto done) { AskAppend(inode, std::move(done)); },
+                [this](InodeId inode, auto done) { SettleAppend(inode, std::move(done)); },
+                [this](InodeId inode, uint64_t grant) { GiveBackAppend(inode, grant); }}),
       classes_(
           inodes_, [this] { return InodesInUse(); },
           [this](const auto& inodes, auto done) { AskClasses(inodes, done); }) {}
@@ -61,6 +64,8 @@ Status Core::Connect() {
   };
   events.held_locks = [this] { return locks_.Held(); };
   events.on_lost_locks = [this](const std::vector<InodeId>& inodes) { OnLocksLost(inodes); };
+  events.on_append_recall = [this](const auto& inodes) { appends_.Recall(inodes); };
+  events.on_session_lost = [this] { appends_.Lost(); };
   WEIR_ASSIGN_OR_RETURN(mds_, MdsClient::Connect(network_, clock_, options, std::move(events)));
   return Status::Ok();
 }
@@ -163,6 +168,8 @@ void Core::ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
   request.set_kill_suid(report.kill_suid);
   request.set_commit(commit);
   request.set_class_id(report.class_id.value);
+  request.mutable_space()->set_wrote_bytes(report.space.wrote);
+  request.mutable_space()->set_freed_bytes(report.space.freed);
   mds_->Call<wire::EntryReply>(wire::MDS_WROTE, request, false,
                                [callback = std::move(callback)](Result<wire::EntryReply> reply) {
                                  if (!reply.ok()) return callback(reply.status());
@@ -189,8 +196,38 @@ void Core::ForgetAllowed(const std::vector<InodeId>& inodes) {
   }
 }
 
+void Core::AskAppend(InodeId inode, std::function<void(Result<uint64_t>)> done) {
+  wire::InodeRequest request;
+  request.set_inode(inode.value);
+  mds_->Call<wire::AppendReply>(
+      wire::MDS_APPEND, request, false,
+      [this, inode, done = std::move(done)](Result<wire::AppendReply> reply) {
+        if (!reply.ok()) return done(reply.status());
+        const InodePtr known = inodes_.Find(inode);
+        if (known != nullptr) known->Update(FromWire(reply->attr()));
+        done(reply->grant());
+      });
+}
+
+void Core::SettleAppend(InodeId inode, std::function<void()> done) {
+  const InodePtr known = inodes_.Find(inode);
+  if (known == nullptr) return done();
+  files_.Sync(known, false, [known, done = std::move(done)](const Status& status) {
+    if (!status.ok()) known->RememberError(status);  // for the next fsync or close
+    done();
+  });
+}
+
+void Core::GiveBackAppend(InodeId inode, uint64_t grant) {
+  wire::GiveBackRequest request;
+  request.set_inode(inode.value);
+  request.set_grant(grant);
+  mds_->CallRaw(wire::MDS_GIVE_BACK, request, true, [](const Result<net::Reply>&) {});
+}
+
 void Core::SendRelease(const std::vector<InodeId>& inodes, std::function<void()> done) {
   ForgetAllowed(inodes);
+  appends_.Recall(inodes);
   wire::ReleaseRequest request;
   for (InodeId inode : inodes) request.add_inodes(inode.value);
   mds_->CallRaw(wire::MDS_RELEASE, request, false,

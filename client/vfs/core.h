@@ -16,6 +16,7 @@
 #include "client/remote/mds_client.h"
 #include "client/remote/object_io.h"
 #include "client/remote/osd_client.h"
+#include "client/vfs/append_rights.h"
 #include "client/vfs/caller.h"
 #include "client/vfs/caller_classes.h"
 #include "client/vfs/class_resolver.h"
@@ -69,12 +70,16 @@ class Core final : private WriteReporter {
   DirCache& directories() { return directories_; }
   FileLocks& locks() { return locks_; }
   ObjectIo& objects() { return objects_; }
+  AppendRights& appends() { return appends_; }
 
  private:
   void ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
                    std::function<void(Result<FileAttr>)> callback) override;
   void AskRoom(InodeId inode, ClassId class_id, uint64_t end,
                std::function<void(Result<uint64_t>)> callback) override;
+  void AskAppend(InodeId inode, std::function<void(Result<uint64_t>)> done);
+  void SettleAppend(InodeId inode, std::function<void()> done);
+  void GiveBackAppend(InodeId inode, uint64_t grant);
   void SendRelease(const std::vector<InodeId>& inodes, std::function<void()> done);
   // What the MDS allowed them to grow holds no more.
   void ForgetAllowed(const std::vector<InodeId>& inodes);
@@ -100,6 +105,7 @@ class Core final : private WriteReporter {
   OsdClient osds_;
   ObjectIo objects_;
   FileIo files_;
+  AppendRights appends_;
   ClassResolver classes_;
   std::unique_ptr<MdsClient> mds_;
 

@@ -1,13 +1,41 @@
 #include "client/vfs/inode_table.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "common/base/buffer.h"
 
 namespace weir::client {
+
+namespace {
+uint64_t BlocksUpTo(uint64_t bytes) {
+  return (bytes + kBlockSize - 1) / kBlockSize * (kBlockSize / 512);
+}
+}  // namespace
+
+SpaceChange& SpaceChange::operator+=(const SpaceChange& other) {
+  wrote += other.wrote;
+  freed += other.freed;
+  return *this;
+}
+
+SpaceChange& SpaceChange::operator-=(const SpaceChange& other) {
+  wrote -= other.wrote;
+  freed -= other.freed;
+  return *this;
+}
 
 FileAttr Inode::MergedLocked() const {
   FileAttr merged = attr_;
   if (written_ == reported_) return merged;
   merged.size = std::max(merged.size, local_end_);
+  const uint64_t most = merged.blocks + (untold_.wrote + telling_.wrote) / 512;
+  const uint64_t freed = (untold_.freed + telling_.freed) / 512;
+  merged.blocks = std::min(BlocksUpTo(merged.size), most - std::min(most, freed));
+  if (local_kill_suid_) {
+    merged.mode &= ~static_cast<uint32_t>(S_ISUID);
+    if ((merged.mode & S_IXGRP) != 0) merged.mode &= ~static_cast<uint32_t>(S_ISGID);
+  }
   if (local_mtime_ns_ > merged.mtime_ns) {
     merged.mtime_ns = local_mtime_ns_;
     merged.ctime_ns = std::max(merged.ctime_ns, local_mtime_ns_);
@@ -45,12 +73,18 @@ bool Inode::QuotaAllows(uint64_t end) const {
   return end <= attr_.size || end - attr_.size <= attr_.quota_room;
 }
 
+bool Inode::has_quota() const {
+  std::lock_guard lock(mutex_);
+  return attr_.quota_room != UINT64_MAX;
+}
+
 bool Inode::has_suid_or_sgid() const {
   std::lock_guard lock(mutex_);
   return (attr_.mode & (S_ISUID | S_ISGID)) != 0;
 }
 
-void Inode::Wrote(uint64_t end, int64_t mtime_ns, bool kill_suid, ClassId class_id) {
+void Inode::Wrote(uint64_t end, int64_t mtime_ns, bool kill_suid, ClassId class_id,
+                  const SpaceChange& space) {
   std::lock_guard lock(mutex_);
   if (written_ == reported_) {
     local_end_ = 0;
@@ -62,6 +96,7 @@ void Inode::Wrote(uint64_t end, int64_t mtime_ns, bool kill_suid, ClassId class_
   local_mtime_ns_ = std::max(local_mtime_ns_, mtime_ns);
   local_kill_suid_ |= kill_suid;
   local_class_ = class_id;
+  untold_ += space;
   generation_.fetch_add(1, std::memory_order_acq_rel);
 }
 
@@ -88,15 +123,24 @@ void Inode::ForgetAllowed() {
   allowed_end_ = 0;
 }
 
-std::optional<Inode::Report> Inode::BeginReport() const {
+std::optional<Inode::Report> Inode::BeginReport() {
   std::lock_guard lock(mutex_);
   if (written_ == reported_) return std::nullopt;
-  return Report{written_, local_end_, local_mtime_ns_, local_kill_suid_, local_class_};
+  const SpaceChange space = std::exchange(untold_, {});
+  telling_ += space;
+  return Report{written_, local_end_, local_mtime_ns_, local_kill_suid_, local_class_, space};
+}
+
+void Inode::FailReport(const Report& report) {
+  std::lock_guard lock(mutex_);
+  telling_ -= report.space;
+  untold_ += report.space;
 }
 
 FileAttr Inode::EndReport(const Report& report, const FileAttr& from_mds) {
   std::lock_guard lock(mutex_);
   reported_ = std::max(reported_, report.sequence);
+  telling_ -= report.space;
   if (from_mds.version >= attr_.version) {
     // One step means that only this mount wrote; the kernel's pages of it are still right.
     kept_version_ = from_mds.version == kept_version_ + 1 ? from_mds.version : 0;

@@ -21,6 +21,15 @@
 
 namespace weir::client {
 
+// What was written and punched, in whole blocks: the most that the former, and all that the latter
+// changed of the space that a file takes.
+struct SpaceChange {
+  uint64_t wrote = 0;
+  uint64_t freed = 0;
+  SpaceChange& operator+=(const SpaceChange& other);
+  SpaceChange& operator-=(const SpaceChange& other);
+};
+
 class Inode {
  public:
   explicit Inode(InodeId id) : id_(id) {}
@@ -42,11 +51,13 @@ class Inode {
   [[nodiscard]] FileLayout layout() const;
   // Whether quotas let the file reach that far, as far as the MDS has told.
   [[nodiscard]] bool QuotaAllows(uint64_t end) const;
+  [[nodiscard]] bool has_quota() const;
   [[nodiscard]] bool has_suid_or_sgid() const;
 
   // Data up to `end` was written here at that time. `kill_suid`: by somebody who loses such bits;
   // the report of it is charged to `class_id`.
-  void Wrote(uint64_t end, int64_t mtime_ns, bool kill_suid = false, ClassId class_id = {});
+  void Wrote(uint64_t end, int64_t mtime_ns, bool kill_suid = false, ClassId class_id = {},
+             const SpaceChange& space = {});
   // The MDS has set the size: nothing of ours lies over it any more.
   void Resized(const FileAttr& from_mds);
   // Grows with every local change of data and when the MDS tells of one elsewhere: what was read
@@ -65,10 +76,12 @@ class Inode {
     int64_t mtime_ns = 0;
     bool kill_suid = false;
     ClassId class_id;
+    SpaceChange space;  // told by this report and no other
   };
-  // None when the MDS knows everything.
-  [[nodiscard]] std::optional<Report> BeginReport() const;
+  // None when the MDS knows everything. Ends with EndReport or FailReport.
+  [[nodiscard]] std::optional<Report> BeginReport();
   FileAttr EndReport(const Report& report, const FileAttr& from_mds);
+  void FailReport(const Report& report);
   [[nodiscard]] bool has_unreported() const;
 
   // Kernel pages survive an open only if nobody else changed the file since this mount last saw it.
@@ -82,6 +95,10 @@ class Inode {
   // When the MDS last told of it.
   void set_told(int64_t ns) { told_.store(ns, std::memory_order_relaxed); }
   [[nodiscard]] int64_t told() const { return told_.load(std::memory_order_relaxed); }
+  // Handles open for writing, through which the kernel may have pages that were not written yet.
+  void AddWriter() { writers_.fetch_add(1); }
+  void RemoveWriter() { writers_.fetch_sub(1); }
+  [[nodiscard]] bool has_writers() const { return writers_.load() > 0; }
 
   // security.capability is asked for before every write; its absence is worth remembering.
   void set_no_capability_until(int64_t ns) { no_capability_until_.store(ns); }
@@ -95,6 +112,7 @@ class Inode {
   const InodeId id_;
   std::atomic<uint32_t> tag_class_{kUntagged};
   std::atomic<uint64_t> generation_{1};
+  std::atomic<uint64_t> writers_{0};
   std::atomic<int64_t> no_capability_until_{0};
   std::atomic<int64_t> told_{INT64_MIN};
   mutable std::mutex mutex_;
@@ -103,6 +121,8 @@ class Inode {
   int64_t local_mtime_ns_ = 0;
   bool local_kill_suid_ = false;
   ClassId local_class_;
+  SpaceChange untold_;     // of what was written
+  SpaceChange telling_;    // on its way to the MDS
   uint64_t written_ = 0;   // sequence of the last local write
   uint64_t reported_ = 0;  // of the last one the MDS knows
   uint64_t kept_version_ = 0;

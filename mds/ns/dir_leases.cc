@@ -53,12 +53,50 @@ std::optional<DirLeases::Grant> DirLeases::TryGrant(uint64_t session, uint64_t d
   return Grant{holder.epoch, holder.seq};
 }
 
+uint64_t DirLeases::GrantAppend(uint64_t session, uint64_t file) {
+  const std::lock_guard lock(mutex_);
+  const auto found = holders_.find(session);
+  if (found == holders_.end()) return 0;
+  Lease& lease = leases_[file];
+  lease.append_grant = ++last_grant_;
+  lease.gone_at[session] = TimePoint::Max();
+  found->second.held.insert(file);
+  return lease.append_grant;
+}
+
+bool DirLeases::AppendInTheWay(uint64_t session, uint64_t file) {
+  if (file == 0) return false;
+  const std::lock_guard lock(mutex_);
+  const auto found = leases_.find(file);
+  if (found == leases_.end()) return false;
+  bool in_the_way = false;
+  for (const auto& [holder, gone_at] : found->second.gone_at) {
+    if (holder == session || gone_at <= clock_.Now()) continue;
+    in_the_way = true;
+    RecallLocked(holder, file);
+  }
+  return in_the_way;
+}
+
+void DirLeases::GiveBackAppend(uint64_t session, uint64_t file, uint64_t grant) {
+  const std::lock_guard lock(mutex_);
+  const auto lease = leases_.find(file);
+  if (lease == leases_.end() || grant == 0 || lease->second.append_grant != grant) return;
+  lease->second.gone_at.erase(session);
+  const auto found = holders_.find(session);
+  if (found == holders_.end()) return;
+  found->second.held.erase(file);
+  std::erase_if(found->second.recalled,
+                [file](const Recalled& one) { return one.directory == file; });
+}
+
 void DirLeases::RecallLocked(uint64_t session, uint64_t directory) {
-  TimePoint& gone_at = leases_[directory].gone_at[session];
+  Lease& lease = leases_[directory];
+  TimePoint& gone_at = lease.gone_at[session];
   if (gone_at != TimePoint::Max()) return;
-  gone_at = clock_.Now() + options_.term;
+  gone_at = clock_.Now() + (lease.append_grant != 0 ? options_.append_term : options_.term);
   Holder& holder = holders_[session];
-  holder.recalled.push_back({++holder.seq, directory});
+  holder.recalled.push_back({++holder.seq, directory, lease.append_grant != 0});
 }
 
 void DirLeases::DropLocked(uint64_t session, uint64_t directory) {
@@ -75,7 +113,10 @@ bool DirLeases::InTheWay(uint64_t session, const std::vector<uint64_t>& director
     const auto found = leases_.find(directory);
     if (found == leases_.end()) continue;
     for (const auto& [holder, gone_at] : found->second.gone_at) {
-      if (holder == session || gone_at <= now) continue;
+      // A right to append that goes back goes before the same session gets the next.
+      const bool own = holder == session;
+      const bool returning = found->second.append_grant != 0 && gone_at != TimePoint::Max();
+      if (gone_at <= now || (own && !returning)) continue;
       in_the_way = true;
       if (gone_at == TimePoint::Max()) RecallLocked(holder, directory);
     }
@@ -102,7 +143,9 @@ DirLeases::Recall DirLeases::RecallsOf(uint64_t session) const {
   if (found == holders_.end()) return recall;
   recall.epoch = found->second.epoch;
   recall.seq = found->second.seq;
-  for (const Recalled& one : found->second.recalled) recall.directories.push_back(one.directory);
+  for (const Recalled& one : found->second.recalled) {
+    (one.append ? recall.appends : recall.directories).push_back(one.directory);
+  }
   return recall;
 }
 
@@ -114,6 +157,7 @@ bool DirLeases::Obeyed(uint64_t session, uint64_t seq) {
   holder.obeyed = std::min(seq, holder.seq);
   std::erase_if(holder.recalled, [&](const Recalled& one) {
     if (one.seq > seq) return false;
+    if (one.append) return true;  // heard; it is obeyed when it is given back
     DropLocked(session, one.directory);
     holder.held.erase(one.directory);
     return true;

@@ -8,6 +8,10 @@
 // holds the lease, whether he has heard of it or not. A directory that was recalled rests for a
 // while: mounts that take turns there would pay for leases with every change.
 //
+// The right to append to a file is kept here too. One mount has it at a time, it knows no rest, and
+// obeying its recall takes as long as writing what was appended: it is over when the mount gives it
+// back, or after `append_term`.
+//
 // Threads: any; no callback, no lock of others is taken.
 #pragma once
 
@@ -27,6 +31,7 @@ class DirLeases {
   struct Options {
     Duration term = std::chrono::seconds(2);  // longer than kLeaseTrust of client/vfs/dir_cache.h
     Duration rest = std::chrono::seconds(4);  // longer than `term`
+    Duration append_term = std::chrono::seconds(30);
     size_t per_session_max = 20'000;
   };
   explicit DirLeases(Clock& clock) : DirLeases(clock, Options()) {}
@@ -43,6 +48,13 @@ class DirLeases {
     uint64_t seq = 0;  // recalls up to here are older than the grant
   };
   std::optional<Grant> TryGrant(uint64_t session, uint64_t directory);
+  // The right to append to a file that nobody else has one for, see InTheWay. 0: the session does
+  // not obey recalls. What is given back late is not mistaken for a newer one.
+  uint64_t GrantAppend(uint64_t session, uint64_t file);
+  void GiveBackAppend(uint64_t session, uint64_t file, uint64_t grant);
+  // Whether somebody else has that right; asks for it back. What a restart forgot is not waited
+  // for.
+  bool AppendInTheWay(uint64_t session, uint64_t file);
   // Whether others hold one of them; asks for those back.
   bool InTheWay(uint64_t session, const std::vector<uint64_t>& directories);
 
@@ -50,6 +62,7 @@ class DirLeases {
     uint64_t epoch = 0;
     uint64_t seq = 0;
     std::vector<uint64_t> directories;  // of all recalls not obeyed yet
+    std::vector<uint64_t> appends;
   };
   [[nodiscard]] bool HasRecalls(uint64_t session, uint64_t obeyed_seq) const;
   [[nodiscard]] Recall RecallsOf(uint64_t session) const;
@@ -65,6 +78,7 @@ class DirLeases {
   struct Recalled {
     uint64_t seq;
     uint64_t directory;
+    bool append;
   };
   struct Holder {
     uint64_t epoch = 0;
@@ -74,6 +88,7 @@ class DirLeases {
     std::unordered_set<uint64_t> held;
   };
   struct Lease {
+    uint64_t append_grant = 0;                        // of a right to append
     std::unordered_map<uint64_t, TimePoint> gone_at;  // by session; Max: not recalled
     TimePoint rests_until;
   };
@@ -85,6 +100,7 @@ class DirLeases {
   mutable std::mutex mutex_;
   std::unordered_map<uint64_t, Holder> holders_;
   std::unordered_map<uint64_t, Lease> leases_;
+  uint64_t last_grant_ = 0;
   TimePoint unknown_until_;
   TimePoint next_sweep_;
   bool recorded_ = false;

@@ -43,7 +43,8 @@ Operation NamespaceDb::MakeOperation(const RequestOrigin& origin) {
 
 void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
   if (AnswerRepeated(request, ready)) return;
-  if (leases_.InTheWay(request.origin.session, request.origin.changes)) {
+  if (leases_.InTheWay(request.origin.session, request.origin.changes) ||
+      leases_.AppendInTheWay(request.origin.session, request.origin.resizes)) {
     request.origin.turn.reset();  // the caller of Execute still has it
     parked_.push_back(std::move(request));
     ready->push_back([this] { listener_.OnRecall(); });

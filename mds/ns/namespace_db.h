@@ -44,6 +44,7 @@ struct RequestOrigin {
   std::string client;
   // Directories whose names, mode or owner it may change: others' leases on them go first.
   std::vector<uint64_t> changes;
+  uint64_t resizes = 0;  // file that others' rights to append go before; 0: none
   // Held until the operation is durable, but not while it waits for leases or for OSDs; never let
   // go under the lock.
   std::shared_ptr<void> turn;

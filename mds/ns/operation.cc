@@ -3,8 +3,11 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "common/base/buffer.h"
+#include "common/placement/striper.h"
 #include "mds/ns/class_space.h"
 #include "mds/ns/usage.h"
 
@@ -15,6 +18,20 @@ bool Inode::IsDirectory() const {
 }
 bool Inode::IsRegular() const {
   return S_ISREG(rec.mode());
+}
+
+uint64_t Inode::DataBytes() const {
+  return rec.size() - std::min(rec.size(), rec.hole_bytes());
+}
+
+void Inode::SetSize(uint64_t size, uint64_t data_bytes) {
+  rec.set_size(size);
+  rec.set_hole_bytes(size - std::min(size, data_bytes));
+}
+
+uint64_t DataAfter(const Inode& inode, const wire::SpaceChange& change) {
+  const uint64_t most = inode.DataBytes() + std::min(change.wrote_bytes(), kMaxFileSize);
+  return most - std::min(most, change.freed_bytes());
 }
 
 Status InodeError(ErrorCode code, uint64_t inode, std::string_view what) {
@@ -237,7 +254,8 @@ void Operation::FillAttr(const Inode& inode, wire::Attr* attr) const {
   layout->set_pool(rec.layout().pool());
   layout->set_tier(rec.layout().tier());
   attr->set_has_acl(!rec.acl_access().empty() || !rec.acl_default().empty());
-  attr->set_blocks(inode.IsRegular() ? (rec.size() + 511) / 512 : 0);
+  const uint64_t blocks = (inode.DataBytes() + kBlockSize - 1) / kBlockSize;
+  attr->set_blocks(inode.IsRegular() ? blocks * (kBlockSize / 512) : 0);
 }
 
 Status Operation::FillEntry(const Inode& inode, wire::EntryReply* reply) {
@@ -257,16 +275,20 @@ Status Operation::OfferLease(const Inode& directory, wire::EntryReply* reply) {
   if (!directory.IsDirectory()) return Status::Ok();
   const auto grant = context.leases.TryGrant(context.session, directory.id);
   if (!grant.has_value()) return Status::Ok();
-  if (!context.leases.recorded()) {
-    WEIR_ASSIGN_OR_RETURN(StateRecord state, LoadState());
-    state.set_leases_given(true);
-    txn.PutRecord(kStateKey, state);
-    context.leases.set_recorded(true);
-  }
+  WEIR_RETURN_IF_ERROR(RecordLeases());
   wire::DirLease* lease = reply->mutable_lease();
   lease->set_epoch(grant->epoch);
   lease->set_seq(grant->seq);
   lease->set_empty(directory.rec.entries() == 0);
+  return Status::Ok();
+}
+
+Status Operation::RecordLeases() {
+  if (context.leases.recorded()) return Status::Ok();
+  WEIR_ASSIGN_OR_RETURN(StateRecord state, LoadState());
+  state.set_leases_given(true);
+  txn.PutRecord(kStateKey, state);
+  context.leases.set_recorded(true);
   return Status::Ok();
 }
 

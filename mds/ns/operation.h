@@ -36,7 +36,14 @@ struct Inode {
 
   [[nodiscard]] bool IsDirectory() const;
   [[nodiscard]] bool IsRegular() const;
+  // What of a file may be data: never less than there is, as it is told of writes, not of what they
+  // overwrite.
+  [[nodiscard]] uint64_t DataBytes() const;
+  void SetSize(uint64_t size, uint64_t data_bytes);
 };
+
+// Its DataBytes behind such a change.
+uint64_t DataAfter(const Inode& inode, const wire::SpaceChange& change);
 
 struct PurgeJob {
   uint64_t inode = 0;
@@ -111,6 +118,8 @@ class Operation {
   Result<wire::EntryReply> Entry(const Inode& inode);
   // Lets the asking mount answer looks into `directory` by itself, if nobody minds.
   Status OfferLease(const Inode& directory, wire::EntryReply* reply);
+  // A restart must know that there were leases.
+  Status RecordLeases();
   void TagsChanged() { effects.tags_changed = true; }
 
   // `directory` holds so many times that much more; see usage.h.

@@ -68,6 +68,7 @@ class MdsCore final : public CommitListener {
   Status CheckMountClass(const wire::OpenSessionRequest& request) const;
   void CloseSession(const Call& call);
   void Watch(const Call& call);
+  void GiveBack(const Call& call);
   void RegisterOsd(const Call& call);
   void GetMap(const Call& call);
   void GetStatus(const Call& call);

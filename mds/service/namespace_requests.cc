@@ -37,6 +37,23 @@ Directories ChangesOf(uint32_t method, const wire::XattrRequest& request) {
   if (method == wire::MDS_GETXATTR || !IsAcl(request.name())) return {};
   return {request.inode()};
 }
+Directories ChangesOf(uint32_t method, const wire::InodeRequest& request) {
+  if (method != wire::MDS_APPEND) return {};
+  return {request.inode()};
+}
+
+// The file whose size a request may move: whoever else may append to it knows the size, and has to
+// learn it anew.
+template <typename Request>
+uint64_t ResizedBy(const Request& /*request*/) {
+  return 0;
+}
+uint64_t ResizedBy(const wire::WroteRequest& request) {
+  return request.inode();
+}
+uint64_t ResizedBy(const wire::SetAttrRequest& request) {
+  return request.has_size() ? request.inode() : 0;
+}
 
 // The class that a request says it is charged to.
 template <typename Request>
@@ -62,6 +79,7 @@ void Run(NamespaceDb& names, const InTurn& in_turn, RequestOrigin origin, const 
     return;
   }
   origin.changes = ChangesOf(origin.method, *request);
+  origin.resizes = ResizedBy(*request);
   const uint32_t class_id = ClassOf(*request);
   in_turn(class_id, [&names, origin = std::move(origin), call, operation,
                      request](FairQueue::Turn turn) mutable {
@@ -87,7 +105,7 @@ void Run(NamespaceDb& names, const InTurn& in_turn, RequestOrigin origin, const 
 bool MdsCore::HandleNamespace(const Call& call) {
   const uint32_t method = call->method();
   const bool posix = method >= wire::MDS_LOOKUP && method <= wire::MDS_ACCESS;
-  if (!posix && method != wire::MDS_GROW) return false;
+  if (!posix && method != wire::MDS_GROW && method != wire::MDS_APPEND) return false;
   const RequestOrigin origin = OriginOf(call);
   const InTurn in_turn = [this](uint32_t class_id, FairQueue::Work work) {
     WhenItsTurn(class_id, std::move(work));
@@ -119,6 +137,7 @@ bool MdsCore::HandleNamespace(const Call& call) {
     WEIR_RUN(MDS_RESOLVE_CLASSES, ResolveClasses)
     WEIR_RUN(MDS_ACCESS, Access)
     WEIR_RUN(MDS_GROW, Grow)
+    WEIR_RUN(MDS_APPEND, Append)
 #undef WEIR_RUN
     default:
       return false;

@@ -43,6 +43,9 @@ bool MdsCore::HandleSession(const Call& call) {
     case wire::MDS_WATCH:
       Watch(call);
       return true;
+    case wire::MDS_GIVE_BACK:
+      GiveBack(call);
+      return true;
     case wire::MDS_REGISTER_OSD:
       RegisterOsd(call);
       return true;
@@ -170,6 +173,14 @@ void MdsCore::Watch(const Call& call) {
   reply.set_tag_epoch(tag_epoch_.load());
   reply.set_unknown_session(true);
   call->Respond(reply.SerializeAsString());
+}
+
+void MdsCore::GiveBack(const Call& call) {
+  wire::GiveBackRequest request;
+  if (!Decode(call, &request)) return;
+  names_->leases().GiveBackAppend(call->session(), request.inode(), request.grant());
+  names_->RetryParked();
+  call->Respond(wire::Empty().SerializeAsString());
 }
 
 void MdsCore::RegisterOsd(const Call& call) {

@@ -43,6 +43,7 @@ void Watchers::Answer(const Held& held) const {
   reply.set_lease_epoch(recall.epoch);
   reply.set_lease_seq(recall.seq);
   for (const uint64_t directory : recall.directories) reply.add_recalled(directory);
+  for (const uint64_t file : recall.appends) reply.add_recalled_appends(file);
   held.call->Respond(reply.SerializeAsString());
 }
 

@@ -9,7 +9,8 @@ namespace weir::osd {
 namespace {
 
 constexpr uint32_t kGroup = 32768;
-constexpr uint32_t kSmall = 16;  // blocks; below: from the small cursor
+constexpr uint32_t kSmall = 16;                    // blocks; below: from the small cursor
+constexpr size_t kShareRunsMax = size_t{1} << 20;  // some 64 MiB of memory
 
 }  // namespace
 
@@ -127,11 +128,8 @@ uint32_t ExtentAllocator::AllocateReserved() {
 }
 
 bool ExtentAllocator::Take(Extent extent) {
+  if (!Contains(extent)) return false;
   std::lock_guard lock(mutex_);
-  if (extent.place < first_ || extent.place - first_ > blocks_ ||
-      extent.count > blocks_ - (extent.place - first_)) {
-    return false;
-  }
   const uint32_t start = extent.place - first_;
   for (uint32_t i = 0; i < extent.count; ++i) {
     if (IsTaken(start + i)) return false;
@@ -142,7 +140,34 @@ bool ExtentAllocator::Take(Extent extent) {
 
 void ExtentAllocator::Free(Extent extent) {
   std::lock_guard lock(mutex_);
-  Mark(extent.place - first_, extent.count, false);
+  for (const Extent& last : shares_.Remove(extent)) Mark(last.place - first_, last.count, false);
+}
+
+bool ExtentAllocator::Contains(Extent extent) const {
+  return extent.place >= first_ && extent.place - first_ <= blocks_ &&
+         extent.count <= blocks_ - (extent.place - first_);
+}
+
+bool ExtentAllocator::Share(const std::vector<Extent>& extents) {
+  std::lock_guard lock(mutex_);
+  if (shares_.runs() + 2 * extents.size() > kShareRunsMax) return false;
+  for (const Extent& extent : extents) {
+    for (uint32_t i = 0; i < extent.count; ++i) {
+      WEIR_CHECK(IsTaken(extent.place - first_ + i), "a free block is shared");
+    }
+    shares_.Add(extent);
+  }
+  return true;
+}
+
+bool ExtentAllocator::IsShared(uint32_t place) const {
+  std::lock_guard lock(mutex_);
+  return shares_.IsShared(place);
+}
+
+uint64_t ExtentAllocator::shared_blocks() const {
+  std::lock_guard lock(mutex_);
+  return shares_.extra_blocks();
 }
 
 }  // namespace weir::osd

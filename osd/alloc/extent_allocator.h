@@ -3,7 +3,8 @@
 //
 // Large requests go on from where the last one ended (objects of a stream lie in a row); small ones
 // have a place of their own, so that they do not cut up the room of the large.
-// Freeing is immediate: the caller frees only what no durable record refers to any more.
+// Freeing is immediate: the caller frees only what no durable record refers to any more. A block
+// may have several references (copies of a file share it); it is free after as many calls of Free.
 //
 // Units:   blocks of kBlockSize, numbered from `first`.
 // Threads: any; one mutex, held for microseconds.
@@ -13,13 +14,9 @@
 #include <mutex>
 #include <vector>
 
-namespace weir::osd {
+#include "osd/alloc/share_counts.h"
 
-struct Extent {
-  uint32_t place = 0;
-  uint32_t count = 0;
-  friend bool operator==(const Extent&, const Extent&) = default;
-};
+namespace weir::osd {
 
 class ExtentAllocator {
  public:
@@ -38,6 +35,14 @@ class ExtentAllocator {
   // Requires: every block of it is taken.
   void Free(Extent extent);
 
+  // One more reference to each block, which are taken already; false, with nothing changed, when
+  // the list of shared blocks is so long that it should not grow.
+  [[nodiscard]] bool Share(const std::vector<Extent>& extents);
+  [[nodiscard]] bool IsShared(uint32_t place) const;
+  [[nodiscard]] bool Contains(Extent extent) const;  // within the region
+  // How many blocks more there would have to be if nothing were shared.
+  [[nodiscard]] uint64_t shared_blocks() const;
+
   [[nodiscard]] uint64_t free_blocks() const;  // without the reserved ones
   [[nodiscard]] uint64_t total_blocks() const { return blocks_; }
 
@@ -54,6 +59,7 @@ class ExtentAllocator {
   const uint32_t first_, blocks_;
   std::vector<uint64_t> taken_;
   std::vector<uint32_t> group_free_;
+  ShareCounts shares_;
   uint64_t free_ = 0, reserved_ = 0;
   uint32_t large_cursor_ = 0, small_cursor_ = 0;
 };

@@ -10,14 +10,28 @@
 namespace weir::osd {
 namespace {
 
-qos::OpKind SchedulerKind(ObjectOpKind kind) {
-  switch (kind) {
+bool MovesBytes(const ObjectOp& op) {
+  return !CopySharesBlocks(op.source.offset, op.offset, op.length);
+}
+
+// A copy that shares blocks reads and rewrites no more than the ragged blocks at its ends.
+uint64_t BytesOfCopy(const ObjectOp& op) {
+  if (MovesBytes(op)) return 2 * op.length;
+  const uint64_t ragged =
+      (op.offset % kBlockSize != 0 ? 1 : 0) + ((op.offset + op.length) % kBlockSize != 0 ? 1 : 0);
+  return kMetadataOpBytes + 2 * ragged * kBlockSize;
+}
+
+qos::OpKind SchedulerKind(const ObjectOp& op) {
+  switch (op.kind) {
     case ObjectOpKind::kRead:
     case ObjectOpKind::kBackgroundRead:
       return qos::OpKind::kRead;
     case ObjectOpKind::kWrite:
     case ObjectOpKind::kBackgroundWrite:
       return qos::OpKind::kWrite;
+    case ObjectOpKind::kCopy:
+      return MovesBytes(op) ? qos::OpKind::kWrite : qos::OpKind::kOther;
     default:
       return qos::OpKind::kOther;
   }
@@ -32,9 +46,13 @@ uint64_t ChargedBytes(const ObjectOp& op) {
     case ObjectOpKind::kWrite:
       return op.data.size();
     case ObjectOpKind::kTruncate:
+    case ObjectOpKind::kPunch:
+    case ObjectOpKind::kExtents:
       return kMetadataOpBytes;
     case ObjectOpKind::kDeleteInode:
       return kMetadataOpBytes * std::max<uint64_t>(op.length, 1);
+    case ObjectOpKind::kCopy:
+      return BytesOfCopy(op);
     case ObjectOpKind::kStat:
       return 0;
   }
@@ -105,7 +123,7 @@ void Dispatcher::Submit(std::unique_ptr<ObjectOp> owned) {
   ObjectOp* op = owned.release();  // until Finish
   op->request_ = {};
   op->request_.class_id = op->class_id;
-  op->request_.op = SchedulerKind(op->kind);
+  op->request_.op = SchedulerKind(*op);
   op->request_.bytes = ChargedBytes(*op);
   op->request_.lba = IsBackground(op->kind) ? op->offset : store_.LbaHint(op->object, op->offset);
   op->request_.elsewhere = op->elsewhere;
@@ -208,11 +226,32 @@ void Dispatcher::StartDelete(ObjectOp* op) {
                     });
 }
 
+void Dispatcher::StartExtents(ObjectOp* op) {
+  store_.Extents(op->object, op->offset, op->length,
+                 [this, op](Result<std::vector<ByteRange>> extents) {
+                   ObjectOpResult result;
+                   if (extents.ok()) {
+                     result.extents = std::move(*extents);
+                     AddNext(*op, &result);
+                   } else {
+                     result.status = extents.status();
+                   }
+                   Finish(op, std::move(result), Budget());
+                 });
+}
+
+void Dispatcher::AddNext(const ObjectOp& op, ObjectOpResult* result) {
+  if (!op.want_next) return;
+  const Result<uint64_t> next = store_.NextIndex(op.object);
+  result->next_object = next.ok() ? *next : op.object.index + 1;  // then that one is asked for
+}
+
 void Dispatcher::Start(ObjectOp* op) {
   auto with_info = [this, op](Result<ObjectInfo> info) {
     ObjectOpResult result;
     if (info.ok()) {
       result.info = *info;
+      AddNext(*op, &result);
     } else {
       result.status = info.status();
     }
@@ -241,6 +280,15 @@ void Dispatcher::Start(ObjectOp* op) {
       return;
     case ObjectOpKind::kStat:
       store_.Stat(op->object, with_info);
+      return;
+    case ObjectOpKind::kPunch:
+      store_.Punch(op->object, op->offset, op->length, with_info);
+      return;
+    case ObjectOpKind::kCopy:
+      store_.Copy(op->source, op->object, op->offset, op->length, with_info);
+      return;
+    case ObjectOpKind::kExtents:
+      StartExtents(op);
       return;
     case ObjectOpKind::kBackgroundRead:
     case ObjectOpKind::kBackgroundWrite:

@@ -134,6 +134,8 @@ class Dispatcher {
   static void LetThemWait(ObjectOp** batch, int count, TimePoint now);
   void Start(ObjectOp* op);
   void StartDelete(ObjectOp* op);
+  void StartExtents(ObjectOp* op);
+  void AddNext(const ObjectOp& op, ObjectOpResult* result);
   void Finish(ObjectOp* op, ObjectOpResult result, int budget);
   void Account(const ObjectOp& op, TimePoint now);
   void ArmOutside(TimePoint when) const;

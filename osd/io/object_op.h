@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "common/base/buffer.h"
 #include "common/base/ids.h"
@@ -17,12 +18,16 @@ enum class ObjectOpKind : uint8_t {
   kTruncate,
   kDeleteInode,
   kStat,
+  kPunch,
+  kCopy,
+  kExtents,
   // I/O that whoever submits does itself: MayGo says when, Dispatcher::Ended that it is over.
   kBackgroundRead,
   kBackgroundWrite,
 };
 
-// What a truncate is charged, and a delete for each object: the metadata commit that it causes.
+// What a truncate, punch or copy of shared blocks is charged, and a delete for each object: the
+// metadata commit that it causes.
 inline constexpr uint64_t kMetadataOpBytes = 4096;
 
 struct ObjectOpResult {
@@ -30,6 +35,8 @@ struct ObjectOpResult {
   ObjectInfo info;          // of writes, truncates and stats
   Buffer data;              // of reads
   uint64_t next_index = 0;  // of deletes: the first that is left; 0: none
+  std::vector<ByteRange> extents;
+  uint64_t next_object = UINT64_MAX;  // with want_next: the next of the inode; UINT64_MAX: none
 };
 
 // Derived by whoever submits; the Dispatcher owns it from Submit until Done has returned.
@@ -44,8 +51,10 @@ class ObjectOp {
   ObjectOpKind kind = ObjectOpKind::kRead;
   ObjectId object;      // kDeleteInode: index is the first that goes
   uint64_t offset = 0;  // kTruncate: the new size; background: on the device
-  uint64_t length = 0;  // of a read, of background I/O; kDeleteInode: objects at most, 0: all
-  Buffer data;          // of a write
+  uint64_t length = 0;  // of all on ranges; background: too; kDeleteInode: objects at most, 0: all
+  CopySource source;    // of a copy
+  bool want_next = false;  // kPunch, kExtents: answer next_object too
+  Buffer data;             // of a write
   ClassId class_id;
   int64_t elsewhere = 0;  // DSFQ delay, in the unit of the cost
 

@@ -47,7 +47,10 @@ class Joined {
         next_ = next_ == 0 ? part.next_index : std::min(next_, part.next_index);
       if (--missing_ > 0) return;
     }
-    whole_->Done({.status = error_, .info = {}, .data = {}, .next_index = next_});
+    ObjectOpResult result;
+    result.status = error_;
+    result.next_index = next_;
+    whole_->Done(std::move(result));
   }
 
  private:

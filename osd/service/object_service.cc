@@ -35,6 +35,12 @@ ObjectOpKind KindOf(uint32_t method) {
       return ObjectOpKind::kTruncate;
     case wire::OSD_DELETE_INODE:
       return ObjectOpKind::kDeleteInode;
+    case wire::OSD_PUNCH:
+      return ObjectOpKind::kPunch;
+    case wire::OSD_COPY:
+      return ObjectOpKind::kCopy;
+    case wire::OSD_EXTENTS:
+      return ObjectOpKind::kExtents;
     default:
       return ObjectOpKind::kStat;
   }
@@ -52,6 +58,12 @@ const char* NameOf(ObjectOpKind kind) {
       return "delete";
     case ObjectOpKind::kStat:
       return "stat";
+    case ObjectOpKind::kPunch:
+      return "punch";
+    case ObjectOpKind::kCopy:
+      return "copy";
+    case ObjectOpKind::kExtents:
+      return "map";
     case ObjectOpKind::kBackgroundRead:
     case ObjectOpKind::kBackgroundWrite:
       break;  // never asked for from outside
@@ -59,11 +71,18 @@ const char* NameOf(ObjectOpKind kind) {
   return "operation";
 }
 
+// What users do to a range of an object.
+bool IsOnRange(ObjectOpKind kind) {
+  return kind == ObjectOpKind::kRead || kind == ObjectOpKind::kWrite ||
+         kind == ObjectOpKind::kPunch || kind == ObjectOpKind::kCopy ||
+         kind == ObjectOpKind::kExtents;
+}
+
 // "read of object 7.3 at 4096, 8192 bytes"
 std::string Describe(ObjectOpKind kind, const wire::ObjectRequest& request) {
   std::string text =
       fmt::format("{} of object {}.{}", NameOf(kind), request.inode(), request.index());
-  if (kind == ObjectOpKind::kRead || kind == ObjectOpKind::kWrite) {
+  if (IsOnRange(kind)) {
     text += fmt::format(" at {}, {} bytes", request.offset(), request.length());
   } else if (kind == ObjectOpKind::kTruncate) {
     text += fmt::format(" to {} bytes", request.offset());
@@ -75,14 +94,14 @@ std::string Describe(ObjectOpKind kind, const wire::ObjectRequest& request) {
 // writes from outside.
 ClassId ChargedClass(ObjectOpKind kind, const wire::ObjectRequest& request) {
   const ClassId id(request.class_id());
-  const bool data = kind == ObjectOpKind::kRead || kind == ObjectOpKind::kWrite;
-  return data && id < kFirstUserClass ? kBestEffort : id;
+  return IsOnRange(kind) && id < kFirstUserClass ? kBestEffort : id;
 }
 
 Status CheckRange(const wire::ObjectRequest& request) {
-  if (request.offset() <= kMaxObjectSize && request.length() <= kMaxObjectSize - request.offset()) {
-    return {};
-  }
+  const auto fits = [&request](uint64_t offset) {
+    return offset <= kMaxObjectSize && request.length() <= kMaxObjectSize - offset;
+  };
+  if (fits(request.offset()) && fits(request.source_offset())) return {};
   return {ErrorCode::kInvalid,
           fmt::format("beyond the {} bytes that an object may have", kMaxObjectSize)};
 }
@@ -119,8 +138,7 @@ class ObjectService::Op final : public ObjectOp {
 
   [[nodiscard]] net::IncomingCall& call() const { return *call_; }
   [[nodiscard]] uint64_t window_bytes() const {
-    if (kind == ObjectOpKind::kWrite) return data.size();
-    return kind == ObjectOpKind::kRead ? length : 0;
+    return kind == ObjectOpKind::kRead ? length : data.size();
   }
   wire::ObjectRequest request;
   TimePoint arrived;
@@ -179,6 +197,9 @@ void ObjectService::Handle(std::shared_ptr<net::IncomingCall> call) {
     case wire::OSD_TRUNCATE:
     case wire::OSD_DELETE_INODE:
     case wire::OSD_STAT_OBJECT:
+    case wire::OSD_PUNCH:
+    case wire::OSD_COPY:
+    case wire::OSD_EXTENTS:
       HandleObject(std::move(call));
       return;
     case wire::OSD_STATS:
@@ -223,10 +244,12 @@ void ObjectService::HandleObject(std::shared_ptr<net::IncomingCall> call) {
   Status status = CheckRequest(request, *call);
   op->object = {InodeId(request.inode()), request.index()};
   op->offset = request.offset();
-  op->length = op->kind == ObjectOpKind::kRead ? request.length() : 0;
+  op->length = IsOnRange(op->kind) && op->kind != ObjectOpKind::kWrite ? request.length() : 0;
   if (op->kind == ObjectOpKind::kDeleteInode) {
     op->length = std::min(request.objects_max(), kObjectsAtOnce);
   }
+  op->source = {{InodeId(request.source_inode()), request.source_index()}, request.source_offset()};
+  op->want_next = request.want_next();
   if (op->kind == ObjectOpKind::kWrite) op->data = call->payload();
   op->class_id = ChargedClass(op->kind, request);
   op->elsewhere = static_cast<int64_t>(std::min(request.elsewhere(), kLargestElsewhere));
@@ -271,6 +294,12 @@ void ObjectService::Answer(Op& op, ObjectOpResult result) {
   reply.set_window_bytes(window);
   reply.set_server_us(static_cast<uint64_t>((now - op.arrived) / std::chrono::microseconds(1)));
   reply.set_next_index(result.next_index);
+  reply.set_freed_bytes(result.info.freed_bytes);
+  for (const ByteRange& range : result.extents) {
+    reply.add_extents(range.offset);
+    reply.add_extents(range.length);
+  }
+  if (result.next_object != UINT64_MAX) reply.set_next_object(result.next_object);
   if (!result.data.empty()) {
     reply.set_payload_crc(Crc32c(result.data.data(), result.data.size()));
   }

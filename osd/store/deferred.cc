@@ -27,7 +27,8 @@ struct ExtentStore::ApplyTask {
   uint64_t version;
   Buffer bytes;
   uint32_t place;
-  bool fresh;  // the place was allocated for this task
+  bool fresh;          // the place was allocated for this task
+  uint32_t old_place;  // if fresh: that of the block, which others share; or 0
   Status status;
 };
 
@@ -85,11 +86,10 @@ std::vector<ExtentStore::ApplyTask> ExtentStore::TakeDeferred() {
     std::lock_guard lock(ref.object->mutex);
     const auto it = ref.object->overlays.find(ref.block);
     if (it == ref.object->overlays.end() || it->second.version != ref.version) continue;
-    ApplyTask task{
-        ref.object, ref.block, ref.version, it->second.bytes, ref.object->RefOf(ref.block).place,
-        false,      {}};
-    if (task.place == 0) {
-      if (!it->second.reserved) continue;  // stays an overlay
+    const uint32_t place = ref.object->RefOf(ref.block).place;
+    ApplyTask task{ref.object, ref.block, ref.version, it->second.bytes, place, false, place, {}};
+    if (!it->second.reserved && (place == 0 || allocator_.IsShared(place))) continue;  // stays
+    if (it->second.reserved) {
       it->second.reserved = false;
       task.place = allocator_.AllocateReserved();
       task.fresh = true;
@@ -168,7 +168,7 @@ void ExtentStore::FinishTasks(std::vector<ApplyTask>& tasks, size_t begin, size_
   const ObjectPtr object = tasks[begin].object;
   std::lock_guard lock(object->mutex);
   WriteBatch batch;
-  std::vector<Extent> unused;
+  std::vector<Extent> freed;
   for (size_t i = begin; i < end; ++i) {
     ApplyTask& task = tasks[i];
     const auto it = object->overlays.find(task.block);
@@ -181,8 +181,8 @@ void ExtentStore::FinishTasks(std::vector<ApplyTask>& tasks, size_t begin, size_
       continue;
     }
     const uint32_t place_now = object->RefOf(task.block).place;
-    const bool wanted =
-        task.fresh ? place_now == 0 && it != object->overlays.end() : place_now == task.place;
+    const bool wanted = task.fresh ? place_now == task.old_place && it != object->overlays.end()
+                                   : place_now == task.place;
     if (!wanted) {  // overwritten or cut away meanwhile
       if (task.fresh) allocator_.Free({task.place, 1});
       continue;
@@ -191,6 +191,7 @@ void ExtentStore::FinishTasks(std::vector<ApplyTask>& tasks, size_t begin, size_
       object->blocks.resize((size_t{task.block} / kBlocksPerShard + 1) * kBlocksPerShard);
       Charge(*object);
     }
+    if (task.fresh && place_now != 0) freed.push_back({place_now, 1});
     object->blocks[task.block] = {task.place, Crc32c(task.bytes.data(), kBlockSize)};
     if (it != object->overlays.end() && it->second.reserved) {  // a newer one reserved again
       it->second.reserved = false;
@@ -204,8 +205,12 @@ void ExtentStore::FinishTasks(std::vector<ApplyTask>& tasks, size_t begin, size_
   object->parked.clear();
   if (batch.empty()) return;
   if (object->exists) PutHead(*object, &batch);  // its shard bits may be new
-  commits_.Push(
-      {std::move(batch), device_.completed_writes(), Duration(0), [object](const Status&) {}});
+  commits_.Push({std::move(batch), device_.completed_writes(), Duration(0),
+                 [this, object, freed = std::move(freed)](const Status& status) {
+                   if (!status.ok() || freed.empty()) return;
+                   std::lock_guard guard(object->mutex);
+                   ReleaseSpace(*object, freed);
+                 }});
 }
 
 }  // namespace weir::osd

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "common/disk/le_bytes.h"
 
@@ -66,6 +67,7 @@ Status ExtentStore::Recover() {
 Status ExtentStore::RecoverSpace() {
   auto it = kv_->NewIterator();
   std::vector<BlockRef> refs(kBlocksPerShard);
+  bool any_shared = false;
   for (it->Seek("O"); it->Valid(); it->Next()) {
     const ParsedKey key = ParseKey(it->key());
     if (key.kind == 'O') ++object_count_;
@@ -73,11 +75,39 @@ Status ExtentStore::RecoverSpace() {
     std::fill(refs.begin(), refs.end(), BlockRef{});
     WEIR_RETURN_IF_ERROR(DecodeShard(it->value(), refs));
     for (const BlockRef& ref : refs) {
-      if (ref.place != 0 && !allocator_.Take({ref.place, 1})) {
+      if (ref.place == 0 || allocator_.Take({ref.place, 1})) continue;
+      if (!allocator_.Contains({ref.place, 1})) {
         return {ErrorCode::kCorrupt, device_.name() + ": block " + std::to_string(ref.place) +
-                                         " belongs to two objects or lies outside; restore the "
+                                         " of an object lies outside of the device; restore the "
                                          "OSD from its replicas"};
       }
+      if (!allocator_.Share({{ref.place, 1}})) {
+        return {ErrorCode::kNoSpace, device_.name() + ": more shared blocks than can be counted"};
+      }
+      any_shared = true;
+    }
+  }
+  WEIR_RETURN_IF_ERROR(it->status());
+  return any_shared ? CheckShared() : Status();
+}
+
+// Objects that share a block agree on its checksum; two that have got the same one by mistake do
+// not.
+Status ExtentStore::CheckShared() {
+  constexpr size_t kMostChecked = size_t{1} << 22;  // so that memory is bounded
+  std::unordered_map<uint32_t, uint32_t> crcs;
+  std::vector<BlockRef> refs(kBlocksPerShard);
+  auto it = kv_->NewIterator();
+  for (it->Seek("S"); it->Valid() && ParseKey(it->key()).kind == 'S'; it->Next()) {
+    std::fill(refs.begin(), refs.end(), BlockRef{});
+    WEIR_RETURN_IF_ERROR(DecodeShard(it->value(), refs));
+    for (const BlockRef& ref : refs) {
+      if (ref.place == 0 || !allocator_.IsShared(ref.place)) continue;
+      if (crcs.size() >= kMostChecked) return {};
+      if (crcs.try_emplace(ref.place, ref.crc).first->second == ref.crc) continue;
+      return {ErrorCode::kCorrupt, device_.name() + ": block " + std::to_string(ref.place) +
+                                       " belongs to two objects that are no copies of each "
+                                       "other; restore the OSD from its replicas"};
     }
   }
   return it->status();
@@ -93,7 +123,8 @@ Status ExtentStore::RecoverOverlays() {
     if (!object->loaded) WEIR_RETURN_IF_ERROR(Load(*object));
     Overlay overlay{Buffer::Aligned(kBlockSize), value.version, false};
     std::memcpy(overlay.bytes.data(), value.block.data(), kBlockSize);
-    if (object->RefOf(key.number).place == 0) overlay.reserved = allocator_.Reserve();
+    const uint32_t place = object->RefOf(key.number).place;
+    if (place == 0 || allocator_.IsShared(place)) overlay.reserved = allocator_.Reserve();
     object->overlays[key.number] = std::move(overlay);
     ++overlay_count_;
     deferred_.push_back({object, key.number, value.version});
@@ -270,6 +301,7 @@ StoreStats ExtentStore::Stats() const {
   StoreStats stats;
   stats.capacity_bytes = allocator_.total_blocks() * kBlockSize;
   stats.used_bytes = stats.capacity_bytes - allocator_.free_blocks() * kBlockSize;
+  stats.shared_bytes = allocator_.shared_blocks() * kBlockSize;
   stats.objects = object_count_;
   stats.checksum_errors = checksum_errors_;
   stats.commits = commits_.commits();

@@ -1,7 +1,8 @@
 // ExtentStore: the ObjectStore on a raw device. How it works, with the crash points of a write:
 // README.md. Split by idea: extent_store.cc (open, close, small calls), object_cache.cc (finding
 // and loading objects), write_path.cc (preparing operations), mutate.cc (what an operation
-// changes), read_path.cc, deferred.cc (moving overlays to their places).
+// changes), range_ops.cc (holes, copies), read_path.cc, deferred.cc (moving overlays to their
+// places).
 #pragma once
 
 #include <atomic>
@@ -36,6 +37,11 @@ class ExtentStore final : public ObjectStore {
   void Delete(ObjectId id, Done done) override;
   void DeleteInode(InodeId inode, uint64_t first_index, Done done) override;
   void DeleteSome(InodeId inode, uint64_t first_index, size_t most, SomeDone done) override;
+  void Punch(ObjectId id, uint64_t offset, uint64_t length, WriteDone done) override;
+  void Copy(const CopySource& from, ObjectId to, uint64_t offset, uint64_t length,
+            WriteDone done) override;
+  void Extents(ObjectId id, uint64_t offset, uint64_t length, ExtentsDone done) override;
+  Result<uint64_t> NextIndex(ObjectId id) override;
   void Stat(ObjectId id, InfoDone done) override;
   Result<std::optional<ObjectId>> NextObject(ObjectId from) override;
   uint64_t LbaHint(ObjectId id, uint64_t offset) override;
@@ -67,6 +73,7 @@ class ExtentStore final : public ObjectStore {
   // extent_store.cc
   Result<std::set<ObjectId>> FirstObjects(ObjectId from, size_t most);
   Status RecoverSpace();
+  Status CheckShared();
   Status RecoverOverlays();
   void Begin();  // an operation or read is under way
   void End();
@@ -96,11 +103,23 @@ class ExtentStore final : public ObjectStore {
   void FailQueue(const ObjectPtr& object, const Status& status);
   [[nodiscard]] bool DeferThis(const ObjectOp& op) const;
 
+  // range_ops.cc
+  void StartPunch(const OpPtr& op);
+  void PunchEdges(const OpPtr& op);
+  void PlanCopy(const OpPtr& op);
+  bool TakeSourceBlocks(const OpPtr& op);
+  void CopyEdges(const OpPtr& op);
+  void CopyBytes(const OpPtr& op);
+  void DropRefs(ObjectOp& op);
+
   // mutate.cc; all require the object's mutex
   void Execute(const OpPtr& op);
-  bool ReserveOverlays(Object& object, ObjectOp& op);
+  bool ReserveOverlays(Object& object, const ObjectOp& op);
+  [[nodiscard]] bool NeedsPlace(const Object& object, const ObjectOp& op, uint32_t block) const;
   void PlaceImage(Object& object, ObjectOp& op, WriteBatch* batch, std::vector<Extent>* freed);
-  void OverlayImage(Object& object, ObjectOp& op, uint64_t version, WriteBatch* batch);
+  void PutOverlay(Object& object, uint32_t block, Buffer bytes, WriteBatch* batch);
+  void PlaceRefs(Object& object, ObjectOp& op, WriteBatch* batch, std::vector<Extent>* freed);
+  void MakeHole(Object& object, ObjectOp& op, WriteBatch* batch, std::vector<Extent>* freed);
   void CutTo(Object& object, uint64_t size, WriteBatch* batch, std::vector<Extent>* freed);
   void Clear(Object& object, WriteBatch* batch, std::vector<Extent>* freed);
   void DropOverlay(Object& object, uint32_t block, WriteBatch* batch);

@@ -75,6 +75,69 @@ void MemObjectStore::DeleteSome(InodeId inode, uint64_t first_index, size_t most
   done(next);
 }
 
+void MemObjectStore::Punch(ObjectId id, uint64_t offset, uint64_t length, WriteDone done) {
+  ObjectInfo info;
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = objects_.find(id);
+    if (it != objects_.end()) {
+      auto& bytes = it->second.bytes;
+      const uint64_t end = std::min<uint64_t>(offset + length, bytes.size());
+      for (uint64_t i = offset; i < end; ++i) bytes[i] = 0;
+      it->second.version = next_version_++;
+      info = {bytes.size(), it->second.version};
+    }
+  }
+  done(info);
+}
+
+void MemObjectStore::Copy(const CopySource& from, ObjectId to, uint64_t offset, uint64_t length,
+                          WriteDone done) {
+  Buffer data = Buffer::AlignedZeros(length);
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = objects_.find(from.id);
+    const uint64_t size = it == objects_.end() ? 0 : it->second.bytes.size();
+    if (from.offset < size) {
+      std::memcpy(data.data(), it->second.bytes.data() + from.offset,
+                  std::min(length, size - from.offset));
+    }
+  }
+  Write(to, offset, std::move(data), {}, std::move(done));
+}
+
+void MemObjectStore::Extents(ObjectId id, uint64_t offset, uint64_t length, ExtentsDone done) {
+  std::vector<ByteRange> ranges;
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = objects_.find(id);
+    const uint64_t size = it == objects_.end() ? 0 : it->second.bytes.size();
+    const uint64_t end = std::min(offset + length, size);
+    for (uint64_t at = offset; at < end;) {
+      const uint64_t block = at / kBlockSize * kBlockSize;
+      const auto begin = it->second.bytes.begin();
+      const auto stop = begin + static_cast<ptrdiff_t>(std::min(block + kBlockSize, size));
+      const bool data = std::any_of(begin + static_cast<ptrdiff_t>(block), stop,
+                                    [](uint8_t byte) { return byte != 0; });
+      const uint64_t next = std::min(end, block + kBlockSize);
+      if (data && !ranges.empty() && ranges.back().offset + ranges.back().length == at) {
+        ranges.back().length += next - at;
+      } else if (data) {
+        ranges.push_back({at, next - at});
+      }
+      at = next;
+    }
+  }
+  done(std::move(ranges));
+}
+
+Result<uint64_t> MemObjectStore::NextIndex(ObjectId id) {
+  std::lock_guard lock(mutex_);
+  const auto it = objects_.upper_bound(id);
+  const bool same = it != objects_.end() && it->first.inode == id.inode;
+  return same ? it->first.index : UINT64_MAX;
+}
+
 void MemObjectStore::Stat(ObjectId id, InfoDone done) {
   ObjectInfo info;
   {

@@ -19,6 +19,12 @@ class MemObjectStore final : public ObjectStore {
   void Delete(ObjectId id, Done done) override;
   void DeleteInode(InodeId inode, uint64_t first_index, Done done) override;
   void DeleteSome(InodeId inode, uint64_t first_index, size_t most, SomeDone done) override;
+  void Punch(ObjectId id, uint64_t offset, uint64_t length, WriteDone done) override;
+  void Copy(const CopySource& from, ObjectId to, uint64_t offset, uint64_t length,
+            WriteDone done) override;
+  // What is not in a block of zeros.
+  void Extents(ObjectId id, uint64_t offset, uint64_t length, ExtentsDone done) override;
+  Result<uint64_t> NextIndex(ObjectId id) override;
   void Stat(ObjectId id, InfoDone done) override;
   Result<std::optional<ObjectId>> NextObject(ObjectId from) override;
   uint64_t LbaHint(ObjectId id, uint64_t offset) override;

@@ -37,6 +37,7 @@ void ExtentStore::Execute(const OpPtr& op) {
     if (object.exists) Clear(object, &batch, &freed);
     return Commit(op, std::move(batch), std::move(freed), {});
   }
+  if (op->kind == ObjectOp::Kind::kPunch && !object.exists) return Commit(op, {}, {}, {});
   if (op->places.empty() && !ReserveOverlays(object, *op)) {
     op->failure = {ErrorCode::kNoSpace, device_.name() + ": full; delete something or add an OSD"};
     return;
@@ -46,39 +47,50 @@ void ExtentStore::Execute(const OpPtr& op) {
   object.version = NextVersion(&batch);
   if (!op->places.empty()) {
     PlaceImage(object, *op, &batch, &freed);
-  } else if (!op->image.empty()) {
-    OverlayImage(object, *op, object.version, &batch);
+  } else {
     for (uint32_t i = 0; i < op->image.size() / kBlockSize; ++i) {
-      deferred.push_back({op->object, op->first_block + i, object.version});
+      op->patches[op->first_block + i] = op->image.Slice(size_t{i} * kBlockSize, kBlockSize);
     }
+  }
+  if (op->kind == ObjectOp::Kind::kCopy) PlaceRefs(object, *op, &batch, &freed);
+  if (op->kind == ObjectOp::Kind::kPunch) MakeHole(object, *op, &batch, &freed);
+  for (auto& [block, bytes] : op->patches) {
+    PutOverlay(object, block, std::move(bytes), &batch);
+    deferred.push_back({op->object, block, object.version});
   }
   if (op->kind == ObjectOp::Kind::kTruncate) {
     CutTo(object, op->offset, &batch, &freed);
-  } else {
-    object.size = std::max(object.size, op->offset + op->data.size());
+  } else if (op->kind != ObjectOp::Kind::kPunch) {
+    object.size = std::max(object.size, op->offset + std::max(op->data.size(), op->length));
   }
   PutHead(object, &batch);
   Commit(op, std::move(batch), std::move(freed), std::move(deferred));
 }
 
-// An overlay over a hole needs a place later; it is kept now, so that moving it cannot fail.
-bool ExtentStore::ReserveOverlays(Object& object, ObjectOp& op) {
-  std::vector<uint32_t> holes;
-  for (uint32_t i = 0; i < op.image.size() / kBlockSize; ++i) {
-    const uint32_t block = op.first_block + i;
+// Whether an overlay of the block cannot be moved over the place that the block has.
+bool ExtentStore::NeedsPlace(const Object& object, const ObjectOp& op, uint32_t block) const {
+  if (block - op.first_block < op.refs.size()) return true;  // gets another place, or none
+  const uint32_t place = object.RefOf(block).place;
+  return place == 0 || allocator_.IsShared(place);
+}
+
+// A place that an overlay needs later is kept now, so that moving it cannot fail.
+bool ExtentStore::ReserveOverlays(Object& object, const ObjectOp& op) {
+  std::vector<uint32_t> blocks;
+  for (uint32_t i = 0; i < op.image.size() / kBlockSize; ++i) blocks.push_back(op.first_block + i);
+  for (const auto& [block, bytes] : op.patches) blocks.push_back(block);
+  std::vector<uint32_t> reserved;
+  for (const uint32_t block : blocks) {
     const auto old = object.overlays.find(block);
     const bool kept = old != object.overlays.end() && old->second.reserved;
-    if (object.RefOf(block).place != 0 || kept) continue;
+    if (kept || !NeedsPlace(object, op, block)) continue;
     if (!allocator_.Reserve()) {
-      for (const uint32_t reserved : holes) {
-        (void)reserved;
-        allocator_.Unreserve();
-      }
+      for (size_t i = 0; i < reserved.size(); ++i) allocator_.Unreserve();
       return false;
     }
-    holes.push_back(block);
+    reserved.push_back(block);
   }
-  for (const uint32_t block : holes) {
+  for (const uint32_t block : reserved) {
     const auto [it, added] = object.overlays.try_emplace(block);
     if (added) ++overlay_count_;
     it->second.reserved = true;
@@ -86,15 +98,12 @@ bool ExtentStore::ReserveOverlays(Object& object, ObjectOp& op) {
   return true;
 }
 
-void ExtentStore::OverlayImage(Object& object, ObjectOp& op, uint64_t version, WriteBatch* batch) {
-  for (uint32_t i = 0; i < op.image.size() / kBlockSize; ++i) {
-    const uint32_t block = op.first_block + i;
-    const auto [it, added] = object.overlays.try_emplace(block);
-    if (added) ++overlay_count_;
-    it->second.bytes = op.image.Slice(size_t{i} * kBlockSize, kBlockSize);
-    it->second.version = version;
-    batch->Put(OverlayKey(object.id, block), EncodeOverlay(version, it->second.bytes.view()));
-  }
+void ExtentStore::PutOverlay(Object& object, uint32_t block, Buffer bytes, WriteBatch* batch) {
+  const auto [it, added] = object.overlays.try_emplace(block);
+  if (added) ++overlay_count_;
+  it->second.bytes = std::move(bytes);
+  it->second.version = object.version;
+  batch->Put(OverlayKey(object.id, block), EncodeOverlay(object.version, it->second.bytes.view()));
 }
 
 void ExtentStore::DropOverlay(Object& object, uint32_t block, WriteBatch* batch) {
@@ -121,6 +130,45 @@ void ExtentStore::PlaceImage(Object& object, ObjectOp& op, WriteBatch* batch,
   }
   PutShards(object, op.first_block, op.first_block + count - 1, batch);
   Charge(object);
+}
+
+// The blocks share the places that the source had; what it had as overlays comes as patches.
+void ExtentStore::PlaceRefs(Object& object, ObjectOp& op, WriteBatch* batch,
+                            std::vector<Extent>* freed) {
+  const auto count = static_cast<uint32_t>(op.refs.size());
+  Grow(object, op.first_block + count);
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t block = op.first_block + i;
+    if (!op.patches.contains(block)) DropOverlay(object, block, batch);
+    AddFreed(freed, object.blocks[block].place);
+    object.blocks[block] = op.refs[i];
+  }
+  op.refs.clear();
+  PutShards(object, op.first_block, op.first_block + count - 1, batch);
+  Charge(object);
+}
+
+void ExtentStore::MakeHole(Object& object, ObjectOp& op, WriteBatch* batch,
+                           std::vector<Extent>* freed) {
+  const uint32_t first = BlocksOf(op.offset);
+  // The rest of the last block holds nothing but zeros.
+  const uint64_t end =
+      op.end() >= object.size ? uint64_t{BlocksOf(op.end())} * kBlockSize : op.end();
+  const auto last = static_cast<uint32_t>(end / kBlockSize);
+  if (first >= last) return;
+  for (auto it = object.overlays.lower_bound(first); it != object.overlays.end();) {
+    const uint32_t block = (it++)->first;
+    if (block >= last) break;
+    if (object.RefOf(block).place == 0) ++op.freed_blocks;
+    DropOverlay(object, block, batch);
+  }
+  const auto known = std::min<uint32_t>(last, static_cast<uint32_t>(object.blocks.size()));
+  for (uint32_t block = first; block < known; ++block) {
+    if (object.blocks[block].place != 0) ++op.freed_blocks;
+    AddFreed(freed, object.blocks[block].place);
+    object.blocks[block] = {};
+  }
+  if (first < known) PutShards(object, first, known - 1, batch);
 }
 
 void ExtentStore::CutTo(Object& object, uint64_t size, WriteBatch* batch,
@@ -174,7 +222,7 @@ void ExtentStore::PutHead(const Object& object, WriteBatch* batch) {
 
 void ExtentStore::Commit(const OpPtr& op, WriteBatch batch, std::vector<Extent> freed,
                          std::vector<DeferredRef> deferred) {
-  const ObjectInfo info{op->object->size, op->object->version};
+  const ObjectInfo info{op->object->size, op->object->version, op->freed_blocks * kBlockSize};
   op->data = op->image = {};
   commits_.Push({std::move(batch), op->data_stamp, op->patience,
                  [this, op, info, freed = std::move(freed),

@@ -51,10 +51,13 @@ struct Object {
 using ObjectPtr = std::shared_ptr<Object>;
 
 struct ObjectOp {
-  enum class Kind { kWrite, kTruncate, kDelete };
+  enum class Kind { kWrite, kTruncate, kDelete, kPunch, kCopy };
   ObjectPtr object;
   Kind kind = Kind::kWrite;
   uint64_t offset = 0;  // kTruncate: the new size
+  uint64_t length = 0;  // kPunch, kCopy
+  ObjectPtr source;     // kCopy
+  uint64_t source_offset = 0;
   Buffer data;
   std::function<void(Result<ObjectInfo>)> done;
 
@@ -71,8 +74,14 @@ struct ObjectOp {
   Buffer image;                    // whole blocks
   std::vector<uint32_t> crcs;      // of image, when it goes to `places`
   std::vector<Extent> places;      // empty: image goes to RocksDB as overlays
+  // kPunch, kCopy: whole blocks that go to RocksDB as overlays, and the places that the blocks from
+  // `first_block` on get (0: a hole). Of those a reference is held until the object has them.
+  std::map<uint32_t, Buffer> patches;
+  std::vector<BlockRef> refs;
+  uint64_t freed_blocks = 0;  // kPunch
   uint64_t data_stamp = 0;
   Duration patience{0};
+  [[nodiscard]] uint64_t end() const { return offset + length; }
 };
 using OpPtr = std::shared_ptr<ObjectOp>;
 

@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/base/buffer.h"
 #include "common/base/ids.h"
@@ -36,9 +37,24 @@ namespace weir::osd {
 inline constexpr uint64_t kMaxObjectSize = 4 << 20;
 
 struct ObjectInfo {
-  uint64_t size = 0;     // one past the last byte ever written, unless truncated
-  uint64_t version = 0;  // grows with every change
+  uint64_t size = 0;         // one past the last byte ever written, unless truncated
+  uint64_t version = 0;      // grows with every change
+  uint64_t freed_bytes = 0;  // whole blocks that a hole took away, where the store counts
 };
+
+// Bytes of one object that are or are not holes.
+struct ByteRange {
+  uint64_t offset = 0;
+  uint64_t length = 0;
+  friend bool operator==(const ByteRange&, const ByteRange&) = default;
+};
+
+struct CopySource {
+  ObjectId id;
+  uint64_t offset = 0;
+};
+// Whether a copy may share whole blocks instead of moving their bytes.
+[[nodiscard]] bool CopySharesBlocks(uint64_t from_offset, uint64_t to_offset, uint64_t length);
 
 struct WriteHints {
   // So much later than possible the write may become durable and answer, if that lets it share a
@@ -49,6 +65,7 @@ struct WriteHints {
 struct StoreStats {
   uint64_t capacity_bytes = 0;  // for object data
   uint64_t used_bytes = 0;
+  uint64_t shared_bytes = 0;  // what the objects would need besides, had each its own blocks
   uint64_t objects = 0;
   uint64_t checksum_errors = 0;
   uint64_t commits = 0;  // durable metadata batches, and operations in them
@@ -64,6 +81,7 @@ class ObjectStore {
   using ReadDone = std::function<void(Result<Buffer>)>;
   using WriteDone = std::function<void(Result<ObjectInfo>)>;
   using InfoDone = std::function<void(Result<ObjectInfo>)>;
+  using ExtentsDone = std::function<void(Result<std::vector<ByteRange>>)>;
   using Done = std::function<void(Status)>;
 
   virtual ~ObjectStore() = default;
@@ -82,6 +100,20 @@ class ObjectStore {
   // So many of them at most, from the first on. Says where to go on; 0: there is no more.
   using SomeDone = std::function<void(Result<uint64_t> next_index)>;
   virtual void DeleteSome(InodeId inode, uint64_t first_index, size_t most, SomeDone done) = 0;
+  // The range reads as zeros from now on, and its whole blocks take no space. The size stays, also
+  // that of an object which does not exist. Works on a full device.
+  virtual void Punch(ObjectId id, uint64_t offset, uint64_t length, WriteDone done);
+  // Writes into `to` at `offset` the `length` bytes that `from` has (zeros where it has none) when
+  // everything is in place that was acknowledged before the call. Whole blocks that lie alike in
+  // both are shared, copy-on-write, and take neither space nor device time. The ranges must not
+  // overlap in one object.
+  virtual void Copy(const CopySource& from, ObjectId to, uint64_t offset, uint64_t length,
+                    WriteDone done);
+  // What of the range is not a hole, in order, cut at the object's end; to the block.
+  virtual void Extents(ObjectId id, uint64_t offset, uint64_t length, ExtentsDone done);
+  // The index of the next object of the same inode behind this one; UINT64_MAX: there is none.
+  // Looks into the index: not for every request.
+  virtual Result<uint64_t> NextIndex(ObjectId id);
   // Size 0 and version 0 for one that does not exist.
   virtual void Stat(ObjectId id, InfoDone done) = 0;
 

@@ -63,7 +63,8 @@ Result<Superblock> LoadSuperblock(BlockDevice& device) {
   if (!found) {
     return {ErrorCode::kCorrupt, device.name() + ": both WeirFS superblocks are damaged"};
   }
-  if (best.version != kFormatVersion || (best.feature_flags & ~kFeatureTier) != 0) {
+  const bool known = best.version >= kOldestFormatVersion && best.version <= kFormatVersion;
+  if (!known || (best.feature_flags & ~kFeatureTier) != 0) {
     return {ErrorCode::kNotSupported,
             device.name() + ": WeirFS disk format " + std::to_string(best.version) +
                 " is not known to this version; use the one that wrote it, or a newer"};

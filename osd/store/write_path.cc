@@ -77,6 +77,7 @@ void ExtentStore::Pump(const ObjectPtr& object) {
       Start(head);
     } else if (!failure.ok()) {
       for (const Extent& extent : head->places) allocator_.Free(extent);
+      DropRefs(*head);
       head->done(failure);
     }
   }
@@ -111,6 +112,14 @@ void ExtentStore::Start(const OpPtr& op) {
       return StartTruncate(op);
     case ObjectOp::Kind::kDelete:
       return Ready(op);
+    case ObjectOp::Kind::kPunch:
+      return StartPunch(op);
+    case ObjectOp::Kind::kCopy:
+      if (kv_full_) return Fail(op, NoSpace(device_));
+      return WhenLoaded(op->source, [this, op](const Status& status) {
+        if (!status.ok()) return Fail(op, status);
+        PlanCopy(op);
+      });
   }
 }
 

@@ -44,6 +44,23 @@ inline Result<ObjectInfo> TruncateSync(ObjectStore& store, ObjectId id, uint64_t
   store.Truncate(id, size, waiter.Callback());
   return waiter.future.get();
 }
+inline Result<ObjectInfo> PunchSync(ObjectStore& store, ObjectId id, uint64_t offset, uint64_t n) {
+  Waiter<Result<ObjectInfo>> waiter;
+  store.Punch(id, offset, n, waiter.Callback());
+  return waiter.future.get();
+}
+inline Result<ObjectInfo> CopySync(ObjectStore& store, const CopySource& from, ObjectId to,
+                                   uint64_t offset, uint64_t n) {
+  Waiter<Result<ObjectInfo>> waiter;
+  store.Copy(from, to, offset, n, waiter.Callback());
+  return waiter.future.get();
+}
+inline Result<std::vector<ByteRange>> ExtentsSync(ObjectStore& store, ObjectId id, uint64_t offset,
+                                                  uint64_t n) {
+  Waiter<Result<std::vector<ByteRange>>> waiter;
+  store.Extents(id, offset, n, waiter.Callback());
+  return waiter.future.get();
+}
 inline Result<ObjectInfo> StatSync(ObjectStore& store, ObjectId id) {
   Waiter<Result<ObjectInfo>> waiter;
   store.Stat(id, waiter.Callback());
@@ -122,6 +139,8 @@ class History {
     bool busy = false;
   };
   void Finish(size_t i, bool ok, std::string after);
+  void IssuePunch(ObjectStore& store, Prng& prng, size_t i, std::unique_lock<std::mutex> lock);
+  void IssueCopy(ObjectStore& store, Prng& prng, size_t i, std::unique_lock<std::mutex> lock);
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -139,7 +158,11 @@ inline void History::Issue(ObjectStore& store, Prng& prng) {
   const uint64_t choice = prng.Uniform(0, 99);
   model.busy = true;
   ++in_flight_;
-  if (choice < 80) {
+  if (choice < 10) {
+    IssuePunch(store, prng, i, std::move(lock));
+  } else if (choice < 25) {
+    IssueCopy(store, prng, i, std::move(lock));
+  } else if (choice < 80) {
     const uint64_t offset =
         prng.Chance(0.4) ? kBlockSize * prng.Uniform(0, 20) : prng.Uniform(0, after.size());
     const uint64_t size = RandomSize(prng);
@@ -164,6 +187,60 @@ inline void History::Issue(ObjectStore& store, Prng& prng) {
     lock.unlock();
     store.Delete(id, [this, i](Status status) { Finish(i, status.ok(), ""); });
   }
+}
+
+inline void History::IssuePunch(ObjectStore& store, Prng& prng, size_t i,
+                                std::unique_lock<std::mutex> lock) {
+  Model& model = objects_[i];
+  std::string after = model.committed;
+  const uint64_t offset = prng.Uniform(0, after.size());
+  const uint64_t size = RandomSize(prng);
+  for (uint64_t at = offset; at < std::min<uint64_t>(offset + size, after.size()); ++at) {
+    after[at] = 0;
+  }
+  model.possible.push_back(after);
+  lock.unlock();
+  store.Punch(IdOf(i), offset, size,
+              [this, i, after = std::move(after)](const Result<ObjectInfo>& info) {
+                Finish(i, info.ok(), after);
+              });
+}
+
+// From an object that is known and at rest, mostly block by block.
+inline void History::IssueCopy(ObjectStore& store, Prng& prng, size_t i,
+                               std::unique_lock<std::mutex> lock) {
+  size_t from = prng.Uniform(0, objects_.size() - 1);
+  for (size_t tried = 0; tried < objects_.size(); ++tried, from = (from + 1) % objects_.size()) {
+    if (from != i && !objects_[from].busy && objects_[from].possible.empty()) break;
+  }
+  if (from == i || objects_[from].busy || !objects_[from].possible.empty()) from = i;
+  Model& model = objects_[i];
+  Model& source = objects_[from];
+  std::string after = model.committed;
+  // Over itself, with a rest between the ranges, when nobody else is free.
+  const bool alike = prng.Chance(0.7);
+  const uint64_t offset = from == i ? 0 : prng.Uniform(0, 20) * kBlockSize + (alike ? 0 : 1000);
+  uint64_t from_offset = prng.Uniform(0, 20) * kBlockSize;
+  const uint64_t size = RandomSize(prng);
+  if (from == i) from_offset += offset + size;
+  std::string bytes(size, 0);
+  if (from_offset < source.committed.size()) {
+    const std::string found = source.committed.substr(from_offset, size);
+    bytes.replace(0, found.size(), found);
+  }
+  if (after.size() < offset + size) after.resize(offset + size);
+  after.replace(offset, size, bytes);
+  model.possible.push_back(after);
+  if (from != i) source.busy = true;
+  lock.unlock();
+  store.Copy({IdOf(from), from_offset}, IdOf(i), offset, size,
+             [this, i, from, after = std::move(after)](const Result<ObjectInfo>& info) {
+               if (from != i) {
+                 std::lock_guard guard(mutex_);
+                 objects_[from].busy = false;
+               }
+               Finish(i, info.ok(), after);
+             });
 }
 
 inline void History::Finish(size_t i, bool ok, std::string after) {

@@ -1,4 +1,5 @@
-// Superblock and records of an OSD's disk, format 1.
+// Superblock and records of an OSD's disk, formats 1 and 2. They differ in nothing but the version:
+// from 2 on copies share blocks.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -15,33 +16,60 @@ using weir::testing::Golden;
 
 constexpr ObjectId kId{InodeId(0x1122334455667788), 9};
 
-TEST(OsdFormatTest, SuperblockOfFormat1) {
-  Golden golden("osd_superblock_v1.txt");
+Superblock SuperblockOf(uint32_t version) {
   Superblock super{};
   std::memcpy(super.magic, kSuperMagic, sizeof super.magic);
-  super.version = 1;
+  super.version = version;
   super.generation = 7;
   super.device_bytes = 64 << 20;
   super.kv_offset = 1 << 20;
   super.kv_bytes = 24 << 20;
   super.data_offset = 25 << 20;
   super.data_bytes = 38 << 20;
-  ASSERT_TRUE(SetIdentity({"cluster", "disk", 3, 123456789}, &super).ok());
-  MemDevice device(64 << 20);
-  ASSERT_TRUE(StoreSuperblock(device, super).ok());
-  Buffer block = Buffer::Aligned(kBlockSize);
-  ASSERT_TRUE(device.Read(0, block).ok());
-  const std::string shipped = golden.Expect("superblock", block.view());
+  return super;
+}
 
+// What this program makes is what was shipped; what was shipped, alone on a disk, is read.
+Result<Superblock> ReadShipped(const std::string& file, const Superblock& super) {
+  Golden golden(file);
+  MemDevice device(64 << 20);
+  EXPECT_TRUE(StoreSuperblock(device, super).ok());
+  Buffer block = Buffer::Aligned(kBlockSize);
+  EXPECT_TRUE(device.Read(0, block).ok());
+  const std::string shipped = golden.Expect("superblock", block.view());
   MemDevice old(64 << 20);
   std::memcpy(block.data(), shipped.data(), kBlockSize);
-  ASSERT_TRUE(old.Write(kSuperOffsets[1], block).ok());
-  const Result<Superblock> read = LoadSuperblock(old);
+  EXPECT_TRUE(old.Write(kSuperOffsets[1], block).ok());
+  return LoadSuperblock(old);
+}
+
+TEST(OsdFormatTest, SuperblockOfFormat1) {
+  Superblock super = SuperblockOf(1);
+  ASSERT_TRUE(SetIdentity({"cluster", "disk", 3, 123456789}, &super).ok());
+  const Result<Superblock> read = ReadShipped("osd_superblock_v1.txt", super);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->generation, 7u);
   EXPECT_EQ(read->data_offset, 25u << 20);
   EXPECT_EQ(IdentityOf(*read).cluster_uuid, "cluster");
   EXPECT_EQ(IdentityOf(*read).osd_id, 3u);
+}
+
+TEST(OsdFormatTest, SuperblockOfFormat2) {
+  Superblock super = SuperblockOf(2);
+  OsdIdentity identity{"cluster", "disk", 3, 123456789};
+  identity.tier = "fast";
+  ASSERT_TRUE(SetIdentity(identity, &super).ok());
+  const Result<Superblock> read = ReadShipped("osd_superblock_v2.txt", super);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->version, 2u);
+  EXPECT_EQ(IdentityOf(*read).osd_id, 3u);
+  EXPECT_EQ(IdentityOf(*read).tier, "fast");
+}
+
+TEST(OsdFormatTest, NewerFormatIsRefused) {
+  MemDevice device(64 << 20);
+  ASSERT_TRUE(StoreSuperblock(device, SuperblockOf(kFormatVersion + 1)).ok());
+  EXPECT_EQ(LoadSuperblock(device).code(), ErrorCode::kNotSupported);
 }
 
 TEST(OsdFormatTest, KeysOfFormat1) {

@@ -11,11 +11,12 @@ import traceback
 import attributes
 import locks
 import names
+import ranges
 import xattrs
 from harness import BROKE_OFF, Place
 from justified import JUSTIFIED
 
-CASES = {f"{module.__name__}.{case.__name__}": case for module in (names, attributes, xattrs, locks)
+CASES = {f"{module.__name__}.{case.__name__}": case for module in (names, attributes, ranges, xattrs, locks)
          for case in module.CASES}
 
 

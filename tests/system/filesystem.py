@@ -46,6 +46,18 @@ def fio_verifies(lab):
                 check(result["error"] == 0, f"{job['name']}: fio error {result['error']}")
 
 
+def fio_verifies_eight_jobs(lab):
+    """Reads and writes of mixed sizes at once, each job verifying what it wrote; buffered, direct and mapped."""
+    for system in (Cluster(lab, osds=3), Embedded(lab)):
+        for engine, direct in (("libaio", 0), ("libaio", 1), ("mmap", 0)):
+            job = {"name": f"{engine}-{direct}", "rw": "randrw", "bssplit": "4k/40:16k/30:64k/20:256k/10", "size": "8m",
+                   "numjobs": 8, "group_reporting": 1, "direct": direct, "ioengine": engine, "iodepth": 4,
+                   "verify": "crc32c", "verify_backlog": 64, "do_verify": 1, "verify_fatal": 1, "end_fsync": 1,
+                   "unlink": 1, "directory": system.mnt}
+            result = fio(lab, job)[job["name"]]
+            check(result["error"] == 0, f"{job['name']}: fio error {result['error']}")
+
+
 def copies_a_tree(lab):
     system = Cluster(lab, osds=3)
     source = os.environ.get("WEIR_COPY_TREE", "/usr/include/linux")
@@ -214,6 +226,6 @@ def classes_follow_tags(lab):
 
 
 if __name__ == "__main__":
-    main("filesystem", one_byte, embedded_remount_keeps_everything, fio_verifies, copies_a_tree, git_and_build,
+    main("filesystem", one_byte, embedded_remount_keeps_everything, fio_verifies, fio_verifies_eight_jobs, copies_a_tree, git_and_build,
          sqlite_transactions, large_directory, two_mounts_agree, leases_give_way, unlinked_but_open, permissions_hold,
          classes_follow_tags)

@@ -36,5 +36,6 @@ Result<wire::GrowReply> Grow(Operation& op, const wire::GrowRequest& request);
 Result<wire::ResolveClassesReply> ResolveClasses(Operation& op,
                                                  const wire::ResolveClassesRequest& request);
 EmptyResult Access(Operation& op, const wire::AccessRequest& request);
+Result<wire::AppendReply> Append(Operation& op, const wire::InodeRequest& request);
 
 }  // namespace weir::mds

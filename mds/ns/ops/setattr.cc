@@ -104,7 +104,7 @@ Status ChangeSize(Operation& op, const wire::SetAttrRequest& request, Inode* ino
   const uint64_t reach = std::max(inode->rec.size(), request.known_size());
   const bool data_beyond = request.size() < reach || written_elsewhere;
   op.CountSize(*inode, request.size());
-  inode->rec.set_size(request.size());
+  inode->SetSize(request.size(), inode->DataBytes());
   WEIR_RETURN_IF_ERROR(ChargeSize(op, inode, claimed));
   inode->rec.set_mtime_ns(op.now());
   if (request.kill_suid() || !op.who().IsRoot()) {

@@ -17,7 +17,8 @@ EntryResult Wrote(Operation& op, const wire::WroteRequest& request) {
   InodeRecord& rec = inode.rec;
   op.CountSize(inode, std::max(rec.size(), request.size_at_least()));
   op.quotas_bind = false;  // the data is there already: the next write will be refused
-  rec.set_size(std::max(rec.size(), request.size_at_least()));
+  const uint64_t size = std::max(rec.size(), request.size_at_least());
+  inode.SetSize(size, request.has_space() ? DataAfter(inode, request.space()) : size);
   const int64_t written = request.mtime_ns() == 0 ? op.now() : request.mtime_ns();
   rec.set_mtime_ns(std::max(rec.mtime_ns(), written));
   rec.set_ctime_ns(std::max(rec.ctime_ns(), std::max(written, op.now())));

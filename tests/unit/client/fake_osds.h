@@ -28,6 +28,7 @@ class FakeOsds final : public ObjectSender {
     flights.push_back({op, stamp, std::move(callback)});
     ++sent;
     charged.insert(op.class_id);
+    tiers.insert(op.tier.ToString());
     if (immediate) Answer(flights.size() - 1);
   }
   [[nodiscard]] bool Reachable(OsdId osd) const override { return !unreachable.contains(osd); }
@@ -35,6 +36,10 @@ class FakeOsds final : public ObjectSender {
   // Applies and answers the flight at this place.
   void Answer(size_t place, uint64_t window_bytes = 0) {
     Flight flight = Take(place);
+    if (flight.op.verb != ObjectOp::Verb::kData) {
+      flight.callback(AnswerRange(flight));
+      return;
+    }
     std::string& object = objects[flight.op.object];
     ObjectOutcome outcome;
     if (flight.op.write) {
@@ -56,10 +61,53 @@ class FakeOsds final : public ObjectSender {
     while (!flights.empty()) Answer(0);
   }
 
+  // What is not zero counts as data, byte by byte.
+  ObjectOutcome AnswerRange(const Flight& flight) {
+    const ObjectOp& op = flight.op;
+    ObjectOutcome outcome;
+    outcome.osd = flight.stamp.osd;
+    const auto end = [&op](const std::string& bytes) {
+      return std::min<uint64_t>(bytes.size(), op.offset + op.length);
+    };
+    if (op.verb == ObjectOp::Verb::kCopy) {
+      std::string bytes = objects[op.source];
+      bytes.resize(std::max<size_t>(bytes.size(), op.source_offset + op.length));
+      std::string& target = objects[op.object];
+      target.resize(std::max<size_t>(target.size(), op.offset + op.length));
+      target.replace(op.offset, op.length, bytes, op.source_offset, op.length);
+      copied += op.length;
+      return outcome;
+    }
+    const auto found = objects.find(op.object);
+    for (uint64_t i = op.offset; found != objects.end() && i < end(found->second); ++i) {
+      if (op.verb == ObjectOp::Verb::kPunch) found->second[i] = 0;
+      if (found->second[i] == 0) continue;
+      if (!outcome.extents.empty() &&
+          outcome.extents.back().first + outcome.extents.back().second == i) {
+        ++outcome.extents.back().second;
+      } else {
+        outcome.extents.emplace_back(i, 1);
+      }
+    }
+    asked.insert(op.object);
+    std::set<ObjectId> known = asked;  // like an OSD that remembers what does not exist
+    for (const auto& [id, bytes] : objects) known.insert(id);
+    for (const ObjectId id : known) {
+      if (!op.want_next || id.inode != op.object.inode || id.index <= op.object.index) continue;
+      if (map != nullptr && map->ChainOf(op.pool, id)->front() != flight.stamp.osd) continue;
+      outcome.next_object = std::min(outcome.next_object, id.index);
+    }
+    return outcome;
+  }
+
+  std::shared_ptr<const ClusterMap> map;  // who has which object, for next_object
+  uint64_t copied = 0;                    // bytes, inside an OSD
   bool immediate = false;
   bool crc_matches = true;
   uint64_t sent = 0;
   std::multiset<ClassId> charged;  // of all that was sent
+  std::set<std::string> tiers;     // too
+  std::set<ObjectId> asked;        // for ranges
   std::vector<Flight> flights;
   std::map<ObjectId, std::string> objects;
   std::map<OsdId, bool> unreachable;

@@ -57,6 +57,35 @@ TEST(InodeTest, LocalWritesLieOverTheMdsUntilReported) {
   EXPECT_FALSE(inode.BeginReport().has_value());
 }
 
+TEST(InodeTest, SetIdBitsFallAtOnce) {
+  Inode inode{InodeId(2)};
+  FileAttr attr = AttrOf(1, 100);
+  attr.mode = S_IFREG | S_ISUID | S_ISGID | 0755;
+  inode.Update(attr);
+  inode.Wrote(10, 5);
+  EXPECT_EQ(inode.attr().mode, attr.mode);  // by somebody who may
+  inode.Wrote(10, 6, true);
+  EXPECT_EQ(inode.attr().mode, S_IFREG | 0755u);
+}
+
+TEST(InodeTest, EveryByteOfSpaceIsReportedOnce) {
+  Inode inode{InodeId(2)};
+  inode.Wrote(8192, 1, false, {}, {.wrote = 8192});
+  const auto first = inode.BeginReport();
+  inode.Wrote(4096, 2, false, {}, {.wrote = 4096, .freed = 100});
+  const auto second = inode.BeginReport();
+  EXPECT_EQ(first->space.wrote, 8192u);
+  EXPECT_EQ(second->space.wrote, 4096u);
+  EXPECT_EQ(inode.attr().blocks, 16u);  // no more than the size has
+  inode.FailReport(*second);
+  inode.EndReport(*first, AttrOf(2, 8192));
+  const auto again = inode.BeginReport();
+  EXPECT_EQ(again->space.wrote, 4096u);
+  EXPECT_EQ(again->space.freed, 100u);
+  inode.EndReport(*again, AttrOf(3, 8192));
+  EXPECT_FALSE(inode.BeginReport().has_value());
+}
+
 TEST(InodeTest, ATruncationTakesAwayWhatLayOver) {
   Inode inode{InodeId(5)};
   inode.Update(AttrOf(1, 0));

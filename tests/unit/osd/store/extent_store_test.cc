@@ -55,7 +55,22 @@ TEST_F(ExtentStoreTest, AgreesWithTheModelOverRandomOperationsAndReopens) {
     for (int step = 0; step < 400; ++step) {
       const ObjectId id{InodeId(prng.Uniform(10, 12)), prng.Uniform(0, 3)};
       const uint64_t choice = prng.Uniform(0, 99);
-      if (choice < 60) {
+      if (choice < 10) {
+        const uint64_t offset = prng.Uniform(0, 600000), length = RandomSize(prng);
+        ASSERT_TRUE(PunchSync(*store_, id, offset, length).ok());
+        ASSERT_TRUE(PunchSync(model, id, offset, length).ok());
+      } else if (choice < 25) {
+        const ObjectId from{InodeId(prng.Uniform(10, 12)), prng.Uniform(0, 3)};
+        const uint64_t length = RandomSize(prng);
+        uint64_t from_offset = prng.Uniform(0, 60) * kBlockSize;
+        const uint64_t offset =
+            prng.Uniform(0, 60) * kBlockSize + (prng.Chance(0.7) ? 0 : prng.Uniform(0, 5000));
+        if (prng.Chance(0.5)) from_offset += offset % kBlockSize;
+        if (from == id) from_offset += offset + length;
+        const Result<ObjectInfo> got = CopySync(*store_, {from, from_offset}, id, offset, length);
+        ASSERT_TRUE(got.ok()) << got.status();
+        EXPECT_EQ(got->size, CopySync(model, {from, from_offset}, id, offset, length)->size);
+      } else if (choice < 60) {
         const uint64_t offset =
             prng.Chance(0.5) ? kBlockSize * prng.Uniform(0, 100) : prng.Uniform(0, 500000);
         Buffer data = RandomBytes(prng, RandomSize(prng) + 3);

@@ -20,7 +20,7 @@ TEST_F(SetAttrTest, WroteOnlyGrowsAndTimesNeverGoBack) {
   clock.Advance(1s);
   const auto grown = Grow(f, 5000);
   EXPECT_EQ(grown.attr().size(), 5000u);
-  EXPECT_EQ(grown.attr().blocks(), 10u);
+  EXPECT_EQ(grown.attr().blocks(), 16u);
   EXPECT_EQ(grown.attr().mtime_ns(), clock.WallNow().ns);
   EXPECT_GT(grown.attr().version(), 1u);
   wire::WroteRequest old;
@@ -32,6 +32,26 @@ TEST_F(SetAttrTest, WroteOnlyGrowsAndTimesNeverGoBack) {
   EXPECT_EQ(after.attr().mtime_ns(), clock.WallNow().ns);
   old.set_size_at_least(uint64_t{1} << 63);
   EXPECT_EQ(Code(wire::MDS_WROTE, old), ErrorCode::kFileTooBig);
+}
+
+// Goal: a file never shows fewer blocks than its data takes, and none for what was never written.
+TEST_F(SetAttrTest, HolesTakeNoBlocks) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  EXPECT_EQ(Ask<wire::EntryReply>(wire::MDS_SETATTR, Size(f, 1 << 20)).attr().blocks(), 0u);
+  wire::WroteRequest wrote;
+  wrote.set_inode(f);
+  wrote.set_size_at_least(64 << 10);
+  wrote.mutable_space()->set_wrote_bytes(8192);
+  EXPECT_EQ(Ask<wire::EntryReply>(wire::MDS_WROTE, wrote).attr().blocks(), 16u);
+  wrote.set_size_at_least(2 << 20);  // a write behind the end, with a gap before it
+  EXPECT_EQ(Ask<wire::EntryReply>(wire::MDS_WROTE, wrote).attr().blocks(), 32u);
+  wrote.mutable_space()->set_wrote_bytes(0);
+  wrote.mutable_space()->set_freed_bytes(4096);
+  EXPECT_EQ(Ask<wire::EntryReply>(wire::MDS_WROTE, wrote).attr().blocks(), 24u);
+  EXPECT_EQ(Ask<wire::EntryReply>(wire::MDS_SETATTR, Size(f, 5000)).attr().blocks(), 16u);
+  EXPECT_EQ(Ask<wire::EntryReply>(wire::MDS_SETATTR, Size(f, 1 << 20)).attr().blocks(), 16u);
+  wrote.clear_space();  // from a mount that does not count
+  EXPECT_EQ(Ask<wire::EntryReply>(wire::MDS_WROTE, wrote).attr().blocks(), 2u << 11);
 }
 
 TEST_F(SetAttrTest, TruncateTellsTheOsdsAndAnswersWhenTheyAreDone) {

@@ -1,0 +1,82 @@
+// FileIo's calls on ranges that carry no data: holes, looking for them, copies. What this mount has
+// written goes to the OSDs first, so that they are all that must be asked.
+#include "client/data/file_io.h"
+
+namespace weir::client {
+
+void FileIo::Allocate(const HandlePtr& handle, const RangeChange& change, WriteCallback callback,
+                      Abandoned abandoned) {
+  const uint64_t end = change.offset + change.length;
+  if (end > kMaxFileSize || end < change.offset) {
+    return callback(Status(ErrorCode::kFileTooBig, "beyond the largest file"));
+  }
+  const InodePtr inode = handle->inode;
+  const Wrote wrote{inode, handle->opener, change.keep_size ? 0 : end, change.kill_suid};
+  auto go = [this, wrote, change, callback = std::move(callback), abandoned](const Status& status) {
+    if (!status.ok()) return callback(status);
+    if (change.zeros) return MakeHole(wrote, change, callback, abandoned);
+    NoteWrote(wrote);  // space is given when it is written
+    callback(Status::Ok());
+  };
+  AwaitRoom(wrote, std::move(go), std::move(abandoned));
+}
+
+void FileIo::MakeHole(const Wrote& wrote, const RangeChange& change, WriteCallback callback,
+                      Abandoned abandoned) {
+  write_back_.Flush(wrote.inode->id(), [this, wrote, change, callback = std::move(callback),
+                                        abandoned = std::move(abandoned)] {
+    PunchObjects(objects_, TargetOf(*wrote.inode, *wrote.opener, abandoned), change.offset,
+                 change.length, [this, wrote, callback](const Result<uint64_t>& freed) {
+                   Wrote done = wrote;
+                   if (freed.ok()) done.space.freed = *freed;
+                   if (freed.ok()) NoteWrote(done);
+                   callback(freed.status());
+                 });
+  });
+}
+
+void FileIo::Seek(const HandlePtr& handle, Wanted wanted, uint64_t offset,
+                  OffsetCallback callback) {
+  const InodePtr inode = handle->inode;
+  write_back_.Flush(inode->id(), [this, inode, opener = handle->opener, wanted, offset,
+                                  callback = std::move(callback)] {
+    const uint64_t size = inode->size();
+    if (offset >= size) return callback(std::optional<uint64_t>());
+    FindInObjects(objects_, TargetOf(*inode, *opener), wanted, offset, size, callback);
+  });
+}
+
+void FileIo::Copy(const HandlePtr& from, uint64_t from_offset, const HandlePtr& to,
+                  const RangeChange& range, CountCallback callback, Abandoned abandoned) {
+  if (range.offset > kMaxFileSize || range.length > kMaxFileSize - range.offset) {
+    return callback(Status(ErrorCode::kFileTooBig, "beyond the largest file"));
+  }
+  auto copy = [this, from, from_offset, to, range, callback = std::move(callback),
+               abandoned = std::move(abandoned)] {
+    const uint64_t size = from->inode->size();
+    if (from_offset >= size) return callback(uint64_t{0});
+    const uint64_t length = std::min(range.length, size - from_offset);
+    const Wrote wrote{to->inode, to->opener, range.offset + length, range.kill_suid};
+    auto go = [this, from, from_offset, wrote, to, range, length, callback,
+               abandoned](const Status& status) {
+      if (!status.ok()) return callback(status);
+      CopyObjects(objects_, TargetOf(*from->inode, *from->opener, abandoned), from_offset,
+                  TargetOf(*to->inode, *to->opener, abandoned), range.offset, length,
+                  [this, wrote, range, callback](const Result<uint64_t>& copied) {
+                    if (copied.ok()) {
+                      Wrote done = wrote;
+                      done.end = range.offset + *copied;
+                      done.space.wrote = WholeBlocks(range.offset, *copied);
+                      NoteWrote(done);
+                    }
+                    callback(copied);
+                  });
+    };
+    AwaitRoom(wrote, std::move(go), abandoned);
+  };
+  write_back_.Flush(from->inode->id(), [this, to, copy = std::move(copy)] {
+    write_back_.Flush(to->inode->id(), copy);
+  });
+}
+
+}  // namespace weir::client

@@ -1,0 +1,35 @@
+// Holes and copies of whole ranges of files, object by object: punch, find data or a hole, copy.
+//
+// A range may be as long as a file can be: objects are asked some at a time, and where an OSD says
+// which of the inode's objects it has next, all that no OSD has are left out.
+// Threads: any; callbacks run on RPC threads. Errors: the first that any object gave.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "client/data/object_writer.h"
+
+namespace weir::client {
+
+using CountCallback = std::function<void(Result<uint64_t>)>;
+// The range reads as zeros afterwards. Answers how many bytes of space that freed.
+void PunchObjects(ObjectIo& io, const FileTarget& target, uint64_t offset, uint64_t length,
+                  CountCallback callback);
+
+enum class Wanted : uint8_t { kData, kHole };
+using OffsetCallback = std::function<void(Result<std::optional<uint64_t>>)>;
+// The first offset from `offset` on that is one, of a file of `size` bytes, behind whose end a hole
+// begins. None: there is no data any more. Requires: offset < size.
+void FindInObjects(ObjectIo& io, const FileTarget& target, Wanted wanted, uint64_t offset,
+                   uint64_t size, OffsetCallback callback);
+
+// How much one call of CopyObjects takes at most: in the OSDs, and through this mount's memory.
+inline constexpr uint64_t kCopyMost = 64 << 20;
+inline constexpr uint64_t kCopyMostHere = 8 << 20;
+// Copies a range of one file into another, or into another place of the same: inside the OSD where
+// both objects lie on one, else through this mount. Answers how much it was, from the start.
+void CopyObjects(ObjectIo& io, const FileTarget& from, uint64_t from_offset, const FileTarget& to,
+                 uint64_t to_offset, uint64_t length, CountCallback callback);
+
+}  // namespace weir::client

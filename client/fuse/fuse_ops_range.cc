@@ -1,0 +1,183 @@
+// Ranges without data: fallocate, lseek for data and holes, copy_file_range.
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "client/fuse/filesystem.h"
+
+namespace weir::client {
+namespace {
+
+// The caller loses set-id bits by changing the file.
+bool KillsSuid(const Filesystem& fs, const Call& call, const Inode& inode) {
+  return !fs.options().exclusive && call.context().uid != 0 && inode.has_suid_or_sgid();
+}
+
+void ChangeRange(Filesystem& fs, const CallPtr& call, const HandlePtr& handle,
+                 const RangeChange& change) {
+  const auto reply = [call](const Status& status) { call->Reply(status); };
+  const uint64_t end = change.keep_size ? 0 : change.offset + change.length;
+  // Whoever asks for room next must find less: the MDS is told at once.
+  const auto changed = [&fs, inode = handle->inode, grows = end > handle->inode->size(),
+                        reply](const Status& status) {
+    if (!status.ok() || !grows) return reply(status);
+    fs.core().files().Sync(inode, false, reply);
+  };
+  fs.WhenQuotaAllows(handle->inode, end,
+                     [&fs, call, handle, change, reply, changed](const Status& status) {
+                       if (!status.ok()) return reply(status);
+                       fs.core().files().Allocate(handle, change, changed, AbandonedOf(call));
+                     });
+}
+
+// Nothing is set aside, as on a thin volume: what cannot be there now is refused, what is granted
+// may still meet a full cluster when it is written.
+void AllocateIfThereIsRoom(Filesystem& fs, const CallPtr& call, const HandlePtr& handle,
+                           const RangeChange& change) {
+  const uint64_t size = handle->inode->size();
+  const uint64_t end = change.offset + change.length;
+  if (end <= size) return ChangeRange(fs, call, handle, change);
+  const uint64_t more = end - std::max(size, change.offset);
+  fs.mds().Call<wire::StatfsReply>(
+      wire::MDS_STATFS, wire::Empty(), true,
+      [&fs, call, handle, change, more](Result<wire::StatfsReply> space) {
+        if (!space.ok()) {
+          call->Reply(space.status());
+        } else if (space->free_bytes() < more) {
+          call->ReplyErrno(ENOSPC);
+        } else {
+          ChangeRange(fs, call, handle, change);
+        }
+      });
+}
+
+void OnFallocate(fuse_req_t req, fuse_ino_t /*ino*/, int mode, off_t offset, off_t length,
+                 fuse_file_info* fi) {
+  Filesystem& fs = Filesystem::Of(req);
+  CallPtr call = fs.Begin(req);
+  const HandlePtr handle = fs.core().handles().Find(fi->fh);
+  if (handle == nullptr) {
+    call->ReplyErrno(EBADF);
+    return;
+  }
+  const int kind = mode & ~FALLOC_FL_KEEP_SIZE;
+  const bool known = kind == 0 || kind == FALLOC_FL_PUNCH_HOLE || kind == FALLOC_FL_ZERO_RANGE;
+  if (!known) {
+    call->ReplyErrno(EOPNOTSUPP);
+    return;
+  }
+  RangeChange change;
+  change.offset = static_cast<uint64_t>(offset);
+  change.length = static_cast<uint64_t>(length);
+  change.zeros = kind != 0;
+  change.keep_size = (mode & FALLOC_FL_KEEP_SIZE) != 0;
+  change.kill_suid = KillsSuid(fs, *call, *handle->inode);
+  if (kind == FALLOC_FL_PUNCH_HOLE) return ChangeRange(fs, call, handle, change);
+  AllocateIfThereIsRoom(fs, call, handle, change);
+}
+
+void SeekAndReply(Filesystem& fs, const CallPtr& call, const HandlePtr& handle, Wanted wanted,
+                  uint64_t offset) {
+  fs.core().files().Seek(handle, wanted, offset,
+                         [call](const Result<std::optional<uint64_t>>& found) {
+                           if (!found.ok()) {
+                             call->Reply(found.status());
+                           } else if (!found->has_value()) {
+                             call->ReplyErrno(ENXIO);
+                           } else {
+                             call->ReplyOffset(**found);
+                           }
+                         });
+}
+
+// The size comes from the MDS, as the kernel does not ask before.
+void SeekInFile(Filesystem& fs, const CallPtr& call, const HandlePtr& handle, Wanted wanted,
+                uint64_t offset) {
+  wire::InodeRequest request;
+  request.set_inode(handle->inode->id().value);
+  fs.mds().Call<wire::EntryReply>(
+      wire::MDS_GETATTR, request, true,
+      [&fs, call, handle, wanted, offset](Result<wire::EntryReply> reply) {
+        if (!reply.ok()) {
+          call->Reply(reply.status());
+          return;
+        }
+        fs.Learn(handle->inode, *reply);
+        SeekAndReply(fs, call, handle, wanted, offset);
+      });
+}
+
+void OnLseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, fuse_file_info* fi) {
+  Filesystem& fs = Filesystem::Of(req);
+  CallPtr call = fs.Begin(req);
+  const HandlePtr handle = fs.core().handles().Find(fi->fh);
+  if (handle == nullptr) {
+    call->ReplyErrno(EBADF);
+    return;
+  }
+  if (whence != SEEK_DATA && whence != SEEK_HOLE) {
+    call->ReplyErrno(EINVAL);
+    return;
+  }
+  const Wanted wanted = whence == SEEK_DATA ? Wanted::kData : Wanted::kHole;
+  const auto from = static_cast<uint64_t>(offset);
+  // What only the kernel has, mapped or in its write-back cache, would pass for holes.
+  auto seek = [&fs, call, handle, wanted, from] {
+    if (fs.options().exclusive) return SeekAndReply(fs, call, handle, wanted, from);
+    SeekInFile(fs, call, handle, wanted, from);
+  };
+  if (!handle->inode->has_writers()) return seek();
+  fs.kernel_cache().Drop(ino, seek);
+}
+
+void OnCopyFileRange(fuse_req_t req, fuse_ino_t /*ino_in*/, off_t off_in, fuse_file_info* fi_in,
+                     fuse_ino_t /*ino_out*/, off_t off_out, fuse_file_info* fi_out, size_t length,
+                     int flags) {
+  Filesystem& fs = Filesystem::Of(req);
+  CallPtr call = fs.Begin(req);
+  const HandlePtr from = fs.core().handles().Find(fi_in->fh);
+  const HandlePtr to = fs.core().handles().Find(fi_out->fh);
+  if (from == nullptr || to == nullptr) {
+    call->ReplyErrno(EBADF);
+    return;
+  }
+  RangeChange range;
+  range.offset = static_cast<uint64_t>(off_out);
+  range.length = length;
+  range.kill_suid = KillsSuid(fs, *call, *to->inode);
+  const auto from_offset = static_cast<uint64_t>(off_in);
+  const bool over_itself = from->inode == to->inode && from_offset < range.offset + length &&
+                           range.offset < from_offset + length;
+  if (flags != 0 || over_itself) {
+    call->ReplyErrno(EINVAL);
+    return;
+  }
+  auto reply = [call](const Result<uint64_t>& copied) {
+    if (!copied.ok()) {
+      call->Reply(copied.status());
+    } else {
+      call->ReplyWrite(*copied);
+    }
+  };
+  const uint64_t length_there =
+      std::min<uint64_t>(length, from->inode->size() - std::min(from->inode->size(), from_offset));
+  fs.WhenQuotaAllows(to->inode, range.offset + length_there,
+                     [&fs, call, from, from_offset, to, range, reply](const Status& status) {
+                       if (!status.ok()) return reply(status);
+                       fs.core().files().Copy(from, from_offset, to, range, reply,
+                                              AbandonedOf(call));
+                     });
+}
+
+}  // namespace
+
+void AddRangeOps(fuse_lowlevel_ops* ops) {
+  ops->fallocate = OnFallocate;
+  ops->lseek = OnLseek;
+  ops->copy_file_range = OnCopyFileRange;
+}
+
+}  // namespace weir::client
