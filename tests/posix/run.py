@@ -9,13 +9,14 @@ import time
 import traceback
 
 import attributes
+import files
 import locks
 import names
 import xattrs
 from harness import BROKE_OFF, Place
 from justified import JUSTIFIED
 
-CASES = {f"{module.__name__}.{case.__name__}": case for module in (names, attributes, xattrs, locks)
+CASES = {f"{module.__name__}.{case.__name__}": case for module in (names, attributes, files, xattrs, locks)
          for case in module.CASES}
 
 
