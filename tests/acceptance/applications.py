@@ -83,9 +83,9 @@ def git(lab):
 SQLITE_WRITER = """
 import sqlite3, sys
 base = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
-base.execute(f"pragma journal_mode={sys.argv[2]}")
+if sys.argv[2] != "wal":  # which the file remembers
+    base.execute(f"pragma journal_mode={sys.argv[2]}")
 base.execute("pragma synchronous=full")
-base.execute("create table if not exists t (writer, number, text)")
 number = base.execute("select coalesce(max(number), 0) from t where writer = ?", (sys.argv[3],)).fetchone()[0]
 print("start", number, flush=True)
 while True:
@@ -102,7 +102,7 @@ def sqlite_round(path, mode, dice, promised):
     writers = [subprocess.Popen([sys.executable, "-c", SQLITE_WRITER, path, mode, name], stdout=subprocess.PIPE, text=True)
                for name in promised]
     for writer in writers:
-        writer.stdout.readline()
+        check(writer.stdout.readline().startswith("start"), f"{mode}: a writer does not start")
     time.sleep(dice.uniform(0.2, 1.0))
     for writer in writers:
         writer.kill()
@@ -125,6 +125,7 @@ def sqlite(lab):
     dice = random.Random(SEED)
     for mode in ("wal", "delete", "truncate", "persist"):
         promised = {"one": 0, "two": 0}
+        run("sqlite3", f"{top}/{mode}.db", f"pragma journal_mode={mode}; create table t (writer, number, text)")
         for _ in range(SQLITE_ROUNDS):
             sqlite_round(f"{top}/{mode}.db", mode, dice, promised)
         lab.show(f"        {mode}: {sum(promised.values())} transactions, {SQLITE_ROUNDS} kills")
