@@ -93,6 +93,8 @@ struct OpenReply {
 };
 std::string EncodeOpen(const OpenReply& reply);
 std::string EncodeCreate(const fuse_entry_param& entry, const OpenReply& reply);
+// The answer to STATX, which tells when a file was made.
+std::string EncodeStatx(const FileAttr& attr, double keep_seconds);
 
 // The table of operations, filled by idea.
 // `exclusive`: the kernel checks permissions and keeps locks.

@@ -3,6 +3,8 @@
 // Nothing is kept between two calls: each asks the MDS for what fits into the kernel's buffer, so
 // that no entry handed out is older than its request. Offsets: 1 and 2 stand behind "." and "..",
 // the rest are the MDS's cookies plus 2.
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cerrno>
 
@@ -13,6 +15,7 @@ namespace {
 
 constexpr uint64_t kBehindDot = 1;
 constexpr uint64_t kBehindDotDot = 2;
+constexpr uint64_t kLeavesAtime = 1;  // handle of a directory opened with O_NOATIME; others have 0
 
 // One buffer of entries for the kernel.
 class Listing {
@@ -78,7 +81,16 @@ void Answer(Filesystem& fs, const CallPtr& call, InodeId directory, size_t size,
   listing.Reply(call);
 }
 
-void List(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, bool plus) {
+// A listing began: `attr` is what the directory is like, which changes of names have moved.
+void NoteListing(Filesystem& fs, InodeId directory, const wire::Attr& attr, uint64_t handle) {
+  const InodePtr inode = fs.core().inodes().Find(directory);
+  if (inode == nullptr) return;
+  inode->Update(FromWire(attr));
+  if (handle != kLeavesAtime) fs.core().access_times().DirectoryRead(inode);
+}
+
+void List(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, const fuse_file_info& file,
+          bool plus) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
   const auto from = static_cast<uint64_t>(offset);
@@ -93,29 +105,31 @@ void List(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, bool plus) 
   request.set_plus(plus);
   fs.mds().Call<wire::ReaddirReply>(
       wire::MDS_READDIR, request, true,
-      [&fs, call, directory, size, from, plus](Result<wire::ReaddirReply> reply) {
+      [&fs, call, directory, size, from, plus, handle = file.fh](Result<wire::ReaddirReply> reply) {
         if (!reply.ok()) {
           call->Reply(reply.status());
         } else {
+          if (reply->has_directory()) NoteListing(fs, directory, reply->directory(), handle);
           Answer(fs, call, directory, size, from, plus, *reply);
         }
       });
 }
 
-void OnReaddir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, fuse_file_info* /*fi*/) {
-  List(req, ino, size, offset, false);
+void OnReaddir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, fuse_file_info* fi) {
+  List(req, ino, size, offset, *fi, false);
 }
 
-void OnReaddirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
-                   fuse_file_info* /*fi*/) {
-  List(req, ino, size, offset, true);
+void OnReaddirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, fuse_file_info* fi) {
+  List(req, ino, size, offset, *fi, true);
 }
 
 // Reading permission is asked for here, so that an open directory stays readable.
-void OnOpendir(fuse_req_t req, fuse_ino_t ino, fuse_file_info* /*fi*/) {
+void OnOpendir(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
-  const std::string opened = EncodeOpen({});
+  OpenReply open;
+  if ((fi->flags & O_NOATIME) != 0) open.handle = kLeavesAtime;
+  const std::string opened = EncodeOpen(open);
   if (fs.options().exclusive) {  // the kernel has checked
     call->ReplyRaw(opened.data(), opened.size());
     return;

@@ -16,6 +16,7 @@ void OnRead(fuse_req_t req, fuse_ino_t /*ino*/, size_t size, off_t offset, fuse_
     call->ReplyErrno(EBADF);
     return;
   }
+  if ((handle->flags & O_NOATIME) == 0) fs.core().access_times().FileRead(handle->inode);
   fs.core().files().Read(
       handle, static_cast<uint64_t>(offset), size,
       [call](const Result<Segments>& data) {

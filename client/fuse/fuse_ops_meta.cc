@@ -2,6 +2,7 @@
 #include <cerrno>
 
 #include "client/fuse/filesystem.h"
+#include "client/fuse/newer_requests.h"
 
 namespace weir::client {
 namespace {
@@ -24,56 +25,72 @@ void OnForgetMulti(fuse_req_t req, size_t count, fuse_forget_data* forgets) {
   fuse_reply_none(req);
 }
 
+// Who asks for attributes, and whether by STATX, which wants more of them.
+struct Look {
+  CallPtr call;
+  bool statx = false;
+};
+
+void ReplyAttr(const Look& look, const FileAttr& attr, double keep_seconds) {
+  if (!look.statx) {
+    look.call->ReplyAttr(ToStat(attr), keep_seconds);
+    return;
+  }
+  const std::string bytes = EncodeStatx(attr, keep_seconds);
+  look.call->ReplyRaw(bytes.data(), bytes.size());
+}
+
 // The root as it was last seen; a bare directory when it never was.
-struct stat LastKnown(const InodePtr& root) {
+FileAttr LastKnown(const InodePtr& root) {
   FileAttr attr = root->attr();
   if (attr.mode == 0) {
     attr.mode = S_IFDIR | S_IRWXU;
     attr.nlink = 2;
   }
   attr.inode = root->id();
-  return ToStat(attr);
+  return attr;
 }
 
 // umount(8) looks at the root and at statfs: neither may hang on an MDS that is lost. A slow one
 // is asked again, for what was known earlier may be wrong.
-void AskRoot(Filesystem& fs, const CallPtr& call, const InodePtr& root,
+void AskRoot(Filesystem& fs, const Look& look, const InodePtr& root,
              const wire::InodeRequest& request, TimePoint until) {
   fs.mds().Call<wire::EntryReply>(
       wire::MDS_GETATTR, request, true,
-      [&fs, call, root, request, until](Result<wire::EntryReply> reply) {
+      [&fs, look, root, request, until](Result<wire::EntryReply> reply) {
         if (reply.ok()) {
-          call->ReplyAttr(ToStat(fs.Learn(root, *reply)), fs.KeepSeconds());
+          ReplyAttr(look, fs.Learn(root, *reply), fs.KeepSeconds());
         } else if (reply.code() == ErrorCode::kUnreachable) {
-          call->ReplyAttr(LastKnown(root), 0);
+          ReplyAttr(look, LastKnown(root), 0);
         } else if (reply.code() == ErrorCode::kTimedOut && fs.core().clock().Now() < until) {
-          AskRoot(fs, call, root, request, until);
+          AskRoot(fs, look, root, request, until);
         } else {
-          call->Reply(reply.status());
+          look.call->Reply(reply.status());
         }
       },
       fs.mds().LossPatience());
 }
 
-void OnGetattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* /*fi*/) {
+void OnGetattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
+  const Look look{call, fi != nullptr && fi->fh == kStatxHandle};
   const InodePtr inode = fs.Find(ino);
   wire::InodeRequest request;
   fs.FillCaller(*call, inode.get(), request.mutable_caller());
   request.set_inode(inode->id().value);
-  if (ino == FUSE_ROOT_ID) return AskRoot(fs, call, inode, request, fs.GiveUpAt());
+  if (ino == FUSE_ROOT_ID) return AskRoot(fs, look, inode, request, fs.GiveUpAt());
   fs.mds().Call<wire::EntryReply>(
-      wire::MDS_GETATTR, request, true, [&fs, call, inode](Result<wire::EntryReply> reply) {
+      wire::MDS_GETATTR, request, true, [&fs, look, inode](Result<wire::EntryReply> reply) {
         if (reply.ok()) {
-          call->ReplyAttr(ToStat(fs.Learn(inode, *reply)), fs.KeepSeconds());
+          ReplyAttr(look, fs.Learn(inode, *reply), fs.KeepSeconds());
         } else if (reply.code() == ErrorCode::kStale && S_ISDIR(inode->attr().mode)) {
           // Removed, but somebody still has it open or works in it.
           FileAttr gone = inode->attr();
           gone.nlink = 0;
-          call->ReplyAttr(ToStat(gone), 0);
+          ReplyAttr(look, gone, 0);
         } else {
-          call->Reply(reply.status());
+          look.call->Reply(reply.status());
         }
       });
 }
@@ -103,6 +120,7 @@ wire::SetAttrRequest DecodeSetattr(const struct stat& attr, int to_set, bool has
 void SendSetattr(Filesystem& fs, const CallPtr& call, const InodePtr& inode,
                  const wire::SetAttrRequest& request) {
   const bool resizes = request.has_size();
+  if (request.has_atime_ns() || request.atime_now()) inode->ForgetRead();
   std::shared_ptr<DirCache::Changing> changing;
   if (request.has_mode() || request.has_uid() || request.has_gid()) {
     changing = fs.core().directories().BeginChange({{DirCache::Kind::kRights, inode->id(), {}}});
@@ -198,14 +216,16 @@ void OnReadlink(fuse_req_t req, fuse_ino_t ino) {
   wire::InodeRequest request;
   fs.FillCaller(*call, ino, request.mutable_caller());
   request.set_inode(fs.ToInode(ino).value);
-  fs.mds().Call<wire::ReadlinkReply>(wire::MDS_READLINK, request, true,
-                                     [call](Result<wire::ReadlinkReply> reply) {
-                                       if (!reply.ok()) {
-                                         call->Reply(reply.status());
-                                         return;
-                                       }
-                                       call->ReplyReadlink(reply->target());
-                                     });
+  fs.mds().Call<wire::ReadlinkReply>(
+      wire::MDS_READLINK, request, true,
+      [&fs, call, inode = fs.Find(ino)](Result<wire::ReadlinkReply> reply) {
+        if (!reply.ok()) {
+          call->Reply(reply.status());
+          return;
+        }
+        fs.core().access_times().FileRead(inode);
+        call->ReplyReadlink(reply->target());
+      });
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 
 #include "client/fuse/filesystem.h"
+#include "client/fuse/newer_requests.h"
 
 namespace weir::client {
 namespace {
@@ -115,10 +116,14 @@ void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   request.set_open_flags(static_cast<uint32_t>(fi->flags));
   const Opening opening{fs.OpenerOf(*call), fi->flags};
   const uint64_t begun = fs.core().open_files().BeginCreate();
-  auto changing = fs.core().directories().BeginChange(
-      {{DirCache::Kind::kAdd, InodeId(request.parent()), name}});
+  const bool unnamed = IsTmpfile(fi->flags);
+  std::shared_ptr<DirCache::Changing> changing;
+  if (!unnamed) {
+    changing = fs.core().directories().BeginChange(
+        {{DirCache::Kind::kAdd, InodeId(request.parent()), name}});
+  }
   fs.mds().Call<wire::EntryReply>(
-      wire::MDS_CREATE, request, false,
+      unnamed ? wire::MDS_TMPFILE : wire::MDS_CREATE, request, false,
       [&fs, call, begun, changing, opening](Result<wire::EntryReply> reply) {
         const InodeId id(reply.ok() ? reply->attr().inode() : 0);
         const bool settled = fs.core().open_files().Opened(id, begun);

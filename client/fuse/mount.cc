@@ -17,6 +17,7 @@
 #include "client/fuse/filesystem.h"
 #include "client/fuse/kernel_tuning.h"
 #include "client/fuse/process.h"
+#include "client/fuse/receive_loop.h"
 #include "client/vfs/core.h"
 
 namespace weir::client {
@@ -39,6 +40,13 @@ std::vector<gid_t> OwnGroups() {
   return groups;
 }
 
+AccessTimes::Options AtimeRules(const Mount::Options& options) {
+  using Rule = AccessTimes::Rule;
+  const Rule rule = options.strictatime ? Rule::kStrict : Rule::kRelative;
+  const bool never = options.noatime || options.read_only;
+  return {never ? Rule::kNever : rule, never || options.nodiratime ? Rule::kNever : rule};
+}
+
 Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& options) {
   Core::Options core;
   core.mds_endpoint = endpoint;
@@ -51,6 +59,7 @@ Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& opt
   core.subtree = options.subtree;
   core.timeout = options.timeout;
   core.connect_timeout = options.connect_timeout;
+  core.access_times = AtimeRules(options);
   core.file_io.buffer_writes = !options.writeback_cache;
   core.file_io.write_back.bytes_max = options.dirty_bytes_max;
   // Root raises the kernel's read-ahead instead, which costs no copy and no memory of ours.
@@ -75,6 +84,14 @@ void RunFusermount(const std::string& mountpoint) {
     _exit(127);
   }
   if (child > 0) waitpid(child, nullptr, 0);
+}
+
+void Detach(const std::string& mountpoint) {
+  if (geteuid() != 0) {
+    RunFusermount(mountpoint);
+  } else {
+    umount2(mountpoint.c_str(), MNT_DETACH);
+  }
 }
 
 }  // namespace
@@ -188,6 +205,7 @@ class Mount::Impl {
     if (session_ == nullptr) {
       return {ErrorCode::kInvalid, "mount options are not understood: " + text};
     }
+    if (options_.replace && !DeviceOfMount(mountpoint_).empty()) Detach(mountpoint_);
     errno = 0;
     if (fuse_session_mount(session_, mountpoint_.c_str()) != 0) {
       const int error = errno == 0 ? EIO : errno;
@@ -199,12 +217,7 @@ class Mount::Impl {
   }
 
   void Loop() {
-    fuse_loop_config* config = fuse_loop_cfg_create();
-    fuse_loop_cfg_set_clone_fd(config, 0);
-    fuse_loop_cfg_set_max_threads(config, options_.threads);
-    fuse_loop_cfg_set_idle_threads(config, options_.threads);
-    const int error = fuse_session_loop_mt(session_, config);
-    fuse_loop_cfg_destroy(config);
+    const int error = ServeSession(session_, options_.threads);
     std::lock_guard lock(mutex_);
     // ENODEV is how an unmount looks from here; ECONNABORTED our own abort.
     const int code = error < 0 ? -error : 0;

@@ -31,6 +31,11 @@ class Mount {
     std::string fsname = "weirfs";
     bool read_only = false;
     bool allow_other = false;
+    // Which reads move access times; none of these: as Linux does it, by relatime.
+    bool noatime = false, nodiratime = false, strictatime = false;
+    // Lazily takes away what is mounted there, once everything else is ready: what is open below it
+    // stays with whoever serves it.
+    bool replace = false;
     // No second mount can exist: the kernel may cache everything and write back on its own.
     bool exclusive = false;
     // The kernel's write-back cache. It knows no classes: see client/README.md.

@@ -18,6 +18,8 @@ Core::Core(net::Network& network, Clock& clock, Options options)
       options_(std::move(options)),
       session_(RandomSeed()),
       open_files_(inodes_, [this](const auto& inodes, auto done) { SendRelease(inodes, done); }),
+      access_times_(clock, inodes_, options_.access_times,
+                    [this](const auto& reads, auto done) { SendReads(reads, std::move(done)); }),
       locks_([this](uint32_t method, const auto& request, bool idempotent, auto reply) {
         // Nobody knows how long a lock takes.
         mds_->Call<wire::LockReply>(method, request, idempotent, std::move(reply), Duration::max());
@@ -116,6 +118,7 @@ void Core::Tick() {
   objects_.Tick();
   files_.Tick();
   open_files_.Tick();
+  access_times_.Tick();
   classes_.Tick();
 }
 
@@ -142,6 +145,7 @@ bool Core::Shutdown(Duration wait) {
     tick_wakes_.notify_all();
     ticks_.join();
   }
+  if (mds_ != nullptr) access_times_.SendAll();
   objects_.Stop();
   osds_.Stop();
   if (mds_ != nullptr) {
@@ -231,6 +235,19 @@ void Core::SendRelease(const std::vector<InodeId>& inodes, std::function<void()>
   wire::ReleaseRequest request;
   for (InodeId inode : inodes) request.add_inodes(inode.value);
   mds_->CallRaw(wire::MDS_RELEASE, request, false,
+                [done = std::move(done)](const Result<net::Reply>&) { done(); });
+}
+
+void Core::SendReads(const std::vector<AccessTimes::Read>& reads, std::function<void()> done) {
+  if (reads.empty()) return done();
+  wire::AccessedRequest request;
+  for (const AccessTimes::Read& read : reads) {
+    auto* told = request.add_reads();
+    told->set_inode(read.inode.value);
+    told->set_age_ns(read.age_ns);
+  }
+  request.set_strict(access_times_.strict());
+  mds_->CallRaw(wire::MDS_ACCESSED, request, true,
                 [done = std::move(done)](const Result<net::Reply>&) { done(); });
 }
 

@@ -16,6 +16,7 @@
 #include "client/remote/mds_client.h"
 #include "client/remote/object_io.h"
 #include "client/remote/osd_client.h"
+#include "client/vfs/access_times.h"
 #include "client/vfs/append_rights.h"
 #include "client/vfs/caller.h"
 #include "client/vfs/caller_classes.h"
@@ -39,6 +40,7 @@ class Core final : private WriteReporter {
     Duration timeout = Duration::max();
     Duration connect_timeout = std::chrono::seconds(10);
     FileIo::Options file_io;
+    AccessTimes::Options access_times;
     CallerClasses::ReadExe read_exe = [](pid_t, uid_t) { return std::string(); };
     CallerId mounter;  // whose right to the mount's class the MDS checks
     std::vector<gid_t> mounter_groups;
@@ -69,6 +71,7 @@ class Core final : private WriteReporter {
   CallerClasses& classes() { return caller_classes_; }
   DirCache& directories() { return directories_; }
   FileLocks& locks() { return locks_; }
+  AccessTimes& access_times() { return access_times_; }
   ObjectIo& objects() { return objects_; }
   AppendRights& appends() { return appends_; }
 
@@ -80,6 +83,7 @@ class Core final : private WriteReporter {
   void AskAppend(InodeId inode, std::function<void(Result<uint64_t>)> done);
   void SettleAppend(InodeId inode, std::function<void()> done);
   void GiveBackAppend(InodeId inode, uint64_t grant);
+  void SendReads(const std::vector<AccessTimes::Read>& reads, std::function<void()> done);
   void SendRelease(const std::vector<InodeId>& inodes, std::function<void()> done);
   // What the MDS allowed them to grow holds no more.
   void ForgetAllowed(const std::vector<InodeId>& inodes);
@@ -98,6 +102,7 @@ class Core final : private WriteReporter {
   InodeTable inodes_;
   HandleTable handles_;
   OpenFiles open_files_;
+  AccessTimes access_times_;
   FileLocks locks_;
   CallerGroups groups_;
   DirCache directories_;

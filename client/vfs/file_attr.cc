@@ -40,6 +40,7 @@ FileAttr FromWire(const wire::Attr& attr) {
   out.atime_ns = attr.atime_ns();
   out.mtime_ns = attr.mtime_ns();
   out.ctime_ns = attr.ctime_ns();
+  out.btime_ns = attr.btime_ns();
   out.rdev = attr.rdev();
   out.version = attr.version();
   out.blocks = attr.blocks();

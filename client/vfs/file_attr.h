@@ -25,6 +25,7 @@ struct FileAttr {
   int64_t atime_ns = 0;
   int64_t mtime_ns = 0;
   int64_t ctime_ns = 0;
+  int64_t btime_ns = 0;
   uint64_t rdev = 0;
   uint64_t version = 0;
   uint64_t blocks = 0;

@@ -5,6 +5,8 @@
 
 #include "common/base/buffer.h"
 
+#include "common/posix/relatime.h"
+
 namespace weir::client {
 
 namespace {
@@ -27,6 +29,7 @@ SpaceChange& SpaceChange::operator-=(const SpaceChange& other) {
 
 FileAttr Inode::MergedLocked() const {
   FileAttr merged = attr_;
+  if (read_at_ns_ != 0) merged.atime_ns = std::max(merged.atime_ns, read_at_ns_);
   if (written_ == reported_) return merged;
   merged.size = std::max(merged.size, local_end_);
   const uint64_t most = merged.blocks + (untold_.wrote + telling_.wrote) / 512;
@@ -152,6 +155,32 @@ FileAttr Inode::EndReport(const Report& report, const FileAttr& from_mds) {
 bool Inode::has_unreported() const {
   std::lock_guard lock(mutex_);
   return written_ != reported_;
+}
+
+bool Inode::WasRead(int64_t now_ns, bool strict) {
+  std::lock_guard lock(mutex_);
+  if (attr_.mode == 0) return false;  // nothing is known of it
+  const FileAttr now = MergedLocked();
+  if (!strict && !ReadMovesAtime({now.atime_ns, now.mtime_ns, now.ctime_ns}, now_ns)) return false;
+  read_at_ns_ = now_ns;
+  return true;
+}
+
+int64_t Inode::read_at() const {
+  std::lock_guard lock(mutex_);
+  return read_at_ns_;
+}
+
+void Inode::ToldRead(int64_t at_ns) {
+  std::lock_guard lock(mutex_);
+  if (read_at_ns_ != at_ns) return;
+  attr_.atime_ns = std::max(attr_.atime_ns, at_ns);
+  read_at_ns_ = 0;
+}
+
+void Inode::ForgetRead() {
+  std::lock_guard lock(mutex_);
+  read_at_ns_ = 0;
 }
 
 bool Inode::SeenAtOpen(uint64_t version) {

@@ -92,6 +92,15 @@ class Inode {
   void RememberError(const Status& status);
   Status TakeError();
 
+  // It was read just now: whether that moves its access time, which is then shown here until the
+  // MDS has heard of it. `strict`: any read does.
+  bool WasRead(int64_t now_ns, bool strict);
+  // Of a read that the MDS has not heard of; 0: none.
+  [[nodiscard]] int64_t read_at() const;
+  void ToldRead(int64_t at_ns);
+  // Somebody sets the time himself.
+  void ForgetRead();
+
   // When the MDS last told of it.
   void set_told(int64_t ns) { told_.store(ns, std::memory_order_relaxed); }
   [[nodiscard]] int64_t told() const { return told_.load(std::memory_order_relaxed); }
@@ -127,6 +136,7 @@ class Inode {
   uint64_t reported_ = 0;  // of the last one the MDS knows
   uint64_t kept_version_ = 0;
   uint64_t allowed_end_ = 0;
+  int64_t read_at_ns_ = 0;
   Status error_;
 };
 using InodePtr = std::shared_ptr<Inode>;

@@ -20,7 +20,8 @@ Directories ChangesOf(uint32_t method, const wire::NameRequest& request) {
   if (method == wire::MDS_LOOKUP) return {};
   return {request.parent()};
 }
-Directories ChangesOf(uint32_t /*method*/, const wire::CreateRequest& request) {
+Directories ChangesOf(uint32_t method, const wire::CreateRequest& request) {
+  if (method == wire::MDS_TMPFILE) return {};
   return {request.parent()};
 }
 Directories ChangesOf(uint32_t /*method*/, const wire::RenameRequest& request) {
@@ -105,7 +106,9 @@ void Run(NamespaceDb& names, const InTurn& in_turn, RequestOrigin origin, const 
 bool MdsCore::HandleNamespace(const Call& call) {
   const uint32_t method = call->method();
   const bool posix = method >= wire::MDS_LOOKUP && method <= wire::MDS_ACCESS;
-  if (!posix && method != wire::MDS_GROW && method != wire::MDS_APPEND) return false;
+  const bool later = method == wire::MDS_GROW || method == wire::MDS_APPEND ||
+                     method == wire::MDS_TMPFILE || method == wire::MDS_ACCESSED;
+  if (!posix && !later) return false;
   const RequestOrigin origin = OriginOf(call);
   const InTurn in_turn = [this](uint32_t class_id, FairQueue::Work work) {
     WhenItsTurn(class_id, std::move(work));
@@ -138,6 +141,8 @@ bool MdsCore::HandleNamespace(const Call& call) {
     WEIR_RUN(MDS_ACCESS, Access)
     WEIR_RUN(MDS_GROW, Grow)
     WEIR_RUN(MDS_APPEND, Append)
+    WEIR_RUN(MDS_TMPFILE, MakeUnnamed)
+    WEIR_RUN(MDS_ACCESSED, Accessed)
 #undef WEIR_RUN
     default:
       return false;

@@ -263,9 +263,9 @@ class Listing:
 
 
 def listing_while_it_changes(p):
-    names = {f"n{i:04}" for i in range(250)}
+    names = {f"n{i:04}" for i in range(1200)}
     for name in names:
-        p.file(name)
+        os.mknod(p / name, 0o100644)  # more than one buffer of them
     listing = Listing(p.top)
     seen, places = [], []
     for _ in range(150):

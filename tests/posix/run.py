@@ -9,6 +9,7 @@ import time
 import traceback
 
 import attributes
+import files
 import locks
 import names
 import ranges
@@ -16,7 +17,8 @@ import xattrs
 from harness import BROKE_OFF, Place
 from justified import JUSTIFIED
 
-CASES = {f"{module.__name__}.{case.__name__}": case for module in (names, attributes, ranges, xattrs, locks)
+CASES = {f"{module.__name__}.{case.__name__}": case
+         for module in (names, attributes, files, ranges, xattrs, locks)
          for case in module.CASES}
 
 

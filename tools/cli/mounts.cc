@@ -28,15 +28,17 @@ std::string Unescape(const std::string& text) {
   return out;
 }
 
-bool IsListed(const std::string& path) {
-  std::ifstream mounts("/proc/self/mountinfo");
+// Type of the file system that lies on top there; empty: none.
+std::string TypeOfMount(const std::string& path) {
+  std::ifstream mounts("/proc/self/mounts");
+  std::string found;
   for (std::string line; std::getline(mounts, line);) {
     std::istringstream fields(line);
-    std::string id, parent, device, root, point;
-    fields >> id >> parent >> device >> root >> point;
-    if (Unescape(point) == path) return true;
+    std::string source, point, type;
+    fields >> source >> point >> type;
+    if (Unescape(point) == path) found = type;
   }
-  return false;
+  return found;
 }
 
 }  // namespace
@@ -58,7 +60,11 @@ MountState StateOfMount(const std::string& absolute_path) {
   struct stat info {};
   const bool gone = stat(absolute_path.c_str(), &info) != 0 && errno == ENOTCONN;
   if (gone) return MountState::kStale;
-  return IsListed(absolute_path) ? MountState::kAlive : MountState::kNone;
+  return TypeOfMount(absolute_path).empty() ? MountState::kNone : MountState::kAlive;
+}
+
+bool IsWeirfsMount(const std::string& absolute_path) {
+  return TypeOfMount(absolute_path) == "fuse.weirfs";
 }
 
 PlaceInWeirfs WhereInWeirfs(const std::string& path) {

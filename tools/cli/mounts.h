@@ -19,6 +19,8 @@ enum class MountState {
 // looked at: a stale mount cannot.
 std::string AbsolutePath(const std::string& path);
 MountState StateOfMount(const std::string& absolute_path);
+// What lies on top there is a WeirFS, as the mount table says; nobody is asked.
+bool IsWeirfsMount(const std::string& absolute_path);
 struct PlaceInWeirfs {
   std::string inside;  // the path from the root of the file system
   bool on_mount;       // it is below a mount of WeirFS on this machine

@@ -39,7 +39,7 @@ struct Arguments {
   std::vector<std::string> option_lists;
   std::string data, osd_size, token_rate, log = "info", log_file, pid_file;
   std::string metrics, web;
-  bool insecure = false;
+  bool insecure = false, replace = false;
   size_t osds = 0;
   std::vector<std::string> disks, tier_disks;
   bool foreground = false;
@@ -75,7 +75,7 @@ void Declare(CLI::App& app, Arguments& arguments) {
       std::string(kDiskSpecHelp) +
       "\n\nOptions behind -o: class=NAME, client=NAME (as rules call this mount), ro, allow_other, "
       "timeout=S,\n[no]writeback_cache (the kernel's, which knows no classes; on with --data), "
-      "data=DIR, "
+      "data=DIR, noatime,\nnodiratime, strictatime (else access times move as by relatime), "
       "and what mount(8)\nand fstab give every filesystem. It returns once the mount is usable; "
       "umount "
       "ends it.\n\n"
@@ -120,6 +120,9 @@ void Declare(CLI::App& app, Arguments& arguments) {
       ->type_name("ADDR:PORT");
   app.add_flag("--insecure", arguments.insecure,
                "let --metrics and --web be reached from other machines");
+  app.add_flag("--replace", arguments.replace,
+               "take the place of a WeirFS mounted there: files that are open stay with the old\n"
+               "process, which ends with the last of them");
   app.add_option("--pid-file", arguments.pid_file, "written once the mount is usable")
       ->type_name("PATH");
 }
@@ -217,11 +220,20 @@ Result<Plan> MakePlan(const Arguments& arguments) {
   mount.client_name = options.client_name;
   mount.read_only = options.read_only;
   mount.allow_other = options.allow_other;
+  mount.noatime = options.noatime;
+  mount.nodiratime = options.nodiratime;
+  mount.strictatime = options.strictatime;
   mount.exclusive = plan.embedded;
   mount.writeback_cache = options.writeback_cache.value_or(plan.embedded);
   mount.timeout = options.timeout.value_or(Duration::max());
   mount.fuse_options = options.kernel_flags;
-  WEIR_ASSIGN_OR_RETURN(plan.mountpoint, PrepareMountpoint(arguments.places.back()));
+  if (arguments.replace && plan.embedded) {
+    return Status(ErrorCode::kInvalid,
+                  "--replace is for mounts of a cluster: with --data, umount the old one first");
+  }
+  mount.replace = arguments.replace;
+  WEIR_ASSIGN_OR_RETURN(plan.mountpoint,
+                        PrepareMountpoint(arguments.places.back(), arguments.replace));
   plan.cluster.mountpoint = plan.mountpoint;
   return plan;
 }

@@ -4,23 +4,39 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <cstdio>
 
 #include "tools/cli/mounts.h"
 
 namespace weir::weirfs {
+namespace {
 
-Result<std::string> PrepareMountpoint(const std::string& path) {
+// Several may lie on each other. Another file system's dead mount is not ours to take away.
+Status TakeAwayDeadMounts(const std::string& absolute, const std::string& path) {
+  while (cli::StateOfMount(absolute) == cli::MountState::kStale) {
+    if (!cli::IsWeirfsMount(absolute)) {
+      return {ErrorCode::kBusy,
+              fmt::format("cannot mount on '{0}': the mount of another file system there is dead "
+                          "(umount -l {0} first)",
+                          path)};
+    }
+    WEIR_RETURN_IF_ERROR(cli::DetachMount(absolute));
+    fmt::print(stderr, "weirfs: took away the dead mount on '{}'\n", path);
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<std::string> PrepareMountpoint(const std::string& path, bool replace) {
   const std::string absolute = cli::AbsolutePath(path);
-  switch (cli::StateOfMount(absolute)) {
-    case cli::MountState::kAlive:
-      return {ErrorCode::kBusy, fmt::format("cannot mount on '{}': something is mounted there "
-                                            "already (umount {} first)",
-                                            path, path)};
-    case cli::MountState::kStale:
-      WEIR_RETURN_IF_ERROR(cli::DetachMount(absolute));
-      break;
-    case cli::MountState::kNone:
-      break;
+  WEIR_RETURN_IF_ERROR(TakeAwayDeadMounts(absolute, path));
+  const bool taken = cli::StateOfMount(absolute) == cli::MountState::kAlive;
+  if (taken && !(replace && cli::IsWeirfsMount(absolute))) {
+    return {ErrorCode::kBusy,
+            fmt::format("cannot mount on '{0}': something is mounted there already (umount {0} "
+                        "first{1})",
+                        path, cli::IsWeirfsMount(absolute) ? ", or --replace it" : "")};
   }
   struct stat info {};
   if (stat(absolute.c_str(), &info) != 0) {

@@ -12,14 +12,13 @@ namespace weir::weirfs {
 namespace {
 
 // For mount(8), fstab and init: nothing to do here.
-constexpr std::array kNotForUs = {"rw",          "auto",     "noauto",     "user",
-                                  "nouser",      "users",    "owner",      "group",
-                                  "nofail",      "defaults", "_netdev",    "default_permissions",
-                                  "relatime",    "async",    "norelatime", "nodiratime",
-                                  "strictatime", "lazytime", "silent",     "nonempty"};
+constexpr std::array kNotForUs = {"rw",     "auto",     "noauto",  "user",
+                                  "nouser", "users",    "owner",   "group",
+                                  "nofail", "defaults", "_netdev", "default_permissions",
+                                  "async",  "lazytime", "silent",  "nonempty"};
 // Flags of the kernel's mount that only take rights away, and those that give them back to root.
-constexpr std::array kRestricting = {"nosuid", "nodev", "noexec", "noatime", "sync", "dirsync"};
-constexpr std::array kLoosening = {"suid", "dev", "exec", "atime"};
+constexpr std::array kRestricting = {"nosuid", "nodev", "noexec", "sync", "dirsync"};
+constexpr std::array kLoosening = {"suid", "dev", "exec"};
 constexpr std::array kWithValue = {"class", "client", "data", "timeout"};
 
 template <typename Words>
@@ -50,6 +49,24 @@ Status AddValue(std::string_view name, const std::string& value, MountOptions* o
   return Status::Ok();
 }
 
+// Access times are ours, not the kernel's; the last word holds.
+bool AddAtime(const std::string& word, MountOptions* options) {
+  if (word == "noatime") {
+    options->noatime = true;
+    options->strictatime = false;
+  } else if (word == "atime" || word == "relatime" || word == "norelatime") {
+    options->noatime = options->strictatime = false;
+  } else if (word == "strictatime") {
+    options->noatime = false;
+    options->strictatime = true;
+  } else if (word == "nodiratime" || word == "diratime") {
+    options->nodiratime = word == "nodiratime";
+  } else {
+    return word == "nostrictatime";
+  }
+  return true;
+}
+
 Status AddOne(const std::string& word, bool is_root, MountOptions* options) {
   const size_t equals = word.find('=');
   const std::string_view name = std::string_view(word).substr(0, equals);
@@ -64,6 +81,9 @@ Status AddOne(const std::string& word, bool is_root, MountOptions* options) {
     options->writeback_cache = true;
   } else if (word == "nowriteback_cache") {
     options->writeback_cache = false;
+  } else if (AddAtime(word, options)) {
+    // The kernel only shows it.
+    if (word == "noatime") options->kernel_flags.push_back(word);
   } else if (Has(kRestricting, word)) {
     options->kernel_flags.push_back(word);
   } else if (Has(kLoosening, word)) {

@@ -1,7 +1,24 @@
 #include "mds/ns/operation.h"
 #include "mds/ns/ops/ops.h"
+#include "mds/ns/usage.h"
 
 namespace weir::mds {
+namespace {
+
+// The first link of a file that was made without one is its primary link.
+Status NameFirst(Operation& op, Inode* inode, uint64_t parent, const std::string& name) {
+  WEIR_ASSIGN_OR_RETURN(const TagSource before, op.context.classes.SourceOf(op, *inode));
+  inode->rec.clear_linkable();
+  inode->rec.set_parent(parent);
+  inode->rec.set_name(name);
+  op.txn.Delete(MakeKey(Table::kOrphan, inode->id));
+  op.Count(parent, ShareOf(inode->rec), 1);
+  WEIR_ASSIGN_OR_RETURN(const TagSource after, op.context.classes.SourceOf(op, *inode));
+  if (before.inode != after.inode) op.TagsChanged();
+  return Status::Ok();
+}
+
+}  // namespace
 
 EntryResult Link(Operation& op, const wire::LinkRequest& request) {
   op.SetCaller(request.caller());
@@ -18,7 +35,8 @@ EntryResult Link(Operation& op, const wire::LinkRequest& request) {
   if (inode.IsDirectory()) {
     return InodeError(ErrorCode::kPermission, inode.id, "is a directory: it has one link only");
   }
-  if (inode.rec.nlink() == 0 || parent.rec.nlink() == 0) {
+  const bool unnamed = inode.rec.nlink() == 0;
+  if ((unnamed && !inode.rec.linkable()) || parent.rec.nlink() == 0) {
     return Status(ErrorCode::kNotFound, "the file or the directory has been removed");
   }
   if (inode.rec.nlink() >= kLinksMax) {
@@ -26,8 +44,12 @@ EntryResult Link(Operation& op, const wire::LinkRequest& request) {
   }
   inode.rec.set_nlink(inode.rec.nlink() + 1);
   op.Changed(&inode);
+  if (unnamed) {
+    WEIR_RETURN_IF_ERROR(NameFirst(op, &inode, parent.id, request.new_name()));
+  } else {
+    op.txn.Put(MakeKey(Table::kBackref, inode.id, parent.id, request.new_name()), "");
+  }
   op.Store(inode);
-  op.txn.Put(MakeKey(Table::kBackref, inode.id, parent.id, request.new_name()), "");
   op.AddDentry(&parent, request.new_name(), inode);
   op.Modified(&parent);
   op.Store(parent);

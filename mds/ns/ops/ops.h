@@ -17,6 +17,7 @@ EntryResult Lookup(Operation& op, const wire::NameRequest& request);
 EntryResult GetAttr(Operation& op, const wire::InodeRequest& request);
 EntryResult SetAttr(Operation& op, const wire::SetAttrRequest& request);
 EntryResult Create(Operation& op, const wire::CreateRequest& request);
+EntryResult MakeUnnamed(Operation& op, const wire::CreateRequest& request);
 EntryResult MakeNode(Operation& op, const wire::CreateRequest& request);
 EmptyResult Unlink(Operation& op, const wire::NameRequest& request);
 EmptyResult RemoveDirectory(Operation& op, const wire::NameRequest& request);
@@ -35,6 +36,7 @@ EntryResult Wrote(Operation& op, const wire::WroteRequest& request);
 Result<wire::GrowReply> Grow(Operation& op, const wire::GrowRequest& request);
 Result<wire::ResolveClassesReply> ResolveClasses(Operation& op,
                                                  const wire::ResolveClassesRequest& request);
+EmptyResult Accessed(Operation& op, const wire::AccessedRequest& request);
 EmptyResult Access(Operation& op, const wire::AccessRequest& request);
 Result<wire::AppendReply> Append(Operation& op, const wire::InodeRequest& request);
 

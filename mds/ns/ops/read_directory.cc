@@ -23,6 +23,7 @@ Result<wire::ReaddirReply> ReadDirectory(Operation& op, const wire::ReaddirReque
   wire::ReaddirReply reply;
   reply.set_parent(directory.rec.parent());
   reply.set_end(true);
+  if (request.after_cookie() == 0) op.FillAttr(directory, reply.mutable_directory());
   size_t bytes = 0;
   Status bad;
   const std::string begin = MakeKey(Table::kCookie, directory.id, request.after_cookie() + 1);

@@ -73,6 +73,7 @@ Status CheckTimes(const Operation& op, const wire::SetAttrRequest& request, cons
 void ChangeTimes(const Operation& op, const wire::SetAttrRequest& request, Inode* inode) {
   if (request.has_atime_ns()) inode->rec.set_atime_ns(request.atime_ns());
   if (request.atime_now()) inode->rec.set_atime_ns(op.now());
+  if (request.has_atime_ns() || request.atime_now()) inode->rec.set_atime_set_ns(op.now());
   if (request.has_mtime_ns()) inode->rec.set_mtime_ns(request.mtime_ns());
   if (request.mtime_now()) inode->rec.set_mtime_ns(op.now());
 }

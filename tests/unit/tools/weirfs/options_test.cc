@@ -51,6 +51,20 @@ TEST(MountOptionsTest, NobodyButRootGetsDevicesBack) {
   EXPECT_EQ(options.kernel_flags, (std::vector<std::string>{"nosuid"}));
 }
 
+TEST(MountOptionsTest, TheLastWordOnAccessTimesHolds) {
+  MountOptions options;
+  ASSERT_TRUE(AddMountOptions("relatime,noatime,nodiratime", true, &options).ok());
+  EXPECT_TRUE(options.noatime);
+  EXPECT_TRUE(options.nodiratime);
+  ASSERT_TRUE(AddMountOptions("strictatime,diratime", true, &options).ok());
+  EXPECT_FALSE(options.noatime);
+  EXPECT_FALSE(options.nodiratime);
+  EXPECT_TRUE(options.strictatime);
+  ASSERT_TRUE(AddMountOptions("relatime,lazytime,norelatime,nostrictatime", true, &options).ok());
+  EXPECT_FALSE(options.strictatime);
+  EXPECT_TRUE(options.kernel_flags == std::vector<std::string>{"noatime"});
+}
+
 TEST(MountOptionsTest, NamesWhatNobodyKnows) {
   for (const char* list : {"clas=gold", "class", "class=", "class=a b", "timeout=0", "timeout=-1",
                            "timeout=x", "nosuch"}) {

@@ -1,0 +1,155 @@
+// Goal: a read moves the access time where Linux would, is seen here at once, and the MDS hears of
+// many reads together, a second later at most.
+#include "client/vfs/access_times.h"
+
+#include <gtest/gtest.h>
+
+#include "common/testing/manual_clock.h"
+
+namespace weir::client {
+namespace {
+
+using namespace std::chrono_literals;
+using Rule = AccessTimes::Rule;
+constexpr int64_t kSecond = 1'000'000'000;
+
+class AccessTimesTest : public ::testing::Test {
+ protected:
+  AccessTimes Make(const AccessTimes::Options& options = {}) {
+    return AccessTimes(clock, inodes, options, [this](auto reads, auto done) {
+      sent.push_back(std::move(reads));
+      told.push_back(std::move(done));
+    });
+  }
+  // Changed a second ago, and never read since.
+  InodePtr File(uint64_t number) {
+    InodePtr inode = inodes.Lookup(InodeId(number));
+    FileAttr attr;
+    attr.inode = inode->id();
+    attr.mode = S_IFREG | 0644;
+    attr.version = 1;
+    attr.atime_ns = attr.mtime_ns = attr.ctime_ns = clock.WallNow().ns - kSecond;
+    inode->Update(attr);
+    return inode;
+  }
+  void AnswerAll() {
+    for (const auto& done : std::exchange(told, {})) done();
+  }
+
+  testing::ManualClock clock;
+  InodeTable inodes;
+  std::vector<std::vector<AccessTimes::Read>> sent;
+  std::vector<std::function<void()>> told;
+};
+
+TEST_F(AccessTimesTest, TheFirstReadCountsAndIsToldOnceASecondLater) {
+  AccessTimes times = Make();
+  const InodePtr file = File(5);
+  const int64_t read_at = clock.WallNow().ns;
+  times.FileRead(file);
+  EXPECT_EQ(file->attr().atime_ns, read_at);
+  clock.Advance(300ms);
+  times.FileRead(file);
+  times.Tick();
+  EXPECT_EQ(file->attr().atime_ns, read_at) << "the second read moved it";
+  EXPECT_TRUE(sent.empty()) << "told too early";
+  clock.Advance(700ms);
+  times.Tick();
+  ASSERT_EQ(sent.size(), 1u);
+  ASSERT_EQ(sent[0].size(), 1u);
+  EXPECT_EQ(sent[0][0].inode, InodeId(5));
+  EXPECT_EQ(sent[0][0].age_ns, static_cast<uint64_t>(kSecond));
+  AnswerAll();
+  EXPECT_EQ(file->attr().atime_ns, read_at) << "lost when the MDS had it";
+  clock.Advance(2s);
+  times.Tick();
+  EXPECT_EQ(sent.size(), 1u) << "told twice";
+}
+
+TEST_F(AccessTimesTest, AForgottenInodeShowsItsReadUntilItWasTold) {
+  AccessTimes times = Make();
+  const int64_t read_at = clock.WallNow().ns;
+  times.FileRead(File(5));
+  inodes.Forget(InodeId(5), 1);
+  EXPECT_EQ(File(5)->attr().atime_ns, read_at);
+  inodes.Forget(InodeId(5), 1);
+  times.SendAll();
+  AnswerAll();
+  EXPECT_EQ(inodes.size(), 0u) << "it is held for ever";
+}
+
+TEST_F(AccessTimesTest, ATimeThatIsSetWinsOverAnEarlierRead) {
+  AccessTimes times = Make();
+  const InodePtr file = File(5);
+  times.FileRead(file);
+  file->ForgetRead();
+  FileAttr set = file->attr();
+  set.version = 2;
+  set.atime_ns = 77;
+  file->Update(set);
+  times.SendAll();
+  for (const auto& reads : sent) EXPECT_TRUE(reads.empty());
+  AnswerAll();
+  EXPECT_EQ(file->attr().atime_ns, 77);
+}
+
+TEST_F(AccessTimesTest, AReadAfterTheReportBeganIsToldToo) {
+  AccessTimes times = Make({Rule::kStrict, Rule::kStrict});
+  const InodePtr file = File(5);
+  times.FileRead(file);
+  times.SendAll();
+  clock.Advance(1ms);
+  times.FileRead(file);
+  const int64_t last = clock.WallNow().ns;
+  AnswerAll();
+  EXPECT_EQ(file->attr().atime_ns, last);
+  times.SendAll();
+  EXPECT_EQ(sent.size(), 2u);
+}
+
+TEST_F(AccessTimesTest, TimesBefore1970AreShownAsTheyAre) {
+  const InodePtr file = File(5);
+  FileAttr old = file->attr();
+  old.version = 2;
+  old.atime_ns = -kSecond;
+  EXPECT_EQ(file->Update(old).atime_ns, -kSecond);
+}
+
+TEST_F(AccessTimesTest, RulesAreKept) {
+  AccessTimes never = Make({Rule::kNever, Rule::kNever});
+  const InodePtr file = File(5);
+  const int64_t before = file->attr().atime_ns;
+  never.FileRead(file);
+  never.DirectoryRead(file);
+  EXPECT_EQ(file->attr().atime_ns, before);
+  AccessTimes files_only = Make({Rule::kRelative, Rule::kNever});
+  files_only.DirectoryRead(file);
+  EXPECT_EQ(file->attr().atime_ns, before);
+  files_only.FileRead(file);
+  EXPECT_GT(file->attr().atime_ns, before);
+  clock.Advance(23h);
+  files_only.FileRead(file);
+  const int64_t first = file->attr().atime_ns;
+  clock.Advance(1h);
+  files_only.FileRead(file);
+  EXPECT_GT(file->attr().atime_ns, first) << "a day later any read counts";
+}
+
+TEST_F(AccessTimesTest, ManyAreToldInPieces) {
+  AccessTimes times = Make();
+  for (uint64_t number = 1; number <= 2500; ++number) times.FileRead(File(number));
+  times.SendAll();
+  ASSERT_EQ(sent.size(), 3u);
+  EXPECT_EQ(sent[0].size() + sent[1].size() + sent[2].size(), 2500u);
+}
+
+TEST_F(AccessTimesTest, AnInodeThatNothingIsKnownOfIsLeftAlone) {
+  AccessTimes times = Make();
+  const InodePtr unknown = inodes.Lookup(InodeId(9));
+  times.FileRead(unknown);
+  times.SendAll();
+  EXPECT_TRUE(sent.empty());
+}
+
+}  // namespace
+}  // namespace weir::client
