@@ -5,11 +5,9 @@
 // Threads: handlers run on libfuse's threads and never block; answers come from RPC threads.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "client/fuse/call.h"
-#include "client/fuse/mount_watch.h"
 #include "client/vfs/core.h"
 #include "common/wire/mds.pb.h"
 
@@ -33,13 +31,6 @@ class Filesystem {
   Calls& calls() { return calls_; }
   const Options& options() const { return options_; }
   CallPtr Begin(fuse_req_t req) { return calls_.Begin(req); }
-
-  // Before the first operation: `device` is the mount's.
-  void WatchEnd(const std::string& device) { watch_.emplace(device); }
-  // The kernel writes back: maybe because somebody unmounts and waits for it.
-  void NoteLateWrite() {
-    if (watch_ && watch_->Ended()) core_.files().EndMount();
-  }
 
   [[nodiscard]] InodeId ToInode(fuse_ino_t number);
   [[nodiscard]] fuse_ino_t ToNumber(InodeId inode);
@@ -72,7 +63,6 @@ class Filesystem {
   Core& core_;
   const Options options_;
   Calls calls_;
-  std::optional<MountWatch> watch_;
 };
 
 // The answer to OPEN and, behind an entry, to CREATE, byte by byte: libfuse 3.14 has no name for

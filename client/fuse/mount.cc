@@ -99,9 +99,8 @@ class Mount::Impl {
       if (filesystem_.calls().AnswerKilled()) core_.files().DropAbandoned();
     }));
     WEIR_RETURN_IF_ERROR(MountIt());
-    device_ = DeviceOfMount(mountpoint_);
-    filesystem_.WatchEnd(device_);
     loop_ = std::thread([this] { Loop(); });
+    device_ = DeviceOfMount(mountpoint_);
     RaiseReadAhead(device_, kReadAheadKib);
     RaiseQueueLimits(device_, kKernelQueue);
     return Status::Ok();
