@@ -44,7 +44,7 @@ FileIo::FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, const Caller
       write_back_(clock, options.write_back,
                   [this](const InodePtr& inode, const OpenerPtr& opener, uint64_t offset,
                          const Buffer& data, WriteCallback done) {
-                    const FileTarget target = LateTargetOf(*inode, *opener, nullptr);
+                    const FileTarget target = TargetOf(*inode, *opener);
                     WriteObjects(objects_, target, PrepareWrite(target.layout, offset, data),
                                  std::move(done));
                   }),
@@ -54,13 +54,6 @@ FileIo::FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, const Caller
 
 FileTarget FileIo::TargetOf(const Inode& inode, const Opener& opener, Abandoned abandoned) const {
   return {inode.id(), classes_.Of(inode, opener), inode.layout(), std::move(abandoned)};
-}
-
-FileTarget FileIo::LateTargetOf(const Inode& inode, const Opener& opener,
-                                Abandoned abandoned) const {
-  FileTarget target = TargetOf(inode, opener, std::move(abandoned));
-  if (ending_) target.class_id = kBestEffort;
-  return target;
 }
 
 void FileIo::Read(const HandlePtr& handle, uint64_t offset, uint64_t length, ReadCallback callback,
@@ -111,15 +104,14 @@ void FileIo::Write(const HandlePtr& handle, uint64_t offset, std::span<const uin
                     handle->opener,
                     offset + data.size(),
                     kill_suid,
-                    handle->direct,
                     {.wrote = WholeBlocks(offset, data.size())}};
   if (!NeedsRoom(wrote)) {
-    return WriteNow(wrote, offset, data, std::move(callback), std::move(abandoned));
+    return WriteNow(wrote, handle->direct, offset, data, std::move(callback), std::move(abandoned));
   }
-  auto go = [this, wrote, offset, bytes = Buffer::CopyOf(data), callback = std::move(callback),
-             abandoned](const Status& status) {
+  auto go = [this, wrote, direct = handle->direct, offset, bytes = Buffer::CopyOf(data),
+             callback = std::move(callback), abandoned](const Status& status) {
     if (!status.ok()) return callback(status);
-    WriteNow(wrote, offset, bytes.span(), callback, abandoned);
+    WriteNow(wrote, direct, offset, bytes.span(), callback, abandoned);
   };
   AwaitRoom(wrote, std::move(go), std::move(abandoned));
 }
@@ -136,10 +128,10 @@ void FileIo::AwaitRoom(const Wrote& wrote, Growth::Ready ready, Abandoned abando
                 std::move(abandoned));
 }
 
-void FileIo::WriteNow(const Wrote& wrote, uint64_t offset, std::span<const uint8_t> data,
-                      WriteCallback callback, Abandoned abandoned) {
+void FileIo::WriteNow(const Wrote& wrote, bool direct, uint64_t offset,
+                      std::span<const uint8_t> data, WriteCallback callback, Abandoned abandoned) {
   const InodePtr& inode = wrote.inode;
-  if (options_.buffer_writes && !wrote.direct) {
+  if (options_.buffer_writes && !direct) {
     const WriteBack::Writer writer{wrote.opener, classes_.Of(*inode, *wrote.opener)};
     // The size is known here before the kernel hears of success, as a read may follow at once.
     return write_back_.Write(
@@ -163,10 +155,8 @@ void FileIo::WriteNow(const Wrote& wrote, uint64_t offset, std::span<const uint8
 
 void FileIo::WriteThrough(const Wrote& wrote, PreparedWrite write, WriteCallback callback,
                           Abandoned abandoned) {
-  const FileTarget target = wrote.direct
-                                ? TargetOf(*wrote.inode, *wrote.opener, std::move(abandoned))
-                                : LateTargetOf(*wrote.inode, *wrote.opener, std::move(abandoned));
-  WriteObjects(objects_, target, std::move(write),
+  WriteObjects(objects_, TargetOf(*wrote.inode, *wrote.opener, std::move(abandoned)),
+               std::move(write),
                [this, wrote, callback = std::move(callback)](const Status& status) {
                  if (status.ok()) NoteWrote(wrote);
                  callback(status);

@@ -10,7 +10,6 @@
 // object_reader.h; Sync gives the error of an earlier write-back of the inode, once.
 #pragma once
 
-#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -86,9 +85,6 @@ class FileIo {
   void Tick();
   // Written and not on the OSDs yet.
   [[nodiscard]] uint64_t dirty_bytes() const { return write_back_.held_bytes(); }
-  // The mount is ending, and waits for what is still to be written back: from now on that belongs
-  // to nobody who could be held back, so it is charged to best-effort. Direct writes are not.
-  void EndMount() { ending_ = true; }
   // Starts to flush and report everything; `done` when all that was there is.
   void SyncAll(std::function<void()> done);
 
@@ -99,16 +95,13 @@ class FileIo {
     OpenerPtr opener;
     uint64_t end;
     bool kill_suid;
-    bool direct = false;
     SpaceChange space{};
   };
   FileTarget TargetOf(const Inode& inode, const Opener& opener,
                       Abandoned abandoned = nullptr) const;
-  // Of what a process wrote some time ago.
-  FileTarget LateTargetOf(const Inode& inode, const Opener& opener, Abandoned abandoned) const;
   void ReadOver(const InodePtr& inode, const OpenerPtr& opener, uint64_t offset, uint64_t length,
                 ReadCallback callback, Abandoned abandoned);
-  void WriteNow(const Wrote& wrote, uint64_t offset, std::span<const uint8_t> data,
+  void WriteNow(const Wrote& wrote, bool direct, uint64_t offset, std::span<const uint8_t> data,
                 WriteCallback callback, Abandoned abandoned);
   void WriteThrough(const Wrote& wrote, PreparedWrite write, WriteCallback callback,
                     Abandoned abandoned);
@@ -130,7 +123,6 @@ class FileIo {
   ReadAhead read_ahead_;
   WriteBack write_back_;
   Growth growth_;
-  std::atomic<bool> ending_{false};
   mutable std::mutex mutex_;
   std::map<InodeId, TimePoint> unreported_;  // pinned, since when
 };

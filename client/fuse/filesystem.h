@@ -6,12 +6,10 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
 
 #include "client/fuse/call.h"
 #include "client/fuse/kernel_cache.h"
-#include "client/fuse/mount_watch.h"
 #include "client/vfs/core.h"
 #include "common/wire/mds.pb.h"
 
@@ -36,13 +34,6 @@ class Filesystem {
   KernelCache& kernel_cache() { return kernel_cache_; }
   const Options& options() const { return options_; }
   CallPtr Begin(fuse_req_t req) { return calls_.Begin(req); }
-
-  // Before the first operation: `device` is the mount's.
-  void WatchEnd(const std::string& device) { watch_.emplace(device); }
-  // The kernel writes back: maybe because somebody unmounts and waits for it.
-  void NoteLateWrite() {
-    if (watch_ && watch_->Ended()) core_.files().EndMount();
-  }
 
   [[nodiscard]] InodeId ToInode(fuse_ino_t number);
   [[nodiscard]] fuse_ino_t ToNumber(InodeId inode);
@@ -80,7 +71,6 @@ class Filesystem {
   Core& core_;
   const Options options_;
   Calls calls_;
-  std::optional<MountWatch> watch_;
   KernelCache kernel_cache_;
 };
 

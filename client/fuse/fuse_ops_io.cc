@@ -91,7 +91,6 @@ void OnWrite(fuse_req_t req, fuse_ino_t /*ino*/, fuse_bufvec* vector, off_t offs
     call->ReplyErrno(EIO);
     return;
   }
-  if (fi->writepage != 0) fs.NoteLateWrite();
   // The kernel's own write-back names nobody; with it the kernel drops set-id bits by itself.
   const bool kill_suid =
       !fs.options().exclusive && call->context().uid != 0 && handle->inode->has_suid_or_sgid();

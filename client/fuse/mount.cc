@@ -117,9 +117,8 @@ class Mount::Impl {
     }));
     WEIR_RETURN_IF_ERROR(MountIt());
     filesystem_.kernel_cache().Start(session_);
-    device_ = DeviceOfMount(mountpoint_);
-    filesystem_.WatchEnd(device_);
     loop_ = std::thread([this] { Loop(); });
+    device_ = DeviceOfMount(mountpoint_);
     RaiseReadAhead(device_, kReadAheadKib);
     RaiseQueueLimits(device_, kKernelQueue);
     return Status::Ok();

@@ -135,7 +135,6 @@ bool Core::Shutdown(Duration wait) {
   if (ticks_.joinable()) {
     auto done = std::make_shared<std::promise<void>>();
     auto finished = done->get_future();
-    files_.EndMount();
     files_.SyncAll([done] { done->set_value(); });
     flushed = finished.wait_for(wait) == std::future_status::ready;
     {

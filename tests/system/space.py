@@ -5,7 +5,7 @@ import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 
-from observe import free_port, samples, troubles
+from pages import free_port, samples, troubles
 from weirtest import BIN, MIB, Cluster, Embedded, Failure, check, fio, main, run, wait_until
 
 

@@ -124,17 +124,6 @@ TEST_F(FileIoTest, BufferedWritesLeaveInTheNameOfWhoWroteThem) {
   EXPECT_EQ(Charged(), (std::multiset<ClassId>{kBestEffort, kWeb}));
 }
 
-// The accident: umount waited for the limit of a class whose writers had long gone.
-TEST_F(FileIoTest, WhatAnEndingMountStillHoldsBelongsToNobodyButDirectWritesDo) {
-  const HandlePtr buffered = Open(1001), direct = Open(1001, true);
-  Write(buffered, 0, 4096);
-  files_.EndMount();
-  Sync();
-  EXPECT_EQ(Charged(), std::multiset<ClassId>{kBestEffort});
-  Write(direct, 0, 4096);
-  EXPECT_EQ(Charged(), std::multiset<ClassId>{kWeb});
-}
-
 TEST_F(FileIoTest, AnFsyncBySomebodyElseDoesNotChangeWhoPays) {
   Write(Open(1001), 0, 4096);
   Sync();  // it is the file that is synced; the caller does not matter
