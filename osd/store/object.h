@@ -57,6 +57,7 @@ struct ObjectOp {
   uint64_t offset = 0;  // kTruncate: the new size
   Buffer data;
   std::function<void(Result<ObjectInfo>)> done;
+  std::function<void()> landed;  // WriteHints; may be empty
 
   // Guarded by object->mutex.
   bool started = false, ready = false;
