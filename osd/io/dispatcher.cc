@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 
 #include "common/base/check.h"
-#include "osd/qos/admission/service_monitor.h"
 
 namespace weir::osd {
 namespace {
@@ -59,33 +59,26 @@ uint64_t ChargedBytes(const ObjectOp& op) {
   return 0;
 }
 
+// Somebody waits for each of these, and starting one is quick.
+constexpr uint64_t kSmallRead = 32 << 10;
+
+bool IsQuick(const ObjectOp& op) {
+  return op.kind == ObjectOpKind::kRead && op.length <= kSmallRead;
+}
+
+// Starting one takes a while, as it is copied and summed; its commit costs little beside its data,
+// so that it leaves the device before. (Smaller ones would crowd the commit instead.)
+constexpr uint64_t kLargeWrite = 32 << 10;
+
+bool IsLargeWrite(const ObjectOp& op) {
+  return op.kind == ObjectOpKind::kWrite && op.data.size() >= kLargeWrite;
+}
+
+// Whose Start this thread is in.
+thread_local const Dispatcher* starting = nullptr;
+
 bool IsBackground(ObjectOpKind kind) {
   return kind == ObjectOpKind::kBackgroundRead || kind == ObjectOpKind::kBackgroundWrite;
-}
-
-LatencyQuantiles QuantilesOf(const LatencyHistogram& latency) {
-  return {.p50_us = latency.Quantile(0.5),
-          .p90_us = latency.Quantile(0.9),
-          .p99_us = latency.Quantile(0.99),
-          .p999_us = latency.Quantile(0.999)};
-}
-
-// reservation_ends is left out: it is `ends` on another clock, and wobbles with the translation.
-bool SameSpec(const ClassSpec& a, const ClassSpec& b) {
-  return a.id == b.id && a.name == b.name && a.weight == b.weight && a.min_weight == b.min_weight &&
-         a.limit_bytes_per_s == b.limit_bytes_per_s && a.reservation == b.reservation &&
-         a.disk == b.disk && a.service == b.service && a.admission == b.admission;
-}
-
-bool SameConfig(const SchedulerConfig& a, const SchedulerConfig& b) {
-  if (a.reset_idle != b.reset_idle) return false;
-  return a.profile == b.profile && a.guarantee == b.guarantee && a.surplus == b.surplus &&
-         a.sharing == b.sharing && a.gate == b.gate && a.dispatch == b.dispatch &&
-         a.cost == b.cost && a.maximizer == b.maximizer && a.depth == b.depth &&
-         a.token_rate == b.token_rate && a.best_effort_min == b.best_effort_min &&
-         a.iops_max == b.iops_max && a.bottleneck_aware == b.bottleneck_aware &&
-         a.quantum == b.quantum && a.throughput_window == b.throughput_window &&
-         a.spare == b.spare && a.cvc == b.cvc;
 }
 
 }  // namespace
@@ -136,19 +129,26 @@ void Dispatcher::Submit(std::unique_ptr<ObjectOp> owned) {
     op->request_.elsewhere /= TokensOf(op->request_.bytes);
   }
   ++outstanding_;
+  if (bypass_) {
+    bypassed_bytes_ += op->request_.bytes;
+    lock.unlock();
+    return Start(op);
+  }
   scheduler_.Enqueue(&op->request_, clock_.Now());
   const TimePoint wake = Pump(lock, budget);
   lock.unlock();
   ArmOutside(wake);
 }
 
-// Nothing more may start although the device has room: the operations are paced. One that stood in
-// line for tokens can stand a quarter longer, to share a flush with the next. With a full device it
-// must not: those behind it wait for its slot.
-void Dispatcher::LetThemWait(ObjectOp** batch, int count, TimePoint now) {
+// Nothing more may start because of rates, not of the device: the operations are paced. One that
+// stood in line can stand a quarter longer, to share a flush with the next; unless it keeps a slot
+// of a full device meanwhile, for which those behind it wait.
+void Dispatcher::LetThemWait(ObjectOp** pulled, int count, TimePoint now) {
+  const bool has_slot = scheduler_.HasFreeSlot(now);
   for (int i = 0; i < count; ++i) {
-    const Duration waited = now - batch[i]->request_.arrival;
-    batch[i]->patience_ = std::min(waited / 4, kLongestPatience);
+    if (!has_slot && !(scheduler_.IsPaced() && IsLargeWrite(*pulled[i]))) continue;
+    const Duration waited = now - pulled[i]->request_.arrival;
+    pulled[i]->patience_ = std::min(waited / 4, kLongestPatience);
   }
 }
 
@@ -161,50 +161,77 @@ void Dispatcher::TellPieces(TimePoint now) {
   store_.SetPieceBytes(bytes);
 }
 
-int Dispatcher::PullBatch(ObjectOp** batch, TimePoint* wake_at) {
+int Dispatcher::PullBatch(ObjectOp** quick) {
   const TimePoint now = clock_.Now();
   TellPieces(now);
-  for (int i = 0; i < kBatch; ++i) {
+  std::array<ObjectOp*, kBatch> all;
+  int count = 0, quick_count = 0;
+  pull_wake_ = TimePoint::Max();
+  while (count < kBatch) {
     const qos::PullResult pulled = scheduler_.Pull(now);
     if (pulled.request == nullptr) {
-      *wake_at = pulled.wake_at.value_or(TimePoint::Max());
-      if (scheduler_.HasFreeSlot(now)) LetThemWait(batch, i, now);
-      return i;
+      pull_wake_ = pulled.wake_at.value_or(TimePoint::Max());
+      LetThemWait(all.data(), count, now);
+      return quick_count;
     }
-    batch[i] = static_cast<ObjectOp*>(pulled.request->context);
+    auto* op = static_cast<ObjectOp*>(pulled.request->context);
+    all[count++] = op;
+    if (IsQuick(*op)) {
+      quick[quick_count++] = op;
+    } else {
+      pulled_.push_back(op);
+    }
   }
-  *wake_at = TimePoint::Max();
   pump_again_ = true;
-  return kBatch;
+  return quick_count;
 }
 
-void Dispatcher::NoteFull() {
-  const TimePoint now = clock_.Now();
-  const bool waits = config_.gate == GateKind::kStrict && scheduler_.queued() > 0;
-  const bool full = waits || (scheduler_.in_flight() > 0 && !scheduler_.HasFreeSlot(now));
-  if (full == full_) return;
-  if (full_) activity_.full += now - full_since_;
-  full_ = full;
-  full_since_ = now;
+void Dispatcher::StartThese(Lock& lock, ObjectOp** ops, int count) {
+  if (count == 0) return;
+  lock.unlock();
+  const Dispatcher* const before = std::exchange(starting, this);
+  for (int i = 0; i < count; ++i) Start(ops[i]);
+  starting = before;
+  lock.lock();
 }
 
+void Dispatcher::PullAll(Lock& lock, int* budget) {
+  while (pump_again_ && *budget > 0) {
+    pump_again_ = false;
+    std::array<ObjectOp*, kBatch> quick;
+    const int count = PullBatch(quick.data());
+    *budget -= count;
+    StartThese(lock, quick.data(), count);
+  }
+}
+
+// While somebody is in a hurry no thread that has requests to hear or answers to give starts a
+// large write, and whoever does looks up after each.
 TimePoint Dispatcher::Pump(Lock& lock, int budget) {
   pump_again_ = true;
-  if (pumping_) return TimePoint::Max();  // the one who pumps sees the note
-  pumping_ = true;
-  while (pump_again_ && budget > 0) {
-    pump_again_ = false;
-    std::array<ObjectOp*, kBatch> batch;
-    const int pulled = PullBatch(batch.data(), &pull_wake_);
-    if (pulled == 0) continue;
-    budget -= pulled;
-    lock.unlock();
-    for (int i = 0; i < pulled; ++i) Start(batch[i]);
-    lock.lock();
+  if (starting == this) return TimePoint::Max();  // the call that we are in sees the note
+  const bool answers = budget <= kPumpBudget;
+  PullAll(lock, &budget);
+  if (!pumping_) {
+    pumping_ = true;
+    while (!pulled_.empty() && budget > 0) {
+      const bool hurry = scheduler_.InHurry(clock_.Now());
+      if (hurry && answers && IsLargeWrite(*pulled_.front())) break;
+      std::array<ObjectOp*, kBatch> batch;
+      int count = 0;
+      while (!pulled_.empty() && count < (hurry ? 1 : kBatch)) {
+        batch[count++] = pulled_.front();
+        pulled_.pop_front();
+      }
+      budget -= count;
+      StartThese(lock, batch.data(), count);
+      PullAll(lock, &budget);
+    }
+    pumping_ = false;
+    if (!pulled_.empty()) pull_wake_ = clock_.Now();  // the wake-up thread goes on
   }
-  pumping_ = false;
   NoteFull();
-  if (pump_again_) pull_wake_ = clock_.Now();  // out of budget: the wake-up thread goes on
+  if (pump_again_) pull_wake_ = clock_.Now();  // out of budget
   return std::min(pull_wake_, scheduler_.NextTick());
 }
 
@@ -246,6 +273,12 @@ void Dispatcher::AddNext(const ObjectOp& op, ObjectOpResult* result) {
   result->next_object = next.ok() ? *next : op.object.index + 1;  // then that one is asked for
 }
 
+void Dispatcher::StartWrite(ObjectOp* op, ObjectStore::WriteDone done) {
+  WriteHints hints{.patience = op->patience_};
+  if (IsLargeWrite(*op) && !bypass_) hints.landed = [this, op] { Landed(op); };
+  store_.Write(op->object, op->offset, op->data, hints, std::move(done));
+}
+
 void Dispatcher::Start(ObjectOp* op) {
   auto with_info = [this, op](Result<ObjectInfo> info) {
     ObjectOpResult result;
@@ -270,7 +303,7 @@ void Dispatcher::Start(ObjectOp* op) {
       });
       return;
     case ObjectOpKind::kWrite:
-      store_.Write(op->object, op->offset, op->data, {.patience = op->patience_}, with_info);
+      StartWrite(op, with_info);
       return;
     case ObjectOpKind::kTruncate:
       store_.Truncate(op->object, op->offset, with_info);
@@ -304,19 +337,35 @@ void Dispatcher::Account(const ObjectOp& op, TimePoint now) {
   device_.Add(op.request_.bytes, now);
 }
 
-void Dispatcher::Finish(ObjectOp* op, ObjectOpResult result, int budget) {
-  const std::unique_ptr<ObjectOp> owned(op);
+void Dispatcher::Landed(ObjectOp* op) {
   Lock lock(mutex_);
-  const TimePoint now = clock_.Now();
-  scheduler_.Completed(&op->request_, now);
-  activity_.completed += IsBackground(op->kind) ? 0 : 1;
-  Account(*op, now);
-  // The device first: it has a free slot, while the answer only has a little further to go.
-  const TimePoint wake = Pump(lock, budget);
+  scheduler_.Landed(&op->request_, clock_.Now());
+  const TimePoint wake = Pump(lock, Budget());
   lock.unlock();
   ArmOutside(wake);
-  op->Done(std::move(result));
-  lock.lock();
+}
+
+// Whoever waits for a small read first; else the device, which has a free slot, while the answer
+// only has a little further to go.
+void Dispatcher::Finish(ObjectOp* op, ObjectOpResult result, int budget) {
+  const std::unique_ptr<ObjectOp> owned(op);
+  const bool answer_first = IsQuick(*op);
+  if (!bypass_) {
+    Lock lock(mutex_);
+    const TimePoint now = clock_.Now();
+    scheduler_.Completed(&op->request_, now);
+    activity_.completed += IsBackground(op->kind) ? 0 : 1;
+    Account(*op, now);
+  }
+  if (answer_first) op->Done(std::exchange(result, {}));
+  if (!bypass_) {
+    Lock lock(mutex_);
+    const TimePoint wake = Pump(lock, budget);
+    lock.unlock();
+    ArmOutside(wake);
+  }
+  if (!answer_first) op->Done(std::move(result));
+  Lock lock(mutex_);
   if (--outstanding_ == 0) idle_.notify_all();
 }
 
@@ -356,142 +405,9 @@ TimePoint Dispatcher::NextWake() {
   return std::min(pull_wake_, scheduler_.NextTick());
 }
 
-void Dispatcher::Apply(const SchedulerConfig& config, const std::vector<ClassSpec>& classes) {
-  Lock lock(mutex_);
-  if (draining_) return;
-  const TimePoint now = clock_.Now();
-  if (!SameConfig(config, config_)) {
-    scheduler_.Configure(config, now);
-    config_ = config;
-  }
-  std::map<ClassId, ClassSpec> wanted;
-  for (const ClassSpec& spec : classes) wanted[spec.id] = spec;
-  for (auto it = classes_.begin(); it != classes_.end();) {
-    if (wanted.contains(it->first)) {
-      ++it;
-      continue;
-    }
-    if (it->first != kBestEffort) scheduler_.RemoveClass(it->first, now);
-    latency_.erase(it->first);
-    recent_.erase(it->first);
-    baseline_.erase(it->first);
-    outside_.erase(it->first);
-    outside_baseline_.erase(it->first);
-    it = classes_.erase(it);
-  }
-  for (const auto& [id, spec] : wanted) {
-    const auto have = classes_.find(id);
-    if (have != classes_.end() && SameSpec(have->second, spec)) continue;
-    scheduler_.SetClass(spec, now);
-    classes_[id] = spec;
-  }
-  const TimePoint wake = Pump(lock, Budget());
-  lock.unlock();
-  ArmOutside(wake);
-}
-
-void Dispatcher::SetBooked(uint64_t bytes_per_s) {
-  Lock lock(mutex_);
-  scheduler_.SetBooked(bytes_per_s);
-}
-
-DispatcherStats Dispatcher::Stats(bool reset) {
-  Lock lock(mutex_);
-  const TimePoint now = clock_.Now();
-  DispatcherStats stats;
-  stats.token_rate = scheduler_.token_rate();
-  stats.base_token_rate = config_.token_rate;
-  stats.device_bytes_per_s = device_.BytesPerSecond(now);
-  stats.disk = scheduler_.Disk();
-  stats.window = now - counted_since_;
-  for (qos::ClassCounters& total : scheduler_.Counters(now)) {
-    const qos::ClassCounters& outside = outside_[total.id];
-    total.served_ops += outside.served_ops;
-    total.served_bytes += outside.served_bytes;
-    DispatcherClassStats one{.counters = total};
-    one.outside_bytes = outside.served_bytes - outside_baseline_[total.id];
-    const qos::ClassCounters& base = baseline_[total.id];
-    one.counters.served_ops -= base.served_ops;
-    one.counters.served_bytes -= base.served_bytes;
-    one.counters.guaranteed_bytes -= base.guaranteed_bytes;
-    one.counters.surplus_bytes -= base.surplus_bytes;
-    one.counters.arrived_bytes -= base.arrived_bytes;
-    one.counters.violation_seconds -= base.violation_seconds;
-    one.counters.deadline_misses -= base.deadline_misses;
-    const LatencyHistogram& latency = latency_[total.id];
-    one.p50_us = latency.Quantile(0.5);
-    one.p90_us = latency.Quantile(0.9);
-    one.p99_us = latency.Quantile(0.99);
-    one.p999_us = latency.Quantile(0.999);
-    if (const auto found = recent_.find(total.id); found != recent_.end()) {
-      one.recent = QuantilesOf(found->second.At(now));
-    }
-    one.counters.times.ops = total.served_ops;
-    one.counters.times.bytes = total.served_bytes;
-    one.latencies = latency.FilledBuckets();
-    one.latency_sum_us = latency.sum();
-    if (const auto spec = classes_.find(total.id); spec != classes_.end()) {
-      one.name = spec->second.name;
-    }
-    stats.classes.push_back(std::move(one));
-    if (reset) baseline_[total.id] = total;
-    if (reset) outside_baseline_[total.id] = outside.served_bytes;
-  }
-  if (reset) {
-    latency_.clear();
-    counted_since_ = now;
-  }
-  return stats;
-}
-
-std::map<ClassId, OsdClassTimes> Dispatcher::Times() {
-  Lock lock(mutex_);
-  std::map<ClassId, OsdClassTimes> all;
-  for (qos::ClassCounters& total : scheduler_.Counters(clock_.Now())) {
-    const qos::ClassCounters& outside = outside_[total.id];
-    total.times.ops = total.served_ops + outside.served_ops;
-    total.times.bytes = total.served_bytes + outside.served_bytes;
-    if (total.times != OsdClassTimes()) all[total.id] = total.times;
-  }
-  return all;
-}
-
-DispatcherActivity Dispatcher::Activity() {
-  Lock lock(mutex_);
-  DispatcherActivity activity = activity_;
-  if (full_) activity.full += clock_.Now() - full_since_;
-  return activity;
-}
-
-qos::ServiceReport Dispatcher::Measures() {
-  Lock lock(mutex_);
-  return scheduler_.Measures();
-}
-
 uint64_t Dispatcher::outstanding() {
   Lock lock(mutex_);
   return outstanding_;
-}
-
-void Dispatcher::BeginDrain() {
-  Lock lock(mutex_);
-  draining_ = true;
-  const TimePoint now = clock_.Now();
-  for (const auto& [id, spec] : classes_) {
-    ClassSpec open = spec;
-    open.limit_bytes_per_s.reset();
-    open.service = {};
-    open.disk = {};
-    open.reservation.reset();
-    open.reservation_ends.reset();
-    scheduler_.SetClass(open, now);
-  }
-  config_.guarantee = GuaranteeKind::kNone;
-  config_.gate = GateKind::kConserving;
-  scheduler_.Configure(config_, now);
-  const TimePoint wake = Pump(lock, Budget());
-  lock.unlock();
-  ArmOutside(wake);
 }
 
 void Dispatcher::WaitIdle() {

@@ -3,12 +3,13 @@
 //   Submit (RPC threads) ─► Scheduler ─► ObjectStore ─► completion (store threads) ─► Done
 //                              ▲  pump: pull what may start, start it, until nothing may
 //
-// One mutex guards the Scheduler and the statistics; it is never held over I/O or a callback. At
-// most one thread pumps at a time: it starts requests in the order of the pulls, and whoever
-// arrives meanwhile only leaves a note that there is more. No request hops threads: it starts on
-// the thread that submitted it, or on that of the completion that made room. A pumping RPC or store
-// thread hands over to the wake-up thread after kPumpBudget starts, so that it is never kept from
-// its own work.
+// One mutex guards the Scheduler and the statistics; it is never held over I/O or a callback.
+// Whoever pulls a small read starts it at once. Everything else that is pulled stands in one line,
+// in the order of the pulls, and at most one thread at a time starts from there; it, or whoever
+// comes, goes on. No request hops threads: it starts on the thread that submitted it, or on that of
+// the completion that made room. An RPC or store thread hands over to the wake-up thread after
+// kPumpBudget starts, and leaves it the large writes while somebody is in a hurry, so that it is
+// never kept from its own work.
 //
 // Units:   bytes, monotonic times of the injected clock.
 // Threads: everything from any thread.
@@ -18,6 +19,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -59,6 +61,7 @@ struct DispatcherStats {
   uint64_t token_rate = 0;          // G now
   uint64_t base_token_rate = 0;     // G0 as configured
   uint64_t device_bytes_per_s = 0;  // object bytes moved in the last second
+  uint64_t bypassed_bytes = 0;      // since start, see Bypass
   qos::DiskEstimate::View disk;
   Duration window{};  // since start or reset
   std::vector<DispatcherClassStats> classes;
@@ -85,6 +88,10 @@ class Dispatcher {
   ~Dispatcher();  // Requires: idle, see WaitIdle
   Dispatcher(const Dispatcher&) = delete;
   Dispatcher& operator=(const Dispatcher&) = delete;
+
+  // Before the first operation: from now on each starts at once, past the scheduler and every
+  // counter but bypassed_bytes. Only to measure what metering costs.
+  void Bypass() { bypass_ = true; }
 
   void Submit(std::unique_ptr<ObjectOp> op);
   // Background I/O that may go is over; the operation is gone.
@@ -128,14 +135,20 @@ class Dispatcher {
   using Lock = std::unique_lock<std::mutex>;
   // Pulls and starts; needs the lock, which it lets go while it starts. Returns when to poll next.
   TimePoint Pump(Lock& lock, int budget);
+  // Pulls until nothing may go or the budget is spent, and starts the small reads.
+  void PullAll(Lock& lock, int* budget);
+  // Pulls a few: small reads to `quick`, returning how many, the rest to pulled_.
+  int PullBatch(ObjectOp** quick);
+  void StartThese(Lock& lock, ObjectOp** ops, int count);
   void TellPieces(TimePoint now);
-  int PullBatch(ObjectOp** batch, TimePoint* wake_at);
   void NoteFull();
-  static void LetThemWait(ObjectOp** batch, int count, TimePoint now);
+  void LetThemWait(ObjectOp** pulled, int count, TimePoint now);
   void Start(ObjectOp* op);
+  void StartWrite(ObjectOp* op, ObjectStore::WriteDone done);
   void StartDelete(ObjectOp* op);
   void StartExtents(ObjectOp* op);
   void AddNext(const ObjectOp& op, ObjectOpResult* result);
+  void Landed(ObjectOp* op);
   void Finish(ObjectOp* op, ObjectOpResult result, int budget);
   void Account(const ObjectOp& op, TimePoint now);
   void ArmOutside(TimePoint when) const;
@@ -164,6 +177,9 @@ class Dispatcher {
   TimePoint counted_since_;
   TimePoint pull_wake_ = TimePoint::Max();  // what the last Pull asked for
   uint64_t outstanding_ = 0;
+  uint64_t bypassed_bytes_ = 0;
+  bool bypass_ = false;
+  std::deque<ObjectOp*> pulled_;       // from the scheduler, not started
   uint64_t piece_bytes_ = UINT64_MAX;  // what the store was told last
   bool pumping_ = false;
   bool pump_again_ = false;

@@ -89,8 +89,9 @@ struct ClassQueue {
 
   // Statistics and the promise meter.
   ClassCounters counters;
-  uint64_t device_bytes = 0;  // on the device now
+  uint64_t device_bytes = 0;  // pulled and not completed
   uint64_t device_ops = 0;
+  uint64_t landed_bytes = 0;  // of those, what the device is done with
   bool has_demand = false;    // see promise_meter.h
   TimePoint demand_since;     // valid while it has
   uint64_t second_bytes = 0;  // served here, plus elsewhere under a total promise,

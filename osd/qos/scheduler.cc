@@ -29,6 +29,10 @@ PullResult Scheduler::Pull(TimePoint now) {
   return impl_->Pull(now);
 }
 
+void Scheduler::Landed(Request* request, TimePoint now) {
+  impl_->Landed(request, now);
+}
+
 void Scheduler::Completed(Request* request, TimePoint now) {
   impl_->Completed(request, now);
 }
@@ -87,6 +91,14 @@ uint64_t Scheduler::in_flight() const {
 
 bool Scheduler::HasFreeSlot(TimePoint now) {
   return impl_->HasSlot(now);
+}
+
+bool Scheduler::IsPaced() const {
+  return impl_->IsPaced();
+}
+
+bool Scheduler::InHurry(TimePoint now) const {
+  return impl_->InHurry(now);
 }
 
 }  // namespace weir::osd::qos

@@ -65,6 +65,7 @@ struct Request {
   Duration alone_estimate{0};  // what it was thought to take alone, when it went to the device
   Duration device_time{0};     // what it was charged at completion
   bool alone = false;          // nobody else was on the device meanwhile, so that this is its own
+  bool landed = false;         // the device is done with it, see Scheduler::Landed
   uint64_t sequence = 0;
   ClassId queue;  // the class queue it was put into
   enum class Stage : uint8_t { kOutside, kQueued, kWindow, kDevice };
@@ -115,8 +116,12 @@ class Scheduler {
   void RemoveClass(ClassId id, TimePoint now);
 
   void Enqueue(Request* request, TimePoint now);
-  // Next request for the device, at most `depth` at a time between Pull and Completed.
+  // Next request for the device, at most `depth` at a time between Pull and Landed or Completed.
   PullResult Pull(TimePoint now);
+  // The device has done its part for a request that is not complete yet (a write whose data is
+  // where it belongs waits for a commit that it shares with others): its slot is free, and what was
+  // measured until now is the device's time. Optional, at most once, before Completed; then Pull.
+  void Landed(Request* request, TimePoint now);
   void Completed(Request* request, TimePoint now);
   // Takes a queued request out (its client is gone). False when it is already on the device.
   bool Cancel(Request* request, TimePoint now);
@@ -145,6 +150,10 @@ class Scheduler {
   [[nodiscard]] uint64_t in_flight() const;
   // Whether the depth would let one more onto the device.
   [[nodiscard]] bool HasFreeSlot(TimePoint now);
+  // Whether the last Pull left somebody waiting for tokens of the root.
+  [[nodiscard]] bool IsPaced() const;
+  // Whether somebody waits for each small request while the device works for others.
+  [[nodiscard]] bool InHurry(TimePoint now) const;
 
  private:
   class Impl;

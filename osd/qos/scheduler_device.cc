@@ -1,6 +1,7 @@
 // How the scheduler meets the device: depth, deadlines, and what it learns from completions.
 #include <algorithm>
 
+#include "common/base/check.h"
 #include "osd/qos/dispatch/cscan.h"
 #include "osd/qos/dispatch/cvc.h"
 #include "osd/qos/dispatch/fifo.h"
@@ -48,7 +49,7 @@ bool Scheduler::Impl::IsThin(const ClassQueue& queue) {
 
 void Scheduler::Impl::NoteHurry(const ClassQueue& queue, TimePoint now) {
   if (!Adapts()) return;
-  const bool others_work = in_flight_bytes_ > queue.device_bytes;
+  const bool others_work = in_flight_bytes_ + queue.landed_bytes > queue.device_bytes;
   const bool hurries = queue.spec.service.bound > Duration(0) || IsThin(queue);
   if (others_work && hurries) depth_control_.Hurried(now);
 }
@@ -76,6 +77,25 @@ Request* Scheduler::Impl::NextForDevice(bool has_slot, TimePoint now) {
   if (urgent == nullptr || !depth_control_.HasHurriedSlot(*urgent)) return nullptr;
   dispatch_->Remove(urgent);
   return urgent;
+}
+
+void Scheduler::Impl::Landed(Request* request, TimePoint now) {
+  WEIR_CHECK(request->stage == Request::Stage::kDevice && !request->landed, "lands once");
+  ClassQueue* queue = OwnerOf(*request);
+  wait_meter_.Advance(queue, now);
+  LeaveDevice(request, queue, now);
+  request->landed = true;
+  queue->landed_bytes += request->bytes;
+}
+
+void Scheduler::Impl::LeaveDevice(Request* request, ClassQueue* queue, TimePoint now) {
+  --in_flight_;
+  in_flight_bytes_ -= request->bytes;
+  Measure(request, now);
+  disk_estimate_.Done(WorthOf(request->bytes));
+  const uint64_t own = queue->device_bytes - queue->landed_bytes;
+  const uint64_t own_bytes = std::min(in_flight_bytes_, own - std::min(own, request->bytes));
+  WaitMeter::Completed(queue, *request, in_flight_bytes_ - own_bytes, now);
 }
 
 void Scheduler::Impl::Measure(Request* request, TimePoint now) {

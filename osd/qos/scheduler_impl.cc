@@ -200,12 +200,20 @@ bool Scheduler::Impl::ReleaseOne(bool has_room, TimePoint now) {
   const bool full = !has_room || (dispatch_->bytes() >= kWindowBytes && !PassesAll());
   if (full && !(Adapts() && IsThin(*next))) return false;
   const int64_t tokens = TokensOf(next->requests.front()->bytes);
-  if (!gate_.Admits(tokens, now)) {
+  if (!MayGo(*next, tokens, now)) {
     blocked_tokens_ = tokens;
     return false;
   }
   Release(next, false, now);
   return true;
+}
+
+bool Scheduler::Impl::MayGo(const ClassQueue& queue, int64_t tokens, TimePoint now) {
+  const bool admitted = gate_.Admits(tokens, now);
+  if (!InHurry(now) || IsThin(queue)) return admitted;
+  if (now < next_step_) return false;
+  if (!admitted) next_step_ = now + kStep;
+  return admitted;
 }
 
 // The request that the class is owed for is its oldest, or the head of one of its transactions.
@@ -255,6 +263,7 @@ Request* Scheduler::Impl::Submit(Request* request, TimePoint now) {
   ++queue->device_ops;
   NoteDemand(queue, now);
   request->dispatched = now;
+  request->landed = false;
   request->stage = Request::Stage::kDevice;
   return request;
 }
@@ -262,7 +271,7 @@ Request* Scheduler::Impl::Submit(Request* request, TimePoint now) {
 std::optional<TimePoint> Scheduler::Impl::WakeAt() const {
   TimePoint at = held_.empty() ? TimePoint::Max() : held_.Top().key;
   if (guarantee_) at = std::min(at, guarantee_->WakeAt());
-  if (blocked_tokens_ > 0) at = std::min(at, gate_.AdmitsAt(blocked_tokens_));
+  if (blocked_tokens_ > 0) at = std::min(at, std::max(gate_.AdmitsAt(blocked_tokens_), next_step_));
   if (at == TimePoint::Max()) return std::nullopt;
   return at;
 }
@@ -270,21 +279,19 @@ std::optional<TimePoint> Scheduler::Impl::WakeAt() const {
 void Scheduler::Impl::Completed(Request* request, TimePoint now) {
   WEIR_CHECK(request->stage == Request::Stage::kDevice, "only what was pulled completes");
   request->stage = Request::Stage::kOutside;
-  --in_flight_;
-  in_flight_bytes_ -= request->bytes;
-  Measure(request, now);
   ClassQueue* queue = OwnerOf(*request);
   wait_meter_.Advance(queue, now);
-  const uint64_t own_bytes = std::min(
-      in_flight_bytes_, queue->device_bytes - std::min(queue->device_bytes, request->bytes));
-  WaitMeter::Completed(queue, *request, in_flight_bytes_ - own_bytes, now);
+  if (request->landed) {
+    queue->landed_bytes -= request->bytes;
+  } else {
+    LeaveDevice(request, queue, now);
+  }
   NoteGone(queue, now);
   ClassCounters& counters = queue->counters;
   ++counters.served_ops;
   counters.served_bytes += request->bytes;
   (request->guaranteed ? counters.guaranteed_bytes : counters.surplus_bytes) += request->bytes;
   CountService(queue, request->bytes, 1);
-  disk_estimate_.Done(WorthOf(request->bytes));
   contract_meter_.Completed(queue, *request, request->guaranteed || !guarantee_, now);
   surplus_->Completed(queue, *request, request->device_time, now);
   queue->device_bytes -= request->bytes;

@@ -32,6 +32,7 @@ class Scheduler::Impl {
   // The path of a request.
   void Enqueue(Request* request, TimePoint now);
   PullResult Pull(TimePoint now);
+  void Landed(Request* request, TimePoint now);
   void Completed(Request* request, TimePoint now);
   bool Cancel(Request* request, TimePoint now);
 
@@ -56,12 +57,19 @@ class Scheduler::Impl {
   [[nodiscard]] uint64_t queued() const { return queued_; }
   [[nodiscard]] uint64_t in_flight() const { return in_flight_; }
   [[nodiscard]] bool HasSlot(TimePoint now);
+  [[nodiscard]] bool IsPaced() const { return blocked_tokens_ > 0; }
+  [[nodiscard]] bool InHurry(TimePoint now) const {
+    return Adapts() && depth_control_.InHurry(now);
+  }
 
  private:
   // Surplus that is decided but not yet on the device: no more bytes than this, or a newcomer waits
   // for all of it. What is owed may always enter the window, or leaves would overflow behind a few
   // large requests of others.
   static constexpr uint64_t kWindowBytes = kLargestRequest;
+  // While somebody is in a hurry, those who wait for tokens of the root go together in steps of
+  // this: between them the device and the processors are free for small requests.
+  static constexpr Duration kStep = std::chrono::milliseconds(2);
 
   ClassQueue* Find(ClassId id);  // class 0 for an unknown one
   // Whose request it is by now: class 0's when its class was removed, even if there is a new one of
@@ -82,6 +90,8 @@ class Scheduler::Impl {
   void BringForward(ClassQueue* queue, TimePoint now);
   void Release(ClassQueue* queue, bool guaranteed, TimePoint now);
   Request* Submit(Request* request, TimePoint now);
+  // Whether the root lets surplus of that class go now.
+  bool MayGo(const ClassQueue& queue, int64_t tokens, TimePoint now);
   [[nodiscard]] std::optional<TimePoint> WakeAt() const;
 
   // What deadlines and the device's measured speed decide (scheduler_device.cc).
@@ -92,6 +102,8 @@ class Scheduler::Impl {
   void StampDeadline(ClassQueue* queue, Request* request, TimePoint now);
   // The next request for the device: in a free slot, or one in a hurry beyond the depth; or none.
   Request* NextForDevice(bool has_slot, TimePoint now);
+  // The device is done with it: its slot is free, and its time is known.
+  void LeaveDevice(Request* request, ClassQueue* queue, TimePoint now);
   void Measure(Request* request, TimePoint now);
   // What admission books for a request of that size.
   [[nodiscard]] double WorthOf(uint64_t bytes) const;
@@ -143,6 +155,7 @@ class Scheduler::Impl {
   uint64_t in_flight_bytes_ = 0;
   int64_t largest_tokens_ = 0;
   int64_t blocked_tokens_ = 0;  // size of the head that the gate held back last, 0: none
+  TimePoint next_step_;         // until then they gather, see kStep
   double total_weight_ = 0;
 
   TimePoint second_start_;

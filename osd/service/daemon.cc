@@ -169,6 +169,7 @@ Status ServeStore(const DaemonOptions& options, const OsdIdentity& identity, Obj
   server_options.mds = options.mds;
   server_options.queue_bytes_max = options.memory_bytes / 2;
   server_options.meter_background = options.meter_background;
+  server_options.metering = options.metering;
   server_options.report = [](const std::string& line) { WEIR_LOG_WARN("{}", line); };
   server_options.on_registered = [&](const Status& status) { registration.Set(status); };
   auto server =

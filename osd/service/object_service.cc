@@ -358,7 +358,7 @@ void ObjectService::HandleStats(net::IncomingCall& call) {
   reply.set_committed_ops(store.committed_ops);
   reply.set_epoch(epoch_);
   reply.set_background_bytes(store.background_bytes);
-  reply.set_unmetered_bytes(store.unmetered_bytes);
+  reply.set_unmetered_bytes(store.unmetered_bytes + stats.bypassed_bytes);
   if (options_.background_floor) reply.set_background_floor(options_.background_floor());
   reply.mutable_disk()->set_bytes_per_s(stats.disk.bytes_per_s);
   reply.mutable_disk()->set_give_or_take(stats.disk.give_or_take);

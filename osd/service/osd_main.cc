@@ -51,6 +51,8 @@ std::vector<Setting> Schema() {
        "flushes and compactions are a class of the pipeline; false only to compare"},
       {"osd.metrics", SettingType::kString, "",
        "ADDR:PORT: serve metrics for Prometheus at http://ADDR:PORT/metrics"},
+      {"osd.metering", SettingType::kBool, "true",
+       "false: requests go past the pipeline, no contract holds; only to measure its cost"},
       {"osd.log", SettingType::kString, "info", "trace, debug, info, warn, error or off"},
   };
 }
@@ -161,6 +163,7 @@ int RunServe(const Config& config, const Flags& flags, const std::vector<TierSpe
   options.listen = listen->ToString();
   options.memory_bytes = config.Size("osd.memory");
   options.meter_background = config.Bool("osd.meter_background");
+  options.metering = config.Bool("osd.metering");
   options.pid_file = config.String("osd.pid_file");
   options.ready_file = config.String("osd.ready_file");
   if (options.memory_bytes < kLeastMemory) return Fail(kUsage, "--memory must be at least 64MiB");

@@ -56,7 +56,8 @@ OsdServer::OsdServer(ObjectStore& store, OsdIdentity identity, net::Network& net
   dispatcher_ = std::make_unique<Dispatcher>(store_, clock_, InitialConfig(identity_), arm);
   gate_ = std::make_shared<BackgroundGate>(*dispatcher_, clock_, kSystemCompaction,
                                            DefaultFloor(kSystemCompaction, identity_.token_rate));
-  if (options_.meter_background) store_.SetBackgroundMeter(gate_);
+  if (!options_.metering) dispatcher_->Bypass();
+  if (options_.meter_background && options_.metering) store_.SetBackgroundMeter(gate_);
   ObjectService::Options service;
   service.background_floor = [this] { return gate_->floor(); };
   service.windows.budget_bytes = options_.queue_bytes_max;
@@ -81,7 +82,10 @@ void OsdServer::AddTiers(const Dispatcher::Arm& arm, ObjectService::Options* ser
     tiers.push_back({tier.name, tier.store, tier.token_rate});
   }
   tiers_ = std::make_unique<TierSet>(*dispatcher_, std::move(tiers), clock_,
-                                     options_.meter_background, arm);
+                                     options_.meter_background && options_.metering, arm);
+  for (size_t k = 1; !options_.metering && k < options_.tiers.size(); ++k) {
+    tiers_->dispatcher(k).Bypass();
+  }
   service->submit = [this](std::unique_ptr<ObjectOp> op, TierName tier) {
     tiers_->Submit(std::move(op), tier);
   };

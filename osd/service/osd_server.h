@@ -60,6 +60,8 @@ class OsdServer {
     std::vector<Tier> tiers{};
     // Background I/O of the store is a class of the pipeline; false for comparison.
     bool meter_background = true;
+    // False: operations go past the pipeline, to measure what it costs. No contract holds.
+    bool metering = true;
     // False: no wake-up thread; the owner calls Poll (tests under a manual clock).
     bool run_timer = true;
     // Instead of the wake-up thread: the owner calls Poll by then. Any thread, no lock held.

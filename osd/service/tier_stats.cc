@@ -117,7 +117,9 @@ void AddTierStats(TierSet& tiers, const DispatcherStats& first, bool reset,
   reply->set_commits(total.commits);
   reply->set_committed_ops(total.committed_ops);
   reply->set_background_bytes(total.background_bytes);
-  reply->set_unmetered_bytes(total.unmetered_bytes);
+  uint64_t unmetered = total.unmetered_bytes;
+  for (const TierSet::Report& report : reports) unmetered += report.stats.bypassed_bytes;
+  reply->set_unmetered_bytes(unmetered);
   AddAllocation(tiers, reports.size(), reply);
 }
 

@@ -163,6 +163,7 @@ void ExtentStore::Write(ObjectId id, uint64_t offset, Buffer data, const WriteHi
   auto op = std::make_shared<ObjectOp>();
   op->kind = ObjectOp::Kind::kWrite;
   op->patience = hints.patience;
+  op->landed = hints.landed;
   op->offset = offset;
   op->data = std::move(data);
   op->done = std::move(done);

@@ -60,6 +60,10 @@ struct WriteHints {
   // So much later than possible the write may become durable and answer, if that lets it share a
   // flush with others. For writers who have waited far longer already.
   Duration patience{0};
+  // Called at most once, before `done`, on any thread: the data is where it belongs, and only the
+  // commit that it shares with others is left. Not called for a write that fails before, nor for
+  // one whose data goes with the commit.
+  std::function<void()> landed{};
 };
 
 struct StoreStats {

@@ -10,7 +10,7 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tools", "lib"))
 
-from bench import cli, fio, isolation, jobs, report, scheduler  # noqa: E402
+from bench import cli, fio, isolation, jobs, metering, report, scheduler  # noqa: E402
 from bench.host import BenchError  # noqa: E402
 
 LIMITS = ["raw", "passthrough"]
@@ -53,12 +53,12 @@ class FloorTest(unittest.TestCase):
         self.assertIsNone(rows["weirfs-embedded", "isolation-64k-libaio.p99"]["limit"])
 
     def test_every_floor_fits_a_row_that_is_measured(self):
-        measured = [row for job in jobs.JOBS for row in job.rows()] + list(isolation.rows())
+        measured = [row for job in jobs.JOBS for row in job.rows()] + list(isolation.rows()) + list(metering.rows())
         measured += [f"scheduler.{row}" for row in ("Decide/unified/1000", "Decide/cvc/10000", "growth/vd",
                                                     "BestEffort/unified", "SolveTiers/four/1000")]
         for floor in report.FLOORS:
             self.assertTrue(any(floor.fits(s, row) for row in measured
-                                for s in ("weirfs-embedded", "weirfs-cluster", "osd-scheduler")), floor)
+                                for s in ("weirfs-embedded", "weirfs-cluster", "osd-scheduler", metering.SYSTEM)), floor)
 
     def test_a_check_that_checks_nothing_is_not_green(self):
         rows = table(("raw", "randread-4k-16jobs", "IOPS", [5]))

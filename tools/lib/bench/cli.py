@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 
-from . import isolation, jobs, report, scheduler
+from . import isolation, jobs, metering, report, scheduler
 from .host import MIB, BenchError, Host, say
 from .systems import Passthrough, Peer, Raw
 from .weirfs import Cluster, Embedded
@@ -35,7 +35,8 @@ def size(text):
 
 def names():
     """{job: what it measures} in the order of measuring."""
-    return {**{j.name: j.about for j in jobs.JOBS}, scheduler.NAME: scheduler.ABOUT, isolation.NAME: isolation.ABOUT,
+    return {**{j.name: j.about for j in jobs.JOBS}, scheduler.NAME: scheduler.ABOUT, metering.NAME: metering.ABOUT,
+            isolation.NAME: isolation.ABOUT,
             PEERS: "adds one other filesystem to the rows (needs --peers-dir)"}
 
 
@@ -105,6 +106,8 @@ class Bench:
     def run(self):
         if scheduler.NAME in self._options.chosen:
             self._scheduler()
+        if metering.NAME in self._options.chosen:
+            self._metering()
         systems = self._start_systems()
         for job in self._tables:
             self._measure(job, [s for s in systems if job.suits(s)])
@@ -175,6 +178,18 @@ class Bench:
             if not got:
                 return
             self._keep("osd-scheduler", got, {row: scheduler.unit(row) for row in got})
+
+    def _metering(self):
+        self._host.need_space(2)
+        trial = metering.Metering(self._host, self._options.file_size, self._options.runtime)
+        say("bench: metering, on two clusters of one OSD")
+        if not self._guard(metering.SYSTEM, metering.NAME, lambda: trial.start() or True):
+            return
+        for repeat in range(self._options.repeats):
+            got = self._guard(metering.SYSTEM, metering.NAME, lambda r=repeat: trial.measure(r))
+            if not got:
+                return
+            self._keep(metering.SYSTEM, got, metering.rows())
 
     def _keep(self, system, got, units):
         for row, value in (got or {}).items():

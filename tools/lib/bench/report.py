@@ -44,6 +44,8 @@ FLOORS = [
     Floor("osd-scheduler", "scheduler[.]Decide/.*/10000", most=5_000),
     Floor("osd-scheduler", "scheduler[.]growth/.*", most=10),
     Floor("osd-scheduler", "scheduler[.]BestEffort/.*", most=500),
+    Floor("osd-pipeline", "metering[.]p50-added", most=5),
+    Floor("osd-pipeline", "metering[.].*[.]loss", most=3),
     Floor("osd-scheduler", "scheduler[.]SolveTiers/(two|four)/.*", most=1_000_000),
 ]
 

@@ -22,7 +22,9 @@ class HeldObjectStore final : public ObjectStore {
     std::string what;  // "write 7.0 at 4096"
     ObjectId object;
     std::function<void()> complete;
+    std::function<void()> landed;  // of a write that asked for it, see Land
   };
+  std::function<void()> on_write;  // inside each Write, before it is held
   bool immediate = false;
   Status fail;  // of every operation completed from now on
   StoreStats stats;
@@ -48,6 +50,19 @@ class HeldObjectStore final : public ObjectStore {
     }
     complete();
   }
+  // The data of the i-th is where it belongs, its commit is still to come.
+  void Land(size_t index = 0) {
+    std::function<void()> landed;
+    {
+      std::lock_guard lock(mutex_);
+      landed = std::move(started_.at(index).landed);
+    }
+    landed();
+  }
+  [[nodiscard]] bool Lands(size_t index = 0) const {
+    std::lock_guard lock(mutex_);
+    return started_.at(index).landed != nullptr;
+  }
   void ReleaseAll() {
     while (held() > 0) Release();
   }
@@ -63,13 +78,15 @@ class HeldObjectStore final : public ObjectStore {
   void Write(ObjectId id, uint64_t offset, Buffer data, const WriteHints& hints,
              WriteDone done) override {
     last_patience = hints.patience;
-    Hold("write", id, offset, [this, id, offset, data, done = std::move(done)] {
+    if (on_write) on_write();
+    auto carry_out = [this, id, offset, data, done = std::move(done)] {
       if (!fail.ok()) return done(fail);
       std::string bytes = Get(id);
       bytes.resize(std::max<size_t>(bytes.size(), offset + data.size()));
       bytes.replace(offset, data.size(), data.view());
       done(Put(id, bytes));
-    });
+    };
+    Hold("write", id, offset, std::move(carry_out), hints.landed);
   }
   void Truncate(ObjectId id, uint64_t size, WriteDone done) override {
     Hold("truncate", id, size, [this, id, size, done = std::move(done)] {
@@ -140,12 +157,14 @@ class HeldObjectStore final : public ObjectStore {
   }
 
  private:
-  void Hold(const char* verb, ObjectId id, uint64_t offset, std::function<void()> complete) {
+  void Hold(const char* verb, ObjectId id, uint64_t offset, std::function<void()> complete,
+            std::function<void()> landed = nullptr) {
+    if (immediate && landed) landed();
     if (immediate) return complete();
     std::lock_guard lock(mutex_);
     const std::string what = std::string(verb) + " " + std::to_string(id.inode.value) + "." +
                              std::to_string(id.index) + " at " + std::to_string(offset);
-    started_.push_back({what, id, std::move(complete)});
+    started_.push_back({what, id, std::move(complete), std::move(landed)});
   }
   ObjectInfo Put(ObjectId id, const std::string& bytes) {
     std::lock_guard lock(mutex_);

@@ -78,6 +78,32 @@ TEST_F(StorePiecesTest, AWriteIsAcknowledgedAfterItsLastPieceAndIsOldUntilThen) 
   EXPECT_EQ(ReadAll(*store_, kObject)->view(), new_.view());
 }
 
+TEST_F(StorePiecesTest, AWriteTellsThatItsDataLandedBeforeItIsAcknowledged) {
+  Waiter<Result<ObjectInfo>> waiter;
+  int landed = 0;
+  bool done_before = false;
+  WriteHints hints;
+  hints.landed = [&] {
+    ++landed;
+    done_before = IsDone(waiter);
+  };
+  store_->Write(kObject, 0, new_, hints, waiter.Callback());
+  Pass(3);
+  EXPECT_EQ(landed, 0);
+  Pass(1);
+  EXPECT_EQ(landed, 1);
+  EXPECT_FALSE(done_before);
+  EXPECT_TRUE(waiter.future.get().ok());
+  // Neither for one that fails nor for one that goes with its commit.
+  Waiter<Result<ObjectInfo>> failed, small;
+  store_->Write(kObject, 0, new_, hints, failed.Callback());
+  device_.Release(0, {ErrorCode::kIo, "mem: planted"});
+  EXPECT_FALSE(failed.future.get().ok());
+  store_->Write(kObject, 0, Buffer::AlignedZeros(4096), hints, small.Callback());
+  EXPECT_TRUE(small.future.get().ok());
+  EXPECT_EQ(landed, 1);
+}
+
 TEST_F(StorePiecesTest, AFailedPieceFailsTheWriteAndLeavesTheOldObjectAndNoSpaceLost) {
   Waiter<Result<ObjectInfo>> waiter;
   store_->Write(kObject, 0, new_, {}, waiter.Callback());

@@ -1,0 +1,101 @@
+// What a Dispatcher tells about itself.
+#include "osd/io/dispatcher.h"
+#include "osd/qos/admission/service_monitor.h"
+
+namespace weir::osd {
+namespace {
+
+LatencyQuantiles QuantilesOf(const LatencyHistogram& latency) {
+  return {.p50_us = latency.Quantile(0.5),
+          .p90_us = latency.Quantile(0.9),
+          .p99_us = latency.Quantile(0.99),
+          .p999_us = latency.Quantile(0.999)};
+}
+
+}  // namespace
+
+void Dispatcher::NoteFull() {
+  const TimePoint now = clock_.Now();
+  const bool waits = config_.gate == GateKind::kStrict && scheduler_.queued() > 0;
+  const bool full = waits || (scheduler_.in_flight() > 0 && !scheduler_.HasFreeSlot(now));
+  if (full == full_) return;
+  if (full_) activity_.full += now - full_since_;
+  full_ = full;
+  full_since_ = now;
+}
+
+DispatcherStats Dispatcher::Stats(bool reset) {
+  Lock lock(mutex_);
+  const TimePoint now = clock_.Now();
+  DispatcherStats stats;
+  stats.token_rate = scheduler_.token_rate();
+  stats.base_token_rate = config_.token_rate;
+  stats.device_bytes_per_s = device_.BytesPerSecond(now);
+  stats.bypassed_bytes = bypassed_bytes_;
+  stats.disk = scheduler_.Disk();
+  stats.window = now - counted_since_;
+  for (qos::ClassCounters& total : scheduler_.Counters(now)) {
+    const qos::ClassCounters& outside = outside_[total.id];
+    total.served_ops += outside.served_ops;
+    total.served_bytes += outside.served_bytes;
+    DispatcherClassStats one{.counters = total};
+    one.outside_bytes = outside.served_bytes - outside_baseline_[total.id];
+    const qos::ClassCounters& base = baseline_[total.id];
+    one.counters.served_ops -= base.served_ops;
+    one.counters.served_bytes -= base.served_bytes;
+    one.counters.guaranteed_bytes -= base.guaranteed_bytes;
+    one.counters.surplus_bytes -= base.surplus_bytes;
+    one.counters.arrived_bytes -= base.arrived_bytes;
+    one.counters.violation_seconds -= base.violation_seconds;
+    one.counters.deadline_misses -= base.deadline_misses;
+    const LatencyHistogram& latency = latency_[total.id];
+    one.p50_us = latency.Quantile(0.5);
+    one.p90_us = latency.Quantile(0.9);
+    one.p99_us = latency.Quantile(0.99);
+    one.p999_us = latency.Quantile(0.999);
+    if (const auto found = recent_.find(total.id); found != recent_.end()) {
+      one.recent = QuantilesOf(found->second.At(now));
+    }
+    one.counters.times.ops = total.served_ops;
+    one.counters.times.bytes = total.served_bytes;
+    one.latencies = latency.FilledBuckets();
+    one.latency_sum_us = latency.sum();
+    if (const auto spec = classes_.find(total.id); spec != classes_.end()) {
+      one.name = spec->second.name;
+    }
+    stats.classes.push_back(std::move(one));
+    if (reset) baseline_[total.id] = total;
+    if (reset) outside_baseline_[total.id] = outside.served_bytes;
+  }
+  if (reset) {
+    latency_.clear();
+    counted_since_ = now;
+  }
+  return stats;
+}
+
+std::map<ClassId, OsdClassTimes> Dispatcher::Times() {
+  Lock lock(mutex_);
+  std::map<ClassId, OsdClassTimes> all;
+  for (qos::ClassCounters& total : scheduler_.Counters(clock_.Now())) {
+    const qos::ClassCounters& outside = outside_[total.id];
+    total.times.ops = total.served_ops + outside.served_ops;
+    total.times.bytes = total.served_bytes + outside.served_bytes;
+    if (total.times != OsdClassTimes()) all[total.id] = total.times;
+  }
+  return all;
+}
+
+DispatcherActivity Dispatcher::Activity() {
+  Lock lock(mutex_);
+  DispatcherActivity activity = activity_;
+  if (full_) activity.full += clock_.Now() - full_since_;
+  return activity;
+}
+
+qos::ServiceReport Dispatcher::Measures() {
+  Lock lock(mutex_);
+  return scheduler_.Measures();
+}
+
+}  // namespace weir::osd

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""What a small reader feels of its neighbours: 4 KiB random reads, one at a time, beside four sequential writers
+(1 MiB, four at a time each) and 64 random writers (64 KiB), on the same mount and on another.
+
+`db` has a latency bound, `seq` and `rnd` have nothing but their weights. Latencies are fio's lat, submission included.
+Measured on the same files: the reader alone, the writers alone, both together (profile `unified`), and both without
+quality of service (`noqos`), for contrast. Bounds, as multiples of alone:
+
+              reader's p50   reader's p99   the writers keep
+  ssd             1.2            1.5             50 %          emulated, 200 MB/s
+  hdd             2.3            2.5             40 %          emulated, 7200 rpm
+  full             -             4                -            image files, as fast as this machine
+"""
+import json
+import os
+import subprocess
+
+import servicelog  # noqa: F401 - makes weirtest known
+from weirtest import MIB, Cluster, Failure, check, main
+
+SECONDS = int(os.environ.get("WEIR_ISOLATION_SECONDS", "6"))
+RAMP = 2
+READER_MIB, WRITER_MIB, WRITERS = 128, 2, 64
+
+
+class Result:
+    def __init__(self, jobs):
+        reader = [j for j in jobs if j["jobname"] == "db"]
+        if reader:
+            lat = reader[0]["read"]["lat_ns"]
+            check(lat["N"] > 20, "the reader hardly ran")
+            self.p50, self.p99 = (lat["percentile"][p] / 1e3 for p in ("50.000000", "99.000000"))
+            self.reads = reader[0]["read"]["iops"]
+        self.written = {name: sum(j["write"]["bw_bytes"] for j in jobs if j["jobname"] == name) / MIB
+                        for name in ("seq", "rnd")}
+
+    @property
+    def writers(self):
+        return sum(self.written.values())
+
+
+def reader(mount):
+    return ["--name=db", f"--filename={mount}/db/data", "--rw=randread", "--bs=4k", "--ioengine=psync",
+            f"--size={READER_MIB}m"]
+
+
+def writers(mount):
+    return ["--name=seq", f"--directory={mount}/seq", "--filename_format=$jobnum", "--rw=write", "--bs=1m",
+            "--ioengine=libaio", "--iodepth=4", "--numjobs=4", f"--size={WRITER_MIB * 16}m",
+            "--name=rnd", f"--directory={mount}/rnd", "--filename_format=$jobnum", "--rw=randwrite", "--bs=64k",
+            "--ioengine=psync", f"--numjobs={WRITERS}", f"--size={WRITER_MIB}m"]
+
+
+def run(lab, *jobs, timed=True):
+    argv = ["fio", "--name=global", "--output-format=json", "--eta=never", "--thread", "--direct=1", "--norandommap",
+            "--clat_percentiles=0", "--lat_percentiles=1", "--percentile_list=50:99"]
+    if timed:
+        argv += ["--time_based", f"--runtime={SECONDS}", f"--ramp_time={RAMP}"]
+    done = subprocess.run(argv + [a for job in jobs for a in job], capture_output=True, text=True, timeout=300, cwd=lab.dir)
+    if done.returncode != 0:
+        raise Failure(f"fio: exit {done.returncode}\n{done.stderr[-1500:]}{done.stdout[-500:]}")
+    return Result(json.loads(done.stdout[done.stdout.index("{"):])["jobs"]) if timed else None
+
+
+def prepare(lab, disks, osds, rate, bound):
+    system = Cluster(lab, osds=osds, mounts=2, osd_size="8GiB", token_rate=rate, disks=disks)
+    system.osdctl("class", "create", "db", "--latency", bound, "--max-pending", 0)
+    for name in ("seq", "rnd"):
+        system.osdctl("class", "create", name)
+    for name in ("db", "seq", "rnd"):
+        os.mkdir(f"{system.mnt}/{name}")
+        os.setxattr(f"{system.mnt}/{name}", "user.qos.class", name.encode())
+    layout = [a.replace("randread", "write").replace("randwrite", "write") for a in reader(system.mnt) + writers(system.mnt)]
+    run(lab, [a for a in layout if not a.startswith("--bs=")], ["--bs=1m"], timed=False)
+    return system
+
+
+def show(lab, text, now, alone, hogs):
+    lab.show(f"        {text:<22} reader {now.reads:7.0f}/s  p50 {now.p50:8.0f} us ({now.p50 / alone.p50:6.2f} x)  "
+             f"p99 {now.p99:8.0f} us ({now.p99 / alone.p99:6.2f} x)  writers {now.writers:6.1f} MiB/s "
+             f"({now.writers / hogs.writers:4.0%}; seq {now.written['seq']:.1f}, rnd {now.written['rnd']:.1f})")
+
+
+def compare(lab, disks, osds, rate, bound, p50, p99, kept):
+    system = prepare(lab, disks, osds, rate, bound)
+    alone, hogs = run(lab, reader(system.mnt)), run(lab, writers(system.mnt))
+    lab.show(f"        alone on {osds} OSD(s)      reader {alone.reads:7.0f}/s  p50 {alone.p50:8.0f} us            "
+             f"p99 {alone.p99:8.0f} us            writers {hogs.writers:6.1f} MiB/s")
+    failures = []
+    for text, mount in (("together, one mount", system.mnt), ("together, two mounts", system.mounts[1])):
+        now = run(lab, reader(system.mnt), writers(mount))
+        show(lab, text, now, alone, hogs)
+        for name, value, bound_x in (("p50", now.p50 / alone.p50, p50), ("p99", now.p99 / alone.p99, p99)):
+            if bound_x and value > bound_x:
+                failures.append(f"{text}: {name} is {value:.2f} x alone, not {bound_x}")
+        if kept and now.writers < kept * hogs.writers:
+            failures.append(f"{text}: the writers keep {now.writers / hogs.writers:.0%}, not {kept:.0%}")
+    system.osdctl("osd", "set", "all", "--profile", "noqos")
+    show(lab, "together, noqos", run(lab, reader(system.mnt), writers(system.mnt)), alone, hogs)
+    check(not failures, "; ".join(failures))
+
+
+def ssd(lab, osds=1):
+    compare(lab, ["ssd:8GiB"] * osds, osds, "180MiB/s", "5ms@95%", 1.2, 1.5, 0.5)
+
+
+def ssd_three(lab):
+    ssd(lab, 3)
+
+
+def hdd(lab, osds=1):
+    compare(lab, ["hdd:8GiB"] * osds, osds, "100MiB/s", "50ms@95%", 2.3, 2.5, 0.4)
+
+
+def hdd_three(lab):
+    hdd(lab, 3)
+
+
+def full(lab, osds=1):
+    compare(lab, (), osds, "600MiB/s", "5ms@95%", None, 4, None)
+
+
+def full_three(lab):
+    full(lab, 3)
+
+
+if __name__ == "__main__":
+    main("isolation", ssd, ssd_three, hdd, hdd_three, full, full_three)

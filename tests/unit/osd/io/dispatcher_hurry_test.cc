@@ -1,0 +1,186 @@
+// Who starts what on which thread while somebody waits for small reads, and when a write leaves the
+// device.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "common/testing/manual_clock.h"
+#include "osd/io/dispatcher.h"
+#include "tests/unit/osd/io/held_object_store.h"
+
+namespace weir::osd {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr uint64_t kKiB = 1 << 10, kMiB = 1 << 20;
+constexpr ClassId kReader{16}, kWriters{17};
+
+class TestOp final : public ObjectOp {
+ public:
+  explicit TestOp(std::function<void()> done) : done_(std::move(done)) {}
+  void Done(ObjectOpResult /*result*/) override { done_(); }
+
+ private:
+  std::function<void()> done_;
+};
+
+SchedulerConfig OneByOne() {
+  SchedulerConfig config;
+  config.guarantee = GuaranteeKind::kNone;
+  config.surplus = SurplusKind::kFcfs;
+  config.sharing = SharingKind::kSingle;
+  config.dispatch = DispatchKind::kFifo;
+  config.depth = 1;
+  return config;
+}
+
+SchedulerConfig Unified() {
+  SchedulerConfig base;
+  base.token_rate = 200 * kMiB;
+  return *ApplyProfile("unified", base);
+}
+
+ClassSpec Class(ClassId id) {
+  ClassSpec spec;
+  spec.id = id;
+  spec.name = "class" + std::to_string(id.value);
+  return spec;
+}
+
+class DispatcherHurryTest : public ::testing::Test {
+ protected:
+  void Start(const SchedulerConfig& config, Dispatcher::Arm arm = nullptr) {
+    dispatcher_ = std::make_unique<Dispatcher>(store_, clock_, config, std::move(arm));
+    dispatcher_->Apply(config, {Class(kReader), Class(kWriters)});
+  }
+  void Submit(ObjectOpKind kind, uint64_t inode, uint64_t bytes, ClassId class_id) {
+    auto op = std::make_unique<TestOp>([this, inode] {
+      done_.push_back(inode);
+      held_at_done_ = store_.held();
+    });
+    op->kind = kind;
+    op->object = {InodeId(inode), 0};
+    op->class_id = class_id;
+    if (kind == ObjectOpKind::kRead) op->length = bytes;
+    if (kind == ObjectOpKind::kWrite) op->data = Buffer::AlignedZeros(bytes);
+    dispatcher_->Submit(std::move(op));
+  }
+  void Read(uint64_t inode) { Submit(ObjectOpKind::kRead, inode, 4 * kKiB, kReader); }
+  void Write(uint64_t inode, uint64_t bytes) {
+    Submit(ObjectOpKind::kWrite, inode, bytes, kWriters);
+  }
+  void TearDown() override {
+    dispatcher_->BeginDrain();
+    while (dispatcher_->outstanding() > 0) {
+      dispatcher_->Poll();
+      store_.ReleaseAll();
+    }
+  }
+
+  weir::testing::ManualClock clock_;
+  testing::HeldObjectStore store_;
+  TimePoint armed_ = TimePoint::Max();
+  std::unique_ptr<Dispatcher> dispatcher_;
+  std::vector<uint64_t> done_;
+  size_t held_at_done_ = 0;
+};
+
+TEST_F(DispatcherHurryTest, AWriteWhoseDataLandedLeavesItsSlotAndIsAnsweredLater) {
+  Start(OneByOne());
+  for (const uint64_t inode : {1, 2}) Write(inode, 64 * kKiB);
+  EXPECT_THAT(store_.started(), ElementsAre("write 1.0 at 0"));
+  store_.Land();
+  EXPECT_THAT(store_.started(), ElementsAre("write 1.0 at 0", "write 2.0 at 0"));
+  EXPECT_THAT(done_, IsEmpty());
+  EXPECT_EQ(dispatcher_->Activity().completed, 0u);
+  store_.ReleaseAll();  // the second without having landed
+  EXPECT_THAT(done_, ElementsAre(1, 2));
+}
+
+TEST_F(DispatcherHurryTest, ASmallWriteKeepsItsSlotUntilItIsDurable) {
+  Start(OneByOne());
+  Write(1, 4 * kKiB);
+  EXPECT_FALSE(store_.Lands());
+}
+
+TEST_F(DispatcherHurryTest, WhoWaitsForASmallReadHearsBeforeTheNextStarts) {
+  Start(OneByOne());
+  Read(1);
+  Write(2, 64 * kKiB);
+  store_.Release();
+  EXPECT_THAT(done_, ElementsAre(1));
+  EXPECT_EQ(held_at_done_, 0u);
+  EXPECT_THAT(store_.started(), ElementsAre("write 2.0 at 0"));
+}
+
+TEST_F(DispatcherHurryTest, ASmallReadStartsWhileAnotherThreadStartsAWrite) {
+  SchedulerConfig config = OneByOne();
+  config.depth = 4;
+  Start(config);
+  std::vector<std::string> meanwhile;
+  store_.on_write = [&] {
+    std::thread([&] { Read(2); }).join();
+    meanwhile = store_.started();
+  };
+  Write(1, kMiB);
+  EXPECT_THAT(meanwhile, ElementsAre("read 2.0 at 0"));
+  EXPECT_THAT(store_.started(), ElementsAre("read 2.0 at 0", "write 1.0 at 0"));
+}
+
+TEST_F(DispatcherHurryTest, WritesKeepTheirOrderWhoeverPullsThem) {
+  SchedulerConfig config = OneByOne();
+  config.depth = 4;
+  Start(config);
+  bool first = true;
+  store_.on_write = [&] {
+    if (!std::exchange(first, false)) return;
+    std::thread([&] { Write(2, 64 * kKiB); }).join();
+    EXPECT_THAT(store_.started(), IsEmpty());  // the one who starts the first goes on with it
+  };
+  Write(1, 64 * kKiB);
+  EXPECT_THAT(store_.started(), ElementsAre("write 1.0 at 0", "write 2.0 at 0"));
+}
+
+TEST_F(DispatcherHurryTest, OnlyTheWakeUpThreadStartsLargeWritesMeanwhile) {
+  Start(Unified(), [this](TimePoint when) { armed_ = std::min(armed_, when); });
+  for (int i = 0; i < 10; ++i) {  // so that the device is known
+    Write(1, 64 * kKiB);
+    clock_.Advance(100us);
+    store_.ReleaseAll();
+  }
+  Write(1, 64 * kKiB);
+  ASSERT_EQ(store_.held(), 1u);  // nobody is in a hurry
+  Read(2);
+  ASSERT_EQ(store_.held(), 2u);
+  armed_ = TimePoint::Max();
+  store_.ReleaseAll();
+  Write(3, 64 * kKiB);
+  EXPECT_EQ(store_.held(), 0u);
+  EXPECT_EQ(armed_, clock_.Now());
+  Write(4, 4 * kKiB);  // behind it in line
+  Read(5);             // not in line
+  EXPECT_THAT(store_.started(), ElementsAre("read 5.0 at 0"));
+  dispatcher_->Poll();
+  EXPECT_THAT(store_.started(), ElementsAre("read 5.0 at 0", "write 3.0 at 0", "write 4.0 at 0"));
+}
+
+TEST_F(DispatcherHurryTest, BypassedOperationsStartAtOnceAndAreCountedApart) {
+  Start(OneByOne());
+  dispatcher_->Bypass();
+  for (uint64_t inode = 1; inode <= 4; ++inode) Write(inode, 64 * kKiB);
+  EXPECT_EQ(store_.held(), 4u);
+  EXPECT_FALSE(store_.Lands());
+  EXPECT_EQ(dispatcher_->outstanding(), 4u);
+  store_.ReleaseAll();
+  EXPECT_THAT(done_, ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(dispatcher_->Stats(false).bypassed_bytes, 4 * 64 * kKiB);
+}
+
+}  // namespace
+}  // namespace weir::osd

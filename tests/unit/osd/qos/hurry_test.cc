@@ -1,0 +1,130 @@
+// What a scheduler does for those in a hurry at the root's gate, and when the device is done with a
+// request before it is complete.
+#include <algorithm>
+#include <map>
+
+#include "tests/unit/osd/qos/scheduler_fixture.h"
+
+namespace weir::osd::qos {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr ClassId kReader{16}, kWriters{17};
+constexpr uint64_t kKiB = 1 << 10, kMiB = 1 << 20;
+
+class HurryTest : public testing::SchedulerFixture {
+ protected:
+  static SchedulerConfig Strict() {
+    SchedulerConfig base;
+    base.token_rate = 200 * kMiB;
+    SchedulerConfig config = *ApplyProfile("unified", base);
+    config.gate = GateKind::kStrict;
+    config.maximizer = false;
+    return config;
+  }
+  static ClassSpec Class(ClassId id) {
+    ClassSpec spec;
+    spec.id = id;
+    spec.name = "class" + std::to_string(id.value);
+    return spec;
+  }
+  uint64_t ServedOps(Scheduler* scheduler) const {
+    uint64_t ops = 0;
+    for (const ClassCounters& one : scheduler->Counters(now_)) ops += one.served_ops;
+    return ops;
+  }
+  // A device that takes 50 us for each request, pulling when told to and when the reader asks, if
+  // it does, every 200 us. Returns how often no writer went for a millisecond.
+  size_t RunTo(Scheduler* scheduler, TimePoint end, bool reader) {
+    size_t gaps = 0;
+    TimePoint went = now_;
+    TimePoint asks = now_;
+    while (now_ < end) {
+      for (; !device_.empty() && device_.begin()->first <= now_; device_.erase(device_.begin())) {
+        scheduler->Completed(device_.begin()->second, now_);
+      }
+      if (reader && now_ >= asks) {
+        Add(scheduler, kReader);
+        asks = now_ + 200us;
+      }
+      for (Request* request : PullAll(scheduler)) {
+        device_.emplace(now_ + 50us, request);
+        if (request->class_id == kReader) {
+          longest_ = std::max(longest_, now_ - request->arrival);
+          continue;
+        }
+        gaps += now_ - went >= 1ms ? 1 : 0;
+        went = now_;
+        bytes_ += request->bytes;
+        Add(scheduler, kWriters, 64 * kKiB);
+      }
+      const TimePoint done = device_.empty() ? end : device_.begin()->first;
+      now_ = std::min({last_.wake_at.value_or(end), reader ? asks : end, done, end});
+    }
+    return gaps;
+  }
+
+  std::multimap<TimePoint, Request*> device_;
+  uint64_t bytes_ = 0;
+  Duration longest_{0};
+};
+
+TEST_F(HurryTest, WhoWaitsForTokensGoesInStepsAndLosesNothing) {
+  Scheduler scheduler(Strict(), now_);
+  for (const ClassId id : {kReader, kWriters}) scheduler.SetClass(Class(id), now_);
+  for (int i = 0; i < 64; ++i) Add(&scheduler, kWriters, 64 * kKiB);
+  RunTo(&scheduler, now_ + 1s, false);
+  bytes_ = 0;
+  EXPECT_EQ(RunTo(&scheduler, now_ + 1s, false), 0u);
+  EXPECT_NEAR(static_cast<double>(bytes_), 200 * kMiB, kMiB);
+  bytes_ = 0;
+  const size_t steps = RunTo(&scheduler, now_ + 1s, true);
+  EXPECT_GT(steps, 400u);
+  EXPECT_LE(steps, 500u);
+  EXPECT_NEAR(static_cast<double>(bytes_), (200 - 5000.0 / 256) * kMiB, 2 * kMiB);
+  EXPECT_LT(longest_, 2ms);
+}
+
+TEST_F(HurryTest, WhatHasLandedNeedsNoSlotAndIsMeasuredButNotServed) {
+  SchedulerConfig config = Strict();
+  config.gate = GateKind::kConserving;
+  config.depth = 1;
+  Scheduler scheduler(config, now_);
+  scheduler.SetClass(Class(kWriters), now_);
+  Add(&scheduler, kWriters, 64 * kKiB);
+  Add(&scheduler, kWriters, 64 * kKiB);
+  const std::vector<Request*> first = PullAll(&scheduler);
+  ASSERT_EQ(first.size(), 1u);
+  now_ += 1ms;
+  scheduler.Landed(first[0], now_);
+  EXPECT_EQ(scheduler.in_flight(), 0u);
+  EXPECT_EQ(first[0]->device_time, 1ms);
+  const std::vector<Request*> second = PullAll(&scheduler);
+  ASSERT_EQ(second.size(), 1u);
+  EXPECT_EQ(ServedOps(&scheduler), 0u);
+  now_ += 9ms;
+  scheduler.Completed(first[0], now_);
+  EXPECT_EQ(first[0]->device_time, 1ms);
+  EXPECT_EQ(scheduler.in_flight(), 1u);
+  EXPECT_EQ(ServedOps(&scheduler), 1u);
+  scheduler.Completed(second[0], now_);
+  EXPECT_EQ(scheduler.in_flight(), 0u);
+}
+
+TEST_F(HurryTest, AClassMayBeRemovedWhileItsDataHasLanded) {
+  SchedulerConfig config = Strict();
+  config.depth = 1;
+  Scheduler scheduler(config, now_);
+  scheduler.SetClass(Class(kWriters), now_);
+  Request* request = Add(&scheduler, kWriters, 64 * kKiB);
+  ASSERT_EQ(PullAll(&scheduler).size(), 1u);
+  scheduler.Landed(request, now_);
+  scheduler.RemoveClass(kWriters, now_);
+  scheduler.Completed(request, now_);
+  Add(&scheduler, kBestEffort, 64 * kKiB);
+  EXPECT_NE(Serve(&scheduler), nullptr);
+}
+
+}  // namespace
+}  // namespace weir::osd::qos
