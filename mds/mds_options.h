@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/base/time.h"
+#include "mds/ns/file_leases.h"
 
 namespace weir::mds {
 
@@ -14,6 +15,7 @@ struct NamespaceOptions {
   bool commit_thread = true;  // false: the owner calls CommitPrepared
   // Without a commit thread: there is something to commit. Called under a lock.
   std::function<void()> on_prepared{};
+  FileLeases::Options file_leases;
 };
 
 struct MdsOptions {

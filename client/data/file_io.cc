@@ -26,6 +26,10 @@ Segments Overlay(const Segments& below, uint64_t offset, uint64_t length,
 
 }  // namespace
 
+Status LostError() {
+  return {ErrorCode::kStale, "opened before this mount was evicted: others may have written since"};
+}
+
 uint64_t WholeBlocks(uint64_t offset, uint64_t length) {
   const uint64_t first = offset / kBlockSize,
                  last = (offset + length + kBlockSize - 1) / kBlockSize;
@@ -33,11 +37,12 @@ uint64_t WholeBlocks(uint64_t offset, uint64_t length) {
 }
 
 FileIo::FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, const CallerClasses& classes,
-               WriteReporter& reporter, Options options)
+               FileLeases& leases, WriteReporter& reporter, Options options)
     : clock_(clock),
       objects_(objects),
       inodes_(inodes),
       classes_(classes),
+      leases_(leases),
       reporter_(reporter),
       options_(options),
       read_ahead_(options.read_ahead),
@@ -53,7 +58,8 @@ FileIo::FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, const Caller
       }) {}
 
 FileTarget FileIo::TargetOf(const Inode& inode, const Opener& opener, Abandoned abandoned) const {
-  return {inode.id(), classes_.Of(inode, opener), inode.layout(), std::move(abandoned)};
+  return {inode.id(), classes_.Of(inode, opener), inode.layout(), std::move(abandoned),
+          opener.fenced()};
 }
 
 void FileIo::Read(const HandlePtr& handle, uint64_t offset, uint64_t length, ReadCallback callback,
@@ -100,6 +106,7 @@ void FileIo::Write(const HandlePtr& handle, uint64_t offset, std::span<const uin
   if (offset + data.size() > kMaxFileSize) {
     return callback(Status(ErrorCode::kFileTooBig, "beyond the largest file"));
   }
+  if (handle->opener->is_fenced()) return callback(LostError());
   const Wrote wrote{inode,
                     handle->opener,
                     offset + data.size(),
@@ -131,6 +138,15 @@ void FileIo::AwaitRoom(const Wrote& wrote, Growth::Ready ready, Abandoned abando
 void FileIo::WriteNow(const Wrote& wrote, bool direct, uint64_t offset,
                       std::span<const uint8_t> data, WriteCallback callback, Abandoned abandoned) {
   const InodePtr& inode = wrote.inode;
+  if (!leases_.BeginWrite(inode->id())) {
+    return WriteShared(wrote, PrepareWrite(inode->layout(), offset, data.data(), data.size()),
+                       std::move(callback), std::move(abandoned));
+  }
+  if (!leases_.alone()) {
+    callback = [this, inode, callback = std::move(callback)](const Status& status) {
+      EndChange(inode, true, status, callback);
+    };
+  }
   if (options_.buffer_writes && !direct) {
     const WriteBack::Writer writer{wrote.opener, classes_.Of(*inode, *wrote.opener)};
     // The size is known here before the kernel hears of success, as a read may follow at once.
@@ -142,7 +158,33 @@ void FileIo::WriteNow(const Wrote& wrote, bool direct, uint64_t offset,
         },
         std::move(abandoned));
   }
-  PreparedWrite write = PrepareWrite(inode->layout(), offset, data.data(), data.size());
+  WriteBehind(wrote, PrepareWrite(inode->layout(), offset, data.data(), data.size()),
+              std::move(callback), std::move(abandoned));
+}
+
+// Others have it open.
+void FileIo::WriteShared(const Wrote& wrote, PreparedWrite write, WriteCallback callback,
+                         Abandoned abandoned) {
+  auto done = [this, inode = wrote.inode, callback = std::move(callback)](const Status& status) {
+    EndChange(inode, false, status, callback);
+  };
+  WriteBehind(wrote, std::move(write), std::move(done), std::move(abandoned));
+}
+
+// Without a lease others shall see the data, its size and times when this is answered.
+void FileIo::EndChange(const InodePtr& inode, bool leased, const Status& status,
+                       const WriteCallback& callback) {
+  if (leased) leases_.EndWrite(inode->id());
+  if (leased || !status.ok()) return callback(status);
+  const auto fresh = inode->BeginReport();
+  if (!fresh.has_value()) return callback(status);  // with another's
+  Report(inode, *fresh, false, callback);
+}
+
+// What is buffered is older.
+void FileIo::WriteBehind(const Wrote& wrote, PreparedWrite write, WriteCallback callback,
+                         Abandoned abandoned) {
+  const InodePtr& inode = wrote.inode;
   if (!write_back_.Holds(inode->id())) {
     return WriteThrough(wrote, std::move(write), std::move(callback), std::move(abandoned));
   }
@@ -190,6 +232,7 @@ void FileIo::Sync(const InodePtr& inode, bool commit, WriteCallback callback) {
 
 void FileIo::Report(const InodePtr& inode, const Inode::Report& report, bool commit,
                     WriteCallback callback) {
+  if (inode->IsLost(report)) return callback(LostError());
   reporter_.ReportWrote(
       inode->id(), report, commit,
       [this, inode, report, callback = std::move(callback)](Result<FileAttr> attr) {
@@ -227,6 +270,22 @@ void FileIo::Tick() {
       Report(inode, *report, false, [](const Status&) {});
     });
   }
+}
+
+void FileIo::Evicted() {
+  std::map<InodeId, TimePoint> lost;
+  {
+    std::lock_guard lock(mutex_);
+    lost.swap(unreported_);
+  }
+  for (const auto& [id, since] : lost) {
+    if (const InodePtr inode = inodes_.Find(id)) {
+      inode->LoseUnreported();
+      inode->RememberError(LostError());
+    }
+    inodes_.Unpin(id);
+  }
+  for (const InodeId id : write_back_.Files()) write_back_.Flush(id, [] {});  // in vain
 }
 
 void FileIo::SyncAll(std::function<void()> done) {

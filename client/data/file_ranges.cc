@@ -10,13 +10,18 @@ void FileIo::Allocate(const HandlePtr& handle, const RangeChange& change, WriteC
   if (end > kMaxFileSize || end < change.offset) {
     return callback(Status(ErrorCode::kFileTooBig, "beyond the largest file"));
   }
+  if (handle->opener->is_fenced()) return callback(LostError());
   const InodePtr inode = handle->inode;
   const Wrote wrote{inode, handle->opener, change.keep_size ? 0 : end, change.kill_suid};
   auto go = [this, wrote, change, callback = std::move(callback), abandoned](const Status& status) {
     if (!status.ok()) return callback(status);
-    if (change.zeros) return MakeHole(wrote, change, callback, abandoned);
+    const bool leased = leases_.BeginWrite(wrote.inode->id());
+    auto done = [this, wrote, leased, callback](const Status& made) {
+      EndChange(wrote.inode, leased, made, callback);
+    };
+    if (change.zeros) return MakeHole(wrote, change, done, abandoned);
     NoteWrote(wrote);  // space is given when it is written
-    callback(Status::Ok());
+    done(Status::Ok());
   };
   AwaitRoom(wrote, std::move(go), std::move(abandoned));
 }
@@ -51,6 +56,7 @@ void FileIo::Copy(const HandlePtr& from, uint64_t from_offset, const HandlePtr& 
   if (range.offset > kMaxFileSize || range.length > kMaxFileSize - range.offset) {
     return callback(Status(ErrorCode::kFileTooBig, "beyond the largest file"));
   }
+  if (to->opener->is_fenced()) return callback(LostError());
   auto copy = [this, from, from_offset, to, range, callback = std::move(callback),
                abandoned = std::move(abandoned)] {
     const uint64_t size = from->inode->size();
@@ -60,16 +66,20 @@ void FileIo::Copy(const HandlePtr& from, uint64_t from_offset, const HandlePtr& 
     auto go = [this, from, from_offset, wrote, to, range, length, callback,
                abandoned](const Status& status) {
       if (!status.ok()) return callback(status);
+      const bool leased = leases_.BeginWrite(wrote.inode->id());
       CopyObjects(objects_, TargetOf(*from->inode, *from->opener, abandoned), from_offset,
                   TargetOf(*to->inode, *to->opener, abandoned), range.offset, length,
-                  [this, wrote, range, callback](const Result<uint64_t>& copied) {
+                  [this, wrote, range, leased, callback](const Result<uint64_t>& copied) {
                     if (copied.ok()) {
                       Wrote done = wrote;
                       done.end = range.offset + *copied;
                       done.space.wrote = WholeBlocks(range.offset, *copied);
                       NoteWrote(done);
                     }
-                    callback(copied);
+                    EndChange(wrote.inode, leased, copied.status(),
+                              [copied, callback](const Status& told) {
+                                told.ok() ? callback(copied) : callback(told);
+                              });
                   });
     };
     AwaitRoom(wrote, std::move(go), abandoned);

@@ -116,6 +116,7 @@ class Walk : public std::enable_shared_from_this<Walk> {
       op.length = window->spans[i].length;
       op.want_next = range.end < end;
       op.abandoned = target_.abandoned;
+      if (verb_ == ObjectOp::Verb::kPunch) op.fenced = target_.fenced;
       op.done = [window, i](Result<ObjectOutcome> result) {
         window->Arrived(i, std::move(result));
       };
@@ -240,6 +241,7 @@ void CopyInOsd(ObjectIo& io, const FileTarget& from, const FileTarget& to, const
   op.source = {from.inode, piece.from.object_index};
   op.source_offset = piece.from.object_offset;
   op.abandoned = to.abandoned;
+  op.fenced = to.fenced;
   op.done = [&io, from, to, piece, done = std::move(done)](const Result<ObjectOutcome>& result) {
     // The map has changed, or the OSD is an older one.
     if (result.code() == ErrorCode::kNotSupported) return CopyHere(io, from, to, piece, done);

@@ -76,14 +76,18 @@ void OnGetattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   CallPtr call = fs.Begin(req);
   const Look look{call, fi != nullptr && fi->fh == kStatxHandle};
   const InodePtr inode = fs.Find(ino);
+  if (fs.core().leases().MayAnswer(*inode)) {
+    return ReplyAttr(look, inode->attr(), fs.KeepSeconds());
+  }
   wire::InodeRequest request;
   fs.FillCaller(*call, inode.get(), request.mutable_caller());
   request.set_inode(inode->id().value);
   if (ino == FUSE_ROOT_ID) return AskRoot(fs, look, inode, request, fs.GiveUpAt());
   fs.mds().Call<wire::EntryReply>(
-      wire::MDS_GETATTR, request, true, [&fs, look, inode](Result<wire::EntryReply> reply) {
+      wire::MDS_GETATTR, request, true,
+      [&fs, look, inode, asked = fs.core().leases().Asked()](Result<wire::EntryReply> reply) {
         if (reply.ok()) {
-          ReplyAttr(look, fs.Learn(inode, *reply), fs.KeepSeconds());
+          ReplyAttr(look, fs.Learn(inode, *reply, asked), fs.KeepSeconds());
         } else if (reply.code() == ErrorCode::kStale && S_ISDIR(inode->attr().mode)) {
           // Removed, but somebody still has it open or works in it.
           FileAttr gone = inode->attr();
@@ -127,13 +131,14 @@ void SendSetattr(Filesystem& fs, const CallPtr& call, const InodePtr& inode,
   }
   fs.mds().Call<wire::EntryReply>(
       wire::MDS_SETATTR, request, false,
-      [&fs, call, inode, resizes, changing](Result<wire::EntryReply> reply) {
+      [&fs, call, inode, resizes, changing,
+       asked = fs.core().leases().Asked()](Result<wire::EntryReply> reply) {
         if (!reply.ok()) {
           call->Reply(reply.status());
           return;
         }
         if (resizes) inode->Resized(FromWire(reply->attr()));
-        call->ReplyAttr(ToStat(fs.Learn(inode, *reply)), fs.KeepSeconds());
+        call->ReplyAttr(ToStat(fs.Learn(inode, *reply, asked)), fs.KeepSeconds());
       });
 }
 

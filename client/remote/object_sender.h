@@ -49,6 +49,7 @@ struct ObjectOp {
   bool want_next = false;  // kPunch, kExtents: answer next_object
   ObjectCallback done;     // exactly once, on any thread, with no lock held
   Abandoned abandoned;
+  Abandoned fenced;  // becomes true when the data may overwrite what others have written
 
   // About what the OSD charges for it.
   [[nodiscard]] uint64_t cost() const {

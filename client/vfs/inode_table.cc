@@ -8,7 +8,6 @@
 #include "common/posix/relatime.h"
 
 namespace weir::client {
-
 namespace {
 uint64_t BlocksUpTo(uint64_t bytes) {
   return (bytes + kBlockSize - 1) / kBlockSize * (kBlockSize / 512);
@@ -181,6 +180,16 @@ void Inode::ToldRead(int64_t at_ns) {
 void Inode::ForgetRead() {
   std::lock_guard lock(mutex_);
   read_at_ns_ = 0;
+}
+
+void Inode::LoseUnreported() {
+  std::lock_guard lock(mutex_);
+  reported_ = lost_ = written_;
+}
+
+bool Inode::IsLost(const Report& report) const {
+  std::lock_guard lock(mutex_);
+  return report.sequence <= lost_;
 }
 
 bool Inode::SeenAtOpen(uint64_t version) {
