@@ -286,13 +286,25 @@ void Core::GiveBackAppend(InodeId inode, uint64_t grant) {
   mds_->CallRaw(wire::MDS_GIVE_BACK, request, true, [](const Result<net::Reply>&) {});
 }
 
+// With the last close the MDS takes the leases back.
+void Core::ForgetLeases(const std::vector<InodeId>& inodes) {
+  if (leases_.alone()) return;
+  for (const InodeId id : inodes) {
+    if (const InodePtr inode = inodes_.Find(id)) leases_.Revoke(inode);
+  }
+}
+
 void Core::SendRelease(const std::vector<InodeId>& inodes, std::function<void()> done) {
   ForgetAllowed(inodes);
   appends_.Recall(inodes);
+  ForgetLeases(inodes);
   wire::ReleaseRequest request;
   for (InodeId inode : inodes) request.add_inodes(inode.value);
   mds_->CallRaw(wire::MDS_RELEASE, request, false,
-                [done = std::move(done)](const Result<net::Reply>&) { done(); });
+                [this, inodes, done = std::move(done)](const Result<net::Reply>&) {
+                  ForgetLeases(inodes);  // answers that were given before have come in between
+                  done();
+                });
 }
 
 void Core::SendReads(const std::vector<AccessTimes::Read>& reads, std::function<void()> done) {

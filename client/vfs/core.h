@@ -90,6 +90,7 @@ class Core final : private WriteReporter {
   void GiveBackAppend(InodeId inode, uint64_t grant);
   void SendReads(const std::vector<AccessTimes::Read>& reads, std::function<void()> done);
   void SendRelease(const std::vector<InodeId>& inodes, std::function<void()> done);
+  void ForgetLeases(const std::vector<InodeId>& inodes);
   // What the MDS allowed them to grow holds no more.
   void ForgetAllowed(const std::vector<InodeId>& inodes);
   void AskClasses(const std::vector<InodeId>& inodes,

@@ -119,6 +119,7 @@ class World {
 
   // At the MDS, when nobody's lease is in the way.
   void Execute(Parked request) {
+    if (bug_ == Bug::kLostRecall && prng_.Chance(0.1)) return request.run();
     const auto verdict = leases_.Ask(request.session, request.shown, request.changed);
     if (verdict.asked) FlushWatches();
     if (verdict.in_the_way) return parked_.push_back(std::move(request));
@@ -179,8 +180,7 @@ class World {
         continue;
       }
       it = watches_.erase(it);
-      auto recall = leases_.RecallsOf(Session(mount));
-      if (bug_ == Bug::kLostRecall && prng_.Chance(0.1)) recall.inodes.clear();
+      const auto recall = leases_.RecallsOf(Session(mount));
       After(Latency(), [=, this, &mount, asked = held.asked] {
         mount.leases.Renew(mount.number + 1, recall.seq, asked);
         Recalled(mount, recall);
@@ -264,7 +264,7 @@ class World {
       const uint64_t dice = prng_.Uniform(0, 99);
       if (!file.open) {
         dice < 30 ? Open(mount, number, next) : Stat(mount, number, next);
-      } else if (dice < 8) {
+      } else if (dice < 15) {
         Close(mount, number, next);
       } else if (dice < 30) {
         Write(mount, number, next);
@@ -280,17 +280,23 @@ class World {
         mount, number, false, [=, this, &mount] { opens_.Open(Session(mount), number, true); },
         [=, &mount](const wire::EntryReply&) {
           mount.files[number].open = true;
+          mount.files[number].page_mtime = -1;  // its version may have moved
           next();
         });
   }
   void Close(Mount& mount, uint64_t number, const Then& next) {
     Sync(mount, number, [=, this, &mount] {
-      mount.files[number].open = false;
+      File& file = mount.files[number];
+      file.open = false;
+      mount.leases.Revoke(file.inode);
       After(Latency(), [=, this, &mount] {
         opens_.Close(Session(mount), number);
         leases_.Closed(Session(mount), number);
         Retry();
-        After(Latency(), next);
+        After(Latency(), [=, &mount] {
+          mount.leases.Revoke(mount.files[number].inode);
+          next();
+        });
       });
     });
   }
@@ -393,7 +399,7 @@ class World {
 TEST(FileLeasesPropertyTest, NobodySeesWhatWasOverwritten) {
   const uint64_t first = ::weir::testing::TestSeed(1);
   uint64_t reads = 0, answered_here = 0, buffered = 0, through = 0, recalls = 0;
-  for (uint64_t seed = first; seed < first + 24; ++seed) {
+  for (uint64_t seed = first; seed < first + 12; ++seed) {
     SCOPED_TRACE(seed);
     World world(seed, Bug::kNone);
     world.Run(20s);
@@ -404,11 +410,11 @@ TEST(FileLeasesPropertyTest, NobodySeesWhatWasOverwritten) {
     through += world.through;
     recalls += world.recalls;
   }
-  EXPECT_GT(reads, 10'000u);
-  EXPECT_GT(answered_here, 1000u);
-  EXPECT_GT(buffered, 500u);
-  EXPECT_GT(through, 1000u);
-  EXPECT_GT(recalls, 500u);
+  EXPECT_GT(reads, 3000u);
+  EXPECT_GT(answered_here, 300u);
+  EXPECT_GT(buffered, 100u);
+  EXPECT_GT(through, 300u);
+  EXPECT_GT(recalls, 300u);
 }
 
 // The test above can fail.
