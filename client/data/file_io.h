@@ -125,8 +125,11 @@ class FileIo {
   [[nodiscard]] bool NeedsRoom(const Wrote& wrote) const;
   // `ready` when the class of who wrote lets the file reach where it ends then.
   void AwaitRoom(const Wrote& wrote, Growth::Ready ready, Abandoned abandoned);
+  // One at a time of an inode, in this order: late, an older one would undo a truncation that was
+  // answered before it.
   void Report(const InodePtr& inode, const Inode::Report& report, bool commit,
               WriteCallback callback);
+  void ReportEnded(InodeId inode);
 
   Clock& clock_;
   ObjectIo& objects_;
@@ -140,6 +143,8 @@ class FileIo {
   Growth growth_;
   mutable std::mutex mutex_;
   std::map<InodeId, TimePoint> unreported_;  // pinned, since when
+  // With a report on its way: what waits for its answer.
+  std::map<InodeId, std::vector<std::function<void()>>> reporting_;
 };
 
 }  // namespace weir::client

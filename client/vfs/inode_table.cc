@@ -139,6 +139,11 @@ void Inode::FailReport(const Report& report) {
   untold_ += report.space;
 }
 
+bool Inode::Reported(const Report& report) const {
+  std::lock_guard lock(mutex_);
+  return reported_ >= report.sequence;
+}
+
 FileAttr Inode::EndReport(const Report& report, const FileAttr& from_mds) {
   std::lock_guard lock(mutex_);
   reported_ = std::max(reported_, report.sequence);

@@ -26,6 +26,7 @@ namespace weir::client {
 struct SpaceChange {
   uint64_t wrote = 0;
   uint64_t freed = 0;
+  [[nodiscard]] bool empty() const { return wrote == 0 && freed == 0; }
   SpaceChange& operator+=(const SpaceChange& other);
   SpaceChange& operator-=(const SpaceChange& other);
 };
@@ -80,6 +81,8 @@ class Inode {
   };
   // None when the MDS knows everything. Ends with EndReport or FailReport.
   [[nodiscard]] std::optional<Report> BeginReport();
+  // That, or a later one, has ended.
+  [[nodiscard]] bool Reported(const Report& report) const;
   FileAttr EndReport(const Report& report, const FileAttr& from_mds);
   void FailReport(const Report& report);
   [[nodiscard]] bool has_unreported() const;

@@ -223,9 +223,11 @@ Task Actor::WorkOn() {
       Say("truncates inode " + std::to_string(open_.file->inode().value) + " to " +
           std::to_string(blocks * kBlock));
       open_.file->BeginTruncate(blocks);
+      // Growing cuts nothing off, not even what a dead user has left behind the end.
+      const bool cuts = open_.handle->inode->size() >= blocks * kBlock;
       const Status cut = co_await mount_->Truncate(open_.handle, blocks * kBlock);
       if (!Ok(cut)) co_return;
-      Wrote(blocks, FileHistory::kBlocks);
+      Wrote(blocks, cuts ? FileHistory::kBlocks : blocks);
       open_.file->Settle(open_.floors);  // what was written before went first
     }
   }
@@ -252,6 +254,7 @@ void Actor::Wrote(size_t begin, size_t end) {
 Task Actor::LeaveIt(Slot& slot) {
   const uint64_t choice = world_.prng.Uniform(0, 9);
   if (choice == 0) {
+    open_.file->orphaned = true;
     co_await Unlink();
     if (!board_.wrong.empty()) co_return;
     co_await ReadSome(open_.handle, open_.file, open_.floors);

@@ -25,9 +25,11 @@ uint64_t Schedules() {
 
 // A failed check of the product ends the process: the seed must be known then too.
 std::atomic<uint64_t> running_seed{0};
-extern "C" void NameTheSeed(int) {
-  std::fprintf(stderr, "aborted under TEST_SEED=%llu\n",
+extern "C" void NameTheSeed(int signal) {
+  std::fprintf(stderr, "killed under TEST_SEED=%llu\n",
                static_cast<unsigned long long>(running_seed.load()));
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
 }
 
 ClusterOutcome RunSeed(const ClusterOptions& options) {
@@ -37,6 +39,7 @@ ClusterOutcome RunSeed(const ClusterOptions& options) {
 
 void Quiet() {
   std::signal(SIGABRT, NameTheSeed);
+  std::signal(SIGSEGV, NameTheSeed);
   LogOptions quiet;
   quiet.level = LogLevel::kOff;
   ASSERT_TRUE(InitLogging(quiet).ok());
@@ -48,21 +51,26 @@ class ClusterTest : public ::testing::Test {
 };
 
 TEST_F(ClusterTest, NothingIsLostStaleDoubledOrLeftOver) {
-  const uint64_t base = testing::TestSeed(1);
+  const uint64_t base = testing::TestSeed(10'000);
   const char* path = std::getenv("TRACE");
   std::ofstream file(path != nullptr ? path : "/dev/null");
-  uint64_t operations = 0, crashes = 0;
   for (uint64_t i = 0; i < (path != nullptr ? 1 : Schedules()); ++i) {
     ClusterOptions options;
     options.seed = base + i;
     if (path != nullptr) options.trace = [&](const std::string& line) { file << line << "\n"; };
-    const ClusterOutcome outcome = RunSeed(options);
-    EXPECT_EQ(outcome.wrong, "") << "TEST_SEED=" << base + i;
-    operations += outcome.operations;
-    crashes += outcome.crashes;
-    if (!outcome.wrong.empty() && std::getenv("KEEP_ON") == nullptr) return;
+    EXPECT_EQ(RunSeed(options).wrong, "") << "TEST_SEED=" << base + i;
   }
-  std::cout << operations << " operations, " << crashes << " crashes\n";
+}
+
+// 374: what a dead user left behind the end of a file that then grew. 573: a crash that came after
+// the end. 1163, 1365, 2654: writes to a file that went with a lost session. 1586: a report that
+// was sent again after a truncation made the file as long as before.
+TEST_F(ClusterTest, WhatWasWrongOnceIsRightNow) {
+  for (const uint64_t seed : {374, 573, 1163, 1365, 1586, 2654}) {
+    ClusterOptions options;
+    options.seed = seed;
+    EXPECT_EQ(RunSeed(options).wrong, "") << "TEST_SEED=" << seed;
+  }
 }
 
 // The digest is of every message and every operation, with their times.
@@ -95,7 +103,6 @@ TEST_P(PlantedClusterBugTest, IsCaught) {
     wrong = RunSeed(options).wrong;
   }
   EXPECT_NE(wrong, "");
-  std::cout << "schedule " << i << ": " << wrong << "\n";
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, PlantedClusterBugTest,

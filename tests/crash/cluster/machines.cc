@@ -11,6 +11,7 @@ constexpr uint64_t kDiskBytes = 64 << 20;
 constexpr uint64_t kTokenRate = 200 << 20;
 constexpr Duration kTick = std::chrono::milliseconds(100);
 constexpr uint64_t kCrashWithin = 40;  // commits, or writes and flushes of the disk
+constexpr uint64_t kNever = uint64_t{1} << 60;
 
 }  // namespace
 
@@ -69,6 +70,10 @@ void SimMds::CrashSoon() {
       if (!alive.expired()) Crash();
     });
   });
+}
+
+void SimMds::Calm() {
+  if (up()) kv_->FailAt(kNever, nullptr);
 }
 
 void SimMds::Crash() {
@@ -147,6 +152,10 @@ void SimOsd::PollBy(TimePoint when) {
 
 void SimOsd::CrashSoon() {
   medium_.PowerLossAt(world_.prng.Uniform(0, kCrashWithin));
+}
+
+void SimOsd::Calm() {
+  medium_.PowerLossAt(kNever);
 }
 
 void SimOsd::PowerLost() {

@@ -42,6 +42,7 @@ class SimMds {
   // The machine loses its power now, or in the midst of one of its next commits.
   void Crash();
   void CrashSoon();
+  void Calm();  // no crash that was to come soon
   [[nodiscard]] bool up() const { return server_ != nullptr; }
   [[nodiscard]] mds::MdsCore& core();
   // What a checker sees of the disk.
@@ -68,6 +69,7 @@ class SimOsd {
   Status Boot();
   void Crash();
   void CrashSoon();  // in the midst of one of its next writes or flushes
+  void Calm();
   // A disk that is slow for a while.
   void Slow(Duration most);
   [[nodiscard]] bool up() const { return server_ != nullptr; }
