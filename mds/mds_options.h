@@ -5,12 +5,14 @@
 #include <string>
 
 #include "common/base/time.h"
+#include "mds/ns/file_leases.h"
 
 namespace weir::mds {
 
 struct NamespaceOptions {
   size_t cached_keys = 400'000;
   bool commit_thread = true;  // false: the owner calls CommitPrepared
+  FileLeases::Options file_leases;
 };
 
 struct MdsOptions {

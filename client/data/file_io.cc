@@ -13,6 +13,10 @@ bool CoveredBy(const std::vector<WriteBack::Piece>& pieces, uint64_t offset, uin
   });
 }
 
+Status LostError() {
+  return {ErrorCode::kStale, "opened before this mount was evicted: others may have written since"};
+}
+
 // One buffer of what was read with the newer pieces over it.
 Segments Overlay(const Segments& below, uint64_t offset, uint64_t length,
                  const std::vector<WriteBack::Piece>& pieces) {
@@ -27,11 +31,12 @@ Segments Overlay(const Segments& below, uint64_t offset, uint64_t length,
 }  // namespace
 
 FileIo::FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, const CallerClasses& classes,
-               WriteReporter& reporter, Options options)
+               FileLeases& leases, WriteReporter& reporter, Options options)
     : clock_(clock),
       objects_(objects),
       inodes_(inodes),
       classes_(classes),
+      leases_(leases),
       reporter_(reporter),
       options_(options),
       read_ahead_(options.read_ahead),
@@ -47,7 +52,8 @@ FileIo::FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, const Caller
       }) {}
 
 FileTarget FileIo::TargetOf(const Inode& inode, const Opener& opener, Abandoned abandoned) const {
-  return {inode.id(), classes_.Of(inode, opener), inode.layout(), std::move(abandoned)};
+  return {inode.id(), classes_.Of(inode, opener), inode.layout(), std::move(abandoned),
+          opener.fenced()};
 }
 
 void FileIo::Read(const HandlePtr& handle, uint64_t offset, uint64_t length, ReadCallback callback,
@@ -94,6 +100,7 @@ void FileIo::Write(const HandlePtr& handle, uint64_t offset, std::span<const uin
   if (offset + data.size() > kMaxFileSize) {
     return callback(Status(ErrorCode::kFileTooBig, "beyond the largest file"));
   }
+  if (handle->opener->is_fenced()) return callback(LostError());
   const Wrote wrote{inode, handle->opener, offset + data.size(), kill_suid};
   const ClassId class_id = classes_.Of(*inode, *handle->opener);
   const bool bounded = wrote.end > inode->size() && classes_.HasCapacity(class_id);
@@ -111,6 +118,16 @@ void FileIo::Write(const HandlePtr& handle, uint64_t offset, std::span<const uin
 void FileIo::WriteNow(const Wrote& wrote, bool direct, uint64_t offset,
                       std::span<const uint8_t> data, WriteCallback callback, Abandoned abandoned) {
   const InodePtr& inode = wrote.inode;
+  if (!leases_.BeginWrite(inode->id())) {
+    return WriteShared(wrote, PrepareWrite(inode->layout(), offset, data.data(), data.size()),
+                       std::move(callback), std::move(abandoned));
+  }
+  if (!leases_.alone()) {
+    callback = [this, id = inode->id(), callback = std::move(callback)](const Status& status) {
+      leases_.EndWrite(id);
+      callback(status);
+    };
+  }
   if (options_.buffer_writes && !direct) {
     const WriteBack::Writer writer{wrote.opener, classes_.Of(*inode, *wrote.opener)};
     // The size is known here before the kernel hears of success, as a read may follow at once.
@@ -122,7 +139,26 @@ void FileIo::WriteNow(const Wrote& wrote, bool direct, uint64_t offset,
         },
         std::move(abandoned));
   }
-  PreparedWrite write = PrepareWrite(inode->layout(), offset, data.data(), data.size());
+  WriteBehind(wrote, PrepareWrite(inode->layout(), offset, data.data(), data.size()),
+              std::move(callback), std::move(abandoned));
+}
+
+// Others have it open: they shall see the data, and its size and times, when this is answered.
+void FileIo::WriteShared(const Wrote& wrote, PreparedWrite write, WriteCallback callback,
+                         Abandoned abandoned) {
+  auto report = [this, wrote, callback = std::move(callback)](const Status& status) {
+    if (!status.ok()) return callback(status);
+    const auto fresh = wrote.inode->BeginReport();
+    if (!fresh.has_value()) return callback(status);  // with another's
+    Report(wrote.inode, *fresh, false, callback);
+  };
+  WriteBehind(wrote, std::move(write), std::move(report), std::move(abandoned));
+}
+
+// What is buffered is older.
+void FileIo::WriteBehind(const Wrote& wrote, PreparedWrite write, WriteCallback callback,
+                         Abandoned abandoned) {
+  const InodePtr& inode = wrote.inode;
   if (!write_back_.Holds(inode->id())) {
     return WriteThrough(wrote, std::move(write), std::move(callback), std::move(abandoned));
   }
@@ -169,6 +205,7 @@ void FileIo::Sync(const InodePtr& inode, bool commit, WriteCallback callback) {
 
 void FileIo::Report(const InodePtr& inode, const Inode::Report& report, bool commit,
                     WriteCallback callback) {
+  if (inode->IsLost(report)) return callback(LostError());
   reporter_.ReportWrote(
       inode->id(), report, commit,
       [this, inode, report, callback = std::move(callback)](Result<FileAttr> attr) {
@@ -205,6 +242,22 @@ void FileIo::Tick() {
       Report(inode, *report, false, [](const Status&) {});
     });
   }
+}
+
+void FileIo::Evicted() {
+  std::map<InodeId, TimePoint> lost;
+  {
+    std::lock_guard lock(mutex_);
+    lost.swap(unreported_);
+  }
+  for (const auto& [id, since] : lost) {
+    if (const InodePtr inode = inodes_.Find(id)) {
+      inode->LoseUnreported();
+      inode->RememberError(LostError());
+    }
+    inodes_.Unpin(id);
+  }
+  for (const InodeId id : write_back_.Files()) write_back_.Flush(id, [] {});  // in vain
 }
 
 void FileIo::SyncAll(std::function<void()> done) {

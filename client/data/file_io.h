@@ -3,7 +3,8 @@
 //
 // Buffered writes of a mount that others share go into WriteBack; those of an exclusive mount
 // arrive joined by the kernel's cache and go straight to the OSDs, as all direct ones do. A report
-// (MDS_WROTE) follows the data: at fsync, at close, and when it is 4 s old.
+// (MDS_WROTE) follows the data: at fsync, at close, and when it is 4 s old. Without a lease for
+// writing (file_leases.h) nothing is buffered, and the report precedes the answer.
 // Every request is charged to the class of the file for whoever opened it, as it is when the
 // request is made: also what was read ahead for him, and what he wrote some seconds ago. Threads:
 // any; callbacks on RPC threads, or before the call returns. Errors: as read_ahead.h,
@@ -18,6 +19,7 @@
 #include "client/data/growth.h"
 #include "client/data/read_ahead.h"
 #include "client/data/write_back.h"
+#include "client/vfs/file_leases.h"
 #include "client/vfs/handle_table.h"
 
 namespace weir::client {
@@ -43,7 +45,7 @@ class FileIo {
     Duration report_age = std::chrono::seconds(4);
   };
   FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, const CallerClasses& classes,
-         WriteReporter& reporter, Options options);
+         FileLeases& leases, WriteReporter& reporter, Options options);
 
   // Up to `length` bytes, less at the end of the file.
   void Read(const HandlePtr& handle, uint64_t offset, uint64_t length, ReadCallback callback,
@@ -63,6 +65,9 @@ class FileIo {
   void Tick();
   // Written and not on the OSDs yet.
   [[nodiscard]] uint64_t dirty_bytes() const { return write_back_.held_bytes(); }
+  // The session was evicted (caller_classes.h knows): what is not stored and reported is lost, and
+  // the users of those files hear of it by an error.
+  void Evicted();
   // Starts to flush and report everything; `done` when all that was there is.
   void SyncAll(std::function<void()> done);
 
@@ -80,8 +85,12 @@ class FileIo {
                 ReadCallback callback, Abandoned abandoned);
   void WriteNow(const Wrote& wrote, bool direct, uint64_t offset, std::span<const uint8_t> data,
                 WriteCallback callback, Abandoned abandoned);
+  void WriteShared(const Wrote& wrote, PreparedWrite write, WriteCallback callback,
+                   Abandoned abandoned);
   void WriteThrough(const Wrote& wrote, PreparedWrite write, WriteCallback callback,
                     Abandoned abandoned);
+  void WriteBehind(const Wrote& wrote, PreparedWrite write, WriteCallback callback,
+                   Abandoned abandoned);
   void NoteWrote(const Wrote& wrote);
   void Report(const InodePtr& inode, const Inode::Report& report, bool commit,
               WriteCallback callback);
@@ -90,6 +99,7 @@ class FileIo {
   ObjectIo& objects_;
   InodeTable& inodes_;
   const CallerClasses& classes_;
+  FileLeases& leases_;
   WriteReporter& reporter_;
   const Options options_;
   ReadAhead read_ahead_;

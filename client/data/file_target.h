@@ -12,6 +12,7 @@ struct FileTarget {
   ClassId class_id;
   FileLayout layout;
   Abandoned abandoned = nullptr;
+  Abandoned fenced = nullptr;  // of a write
 };
 
 }  // namespace weir::client

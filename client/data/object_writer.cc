@@ -35,6 +35,7 @@ ObjectOp WriteOp(const FileTarget& target, PreparedWrite::Part& part) {
   op.payload = std::move(part.payload);
   op.payload_crc = part.crc;
   op.abandoned = target.abandoned;
+  op.fenced = target.fenced;
   return op;
 }
 

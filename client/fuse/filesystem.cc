@@ -86,18 +86,20 @@ void Filesystem::FillCaller(const Call& call, fuse_ino_t number, wire::Caller* c
   FillCaller(call, core_.inodes().Find(ToInode(number)).get(), caller);
 }
 
-FileAttr Filesystem::Learn(const InodePtr& inode, const wire::EntryReply& reply) {
+FileAttr Filesystem::Learn(const InodePtr& inode, const wire::EntryReply& reply, uint64_t asked) {
   if (reply.has_effective_class()) {
     const wire::EffectiveClass& found = reply.effective_class();
     inode->set_tag_class(found.tagged() ? std::optional(ClassId(found.class_id())) : std::nullopt);
   }
   inode->set_told(core_.clock().Now().ns);
-  return inode->Update(FromWire(reply.attr()));
+  const FileAttr attr = inode->Update(FromWire(reply.attr()));
+  if (asked != 0 && attr.IsRegular()) core_.leases().Learn(inode, reply, asked);
+  return attr;
 }
 
-fuse_entry_param Filesystem::LearnEntry(const wire::EntryReply& reply) {
+fuse_entry_param Filesystem::LearnEntry(const wire::EntryReply& reply, uint64_t asked) {
   const InodePtr inode = core_.inodes().Lookup(InodeId(reply.attr().inode()));
-  return MakeEntry(inode->id(), Learn(inode, reply));
+  return MakeEntry(inode->id(), Learn(inode, reply, asked));
 }
 
 fuse_entry_param Filesystem::MakeEntry(InodeId inode, const FileAttr& attr) {
@@ -119,12 +121,13 @@ void Filesystem::UndoEntry(const fuse_entry_param& entry) {
   core_.inodes().Forget(ToInode(entry.ino), 1);
 }
 
-void Filesystem::ReplyEntry(const CallPtr& call, const Result<wire::EntryReply>& reply) {
+void Filesystem::ReplyEntry(const CallPtr& call, const Result<wire::EntryReply>& reply,
+                            uint64_t asked) {
   if (!reply.ok()) {
     call->Reply(reply.status());
     return;
   }
-  const fuse_entry_param entry = LearnEntry(*reply);
+  const fuse_entry_param entry = LearnEntry(*reply, asked);
   if (!call->ReplyEntry(entry)) UndoEntry(entry);
 }
 

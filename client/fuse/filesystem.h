@@ -43,13 +43,14 @@ class Filesystem {
   OpenerPtr OpenerOf(const Call& call);
 
   // Takes over what a reply tells of its inode; the attributes as the kernel shall see them.
-  FileAttr Learn(const InodePtr& inode, const wire::EntryReply& reply);
+  // `asked`: of FileLeases::Asked, before the request was sent; 0: learns no lease.
+  FileAttr Learn(const InodePtr& inode, const wire::EntryReply& reply, uint64_t asked = 0);
   // The same for an entry handed to the kernel: counts a lookup, which UndoEntry takes back.
-  fuse_entry_param LearnEntry(const wire::EntryReply& reply);
+  fuse_entry_param LearnEntry(const wire::EntryReply& reply, uint64_t asked = 0);
   // An entry of a directory known from earlier.
   fuse_entry_param CountEntry(const FileAttr& attr);
   void UndoEntry(const fuse_entry_param& entry);
-  void ReplyEntry(const CallPtr& call, const Result<wire::EntryReply>& reply);
+  void ReplyEntry(const CallPtr& call, const Result<wire::EntryReply>& reply, uint64_t asked = 0);
 
   // When the mount's timeout, if any, ends a call that begins now.
   [[nodiscard]] TimePoint GiveUpAt();
@@ -71,6 +72,7 @@ struct OpenReply {
   uint64_t handle = 0;
   bool direct = false;  // and parallel
   bool keep_cache = false;
+  bool cache_listing = false;  // of a directory
 };
 std::string EncodeOpen(const OpenReply& reply);
 std::string EncodeCreate(const fuse_entry_param& entry, const OpenReply& reply);

@@ -17,7 +17,9 @@ constexpr uint64_t kBehindDotDot = 2;
 // One buffer of entries for the kernel.
 class Listing {
  public:
-  Listing(Filesystem& fs, size_t size, bool plus) : fs_(fs), plus_(plus), bytes_(size) {}
+  // Made before the MDS is asked.
+  Listing(Filesystem& fs, size_t size, bool plus)
+      : fs_(fs), plus_(plus), asked_(fs.core().leases().Asked()), bytes_(size) {}
 
   bool AddDot(const char* name, InodeId inode, uint64_t offset) {
     fuse_entry_param entry{};  // number 0: no attributes, no lookup counted
@@ -34,7 +36,7 @@ class Listing {
       entry.attr.st_mode = dirent.mode();
       return Put(dirent.name().c_str(), entry, offset);
     }
-    const fuse_entry_param entry = fs_.LearnEntry(dirent.entry());
+    const fuse_entry_param entry = fs_.LearnEntry(dirent.entry(), asked_);
     if (!Put(dirent.name().c_str(), entry, offset)) {
       fs_.UndoEntry(entry);
       return false;
@@ -62,14 +64,14 @@ class Listing {
 
   Filesystem& fs_;
   const bool plus_;
+  const uint64_t asked_;
   std::vector<char> bytes_;
   size_t used_ = 0;
   std::vector<fuse_entry_param> entries_;
 };
 
-void Answer(Filesystem& fs, const CallPtr& call, InodeId directory, size_t size, uint64_t offset,
-            bool plus, const wire::ReaddirReply& reply) {
-  Listing listing(fs, size, plus);
+void Answer(Filesystem& fs, const CallPtr& call, InodeId directory, uint64_t offset,
+            Listing& listing, const wire::ReaddirReply& reply) {
   const InodeId parent = directory == fs.mds().root() ? directory : InodeId(reply.parent());
   bool fits = true;
   if (offset < kBehindDot) fits = listing.AddDot(".", directory, kBehindDot);
@@ -91,13 +93,14 @@ void List(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, bool plus) 
   request.set_after_cookie(from <= kBehindDotDot ? 0 : from - kBehindDotDot);
   request.set_max_entries(static_cast<uint32_t>(std::max<size_t>(size / least, 1)));
   request.set_plus(plus);
+  auto listing = std::make_shared<Listing>(fs, size, plus);
   fs.mds().Call<wire::ReaddirReply>(
       wire::MDS_READDIR, request, true,
-      [&fs, call, directory, size, from, plus](Result<wire::ReaddirReply> reply) {
+      [&fs, call, directory, from, listing](Result<wire::ReaddirReply> reply) {
         if (!reply.ok()) {
           call->Reply(reply.status());
         } else {
-          Answer(fs, call, directory, size, from, plus, *reply);
+          Answer(fs, call, directory, from, *listing, *reply);
         }
       });
 }
@@ -115,7 +118,10 @@ void OnReaddirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 void OnOpendir(fuse_req_t req, fuse_ino_t ino, fuse_file_info* /*fi*/) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
-  const std::string opened = EncodeOpen({});
+  OpenReply how;
+  // It drops a listing when it changes the directory, and nobody else does.
+  how.keep_cache = how.cache_listing = fs.options().exclusive;
+  const std::string opened = EncodeOpen(how);
   if (fs.options().exclusive) {  // the kernel has checked
     call->ReplyRaw(opened.data(), opened.size());
     return;

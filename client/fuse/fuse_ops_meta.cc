@@ -59,14 +59,19 @@ void OnGetattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* /*fi*/) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
   const InodePtr inode = fs.Find(ino);
+  if (fs.core().leases().MayAnswer(*inode)) {
+    call->ReplyAttr(ToStat(inode->attr()), fs.KeepSeconds());
+    return;
+  }
   wire::InodeRequest request;
   fs.FillCaller(*call, inode.get(), request.mutable_caller());
   request.set_inode(inode->id().value);
   if (ino == FUSE_ROOT_ID) return AskRoot(fs, call, inode, request, fs.GiveUpAt());
   fs.mds().Call<wire::EntryReply>(
-      wire::MDS_GETATTR, request, true, [&fs, call, inode](Result<wire::EntryReply> reply) {
+      wire::MDS_GETATTR, request, true,
+      [&fs, call, inode, asked = fs.core().leases().Asked()](Result<wire::EntryReply> reply) {
         if (reply.ok()) {
-          call->ReplyAttr(ToStat(fs.Learn(inode, *reply)), fs.KeepSeconds());
+          call->ReplyAttr(ToStat(fs.Learn(inode, *reply, asked)), fs.KeepSeconds());
         } else if (reply.code() == ErrorCode::kStale && S_ISDIR(inode->attr().mode)) {
           // Removed, but somebody still has it open or works in it.
           FileAttr gone = inode->attr();
@@ -109,13 +114,14 @@ void SendSetattr(Filesystem& fs, const CallPtr& call, const InodePtr& inode,
   }
   fs.mds().Call<wire::EntryReply>(
       wire::MDS_SETATTR, request, false,
-      [&fs, call, inode, resizes, changing](Result<wire::EntryReply> reply) {
+      [&fs, call, inode, resizes, changing,
+       asked = fs.core().leases().Asked()](Result<wire::EntryReply> reply) {
         if (!reply.ok()) {
           call->Reply(reply.status());
           return;
         }
         if (resizes) inode->Resized(FromWire(reply->attr()));
-        call->ReplyAttr(ToStat(fs.Learn(inode, *reply)), fs.KeepSeconds());
+        call->ReplyAttr(ToStat(fs.Learn(inode, *reply, asked)), fs.KeepSeconds());
       });
 }
 

@@ -10,6 +10,16 @@ namespace {
 
 using Kind = DirCache::Kind;
 
+void ReplyAbsent(Filesystem& fs, const CallPtr& call) {
+  if (!fs.options().exclusive) {
+    call->ReplyErrno(ENOENT);
+    return;
+  }
+  fuse_entry_param none{};  // the kernel may remember that
+  none.entry_timeout = fs.KeepSeconds();
+  call->ReplyEntry(none);
+}
+
 // What this mount may say by itself.
 bool LookHere(Filesystem& fs, const CallPtr& call, const wire::NameRequest& request) {
   const DirCache::Look look =
@@ -18,9 +28,10 @@ bool LookHere(Filesystem& fs, const CallPtr& call, const wire::NameRequest& requ
     case DirCache::Look::Kind::kAskMds:
       return false;
     case DirCache::Look::Kind::kAbsent:
-      call->ReplyErrno(ENOENT);
+      ReplyAbsent(fs, call);
       return true;
     case DirCache::Look::Kind::kDirectory:
+      if (fs.options().exclusive) return false;  // the kernel would keep times that may be old
       const fuse_entry_param entry = fs.CountEntry(look.attr);
       if (!call->ReplyEntry(entry)) fs.UndoEntry(entry);
       return true;
@@ -51,20 +62,14 @@ void OnLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   if (LookHere(fs, call, request)) return;
   AskForLease(fs, request);
   auto asking = fs.core().directories().Ask(directory);
-  fs.mds().Call<wire::EntryReply>(
-      wire::MDS_LOOKUP, request, true,
-      [&fs, call, asking, name = std::string(name)](Result<wire::EntryReply> reply) {
-        if (reply.ok() && asking != nullptr) {
-          fs.core().directories().Learn(*asking, name, *reply);
-        }
-        if (reply.code() == ErrorCode::kNotFound && fs.options().exclusive) {
-          fuse_entry_param none{};  // the kernel may remember that
-          none.entry_timeout = fs.KeepSeconds();
-          call->ReplyEntry(none);
-          return;
-        }
-        fs.ReplyEntry(call, reply);
-      });
+  const uint64_t asked = fs.core().leases().Asked();
+  auto answer = [&fs, call, asking, asked,
+                 name = std::string(name)](const Result<wire::EntryReply>& reply) {
+    if (reply.ok() && asking != nullptr) fs.core().directories().Learn(*asking, name, *reply);
+    if (reply.code() == ErrorCode::kNotFound) return ReplyAbsent(fs, call);
+    fs.ReplyEntry(call, reply, asked);
+  };
+  fs.mds().Call<wire::EntryReply>(wire::MDS_LOOKUP, request, true, std::move(answer));
 }
 
 void Make(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_t rdev,
@@ -84,14 +89,18 @@ void Make(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_
   DirCache& directories = fs.core().directories();
   auto asking = directories.Ask(directory);
   auto changing = directories.BeginChange({{Kind::kAdd, directory, name}});
-  fs.mds().Call<wire::EntryReply>(
-      wire::MDS_MKNOD, request, false,
-      [&fs, call, asking, changing, name = request.name()](const Result<wire::EntryReply>& reply) {
-        if (reply.ok() && asking != nullptr) {
-          fs.core().directories().Learn(*asking, name, *reply);
-        }
-        fs.ReplyEntry(call, reply);
-      });
+  auto answer = [&fs, &directories, call, asking, changing,
+                 name = request.name()](const Result<wire::EntryReply>& reply) {
+    if (reply.ok() && asking != nullptr) {
+      if (fs.options().exclusive && S_ISDIR(reply->attr().mode())) {
+        directories.LearnMade(*asking, name, *reply);
+      } else {
+        directories.Learn(*asking, name, *reply);
+      }
+    }
+    fs.ReplyEntry(call, reply);
+  };
+  fs.mds().Call<wire::EntryReply>(wire::MDS_MKNOD, request, false, std::move(answer));
 }
 
 void OnMknod(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_t rdev) {
@@ -130,7 +139,8 @@ void Remove(fuse_req_t req, uint32_t method, fuse_ino_t parent, const char* name
   request.set_name(name);
   auto changing =
       fs.core().directories().BeginChange({{Kind::kRemove, InodeId(request.parent()), name}});
-  fs.mds().CallRaw(method, request, false, [call, changing](const Result<net::Reply>& reply) {
+  fs.mds().CallRaw(method, request, false, [&fs, call, changing](const Result<net::Reply>& reply) {
+    fs.core().leases().Changed();  // the links of what had that name
     call->Reply(reply.status());
   });
 }
@@ -161,9 +171,11 @@ void OnRename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t ne
                                                        {Kind::kAdd, from, name},
                                                        {Kind::kRemove, to, new_name},
                                                        {Kind::kAdd, to, new_name}});
-  fs.mds().CallRaw(
-      wire::MDS_RENAME, request, false,
-      [call, changing](const Result<net::Reply>& reply) { call->Reply(reply.status()); });
+  fs.mds().CallRaw(wire::MDS_RENAME, request, false,
+                   [&fs, call, changing](const Result<net::Reply>& reply) {
+                     fs.core().leases().Changed();  // of what moved, and of what was replaced
+                     call->Reply(reply.status());
+                   });
 }
 
 }  // namespace

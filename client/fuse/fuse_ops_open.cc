@@ -10,6 +10,7 @@ namespace {
 struct Opening {
   OpenerPtr opener;
   int flags = 0;
+  uint64_t asked = 0;
 };
 
 HandlePtr MakeHandle(InodePtr inode, const Opening& opening) {
@@ -45,14 +46,14 @@ void OnOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   fs.FillCaller(*call, inode.get(), request.mutable_caller());
   request.set_inode(inode->id().value);
   request.set_flags(static_cast<uint32_t>(fi->flags));
-  const Opening opening{fs.OpenerOf(*call), fi->flags};
+  const Opening opening{fs.OpenerOf(*call), fi->flags, fs.core().leases().Asked()};
   auto answer = [&fs, call, inode, opening](Result<wire::EntryReply> reply) {
     if (!reply.ok()) {
       fs.core().open_files().Close(inode->id());
       call->Reply(reply.status());
       return;
     }
-    fs.Learn(inode, *reply);
+    fs.Learn(inode, *reply, opening.asked);
     const OpenReply open = Admit(fs, MakeHandle(inode, opening), reply->attr().version());
     const std::string bytes = EncodeOpen(open);
     if (!call->ReplyRaw(bytes.data(), bytes.size())) Drop(fs, open, inode->id());
@@ -64,7 +65,7 @@ void OnOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
 
 void FinishCreate(Filesystem& fs, const CallPtr& call, const Opening& opening,
                   const wire::EntryReply& reply) {
-  const fuse_entry_param entry = fs.LearnEntry(reply);
+  const fuse_entry_param entry = fs.LearnEntry(reply, opening.asked);
   const InodeId id(reply.attr().inode());
   const OpenReply open =
       Admit(fs, MakeHandle(fs.core().inodes().Find(id), opening), reply.attr().version());
@@ -105,7 +106,7 @@ void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   request.set_umask(call->context().umask);
   request.set_exclusive((fi->flags & O_EXCL) != 0);
   request.set_open_flags(static_cast<uint32_t>(fi->flags));
-  const Opening opening{fs.OpenerOf(*call), fi->flags};
+  const Opening opening{fs.OpenerOf(*call), fi->flags, fs.core().leases().Asked()};
   const uint64_t begun = fs.core().open_files().BeginCreate();
   auto changing = fs.core().directories().BeginChange(
       {{DirCache::Kind::kAdd, InodeId(request.parent()), name}});

@@ -76,8 +76,9 @@ void OnGetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
 void Change(const CallPtr& call, Filesystem& fs, uint32_t method, const wire::XattrRequest& request,
             const InodePtr& inode) {
   inode->set_no_capability_until(0);
-  fs.mds().CallRaw(method, request, false, [call, inode](const Result<net::Reply>& reply) {
+  fs.mds().CallRaw(method, request, false, [&fs, call, inode](const Result<net::Reply>& reply) {
     inode->set_no_capability_until(0);
+    fs.core().leases().Changed();
     call->Reply(reply.status());
   });
 }
@@ -88,6 +89,7 @@ void ChangeAcl(const CallPtr& call, Filesystem& fs, uint32_t method,
   auto changing = fs.core().directories().BeginChange({{DirCache::Kind::kRights, inode->id(), {}}});
   fs.mds().CallRaw(method, request, false,
                    [&fs, call, inode, changing, request](const Result<net::Reply>& reply) {
+                     fs.core().leases().Changed();
                      if (!reply.ok()) {
                        call->Reply(reply.status());
                        return;

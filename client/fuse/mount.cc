@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <condition_variable>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -39,7 +41,8 @@ std::vector<gid_t> OwnGroups() {
   return groups;
 }
 
-Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& options) {
+Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& options,
+                          std::function<void(InodeId)> forget_pages) {
   Core::Options core;
   core.mds_endpoint = endpoint;
   core.client_name = options.client_name.empty() ? DefaultClientName() : options.client_name;
@@ -51,6 +54,7 @@ Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& opt
   core.subtree = options.subtree;
   core.timeout = options.timeout;
   core.connect_timeout = options.connect_timeout;
+  core.forget_pages = std::move(forget_pages);
   core.file_io.buffer_writes = !options.writeback_cache;
   core.file_io.write_back.bytes_max = options.dirty_bytes_max;
   // Root raises the kernel's read-ahead instead, which costs no copy and no memory of ours.
@@ -85,7 +89,7 @@ class Mount::Impl {
        Options options)
       : mountpoint_(std::move(mountpoint)),
         options_(std::move(options)),
-        core_(network, clock, CoreOptions(endpoint, options_)),
+        core_(network, clock, CoreOptions(endpoint, options_, [this](InodeId id) { Forget(id); })),
         filesystem_(core_, {options_.exclusive, options_.writeback_cache,
                             static_cast<uint32_t>(options_.readahead_bytes)}) {}
 
@@ -173,6 +177,13 @@ class Mount::Impl {
   }
 
  private:
+  // Called until the core has shut down, which is before the session ends.
+  void Forget(InodeId inode) {
+    if (fuse_session* session = notified_) {
+      fuse_lowlevel_notify_inval_inode(session, filesystem_.ToNumber(inode), 0, 0);
+    }
+  }
+
   Status MountIt() {
     operations_ = MakeOperations(options_.exclusive);
     std::string program = "weirfs";
@@ -192,6 +203,7 @@ class Mount::Impl {
       session_ = nullptr;
       return Status::FromErrno(error, "cannot mount on " + mountpoint_);
     }
+    notified_ = session_;
     return Status::Ok();
   }
 
@@ -218,6 +230,7 @@ class Mount::Impl {
   Filesystem filesystem_;
   fuse_lowlevel_ops operations_{};
   fuse_session* session_ = nullptr;
+  std::atomic<fuse_session*> notified_{nullptr};
   std::string device_;
   std::thread loop_;
   std::mutex mutex_;

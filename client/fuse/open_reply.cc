@@ -45,6 +45,7 @@ std::string EncodeOpen(const OpenReply& reply) {
   out.fh = reply.handle;
   if (reply.direct) out.open_flags |= FOPEN_DIRECT_IO | FOPEN_PARALLEL_DIRECT_WRITES;
   if (reply.keep_cache) out.open_flags |= FOPEN_KEEP_CACHE;
+  if (reply.cache_listing) out.open_flags |= FOPEN_CACHE_DIR;
   return Bytes(&out, sizeof(out));
 }
 

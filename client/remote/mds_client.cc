@@ -4,6 +4,8 @@
 #include <future>
 
 #include "client/vfs/dir_cache.h"
+#include "client/vfs/file_leases.h"
+#include "common/net/transport.h"
 #include "common/placement/times_wire.h"
 #include "common/wire/mds.pb.h"
 
@@ -82,6 +84,10 @@ Status MdsClient::TakeSession(const std::string& body, TimePoint asked) {
   if (options_.directories != nullptr) {
     options_.directories->BeginSession(reply.lease_epoch(), asked);
   }
+  std::vector<InodeId> written;
+  if (options_.files != nullptr) {
+    written = options_.files->BeginSession(reply.lease_epoch(), asked);
+  }
   const uint64_t tag_epoch = map.tag_epoch;
   WEIR_RETURN_IF_ERROR(TakeMap(std::make_shared<const ClusterMap>(std::move(map))));
   {
@@ -89,6 +95,8 @@ Status MdsClient::TakeSession(const std::string& body, TimePoint asked) {
     tag_epoch_ = tag_epoch;
   }
   events_.on_tags(tag_epoch);
+  // After the map: it may say that they are lost.
+  if (options_.files != nullptr) events_.on_lost_leases(written);
   return Status::Ok();
 }
 
@@ -132,6 +140,7 @@ void MdsClient::CallRaw(uint32_t method, const google::protobuf::MessageLite& re
   net::CallOptions call;
   call.timeout = patience.value_or(options_.timeout);
   call.idempotent = idempotent;
+  const net::LendThread lend;  // an MDS knows nothing of our locks, and never answers from here
   rpc_->Call(method, request.SerializeAsString(), {}, call, std::move(callback));
 }
 
@@ -145,6 +154,7 @@ void MdsClient::StartWatch() {
   request.set_wait_ms(kWatchWaitMs);
   if (events_.times) AddTimes(&request);
   if (options_.directories != nullptr) request.set_lease_seq(options_.directories->obeyed());
+  if (options_.files != nullptr) request.set_file_lease_seq(options_.files->heard());
   net::CallOptions call;
   call.timeout = kWatchTimeout;
   call.idempotent = true;
@@ -168,6 +178,11 @@ void MdsClient::ObeyRecalls(const wire::WatchReply& reply, TimePoint asked) {
   std::vector<InodeId> recalled;
   for (const uint64_t directory : reply.recalled()) recalled.emplace_back(directory);
   options_.directories->Renew(reply.lease_epoch(), reply.lease_seq(), recalled, asked);
+  if (options_.files == nullptr || reply.lease_epoch() != options_.files->epoch()) return;
+  options_.files->Renew(reply.lease_epoch(), reply.file_lease_seq(), asked);
+  std::vector<InodeId> files;
+  for (const uint64_t inode : reply.recalled_files()) files.emplace_back(inode);
+  if (!files.empty()) events_.on_recall(reply.file_lease_seq(), files);
 }
 
 void MdsClient::OnWatch(Result<net::Reply> raw, TimePoint asked) {

@@ -36,6 +36,7 @@ class WatchRequest;
 namespace weir::client {
 
 class DirCache;
+class FileLeases;
 using MapPtr = std::shared_ptr<const ClusterMap>;
 
 class MdsClient {
@@ -50,6 +51,7 @@ class MdsClient {
     std::string subtree;
     uint64_t session = 0;
     DirCache* directories = nullptr;     // under leases of the MDS; null: asks for none
+    FileLeases* files = nullptr;         // goes with them
     Duration timeout = Duration::max();  // of every call
     Duration connect_timeout = std::chrono::seconds(10);  // of Open
   };
@@ -61,6 +63,10 @@ class MdsClient {
     std::function<std::map<ClassId, MountClassTimes>()> times;
     std::function<std::vector<wire::FileLock>()> held_locks;  // optional, as is the next
     std::function<void(const std::vector<InodeId>&)> on_lost_locks;
+    // Leases on files: asked back, by recalls up to `seq`; gone with a session, of files that were
+    // written under one.
+    std::function<void(uint64_t seq, const std::vector<InodeId>&)> on_recall;
+    std::function<void(const std::vector<InodeId>&)> on_lost_leases;
   };
 
   static Result<std::unique_ptr<MdsClient>> Connect(net::Network& network, Clock& clock,

@@ -11,6 +11,14 @@ bool ReadIsIntact(const ObjectOp& op, const Result<ObjectOutcome>& result) {
   return op.write || !result.ok() || result->payload.size() <= op.length;
 }
 
+bool IsFenced(const ObjectOp& op) {
+  return op.fenced != nullptr && *op.fenced;
+}
+
+Status FencedError() {
+  return {ErrorCode::kStale, "this mount was silent for too long: others may have written since"};
+}
+
 bool Passing(ErrorCode code) {
   return code == ErrorCode::kStaleEpoch || code == ErrorCode::kUnreachable ||
          code == ErrorCode::kCancelled || code == ErrorCode::kBusy;
@@ -42,6 +50,8 @@ void ObjectIo::Route(PendingPtr pending) {
     } else if (pending->op.abandoned != nullptr && *pending->op.abandoned) {
       // Late, it would overwrite what others have written since.
       error = Status(ErrorCode::kCancelled, "its process was killed");
+    } else if (IsFenced(pending->op)) {
+      error = FencedError();
     } else if (map_ != nullptr && !map_->pools.contains(pending->op.pool)) {
       error = Status(ErrorCode::kIo, "object " + std::to_string(pending->op.object.inode.value) +
                                          " lies in a pool that does not exist any more");
@@ -192,12 +202,13 @@ void ObjectIo::Tick() {
   for (PendingPtr& pending : again) Route(std::move(pending));
 }
 
-void ObjectIo::DropAbandoned() {
+template <typename Gone>
+void ObjectIo::EndUnsent(Gone gone, const Status& status) {
   std::vector<PendingPtr> dropped;
   {
     std::lock_guard lock(mutex_);
-    const auto take = [&dropped](const PendingPtr& pending) {
-      if (pending->op.abandoned == nullptr || !*pending->op.abandoned) return false;
+    const auto take = [&](const PendingPtr& pending) {
+      if (!gone(pending->op)) return false;
       dropped.push_back(pending);
       return true;
     };
@@ -205,9 +216,16 @@ void ObjectIo::DropAbandoned() {
     const TimePoint now = clock_.Now();
     for (auto& [key, window] : windows_) EraseFrom(key.first, window, take, now);
   }
-  for (const PendingPtr& pending : dropped) {
-    pending->op.done(Status(ErrorCode::kCancelled, "its process was killed"));
-  }
+  for (const PendingPtr& pending : dropped) pending->op.done(status);
+}
+
+void ObjectIo::DropAbandoned() {
+  EndUnsent([](const ObjectOp& op) { return op.abandoned != nullptr && *op.abandoned; },
+            Status(ErrorCode::kCancelled, "its process was killed"));
+}
+
+void ObjectIo::DropFenced() {
+  EndUnsent(IsFenced, FencedError());
 }
 
 void ObjectIo::Stop() {

@@ -54,6 +54,8 @@ class ObjectIo {
   void SetMap(std::shared_ptr<const ClusterMap> map);
   // Ends with kCancelled what is abandoned and not sent yet.
   void DropAbandoned();
+  // Ends with kStale what is fenced and not sent. Before the map that tells of it is set.
+  void DropFenced();
   // Sends again what failed for a passing reason; expires what waited too long.
   void Tick();
   // Everything not yet sent ends with kCancelled, and nothing is retried any more.
@@ -95,6 +97,8 @@ class ObjectIo {
   void OnReply(const PendingPtr& pending, const Key& key, Result<ObjectOutcome> result);
   bool ParkLocked(const PendingPtr& pending, const Result<ObjectOutcome>& result);
   std::vector<PendingPtr> TakeExpiredLocked(TimePoint now);
+  template <typename Gone>
+  void EndUnsent(Gone gone, const Status& status);
   template <typename Predicate>
   void EraseFrom(ClassId id, Window& window, Predicate gone, TimePoint now);
 

@@ -37,6 +37,7 @@ struct ObjectOp {
   uint32_t payload_crc = 0;  // its crc32c
   ObjectCallback done;       // exactly once, on any thread, with no lock held
   Abandoned abandoned;
+  Abandoned fenced;  // becomes true when the data may overwrite what others have written
 };
 
 class ObjectSender {

@@ -21,9 +21,20 @@ void CallerClasses::SetMap(std::shared_ptr<const ClusterMap> map) {
 }
 
 OpenerPtr CallerClasses::Open(uid_t uid, gid_t gid, std::vector<gid_t> groups, pid_t pid) const {
-  auto opener = std::make_shared<Opener>(uid, gid, std::move(groups), pid);
+  Abandoned fenced;
+  {
+    std::lock_guard lock(mutex_);
+    fenced = fenced_;
+  }
+  auto opener = std::make_shared<Opener>(uid, gid, std::move(groups), pid, std::move(fenced));
   if (asks_exe_) (void)ExeOf(*opener);
   return opener;
+}
+
+void CallerClasses::Fence() {
+  std::lock_guard lock(mutex_);
+  *fenced_ = true;
+  fenced_ = std::make_shared<std::atomic<bool>>(false);
 }
 
 ClassId CallerClasses::Of(const Opener& opener) const {

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "client/remote/object_sender.h"
 #include "client/vfs/inode_table.h"
 #include "common/placement/cluster_map.h"
 
@@ -27,8 +28,13 @@ namespace weir::client {
 
 class Opener {
  public:
-  Opener(uid_t uid, gid_t gid, std::vector<gid_t> groups, pid_t pid)
-      : uid_(uid), gid_(gid), groups_(std::move(groups)), pid_(pid) {}
+  Opener(uid_t uid, gid_t gid, std::vector<gid_t> groups, pid_t pid, Abandoned fenced = nullptr)
+      : uid_(uid), gid_(gid), groups_(std::move(groups)), pid_(pid), fenced_(std::move(fenced)) {}
+
+  // True for ever when the session in which he opened was evicted: nothing may be written in his
+  // name any more. Null: never.
+  [[nodiscard]] const Abandoned& fenced() const { return fenced_; }
+  [[nodiscard]] bool is_fenced() const { return fenced_ != nullptr && *fenced_; }
 
  private:
   friend class CallerClasses;
@@ -36,6 +42,7 @@ class Opener {
   const gid_t gid_;
   const std::vector<gid_t> groups_;
   const pid_t pid_;  // 0: nobody's process
+  const Abandoned fenced_;
   mutable std::mutex mutex_;
   mutable bool exe_known_ = false;
   mutable std::string exe_;
@@ -58,6 +65,8 @@ class CallerClasses {
   void SetMap(std::shared_ptr<const ClusterMap> map);
 
   OpenerPtr Open(uid_t uid, gid_t gid, std::vector<gid_t> groups, pid_t pid) const;
+  // The session was evicted: with it everybody who has opened something so far.
+  void Fence();
   [[nodiscard]] ClassId Of(const Opener& opener) const;
   [[nodiscard]] ClassId Of(const Inode& inode, const Opener& opener) const;
 
@@ -78,8 +87,9 @@ class CallerClasses {
   const ReadExe read_exe_;
   mutable std::mutex mutex_;
   std::shared_ptr<const ClusterMap> map_;  // under mutex_
-  std::atomic<uint32_t> version_{0};       // of map_; 0: none yet
-  std::atomic<bool> asks_exe_{false};      // some rule does
+  std::shared_ptr<std::atomic<bool>> fenced_ = std::make_shared<std::atomic<bool>>(false);  // too
+  std::atomic<uint32_t> version_{0};   // of map_; 0: none yet
+  std::atomic<bool> asks_exe_{false};  // some rule does
   std::atomic<bool> has_rules_{false};
   std::atomic<bool> has_capacities_{false};
   std::atomic<uint32_t> without_rules_{0};  // the class of whom no rule matches

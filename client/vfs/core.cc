@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include "common/base/log.h"
 #include "common/base/prng.h"
 #include "common/wire/mds.pb.h"
 
@@ -24,10 +25,11 @@ Core::Core(net::Network& network, Clock& clock, Options options)
       }),
       groups_(clock),
       directories_(clock),
+      leases_(clock, options_.exclusive),
       caller_classes_({options_.client_name, options_.mount_class}, options_.read_exe),
       osds_(network, clock, session_, options_.timeout),
       objects_(clock, osds_, {.timeout = options_.timeout}),
-      files_(clock, objects_, inodes_, caller_classes_, *this, options_.file_io),
+      files_(clock, objects_, inodes_, caller_classes_, leases_, *this, options_.file_io),
       classes_(
           inodes_, [this] { return InodesInUse(); },
           [this](const auto& inodes, auto done) { AskClasses(inodes, done); }) {}
@@ -48,7 +50,13 @@ Status Core::Open(std::function<void()> on_tick) {
   options.subtree = options_.subtree;
   options.session = session_;
   // An exclusive mount lets the kernel remember instead.
-  if (!options_.exclusive) options.directories = &directories_;
+  if (options_.exclusive) {
+    directories_.BeginAlone();
+  } else {
+    options.directories = &directories_;
+    options.files = &leases_;
+    lease_keeper_ = std::make_unique<LeaseKeeper>(leases_, inodes_, LeaseHooks());
+  }
   options.timeout = options_.timeout;
   options.connect_timeout = options_.connect_timeout;
   MdsClient::Events events;
@@ -61,6 +69,12 @@ Status Core::Open(std::function<void()> on_tick) {
     return open;
   };
   events.held_locks = [this] { return locks_.Held(); };
+  events.on_recall = [this](uint64_t seq, const auto& inodes) {
+    lease_keeper_->Recalled(seq, inodes);
+  };
+  events.on_lost_leases = [this](const auto& written) {
+    lease_keeper_->Lost(written, open_files_.All());
+  };
   events.on_lost_locks = [this](const std::vector<InodeId>& inodes) { OnLocksLost(inodes); };
   WEIR_ASSIGN_OR_RETURN(mds_, MdsClient::Connect(network_, clock_, options, std::move(events)));
   WEIR_RETURN_IF_ERROR(mds_->Open());
@@ -68,7 +82,46 @@ Status Core::Open(std::function<void()> on_tick) {
   return Status::Ok();
 }
 
+LeaseKeeper::Hooks Core::LeaseHooks() {
+  LeaseKeeper::Hooks hooks;
+  hooks.forget_pages = [this](InodeId inode) {
+    if (options_.forget_pages != nullptr) options_.forget_pages(inode);
+  };
+  hooks.flush = [this](const InodePtr& inode, std::function<void()> done) {
+    files_.Sync(inode, false, [inode, done = std::move(done)](const Status& status) {
+      if (!status.ok()) inode->RememberError(status);  // for its next fsync or close
+      done();
+    });
+  };
+  hooks.yield = [this](uint64_t epoch, uint64_t seq, const auto& inodes, auto done) {
+    SendYield(epoch, seq, inodes, std::move(done));
+  };
+  return hooks;
+}
+
+void Core::SendYield(uint64_t epoch, uint64_t seq, const std::vector<InodeId>& inodes,
+                     std::function<void()> done) {
+  wire::YieldRequest request;
+  request.set_epoch(epoch);
+  request.set_seq(seq);
+  for (const InodeId inode : inodes) request.add_inodes(inode.value);
+  mds_->CallRaw(wire::MDS_YIELD, request, true,
+                [done = std::move(done)](const Result<net::Reply>&) { done(); });
+}
+
 void Core::OnMap(const MapPtr& map) {
+  const auto fence = map->fences.find(session_);
+  if (fence != map->fences.end() && fenced_ < fence->second) {
+    // What is older than this map must not go out under it.
+    fenced_ = fence->second;
+    WEIR_LOG_WARN(
+        "the MDS could not hear this mount and gave its files to others: what was not "
+        "stored is lost, and what was open must be opened again");
+    caller_classes_.Fence();
+    objects_.DropFenced();
+    files_.Evicted();
+  }
+  map_epoch_ = map->epoch.value;
   caller_classes_.SetMap(map);
   osds_.SetMap(*map);
   objects_.SetMap(map);
@@ -115,6 +168,7 @@ bool Core::Shutdown(Duration wait) {
     tick_wakes_.notify_all();
     ticks_.join();
   }
+  if (lease_keeper_ != nullptr) lease_keeper_->Stop();
   objects_.Stop();
   osds_.Stop();
   if (mds_ != nullptr) {
@@ -141,10 +195,14 @@ void Core::ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
   request.set_kill_suid(report.kill_suid);
   request.set_commit(commit);
   request.set_class_id(report.class_id.value);
+  request.set_epoch(map_epoch_);
   mds_->Call<wire::EntryReply>(wire::MDS_WROTE, request, false,
-                               [callback = std::move(callback)](Result<wire::EntryReply> reply) {
+                               [this, inode, asked = leases_.Asked(),
+                                callback = std::move(callback)](Result<wire::EntryReply> reply) {
                                  if (!reply.ok()) return callback(reply.status());
                                  callback(FromWire(reply->attr()));
+                                 const InodePtr known = inodes_.Find(inode);
+                                 if (known != nullptr) leases_.Learn(known, *reply, asked);
                                });
 }
 
@@ -167,12 +225,24 @@ void Core::ForgetAllowed(const std::vector<InodeId>& inodes) {
   }
 }
 
+// With the last close the MDS takes the leases back.
+void Core::ForgetLeases(const std::vector<InodeId>& inodes) {
+  if (leases_.alone()) return;
+  for (const InodeId id : inodes) {
+    if (const InodePtr inode = inodes_.Find(id)) leases_.Revoke(inode);
+  }
+}
+
 void Core::SendRelease(const std::vector<InodeId>& inodes, std::function<void()> done) {
   ForgetAllowed(inodes);
+  ForgetLeases(inodes);
   wire::ReleaseRequest request;
   for (InodeId inode : inodes) request.add_inodes(inode.value);
   mds_->CallRaw(wire::MDS_RELEASE, request, false,
-                [done = std::move(done)](const Result<net::Reply>&) { done(); });
+                [this, inodes, done = std::move(done)](const Result<net::Reply>&) {
+                  ForgetLeases(inodes);  // answers that were given before have come in between
+                  done();
+                });
 }
 
 void Core::AskClasses(const std::vector<InodeId>& inodes,

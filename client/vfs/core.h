@@ -20,9 +20,11 @@
 #include "client/vfs/caller_classes.h"
 #include "client/vfs/class_resolver.h"
 #include "client/vfs/dir_cache.h"
+#include "client/vfs/file_leases.h"
 #include "client/vfs/file_locks.h"
 #include "client/vfs/handle_table.h"
 #include "client/vfs/inode_table.h"
+#include "client/vfs/lease_keeper.h"
 #include "client/vfs/open_files.h"
 
 namespace weir::client {
@@ -41,6 +43,8 @@ class Core final : private WriteReporter {
     CallerClasses::ReadExe read_exe = [](pid_t, uid_t) { return std::string(); };
     CallerId mounter;  // whose right to the mount's class the MDS checks
     std::vector<gid_t> mounter_groups;
+    // The kernel forgets what it has of a file; waits for it. May be empty.
+    std::function<void(InodeId)> forget_pages;
   };
   Core(net::Network& network, Clock& clock, Options options);
   ~Core() override;
@@ -60,6 +64,7 @@ class Core final : private WriteReporter {
   CallerGroups& groups() { return groups_; }
   CallerClasses& classes() { return caller_classes_; }
   DirCache& directories() { return directories_; }
+  FileLeases& leases() { return leases_; }
   FileLocks& locks() { return locks_; }
   ObjectIo& objects() { return objects_; }
 
@@ -69,11 +74,15 @@ class Core final : private WriteReporter {
   void AskRoom(InodeId inode, ClassId class_id, uint64_t end,
                std::function<void(Result<uint64_t>)> callback) override;
   void SendRelease(const std::vector<InodeId>& inodes, std::function<void()> done);
+  void ForgetLeases(const std::vector<InodeId>& inodes);
   // What the MDS allowed them to grow holds no more.
   void ForgetAllowed(const std::vector<InodeId>& inodes);
   void AskClasses(const std::vector<InodeId>& inodes,
                   std::function<void(Result<ClassResolver::Answer>)> done);
   void OnMap(const MapPtr& map);
+  LeaseKeeper::Hooks LeaseHooks();
+  void SendYield(uint64_t epoch, uint64_t seq, const std::vector<InodeId>& inodes,
+                 std::function<void()> done);
   void OnLocksLost(const std::vector<InodeId>& inodes);
   void TickLoop();
   std::vector<InodeId> InodesInUse() const;
@@ -88,12 +97,16 @@ class Core final : private WriteReporter {
   FileLocks locks_;
   CallerGroups groups_;
   DirCache directories_;
+  FileLeases leases_;
   CallerClasses caller_classes_;
   OsdClient osds_;
   ObjectIo objects_;
   FileIo files_;
   ClassResolver classes_;
   std::unique_ptr<MdsClient> mds_;
+  std::unique_ptr<LeaseKeeper> lease_keeper_;
+  std::atomic<uint64_t> map_epoch_{0};
+  Epoch fenced_;  // on the thread that brings maps
 
   std::function<void()> on_tick_;
   std::mutex tick_mutex_;

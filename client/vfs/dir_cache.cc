@@ -11,6 +11,7 @@ namespace {
 
 constexpr Duration kWantInterval = std::chrono::seconds(5);
 constexpr size_t kMostWanted = 4096;
+constexpr size_t kNameMax = 255;
 
 size_t HashOf(std::string_view name) {
   return std::hash<std::string_view>()(name);
@@ -74,6 +75,13 @@ void DirCache::BeginSession(uint64_t epoch, TimePoint asked) {
   trusted_until_ = asked + kLeaseTrust;
 }
 
+void DirCache::BeginAlone() {
+  const std::lock_guard lock(mutex_);
+  epoch_ = 1;
+  alone_ = true;
+  trusted_until_ = TimePoint::Max();
+}
+
 void DirCache::Renew(uint64_t epoch, uint64_t seq, const std::vector<InodeId>& recalled,
                      TimePoint asked) {
   const std::lock_guard lock(mutex_);
@@ -90,7 +98,8 @@ uint64_t DirCache::obeyed() const {
 
 DirCache::Look DirCache::Find(InodeId parent, std::string_view name,
                               const wire::Caller& caller) const {
-  if (epoch_ == 0 || name == "." || name == "..") return {};
+  // What no directory can have is for the MDS to refuse.
+  if (epoch_ == 0 || name == "." || name == ".." || name.size() > kNameMax) return {};
   const std::lock_guard lock(mutex_);
   if (clock_.Now() >= trusted_until_) return {};
   const auto found = directories_.find(parent);
@@ -151,6 +160,12 @@ void DirCache::Learn(const Asking& asking, std::string_view name, const wire::En
   names_ += added ? 1 : 0;
 }
 
+void DirCache::LearnMade(const Asking& asking, std::string_view name, wire::EntryReply reply) {
+  reply.mutable_lease()->set_epoch(epoch_);
+  reply.mutable_lease()->set_empty(true);
+  Learn(asking, name, reply);
+}
+
 void DirCache::TakeLeaseLocked(const FileAttr& attr, const wire::DirLease& lease,
                                uint64_t asked_at) {
   if (!directories_.contains(attr.inode) &&
@@ -169,6 +184,7 @@ void DirCache::TakeLeaseLocked(const FileAttr& attr, const wire::DirLease& lease
 bool DirCache::Wants(InodeId directory) {
   if (epoch_ == 0) return false;
   const std::lock_guard lock(mutex_);
+  if (alone_) return false;
   if (directories_.contains(directory)) return false;
   const TimePoint now = clock_.Now();
   const auto [wanted, first] = wanted_.try_emplace(directory, now);

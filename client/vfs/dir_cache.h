@@ -51,6 +51,8 @@ class DirCache {
 
   // A session opened by a request sent at `asked`; epoch 0: without leases.
   void BeginSession(uint64_t epoch, TimePoint asked);
+  // A mount that nobody shares has every lease for ever, of what it has made itself.
+  void BeginAlone();
   // The answer to a WATCH sent at `asked`. After it obeyed() is what the next WATCH says.
   void Renew(uint64_t epoch, uint64_t seq, const std::vector<InodeId>& recalled, TimePoint asked);
   [[nodiscard]] uint64_t obeyed() const;
@@ -66,6 +68,9 @@ class DirCache {
   class Asking;
   std::shared_ptr<Asking> Ask(InodeId parent);
   void Learn(const Asking& asking, std::string_view name, const wire::EntryReply& reply);
+
+  // Of a mount that nobody shares: the directory was made by that.
+  void LearnMade(const Asking& asking, std::string_view name, wire::EntryReply reply);
 
   // Whether it is time to ask for a lease on a directory that nobody looks up any more: the root,
   // somebody's working directory. Yes at most once in kWantInterval.
@@ -107,6 +112,7 @@ class DirCache {
   const Limits limits_;
   mutable std::mutex mutex_;
   std::atomic<uint64_t> epoch_{0};
+  bool alone_ = false;
   uint64_t seq_ = 0;
   TimePoint trusted_until_;
   uint64_t sequence_ = 0;  // of our changes

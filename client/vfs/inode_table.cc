@@ -3,11 +3,17 @@
 #include <algorithm>
 
 namespace weir::client {
+namespace {
+constexpr uint64_t kStatBlock = 512;
+}  // namespace
 
 FileAttr Inode::MergedLocked() const {
   FileAttr merged = attr_;
   if (written_ == reported_) return merged;
-  merged.size = std::max(merged.size, local_end_);
+  if (local_end_ > merged.size) {
+    merged.size = local_end_;
+    merged.blocks = std::max(merged.blocks, (local_end_ + kStatBlock - 1) / kStatBlock);
+  }
   if (local_mtime_ns_ > merged.mtime_ns) {
     merged.mtime_ns = local_mtime_ns_;
     merged.ctime_ns = std::max(merged.ctime_ns, local_mtime_ns_);
@@ -108,6 +114,16 @@ FileAttr Inode::EndReport(const Report& report, const FileAttr& from_mds) {
 bool Inode::has_unreported() const {
   std::lock_guard lock(mutex_);
   return written_ != reported_;
+}
+
+void Inode::LoseUnreported() {
+  std::lock_guard lock(mutex_);
+  reported_ = lost_ = written_;
+}
+
+bool Inode::IsLost(const Report& report) const {
+  std::lock_guard lock(mutex_);
+  return report.sequence <= lost_;
 }
 
 bool Inode::SeenAtOpen(uint64_t version) {

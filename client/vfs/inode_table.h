@@ -70,6 +70,18 @@ class Inode {
   [[nodiscard]] std::optional<Report> BeginReport() const;
   FileAttr EndReport(const Report& report, const FileAttr& from_mds);
   [[nodiscard]] bool has_unreported() const;
+  // What was not reported is lost, also what a report on its way says; IsLost of that one.
+  void LoseUnreported();
+  [[nodiscard]] bool IsLost(const Report& report) const;
+
+  // As of which stamp of file_leases.h the attributes may be answered; 0: the MDS must be asked.
+  [[nodiscard]] uint64_t answerable() const { return answerable_.load(std::memory_order_acquire); }
+  void set_answerable(uint64_t stamp) { answerable_.store(stamp, std::memory_order_release); }
+  // Others change the file from now on.
+  void Distrust() {
+    set_answerable(0);
+    generation_.fetch_add(1, std::memory_order_acq_rel);
+  }
 
   // Kernel pages survive an open only if nobody else changed the file since this mount last saw it.
   // Remembers `version` as seen and says whether it was the one known before.
@@ -95,6 +107,7 @@ class Inode {
   const InodeId id_;
   std::atomic<uint32_t> tag_class_{kUntagged};
   std::atomic<uint64_t> generation_{1};
+  std::atomic<uint64_t> answerable_{0};
   std::atomic<int64_t> no_capability_until_{0};
   std::atomic<int64_t> told_{INT64_MIN};
   mutable std::mutex mutex_;
@@ -105,6 +118,7 @@ class Inode {
   ClassId local_class_;
   uint64_t written_ = 0;   // sequence of the last local write
   uint64_t reported_ = 0;  // of the last one the MDS knows
+  uint64_t lost_ = 0;      // of the last one it shall not know
   uint64_t kept_version_ = 0;
   uint64_t allowed_end_ = 0;
   Status error_;

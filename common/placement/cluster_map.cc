@@ -219,6 +219,9 @@ Result<ClusterMap> FromWire(const wire::ClusterMap& message) {
     WEIR_RETURN_IF_ERROR(Insert(map.classes, class_names, ClassId(info.id()), info.name(),
                                 std::move(entry), "class"));
   }
+  for (const wire::FenceInfo& fence : message.fences()) {
+    map.fences[fence.session()] = Epoch(fence.epoch());
+  }
   std::set<std::string> rule_names;
   for (const wire::RuleInfo& info : message.rules()) {
     WEIR_ASSIGN_OR_RETURN(ClassRule rule, FromWire(info));
@@ -382,6 +385,11 @@ wire::ClusterMap ToWire(const ClusterMap& map) {
   }
   for (const auto& [id, entry] : map.classes) *message.add_classes() = ToWire(entry);
   for (const ClassRule& rule : map.rules) *message.add_rules() = ToWire(rule);
+  for (const auto& [session, epoch] : map.fences) {
+    wire::FenceInfo* fence = message.add_fences();
+    fence->set_session(session);
+    fence->set_epoch(epoch.value);
+  }
   return message;
 }
 

@@ -70,6 +70,8 @@ struct ClusterMap {
   std::map<PoolId, Pool> pools;
   std::map<ClassId, ClassEntry> classes;
   std::vector<ClassRule> rules;  // in the order in which they are tried
+  // Sessions that were evicted: what they ask to change under an older epoch is refused.
+  std::map<uint64_t, Epoch> fences;
 
   // Null when there is none of that name or id.
   [[nodiscard]] const ClassEntry* FindClass(std::string_view name) const;

@@ -39,7 +39,7 @@ Status ClusterKeeper::Load(const ClusterRecord& record) {
   }
   // Each gets the full time to speak up again.
   for (const auto& [id, osd] : map.osds) {
-    heard_[id] = {clock_.Now(), Epoch(0), osd.used_bytes};
+    heard_[id] = {clock_.Now(), Epoch(0), osd.used_bytes, Epoch(0)};
   }
   map_ = std::make_shared<const ClusterMap>(std::move(map));
   return Status::Ok();
@@ -120,11 +120,11 @@ Status ClusterKeeper::Commit(ClusterMap next, Ids ids, const Applied& applied) {
   return Status::Ok();
 }
 
-bool ClusterKeeper::OsdHeard(OsdId osd, Epoch have_epoch, uint64_t used_bytes) {
+bool ClusterKeeper::OsdHeard(OsdId osd, Epoch have_epoch, uint64_t used_bytes, Epoch fence_epoch) {
   const std::lock_guard lock(mutex_);
   const auto known = map_->osds.find(osd);
   if (known == map_->osds.end() || known->second.endpoint.empty()) return false;
-  heard_[osd] = {clock_.Now(), have_epoch, used_bytes};
+  heard_[osd] = {clock_.Now(), have_epoch, used_bytes, fence_epoch};
   return true;
 }
 

@@ -64,7 +64,8 @@ class ClusterKeeper final : public ClusterView {
   // OSDs.
   Result<OsdId> RegisterOsd(const wire::RegisterOsdRequest& request);
   // An OSD said that it lives and obeys `have_epoch`. False: unknown, it should register.
-  bool OsdHeard(OsdId osd, Epoch have_epoch, uint64_t used_bytes);
+  // `fence_epoch`: nothing is left there of the sessions fenced up to it.
+  bool OsdHeard(OsdId osd, Epoch have_epoch, uint64_t used_bytes, Epoch fence_epoch = Epoch(0));
   // What it measured, for measured admission; kept until it is silent or says something newer.
   void OsdMeasured(OsdId osd, const wire::ServiceMeasures& measures);
   Status SetOsd(const wire::SetOsdRequest& request, const Asked& asked = {});
@@ -72,6 +73,11 @@ class ClusterKeeper final : public ClusterView {
   [[nodiscard]] bool Obeyed(Epoch epoch) const;
   // "osd.1", those that have not.
   [[nodiscard]] std::vector<std::string> NotObeying(Epoch epoch) const;
+
+  // What the session sends under an older epoch than the one returned changes nothing on an OSD
+  // any more, once Fenced says so of it (fences.cc).
+  Result<Epoch> Fence(uint64_t session);
+  [[nodiscard]] bool Fenced(Epoch epoch) const;
 
   // Classes.
   Result<wire::ClassInfo> CreateClass(const wire::SetClassRequest& request,
@@ -110,6 +116,7 @@ class ClusterKeeper final : public ClusterView {
                                             uint64_t size, size_t max) const override;
   [[nodiscard]] SpaceInfo Space() const override;
   [[nodiscard]] std::string WhySlow(uint32_t class_id) const override;
+  [[nodiscard]] bool IsFenced(uint64_t session, uint64_t epoch) const override;
   [[nodiscard]] std::optional<ClassCapacity> CapacityOf(uint32_t class_id) const override;
 
  private:
@@ -117,6 +124,7 @@ class ClusterKeeper final : public ClusterView {
     TimePoint when;
     Epoch epoch;
     uint64_t used_bytes = 0;
+    Epoch fence_epoch;
   };
   struct Ids {
     uint32_t osd = 0;

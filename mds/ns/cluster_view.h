@@ -47,6 +47,10 @@ class ClusterView {
   [[nodiscard]] virtual SpaceInfo Space() const = 0;
   // For people: how long the class was throttled lately, and who is to blame.
   [[nodiscard]] virtual std::string WhySlow(uint32_t class_id) const = 0;
+  // What was written under an older map by a session that was evicted since.
+  [[nodiscard]] virtual bool IsFenced(uint64_t /*session*/, uint64_t /*epoch*/) const {
+    return false;
+  }
   // None: the class has no capacity of its own, or does not exist.
   [[nodiscard]] virtual std::optional<ClassCapacity> CapacityOf(uint32_t class_id) const = 0;
 };

@@ -14,7 +14,8 @@ NamespaceDb::NamespaceDb(KvStore& store, Clock& clock, ClusterView& cluster,
       listener_(listener),
       options_(options),
       overlay_(store, options.cached_keys),
-      leases_(clock) {
+      leases_(clock),
+      file_leases_(clock, options.file_leases) {
   open_.number = 1;
 }
 
@@ -37,27 +38,32 @@ void NamespaceDb::Execute(const RequestOrigin& origin, Prepare prepare, Done don
 }
 
 Operation NamespaceDb::MakeOperation(const RequestOrigin& origin) {
-  return Operation(overlay_, {cluster_, opens_, classes_, leases_, grants_, origin.session,
-                              origin.mount_class, origin.client, clock_.WallNow().ns, in_grace_});
+  return Operation(overlay_,
+                   {cluster_, opens_, classes_, leases_, file_leases_, grants_, origin.session,
+                    origin.mount_class, origin.client, clock_.WallNow().ns, in_grace_});
 }
 
 void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
   if (AnswerRepeated(request, ready)) return;
   if (leases_.InTheWay(request.origin.session, request.origin.changes)) {
-    request.origin.turn.reset();  // the caller of Execute still has it
-    parked_.push_back(std::move(request));
     ready->push_back([this] { listener_.OnRecall(); });
-    return;
+    return Park(std::move(request));
   }
   Operation op = MakeOperation(request.origin);
+  const bool recorded = leases_.recorded();
   Result<std::string> answer = request.prepare(op);
   if (op.waits_for_truncate.has_value()) {
     const auto truncating = truncating_.find(*op.waits_for_truncate);
     if (truncating != truncating_.end()) {
+      leases_.set_recorded(recorded);  // its writes are forgotten
       request.origin.turn.reset();
       truncating->second.queued.push_back(std::move(request));
       return;
     }
+  }
+  if (answer.ok() && WaitsForFileLeases(request.origin, op, ready)) {
+    leases_.set_recorded(recorded);
+    return Park(std::move(request));
   }
   const std::shared_ptr<void> turn = std::exchange(request.origin.turn, nullptr);
   Waiting waiting{std::move(request.done), {}, std::move(op.effects), 0, turn};
@@ -71,6 +77,7 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
   if (!status.ok()) {
     // Nothing is written, but what it saw may not be durable yet.
     op.txn.writes().clear();
+    leases_.set_recorded(recorded);
     Done done = [original = std::move(waiting.done), status](const Status& committed, std::string) {
       original(committed.ok() ? status : committed, {});
     };
@@ -91,6 +98,22 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
     Keep(request.origin, waiting.answer, waiting.effects, &op.txn);
   }
   Enqueue(&op.txn, std::move(waiting), ready);
+}
+
+// It is prepared again when they are gone.
+void NamespaceDb::Park(Request request) {
+  request.origin.turn.reset();  // the caller of Execute still has it
+  parked_.push_back(std::move(request));
+}
+
+bool NamespaceDb::WaitsForFileLeases(const RequestOrigin& origin, const Operation& op,
+                                     Ready* ready) {
+  if (op.shown.empty() && op.changed.empty()) return false;
+  const FileLeases::Verdict verdict = file_leases_.Ask(origin.session, op.shown, op.changed);
+  if (verdict.asked) ready->push_back([this] { listener_.OnRecall(); });
+  if (verdict.in_the_way) return true;
+  // What holders from before a restart bring is what the others wait for.
+  return origin.method != wire::MDS_WROTE && file_leases_.AwaitsUnknown();
 }
 
 Status NamespaceDb::BumpTagEpochIn(Txn* txn, uint64_t* epoch) {

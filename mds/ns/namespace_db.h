@@ -88,6 +88,7 @@ class NamespaceDb {
   // Nobody reclaims any more: orphans that nobody holds go.
   void EndGrace();
   [[nodiscard]] DirLeases& leases() { return leases_; }
+  [[nodiscard]] FileLeases& file_leases() { return file_leases_; }
   // Runs what waited for leases that are gone now.
   void RetryParked();
   // Answers of a session that will not ask again.
@@ -150,6 +151,8 @@ class NamespaceDb {
 
   using Ready = std::vector<std::function<void()>>;  // to run without the lock
   void ExecuteLocked(Request request, Ready* ready);
+  bool WaitsForFileLeases(const RequestOrigin& origin, const Operation& op, Ready* ready);
+  void Park(Request request);
   bool AnswerRepeated(const Request& request, Ready* ready);
   void Keep(const RequestOrigin& origin, const std::string& answer, const Effects& effects,
             Txn* txn);
@@ -174,6 +177,7 @@ class NamespaceDb {
   OpenFiles opens_;
   ClassResolver classes_;
   DirLeases leases_;
+  FileLeases file_leases_;
   SizeGrants grants_;
   std::vector<Request> parked_;  // wait for leases to be given back
   bool in_grace_ = false;

@@ -27,7 +27,10 @@ Status NamespaceDb::Recover() {
   durable_tag_epoch_ = state.tag_epoch();
   in_grace_ = true;
   leases_.set_recorded(state.leases_given());
-  if (state.leases_given()) leases_.AwaitUnknown();
+  if (state.leases_given()) {
+    leases_.AwaitUnknown();
+    file_leases_.AwaitUnknown();
+  }
   if (!state.usage_known()) WEIR_RETURN_IF_ERROR(CountUsage());
   WEIR_RETURN_IF_ERROR(LoadAnswers());
   return LoadTruncates();

@@ -135,6 +135,7 @@ void NamespaceDb::RetryParked() {
 
 void NamespaceDb::DropSession(uint64_t session) {
   leases_.End(session);
+  file_leases_.End(session);
   RetryParked();
   Execute(
       {},

@@ -42,6 +42,17 @@ class OpenFiles {
     if (holders == holders_.end()) return false;
     return holders->second.size() > (holders->second.contains(session) ? 1 : 0);
   }
+  [[nodiscard]] bool IsOpenBy(uint64_t session, uint64_t inode) const {
+    const auto holders = holders_.find(inode);
+    return holders != holders_.end() && holders->second.contains(session);
+  }
+  // Nobody else has it open at all.
+  [[nodiscard]] bool WritesAlone(uint64_t session, uint64_t inode) const {
+    const auto holders = holders_.find(inode);
+    if (holders == holders_.end() || holders->second.size() != 1) return false;
+    const auto [holder, writes] = *holders->second.begin();
+    return holder == session && writes;
+  }
   [[nodiscard]] bool WrittenElsewhere(uint64_t session, uint64_t inode) const {
     const auto holders = holders_.find(inode);
     if (holders == holders_.end()) return false;

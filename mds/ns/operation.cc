@@ -216,7 +216,8 @@ void Operation::Opened(uint64_t inode, uint32_t flags) {
   effects.open_flags = flags;
 }
 
-void Operation::FillAttr(const Inode& inode, wire::Attr* attr) const {
+void Operation::FillAttr(const Inode& inode, wire::Attr* attr) {
+  if (inode.IsRegular()) shown.push_back(inode.id);
   const InodeRecord& rec = inode.rec;
   attr->set_inode(inode.id);
   attr->set_mode(rec.mode());
@@ -253,21 +254,43 @@ Status Operation::FillEntry(const Inode& inode, wire::EntryReply* reply) {
   return Status::Ok();
 }
 
+// A restart must know that there were leases.
+Status Operation::RecordLeases() {
+  if (context.leases.recorded()) return Status::Ok();
+  WEIR_ASSIGN_OR_RETURN(StateRecord state, LoadState());
+  state.set_leases_given(true);
+  txn.PutRecord(kStateKey, state);
+  context.leases.set_recorded(true);
+  return Status::Ok();
+}
+
 Status Operation::OfferLease(const Inode& directory, wire::EntryReply* reply) {
   if (!directory.IsDirectory()) return Status::Ok();
   const auto grant = context.leases.TryGrant(context.session, directory.id);
   if (!grant.has_value()) return Status::Ok();
-  if (!context.leases.recorded()) {
-    WEIR_ASSIGN_OR_RETURN(StateRecord state, LoadState());
-    state.set_leases_given(true);
-    txn.PutRecord(kStateKey, state);
-    context.leases.set_recorded(true);
-  }
+  WEIR_RETURN_IF_ERROR(RecordLeases());
   wire::DirLease* lease = reply->mutable_lease();
   lease->set_epoch(grant->epoch);
   lease->set_seq(grant->seq);
   lease->set_empty(directory.rec.entries() == 0);
   return Status::Ok();
+}
+
+Status Operation::OfferFileLease(uint64_t file, wire::EntryReply* reply) {
+  const auto grant = context.file_leases.Offer(context.session, file, context.opens);
+  if (!grant.has_value()) return Status::Ok();
+  WEIR_RETURN_IF_ERROR(RecordLeases());
+  wire::FileLease* lease = reply->mutable_file_lease();
+  lease->set_epoch(grant->epoch);
+  lease->set_seq(grant->seq);
+  lease->set_write(grant->write);
+  return Status::Ok();
+}
+
+Result<wire::EntryReply> Operation::LeasedEntry(const Inode& file) {
+  WEIR_ASSIGN_OR_RETURN(wire::EntryReply reply, Entry(file));
+  if (file.IsRegular()) WEIR_RETURN_IF_ERROR(OfferFileLease(file.id, &reply));
+  return reply;
 }
 
 Result<wire::EntryReply> Operation::Entry(const Inode& inode) {

@@ -20,6 +20,7 @@
 #include "mds/ns/cluster_view.h"
 #include "mds/ns/credentials.h"
 #include "mds/ns/dir_leases.h"
+#include "mds/ns/file_leases.h"
 #include "mds/ns/open_files.h"
 #include "mds/ns/size_grants.h"
 #include "mds/ns/txn.h"
@@ -64,6 +65,7 @@ class Operation {
     OpenFiles& opens;
     ClassResolver& classes;
     DirLeases& leases;
+    FileLeases& file_leases;
     SizeGrants& grants;
     uint64_t session = 0;
     std::string mount_class;
@@ -81,7 +83,10 @@ class Operation {
   Result<Inode> Load(uint64_t inode);
   // kNotDirectory besides.
   Result<Inode> LoadDirectory(uint64_t inode);
-  void Store(const Inode& inode) { txn.PutRecord(MakeKey(Table::kInode, inode.id), inode.rec); }
+  void Store(const Inode& inode) {
+    if (inode.IsRegular()) changed.push_back(inode.id);
+    txn.PutRecord(MakeKey(Table::kInode, inode.id), inode.rec);
+  }
   // A new version of it, changed now.
   void Changed(Inode* inode) const;
   void Modified(Inode* directory) const;  // mtime and ctime too
@@ -107,10 +112,14 @@ class Operation {
 
   void Opened(uint64_t inode, uint32_t flags);
   Status FillEntry(const Inode& inode, wire::EntryReply* reply);
-  void FillAttr(const Inode& inode, wire::Attr* attr) const;
+  void FillAttr(const Inode& inode, wire::Attr* attr);
   Result<wire::EntryReply> Entry(const Inode& inode);
   // Lets the asking mount answer looks into `directory` by itself, if nobody minds.
   Status OfferLease(const Inode& directory, wire::EntryReply* reply);
+  // Lets the asking mount remember the file that it has open, if nobody minds.
+  Status OfferFileLease(uint64_t file, wire::EntryReply* reply);
+  // An entry with such an offer.
+  Result<wire::EntryReply> LeasedEntry(const Inode& file);
   void TagsChanged() { effects.tags_changed = true; }
 
   // `directory` holds so many times that much more; see usage.h.
@@ -125,11 +134,15 @@ class Operation {
   Txn txn;
   Context context;
   Effects effects;
+  // Files whose attributes the answer shows, and that it changes: others' leases go first.
+  std::vector<uint64_t> shown;
+  std::vector<uint64_t> changed;
   bool quotas_bind = true;
   std::optional<uint64_t> waits_for_truncate;  // prepare again when that of this inode is done
 
  private:
   Result<StateRecord> LoadState();
+  Status RecordLeases();
   Credentials who_;
   std::map<uint64_t, TreeUsage> usage_;
 };

@@ -55,7 +55,9 @@ Status MdsCore::Begin() {
   locks_ = std::make_unique<LockService>(*names_, holders);
   tag_epoch_ = names_->DurableTagEpoch();
   watchers_ = std::make_unique<Watchers>(
-      Watchers::Sources{*keeper_, names_->leases(), [this] { return tag_epoch_.load(); }, clock_});
+      Watchers::Sources{*keeper_, names_->leases(), names_->file_leases(),
+                        [this] { return tag_epoch_.load(); }, clock_});
+  evictions_ = std::make_unique<Evictions>(*keeper_, [this](uint64_t id) { DropSession(id); });
   keeper_->SetOnChange([this] { watchers_->Flush(); });
   grace_ends_ = clock_.Now() + options_.grace;
   next_answer_check_ = grace_ends_ + kAnswerCheckInterval;
@@ -118,16 +120,39 @@ void MdsCore::OnRecall() {
   if (watchers_ != nullptr) watchers_->Flush();
 }
 
+// Somebody waits for a lease of theirs.
+void MdsCore::EvictSilentHolders() {
+  for (const uint64_t session : names_->file_leases().Overdue()) {
+    if (sessions_->SilentFor(session) <= names_->file_leases().patience()) continue;
+    if (evictions_->Evicting(session)) continue;
+    WEIR_LOG_WARN("session {:x} is silent and holds what others wait for: it is evicted", session);
+    evictions_->Evict(session);
+    sessions_->Close(session);
+  }
+}
+
+void MdsCore::DropSession(uint64_t session) {
+  names_->DropSession(session);
+  locks_->EndSession(session);
+  keeper_->times().MountGone(session);
+}
+
 void MdsCore::Tick() {
   keeper_->Tick();
   names_->leases().Tick();
+  names_->file_leases().Tick();
   names_->RetryParked();
   names_->TellUsage();
+  EvictSilentHolders();
   for (const uint64_t session : sessions_->TakeExpired()) {
-    names_->DropSession(session);
-    locks_->EndSession(session);
-    keeper_->times().MountGone(session);
+    if (evictions_->Evicting(session)) continue;
+    if (names_->file_leases().HoldsWrites(session)) {
+      evictions_->Evict(session);
+    } else {
+      DropSession(session);
+    }
   }
+  evictions_->Tick();
   const TimePoint now = clock_.Now();
   if (in_grace_ && now >= grace_ends_) {
     in_grace_ = false;

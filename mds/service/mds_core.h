@@ -21,6 +21,7 @@
 #include "mds/locks/lock_service.h"
 #include "mds/mds_options.h"
 #include "mds/ns/namespace_db.h"
+#include "mds/service/evictions.h"
 #include "mds/service/fair_queue.h"
 #include "mds/service/object_work.h"
 #include "mds/service/sessions.h"
@@ -52,6 +53,8 @@ class MdsCore final : public CommitListener {
  private:
   MdsCore(KvStore& store, Clock& clock, OsdPort& osds, const MdsOptions& options);
   Status Begin();
+  void EvictSilentHolders();
+  void DropSession(uint64_t session);
   RequestOrigin OriginOf(const Call& call);
   // Runs it when it is the turn of its class; of best-effort if nobody may be charged to that.
   void WhenItsTurn(uint32_t class_id, FairQueue::Work work);
@@ -67,6 +70,7 @@ class MdsCore final : public CommitListener {
   void OpenSession(const Call& call);
   Status CheckMountClass(const wire::OpenSessionRequest& request) const;
   void CloseSession(const Call& call);
+  void Yield(const Call& call);
   void Watch(const Call& call);
   void RegisterOsd(const Call& call);
   void GetMap(const Call& call);
@@ -90,6 +94,7 @@ class MdsCore final : public CommitListener {
   std::unique_ptr<NamespaceDb> names_;
   std::unique_ptr<LockService> locks_;
   std::unique_ptr<Watchers> watchers_;
+  std::unique_ptr<Evictions> evictions_;
   std::atomic<uint64_t> tag_epoch_{0};
   TimePoint grace_ends_;
   bool in_grace_ = true;  // under the ticking thread

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "common/base/log.h"
+#include "common/net/transport.h"
 #include "mds/ns/acl.h"
 #include "mds/ns/ops/ops.h"
 #include "mds/service/mds_core.h"
@@ -74,6 +75,7 @@ void Run(NamespaceDb& names, const InTurn& in_turn, RequestOrigin origin, const 
           return reply->SerializeAsString();
         },
         [call](Status status, std::string body) {
+          const net::LendThread lend;  // an answer is given without a lock
           if (status.code() == ErrorCode::kInvalid && call->method() == wire::MDS_SETXATTR) {
             WEIR_LOG_WARN("setxattr refused: {}", status.message());
           }

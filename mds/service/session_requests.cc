@@ -40,6 +40,9 @@ bool MdsCore::HandleSession(const Call& call) {
     case wire::MDS_CLOSE_SESSION:
       CloseSession(call);
       return true;
+    case wire::MDS_YIELD:
+      Yield(call);
+      return true;
     case wire::MDS_WATCH:
       Watch(call);
       return true;
@@ -85,6 +88,10 @@ void MdsCore::OpenSession(const Call& call) {
     call->Respond(may);
     return;
   }
+  if (evictions_->Evicting(session)) {
+    call->Respond(Status(ErrorCode::kBusy, "the session is being evicted"));
+    return;
+  }
   std::string before;
   const bool reopened = sessions_->Touch(session, &before);
   const bool admitted_unasked = !reopened && sessions_->Knows(session);
@@ -110,7 +117,10 @@ void MdsCore::OpenSession(const Call& call) {
       std::chrono::duration_cast<std::chrono::milliseconds>(sessions_->lease()).count());
   reply->set_mount_class_id(klass.value_or(kBestEffort.value));
   for (const uint64_t inode : lost) reply->add_lost_locks(inode);
-  if (request.leases()) reply->set_lease_epoch(names_->leases().Begin(session));
+  if (request.leases()) {
+    reply->set_lease_epoch(names_->leases().Begin(session));
+    names_->file_leases().Begin(session, reply->lease_epoch());
+  }
   names_->Execute(
       {},
       [reply, path = request.subtree()](Operation& op) -> Result<std::string> {
@@ -134,6 +144,16 @@ void MdsCore::CloseSession(const Call& call) {
   call->Respond(Status::Ok());
 }
 
+void MdsCore::Yield(const Call& call) {
+  wire::YieldRequest request;
+  if (!Decode(call, &request)) return;
+  sessions_->Touch(call->session());
+  const std::vector<uint64_t> inodes(request.inodes().begin(), request.inodes().end());
+  const FileLeases::Grant as_of{request.epoch(), request.seq()};
+  if (names_->file_leases().Yield(call->session(), as_of, inodes)) names_->RetryParked();
+  call->Respond(Status::Ok());
+}
+
 void MdsCore::Watch(const Call& call) {
   wire::WatchRequest request;
   if (!Decode(call, &request)) return;
@@ -142,7 +162,7 @@ void MdsCore::Watch(const Call& call) {
   if (request.has_osd_id()) {
     wait = std::min(wait, kOsdWatchMax);
     known = keeper_->OsdHeard(OsdId(request.osd_id()), Epoch(request.have_epoch()),
-                              request.used_bytes());
+                              request.used_bytes(), Epoch(request.fence_epoch()));
     if (known && request.has_measures()) {
       keeper_->OsdMeasured(OsdId(request.osd_id()), request.measures());
     }
@@ -161,7 +181,9 @@ void MdsCore::Watch(const Call& call) {
     if (names_->leases().Obeyed(call->session(), request.lease_seq())) names_->RetryParked();
   }
   if (known) {
-    watchers_->Watch(call, {request.have_epoch(), request.have_tag_epoch(), request.lease_seq()},
+    watchers_->Watch(call,
+                     {request.have_epoch(), request.have_tag_epoch(), request.lease_seq(),
+                      request.file_lease_seq()},
                      wait);
     return;
   }

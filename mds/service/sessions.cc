@@ -60,6 +60,12 @@ std::vector<uint64_t> Sessions::TakeExpired() {
   return expired;
 }
 
+Duration Sessions::SilentFor(uint64_t session) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = sessions_.find(session);
+  return found == sessions_.end() ? Duration::max() : clock_.Now() - found->second.last_seen;
+}
+
 bool Sessions::Knows(uint64_t session) const {
   const std::lock_guard lock(mutex_);
   return sessions_.contains(session);

@@ -32,6 +32,8 @@ class Sessions {
   void TouchOrAdmit(uint64_t session, std::string* mount_class, std::string* client);
   // Removes and returns those whose lease has run out.
   std::vector<uint64_t> TakeExpired();
+  // Since its last sign of life; for ever when it is not known.
+  [[nodiscard]] Duration SilentFor(uint64_t session) const;
   [[nodiscard]] bool Knows(uint64_t session) const;
   [[nodiscard]] size_t count() const;
   [[nodiscard]] Duration lease() const { return lease_; }

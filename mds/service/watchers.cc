@@ -7,6 +7,7 @@
 #include "common/wire/mds.pb.h"
 #include "mds/cluster/cluster_keeper.h"
 #include "mds/ns/dir_leases.h"
+#include "mds/ns/file_leases.h"
 
 namespace weir::mds {
 
@@ -27,6 +28,7 @@ bool Watchers::Due(const Held& held) const {
   return sources_.keeper.map()->epoch.value > held.known.epoch ||
          sources_.tag_epoch() > held.known.tag_epoch ||
          sources_.leases.HasRecalls(held.call->session(), held.known.lease_seq) ||
+         sources_.file_leases.HasRecalls(held.call->session(), held.known.file_lease_seq) ||
          sources_.clock.Now() >= held.until;
 }
 
@@ -43,6 +45,9 @@ void Watchers::Answer(const Held& held) const {
   reply.set_lease_epoch(recall.epoch);
   reply.set_lease_seq(recall.seq);
   for (const uint64_t directory : recall.directories) reply.add_recalled(directory);
+  const FileLeases::Recall files = sources_.file_leases.RecallsOf(held.call->session());
+  reply.set_file_lease_seq(files.seq);
+  for (const uint64_t inode : files.inodes) reply.add_recalled_files(inode);
   held.call->Respond(reply.SerializeAsString());
 }
 

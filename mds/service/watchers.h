@@ -16,12 +16,14 @@ namespace weir::mds {
 
 class ClusterKeeper;
 class DirLeases;
+class FileLeases;
 
 class Watchers {
  public:
   struct Sources {
     ClusterKeeper& keeper;
     DirLeases& leases;
+    FileLeases& file_leases;
     std::function<uint64_t()> tag_epoch;
     Clock& clock;
   };
@@ -31,6 +33,7 @@ class Watchers {
     uint64_t epoch = 0;
     uint64_t tag_epoch = 0;
     uint64_t lease_seq = 0;
+    uint64_t file_lease_seq = 0;
   };
   void Watch(std::shared_ptr<net::IncomingCall> call, const Known& known, Duration wait);
   // Answers what is due: after a change, and from time to time.

@@ -153,6 +153,7 @@ void MdsLink::Watch() {
   request.set_used_bytes(hooks_.store_stats().used_bytes);
   if (hooks_.measures) ToWire(hooks_.measures(), request.mutable_measures());
   if (hooks_.times) AddTimes(&request);
+  if (hooks_.fenced) request.set_fence_epoch(hooks_.fenced().value);
   mds_->Call(wire::MDS_WATCH, request.SerializeAsString(), {},
              {.timeout = options_.watch_wait + std::chrono::seconds(5), .idempotent = true},
              [this](const Result<net::Reply>& reply) { OnWatched(reply); });

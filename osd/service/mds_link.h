@@ -56,6 +56,8 @@ class MdsLink {
     std::function<qos::ServiceReport()> measures;
     // Where the time of the classes goes. May be empty.
     std::function<std::map<ClassId, OsdClassTimes>()> times;
+    // Nothing is left of the sessions that were fenced up to this epoch. May be empty.
+    std::function<Epoch()> fenced;
     // Ask for a Poll by then.
     std::function<void(TimePoint)> arm;
     std::function<void(const std::string&)> report;

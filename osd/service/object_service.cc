@@ -59,6 +59,10 @@ const char* NameOf(ObjectOpKind kind) {
   return "operation";
 }
 
+bool Changes(ObjectOpKind kind) {
+  return kind != ObjectOpKind::kRead && kind != ObjectOpKind::kStat;
+}
+
 // "read of object 7.3 at 4096, 8192 bytes"
 std::string Describe(ObjectOpKind kind, const wire::ObjectRequest& request) {
   std::string text =
@@ -233,6 +237,12 @@ void ObjectService::HandleObject(std::shared_ptr<net::IncomingCall> call) {
   op->arrived = clock_.Now();
   if (status.ok()) {
     status = windows_.Admit(call->session(), op->class_id, op->window_bytes(), op->arrived);
+    if (status.ok() && Changes(op->kind)) {
+      status = fences_.Begin(call->session(), request.epoch());
+      if (!status.ok()) {
+        windows_.Release(call->session(), op->class_id, op->window_bytes(), op->arrived);
+      }
+    }
   }
   if (!status.ok()) {
     call->Respond(
@@ -258,6 +268,7 @@ void ObjectService::Answer(Op& op, ObjectOpResult result) {
   net::IncomingCall& call = op.call();
   const TimePoint now = clock_.Now();
   const uint64_t window = windows_.Release(call.session(), op.class_id, op.window_bytes(), now);
+  if (Changes(op.kind)) fences_.End(call.session(), op.request.epoch());
   if (!result.status.ok()) {
     const Status named = result.status.Annotate(
         fmt::format("osd.{}: {}", identity_.osd_id, Describe(op.kind, op.request)));

@@ -5,8 +5,9 @@
 //          store's threads.
 // Errors:  kWrongCluster; kBadMessage for a body that does not parse, a payload that is not as long
 //          as it says or fails its crc32c (the sender sends it anew, under a new request id);
-//          kInvalid for a range outside of an object; kBusy beyond twice the window. What the store
-//          answers comes back with the operation and the object in front.
+//          kInvalid for a range outside of an object; kBusy beyond twice the window; kStale for a
+//          change by an evicted session. What the store answers comes back with the operation and
+//          the object in front.
 #pragma once
 
 #include <atomic>
@@ -24,6 +25,7 @@
 #include "common/qos/profile_pattern.h"
 #include "osd/io/dispatcher.h"
 #include "osd/service/scrubber.h"
+#include "osd/service/session_fences.h"
 #include "osd/service/session_windows.h"
 #include "osd/store/object_store.h"
 
@@ -79,6 +81,7 @@ class ObjectService {
   void SetEpoch(uint64_t epoch) { epoch_ = epoch; }
 
   [[nodiscard]] uint64_t io_errors() const { return io_errors_; }
+  [[nodiscard]] SessionFences& fences() { return fences_; }
   [[nodiscard]] const SessionWindows& windows() const { return windows_; }
 
  private:
@@ -99,6 +102,7 @@ class ObjectService {
   const uint64_t cluster_hash_;
   const Options options_;
   SessionWindows windows_;
+  SessionFences fences_;
   std::atomic<uint64_t> epoch_{0};
   std::atomic<uint64_t> io_errors_{0};
 

@@ -145,6 +145,7 @@ Status OsdServer::Connect() {
   hooks.store_stats = [this] { return tiers_ ? tiers_->TotalStore() : store_.Stats(); };
   hooks.measures = [this] { return tiers_ ? tiers_->Measures() : dispatcher_->Measures(); };
   hooks.times = [this] { return tiers_ ? tiers_->Times() : dispatcher_->Times(); };
+  hooks.fenced = [this] { return service_->fences().Drained(); };
   hooks.arm = [this](TimePoint when) { waker_.WakeBy(when); };
   hooks.report = options_.report;
   hooks.registered = options_.on_registered;
@@ -235,6 +236,7 @@ void OsdServer::Apply(const ClusterMap& map) {
     dispatcher_->Apply(config, classes);
     dispatcher_->SetBooked(booked);
   }
+  service_->fences().Apply(map.fences, map.epoch);
   service_->SetEpoch(map.epoch.value);
 }
 

@@ -1,10 +1,12 @@
-// weir-metabench DIR: how many files a second can be created, looked at and removed.
+// weir-metabench DIR: how many files a second can be created, looked at, listed, renamed, removed.
 //
 // N threads, each in a directory of its own under DIR, create files (O_CREAT | O_EXCL, a write when
 // a size is given, close) until the time or the number of files is used up; then they stat all of
-// them, then remove them. Each phase starts in all threads at once; its rate is the work of all
+// them, and again, list the directory with a stat of each entry, and again, rename all of them, and
+// remove them. Each phase starts in all threads at once; its rate is the work of all
 // threads over the time until the last one is done. The directories are removed at the end.
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <sys/stat.h>
@@ -18,6 +20,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,6 +29,11 @@ namespace weir::metabench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// What each of them is; the second ones of a kind find in caches what the first ones left there.
+constexpr const char* kPhaseNames[] = {"create",     "stat",   "stat_again", "list",
+                                       "list_again", "rename", "unlink"};
+constexpr int kPhases = std::size(kPhaseNames);
 
 struct Options {
   std::string directory;
@@ -56,8 +64,11 @@ class Run {
       const std::chrono::duration<double> took = marks_[phase + 1] - marks_[phase];
       return static_cast<double>(files) / took.count();
     };
-    printf("{\"files\":%llu,\"create_per_s\":%.1f,\"stat_per_s\":%.1f,\"unlink_per_s\":%.1f}\n",
-           static_cast<unsigned long long>(files), rate(0), rate(1), rate(2));
+    printf("{\"files\":%llu", static_cast<unsigned long long>(files));
+    for (int phase = 0; phase < kPhases; ++phase) {
+      printf(",\"%s_per_s\":%.1f", kPhaseNames[phase], rate(phase));
+    }
+    printf("}\n");
     return 0;
   }
 
@@ -69,13 +80,23 @@ class Run {
     Mark(index, 0);
     made = Create(prefix);
     Mark(index, 1);
-    ForEach(prefix, made, "stat", [](const char* path) {
-      struct stat attr;
-      return stat(path, &attr);
-    });
-    Mark(index, 2);
-    ForEach(prefix, made, "unlink", unlink);
-    Mark(index, 3);
+    for (int look = 0; look < 2; ++look) {
+      ForEach(prefix, made, "stat", [](const std::string& path) {
+        struct stat attr;
+        return stat(path.c_str(), &attr);
+      });
+      Mark(index, 2 + look);
+    }
+    for (int look = 0; look < 2; ++look) {
+      if (List(prefix) != made) Fail("list", prefix);
+      Mark(index, 4 + look);
+    }
+    ForEach(prefix, made, "rename",
+            [](const std::string& path) { return rename(path.c_str(), (path + "r").c_str()); });
+    Mark(index, 6);
+    ForEach(prefix, made, "unlink",
+            [](const std::string& path) { return unlink((path + "r").c_str()); });
+    Mark(index, 7);
     if (rmdir(prefix.c_str()) < 0) Fail("rmdir", prefix);
   }
 
@@ -94,12 +115,29 @@ class Run {
     return made;
   }
 
+  // As `ls -l` does: how many entries there are, each looked at.
+  uint64_t List(const std::string& prefix) {
+    DIR* directory = opendir(prefix.c_str());
+    if (directory == nullptr) return Fail("opendir", prefix), 0;
+    uint64_t seen = 0;
+    while (const dirent* entry = readdir(directory)) {
+      if (entry->d_name[0] == '.') continue;
+      struct stat attr;
+      if (fstatat(dirfd(directory), entry->d_name, &attr, AT_SYMLINK_NOFOLLOW) < 0) {
+        Fail("stat", prefix + "/" + entry->d_name);
+      }
+      ++seen;
+    }
+    closedir(directory);
+    return seen;
+  }
+
   // Goes on after a failure, so that as much as possible is removed.
   template <typename Call>
   void ForEach(const std::string& prefix, uint64_t count, const char* what, Call call) {
     for (uint64_t i = 0; i < count; ++i) {
       const std::string path = prefix + "/f" + std::to_string(i);
-      if (call(path.c_str()) < 0) Fail(what, path);
+      if (call(path) < 0) Fail(what, path);
     }
   }
 
@@ -120,13 +158,14 @@ class Run {
   std::barrier<> barrier_;
   std::vector<uint64_t> made_;
   const std::string payload_;
-  Clock::time_point marks_[4];
+  Clock::time_point marks_[kPhases + 1];
   std::atomic<bool> failed_ = false;
 };
 
 constexpr char kHelp[] =
     "usage: weir-metabench DIR [--threads N] [--seconds S] [--files MOST] [--size BYTES]\n"
-    "Creates, stats and removes files under DIR and prints the rates as one line of JSON.\n"
+    "Creates, stats, lists, renames and removes files under DIR and prints the rates as one line "
+    "of JSON.\n"
     "example: weir-metabench /mnt/weir --threads 4 --seconds 2\n";
 
 int Main(int argc, char** argv) {

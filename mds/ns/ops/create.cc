@@ -27,7 +27,10 @@ EntryResult Create(Operation& op, const wire::CreateRequest& request) {
   wire::CreateRequest regular = request;
   regular.set_mode(S_IFREG | (request.mode() & 07777));
   EntryResult made = MakeNode(op, regular);
-  if (made.ok()) op.Opened(made->attr().inode(), request.open_flags());
+  if (!made.ok()) return made;
+  const uint64_t inode = made->attr().inode();
+  op.Opened(inode, request.open_flags());
+  WEIR_RETURN_IF_ERROR(op.OfferFileLease(inode, &*made));
   return made;
 }
 

@@ -5,7 +5,7 @@ namespace weir::mds {
 
 EntryResult GetAttr(Operation& op, const wire::InodeRequest& request) {
   WEIR_ASSIGN_OR_RETURN(const Inode inode, op.Load(request.inode()));
-  return op.Entry(inode);
+  return op.LeasedEntry(inode);
 }
 
 }  // namespace weir::mds

@@ -30,7 +30,7 @@ EntryResult Open(Operation& op, const wire::OpenRequest& request) {
   // Whoever opens during a truncation could write what its end would cut off.
   if (inode.IsRegular()) op.waits_for_truncate = inode.id;
   op.Opened(inode.id, request.flags());
-  return op.Entry(inode);
+  return op.LeasedEntry(inode);
 }
 
 }  // namespace weir::mds

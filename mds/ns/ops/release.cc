@@ -7,6 +7,7 @@ EmptyResult Release(Operation& op, const wire::ReleaseRequest& request) {
   for (const uint64_t inode : request.inodes()) {
     op.context.opens.Close(op.context.session, inode);
     op.context.grants.End(op.context.session, inode);
+    op.context.file_leases.Closed(op.context.session, inode);
   }
   for (const uint64_t inode : request.inodes()) {
     WEIR_RETURN_IF_ERROR(op.PurgeIfUnused(inode));

@@ -136,7 +136,7 @@ EntryResult SetAttr(Operation& op, const wire::SetAttrRequest& request) {
   op.Changed(&inode);
   op.Store(inode);
   WEIR_RETURN_IF_ERROR(op.SettleUsage());  // before the answer tells the room left
-  return op.Entry(inode);
+  return op.LeasedEntry(inode);
 }
 
 }  // namespace weir::mds

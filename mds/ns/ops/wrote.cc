@@ -9,6 +9,9 @@
 namespace weir::mds {
 
 EntryResult Wrote(Operation& op, const wire::WroteRequest& request) {
+  if (op.context.cluster.IsFenced(op.context.session, request.epoch())) {
+    return InodeError(ErrorCode::kStale, request.inode(), "was given to others since");
+  }
   WEIR_ASSIGN_OR_RETURN(Inode inode, op.Load(request.inode()));
   if (!inode.IsRegular()) return InodeError(ErrorCode::kInvalid, inode.id, "is no regular file");
   if (request.size_at_least() > kMaxFileSize) {
@@ -19,7 +22,9 @@ EntryResult Wrote(Operation& op, const wire::WroteRequest& request) {
   op.quotas_bind = false;  // the data is there already: the next write will be refused
   rec.set_size(std::max(rec.size(), request.size_at_least()));
   const int64_t written = request.mtime_ns() == 0 ? op.now() : request.mtime_ns();
-  rec.set_mtime_ns(std::max(rec.mtime_ns(), written));
+  // Who else has it open drops what he read when the time moves, however clocks differ.
+  const bool shared = op.context.opens.OpenElsewhere(op.context.session, inode.id);
+  rec.set_mtime_ns(std::max(rec.mtime_ns() + (shared ? 1 : 0), written));
   rec.set_ctime_ns(std::max(rec.ctime_ns(), std::max(written, op.now())));
   rec.set_version(rec.version() + 1);
   if (request.kill_suid()) rec.set_mode(WithoutSetIds(rec.mode()));
@@ -27,7 +32,7 @@ EntryResult Wrote(Operation& op, const wire::WroteRequest& request) {
   WEIR_RETURN_IF_ERROR(ChargeSize(op, &inode, request.class_id()));
   op.Store(inode);
   WEIR_RETURN_IF_ERROR(op.SettleUsage());  // before the answer tells the room left
-  return op.Entry(inode);
+  return op.LeasedEntry(inode);
 }
 
 }  // namespace weir::mds

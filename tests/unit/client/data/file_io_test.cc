@@ -100,7 +100,8 @@ class FileIoTest : public ::testing::Test {
   InodeTable inodes_;
   CallerClasses classes_{{"host:1", ""}, [](pid_t, uid_t) { return std::string(); }};
   RecordingReporter reporter_;
-  FileIo files_{clock_, objects_, inodes_, classes_, reporter_, {}};
+  FileLeases leases_{clock_, true};
+  FileIo files_{clock_, objects_, inodes_, classes_, leases_, reporter_, {}};
   InodePtr inode_;
 };
 

@@ -57,6 +57,20 @@ TEST_F(DirCacheTest, KnowsWhatIsNotInADirectoryThatWasEmpty) {
   EXPECT_EQ(Find(kDir, "x"), Look::kAskMds);
   EXPECT_EQ(Find(kDir, "y"), Look::kAbsent);
   EXPECT_EQ(Find(kDir, ".."), Look::kAskMds);
+  EXPECT_EQ(Find(kDir, std::string(256, 'n')), Look::kAskMds) << "for the MDS to refuse";
+}
+
+TEST_F(DirCacheTest, AMountThatIsAloneKnowsWhatItMade) {
+  DirCache alone(clock);
+  alone.BeginAlone();
+  const auto asking = alone.Ask(kRoot);
+  wire::EntryReply made = Reply(kDir, false);
+  made.clear_lease();
+  alone.LearnMade(*asking, "d", made);
+  clock.Advance(1h);
+  EXPECT_EQ(alone.Find(kDir, "x", wire::Caller()).kind, Look::kAbsent);
+  EXPECT_EQ(alone.Find(kRoot, "x", wire::Caller()).kind, Look::kAskMds);
+  EXPECT_FALSE(alone.Wants(kRoot)) << "nobody would give a lease";
 }
 
 TEST_F(DirCacheTest, KnowsNothingOfADirectoryThatWasNotEmpty) {

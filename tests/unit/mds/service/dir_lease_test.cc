@@ -88,7 +88,7 @@ TEST_F(DirLeaseTest, AnothersChangeWaitsUntilTheHolderHasObeyed) {
 
 TEST_F(DirLeaseTest, AnswersThatChangeNothingAndOnesOwnChangesDoNotWait) {
   const uint64_t d = Mkdir(kRoot, "d");
-  EXPECT_NE(CreateOpen(d, "f"), 0u);
+  EXPECT_EQ(Release(CreateOpen(d, "f")), ErrorCode::kOk);
   session = kOther;
   EXPECT_EQ(Code(wire::MDS_GETATTR, At(d)), ErrorCode::kOk);
   EXPECT_EQ(Code(wire::MDS_LOOKUP, Name(d, "f")), ErrorCode::kOk);

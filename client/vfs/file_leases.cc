@@ -1,0 +1,106 @@
+#include "client/vfs/file_leases.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "client/vfs/dir_cache.h"
+#include "common/wire/mds.pb.h"
+
+namespace weir::client {
+
+std::vector<InodeId> FileLeases::BeginSession(uint64_t epoch, TimePoint asked) {
+  std::vector<InodeId> written;
+  const std::lock_guard lock(mutex_);
+  Changed();
+  epoch_ = epoch;
+  seq_ = 0;
+  trusted_until_ = (asked + kLeaseTrust).ns;
+  for (auto it = writing_.begin(); it != writing_.end();) {
+    if (it->second.allowed) written.push_back(it->first);
+    it->second.allowed = false;
+    it = it->second.under_way == 0 && it->second.quiet.empty() ? writing_.erase(it) : std::next(it);
+  }
+  return written;
+}
+
+void FileLeases::Renew(uint64_t epoch, uint64_t seq, TimePoint asked) {
+  const std::lock_guard lock(mutex_);
+  if (epoch != epoch_ || epoch == 0) return;
+  seq_ = std::max(seq_, seq);
+  trusted_until_ = std::max(trusted_until_.load(), (asked + kLeaseTrust).ns);
+}
+
+uint64_t FileLeases::heard() const {
+  const std::lock_guard lock(mutex_);
+  return seq_;
+}
+
+uint64_t FileLeases::epoch() const {
+  const std::lock_guard lock(mutex_);
+  return epoch_;
+}
+
+void FileLeases::Learn(const InodePtr& inode, const wire::EntryReply& reply, uint64_t asked) {
+  if (alone_) {
+    if (asked == Asked()) inode->set_answerable(asked);
+    return;
+  }
+  if (!reply.has_file_lease()) return;
+  const wire::FileLease& lease = reply.file_lease();
+  const std::lock_guard lock(mutex_);
+  // A recall that came first may have been of this very lease.
+  if (lease.epoch() != epoch_ || lease.seq() < seq_) return;
+  if (asked == Asked()) inode->set_answerable(asked);
+  if (lease.write()) writing_[inode->id()].allowed = true;
+}
+
+bool FileLeases::MayAnswer(const Inode& inode) const {
+  if (inode.answerable() != Asked()) return false;
+  return alone_ || clock_.Now().ns < trusted_until_;
+}
+
+bool FileLeases::BeginWrite(InodeId inode) {
+  if (alone_) return true;
+  const std::lock_guard lock(mutex_);
+  const auto found = writing_.find(inode);
+  if (found == writing_.end() || !found->second.allowed) return false;
+  ++found->second.under_way;
+  return true;
+}
+
+void FileLeases::EndWrite(InodeId inode) {
+  if (alone_) return;
+  std::vector<std::function<void()>> quiet;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = writing_.find(inode);
+    if (found == writing_.end() || --found->second.under_way > 0) return;
+    quiet.swap(found->second.quiet);
+    if (!found->second.allowed) writing_.erase(found);
+  }
+  for (const auto& run : quiet) run();
+}
+
+bool FileLeases::Revoke(const InodePtr& inode) {
+  const std::lock_guard lock(mutex_);
+  inode->Distrust();
+  const auto found = writing_.find(inode->id());
+  if (found == writing_.end()) return false;
+  const bool allowed = std::exchange(found->second.allowed, false);
+  if (found->second.under_way == 0) writing_.erase(found);
+  return allowed;
+}
+
+void FileLeases::WhenQuiet(InodeId inode, std::function<void()> quiet) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = writing_.find(inode);
+    if (found != writing_.end() && found->second.under_way > 0) {
+      found->second.quiet.push_back(std::move(quiet));
+      return;
+    }
+  }
+  quiet();
+}
+
+}  // namespace weir::client

@@ -1,0 +1,78 @@
+// FileLeases: what this mount may say of files without asking the MDS, and whether it may keep for
+// itself for a while what it writes (mds/ns/file_leases.h).
+//
+// Attributes: a reply of the MDS about a file that is open here may bring a lease. Until that is
+// recalled the inode's attributes are right, and answered here, as long as the leases are believed
+// (kLeaseTrust of dir_cache.h) and no change of ours is over whose reply did not bring them
+// (Changed). Writes: under a lease for writing they may be buffered and reported later; without one
+// they are stored and reported before they are answered. A recall lets no further write begin; when
+// those under way are over, what is left is flushed and the lease given up (lease_keeper.h).
+//
+// A mount that is `alone` has every lease for ever.
+// Threads: any.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "client/vfs/inode_table.h"
+#include "common/base/time.h"
+
+namespace weir::wire {
+class EntryReply;
+}
+
+namespace weir::client {
+
+class FileLeases {
+ public:
+  FileLeases(Clock& clock, bool alone) : clock_(clock), alone_(alone) {}
+  [[nodiscard]] bool alone() const { return alone_; }
+
+  // A session opened by a request sent at `asked`; nothing of before holds. Returns the files that
+  // were written under a lease: they are to be flushed.
+  std::vector<InodeId> BeginSession(uint64_t epoch, TimePoint asked);
+  // A WATCH that was sent at `asked` has been answered and told of recalls up to `seq`.
+  void Renew(uint64_t epoch, uint64_t seq, TimePoint asked);
+  [[nodiscard]] uint64_t heard() const;
+  [[nodiscard]] uint64_t epoch() const;
+
+  // Taken before a request whose reply brings attributes.
+  [[nodiscard]] uint64_t Asked() const { return stamp_.load(std::memory_order_acquire); }
+  // After the inode has taken the attributes of the reply.
+  void Learn(const InodePtr& inode, const wire::EntryReply& reply, uint64_t asked);
+  // A reply has come that changed the attributes of a file, and did not bring them.
+  void Changed() { stamp_.fetch_add(1, std::memory_order_acq_rel); }
+  // Whether the attributes of the inode are what the MDS would answer.
+  [[nodiscard]] bool MayAnswer(const Inode& inode) const;
+
+  // A write may be reported later; EndWrite follows. False: before it is answered.
+  bool BeginWrite(InodeId inode);
+  void EndWrite(InodeId inode);
+  // Nothing more may be answered or written under the lease. True: it was one for writing.
+  bool Revoke(const InodePtr& inode);
+  // Runs `quiet` when all writes that were begun are over. After Revoke.
+  void WhenQuiet(InodeId inode, std::function<void()> quiet);
+
+ private:
+  struct Writing {
+    bool allowed = false;
+    uint32_t under_way = 0;
+    std::vector<std::function<void()>> quiet;
+  };
+
+  Clock& clock_;
+  const bool alone_;
+  std::atomic<uint64_t> stamp_{1};
+  std::atomic<int64_t> trusted_until_{0};
+  mutable std::mutex mutex_;
+  uint64_t epoch_ = 0;
+  uint64_t seq_ = 0;
+  std::unordered_map<InodeId, Writing> writing_;
+};
+
+}  // namespace weir::client

@@ -1,0 +1,112 @@
+// FileLeases: which mounts may remember of a file what they read, or buffer what they write.
+//
+// A session that has a file open holds a read lease: nobody else changes data or attributes without
+// asking it back. The only session that has it open, and for writing, holds a write lease: nobody
+// else even looks before what is buffered has been stored and reported. As soon as a second one is
+// there, writers write through and report before they are answered. A file whose leases were in
+// somebody's way rests for a while: then no session may remember anything of it, but is still told
+// of changes, without being waited for, to drop what its processes have mapped. After the rest,
+// leases come with any answer again.
+//
+// What is in the way of an operation is asked back by WATCH and given up by YIELD. A read lease is
+// believed for less than `term` after the last WATCH that was answered, so that `term` after a
+// recall nobody holds it. A write lease ends with YIELD or its session only: Overdue names those
+// to be evicted, once they can't be heard any more (and fenced, for they may still hold data).
+//
+// Threads: any; no callback, no lock of others is taken.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "common/base/time.h"
+#include "mds/ns/open_files.h"
+
+namespace weir::mds {
+
+class FileLeases {
+ public:
+  struct Options {
+    Duration term = std::chrono::seconds(2);  // longer than kLeaseTrust of client/vfs/dir_cache.h
+    Duration rest = std::chrono::seconds(1);
+    Duration patience = std::chrono::seconds(5);  // with a writer that is not heard
+  };
+  explicit FileLeases(Clock& clock) : FileLeases(clock, Options()) {}
+  FileLeases(Clock& clock, Options options) : clock_(clock), options_(options) {}
+
+  // A mount that understands leases; those it had are gone.
+  void Begin(uint64_t session, uint64_t epoch);
+  void End(uint64_t session);
+  // After a restart: who holds what is not known, so that whatever concerns files waits for `term`.
+  void AwaitUnknown();
+  [[nodiscard]] bool AwaitsUnknown() const;
+
+  struct Grant {
+    uint64_t epoch = 0;
+    uint64_t seq = 0;  // recalls up to here are older than the grant
+    bool write = false;
+  };
+  // To a session that has the file open.
+  std::optional<Grant> Offer(uint64_t session, uint64_t inode, const OpenFiles& opens);
+  // The session has it open no more.
+  void Closed(uint64_t session, uint64_t inode);
+
+  struct Verdict {
+    bool in_the_way = false;  // leases of others must go first
+    bool asked = false;       // somebody must hear of it
+  };
+  // Before `session` sees the files `shown` and changes those `changed`. Session 0 is nobody's.
+  Verdict Ask(uint64_t session, std::span<const uint64_t> shown, std::span<const uint64_t> changed);
+
+  struct Recall {
+    uint64_t seq = 0;
+    std::vector<uint64_t> inodes;  // of all recalls not obeyed yet
+  };
+  [[nodiscard]] bool HasRecalls(uint64_t session, uint64_t heard_seq) const;
+  [[nodiscard]] Recall RecallsOf(uint64_t session) const;
+  // Gives up those that were recalled up to `seq`. False: it held none of them.
+  bool Yield(uint64_t session, const Grant& as_of, std::span<const uint64_t> inodes);
+
+  void Tick();  // forgets what has ended
+
+  [[nodiscard]] bool HoldsWrites(uint64_t session) const;
+  // Sessions that were asked for a write lease longer than `patience` ago.
+  [[nodiscard]] std::vector<uint64_t> Overdue() const;
+  [[nodiscard]] Duration patience() const { return options_.patience; }
+
+ private:
+  enum class Kind : uint8_t { kTold, kRead, kWrite };
+  struct Hold {
+    Kind kind = Kind::kTold;
+    uint64_t recall_seq = 0;  // 0: not recalled
+    TimePoint recalled_at;
+  };
+  struct File {
+    std::map<uint64_t, Hold> holds;  // by session
+    TimePoint rests_until;
+  };
+  struct Session {
+    uint64_t epoch = 0;
+    uint64_t seq = 0;
+    std::map<uint64_t, uint64_t> recalled;  // not obeyed yet: inode -> seq
+    std::unordered_map<uint64_t, Kind> held;
+  };
+  // Asks for leases of at least that kind.
+  void AskBackLocked(uint64_t session, uint64_t inode, Kind least, Verdict* verdict);
+  void DropLocked(uint64_t session, uint64_t inode);
+
+  Clock& clock_;
+  const Options options_;
+  mutable std::mutex mutex_;
+  std::unordered_map<uint64_t, Session> sessions_;
+  std::unordered_map<uint64_t, File> files_;
+  TimePoint unknown_until_;
+  TimePoint next_sweep_;
+};
+
+}  // namespace weir::mds

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Two mounts of one cluster behave as one machine: what one has been told is done, the other sees, without a close.
+
+The last test stops the process of a mount that has data in its buffers: the other goes on after the lease, and what
+the stopped one still had never reaches the file.
+"""
+import fcntl
+import mmap
+import os
+import signal
+import threading
+
+from weirtest import MIB, Cluster, check, main, wait_until
+
+PAGE = 4096
+
+
+def open_both(ours, theirs):
+    return os.open(ours, os.O_RDWR | os.O_CREAT, 0o644), os.open(theirs, os.O_RDWR)
+
+
+def what_is_written_is_seen(ours, theirs):
+    """Buffered data, sizes and times; with the reader's pages warm; without any close or fsync."""
+    writer = os.open(ours, os.O_RDWR | os.O_CREAT, 0o644)
+    os.write(writer, b"first" * 1000)
+    check(os.stat(theirs).st_size == 5000, "the size of what is buffered")
+    with open(theirs, "rb") as file:
+        check(file.read() == b"first" * 1000, "the data of what is buffered")
+    reader = os.open(theirs, os.O_RDONLY)
+    before = os.fstat(reader).st_mtime_ns
+    for turn in range(30):
+        data = bytes([turn]) * 3 * PAGE
+        os.pwrite(writer, data, 0)
+        now = os.fstat(reader)
+        check(now.st_mtime_ns > before, f"turn {turn}: the time of a write did not move")
+        before = now.st_mtime_ns
+        check(os.pread(reader, len(data), 0) == data, f"turn {turn}: old pages")
+    for turn in range(20):  # as `tail -f` looks
+        end = os.fstat(reader).st_size
+        os.pwrite(writer, b"%4d\n" % turn, end)
+        check(os.pread(reader, 100, end) == b"%4d\n" % turn, f"line {turn} is not there")
+    os.close(reader)
+    os.ftruncate(writer, 7)
+    check(os.stat(theirs).st_size == 7, "the size after a truncation")
+    os.pwrite(writer, b"x" * MIB, 0)
+    os.truncate(theirs, 100)
+    check(os.fstat(writer).st_size == 100, "truncated from the other side")
+    with open(ours, "rb") as file:
+        check(file.read() == b"x" * 100, "data of a file truncated from the other side")
+    os.close(writer)
+
+
+def writers_share_a_page(ours, theirs):
+    """Each writes its half of the same pages, often at the same time; none loses anything."""
+    files = open_both(ours, theirs)
+    rounds = 15
+
+    def write(number):
+        for turn in range(rounds):
+            for page in range(4):
+                os.pwrite(files[number], bytes([turn + 1]) * (PAGE // 2), page * PAGE + number * PAGE // 2)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+        check(not thread.is_alive(), "two writers of one page wait for each other")
+    for file in files:
+        check(os.pread(file, 5 * PAGE, 0) == bytes([rounds]) * 4 * PAGE, "a half of a page is lost")
+        os.close(file)
+
+
+def mappings_follow(ours, theirs):
+    """A mapping sees what the other mount writes, and what is stored through it is seen there after msync."""
+    file, other = open_both(ours, theirs)
+    os.write(file, b"a" * 2 * PAGE)
+    with mmap.mmap(other, 2 * PAGE) as seen:
+        check(seen[:3] == b"aaa" and seen[PAGE:PAGE + 3] == b"aaa", "a mapping of buffered data")
+        for turn in range(10):
+            os.pwrite(file, b"%03d" % turn, 0)
+            wait_until(lambda: seen[:3] == b"%03d" % turn, "a mapping to follow", timeout=10)  # noqa: B023
+        seen[PAGE:PAGE + 3] = b"xyz"
+        seen.flush()
+        check(os.pread(file, 3, PAGE) == b"xyz", "what was stored through a mapping")
+    os.close(other)
+    # Alone and buffering: a look has the kernel write what is dirty in its mapping first.
+    os.close(file)
+    file = os.open(f"{ours}2", os.O_RDWR | os.O_CREAT, 0o644)
+    os.ftruncate(file, PAGE)
+    with mmap.mmap(file, PAGE) as dirty:
+        dirty[:5] = b"dirty"
+        with open(f"{theirs}2", "rb") as look:
+            check(look.read(5) == b"dirty", "what is dirty in a mapping")
+    os.close(file)
+
+
+def two_mounts_are_one_machine(lab):
+    system = Cluster(lab, mounts=2)
+    for part in (what_is_written_is_seen, writers_share_a_page, mappings_follow):
+        part(*(f"{mount}/{part.__name__}" for mount in system.mounts))
+
+
+def a_silent_mount_loses(lab):
+    """Its data is fenced off, its users get errors, its locks go; the other mount waits for its lease only."""
+    system = Cluster(lab, mounts=2)
+    ours, theirs = (f"{mount}/file" for mount in system.mounts)
+    with open(f"{system.dir}/run/mnt.0.pid") as text:
+        process = int(text.read())
+    file = os.open(ours, os.O_RDWR | os.O_CREAT, 0o644)
+    os.write(file, b"before" * 100)
+    os.fsync(file)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    os.pwrite(file, b"never to be seen", 0)
+    os.kill(process, signal.SIGSTOP)
+    lab.on_exit(lambda: os.kill(process, signal.SIGCONT) if os.path.exists(f"/proc/{process}") else None)
+    other = os.open(theirs, os.O_RDWR)  # waits until the silent one is evicted
+    fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.pwrite(other, b"the new truth!!!", 0)
+    os.fsync(other)
+    os.kill(process, signal.SIGCONT)
+    failed = None
+    try:
+        os.fsync(file)
+        os.pwrite(file, b"too late", 0)
+        os.fsync(file)
+    except OSError as error:
+        failed = error
+    check(failed is not None, "the stopped mount was told that its data is safe")
+    wait_until(lambda: read_start(ours) == b"the new truth!!!", "the stopped mount to see the truth", timeout=20)
+    check(read_start(theirs) == b"the new truth!!!", "overwritten by a mount that was evicted")
+    try:
+        os.close(file)
+    except OSError:
+        pass
+    with open(ours, "r+b") as again:  # as anybody who mounts now
+        again.write(b"and it may write")
+    check(read_start(theirs) == b"and it may write", "a mount that came back cannot write")
+    os.close(other)
+
+
+def read_start(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read(16)
+    except OSError as error:
+        return error
+
+
+if __name__ == "__main__":
+    main("coherence", two_mounts_are_one_machine, a_silent_mount_loses)

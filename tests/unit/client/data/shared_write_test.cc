@@ -1,0 +1,156 @@
+// Writes of a mount that others share: with a lease they are buffered, without one they are stored
+// and reported before they are answered; and what becomes of them when the mount is evicted.
+#include <gtest/gtest.h>
+
+#include "client/data/file_io.h"
+#include "common/testing/manual_clock.h"
+#include "common/wire/mds.pb.h"
+#include "tests/unit/client/fake_osds.h"
+
+namespace weir::client {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+constexpr InodeId kFile{5};
+
+class HeldReports final : public WriteReporter {
+ public:
+  void ReportWrote(InodeId /*inode*/, const Inode::Report& report, bool /*commit*/,
+                   std::function<void(Result<FileAttr>)> callback) override {
+    sizes.push_back(report.size_at_least);
+    held = [this, report, callback = std::move(callback)] {
+      FileAttr attr;
+      attr.inode = kFile;
+      attr.version = ++version;
+      attr.size = report.size_at_least;
+      callback(attr);
+    };
+  }
+  void AskRoom(InodeId /*inode*/, ClassId /*class_id*/, uint64_t end,
+               std::function<void(Result<uint64_t>)> callback) override {
+    callback(end);
+  }
+  std::vector<uint64_t> sizes;
+  std::function<void()> held;
+  uint64_t version = 1;
+};
+
+class SharedWriteTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto map = MapOf(1);
+    classes_.SetMap(map);
+    objects_.SetMap(map);
+    leases_.BeginSession(1, clock_.Now());
+    FileAttr attr;
+    attr.inode = kFile;
+    attr.version = 1;
+    attr.layout = LayoutOf(kMiB, 1, 4 * kMiB);
+    inode_ = inodes_.Lookup(kFile);
+    inode_->Update(attr);
+    handle_ = Open();
+  }
+  HandlePtr Open() {
+    auto handle = std::make_shared<Handle>();
+    handle->inode = inode_;
+    handle->opener = classes_.Open(1, 1, {}, 0);
+    return handle;
+  }
+  void Lease() {
+    wire::EntryReply reply;
+    reply.mutable_file_lease()->set_epoch(1);
+    reply.mutable_file_lease()->set_write(true);
+    leases_.Learn(inode_, reply, leases_.Asked());
+  }
+  // How it ended, once it has.
+  std::shared_ptr<std::optional<ErrorCode>> Write(const HandlePtr& handle, uint64_t offset) {
+    auto ended = std::make_shared<std::optional<ErrorCode>>();
+    const std::vector<uint8_t> data(100, 'x');
+    files_.Write(handle, offset, data, false,
+                 [ended](const Status& status) { *ended = status.code(); });
+    return ended;
+  }
+  ErrorCode Sync() {
+    std::optional<ErrorCode> ended;
+    files_.Sync(inode_, true, [&](const Status& status) { ended = status.code(); });
+    return ended.value_or(ErrorCode::kTimedOut);
+  }
+
+  testing::ManualClock clock_;
+  FakeOsds osds_;
+  ObjectIo objects_{clock_, osds_, {}};
+  InodeTable inodes_;
+  CallerClasses classes_{{"mount", ""}, [](pid_t, uid_t) { return std::string(); }};
+  FileLeases leases_{clock_, false};
+  HeldReports reporter_;
+  FileIo files_{clock_, objects_, inodes_, classes_, leases_, reporter_, {}};
+  InodePtr inode_;
+  HandlePtr handle_;
+};
+
+TEST_F(SharedWriteTest, IsBufferedUnderALease) {
+  Lease();
+  EXPECT_EQ(*Write(handle_, 0), ErrorCode::kOk);
+  EXPECT_EQ(osds_.sent, 0u);
+  EXPECT_TRUE(reporter_.sizes.empty());
+  EXPECT_EQ(inode_->size(), 100u);
+}
+
+TEST_F(SharedWriteTest, IsStoredAndReportedBeforeItIsAnsweredWithoutOne) {
+  Lease();
+  Write(handle_, 0);
+  leases_.Revoke(inode_);
+  const auto ended = Write(handle_, 100);
+  ASSERT_EQ(osds_.flights.size(), 1u) << "what was buffered goes first";
+  osds_.Answer(0);
+  ASSERT_EQ(osds_.flights.size(), 1u);
+  EXPECT_EQ(osds_.flights[0].op.offset, 100u);
+  osds_.Answer(0);
+  EXPECT_FALSE(ended->has_value());
+  ASSERT_EQ(reporter_.sizes, std::vector<uint64_t>{200});
+  reporter_.held();
+  EXPECT_EQ(*ended, ErrorCode::kOk);
+  EXPECT_FALSE(inode_->has_unreported());
+}
+
+TEST_F(SharedWriteTest, OfAnEvictedMountNothingGoesOutAnyMore) {
+  Lease();
+  Write(handle_, 0);
+  leases_.Revoke(inode_);
+  const auto through = Write(handle_, 200);  // sent: the buffered one before it
+  ASSERT_EQ(osds_.flights.size(), 1u);
+  classes_.Fence();
+  objects_.DropFenced();
+  files_.Evicted();
+  objects_.SetMap(MapOf(1, 2));
+  osds_.Fail(0, ErrorCode::kStaleEpoch);  // as it would be sent again under the new map
+  objects_.Tick();
+  EXPECT_TRUE(osds_.flights.empty());
+  EXPECT_EQ(*through, ErrorCode::kStale);
+  EXPECT_EQ(Sync(), ErrorCode::kStale) << "told once, of what was buffered";
+  EXPECT_TRUE(reporter_.sizes.empty());
+  EXPECT_EQ(inode_->size(), 0u);
+  EXPECT_EQ(*Write(handle_, 0), ErrorCode::kStale) << "opened before";
+  const auto again = Write(Open(), 0);
+  ASSERT_EQ(osds_.flights.size(), 1u);
+  EXPECT_EQ(osds_.flights[0].stamp.epoch, 2u);
+  osds_.Answer(0);
+  reporter_.held();
+  EXPECT_EQ(*again, ErrorCode::kOk);
+}
+
+TEST_F(SharedWriteTest, AReportThatWasWaitingWhenTheMountWasEvictedIsNotSent) {
+  Lease();
+  Write(handle_, 0);
+  std::optional<ErrorCode> synced;
+  files_.Sync(inode_, true, [&](const Status& status) { synced = status.code(); });
+  ASSERT_EQ(osds_.flights.size(), 1u);
+  classes_.Fence();
+  files_.Evicted();
+  osds_.Answer(0);
+  EXPECT_EQ(synced, ErrorCode::kStale);
+  EXPECT_TRUE(reporter_.sizes.empty());
+}
+
+}  // namespace
+}  // namespace weir::client

@@ -1,0 +1,242 @@
+// File leases at the MDS: who gets one, who waits for it to come back, and what becomes of a holder
+// that cannot be heard.
+#include "tests/unit/mds/mds_fixture.h"
+
+namespace weir::mds {
+namespace {
+
+using namespace std::chrono_literals;
+
+class FileLeaseTest : public MdsFixture {
+ protected:
+  static constexpr uint64_t kOther = 8;
+
+  void SetUp() override {
+    MdsFixture::SetUp();
+    Begin();
+  }
+  void Begin() {
+    session = kOther;
+    OpenSession();
+    session = 7;
+    OpenSession();
+  }
+  wire::OpenSessionReply OpenSession() {
+    wire::OpenSessionRequest request;
+    request.set_leases(true);
+    const auto reply = Ask<wire::OpenSessionReply>(wire::MDS_OPEN_SESSION, request);
+    epochs[session] = reply.lease_epoch();
+    return reply;
+  }
+  wire::EntryReply Open(uint64_t inode, uint32_t flags) {
+    return Ask<wire::EntryReply>(wire::MDS_OPEN, NewOpen(inode, flags));
+  }
+  static wire::OpenRequest NewOpen(uint64_t inode, uint32_t flags) {
+    wire::OpenRequest request;
+    request.set_inode(inode);
+    request.set_flags(flags);
+    return request;
+  }
+  static wire::WroteRequest NewReport(uint64_t inode, uint64_t size, uint64_t epoch) {
+    wire::WroteRequest request;
+    request.set_inode(inode);
+    request.set_size_at_least(size);
+    request.set_epoch(epoch);
+    return request;
+  }
+  uint64_t Epoch() { return core->keeper().map()->epoch.value; }
+  // Prepared and, if nothing is in its way, answered.
+  std::shared_ptr<TestCall> Start(uint64_t who, uint32_t method,
+                                  const google::protobuf::Message& request) {
+    session = who;
+    auto call = Send(method, request);
+    core->names().CommitPrepared();
+    return call;
+  }
+  wire::WatchReply Watch(uint64_t who) {
+    wire::WatchRequest request;
+    session = who;
+    return Ask<wire::WatchReply>(wire::MDS_WATCH, request);
+  }
+  void Yield(uint64_t who, uint64_t inode) {
+    wire::YieldRequest request;
+    request.set_seq(Watch(who).file_lease_seq());
+    request.set_epoch(epochs[who]);
+    request.add_inodes(inode);
+    session = who;
+    EXPECT_EQ(Code(wire::MDS_YIELD, request), ErrorCode::kOk);
+    core->names().CommitPrepared();
+  }
+  static bool Answered(const std::shared_ptr<TestCall>& call) { return call->answer.has_value(); }
+  // An OSD says which map it obeys, and that nothing older is left of whoever was fenced.
+  void OsdSays(uint64_t fenced) {
+    wire::WatchRequest request;
+    request.set_osd_id(0);
+    request.set_have_epoch(Epoch());
+    request.set_fence_epoch(fenced);
+    session = 1000;
+    Send(wire::MDS_WATCH, request);
+  }
+  void Pass(Duration time, uint64_t fenced = 0) {
+    for (Duration done{}; done < time; done += 1s) {
+      clock.Advance(1s);
+      OsdSays(fenced);
+      core->Tick();
+      core->names().CommitPrepared();
+    }
+  }
+  std::map<uint64_t, uint64_t> epochs;
+};
+
+TEST_F(FileLeaseTest, TheOnlyWriterMayBufferAndAllReadersMayRemember) {
+  const auto made = Ask<wire::EntryReply>(wire::MDS_CREATE, New(kRoot, "f", 0644));
+  EXPECT_TRUE(made.has_file_lease());
+  EXPECT_FALSE(made.file_lease().write()) << "opened for reading";
+  const uint64_t f = made.attr().inode();
+  EXPECT_TRUE(Open(f, 2).file_lease().write());
+  session = kOther;
+  EXPECT_FALSE(Stat(kRoot).has_file_lease()) << "a directory";
+  session = 9;  // never said that it obeys recalls
+  EXPECT_FALSE(Ask<wire::EntryReply>(wire::MDS_CREATE, New(kRoot, "g", 0644)).has_file_lease());
+}
+
+TEST_F(FileLeaseTest, ALookWaitsForWhatIsBuffered) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  ASSERT_TRUE(Open(f, 2).file_lease().write());
+  const auto look = Start(kOther, wire::MDS_LOOKUP, Name(kRoot, "f"));
+  EXPECT_FALSE(Answered(look));
+  const wire::WatchReply recall = Watch(7);
+  ASSERT_EQ(recall.recalled_files_size(), 1);
+  EXPECT_EQ(recall.recalled_files(0), f);
+  EXPECT_TRUE(Answered(Start(7, wire::MDS_WROTE, NewReport(f, 4096, Epoch()))));
+  EXPECT_FALSE(Answered(look));
+  Yield(7, f);
+  ASSERT_TRUE(Answered(look));
+  wire::EntryReply seen;
+  ASSERT_TRUE(seen.ParseFromString(look->answer->body));
+  EXPECT_EQ(seen.attr().size(), 4096u);
+  EXPECT_EQ(Watch(7).recalled_files_size(), 0);
+}
+
+TEST_F(FileLeaseTest, AReportWaitsUntilReadersHaveForgotten) {
+  const uint64_t f = Touch(kRoot, "f");
+  Open(f, 2);
+  session = kOther;
+  // The first look asks the writer's lease back.
+  const auto open = Start(kOther, wire::MDS_OPEN, NewOpen(f, 0));
+  Yield(7, f);
+  ASSERT_TRUE(Answered(open));
+  Pass(2s);
+  session = kOther;
+  EXPECT_TRUE(Stat(f).has_file_lease());
+  const auto wrote = Start(7, wire::MDS_WROTE, NewReport(f, 10, Epoch()));
+  EXPECT_FALSE(Answered(wrote));
+  Yield(kOther, f);
+  EXPECT_TRUE(Answered(wrote));
+  // While the file rests a reader remembers nothing, and nobody waits for it.
+  session = kOther;
+  EXPECT_FALSE(Stat(f).has_file_lease());
+  EXPECT_TRUE(Answered(Start(7, wire::MDS_WROTE, NewReport(f, 20, Epoch()))));
+  EXPECT_EQ(Watch(kOther).recalled_files_size(), 1) << "it drops what is mapped";
+}
+
+TEST_F(FileLeaseTest, WhoIsAloneAgainBuffersAgain) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  const auto open = Start(kOther, wire::MDS_OPEN, NewOpen(f, 2));
+  Yield(7, f);
+  ASSERT_TRUE(Answered(open));
+  session = 7;
+  EXPECT_FALSE(
+      Ask<wire::EntryReply>(wire::MDS_WROTE, NewReport(f, 1, Epoch())).file_lease().write());
+  session = kOther;
+  EXPECT_EQ(Release(f), ErrorCode::kOk);
+  Pass(2s);
+  session = 7;
+  EXPECT_TRUE(
+      Ask<wire::EntryReply>(wire::MDS_WROTE, NewReport(f, 2, Epoch())).file_lease().write());
+}
+
+TEST_F(FileLeaseTest, TheTimeMovesWithEveryWriteThatOthersMaySee) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  const auto open = Start(kOther, wire::MDS_OPEN, NewOpen(f, 2));
+  Yield(7, f);
+  ASSERT_TRUE(Answered(open));
+  wire::WroteRequest report = NewReport(f, 1, Epoch());
+  report.set_mtime_ns(1'000'000'000'000);
+  int64_t last = 0;
+  for (int i = 0; i < 3; ++i) {  // by a clock that stands still
+    const auto wrote = Start(7, wire::MDS_WROTE, report);
+    if (!Answered(wrote)) Yield(kOther, f);
+    ASSERT_TRUE(Answered(wrote));
+    wire::EntryReply reply;
+    ASSERT_TRUE(reply.ParseFromString(wrote->answer->body));
+    EXPECT_GT(reply.attr().mtime_ns(), last);
+    last = reply.attr().mtime_ns();
+  }
+}
+
+TEST_F(FileLeaseTest, ASilentReaderIsWaitedForForTheTermOnly) {
+  const uint64_t f = Touch(kRoot, "f");
+  Open(f, 0);
+  Start(kOther, wire::MDS_OPEN, NewOpen(f, 2));
+  const auto wrote = Start(kOther, wire::MDS_WROTE, NewReport(f, 10, Epoch()));
+  EXPECT_FALSE(Answered(wrote));
+  Pass(3s);
+  EXPECT_TRUE(Answered(wrote));
+}
+
+TEST_F(FileLeaseTest, ASilentWriterIsFencedBeforeOthersGoOn) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  const uint64_t before = Epoch();
+  Watch(7);
+  const auto open = Start(kOther, wire::MDS_OPEN, NewOpen(f, 2));
+  Pass(5s);
+  EXPECT_TRUE(core->keeper().map()->fences.empty()) << "it may be slow only";
+  Pass(2s);
+  ASSERT_EQ(core->keeper().map()->fences.count(7), 1u);
+  const uint64_t fence = core->keeper().map()->fences.at(7).value;
+  EXPECT_FALSE(Answered(open)) << "the OSD may still have something of it";
+  session = 7;
+  wire::OpenSessionRequest again;
+  again.set_leases(true);
+  EXPECT_EQ(Code(wire::MDS_OPEN_SESSION, again), ErrorCode::kBusy);
+  Pass(1s, fence);
+  EXPECT_TRUE(Answered(open));
+  EXPECT_EQ(Start(7, wire::MDS_WROTE, NewReport(f, 1 << 20, before))->answer->status.code(),
+            ErrorCode::kStale);
+  session = kOther;
+  EXPECT_EQ(Stat(f).attr().size(), 0u);
+  session = 7;
+  EXPECT_EQ(Code(wire::MDS_OPEN_SESSION, again), ErrorCode::kOk);
+}
+
+TEST_F(FileLeaseTest, AWriterThatIsHeardIsWaitedFor) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  const auto open = Start(kOther, wire::MDS_OPEN, NewOpen(f, 2));
+  for (int i = 0; i < 20; ++i) {
+    Watch(7);
+    Watch(kOther);
+    Pass(1s);
+  }
+  EXPECT_FALSE(Answered(open));
+  EXPECT_TRUE(core->keeper().map()->fences.empty());
+  Yield(7, f);
+  EXPECT_TRUE(Answered(open));
+}
+
+TEST_F(FileLeaseTest, AfterARestartLooksWaitForReportsOfTheHolders) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  Restart();
+  Begin();
+  const auto look = Start(kOther, wire::MDS_LOOKUP, Name(kRoot, "f"));
+  EXPECT_FALSE(Answered(look));
+  EXPECT_TRUE(Answered(Start(7, wire::MDS_WROTE, NewReport(f, 4096, Epoch()))));
+  Pass(3s);
+  ASSERT_TRUE(Answered(look));
+  wire::EntryReply seen;
+  ASSERT_TRUE(seen.ParseFromString(look->answer->body));
+  EXPECT_EQ(seen.attr().size(), 4096u);
+}
+
+}  // namespace
+}  // namespace weir::mds
