@@ -68,7 +68,9 @@ struct Window {
       for (const auto& [offset, length] : outcomes[i].extents) {
         for (const ObjectExtent& piece : spans[i].pieces) {
           const uint64_t begin = std::max(offset, piece.object_offset);
-          const uint64_t end = std::min(offset + length, piece.object_offset + piece.length);
+          // The rest of the last block is data too, although the object may end before.
+          const uint64_t data_end = (offset + length + kBlockSize - 1) / kBlockSize * kBlockSize;
+          const uint64_t end = std::min(data_end, piece.object_offset + piece.length);
           if (begin >= end) continue;
           const uint64_t at = piece.file_offset + (begin - piece.object_offset);
           ranges.push_back({at, at + (end - begin)});

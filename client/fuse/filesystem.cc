@@ -150,6 +150,22 @@ void Filesystem::WhenQuotaAllows(const InodePtr& inode, uint64_t end,
       });
 }
 
+void Filesystem::WhenSizeIsKnown(const InodePtr& inode, uint64_t end, std::function<void()> ready) {
+  if (end <= inode->size()) return ready();
+  if (options_.exclusive) {
+    if (!options_.writeback_cache || !inode->has_writers()) return ready();
+    return kernel_cache_.Drop(ToNumber(inode->id()), std::move(ready));
+  }
+  wire::InodeRequest request;
+  request.set_inode(inode->id().value);
+  mds().Call<wire::EntryReply>(
+      wire::MDS_GETATTR, request, true,
+      [this, inode, ready = std::move(ready)](const Result<wire::EntryReply>& reply) {
+        if (reply.ok()) Learn(inode, *reply);
+        ready();  // without news the size is what it was
+      });
+}
+
 fuse_lowlevel_ops MakeOperations(bool exclusive) {
   fuse_lowlevel_ops ops{};
   ops.init = OnInit;

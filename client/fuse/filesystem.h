@@ -60,6 +60,11 @@ class Filesystem {
   void WhenQuotaAllows(const InodePtr& inode, uint64_t end,
                        std::function<void(const Status&)> ready);
 
+  // `ready` when it is known here whether the file reaches `end`: the kernel asks nothing before
+  // what does not go through its pages, and where it writes back it may not have told of all it
+  // has.
+  void WhenSizeIsKnown(const InodePtr& inode, uint64_t end, std::function<void()> ready);
+
   // When the mount's timeout, if any, ends a call that begins now.
   [[nodiscard]] TimePoint GiveUpAt();
   // How long the kernel may keep attributes and names.

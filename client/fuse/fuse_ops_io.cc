@@ -8,6 +8,11 @@
 namespace weir::client {
 namespace {
 
+// Whether the kernel keeps no pages of what goes through the handle.
+bool PassesPages(const Filesystem& fs, const Handle& handle) {
+  return handle.direct || (!fs.options().exclusive && (handle.flags & O_APPEND) != 0);
+}
+
 void OnRead(fuse_req_t req, fuse_ino_t /*ino*/, size_t size, off_t offset, fuse_file_info* fi) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
@@ -17,16 +22,21 @@ void OnRead(fuse_req_t req, fuse_ino_t /*ino*/, size_t size, off_t offset, fuse_
     return;
   }
   if ((handle->flags & O_NOATIME) == 0) fs.core().access_times().FileRead(handle->inode);
-  fs.core().files().Read(
-      handle, static_cast<uint64_t>(offset), size,
-      [call](const Result<Segments>& data) {
-        if (!data.ok()) {
-          call->Reply(data.status());
-        } else {
-          call->ReplySegments(*data);
-        }
-      },
-      AbandonedOf(call));
+  const auto from = static_cast<uint64_t>(offset);
+  auto read = [&fs, call, handle, from, size] {
+    fs.core().files().Read(
+        handle, from, size,
+        [call](const Result<Segments>& data) {
+          if (!data.ok()) {
+            call->Reply(data.status());
+          } else {
+            call->ReplySegments(*data);
+          }
+        },
+        AbandonedOf(call));
+  };
+  if (!PassesPages(fs, *handle)) return read();  // the kernel knows the size
+  fs.WhenSizeIsKnown(handle->inode, from + size, read);
 }
 
 // The payload where libfuse received it; without splice it is always one piece of memory.

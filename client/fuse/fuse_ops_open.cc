@@ -33,7 +33,10 @@ OpenReply Admit(Filesystem& fs, const HandlePtr& handle, uint64_t version) {
   OpenReply reply;
   const bool unchanged = handle->inode->SeenAtOpen(version);
   reply.keep_cache = fs.options().exclusive || unchanged;
-  reply.direct = handle->direct;
+  // An append through pages would come in two requests when it begins in a page that the kernel has
+  // only a part of, and another mount's could come between them.
+  const bool appends = MayWrite(*handle) && (handle->flags & O_APPEND) != 0;
+  reply.direct = handle->direct || (appends && !fs.options().exclusive);
   if (MayWrite(*handle)) handle->inode->AddWriter();
   reply.handle = fs.core().handles().Add(handle);
   return reply;

@@ -162,14 +162,17 @@ void OnCopyFileRange(fuse_req_t req, fuse_ino_t /*ino_in*/, off_t off_in, fuse_f
       call->ReplyWrite(*copied);
     }
   };
-  const uint64_t length_there =
-      std::min<uint64_t>(length, from->inode->size() - std::min(from->inode->size(), from_offset));
-  fs.WhenQuotaAllows(to->inode, range.offset + length_there,
-                     [&fs, call, from, from_offset, to, range, reply](const Status& status) {
-                       if (!status.ok()) return reply(status);
-                       fs.core().files().Copy(from, from_offset, to, range, reply,
-                                              AbandonedOf(call));
-                     });
+  fs.WhenSizeIsKnown(
+      from->inode, from_offset + length, [&fs, call, from, from_offset, to, range, reply] {
+        const uint64_t size = from->inode->size();
+        const uint64_t length_there = std::min(range.length, size - std::min(size, from_offset));
+        fs.WhenQuotaAllows(to->inode, range.offset + length_there,
+                           [&fs, call, from, from_offset, to, range, reply](const Status& status) {
+                             if (!status.ok()) return reply(status);
+                             fs.core().files().Copy(from, from_offset, to, range, reply,
+                                                    AbandonedOf(call));
+                           });
+      });
 }
 
 }  // namespace

@@ -187,7 +187,7 @@ for number in range(int(sys.argv[3])):
 
 def appends_from_two_mounts(lab):
     system = Cluster(lab, osds=2, mounts=2)
-    count = 300
+    count = 60
     writers = [subprocess.Popen(["python3", "-c", APPENDER, f"{mount}/log", f"w{who}", str(count)])
                for who, mount in enumerate(system.mounts * 2)]
     for writer in writers:
