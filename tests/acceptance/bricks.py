@@ -64,7 +64,9 @@ class Bricks:
         self.lab, self.classes, self.runs = lab, classes, 0
         self.system = Cluster(lab, osds=OSDS, mounts=mounts, osd_size="2GiB", token_rate="1GiB/s")
         self.osdctl = self.system.osdctl
-        layout = ["fio", "--name=global", "--rw=write", "--bs=1m", f"--size={FILE}", "--direct=1", "--thread"]
+        # Without `overwrite` fio removes a file before it writes it, and the new one lies elsewhere.
+        layout = ["fio", "--name=global", "--rw=write", "--overwrite=1", "--bs=1m", f"--size={FILE}", "--direct=1",
+                  "--thread"]
         for osd in range(OSDS):
             self.osdctl("pool", "create", f"p{osd}", "--osds", osd)
         for name in classes:
