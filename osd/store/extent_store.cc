@@ -160,8 +160,8 @@ void ExtentStore::Write(ObjectId id, uint64_t offset, Buffer data, const WriteHi
   if (offset > kMaxObjectSize || data.size() > kMaxObjectSize - offset) {
     return done(Status(ErrorCode::kInvalid, "write beyond the largest object"));
   }
-  auto op = std::make_shared<ObjectOp>();
-  op->kind = ObjectOp::Kind::kWrite;
+  auto op = std::make_shared<StoreOp>();
+  op->kind = StoreOp::Kind::kWrite;
   op->patience = hints.patience;
   op->landed = hints.landed;
   op->offset = offset;
@@ -175,8 +175,8 @@ void ExtentStore::Truncate(ObjectId id, uint64_t size, WriteDone done) {
   if (size > kMaxObjectSize) {
     return done(Status(ErrorCode::kInvalid, "truncate beyond the largest object"));
   }
-  auto op = std::make_shared<ObjectOp>();
-  op->kind = ObjectOp::Kind::kTruncate;
+  auto op = std::make_shared<StoreOp>();
+  op->kind = StoreOp::Kind::kTruncate;
   op->offset = size;
   op->done = std::move(done);
   op->object = Lookup(id);
@@ -184,8 +184,8 @@ void ExtentStore::Truncate(ObjectId id, uint64_t size, WriteDone done) {
 }
 
 void ExtentStore::Delete(ObjectId id, Done done) {
-  auto op = std::make_shared<ObjectOp>();
-  op->kind = ObjectOp::Kind::kDelete;
+  auto op = std::make_shared<StoreOp>();
+  op->kind = StoreOp::Kind::kDelete;
   op->done = [done = std::move(done)](Result<ObjectInfo> info) { done(info.status()); };
   op->object = Lookup(id);
   Enqueue(std::move(op));

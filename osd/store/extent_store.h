@@ -101,7 +101,7 @@ class ExtentStore final : public ObjectStore {
   void Ready(const OpPtr& op);
   void Fail(const OpPtr& op, Status status);
   void FailQueue(const ObjectPtr& object, const Status& status);
-  [[nodiscard]] bool DeferThis(const ObjectOp& op) const;
+  [[nodiscard]] bool DeferThis(const StoreOp& op) const;
 
   // range_ops.cc
   void StartPunch(const OpPtr& op);
@@ -110,16 +110,16 @@ class ExtentStore final : public ObjectStore {
   bool TakeSourceBlocks(const OpPtr& op);
   void CopyEdges(const OpPtr& op);
   void CopyBytes(const OpPtr& op);
-  void DropRefs(ObjectOp& op);
+  void DropRefs(StoreOp& op);
 
   // mutate.cc; all require the object's mutex
   void Execute(const OpPtr& op);
-  bool ReserveOverlays(Object& object, const ObjectOp& op);
-  [[nodiscard]] bool NeedsPlace(const Object& object, const ObjectOp& op, uint32_t block) const;
-  void PlaceImage(Object& object, ObjectOp& op, WriteBatch* batch, std::vector<Extent>* freed);
+  bool ReserveOverlays(Object& object, const StoreOp& op);
+  [[nodiscard]] bool NeedsPlace(const Object& object, const StoreOp& op, uint32_t block) const;
+  void PlaceImage(Object& object, StoreOp& op, WriteBatch* batch, std::vector<Extent>* freed);
   void PutOverlay(Object& object, uint32_t block, Buffer bytes, WriteBatch* batch);
-  void PlaceRefs(Object& object, ObjectOp& op, WriteBatch* batch, std::vector<Extent>* freed);
-  void MakeHole(Object& object, ObjectOp& op, WriteBatch* batch, std::vector<Extent>* freed);
+  void PlaceRefs(Object& object, StoreOp& op, WriteBatch* batch, std::vector<Extent>* freed);
+  void MakeHole(Object& object, StoreOp& op, WriteBatch* batch, std::vector<Extent>* freed);
   void CutTo(Object& object, uint64_t size, WriteBatch* batch, std::vector<Extent>* freed);
   void Clear(Object& object, WriteBatch* batch, std::vector<Extent>* freed);
   void DropOverlay(Object& object, uint32_t block, WriteBatch* batch);

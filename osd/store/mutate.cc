@@ -33,11 +33,11 @@ void ExtentStore::Execute(const OpPtr& op) {
   WriteBatch batch;
   std::vector<Extent> freed;
   std::vector<DeferredRef> deferred;
-  if (op->kind == ObjectOp::Kind::kDelete) {
+  if (op->kind == StoreOp::Kind::kDelete) {
     if (object.exists) Clear(object, &batch, &freed);
     return Commit(op, std::move(batch), std::move(freed), {});
   }
-  if (op->kind == ObjectOp::Kind::kPunch && !object.exists) return Commit(op, {}, {}, {});
+  if (op->kind == StoreOp::Kind::kPunch && !object.exists) return Commit(op, {}, {}, {});
   if (op->places.empty() && !ReserveOverlays(object, *op)) {
     op->failure = {ErrorCode::kNoSpace, device_.name() + ": full; delete something or add an OSD"};
     return;
@@ -52,15 +52,15 @@ void ExtentStore::Execute(const OpPtr& op) {
       op->patches[op->first_block + i] = op->image.Slice(size_t{i} * kBlockSize, kBlockSize);
     }
   }
-  if (op->kind == ObjectOp::Kind::kCopy) PlaceRefs(object, *op, &batch, &freed);
-  if (op->kind == ObjectOp::Kind::kPunch) MakeHole(object, *op, &batch, &freed);
+  if (op->kind == StoreOp::Kind::kCopy) PlaceRefs(object, *op, &batch, &freed);
+  if (op->kind == StoreOp::Kind::kPunch) MakeHole(object, *op, &batch, &freed);
   for (auto& [block, bytes] : op->patches) {
     PutOverlay(object, block, std::move(bytes), &batch);
     deferred.push_back({op->object, block, object.version});
   }
-  if (op->kind == ObjectOp::Kind::kTruncate) {
+  if (op->kind == StoreOp::Kind::kTruncate) {
     CutTo(object, op->offset, &batch, &freed);
-  } else if (op->kind != ObjectOp::Kind::kPunch) {
+  } else if (op->kind != StoreOp::Kind::kPunch) {
     object.size = std::max(object.size, op->offset + std::max(op->data.size(), op->length));
   }
   PutHead(object, &batch);
@@ -68,14 +68,14 @@ void ExtentStore::Execute(const OpPtr& op) {
 }
 
 // Whether an overlay of the block cannot be moved over the place that the block has.
-bool ExtentStore::NeedsPlace(const Object& object, const ObjectOp& op, uint32_t block) const {
+bool ExtentStore::NeedsPlace(const Object& object, const StoreOp& op, uint32_t block) const {
   if (block - op.first_block < op.refs.size()) return true;  // gets another place, or none
   const uint32_t place = object.RefOf(block).place;
   return place == 0 || allocator_.IsShared(place);
 }
 
 // A place that an overlay needs later is kept now, so that moving it cannot fail.
-bool ExtentStore::ReserveOverlays(Object& object, const ObjectOp& op) {
+bool ExtentStore::ReserveOverlays(Object& object, const StoreOp& op) {
   std::vector<uint32_t> blocks;
   for (uint32_t i = 0; i < op.image.size() / kBlockSize; ++i) blocks.push_back(op.first_block + i);
   for (const auto& [block, bytes] : op.patches) blocks.push_back(block);
@@ -115,7 +115,7 @@ void ExtentStore::DropOverlay(Object& object, uint32_t block, WriteBatch* batch)
   batch->Delete(OverlayKey(object.id, block));
 }
 
-void ExtentStore::PlaceImage(Object& object, ObjectOp& op, WriteBatch* batch,
+void ExtentStore::PlaceImage(Object& object, StoreOp& op, WriteBatch* batch,
                              std::vector<Extent>* freed) {
   const auto count = static_cast<uint32_t>(op.crcs.size());
   Grow(object, op.first_block + count);
@@ -133,7 +133,7 @@ void ExtentStore::PlaceImage(Object& object, ObjectOp& op, WriteBatch* batch,
 }
 
 // The blocks share the places that the source had; what it had as overlays comes as patches.
-void ExtentStore::PlaceRefs(Object& object, ObjectOp& op, WriteBatch* batch,
+void ExtentStore::PlaceRefs(Object& object, StoreOp& op, WriteBatch* batch,
                             std::vector<Extent>* freed) {
   const auto count = static_cast<uint32_t>(op.refs.size());
   Grow(object, op.first_block + count);
@@ -148,7 +148,7 @@ void ExtentStore::PlaceRefs(Object& object, ObjectOp& op, WriteBatch* batch,
   Charge(object);
 }
 
-void ExtentStore::MakeHole(Object& object, ObjectOp& op, WriteBatch* batch,
+void ExtentStore::MakeHole(Object& object, StoreOp& op, WriteBatch* batch,
                            std::vector<Extent>* freed) {
   const uint32_t first = BlocksOf(op.offset);
   // The rest of the last block holds nothing but zeros.

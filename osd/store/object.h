@@ -14,7 +14,7 @@
 
 namespace weir::osd {
 
-struct ObjectOp;
+struct StoreOp;
 
 // A whole block that lives in RocksDB until it is moved to its place.
 struct Overlay {
@@ -37,7 +37,7 @@ struct Object {
   std::vector<BlockRef> blocks;  // a multiple of kBlocksPerShard
   std::map<uint32_t, Overlay> overlays;
 
-  std::deque<std::shared_ptr<ObjectOp>> queue;  // in the order of the calls
+  std::deque<std::shared_ptr<StoreOp>> queue;  // in the order of the calls
 
   bool applying = false;       // overlays are being written to their places
   std::vector<Extent> parked;  // freed and durable, but `applying` may still write there
@@ -50,7 +50,7 @@ struct Object {
 };
 using ObjectPtr = std::shared_ptr<Object>;
 
-struct ObjectOp {
+struct StoreOp {
   enum class Kind { kWrite, kTruncate, kDelete, kPunch, kCopy };
   ObjectPtr object;
   Kind kind = Kind::kWrite;
@@ -84,6 +84,6 @@ struct ObjectOp {
   Duration patience{0};
   [[nodiscard]] uint64_t end() const { return offset + length; }
 };
-using OpPtr = std::shared_ptr<ObjectOp>;
+using OpPtr = std::shared_ptr<StoreOp>;
 
 }  // namespace weir::osd

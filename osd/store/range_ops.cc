@@ -21,7 +21,7 @@ struct Part {
   uint64_t end = 0;
 };
 // What of the block the operation covers.
-Part PartOf(const ObjectOp& op, uint32_t block) {
+Part PartOf(const StoreOp& op, uint32_t block) {
   const uint64_t start = uint64_t{block} * kBlockSize;
   return {std::max(start, op.offset), std::min(start + kBlockSize, op.end())};
 }
@@ -76,8 +76,8 @@ Result<uint64_t> ObjectStore::NextIndex(ObjectId) {
 
 void ExtentStore::Punch(ObjectId id, uint64_t offset, uint64_t length, WriteDone done) {
   if (!Fits(offset, length)) return done(BeyondObject("hole"));
-  auto op = std::make_shared<ObjectOp>();
-  op->kind = ObjectOp::Kind::kPunch;
+  auto op = std::make_shared<StoreOp>();
+  op->kind = StoreOp::Kind::kPunch;
   op->offset = offset;
   op->length = length;
   op->done = std::move(done);
@@ -91,8 +91,8 @@ void ExtentStore::Copy(const CopySource& from, ObjectId to, uint64_t offset, uin
   if (from.id == to && offset < from.offset + length && from.offset < offset + length) {
     return done(Status(ErrorCode::kInvalid, "copy of a range over itself"));
   }
-  auto op = std::make_shared<ObjectOp>();
-  op->kind = ObjectOp::Kind::kCopy;
+  auto op = std::make_shared<StoreOp>();
+  op->kind = StoreOp::Kind::kCopy;
   op->offset = offset;
   op->length = length;
   op->source_offset = from.offset;
@@ -211,14 +211,14 @@ void ExtentStore::CopyBytes(const OpPtr& op) {
           if (!op->data.empty()) std::memcpy(whole.data(), op->data.data(), op->data.size());
           op->data = std::move(whole);
         }
-        op->kind = ObjectOp::Kind::kWrite;
+        op->kind = StoreOp::Kind::kWrite;
         StartWrite(op);
       },
       0);
 }
 
 // Of an operation that failed.
-void ExtentStore::DropRefs(ObjectOp& op) {
+void ExtentStore::DropRefs(StoreOp& op) {
   for (const Extent& run : RunsOf(op.refs)) allocator_.Free(run);
   op.refs.clear();
 }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kDeferDepthMax = 4;  // operations under way
 
-bool IsWholeBlocks(const ObjectOp& op) {
+bool IsWholeBlocks(const StoreOp& op) {
   return op.offset % kBlockSize == 0 && op.data.size() % kBlockSize == 0 && !op.data.empty();
 }
 
@@ -27,7 +27,7 @@ Status NoSpace(const BlockDevice& device) {
 
 // Through the log a small write waits for one flush instead of two, but costs twice the processor
 // time: with many under way the flushes are shared anyway, and whole blocks go to their places.
-bool ExtentStore::DeferThis(const ObjectOp& op) const {
+bool ExtentStore::DeferThis(const StoreOp& op) const {
   return op.data.size() <= options_.deferred_write_max &&
          (outstanding_ <= kDeferDepthMax || !IsWholeBlocks(op)) &&
          overlay_count_ * kBlockSize < 4 * options_.deferred_apply_bytes;
@@ -39,7 +39,7 @@ void ExtentStore::Enqueue(OpPtr op) {
     done(std::move(info));
     End();
   };
-  const bool early = op->kind == ObjectOp::Kind::kWrite && IsWholeBlocks(*op) && !DeferThis(*op);
+  const bool early = op->kind == StoreOp::Kind::kWrite && IsWholeBlocks(*op) && !DeferThis(*op);
   op->started = early;
   const ObjectPtr object = op->object;
   {
@@ -106,15 +106,15 @@ void ExtentStore::Fail(const OpPtr& op, Status status) {
 
 void ExtentStore::Start(const OpPtr& op) {
   switch (op->kind) {
-    case ObjectOp::Kind::kWrite:
+    case StoreOp::Kind::kWrite:
       return StartWrite(op);
-    case ObjectOp::Kind::kTruncate:
+    case StoreOp::Kind::kTruncate:
       return StartTruncate(op);
-    case ObjectOp::Kind::kDelete:
+    case StoreOp::Kind::kDelete:
       return Ready(op);
-    case ObjectOp::Kind::kPunch:
+    case StoreOp::Kind::kPunch:
       return StartPunch(op);
-    case ObjectOp::Kind::kCopy:
+    case StoreOp::Kind::kCopy:
       if (kv_full_) return Fail(op, NoSpace(device_));
       return WhenLoaded(op->source, [this, op](const Status& status) {
         if (!status.ok()) return Fail(op, status);
@@ -173,7 +173,7 @@ void ExtentStore::ReadEdges(const OpPtr& op) {
 
 // Builds the whole blocks that the operation leaves behind, with one pass over the bytes.
 void ExtentStore::PrepareImage(const OpPtr& op) {
-  if (op->kind == ObjectOp::Kind::kTruncate) {
+  if (op->kind == StoreOp::Kind::kTruncate) {
     if (op->old.empty()) return Ready(op);
     const auto& [block, bytes] = *op->old.begin();
     op->first_block = block;
