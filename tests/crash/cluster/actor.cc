@@ -312,7 +312,7 @@ Task Actor::LookAt(Slot& slot) {
   const auto opened = co_await mount_->Open(InodeId(inode));
   if (!opened.ok() && file->unlinked) co_return;
   if (!Ok(opened.status())) co_return;
-  const client::HandlePtr handle = *opened;
+  const client::HandlePtr& handle = *opened;
   const uint64_t reads = world_.prng.Uniform(1, 4);
   for (uint64_t i = 0; i < reads && board_.wrong.empty(); ++i) {
     co_await ReadSome(handle, file, floors);
@@ -409,7 +409,7 @@ Task Actor::AuditFile(InodeId inode, File file) {
   const FileHistory::Places floors = file->Floors();
   const auto opened = co_await mount_->Open(inode);
   if (!Ok(opened.status())) co_return;
-  const client::HandlePtr handle = *opened;
+  const client::HandlePtr& handle = *opened;
   const uint64_t length = FileHistory::kBlocks * kBlock;
   const Result<Bytes> bytes = co_await mount_->Read(handle, 0, length);
   if (!Ok(bytes.status())) co_return;

@@ -63,12 +63,13 @@ void LosePurge(const testing::SimNetwork::Passing& passing, net::Message* messag
 
 SimKv::Bug KvBugOfMds(Bug bug) {
   if (bug == Bug::kMdsAnswersEarly) return [](WriteBatch*) { return false; };
-  if (bug != Bug::kLeak) return nullptr;
-  return [](WriteBatch* batch) {
+  if (bug != Bug::kLeak && bug != Bug::kForgottenRetries) return nullptr;
+  const auto forgotten = bug == Bug::kLeak ? mds::Table::kPurge : mds::Table::kAnswer;
+  return [forgotten](WriteBatch* batch) {
     WriteBatch kept;
     for (const WriteBatch::Op& op : batch->ops()) {
-      const bool purge = op.key[0] == static_cast<char>(mds::Table::kPurge);
-      if (op.kind == WriteBatch::Op::Kind::kPut && !purge) kept.Put(op.key, op.value);
+      const bool forget = op.key[0] == static_cast<char>(forgotten);
+      if (op.kind == WriteBatch::Op::Kind::kPut && !forget) kept.Put(op.key, op.value);
       if (op.kind == WriteBatch::Op::Kind::kDelete) kept.Delete(op.key);
     }
     *batch = std::move(kept);

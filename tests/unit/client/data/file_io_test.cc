@@ -28,7 +28,6 @@ class RecordingReporter final : public WriteReporter {
     FileAttr attr;
     attr.inode = inode;
     attr.size = report.size_at_least;
-    attr.version = 2;
     if (hold) {
       held.push_back([attr, callback = std::move(callback)] { callback(attr); });
     } else {
