@@ -169,6 +169,17 @@ void FileIo::Sync(const InodePtr& inode, bool commit, WriteCallback callback) {
 
 void FileIo::Report(const InodePtr& inode, const Inode::Report& report, bool commit,
                     WriteCallback callback) {
+  {
+    std::lock_guard lock(mutex_);
+    const auto [under_way, first] = reporting_.try_emplace(inode->id());
+    if (!first) {
+      under_way->second.push_back([this, inode, report, commit, callback = std::move(callback)] {
+        if (inode->Reported(report)) return callback(Status::Ok());
+        Report(inode, report, commit, callback);
+      });
+      return;
+    }
+  }
   reporter_.ReportWrote(
       inode->id(), report, commit,
       [this, inode, report, callback = std::move(callback)](Result<FileAttr> attr) {
@@ -181,8 +192,19 @@ void FileIo::Report(const InodePtr& inode, const Inode::Report& report, bool com
           settled = !inode->has_unreported() && unreported_.erase(inode->id()) == 1;
         }
         if (settled) inodes_.Unpin(inode->id());
+        ReportEnded(inode->id());
         callback(gone ? Status::Ok() : attr.status());
       });
+}
+
+void FileIo::ReportEnded(InodeId inode) {
+  std::vector<std::function<void()>> waiting;
+  {
+    std::lock_guard lock(mutex_);
+    const auto ended = reporting_.extract(inode);
+    waiting = std::move(ended.mapped());
+  }
+  for (const auto& report : waiting) report();
 }
 
 void FileIo::Tick() {

@@ -83,8 +83,11 @@ class FileIo {
   void WriteThrough(const Wrote& wrote, PreparedWrite write, WriteCallback callback,
                     Abandoned abandoned);
   void NoteWrote(const Wrote& wrote);
+  // One at a time of an inode, in this order: late, an older one would undo a truncation that was
+  // answered before it.
   void Report(const InodePtr& inode, const Inode::Report& report, bool commit,
               WriteCallback callback);
+  void ReportEnded(InodeId inode);
 
   Clock& clock_;
   ObjectIo& objects_;
@@ -97,6 +100,8 @@ class FileIo {
   Growth growth_;
   mutable std::mutex mutex_;
   std::map<InodeId, TimePoint> unreported_;  // pinned, since when
+  // With a report on its way: what waits for its answer.
+  std::map<InodeId, std::vector<std::function<void()>>> reporting_;
 };
 
 }  // namespace weir::client

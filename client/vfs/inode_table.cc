@@ -94,6 +94,11 @@ std::optional<Inode::Report> Inode::BeginReport() const {
   return Report{written_, local_end_, local_mtime_ns_, local_kill_suid_, local_class_};
 }
 
+bool Inode::Reported(const Report& report) const {
+  std::lock_guard lock(mutex_);
+  return reported_ >= report.sequence;
+}
+
 FileAttr Inode::EndReport(const Report& report, const FileAttr& from_mds) {
   std::lock_guard lock(mutex_);
   reported_ = std::max(reported_, report.sequence);

@@ -68,6 +68,8 @@ class Inode {
   };
   // None when the MDS knows everything.
   [[nodiscard]] std::optional<Report> BeginReport() const;
+  // That, or a later one, has ended.
+  [[nodiscard]] bool Reported(const Report& report) const;
   FileAttr EndReport(const Report& report, const FileAttr& from_mds);
   [[nodiscard]] bool has_unreported() const;
 

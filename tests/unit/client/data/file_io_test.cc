@@ -28,7 +28,11 @@ class RecordingReporter final : public WriteReporter {
     FileAttr attr;
     attr.inode = inode;
     attr.size = report.size_at_least;
-    callback(attr);
+    if (hold) {
+      held.push_back([attr, callback = std::move(callback)] { callback(attr); });
+    } else {
+      callback(attr);
+    }
   }
   void AskRoom(InodeId /*inode*/, ClassId /*class_id*/, uint64_t end,
                std::function<void(Result<uint64_t>)> callback) override {
@@ -37,6 +41,8 @@ class RecordingReporter final : public WriteReporter {
     callback(end);
   }
   std::vector<ClassId> charged;
+  bool hold = false;
+  std::vector<std::function<void()>> held;
   uint64_t room = UINT64_MAX;
   int asked = 0;
 };
@@ -202,6 +208,26 @@ TEST_F(FileIoTest, WritesBeyondTheRoomOfTheirClassFail) {
   write(66 * kMiB);
   EXPECT_EQ(codes.back(), kOk) << "a class without a capacity asks nobody";
   EXPECT_EQ(reporter_.asked, 3);
+}
+
+// A truncation is sent once the writes before it are reported: no report may still be on its way
+// then, to be sent again behind it after a lost connection.
+TEST_F(FileIoTest, ReportsOfAFileFollowOneAnother) {
+  reporter_.hold = true;
+  const HandlePtr handle = Open(1001);
+  Write(handle, 0, 10);
+  std::string ends;
+  files_.Sync(inode_, false, [&](const Status&) { ends += "a"; });
+  Write(handle, 10, 10);
+  files_.Sync(inode_, true, [&](const Status&) { ends += "b"; });
+  files_.Sync(inode_, true, [&](const Status&) { ends += "c"; });
+  ASSERT_EQ(reporter_.held.size(), 1U);
+  reporter_.held[0]();
+  EXPECT_EQ(ends, "a");
+  ASSERT_EQ(reporter_.held.size(), 2U);
+  reporter_.held[1]();
+  EXPECT_EQ(ends.size(), 3U);  // what the second reported was all that the third had to
+  EXPECT_EQ(reporter_.held.size(), 2U);
 }
 
 }  // namespace
