@@ -75,6 +75,7 @@ MdsCore::~MdsCore() {
   posted_.notify_all();
   if (background_.joinable()) background_.join();
   if (objects_ != nullptr) objects_->Stop();
+  osds_.Stop();  // whose answers are for objects_
   operations_.Stop();
   names_.reset();
   if (keeper_ != nullptr) keeper_->SetOnChange(nullptr);

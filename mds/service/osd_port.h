@@ -37,6 +37,9 @@ class OsdPort {
                     std::function<void(OrderEnd)> done) = 0;
   // Lets go of connections that nobody uses any more; from one background thread.
   virtual void Tick() {}
+  // Ends what is under way: each `done` that has not run does so before it returns. A Send after it
+  // may be refused.
+  virtual void Stop() {}
 };
 
 }  // namespace weir::mds

@@ -51,6 +51,7 @@ void RpcOsdPort::Send(const ClusterMap& map, const ObjectOrder& order,
 
 Result<std::shared_ptr<net::RpcClient>> RpcOsdPort::ClientOf(const OsdEntry& osd) {
   const std::lock_guard lock(mutex_);
+  if (stopped_) return Status(ErrorCode::kCancelled, "the MDS is going away");
   Connection& connection = connections_[osd.id];
   if (connection.client != nullptr && connection.endpoint == osd.endpoint) {
     return connection.client;
@@ -62,6 +63,15 @@ Result<std::shared_ptr<net::RpcClient>> RpcOsdPort::ClientOf(const OsdEntry& osd
                         net::RpcClient::Connect(network_, clock_, osd.endpoint, options));
   connection = {osd.endpoint, std::move(client)};
   return connection.client;
+}
+
+void RpcOsdPort::Stop() {
+  std::map<OsdId, Connection> connections;  // both destroyed without the lock
+  std::vector<std::shared_ptr<net::RpcClient>> retired;
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  connections.swap(connections_);
+  retired.swap(retired_);
 }
 
 void RpcOsdPort::Tick() {

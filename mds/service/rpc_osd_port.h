@@ -22,6 +22,7 @@ class RpcOsdPort final : public OsdPort {
   void Send(const ClusterMap& map, const ObjectOrder& order,
             std::function<void(OrderEnd)> done) override;
   void Tick() override;
+  void Stop() override;
 
  private:
   struct Connection {
@@ -33,6 +34,7 @@ class RpcOsdPort final : public OsdPort {
   net::Network& network_;
   Clock& clock_;
   std::mutex mutex_;
+  bool stopped_ = false;
   std::map<OsdId, Connection> connections_;
   // A client must not be destroyed by its own callback, so that Tick does it.
   std::vector<std::shared_ptr<net::RpcClient>> retired_;
