@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 
 #include "common/base/time.h"
@@ -11,6 +12,8 @@ namespace weir::mds {
 struct NamespaceOptions {
   size_t cached_keys = 400'000;
   bool commit_thread = true;  // false: the owner calls CommitPrepared
+  // Without a commit thread: there is something to commit. Called under a lock.
+  std::function<void()> on_prepared{};
 };
 
 struct MdsOptions {

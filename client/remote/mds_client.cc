@@ -31,6 +31,10 @@ Result<std::unique_ptr<MdsClient>> MdsClient::Connect(net::Network& network, Clo
 }
 
 MdsClient::~MdsClient() {
+  Stop();
+}
+
+void MdsClient::Stop() {
   closing_ = true;
   rpc_.reset();  // runs what is outstanding with kCancelled while the members still exist
 }
@@ -96,8 +100,21 @@ Status MdsClient::Open() {
   net::CallOptions call;
   call.timeout = options_.connect_timeout;
   const TimePoint asked = Now();
-  auto reply =
-      rpc_->CallAndWait(wire::MDS_OPEN_SESSION, SessionRequest(true).SerializeAsString(), {}, call);
+  return TakeFirst(
+      rpc_->CallAndWait(wire::MDS_OPEN_SESSION, SessionRequest(true).SerializeAsString(), {}, call),
+      asked);
+}
+
+void MdsClient::OpenAsync(std::function<void(const Status&)> done) {
+  net::CallOptions call;
+  call.timeout = options_.connect_timeout;
+  rpc_->Call(wire::MDS_OPEN_SESSION, SessionRequest(true).SerializeAsString(), {}, call,
+             [this, asked = Now(), done = std::move(done)](const Result<net::Reply>& reply) {
+               done(TakeFirst(reply, asked));
+             });
+}
+
+Status MdsClient::TakeFirst(const Result<net::Reply>& reply, TimePoint asked) {
   if (!reply.ok()) return reply.status();
   WEIR_RETURN_IF_ERROR(TakeSession(reply->body, asked));
   if (!options_.mount_class.empty() && map()->FindClass(options_.mount_class) == nullptr) {
@@ -129,6 +146,8 @@ MapPtr MdsClient::map() const {
 
 void MdsClient::CallRaw(uint32_t method, const google::protobuf::MessageLite& request,
                         bool idempotent, RawCallback callback, std::optional<Duration> patience) {
+  // Of a callback that ran with kCancelled, say.
+  if (closing_) return callback(Status(ErrorCode::kCancelled, "the mount is going away"));
   net::CallOptions call;
   call.timeout = patience.value_or(options_.timeout);
   call.idempotent = idempotent;

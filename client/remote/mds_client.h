@@ -69,8 +69,12 @@ class MdsClient {
 
   // Opens the session and waits for it; on_map has run when it returns. Then starts the watch.
   Status Open();
+  // The same without waiting; `done` runs as callbacks do.
+  void OpenAsync(std::function<void(const Status&)> done);
   // Gives the session back, waiting at most this long. No event comes afterwards.
   void Close(Duration wait);
+  // Ends the connection: what is outstanding ends with kCancelled, as does what is asked later.
+  void Stop();
 
   using RawCallback = std::function<void(Result<net::Reply>)>;
   // `patience`: instead of the mount's timeout.
@@ -91,7 +95,7 @@ class MdsClient {
     CallRaw(method, request, idempotent, std::move(decode), patience);
   }
 
-  [[nodiscard]] bool connected() const { return rpc_->connected(); }
+  [[nodiscard]] bool connected() const { return rpc_ != nullptr && rpc_->connected(); }
   // For calls that can do without an answer when the MDS is lost: how long to wait before asking
   // whether it is. A slow one is not lost: such a call goes out again after kTimedOut.
   [[nodiscard]] Duration LossPatience() const;
@@ -104,6 +108,7 @@ class MdsClient {
  private:
   MdsClient(Clock& clock, Options options, Events events);
   wire::OpenSessionRequest SessionRequest(bool first) const;
+  Status TakeFirst(const Result<net::Reply>& reply, TimePoint asked);
   Status TakeSession(const std::string& body, TimePoint asked);
   Status TakeMap(MapPtr map);
   void StartWatch();

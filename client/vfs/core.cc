@@ -36,8 +36,7 @@ Core::~Core() {
   Shutdown(Duration::zero());
 }
 
-Status Core::Open(std::function<void()> on_tick) {
-  on_tick_ = std::move(on_tick);
+Status Core::Connect() {
   MdsClient::Options options;
   options.endpoint = options_.mds_endpoint;
   options.client_name = options_.client_name;
@@ -63,9 +62,20 @@ Status Core::Open(std::function<void()> on_tick) {
   events.held_locks = [this] { return locks_.Held(); };
   events.on_lost_locks = [this](const std::vector<InodeId>& inodes) { OnLocksLost(inodes); };
   WEIR_ASSIGN_OR_RETURN(mds_, MdsClient::Connect(network_, clock_, options, std::move(events)));
+  return Status::Ok();
+}
+
+Status Core::Open(std::function<void()> on_tick) {
+  on_tick_ = std::move(on_tick);
+  WEIR_RETURN_IF_ERROR(Connect());
   WEIR_RETURN_IF_ERROR(mds_->Open());
   ticks_ = std::thread([this] { TickLoop(); });
   return Status::Ok();
+}
+
+void Core::OpenAsync(std::function<void(const Status&)> done) {
+  if (const Status connected = Connect(); !connected.ok()) return done(connected);
+  mds_->OpenAsync(std::move(done));
 }
 
 void Core::OnMap(const MapPtr& map) {
@@ -90,14 +100,25 @@ void Core::TickLoop() {
     tick_wakes_.wait_for(lock, kTick);
     if (stop_ticks_) return;
     lock.unlock();
-    mds_->Tick();
-    objects_.Tick();
-    files_.Tick();
-    open_files_.Tick();
-    classes_.Tick();
+    Tick();
     on_tick_();
     lock.lock();
   }
+}
+
+void Core::Tick() {
+  mds_->Tick();
+  objects_.Tick();
+  files_.Tick();
+  open_files_.Tick();
+  classes_.Tick();
+}
+
+void Core::Abandon() {
+  shut_down_ = true;
+  objects_.Stop();
+  osds_.Stop();
+  if (mds_ != nullptr) mds_->Stop();
 }
 
 bool Core::Shutdown(Duration wait) {
@@ -119,7 +140,7 @@ bool Core::Shutdown(Duration wait) {
   osds_.Stop();
   if (mds_ != nullptr) {
     mds_->Close(kCloseSession);
-    mds_.reset();
+    mds_->Stop();
   }
   return flushed;
 }

@@ -47,6 +47,13 @@ class Core final : private WriteReporter {
 
   // Connects, waits for the session, starts the ticks; `on_tick` runs with each of them.
   Status Open(std::function<void()> on_tick);
+  // The same without a thread and without waiting: the owner calls Tick some ten times a second
+  // once `done` has run with ok.
+  void OpenAsync(std::function<void(const Status&)> done);
+  void Tick();
+  // Ends it as a crash does: nothing is flushed, the session is not given back, operations that are
+  // under way end with an error. Instead of Shutdown.
+  void Abandon();
   // Flushes what is buffered and closes the session, waiting at most this long; afterwards no
   // callback of any operation is outstanding. False: data was lost on the way.
   bool Shutdown(Duration wait);
@@ -73,6 +80,7 @@ class Core final : private WriteReporter {
   void ForgetAllowed(const std::vector<InodeId>& inodes);
   void AskClasses(const std::vector<InodeId>& inodes,
                   std::function<void(Result<ClassResolver::Answer>)> done);
+  Status Connect();
   void OnMap(const MapPtr& map);
   void OnLocksLost(const std::vector<InodeId>& inodes);
   void TickLoop();

@@ -45,7 +45,20 @@ double Prng::Exponential(double mean) {
   return -mean * std::log1p(-Real());
 }
 
+namespace {
+thread_local ScopedSeeds* scoped_seeds = nullptr;
+}  // namespace
+
+ScopedSeeds::ScopedSeeds(uint64_t seed) : prng_(seed), outer_(scoped_seeds) {
+  scoped_seeds = this;
+}
+
+ScopedSeeds::~ScopedSeeds() {
+  scoped_seeds = outer_;
+}
+
 uint64_t RandomSeed() {
+  if (scoped_seeds != nullptr) return scoped_seeds->prng_.Next();
   std::random_device device;
   return (uint64_t{device()} << 32) | device();
 }

@@ -26,4 +26,19 @@ class Prng {
 // A seed from the operating system, for ids that must differ between runs.
 uint64_t RandomSeed();
 
+// While one lives, RandomSeed() on the thread that made it draws from `seed` instead: a simulation
+// whose ids must be the same in every run. They end in the reverse order of their beginning.
+class ScopedSeeds {
+ public:
+  explicit ScopedSeeds(uint64_t seed);
+  ~ScopedSeeds();
+  ScopedSeeds(const ScopedSeeds&) = delete;
+  ScopedSeeds& operator=(const ScopedSeeds&) = delete;
+
+ private:
+  friend uint64_t RandomSeed();
+  Prng prng_;
+  ScopedSeeds* const outer_;
+};
+
 }  // namespace weir

@@ -126,6 +126,7 @@ void NamespaceDb::Enqueue(Txn* txn, Waiting waiting, Ready* ready) {
   }
   open_.waiting.push_back(std::move(waiting));
   prepared_.notify_one();
+  if (options_.on_prepared) options_.on_prepared();
 }
 
 void NamespaceDb::Finish(Waiting waiting, const Status& status) {

@@ -37,6 +37,10 @@ Result<std::unique_ptr<MdsServer>> MdsServer::Start(KvStore& store, net::Network
   return server;
 }
 
+MdsCore& MdsServer::core() {
+  return *parts_->core;
+}
+
 std::vector<std::string> MdsServer::endpoints() const {
   std::vector<std::string> bound;
   for (const auto& server : parts_->servers) bound.push_back(server->endpoint());

@@ -15,6 +15,8 @@
 
 namespace weir::mds {
 
+class MdsCore;
+
 class MdsServer {
  public:
   // Serves when it returns. Store, network and clock outlive the server.
@@ -25,6 +27,8 @@ class MdsServer {
   ~MdsServer();  // what was answered is durable; what was not is asked again by its client
   // As bound, in the order of Start.
   [[nodiscard]] std::vector<std::string> endpoints() const;
+  // For an owner without background threads, who calls Tick and CommitPrepared.
+  [[nodiscard]] MdsCore& core();
 
  private:
   MdsServer();

@@ -52,7 +52,7 @@ OsdServer::OsdServer(ObjectStore& store, OsdIdentity identity, net::Network& net
       options_(std::move(options)),
       waker_(clock, [this] { return Poll(); }) {
   Dispatcher::Arm arm;
-  if (options_.run_timer) arm = [this](TimePoint when) { waker_.WakeBy(when); };
+  if (options_.run_timer || options_.wake_by) arm = [this](TimePoint when) { Wake(when); };
   dispatcher_ = std::make_unique<Dispatcher>(store_, clock_, InitialConfig(identity_), arm);
   gate_ = std::make_shared<BackgroundGate>(*dispatcher_, clock_, kSystemCompaction,
                                            DefaultFloor(kSystemCompaction, identity_.token_rate));
@@ -67,6 +67,11 @@ OsdServer::OsdServer(ObjectStore& store, OsdIdentity identity, net::Network& net
   if (!options_.tiers.empty()) AddTiers(arm, &service);
   service_ =
       std::make_unique<ObjectService>(*dispatcher_, store_, clock_, identity_, std::move(service));
+}
+
+void OsdServer::Wake(TimePoint when) {
+  if (options_.wake_by) return options_.wake_by(when);
+  waker_.WakeBy(when);
 }
 
 void OsdServer::AddTiers(const Dispatcher::Arm& arm, ObjectService::Options* service) {
@@ -113,7 +118,7 @@ Result<std::unique_ptr<OsdServer>> OsdServer::Start(ObjectStore& store, const Os
       new OsdServer(store, identity, network, clock, std::move(options)));
   WEIR_RETURN_IF_ERROR(server->Listen());
   WEIR_RETURN_IF_ERROR(server->Connect());
-  if (server->options_.run_timer) server->waker_.Start();
+  if (server->options_.run_timer && !server->options_.wake_by) server->waker_.Start();
   server->link_->Start();
   return server;
 }
@@ -145,7 +150,7 @@ Status OsdServer::Connect() {
   hooks.store_stats = [this] { return tiers_ ? tiers_->TotalStore() : store_.Stats(); };
   hooks.measures = [this] { return tiers_ ? tiers_->Measures() : dispatcher_->Measures(); };
   hooks.times = [this] { return tiers_ ? tiers_->Times() : dispatcher_->Times(); };
-  hooks.arm = [this](TimePoint when) { waker_.WakeBy(when); };
+  hooks.arm = [this](TimePoint when) { Wake(when); };
   hooks.report = options_.report;
   hooks.registered = options_.on_registered;
   MdsLink::Options link;
@@ -162,13 +167,19 @@ OsdServer::~OsdServer() {
   Stop();
 }
 
-void OsdServer::Stop() {
-  if (stopped_) return;
-  stopped_ = true;
+void OsdServer::BeginStop() {
+  if (stopping_) return;
+  stopping_ = true;
   service_->StopAccepting();
   store_.SetBackgroundMeter(nullptr);
   gate_->Close();
   dispatcher_->BeginDrain();
+}
+
+void OsdServer::Stop() {
+  if (stopped_) return;
+  stopped_ = true;
+  BeginStop();
   if (tiers_) tiers_->Stop();
   dispatcher_->WaitIdle();
   servers_.clear();

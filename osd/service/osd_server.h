@@ -62,6 +62,8 @@ class OsdServer {
     bool meter_background = true;
     // False: no wake-up thread; the owner calls Poll (tests under a manual clock).
     bool run_timer = true;
+    // Instead of the wake-up thread: the owner calls Poll by then. Any thread, no lock held.
+    std::function<void(TimePoint)> wake_by{};
     // Lines for the log; any thread.
     std::function<void(const std::string&)> report;
     // Once, from a thread of the network: registered (ok) or refused. May be empty.
@@ -79,6 +81,10 @@ class OsdServer {
   // Takes no more requests, serves what is queued as fast as the device can, answers it, lets go of
   // the network. Idempotent.
   void Stop();
+  // The first half of Stop, which does not wait; what is under way goes on until idle(). For an
+  // owner who must work for that himself.
+  void BeginStop();
+  [[nodiscard]] bool idle() { return dispatcher_->outstanding() == 0; }
 
   TimePoint Poll();
   // As bound: a port 0 is resolved. In the order of Options::listen.
@@ -95,6 +101,7 @@ class OsdServer {
   [[nodiscard]] bool DiskIsSlow() const;
   // A line in the log when the disk becomes slower than promised, or is no more.
   void ReportDisk();
+  void Wake(TimePoint when);
   void AddTiers(const Dispatcher::Arm& arm, ObjectService::Options* service);
   [[nodiscard]] Result<DiskProfile> Profile(const ProfilePattern& pattern);
 
@@ -110,6 +117,7 @@ class OsdServer {
   std::unique_ptr<ObjectService> service_;
   std::vector<std::unique_ptr<net::RpcServer>> servers_;
   std::unique_ptr<MdsLink> link_;
+  bool stopping_ = false;
   bool stopped_ = false;
   bool reported_slow_ = false;  // under the polling thread
 };

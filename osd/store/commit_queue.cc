@@ -4,9 +4,17 @@
 
 namespace weir::osd {
 
-CommitQueue::CommitQueue(KvStore& kv, BlockDevice& device) : kv_(kv), device_(device) {
-  committer_ = std::thread([this] { CommitLoop(); });
-  finisher_ = std::thread([this] { FinishLoop(); });
+CommitQueue::CommitQueue(KvStore& kv, BlockDevice& device, std::function<void()> wake)
+    : kv_(kv), device_(device), wake_(std::move(wake)) {
+  if (wake_) return;
+  committer_ = std::thread([this] {
+    while (CommitSome()) {
+    }
+  });
+  finisher_ = std::thread([this] {
+    while (FinishSome()) {
+    }
+  });
 }
 
 CommitQueue::~CommitQueue() {
@@ -23,9 +31,17 @@ void CommitQueue::Push(Item item) {
     queue_.push_back(std::move(item));
   }
   if (sooner) changed_.notify_one();
+  if (wake_) wake_();
+}
+
+bool CommitQueue::Work() {
+  const bool committed = CommitSome();
+  return FinishSome() || committed;
 }
 
 void CommitQueue::Stop() {
+  while (wake_ && Work()) {
+  }
   if (!committer_.joinable()) return;
   {
     std::lock_guard lock(mutex_);
@@ -43,7 +59,7 @@ void CommitQueue::Stop() {
 
 bool CommitQueue::TakeDurable(Group* group) {
   std::unique_lock lock(mutex_);
-  while (!stopping_ && queue_.size() < kGroupMax) {
+  while (!wake_ && !stopping_ && queue_.size() < kGroupMax) {
     if (queue_.empty()) {
       changed_.wait(lock);
       continue;
@@ -79,39 +95,39 @@ Status CommitQueue::CommitGroup(Group& group) {
   return {};
 }
 
-void CommitQueue::CommitLoop() {
-  for (;;) {
-    Group group;
-    if (!TakeDurable(&group)) return;
-    if (group.empty()) {
-      // An earlier flush that failed, whoever asked for it, may have lost this data for good.
-      if (!device_.Flush().ok() || device_.flush_failed()) failed_ = true;
-      continue;
-    }
-    Status status = CommitGroup(group);
-    if (!status.ok()) failed_ = true;
-    if (after_group) after_group();
-    {
-      std::lock_guard lock(finished_mutex_);
-      finished_.push_back({std::move(group), std::move(status)});
-    }
-    finished_changed_.notify_one();
+bool CommitQueue::CommitSome() {
+  Group group;
+  if (!TakeDurable(&group)) return false;
+  if (group.empty()) {
+    // An earlier flush that failed, whoever asked for it, may have lost this data for good.
+    if (!device_.Flush().ok() || device_.flush_failed()) failed_ = true;
+    return true;
   }
+  Status status = CommitGroup(group);
+  if (!status.ok()) failed_ = true;
+  if (after_group) after_group();
+  {
+    std::lock_guard lock(finished_mutex_);
+    finished_.push_back({std::move(group), std::move(status)});
+  }
+  finished_changed_.notify_one();
+  return true;
 }
 
-void CommitQueue::FinishLoop() {
-  for (;;) {
-    std::vector<Finished> ready;
-    {
-      std::unique_lock lock(finished_mutex_);
+bool CommitQueue::FinishSome() {
+  std::vector<Finished> ready;
+  {
+    std::unique_lock lock(finished_mutex_);
+    if (!wake_) {
       finished_changed_.wait(lock, [this] { return finish_stopping_ || !finished_.empty(); });
-      if (finished_.empty()) return;
-      ready.swap(finished_);
     }
-    for (Finished& finished : ready) {
-      for (Item& item : finished.group) item.done(finished.status);
-    }
+    if (finished_.empty()) return false;
+    ready.swap(finished_);
   }
+  for (Finished& finished : ready) {
+    for (Item& item : finished.group) item.done(finished.status);
+  }
+  return true;
 }
 
 }  // namespace weir::osd

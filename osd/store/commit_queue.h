@@ -44,10 +44,15 @@ class CommitQueue {
     TimePoint commit_by{};  // the queue's own
   };
 
-  CommitQueue(KvStore& kv, BlockDevice& device);
+  // `wake`: instead of the two threads the owner is told that there is something for Work; under
+  // the caller's locks. Empty: threads.
+  CommitQueue(KvStore& kv, BlockDevice& device, std::function<void()> wake = nullptr);
   ~CommitQueue();
 
   void Push(Item item);
+  // Without threads: commits a group, whatever patience its items have, and runs its callbacks.
+  // False: there was nothing.
+  bool Work();
   // Runs everything pushed, then ends the threads. No Push after it.
   void Stop();
 
@@ -63,13 +68,14 @@ class CommitQueue {
     Group group;
     Status status;
   };
-  void CommitLoop();
-  void FinishLoop();
+  bool CommitSome();  // false: nothing, and with threads: nothing will come
+  bool FinishSome();
   bool TakeDurable(Group* group);  // false: stopped and empty
   Status CommitGroup(Group& group);
 
   KvStore& kv_;
   BlockDevice& device_;
+  const std::function<void()> wake_;
   std::atomic<bool> failed_{false};
   std::atomic<uint64_t> commits_{0}, committed_items_{0};
 

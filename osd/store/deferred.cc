@@ -32,21 +32,24 @@ struct ExtentStore::ApplyTask {
 };
 
 void ExtentStore::WakeApplier() {
-  if (overlay_count_ * kBlockSize > options_.deferred_apply_bytes) deferred_changed_.notify_one();
+  if (overlay_count_ * kBlockSize <= options_.deferred_apply_bytes) return;
+  deferred_changed_.notify_one();
+  if (options_.wake) options_.wake();
 }
 
-void ExtentStore::ApplyLoop() {
-  for (;;) {
-    {
-      std::unique_lock lock(deferred_mutex_);
-      deferred_changed_.wait(lock, [this] {
-        return drain_ ||
-               (!deferred_.empty() && overlay_count_ * kBlockSize > options_.deferred_apply_bytes);
-      });
-      if (deferred_.empty()) return;  // only when draining
-    }
-    ApplySome();
+bool ExtentStore::ApplyDueLocked() const {
+  return drain_ ||
+         (!deferred_.empty() && overlay_count_ * kBlockSize > options_.deferred_apply_bytes);
+}
+
+bool ExtentStore::ApplyWhenDue() {
+  {
+    std::unique_lock lock(deferred_mutex_);
+    if (!options_.wake) deferred_changed_.wait(lock, [this] { return ApplyDueLocked(); });
+    if (deferred_.empty() || !ApplyDueLocked()) return false;
   }
+  ApplySome();
+  return true;
 }
 
 bool ExtentStore::ApplySome() {
@@ -56,7 +59,7 @@ bool ExtentStore::ApplySome() {
             [](const ApplyTask& a, const ApplyTask& b) { return a.place < b.place; });
   for (size_t begin = 0; begin < tasks.size();) begin = WriteMetered(tasks, begin);
   std::sort(tasks.begin(), tasks.end(), [](const ApplyTask& a, const ApplyTask& b) {
-    return a.object == b.object ? a.block < b.block : a.object < b.object;
+    return a.object == b.object ? a.block < b.block : a.object->id < b.object->id;
   });
   for (size_t begin = 0; begin < tasks.size();) {
     size_t end = begin + 1;

@@ -23,7 +23,7 @@ ExtentStore::ExtentStore(BlockDevice& device, std::unique_ptr<RawKvStore> kv, Re
       options_(options),
       allocator_(ToBlocks(data.offset), ToBlocks(data.length)),
       writes_(device),
-      commits_(*kv_, device) {
+      commits_(*kv_, device, options.wake) {
   // An overlay that goes before its write buffer is turned into a table never reaches a table.
   options_.deferred_apply_bytes =
       std::min(options_.deferred_apply_bytes, kv_->write_buffer_bytes() / 4);
@@ -51,8 +51,15 @@ Status ExtentStore::Recover() {
   PutLe(mark, version_mark_.load());
   batch.Put(kVersionMarkKey, mark);
   WEIR_RETURN_IF_ERROR(kv_->Apply(batch, Durability::kDurable));
-  loader_ = std::thread([this] { LoadLoop(); });
-  applier_ = std::thread([this] { ApplyLoop(); });
+  if (options_.wake) return {};
+  loader_ = std::thread([this] {
+    while (LoadSome()) {
+    }
+  });
+  applier_ = std::thread([this] {
+    while (ApplyWhenDue()) {
+    }
+  });
   return {};
 }
 
@@ -272,9 +279,20 @@ StoreStats ExtentStore::Stats() const {
   return stats;
 }
 
+bool ExtentStore::Work() {
+  const bool loaded = LoadSome();
+  return commits_.Work() || loaded;
+}
+
+bool ExtentStore::MoveOverlays() {
+  return ApplyWhenDue();
+}
+
 Status ExtentStore::Close() {
   if (closed_) return {};
   closed_ = true;
+  while (options_.wake && outstanding_ != 0 && Work()) {
+  }
   {
     std::unique_lock lock(outstanding_mutex_);
     outstanding_changed_.wait(lock, [this] { return outstanding_ == 0; });
@@ -284,6 +302,8 @@ Status ExtentStore::Close() {
     drain_ = true;
   }
   deferred_changed_.notify_one();
+  while (options_.wake && MoveOverlays()) {
+  }
   if (applier_.joinable()) applier_.join();
   {
     std::lock_guard lock(load_mutex_);

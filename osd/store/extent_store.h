@@ -46,6 +46,11 @@ class ExtentStore final : public ObjectStore {
   [[nodiscard]] StoreStats Stats() const override;
   Status Close() override;
 
+  // Without threads (StoreOptions::wake): what the loader and the commit queue would do now, and
+  // what the mover of small writes would, which waits for the device. False: there was nothing.
+  bool Work();
+  bool MoveOverlays();
+
  private:
   struct ReadOp;
   struct DeferredRef {
@@ -74,7 +79,7 @@ class ExtentStore final : public ObjectStore {
   void Charge(Object& object);  // requires object.mutex
   void WhenLoaded(const ObjectPtr& object, std::function<void(const Status&)> run);
   void RequestLoadLocked(const ObjectPtr& object);  // requires object->mutex
-  void LoadLoop();
+  bool LoadSome();  // false: nothing, and with threads: nothing will come
   Status Load(Object& object);
 
   // write_path.cc
@@ -112,7 +117,8 @@ class ExtentStore final : public ObjectStore {
   void ReadFailed(ReadOp& op, uint32_t block);
 
   // deferred.cc
-  void ApplyLoop();
+  bool ApplyWhenDue();  // false: as LoadSome
+  [[nodiscard]] bool ApplyDueLocked() const;
   bool ApplySome();
   std::vector<ApplyTask> TakeDeferred();
   size_t WriteTasks(std::vector<ApplyTask>& tasks, size_t begin, uint64_t bytes_max);

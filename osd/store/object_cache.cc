@@ -74,28 +74,30 @@ void ExtentStore::RequestLoadLocked(const ObjectPtr& object) {
     to_load_.push_back(object);
   }
   load_changed_.notify_one();
+  if (options_.wake) options_.wake();
 }
 
-void ExtentStore::LoadLoop() {
-  for (;;) {
-    ObjectPtr object;
-    {
-      std::unique_lock lock(load_mutex_);
+bool ExtentStore::LoadSome() {
+  ObjectPtr object;
+  {
+    std::unique_lock lock(load_mutex_);
+    if (!options_.wake) {
       load_changed_.wait(lock, [this] { return stopping_ || !to_load_.empty(); });
-      if (to_load_.empty()) return;
-      object = std::move(to_load_.front());
-      to_load_.pop_front();
     }
-    const Status status = Load(*object);
-    std::vector<std::function<void(const Status&)>> waiting;
-    {
-      std::lock_guard lock(object->mutex);
-      waiting.swap(object->waiting);
-    }
-    for (auto& run : waiting) run(status);
-    if (!status.ok()) FailQueue(object, status);
-    Pump(object);
+    if (to_load_.empty()) return false;
+    object = std::move(to_load_.front());
+    to_load_.pop_front();
   }
+  const Status status = Load(*object);
+  std::vector<std::function<void(const Status&)>> waiting;
+  {
+    std::lock_guard lock(object->mutex);
+    waiting.swap(object->waiting);
+  }
+  for (auto& run : waiting) run(status);
+  if (!status.ok()) FailQueue(object, status);
+  Pump(object);
+  return true;
 }
 
 Status ExtentStore::Load(Object& object) {

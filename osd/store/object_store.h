@@ -122,6 +122,9 @@ struct StoreOptions {
   uint64_t deferred_write_max = 8192;       // at most this: through the RocksDB log (0: never)
   uint64_t deferred_apply_bytes = 8 << 20;  // so much waits in the log before it is moved out
   uint64_t kv_write_buffer_bytes = 0;       // of RocksDB; 0: by the size of the device
+  // For simulations: no threads; the store says, under locks of its own, that its owner is to call
+  // ExtentStore::Work soon. Empty: threads.
+  std::function<void()> wake{};
 };
 
 struct MkfsOptions {

@@ -64,6 +64,19 @@ TEST(PrngTest, SameSeedSameSequenceAndUniformStaysInRange) {
   EXPECT_EQ(seen, (std::set<uint64_t>{5, 6, 7, 8, 9}));
 }
 
+TEST(PrngTest, ScopedSeedsRepeatAndEndWithTheirScope) {
+  const auto two = [](uint64_t seed) {
+    const ScopedSeeds seeds(seed);
+    const uint64_t first = RandomSeed();
+    return std::pair(first, RandomSeed());
+  };
+  EXPECT_EQ(two(3), two(3));
+  EXPECT_NE(two(3), two(4));
+  const ScopedSeeds outer(5);
+  const auto inner = two(5);
+  EXPECT_EQ(RandomSeed(), inner.first);  // the outer ones go on where they were
+}
+
 TEST(ManualClockTest, MovesOnlyWhenTold) {
   testing::ManualClock clock;
   EXPECT_EQ(clock.Now(), TimePoint{0});

@@ -48,7 +48,7 @@ TEST_F(RpcTest, NothingIsAppliedTwiceAndEverythingOnceUnderLossDuplicationAndRec
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     testing::ManualClock clock;
     SimNetwork network(clock, testing::TestSeed(seed),
-                       {.drop = 0.05, .duplicate = 0.1, .disconnect = 0.02});
+                       {.drop = 0.05, .duplicate = 0.1, .disconnect = 0.02, .linger = 0.5});
     Prng prng(seed);
     std::map<std::string, int> applied;
     std::vector<std::shared_ptr<IncomingCall>> held;

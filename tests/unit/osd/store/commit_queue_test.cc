@@ -71,5 +71,24 @@ TEST_F(CommitQueueTest, AFailedFlushFailsWhatDependsOnItForGood) {
   EXPECT_EQ(kv_.Get("a").code(), ErrorCode::kNotFound);
 }
 
+// Its owner does what the threads would do, when it likes.
+TEST_F(CommitQueueTest, WithoutThreadsNothingHappensButInWork) {
+  int wakes = 0;
+  std::vector<std::string> done;
+  CommitQueue queue(kv_, device_, [&] { ++wakes; });
+  for (const char* key : {"a", "b"}) {
+    CommitQueue::Item item;
+    item.batch.Put(key, "value");
+    item.patience = 1h;
+    item.done = [&done, key](const Status& status) { done.push_back(key + status.message()); };
+    queue.Push(std::move(item));
+  }
+  EXPECT_EQ(wakes, 2);
+  EXPECT_EQ(kv_.Get("a").code(), ErrorCode::kNotFound);
+  EXPECT_TRUE(queue.Work());
+  EXPECT_EQ(done, (std::vector<std::string>{"a", "b"}));
+  EXPECT_FALSE(queue.Work());
+}
+
 }  // namespace
 }  // namespace weir::osd

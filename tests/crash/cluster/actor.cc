@@ -1,0 +1,422 @@
+#include "tests/crash/cluster/actor.h"
+
+#include <sys/stat.h>
+
+#include <utility>
+
+namespace weir::crash {
+namespace {
+
+constexpr Duration kRest = std::chrono::seconds(8);
+constexpr uint64_t kBlock = FileHistory::kBlockBytes;
+
+}  // namespace
+
+void Board::Wrong(const std::string& what) {
+  trace("WRONG " + what);
+  if (wrong.empty()) wrong = what;
+}
+
+std::shared_ptr<FileHistory> Board::FileOf(Slot::Place& place, uint64_t inode) {
+  const auto known = files.find(inode);
+  if (known != files.end()) return known->second;
+  for (size_t i = place.inode.floor(); i <= place.inode.last(); ++i) {
+    if (place.inode.at(i) != Actor::kMaking) continue;
+    place.inode.at(i) = inode;
+    return files[inode] = std::make_shared<FileHistory>(InodeId(inode));
+  }
+  return nullptr;
+}
+
+Actor::Actor(Board& board, std::string name)
+    : board_(board),
+      world_(board.world),
+      name_(std::move(name)),
+      mount_(std::make_unique<SimMount>(board.world, name_)) {}
+
+void Actor::Begin() {
+  task_ = Live();
+  task_.Start();
+}
+
+void Actor::BeginAudit() {
+  task_ = Audit();
+  task_.Start();
+}
+
+void Actor::Crash() {
+  task_ = Task();
+  open_ = {};
+  mount_->Crash();
+  for (Slot& slot : board_.slots) {
+    if (slot.taken_by != this) continue;
+    slot.taken_by = nullptr;
+    slot.rests_until = world_.clock.Now() + kRest;
+  }
+  if (board_.lock_holder != this && board_.racing.erase(this) == 0) return;
+  // Nobody knows whether it is there: the others race for another one.
+  board_.lock_holder = nullptr;
+  ++board_.lock_number;
+}
+
+void Actor::Say(const std::string& what) {
+  doing_ = what;
+  ++board_.operations;
+  board_.trace(name_ + " " + what);
+}
+
+bool Actor::Ok(const Status& status) {
+  if (status.ok()) return true;
+  board_.Wrong(name_ + ": " + doing_ + ": " + status.message());
+  return false;
+}
+
+Answer<bool> Actor::Pause(uint64_t most_us) {
+  const Duration pause = world_.Between(1, most_us);
+  return Answer<bool>([](std::function<void()> task) { task(); },
+                      [this, pause](auto done) { world_.After(pause, [done] { done(true); }); });
+}
+
+Task Actor::Live() {
+  Say("mounts");
+  const Status mounted = co_await mount_->Mount();
+  if (!Ok(mounted)) co_return;
+  if (board_.slots[0].places[0].directory.empty()) co_await SetUp();
+  while (!board_.stopping && board_.wrong.empty()) {
+    co_await Pause(200'000);
+    const uint64_t choice = world_.prng.Uniform(0, 9);
+    Slot& slot = board_.slots[world_.prng.Uniform(0, board_.slots.size() - 1)];
+    const bool free = slot.taken_by == nullptr && slot.rests_until <= world_.clock.Now();
+    if (choice == 0) {
+      co_await RaceForLock();
+    } else if (choice < 6 && free) {
+      co_await TakeTurn(slot);
+    } else {
+      co_await LookAt(slot);
+    }
+  }
+  Say("unmounts");
+  const Status unmounted = co_await mount_->Unmount();
+  Ok(unmounted);
+  mount_->Crash();  // it would only open a new session
+}
+
+Task Actor::SetUp() {
+  const std::pair<const char*, const char*> layout[] = {{"user.weir.layout.stripe_unit", "8192"},
+                                                        {"user.weir.layout.object_size", "16384"},
+                                                        {"user.weir.layout.stripe_count", "3"}};
+  for (const auto& [name, value] : layout) {
+    Say(name);
+    const Status set = co_await mount_->SetXattr(mount_->root(), name, value);
+    if (!Ok(set)) co_return;
+  }
+  for (size_t i = 0; i < board_.slots.size(); ++i) {
+    const std::string own = "s" + std::to_string(i);
+    Say("makes directory " + own);
+    const Result<Entry> made = co_await mount_->Make(mount_->root(), own, S_IFDIR | 0755);
+    if (!Ok(made.status())) co_return;
+    board_.slots[i].places[1].directory = "x";
+    board_.slots[i].places[1].name = "f" + std::to_string(i);
+    board_.slots[i].places[0].name = "f";
+    board_.slots[i].places[0].directory = own;
+  }
+  for (const char* name : {"x", "locks"}) {
+    Say(std::string("makes directory ") + name);
+    const Result<Entry> made = co_await mount_->Make(mount_->root(), name, S_IFDIR | 0755);
+    if (!Ok(made.status())) co_return;
+  }
+}
+
+Task Actor::FindDirectory(const std::string& name, InodeId* found) {
+  Say("looks up " + name);
+  const Result<Entry> entry = co_await mount_->Lookup(mount_->root(), name);
+  if (!Ok(entry.status())) co_return;
+  *found = entry->inode;
+  if (found->value == 0) board_.Wrong(name_ + ": directory " + name + " is not there");
+}
+
+// Nobody else changes that name now: what is seen is certain from here on.
+Task Actor::FindOut(Slot::Place& place, InodeId* parent) {
+  co_await FindDirectory(place.directory, parent);
+  if (parent->value == 0) co_return;
+  Say("looks up " + place.directory + "/" + place.name);
+  const size_t floor = place.inode.floor();
+  const Result<Entry> entry = co_await mount_->Lookup(*parent, place.name);
+  if (!Ok(entry.status())) co_return;
+  const uint64_t inode = entry->inode.value;
+  if (inode != 0) board_.FileOf(place, inode);
+  if (!place.inode.Allows(inode, floor)) {
+    board_.Wrong(name_ + ": " + place.directory + "/" + place.name + " is inode " +
+                 std::to_string(inode) + " and may be " + place.inode.Describe(floor));
+  }
+  place.inode.Certain(inode);
+}
+
+Task Actor::TakeTurn(Slot& slot) {
+  slot.taken_by = this;
+  open_ = {};
+  for (size_t k = 0; k < 2; ++k) {
+    co_await FindOut(slot.places[k], &open_.parents[k]);
+    if (!board_.wrong.empty()) co_return;
+  }
+  co_await Obtain(slot);
+  if (open_.handle == nullptr) co_return;
+  co_await WorkOn();
+  if (!board_.wrong.empty()) co_return;
+  co_await LeaveIt(slot);
+  slot.taken_by = nullptr;
+}
+
+Task Actor::Obtain(Slot& slot) {
+  const uint64_t inodes[2] = {slot.places[0].inode.newest(), slot.places[1].inode.newest()};
+  if (inodes[0] != 0 && inodes[1] != 0) {
+    board_.Wrong(name_ + ": both names are there of " + slot.places[0].directory);
+    co_return;
+  }
+  const bool make = inodes[0] == 0 && inodes[1] == 0;
+  const size_t k = make ? world_.prng.Uniform(0, 1) : inodes[0] != 0 ? 0U : 1U;
+  Slot::Place& place = slot.places[k];
+  open_.place = &place;
+  client::HandlePtr handle;
+  if (make) {
+    Say("creates " + place.directory + "/" + place.name);
+    const size_t at = place.inode.Begin(kMaking);
+    const auto made = co_await mount_->Create(open_.parents[k], place.name, true);
+    if (!Ok(made.status())) co_return;
+    handle = *made;
+    const uint64_t inode = handle->inode->id().value;
+    open_.file = board_.FileOf(place, inode);
+    if (open_.file == nullptr || place.inode.at(at) != inode) {
+      board_.Wrong(name_ + ": a new file has the inode " + std::to_string(inode) + " of another");
+      co_return;
+    }
+    place.inode.Settle(at);
+    open_.floors = open_.file->Floors();
+  } else {
+    Say("opens inode " + std::to_string(inodes[k]));
+    open_.file = board_.files.at(inodes[k]);
+    open_.floors = open_.file->Floors();
+    const auto opened = co_await mount_->Open(InodeId(inodes[k]));
+    if (!Ok(opened.status())) co_return;
+    handle = *opened;
+  }
+  const std::string size = open_.file->SeeSize(handle->inode->size(), &open_.floors);
+  if (!size.empty()) board_.Wrong(name_ + ": " + doing_ + ": " + size);
+  open_.handle = handle;
+}
+
+Task Actor::WorkOn() {
+  const uint64_t steps = world_.prng.Uniform(1, 12);
+  for (uint64_t step = 0; step < steps && board_.wrong.empty(); ++step) {
+    co_await Pause(world_.prng.Chance(0.1) ? 3'000'000U : 30'000U);
+    const uint64_t choice = world_.prng.Uniform(0, 9);
+    if (choice < 6) {
+      co_await WriteSome();
+    } else if (choice < 7) {
+      Say("syncs inode " + std::to_string(open_.file->inode().value));
+      const Status synced = co_await mount_->Sync(open_.handle);
+      if (Ok(synced)) open_.file->Settle(open_.floors);
+    } else if (choice < 9) {
+      co_await ReadSome(open_.handle, open_.file, open_.floors);
+    } else {
+      const size_t blocks = world_.prng.Uniform(0, FileHistory::kBlocks - 1);
+      Say("truncates inode " + std::to_string(open_.file->inode().value) + " to " +
+          std::to_string(blocks * kBlock));
+      open_.file->BeginTruncate(blocks);
+      // Growing cuts nothing off, not even what a dead user has left behind the end.
+      const bool cuts = open_.handle->inode->size() >= blocks * kBlock;
+      const Status cut = co_await mount_->Truncate(open_.handle, blocks * kBlock);
+      if (!Ok(cut)) co_return;
+      Wrote(blocks, cuts ? FileHistory::kBlocks : blocks);
+      open_.file->Settle(open_.floors);  // what was written before went first
+    }
+  }
+}
+
+Task Actor::WriteSome() {
+  const size_t block = world_.prng.Uniform(0, FileHistory::kBlocks - 1);
+  const size_t count = world_.prng.Uniform(1, std::min<uint64_t>(5, FileHistory::kBlocks - block));
+  const uint64_t tag = board_.next_tag++;
+  Say("writes " + std::to_string(tag) + " to inode " + std::to_string(open_.file->inode().value) +
+      " blocks " + std::to_string(block) + "+" + std::to_string(count));
+  const std::string bytes = open_.file->BeginWrite(block, count, tag);
+  const Status written = co_await mount_->Write(open_.handle, block * kBlock, bytes);
+  if (Ok(written)) Wrote(block, block + count);
+}
+
+// Only that: what a crashed user had under way elsewhere in the file stays as uncertain as it was.
+void Actor::Wrote(size_t begin, size_t end) {
+  const FileHistory::Places newest = open_.file->Newest();
+  open_.floors.size = newest.size;
+  for (size_t i = begin; i < end; ++i) open_.floors.blocks[i] = newest.blocks[i];
+}
+
+Task Actor::LeaveIt(Slot& slot) {
+  const uint64_t choice = world_.prng.Uniform(0, 9);
+  if (choice == 0) {
+    open_.file->orphaned = true;
+    co_await Unlink();
+    if (!board_.wrong.empty()) co_return;
+    co_await ReadSome(open_.handle, open_.file, open_.floors);
+    if (!board_.wrong.empty()) co_return;
+    co_await WriteSome();
+    if (!board_.wrong.empty()) co_return;
+  }
+  Say("closes inode " + std::to_string(open_.file->inode().value));
+  const client::HandlePtr handle = std::exchange(open_.handle, nullptr);
+  const Status closed = co_await mount_->Close(handle);
+  if (!Ok(closed)) co_return;
+  open_.file->Settle(open_.floors);
+  if (choice == 1 || choice == 2) co_await Unlink();
+  if (choice < 3 || choice > 5) co_return;
+  const size_t from = open_.place == &slot.places[0] ? 0 : 1;
+  Slot::Place& target = slot.places[1 - from];
+  Say("renames " + open_.place->directory + "/" + open_.place->name + " to " + target.directory);
+  const size_t gone = open_.place->inode.Begin(0);
+  const size_t come = target.inode.Begin(open_.file->inode().value);
+  const Status renamed = co_await mount_->Rename(open_.parents[from], open_.place->name,
+                                                 open_.parents[1 - from], target.name);
+  if (!Ok(renamed)) co_return;
+  open_.place->inode.Settle(gone);
+  target.inode.Settle(come);
+}
+
+Task Actor::Unlink() {
+  Say("unlinks " + open_.place->directory + "/" + open_.place->name);
+  open_.file->unlinked = true;
+  const size_t gone = open_.place->inode.Begin(0);
+  const InodeId parent = open_.place->directory == "x" ? open_.parents[1] : open_.parents[0];
+  const Status removed = co_await mount_->Remove(parent, open_.place->name, false);
+  if (Ok(removed)) open_.place->inode.Settle(gone);
+}
+
+Task Actor::LookAt(Slot& slot) {
+  Slot::Place& place = slot.places[world_.prng.Uniform(0, 1)];
+  InodeId parent;
+  co_await FindDirectory(place.directory, &parent);
+  if (parent.value == 0) co_return;
+  Say("looks at " + place.directory + "/" + place.name);
+  const size_t floor = place.inode.floor();
+  const Result<Entry> entry = co_await mount_->Lookup(parent, place.name);
+  if (!Ok(entry.status())) co_return;
+  const uint64_t inode = entry->inode.value;
+  const File file = inode == 0 ? nullptr : board_.FileOf(place, inode);
+  if (!place.inode.Allows(inode, floor)) {
+    board_.Wrong(name_ + ": " + doing_ + ": it is inode " + std::to_string(inode) + " and may be " +
+                 place.inode.Describe(floor));
+    co_return;
+  }
+  if (file == nullptr) co_return;
+  Say("opens inode " + std::to_string(inode) + " to look");
+  const FileHistory::Places floors = file->Floors();
+  const auto opened = co_await mount_->Open(InodeId(inode));
+  if (!opened.ok() && file->unlinked) co_return;
+  if (!Ok(opened.status())) co_return;
+  const client::HandlePtr& handle = *opened;
+  const uint64_t reads = world_.prng.Uniform(1, 4);
+  for (uint64_t i = 0; i < reads && board_.wrong.empty(); ++i) {
+    co_await ReadSome(handle, file, floors);
+    co_await Pause(100'000);
+  }
+  Say("closes inode " + std::to_string(inode) + " after a look");
+  const Status closed = co_await mount_->Close(handle);
+  Ok(closed);
+}
+
+Task Actor::ReadSome(client::HandlePtr handle, File file, FileHistory::Places floors) {
+  const size_t block = world_.prng.Uniform(0, FileHistory::kBlocks - 1);
+  const uint64_t length = world_.prng.Uniform(1, FileHistory::kBlocks - block) * kBlock;
+  Say("reads inode " + std::to_string(file->inode().value) + " block " + std::to_string(block) +
+      ", " + std::to_string(length) + " bytes");
+  const Result<Bytes> bytes = co_await mount_->Read(handle, block * kBlock, length);
+  // Whoever was cut off may have lost his session, and with it a file without a name.
+  if (file->unlinked && board_.cuts > 0) co_return;
+  if (!Ok(bytes.status())) co_return;
+  const std::string wrong = file->Check(block, length, *bytes, floors);
+  if (!wrong.empty()) board_.Wrong(name_ + ": " + doing_ + ": " + wrong);
+}
+
+// Who has made the directory holds the lock until he begins to remove it.
+Task Actor::RaceForLock() {
+  InodeId parent;
+  co_await FindDirectory("locks", &parent);
+  if (parent.value == 0) co_return;
+  const int number = board_.lock_number;
+  const std::string lock = "l" + std::to_string(number);
+  Say("races for " + lock);
+  board_.racing.insert(this);
+  const Result<Entry> made = co_await mount_->Make(parent, lock, S_IFDIR | 0755);
+  board_.racing.erase(this);
+  if (number != board_.lock_number) co_return;  // given up, as one who raced for it is dead
+  if (made.status().code() == ErrorCode::kExists) co_return;
+  if (!Ok(made.status())) co_return;
+  if (board_.lock_holder != nullptr) {
+    board_.Wrong(name_ + ": has " + lock + ", and so has " + board_.lock_holder->name());
+    co_return;
+  }
+  board_.lock_holder = this;
+  co_await Pause(300'000);
+  Say("gives back " + lock);
+  board_.racing.insert(this);
+  if (board_.lock_holder == this) board_.lock_holder = nullptr;
+  const Status removed = co_await mount_->Remove(parent, lock, true);
+  board_.racing.erase(this);
+  if (number == board_.lock_number) Ok(removed);
+}
+
+Task Actor::Audit() {
+  Say("mounts for the audit");
+  const Status mounted = co_await mount_->Mount();
+  if (!Ok(mounted)) co_return;
+  std::map<std::string, std::set<std::string>> names;
+  for (Slot& slot : board_.slots) {
+    co_await AuditSlot(slot, &names);
+    if (!board_.wrong.empty()) co_return;
+  }
+  for (const auto& [directory, expected] : names) {
+    InodeId inode;
+    co_await FindDirectory(directory, &inode);
+    if (inode.value == 0) co_return;
+    Say("lists " + directory);
+    const auto listed = co_await mount_->List(inode);
+    if (!Ok(listed.status())) co_return;
+    const std::set<std::string> found(listed->begin(), listed->end());
+    if (found != expected)
+      board_.Wrong("directory " + directory + " lists other names than it has");
+  }
+  Say("unmounts after the audit");
+  const Status unmounted = co_await mount_->Unmount();
+  Ok(unmounted);
+  mount_->Crash();
+}
+
+Task Actor::AuditSlot(Slot& slot, std::map<std::string, std::set<std::string>>* names) {
+  for (Slot::Place& place : slot.places) {
+    InodeId parent;
+    co_await FindOut(place, &parent);
+    if (!board_.wrong.empty()) co_return;
+    auto& listed = (*names)[place.directory];
+    const uint64_t inode = place.inode.newest();
+    if (inode == 0) continue;
+    listed.insert(place.name);
+    co_await AuditFile(InodeId(inode), board_.files.at(inode));
+    if (!board_.wrong.empty()) co_return;
+  }
+}
+
+Task Actor::AuditFile(InodeId inode, File file) {
+  Say("audits inode " + std::to_string(inode.value));
+  const FileHistory::Places floors = file->Floors();
+  const auto opened = co_await mount_->Open(inode);
+  if (!Ok(opened.status())) co_return;
+  const client::HandlePtr& handle = *opened;
+  const uint64_t length = FileHistory::kBlocks * kBlock;
+  const Result<Bytes> bytes = co_await mount_->Read(handle, 0, length);
+  if (!Ok(bytes.status())) co_return;
+  const std::string wrong = file->Check(0, length, *bytes, floors);
+  if (!wrong.empty()) board_.Wrong("at the end: " + wrong);
+  const Status closed = co_await mount_->Close(handle);
+  Ok(closed);
+}
+
+}  // namespace weir::crash

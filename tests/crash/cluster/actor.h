@@ -1,0 +1,107 @@
+// Actor: a user of the simulated cluster on a mount of his own. He takes turns at files with the
+// others (one writes, any number look), races them for lock directories, and checks everything that
+// he sees against the history.
+// Threads: one.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/crash/cluster/history.h"
+#include "tests/crash/cluster/sim_mount.h"
+
+namespace weir::crash {
+
+class Actor;
+
+// A file that has one of two names, or none.
+struct Slot {
+  struct Place {
+    std::string directory, name;
+    Register<uint64_t> inode{0};
+  };
+  std::array<Place, 2> places;
+  const Actor* taken_by = nullptr;
+  TimePoint rests_until;  // what a crashed user had on its way may still arrive
+};
+
+// What all actors know.
+struct Board {
+  Board(World& the_world, size_t count) : world(the_world), slots(count) {}
+
+  World& world;
+  std::vector<Slot> slots;
+  std::map<uint64_t, std::shared_ptr<FileHistory>> files;  // by inode
+  uint64_t next_tag = 1;
+  uint64_t cuts = 0;  // since the start: who is cut off may lose his session
+  int lock_number = 0;
+  const Actor* lock_holder = nullptr;
+  std::set<const Actor*> racing;  // a mkdir or rmdir of the lock is on its way
+  bool stopping = false;
+  uint64_t operations = 0;
+  std::string wrong;  // the first thing that is
+  std::function<void(const std::string&)> trace;
+
+  void Wrong(const std::string& what);
+  // The history of that inode behind a name, which may just be being made.
+  std::shared_ptr<FileHistory> FileOf(Slot::Place& place, uint64_t inode);
+};
+
+class Actor {
+ public:
+  static constexpr uint64_t kMaking = UINT64_MAX;  // behind a name: an inode not known yet
+
+  Actor(Board& board, std::string name);
+  ~Actor() { Crash(); }
+
+  void Begin();
+  void BeginAudit();  // of everything, at the end
+  void Crash();
+  [[nodiscard]] bool done() const { return task_.done(); }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::string& doing() const { return doing_; }
+
+ private:
+  using File = std::shared_ptr<FileHistory>;
+  Task Live();
+  Task Audit();
+  Task AuditSlot(Slot& slot, std::map<std::string, std::set<std::string>>* names);
+  Task AuditFile(InodeId inode, File file);
+  Task SetUp();
+  Task TakeTurn(Slot& slot);
+  Task FindOut(Slot::Place& place, InodeId* parent);
+  Task Obtain(Slot& slot);  // fills open_
+  Task WorkOn();
+  Task WriteSome();
+  void Wrote(size_t begin, size_t end);
+  Task LeaveIt(Slot& slot);
+  Task Unlink();
+  Task LookAt(Slot& slot);
+  Task ReadSome(client::HandlePtr handle, File file, FileHistory::Places floors);
+  Task RaceForLock();
+  Task FindDirectory(const std::string& name, InodeId* found);
+  Answer<bool> Pause(uint64_t most_us);
+  void Say(const std::string& what);
+  bool Ok(const Status& status);
+
+  Board& board_;
+  World& world_;
+  const std::string name_;
+  std::unique_ptr<SimMount> mount_;
+  std::string doing_;
+  // Of the turn.
+  struct Open {
+    Slot::Place* place = nullptr;
+    InodeId parents[2];
+    client::HandlePtr handle;
+    File file;
+    FileHistory::Places floors;  // what he himself must see at least
+  };
+  Open open_;
+  Task task_;  // last: goes first
+};
+
+}  // namespace weir::crash

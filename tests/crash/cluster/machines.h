@@ -1,0 +1,100 @@
+// The servers of the simulated cluster: each a machine with a disk, on which a real daemon's parts
+// live, die and live again.
+// Threads: one.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "mds/service/mds_server.h"
+#include "osd/service/osd_server.h"
+#include "tests/crash/cluster/planted.h"
+#include "tests/crash/cluster/sim_disk.h"
+#include "tests/crash/cluster/sim_store.h"
+
+namespace weir::crash {
+
+inline constexpr const char* kMdsEndpoint = "inproc://mds";
+inline constexpr const char* kClusterUuid = "00000000-0000-4000-8000-000000000001";
+inline constexpr Duration kLease = std::chrono::seconds(6);
+
+// What all machines share.
+struct World {
+  testing::ManualClock& clock;
+  testing::SimNetwork& network;
+  Prng& prng;
+  Bug bug = Bug::kNone;
+
+  void After(Duration delay, std::function<void()> task) {
+    network.At(clock.Now() + delay, std::move(task));
+  }
+  Duration Between(uint64_t low_us, uint64_t high_us) {
+    return std::chrono::microseconds(prng.Uniform(low_us, high_us));
+  }
+};
+
+class SimMds {
+ public:
+  explicit SimMds(World& world);
+  ~SimMds() { Crash(); }
+
+  Status Boot();
+  // The machine loses its power now, or in the midst of one of its next commits.
+  void Crash();
+  void CrashSoon();
+  void Calm();  // no crash that was to come soon
+  [[nodiscard]] bool up() const { return server_ != nullptr; }
+  [[nodiscard]] mds::MdsCore& core();
+  // What a checker sees of the disk.
+  [[nodiscard]] KvStore& disk();
+
+ private:
+  void TickLater();
+  void CommitLater();
+
+  World& world_;
+  std::unique_ptr<net::Network> node_;
+  SimTable table_;
+  std::unique_ptr<SimKv> kv_;
+  std::unique_ptr<mds::MdsServer> server_;
+  std::shared_ptr<int> life_;  // events of an earlier one do nothing
+  bool committing_ = false;
+};
+
+class SimOsd {
+ public:
+  SimOsd(World& world, uint32_t id);
+  ~SimOsd() { Crash(); }
+
+  Status Boot();
+  void Crash();
+  void CrashSoon();  // in the midst of one of its next writes or flushes
+  void Calm();
+  // A disk that is slow for a while.
+  void Slow(Duration most);
+  [[nodiscard]] bool up() const { return server_ != nullptr; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] osd::ObjectStore& store() { return store_->objects(); }
+  [[nodiscard]] const std::string& uuid() const { return identity_.osd_uuid; }
+
+ private:
+  void WorkLater();
+  void Work();
+  void PollBy(TimePoint when);
+  void PowerLost();
+
+  World& world_;
+  const std::string name_;
+  osd::OsdIdentity identity_;
+  std::unique_ptr<net::Network> node_;
+  SimTable table_;
+  FaultyDevice medium_;
+  std::unique_ptr<SimDevice> device_;
+  std::unique_ptr<SimStore> store_;
+  std::unique_ptr<osd::OsdServer> server_;
+  std::shared_ptr<int> life_;
+  bool working_ = false, dying_ = false;
+  TimePoint poll_at_ = TimePoint::Max();
+};
+
+}  // namespace weir::crash

@@ -1,0 +1,91 @@
+#include "tests/crash/cluster/planted.h"
+
+#include "common/net/envelope.h"
+#include "common/wire/mds.pb.h"
+#include "common/wire/osd.pb.h"
+#include "common/wire/rpc.pb.h"
+#include "mds/format/ns_keys_format.h"
+
+namespace weir::crash {
+namespace {
+
+net::Direction DirectionOf(const testing::SimNetwork::Passing& passing) {
+  return passing.to_server ? net::Direction::kToServer : net::Direction::kToClient;
+}
+
+bool Open(const testing::SimNetwork::Passing& passing, const net::Message& message,
+          wire::RpcHeader* header) {
+  bool payload_matches = false;
+  return net::DecodeFrame(DirectionOf(passing), message.header, message.payload.size(), header,
+                          &payload_matches)
+      .ok();
+}
+
+void Close(const testing::SimNetwork::Passing& passing, const wire::RpcHeader& header,
+           net::Message* message) {
+  message->header = *net::EncodeFrame(DirectionOf(passing), header, message->payload.size());
+}
+
+// The server is told that it need not remember anything.
+void ForgetRetries(const testing::SimNetwork::Passing& passing, net::Message* message) {
+  wire::RpcHeader header;
+  if (!passing.to_server || !Open(passing, *message, &header)) return;
+  if (header.kind() != wire::RpcHeader::REQUEST) return;
+  header.set_idempotent(true);
+  header.set_acked_below(UINT64_MAX);
+  Close(passing, header, message);
+}
+
+void LoseRecall(const testing::SimNetwork::Passing& passing, net::Message* message) {
+  wire::RpcHeader header;
+  if (passing.to_server || passing.from != "mds" || !Open(passing, *message, &header)) return;
+  wire::WatchReply reply;
+  if (header.body().empty() || !reply.ParseFromString(header.body())) return;
+  if (reply.recalled().empty() || reply.lease_epoch() == 0) return;
+  reply.clear_recalled();
+  header.set_body(reply.SerializeAsString());
+  Close(passing, header, message);
+}
+
+// The delete of a whole file becomes one of what lies far behind its end.
+void LosePurge(const testing::SimNetwork::Passing& passing, net::Message* message) {
+  wire::RpcHeader header;
+  if (!passing.to_server || passing.from != "mds" || !Open(passing, *message, &header)) return;
+  if (header.method() != wire::OSD_DELETE_INODE) return;
+  wire::ObjectRequest request;
+  if (!request.ParseFromString(header.body()) || request.index() != 0) return;
+  request.set_index(1 << 20);
+  header.set_body(request.SerializeAsString());
+  Close(passing, header, message);
+}
+
+}  // namespace
+
+SimKv::Bug KvBugOfMds(Bug bug) {
+  if (bug == Bug::kMdsAnswersEarly) return [](WriteBatch*) { return false; };
+  if (bug != Bug::kLeak && bug != Bug::kForgottenRetries) return nullptr;
+  const auto forgotten = bug == Bug::kLeak ? mds::Table::kPurge : mds::Table::kAnswer;
+  return [forgotten](WriteBatch* batch) {
+    WriteBatch kept;
+    for (const WriteBatch::Op& op : batch->ops()) {
+      const bool forget = op.key[0] == static_cast<char>(forgotten);
+      if (op.kind == WriteBatch::Op::Kind::kPut && !forget) kept.Put(op.key, op.value);
+      if (op.kind == WriteBatch::Op::Kind::kDelete) kept.Delete(op.key);
+    }
+    *batch = std::move(kept);
+    return true;
+  };
+}
+
+SimKv::Bug KvBugOfOsd(Bug bug) {
+  if (bug == Bug::kOsdAnswersEarly) return [](WriteBatch*) { return false; };
+  return nullptr;
+}
+
+void Spoil(Bug bug, const testing::SimNetwork::Passing& passing, net::Message* message) {
+  if (bug == Bug::kForgottenRetries) ForgetRetries(passing, message);
+  if (bug == Bug::kLostRecall) LoseRecall(passing, message);
+  if (bug == Bug::kLostPurge) LosePurge(passing, message);
+}
+
+}  // namespace weir::crash
