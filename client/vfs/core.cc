@@ -101,9 +101,7 @@ void Core::OpenAsync(std::function<void(const Status&)> done) {
 
 LeaseKeeper::Hooks Core::LeaseHooks() {
   LeaseKeeper::Hooks hooks;
-  hooks.forget_pages = [this](InodeId inode) {
-    if (options_.forget_pages != nullptr) options_.forget_pages(inode);
-  };
+  hooks.forget_pages = options_.forget_pages;
   hooks.flush = [this](const InodePtr& inode, std::function<void()> done) {
     files_.Sync(inode, false, [inode, done = std::move(done)](const Status& status) {
       if (!status.ok()) inode->RememberError(status);  // for its next fsync or close
@@ -177,6 +175,7 @@ void Core::Tick() {
 
 void Core::Abandon() {
   shut_down_ = true;
+  if (lease_keeper_ != nullptr) lease_keeper_->Stop();
   objects_.Stop();
   osds_.Stop();
   if (mds_ != nullptr) mds_->Stop();

@@ -5,7 +5,9 @@
 namespace weir::client {
 
 LeaseKeeper::LeaseKeeper(FileLeases& leases, InodeTable& inodes, Hooks hooks)
-    : leases_(leases), inodes_(inodes), hooks_(std::move(hooks)), thread_([this] { Run(); }) {}
+    : leases_(leases), inodes_(inodes), hooks_(std::move(hooks)) {
+  if (hooks_.forget_pages != nullptr) thread_ = std::thread([this] { Run(); });
+}
 
 LeaseKeeper::~LeaseKeeper() {
   Stop();
@@ -21,6 +23,10 @@ void LeaseKeeper::Stop() {
 }
 
 void LeaseKeeper::Add(Task task) {
+  if (hooks_.forget_pages == nullptr) {
+    if (task.flush) GiveBack(task);
+    return;
+  }
   {
     const std::lock_guard lock(mutex_);
     // Forgetting once more will do for all that comes until then.

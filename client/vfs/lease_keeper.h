@@ -27,7 +27,8 @@ namespace weir::client {
 class LeaseKeeper {
  public:
   struct Hooks {
-    // The kernel forgets attributes and pages; dirty ones are written first.
+    // The kernel forgets attributes and pages; dirty ones are written first. Empty: there is no
+    // kernel, and no thread.
     std::function<void(InodeId)> forget_pages;
     // Everything written is stored and reported.
     std::function<void(const InodePtr&, std::function<void()> done)> flush;

@@ -2,6 +2,7 @@
 // callbacks, records what was acknowledged, and compares after a crash.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <future>
 #include <map>
@@ -122,7 +123,8 @@ class History {
   // wish, so that "old or new" is exact.
   void Issue(ObjectStore& store, Prng& prng);
   void WaitAll();
-  // Waits until fewer than `n` operations are under way.
+  // Waits until fewer than `n` operations are under way, and some object is at rest for the next (a
+  // copy keeps two busy).
   void WaitBelow(size_t n);
   [[nodiscard]] size_t acknowledged() const { return acknowledged_; }
   [[nodiscard]] size_t failed() const { return failed_; }
@@ -264,7 +266,10 @@ inline void History::WaitAll() {
 
 inline void History::WaitBelow(size_t n) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return in_flight_ < n; });
+  changed_.wait(lock, [&] {
+    return in_flight_ < n && std::any_of(objects_.begin(), objects_.end(),
+                                         [](const Model& model) { return !model.busy; });
+  });
 }
 
 inline std::string History::Check(ObjectStore& store, bool adopt) {
