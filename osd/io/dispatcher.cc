@@ -337,8 +337,11 @@ void Dispatcher::Account(const ObjectOp& op, TimePoint now) {
   device_.Add(op.request_.bytes, now);
 }
 
+// Only while rates hold requests back, not the device: it may keep in a cache what has landed, and
+// be as busy as ever until the flush that the commit asks for.
 void Dispatcher::Landed(ObjectOp* op) {
   Lock lock(mutex_);
+  if (!scheduler_.IsPaced()) return;
   scheduler_.Landed(&op->request_, clock_.Now());
   const TimePoint wake = Pump(lock, Budget());
   lock.unlock();

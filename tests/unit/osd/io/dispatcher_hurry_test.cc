@@ -91,16 +91,16 @@ class DispatcherHurryTest : public ::testing::Test {
   size_t held_at_done_ = 0;
 };
 
-TEST_F(DispatcherHurryTest, AWriteWhoseDataLandedLeavesItsSlotAndIsAnsweredLater) {
+// No rate holds anybody back here: what has landed may wait in a cache of the device.
+TEST_F(DispatcherHurryTest, AWriteThatLandedKeepsItsSlotWhereTheDeviceIsTheLimit) {
   Start(OneByOne());
   for (const uint64_t inode : {1, 2}) Write(inode, 64 * kKiB);
   EXPECT_THAT(store_.started(), ElementsAre("write 1.0 at 0"));
   store_.Land();
-  EXPECT_THAT(store_.started(), ElementsAre("write 1.0 at 0", "write 2.0 at 0"));
-  EXPECT_THAT(done_, IsEmpty());
-  EXPECT_EQ(dispatcher_->Activity().completed, 0u);
-  store_.ReleaseAll();  // the second without having landed
-  EXPECT_THAT(done_, ElementsAre(1, 2));
+  EXPECT_THAT(store_.started(), ElementsAre("write 1.0 at 0"));
+  store_.Release();
+  EXPECT_THAT(store_.started(), ElementsAre("write 2.0 at 0"));
+  EXPECT_THAT(done_, ElementsAre(1));
 }
 
 TEST_F(DispatcherHurryTest, ASmallWriteKeepsItsSlotUntilItIsDurable) {
