@@ -4,7 +4,7 @@
 
 namespace weir::mds {
 namespace {
-constexpr Duration kSweepInterval = std::chrono::seconds(10);
+constexpr Duration kRestSweep = std::chrono::seconds(10);
 }  // namespace
 
 void FileLeases::Begin(uint64_t session, uint64_t epoch) {
@@ -141,7 +141,7 @@ void FileLeases::Tick() {
   const std::lock_guard lock(mutex_);
   const TimePoint now = clock_.Now();
   if (now < next_sweep_) return;
-  next_sweep_ = now + kSweepInterval;
+  next_sweep_ = now + kRestSweep;
   std::erase_if(files_, [&](const auto& entry) {
     return entry.second.holds.empty() && entry.second.rests_until <= now;
   });

@@ -210,11 +210,16 @@ TEST_F(ExtentStoreTest, ObjectsOfAnInodeAreDeletedInSteps) {
 
 TEST_F(ExtentStoreTest, SmallWritesCostOneFlushPerGroup) {
   ASSERT_TRUE(WriteSync(*store_, kObject, 0, Buffer::AlignedZeros(64 << 10)).ok());
-  const uint64_t before = device_.counters().flushes;
-  for (int i = 0; i < 8; ++i) {
-    ASSERT_TRUE(WriteSync(*store_, kObject, 8192 * i, Buffer::AlignedZeros(4096)).ok());
+  // RocksDB may flush for itself meanwhile, though hardly each time.
+  uint64_t least = UINT64_MAX;
+  for (int round = 0; round < 3; ++round) {
+    const uint64_t before = device_.counters().flushes;
+    for (int i = 0; i < 8; ++i) {
+      ASSERT_TRUE(WriteSync(*store_, kObject, 8192 * i, Buffer::AlignedZeros(4096)).ok());
+    }
+    least = std::min(least, device_.counters().flushes - before);
   }
-  EXPECT_EQ(device_.counters().flushes - before, 8u);
+  EXPECT_EQ(least, 8u);
 }
 
 TEST_F(ExtentStoreTest, RangesBeyondTheLargestObjectAreRefused) {
