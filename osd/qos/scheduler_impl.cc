@@ -263,6 +263,7 @@ Request* Scheduler::Impl::Submit(Request* request, TimePoint now) {
   in_flight_bytes_ += request->bytes;
   queue->device_bytes += request->bytes;
   ++queue->device_ops;
+  ++started_;
   NoteDemand(queue, now);
   request->dispatched = now;
   request->landed = false;
@@ -291,7 +292,7 @@ void Scheduler::Impl::Completed(Request* request, TimePoint now) {
   }
   NoteGone(queue, now);
   if (request->op == OpKind::kRead && IsHurried(*queue, *request)) {
-    anticipation_.Completed(queue->spec.id, now);
+    anticipation_.Completed(queue->spec.id, started_ > queue->device_ops, now);
   }
   ClassCounters& counters = queue->counters;
   ++counters.served_ops;
@@ -302,6 +303,7 @@ void Scheduler::Impl::Completed(Request* request, TimePoint now) {
   surplus_->Completed(queue, *request, request->device_time, now);
   queue->device_bytes -= request->bytes;
   --queue->device_ops;
+  --started_;
   NoteDemand(queue, now);
 }
 

@@ -159,6 +159,7 @@ class Scheduler::Impl {
   uint64_t queued_ = 0;
   uint64_t in_flight_ = 0;
   uint64_t in_flight_bytes_ = 0;
+  uint64_t started_ = 0;  // and not done: in flight, or landed
   int64_t largest_tokens_ = 0;
   int64_t blocked_tokens_ = 0;  // size of the head that the gate held back last, 0: none
   TimePoint next_step_;         // until then they gather, see kStep

@@ -10,17 +10,20 @@ void Anticipation::Switch(bool on) {
   on_ = on;
 }
 
-void Anticipation::Completed(ClassId id, TimePoint now) {
+void Anticipation::Completed(ClassId id, bool others_work, TimePoint now) {
   if (!on_) return;
   if (!Keeps(now)) {
     const bool turn_lasts = id == holder_ && now < turn_ends_;
     if (!turn_lasts) {
       if (now < turn_ends_ + kPause) return;
       turn_ends_ = now + kTurn;
+      cleared_by_ = now + kClearing;
     }
     holder_ = id;
   }
-  if (id == holder_) kept_until_ = std::min(now + kPatience, turn_ends_);
+  if (id != holder_) return;
+  if (others_work && now < cleared_by_) turn_ends_ = now + kTurn;
+  kept_until_ = std::min(now + kPatience, turn_ends_);
 }
 
 void Anticipation::Submitted(ClassId id) {

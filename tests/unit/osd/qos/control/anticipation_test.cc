@@ -26,7 +26,7 @@ class AnticipationTest : public ::testing::Test {
 
 TEST_F(AnticipationTest, KeepsTheDeviceForAMomentAfterARead) {
   EXPECT_FALSE(anticipation_.Keeps(now_));
-  anticipation_.Completed(kReader, now_);
+  anticipation_.Completed(kReader, false, now_);
   EXPECT_TRUE(anticipation_.Keeps(now_));
   EXPECT_EQ(anticipation_.kept_until(), now_ + Anticipation::kPatience);
   EXPECT_FALSE(anticipation_.Keeps(now_ + Anticipation::kPatience));
@@ -35,32 +35,47 @@ TEST_F(AnticipationTest, KeepsTheDeviceForAMomentAfterARead) {
 TEST_F(AnticipationTest, AsLongAsTheReaderGoesOnAskingButNoLongerThanATurn) {
   const TimePoint start = now_;
   while (now_ - start < Anticipation::kTurn) {
-    anticipation_.Completed(kReader, now_);
+    anticipation_.Completed(kReader, false, now_);
     EXPECT_TRUE(anticipation_.Keeps(now_));
     anticipation_.Submitted(kReader);
     EXPECT_TRUE(anticipation_.Keeps(now_ + 9ms) || now_ + 9ms >= start + Anticipation::kTurn);
     now_ += 10ms;
   }
   EXPECT_FALSE(anticipation_.Keeps(now_));
-  anticipation_.Completed(kReader, now_);
+  anticipation_.Completed(kReader, false, now_);
   EXPECT_FALSE(anticipation_.Keeps(now_)) << "the others go first";
   now_ = start + Anticipation::kTurn + Anticipation::kPause;
-  anticipation_.Completed(kReader, now_);
+  anticipation_.Completed(kReader, false, now_);
   EXPECT_TRUE(anticipation_.Keeps(now_));
 }
 
+TEST_F(AnticipationTest, ATurnCountsFromWhenTheWorkOfOthersIsOverButNotForEver) {
+  const auto kept_for = [this](Duration others_work) {
+    const TimePoint start = now_;
+    do {
+      anticipation_.Completed(kReader, now_ - start < others_work, now_);
+      anticipation_.Submitted(kReader);
+      now_ += 10ms;
+    } while (anticipation_.Keeps(now_));
+    return now_ - start;
+  };
+  EXPECT_EQ(kept_for(1s), 1s - 10ms + Anticipation::kTurn);
+  now_ += Anticipation::kPause;
+  EXPECT_EQ(kept_for(1h), Anticipation::kClearing - 10ms + Anticipation::kTurn);
+}
+
 TEST_F(AnticipationTest, OthersDoNotLengthenATurn) {
-  anticipation_.Completed(kReader, now_);
-  anticipation_.Completed(kWriters, now_ + 4ms);
+  anticipation_.Completed(kReader, false, now_);
+  anticipation_.Completed(kWriters, false, now_ + 4ms);
   anticipation_.Submitted(kWriters);
   EXPECT_EQ(anticipation_.kept_until(), now_ + Anticipation::kPatience);
 }
 
 TEST_F(AnticipationTest, SwitchedOffItKeepsNothing) {
-  anticipation_.Completed(kReader, now_);
+  anticipation_.Completed(kReader, false, now_);
   anticipation_.Switch(false);
   EXPECT_FALSE(anticipation_.Keeps(now_));
-  anticipation_.Completed(kReader, now_);
+  anticipation_.Completed(kReader, false, now_);
   EXPECT_FALSE(anticipation_.Keeps(now_));
 }
 
