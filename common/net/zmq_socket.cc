@@ -227,6 +227,12 @@ ZmqSocket::Received ZmqSocket::Receive(PeerId* peer, Message* message) {
   return DecodeEnvelope(receives, message->header).ok() ? Received::kMessage : Received::kMalformed;
 }
 
+bool ZmqSocket::HasInput() const {
+  int events = 0;
+  size_t size = sizeof(events);
+  return zmq_getsockopt(socket_, ZMQ_EVENTS, &events, &size) == 0 && (events & ZMQ_POLLIN) != 0;
+}
+
 bool ZmqSocket::Send(PeerId peer, Message message) {
   if (sends_ == Direction::kToClient) {
     std::array<char, kRoutingIdBytes> id{};

@@ -37,8 +37,9 @@ class ZmqServer final : public ServerTransport {
   }
 
   void Send(PeerId peer, Message message) override {
-    loop_.Post([this, peer, message = std::move(message)]() mutable {
+    loop_.RunOrPost([this, peer, message = std::move(message)]() mutable {
       if (socket_.Send(peer, std::move(message))) ++sent_;
+      if (!loop_.InThread() && socket_.HasInput()) loop_.DrainAgain();
     });
   }
   void RunAfter(Duration delay, std::function<void()> task) override {
@@ -94,8 +95,9 @@ class ZmqClient final : public ClientTransport {
   }
 
   void Send(Message message) override {
-    loop_.Post([this, message = std::move(message)]() mutable {
+    loop_.RunOrPost([this, message = std::move(message)]() mutable {
       (void)socket_.Send(0, std::move(message));
+      if (!loop_.InThread() && socket_.HasInput()) loop_.DrainAgain();
     });
   }
   [[nodiscard]] bool broken() const override { return broken_; }

@@ -72,7 +72,8 @@ void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
     queue->ceiling->Refill(now);
     queue->ceiling->CutAt(queue->largest_tokens);
   }
-  if (request->elsewhere > 0 || queue->ceiling) CountElsewhere(queue, *request, now);
+  request->elsewhere_tokens = 0;
+  if (request->elsewhere > 0) CountElsewhere(queue, request, now);
   if (config_.cost == CostKind::kDeviceTime) PriceElsewhere(request);
   if (returns) dsfq_->ForgiveIdle(queue, request);
   // Buckets that grew or were drained move the head even when it is not new.
@@ -102,22 +103,29 @@ void Scheduler::Impl::NoteSize(ClassQueue* queue, int64_t tokens, TimePoint now)
   ResizeRoot(now);
 }
 
-void Scheduler::Impl::CountElsewhere(ClassQueue* queue, const Request& request, TimePoint now) {
+void Scheduler::Impl::CountElsewhere(ClassQueue* queue, Request* request, TimePoint now) {
   // Buckets count KiB. Under cost `requests` the others were, as far as we know, like this one.
-  const int64_t per_cost = config_.cost == CostKind::kRequests ? TokensOf(request.bytes) : 1;
-  const int64_t tokens = request.elsewhere * per_cost;
-  if (queue->promise_total && tokens > 0) {
+  const int64_t own = TokensOf(request->bytes);
+  const int64_t tokens =
+      request->elsewhere * (config_.cost == CostKind::kRequests ? own : int64_t{1});
+  request->elsewhere_tokens = tokens;
+  if (queue->promise_total) {
     if (guarantee_) guarantee_->ServedElsewhere(queue, tokens, now);
     // How many requests that was, each taken to be as large as the one that tells of them.
-    const double requests =
-        static_cast<double>(tokens) / static_cast<double>(TokensOf(request.bytes));
+    const double requests = static_cast<double>(tokens) / static_cast<double>(own);
     CountService(queue, static_cast<uint64_t>(tokens) * kTokenBytes, requests);
   }
-  if (queue->ceiling && queue->limit_total) {
-    const uint64_t rate = queue->ceiling->rate();
-    queue->ceiling->Refill(now);
-    queue->ceiling->TakeElsewhere(-2 * BucketCap(rate, queue->largest_tokens), tokens);
-  }
+}
+
+// What went elsewhere is paid when the request goes, not when it comes: what waits here when a
+// class moves to other OSDs then still goes at the pace of all of it.
+void Scheduler::Impl::PayLimit(ClassQueue* queue, const Request& request, TimePoint now) {
+  TokenBucket& ceiling = *queue->ceiling;
+  ceiling.Refill(now);
+  ceiling.Take(TokensOf(request.bytes));
+  if (!queue->limit_total) return;
+  ceiling.TakeElsewhere(-2 * BucketCap(ceiling.rate(), queue->largest_tokens),
+                        request.elsewhere_tokens);
 }
 
 void Scheduler::Impl::Withdraw(ClassQueue* queue) {
@@ -233,10 +241,7 @@ void Scheduler::Impl::Release(ClassQueue* queue, bool guaranteed, TimePoint now)
   surplus_->Released(queue, guaranteed);
   if (guaranteed) guarantee_->Take(queue, tokens, now);
   if (!guaranteed || !BookedBesideRoot(queue->spec.id)) gate_.Take(tokens, now);
-  if (queue->ceiling) {
-    queue->ceiling->Refill(now);
-    queue->ceiling->Take(tokens);
-  }
+  if (queue->ceiling) PayLimit(queue, *queue->requests.front(), now);
   Request* request = queue->requests.PopFront();
   if (queue->transactions) queue->transactions->Left(*request);
   const bool own_time =
