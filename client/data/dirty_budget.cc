@@ -6,6 +6,7 @@ namespace weir::client {
 namespace {
 constexpr uint64_t kStart = 4 << 20;
 constexpr uint64_t kLeast = 2 << 20;  // two full runs: one on its way, one filling
+constexpr uint64_t kLeastLimited = 128 << 10;
 }  // namespace
 
 DirtyBudget::DirtyBudget(uint64_t bytes_max)
@@ -15,7 +16,17 @@ DirtyBudget::DirtyBudget(uint64_t bytes_max)
 
 uint64_t DirtyBudget::LimitOf(ClassId class_id) const {
   const auto it = classes_.find(class_id);
-  return it == classes_.end() ? start_ : it->second.limit;
+  return std::min(it == classes_.end() ? start_ : it->second.limit, CeilingOf(class_id));
+}
+
+uint64_t DirtyBudget::LeastOf(ClassId class_id) const {
+  return std::min(least_, CeilingOf(class_id));
+}
+
+uint64_t DirtyBudget::CeilingOf(ClassId class_id) const {
+  const auto it = limits_.find(class_id);
+  if (it == limits_.end() || it->second >= most_ / kLimitSeconds) return most_;
+  return std::max(it->second * kLimitSeconds, std::min(most_, kLeastLimited));
 }
 
 uint64_t DirtyBudget::HeldBy(ClassId class_id) const {

@@ -294,6 +294,14 @@ void FileIo::Tick() {
   }
 }
 
+void FileIo::SetMap(const ClusterMap& map) {
+  std::map<ClassId, uint64_t> limits;
+  for (const auto& [id, entry] : map.classes) {
+    if (entry.spec.limit_bytes_per_s) limits.emplace(id, *entry.spec.limit_bytes_per_s);
+  }
+  write_back_.SetLimits(std::move(limits));
+}
+
 void FileIo::Evicted() {
   std::map<InodeId, TimePoint> lost;
   {

@@ -87,6 +87,8 @@ class FileIo {
   }
   // Flushes and reports what is old.
   void Tick();
+  // Limits of classes bound what they may have waiting here.
+  void SetMap(const ClusterMap& map);
   // Written and not on the OSDs yet.
   [[nodiscard]] uint64_t dirty_bytes() const { return write_back_.held_bytes(); }
   // The session was evicted (caller_classes.h knows): what is not stored and reported is lost, and

@@ -19,7 +19,7 @@ WriteBack::WriteBack(Clock& clock, Options options, Store store)
 bool WriteBack::AdmitsLocked(ClassId class_id, uint64_t bytes) const {
   const uint64_t mine = budget_.HeldBy(class_id);
   // Its own few bytes, however full the memory is of others': they may all be throttled.
-  if (mine == 0 || mine + bytes <= budget_.least()) return true;
+  if (mine == 0 || mine + bytes <= budget_.LeastOf(class_id)) return true;
   return mine + bytes <= budget_.LimitOf(class_id) && budget_.held() + bytes <= options_.bytes_max;
 }
 
@@ -37,6 +37,16 @@ void WriteBack::Write(const InodePtr& inode, const Writer& writer, uint64_t offs
           {inode, writer, offset, Buffer::CopyOf(data), std::move(accepted), std::move(abandoned)});
       LaunchClassLocked(writer.class_id, &work);
     }
+  }
+  Do(std::move(work));
+}
+
+void WriteBack::SetLimits(std::map<ClassId, uint64_t> bytes_per_s) {
+  Work work;
+  {
+    std::lock_guard lock(mutex_);
+    budget_.SetLimits(std::move(bytes_per_s));
+    AdmitBlockedLocked(&work);
   }
   Do(std::move(work));
 }

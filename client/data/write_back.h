@@ -55,6 +55,8 @@ class WriteBack {
   // Takes the bytes. `accepted` runs before it returns, or later when memory was short.
   void Write(const InodePtr& inode, const Writer& writer, uint64_t offset,
              std::span<const uint8_t> data, WriteCallback accepted, Abandoned abandoned = nullptr);
+  // Bytes per second of the classes that have a limit, from now on.
+  void SetLimits(std::map<ClassId, uint64_t> bytes_per_s);
   // Ends with kCancelled what is abandoned and not accepted yet.
   void DropAbandoned();
   // What a read that starts now must lay over what the OSDs answer, in that order.

@@ -145,6 +145,7 @@ void Core::OnMap(const MapPtr& map) {
   caller_classes_.SetMap(map);
   osds_.SetMap(*map);
   objects_.SetMap(map);
+  files_.SetMap(*map);
 }
 
 // Others had them meanwhile and may have changed the file: its users hear of it by an error.

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Mounts that die, are mounted again, and are replaced while files are open; many open files; options of access times."""
+"""Mounts that die, are mounted again, and are replaced while files are open; many open files; options of access times; what a
+throttled class has waiting when its mount ends."""
 import errno
+import json
 import os
 import resource
 import signal
 import subprocess
+import sys
 
-from weirtest import BIN, Cluster, Failure, check, is_mounted, main, run, wait_until
+from weirtest import BIN, MIB, Cluster, Failure, check, is_mounted, main, run, wait_until
 
 
 def endpoint_of(system):
@@ -144,9 +147,43 @@ def access_times_by_option(lab, system):
     run("umount", place)
 
 
+# Says after each 64 KiB how much it has written.
+WRITER = ("import os,sys\n"
+          "fd=os.open(sys.argv[1],os.O_WRONLY|os.O_CREAT)\n"
+          "for i in range(1,1000): print(i*os.write(fd,b'x'*65536),flush=True)\n")
+
+
+def throttled_data_leaves_with_its_mount(lab, system):
+    """No more than two seconds of a class's limit wait in a mount, and umount loses none of it."""
+    limit = MIB // 2
+    system.osdctl("class", "create", "slow", "--limit", f"{limit}B/s")
+    place = lab.path("slow")
+    pid, _ = weirfs(lab, system, place)
+    os.mkdir(f"{place}/slow")
+    os.setxattr(f"{place}/slow", "user.qos.class", b"slow")
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, f"{place}/slow/file"], stdout=subprocess.PIPE, text=True)
+    lab.on_exit(writer.kill)
+    accepted = most = 0
+    while accepted < 3 * limit:
+        accepted = int(writer.stdout.readline())
+        stat = json.loads(system.osdctl("stat", "slow", "-o", "json").stdout)
+        most = max(most, accepted - sum(row["served_bytes"] for osd in stat["osds"] for row in osd["classes"]))
+    writer.kill()
+    writer.wait()
+    check(most <= 2 * limit + 65536, f"{most} bytes waited in the mount")
+    check(most > limit // 2, f"only {most} bytes were ever buffered: nothing was tried")
+    run("umount", place)
+    wait_until(lambda: gone(pid), "weirfs to end")
+    weirfs(lab, system, place)
+    check(get(f"{place}/slow/file") == "x" * os.path.getsize(f"{place}/slow/file"), "the file has holes")
+    check(os.path.getsize(f"{place}/slow/file") >= accepted, "what was written is lost")
+    run("umount", place)
+
+
 def mounts(lab):
     system = Cluster(lab, mounts=0)
-    for case in (a_dead_mount_is_taken_again, a_mount_is_replaced_under_open_files, many_open_files, access_times_by_option):
+    for case in (a_dead_mount_is_taken_again, a_mount_is_replaced_under_open_files, many_open_files, access_times_by_option,
+                 throttled_data_leaves_with_its_mount):
         case(lab, system)
 
 

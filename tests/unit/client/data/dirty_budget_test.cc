@@ -61,5 +61,20 @@ TEST(DirtyBudgetTest, TimeWithoutDataSaysNothing) {
   EXPECT_EQ(budget.held(), 0u);
 }
 
+TEST(DirtyBudgetTest, AKnownLimitBoundsWhatWaitsToTwoSecondsOfIt) {
+  DirtyBudget budget(64 * kMiB);
+  budget.SetLimits({{kSlow, kMiB / 4}});
+  EXPECT_EQ(budget.LimitOf(kSlow), kMiB / 2) << "from the start";
+  EXPECT_EQ(budget.LeastOf(kSlow), kMiB / 2);
+  EXPECT_EQ(budget.LeastOf(kFast), 2 * kMiB);
+  TimePoint now;
+  Saturate(budget, kSlow, kMiB / 4, 10s, &now);
+  EXPECT_EQ(budget.LimitOf(kSlow), kMiB / 2);
+  budget.SetLimits({{kSlow, 1000}});
+  EXPECT_EQ(budget.LimitOf(kSlow), kMiB / 8) << "some requests always";
+  budget.SetLimits({{kSlow, UINT64_MAX}});
+  EXPECT_EQ(budget.LimitOf(kSlow), 2 * kMiB) << "as measured";
+}
+
 }  // namespace
 }  // namespace weir::client
