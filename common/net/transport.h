@@ -103,6 +103,12 @@ class Network {
   virtual ~Network() = default;
   virtual Result<std::unique_ptr<ServerTransport>> Listen(const std::string& endpoint) = 0;
   virtual Result<std::unique_ptr<ClientTransport>> Dial(const std::string& endpoint) = 0;
+  // Small messages wait for large ones that were sent before them, so that a connection of their
+  // own is worth it. Not where messages are handed over.
+  [[nodiscard]] virtual bool LargeDelaySmall(const std::string& endpoint) const {
+    (void)endpoint;
+    return false;
+  }
 };
 
 // ZeroMQ for tcp:// and ipc://, a direct hand-over for inproc://, whose names live in this object:

@@ -161,6 +161,10 @@ class ZmqNetwork final : public Network {
     if (endpoint.kind == Endpoint::Kind::kInproc) return inproc_.Dial(endpoint.ToString());
     return DialZmq(endpoint);
   }
+  [[nodiscard]] bool LargeDelaySmall(const std::string& text) const override {
+    const Result<Endpoint> endpoint = ParseEndpoint(text);
+    return endpoint.ok() && endpoint->kind != Endpoint::Kind::kInproc;
+  }
 
  private:
   InprocHub inproc_;

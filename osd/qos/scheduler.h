@@ -51,7 +51,8 @@ struct Request {
   TimePoint arrival;
   TimePoint dispatched;
   int64_t cost = 0;
-  double v_arrival = 0;  // DSFQ virtual time at arrival
+  int64_t elsewhere_tokens = 0;  // the same as `elsewhere` in KiB: paid to the limit with its own
+  double v_arrival = 0;          // DSFQ virtual time at arrival
   double start_tag = 0;
   double finish_tag = 0;
   bool guaranteed = false;  // released by its own tokens or device time, not as surplus

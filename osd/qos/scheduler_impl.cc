@@ -72,7 +72,8 @@ void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
     queue->ceiling->Refill(now);
     queue->ceiling->CutAt(queue->largest_tokens);
   }
-  if (request->elsewhere > 0 || queue->ceiling) CountElsewhere(queue, *request, now);
+  request->elsewhere_tokens = 0;
+  if (request->elsewhere > 0) CountElsewhere(queue, request, now);
   if (config_.cost == CostKind::kDeviceTime) PriceElsewhere(request);
   if (returns) dsfq_->ForgiveIdle(queue, request);
   // Buckets that grew or were drained move the head even when it is not new.
@@ -102,22 +103,29 @@ void Scheduler::Impl::NoteSize(ClassQueue* queue, int64_t tokens, TimePoint now)
   ResizeRoot(now);
 }
 
-void Scheduler::Impl::CountElsewhere(ClassQueue* queue, const Request& request, TimePoint now) {
+void Scheduler::Impl::CountElsewhere(ClassQueue* queue, Request* request, TimePoint now) {
   // Buckets count KiB. Under cost `requests` the others were, as far as we know, like this one.
-  const int64_t per_cost = config_.cost == CostKind::kRequests ? TokensOf(request.bytes) : 1;
-  const int64_t tokens = request.elsewhere * per_cost;
-  if (queue->promise_total && tokens > 0) {
+  const int64_t own = TokensOf(request->bytes);
+  const int64_t tokens =
+      request->elsewhere * (config_.cost == CostKind::kRequests ? own : int64_t{1});
+  request->elsewhere_tokens = tokens;
+  if (queue->promise_total) {
     if (guarantee_) guarantee_->ServedElsewhere(queue, tokens, now);
     // How many requests that was, each taken to be as large as the one that tells of them.
-    const double requests =
-        static_cast<double>(tokens) / static_cast<double>(TokensOf(request.bytes));
+    const double requests = static_cast<double>(tokens) / static_cast<double>(own);
     CountService(queue, static_cast<uint64_t>(tokens) * kTokenBytes, requests);
   }
-  if (queue->ceiling && queue->limit_total) {
-    const uint64_t rate = queue->ceiling->rate();
-    queue->ceiling->Refill(now);
-    queue->ceiling->TakeElsewhere(-2 * BucketCap(rate, queue->largest_tokens), tokens);
-  }
+}
+
+// What went elsewhere is paid when the request goes, not when it comes: what waits here when a
+// class moves to other OSDs then still goes at the pace of all of it.
+void Scheduler::Impl::PayLimit(ClassQueue* queue, const Request& request, TimePoint now) {
+  TokenBucket& ceiling = *queue->ceiling;
+  ceiling.Refill(now);
+  ceiling.Take(TokensOf(request.bytes));
+  if (!queue->limit_total) return;
+  ceiling.TakeElsewhere(-2 * BucketCap(ceiling.rate(), queue->largest_tokens),
+                        request.elsewhere_tokens);
 }
 
 void Scheduler::Impl::Withdraw(ClassQueue* queue) {
@@ -167,7 +175,7 @@ PullResult Scheduler::Impl::Pull(TimePoint now) {
   if (next != nullptr) {
     result.request = Submit(next, now);
   } else if (has_slot) {
-    result.wake_at = WakeAt();
+    result.wake_at = WakeAt(now);
   }
   const bool capped = has_slot && result.request == nullptr && blocked_tokens_ > 0;
   maximizer_.Observe(capped, now);
@@ -197,7 +205,8 @@ bool Scheduler::Impl::ReleaseOne(bool has_room, TimePoint now) {
   }
   ClassQueue* next = surplus_->Pick();
   if (next == nullptr) return false;
-  const bool full = !has_room || (dispatch_->bytes() >= kWindowBytes && !PassesAll());
+  const bool full =
+      !has_room || IsKept(now) || (dispatch_->bytes() >= kWindowBytes && !PassesAll());
   if (full && !(Adapts() && IsThin(*next))) return false;
   const int64_t tokens = TokensOf(next->requests.front()->bytes);
   if (!MayGo(*next, tokens, now)) {
@@ -232,10 +241,7 @@ void Scheduler::Impl::Release(ClassQueue* queue, bool guaranteed, TimePoint now)
   surplus_->Released(queue, guaranteed);
   if (guaranteed) guarantee_->Take(queue, tokens, now);
   if (!guaranteed || !BookedBesideRoot(queue->spec.id)) gate_.Take(tokens, now);
-  if (queue->ceiling) {
-    queue->ceiling->Refill(now);
-    queue->ceiling->Take(tokens);
-  }
+  if (queue->ceiling) PayLimit(queue, *queue->requests.front(), now);
   Request* request = queue->requests.PopFront();
   if (queue->transactions) queue->transactions->Left(*request);
   const bool own_time =
@@ -257,6 +263,7 @@ Request* Scheduler::Impl::Submit(Request* request, TimePoint now) {
   --queued_;
   cost_model_.Submitted(*request, in_flight_);
   depth_control_.Submitted(request);
+  anticipation_.Submitted(queue->spec.id);
   ++in_flight_;
   in_flight_bytes_ += request->bytes;
   queue->device_bytes += request->bytes;
@@ -268,10 +275,11 @@ Request* Scheduler::Impl::Submit(Request* request, TimePoint now) {
   return request;
 }
 
-std::optional<TimePoint> Scheduler::Impl::WakeAt() const {
+std::optional<TimePoint> Scheduler::Impl::WakeAt(TimePoint now) const {
   TimePoint at = held_.empty() ? TimePoint::Max() : held_.Top().key;
   if (guarantee_) at = std::min(at, guarantee_->WakeAt());
   if (blocked_tokens_ > 0) at = std::min(at, std::max(gate_.AdmitsAt(blocked_tokens_), next_step_));
+  if (IsKept(now)) at = std::min(at, anticipation_.kept_until());
   if (at == TimePoint::Max()) return std::nullopt;
   return at;
 }
@@ -287,6 +295,9 @@ void Scheduler::Impl::Completed(Request* request, TimePoint now) {
     LeaveDevice(request, queue, now);
   }
   NoteGone(queue, now);
+  if (request->op == OpKind::kRead && IsHurried(*queue, *request)) {
+    anticipation_.Completed(queue->spec.id, now);
+  }
   ClassCounters& counters = queue->counters;
   ++counters.served_ops;
   counters.served_bytes += request->bytes;

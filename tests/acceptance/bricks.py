@@ -11,7 +11,7 @@ import subprocess
 import servicelog  # noqa: F401 - makes weirtest known
 from weirtest import MIB, Cluster, Failure
 
-BLOCK_KIB, FILE = 64, "6m"
+BLOCK_KIB, FILE_MIB = 64, 6
 OSDS = 3
 
 
@@ -64,8 +64,8 @@ class Bricks:
         self.lab, self.classes, self.runs = lab, classes, 0
         self.system = Cluster(lab, osds=OSDS, mounts=mounts, osd_size="2GiB", token_rate="1GiB/s")
         self.osdctl = self.system.osdctl
-        # Without `overwrite` fio removes a file before it writes it, and the new one lies elsewhere.
-        layout = ["fio", "--name=global", "--rw=write", "--overwrite=1", "--bs=1m", f"--size={FILE}", "--direct=1",
+        # fio removes a file before it writes it, and the new one lies elsewhere, unless it is of full length and `overwrite`.
+        layout = ["fio", "--name=global", "--rw=write", "--overwrite=1", "--bs=1m", f"--size={FILE_MIB}m", "--direct=1",
                   "--thread"]
         for osd in range(OSDS):
             self.osdctl("pool", "create", f"p{osd}", "--osds", osd)
@@ -81,6 +81,7 @@ class Bricks:
                 layout += [f"--name={name}.{where}", f"--filename={path}/data"]
         subprocess.run(layout, check=True, capture_output=True, cwd=lab.dir)
         for name in classes:
+            self._check_stripes(self.path(name, "s"))
             for where in [*map(str, range(OSDS)), "s"]:
                 os.setxattr(self.path(name, where), "user.qos.class", name.encode())
 
@@ -93,12 +94,21 @@ class Bricks:
         for attempt in range(100):
             name = f"{path}/{attempt}"
             with open(name, "wb") as file:
-                file.truncate(OSDS * BLOCK_KIB << 10)
-            text = os.getxattr(name, "weir.objects").decode()
-            if all(re.search(rf"osd\.{osd}\b", text) for osd in range(OSDS)):
+                file.truncate(FILE_MIB << 20)
+            if Bricks._is_everywhere(name):
                 os.rename(name, f"{path}/data")
                 return
-        raise Failure(f"no file of a hundred in {path} lies on all OSDs; the last one: {text}")
+        raise Failure(f"no file of a hundred in {path} lies on all OSDs")
+
+    @staticmethod
+    def _is_everywhere(name):
+        text = os.getxattr(name, "weir.objects").decode()
+        return all(re.search(rf"osd\.{osd}\b", text) for osd in range(OSDS))
+
+    @staticmethod
+    def _check_stripes(path):
+        if not Bricks._is_everywhere(f"{path}/data"):
+            raise Failure(f"{path}/data does not lie on all OSDs any more: fio made it anew")
 
     def path(self, name, where, mount=0):
         return f"{self.system.mounts[mount]}/{name}.{where}"
@@ -118,7 +128,7 @@ class Bricks:
         """Runs the jobs and returns their Service."""
         self.runs += 1
         argv = ["fio", "--name=global", "--rw=randread", f"--bs={BLOCK_KIB}k", "--ioengine=libaio", "--direct=1",
-                "--thread", "--time_based", f"--size={FILE}", "--log_unix_epoch=1", "--disable_slat=1", "--disable_clat=1",
+                "--thread", "--time_based", f"--size={FILE_MIB}m", "--log_unix_epoch=1", "--disable_slat=1", "--disable_clat=1",
                 "--eta=never", "--norandommap"]
         for index, job in enumerate(jobs):
             end = seconds if job.end is None else job.end

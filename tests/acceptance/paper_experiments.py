@@ -12,7 +12,6 @@ The knee of E2 and the lag of E8 depend on the paper's disks; here a brick is a 
 """
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -21,7 +20,7 @@ import aqua_figure9
 import baa
 from bricks import OSDS, Bricks, Job
 from servicelog import Stream
-from weirtest import BIN, MIB, Cluster, Failure, Lab
+from weirtest import BIN, MIB, Cluster, Failure, Lab, end_on_signals
 
 RATE = 20  # MiB/s of a brick
 SECONDS, SETTLE = 9, 3
@@ -95,7 +94,9 @@ class Dsfq:
             service = self.bricks.run(jobs, SECONDS)
             share = mean(service, "g", 0) / (mean(service, "f") + mean(service, "g", 0))
             row("E7", f"hybrid, {mounts} coordinator(s): g's share of A >= 1/12", 1 / 12, share, low=1 / 12 - 0.02)
-            row("E7", "  g's total over f's, g has all of B", 1.1, mean(service, "g") / mean(service, "f"), low=1, high=1.5)
+            # The simulation's bound is 1.2 to 1.5; here twice as wide.
+            row("E7", "  g's total over f's, g has all of B (derived 1.372)", 1.372, mean(service, "g") / mean(service, "f"),
+                low=1.05, high=1.65)
 
     def e8(self):
         self.boxes("total")
@@ -280,7 +281,7 @@ def table():
 
 
 def run():
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
+    end_on_signals()
     failed = []
     for names, function in EXPERIMENTS:
         chosen = [n for n in names if wanted(n)]

@@ -18,6 +18,7 @@ import traceback
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.environ.get("WEIR_BIN", os.path.join(REPO, "build", "release", "bin"))
 MIB = 1 << 20
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Failure(Exception):
@@ -155,7 +156,13 @@ class Lab:
         return device
 
     def close(self):
-        self._stack.close()
+        """Undoes all of it, and is not disturbed by another signal meanwhile."""
+        before = {number: signal.signal(number, signal.SIG_IGN) for number in SIGNALS}
+        try:
+            self._stack.close()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def show(self, text):
         print(text, flush=True)
@@ -175,11 +182,17 @@ def fio(lab, *jobs, timeout=300, **options):
     return {job["jobname"]: job for job in json.loads(done.stdout[done.stdout.index("{"):])["jobs"]}
 
 
+def end_on_signals():
+    """A signal ends this program through its `finally`s, so that what it started is ended too."""
+    for number in SIGNALS:
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+
+
 def main(name, *tests):
     """Runs test functions, each with a Lab of its own; exit 1 names every one that failed."""
     wanted = [a for a in sys.argv[1:] if not a.startswith("-")]
     failed = passed = 0
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    end_on_signals()
     for test in tests:
         if wanted and test.__name__ not in wanted:
             continue

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 
 #include <array>
-#include <bit>
 
 #include "tests/unit/osd/qos/virtual_device.h"
 
@@ -67,8 +66,7 @@ ClassId IdOf(size_t index) {
 
 class TenClasses {
  public:
-  explicit TenClasses(uint64_t block)
-      : block_(static_cast<double>(block) / kMiB), cluster_(kOsds, Config(), kRate * 4 * kMiB) {
+  explicit TenClasses(uint64_t block) : cluster_(kOsds, Config(), kRate * 4 * kMiB) {
     for (size_t c = 0; c < kClasses; ++c) {
       const Contract& contract = kContracts[c];
       ClassSpec spec = contract.reserved > 0
@@ -110,14 +108,12 @@ class TenClasses {
     return worst;
   }
 
-  // The most of any second of the whole run, the start included. What the class had queued on OSDs
-  // that it does not ask any more has been counted and is served without the others waiting for it:
-  // that is taken off the seconds of a shift.
+  // The most of any second of the whole run, start and shifts included.
   [[nodiscard]] double MostInASecond(size_t c) const {
     double most = 0;
     for (const TimePoint at : times_[c]) {
       const Duration from = at - TimePoint{0};
-      most = std::max(most, Served(c, from, from + 1s) - LeftBehind(c, from));
+      most = std::max(most, Served(c, from, from + 1s));
     }
     return most;
   }
@@ -140,17 +136,6 @@ class TenClasses {
     }
   }
 
-  // MiB that a shift within a second of `from` left queued.
-  [[nodiscard]] double LeftBehind(size_t c, Duration from) const {
-    for (size_t phase = 1; phase < kPhases; ++phase) {
-      const Duration shift = kPhase * static_cast<int64_t>(phase);
-      if (shift + 1s < from || from + 1s < shift) continue;
-      const unsigned left = kSpread[phase - 1][c] & ~kSpread[phase][c];
-      return std::popcount(left) * kOutstanding * block_;
-    }
-    return 0;
-  }
-
   void Log(size_t c) {
     std::vector<std::pair<TimePoint, uint64_t>> done;
     for (const Load* load : loads_[c]) {
@@ -164,7 +149,6 @@ class TenClasses {
     }
   }
 
-  const double block_;  // MiB
   Cluster cluster_;
   std::array<std::array<Load*, kOsds>, kClasses> loads_{};
   std::array<std::vector<TimePoint>, kClasses> times_;
