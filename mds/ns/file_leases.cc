@@ -191,15 +191,6 @@ void FileLeases::Tick() {
   });
 }
 
-bool FileLeases::HoldsWrites(uint64_t session) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = sessions_.find(session);
-  if (found == sessions_.end()) return false;
-  const auto& held = found->second.held;
-  return std::any_of(held.begin(), held.end(),
-                     [](const auto& entry) { return entry.second == Kind::kWrite; });
-}
-
 std::vector<uint64_t> FileLeases::Overdue() const {
   const std::lock_guard lock(mutex_);
   std::vector<uint64_t> overdue;

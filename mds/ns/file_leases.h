@@ -86,7 +86,6 @@ class FileLeases {
 
   void Tick();  // forgets what has ended
 
-  [[nodiscard]] bool HoldsWrites(uint64_t session) const;
   // Sessions that were asked for a write lease longer than `patience` ago.
   [[nodiscard]] std::vector<uint64_t> Overdue() const;
   [[nodiscard]] Duration patience() const { return options_.patience; }

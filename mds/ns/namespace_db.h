@@ -92,6 +92,8 @@ class NamespaceDb {
   [[nodiscard]] FileLeases& file_leases() { return file_leases_; }
   // Runs what waited for leases that are gone now.
   void RetryParked();
+  // Whether data of it may be on its way to the OSDs.
+  [[nodiscard]] bool MayWrite(uint64_t session) const;
   // Answers of a session that will not ask again.
   void ForgetAnswers(uint64_t session);
   std::vector<uint64_t> SessionsWithAnswers();

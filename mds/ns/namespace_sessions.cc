@@ -123,6 +123,11 @@ void NamespaceDb::Reclaim(uint64_t session, const std::vector<uint64_t>& inodes)
   for (const uint64_t inode : inodes) opens_.Open(session, inode, true);
 }
 
+bool NamespaceDb::MayWrite(uint64_t session) const {
+  const std::lock_guard lock(mutex_);
+  return opens_.MayWrite(session);
+}
+
 void NamespaceDb::RetryParked() {
   Ready ready;
   {

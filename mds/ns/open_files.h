@@ -2,6 +2,7 @@
 // theirs. Threads: under the NamespaceDb lock.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <unordered_map>
 #include <unordered_set>
@@ -45,6 +46,13 @@ class OpenFiles {
   [[nodiscard]] bool IsOpenBy(uint64_t session, uint64_t inode) const {
     const auto holders = holders_.find(inode);
     return holders != holders_.end() && holders->second.contains(session);
+  }
+  // Has a file open of which it may change data.
+  [[nodiscard]] bool MayWrite(uint64_t session) const {
+    const auto held = inodes_.find(session);
+    if (held == inodes_.end()) return false;
+    return std::any_of(held->second.begin(), held->second.end(),
+                       [&](uint64_t inode) { return holders_.at(inode).at(session); });
   }
   // Nobody else has it open at all.
   [[nodiscard]] bool WritesAlone(uint64_t session, uint64_t inode) const {

@@ -1,6 +1,7 @@
-// Evictions: sessions that hold what others wait for and cannot be heard any more. One is fenced at
-// every OSD first; only then does it lose its leases, its locks and what it has open, for it may
-// still have data on its way. Threads: Evict and Tick one at a time; Evicting any.
+// Evictions: sessions that cannot be heard any more and hold what others wait for, or have files
+// open for writing. One is fenced at every OSD first; only then does it lose its leases, its locks
+// and what it has open, for it may still have data on its way. Threads: Evict and Tick one at a
+// time; Evicting any.
 #pragma once
 
 #include <cstdint>

@@ -147,7 +147,7 @@ void MdsCore::Tick() {
   EvictSilentHolders();
   for (const uint64_t session : sessions_->TakeExpired()) {
     if (evictions_->Evicting(session)) continue;
-    if (names_->file_leases().HoldsWrites(session)) {
+    if (names_->MayWrite(session)) {
       evictions_->Evict(session);
     } else {
       DropSession(session);

@@ -263,7 +263,6 @@ void Actor::Wrote(size_t begin, size_t end) {
 Task Actor::LeaveIt(Slot& slot) {
   const uint64_t choice = world_.prng.Uniform(0, 9);
   if (choice == 0) {
-    open_.file->orphaned = true;
     co_await Unlink();
     if (!board_.wrong.empty()) co_return;
     co_await ReadSome(open_.handle, open_.file, open_.floors);

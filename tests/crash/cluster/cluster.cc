@@ -281,7 +281,6 @@ class Cluster {
         if (!next->has_value()) break;
         const ObjectId object = **next;
         from = {object.inode, object.index + 1};
-        if (MayBeLeft(object.inode)) continue;
         const auto file = FileAtMds(object.inode);
         if (!file.ok()) return file.status().message();
         audit.Saw(id, object, 0, *file);
@@ -289,13 +288,6 @@ class Cluster {
     }
     const CheckReport report = audit.Report();
     return report.findings.found() == 0 ? "" : ToText(report);
-  }
-
-  // A mount that was cut off for longer than its lease and writes to a file without a name, which
-  // is gone since, is not fenced off from the OSDs yet.
-  bool MayBeLeft(InodeId inode) const {
-    const auto file = board_.files.find(inode.value);
-    return board_.cuts > 0 && file != board_.files.end() && file->second->orphaned;
   }
 
   Result<std::optional<AuditedFile>> FileAtMds(InodeId inode) {

@@ -91,7 +91,6 @@ class FileHistory {
                                   const Places& floors) const;
   [[nodiscard]] InodeId inode() const { return inode_; }
   bool unlinked = false;  // or on the way to be
-  bool orphaned = false;  // while somebody had it open
 
  private:
   [[nodiscard]] std::string CheckLength(uint64_t begin, uint64_t length, uint64_t got,

@@ -249,6 +249,17 @@ TEST_F(FileLeaseTest, ASilentWriterIsFencedBeforeOthersGoOn) {
   EXPECT_EQ(Code(wire::MDS_OPEN_SESSION, again), ErrorCode::kOk);
 }
 
+// Of the others too: what it writes may be under way to objects that are removed with the session.
+TEST_F(FileLeaseTest, WhoseSessionEndsIsFencedIfItMayHaveWritten) {
+  const uint64_t f = Touch(kRoot, "f");
+  Open(f, 0);
+  session = kOther;
+  EXPECT_FALSE(Open(f, 2).file_lease().write());
+  Pass(40s);
+  EXPECT_EQ(core->keeper().map()->fences.count(kOther), 1u);
+  EXPECT_EQ(core->keeper().map()->fences.count(7), 0u) << "it only reads";
+}
+
 TEST_F(FileLeaseTest, AWriterThatIsHeardIsWaitedFor) {
   const uint64_t f = CreateOpen(kRoot, "f");
   const auto open = Start(kOther, wire::MDS_OPEN, NewOpen(f, 2));
