@@ -104,7 +104,8 @@ void OnWrite(fuse_req_t req, fuse_ino_t /*ino*/, fuse_bufvec* vector, off_t offs
   // The kernel's own write-back names nobody; with it the kernel drops set-id bits by itself.
   const bool kill_suid =
       !fs.options().exclusive && call->context().uid != 0 && handle->inode->has_suid_or_sgid();
-  auto reply = [call, size = data.size()](const Status& status) {
+  auto reply = [call, size = data.size(),
+                held = fs.core().BeginKernelWrite(handle->inode->id())](const Status& status) {
     if (!status.ok()) {
       call->Reply(status);
     } else {

@@ -7,6 +7,7 @@
 
 #include "client/fuse/fuse_api.h"
 #include "client/fuse/newer_requests.h"
+#include "common/net/transport.h"
 
 namespace weir::client {
 namespace {
@@ -22,6 +23,7 @@ int ServeAlone(fuse_session* session) {
     if ((buffer.flags & FUSE_BUF_IS_FD) == 0) {
       MakeFamiliar({static_cast<uint8_t*>(buffer.mem), buffer.size});
     }
+    const net::AnswerHere here;
     fuse_session_process_buf(session, &buffer);
   }
   fuse_session_exit(session);

@@ -79,16 +79,29 @@ OsdClient::~OsdClient() {
   Stop();
 }
 
-net::RpcClient* OsdClient::FindLocked(OsdId osd) const {
+const OsdClient::Connection* OsdClient::FindLocked(OsdId osd) const {
   auto it = connections_.find(osd);
-  return it == connections_.end() ? nullptr : it->second.rpc.get();
+  return it == connections_.end() ? nullptr : &it->second;
+}
+
+net::RpcClient& OsdClient::RpcFor(const Connection& connection, const ObjectOp& op) {
+  const bool small = !op.write && op.verb == ObjectOp::Verb::kData && op.length <= kSmallRead;
+  const bool apart = small && connection.small_reads && connection.small_reads->connected();
+  return apart ? *connection.small_reads : *connection.rpc;
+}
+
+OsdClient::RpcPtr OsdClient::Dial(const std::string& endpoint, uint64_t session) const {
+  net::RpcClient::Options options;
+  options.session = session;
+  auto rpc = net::RpcClient::Connect(network_, clock_, endpoint, options);
+  return rpc.ok() ? std::move(*rpc) : nullptr;
 }
 
 void OsdClient::Send(const ObjectOp& op, const Stamp& stamp, ObjectCallback callback) {
   const net::LendThread lend;  // an OSD knows nothing of our locks, and never answers from here
   std::shared_lock lock(mutex_);
-  net::RpcClient* rpc = FindLocked(stamp.osd);
-  if (rpc == nullptr) {
+  const Connection* connection = FindLocked(stamp.osd);
+  if (connection == nullptr) {
     lock.unlock();
     return callback(Status(ErrorCode::kUnreachable,
                            "osd." + std::to_string(stamp.osd.value) + " is not in the map"));
@@ -96,15 +109,16 @@ void OsdClient::Send(const ObjectOp& op, const Stamp& stamp, ObjectCallback call
   net::CallOptions call;
   call.timeout = timeout_;
   call.idempotent = !op.write;
-  rpc->Call(MethodOf(op), Encode(op, stamp), op.payload, call,
+  RpcFor(*connection, op)
+      .Call(MethodOf(op), Encode(op, stamp), op.payload, call,
             [write = op.write, osd = stamp.osd, callback = std::move(callback)](
                 Result<net::Reply> raw) { callback(Decode(write, osd, std::move(raw))); });
 }
 
 bool OsdClient::Reachable(OsdId osd) const {
   std::shared_lock lock(mutex_);
-  const net::RpcClient* rpc = FindLocked(osd);
-  return rpc != nullptr && rpc->connected();
+  const Connection* connection = FindLocked(osd);
+  return connection != nullptr && connection->rpc->connected();
 }
 
 void OsdClient::SetMap(const ClusterMap& map) {
@@ -117,14 +131,16 @@ void OsdClient::SetMap(const ClusterMap& map) {
       auto it = connections_.find(id);
       if (it != connections_.end() && it->second.endpoint == osd.endpoint) continue;
     }
-    net::RpcClient::Options options;
-    options.session = session_;
-    auto rpc = net::RpcClient::Connect(network_, clock_, osd.endpoint, options);
-    if (!rpc.ok()) continue;  // an endpoint that cannot be dialled is as good as unreachable
+    Connection next{osd.endpoint, Dial(osd.endpoint, session_), nullptr};
+    if (!next.rpc) continue;  // an endpoint that cannot be dialled is as good as unreachable
+    if (network_.LargeDelaySmall(osd.endpoint)) {
+      next.small_reads = Dial(osd.endpoint, MixHash(session_));
+    }
     std::unique_lock lock(mutex_);
     Connection& connection = connections_[id];
-    if (connection.rpc != nullptr) closed.push_back(std::move(connection.rpc));
-    connection = {osd.endpoint, std::move(*rpc)};
+    std::swap(connection, next);
+    if (next.rpc) closed.push_back(std::move(next.rpc));
+    if (next.small_reads) closed.push_back(std::move(next.small_reads));
   }
 }
 

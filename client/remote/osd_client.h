@@ -1,5 +1,11 @@
-// OsdClient: RPC connections to the OSDs of the map, one per OSD; a new one when the map gives
-// another endpoint. Puts the payload checksum on writes and checks it on reads.
+// OsdClient: RPC connections to the OSDs of the map, new ones when the map gives another endpoint.
+// Puts the payload checksum on writes and checks it on reads.
+//
+// Where messages queue on their way (a socket, not the same process) an OSD has a second connection
+// for small reads, a session of its own, with threads of its own. Somebody waits for each of them,
+// and on the first one they would wait for megabytes of writes. Reads change nothing, so fences of
+// the mount's session need not know of the other, and the order of requests means nothing: what
+// depends on another request is sent after its answer.
 //
 // Threads: any.
 #pragma once
@@ -32,8 +38,13 @@ class OsdClient final : public ObjectSender {
   struct Connection {
     std::string endpoint;
     RpcPtr rpc;
+    RpcPtr small_reads;  // null: they take the first one
   };
-  net::RpcClient* FindLocked(OsdId osd) const;
+  static constexpr uint64_t kSmallRead = 32 << 10;
+
+  [[nodiscard]] const Connection* FindLocked(OsdId osd) const;
+  [[nodiscard]] static net::RpcClient& RpcFor(const Connection& connection, const ObjectOp& op);
+  [[nodiscard]] RpcPtr Dial(const std::string& endpoint, uint64_t session) const;
 
   net::Network& network_;
   Clock& clock_;

@@ -114,14 +114,19 @@ LeaseKeeper::Hooks Core::LeaseHooks() {
   return hooks;
 }
 
+std::shared_ptr<void> Core::BeginKernelWrite(InodeId inode) {
+  return lease_keeper_ == nullptr ? nullptr : lease_keeper_->BeginKernelWrite(inode);
+}
+
 void Core::SendYield(uint64_t epoch, uint64_t seq, const std::vector<InodeId>& inodes,
                      std::function<void()> done) {
   wire::YieldRequest request;
   request.set_epoch(epoch);
   request.set_seq(seq);
   for (const InodeId inode : inodes) request.add_inodes(inode.value);
-  mds_->CallRaw(wire::MDS_YIELD, request, true,
-                [done = std::move(done)](const Result<net::Reply>&) { done(); });
+  mds_->CallRaw(
+      wire::MDS_YIELD, request, true,
+      [done = std::move(done)](const Result<net::Reply>&) { done(); }, Duration::max());
 }
 
 void Core::OnMap(const MapPtr& map) {

@@ -75,6 +75,8 @@ class Core final : private WriteReporter {
   CallerClasses& classes() { return caller_classes_; }
   DirCache& directories() { return directories_; }
   FileLeases& leases() { return leases_; }
+  // Of the kernel, until the result is destroyed; null where no mount could be in its way.
+  std::shared_ptr<void> BeginKernelWrite(InodeId inode);
   FileLocks& locks() { return locks_; }
   AccessTimes& access_times() { return access_times_; }
   ObjectIo& objects() { return objects_; }

@@ -1,12 +1,42 @@
 #include "client/vfs/lease_keeper.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace weir::client {
+namespace {
+constexpr int kForgettingThreads = 4;
+}  // namespace
+
+class LeaseKeeper::KernelWrites {
+ public:
+  void Begin(InodeId inode) {
+    const std::lock_guard lock(mutex_);
+    ++under_way_[inode];
+  }
+  void End(InodeId inode) {
+    const std::lock_guard lock(mutex_);
+    const auto found = under_way_.find(inode);
+    if (--found->second == 0) under_way_.erase(found);
+  }
+  bool Any(InodeId inode) {
+    const std::lock_guard lock(mutex_);
+    return under_way_.contains(inode);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<InodeId, uint32_t> under_way_;
+};
 
 LeaseKeeper::LeaseKeeper(FileLeases& leases, InodeTable& inodes, Hooks hooks)
-    : leases_(leases), inodes_(inodes), hooks_(std::move(hooks)) {
-  if (hooks_.forget_pages != nullptr) thread_ = std::thread([this] { Run(); });
+    : leases_(leases),
+      inodes_(inodes),
+      hooks_(std::move(hooks)),
+      kernel_writes_(std::make_shared<KernelWrites>()) {
+  if (hooks_.forget_pages == nullptr) return;
+  for (int i = 0; i < kForgettingThreads; ++i) threads_.emplace_back([this] { Forget(); });
+  threads_.emplace_back([this] { HastenYields(); });
 }
 
 LeaseKeeper::~LeaseKeeper() {
@@ -18,88 +48,158 @@ void LeaseKeeper::Stop() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  added_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
-
-void LeaseKeeper::Add(Task task) {
-  if (hooks_.forget_pages == nullptr) {
-    if (task.flush) GiveBack(task);
-    return;
-  }
-  {
-    const std::lock_guard lock(mutex_);
-    // Forgetting once more will do for all that comes until then.
-    if (!task.flush && !forgets_.insert(task.inode->id()).second) return;
-    tasks_.push_back(std::move(task));
-  }
-  added_.notify_one();
+  queued_.notify_all();
+  hastened_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
 }
 
 void LeaseKeeper::Recalled(uint64_t seq, const std::vector<InodeId>& recalled) {
   const uint64_t epoch = leases_.epoch();
-  std::vector<InodeId> at_once;
+  std::vector<InodeId> unknown;
   for (const InodeId id : recalled) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (giving_back_.contains(id)) continue;
-    }
     const InodePtr inode = inodes_.Find(id);
     if (inode == nullptr) {
-      at_once.push_back(id);
+      unknown.push_back(id);
       continue;
     }
-    const bool written = leases_.Revoke(inode) || inode->has_unreported();
-    if (written) {
-      const std::lock_guard lock(mutex_);
-      giving_back_.insert(id);
-    } else {
-      at_once.push_back(id);
-    }
-    Add({inode, written, written, epoch, seq});
+    // What a write without a lease has left to report is reported before that is answered.
+    const bool left = inode->has_unreported() && !kernel_writes_->Any(id);
+    Demand(inode, leases_.Revoke(inode) || left, epoch, seq);
   }
-  if (!at_once.empty()) hooks_.yield(epoch, seq, at_once, [] {});
+  if (!unknown.empty()) hooks_.yield(epoch, seq, unknown, [] {});
 }
 
 void LeaseKeeper::Lost(const std::vector<InodeId>& written, const std::vector<InodeId>& open) {
   for (const InodeId id : written) {
-    if (InodePtr inode = inodes_.Find(id)) Add({std::move(inode), true, false, 0, 0});
+    if (const InodePtr inode = inodes_.Find(id)) Demand(inode, true, 0, 0);
   }
   for (const InodeId id : open) {
-    InodePtr inode = inodes_.Find(id);
+    const InodePtr inode = inodes_.Find(id);
     if (inode == nullptr) continue;
     inode->Distrust();
-    Add({std::move(inode), false, false, 0, 0});
+    Demand(inode, false, 0, 0);
   }
 }
 
-void LeaseKeeper::Run() {
+std::shared_ptr<void> LeaseKeeper::BeginKernelWrite(InodeId inode) {
+  kernel_writes_->Begin(inode);
+  std::shared_ptr<void> until(nullptr,
+                              [writes = kernel_writes_, inode](void*) { writes->End(inode); });
   std::unique_lock lock(mutex_);
-  while (true) {
-    added_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
-    if (stopping_) return;
-    const Task task = std::move(tasks_.front());
-    tasks_.pop_front();
-    if (!task.flush) forgets_.erase(task.inode->id());
-    lock.unlock();
-    // First, as the kernel may have more to write.
-    hooks_.forget_pages(task.inode->id());
-    if (task.flush) GiveBack(task);
-    lock.lock();
-  }
+  YieldEarly(inode, &lock);
+  return until;
 }
 
-void LeaseKeeper::GiveBack(const Task& task) {
-  leases_.WhenQuiet(task.inode->id(), [this, task] {
-    hooks_.flush(task.inode, [this, task] {
-      if (!task.yields) return;
-      const InodeId id = task.inode->id();
-      hooks_.yield(task.epoch, task.seq, {id}, [this, id] {
-        const std::lock_guard lock(mutex_);
-        giving_back_.erase(id);
-      });
+void LeaseKeeper::Demand(const InodePtr& inode, bool flush, uint64_t epoch, uint64_t seq) {
+  const InodeId id = inode->id();
+  std::unique_lock lock(mutex_);
+  const auto [found, added] = works_.try_emplace(id);
+  Work& work = found->second;
+  if (!added && seq != 0 && epoch == work.epoch && seq <= work.seq) return;
+  if (seq != 0) {
+    if (epoch != work.epoch) work.yielded = 0;
+    work.epoch = epoch;
+    work.seq = seq;
+  }
+  work.flush = work.flush || flush;
+  if (added) {
+    work.inode = inode;
+    return Start(id, &lock);
+  }
+  work.waits = true;
+  if (kernel_writes_->Any(id)) YieldEarly(id, &lock);
+}
+
+void LeaseKeeper::Start(InodeId inode, std::unique_lock<std::mutex>* lock) {
+  if (hooks_.forget_pages != nullptr) {
+    queue_.push_back(inode);
+    queued_.notify_one();
+    return;
+  }
+  Work& work = works_.at(inode);
+  work.waits = false;
+  GiveBack(&work, work.seq, lock);
+}
+
+void LeaseKeeper::GiveBack(Work* work, uint64_t seq, std::unique_lock<std::mutex>* lock) {
+  if (!std::exchange(work->flush, false)) return Yield(work->inode->id(), seq, lock);
+  work->flushing = true;
+  const InodePtr inode = work->inode;
+  lock->unlock();
+  leases_.WhenQuiet(inode->id(), [this, inode, seq] {
+    hooks_.flush(inode, [this, id = inode->id(), seq] {
+      std::unique_lock relock(mutex_);
+      works_.at(id).flushing = false;
+      Yield(id, seq, &relock);
     });
   });
+}
+
+void LeaseKeeper::Yield(InodeId inode, uint64_t seq, std::unique_lock<std::mutex>* lock) {
+  const auto found = works_.find(inode);
+  if (seq <= found->second.yielded) return Settle(found, lock);
+  found->second.yielded = seq;
+  ++found->second.unanswered;
+  const uint64_t epoch = found->second.epoch;
+  lock->unlock();
+  hooks_.yield(epoch, seq, {inode}, [this, inode] {
+    std::unique_lock relock(mutex_);
+    const auto answered = works_.find(inode);
+    --answered->second.unanswered;
+    Settle(answered, &relock);
+  });
+}
+
+// Of what is to be flushed nothing is given up before.
+void LeaseKeeper::YieldEarly(InodeId inode, std::unique_lock<std::mutex>* lock) {
+  const auto found = works_.find(inode);
+  if (found == works_.end() || !found->second.forgetting || found->second.flush) return;
+  Yield(inode, found->second.seq, lock);
+}
+
+void LeaseKeeper::Settle(Works::iterator work, std::unique_lock<std::mutex>* lock) {
+  const Work& state = work->second;
+  if (state.forgetting || state.flushing || state.unanswered > 0) return;
+  if (state.waits) return Start(work->first, lock);
+  works_.erase(work);
+}
+
+void LeaseKeeper::Forget() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    queued_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    if (stopping_) return;
+    const InodeId id = queue_.front();
+    queue_.pop_front();
+    Work& work = works_.at(id);
+    work.waits = false;
+    work.forgetting = true;
+    const uint64_t seq = work.seq;
+    if (!work.flush && kernel_writes_->Any(id)) {
+      hasty_.push_back(id);
+      hastened_.notify_one();
+    }
+    lock.unlock();
+    hooks_.forget_pages(id);  // dirty pages are written by then
+    lock.lock();
+    work.forgetting = false;
+    GiveBack(&work, seq, &lock);
+    if (!lock.owns_lock()) lock.lock();
+  }
+}
+
+// By a thread of its own: the one that asks the kernel shall have done so by then.
+void LeaseKeeper::HastenYields() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    hastened_.wait(lock, [this] { return stopping_ || !hasty_.empty(); });
+    if (stopping_) return;
+    const InodeId id = hasty_.front();
+    hasty_.pop_front();
+    YieldEarly(id, &lock);
+    if (!lock.owns_lock()) lock.lock();
+  }
 }
 
 }  // namespace weir::client

@@ -1,12 +1,17 @@
-// LeaseKeeper: gives leases on files back when the MDS asks for them.
+// LeaseKeeper: gives leases on files back when the MDS asks for them, and has the kernel forget.
 //
-// A lease for reading goes at once: from then on the MDS is asked for attributes, and the kernel
-// drops its pages when they have moved. What processes have mapped is dropped right after. A lease
-// for writing goes when the kernel has sent what was stored through mappings, all of it is on the
-// OSDs, and the MDS knows size and times.
+// From a recall on the MDS is asked for attributes. The kernel then writes what is dirty in its
+// pages and drops them, so that mappings follow; and before the lease goes, for a kernel that
+// drops pages also drops attributes it has just asked for, and whoever looks after the other
+// mount's change was answered would miss it (fuse_reverse_inval_inode moves attr_version on). A
+// lease for writing goes when besides all of it is on the OSDs and the MDS knows size and times.
 //
-// The kernel is told by a thread of its own: it answers only when no request holds the pages, some
-// of which may wait for replies that other threads must give.
+// The kernel may hold a page until a write of this mount is answered, which waits for other mounts
+// to forget, one of which may hold that page until its own write is answered: while the kernel
+// writes to a file here, it is not waited for. A reader beside such a writer may miss a change of
+// another mount, as every write of its own has the kernel drop attributes, too.
+//
+// The kernel is asked by threads of their own, several, as one file's pages may take long.
 // Threads: any. Until Stop has returned.
 #pragma once
 
@@ -14,9 +19,10 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "client/vfs/file_leases.h"
@@ -45,30 +51,49 @@ class LeaseKeeper {
   // The session began anew, without leases: flushes what was written under one, and forgets what
   // was remembered of those that are open.
   void Lost(const std::vector<InodeId>& written, const std::vector<InodeId>& open);
+  // The kernel writes to the file until that is destroyed, which may be after the keeper.
+  std::shared_ptr<void> BeginKernelWrite(InodeId inode);
   void Stop();
 
  private:
-  struct Task {
+  class KernelWrites;
+  // Of one file, until the MDS has answered the last YIELD for it.
+  struct Work {
     InodePtr inode;
-    bool flush = false;
-    bool yields = false;
     uint64_t epoch = 0;
-    uint64_t seq = 0;
+    uint64_t seq = 0;    // of the last recall; 0: nobody waits
+    bool flush = false;  // something was written under a lease
+    bool waits = true;   // in the queue, or is about to be
+    bool forgetting = false;
+    bool flushing = false;
+    uint64_t yielded = 0;
+    uint32_t unanswered = 0;  // YIELDs
   };
-  void Run();
-  void GiveBack(const Task& task);
-  void Add(Task task);
+  using Works = std::unordered_map<InodeId, Work>;
+
+  void Demand(const InodePtr& inode, bool flush, uint64_t epoch, uint64_t seq);
+  void Start(InodeId inode, std::unique_lock<std::mutex>* lock);
+  // These may release the lock.
+  void GiveBack(Work* work, uint64_t seq, std::unique_lock<std::mutex>* lock);
+  void Yield(InodeId inode, uint64_t seq, std::unique_lock<std::mutex>* lock);
+  void YieldEarly(InodeId inode, std::unique_lock<std::mutex>* lock);
+  // What is to be done once more is, what is over is forgotten.
+  void Settle(Works::iterator work, std::unique_lock<std::mutex>* lock);
+  void Forget();
+  void HastenYields();
 
   FileLeases& leases_;
   InodeTable& inodes_;
   const Hooks hooks_;
+  const std::shared_ptr<KernelWrites> kernel_writes_;
   std::mutex mutex_;
-  std::condition_variable added_;
-  std::deque<Task> tasks_;
-  std::unordered_set<InodeId> giving_back_;
-  std::unordered_set<InodeId> forgets_;  // among the tasks, without a flush
+  std::condition_variable queued_;
+  std::condition_variable hastened_;
+  Works works_;
+  std::deque<InodeId> queue_;
+  std::deque<InodeId> hasty_;  // the kernel writes to them, and is being asked to forget
   bool stopping_ = false;
-  std::thread thread_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace weir::client

@@ -30,11 +30,12 @@ bool NoDescriptors() {
 
 thread_local bool lent = false;
 
-void HandOver(IoThread* to, IoThread::Task task) {
+template <typename End>
+void HandOver(const std::shared_ptr<End>& to, IoThread::Task task) {
   if (lent) {
-    to->RunOrPost(std::move(task));
+    to->loop.RunOrPost(std::move(task), to);
   } else {
-    to->Post(std::move(task));
+    to->loop.Post(std::move(task));
   }
 }
 
@@ -98,7 +99,7 @@ class InprocServer final : public ServerTransport {
       client = it->second.end;
     }
     end_->sent.fetch_add(1, std::memory_order_relaxed);
-    HandOver(&client->loop, [to = client.get(), message = std::move(message)]() mutable {
+    HandOver(client, [to = client.get(), message = std::move(message)]() mutable {
       to->on_message(std::move(message));
     });
   }
@@ -148,7 +149,7 @@ class InprocClient final : public ClientTransport {
       server = it->second;
       id = id_;
     }
-    HandOver(&server->loop, [to = server.get(), id, message = std::move(message)]() mutable {
+    HandOver(server, [to = server.get(), id, message = std::move(message)]() mutable {
       to->received.fetch_add(1, std::memory_order_relaxed);
       if (!DecodeEnvelope(Direction::kToServer, message.header).ok()) {
         to->malformed.fetch_add(1, std::memory_order_relaxed);

@@ -1,6 +1,6 @@
 // Servers and clients of one process: messages go straight into the other side's I/O thread.
-// One thread hop per message, none from a lent thread (LendThread); nothing is copied. Names may be
-// dialled before anybody listens.
+// One thread hop per message, none from a lent thread (LendThread; its answers: AnswerHere);
+// nothing is copied. Names may be dialled before anybody listens.
 #pragma once
 
 #include <memory>

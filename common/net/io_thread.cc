@@ -8,15 +8,52 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/net/transport.h"
 
 namespace weir::net {
 namespace {
 
 // Tasks that one lent thread runs for others before the own thread has to go on.
 constexpr int kLentTasks = 16;
+// What AnswerHere runs before it posts what is left.
+constexpr int kRounds = 8;
 thread_local bool lends = false;
+thread_local const IoThread* own = nullptr;  // the loop whose thread this is
+
+struct Later {
+  std::shared_ptr<void> owner;
+  IoThread* loop;
+  IoThread::Task task;
+};
+thread_local std::vector<Later>* later = nullptr;
 
 }  // namespace
+
+AnswerHere::AnswerHere() : outermost_(later == nullptr && !lends && own == nullptr) {
+  static thread_local std::vector<Later> tasks;  // kept for its capacity
+  if (outermost_) later = &tasks;
+}
+
+AnswerHere::~AnswerHere() {
+  if (!outermost_) return;
+  std::vector<Later> now;
+  for (int round = 0; !later->empty(); ++round) {
+    now.swap(*later);
+    for (Later& one : now) {
+      if (round < kRounds) {
+        one.loop->RunOrPost(std::move(one.task), one.owner);
+      } else {
+        one.loop->Post(std::move(one.task));
+      }
+    }
+    now.clear();
+  }
+  later = nullptr;
+}
+
+bool IoThread::InThread() const {
+  return own == this;
+}
 
 IoThread::IoThread() : wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   WEIR_CHECK(wake_fd_ >= 0, "no file descriptor left for an eventfd; raise ulimit -n");
@@ -71,8 +108,17 @@ void IoThread::Post(Task task) {
   if (!lent_) WakeLocked();
 }
 
-void IoThread::RunOrPost(Task task) {
-  if (lends || !LendTo(task)) Post(std::move(task));
+void IoThread::RunOrPost(Task task, std::shared_ptr<void> owner) {
+  if (lends && later != nullptr && owner != nullptr) {
+    later->push_back({std::move(owner), this, std::move(task)});
+  } else if (lends || InThread() || !LendTo(task)) {
+    Post(std::move(task));
+  }
+}
+
+void IoThread::DrainAgain() {
+  const std::lock_guard lock(mutex_);
+  drain_again_ = true;
 }
 
 bool IoThread::LendTo(Task& task) {
@@ -91,7 +137,7 @@ bool IoThread::LendTo(Task& task) {
       const std::lock_guard lock(mutex_);
       if (tasks_.empty() || left == 0 || stopping_) {
         lent_ = false;
-        if (!tasks_.empty()) WakeLocked();
+        if (!tasks_.empty() || drain_again_) WakeLocked();
         break;
       }
       more.swap(tasks_);
@@ -116,6 +162,7 @@ void IoThread::RunAfter(Duration delay, Task task) {
 }
 
 void IoThread::Run() {
+  own = this;
   { const std::lock_guard lock(mutex_); }
   for (;;) {
     bool worked;
@@ -160,7 +207,7 @@ void IoThread::Wait() {
   TimePoint until;
   {
     const std::lock_guard lock(mutex_);
-    if (stopping_ || !tasks_.empty()) return;
+    if (stopping_ || !tasks_.empty() || std::exchange(drain_again_, false)) return;
     waiting_ = true;
     until = timer_at_;
   }
@@ -175,6 +222,7 @@ void IoThread::Wait() {
   {
     const std::lock_guard lock(mutex_);
     waiting_ = false;
+    drain_again_ = false;
   }
   uint64_t count = 0;
   if (polls[0].revents != 0) (void)!read(wake_fd_, &count, sizeof(count));

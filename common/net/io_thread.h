@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -34,11 +35,14 @@ class IoThread {
   // In order. A burst costs one wake-up.
   void Post(Task task);
   // The same order as Post. Runs the task now, on the calling thread, when nothing else runs or
-  // waits; posts it otherwise, and always from inside such a task, so that nothing nests. The
+  // waits; posts it otherwise. From inside such a task, so that nothing nests, it is posted or,
+  // with an `owner` that keeps this alive, left to the caller's RunLater if there is one. The
   // caller holds no lock that a task may want.
-  void RunOrPost(Task task);
+  void RunOrPost(Task task, std::shared_ptr<void> owner = nullptr);
+  // From inside a task: the descriptors may have something to offer although they do not say so.
+  void DrainAgain();
   void RunAfter(Duration delay, Task task);
-  [[nodiscard]] bool InThread() const { return std::this_thread::get_id() == thread_.get_id(); }
+  [[nodiscard]] bool InThread() const;
 
  private:
   void Run();
@@ -59,6 +63,7 @@ class IoThread {
   std::mutex mutex_;
   std::vector<Task> tasks_;
   bool lent_ = false;  // somebody else's thread runs tasks and looks for more when it is done
+  bool drain_again_ = false;
   bool started_ = false;
   bool waiting_ = false;  // the thread sleeps, or is about to, and nobody has woken it yet
   bool stopping_ = false;

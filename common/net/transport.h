@@ -50,6 +50,21 @@ class LendThread {
   const bool before_;
 };
 
+// While one lives, answers that the calling thread's own messages bring about at once are not
+// handed to another thread: its end receives them here, if their receivers have nothing to do.
+// Whoever declares it holds no lock then that the receivers' callbacks may want. One within
+// another, or on a thread of a transport, does nothing.
+class AnswerHere {
+ public:
+  AnswerHere();
+  ~AnswerHere();
+  AnswerHere(const AnswerHere&) = delete;
+  AnswerHere& operator=(const AnswerHere&) = delete;
+
+ private:
+  const bool outermost_;
+};
+
 // The one timer of an I/O thread; its user multiplexes. Simulated time in tests.
 class IoTimer {
  public:
@@ -88,6 +103,12 @@ class Network {
   virtual ~Network() = default;
   virtual Result<std::unique_ptr<ServerTransport>> Listen(const std::string& endpoint) = 0;
   virtual Result<std::unique_ptr<ClientTransport>> Dial(const std::string& endpoint) = 0;
+  // Small messages wait for large ones that were sent before them, so that a connection of their
+  // own is worth it. Not where messages are handed over.
+  [[nodiscard]] virtual bool LargeDelaySmall(const std::string& endpoint) const {
+    (void)endpoint;
+    return false;
+  }
 };
 
 // ZeroMQ for tcp:// and ipc://, a direct hand-over for inproc://, whose names live in this object:

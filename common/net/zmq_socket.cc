@@ -13,6 +13,9 @@ namespace {
 // The routing id that ZeroMQ gives a peer: a zero byte and a 32-bit number.
 constexpr size_t kRoutingIdBytes = 5;
 constexpr size_t kMaxFrameBytes = kMaxPayloadBytes;
+// Threads of a server that move bytes: what one connection sends does not wait for all that
+// another sends.
+constexpr int kServerMovers = 2;
 
 struct OwnedMsg {
   OwnedMsg() { zmq_msg_init(&msg); }
@@ -116,6 +119,7 @@ ZmqSocket::~ZmqSocket() {
 Status ZmqSocket::Open() {
   context_ = zmq_ctx_new();
   const bool server = sends_ == Direction::kToClient;
+  if (context_ != nullptr && server) zmq_ctx_set(context_, ZMQ_IO_THREADS, kServerMovers);
   if (context_ != nullptr) socket_ = zmq_socket(context_, server ? ZMQ_ROUTER : ZMQ_DEALER);
   if (socket_ == nullptr) return ZmqError("cannot make a socket");
   bool ok = SetInt(socket_, ZMQ_LINGER, 0) && SetInt(socket_, ZMQ_SNDHWM, 0) &&
@@ -221,6 +225,12 @@ ZmqSocket::Received ZmqSocket::Receive(PeerId* peer, Message* message) {
   const Direction receives =
       sends_ == Direction::kToClient ? Direction::kToServer : Direction::kToClient;
   return DecodeEnvelope(receives, message->header).ok() ? Received::kMessage : Received::kMalformed;
+}
+
+bool ZmqSocket::HasInput() const {
+  int events = 0;
+  size_t size = sizeof(events);
+  return zmq_getsockopt(socket_, ZMQ_EVENTS, &events, &size) == 0 && (events & ZMQ_POLLIN) != 0;
 }
 
 bool ZmqSocket::Send(PeerId peer, Message message) {

@@ -43,6 +43,8 @@ class ZmqSocket {
   enum class Received : uint8_t { kNothing, kMessage, kMalformed };
   // Never waits. `peer` is set on a ROUTER only.
   Received Receive(PeerId* peer, Message* message);
+  // Whether Receive has something. Sending may have taken the sign of that off the descriptor.
+  [[nodiscard]] bool HasInput() const;
   // Never waits; false when it had to drop the message: no such peer, no connection.
   bool Send(PeerId peer, Message message);
 

@@ -37,8 +37,9 @@ class ZmqServer final : public ServerTransport {
   }
 
   void Send(PeerId peer, Message message) override {
-    loop_.Post([this, peer, message = std::move(message)]() mutable {
+    loop_.RunOrPost([this, peer, message = std::move(message)]() mutable {
       if (socket_.Send(peer, std::move(message))) ++sent_;
+      if (!loop_.InThread() && socket_.HasInput()) loop_.DrainAgain();
     });
   }
   void RunAfter(Duration delay, std::function<void()> task) override {
@@ -94,8 +95,9 @@ class ZmqClient final : public ClientTransport {
   }
 
   void Send(Message message) override {
-    loop_.Post([this, message = std::move(message)]() mutable {
+    loop_.RunOrPost([this, message = std::move(message)]() mutable {
       (void)socket_.Send(0, std::move(message));
+      if (!loop_.InThread() && socket_.HasInput()) loop_.DrainAgain();
     });
   }
   [[nodiscard]] bool broken() const override { return broken_; }
@@ -158,6 +160,10 @@ class ZmqNetwork final : public Network {
     WEIR_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(text));
     if (endpoint.kind == Endpoint::Kind::kInproc) return inproc_.Dial(endpoint.ToString());
     return DialZmq(endpoint);
+  }
+  [[nodiscard]] bool LargeDelaySmall(const std::string& text) const override {
+    const Result<Endpoint> endpoint = ParseEndpoint(text);
+    return endpoint.ok() && endpoint->kind != Endpoint::Kind::kInproc;
   }
 
  private:

@@ -283,6 +283,7 @@ Result<SchedulerConfig> FromWire(const wire::QosConfig& message) {
   config.allocation.period = Duration(static_cast<int64_t>(message.allocation_period_ns()));
   config.allocation.window = Duration(static_cast<int64_t>(message.allocation_window_ns()));
   if (message.has_allocation_alarm()) config.allocation.alarm = message.allocation_alarm();
+  config.anticipation = message.anticipation();
   return config;
 }
 
@@ -305,6 +306,7 @@ wire::QosConfig ToWire(const SchedulerConfig& config) {
   message.set_allocation_period_ns(static_cast<uint64_t>(allocation.period.count()));
   message.set_allocation_window_ns(static_cast<uint64_t>(allocation.window.count()));
   message.set_allocation_alarm(allocation.alarm);
+  message.set_anticipation(config.anticipation);
   return message;
 }
 

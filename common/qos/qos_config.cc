@@ -145,6 +145,7 @@ Result<SchedulerConfig> ApplyProfile(std::string_view profile, SchedulerConfig b
     base.dispatch = row.dispatch;
     base.cost = row.cost;
     base.maximizer = row.maximizer;
+    base.anticipation = false;
     base.bottleneck_aware = row.bottleneck_aware;
     return base;
   }

@@ -62,6 +62,10 @@ struct SchedulerConfig {
   // IOPSmax that admission counts with, requests per second; 0: as many as G0 has units of 64 KiB.
   uint64_t iops_max = 0;
 
+  // The device is kept idle for a reader who is about to ask again, at the price of throughput;
+  // acts under dispatch `cvc` behind other stages, with depth auto (osd/qos/control/anticipation).
+  bool anticipation = false;
+
   bool bottleneck_aware = false;  // weights come from the tiers' bottlenecks (control/, BAA)
 
   AllocationConfig allocation;  // over the tiers of an OSD that has several

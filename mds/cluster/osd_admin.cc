@@ -79,6 +79,7 @@ Status ApplyPieces(const wire::SetOsdRequest& request, SchedulerConfig* config) 
     allocation.window = Duration(static_cast<int64_t>(request.allocation_window_ns()));
   }
   if (request.has_allocation_alarm()) allocation.alarm = request.allocation_alarm();
+  if (request.has_anticipation()) config->anticipation = request.anticipation();
   return Status::Ok();
 }
 

@@ -41,7 +41,7 @@ std::optional<FileLeases::Grant> FileLeases::Offer(uint64_t session, uint64_t in
   for (const auto& [holder, hold] : file.holds) {
     const bool mine = holder == session;
     // A recall that is not obeyed yet would take the new lease along.
-    if (mine && hold.recall_seq != 0) return std::nullopt;
+    if (mine && hold.recalled()) return std::nullopt;
     if (!mine && hold.kind == Kind::kWrite) return std::nullopt;
   }
   Kind now_due = Kind::kTold;
@@ -73,34 +73,68 @@ void FileLeases::DropLocked(uint64_t session, uint64_t inode) {
   if (found->second.holds.empty()) files_.erase(found);
 }
 
-void FileLeases::AskBackLocked(uint64_t session, uint64_t inode, Kind least, Verdict* verdict) {
+// A lease that was not given up in time has ended, unless it is one for writing.
+bool FileLeases::InTheWay(const Hold& hold) const {
+  if (hold.kind == Kind::kTold) return false;
+  const bool ended = hold.recalled() && clock_.Now() >= hold.recalled_at + options_.term;
+  return hold.kind == Kind::kWrite || !ended;
+}
+
+void FileLeases::RecallLocked(uint64_t holder, uint64_t inode, Hold* hold, Verdict* verdict) {
+  Session& owner = sessions_.at(holder);
+  hold->last_recall = ++owner.seq;
+  if (!hold->recalled()) {
+    hold->first_recall = hold->last_recall;
+    hold->recalled_at = clock_.Now();
+  }
+  owner.recalled[inode] = hold->last_recall;
+  verdict->asked = true;
+}
+
+void FileLeases::AskToShowLocked(uint64_t session, uint64_t inode, Verdict* verdict) {
+  const auto found = files_.find(inode);
+  if (found == files_.end()) return;
+  File& file = found->second;
+  for (auto& [holder, hold] : file.holds) {
+    if (holder == session || hold.kind != Kind::kWrite) continue;
+    verdict->in_the_way = true;
+    file.rests_until = clock_.Now() + options_.rest;
+    if (!hold.recalled()) RecallLocked(holder, inode, &hold, verdict);
+  }
+}
+
+void FileLeases::AskToChangeLocked(uint64_t session, uint64_t inode, std::vector<Told>* told,
+                                   Verdict* verdict) {
   const auto found = files_.find(inode);
   if (found == files_.end()) return;
   File& file = found->second;
   const TimePoint now = clock_.Now();
   for (auto& [holder, hold] : file.holds) {
-    if (holder == session || hold.kind < least) continue;
-    const bool ended = hold.recall_seq != 0 && now >= hold.recalled_at + options_.term;
-    if (hold.kind == Kind::kWrite || (hold.kind == Kind::kRead && !ended)) {
+    if (holder == session) continue;
+    if (InTheWay(hold)) {
       verdict->in_the_way = true;
       file.rests_until = now + options_.rest;
     }
-    if (hold.recall_seq != 0) continue;
-    Session& owner = sessions_.at(holder);
-    hold.recall_seq = ++owner.seq;
-    hold.recalled_at = now;
-    owner.recalled[inode] = hold.recall_seq;
-    verdict->asked = true;
+    auto mine = std::find_if(told->begin(), told->end(), [&, holder = holder](const Told& one) {
+      return one.session == holder && one.inode == inode;
+    });
+    if (mine == told->end()) {
+      // Anew, though an earlier recall may be under way: that may have been obeyed before now.
+      RecallLocked(holder, inode, &hold, verdict);
+      const TimePoint until = hold.recalled_at + options_.term;
+      mine = told->insert(mine, {holder, inode, hold.last_recall, until});
+    }
+    if (hold.obeyed < mine->seq && now < mine->until) verdict->in_the_way = true;
   }
 }
 
 FileLeases::Verdict FileLeases::Ask(uint64_t session, std::span<const uint64_t> shown,
-                                    std::span<const uint64_t> changed) {
+                                    std::span<const uint64_t> changed, std::vector<Told>* told) {
   Verdict verdict;
   const std::lock_guard lock(mutex_);
   if (files_.empty()) return verdict;
-  for (const uint64_t inode : shown) AskBackLocked(session, inode, Kind::kWrite, &verdict);
-  for (const uint64_t inode : changed) AskBackLocked(session, inode, Kind::kTold, &verdict);
+  for (const uint64_t inode : shown) AskToShowLocked(session, inode, &verdict);
+  for (const uint64_t inode : changed) AskToChangeLocked(session, inode, told, &verdict);
   return verdict;
 }
 
@@ -110,13 +144,15 @@ bool FileLeases::HasRecalls(uint64_t session, uint64_t heard_seq) const {
   return found != sessions_.end() && found->second.seq > heard_seq;
 }
 
-FileLeases::Recall FileLeases::RecallsOf(uint64_t session) const {
+FileLeases::Recall FileLeases::RecallsOf(uint64_t session, uint64_t heard_seq) const {
   const std::lock_guard lock(mutex_);
   Recall recall;
   const auto found = sessions_.find(session);
   if (found == sessions_.end()) return recall;
   recall.seq = found->second.seq;
-  for (const auto& [inode, seq] : found->second.recalled) recall.inodes.push_back(inode);
+  for (const auto& [inode, seq] : found->second.recalled) {
+    if (seq > heard_seq) recall.inodes.push_back(inode);
+  }
   return recall;
 }
 
@@ -127,11 +163,19 @@ bool FileLeases::Yield(uint64_t session, const Grant& as_of, std::span<const uin
   bool held = false;
   for (const uint64_t inode : inodes) {
     const auto recalled = found->second.recalled.find(inode);
-    if (recalled == found->second.recalled.end() || recalled->second > as_of.seq) continue;
+    if (recalled == found->second.recalled.end()) continue;
+    Hold& hold = files_.at(inode).holds.at(session);
+    if (as_of.seq < hold.first_recall) continue;
     // It has the file open still, and maybe mapped: it is told of what comes.
-    files_.at(inode).holds[session] = {};
-    found->second.held[inode] = Kind::kTold;
-    found->second.recalled.erase(recalled);
+    hold.kind = found->second.held[inode] = Kind::kTold;
+    hold.obeyed = as_of.seq;
+    if (hold.last_recall > as_of.seq) {
+      hold.first_recall = as_of.seq + 1;
+      hold.recalled_at = clock_.Now();
+    } else {
+      hold.first_recall = hold.last_recall = 0;
+      found->second.recalled.erase(recalled);
+    }
     held = true;
   }
   return held;

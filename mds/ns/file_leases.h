@@ -5,13 +5,16 @@
 // else even looks before what is buffered has been stored and reported. As soon as a second one is
 // there, writers write through and report before they are answered. A file whose leases were in
 // somebody's way rests for a while: then no session may remember anything of it, but is still told
-// of changes, without being waited for, to drop what its processes have mapped. After the rest,
-// leases come with any answer again.
+// of each change, to drop what its processes have mapped. After the rest, leases come with any
+// answer again.
 //
-// What is in the way of an operation is asked back by WATCH and given up by YIELD. A read lease is
-// believed for less than `term` after the last WATCH that was answered, so that `term` after a
-// recall nobody holds it. A write lease ends with YIELD or its session only: Overdue names those
-// to be evicted, once they can't be heard any more (and fenced, for they may still hold data).
+// What is in the way of an operation is asked back by WATCH and given up by YIELD. Whoever is told
+// of a change is waited for likewise: a kernel that drops its pages also drops attributes that it
+// is just being told, so that it must be done with that before the change is known to have
+// happened. A read lease is believed for less than `term` after the last WATCH that was answered,
+// so that `term` after a recall nobody holds it, and nobody is told or waited for any longer. A
+// write lease ends with YIELD or its session only: Overdue names those to be evicted, once they
+// can't be heard any more (and fenced, for they may still hold data).
 //
 // Threads: any; no callback, no lock of others is taken.
 #pragma once
@@ -60,16 +63,25 @@ class FileLeases {
     bool in_the_way = false;  // leases of others must go first
     bool asked = false;       // somebody must hear of it
   };
+  // Whom an operation has told of its changes. Each is told once, whatever he learns later.
+  struct Told {
+    uint64_t session = 0;
+    uint64_t inode = 0;
+    uint64_t seq = 0;
+    TimePoint until;  // is waited for
+  };
   // Before `session` sees the files `shown` and changes those `changed`. Session 0 is nobody's.
-  Verdict Ask(uint64_t session, std::span<const uint64_t> shown, std::span<const uint64_t> changed);
+  // `told` belongs to the operation, which asks again until nothing is in the way.
+  Verdict Ask(uint64_t session, std::span<const uint64_t> shown, std::span<const uint64_t> changed,
+              std::vector<Told>* told);
 
   struct Recall {
     uint64_t seq = 0;
-    std::vector<uint64_t> inodes;  // of all recalls not obeyed yet
+    std::vector<uint64_t> inodes;  // of those not obeyed yet that it has not heard
   };
   [[nodiscard]] bool HasRecalls(uint64_t session, uint64_t heard_seq) const;
-  [[nodiscard]] Recall RecallsOf(uint64_t session) const;
-  // Gives up those that were recalled up to `seq`. False: it held none of them.
+  [[nodiscard]] Recall RecallsOf(uint64_t session, uint64_t heard_seq) const;
+  // Gives up those that were recalled, and has obeyed for them up to `seq`. False: nobody waits.
   bool Yield(uint64_t session, const Grant& as_of, std::span<const uint64_t> inodes);
 
   void Tick();  // forgets what has ended
@@ -83,8 +95,11 @@ class FileLeases {
   enum class Kind : uint8_t { kTold, kRead, kWrite };
   struct Hold {
     Kind kind = Kind::kTold;
-    uint64_t recall_seq = 0;  // 0: not recalled
-    TimePoint recalled_at;
+    uint64_t first_recall = 0;  // not obeyed yet; 0: none
+    uint64_t last_recall = 0;
+    uint64_t obeyed = 0;
+    TimePoint recalled_at;  // the first
+    [[nodiscard]] bool recalled() const { return first_recall != 0; }
   };
   struct File {
     std::map<uint64_t, Hold> holds;  // by session
@@ -96,8 +111,11 @@ class FileLeases {
     std::map<uint64_t, uint64_t> recalled;  // not obeyed yet: inode -> seq
     std::unordered_map<uint64_t, Kind> held;
   };
-  // Asks for leases of at least that kind.
-  void AskBackLocked(uint64_t session, uint64_t inode, Kind least, Verdict* verdict);
+  [[nodiscard]] bool InTheWay(const Hold& hold) const;
+  void RecallLocked(uint64_t holder, uint64_t inode, Hold* hold, Verdict* verdict);
+  void AskToShowLocked(uint64_t session, uint64_t inode, Verdict* verdict);
+  void AskToChangeLocked(uint64_t session, uint64_t inode, std::vector<Told>* told,
+                         Verdict* verdict);
   void DropLocked(uint64_t session, uint64_t inode);
 
   Clock& clock_;

@@ -32,7 +32,7 @@ void NamespaceDb::Execute(const RequestOrigin& origin, Prepare prepare, Done don
   Ready ready;
   {
     const std::lock_guard lock(mutex_);
-    ExecuteLocked({origin, std::move(prepare), std::move(done)}, &ready);
+    ExecuteLocked({origin, std::move(prepare), std::move(done), {}}, &ready);
   }
   for (const auto& run : ready) run();
 }
@@ -62,7 +62,7 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
       return;
     }
   }
-  if (answer.ok() && WaitsForFileLeases(request.origin, op, ready)) {
+  if (answer.ok() && WaitsForFileLeases(&request, op, ready)) {
     leases_.set_recorded(recorded);
     return Park(std::move(request));
   }
@@ -107,14 +107,14 @@ void NamespaceDb::Park(Request request) {
   parked_.push_back(std::move(request));
 }
 
-bool NamespaceDb::WaitsForFileLeases(const RequestOrigin& origin, const Operation& op,
-                                     Ready* ready) {
+bool NamespaceDb::WaitsForFileLeases(Request* request, const Operation& op, Ready* ready) {
   if (op.shown.empty() && op.changed.empty()) return false;
-  const FileLeases::Verdict verdict = file_leases_.Ask(origin.session, op.shown, op.changed);
+  const FileLeases::Verdict verdict =
+      file_leases_.Ask(request->origin.session, op.shown, op.changed, &request->told);
   if (verdict.asked) ready->push_back([this] { listener_.OnRecall(); });
   if (verdict.in_the_way) return true;
   // What holders from before a restart bring is what the others wait for.
-  return origin.method != wire::MDS_WROTE && file_leases_.AwaitsUnknown();
+  return request->origin.method != wire::MDS_WROTE && file_leases_.AwaitsUnknown();
 }
 
 Status NamespaceDb::BumpTagEpochIn(Txn* txn, uint64_t* epoch) {

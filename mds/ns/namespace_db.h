@@ -119,6 +119,7 @@ class NamespaceDb {
     RequestOrigin origin;
     Prepare prepare;
     Done done;
+    std::vector<FileLeases::Told> told;  // of what it is about to change
   };
   struct Waiting {  // for its batch
     Done done;
@@ -152,7 +153,7 @@ class NamespaceDb {
 
   using Ready = std::vector<std::function<void()>>;  // to run without the lock
   void ExecuteLocked(Request request, Ready* ready);
-  bool WaitsForFileLeases(const RequestOrigin& origin, const Operation& op, Ready* ready);
+  bool WaitsForFileLeases(Request* request, const Operation& op, Ready* ready);
   void Park(Request request);
   bool AnswerRepeated(const Request& request, Ready* ready);
   void Keep(const RequestOrigin& origin, const std::string& answer, const Effects& effects,

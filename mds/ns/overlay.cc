@@ -4,7 +4,25 @@
 #include <utility>
 #include <vector>
 
+#include "mds/format/ns_keys_format.h"
+
 namespace weir::mds {
+namespace {
+
+// What is written once, scanned or deleted, would only take the place of what is asked for by key.
+bool IsAskedFor(const std::string& key) {
+  switch (static_cast<Table>(key.front())) {
+    case Table::kAnswer:
+    case Table::kCookie:
+    case Table::kOrphan:
+    case Table::kPurge:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
 
 Result<Overlay::Value> Overlay::Get(const std::string& key, uint64_t* seen) {
   if (const auto pending = pending_.find(key); pending != pending_.end()) {
@@ -57,7 +75,7 @@ void Overlay::Committed(uint64_t batch) {
     for (const std::string& key : keys_of_batch_.begin()->second) {
       const auto pending = pending_.find(key);
       if (pending == pending_.end() || pending->second.batch > batch) continue;
-      Remember(key, std::move(pending->second.value));
+      if (IsAskedFor(key)) Remember(key, std::move(pending->second.value));
       pending_.erase(pending);
     }
     keys_of_batch_.erase(keys_of_batch_.begin());

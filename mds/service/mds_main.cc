@@ -14,6 +14,7 @@
 
 #include "common/base/log.h"
 #include "common/base/result.h"
+#include "common/base/short_turns.h"
 #include "common/monitor/http_server.h"
 #include "common/monitor/monitor.h"
 #include "common/net/endpoint.h"
@@ -242,5 +243,6 @@ int Main(int argc, char** argv) {
 }  // namespace weir::mds
 
 int main(int argc, char** argv) {
+  weir::TakeShortTurns();
   return weir::mds::Main(argc, argv);
 }

@@ -46,7 +46,8 @@ void Watchers::Answer(const Held& held) const {
   reply.set_lease_seq(recall.seq);
   for (const uint64_t directory : recall.directories) reply.add_recalled(directory);
   for (const uint64_t file : recall.appends) reply.add_recalled_appends(file);
-  const FileLeases::Recall files = sources_.file_leases.RecallsOf(held.call->session());
+  const FileLeases::Recall files =
+      sources_.file_leases.RecallsOf(held.call->session(), held.known.file_lease_seq);
   reply.set_file_lease_seq(files.seq);
   for (const uint64_t inode : files.inodes) reply.add_recalled_files(inode);
   held.call->Respond(reply.SerializeAsString());

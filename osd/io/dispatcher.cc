@@ -274,6 +274,7 @@ void Dispatcher::AddNext(const ObjectOp& op, ObjectOpResult* result) {
 }
 
 void Dispatcher::StartWrite(ObjectOp* op, ObjectStore::WriteDone done) {
+  if (Status status = op->Check(); !status.ok()) return done(std::move(status));
   WriteHints hints{.patience = op->patience_};
   if (IsLargeWrite(*op) && !bypass_) hints.landed = [this, op] { Landed(op); };
   store_.Write(op->object, op->offset, op->data, hints, std::move(done));

@@ -45,6 +45,8 @@ class ObjectOp {
   virtual ~ObjectOp() = default;
   // Exactly once, on a thread of the store; must not block. The Dispatcher's lock is not held.
   virtual void Done(ObjectOpResult result) = 0;
+  // Once, of a write, when it starts, where it may take its time; not ok: that is the result.
+  virtual Status Check() { return {}; }
   // Of background I/O, once, from any thread; must not block.
   virtual void MayGo() {}
 

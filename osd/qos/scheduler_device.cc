@@ -47,6 +47,10 @@ bool Scheduler::Impl::IsThin(const ClassQueue& queue) {
   return queue.counters.queued_bytes + queue.device_bytes <= DepthControl::kThinBytes;
 }
 
+bool Scheduler::Impl::IsHurried(const ClassQueue& queue, const Request& request) {
+  return request.bytes <= DepthControl::kHurriedBytesEach && IsThin(queue);
+}
+
 void Scheduler::Impl::NoteHurry(const ClassQueue& queue, TimePoint now) {
   if (!Adapts()) return;
   const bool others_work = in_flight_bytes_ + queue.landed_bytes > queue.device_bytes;
@@ -64,17 +68,19 @@ void Scheduler::Impl::StampDeadline(ClassQueue* queue, Request* request, TimePoi
     request->finish_time = TimePoint::Max();
   }
   // A thin class waits for each answer before it asks again: its turn has come, so now.
-  if (Adapts() && request->bytes <= DepthControl::kHurriedBytesEach && IsThin(*queue)) {
+  if (Adapts() && IsHurried(*queue, *request)) {
     request->finish_time = std::min(request->finish_time, now);
   }
 }
 
 Request* Scheduler::Impl::NextForDevice(bool has_slot, TimePoint now) {
   if (dispatch_->size() == 0) return nullptr;
-  if (has_slot) return dispatch_->Next({now, in_flight_, Adapts() && depth_control_.Probes()});
+  if (has_slot && !IsKept(now)) {
+    return dispatch_->Next({now, in_flight_, Adapts() && depth_control_.Probes()});
+  }
   if (!Adapts()) return nullptr;
   Request* urgent = dispatch_->Urgent();
-  if (urgent == nullptr || !depth_control_.HasHurriedSlot(*urgent)) return nullptr;
+  if (urgent == nullptr || !(has_slot || depth_control_.HasHurriedSlot(*urgent))) return nullptr;
   dispatch_->Remove(urgent);
   return urgent;
 }

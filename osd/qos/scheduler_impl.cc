@@ -174,7 +174,7 @@ PullResult Scheduler::Impl::Pull(TimePoint now) {
   if (next != nullptr) {
     result.request = Submit(next, now);
   } else if (has_slot) {
-    result.wake_at = WakeAt();
+    result.wake_at = WakeAt(now);
   }
   const bool capped = has_slot && result.request == nullptr && blocked_tokens_ > 0;
   maximizer_.Observe(capped, now);
@@ -204,7 +204,8 @@ bool Scheduler::Impl::ReleaseOne(bool has_room, TimePoint now) {
   }
   ClassQueue* next = surplus_->Pick();
   if (next == nullptr) return false;
-  const bool full = !has_room || (dispatch_->bytes() >= kWindowBytes && !PassesAll());
+  const bool full =
+      !has_room || IsKept(now) || (dispatch_->bytes() >= kWindowBytes && !PassesAll());
   if (full && !(Adapts() && IsThin(*next))) return false;
   const int64_t tokens = TokensOf(next->requests.front()->bytes);
   if (!MayGo(*next, tokens, now)) {
@@ -265,10 +266,12 @@ Request* Scheduler::Impl::Submit(Request* request, TimePoint now) {
   --queued_;
   cost_model_.Submitted(*request, in_flight_);
   depth_control_.Submitted(request);
+  anticipation_.Submitted(queue->spec.id);
   ++in_flight_;
   in_flight_bytes_ += request->bytes;
   queue->device_bytes += request->bytes;
   ++queue->device_ops;
+  ++started_;
   NoteDemand(queue, now);
   request->dispatched = now;
   request->landed = false;
@@ -276,10 +279,11 @@ Request* Scheduler::Impl::Submit(Request* request, TimePoint now) {
   return request;
 }
 
-std::optional<TimePoint> Scheduler::Impl::WakeAt() const {
+std::optional<TimePoint> Scheduler::Impl::WakeAt(TimePoint now) const {
   TimePoint at = held_.empty() ? TimePoint::Max() : held_.Top().key;
   if (guarantee_) at = std::min(at, guarantee_->WakeAt());
   if (blocked_tokens_ > 0) at = std::min(at, std::max(gate_.AdmitsAt(blocked_tokens_), next_step_));
+  if (IsKept(now)) at = std::min(at, anticipation_.kept_until());
   if (at == TimePoint::Max()) return std::nullopt;
   return at;
 }
@@ -295,6 +299,9 @@ void Scheduler::Impl::Completed(Request* request, TimePoint now) {
     LeaveDevice(request, queue, now);
   }
   NoteGone(queue, now);
+  if (request->op == OpKind::kRead && IsHurried(*queue, *request)) {
+    anticipation_.Completed(queue->spec.id, started_ > queue->device_ops, now);
+  }
   ClassCounters& counters = queue->counters;
   ++counters.served_ops;
   counters.served_bytes += request->bytes;
@@ -304,6 +311,7 @@ void Scheduler::Impl::Completed(Request* request, TimePoint now) {
   surplus_->Completed(queue, *request, request->device_time, now);
   queue->device_bytes -= request->bytes;
   --queue->device_ops;
+  --started_;
   NoteDemand(queue, now);
 }
 

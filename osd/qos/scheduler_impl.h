@@ -8,6 +8,7 @@
 
 #include "osd/qos/class_heap.h"
 #include "osd/qos/class_queue.h"
+#include "osd/qos/control/anticipation.h"
 #include "osd/qos/control/bandwidth_maximizer.h"
 #include "osd/qos/control/contract_meter.h"
 #include "osd/qos/control/cost_model.h"
@@ -93,12 +94,16 @@ class Scheduler::Impl {
   Request* Submit(Request* request, TimePoint now);
   // Whether the root lets surplus of that class go now.
   bool MayGo(const ClassQueue& queue, int64_t tokens, TimePoint now);
-  [[nodiscard]] std::optional<TimePoint> WakeAt() const;
+  [[nodiscard]] std::optional<TimePoint> WakeAt(TimePoint now) const;
 
   // What deadlines and the device's measured speed decide (scheduler_device.cc).
   [[nodiscard]] bool PassesAll() const { return config_.surplus == SurplusKind::kPass; }
   [[nodiscard]] bool Adapts() const;
+  // The device is kept for somebody who is about to ask: surplus of others waits.
+  [[nodiscard]] bool IsKept(TimePoint now) const { return Adapts() && anticipation_.Keeps(now); }
   [[nodiscard]] static bool IsThin(const ClassQueue& queue);
+  // One of the small requests of a class that waits for each answer before it asks again.
+  [[nodiscard]] static bool IsHurried(const ClassQueue& queue, const Request& request);
   void NoteHurry(const ClassQueue& queue, TimePoint now);
   void StampDeadline(ClassQueue* queue, Request* request, TimePoint now);
   // The next request for the device: in a free slot, or one in a hurry beyond the depth; or none.
@@ -142,6 +147,7 @@ class Scheduler::Impl {
   ServiceTime service_time_;
   CostModel cost_model_;
   DepthControl depth_control_{&cost_model_};
+  Anticipation anticipation_;
   std::unique_ptr<Dispatch> dispatch_;
   RootGate gate_;
   BandwidthMaximizer maximizer_;
@@ -154,6 +160,7 @@ class Scheduler::Impl {
   uint64_t queued_ = 0;
   uint64_t in_flight_ = 0;
   uint64_t in_flight_bytes_ = 0;
+  uint64_t started_ = 0;  // and not done: in flight, or landed
   int64_t largest_tokens_ = 0;
   int64_t blocked_tokens_ = 0;  // size of the head that the gate held back last, 0: none
   TimePoint next_step_;         // until then they gather, see kStep

@@ -49,6 +49,7 @@ Scheduler::Impl::Impl(const SchedulerConfig& config, TimePoint now)
       second_start_(now),
       next_second_(now + kSecond) {
   depth_ = config.EffectiveDepth();
+  anticipation_.Switch(config.anticipation);
   if (config.guarantee == GuaranteeKind::kHtb) guarantee_ = std::make_unique<Htb>();
   BuildBoxes(now);
   SetClass(BestEffortSpec(), now);
@@ -91,6 +92,7 @@ void Scheduler::Impl::Configure(const SchedulerConfig& config, TimePoint now) {
   const SchedulerConfig old = config_;
   config_ = config;
   depth_ = config.EffectiveDepth();
+  anticipation_.Switch(config.anticipation);
   contract_meter_.Restart(now);
   for (auto& [id, queue] : classes_) queue->contract.requests = queue->contract.seconds = 0;
 

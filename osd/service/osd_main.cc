@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/base/log.h"
+#include "common/base/short_turns.h"
 #include "common/config/config.h"
 #include "common/disk/block_device.h"
 #include "common/disk/disk_spec.h"
@@ -238,6 +239,7 @@ int Run(const Flags& flags) {
 }  // namespace weir::osd
 
 int main(int argc, char** argv) {
+  weir::TakeShortTurns();
   weir::osd::BlockStopSignals();
   CLI::App app{"weir-osd: serves one raw disk to a WeirFS cluster, metering every class",
                "weir-osd"};

@@ -73,7 +73,7 @@ def reservations(lab):
     for argv in (["class", "create", "bad/name"], ["class", "create", ""], ["class", "set", "gold", "--weight", "-1"],
                  ["class", "set", "gold", "--weight", "0"], ["class", "set", "gold", "--limit", "-3"],
                  ["class", "set", "gold", "--weight", "nan"], ["osd", "set", "0", "--surplus", "coop"],
-                 ["osd", "set", "0", "--dispatch", "scan"],
+                 ["osd", "set", "0", "--dispatch", "scan"], ["osd", "set", "0", "--anticipation", "1"],
                  ["osd", "set", "0", "--profile", "nonsense"], ["osd", "set", "0", "--depth", "0"],
                  ["class", "set", "gold", "--latency", "fast"], ["no-such-verb"]):
         done = system.osdctl(*argv, ok=None)

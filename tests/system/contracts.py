@@ -27,9 +27,11 @@ def every_contract_is_durable(lab):
     before = {name: show(system, name) for name in ("db", "disk")}
     check(before["db"]["latency_us"] == 40000 and before["db"]["latency_percent"] == 90, f"{before['db']}")
     check(before["disk"]["type"] == "throughput" and before["disk"]["reservation_iops"] == 50, f"{before['disk']}")
+    system.osdctl("osd", "set", "all", "--anticipation", "on")
     for daemon in ("mds.0", "osd.0"):
         system.dev("kill", daemon)
         system.dev("start", daemon)
+    check(json.loads(system.osdctl("osd", "show", "0", "-o", "json").stdout)["anticipation"], "anticipation was forgotten")
     check({name: show(system, name) for name in before} == before, "contracts changed in a restart")
     table = system.osdctl("class", "ls").stdout
     for text in ("40ms@90%", "throughput 25% 5MiB/s", "30MiB/s"):
@@ -89,7 +91,8 @@ def changes_under_load_lose_nothing(lab):
     with ThreadPoolExecutor() as pool:
         load = pool.submit(fio, lab, job, verified)
         changes = [("class", "set", "a", "--latency", "100ms@90%"), ("reserve", "a", "--bandwidth", "10MiB/s"),
-                   ("class", "set", "a", "--limit", "30MiB/s"), ("class", "set", "a", "--latency", "none"),
+                   ("class", "set", "a", "--limit", "30MiB/s"), ("osd", "set", "all", "--anticipation", "on"),
+                   ("class", "set", "a", "--latency", "none"),
                    ("reserve", "a", "--iops", "100", "--scope", "osd"), ("osd", "set", "all", "--profile", "vd"),
                    ("class", "set", "a", "--type", "rent-a-disk", "--peak", "40%"),
                    ("osd", "set", "all", "--profile", "unified"), ("class", "set", "a", "--type", "best-effort"),

@@ -129,6 +129,26 @@ def large_directory(lab):
     check(not os.path.exists(folder), "rm -r left the directory")
 
 
+def large_files_go_at_once(lab):
+    """Unlink of 4 GiB is a matter of the namespace: nobody waits for the OSDs that hold the data."""
+    system = Cluster(lab, osds=2)
+    path = f"{system.mnt}/large"
+    with open(path, "wb") as file:
+        for index in range(1024):
+            os.pwrite(file.fileno(), b"x" * 4096, index << 22)
+        os.fsync(file.fileno())
+    for osd in ("osd.0", "osd.1"):
+        system.dev("kill", osd)
+    os.unlink(path)
+    check(os.listdir(system.mnt) == [], "the name is still there")
+    for osd in ("osd.0", "osd.1"):
+        system.dev("start", osd)
+    with open(path, "wb") as file:  # another one, of which nothing was purged
+        file.write(b"young")
+    with open(path, "rb") as file:
+        check(file.read() == b"young", "the file that took the name came back different")
+
+
 def two_mounts_agree(lab):
     system = Cluster(lab, osds=3, mounts=2)
     a, b = system.mounts
@@ -227,5 +247,5 @@ def classes_follow_tags(lab):
 
 if __name__ == "__main__":
     main("filesystem", one_byte, embedded_remount_keeps_everything, fio_verifies, fio_verifies_eight_jobs, copies_a_tree, git_and_build,
-         sqlite_transactions, large_directory, two_mounts_agree, leases_give_way, unlinked_but_open, permissions_hold,
+         sqlite_transactions, large_directory, large_files_go_at_once, two_mounts_agree, leases_give_way, unlinked_but_open, permissions_hold,
          classes_follow_tags)

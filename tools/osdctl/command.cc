@@ -148,6 +148,7 @@ Json ToJson(const wire::ClusterMap& map, const wire::OsdInfo& osd) {
                {"dispatch", qos.dispatch()},
                {"cost", qos.cost()},
                {"maximizer", qos.maximizer()},
+               {"anticipation", qos.anticipation()},
                {"depth", qos.depth()},
                {"iops_max", nullptr}};
   if (osd.tiers_size() > 0) {

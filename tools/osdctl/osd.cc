@@ -76,7 +76,7 @@ Result<ExitCode> RunOsdShow(Globals& globals, const std::string& id_text) {
 
 struct SetOptions {
   std::string target, profile, surplus, sharing, gate, dispatch, cost, maximizer, depth;
-  std::string token_rate, best_effort_min, iops_max;
+  std::string token_rate, best_effort_min, iops_max, anticipation;
   std::string allocation, allocation_period, allocation_window, allocation_alarm;
 };
 
@@ -126,12 +126,19 @@ Result<uint32_t> DepthValue(const std::string& text) {
   return depth;
 }
 
+Result<bool> SwitchValue(const std::string& option, const std::string& text) {
+  if (text == "on" || text == "off") return text == "on";
+  return {ErrorCode::kInvalid, fmt::format("{} '{}': on or off", option, text)};
+}
+
 Status SetNumbers(const SetOptions& options, wire::SetOsdRequest* request) {
   if (!options.maximizer.empty()) {
-    if (options.maximizer != "on" && options.maximizer != "off") {
-      return {ErrorCode::kInvalid, fmt::format("--maximizer '{}': on or off", options.maximizer)};
-    }
-    request->set_maximizer(options.maximizer == "on");
+    WEIR_ASSIGN_OR_RETURN(const bool on, SwitchValue("--maximizer", options.maximizer));
+    request->set_maximizer(on);
+  }
+  if (!options.anticipation.empty()) {
+    WEIR_ASSIGN_OR_RETURN(const bool on, SwitchValue("--anticipation", options.anticipation));
+    request->set_anticipation(on);
   }
   if (!options.depth.empty()) {
     WEIR_ASSIGN_OR_RETURN(const uint32_t depth, DepthValue(options.depth));
@@ -232,6 +239,11 @@ void AddSet(CLI::App* osd, Globals& globals) {
                   "requests a second that may be promised (auto: one for 64KiB of the token rate)")
       ->type_name("N|auto");
   set->add_option("--maximizer", options->maximizer, "raise the root rate while it helps (strict)")
+      ->type_name("on|off");
+  set->add_option(
+         "--anticipation", options->anticipation,
+         "keep a disk idle for a reader who is about to ask again: near its latency alone, "
+         "for less throughput (dispatch cvc, depth auto)")
       ->type_name("on|off");
   set->add_option("--gate", options->gate, "what surplus needs: root tokens, or a free slot")
       ->type_name("strict|conserving");

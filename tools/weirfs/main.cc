@@ -11,6 +11,7 @@
 
 #include "client/fuse/mount.h"
 #include "common/base/log.h"
+#include "common/base/short_turns.h"
 #include "common/disk/disk_spec.h"
 #include "common/disk/tier_spec.h"
 #include "common/monitor/http_server.h"
@@ -332,6 +333,7 @@ int Run(const Arguments& arguments) {
 }  // namespace weir::weirfs
 
 int main(int argc, char** argv) {
+  weir::TakeShortTurns();
   CLI::App app("weirfs: mounts a WeirFS", "weirfs");
   weir::weirfs::Arguments arguments;
   weir::weirfs::Declare(app, arguments);

@@ -65,8 +65,17 @@ void Actor::Say(const std::string& what) {
   board_.trace(name_ + " " + what);
 }
 
+// Who is cut off for long loses what he has open, and with it what he was not told is safe.
+bool Actor::WasEvicted(const Status& status) const {
+  return board_.cuts > 0 && status.code() == ErrorCode::kStale && open_.handle != nullptr;
+}
+
 bool Actor::Ok(const Status& status) {
   if (status.ok()) return true;
+  if (WasEvicted(status)) {
+    board_.evicted(this);
+    return false;
+  }
   board_.Wrong(name_ + ": " + doing_ + ": " + status.message());
   return false;
 }
@@ -263,9 +272,9 @@ Task Actor::LeaveIt(Slot& slot) {
     if (!board_.wrong.empty()) co_return;
   }
   Say("closes inode " + std::to_string(open_.file->inode().value));
-  const client::HandlePtr handle = std::exchange(open_.handle, nullptr);
-  const Status closed = co_await mount_->Close(handle);
+  const Status closed = co_await mount_->Close(open_.handle);
   if (!Ok(closed)) co_return;
+  open_.handle = nullptr;
   open_.file->Settle(open_.floors);
   if (choice == 1 || choice == 2) co_await Unlink();
   if (choice < 3 || choice > 5) co_return;

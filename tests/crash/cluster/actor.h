@@ -44,6 +44,7 @@ struct Board {
   uint64_t operations = 0;
   std::string wrong;  // the first thing that is
   std::function<void(const std::string&)> trace;
+  std::function<void(const Actor*)> evicted;  // he dies, and another takes his place
 
   void Wrong(const std::string& what);
   // The history of that inode behind a name, which may just be being made.
@@ -86,6 +87,7 @@ class Actor {
   Answer<bool> Pause(uint64_t most_us);
   void Say(const std::string& what);
   bool Ok(const Status& status);
+  [[nodiscard]] bool WasEvicted(const Status& status) const;
 
   Board& board_;
   World& world_;

@@ -34,6 +34,7 @@ class Cluster {
         board_(world_, kSlots),
         mds_(world_) {
     board_.trace = [this](const std::string& what) { Trace(what); };
+    board_.evicted = [this](const Actor* who) { ActorEvicted(who); };
     network_.SetTap([this](const auto& passing, net::Message* message) {
       Spoil(options_.bug, passing, message);
       TraceMessage(passing, *message);
@@ -181,6 +182,17 @@ class Cluster {
     ++outcome_.crashes;
     actors_[i]->Crash();
     NewActorLater(i);
+  }
+  // Not while he is still talking.
+  void ActorEvicted(const Actor* who) {
+    const auto found = std::find_if(actors_.begin(), actors_.end(),
+                                    [&](const auto& actor) { return actor.get() == who; });
+    if (found == actors_.end()) return board_.Wrong(who->name() + " was evicted, without trouble");
+    Trace(who->name() + " was evicted");
+    const auto i = static_cast<size_t>(found - actors_.begin());
+    world_.After(Duration(0), [this, i, who] {
+      if (actors_[i].get() == who) CrashActor(i);
+    });
   }
   void NewActorLater(size_t i) {
     world_.After(world_.Between(10'000, 1'000'000), [this, i] {

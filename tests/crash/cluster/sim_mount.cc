@@ -274,7 +274,9 @@ Answer<Status> SimMount::Close(HandlePtr handle) {
 Answer<Status> SimMount::Write(HandlePtr handle, uint64_t offset, Bytes bytes) {
   return Ask<Status>([this, handle, offset, bytes](auto done) {
     const std::span data(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
-    core_->files().Write(handle, offset, data, false, done);
+    auto kernel_writes = core_->BeginKernelWrite(handle->inode->id());
+    core_->files().Write(handle, offset, data, false,
+                         [done, kernel_writes](const Status& status) { done(status); });
   });
 }
 

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <atomic>
 #include <future>
+#include <memory>
 #include <thread>
 #include <vector>
+
+#include "common/net/transport.h"
 
 namespace weir::net {
 namespace {
@@ -68,6 +71,54 @@ TEST_F(IoThreadTest, ATaskOnABorrowedThreadDoesNotNest) {
   if (asked) {
     EXPECT_NE(inner.get_future().get(), outer);
   }
+}
+
+TEST_F(IoThreadTest, WhatWouldNestRunsHereWhenTheCallerSaysWhere) {
+  const auto owner = std::make_shared<IoThread>();
+  owner->Start({}, [] { return false; });
+  const std::thread::id here = std::this_thread::get_id();
+  std::thread::id outer, inner;
+  thread_local bool inside = false;
+  bool nested = false;
+  // Both loops are idle at some time.
+  while (outer != here || inner != here) {
+    std::promise<void> outer_ran, inner_ran;
+    {
+      const AnswerHere scope;
+      loop_.RunOrPost([&] {
+        outer = std::this_thread::get_id();
+        inside = true;
+        owner->RunOrPost(
+            [&] {
+              nested |= inside;
+              inner = std::this_thread::get_id();
+              inner_ran.set_value();
+            },
+            owner);
+        inside = false;
+        outer_ran.set_value();
+      });
+      outer_ran.get_future().wait();
+    }
+    inner_ran.get_future().wait();
+  }
+  EXPECT_FALSE(nested) << "the caller's task was not over";
+}
+
+TEST_F(IoThreadTest, ABorrowedThreadMayHaveTakenTheSignThatThereIsInput) {
+  IoThread loop;
+  std::atomic<bool> input{false};
+  std::promise<void> drained;
+  loop.Start({}, [&] {
+    if (!input.exchange(false)) return false;
+    drained.set_value();
+    return true;
+  });
+  loop.RunOrPost([&] {
+    input = true;
+    if (!loop.InThread()) loop.DrainAgain();
+  });
+  drained.get_future().wait();
 }
 
 TEST_F(IoThreadTest, OneTaskAtATimeAndEachOnceWhoeverRunsThem) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "client/vfs/file_leases.h"
+#include "client/vfs/lease_keeper.h"
 #include "common/base/prng.h"
 #include "common/testing/manual_clock.h"
 #include "common/testing/seed.h"
@@ -39,9 +40,11 @@ class World {
       mounts_.push_back(std::make_unique<Mount>(clock_));
       mounts_[i]->number = i;
       mounts_[i]->leases.BeginSession(i + 1, clock_.Now());
+      mounts_[i]->keeper = std::make_unique<client::LeaseKeeper>(
+          mounts_[i]->leases, mounts_[i]->inodes, Hooks(*mounts_[i]));
       leases_.Begin(Session(*mounts_[i]), i + 1);
       for (uint64_t file = 1; file <= kFiles; ++file) {
-        mounts_[i]->files[file].inode = std::make_shared<client::Inode>(InodeId(file));
+        mounts_[i]->files[file].inode = mounts_[i]->inodes.Lookup(InodeId(file));
       }
       Watch(*mounts_[i]);
       Work(*mounts_[i]);
@@ -83,8 +86,9 @@ class World {
     explicit Mount(Clock& clock) : leases(clock, false) {}
     size_t number = 0;
     client::FileLeases leases;
+    client::InodeTable inodes;
+    std::unique_ptr<client::LeaseKeeper> keeper;
     std::map<uint64_t, File> files;
-    std::map<uint64_t, bool> giving_back;
   };
   struct Meta {
     FileAttr attr;
@@ -95,6 +99,7 @@ class World {
     uint64_t session;
     std::vector<uint64_t> shown, changed;
     Then run;
+    std::vector<FileLeases::Told> told = {};
   };
   struct HeldWatch {
     uint64_t heard;
@@ -120,7 +125,8 @@ class World {
   // At the MDS, when nobody's lease is in the way.
   void Execute(Parked request) {
     if (bug_ == Bug::kLostRecall && prng_.Chance(0.1)) return request.run();
-    const auto verdict = leases_.Ask(request.session, request.shown, request.changed);
+    const auto verdict =
+        leases_.Ask(request.session, request.shown, request.changed, &request.told);
     if (verdict.asked) FlushWatches();
     if (verdict.in_the_way) return parked_.push_back(std::move(request));
     request.run();
@@ -180,7 +186,7 @@ class World {
         continue;
       }
       it = watches_.erase(it);
-      const auto recall = leases_.RecallsOf(Session(mount));
+      const auto recall = leases_.RecallsOf(Session(mount), held.heard);
       After(Latency(), [=, this, &mount, asked = held.asked] {
         mount.leases.Renew(mount.number + 1, recall.seq, asked);
         Recalled(mount, recall);
@@ -188,29 +194,29 @@ class World {
       });
     }
   }
-  // As LeaseKeeper does it.
   void Recalled(Mount& mount, const FileLeases::Recall& recall) {
-    for (const uint64_t inode : recall.inodes) {
-      if (mount.giving_back[inode]) continue;
-      ++recalls;
-      File& file = mount.files[inode];
-      const bool written = mount.leases.Revoke(file.inode) || file.inode->has_unreported();
-      if (!written || bug_ == Bug::kYieldsUnflushed) {
-        Yield(mount, inode, recall.seq);
-        continue;
-      }
-      mount.giving_back[inode] = true;
-      mount.leases.WhenQuiet(InodeId(inode), [=, this, &mount] {
-        Sync(mount, inode, [=, this, &mount] { Yield(mount, inode, recall.seq); });
-      });
-    }
+    std::vector<InodeId> files;
+    for (const uint64_t file : recall.inodes) files.emplace_back(file);
+    recalls += files.size();
+    mount.keeper->Recalled(recall.seq, files);
   }
-  void Yield(Mount& mount, uint64_t inode, uint64_t seq) {
-    After(Latency(), [=, this, &mount] {
-      const FileLeases::Grant as_of{mount.number + 1, seq};
-      if (leases_.Yield(Session(mount), as_of, {&inode, 1})) Retry();
-      After(Latency(), [=, &mount] { mount.giving_back[inode] = false; });
-    });
+  // Of a mount whose kernel remembers nothing but what `page` is.
+  client::LeaseKeeper::Hooks Hooks(Mount& mount) {
+    client::LeaseKeeper::Hooks hooks;
+    hooks.flush = [this, &mount](const client::InodePtr& inode, Then done) {
+      if (bug_ == Bug::kYieldsUnflushed) return done();
+      Sync(mount, inode->id().value, std::move(done));
+    };
+    hooks.yield = [this, &mount](uint64_t epoch, uint64_t seq, const auto& inodes, Then done) {
+      After(Latency(), [=, this, &mount] {
+        const FileLeases::Grant as_of{epoch, seq};
+        for (const InodeId id : inodes) {
+          if (leases_.Yield(Session(mount), as_of, {&id.value, 1})) Retry();
+        }
+        After(Latency(), done);
+      });
+    };
+    return hooks;
   }
 
   void Flush(Mount& mount, uint64_t number, Then done) {
@@ -324,10 +330,12 @@ class World {
       return;
     }
     ++through;
+    const auto held = mount.keeper->BeginKernelWrite(InodeId(number));
+    const auto answered = [acked, held] { acked(); };
     Flush(mount, number, [=, this, &mount] {
       Store(number, value, [=, this, &mount] {
         note();
-        Report(mount, number, acked);
+        Report(mount, number, answered);
       });
     });
   }

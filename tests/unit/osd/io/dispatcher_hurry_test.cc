@@ -23,11 +23,14 @@ constexpr ClassId kReader{16}, kWriters{17};
 
 class TestOp final : public ObjectOp {
  public:
-  explicit TestOp(std::function<void()> done) : done_(std::move(done)) {}
-  void Done(ObjectOpResult /*result*/) override { done_(); }
+  explicit TestOp(std::function<void(const Status&)> done) : done_(std::move(done)) {}
+  void Done(ObjectOpResult result) override { done_(result.status); }
+  Status Check() override { return check; }
+
+  Status check;
 
  private:
-  std::function<void()> done_;
+  std::function<void(const Status&)> done_;
 };
 
 SchedulerConfig OneByOne() {
@@ -60,10 +63,12 @@ class DispatcherHurryTest : public ::testing::Test {
     dispatcher_->Apply(config, {Class(kReader), Class(kWriters)});
   }
   void Submit(ObjectOpKind kind, uint64_t inode, uint64_t bytes, ClassId class_id) {
-    auto op = std::make_unique<TestOp>([this, inode] {
+    auto op = std::make_unique<TestOp>([this, inode](const Status& status) {
       done_.push_back(inode);
+      last_ = status.code();
       held_at_done_ = store_.held();
     });
+    op->check = check_;
     op->kind = kind;
     op->object = {InodeId(inode), 0};
     op->class_id = class_id;
@@ -89,6 +94,8 @@ class DispatcherHurryTest : public ::testing::Test {
   std::unique_ptr<Dispatcher> dispatcher_;
   std::vector<uint64_t> done_;
   size_t held_at_done_ = 0;
+  Status check_;  // of every operation
+  ErrorCode last_ = ErrorCode::kOk;
 };
 
 // No rate holds anybody back here: what has landed may wait in a cache of the device.
@@ -103,10 +110,41 @@ TEST_F(DispatcherHurryTest, AWriteThatLandedKeepsItsSlotWhereTheDeviceIsTheLimit
   EXPECT_THAT(done_, ElementsAre(1));
 }
 
+TEST_F(DispatcherHurryTest, AWriteThatLandedLeavesItsSlotWhereARateIsTheLimit) {
+  SchedulerConfig config = OneByOne();
+  config.guarantee = GuaranteeKind::kHtb;
+  config.gate = GateKind::kStrict;
+  config.token_rate = kMiB;
+  config.best_effort_min = 0;
+  config.dispatch = DispatchKind::kCvc;
+  Start(config);
+  for (const uint64_t inode : {1, 2}) Write(inode, 64 * kKiB);  // tokens for one
+  store_.Land();
+  clock_.Advance(100ms);
+  dispatcher_->Poll();
+  EXPECT_THAT(store_.started(), ElementsAre("write 1.0 at 0", "write 2.0 at 0"));
+  EXPECT_THAT(done_, IsEmpty());
+}
+
 TEST_F(DispatcherHurryTest, ASmallWriteKeepsItsSlotUntilItIsDurable) {
   Start(OneByOne());
   Write(1, 4 * kKiB);
   EXPECT_FALSE(store_.Lands());
+}
+
+// By whoever starts it, which for a large one is not the thread that hears requests.
+TEST_F(DispatcherHurryTest, AWriteIsCheckedWhenItStartsAndADamagedOneNeverReachesTheStore) {
+  Start(OneByOne());
+  Write(1, 64 * kKiB);
+  check_ = {ErrorCode::kBadMessage, "damaged"};
+  Write(2, 64 * kKiB);
+  check_ = {};
+  Write(3, 64 * kKiB);
+  EXPECT_THAT(done_, IsEmpty());
+  store_.Release();
+  EXPECT_THAT(done_, ElementsAre(2, 1));  // 1 makes room before it is answered
+  EXPECT_THAT(store_.started(), ElementsAre("write 3.0 at 0"));
+  EXPECT_EQ(last_, ErrorCode::kOk);
 }
 
 TEST_F(DispatcherHurryTest, WhoWaitsForASmallReadHearsBeforeTheNextStarts) {
