@@ -73,7 +73,7 @@ void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
     queue->ceiling->CutAt(queue->largest_tokens);
   }
   request->elsewhere_tokens = 0;
-  if (request->elsewhere > 0) CountElsewhere(queue, request, now);
+  if (request->elsewhere > 0) CountElsewhere(queue, request);
   if (config_.cost == CostKind::kDeviceTime) PriceElsewhere(request);
   if (returns) dsfq_->ForgiveIdle(queue, request);
   // Buckets that grew or were drained move the head even when it is not new.
@@ -103,14 +103,13 @@ void Scheduler::Impl::NoteSize(ClassQueue* queue, int64_t tokens, TimePoint now)
   ResizeRoot(now);
 }
 
-void Scheduler::Impl::CountElsewhere(ClassQueue* queue, Request* request, TimePoint now) {
+void Scheduler::Impl::CountElsewhere(ClassQueue* queue, Request* request) {
   // Buckets count KiB. Under cost `requests` the others were, as far as we know, like this one.
   const int64_t own = TokensOf(request->bytes);
   const int64_t tokens =
       request->elsewhere * (config_.cost == CostKind::kRequests ? own : int64_t{1});
   request->elsewhere_tokens = tokens;
   if (queue->promise_total) {
-    if (guarantee_) guarantee_->ServedElsewhere(queue, tokens, now);
     // How many requests that was, each taken to be as large as the one that tells of them.
     const double requests = static_cast<double>(tokens) / static_cast<double>(own);
     CountService(queue, static_cast<uint64_t>(tokens) * kTokenBytes, requests);
@@ -240,6 +239,10 @@ void Scheduler::Impl::Release(ClassQueue* queue, bool guaranteed, TimePoint now)
   const int64_t tokens = TokensOf(queue->requests.front()->bytes);
   surplus_->Released(queue, guaranteed);
   if (guaranteed) guarantee_->Take(queue, tokens, now);
+  const int64_t elsewhere = queue->requests.front()->elsewhere_tokens;
+  if (guarantee_ && queue->promise_total && elsewhere > 0) {
+    guarantee_->ServedElsewhere(queue, elsewhere, now);
+  }
   if (!guaranteed || !BookedBesideRoot(queue->spec.id)) gate_.Take(tokens, now);
   if (queue->ceiling) PayLimit(queue, *queue->requests.front(), now);
   Request* request = queue->requests.PopFront();

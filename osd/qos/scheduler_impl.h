@@ -79,7 +79,7 @@ class Scheduler::Impl {
   [[nodiscard]] bool ReturnsFromIdle(ClassQueue* queue, TimePoint now) const;
   void NoteGone(ClassQueue* queue, TimePoint now);  // one request of it was done or cancelled
   [[nodiscard]] int64_t CostOf(const Request& request) const;
-  void CountElsewhere(ClassQueue* queue, Request* request, TimePoint now);
+  void CountElsewhere(ClassQueue* queue, Request* request);
   static void PayLimit(ClassQueue* queue, const Request& request, TimePoint now);
   void NoteSize(ClassQueue* queue, int64_t tokens, TimePoint now);
   // Puts the class where its head belongs: nowhere, held by its limit, or before the stages.

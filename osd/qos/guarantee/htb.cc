@@ -106,7 +106,7 @@ void Htb::ServedElsewhere(ClassQueue* queue, int64_t tokens, TimePoint now) {
   }
   if (queue->iops_leaf) {
     // How many requests that was, each taken to be as large as the one that tells of them.
-    const int64_t each = TokensOf(queue->requests.back()->bytes);
+    const int64_t each = TokensOf(queue->requests.front()->bytes);
     const int64_t parts = queue->leaf ? kIopsParts : PartsOf(*queue, each);
     queue->iops_leaf->Refill(now);
     const int64_t bounded = std::min(tokens, kMostElsewhere);

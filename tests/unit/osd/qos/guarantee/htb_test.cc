@@ -134,7 +134,9 @@ TEST_F(HtbTest, ServiceElsewhereDrainsATotalPromiseDownToItsFloor) {
   scheduler.SetClass(Spec(kB), now_);
   Empty(&scheduler, kB, kMiB);
   // 102 tokens in the leaf; 1,000 elsewhere sink it to -204, and 4 more must come.
-  Add(&scheduler, kA, 4 * kKiB, 1000);
+  Request* telling = Add(&scheduler, kA, 4 * kKiB, 1000);
+  EXPECT_THAT(PullAll(&scheduler), ::testing::ElementsAre(telling));
+  Add(&scheduler, kA, 4 * kKiB);
   EXPECT_TRUE(PullAll(&scheduler).empty());
   Request* of_osd = Add(&scheduler, kC, 4 * kKiB, 1000);
   EXPECT_THAT(PullAll(&scheduler), ::testing::ElementsAre(of_osd));
@@ -145,14 +147,16 @@ TEST_F(HtbTest, ServiceElsewhereDrainsATotalPromiseDownToItsFloor) {
   EXPECT_EQ(*last_.wake_at, TimePoint{0} + 203'125us);
 }
 
-TEST_F(HtbTest, ServiceElsewhereAlsoTakesBackWhatAWaitingHeadWasOwed) {
+TEST_F(HtbTest, ServiceElsewhereIsPaidWhenTheRequestGoesThatTellsOfIt) {
   Scheduler scheduler(Odis(10 * kMiB), now_);
   scheduler.SetClass(Reserved(kA, kMiB, 1, ReservationScope::kCluster), now_);
   scheduler.SetClass(Spec(kB), now_);
   Empty(&scheduler, kB, kMiB);
-  Add(&scheduler, kA, 4 * kKiB);        // covered by its leaf
-  Add(&scheduler, kA, 4 * kKiB, 1000);  // but the class was served elsewhere meanwhile
-  EXPECT_TRUE(PullAll(&scheduler).empty());
+  // What came before is owed still: those elsewhere were sent after it.
+  Request* before = Add(&scheduler, kA, 4 * kKiB);
+  Request* telling = Add(&scheduler, kA, 4 * kKiB, 1000);
+  Add(&scheduler, kA, 4 * kKiB);
+  EXPECT_THAT(PullAll(&scheduler), ::testing::ElementsAre(before, telling));
 }
 
 TEST_F(HtbTest, AnExpiredPromiseIsGoneAndTheClassStays) {
