@@ -4,11 +4,12 @@
 #include <utility>
 
 #include "common/base/buffer.h"
-
 #include "common/posix/relatime.h"
 
 namespace weir::client {
 namespace {
+constexpr int64_t kHeardWithin = 1'000'000'000;
+
 uint64_t BlocksUpTo(uint64_t bytes) {
   return (bytes + kBlockSize - 1) / kBlockSize * (kBlockSize / 512);
 }
@@ -28,6 +29,11 @@ SpaceChange& SpaceChange::operator-=(const SpaceChange& other) {
 
 FileAttr Inode::MergedLocked() const {
   FileAttr merged = attr_;
+  // The MDS was told how long ago it was, and counts from when it heard: that is not another read.
+  const int64_t mine = read_at_ns_ != 0 ? read_at_ns_ : told_read_ns_;
+  const bool heard_late = mine != 0 && merged.ctime_ns <= mine && merged.atime_ns > mine &&
+                          merged.atime_ns - mine < kHeardWithin;
+  if (heard_late) merged.atime_ns = mine;
   if (read_at_ns_ != 0) merged.atime_ns = std::max(merged.atime_ns, read_at_ns_);
   if (written_ == reported_) return merged;
   merged.size = std::max(merged.size, local_end_);
@@ -179,12 +185,13 @@ void Inode::ToldRead(int64_t at_ns) {
   std::lock_guard lock(mutex_);
   if (read_at_ns_ != at_ns) return;
   attr_.atime_ns = std::max(attr_.atime_ns, at_ns);
+  told_read_ns_ = at_ns;
   read_at_ns_ = 0;
 }
 
 void Inode::ForgetRead() {
   std::lock_guard lock(mutex_);
-  read_at_ns_ = 0;
+  read_at_ns_ = told_read_ns_ = 0;
 }
 
 void Inode::LoseUnreported() {

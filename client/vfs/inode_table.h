@@ -154,6 +154,7 @@ class Inode {
   uint64_t kept_version_ = 0;
   uint64_t allowed_end_ = 0;
   int64_t read_at_ns_ = 0;
+  int64_t told_read_ns_ = 0;  // the last that the MDS has heard of
   Status error_;
 };
 using InodePtr = std::shared_ptr<Inode>;

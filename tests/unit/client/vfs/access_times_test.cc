@@ -66,6 +66,26 @@ TEST_F(AccessTimesTest, TheFirstReadCountsAndIsToldOnceASecondLater) {
   EXPECT_EQ(sent.size(), 1u) << "told twice";
 }
 
+// It is told how long ago that was, and hears of it a little later.
+TEST_F(AccessTimesTest, WhatTheMdsMakesOfAReadIsNotAnother) {
+  AccessTimes times = Make();
+  const InodePtr file = File(5);
+  const int64_t read_at = clock.WallNow().ns;
+  times.FileRead(file);
+  times.SendAll();
+  FileAttr heard = file->attr();
+  heard.version = 2;
+  heard.atime_ns = read_at + kSecond / 100;
+  file->Update(heard);
+  EXPECT_EQ(file->attr().atime_ns, read_at) << "before the answer has come";
+  AnswerAll();
+  EXPECT_EQ(file->attr().atime_ns, read_at);
+  heard.version = 3;
+  heard.ctime_ns = heard.atime_ns;  // somebody has set it
+  file->Update(heard);
+  EXPECT_EQ(file->attr().atime_ns, heard.atime_ns);
+}
+
 TEST_F(AccessTimesTest, AForgottenInodeShowsItsReadUntilItWasTold) {
   AccessTimes times = Make();
   const int64_t read_at = clock.WallNow().ns;
