@@ -5,8 +5,8 @@
 `db` has a latency bound, `seq` and `rnd` have nothing but their weights. Latencies are fio's lat, submission included.
 Measured on the same files: the writers alone, the reader alone before and after each time both run together (its mean is
 what together is compared with), and both without quality of service (`noqos`), for contrast. Together under profile `unified`
-as it is, which gives the writers whatever is left (shown only), and under a strict gate that gives all of them 60 % of what
-they wrote alone, which is what an operator does who wants a reader to be alone. Bounds, as multiples of alone:
+as it is, and under a strict gate that gives all of them 60 % of what they wrote alone, which is what an operator does who
+wants a reader to be alone. Bounds of both, as multiples of alone:
 
               reader's p50   reader's p99   the writers keep
   ssd             1.2            1.5             50 %          emulated, 200 MB/s
@@ -111,8 +111,8 @@ def compare(lab, disks, osds, rate, bound, p50, p99, kept, anticipated_p50=None)
         if kept and now.writers < kept * hogs.writers:
             failures.append(f"{text}: the writers keep {now.writers / hogs.writers:.0%}, not {kept:.0%}")
 
-    together("one mount", system.mnt)
-    together("two mounts", system.mounts[1])
+    together("one mount", system.mnt, p50, p99, kept)
+    together("two mounts", system.mounts[1], p50, p99, kept)
     if anticipated_p50:
         system.osdctl("osd", "set", "all", "--anticipation", "on")
         together("one, anticipation", system.mnt, anticipated_p50)

@@ -274,7 +274,7 @@ class World {
 TEST(DirLeasesPropertyTest, WhatAMountSaysByItselfIsTrue) {
   const uint64_t first = ::weir::testing::TestSeed(1);
   uint64_t absent = 0, directory = 0, changed = 0;
-  for (uint64_t seed = first; seed < first + 12; ++seed) {
+  for (uint64_t seed = first; seed < first + 36; ++seed) {
     SCOPED_TRACE(seed);
     World world(seed);
     world.StartLoad();

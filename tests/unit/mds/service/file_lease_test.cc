@@ -67,6 +67,15 @@ class FileLeaseTest : public MdsFixture {
     EXPECT_EQ(Code(wire::MDS_YIELD, request), ErrorCode::kOk);
     core->names().CommitPrepared();
   }
+  // Open for writing by 7, whose lease the other asked back by opening it to read.
+  uint64_t SharedFile() {
+    const uint64_t file = Touch(kRoot, "f");
+    Open(file, 2);
+    const auto open = Start(kOther, wire::MDS_OPEN, NewOpen(file, 0));
+    Yield(7, file);
+    EXPECT_TRUE(Answered(open));
+    return file;
+  }
   static bool Answered(const std::shared_ptr<TestCall>& call) { return call->answer.has_value(); }
   // An OSD says which map it obeys, and that nothing older is left of whoever was fenced.
   void OsdSays(uint64_t fenced) {
@@ -119,13 +128,7 @@ TEST_F(FileLeaseTest, ALookWaitsForWhatIsBuffered) {
 }
 
 TEST_F(FileLeaseTest, AReportWaitsUntilReadersHaveForgotten) {
-  const uint64_t f = Touch(kRoot, "f");
-  Open(f, 2);
-  session = kOther;
-  // The first look asks the writer's lease back.
-  const auto open = Start(kOther, wire::MDS_OPEN, NewOpen(f, 0));
-  Yield(7, f);
-  ASSERT_TRUE(Answered(open));
+  const uint64_t f = SharedFile();
   Pass(2s);
   session = kOther;
   EXPECT_TRUE(Stat(f).has_file_lease());
@@ -137,11 +140,7 @@ TEST_F(FileLeaseTest, AReportWaitsUntilReadersHaveForgotten) {
 
 // While the file rests a reader remembers nothing, but its kernel drops what is mapped.
 TEST_F(FileLeaseTest, EachChangeIsToldAndWaitsUntilItHasBeenHeard) {
-  const uint64_t f = Touch(kRoot, "f");
-  Open(f, 2);
-  const auto open = Start(kOther, wire::MDS_OPEN, NewOpen(f, 0));
-  Yield(7, f);
-  ASSERT_TRUE(Answered(open));
+  const uint64_t f = SharedFile();
   session = kOther;
   EXPECT_FALSE(Stat(f).has_file_lease());
   const auto first = Start(7, wire::MDS_WROTE, NewReport(f, 10, Epoch()));
@@ -165,10 +164,7 @@ TEST_F(FileLeaseTest, EachChangeIsToldAndWaitsUntilItHasBeenHeard) {
 }
 
 TEST_F(FileLeaseTest, WhoDoesNotHearIsWaitedForOnce) {
-  const uint64_t f = Touch(kRoot, "f");
-  Open(f, 2);
-  const auto open = Start(kOther, wire::MDS_OPEN, NewOpen(f, 0));
-  Yield(7, f);
+  const uint64_t f = SharedFile();
   const auto first = Start(7, wire::MDS_WROTE, NewReport(f, 10, Epoch()));
   EXPECT_FALSE(Answered(first));
   Pass(3s);
