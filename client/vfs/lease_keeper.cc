@@ -1,6 +1,6 @@
 #include "client/vfs/lease_keeper.h"
 
-#include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 namespace weir::client {
@@ -74,11 +74,12 @@ void LeaseKeeper::Lost(const std::vector<InodeId>& written, const std::vector<In
   for (const InodeId id : written) {
     if (const InodePtr inode = inodes_.Find(id)) Demand(inode, true, 0, 0);
   }
+  const std::unordered_set<InodeId> flushed(written.begin(), written.end());
   for (const InodeId id : open) {
     const InodePtr inode = inodes_.Find(id);
     if (inode == nullptr) continue;
     inode->Distrust();
-    Demand(inode, false, 0, 0);
+    if (!flushed.contains(id)) Demand(inode, false, 0, 0);
   }
 }
 
