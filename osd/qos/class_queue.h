@@ -21,7 +21,16 @@
 namespace weir::osd::qos {
 
 // The heaps that a queue may stand in.
-enum class HeapSlot : uint8_t { kOwnWaiting, kOwnReady, kSurplus, kCeiling, kSpare, kDue, kCount };
+enum class HeapSlot : uint8_t {
+  kOwnWaiting,
+  kOwnReady,
+  kSurplus,
+  kBeside,
+  kCeiling,
+  kSpare,
+  kDue,
+  kCount
+};
 
 // What control/contract_meter.h remembers about a class.
 struct ContractState {

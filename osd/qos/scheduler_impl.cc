@@ -185,7 +185,7 @@ PullResult Scheduler::Impl::Pull(TimePoint now) {
 void Scheduler::Impl::FillWindow(bool has_slot, TimePoint now) {
   const size_t limit =
       PassesAll() ? SIZE_MAX : std::max<size_t>(dispatch_->Capacity(depth_), has_slot ? 1 : 0);
-  blocked_tokens_ = 0;
+  blocked_tokens_ = blocked_beside_ = 0;
   while (ReleaseOne(dispatch_->size() < limit, now)) {
   }
 }
@@ -204,19 +204,38 @@ bool Scheduler::Impl::ReleaseOne(bool has_room, TimePoint now) {
   }
   ClassQueue* next = surplus_->Pick();
   if (next == nullptr) return false;
-  const bool full =
-      !has_room || IsKept(now) || (dispatch_->bytes() >= kWindowBytes && !PassesAll());
-  if (full && !(Adapts() && IsThin(*next))) return false;
-  const int64_t tokens = TokensOf(next->requests.front()->bytes);
-  if (!MayGo(*next, tokens, now)) {
-    blocked_tokens_ = tokens;
-    return false;
-  }
+  if (!MayGo(*next, has_room, now)) return Adapts() && ReleaseBeside(now);
   Release(next, false, now);
   return true;
 }
 
-bool Scheduler::Impl::MayGo(const ClassQueue& queue, int64_t tokens, TimePoint now) {
+bool Scheduler::Impl::ReleaseBeside(TimePoint now) {
+  ClassQueue* small = surplus_->PickBeside();
+  while (small != nullptr && !IsHurried(*small, *small->requests.front())) {
+    surplus_->NotBeside(small);
+    small = surplus_->PickBeside();
+  }
+  if (small == nullptr) return false;
+  const int64_t tokens = TokensOf(small->requests.front()->bytes);
+  if (!gate_.Admits(tokens, now)) {
+    blocked_beside_ = tokens;
+    return false;
+  }
+  Release(small, false, now);
+  return true;
+}
+
+bool Scheduler::Impl::MayGo(const ClassQueue& queue, bool has_room, TimePoint now) {
+  const bool full =
+      !has_room || IsKept(now) || (dispatch_->bytes() >= kWindowBytes && !PassesAll());
+  if (full && !(Adapts() && IsThin(queue))) return false;
+  const int64_t tokens = TokensOf(queue.requests.front()->bytes);
+  if (RootAdmits(queue, tokens, now)) return true;
+  blocked_tokens_ = tokens;
+  return false;
+}
+
+bool Scheduler::Impl::RootAdmits(const ClassQueue& queue, int64_t tokens, TimePoint now) {
   const bool admitted = gate_.Admits(tokens, now);
   if (!InHurry(now) || IsThin(queue)) return admitted;
   if (now < next_step_) return false;
@@ -283,6 +302,7 @@ std::optional<TimePoint> Scheduler::Impl::WakeAt(TimePoint now) const {
   TimePoint at = held_.empty() ? TimePoint::Max() : held_.Top().key;
   if (guarantee_) at = std::min(at, guarantee_->WakeAt());
   if (blocked_tokens_ > 0) at = std::min(at, std::max(gate_.AdmitsAt(blocked_tokens_), next_step_));
+  if (blocked_beside_ > 0) at = std::min(at, gate_.AdmitsAt(blocked_beside_));
   if (IsKept(now)) at = std::min(at, anticipation_.kept_until());
   if (at == TimePoint::Max()) return std::nullopt;
   return at;

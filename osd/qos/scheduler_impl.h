@@ -89,11 +89,14 @@ class Scheduler::Impl {
 
   void FillWindow(bool has_slot, TimePoint now);
   bool ReleaseOne(bool has_room, TimePoint now);
+  // A small request of somebody in a hurry, while the class in turn waits.
+  bool ReleaseBeside(TimePoint now);
   void BringForward(ClassQueue* queue, TimePoint now);
   void Release(ClassQueue* queue, bool guaranteed, TimePoint now);
   Request* Submit(Request* request, TimePoint now);
-  // Whether the root lets surplus of that class go now.
-  bool MayGo(const ClassQueue& queue, int64_t tokens, TimePoint now);
+  // Whether the window and the root let surplus of that class go now.
+  bool MayGo(const ClassQueue& queue, bool has_room, TimePoint now);
+  bool RootAdmits(const ClassQueue& queue, int64_t tokens, TimePoint now);
   [[nodiscard]] std::optional<TimePoint> WakeAt(TimePoint now) const;
 
   // What deadlines and the device's measured speed decide (scheduler_device.cc).
@@ -163,6 +166,7 @@ class Scheduler::Impl {
   uint64_t started_ = 0;  // and not done: in flight, or landed
   int64_t largest_tokens_ = 0;
   int64_t blocked_tokens_ = 0;  // size of the head that the gate held back last, 0: none
+  int64_t blocked_beside_ = 0;  // of one that would have passed it
   TimePoint next_step_;         // until then they gather, see kStep
   double total_weight_ = 0;
 

@@ -24,6 +24,19 @@ void Dsfq::Offer(ClassQueue* queue) {
                        : std::max(head.v_arrival, queue->finish_tag + delay / weight);
   head.finish_tag = head.start_tag + static_cast<double>(head.cost) / weight;
   by_start_.Put(queue, head.start_tag, head.sequence);
+  if (queue->counters.queued_bytes <= kLittleBytes) {
+    by_finish_.Put(queue, head.finish_tag, head.sequence);
+  } else {
+    by_finish_.Remove(queue);
+  }
+}
+
+ClassQueue* Dsfq::PickBeside() {
+  if (by_finish_.empty()) return nullptr;
+  const Request& next = *by_start_.Top().queue->requests.front();
+  const double end = next.start_tag + std::max(longest_, next.finish_tag - next.start_tag);
+  ClassQueue* queue = by_finish_.Top().queue;
+  return queue != by_start_.Top().queue && by_finish_.Top().key <= end ? queue : nullptr;
 }
 
 double Dsfq::StartWithHistory(ClassQueue* queue, const Request& head) const {
@@ -54,8 +67,9 @@ void Dsfq::OfferAgain(ClassQueue* queue) {
 void Dsfq::Released(ClassQueue* queue, bool guaranteed) {
   const Request& head = *queue->requests.front();
   queue->owed = queue->owed_after_head;
+  longest_ = std::max(kKeepLongest * longest_, head.finish_tag - head.start_tag);
   if (!guaranteed) {
-    virtual_time_ = std::max(virtual_time_, head.start_tag);
+    virtual_time_ = std::max(virtual_time_, by_start_.Top().key);
     queue->finish_tag = head.finish_tag;
     return;
   }

@@ -24,6 +24,12 @@
 // - A guaranteed release moves v no further than the smallest S of all heads. So it never drags v
 //   past somebody who waits, and yet v does not stand still while promises alone feed everybody,
 //   which would let an idle class save up credit.
+//
+// And one keeps large requests from delaying small ones. A head of a megabyte in turn may wait for
+// its tokens for ten milliseconds, in which v stands still: a reader would be through with what it
+// may take at this v, far below its share, and wait too. While the smallest S cannot go, small
+// heads with F <= S + the longest F - S lately may: the order in which fair queueing by finish time
+// serves them, and a lead that the large have over each other anyway. v stays at the smallest S.
 #pragma once
 
 #include "osd/qos/class_heap.h"
@@ -50,8 +56,13 @@ class Dsfq final : public Surplus {
   void ForgiveIdle(ClassQueue* queue, Request* request) const;
   void Offer(ClassQueue* queue) override;
   void OfferAgain(ClassQueue* queue) override;
-  void Withdraw(ClassQueue* queue) override { by_start_.Remove(queue); }
+  void Withdraw(ClassQueue* queue) override {
+    by_start_.Remove(queue);
+    by_finish_.Remove(queue);
+  }
   ClassQueue* Pick() override { return by_start_.empty() ? nullptr : by_start_.Top().queue; }
+  ClassQueue* PickBeside() override;
+  void NotBeside(ClassQueue* queue) override { by_finish_.Remove(queue); }
   void Released(ClassQueue* queue, bool guaranteed) override;
 
   [[nodiscard]] double virtual_time() const { return virtual_time_; }
@@ -64,9 +75,12 @@ class Dsfq final : public Surplus {
   // H: the most that hybrid-h remembers, 16 MiB in tokens; more than the largest burst to be made
   // up for.
   static constexpr double kDebtMax = 16 << 10;
+  // A class with no more than this waiting may pass larger heads.
+  static constexpr uint64_t kLittleBytes = 128 << 10;
 
  private:
   static constexpr double kRebaseAt = 1LL << 44;
+  static constexpr double kKeepLongest = 0.995;  // from one release to the next
 
   [[nodiscard]] double HybridFactorOf(const ClassSpec& spec) const;
   // The start tag of the head under hybrid-h; notes what is owed after it.
@@ -76,7 +90,9 @@ class Dsfq final : public Surplus {
   bool settles_ = false;
   double total_weight_ = 1;
   double virtual_time_ = 0;
+  double longest_ = 0;  // F - S of what was released lately
   ClassHeap<double, HeapSlot::kSurplus> by_start_;
+  ClassHeap<double, HeapSlot::kBeside> by_finish_;  // classes that have little to do
 };
 
 }  // namespace weir::osd::qos

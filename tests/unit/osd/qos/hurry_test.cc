@@ -10,14 +10,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr ClassId kReader{16}, kWriters{17};
+constexpr ClassId kReader{16}, kWriters{17}, kLarge{18};
 constexpr uint64_t kKiB = 1 << 10, kMiB = 1 << 20;
 
 class HurryTest : public testing::SchedulerFixture {
  protected:
-  static SchedulerConfig Strict() {
+  static SchedulerConfig Strict(uint64_t rate = 200 * kMiB) {
     SchedulerConfig base;
-    base.token_rate = 200 * kMiB;
+    base.token_rate = rate;
     SchedulerConfig config = *ApplyProfile("unified", base);
     config.gate = GateKind::kStrict;
     config.maximizer = false;
@@ -35,7 +35,8 @@ class HurryTest : public testing::SchedulerFixture {
     return ops;
   }
   // A device that takes 50 us for each request, pulling when told to and when the reader asks, if
-  // it does, every 200 us. Returns how often no writer went for a millisecond.
+  // it does, every 200 us, or when `eager_` whenever it has its answer. Returns how often no writer
+  // went for a millisecond.
   size_t RunTo(Scheduler* scheduler, TimePoint end, bool reader) {
     size_t gaps = 0;
     TimePoint went = now_;
@@ -43,21 +44,23 @@ class HurryTest : public testing::SchedulerFixture {
     while (now_ < end) {
       for (; !device_.empty() && device_.begin()->first <= now_; device_.erase(device_.begin())) {
         scheduler->Completed(device_.begin()->second, now_);
+        if (eager_ && device_.begin()->second->class_id == kReader) asks = now_;
       }
       if (reader && now_ >= asks) {
         Add(scheduler, kReader);
-        asks = now_ + 200us;
+        asks = eager_ ? end : now_ + 200us;
       }
       for (Request* request : PullAll(scheduler)) {
         device_.emplace(now_ + 50us, request);
         if (request->class_id == kReader) {
           longest_ = std::max(longest_, now_ - request->arrival);
+          read_ += request->bytes;
           continue;
         }
         gaps += now_ - went >= 1ms ? 1 : 0;
         went = now_;
         bytes_ += request->bytes;
-        Add(scheduler, kWriters, 64 * kKiB);
+        Add(scheduler, request->class_id, request->bytes);
       }
       const TimePoint done = device_.empty() ? end : device_.begin()->first;
       now_ = std::min({last_.wake_at.value_or(end), reader ? asks : end, done, end});
@@ -66,8 +69,9 @@ class HurryTest : public testing::SchedulerFixture {
   }
 
   std::multimap<TimePoint, Request*> device_;
-  uint64_t bytes_ = 0;
+  uint64_t bytes_ = 0, read_ = 0;
   Duration longest_{0};
+  bool eager_ = false;
 };
 
 TEST_F(HurryTest, WhoWaitsForTokensGoesInStepsAndLosesNothing) {
@@ -84,6 +88,31 @@ TEST_F(HurryTest, WhoWaitsForTokensGoesInStepsAndLosesNothing) {
   EXPECT_LE(steps, 500u);
   EXPECT_NEAR(static_cast<double>(bytes_), (200 - 5000.0 / 256) * kMiB, 2 * kMiB);
   EXPECT_LT(longest_, 2ms);
+}
+
+TEST_F(HurryTest, AReaderDoesNotWaitForTheTokensOfALargeHead) {
+  Scheduler scheduler(Strict(100 * kMiB), now_);
+  for (const ClassId id : {kReader, kWriters, kLarge}) scheduler.SetClass(Class(id), now_);
+  for (int i = 0; i < 64; ++i) Add(&scheduler, kWriters, 64 * kKiB);
+  for (int i = 0; i < 16; ++i) Add(&scheduler, kLarge, kMiB);
+  RunTo(&scheduler, now_ + 1s, true);
+  longest_ = {};
+  bytes_ = 0;
+  RunTo(&scheduler, now_ + 1s, true);
+  EXPECT_LT(longest_, 300us);
+  EXPECT_NEAR(static_cast<double>(bytes_), (100 - 5000.0 / 256) * kMiB, 2 * kMiB);
+}
+
+TEST_F(HurryTest, AReaderThatPassesALargeHeadGetsNoMoreThanItsShare) {
+  Scheduler scheduler(Strict(20 * kMiB), now_);
+  for (const ClassId id : {kReader, kLarge}) scheduler.SetClass(Class(id), now_);
+  for (int i = 0; i < 16; ++i) Add(&scheduler, kLarge, kMiB);
+  eager_ = true;
+  RunTo(&scheduler, now_ + 1s, true);
+  bytes_ = read_ = 0;
+  RunTo(&scheduler, now_ + 10s, true);
+  EXPECT_NEAR(static_cast<double>(bytes_), 100 * kMiB, 2 * kMiB);
+  EXPECT_NEAR(static_cast<double>(read_), 100 * kMiB, 2 * kMiB);
 }
 
 TEST_F(HurryTest, WhatHasLandedNeedsNoSlotAndIsMeasuredButNotServed) {
