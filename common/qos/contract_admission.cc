@@ -25,7 +25,12 @@ std::string Refusal(const ContractDecision& decision) {
     return "the latency bound is shorter than one request takes on this disk; a longer bound fits";
   }
   const double others = decision.reserved - decision.rates.back();
-  const double fits = std::max(0.0, decision.spare - others);
+  if (others > decision.spare) {
+    return "by this rule the classes promised so far may need " + Number(others) +
+           " requests/s, more than the " + Number(decision.spare) +
+           " that there are (largest that fits: 0)";
+  }
+  const double fits = decision.spare - others;
   return Number(others) + " of " + Number(decision.spare) +
          " requests/s already promised, this needs " + Number(decision.rates.back()) +
          " (largest that fits: " + Number(fits) + ")";

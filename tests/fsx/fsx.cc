@@ -1,4 +1,4 @@
-// fsx DIR... [--ops N] [--seed S] [--size BYTES] [--coherent] [--no-direct]; see README.md.
+// fsx DIR... [--ops N] [--seed S] [--size BYTES] [--no-direct]; see README.md.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -42,7 +42,6 @@ int Main(int argc, char** argv) {
   app.add_option("--ops", operations, "how many operations");
   app.add_option("--seed", options.seed, "what to repeat; default: random");
   app.add_option("--size", options.most_bytes, "the largest size of the file");
-  app.add_flag("--coherent", options.coherent, "do not reopen when another mount is used");
   app.add_flag("--no-direct", no_direct, "without O_DIRECT");
   CLI11_PARSE(app, argc, argv);
   options.direct = !no_direct;

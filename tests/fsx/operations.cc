@@ -223,14 +223,18 @@ void Tester::CopyRange(Mount& mount) {
 // Where it says that there is a hole must be zeros only; the file's end is one.
 void Tester::Seek(Mount& mount) {
   if (model_.empty()) return;
-  uint64_t at = Random(0, model_.size() - 1);
+  const uint64_t at = Random(0, model_.size() - 1);
   Note("seek from " + std::to_string(at));
   const off_t data = lseek(mount.fd, static_cast<off_t>(at), SEEK_DATA);
   if (data < 0 && errno != ENXIO) Fail("SEEK_DATA");
   const uint64_t hole_end = data < 0 ? model_.size() : static_cast<uint64_t>(data);
   Expect(hole_end >= at && hole_end <= model_.size(), "SEEK_DATA left the file");
-  for (; at < hole_end; ++at) {
-    Expect(model_[at] == 0, "byte " + std::to_string(at) + " is said to be in a hole");
+  const auto begin = model_.begin() + static_cast<ptrdiff_t>(at);
+  const auto end = model_.begin() + static_cast<ptrdiff_t>(hole_end);
+  const auto data_in_hole = std::find_if(begin, end, [](uint8_t byte) { return byte != 0; });
+  if (data_in_hole != end) {
+    throw Difference("byte " + std::to_string(data_in_hole - model_.begin()) +
+                     " is said to be in a hole");
   }
   if (data < 0) return;
   const off_t hole = lseek(mount.fd, data, SEEK_HOLE);

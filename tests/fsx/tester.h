@@ -1,8 +1,8 @@
 // Tester: one file, seen through several mounts, and the bytes that it must have.
 //
-// Every operation is done to the file and to the model; whatever the file answers is compared. A
-// mount's descriptors are opened anew when another mount changed the file since it was last used,
-// unless the mounts are told to be coherent: that is what close-to-open promises.
+// Every operation is done to the file and to the model; whatever the file answers is compared.
+// Mounts keep their descriptors while others change the file: several are as one machine, but for
+// the size by which a kernel maps and copies, which it learns by a look (stat) at the file.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,7 @@ struct Options {
   uint64_t seed = 1;
   uint64_t most_bytes = 3 << 20;  // of the file
   uint64_t most_io = 200 << 10;
-  bool coherent = false;  // no reopening between mounts
-  bool direct = true;     // O_DIRECT too
+  bool direct = true;  // O_DIRECT too
 };
 
 struct Difference : std::runtime_error {

@@ -15,6 +15,7 @@ import concurrent.futures
 import hashlib
 import json
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -22,9 +23,10 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "release"
 LINT = ROOT / "build" / "lint"
-BATCH_SIZE = 8
-# Files that name their helpers alike, as the build's unity knows too.
-NOT_TOGETHER = ("tools/sim/experiments/",)
+BATCH_SIZE = 24
+# What a file defines for itself, at the beginning of a line: not two in one batch.
+DEFINED = re.compile(r"^(?:struct|class|enum(?: class)?|using) (?!namespace)(\w+)"
+                     r"|^\w[\w:<>,&*\[\] ]*?[ &*](\w+)(?=\()|\b(k[A-Z]\w+)(?= ?[={])", re.MULTILINE)
 IN_BATCH = r"(common|client|osd|mds|tools)/.*\.(h|cc)$"
 
 
@@ -150,8 +152,29 @@ def fingerprint(name, depends):
     return digest.hexdigest()
 
 
+def defined(name):
+    found = DEFINED.findall((ROOT / name).read_text())
+    return {word for words in found for word in words if word}
+
+
+def packed(members):
+    """Lists of at most BATCH_SIZE members each, of which no two define the same name."""
+    batches = []
+    for name in members:
+        mine = defined(name)
+        for batch, taken in batches:
+            if len(batch) < BATCH_SIZE and not taken & mine:
+                break
+        else:
+            batch, taken = [], set()
+            batches.append((batch, taken))
+        batch.append(name)
+        taken |= mine
+    return [batch for batch, _ in batches]
+
+
 def tidy_batches(database, names):
-    """Files that are compiled alike -> {file that includes up to eight of them: their names}. Those
+    """Files that are compiled alike -> {file that includes some of them: their names}. Those
     files join the compile commands. Names that found no company are in no batch."""
     alike = {}
     for name in names:
@@ -161,14 +184,12 @@ def tidy_batches(database, names):
             if not skip and argument not in ("-c", "-o", entry["file"]):
                 flags.append(argument)
             skip = argument == "-o"
-        if not name.startswith(NOT_TOGETHER):
-            alike.setdefault(tuple(flags), []).append(name)
+        alike.setdefault(tuple(flags), []).append(name)
     batches, entries = {}, list(database.values())
     folder = LINT / "batches"
     folder.mkdir(parents=True, exist_ok=True)
     for flags, members in sorted(alike.items()):
-        for start in range(0, len(members), BATCH_SIZE):
-            part = members[start:start + BATCH_SIZE]
+        for part in packed(members):
             if len(part) == 1:
                 continue
             path = folder / (part[0].replace("/", "-"))

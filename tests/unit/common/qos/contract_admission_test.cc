@@ -50,6 +50,14 @@ TEST(ContractAdmissionTest, MeasurementsAdmitThreeTimesAsMany) {
   EXPECT_FALSE(AdmitMeasured(Many(16, contract), contract, 630, Measured(0.11, 0)).admitted);
 }
 
+TEST(ContractAdmissionTest, WhatMeasurementAdmittedIsBeyondTheWorstCase) {
+  const ServiceContract contract = Latency(120ms);
+  const ContractDecision next = AdmitContract(Many(15, contract), contract, 630);
+  EXPECT_FALSE(next.admitted);
+  EXPECT_THAT(next.why, HasSubstr("may need 1900 requests/s, more than the 630"));
+  EXPECT_THAT(next.why, HasSubstr("largest that fits: 0"));
+}
+
 TEST(ContractAdmissionTest, ThroughputBoundClassesCountAsMeasured) {
   const ContractDecision decision =
       AdmitMeasured(Many(4, Rate(100)), Latency(120ms), 630, Measured(0.11, 250));
