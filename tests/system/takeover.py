@@ -21,7 +21,8 @@ class Supervised:
         os.mkdir(self.place)
         with open(f"{system.dir}/endpoint") as file:
             endpoint = file.read().strip()
-        lab.on_exit(lambda: is_mounted(self.place) and run("umount", "-l", self.place, ok=None))
+        lab.on_exit(self.end)
+        self.holder = None
         run(program, endpoint, self.place, "-o", "supervise", "--pid-file", lab.path(f"{name}.pid"),
             "--log-file", lab.path(f"{name}.log"))
         with open(lab.path(f"{name}.pid")) as file:
@@ -33,6 +34,13 @@ class Supervised:
             children = file.read().split()
         return int(children[0]) if children else None
 
+    def end(self):
+        """Also with files open, which would wait for the cluster when that is gone."""
+        if is_mounted(self.place):
+            for pid in reversed(self.alive() if self.holder else []):
+                os.kill(pid, signal.SIGKILL)
+            run("umount", "-l", self.place, ok=None)
+
     def kill(self):
         """Returns when another one has been started."""
         before = wait_until(self.server, "a process to serve")
@@ -40,7 +48,7 @@ class Supervised:
         wait_until(lambda: self.server() not in (None, before), "a successor")
 
     def alive(self):
-        return [pid for pid in (self.holder, self.server()) if pid is not None]
+        return [pid for pid in (self.server(), self.holder) if pid is not None]
 
 
 class Load:
@@ -137,6 +145,22 @@ def appender(place, told):
     return fd, step
 
 
+LOCKS = {"locked": lambda fd: fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 7),
+         "whole": lambda fd: fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)}
+
+
+def lock_elsewhere(system, name):
+    """Whether another mount gets the lock, for a moment."""
+    fd = os.open(f"{system.mnt}/{name}", os.O_RDWR)
+    try:
+        LOCKS[name](fd)
+        return True
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(fd)
+
+
 def killed_under_load(lab, system, mount, kills=4):
     place = mount.place
     unlinked = os.open(f"{place}/unlinked", os.O_CREAT | os.O_RDWR)
@@ -182,19 +206,12 @@ def killed_under_load(lab, system, mount, kills=4):
     os.fsync(unlinked)
     os.close(unlinked)
     check("read" in os.listdir(workdir), "an open directory cannot be listed")
-    # From another mount: the locks are held still.
-    for name, lock in (("locked", lambda fd: fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 7)),
-                       ("whole", lambda fd: fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB))):
-        other = os.open(f"{system.mnt}/{name}", os.O_RDWR)
-        try:
-            lock(other)
-            held = False
-        except BlockingIOError:
-            held = True
-        check(held, f"the lock on '{name}' is gone")
-        os.close(other)
+    for name in LOCKS:
+        check(not lock_elsewhere(system, name), f"the lock on '{name}' is gone")
     for fd in (appended, watched, read, locked, whole, workdir):
         os.close(fd)
+    for name in LOCKS:
+        wait_until(lambda name=name: lock_elsewhere(system, name), f"the lock on '{name}' to end with its file")
     lab.show(f"{kills} kills: {load.rounds}, records written again: {len(losses)}, appends gone: {len(missing)}")
 
 

@@ -23,7 +23,7 @@ namespace weir::weirfs {
 namespace {
 
 constexpr int kLookMs = 500;
-constexpr int kDeadLooks = 2;
+constexpr Duration kDeadFor = std::chrono::seconds(1);
 // A request that kills each process that gets it shall not do so for ever.
 constexpr size_t kMostRestarts = 10;
 constexpr Duration kRestartsWithin = std::chrono::minutes(1);
@@ -72,7 +72,11 @@ int Holder::Run(const std::function<int(const Held&)>& serve) {
     if (ended == child_) {
       OnMessage();
       Ended(status);
-    } else if (ChildIsDead() && ++dead_looks_ >= kDeadLooks) {
+    } else if (!ChildIsDead()) {
+      dead_since_ = TimePoint::Max();
+    } else if (dead_since_ == TimePoint::Max()) {
+      dead_since_ = SystemClock::Get().Now();
+    } else if (SystemClock::Get().Now() - dead_since_ > kDeadFor) {
       // A thread of it waits in the kernel for what only a successor can answer.
       Ended(SIGKILL);
     }
@@ -87,7 +91,7 @@ bool Holder::StartChild() {
   Close(&link_);
   link_ = ends[0];
   ready_ = false;
-  dead_looks_ = 0;
+  dead_since_ = TimePoint::Max();
   fflush(nullptr);
   child_ = fork();
   if (child_ == 0) {
@@ -144,6 +148,7 @@ void Holder::End() {
 void Holder::OnMessage() {
   for (;;) {
     const ChildMessage message = ReceiveFromChild(link_);
+    if (message.closed) Close(&link_);  // its end is heard of apart
     if (message.kind == 0) return;
     if (message.kind == kDeviceMessage && message.device >= 0) {
       if (held_.device >= 0) {

@@ -86,7 +86,7 @@ class Holder {
   bool ready_ = false;
   bool ending_ = false;
   bool upgrading_ = false;
-  int dead_looks_ = 0;
+  TimePoint dead_since_ = TimePoint::Max();  // the child, but not all of its threads
   std::deque<TimePoint> restarts_;
   bool done_ = false;
   int code_ = 0;
