@@ -245,6 +245,23 @@ def loss_is_told(lab, system, mount):
         check(file.read() == b"kept" * 1024 + b"anew" * 1024, "what was synced is not there")
 
 
+def a_lock_is_waited_for(lab, system, mount):
+    """Across a crash and an upgrade."""
+    elsewhere = os.open(f"{system.mnt}/wanted", os.O_CREAT | os.O_RDWR)
+    fcntl.flock(elsewhere, fcntl.LOCK_EX)
+    here = os.open(f"{mount.place}/wanted", os.O_RDWR)
+    waiter = threading.Thread(target=fcntl.flock, args=(here, fcntl.LOCK_EX))
+    waiter.start()
+    mount.kill()
+    os.stat(f"{mount.place}/wanted")
+    run(f"{BIN}/weirfs", "--upgrade", mount.place)
+    check(waiter.is_alive(), "the lock was given to two")
+    os.close(elsewhere)
+    waiter.join(timeout=60)
+    check(not waiter.is_alive(), "a lock that was waited for is never given")
+    os.close(here)
+
+
 def upgraded_under_load(lab, system):
     """The program is replaced on disk and asked to take over: nothing is lost, also what was not synced."""
     program = lab.path("weirfs")
@@ -312,6 +329,7 @@ def on_one_cluster(lab):
     mount = Supervised(lab, system)
     killed_under_load(lab, system, mount)
     loss_is_told(lab, system, mount)
+    a_lock_is_waited_for(lab, system, mount)
     ends_with_its_mount(lab, system, mount)
     upgraded_under_load(lab, system)
     refuses(lab, system)
