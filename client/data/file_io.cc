@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "client/takeover/takeover_log.h"
+
 namespace weir::client {
 namespace {
 
@@ -210,7 +212,14 @@ void FileIo::NoteWrote(const Wrote& wrote) {
   inode->Wrote(wrote.end, clock_.WallNow().ns, wrote.kill_suid, classes_.Of(*inode, *wrote.opener),
                wrote.space);
   std::lock_guard lock(mutex_);
-  if (unreported_.try_emplace(inode->id(), clock_.Now()).second) inodes_.Pin(inode->id());
+  if (!unreported_.try_emplace(inode->id(), clock_.Now()).second) return;
+  inodes_.Pin(inode->id());
+  if (options_.takeover != nullptr) options_.takeover->Dirty(inode->id());
+}
+
+void FileIo::NoteStoredLocked(const Inode& inode) {
+  if (options_.takeover == nullptr || inode.has_error()) return;
+  if (!unreported_.contains(inode.id())) options_.takeover->Clean(inode.id());
 }
 
 void FileIo::DropAbandoned() {
@@ -223,8 +232,12 @@ void FileIo::Sync(const InodePtr& inode, bool commit, WriteCallback callback) {
   const auto report = inode->BeginReport();
   write_back_.Flush(inode->id(), [this, inode, report, commit, callback = std::move(callback)] {
     if (!report.has_value()) return callback(inode->TakeError());
-    Report(inode, *report, commit, [inode, callback](const Status& status) {
+    Report(inode, *report, commit, [this, inode, callback](const Status& status) {
       const Status earlier = inode->TakeError();
+      if (!earlier.ok()) {
+        std::lock_guard lock(mutex_);
+        NoteStoredLocked(*inode);
+      }
       callback(earlier.ok() ? status : earlier);
     });
   });
@@ -255,6 +268,7 @@ void FileIo::Report(const InodePtr& inode, const Inode::Report& report, bool com
         {
           std::lock_guard lock(mutex_);
           settled = !inode->has_unreported() && unreported_.erase(inode->id()) == 1;
+          if (settled) NoteStoredLocked(*inode);
         }
         if (settled) inodes_.Unpin(inode->id());
         ReportEnded(inode->id());

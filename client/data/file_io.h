@@ -25,6 +25,8 @@
 
 namespace weir::client {
 
+class TakeoverLog;
+
 // What the MDS is told and asked about data.
 class WriteReporter {
  public:
@@ -58,6 +60,7 @@ class FileIo {
     ReadAhead::Options read_ahead;
     WriteBack::Options write_back;
     Duration report_age = std::chrono::seconds(4);
+    TakeoverLog* takeover = nullptr;  // is told which files have something that is not stored
   };
   FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, const CallerClasses& classes,
          FileLeases& leases, WriteReporter& reporter, Options options);
@@ -121,6 +124,8 @@ class FileIo {
   void MakeHole(const Wrote& wrote, const RangeChange& change, WriteCallback callback,
                 Abandoned abandoned);
   void NoteWrote(const Wrote& wrote);
+  // All of it is stored and known to the MDS, or whoever asked was told that it is not.
+  void NoteStoredLocked(const Inode& inode);
   // Ends what began with BeginWrite of the leases, which said `leased`.
   void EndChange(const InodePtr& inode, bool leased, const Status& status,
                  const WriteCallback& callback);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "client/fuse/process.h"
+#include "client/fuse/receive_loop.h"
 #include "client/vfs/errno_map.h"
 
 namespace weir::client {
@@ -15,6 +16,9 @@ bool IsGone(pid_t pid, bool flush, bool interrupted) {
 }
 
 }  // namespace
+
+Call::Call(Calls& calls, fuse_req_t req)
+    : calls_(calls), req_(req), context_(*fuse_req_ctx(req)), number_(RequestNumber()) {}
 
 Call::~Call() {
   ReplyErrno(EIO);  // nobody answered; never leave the kernel waiting

@@ -29,13 +29,14 @@ class Calls;
 
 class Call {
  public:
-  Call(Calls& calls, fuse_req_t req) : calls_(calls), req_(req), context_(*fuse_req_ctx(req)) {}
+  Call(Calls& calls, fuse_req_t req);
   ~Call();
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
   [[nodiscard]] const fuse_ctx& context() const { return context_; }
   [[nodiscard]] fuse_req_t request() const { return req_; }  // only while the handler runs
+  [[nodiscard]] uint64_t number() const { return number_; }  // as the kernel counts
 
   bool ReplyErrno(int error);
   bool Reply(const Status& status);  // an error, or plain success
@@ -60,6 +61,7 @@ class Call {
   Calls& calls_;
   const fuse_req_t req_;
   const fuse_ctx context_;
+  const uint64_t number_;
   std::atomic<bool> answered_{false};
   std::atomic<bool> abandoned_{false};
   std::atomic<bool> flush_{false};

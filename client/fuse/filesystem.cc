@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "client/takeover/takeover_log.h"
+
 namespace weir::client {
 namespace {
 
@@ -38,7 +40,11 @@ fuse_ino_t Filesystem::ToNumber(InodeId inode) {
 InodePtr Filesystem::Find(fuse_ino_t number) {
   const InodeId id = ToInode(number);
   InodePtr inode = core_.inodes().Find(id);
-  return inode != nullptr ? inode : std::make_shared<Inode>(id);
+  if (inode != nullptr) return inode;
+  // The kernel has looked it up with a predecessor of this process, and will forget it here.
+  const TakeoverLog* const takeover = core_.takeover();
+  if (takeover != nullptr && takeover->is_successor()) return core_.inodes().Lookup(id);
+  return std::make_shared<Inode>(id);
 }
 
 TimePoint Filesystem::GiveUpAt() {
@@ -84,6 +90,26 @@ void Filesystem::FillCaller(const Call& call, const Inode* inode, wire::Caller* 
 
 void Filesystem::FillCaller(const Call& call, fuse_ino_t number, wire::Caller* caller) {
   FillCaller(call, core_.inodes().Find(ToInode(number)).get(), caller);
+}
+
+void Filesystem::CallOnce(const CallPtr& call, uint32_t method,
+                          const google::protobuf::MessageLite& request,
+                          MdsClient::RawCallback callback) {
+  TakeoverLog* const takeover = core_.takeover();
+  if (takeover == nullptr) return mds().CallRaw(method, request, false, std::move(callback));
+  const uint64_t number = call->number();
+  uint64_t id = takeover->IdOf(number);
+  if (id == 0) {
+    id = mds().ReserveId();
+    takeover->ChangeBegins(number, id);
+  }
+  auto done = [this, takeover, number, id,
+               callback = std::move(callback)](Result<net::Reply> reply) {
+    callback(std::move(reply));
+    takeover->ChangeEnds(number);
+    mds().FreeId(id);
+  };
+  mds().CallReserved(id, method, request, std::move(done));
 }
 
 FileAttr Filesystem::Learn(const InodePtr& inode, const wire::EntryReply& reply, uint64_t asked) {

@@ -45,6 +45,11 @@ class Filesystem {
   // Who opens a file with that call, and keeps on being charged for what is done through it.
   OpenerPtr OpenerOf(const Call& call);
 
+  // Asks the MDS for a change that must happen once, also when this process dies and the kernel
+  // asks its successor: that one gets the first answer. `callback` answers the kernel.
+  void CallOnce(const CallPtr& call, uint32_t method, const google::protobuf::MessageLite& request,
+                MdsClient::RawCallback callback);
+
   // Takes over what a reply tells of its inode; the attributes as the kernel shall see them.
   // `asked`: of FileLeases::Asked, before the request was sent; 0: learns no lease.
   FileAttr Learn(const InodePtr& inode, const wire::EntryReply& reply, uint64_t asked = 0);

@@ -2,8 +2,10 @@
 #include <fcntl.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "client/fuse/filesystem.h"
+#include "client/takeover/takeover_log.h"
 
 namespace weir::client {
 namespace {
@@ -69,6 +71,46 @@ void Write(Filesystem& fs, const CallPtr& call, const Writing& writing,
                      });
 }
 
+// Whether a predecessor of this process has made this append, and could not say so: the file has
+// reached its end, and there is nothing else where it was to go. Under the right to append.
+void WhetherAppended(Filesystem& fs, const CallPtr& call, const Writing& writing,
+                     const Buffer& data, std::function<void(bool)> then) {
+  TakeoverLog* const takeover = fs.core().takeover();
+  const auto at = takeover == nullptr ? std::nullopt : takeover->AppendOf(call->number());
+  if (!at.has_value() || writing.handle->inode->size() < *at + data.size()) return then(false);
+  fs.core().files().Read(
+      writing.handle, *at, data.size(),
+      [data, then = std::move(then)](const Result<Segments>& found) {
+        if (!found.ok()) return then(false);
+        size_t same = 0;
+        for (const Buffer& segment : *found) {
+          const bool fits = same + segment.size() <= data.size();
+          if (!fits || std::memcmp(segment.data(), data.data() + same, segment.size()) != 0) break;
+          same += segment.size();
+        }
+        then(same == data.size());
+      },
+      AbandonedOf(call));
+}
+
+// Under the right to append: where the file ends.
+void AppendNow(Filesystem& fs, const CallPtr& call, const Writing& writing, const Buffer& data,
+               const WriteCallback& reply) {
+  const InodeId inode = writing.handle->inode->id();
+  const Writing there{writing.handle, writing.handle->inode->size(), writing.kill_suid};
+  TakeoverLog* const takeover = fs.core().takeover();
+  if (takeover != nullptr) takeover->AppendBegins(call->number(), there.offset);
+  auto done = [&fs, inode, reply, takeover, number = call->number(),
+               moved = there.offset != writing.offset](const Status& written) {
+    fs.core().appends().Done(inode);
+    reply(written);
+    if (takeover != nullptr) takeover->ChangeEnds(number);
+    if (moved) fs.kernel_cache().Drop(fs.ToNumber(inode), [] {});
+  };
+  if (call->abandoned()) return done(Status(ErrorCode::kCancelled, "its process was killed"));
+  Write(fs, call, there, data.span(), done);
+}
+
 // Behind the end of the file as it is now, wherever the kernel takes that to be.
 void Append(Filesystem& fs, const CallPtr& call, const Writing& writing, const Buffer& data,
             WriteCallback reply) {
@@ -76,14 +118,12 @@ void Append(Filesystem& fs, const CallPtr& call, const Writing& writing, const B
   fs.core().appends().Use(inode, [&fs, call, writing, data, inode,
                                   reply = std::move(reply)](const Status& status) {
     if (!status.ok()) return reply(status);
-    const Writing there{writing.handle, writing.handle->inode->size(), writing.kill_suid};
-    auto done = [&fs, inode, reply, moved = there.offset != writing.offset](const Status& written) {
+    WhetherAppended(fs, call, writing, data, [&fs, call, writing, data, inode, reply](bool done) {
+      if (!done) return AppendNow(fs, call, writing, data, reply);
       fs.core().appends().Done(inode);
-      reply(written);
-      if (moved) fs.kernel_cache().Drop(fs.ToNumber(inode), [] {});
-    };
-    if (call->abandoned()) return done(Status(ErrorCode::kCancelled, "its process was killed"));
-    Write(fs, call, there, data.span(), done);
+      reply(Status::Ok());
+      fs.core().takeover()->ChangeEnds(call->number());
+    });
   });
 }
 

@@ -100,7 +100,8 @@ void Make(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_
     }
     fs.ReplyEntry(call, reply);
   };
-  fs.mds().Call<wire::EntryReply>(wire::MDS_MKNOD, request, false, std::move(answer));
+  fs.CallOnce(call, wire::MDS_MKNOD, request,
+              MdsClient::Decoded<wire::EntryReply>(std::move(answer)));
 }
 
 void OnMknod(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_t rdev) {
@@ -125,9 +126,11 @@ void OnLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char* n
   request.set_new_name(new_name);
   auto changing =
       fs.core().directories().BeginChange({{Kind::kAdd, InodeId(request.new_parent()), new_name}});
-  fs.mds().Call<wire::EntryReply>(
-      wire::MDS_LINK, request, false,
-      [&fs, call, changing](const Result<wire::EntryReply>& reply) { fs.ReplyEntry(call, reply); });
+  fs.CallOnce(call, wire::MDS_LINK, request,
+              MdsClient::Decoded<wire::EntryReply>(
+                  [&fs, call, changing](const Result<wire::EntryReply>& reply) {
+                    fs.ReplyEntry(call, reply);
+                  }));
 }
 
 void Remove(fuse_req_t req, uint32_t method, fuse_ino_t parent, const char* name) {
@@ -139,7 +142,7 @@ void Remove(fuse_req_t req, uint32_t method, fuse_ino_t parent, const char* name
   request.set_name(name);
   auto changing =
       fs.core().directories().BeginChange({{Kind::kRemove, InodeId(request.parent()), name}});
-  fs.mds().CallRaw(method, request, false, [&fs, call, changing](const Result<net::Reply>& reply) {
+  fs.CallOnce(call, method, request, [&fs, call, changing](const Result<net::Reply>& reply) {
     fs.core().leases().Changed();  // the links of what had that name
     call->Reply(reply.status());
   });
@@ -171,11 +174,11 @@ void OnRename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t ne
                                                        {Kind::kAdd, from, name},
                                                        {Kind::kRemove, to, new_name},
                                                        {Kind::kAdd, to, new_name}});
-  fs.mds().CallRaw(wire::MDS_RENAME, request, false,
-                   [&fs, call, changing](const Result<net::Reply>& reply) {
-                     fs.core().leases().Changed();  // of what moved, and of what was replaced
-                     call->Reply(reply.status());
-                   });
+  fs.CallOnce(call, wire::MDS_RENAME, request,
+              [&fs, call, changing](const Result<net::Reply>& reply) {
+                fs.core().leases().Changed();  // of what moved, and of what was replaced
+                call->Reply(reply.status());
+              });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "client/fuse/filesystem.h"
 #include "client/fuse/newer_requests.h"
+#include "client/takeover/takeover_log.h"
 
 namespace weir::client {
 namespace {
@@ -12,6 +13,7 @@ struct Opening {
   OpenerPtr opener;
   int flags = 0;
   uint64_t asked = 0;
+  uint64_t request = 0;  // the kernel's number of it
 };
 
 HandlePtr MakeHandle(InodePtr inode, const Opening& opening) {
@@ -28,8 +30,38 @@ bool MayWrite(const Handle& handle) {
   return (handle.flags & O_ACCMODE) != O_RDONLY;
 }
 
+void Drop(Filesystem& fs, uint64_t number) {
+  const HandlePtr handle = fs.core().handles().Remove(number);
+  if (handle == nullptr) return;
+  if (MayWrite(*handle)) handle->inode->RemoveWriter();
+  fs.core().locks().Released(handle->inode->id(), number);
+  if (TakeoverLog* const takeover = fs.core().takeover()) {
+    takeover->Closed(number, handle->inode->id());
+  }
+  fs.core().open_files().Close(handle->inode->id());
+}
+
+// For a successor. `request`: the kernel's number of what opened it, which may come again.
+void NoteOpened(Filesystem& fs, uint64_t request, uint64_t number, const Handle& handle) {
+  TakeoverLog* const takeover = fs.core().takeover();
+  if (takeover == nullptr) return;
+  const Opener& opener = *handle.opener;
+  OpenedFile file;
+  file.number = number;
+  file.inode = handle.inode->id();
+  file.request = request;
+  file.flags = handle.flags;
+  file.uid = opener.uid();
+  file.gid = opener.gid();
+  file.groups.assign(opener.groups().begin(), opener.groups().end());
+  file.pid = opener.pid();
+  file.exe = opener.exe();
+  takeover->Opened(std::move(file));
+  if (const uint64_t untold = takeover->HandleOf(request); untold != 0) Drop(fs, untold);
+}
+
 // Registers the handle and says how the kernel shall treat it.
-OpenReply Admit(Filesystem& fs, const HandlePtr& handle, uint64_t version) {
+OpenReply Admit(Filesystem& fs, const Opening& opening, const HandlePtr& handle, uint64_t version) {
   OpenReply reply;
   const bool unchanged = handle->inode->SeenAtOpen(version);
   reply.keep_cache = fs.options().exclusive || unchanged;
@@ -39,15 +71,8 @@ OpenReply Admit(Filesystem& fs, const HandlePtr& handle, uint64_t version) {
   reply.direct = handle->direct || (appends && !fs.options().exclusive);
   if (MayWrite(*handle)) handle->inode->AddWriter();
   reply.handle = fs.core().handles().Add(handle);
+  NoteOpened(fs, opening.request, reply.handle, *handle);
   return reply;
-}
-
-void Drop(Filesystem& fs, uint64_t number) {
-  const HandlePtr handle = fs.core().handles().Remove(number);
-  if (handle == nullptr) return;
-  if (MayWrite(*handle)) handle->inode->RemoveWriter();
-  fs.core().locks().Released(handle->inode->id(), number);
-  fs.core().open_files().Close(handle->inode->id());
 }
 
 void OnOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
@@ -58,7 +83,7 @@ void OnOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   fs.FillCaller(*call, inode.get(), request.mutable_caller());
   request.set_inode(inode->id().value);
   request.set_flags(static_cast<uint32_t>(fi->flags));
-  const Opening opening{fs.OpenerOf(*call), fi->flags, fs.core().leases().Asked()};
+  const Opening opening{fs.OpenerOf(*call), fi->flags, fs.core().leases().Asked(), call->number()};
   auto answer = [&fs, call, inode, opening](Result<wire::EntryReply> reply) {
     if (!reply.ok()) {
       fs.core().open_files().Close(inode->id());
@@ -66,7 +91,7 @@ void OnOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
       return;
     }
     fs.Learn(inode, *reply, opening.asked);
-    const OpenReply open = Admit(fs, MakeHandle(inode, opening), reply->attr().version());
+    const OpenReply open = Admit(fs, opening, MakeHandle(inode, opening), reply->attr().version());
     const std::string bytes = EncodeOpen(open);
     if (!call->ReplyRaw(bytes.data(), bytes.size())) Drop(fs, open.handle);
   };
@@ -80,7 +105,7 @@ void FinishCreate(Filesystem& fs, const CallPtr& call, const Opening& opening,
   const fuse_entry_param entry = fs.LearnEntry(reply, opening.asked);
   const InodeId id(reply.attr().inode());
   const OpenReply open =
-      Admit(fs, MakeHandle(fs.core().inodes().Find(id), opening), reply.attr().version());
+      Admit(fs, opening, MakeHandle(fs.core().inodes().Find(id), opening), reply.attr().version());
   const std::string bytes = EncodeCreate(entry, open);
   if (call->ReplyRaw(bytes.data(), bytes.size())) return;
   Drop(fs, open.handle);
@@ -118,7 +143,7 @@ void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   request.set_umask(call->context().umask);
   request.set_exclusive((fi->flags & O_EXCL) != 0);
   request.set_open_flags(static_cast<uint32_t>(fi->flags));
-  const Opening opening{fs.OpenerOf(*call), fi->flags, fs.core().leases().Asked()};
+  const Opening opening{fs.OpenerOf(*call), fi->flags, fs.core().leases().Asked(), call->number()};
   const uint64_t begun = fs.core().open_files().BeginCreate();
   const bool unnamed = IsTmpfile(fi->flags);
   std::shared_ptr<DirCache::Changing> changing;
@@ -126,19 +151,27 @@ void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
     changing = fs.core().directories().BeginChange(
         {{DirCache::Kind::kAdd, InodeId(request.parent()), name}});
   }
-  fs.mds().Call<wire::EntryReply>(
-      unnamed ? wire::MDS_TMPFILE : wire::MDS_CREATE, request, false,
-      [&fs, call, begun, changing, opening](Result<wire::EntryReply> reply) {
-        const InodeId id(reply.ok() ? reply->attr().inode() : 0);
-        const bool settled = fs.core().open_files().Opened(id, begun);
-        if (!reply.ok()) {
-          call->Reply(reply.status());
-        } else if (settled) {
-          FinishCreate(fs, call, opening, *reply);
-        } else {
-          OpenAgain(fs, call, opening, *reply);
-        }
-      });
+  auto answer = [&fs, call, begun, changing, opening](Result<wire::EntryReply> reply) {
+    const InodeId id(reply.ok() ? reply->attr().inode() : 0);
+    const bool settled = fs.core().open_files().Opened(id, begun);
+    if (!reply.ok()) {
+      call->Reply(reply.status());
+    } else if (settled) {
+      FinishCreate(fs, call, opening, *reply);
+    } else {
+      OpenAgain(fs, call, opening, *reply);
+    }
+  };
+  fs.CallOnce(call, unnamed ? wire::MDS_TMPFILE : wire::MDS_CREATE, request,
+              MdsClient::Decoded<wire::EntryReply>(std::move(answer)));
+}
+
+// Whether something is gone that a predecessor of this process took from it; says so once.
+Status TakeLoss(Filesystem& fs, uint64_t number) {
+  const HandlePtr handle = fs.core().handles().Find(number);
+  if (handle == nullptr || !handle->lost.exchange(false)) return Status::Ok();
+  fs.core().takeover()->Told(number);
+  return {ErrorCode::kIo, "weirfs ended before what was written here was stored"};
 }
 
 void ReplySynced(const CallPtr& call, const InodePtr& inode, const Status& status) {
@@ -158,11 +191,14 @@ void OnFlush(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
     return;
   }
   // Whoever gets the closer's locks next sees what he wrote.
-  fs.core().files().Sync(
-      inode, true, [&fs, call, inode, owner = fi->lock_owner](const Status& status) {
-        fs.core().locks().Closed(inode->id(), owner,
-                                 [call, inode, status] { ReplySynced(call, inode, status); });
-      });
+  fs.core().files().Sync(inode, true,
+                         [&fs, call, inode, owner = fi->lock_owner,
+                          loss = TakeLoss(fs, fi->fh)](const Status& synced) {
+                           const Status& status = synced.ok() ? loss : synced;
+                           fs.core().locks().Closed(inode->id(), owner, [call, inode, status] {
+                             ReplySynced(call, inode, status);
+                           });
+                         });
 }
 
 void OnRelease(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* fi) {
@@ -171,12 +207,14 @@ void OnRelease(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* fi) {
   fuse_reply_err(req, 0);
 }
 
-void OnFsync(fuse_req_t req, fuse_ino_t ino, int /*datasync*/, fuse_file_info* /*fi*/) {
+void OnFsync(fuse_req_t req, fuse_ino_t ino, int /*datasync*/, fuse_file_info* fi) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
   const InodePtr inode = fs.Find(ino);
   fs.core().files().Sync(inode, true,
-                         [call, inode](const Status& status) { ReplySynced(call, inode, status); });
+                         [call, inode, loss = TakeLoss(fs, fi->fh)](const Status& status) {
+                           ReplySynced(call, inode, status.ok() ? loss : status);
+                         });
 }
 
 }  // namespace

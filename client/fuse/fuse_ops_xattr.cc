@@ -76,7 +76,7 @@ void OnGetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
 void Change(const CallPtr& call, Filesystem& fs, uint32_t method, const wire::XattrRequest& request,
             const InodePtr& inode) {
   inode->set_no_capability_until(0);
-  fs.mds().CallRaw(method, request, false, [&fs, call, inode](const Result<net::Reply>& reply) {
+  fs.CallOnce(call, method, request, [&fs, call, inode](const Result<net::Reply>& reply) {
     inode->set_no_capability_until(0);
     fs.core().leases().Changed();
     call->Reply(reply.status());

@@ -20,7 +20,11 @@
 #include "client/fuse/kernel_tuning.h"
 #include "client/fuse/process.h"
 #include "client/fuse/receive_loop.h"
+#include "client/fuse/resend.h"
+#include "client/takeover/takeover_log.h"
 #include "client/vfs/core.h"
+#include "common/base/log.h"
+#include "common/base/prng.h"
 
 namespace weir::client {
 namespace {
@@ -28,11 +32,14 @@ namespace {
 constexpr uint64_t kReadAheadKib = 4096;
 constexpr uint32_t kKernelQueue = 4096;
 constexpr auto kLazyUnmountGrace = std::chrono::seconds(2);
+constexpr Duration kAnswersAwaited = std::chrono::milliseconds(300);
+constexpr Duration kAnswerLook = std::chrono::milliseconds(5);
 
-std::string DefaultClientName() {
+// The process that stays when others take turns to serve.
+std::string DefaultClientName(const Mount::Options& options) {
   char host[HOST_NAME_MAX + 1] = "";
   gethostname(host, sizeof(host) - 1);
-  return std::string(host) + ":" + std::to_string(getpid());
+  return std::string(host) + ":" + std::to_string(options.state_fd < 0 ? getpid() : getppid());
 }
 
 std::vector<gid_t> OwnGroups() {
@@ -50,10 +57,10 @@ AccessTimes::Options AtimeRules(const Mount::Options& options) {
 }
 
 Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& options,
-                          std::function<void(InodeId)> forget_pages) {
+                          TakeoverLog* takeover, std::function<void(InodeId)> forget_pages) {
   Core::Options core;
   core.mds_endpoint = endpoint;
-  core.client_name = options.client_name.empty() ? DefaultClientName() : options.client_name;
+  core.client_name = options.client_name.empty() ? DefaultClientName(options) : options.client_name;
   core.mount_class = options.mount_class;
   core.read_exe = ExecutableOf;
   core.mounter = {getuid(), getgid(), getpid()};
@@ -64,6 +71,8 @@ Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& opt
   core.connect_timeout = options.connect_timeout;
   core.access_times = AtimeRules(options);
   core.forget_pages = std::move(forget_pages);
+  core.takeover = takeover;
+  core.file_io.takeover = takeover;
   core.file_io.buffer_writes = !options.writeback_cache;
   core.file_io.write_back.bytes_max = options.dirty_bytes_max;
   // Root raises the kernel's read-ahead instead, which costs no copy and no memory of ours.
@@ -103,10 +112,12 @@ void Detach(const std::string& mountpoint) {
 class Mount::Impl {
  public:
   Impl(net::Network& network, Clock& clock, const std::string& endpoint, std::string mountpoint,
-       Options options)
+       Options options, std::unique_ptr<TakeoverLog> takeover)
       : mountpoint_(std::move(mountpoint)),
         options_(std::move(options)),
-        core_(network, clock, CoreOptions(endpoint, options_, [this](InodeId id) { Forget(id); })),
+        takeover_(std::move(takeover)),
+        core_(network, clock,
+              CoreOptions(endpoint, options_, takeover_.get(), [this](InodeId id) { Forget(id); })),
         filesystem_(core_, {options_.exclusive, options_.writeback_cache,
                             static_cast<uint32_t>(options_.readahead_bytes)}) {}
 
@@ -116,11 +127,18 @@ class Mount::Impl {
   }
 
   Status Start() {
+    // What the kernel has of files that were open is asked to be dropped while the core opens.
+    if (options_.device_fd >= 0) WEIR_RETURN_IF_ERROR(GoOn());
     WEIR_RETURN_IF_ERROR(core_.Open([this] {
       if (filesystem_.calls().AnswerKilled()) core_.files().DropAbandoned();
     }));
-    WEIR_RETURN_IF_ERROR(MountIt());
+    if (options_.device_fd < 0) WEIR_RETURN_IF_ERROR(MountIt());
     filesystem_.kernel_cache().Start(session_);
+    receiving_ = std::make_unique<ReceiveLoop>(session_, [this](auto init) { OnInit(init); });
+    if (options_.device_fd >= 0) {
+      AskAgain(options_.device_fd);
+      HandOn();
+    }
     loop_ = std::thread([this] { Loop(); });
     device_ = DeviceOfMount(mountpoint_);
     RaiseReadAhead(device_, kReadAheadKib);
@@ -142,6 +160,23 @@ class Mount::Impl {
     if (!ended_changed_.wait_for(lock, kLazyUnmountGrace, [this] { return ended_; })) {
       AbortConnection(device_);
     }
+  }
+
+  Status HandOver(Duration wait) {
+    if (takeover_ == nullptr) return {ErrorCode::kInvalid, "nobody could go on with this mount"};
+    // Most of it while requests are still served.
+    if (!core_.Settle(wait)) {
+      return {ErrorCode::kBusy, "what is buffered could not be stored in time: see osdctl status"};
+    }
+    {
+      std::lock_guard lock(mutex_);
+      if (ended_ || stopping_) return {ErrorCode::kBusy, "it is being unmounted"};
+      handing_over_ = true;
+    }
+    receiving_->Stop();
+    AwaitAnswers();
+    (void)core_.Settle(wait);
+    return Status::Ok();
   }
 
   Counters counters() {
@@ -196,6 +231,17 @@ class Mount::Impl {
   }
 
  private:
+  // What is left then waits for something, a lock say: the kernel asks the successor for it.
+  void AwaitAnswers() {
+    size_t before = 0;
+    for (auto unchanged = Duration::zero(); unchanged < kAnswersAwaited; unchanged += kAnswerLook) {
+      const size_t left = filesystem_.calls().outstanding();
+      if (left == 0) return;
+      if (std::exchange(before, left) != left) unchanged = Duration::zero();
+      std::this_thread::sleep_for(kAnswerLook);
+    }
+  }
+
   // Called until the core has shut down, which is before the session ends.
   void Forget(InodeId inode) {
     if (fuse_session* session = notified_) {
@@ -203,7 +249,7 @@ class Mount::Impl {
     }
   }
 
-  Status MountIt() {
+  Status MakeSession() {
     operations_ = MakeOperations(options_.exclusive);
     std::string program = "weirfs";
     std::string flag = "-o";
@@ -215,6 +261,11 @@ class Mount::Impl {
     if (session_ == nullptr) {
       return {ErrorCode::kInvalid, "mount options are not understood: " + text};
     }
+    return Status::Ok();
+  }
+
+  Status MountIt() {
+    WEIR_RETURN_IF_ERROR(MakeSession());
     if (options_.replace && !DeviceOfMount(mountpoint_).empty()) Detach(mountpoint_);
     errno = 0;
     if (fuse_session_mount(session_, mountpoint_.c_str()) != 0) {
@@ -227,9 +278,42 @@ class Mount::Impl {
     return Status::Ok();
   }
 
+  // Instead of mounting: libfuse is told what the kernel told the first process.
+  Status GoOn() {
+    WEIR_RETURN_IF_ERROR(MakeSession());
+    const std::string device = "/dev/fd/" + std::to_string(options_.device_fd);
+    if (fuse_session_mount(session_, device.c_str()) != 0) {
+      return {ErrorCode::kInvalid, "the kernel's end of " + mountpoint_ + " cannot be used"};
+    }
+    std::string init = takeover_->left().init;
+    fuse_buf buffer{};
+    buffer.mem = init.data();
+    buffer.size = init.size();
+    fuse_session_process_buf(session_, &buffer);  // its answer finds nobody, which libfuse allows
+    notified_ = session_;
+    return Status::Ok();
+  }
+
+  void OnInit(std::span<const uint8_t> request) {
+    if (takeover_ == nullptr) return;
+    if (!CanAskAgain(request)) {
+      WEIR_LOG_WARN("this kernel is older than 6.9: the mount ends with its process");
+      return;
+    }
+    takeover_->Init({request.begin(), request.end()});
+    HandOn();
+  }
+
+  void HandOn() {
+    if (options_.on_device) {
+      options_.on_device(fuse_session_fd(session_), DeviceOfMount(mountpoint_));
+    }
+  }
+
   void Loop() {
-    const int error = ServeSession(session_, options_.threads);
+    const int error = receiving_->Serve(options_.threads);
     std::lock_guard lock(mutex_);
+    if (handing_over_) return;  // the process ends without unmounting
     // ENODEV is how an unmount looks from here; ECONNABORTED our own abort.
     const int code = error < 0 ? -error : 0;
     if (code != 0 && code != ENODEV && code != ECONNABORTED && !stopping_) {
@@ -241,17 +325,20 @@ class Mount::Impl {
 
   const std::string mountpoint_;
   const Options options_;
+  const std::unique_ptr<TakeoverLog> takeover_;  // null: no other process can go on
   Core core_;
   Filesystem filesystem_;
   fuse_lowlevel_ops operations_{};
   fuse_session* session_ = nullptr;
   std::atomic<fuse_session*> notified_{nullptr};
   std::string device_;
+  std::unique_ptr<ReceiveLoop> receiving_;
   std::thread loop_;
   std::mutex mutex_;
   std::condition_variable ended_changed_;
   bool ended_ = false;
   bool stopping_ = false;
+  bool handing_over_ = false;
   Status result_;
 };
 
@@ -261,17 +348,30 @@ Mount::~Mount() = default;
 Result<std::unique_ptr<Mount>> Mount::Start(net::Network& network, Clock& clock,
                                             const std::string& mds_endpoint,
                                             const std::string& mountpoint, Options options) {
-  char resolved[PATH_MAX];
-  if (realpath(mountpoint.c_str(), resolved) == nullptr) {
-    return Status::FromErrno(errno, "mount point " + mountpoint);
+  std::unique_ptr<TakeoverLog> takeover;
+  if (options.state_fd >= 0) {
+    WEIR_ASSIGN_OR_RETURN(takeover, TakeoverLog::Open(options.state_fd, RandomSeed()));
   }
-  auto impl = std::make_unique<Impl>(network, clock, mds_endpoint, resolved, std::move(options));
+  std::string place = mountpoint;
+  if (options.device_fd < 0) {  // else a look at it would wait for us
+    char resolved[PATH_MAX];
+    if (realpath(mountpoint.c_str(), resolved) == nullptr) {
+      return Status::FromErrno(errno, "mount point " + mountpoint);
+    }
+    place = resolved;
+  }
+  auto impl = std::make_unique<Impl>(network, clock, mds_endpoint, place, std::move(options),
+                                     std::move(takeover));
   WEIR_RETURN_IF_ERROR(impl->Start());
   return std::unique_ptr<Mount>(new Mount(std::move(impl)));
 }
 
 Status Mount::Wait() {
   return impl_->Wait();
+}
+
+Status Mount::HandOver(Duration wait) {
+  return impl_->HandOver(wait);
 }
 
 void Mount::Stop() {

@@ -9,6 +9,7 @@
 //            subtree or class does not exist, else what mount(2) said.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,6 +49,14 @@ class Mount {
     uint64_t dirty_bytes_max = 64 << 20;
     uint64_t readahead_bytes = 4 << 20;
     std::vector<std::string> fuse_options;  // further ones for libfuse and the kernel, e.g. nosuid
+    // For another process to go on with the mount when this one dies: a RecordFile with what that
+    // one must know. -1: none will. Needs Linux 6.9.
+    int state_fd = -1;
+    // The kernel's end as a predecessor had it: goes on with that mount. Then the mount's.
+    int device_fd = -1;
+    // Told once when another process could go on: by this descriptor, which stays the mount's, and
+    // the mount's device number. On one of the mount's threads.
+    std::function<void(int device_fd, const std::string& device)> on_device;
   };
 
   // What it does now and did since its start.
@@ -73,6 +82,9 @@ class Mount {
 
   // Ok when it ended by an unmount.
   Status Wait();
+  // Takes no more requests from the kernel and stores what is buffered: then the process may end,
+  // and its successor go on, with nothing lost. An error: not in that time, and it goes on here.
+  Status HandOver(Duration wait);
   // Unmounts, lazily when files are open. Wait returns afterwards.
   void Stop();
   // From any thread. All zero once it has ended.

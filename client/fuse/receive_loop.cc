@@ -1,9 +1,14 @@
 #include "client/fuse/receive_loop.h"
 
+#include <linux/fuse.h>
+#include <pthread.h>
+
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
-#include <thread>
-#include <vector>
+#include <cstring>
 
 #include "client/fuse/fuse_api.h"
 #include "client/fuse/newer_requests.h"
@@ -12,40 +17,94 @@
 namespace weir::client {
 namespace {
 
-// Every thread that waits for a request is woken by the end of the connection.
-int ServeAlone(fuse_session* session) {
-  fuse_buf buffer{};
-  int result = 0;
-  while (fuse_session_exited(session) == 0) {
-    result = fuse_session_receive_buf(session, &buffer);
-    if (result == -EINTR) continue;
-    if (result <= 0) break;
-    if ((buffer.flags & FUSE_BUF_IS_FD) == 0) {
-      MakeFamiliar({static_cast<uint8_t*>(buffer.mem), buffer.size});
-    }
-    const net::AnswerHere here;
-    fuse_session_process_buf(session, &buffer);
-  }
-  fuse_session_exit(session);
-  std::free(buffer.mem);  // libfuse allocated it
-  return result < 0 ? result : 0;
+constexpr auto kWakeAgain = std::chrono::milliseconds(1);
+
+thread_local uint64_t request_number = 0;
+
+// Breaks off a thread's wait for a request, and does nothing else.
+int WakeSignal() {
+  static const int number = [] {
+    struct sigaction nothing {};
+    nothing.sa_handler = [](int) {};
+    sigaction(SIGRTMIN, &nothing, nullptr);
+    return SIGRTMIN;
+  }();
+  return number;
+}
+
+fuse_in_header HeaderOf(std::span<const uint8_t> request) {
+  fuse_in_header header{};
+  if (request.size() >= sizeof(header)) std::memcpy(&header, request.data(), sizeof(header));
+  return header;
 }
 
 }  // namespace
 
-int ServeSession(fuse_session* session, uint32_t threads) {
+uint64_t RequestNumber() {
+  return request_number;
+}
+
+void ReceiveLoop::Process(void* received) {
+  auto* const buffer = static_cast<fuse_buf*>(received);
+  const net::AnswerHere here;
+  if ((buffer->flags & FUSE_BUF_IS_FD) != 0) return fuse_session_process_buf(session_, buffer);
+  const std::span<uint8_t> request(static_cast<uint8_t*>(buffer->mem), buffer->size);
+  MakeFamiliar(request);
+  const fuse_in_header header = HeaderOf(request);
+  request_number = header.unique;
+  fuse_session_process_buf(session_, buffer);
+  if (header.opcode == FUSE_INIT && on_init_ != nullptr) on_init_(request);
+}
+
+// Every thread that waits for a request is woken by the end of the connection.
+int ReceiveLoop::ServeAlone() {
+  {
+    const std::lock_guard lock(mutex_);
+    serving_.push_back(pthread_self());
+  }
+  fuse_buf buffer{};
+  int result = 0;
+  while (fuse_session_exited(session_) == 0 && !stopping_) {
+    result = fuse_session_receive_buf(session_, &buffer);
+    if (result == -EINTR) continue;
+    if (result <= 0) break;
+    Process(&buffer);
+  }
+  if (!stopping_) fuse_session_exit(session_);
+  std::free(buffer.mem);  // libfuse allocated it
+  const std::lock_guard lock(mutex_);
+  std::erase_if(serving_, [](pthread_t one) { return pthread_equal(one, pthread_self()) != 0; });
+  return result < 0 ? result : 0;
+}
+
+int ReceiveLoop::Serve(uint32_t threads) {
+  (void)WakeSignal();
   std::vector<int> results(threads < 1 ? 1 : threads, 0);
   std::vector<std::thread> others;
   for (size_t i = 1; i < results.size(); ++i) {
-    others.emplace_back([session, &result = results[i]] { result = ServeAlone(session); });
+    others.emplace_back([this, &result = results[i]] { result = ServeAlone(); });
   }
-  results[0] = ServeAlone(session);
+  results[0] = ServeAlone();
   for (std::thread& other : others) other.join();
-  fuse_session_reset(session);
+  if (stopping_) return 0;
+  fuse_session_reset(session_);
   for (const int result : results) {
     if (result != 0) return result;
   }
   return 0;
+}
+
+// A signal that comes just before a thread begins to wait is lost, so that it is sent again.
+void ReceiveLoop::Stop() {
+  stopping_ = true;
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (serving_.empty()) return;
+      for (const pthread_t thread : serving_) pthread_kill(thread, WakeSignal());
+    }
+    std::this_thread::sleep_for(kWakeAgain);
+  }
 }
 
 }  // namespace weir::client

@@ -1,14 +1,44 @@
 // Takes the kernel's requests off a session and hands them to libfuse, which calls our operations.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
 
 struct fuse_session;
 
 namespace weir::client {
 
-// Serves with so many threads, this one among them, until the file system is unmounted: 0. Else
-// the first error, negative.
-int ServeSession(fuse_session* session, uint32_t threads);
+// The kernel's number of the request that this thread has handed to libfuse; in its handler.
+uint64_t RequestNumber();
+
+// Threads: Serve from one; Stop from any other.
+class ReceiveLoop {
+ public:
+  // `on_init`: runs with the kernel's first request when it has been answered. May be empty.
+  using OnInit = std::function<void(std::span<const uint8_t> request)>;
+  explicit ReceiveLoop(fuse_session* session, OnInit on_init = nullptr)
+      : session_(session), on_init_(std::move(on_init)) {}
+
+  // Serves with so many threads, this one among them, until the file system is unmounted or Stop
+  // was called: 0. Else the first error, negative.
+  int Serve(uint32_t threads);
+  // No further request is taken off once it returns; those that were may still be under way.
+  void Stop();
+
+ private:
+  int ServeAlone();
+  void Process(void* buffer);
+
+  fuse_session* const session_;
+  const OnInit on_init_;
+  std::atomic<bool> stopping_{false};
+  std::mutex mutex_;
+  std::vector<pthread_t> serving_;  // threads that have not ended
+};
 
 }  // namespace weir::client

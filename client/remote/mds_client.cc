@@ -26,6 +26,8 @@ Result<std::unique_ptr<MdsClient>> MdsClient::Connect(net::Network& network, Clo
   std::unique_ptr<MdsClient> client(new MdsClient(clock, std::move(options), std::move(events)));
   net::RpcClient::Options rpc_options;
   rpc_options.session = client->options_.session;
+  rpc_options.ids_above = client->options_.ids_above;
+  rpc_options.reserved_ids = client->options_.reserved_ids;
   auto rpc = net::RpcClient::Connect(network, clock, client->options_.endpoint, rpc_options);
   if (!rpc.ok()) return rpc.status();
   client->rpc_ = std::move(*rpc);
@@ -52,7 +54,9 @@ wire::OpenSessionRequest MdsClient::SessionRequest(bool first) const {
   if (events_.held_locks != nullptr) {
     for (wire::FileLock& lock : events_.held_locks()) *request.add_locks() = std::move(lock);
   }
-  if (!first) return request;  // his right to the class was checked when he mounted
+  request.set_resumes(first && options_.resumes);
+  if (!first || options_.resumes)
+    return request;  // his right to the class was checked when he mounted
   request.mutable_mounter()->set_uid(options_.mounter.uid);
   request.mutable_mounter()->set_gid(options_.mounter.gid);
   for (const gid_t group : options_.mounter_groups) request.mutable_mounter()->add_groups(group);
@@ -125,7 +129,8 @@ void MdsClient::OpenAsync(std::function<void(const Status&)> done) {
 Status MdsClient::TakeFirst(const Result<net::Reply>& reply, TimePoint asked) {
   if (!reply.ok()) return reply.status();
   WEIR_RETURN_IF_ERROR(TakeSession(reply->body, asked));
-  if (!options_.mount_class.empty() && map()->FindClass(options_.mount_class) == nullptr) {
+  if (!options_.resumes && !options_.mount_class.empty() &&
+      map()->FindClass(options_.mount_class) == nullptr) {
     return {ErrorCode::kNotFound, "there is no class '" + options_.mount_class +
                                       "' to mount with; osdctl class create makes it"};
   }
@@ -160,6 +165,16 @@ void MdsClient::CallRaw(uint32_t method, const google::protobuf::MessageLite& re
   call.timeout = patience.value_or(options_.timeout);
   call.idempotent = idempotent;
   const net::LendThread lend;  // an MDS knows nothing of our locks, and never answers from here
+  rpc_->Call(method, request.SerializeAsString(), {}, call, std::move(callback));
+}
+
+void MdsClient::CallReserved(uint64_t id, uint32_t method,
+                             const google::protobuf::MessageLite& request, RawCallback callback) {
+  if (closing_) return callback(Status(ErrorCode::kCancelled, "the mount is going away"));
+  net::CallOptions call;
+  call.timeout = options_.timeout;
+  call.reserved_id = id;
+  const net::LendThread lend;
   rpc_->Call(method, request.SerializeAsString(), {}, call, std::move(callback));
 }
 

@@ -50,6 +50,9 @@ class MdsClient {
     bool exclusive = false;  // refuses, and is refused by, every other mount
     std::string subtree;
     uint64_t session = 0;
+    bool resumes = false;                // goes on with the session of a process that died
+    uint64_t ids_above = 0;              // then of net::RpcClient::Options
+    std::vector<uint64_t> reserved_ids;  // too
     DirCache* directories = nullptr;     // under leases of the MDS; null: asks for none
     FileLeases* files = nullptr;         // goes with them
     Duration timeout = Duration::max();  // of every call
@@ -89,10 +92,20 @@ class MdsClient {
   void CallRaw(uint32_t method, const google::protobuf::MessageLite& request, bool idempotent,
                RawCallback callback, std::optional<Duration> patience = {});
 
+  // A call that must not be repeated with another effect, under an id that was reserved.
+  void CallReserved(uint64_t id, uint32_t method, const google::protobuf::MessageLite& request,
+                    RawCallback callback);
+  uint64_t ReserveId() { return rpc_->ReserveId(); }
+  void FreeId(uint64_t id) { rpc_->FreeId(id); }
+
   template <typename Reply>
   void Call(uint32_t method, const google::protobuf::MessageLite& request, bool idempotent,
             std::function<void(Result<Reply>)> callback, std::optional<Duration> patience = {}) {
-    auto decode = [callback = std::move(callback)](Result<net::Reply> raw) {
+    CallRaw(method, request, idempotent, Decoded(std::move(callback)), patience);
+  }
+  template <typename Reply>
+  static RawCallback Decoded(std::function<void(Result<Reply>)> callback) {
+    return [callback = std::move(callback)](Result<net::Reply> raw) {
       if (!raw.ok()) return callback(raw.status());
       Reply reply;
       if (!reply.ParseFromString(raw->body)) {
@@ -100,7 +113,6 @@ class MdsClient {
       }
       callback(std::move(reply));
     };
-    CallRaw(method, request, idempotent, std::move(decode), patience);
   }
 
   [[nodiscard]] bool connected() const { return rpc_ != nullptr && rpc_->connected(); }

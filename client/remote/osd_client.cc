@@ -72,8 +72,13 @@ Result<ObjectOutcome> Decode(bool write, OsdId osd, Result<net::Reply> raw) {
 
 }  // namespace
 
-OsdClient::OsdClient(net::Network& network, Clock& clock, uint64_t session, Duration timeout)
-    : network_(network), clock_(clock), session_(session), timeout_(timeout) {}
+OsdClient::OsdClient(net::Network& network, Clock& clock, uint64_t session, Duration timeout,
+                     uint64_t ids_above)
+    : network_(network),
+      clock_(clock),
+      session_(session),
+      timeout_(timeout),
+      ids_above_(ids_above) {}
 
 OsdClient::~OsdClient() {
   Stop();
@@ -93,6 +98,7 @@ net::RpcClient& OsdClient::RpcFor(const Connection& connection, const ObjectOp& 
 OsdClient::RpcPtr OsdClient::Dial(const std::string& endpoint, uint64_t session) const {
   net::RpcClient::Options options;
   options.session = session;
+  options.ids_above = ids_above_;
   auto rpc = net::RpcClient::Connect(network_, clock_, endpoint, options);
   return rpc.ok() ? std::move(*rpc) : nullptr;
 }

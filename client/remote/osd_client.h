@@ -24,7 +24,9 @@ namespace weir::client {
 
 class OsdClient final : public ObjectSender {
  public:
-  OsdClient(net::Network& network, Clock& clock, uint64_t session, Duration timeout);
+  // `ids_above`: of net::RpcClient::Options.
+  OsdClient(net::Network& network, Clock& clock, uint64_t session, Duration timeout,
+            uint64_t ids_above = 0);
   ~OsdClient() override;
 
   void Send(const ObjectOp& op, const Stamp& stamp, ObjectCallback callback) override;
@@ -50,6 +52,7 @@ class OsdClient final : public ObjectSender {
   Clock& clock_;
   const uint64_t session_;
   const Duration timeout_;
+  const uint64_t ids_above_;
   std::mutex set_map_mutex_;  // one map after the other
   // Shared while a client is used, exclusive while the set changes: nobody loses one under his
   // feet, and none is destroyed on its own I/O thread.

@@ -31,6 +31,24 @@ OpenerPtr CallerClasses::Open(uid_t uid, gid_t gid, std::vector<gid_t> groups, p
   return opener;
 }
 
+std::optional<std::string> Opener::exe() const {
+  const std::lock_guard lock(mutex_);
+  return exe_known_ ? std::optional(exe_) : std::nullopt;
+}
+
+OpenerPtr CallerClasses::Restore(const Former& former) const {
+  Abandoned fenced = std::make_shared<std::atomic<bool>>(true);
+  if (!former.fenced) {
+    std::lock_guard lock(mutex_);
+    fenced = fenced_;
+  }
+  auto opener = std::make_shared<Opener>(former.uid, former.gid, former.groups, former.pid,
+                                         std::move(fenced));
+  opener->exe_known_ = former.exe.has_value();
+  opener->exe_ = former.exe.value_or("");
+  return opener;
+}
+
 void CallerClasses::Fence() {
   std::lock_guard lock(mutex_);
   *fenced_ = true;

@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,13 @@ class Opener {
   // name any more. Null: never.
   [[nodiscard]] const Abandoned& fenced() const { return fenced_; }
   [[nodiscard]] bool is_fenced() const { return fenced_ != nullptr && *fenced_; }
+
+  [[nodiscard]] uid_t uid() const { return uid_; }
+  [[nodiscard]] gid_t gid() const { return gid_; }
+  [[nodiscard]] const std::vector<gid_t>& groups() const { return groups_; }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  // When it was asked for.
+  [[nodiscard]] std::optional<std::string> exe() const;
 
  private:
   friend class CallerClasses;
@@ -65,6 +73,16 @@ class CallerClasses {
   void SetMap(std::shared_ptr<const ClusterMap> map);
 
   OpenerPtr Open(uid_t uid, gid_t gid, std::vector<gid_t> groups, pid_t pid) const;
+  // Who opened a file through a predecessor of this process.
+  struct Former {
+    uid_t uid = 0;
+    gid_t gid = 0;
+    std::vector<gid_t> groups;
+    pid_t pid = 0;
+    std::optional<std::string> exe;  // when it was asked for
+    bool fenced = false;
+  };
+  OpenerPtr Restore(const Former& former) const;
   // The session was evicted: with it everybody who has opened something so far.
   void Fence();
   [[nodiscard]] ClassId Of(const Opener& opener) const;

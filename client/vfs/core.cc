@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include "client/takeover/takeover_log.h"
 #include "common/base/log.h"
 #include "common/base/prng.h"
 #include "common/wire/mds.pb.h"
@@ -11,25 +12,38 @@ namespace {
 constexpr auto kTick = std::chrono::milliseconds(100);
 constexpr Duration kCloseSession = std::chrono::seconds(2);
 constexpr size_t kDirectoriesResolved = 16'384;  // when tags move; others with their next reply
+
+uint64_t IdsAbove(const Core::Options& options) {
+  return options.takeover == nullptr ? 0 : options.takeover->ids_above();
+}
+
+FileLocks::Note NoteLocks(TakeoverLog* takeover) {
+  if (takeover == nullptr) return nullptr;
+  return [takeover](const LockAsk& ask) { takeover->Locked(ask); };
+}
+
 }  // namespace
 
 Core::Core(net::Network& network, Clock& clock, Options options)
     : network_(network),
       clock_(clock),
       options_(std::move(options)),
-      session_(RandomSeed()),
+      session_(options_.takeover != nullptr ? options_.takeover->session() : RandomSeed()),
       open_files_(inodes_, [this](const auto& inodes, auto done) { SendRelease(inodes, done); }),
       access_times_(clock, inodes_, options_.access_times,
                     [this](const auto& reads, auto done) { SendReads(reads, std::move(done)); }),
-      locks_([this](uint32_t method, const auto& request, bool idempotent, auto reply) {
-        // Nobody knows how long a lock takes.
-        mds_->Call<wire::LockReply>(method, request, idempotent, std::move(reply), Duration::max());
-      }),
+      locks_(
+          [this](uint32_t method, const auto& request, bool idempotent, auto reply) {
+            // Nobody knows how long a lock takes.
+            mds_->Call<wire::LockReply>(method, request, idempotent, std::move(reply),
+                                        Duration::max());
+          },
+          NoteLocks(options_.takeover), IdsAbove(options_)),
       groups_(clock),
       directories_(clock),
       leases_(clock, options_.exclusive),
       caller_classes_({options_.client_name, options_.mount_class}, options_.read_exe),
-      osds_(network, clock, session_, options_.timeout),
+      osds_(network, clock, session_, options_.timeout, IdsAbove(options_)),
       objects_(clock, osds_, {.timeout = options_.timeout}),
       files_(clock, objects_, inodes_, caller_classes_, leases_, *this, options_.file_io),
       appends_({[this](InodeId inode, auto done) { AskAppend(inode, std::move(done)); },
@@ -37,7 +51,9 @@ Core::Core(net::Network& network, Clock& clock, Options options)
                 [this](InodeId inode, uint64_t grant) { GiveBackAppend(inode, grant); }}),
       classes_(
           inodes_, [this] { return InodesInUse(); },
-          [this](const auto& inodes, auto done) { AskClasses(inodes, done); }) {}
+          [this](const auto& inodes, auto done) { AskClasses(inodes, done); }) {
+  if (options_.takeover != nullptr && options_.takeover->is_successor()) Resume();
+}
 
 Core::~Core() {
   Shutdown(Duration::zero());
@@ -53,6 +69,11 @@ Status Core::Connect() {
   options.exclusive = options_.exclusive;
   options.subtree = options_.subtree;
   options.session = session_;
+  if (options_.takeover != nullptr) {
+    options.resumes = options_.takeover->is_successor();
+    options.ids_above = options_.takeover->ids_above();
+    options.reserved_ids = options_.takeover->LeftIds();
+  }
   // An exclusive mount lets the kernel remember instead.
   if (options_.exclusive) {
     directories_.BeginAlone();
@@ -90,6 +111,7 @@ Status Core::Open(std::function<void()> on_tick) {
   on_tick_ = std::move(on_tick);
   WEIR_RETURN_IF_ERROR(Connect());
   WEIR_RETURN_IF_ERROR(mds_->Open());
+  if (options_.takeover != nullptr && options_.takeover->is_successor()) RefreshOpenFiles();
   ticks_ = std::thread([this] { TickLoop(); });
   return Status::Ok();
 }
@@ -134,6 +156,7 @@ void Core::OnMap(const MapPtr& map) {
   if (fence != map->fences.end() && fenced_ < fence->second) {
     // What is older than this map must not go out under it.
     fenced_ = fence->second;
+    if (options_.takeover != nullptr) options_.takeover->Fenced(fenced_.value);
     WEIR_LOG_WARN(
         "the MDS could not hear this mount and gave its files to others: what was not "
         "stored is lost, and what was open must be opened again");
@@ -152,6 +175,7 @@ void Core::OnMap(const MapPtr& map) {
 void Core::OnLocksLost(const std::vector<InodeId>& inodes) {
   for (const InodeId id : inodes) {
     locks_.Lost(id);
+    if (options_.takeover != nullptr) options_.takeover->LocksLost(id);
     if (const InodePtr inode = inodes_.Find(id)) {
       inode->RememberError({ErrorCode::kIo, "locks were lost while the MDS was out of reach"});
     }
@@ -177,6 +201,7 @@ void Core::Tick() {
   open_files_.Tick();
   access_times_.Tick();
   classes_.Tick();
+  if (free_left_at_ <= clock_.Now()) FreeLeftIds();
 }
 
 void Core::Abandon() {
@@ -308,6 +333,7 @@ void Core::SendRelease(const std::vector<InodeId>& inodes, std::function<void()>
   mds_->CallRaw(wire::MDS_RELEASE, request, false,
                 [this, inodes, done = std::move(done)](const Result<net::Reply>&) {
                   ForgetLeases(inodes);  // answers that were given before have come in between
+                  if (options_.takeover != nullptr) options_.takeover->Released(inodes);
                   done();
                 });
 }

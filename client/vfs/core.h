@@ -31,6 +31,9 @@
 
 namespace weir::client {
 
+class TakeoverLog;
+struct OpenedFile;
+
 class Core final : private WriteReporter {
  public:
   struct Options {
@@ -46,6 +49,8 @@ class Core final : private WriteReporter {
     CallerClasses::ReadExe read_exe = [](pid_t, uid_t) { return std::string(); };
     CallerId mounter;  // whose right to the mount's class the MDS checks
     std::vector<gid_t> mounter_groups;
+    // Notes for a successor; what a predecessor left there is gone on with. Null: there is none.
+    TakeoverLog* takeover = nullptr;
     // The kernel forgets what it has of a file; waits for it. May be empty.
     std::function<void(InodeId)> forget_pages;
   };
@@ -61,11 +66,15 @@ class Core final : private WriteReporter {
   // Ends it as a crash does: nothing is flushed, the session is not given back, operations that are
   // under way end with an error. Instead of Shutdown.
   void Abandon();
+  // Everything that is buffered is stored, and what was closed released, for a successor to go on:
+  // instead of Shutdown, when nothing more is asked. False: not in that time.
+  bool Settle(Duration wait);
   // Flushes what is buffered and closes the session, waiting at most this long; afterwards no
   // callback of any operation is outstanding. False: data was lost on the way.
   bool Shutdown(Duration wait);
 
   Clock& clock() { return clock_; }
+  TakeoverLog* takeover() { return options_.takeover; }
   MdsClient& mds() { return *mds_; }
   InodeTable& inodes() { return inodes_; }
   HandleTable& handles() { return handles_; }
@@ -105,6 +114,11 @@ class Core final : private WriteReporter {
   void OnLocksLost(const std::vector<InodeId>& inodes);
   void TickLoop();
   std::vector<InodeId> InodesInUse() const;
+  // What a predecessor left: before the session is opened, and what the MDS knows of it after.
+  void Resume();
+  void ResumeFile(const OpenedFile& file);
+  void RefreshOpenFiles();
+  void FreeLeftIds();
 
   net::Network& network_;
   Clock& clock_;
@@ -128,6 +142,7 @@ class Core final : private WriteReporter {
   std::unique_ptr<LeaseKeeper> lease_keeper_;
   std::atomic<uint64_t> map_epoch_{0};
   Epoch fenced_;  // on the thread that brings maps
+  TimePoint free_left_at_ = TimePoint::Max();
 
   std::function<void()> on_tick_;
   std::mutex tick_mutex_;

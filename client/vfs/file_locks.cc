@@ -108,6 +108,7 @@ void FileLocks::Finish(uint64_t ticket, int error) {
     if (found == pending_.end()) return;
     const LockAsk& ask = found->second.ask;
     if (error == 0) files_[ask.inode].Of(ask.flock).Set(ToLock(ask));
+    if (error == 0 && note_ != nullptr) note_(ask);
     done = std::move(found->second.done);
     pending_.erase(found);
   }
@@ -136,9 +137,18 @@ void FileLocks::Unlock(const LockAsk& ask, Done done) {
   wire::LockRequest request;
   *request.mutable_lock() = ToWire(ask);
   send_(wire::MDS_LOCK, request, false,
-        [done = std::move(done)](const Result<wire::LockReply>& reply) {
+        [this, ask, done = std::move(done)](const Result<wire::LockReply>& reply) {
+          if (reply.ok() && note_ != nullptr) note_(ask);
           done(reply.ok() ? 0 : KernelErrno(reply.status()));
         });
+}
+
+void FileLocks::Restore(const std::vector<LockAsk>& held) {
+  const std::lock_guard lock(mutex_);
+  for (const LockAsk& ask : held) {
+    files_[ask.inode].Of(ask.flock).Set(ToLock(ask));
+    owners_of_[ask.handle].emplace(ask.owner, ask.flock);
+  }
 }
 
 void FileLocks::Test(const LockAsk& ask, std::function<void(Result<LockAsk>)> done) {

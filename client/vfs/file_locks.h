@@ -52,7 +52,13 @@ class FileLocks {
   // To the MDS; must not give up before an answer or the end of the mount.
   using Send = std::function<void(uint32_t method, const google::protobuf::MessageLite& request,
                                   bool idempotent, Reply reply)>;
-  explicit FileLocks(Send send) : send_(std::move(send)) {}
+  // Is told of each lock before whoever asked for it hears of it, and of its end (type kNone) when
+  // that is certain.
+  using Note = std::function<void(const LockAsk& ask)>;
+  explicit FileLocks(Send send, Note note = nullptr, uint64_t tickets_above = 0)
+      : send_(std::move(send)), note_(std::move(note)), last_ticket_(tickets_above) {}
+  // What a predecessor of this process holds.
+  void Restore(const std::vector<LockAsk>& held);
 
   // errno: 0, EAGAIN, EDEADLK, EINTR when it was cancelled, or of the request's failure.
   using Done = std::function<void(int error)>;
@@ -95,8 +101,9 @@ class FileLocks {
   void DropOwner(InodeId inode, uint64_t owner, bool flock, Done done);
 
   const Send send_;
+  const Note note_;  // may be empty
   mutable std::mutex mutex_;
-  uint64_t last_ticket_ = 0;
+  uint64_t last_ticket_;
   std::unordered_map<uint64_t, Pending> pending_;
   std::unordered_map<InodeId, File> files_;
   std::map<uint64_t, std::set<std::pair<uint64_t, bool>>> owners_of_;  // handle -> owner, flock

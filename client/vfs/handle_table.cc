@@ -8,6 +8,16 @@ uint64_t HandleTable::Add(HandlePtr handle) {
   return last_;
 }
 
+void HandleTable::Restore(uint64_t number, HandlePtr handle) {
+  std::lock_guard lock(mutex_);
+  handles_.emplace(number, std::move(handle));
+}
+
+void HandleTable::SetLast(uint64_t last) {
+  std::lock_guard lock(mutex_);
+  last_ = last;
+}
+
 HandlePtr HandleTable::Find(uint64_t number) const {
   std::lock_guard lock(mutex_);
   auto it = handles_.find(number);

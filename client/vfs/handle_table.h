@@ -19,12 +19,17 @@ struct Handle {
   int flags = 0;
   bool direct = false;  // opened with O_DIRECT
   ReadAhead::Stream stream;
+  // A predecessor of this process had not stored what was written: the next fsync or close tells.
+  std::atomic<bool> lost{false};
 };
 using HandlePtr = std::shared_ptr<Handle>;
 
 class HandleTable {
  public:
   uint64_t Add(HandlePtr handle);
+  // Under a number that a predecessor of this process gave out; SetLast: the last of those.
+  void Restore(uint64_t number, HandlePtr handle);
+  void SetLast(uint64_t last);
   [[nodiscard]] HandlePtr Find(uint64_t number) const;
   HandlePtr Remove(uint64_t number);
 

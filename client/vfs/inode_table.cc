@@ -216,6 +216,11 @@ void Inode::RememberError(const Status& status) {
   if (error_.ok()) error_ = status;
 }
 
+bool Inode::has_error() const {
+  std::lock_guard lock(mutex_);
+  return !error_.ok();
+}
+
 Status Inode::TakeError() {
   std::lock_guard lock(mutex_);
   return std::exchange(error_, Status::Ok());

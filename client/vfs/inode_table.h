@@ -106,6 +106,7 @@ class Inode {
   // The first error of a write-back since it was last taken; ok when there is none.
   void RememberError(const Status& status);
   Status TakeError();
+  [[nodiscard]] bool has_error() const;
 
   // It was read just now: whether that moves its access time, which is then shown here until the
   // MDS has heard of it. `strict`: any read does.

@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/base/buffer.h"
 #include "common/base/result.h"
@@ -75,7 +76,8 @@ class RpcServer {
 
 struct CallOptions {
   Duration timeout = std::chrono::seconds(30);  // Duration::max(): never gives up
-  bool idempotent = false;  // the server need not remember the answer (reads, big replies)
+  bool idempotent = false;   // the server need not remember the answer (reads, big replies)
+  uint64_t reserved_id = 0;  // of ReserveId or Options::reserved_ids; 0: gets an id of its own
 };
 
 class RpcClient {
@@ -88,6 +90,11 @@ class RpcClient {
     Duration resend_interval = std::chrono::seconds(10);
     Duration ping_interval = std::chrono::milliseconds(500);
     Duration peer_timeout = std::chrono::seconds(3);
+    // Of a process that goes on with the session of a dead one: above all ids that were used. What
+    // is still on its way of those is applied no more when it comes behind our first message,
+    // unless it is reserved: then it may be asked again here, and finds the answer of the first.
+    uint64_t ids_above = 0;
+    std::vector<uint64_t> reserved_ids = {};
   };
   static Result<std::unique_ptr<RpcClient>> Connect(Network& network, Clock& clock,
                                                     const std::string& endpoint,
@@ -98,6 +105,11 @@ class RpcClient {
   // kUnreachable that names the endpoint.
   virtual void Call(uint32_t method, std::string body, Buffer payload, const CallOptions& options,
                     Callback callback) = 0;
+  // An id for one call that is not idempotent. The server keeps its answer until FreeId, even when
+  // it has come: so the call may be repeated, by another process too.
+  virtual uint64_t ReserveId() { return 0; }
+  // After the call's callback, or instead of the call.
+  virtual void FreeId(uint64_t /*id*/) {}
   // The same, waiting; not from a callback.
   Result<Reply> CallAndWait(uint32_t method, std::string body, Buffer payload,
                             const CallOptions& options);

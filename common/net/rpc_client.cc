@@ -36,6 +36,9 @@ class Client final : public RpcClient {
       : clock_(clock),
         endpoint_(std::move(endpoint)),
         options_(options),
+        last_id_(options.ids_above),
+        reserved_(options.reserved_ids.begin(), options.reserved_ids.end()),
+        unrepeatable_(reserved_),
         next_ping_(clock.Now()),
         patient_until_(Later(clock.Now(), options.peer_timeout)),
         transport_(std::move(transport)) {}
@@ -44,6 +47,8 @@ class Client final : public RpcClient {
   Status Start();
   void Call(uint32_t method, std::string body, Buffer payload, const CallOptions& options,
             Callback callback) override;
+  uint64_t ReserveId() override;
+  void FreeId(uint64_t id) override;
   [[nodiscard]] bool connected() const override;
   [[nodiscard]] Duration silence() const override;
 
@@ -88,9 +93,10 @@ class Client final : public RpcClient {
 
   mutable std::mutex mutex_;
   bool closing_ = false;
-  uint64_t last_id_ = 0;
+  uint64_t last_id_;
   Calls calls_;
-  std::set<uint64_t> unrepeatable_;  // ids of calls_ that are not idempotent
+  std::set<uint64_t> reserved_;      // until FreeId
+  std::set<uint64_t> unrepeatable_;  // those, and ids of calls_ that are not idempotent
   std::set<std::pair<TimePoint, uint64_t>> deadlines_;
   std::set<std::pair<TimePoint, uint64_t>> resends_;
   std::vector<uint64_t> acks_;
@@ -149,7 +155,7 @@ void Client::Call(uint32_t method, std::string body, Buffer payload, const CallO
                                          ", payload " + std::to_string(kMaxPayloadBytes) +
                                          " bytes); send it in pieces"};
     } else {
-      const uint64_t id = ++last_id_;
+      const uint64_t id = options.reserved_id != 0 ? options.reserved_id : ++last_id_;
       Pending& call = calls_[id];
       call.header.set_method(method);
       call.header.set_session(options_.session);
@@ -171,6 +177,20 @@ void Client::Call(uint32_t method, std::string body, Buffer payload, const CallO
   if (message) transport_->Send(*std::move(message));
   // NOLINTNEXTLINE(bugprone-use-after-move): kept only when not refused
   if (!refused.ok()) callback(refused);
+}
+
+uint64_t Client::ReserveId() {
+  const std::lock_guard lock(mutex_);
+  const uint64_t id = ++last_id_;
+  reserved_.insert(id);
+  unrepeatable_.insert(id);
+  return id;
+}
+
+void Client::FreeId(uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  if (reserved_.erase(id) == 0 || calls_.contains(id)) return;
+  if (unrepeatable_.erase(id) != 0) acks_.push_back(id);
 }
 
 bool Client::connected() const {
@@ -284,7 +304,7 @@ RpcClient::Callback Client::FinishLocked(Calls::iterator it) {
   Pending& call = it->second;
   if (call.deadline != TimePoint::Max()) deadlines_.erase({call.deadline, id});
   if (call.resend_at != TimePoint::Max()) resends_.erase({call.resend_at, id});
-  if (unrepeatable_.erase(id) != 0) acks_.push_back(id);
+  if (!reserved_.contains(id) && unrepeatable_.erase(id) != 0) acks_.push_back(id);
   Callback callback = std::move(call.callback);
   calls_.erase(it);
   return callback;

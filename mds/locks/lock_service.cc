@@ -166,11 +166,12 @@ void LockService::Test(uint64_t session, const wire::LockRequest& request, Respo
 }
 
 std::vector<uint64_t> LockService::Reclaim(uint64_t session,
-                                           const std::vector<wire::FileLock>& locks) {
+                                           const std::vector<wire::FileLock>& locks, bool resumes) {
   std::set<uint64_t> lost;
   {
     const std::lock_guard lock(mutex_);
-    const bool in_time = awaited_.erase(session) > 0;
+    const bool awaited = awaited_.erase(session) > 0;
+    const bool in_time = awaited || (resumes && recorded_.contains(session));
     for (const wire::FileLock& held : locks) {
       LockTable::Told told;  // nobody waits yet
       const bool regained = in_time && IsValid(held) && held.type() != wire::FileLock::NONE &&

@@ -40,8 +40,10 @@ class LockService {
   void Cancel(uint64_t session, uint64_t ticket);
   void Test(uint64_t session, const wire::LockRequest& request, Respond respond);
 
-  // The session tells what it holds from before; returns the inodes whose locks it has lost.
-  std::vector<uint64_t> Reclaim(uint64_t session, const std::vector<wire::FileLock>& locks);
+  // The session tells what it holds from before our restart, or its own (`resumes`); returns the
+  // inodes whose locks it has lost.
+  std::vector<uint64_t> Reclaim(uint64_t session, const std::vector<wire::FileLock>& locks,
+                                bool resumes = false);
   void EndSession(uint64_t session);
   void EndGrace();
 

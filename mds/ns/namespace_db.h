@@ -82,8 +82,9 @@ class NamespaceDb {
   // The data of a purged inode is gone.
   void FinishPurge(uint64_t inode);
 
-  // The session holds these inodes open from before our restart.
-  void Reclaim(uint64_t session, const std::vector<uint64_t>& inodes);
+  // The session holds these inodes open from before our restart, or its own: then (`resumes`) how
+  // they are open is known.
+  void Reclaim(uint64_t session, const std::vector<uint64_t>& inodes, bool resumes);
   // Everything it had open is closed; orphans go.
   void DropSession(uint64_t session);
   // Nobody reclaims any more: orphans that nobody holds go.

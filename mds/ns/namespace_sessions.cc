@@ -117,10 +117,13 @@ void NamespaceDb::FinishPurge(uint64_t inode) {
       Ignore);
 }
 
-void NamespaceDb::Reclaim(uint64_t session, const std::vector<uint64_t>& inodes) {
+void NamespaceDb::Reclaim(uint64_t session, const std::vector<uint64_t>& inodes, bool resumes) {
   const std::lock_guard lock(mutex_);
-  // How it was opened is not known any more: assume for writing.
-  for (const uint64_t inode : inodes) opens_.Open(session, inode, true);
+  for (const uint64_t inode : inodes) {
+    if (resumes && opens_.IsOpenBy(session, inode)) continue;
+    // How it was opened is not known any more: assume for writing.
+    opens_.Open(session, inode, true);
+  }
 }
 
 bool NamespaceDb::MayWrite(uint64_t session) const {

@@ -104,9 +104,10 @@ void MdsCore::OpenSession(const Call& call) {
     call->Respond(std::move(opened));
     return;
   }
-  names_->Reclaim(session, {request.open_inodes().begin(), request.open_inodes().end()});
+  names_->Reclaim(session, {request.open_inodes().begin(), request.open_inodes().end()},
+                  request.resumes());
   const std::vector<uint64_t> lost =
-      locks_->Reclaim(session, {request.locks().begin(), request.locks().end()});
+      locks_->Reclaim(session, {request.locks().begin(), request.locks().end()}, request.resumes());
   // What it was told before it said its mount class may have been wrong.
   if (admitted_unasked && !request.mount_class().empty()) names_->BumpTagEpoch();
   const auto klass = keeper_->ClassIdOf(request.mount_class());

@@ -95,6 +95,10 @@ void Background::Announce(const Status& status) {
   close(std::exchange(fd_, -1));
 }
 
+void Background::LeaveItToChild() {
+  if (fd_ >= 0) close(std::exchange(fd_, -1));
+}
+
 void CloseInheritedFiles() {
   close_range(STDERR_FILENO + 1, ~0u, 0);
 }

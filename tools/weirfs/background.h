@@ -23,6 +23,9 @@ class Background {
   // Tells the caller how it went; once.
   void Announce(const Status& status);
 
+  // After another fork: the child announces.
+  void LeaveItToChild();
+
   Background(Background&& other) noexcept;
   Background& operator=(Background&&) = delete;
   ~Background();

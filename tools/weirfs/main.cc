@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "client/fuse/mount.h"
+#include "client/takeover/record_file.h"
 #include "common/base/log.h"
 #include "common/base/short_turns.h"
 #include "common/disk/disk_spec.h"
@@ -23,9 +24,11 @@
 #include "tools/cli/mounts.h"
 #include "tools/cli/parse.h"
 #include "tools/cli/values.h"
+#include "tools/weirfs/arguments.h"
 #include "tools/weirfs/background.h"
 #include "tools/weirfs/client_metrics.h"
 #include "tools/weirfs/embedded_cluster.h"
+#include "tools/weirfs/holder.h"
 #include "tools/weirfs/mountpoint.h"
 #include "tools/weirfs/options.h"
 
@@ -34,17 +37,7 @@ namespace {
 
 constexpr uint64_t kSmallestOsd = 256ull << 20;
 constexpr size_t kMostOsds = 256;
-
-struct Arguments {
-  std::vector<std::string> places;  // [ENDPOINT[:/SUBTREE]] MNT
-  std::vector<std::string> option_lists;
-  std::string data, osd_size, token_rate, log = "info", log_file, pid_file;
-  std::string metrics, web;
-  bool insecure = false, replace = false;
-  size_t osds = 0;
-  std::vector<std::string> disks, tier_disks;
-  bool foreground = false;
-};
+constexpr Duration kHandOverPatience = std::chrono::seconds(20);
 
 // What is to be done, with every word understood and every path absolute.
 struct Plan {
@@ -53,80 +46,13 @@ struct Plan {
   std::string mountpoint;
   std::string log_file;
   std::string pid_file;
+  bool supervise = false;
   LogLevel log_level = LogLevel::kInfo;
   EmbeddedCluster::Options cluster;
   client::Mount::Options mount;
   std::string metrics;  // canonical HTTP addresses, or empty
   std::string web;
 };
-
-// CLI11 would write "places(1x)".
-class HelpText final : public CLI::Formatter {
- public:
-  std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
-    return "Usage: weirfs [OPTIONS] --data DIR MNT\n"
-           "       weirfs [OPTIONS] ENDPOINT[:/SUBTREE] MNT\n";
-  }
-  std::string make_positionals(const CLI::App* /*app*/) const override { return ""; }
-};
-
-void Declare(CLI::App& app, Arguments& arguments) {
-  app.formatter(std::make_shared<HelpText>());
-  app.footer(
-      std::string(kDiskSpecHelp) +
-      "\n\nOptions behind -o: class=NAME, client=NAME (as rules call this mount), ro, allow_other, "
-      "timeout=S,\n[no]writeback_cache (the kernel's, which knows no classes; on with --data), "
-      "data=DIR, noatime,\nnodiratime, strictatime (else access times move as by relatime), "
-      "and what mount(8)\nand fstab give every filesystem. It returns once the mount is usable; "
-      "umount "
-      "ends it.\n\n"
-      "Example:\n"
-      "  weirfs --data /srv/weir /mnt/weir                    all in one process, on an image "
-      "file\n"
-      "  weirfs --data /srv/weir --disk /dev/sdb /mnt/weir    the same on a raw disk\n"
-      "  weirfs --data /srv/weir --disk hdd:20GiB /mnt/weir   the same on an emulated disk\n"
-      "  weirfs --data /srv/weir --tier-disk ssd=/dev/nvme0n1,hdd=/dev/sdb /mnt/weir\n"
-      "  weirfs tcp://10.0.0.1:7370:/projects /mnt/p -o class=gold,ro\n"
-      "  mount -t fuse.weirfs 10.0.0.1:/projects /mnt/p -o _netdev");
-  app.add_option("places", arguments.places, "[ENDPOINT[:/SUBTREE]] MNT")
-      ->required()
-      ->expected(1, 2)
-      ->type_name("");
-  app.add_option("--data", arguments.data, "everything in this process, with its files in DIR")
-      ->type_name("DIR");
-  app.add_option("--osds", arguments.osds, "with --data: OSDs on image files, at first use (1)")
-      ->type_name("N");
-  app.add_option("--osd-size", arguments.osd_size, "with --data: of each image (8GiB or what fits)")
-      ->type_name("SIZE");
-  app.add_option("--disk", arguments.disks,
-                 "with --data: an OSD on this raw or emulated disk; repeatable")
-      ->type_name("DISK");
-  app.add_option("--tier-disk", arguments.tier_disks,
-                 "with --data: an OSD of several disks, fastest first; repeatable")
-      ->type_name("NAME=DISK,NAME=DISK...");
-  app.add_option("--token-rate", arguments.token_rate,
-                 "with --data: global token rate of each OSD (default: measured at first use)")
-      ->type_name("RATE");
-  app.add_option("-o", arguments.option_lists, "mount options")->type_name("OPTIONS");
-  app.add_flag("-f", arguments.foreground, "stay in the foreground");
-  app.add_option("--log", arguments.log, "trace, debug, info, warn, error or off")
-      ->type_name("LEVEL");
-  app.add_option("--log-file", arguments.log_file, "where (default: DIR/weirfs.log, or nowhere)")
-      ->type_name("PATH");
-  app.add_option("--metrics", arguments.metrics,
-                 "serve metrics for Prometheus at http://ADDR:PORT/metrics")
-      ->type_name("ADDR:PORT");
-  app.add_option("--web", arguments.web,
-                 "with --data: a page with live charts of every class at http://ADDR:PORT/")
-      ->type_name("ADDR:PORT");
-  app.add_flag("--insecure", arguments.insecure,
-               "let --metrics and --web be reached from other machines");
-  app.add_flag("--replace", arguments.replace,
-               "take the place of a WeirFS mounted there: files that are open stay with the old\n"
-               "process, which ends with the last of them");
-  app.add_option("--pid-file", arguments.pid_file, "written once the mount is usable")
-      ->type_name("PATH");
-}
 
 Result<std::string> AbsoluteDisk(const std::string& disk) {
   WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(disk));
@@ -233,25 +159,50 @@ Result<Plan> MakePlan(const Arguments& arguments) {
                   "--replace is for mounts of a cluster: with --data, umount the old one first");
   }
   mount.replace = arguments.replace;
+  if (options.supervise && plan.embedded) {
+    return Status(ErrorCode::kInvalid,
+                  "-o supervise is for mounts of a cluster: with --data the cluster ends with its "
+                  "process");
+  }
+  plan.supervise = options.supervise;
+  if (!arguments.held.empty()) {  // a look at it would wait for us
+    plan.mountpoint = arguments.held_at;
+    return plan;
+  }
   WEIR_ASSIGN_OR_RETURN(plan.mountpoint,
                         PrepareMountpoint(arguments.places.back(), arguments.replace));
   plan.cluster.mountpoint = plan.mountpoint;
   return plan;
 }
 
-// SIGTERM, SIGINT and SIGHUP end the mount; SIGUSR1 ends the thread that waits for them. Blocked
-// before any thread starts, so that they reach nobody else.
-sigset_t EndingSignals() {
+// SIGTERM, SIGINT and SIGHUP end the mount; SIGUSR2 hands it to a successor, where there may be
+// one; SIGUSR1 ends the thread that waits for them. Blocked before any thread starts, so that they
+// reach nobody else.
+sigset_t MountSignals() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) sigaddset(&set, signal);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&set, signal);
   return set;
 }
 
-void StopOnSignal(client::Mount& mount) {
-  const sigset_t set = EndingSignals();
+void HandOver(client::Mount& mount, const Held& held) {
+  if (const Status status = mount.HandOver(kHandOverPatience); !status.ok()) {
+    SendRefusal(held, status.message());
+    return;
+  }
+  WEIR_LOG_INFO("handed over");
+  // Nothing is taken apart: the kernel and the MDS shall see no end.
+  _exit(kHandedOver);
+}
+
+void StopOnSignal(client::Mount& mount, const Held* held) {
+  const sigset_t set = MountSignals();
   for (int signal = 0; sigwait(&set, &signal) == 0;) {
     if (signal == SIGUSR1) return;
+    if (signal == SIGUSR2) {
+      if (held != nullptr) HandOver(mount, *held);
+      continue;
+    }
     WEIR_LOG_INFO("signal {}: unmounting", signal);
     mount.Stop();
   }
@@ -273,7 +224,26 @@ Result<std::unique_ptr<monitor::Monitor>> StartMonitor(net::Network& network, co
   return monitor::Monitor::Start(network, SystemClock::Get(), options);
 }
 
-Status Serve(const Plan& plan, Background& background) {
+// How the mount is made that another process may go on with, or this one goes on with.
+client::Mount::Options MountOptionsOf(const Plan& plan, const Held* held) {
+  client::Mount::Options options = plan.mount;
+  if (held == nullptr) return options;
+  options.state_fd = held->state;
+  options.device_fd = held->device;
+  options.on_device = [held](int fd, const std::string& device) { SendDevice(*held, fd, device); };
+  // Processes wait for it, however long the MDS is away.
+  if (held->device >= 0) options.connect_timeout = Duration::max();
+  return options;
+}
+
+Status WritePid(const Plan& plan, const Held* held) {
+  if (plan.pid_file.empty() || (held != nullptr && held->device >= 0)) return Status::Ok();
+  const pid_t pid = held == nullptr ? getpid() : getppid();
+  return cli::WriteFileAtomically(plan.pid_file, std::to_string(pid) + "\n");
+}
+
+// `held`: by a holder; null: this process is all there is.
+Status Serve(const Plan& plan, Background& background, const Held* held = nullptr) {
   const std::unique_ptr<net::Network> network = net::MakeZmqNetwork();
   std::unique_ptr<EmbeddedCluster> cluster;
   if (plan.embedded) {
@@ -281,14 +251,13 @@ Status Serve(const Plan& plan, Background& background) {
   }
   WEIR_ASSIGN_OR_RETURN(auto mount,
                         client::Mount::Start(*network, SystemClock::Get(), plan.mds_endpoint,
-                                             plan.mountpoint, plan.mount));
+                                             plan.mountpoint, MountOptionsOf(plan, held)));
   WEIR_ASSIGN_OR_RETURN(auto monitor, StartMonitor(*network, plan, cluster.get(), *mount));
-  if (!plan.pid_file.empty()) {
-    WEIR_RETURN_IF_ERROR(cli::WriteFileAtomically(plan.pid_file, std::to_string(getpid()) + "\n"));
-  }
+  WEIR_RETURN_IF_ERROR(WritePid(plan, held));
   WEIR_LOG_INFO("mounted on {}", plan.mountpoint);
   background.Announce(Status::Ok());
-  std::thread signals([&] { StopOnSignal(*mount); });
+  if (held != nullptr) SendReady(*held);
+  std::thread signals([&] { StopOnSignal(*mount, held); });
   Status ended = mount->Wait();
   pthread_kill(signals.native_handle(), SIGUSR1);
   signals.join();
@@ -301,7 +270,54 @@ Status Serve(const Plan& plan, Background& background) {
   return ended;
 }
 
-int Run(const Arguments& arguments) {
+// Here the holder stays; what serves is its child.
+int Supervise(const Plan& plan, Background& background, Holder::Options options, Held held) {
+  if (held.state < 0) {
+    const Result<int> state = client::RecordFile::Create();
+    if (!state.ok()) {
+      background.Announce(state.status());
+      return static_cast<int>(cli::ExitCodeOf(state.status()));
+    }
+    held.state = *state;
+  }
+  options.mountpoint = plan.mountpoint;
+  options.on_fork = [&background] { background.LeaveItToChild(); };
+  Holder holder(std::move(options), held);
+  return holder.Run([&](const Held& given) {
+    const Status status = Serve(plan, background, &given);
+    if (status.ok()) return 0;
+    WEIR_LOG_ERROR("{}", status.message());
+    background.Announce(status);
+    return static_cast<int>(cli::ExitCodeOf(status));
+  });
+}
+
+// What an upgrade runs, as it was called.
+Holder::Options HolderOptions(const std::vector<std::string>& argv) {
+  Holder::Options options;
+  options.argv = argv;
+  std::error_code error;
+  options.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  options.directory = std::filesystem::current_path(error).string();
+  return options;
+}
+
+int Run(const Arguments& arguments, const std::vector<std::string>& argv) {
+  if (arguments.takes_over != 0)
+    return arguments.takes_over == client::RecordFile::kVersion ? 0 : 1;
+  if (arguments.upgrade) {
+    const Status status = arguments.places.size() == 1
+                              ? AskForUpgrade(arguments.places[0])
+                              : Status(ErrorCode::kInvalid, "which mount? weirfs --upgrade MNT");
+    return status.ok() ? 0 : cli::Fail("weirfs", status);
+  }
+  const Holder::Options holder = HolderOptions(argv);
+  Held held;
+  if (!arguments.held.empty()) {
+    const auto given = ParseHeld(arguments.held);
+    if (!given.ok()) return cli::Fail("weirfs", given.status());
+    held = *given;
+  }
   auto plan = MakePlan(arguments);
   if (!plan.ok()) return cli::Fail("weirfs", plan.status());
   if (plan->embedded) {
@@ -314,15 +330,17 @@ int Run(const Arguments& arguments) {
                                                                               plan->cluster.dir)));
     }
   }
-  const sigset_t blocked = EndingSignals();
+  const sigset_t blocked = MountSignals();
   pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  CloseInheritedFiles();
-  auto background = arguments.foreground ? Result<Background>(Background::Stay())
-                                         : Background::Leave(plan->log_file);
+  if (arguments.held.empty()) CloseInheritedFiles();
+  auto background = arguments.foreground || !arguments.held.empty()
+                        ? Result<Background>(Background::Stay())
+                        : Background::Leave(plan->log_file);
   if (!background.ok()) return cli::Fail("weirfs", background.status());
   const std::string log_file = arguments.foreground ? arguments.log_file : "";
   Status status = InitLogging({.level = plan->log_level, .file = log_file, .program = "weirfs"});
+  if (status.ok() && plan->supervise) return Supervise(*plan, *background, holder, held);
   if (status.ok()) status = Serve(*plan, *background);
   if (status.ok()) return 0;
   background->Announce(status);
@@ -333,10 +351,11 @@ int Run(const Arguments& arguments) {
 }  // namespace weir::weirfs
 
 int main(int argc, char** argv) {
+  const std::vector<std::string> words = weir::weirfs::WithoutHeld({argv, argv + argc});
   weir::TakeShortTurns();
   CLI::App app("weirfs: mounts a WeirFS", "weirfs");
   weir::weirfs::Arguments arguments;
   weir::weirfs::Declare(app, arguments);
   if (const auto ended = weir::cli::Parse(app, argc, argv)) return *ended;
-  return weir::weirfs::Run(arguments);
+  return weir::weirfs::Run(arguments, words);
 }

@@ -77,6 +77,8 @@ Status AddOne(const std::string& word, bool is_root, MountOptions* options) {
     options->read_only = true;
   } else if (word == "allow_other") {
     options->allow_other = true;
+  } else if (word == "supervise" || word == "nosupervise") {
+    options->supervise = word == "supervise";
   } else if (word == "writeback_cache") {
     options->writeback_cache = true;
   } else if (word == "nowriteback_cache") {

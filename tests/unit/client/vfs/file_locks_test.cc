@@ -145,5 +145,43 @@ TEST_F(FileLocksTest, ReleasingAHandleGivesBackWhatWasLockedThroughIt) {
   EXPECT_EQ(sent_.size(), 1u) << "once";
 }
 
+// What one process notes another one may restore: it holds the same, under tickets of its own.
+TEST(FileLocksNotesTest, ASuccessorHoldsWhatWasNoted) {
+  std::deque<FileLocks::Reply> replies;
+  const FileLocks::Send send = [&](uint32_t, const google::protobuf::MessageLite&, bool,
+                                   FileLocks::Reply reply) { replies.push_back(std::move(reply)); };
+  std::vector<LockAsk> notes;
+  FileLocks first(send, [&](const LockAsk& ask) { notes.push_back(ask); });
+  LockAsk ask;
+  ask.inode = kFile;
+  ask.handle = kHandle;
+  ask.type = LockAsk::Type::kWrite;
+  ask.owner = 1;
+  wire::LockReply granted;
+  granted.set_verdict(wire::LockReply::GRANTED);
+  first.Set(ask, first.NewTicket(), [&](int error) {
+    EXPECT_EQ(error, 0);
+    EXPECT_EQ(notes.size(), 1u) << "noted before it is told";
+  });
+  EXPECT_TRUE(notes.empty());
+  replies.front()(granted);
+  ASSERT_EQ(notes.size(), 1u);
+  FileLocks successor(send, nullptr, 1000);
+  successor.Restore(notes);
+  EXPECT_EQ(successor.Held().size(), 1u);
+  EXPECT_EQ(successor.NewTicket(), 1001u);
+  // The handle's release ends it there.
+  const size_t before = replies.size();
+  successor.Released(kFile, kHandle);
+  EXPECT_EQ(replies.size(), before + 1);
+  // An end is noted when the MDS has confirmed it.
+  ask.type = LockAsk::Type::kNone;
+  first.Set(ask, 0, [](int) {});
+  EXPECT_EQ(notes.size(), 1u);
+  replies.back()(granted);
+  ASSERT_EQ(notes.size(), 2u);
+  EXPECT_EQ(notes.back().type, LockAsk::Type::kNone);
+}
+
 }  // namespace
 }  // namespace weir::client

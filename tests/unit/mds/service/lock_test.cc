@@ -37,8 +37,9 @@ class LockTest : public MdsFixture {
     ticket.set_ticket(tickets_);
     return Send(wire::MDS_LOCK_WAIT, ticket);
   }
-  wire::OpenSessionReply OpenSession(bool reclaims = false) {
+  wire::OpenSessionReply OpenSession(bool reclaims = false, bool resumes = false) {
     wire::OpenSessionRequest request;
+    request.set_resumes(resumes);
     if (reclaims) *request.add_locks() = Held(wire::FileLock::WRITE);
     return Ask<wire::OpenSessionReply>(wire::MDS_OPEN_SESSION, request);
   }
@@ -86,6 +87,24 @@ TEST_F(LockTest, ASilentSessionLosesItsLocks) {
   EXPECT_EQ(Heard(waiting), wire::LockReply::GRANTED);
   session = 7;
   EXPECT_EQ(OpenSession(true).lost_locks_size(), 1) << "somebody else had it meanwhile";
+}
+
+TEST_F(LockTest, AProcessThatGoesOnWithASessionKeepsItsLocks) {
+  OpenSession();
+  EXPECT_EQ(Heard(SendLock(wire::FileLock::WRITE)), wire::LockReply::GRANTED);
+  EXPECT_EQ(OpenSession(true, true).lost_locks_size(), 0);
+  session = 8;
+  EXPECT_EQ(Heard(SendLock(wire::FileLock::READ)), wire::LockReply::BUSY);
+}
+
+TEST_F(LockTest, AProcessThatGoesOnTooLateHasLostThem) {
+  OpenSession();
+  EXPECT_EQ(Heard(SendLock(wire::FileLock::WRITE)), wire::LockReply::GRANTED);
+  Pass(40s);
+  session = 8;
+  EXPECT_EQ(Heard(SendLock(wire::FileLock::WRITE)), wire::LockReply::GRANTED);
+  session = 7;
+  EXPECT_EQ(OpenSession(true, true).lost_locks_size(), 1);
 }
 
 TEST_F(LockTest, AfterARestartNobodyOvertakesWhoReclaims) {

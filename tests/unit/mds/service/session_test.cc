@@ -64,6 +64,19 @@ TEST_F(SessionTest, ASilentSessionLosesItsFilesAfterTheLease) {
   EXPECT_TRUE(Ask<wire::WatchReply>(wire::MDS_WATCH, watch).unknown_session());
 }
 
+TEST_F(SessionTest, AProcessThatGoesOnHasFilesOpenAsTheyWere) {
+  const uint64_t f = Touch(kRoot, "f");
+  EXPECT_EQ(Open(f, 0), ErrorCode::kOk);
+  wire::OpenSessionRequest request;
+  request.add_open_inodes(f);
+  request.set_resumes(true);
+  Ask<wire::OpenSessionReply>(wire::MDS_OPEN_SESSION, request);
+  EXPECT_FALSE(core->names().MayWrite(session));
+  EXPECT_TRUE(Stat(f).sole_opener());
+  OpenSession({f});  // of somebody of whom nothing is known
+  EXPECT_TRUE(core->names().MayWrite(session));
+}
+
 TEST_F(SessionTest, AfterARestartOrphansWaitToBeReclaimed) {
   const uint64_t kept = CreateOpen(kRoot, "kept");
   const uint64_t lost = CreateOpen(kRoot, "lost");

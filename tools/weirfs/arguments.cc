@@ -1,0 +1,90 @@
+#include "tools/weirfs/arguments.h"
+
+#include <CLI/CLI.hpp>
+
+#include "common/disk/disk_spec.h"
+
+namespace weir::weirfs {
+namespace {
+
+// CLI11 would write "places(1x)".
+class HelpText final : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
+    return "Usage: weirfs [OPTIONS] --data DIR MNT\n"
+           "       weirfs [OPTIONS] ENDPOINT[:/SUBTREE] MNT\n"
+           "       weirfs --upgrade MNT\n";
+  }
+  std::string make_positionals(const CLI::App* /*app*/) const override { return ""; }
+};
+
+}  // namespace
+
+void Declare(CLI::App& app, Arguments& arguments) {
+  app.formatter(std::make_shared<HelpText>());
+  app.footer(
+      std::string(kDiskSpecHelp) +
+      "\n\nOptions behind -o: class=NAME, client=NAME (as rules call this mount), ro, allow_other, "
+      "timeout=S,\n[no]writeback_cache (the kernel's, which knows no classes; on with --data), "
+      "data=DIR, noatime,\nnodiratime, strictatime (else access times move as by relatime), "
+      "supervise (of a cluster: a\nsecond process goes on with open files when weirfs dies, and "
+      "for "
+      "--upgrade), and what mount(8)\nand fstab give every filesystem. It returns once the mount "
+      "is "
+      "usable; umount ends it.\n\n"
+      "Example:\n"
+      "  weirfs --data /srv/weir /mnt/weir                    all in one process, on an image "
+      "file\n"
+      "  weirfs --data /srv/weir --disk /dev/sdb /mnt/weir    the same on a raw disk\n"
+      "  weirfs --data /srv/weir --disk hdd:20GiB /mnt/weir   the same on an emulated disk\n"
+      "  weirfs --data /srv/weir --tier-disk ssd=/dev/nvme0n1,hdd=/dev/sdb /mnt/weir\n"
+      "  weirfs tcp://10.0.0.1:7370:/projects /mnt/p -o class=gold,ro\n"
+      "  weirfs tcp://10.0.0.1:7370 /mnt/w -o supervise       and later: weirfs --upgrade /mnt/w\n"
+      "  mount -t fuse.weirfs 10.0.0.1:/projects /mnt/p -o _netdev");
+  app.add_option("places", arguments.places, "[ENDPOINT[:/SUBTREE]] MNT")
+      ->required()
+      ->expected(1, 2)
+      ->type_name("");
+  app.add_option("--data", arguments.data, "everything in this process, with its files in DIR")
+      ->type_name("DIR");
+  app.add_option("--osds", arguments.osds, "with --data: OSDs on image files, at first use (1)")
+      ->type_name("N");
+  app.add_option("--osd-size", arguments.osd_size, "with --data: of each image (8GiB or what fits)")
+      ->type_name("SIZE");
+  app.add_option("--disk", arguments.disks,
+                 "with --data: an OSD on this raw or emulated disk; repeatable")
+      ->type_name("DISK");
+  app.add_option("--tier-disk", arguments.tier_disks,
+                 "with --data: an OSD of several disks, fastest first; repeatable")
+      ->type_name("NAME=DISK,NAME=DISK...");
+  app.add_option("--token-rate", arguments.token_rate,
+                 "with --data: global token rate of each OSD (default: measured at first use)")
+      ->type_name("RATE");
+  app.add_option("-o", arguments.option_lists, "mount options")->type_name("OPTIONS");
+  app.add_flag("-f", arguments.foreground, "stay in the foreground");
+  app.add_option("--log", arguments.log, "trace, debug, info, warn, error or off")
+      ->type_name("LEVEL");
+  app.add_option("--log-file", arguments.log_file, "where (default: DIR/weirfs.log, or nowhere)")
+      ->type_name("PATH");
+  app.add_option("--metrics", arguments.metrics,
+                 "serve metrics for Prometheus at http://ADDR:PORT/metrics")
+      ->type_name("ADDR:PORT");
+  app.add_option("--web", arguments.web,
+                 "with --data: a page with live charts of every class at http://ADDR:PORT/")
+      ->type_name("ADDR:PORT");
+  app.add_flag("--insecure", arguments.insecure,
+               "let --metrics and --web be reached from other machines");
+  app.add_flag("--replace", arguments.replace,
+               "take the place of a WeirFS mounted there: files that are open stay with the old\n"
+               "process, which ends with the last of them");
+  app.add_flag("--upgrade", arguments.upgrade,
+               "have a mount made with -o supervise served by the program that is installed now:\n"
+               "open files go on, nothing is lost");
+  app.add_option("--pid-file", arguments.pid_file, "written once the mount is usable")
+      ->type_name("PATH");
+  app.add_option("--held", arguments.held)->group("");
+  app.add_option("--held-at", arguments.held_at)->group("");
+  app.add_option("--takes-over", arguments.takes_over)->group("");
+}
+
+}  // namespace weir::weirfs
