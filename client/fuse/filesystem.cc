@@ -1,14 +1,25 @@
 #include "client/fuse/filesystem.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "client/takeover/takeover_log.h"
 
 namespace weir::client {
 namespace {
 
+constexpr double kAlways = 86'400;     // in seconds
+constexpr uint32_t kKnowsEpochs = 44;  // minor version of the protocol
+
 void OnInit(void* userdata, fuse_conn_info* conn) {
-  const auto& options = static_cast<Filesystem*>(userdata)->options();
+  auto& fs = *static_cast<Filesystem*>(userdata);
+  const auto& options = fs.options();
+  // Without either of them it could not be told, or not without waiting.
+  const bool expires = (conn->capable & FUSE_CAP_EXPIRE_ONLY) != 0;
+  if (fs.KernelMayKeep() && expires && conn->proto_minor >= kKnowsEpochs) {
+    fs.core().names().Enable();
+  }
   conn->want = FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS |
                FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_DONT_MASK;
   if (options.exclusive) {
@@ -119,28 +130,76 @@ FileAttr Filesystem::Learn(const InodePtr& inode, const wire::EntryReply& reply,
   }
   inode->set_told(core_.clock().Now().ns);
   const FileAttr attr = inode->Update(FromWire(reply.attr()));
-  if (asked != 0 && attr.IsRegular()) core_.leases().Learn(inode, reply, asked);
+  // Alone, the kernel knows the others better.
+  const bool learns = asked != 0 && (attr.IsRegular() || !options_.exclusive);
+  if (learns) core_.leases().Learn(inode, reply, asked);
   return attr;
 }
 
 fuse_entry_param Filesystem::LearnEntry(const wire::EntryReply& reply, uint64_t asked) {
   const InodePtr inode = core_.inodes().Lookup(InodeId(reply.attr().inode()));
-  return MakeEntry(inode->id(), Learn(inode, reply, asked));
+  const FileAttr attr = Learn(inode, reply, asked);
+  return MakeEntry(*inode, attr);
 }
 
-fuse_entry_param Filesystem::MakeEntry(InodeId inode, const FileAttr& attr) {
+fuse_entry_param Filesystem::MakeEntry(const Inode& inode, const FileAttr& attr) {
   fuse_entry_param entry{};
   entry.attr = ToStat(attr);
-  entry.ino = ToNumber(inode);
+  entry.ino = ToNumber(inode.id());
   entry.generation = 1;  // inode numbers are never used twice
-  entry.attr_timeout = KeepSeconds();
-  entry.entry_timeout = KeepSeconds();
+  entry.attr_timeout = KeepSeconds(inode);
+  entry.entry_timeout = options_.exclusive ? kAlways : 0;
+  return entry;
+}
+
+// A reader beside a local writer asks here each time: what the kernel is told of changes elsewhere
+// may come to nothing when a write of its own ends in that moment.
+double Filesystem::KeepSeconds(const Inode& inode) const {
+  if (options_.exclusive) return kAlways;
+  if (!KernelMayKeep() || inode.has_writers() || !core_.leases().MayAnswer(inode)) return 0;
+  return std::chrono::duration<double>(core_.leases().Trust()).count();
+}
+
+double Filesystem::KeepName(const Inode& directory, std::string_view name, uint64_t asked) {
+  if (options_.exclusive) return kAlways;
+  return std::chrono::duration<double>(core_.names().Give(directory, name, asked)).count();
+}
+
+void Filesystem::ForgetNames(InodeId directory) {
+  std::this_thread::sleep_for(core_.names().ArrivesIn(directory));
+  for (;;) {
+    const std::vector<std::string> names = core_.names().Take(directory);
+    if (names.empty()) return;
+    // An operation in the directory holds it in the kernel, and may wait for a mount that waits for
+    // this here.
+    if (core_.directories().IsChanging(directory)) {
+      kernel_cache_.AskAllAgain();
+    } else {
+      kernel_cache_.AskAgain(ToNumber(directory), names);
+    }
+  }
+}
+
+void Filesystem::RightsChanged(const Inode& directory) {
+  if (core_.names().Any(directory.id())) kernel_cache_.AskAllAgain();
+}
+
+Filesystem::Naming Filesystem::Ask(const InodePtr& directory, std::string name) {
+  return {directory, std::move(name), core_.directories().Ask(directory->id()),
+          core_.names().Asked(*directory), core_.leases().Asked()};
+}
+
+fuse_entry_param Filesystem::LearnName(const Naming& naming, const wire::EntryReply& reply) {
+  if (naming.asking != nullptr) core_.directories().Learn(*naming.asking, naming.name, reply);
+  fuse_entry_param entry = LearnEntry(reply, naming.asked);
+  entry.entry_timeout = KeepName(*naming.directory, naming.name, naming.names_asked);
   return entry;
 }
 
 fuse_entry_param Filesystem::CountEntry(const FileAttr& attr) {
   const InodePtr inode = core_.inodes().Lookup(attr.inode);
-  return MakeEntry(inode->id(), inode->Update(attr));
+  const FileAttr newest = inode->Update(attr);
+  return MakeEntry(*inode, newest);
 }
 
 void Filesystem::UndoEntry(const fuse_entry_param& entry) {

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
+#include <string_view>
 
 #include "client/fuse/call.h"
 #include "client/fuse/kernel_cache.h"
@@ -55,10 +57,22 @@ class Filesystem {
   FileAttr Learn(const InodePtr& inode, const wire::EntryReply& reply, uint64_t asked = 0);
   // The same for an entry handed to the kernel: counts a lookup, which UndoEntry takes back.
   fuse_entry_param LearnEntry(const wire::EntryReply& reply, uint64_t asked = 0);
-  // An entry of a directory known from earlier.
+  // An entry known from earlier.
   fuse_entry_param CountEntry(const FileAttr& attr);
   void UndoEntry(const fuse_entry_param& entry);
   void ReplyEntry(const CallPtr& call, const Result<wire::EntryReply>& reply, uint64_t asked = 0);
+
+  // A name that is asked for or made, and what of the answer may be remembered.
+  struct Naming {
+    InodePtr directory;
+    std::string name;
+    std::shared_ptr<DirCache::Asking> asking;  // of directories()
+    uint64_t names_asked = 0;                  // of names()
+    uint64_t asked = 0;                        // of leases()
+  };
+  [[nodiscard]] Naming Ask(const InodePtr& directory, std::string name);
+  // Takes over what the reply tells; for the kernel, as LearnEntry.
+  fuse_entry_param LearnName(const Naming& naming, const wire::EntryReply& reply);
 
   // `ready` when quotas let the file reach `end`, or kQuota. Where there are any the MDS is asked,
   // once it has heard of all that was written here.
@@ -72,12 +86,23 @@ class Filesystem {
 
   // When the mount's timeout, if any, ends a call that begins now.
   [[nodiscard]] TimePoint GiveUpAt();
-  // How long the kernel may keep attributes and names.
-  [[nodiscard]] double KeepSeconds() const { return options_.exclusive ? 86400.0 : 0.0; }
+  // A successor of this process would not know what the kernel was given, nor hold the leases that
+  // cover it: so with one to come a shared mount gives it nothing.
+  [[nodiscard]] bool KernelMayKeep() const {
+    return options_.exclusive || core_.takeover() == nullptr;
+  }
+  // How long the kernel may keep what it is told of the attributes of an inode.
+  [[nodiscard]] double KeepSeconds(const Inode& inode) const;
+  // And of a name; `asked`: of KernelNames::Asked.
+  [[nodiscard]] double KeepName(const Inode& directory, std::string_view name, uint64_t asked);
+  // The kernel asks for every name in that directory again.
+  void ForgetNames(InodeId directory);
+  // Who may pass through a directory has changed.
+  void RightsChanged(const Inode& directory);
 
  private:
   std::vector<gid_t> GroupsOf(const Call& call);
-  fuse_entry_param MakeEntry(InodeId inode, const FileAttr& attr);
+  fuse_entry_param MakeEntry(const Inode& inode, const FileAttr& attr);
 
   Core& core_;
   const Options options_;

@@ -1,8 +1,8 @@
 // Directories: opendir, readdir, readdirplus, releasedir, fsyncdir.
 //
-// Nothing is kept between two calls: each asks the MDS for what fits into the kernel's buffer, so
-// that no entry handed out is older than its request. Offsets: 1 and 2 stand behind "." and "..",
-// the rest are the MDS's cookies plus 2.
+// Nothing is kept here between two calls: each asks the MDS for what fits into the kernel's buffer,
+// so that no entry handed out is older than its request. The kernel keeps listings under leases.
+// Offsets: 1 and 2 stand behind "." and "..", the rest are the MDS's cookies plus 2.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -21,8 +21,8 @@ constexpr uint64_t kLeavesAtime = 1;  // handle of a directory opened with O_NOA
 class Listing {
  public:
   // Made before the MDS is asked.
-  Listing(Filesystem& fs, size_t size, bool plus)
-      : fs_(fs), plus_(plus), asked_(fs.core().leases().Asked()), bytes_(size) {}
+  Listing(Filesystem& fs, const InodePtr& directory, size_t size, bool plus)
+      : fs_(fs), plus_(plus), naming_(fs.Ask(directory, "")), bytes_(size) {}
 
   bool AddDot(const char* name, InodeId inode, uint64_t offset) {
     fuse_entry_param entry{};  // number 0: no attributes, no lookup counted
@@ -39,7 +39,8 @@ class Listing {
       entry.attr.st_mode = dirent.mode();
       return Put(dirent.name().c_str(), entry, offset);
     }
-    const fuse_entry_param entry = fs_.LearnEntry(dirent.entry(), asked_);
+    naming_.name = dirent.name();
+    const fuse_entry_param entry = fs_.LearnName(naming_, dirent.entry());
     if (!Put(dirent.name().c_str(), entry, offset)) {
       fs_.UndoEntry(entry);
       return false;
@@ -67,7 +68,7 @@ class Listing {
 
   Filesystem& fs_;
   const bool plus_;
-  const uint64_t asked_;
+  Filesystem::Naming naming_;
   std::vector<char> bytes_;
   size_t used_ = 0;
   std::vector<fuse_entry_param> entries_;
@@ -105,7 +106,7 @@ void List(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, const fuse_
   request.set_after_cookie(from <= kBehindDotDot ? 0 : from - kBehindDotDot);
   request.set_max_entries(static_cast<uint32_t>(std::max<size_t>(size / least, 1)));
   request.set_plus(plus);
-  auto listing = std::make_shared<Listing>(fs, size, plus);
+  auto listing = std::make_shared<Listing>(fs, fs.Find(ino), size, plus);
   fs.mds().Call<wire::ReaddirReply>(
       wire::MDS_READDIR, request, true,
       [&fs, call, directory, from, listing, handle = file.fh](Result<wire::ReaddirReply> reply) {
@@ -132,8 +133,9 @@ void OnOpendir(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   CallPtr call = fs.Begin(req);
   OpenReply how;
   if ((fi->flags & O_NOATIME) != 0) how.handle = kLeavesAtime;
-  // It drops a listing when it changes the directory, and nobody else does.
-  how.keep_cache = how.cache_listing = fs.options().exclusive;
+  // It drops a listing when it changes the directory, or is told to, as long as there is a lease.
+  const bool leased = fs.KernelMayKeep() && fs.core().leases().NamesOf(*fs.Find(ino)) != 0;
+  how.keep_cache = how.cache_listing = fs.options().exclusive || leased;
   const std::string opened = EncodeOpen(how);
   if (fs.options().exclusive) {  // the kernel has checked
     call->ReplyRaw(opened.data(), opened.size());

@@ -57,9 +57,11 @@ void AskRoot(Filesystem& fs, const Look& look, const InodePtr& root,
              const wire::InodeRequest& request, TimePoint until) {
   fs.mds().Call<wire::EntryReply>(
       wire::MDS_GETATTR, request, true,
-      [&fs, look, root, request, until](Result<wire::EntryReply> reply) {
+      [&fs, look, root, request, until,
+       asked = fs.core().leases().Asked()](Result<wire::EntryReply> reply) {
         if (reply.ok()) {
-          ReplyAttr(look, fs.Learn(root, *reply), fs.KeepSeconds());
+          const FileAttr attr = fs.Learn(root, *reply, asked);
+          ReplyAttr(look, attr, fs.KeepSeconds(*root));
         } else if (reply.code() == ErrorCode::kUnreachable) {
           ReplyAttr(look, LastKnown(root), 0);
         } else if (reply.code() == ErrorCode::kTimedOut && fs.core().clock().Now() < until) {
@@ -77,7 +79,7 @@ void OnGetattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   const Look look{call, fi != nullptr && fi->fh == kStatxHandle};
   const InodePtr inode = fs.Find(ino);
   if (fs.core().leases().MayAnswer(*inode)) {
-    return ReplyAttr(look, inode->attr(), fs.KeepSeconds());
+    return ReplyAttr(look, inode->attr(), fs.KeepSeconds(*inode));
   }
   wire::InodeRequest request;
   fs.FillCaller(*call, inode.get(), request.mutable_caller());
@@ -87,7 +89,8 @@ void OnGetattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
       wire::MDS_GETATTR, request, true,
       [&fs, look, inode, asked = fs.core().leases().Asked()](Result<wire::EntryReply> reply) {
         if (reply.ok()) {
-          ReplyAttr(look, fs.Learn(inode, *reply, asked), fs.KeepSeconds());
+          const FileAttr attr = fs.Learn(inode, *reply, asked);
+          ReplyAttr(look, attr, fs.KeepSeconds(*inode));
         } else if (reply.code() == ErrorCode::kStale && S_ISDIR(inode->attr().mode)) {
           // Removed, but somebody still has it open or works in it.
           FileAttr gone = inode->attr();
@@ -138,7 +141,9 @@ void SendSetattr(Filesystem& fs, const CallPtr& call, const InodePtr& inode,
           return;
         }
         if (resizes) inode->Resized(FromWire(reply->attr()));
-        call->ReplyAttr(ToStat(fs.Learn(inode, *reply, asked)), fs.KeepSeconds());
+        const FileAttr attr = fs.Learn(inode, *reply, asked);
+        if (changing != nullptr && S_ISDIR(attr.mode)) fs.RightsChanged(*inode);
+        call->ReplyAttr(ToStat(attr), fs.KeepSeconds(*inode));
       });
 }
 

@@ -1,4 +1,5 @@
 // Names: lookup, mknod, mkdir, symlink, link, unlink, rmdir, rename.
+#include <linux/fs.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -16,12 +17,20 @@ void ReplyAbsent(Filesystem& fs, const CallPtr& call) {
     return;
   }
   fuse_entry_param none{};  // the kernel may remember that
-  none.entry_timeout = fs.KeepSeconds();
+  none.entry_timeout = 86'400;
   call->ReplyEntry(none);
 }
 
+// Nobody knows whether what was asked for has been done.
+bool MayHaveHappened(ErrorCode code) {
+  return code == ErrorCode::kTimedOut || code == ErrorCode::kUnreachable ||
+         code == ErrorCode::kCancelled;
+}
+
 // What this mount may say by itself.
-bool LookHere(Filesystem& fs, const CallPtr& call, const wire::NameRequest& request) {
+bool LookHere(Filesystem& fs, const CallPtr& call, const InodePtr& parent,
+              const wire::NameRequest& request) {
+  const uint64_t names_asked = fs.core().names().Asked(*parent);
   const DirCache::Look look =
       fs.core().directories().Find(InodeId(request.parent()), request.name(), request.caller());
   switch (look.kind) {
@@ -32,22 +41,31 @@ bool LookHere(Filesystem& fs, const CallPtr& call, const wire::NameRequest& requ
       return true;
     case DirCache::Look::Kind::kDirectory:
       if (fs.options().exclusive) return false;  // the kernel would keep times that may be old
-      const fuse_entry_param entry = fs.CountEntry(look.attr);
-      if (!call->ReplyEntry(entry)) fs.UndoEntry(entry);
-      return true;
+      break;
+    case DirCache::Look::Kind::kOther:
+      const InodePtr known = fs.core().inodes().Find(look.attr.inode);
+      if (known == nullptr || !fs.core().leases().MayAnswer(*known)) return false;
+      break;
   }
-  return false;
+  fuse_entry_param entry = fs.CountEntry(look.attr);
+  entry.entry_timeout = fs.KeepName(*parent, request.name(), names_asked);
+  if (!call->ReplyEntry(entry)) fs.UndoEntry(entry);
+  return true;
 }
 
-// A look at the directory itself brings its lease.
-void AskForLease(Filesystem& fs, wire::NameRequest request) {
+// A look at the directory itself brings its leases.
+void AskForLease(Filesystem& fs, const InodePtr& directory, wire::NameRequest request) {
   DirCache& directories = fs.core().directories();
-  if (!directories.Wants(InodeId(request.parent()))) return;
+  const bool lacks_one = fs.core().leases().NamesOf(*directory) == 0;
+  if (!directories.Wants(directory->id(), lacks_one)) return;
   request.set_name(".");
   fs.mds().Call<wire::EntryReply>(
       wire::MDS_LOOKUP, request, true,
-      [&directories, asking = directories.Ask(InodeId())](const Result<wire::EntryReply>& reply) {
-        if (reply.ok() && asking != nullptr) directories.Learn(*asking, ".", *reply);
+      [&fs, directory, asking = directories.Ask(InodeId()),
+       asked = fs.core().leases().Asked()](const Result<wire::EntryReply>& reply) {
+        if (!reply.ok() || asking == nullptr) return;
+        fs.core().directories().Learn(*asking, ".", *reply);
+        fs.Learn(directory, *reply, asked);
       });
 }
 
@@ -56,18 +74,20 @@ void OnLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   CallPtr call = fs.Begin(req);
   wire::NameRequest request;
   fs.FillCaller(*call, parent, request.mutable_caller());
-  const InodeId directory = fs.ToInode(parent);
-  request.set_parent(directory.value);
+  const InodePtr directory = fs.Find(parent);
+  request.set_parent(directory->id().value);
   request.set_name(name);
-  if (LookHere(fs, call, request)) return;
-  AskForLease(fs, request);
-  auto asking = fs.core().directories().Ask(directory);
-  const uint64_t asked = fs.core().leases().Asked();
-  auto answer = [&fs, call, asking, asked,
-                 name = std::string(name)](const Result<wire::EntryReply>& reply) {
-    if (reply.ok() && asking != nullptr) fs.core().directories().Learn(*asking, name, *reply);
+  AskForLease(fs, directory, request);
+  if (LookHere(fs, call, directory, request)) return;
+  auto answer = [&fs, call,
+                 naming = fs.Ask(directory, name)](const Result<wire::EntryReply>& reply) {
     if (reply.code() == ErrorCode::kNotFound) return ReplyAbsent(fs, call);
-    fs.ReplyEntry(call, reply, asked);
+    if (!reply.ok()) {
+      call->Reply(reply.status());
+      return;
+    }
+    const fuse_entry_param entry = fs.LearnName(naming, *reply);
+    if (!call->ReplyEntry(entry)) fs.UndoEntry(entry);
   };
   fs.mds().Call<wire::EntryReply>(wire::MDS_LOOKUP, request, true, std::move(answer));
 }
@@ -87,18 +107,19 @@ void Make(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_
   request.set_exclusive(true);
   const InodeId directory(request.parent());
   DirCache& directories = fs.core().directories();
-  auto asking = directories.Ask(directory);
+  auto naming = fs.Ask(fs.Find(parent), name);
   auto changing = directories.BeginChange({{Kind::kAdd, directory, name}});
-  auto answer = [&fs, &directories, call, asking, changing,
-                 name = request.name()](const Result<wire::EntryReply>& reply) {
-    if (reply.ok() && asking != nullptr) {
-      if (fs.options().exclusive && S_ISDIR(reply->attr().mode())) {
-        directories.LearnMade(*asking, name, *reply);
-      } else {
-        directories.Learn(*asking, name, *reply);
-      }
+  auto answer = [&fs, &directories, call, naming, changing](const Result<wire::EntryReply>& reply) {
+    fs.core().Changed({naming.directory->id()});
+    if (!reply.ok()) {
+      call->Reply(reply.status());
+      return;
     }
-    fs.ReplyEntry(call, reply);
+    if (naming.asking != nullptr && fs.options().exclusive && S_ISDIR(reply->attr().mode())) {
+      directories.LearnMade(*naming.asking, naming.name, *reply);
+    }
+    const fuse_entry_param entry = fs.LearnName(naming, *reply);
+    if (!call->ReplyEntry(entry)) fs.UndoEntry(entry);
   };
   fs.CallOnce(call, wire::MDS_MKNOD, request,
               MdsClient::Decoded<wire::EntryReply>(std::move(answer)));
@@ -126,11 +147,21 @@ void OnLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char* n
   request.set_new_name(new_name);
   auto changing =
       fs.core().directories().BeginChange({{Kind::kAdd, InodeId(request.new_parent()), new_name}});
+  auto answer = [&fs, call, changing,
+                 directory = InodeId(request.new_parent())](const Result<wire::EntryReply>& reply) {
+    fs.core().Changed({directory});
+    fs.ReplyEntry(call, reply);
+  };
   fs.CallOnce(call, wire::MDS_LINK, request,
-              MdsClient::Decoded<wire::EntryReply>(
-                  [&fs, call, changing](const Result<wire::EntryReply>& reply) {
-                    fs.ReplyEntry(call, reply);
-                  }));
+              MdsClient::Decoded<wire::EntryReply>(std::move(answer)));
+}
+
+void NoteTouched(Filesystem& fs, const Result<wire::TouchedReply>& reply) {
+  if (reply.ok()) {
+    fs.core().Changed(*reply);
+  } else if (MayHaveHappened(reply.code())) {
+    fs.core().leases().Changed();
+  }
 }
 
 void Remove(fuse_req_t req, uint32_t method, fuse_ino_t parent, const char* name) {
@@ -140,12 +171,14 @@ void Remove(fuse_req_t req, uint32_t method, fuse_ino_t parent, const char* name
   fs.FillCaller(*call, parent, request.mutable_caller());
   request.set_parent(fs.ToInode(parent).value);
   request.set_name(name);
-  auto changing =
-      fs.core().directories().BeginChange({{Kind::kRemove, InodeId(request.parent()), name}});
-  fs.CallOnce(call, method, request, [&fs, call, changing](const Result<net::Reply>& reply) {
-    fs.core().leases().Changed();  // the links of what had that name
+  const InodeId directory(request.parent());
+  auto changing = fs.core().directories().BeginChange({{Kind::kRemove, directory, name}});
+  auto answer = [&fs, call, changing, directory](const Result<wire::TouchedReply>& reply) {
+    fs.core().Changed({directory});
+    NoteTouched(fs, reply);  // the links of what had that name
     call->Reply(reply.status());
-  });
+  };
+  fs.CallOnce(call, method, request, MdsClient::Decoded<wire::TouchedReply>(std::move(answer)));
 }
 
 void OnUnlink(fuse_req_t req, fuse_ino_t parent, const char* name) {
@@ -174,11 +207,23 @@ void OnRename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t ne
                                                        {Kind::kAdd, from, name},
                                                        {Kind::kRemove, to, new_name},
                                                        {Kind::kAdd, to, new_name}});
+  KernelNames& names = fs.core().names();
+  const bool uncovered = names.Moves(from, name, *fs.Find(new_parent), new_name);
+  const bool exchanges = (flags & RENAME_EXCHANGE) != 0;
+  const bool back = exchanges && names.Moves(to, new_name, *fs.Find(parent), name);
+  auto answer = [&fs, call, changing, request, uncovered,
+                 back](const Result<wire::TouchedReply>& reply) {
+    const InodeId left(request.old_parent());
+    const InodeId reached(request.new_parent());
+    fs.core().Changed({left, reached});
+    NoteTouched(fs, reply);  // of what moved, and of what was replaced
+    call->Reply(reply.status());
+    KernelCache& kernel = fs.kernel_cache();
+    if (uncovered) kernel.AskAgainSoon(fs.ToNumber(reached), request.new_name());
+    if (back) kernel.AskAgainSoon(fs.ToNumber(left), request.old_name());
+  };
   fs.CallOnce(call, wire::MDS_RENAME, request,
-              [&fs, call, changing](const Result<net::Reply>& reply) {
-                fs.core().leases().Changed();  // of what moved, and of what was replaced
-                call->Reply(reply.status());
-              });
+              MdsClient::Decoded<wire::TouchedReply>(std::move(answer)));
 }
 
 }  // namespace

@@ -101,8 +101,7 @@ void OnOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
 }
 
 void FinishCreate(Filesystem& fs, const CallPtr& call, const Opening& opening,
-                  const wire::EntryReply& reply) {
-  const fuse_entry_param entry = fs.LearnEntry(reply, opening.asked);
+                  const wire::EntryReply& reply, const fuse_entry_param& entry) {
   const InodeId id(reply.attr().inode());
   const OpenReply open =
       Admit(fs, opening, MakeHandle(fs.core().inodes().Find(id), opening), reply.attr().version());
@@ -123,10 +122,13 @@ void OpenAgain(Filesystem& fs, const CallPtr& call, const Opening& opening,
     fs.mds().Call<wire::EntryReply>(wire::MDS_OPEN, request, false,
                                     [&fs, call, opening, id](Result<wire::EntryReply> reply) {
                                       fs.core().open_files().Close(id);  // Opened has counted it
-                                      if (reply.ok())
-                                        return FinishCreate(fs, call, opening, *reply);
-                                      fs.core().open_files().Close(id);
-                                      call->Reply(reply.status());
+                                      if (!reply.ok()) {
+                                        fs.core().open_files().Close(id);
+                                        call->Reply(reply.status());
+                                        return;
+                                      }
+                                      const auto entry = fs.LearnEntry(*reply, opening.asked);
+                                      FinishCreate(fs, call, opening, *reply, entry);
                                     });
   });
 }
@@ -146,18 +148,23 @@ void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   const Opening opening{fs.OpenerOf(*call), fi->flags, fs.core().leases().Asked(), call->number()};
   const uint64_t begun = fs.core().open_files().BeginCreate();
   const bool unnamed = IsTmpfile(fi->flags);
+  Filesystem::Naming naming;
   std::shared_ptr<DirCache::Changing> changing;
   if (!unnamed) {
+    naming = fs.Ask(fs.Find(parent), name);
     changing = fs.core().directories().BeginChange(
         {{DirCache::Kind::kAdd, InodeId(request.parent()), name}});
   }
-  auto answer = [&fs, call, begun, changing, opening](Result<wire::EntryReply> reply) {
+  auto answer = [&fs, call, begun, changing, opening, naming](Result<wire::EntryReply> reply) {
     const InodeId id(reply.ok() ? reply->attr().inode() : 0);
     const bool settled = fs.core().open_files().Opened(id, begun);
+    if (naming.directory != nullptr) fs.core().Changed({naming.directory->id()});
     if (!reply.ok()) {
       call->Reply(reply.status());
     } else if (settled) {
-      FinishCreate(fs, call, opening, *reply);
+      const auto entry = naming.directory == nullptr ? fs.LearnEntry(*reply, opening.asked)
+                                                     : fs.LearnName(naming, *reply);
+      FinishCreate(fs, call, opening, *reply, entry);
     } else {
       OpenAgain(fs, call, opening, *reply);
     }

@@ -78,7 +78,7 @@ void Change(const CallPtr& call, Filesystem& fs, uint32_t method, const wire::Xa
   inode->set_no_capability_until(0);
   fs.CallOnce(call, method, request, [&fs, call, inode](const Result<net::Reply>& reply) {
     inode->set_no_capability_until(0);
-    fs.core().leases().Changed();
+    fs.core().Changed({inode->id()});
     call->Reply(reply.status());
   });
 }
@@ -89,7 +89,7 @@ void ChangeAcl(const CallPtr& call, Filesystem& fs, uint32_t method,
   auto changing = fs.core().directories().BeginChange({{DirCache::Kind::kRights, inode->id(), {}}});
   fs.mds().CallRaw(method, request, false,
                    [&fs, call, inode, changing, request](const Result<net::Reply>& reply) {
-                     fs.core().leases().Changed();
+                     fs.core().Changed({inode->id()});
                      if (!reply.ok()) {
                        call->Reply(reply.status());
                        return;
@@ -101,6 +101,7 @@ void ChangeAcl(const CallPtr& call, Filesystem& fs, uint32_t method,
                          wire::MDS_GETATTR, again, true,
                          [&fs, call, inode](Result<wire::EntryReply> attr) {
                            if (attr.ok()) fs.Learn(inode, *attr);
+                           fs.RightsChanged(*inode);
                            call->ReplyErrno(0);
                          });
                    });

@@ -8,7 +8,9 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "client/fuse/fuse_api.h"
 
@@ -27,10 +29,20 @@ class KernelCache {
   // All pages of the file; those that were changed have been written when `then` runs.
   void Drop(fuse_ino_t number, std::function<void()> then);
 
+  // The kernel asks for those names again. Waits until operations of this mount in the directory
+  // are over.
+  void AskAgain(fuse_ino_t directory, const std::vector<std::string>& names);
+  // The same, soon.
+  void AskAgainSoon(fuse_ino_t directory, const std::string& name);
+  // Every name at once, without waiting; what is mounted on a directory may come off, and files
+  // that are open look as if they had been removed.
+  void AskAllAgain();
+
  private:
   struct Order {
     fuse_ino_t number;
     std::function<void()> then;
+    std::vector<std::string> names;  // to be asked for again; none: pages
   };
   void Loop();
 

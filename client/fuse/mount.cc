@@ -132,6 +132,7 @@ class Mount::Impl {
     WEIR_RETURN_IF_ERROR(core_.Open([this] {
       if (filesystem_.calls().AnswerKilled()) core_.files().DropAbandoned();
     }));
+    core_.inodes().Pin(core_.mds().root());  // the kernel looks at it without having looked it up
     if (options_.device_fd < 0) WEIR_RETURN_IF_ERROR(MountIt());
     filesystem_.kernel_cache().Start(session_);
     receiving_ = std::make_unique<ReceiveLoop>(session_, [this](auto init) { OnInit(init); });
@@ -244,9 +245,10 @@ class Mount::Impl {
 
   // Called until the core has shut down, which is before the session ends.
   void Forget(InodeId inode) {
-    if (fuse_session* session = notified_) {
-      fuse_lowlevel_notify_inval_inode(session, filesystem_.ToNumber(inode), 0, 0);
-    }
+    fuse_session* session = notified_;
+    if (session == nullptr) return;
+    filesystem_.ForgetNames(inode);
+    fuse_lowlevel_notify_inval_inode(session, filesystem_.ToNumber(inode), 0, 0);
   }
 
   Status MakeSession() {

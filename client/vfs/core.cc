@@ -42,6 +42,7 @@ Core::Core(net::Network& network, Clock& clock, Options options)
       groups_(clock),
       directories_(clock),
       leases_(clock, options_.exclusive),
+      names_(clock, leases_),
       caller_classes_({options_.client_name, options_.mount_class}, options_.read_exe),
       osds_(network, clock, session_, options_.timeout, IdsAbove(options_)),
       objects_(clock, osds_, {.timeout = options_.timeout}),
@@ -124,6 +125,7 @@ void Core::OpenAsync(std::function<void(const Status&)> done) {
 LeaseKeeper::Hooks Core::LeaseHooks() {
   LeaseKeeper::Hooks hooks;
   hooks.forget_pages = options_.forget_pages;
+  hooks.forget_here = options_.forget_here;
   hooks.flush = [this](const InodePtr& inode, std::function<void()> done) {
     files_.Sync(inode, false, [inode, done = std::move(done)](const Status& status) {
       if (!status.ok()) inode->RememberError(status);  // for its next fsync or close
@@ -200,6 +202,7 @@ void Core::Tick() {
   files_.Tick();
   open_files_.Tick();
   access_times_.Tick();
+  names_.Tick();
   classes_.Tick();
   if (free_left_at_ <= clock_.Now()) FreeLeftIds();
 }
@@ -316,23 +319,34 @@ void Core::GiveBackAppend(InodeId inode, uint64_t grant) {
   mds_->CallRaw(wire::MDS_GIVE_BACK, request, true, [](const Result<net::Reply>&) {});
 }
 
-// With the last close the MDS takes the leases back.
-void Core::ForgetLeases(const std::vector<InodeId>& inodes) {
-  if (leases_.alone()) return;
+void Core::Changed(std::initializer_list<InodeId> inodes) {
   for (const InodeId id : inodes) {
-    if (const InodePtr inode = inodes_.Find(id)) leases_.Revoke(inode);
+    if (const InodePtr inode = inodes_.Find(id)) {
+      leases_.Changed(inode.get());
+    } else {
+      leases_.Changed();
+    }
   }
+}
+
+void Core::Changed(const wire::TouchedReply& reply) {
+  if (reply.inodes().empty()) leases_.Changed();  // an older MDS does not tell
+  for (const uint64_t inode : reply.inodes()) Changed({InodeId(inode)});
+}
+
+void Core::EndWriting(const std::vector<InodeId>& inodes) {
+  for (const InodeId id : inodes) leases_.EndWriting(id);
 }
 
 void Core::SendRelease(const std::vector<InodeId>& inodes, std::function<void()> done) {
   ForgetAllowed(inodes);
   appends_.Recall(inodes);
-  ForgetLeases(inodes);
+  EndWriting(inodes);
   wire::ReleaseRequest request;
   for (InodeId inode : inodes) request.add_inodes(inode.value);
   mds_->CallRaw(wire::MDS_RELEASE, request, false,
                 [this, inodes, done = std::move(done)](const Result<net::Reply>&) {
-                  ForgetLeases(inodes);  // answers that were given before have come in between
+                  EndWriting(inodes);  // answers that were given before have come in between
                   if (options_.takeover != nullptr) options_.takeover->Released(inodes);
                   done();
                 });

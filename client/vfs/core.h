@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -26,8 +27,13 @@
 #include "client/vfs/file_locks.h"
 #include "client/vfs/handle_table.h"
 #include "client/vfs/inode_table.h"
+#include "client/vfs/kernel_names.h"
 #include "client/vfs/lease_keeper.h"
 #include "client/vfs/open_files.h"
+
+namespace weir::wire {
+class TouchedReply;
+}
 
 namespace weir::client {
 
@@ -53,6 +59,7 @@ class Core final : private WriteReporter {
     TakeoverLog* takeover = nullptr;
     // The kernel forgets what it has of a file; waits for it. May be empty.
     std::function<void(InodeId)> forget_pages;
+    std::function<void(InodeId)> forget_here;  // instead, see lease_keeper.h
   };
   Core(net::Network& network, Clock& clock, Options options);
   ~Core() override;
@@ -84,6 +91,10 @@ class Core final : private WriteReporter {
   CallerClasses& classes() { return caller_classes_; }
   DirCache& directories() { return directories_; }
   FileLeases& leases() { return leases_; }
+  KernelNames& names() { return names_; }
+  // A change of ours has moved the attributes of those, and its reply did not bring them.
+  void Changed(std::initializer_list<InodeId> inodes);
+  void Changed(const wire::TouchedReply& reply);
   // Of the kernel, until the result is destroyed; null where no mount could be in its way.
   std::shared_ptr<void> BeginKernelWrite(InodeId inode);
   FileLocks& locks() { return locks_; }
@@ -101,7 +112,7 @@ class Core final : private WriteReporter {
   void GiveBackAppend(InodeId inode, uint64_t grant);
   void SendReads(const std::vector<AccessTimes::Read>& reads, std::function<void()> done);
   void SendRelease(const std::vector<InodeId>& inodes, std::function<void()> done);
-  void ForgetLeases(const std::vector<InodeId>& inodes);
+  void EndWriting(const std::vector<InodeId>& inodes);
   // What the MDS allowed them to grow holds no more.
   void ForgetAllowed(const std::vector<InodeId>& inodes);
   void AskClasses(const std::vector<InodeId>& inodes,
@@ -132,6 +143,7 @@ class Core final : private WriteReporter {
   CallerGroups groups_;
   DirCache directories_;
   FileLeases leases_;
+  KernelNames names_;
   CallerClasses caller_classes_;
   OsdClient osds_;
   ObjectIo objects_;

@@ -112,6 +112,12 @@ DirCache::Look DirCache::Find(InodeId parent, std::string_view name,
     if (leased == directories_.end()) return {};
     return {Look::Kind::kDirectory, leased->second.attr};
   }
+  const auto other = directory.others.find(std::string(name));
+  if (other != directory.others.end()) {
+    Look look{Look::Kind::kOther, {}};
+    look.attr.inode = other->second;
+    return look;
+  }
   if (!directory.complete || directory.names.contains(HashOf(name))) return {};
   return {Look::Kind::kAbsent, {}};
 }
@@ -146,17 +152,23 @@ bool DirCache::QuietLocked(InodeId directory, Kind kind, uint64_t since) const {
 }
 
 void DirCache::Learn(const Asking& asking, std::string_view name, const wire::EntryReply& reply) {
-  if (!reply.has_lease()) return;
   const FileAttr attr = FromWire(reply.attr());
+  const bool directory = S_ISDIR(attr.mode);
+  if (directory && !reply.has_lease()) return;
   const std::lock_guard lock(mutex_);
-  // A recall that came first may have been of this very lease.
-  if (reply.lease().epoch() != epoch_ || reply.lease().seq() < seq_) return;
-  if (!QuietLocked(attr.inode, Kind::kRights, asking.at)) return;
-  TakeLeaseLocked(attr, reply.lease(), asking.at);
+  if (directory) {
+    // A recall that came first may have been of this very lease.
+    if (reply.lease().epoch() != epoch_ || reply.lease().seq() < seq_) return;
+    if (!QuietLocked(attr.inode, Kind::kRights, asking.at)) return;
+    TakeLeaseLocked(attr, reply.lease(), asking.at);
+  } else if (alone_ || names_ >= limits_.names) {
+    return;
+  }
   const auto parent = directories_.find(asking.parent);
   if (parent == directories_.end() || parent->second.lease != asking.parent_lease) return;
   if (!QuietLocked(asking.parent, Kind::kRemove, asking.at)) return;
-  const bool added = parent->second.directories.emplace(name, attr.inode).second;
+  auto& known = directory ? parent->second.directories : parent->second.others;
+  const bool added = known.insert_or_assign(std::string(name), attr.inode).second;
   names_ += added ? 1 : 0;
 }
 
@@ -181,17 +193,26 @@ void DirCache::TakeLeaseLocked(const FileAttr& attr, const wire::DirLease& lease
   directory.complete = true;
 }
 
-bool DirCache::Wants(InodeId directory) {
+bool DirCache::Wants(InodeId directory, bool lacks) {
   if (epoch_ == 0) return false;
   const std::lock_guard lock(mutex_);
   if (alone_) return false;
-  if (directories_.contains(directory)) return false;
+  if (!lacks && directories_.contains(directory)) return false;
   const TimePoint now = clock_.Now();
   const auto [wanted, first] = wanted_.try_emplace(directory, now);
   if (!first && now - wanted->second < kWantInterval) return false;
   wanted->second = now;
   if (wanted_.size() > kMostWanted) wanted_.clear();
   return true;
+}
+
+bool DirCache::IsChanging(InodeId directory) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = activity_.find(directory);
+  if (found == activity_.end()) return false;
+  const auto& under_way = found->second.under_way;
+  return std::any_of(std::begin(under_way), std::end(under_way),
+                     [](uint32_t count) { return count != 0; });
 }
 
 std::shared_ptr<DirCache::Changing> DirCache::BeginChange(std::initializer_list<Change> changes) {
@@ -215,7 +236,8 @@ void DirCache::NoteChangeLocked(const Change& change) {
   Directory& directory = found->second;
   if (change.kind == Kind::kRemove) {
     // Its name stays among the names: that says only that the MDS must be asked.
-    if (directory.directories.erase(std::string(change.name)) != 0) --names_;
+    const std::string name(change.name);
+    names_ -= directory.directories.erase(name) + directory.others.erase(name);
     return;
   }
   if (!directory.complete) return;
@@ -245,7 +267,8 @@ void DirCache::EndChange(const std::vector<std::pair<Kind, InodeId>>& changes) {
 void DirCache::DropLocked(InodeId directory) {
   const auto found = directories_.find(directory);
   if (found == directories_.end()) return;
-  names_ -= found->second.names.size() + found->second.directories.size();
+  const Directory& gone = found->second;
+  names_ -= gone.names.size() + gone.directories.size() + gone.others.size();
   directories_.erase(found);
 }
 

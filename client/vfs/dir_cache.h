@@ -2,9 +2,10 @@
 //
 // The MDS gives a lease on a directory with a look at it or with its mkdir: until it asks the lease
 // back by WATCH nobody else changes the names in it, its mode or its owner (mds/ns/dir_leases.h).
-// Under one we remember which names lead to directories and, of a directory that was empty when the
-// lease came, every name that this mount has added since: what is not among them does not exist.
-// The kernel itself remembers nothing, so that giving a lease back needs no word with it.
+// Under one we remember where names lead that were looked up and, of a directory that was empty
+// when the lease came, every name that this mount has added since: what is not among them does not
+// exist. What the kernel remembers of names is kernel_names.h's, so that giving a lease back needs
+// no word with it.
 //
 // A lease is believed for kLeaseTrust after a WATCH was sent that has been answered. Replies
 // overtake each other: what a reply tells of a directory counts only if no change of ours there was
@@ -59,12 +60,12 @@ class DirCache {
   [[nodiscard]] TimePoint Now() const { return clock_.Now(); }
 
   struct Look {
-    enum class Kind : uint8_t { kAskMds, kAbsent, kDirectory } kind = Kind::kAskMds;
-    FileAttr attr;  // of the directory; its times and size may be old
+    enum class Kind : uint8_t { kAskMds, kAbsent, kDirectory, kOther } kind = Kind::kAskMds;
+    FileAttr attr;  // of the directory; its times and size may be old; of others the inode only
   };
   Look Find(InodeId parent, std::string_view name, const wire::Caller& caller) const;
 
-  // Held while a LOOKUP or MKNOD is on its way.
+  // Held while a LOOKUP, READDIR, MKNOD or CREATE is on its way.
   class Asking;
   std::shared_ptr<Asking> Ask(InodeId parent);
   void Learn(const Asking& asking, std::string_view name, const wire::EntryReply& reply);
@@ -73,9 +74,12 @@ class DirCache {
   void LearnMade(const Asking& asking, std::string_view name, wire::EntryReply reply);
 
   // Whether it is time to ask for a lease on a directory that nobody looks up any more: the root,
-  // somebody's working directory. Yes at most once in kWantInterval.
-  bool Wants(InodeId directory);
+  // somebody's working directory. Yes at most once in kWantInterval. `lacks`: another one than
+  // those kept here.
+  bool Wants(InodeId directory, bool lacks = false);
 
+  // Whether a change of this mount is on its way there.
+  [[nodiscard]] bool IsChanging(InodeId directory) const;
   // Held while a change of this mount is on its way.
   enum class Kind : uint8_t { kAdd, kRemove, kRights };
   struct Change {
@@ -94,6 +98,7 @@ class DirCache {
     bool complete = false;  // what is in neither of these does not exist
     std::unordered_set<size_t> names;
     std::unordered_map<std::string, InodeId> directories;
+    std::unordered_map<std::string, InodeId> others;
   };
   // Changes of one directory, kept as long as a reply may depend on them.
   struct Activity {

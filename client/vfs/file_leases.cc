@@ -11,7 +11,8 @@ namespace weir::client {
 std::vector<InodeId> FileLeases::BeginSession(uint64_t epoch, TimePoint asked) {
   std::vector<InodeId> written;
   const std::lock_guard lock(mutex_);
-  Changed();
+  floor_ = ++stamp_;
+  no_lease_ = last_lease_;
   epoch_ = epoch;
   seq_ = 0;
   trusted_until_ = (asked + kLeaseTrust).ns;
@@ -42,7 +43,8 @@ uint64_t FileLeases::epoch() const {
 
 void FileLeases::Learn(const InodePtr& inode, const wire::EntryReply& reply, uint64_t asked) {
   if (alone_) {
-    if (asked == Asked()) inode->set_answerable(asked);
+    const std::lock_guard lock(mutex_);
+    if (asked >= floor_ && asked >= inode->changed_at()) inode->set_answerable(asked);
     return;
   }
   if (!reply.has_file_lease()) return;
@@ -50,13 +52,36 @@ void FileLeases::Learn(const InodePtr& inode, const wire::EntryReply& reply, uin
   const std::lock_guard lock(mutex_);
   // A recall that came first may have been of this very lease.
   if (lease.epoch() != epoch_ || lease.seq() < seq_) return;
-  if (asked == Asked()) inode->set_answerable(asked);
+  if (asked < floor_) return;
+  if (asked >= inode->changed_at()) inode->set_answerable(asked);
+  if (inode->lease() <= no_lease_) inode->set_lease(++last_lease_);
   if (lease.write()) writing_[inode->id()].allowed = true;
 }
 
+void FileLeases::Changed(Inode* inode) {
+  const std::lock_guard lock(mutex_);
+  inode->set_changed_at(++stamp_);
+  inode->set_answerable(0);
+}
+
+void FileLeases::Changed() {
+  const std::lock_guard lock(mutex_);
+  floor_ = ++stamp_;
+}
+
 bool FileLeases::MayAnswer(const Inode& inode) const {
-  if (inode.answerable() != Asked()) return false;
+  const uint64_t stamp = inode.answerable();
+  if (stamp == 0 || stamp < floor_) return false;
   return alone_ || clock_.Now().ns < trusted_until_;
+}
+
+uint64_t FileLeases::NamesOf(const Inode& directory) const {
+  const uint64_t lease = directory.lease();
+  return lease > no_lease_ && Trust() > Duration::zero() ? lease : 0;
+}
+
+Duration FileLeases::Trust() const {
+  return std::max(TimePoint{trusted_until_} - clock_.Now(), Duration::zero());
 }
 
 bool FileLeases::BeginWrite(InodeId inode) {
@@ -84,7 +109,16 @@ void FileLeases::EndWrite(InodeId inode) {
 bool FileLeases::Revoke(const InodePtr& inode) {
   const std::lock_guard lock(mutex_);
   inode->Distrust();
-  const auto found = writing_.find(inode->id());
+  return StopWritingLocked(inode->id());
+}
+
+void FileLeases::EndWriting(InodeId inode) {
+  const std::lock_guard lock(mutex_);
+  StopWritingLocked(inode);
+}
+
+bool FileLeases::StopWritingLocked(InodeId inode) {
+  const auto found = writing_.find(inode);
   if (found == writing_.end()) return false;
   const bool allowed = std::exchange(found->second.allowed, false);
   if (found->second.under_way == 0) writing_.erase(found);

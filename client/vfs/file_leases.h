@@ -1,10 +1,11 @@
 // FileLeases: what this mount may say of files without asking the MDS, and whether it may keep for
 // itself for a while what it writes (mds/ns/file_leases.h).
 //
-// Attributes: a reply of the MDS about a file that is open here may bring a lease. Until that is
+// Attributes: a reply of the MDS about a file or directory may bring a lease. Until that is
 // recalled the inode's attributes are right, and answered here, as long as the leases are believed
 // (kLeaseTrust of dir_cache.h) and no change of ours is over whose reply did not bring them
-// (Changed). Writes: under a lease for writing they may be buffered and reported later; without one
+// (Changed). The names in a directory are right as long, whatever we change there: NamesOf.
+// Writes: under a lease for writing they may be buffered and reported later; without one
 // they are stored and reported before they are answered. A recall lets no further write begin; when
 // those under way are over, what is left is flushed and the lease given up (lease_keeper.h).
 //
@@ -45,16 +46,24 @@ class FileLeases {
   [[nodiscard]] uint64_t Asked() const { return stamp_.load(std::memory_order_acquire); }
   // After the inode has taken the attributes of the reply.
   void Learn(const InodePtr& inode, const wire::EntryReply& reply, uint64_t asked);
-  // A reply has come that changed the attributes of a file, and did not bring them.
-  void Changed() { stamp_.fetch_add(1, std::memory_order_acq_rel); }
+  // A reply has come that changed the attributes of that inode, or of one that is not known here,
+  // and did not bring them.
+  void Changed(Inode* inode);
+  void Changed();
   // Whether the attributes of the inode are what the MDS would answer.
   [[nodiscard]] bool MayAnswer(const Inode& inode) const;
+  // The lease under which what the MDS now says of names in that directory holds; 0: none.
+  [[nodiscard]] uint64_t NamesOf(const Inode& directory) const;
+  // How long all this is believed from now on, if no news comes.
+  [[nodiscard]] Duration Trust() const;
 
   // A write may be reported later; EndWrite follows. False: before it is answered.
   bool BeginWrite(InodeId inode);
   void EndWrite(InodeId inode);
   // Nothing more may be answered or written under the lease. True: it was one for writing.
   bool Revoke(const InodePtr& inode);
+  // With the last close the MDS takes that back.
+  void EndWriting(InodeId inode);
   // Runs `quiet` when all writes that were begun are over. After Revoke.
   void WhenQuiet(InodeId inode, std::function<void()> quiet);
 
@@ -65,13 +74,18 @@ class FileLeases {
     std::vector<std::function<void()>> quiet;
   };
 
+  bool StopWritingLocked(InodeId inode);
+
   Clock& clock_;
   const bool alone_;
   std::atomic<uint64_t> stamp_{1};
+  std::atomic<uint64_t> floor_{1};     // what was asked earlier is worth nothing
+  std::atomic<uint64_t> no_lease_{0};  // up to there they are of sessions before
   std::atomic<int64_t> trusted_until_{0};
   mutable std::mutex mutex_;
   uint64_t epoch_ = 0;
   uint64_t seq_ = 0;
+  uint64_t last_lease_ = 0;
   std::unordered_map<InodeId, Writing> writing_;
 };
 

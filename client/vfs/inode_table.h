@@ -93,9 +93,16 @@ class Inode {
   // As of which stamp of file_leases.h the attributes may be answered; 0: the MDS must be asked.
   [[nodiscard]] uint64_t answerable() const { return answerable_.load(std::memory_order_acquire); }
   void set_answerable(uint64_t stamp) { answerable_.store(stamp, std::memory_order_release); }
+  // Of the last change of ours that did not bring its attributes.
+  [[nodiscard]] uint64_t changed_at() const { return changed_at_.load(std::memory_order_acquire); }
+  void set_changed_at(uint64_t stamp) { changed_at_.store(stamp, std::memory_order_release); }
+  // Which lease there is, of file_leases.h; 0: none.
+  [[nodiscard]] uint64_t lease() const { return lease_.load(std::memory_order_acquire); }
+  void set_lease(uint64_t number) { lease_.store(number, std::memory_order_release); }
   // Others change the file from now on.
   void Distrust() {
     set_answerable(0);
+    set_lease(0);
     generation_.fetch_add(1, std::memory_order_acq_rel);
   }
 
@@ -139,6 +146,8 @@ class Inode {
   std::atomic<uint64_t> generation_{1};
   std::atomic<uint64_t> writers_{0};
   std::atomic<uint64_t> answerable_{0};
+  std::atomic<uint64_t> changed_at_{0};
+  std::atomic<uint64_t> lease_{0};
   std::atomic<int64_t> no_capability_until_{0};
   std::atomic<int64_t> told_{INT64_MIN};
   mutable std::mutex mutex_;

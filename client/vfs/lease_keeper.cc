@@ -1,11 +1,14 @@
 #include "client/vfs/lease_keeper.h"
 
+#include <sys/stat.h>
+
 #include <unordered_set>
 #include <utility>
 
 namespace weir::client {
 namespace {
 constexpr int kForgettingThreads = 4;
+constexpr int kForNames = 2;
 }  // namespace
 
 class LeaseKeeper::KernelWrites {
@@ -35,7 +38,10 @@ LeaseKeeper::LeaseKeeper(FileLeases& leases, InodeTable& inodes, Hooks hooks)
       hooks_(std::move(hooks)),
       kernel_writes_(std::make_shared<KernelWrites>()) {
   if (hooks_.forget_pages == nullptr) return;
-  for (int i = 0; i < kForgettingThreads; ++i) threads_.emplace_back([this] { Forget(); });
+  for (int i = 0; i < kForgettingThreads; ++i) {
+    threads_.emplace_back([this] { Forget(&files_); });
+  }
+  for (int i = 0; i < kForNames; ++i) threads_.emplace_back([this] { Forget(&directories_); });
   threads_.emplace_back([this] { HastenYields(); });
 }
 
@@ -48,7 +54,8 @@ void LeaseKeeper::Stop() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  queued_.notify_all();
+  files_.grew.notify_all();
+  directories_.grew.notify_all();
   hastened_.notify_all();
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
@@ -113,13 +120,15 @@ void LeaseKeeper::Demand(const InodePtr& inode, bool flush, uint64_t epoch, uint
 }
 
 void LeaseKeeper::Start(InodeId inode, std::unique_lock<std::mutex>* lock) {
+  Work& work = works_.at(inode);
   if (hooks_.forget_pages != nullptr) {
-    queue_.push_back(inode);
-    queued_.notify_one();
+    Queue& queue = S_ISDIR(work.inode->attr().mode) ? directories_ : files_;
+    queue.inodes.push_back(inode);
+    queue.grew.notify_one();
     return;
   }
-  Work& work = works_.at(inode);
   work.waits = false;
+  if (hooks_.forget_here != nullptr) hooks_.forget_here(inode);
   GiveBack(&work, work.seq, lock);
 }
 
@@ -166,13 +175,13 @@ void LeaseKeeper::Settle(Works::iterator work, std::unique_lock<std::mutex>* loc
   works_.erase(work);
 }
 
-void LeaseKeeper::Forget() {
+void LeaseKeeper::Forget(Queue* queue) {
   std::unique_lock lock(mutex_);
   while (true) {
-    queued_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    queue->grew.wait(lock, [&] { return stopping_ || !queue->inodes.empty(); });
     if (stopping_) return;
-    const InodeId id = queue_.front();
-    queue_.pop_front();
+    const InodeId id = queue->inodes.front();
+    queue->inodes.pop_front();
     Work& work = works_.at(id);
     work.waits = false;
     work.forgetting = true;

@@ -11,7 +11,9 @@
 // writes to a file here, it is not waited for. A reader beside such a writer may miss a change of
 // another mount, as every write of its own has the kernel drop attributes, too.
 //
-// The kernel is asked by threads of their own, several, as one file's pages may take long.
+// The kernel is asked by threads of their own, several, as one file's pages may take long. Of a
+// directory it forgets names besides, for which it may wait until operations there are over; those
+// wait for other mounts, but never for leases on files here, which other threads give back.
 // Threads: any. Until Stop has returned.
 #pragma once
 
@@ -36,6 +38,8 @@ class LeaseKeeper {
     // The kernel forgets attributes and pages; dirty ones are written first. Empty: there is no
     // kernel, and no thread.
     std::function<void(InodeId)> forget_pages;
+    // The same without a thread, at once; instead of that.
+    std::function<void(InodeId)> forget_here;
     // Everything written is stored and reported.
     std::function<void(const InodePtr&, std::function<void()> done)> flush;
     // YIELD; `done` when it is answered, however.
@@ -79,7 +83,11 @@ class LeaseKeeper {
   void YieldEarly(InodeId inode, std::unique_lock<std::mutex>* lock);
   // What is to be done once more is, what is over is forgotten.
   void Settle(Works::iterator work, std::unique_lock<std::mutex>* lock);
-  void Forget();
+  struct Queue {
+    std::deque<InodeId> inodes;
+    std::condition_variable grew;
+  };
+  void Forget(Queue* queue);
   void HastenYields();
 
   FileLeases& leases_;
@@ -87,10 +95,10 @@ class LeaseKeeper {
   const Hooks hooks_;
   const std::shared_ptr<KernelWrites> kernel_writes_;
   std::mutex mutex_;
-  std::condition_variable queued_;
   std::condition_variable hastened_;
   Works works_;
-  std::deque<InodeId> queue_;
+  Queue files_;
+  Queue directories_;
   std::deque<InodeId> hasty_;  // the kernel writes to them, and is being asked to forget
   bool stopping_ = false;
   std::vector<std::thread> threads_;

@@ -36,28 +36,90 @@ std::optional<FileLeases::Grant> FileLeases::Offer(uint64_t session, uint64_t in
                                                    const OpenFiles& opens) {
   const std::lock_guard lock(mutex_);
   const auto found = sessions_.find(session);
-  if (found == sessions_.end() || !opens.IsOpenBy(session, inode)) return std::nullopt;
-  File& file = files_[inode];
-  for (const auto& [holder, hold] : file.holds) {
-    const bool mine = holder == session;
-    // A recall that is not obeyed yet would take the new lease along.
-    if (mine && hold.recalled()) return std::nullopt;
-    if (!mine && hold.kind == Kind::kWrite) return std::nullopt;
+  if (found == sessions_.end()) return std::nullopt;
+  const bool open = opens.IsOpenBy(session, inode);
+  if (!open && opens.WrittenElsewhere(session, inode)) return std::nullopt;
+  const auto known = files_.find(inode);
+  bool alone = true;
+  bool rests = false;
+  bool mine = false;
+  if (known != files_.end()) {
+    rests = clock_.Now() < known->second.rests_until;
+    for (const auto& [holder, hold] : known->second.holds) {
+      // A recall that is not obeyed yet would take the new lease along.
+      if (holder == session && hold.recalled()) return std::nullopt;
+      if (holder != session && hold.kind == Kind::kWrite) return std::nullopt;
+      mine = mine || holder == session;
+      alone = alone && holder == session;
+    }
   }
+  if (!open && (rests || (!mine && !HasRoomLocked(session, &found->second)))) return std::nullopt;
   Kind now_due = Kind::kTold;
-  if (clock_.Now() >= file.rests_until) {
-    now_due = opens.WritesAlone(session, inode) ? Kind::kWrite : Kind::kRead;
-  }
-  Hold& hold = file.holds[session];
+  if (!rests) now_due = alone && opens.WritesAlone(session, inode) ? Kind::kWrite : Kind::kRead;
+  Hold& hold = files_[inode].holds[session];
+  if (!open && !mine) found->second.looks.push_back(inode);
+  hold.open = open;
   hold.kind = std::max(hold.kind, now_due);
   found->second.held[inode] = hold.kind;
   if (hold.kind == Kind::kTold) return std::nullopt;
-  return Grant{found->second.epoch, found->second.seq, hold.kind == Kind::kWrite};
+  return Grant{found->second.epoch, found->second.seq, hold.kind == Kind::kWrite, !open && !mine};
+}
+
+// A session that does not give back what it is asked for gets nothing new either.
+bool FileLeases::HasRoomLocked(uint64_t id, Session* session) {
+  constexpr size_t kUnderWay = 1024;
+  while (session->looks.size() >= options_.looks_max) {
+    if (session->recalled.size() >= kUnderWay) return false;
+    const uint64_t oldest = session->looks.front();
+    session->looks.pop_front();
+    if (!session->held.contains(oldest)) continue;
+    Hold& hold = files_.at(oldest).holds.at(id);
+    if (hold.open || hold.recalled()) continue;
+    Verdict nobody_waits;
+    RecallLocked(id, oldest, &hold, &nobody_waits);
+  }
+  return true;
+}
+
+void FileLeases::Withdraw(uint64_t session, uint64_t inode) {
+  const std::lock_guard lock(mutex_);
+  DropLocked(session, inode);
 }
 
 void FileLeases::Closed(uint64_t session, uint64_t inode) {
   const std::lock_guard lock(mutex_);
-  DropLocked(session, inode);
+  const auto known = sessions_.find(session);
+  if (known == sessions_.end() || !known->second.held.contains(inode)) return;
+  Hold& hold = files_.at(inode).holds.at(session);
+  if (!hold.open) return;
+  hold.open = false;
+  if (hold.kind == Kind::kTold && !hold.recalled()) return DropLocked(session, inode);
+  hold.kind = std::min(hold.kind, Kind::kRead);
+  known->second.held[inode] = hold.kind;
+  known->second.looks.push_back(inode);
+}
+
+void FileLeases::Moves(uint64_t session, uint64_t from, uint64_t to) {
+  const std::lock_guard lock(mutex_);
+  const auto known = sessions_.find(session);
+  if (known == sessions_.end()) return;
+  Session& mover = known->second;
+  if (!mover.held.contains(from) || mover.held.contains(to)) return;
+  File& target = files_[to];
+  if (clock_.Now() < target.rests_until) return;
+  target.holds[session];
+  mover.held[to] = Kind::kTold;
+  mover.looks.push_back(to);
+}
+
+void FileLeases::Gone(uint64_t inode) {
+  const std::lock_guard lock(mutex_);
+  const auto found = files_.find(inode);
+  if (found == files_.end()) return;
+  found->second.rests_until = {};
+  const auto holds = found->second.holds;
+  for (const auto& [session, hold] : holds) DropLocked(session, inode);
+  files_.erase(inode);
 }
 
 void FileLeases::DropLocked(uint64_t session, uint64_t inode) {
@@ -69,8 +131,7 @@ void FileLeases::DropLocked(uint64_t session, uint64_t inode) {
   const auto found = files_.find(inode);
   if (found == files_.end()) return;
   found->second.holds.erase(session);
-  // A rest that is forgotten with the file costs one more recall.
-  if (found->second.holds.empty()) files_.erase(found);
+  if (found->second.holds.empty() && found->second.rests_until <= clock_.Now()) files_.erase(found);
 }
 
 // A lease that was not given up in time has ended, unless it is one for writing.
@@ -103,17 +164,21 @@ void FileLeases::AskToShowLocked(uint64_t session, uint64_t inode, Verdict* verd
   }
 }
 
-void FileLeases::AskToChangeLocked(uint64_t session, uint64_t inode, std::vector<Told>* told,
-                                   Verdict* verdict) {
+void FileLeases::AskToChangeLocked(uint64_t session, uint64_t inode, Change change,
+                                   std::vector<Told>* told, Verdict* verdict) {
   const auto found = files_.find(inode);
   if (found == files_.end()) return;
   File& file = found->second;
   const TimePoint now = clock_.Now();
+  if (change == Change::kDirectory && now < file.rests_until) {
+    file.rests_until = now + options_.directory_rest;
+  }
   for (auto& [holder, hold] : file.holds) {
-    if (holder == session) continue;
+    if (holder == session || (change == Change::kClaim && hold.open)) continue;
     if (InTheWay(hold)) {
       verdict->in_the_way = true;
-      file.rests_until = now + options_.rest;
+      if (change == Change::kFile) file.rests_until = now + options_.rest;
+      if (change == Change::kDirectory) file.rests_until = now + options_.directory_rest;
     }
     auto mine = std::find_if(told->begin(), told->end(), [&, holder = holder](const Told& one) {
       return one.session == holder && one.inode == inode;
@@ -123,18 +188,24 @@ void FileLeases::AskToChangeLocked(uint64_t session, uint64_t inode, std::vector
       RecallLocked(holder, inode, &hold, verdict);
       const TimePoint until = hold.recalled_at + options_.term;
       mine = told->insert(mine, {holder, inode, hold.last_recall, until});
+    } else if (InTheWay(hold) && !hold.recalled()) {
+      RecallLocked(holder, inode, &hold, verdict);  // it has looked again meanwhile
     }
     if (hold.obeyed < mine->seq && now < mine->until) verdict->in_the_way = true;
   }
 }
 
-FileLeases::Verdict FileLeases::Ask(uint64_t session, std::span<const uint64_t> shown,
-                                    std::span<const uint64_t> changed, std::vector<Told>* told) {
+FileLeases::Verdict FileLeases::Ask(uint64_t session, const Wish& wish, std::vector<Told>* told) {
   Verdict verdict;
   const std::lock_guard lock(mutex_);
   if (files_.empty()) return verdict;
-  for (const uint64_t inode : shown) AskToShowLocked(session, inode, &verdict);
-  for (const uint64_t inode : changed) AskToChangeLocked(session, inode, told, &verdict);
+  for (const uint64_t inode : wish.shown) AskToShowLocked(session, inode, &verdict);
+  const auto change = [&](std::span<const uint64_t> inodes, Change how) {
+    for (const uint64_t inode : inodes) AskToChangeLocked(session, inode, how, told, &verdict);
+  };
+  change(wish.changed, Change::kFile);
+  change(wish.changed_directories, Change::kDirectory);
+  change(wish.claimed, Change::kClaim);
   return verdict;
 }
 
@@ -166,17 +237,19 @@ bool FileLeases::Yield(uint64_t session, const Grant& as_of, std::span<const uin
     if (recalled == found->second.recalled.end()) continue;
     Hold& hold = files_.at(inode).holds.at(session);
     if (as_of.seq < hold.first_recall) continue;
-    // It has the file open still, and maybe mapped: it is told of what comes.
+    // If it has the file open still, and maybe mapped, it is told of what comes.
     hold.kind = found->second.held[inode] = Kind::kTold;
     hold.obeyed = as_of.seq;
+    held = true;
     if (hold.last_recall > as_of.seq) {
       hold.first_recall = as_of.seq + 1;
       hold.recalled_at = clock_.Now();
-    } else {
+    } else if (hold.open) {
       hold.first_recall = hold.last_recall = 0;
       found->second.recalled.erase(recalled);
+    } else {
+      DropLocked(session, inode);
     }
-    held = true;
   }
   return held;
 }

@@ -1,12 +1,18 @@
 // FileLeases: which mounts may remember of a file what they read, or buffer what they write.
 //
-// A session that has a file open holds a read lease: nobody else changes data or attributes without
-// asking it back. The only session that has it open, and for writing, holds a write lease: nobody
-// else even looks before what is buffered has been stored and reported. As soon as a second one is
-// there, writers write through and report before they are answered. A file whose leases were in
-// somebody's way rests for a while: then no session may remember anything of it, but is still told
-// of each change, to drop what its processes have mapped. After the rest, leases come with any
-// answer again.
+// A session that has a file open, or has looked at it, holds a read lease: nobody else changes data
+// or attributes without asking it back, nor, of a directory, names. The only session that has it
+// open, and for writing, holds a write lease: nobody else even looks before what is buffered has
+// been stored and reported. As soon as a second one is there, writers write through and report
+// before they are answered. A file whose leases were in somebody's way rests for a while: then no
+// session may remember anything of it, but whoever has it open is still told of each change, to
+// drop what its processes have mapped. After the rest, leases come with any answer again.
+//
+// A look gives no lease while others have the file open for writing: each of their writes would
+// have to tell the looker. They ask such leases back when they open it. A directory that others
+// change rests until they have left it alone for a while. Of what a session has looked at and does
+// not have open it holds so much at a time; beyond that the oldest leases are asked back, which
+// nobody waits for.
 //
 // What is in the way of an operation is asked back by WATCH and given up by YIELD. Whoever is told
 // of a change is waited for likewise: a kernel that drops its pages also drops attributes that it
@@ -20,6 +26,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -37,7 +44,9 @@ class FileLeases {
   struct Options {
     Duration term = std::chrono::seconds(2);  // longer than kLeaseTrust of client/vfs/dir_cache.h
     Duration rest = std::chrono::seconds(1);
-    Duration patience = std::chrono::seconds(5);  // with a writer that is not heard
+    Duration directory_rest = std::chrono::seconds(4);  // since the last change
+    Duration patience = std::chrono::seconds(5);        // with a writer that is not heard
+    size_t looks_max = 65'536;                          // of one session
   };
   explicit FileLeases(Clock& clock) : FileLeases(clock, Options()) {}
   FileLeases(Clock& clock, Options options) : clock_(clock), options_(options) {}
@@ -53,11 +62,19 @@ class FileLeases {
     uint64_t epoch = 0;
     uint64_t seq = 0;  // recalls up to here are older than the grant
     bool write = false;
+    bool look = false;  // of a session that neither had it nor has the file open
   };
-  // To a session that has the file open.
+  // To a session that has the file open, or looks at it.
   std::optional<Grant> Offer(uint64_t session, uint64_t inode, const OpenFiles& opens);
-  // The session has it open no more.
+  // The session has not been told of that look.
+  void Withdraw(uint64_t session, uint64_t inode);
+  // The session has it open no more: what it has read of it holds.
   void Closed(uint64_t session, uint64_t inode);
+  // The session moves a name, and may have a lease on the directory that it leaves: it is told of
+  // the next change where it goes, unless that rests.
+  void Moves(uint64_t session, uint64_t from, uint64_t to);
+  // There is no such inode any more.
+  void Gone(uint64_t inode);
 
   struct Verdict {
     bool in_the_way = false;  // leases of others must go first
@@ -70,10 +87,14 @@ class FileLeases {
     uint64_t seq = 0;
     TimePoint until;  // is waited for
   };
-  // Before `session` sees the files `shown` and changes those `changed`. Session 0 is nobody's.
-  // `told` belongs to the operation, which asks again until nothing is in the way.
-  Verdict Ask(uint64_t session, std::span<const uint64_t> shown, std::span<const uint64_t> changed,
-              std::vector<Told>* told);
+  struct Wish {
+    std::span<const uint64_t> shown = {}, changed = {};
+    std::span<const uint64_t> changed_directories = {};
+    std::span<const uint64_t> claimed = {};  // will be written to
+  };
+  // Before `session` does that. Session 0 is nobody's. `told` belongs to the operation, which asks
+  // again until nothing is in the way.
+  Verdict Ask(uint64_t session, const Wish& wish, std::vector<Told>* told);
 
   struct Recall {
     uint64_t seq = 0;
@@ -94,6 +115,7 @@ class FileLeases {
   enum class Kind : uint8_t { kTold, kRead, kWrite };
   struct Hold {
     Kind kind = Kind::kTold;
+    bool open = false;
     uint64_t first_recall = 0;  // not obeyed yet; 0: none
     uint64_t last_recall = 0;
     uint64_t obeyed = 0;
@@ -109,12 +131,15 @@ class FileLeases {
     uint64_t seq = 0;
     std::map<uint64_t, uint64_t> recalled;  // not obeyed yet: inode -> seq
     std::unordered_map<uint64_t, Kind> held;
+    std::deque<uint64_t> looks;  // not open, oldest first; some are not held any more
   };
+  enum class Change : uint8_t { kFile, kDirectory, kClaim };
   [[nodiscard]] bool InTheWay(const Hold& hold) const;
   void RecallLocked(uint64_t holder, uint64_t inode, Hold* hold, Verdict* verdict);
   void AskToShowLocked(uint64_t session, uint64_t inode, Verdict* verdict);
-  void AskToChangeLocked(uint64_t session, uint64_t inode, std::vector<Told>* told,
+  void AskToChangeLocked(uint64_t session, uint64_t inode, Change change, std::vector<Told>* told,
                          Verdict* verdict);
+  bool HasRoomLocked(uint64_t id, Session* session);
   void DropLocked(uint64_t session, uint64_t inode);
 
   Clock& clock_;

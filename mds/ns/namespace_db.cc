@@ -47,6 +47,11 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
   if (AnswerRepeated(request, ready)) return;
   if (leases_.InTheWay(request.origin.session, request.origin.changes) ||
       leases_.AppendInTheWay(request.origin.session, request.origin.resizes)) {
+    // Whoever is silent is waited for once.
+    const FileLeases::Wish wish{.changed_directories = request.origin.changes};
+    if (request.origin.method != wire::MDS_APPEND) {
+      file_leases_.Ask(request.origin.session, wish, &request.told);
+    }
     ready->push_back([this] { listener_.OnRecall(); });
     return Park(std::move(request));
   }
@@ -63,6 +68,7 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
     }
   }
   if (answer.ok() && WaitsForFileLeases(&request, op, ready)) {
+    for (const uint64_t inode : op.looks) file_leases_.Withdraw(request.origin.session, inode);
     leases_.set_recorded(recorded);
     return Park(std::move(request));
   }
@@ -75,6 +81,9 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
     status = BumpTagEpochIn(&op.txn, &waiting.tag_epoch);
   }
   if (moved) classes_.Forget();
+  if (status.ok()) {
+    for (const uint64_t inode : waiting.effects.gone) file_leases_.Gone(inode);
+  }
   if (!status.ok()) {
     // Nothing is written, but what it saw may not be durable yet.
     op.txn.writes().clear();
@@ -108,9 +117,10 @@ void NamespaceDb::Park(Request request) {
 }
 
 bool NamespaceDb::WaitsForFileLeases(Request* request, const Operation& op, Ready* ready) {
-  if (op.shown.empty() && op.changed.empty()) return false;
+  if (op.shown.empty() && op.changed.empty() && op.changed_directories.empty()) return false;
   const FileLeases::Verdict verdict =
-      file_leases_.Ask(request->origin.session, op.shown, op.changed, &request->told);
+      file_leases_.Ask(request->origin.session,
+                       {op.shown, op.changed, op.changed_directories, op.claimed}, &request->told);
   if (verdict.asked) ready->push_back([this] { listener_.OnRecall(); });
   if (verdict.in_the_way) return true;
   // What holders from before a restart bring is what the others wait for.

@@ -211,6 +211,7 @@ Status Operation::Purge(const Inode& inode) {
   WEIR_ASSIGN_OR_RETURN(StateRecord state, LoadState());
   state.set_inode_count(state.inode_count() - 1);
   txn.PutRecord(kStateKey, state);
+  effects.gone.push_back(inode.id);
   if (!inode.IsRegular()) return Status::Ok();
   PurgeRecord purge;
   *purge.mutable_layout() = inode.rec.layout();
@@ -294,9 +295,10 @@ Status Operation::OfferLease(const Inode& directory, wire::EntryReply* reply) {
   return Status::Ok();
 }
 
-Status Operation::OfferFileLease(uint64_t file, wire::EntryReply* reply) {
-  const auto grant = context.file_leases.Offer(context.session, file, context.opens);
+Status Operation::OfferFileLease(uint64_t inode, wire::EntryReply* reply) {
+  const auto grant = context.file_leases.Offer(context.session, inode, context.opens);
   if (!grant.has_value()) return Status::Ok();
+  if (grant->look) looks.push_back(inode);
   WEIR_RETURN_IF_ERROR(RecordLeases());
   wire::FileLease* lease = reply->mutable_file_lease();
   lease->set_epoch(grant->epoch);
@@ -305,9 +307,9 @@ Status Operation::OfferFileLease(uint64_t file, wire::EntryReply* reply) {
   return Status::Ok();
 }
 
-Result<wire::EntryReply> Operation::LeasedEntry(const Inode& file) {
-  WEIR_ASSIGN_OR_RETURN(wire::EntryReply reply, Entry(file));
-  if (file.IsRegular()) WEIR_RETURN_IF_ERROR(OfferFileLease(file.id, &reply));
+Result<wire::EntryReply> Operation::LeasedEntry(const Inode& inode) {
+  WEIR_ASSIGN_OR_RETURN(wire::EntryReply reply, Entry(inode));
+  WEIR_RETURN_IF_ERROR(OfferFileLease(inode.id, &reply));
   return reply;
 }
 

@@ -58,6 +58,7 @@ struct TruncateJob {
 // What must happen once the operation is durable.
 struct Effects {
   std::vector<PurgeJob> purges;
+  std::vector<uint64_t> gone;           // inodes
   std::optional<TruncateJob> truncate;  // the answer waits for it
   bool tags_changed = false;
   bool tree_moved = false;  // a directory got another path
@@ -91,7 +92,11 @@ class Operation {
   // kNotDirectory besides.
   Result<Inode> LoadDirectory(uint64_t inode);
   void Store(const Inode& inode) {
-    if (inode.IsRegular()) changed.push_back(inode.id);
+    (inode.IsDirectory() ? changed_directories : changed).push_back(inode.id);
+    StoreQuietly(inode);
+  }
+  // Nothing that mounts are told of has changed.
+  void StoreQuietly(const Inode& inode) {
     txn.PutRecord(MakeKey(Table::kInode, inode.id), inode.rec);
   }
   // A new version of it, changed now.
@@ -125,10 +130,10 @@ class Operation {
   Status OfferLease(const Inode& directory, wire::EntryReply* reply);
   // A restart must know that there were leases.
   Status RecordLeases();
-  // Lets the asking mount remember the file that it has open, if nobody minds.
-  Status OfferFileLease(uint64_t file, wire::EntryReply* reply);
+  // Lets the asking mount remember what it is told of the inode, if nobody minds.
+  Status OfferFileLease(uint64_t inode, wire::EntryReply* reply);
   // An entry with such an offer.
-  Result<wire::EntryReply> LeasedEntry(const Inode& file);
+  Result<wire::EntryReply> LeasedEntry(const Inode& inode);
   void TagsChanged() { effects.tags_changed = true; }
 
   // `directory` holds so many times that much more; see usage.h.
@@ -143,9 +148,12 @@ class Operation {
   Txn txn;
   Context context;
   Effects effects;
-  // Files whose attributes the answer shows, and that it changes: others' leases go first.
+  // What the answer shows, what it changes, and what will be written to: others' leases go first.
   std::vector<uint64_t> shown;
   std::vector<uint64_t> changed;
+  std::vector<uint64_t> changed_directories;
+  std::vector<uint64_t> claimed;
+  std::vector<uint64_t> looks;  // leased to the session by the answer, if that is given
   bool quotas_bind = true;
   std::optional<uint64_t> waits_for_truncate;  // prepare again when that of this inode is done
 

@@ -94,11 +94,11 @@ Status TellUpwards(Operation& op, uint64_t directory) {
     op.txn.Delete(UntoldKey(at.id));
     if (IsZero(untold)) return Status::Ok();
     *at.rec.mutable_told() = at.rec.below();
-    op.Store(at);
+    op.StoreQuietly(at);
     if (at.rec.nlink() == 0) return Status::Ok();
     WEIR_ASSIGN_OR_RETURN(at, op.Load(at.rec.parent()));
     AddUsage(untold, 1, at.rec.mutable_below());
-    op.Store(at);
+    op.StoreQuietly(at);
   }
   return Status::Ok();
 }
@@ -123,7 +123,7 @@ Status Operation::SettleUsage() {
     if (IsZero(change)) continue;
     WEIR_ASSIGN_OR_RETURN(Inode at, Load(directory));
     AddUsage(change, 1, at.rec.mutable_below());
-    Store(at);
+    StoreQuietly(at);
     if (quotas_bind) WEIR_RETURN_IF_ERROR(CheckQuota(at, change));
     if (at.id == kRootInode.value) continue;
     WEIR_ASSIGN_OR_RETURN(const bool exact, QuotaAbove(*this, at));

@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 
-from weirtest import MIB, Cluster, check, main, wait_until
+from weirtest import BIN, MIB, Cluster, check, main, run, wait_until
 
 PAGE = 4096
 
@@ -95,10 +95,169 @@ def mappings_follow(ours, theirs):
     os.close(file)
 
 
+def missing(path):
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return True
+    return False
+
+
+def replace(directory):
+    os.mknod(f"{directory}/new")
+    os.chmod(f"{directory}/new", 0o640)
+    os.rename(f"{directory}/new", f"{directory}/file")
+
+
+def make_again(directory):
+    os.unlink(f"{directory}/file")
+    os.mkdir(f"{directory}/file")
+
+
+def write_to(directory):
+    with open(f"{directory}/file", "wb") as file:
+        file.write(b"news")
+
+
+# What one does in a directory with an empty `file`, and how the other knows.
+CHANGES = {
+    "renamed": (lambda d: os.rename(f"{d}/file", f"{d}/moved"),
+                lambda d: missing(f"{d}/file") and os.listdir(d) == ["moved"] and os.stat(f"{d}/moved").st_size == 0),
+    "moved up": (lambda d: os.rename(f"{d}/file", f"{d}.up"), lambda d: missing(f"{d}/file") and not missing(f"{d}.up")),
+    "unlinked": (lambda d: os.unlink(f"{d}/file"), lambda d: missing(f"{d}/file") and os.listdir(d) == []),
+    "made again": (make_again, lambda d: os.path.isdir(f"{d}/file")),
+    "replaced": (replace, lambda d: os.stat(f"{d}/file").st_mode & 0o777 == 0o640 and os.listdir(d) == ["file"]),
+    "chmod": (lambda d: os.chmod(f"{d}/file", 0o600), lambda d: os.stat(f"{d}/file").st_mode & 0o777 == 0o600),
+    "chown": (lambda d: os.chown(f"{d}/file", 7, 8), lambda d: os.stat(f"{d}/file")[4:6] == (7, 8)),
+    "written": (write_to, lambda d: os.stat(f"{d}/file").st_size == 4),
+    "truncated": (lambda d: os.truncate(f"{d}/file", 5000), lambda d: os.stat(f"{d}/file").st_size == 5000),
+    "utime": (lambda d: os.utime(f"{d}/file", ns=(1, 2)), lambda d: os.stat(f"{d}/file").st_mtime_ns == 2),
+    "linked": (lambda d: os.link(f"{d}/file", f"{d}/also"),
+               lambda d: os.stat(f"{d}/file").st_nlink == 2 and sorted(os.listdir(d)) == ["also", "file"]),
+    "added": (lambda d: os.mkdir(f"{d}/more"), lambda d: os.stat(d).st_nlink == 3 and len(os.listdir(d)) == 2),
+}
+
+
+def look_around(directory):
+    for _ in range(3):
+        for entry in os.scandir(directory):
+            entry.stat()
+        os.stat(f"{directory}/file")
+        missing(f"{directory}/moved")
+
+
+def what_was_looked_at_is_forgotten(ours, theirs):
+    """Names, attributes and listings that a kernel remembers are gone when the other's change is answered."""
+    os.mkdir(ours)
+    for turn in range(6):
+        for number, (what, (change, is_seen)) in enumerate(CHANGES.items()):
+            name = f"{turn}.{number}"
+            os.mkdir(f"{ours}/{name}")
+            os.mknod(f"{ours}/{name}/file")
+            for mount in (ours, theirs)[:1 + turn % 2] + (theirs,):
+                look_around(f"{mount}/{name}")
+            change(f"{ours}/{name}")
+            check(is_seen(f"{theirs}/{name}"), f"turn {turn}: {what}, and the other still sees the old")
+            check(is_seen(f"{ours}/{name}"), f"turn {turn}: {what}, and does not see it himself")
+
+
+def whoever_may_not_pass_is_kept_out(ours, theirs):
+    """By each mount, as soon as either has changed the rights, however warm the names below are."""
+    somebody = 54321
+
+    def may_look(mount, path):
+        child = os.fork()
+        if child == 0:
+            os.chdir(mount)  # what lies above is the test's own
+            os.setgroups([])
+            os.setresgid(somebody, somebody, somebody)
+            os.setresuid(somebody, somebody, somebody)
+            try:
+                os.stat(path)
+            except PermissionError:
+                os._exit(1)
+            except OSError:
+                os._exit(2)
+            os._exit(0)
+        return {0: True, 1: False}.get(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    os.mkdir(ours, 0o755)
+    for turn, changer in enumerate((ours, theirs) * 3):
+        for mount in (ours, theirs):
+            os.stat(mount)
+        below = f"{turn}/inner"
+        os.makedirs(f"{ours}/{below}")
+        os.mknod(f"{ours}/{below}/file")
+        for mount in (ours, theirs):
+            look_around(f"{mount}/{below}")
+            check(may_look(mount, f"{below}/file") is True, f"turn {turn}: cannot look at what everybody may")
+        os.chmod(f"{changer}/{turn}", 0o700)
+        for mount in (ours, theirs):
+            check(may_look(mount, f"{below}/file") is False, f"turn {turn}: passes a directory of others")
+            os.stat(f"{mount}/{below}/file")
+        os.chmod(f"{changer}/{turn}", 0o711)
+        for mount in (ours, theirs):
+            check(may_look(mount, f"{below}/file") is True, f"turn {turn}: may pass again, and cannot")
+
+
+def both_work_in_one_directory(ours, theirs):
+    """Makes, renames and removals of both, with a lister on each side: nobody waits for ever, nothing is lost."""
+    os.mkdir(ours)
+    stop = threading.Event()
+    failed = []
+
+    def work(mount, number):
+        try:
+            for turn in range(40):
+                path = f"{mount}/{number}.{turn}"
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+                os.stat(path)
+                os.rename(path, f"{path}.new")
+                check(missing(path), f"{path} is there after it was renamed")
+                if turn % 2:
+                    os.unlink(f"{path}.new")
+        except Exception as error:  # noqa: BLE001
+            failed.append(error)
+
+    def look(mount):
+        while not stop.is_set():
+            for entry in os.scandir(mount):
+                missing(entry.path)
+
+    workers = [threading.Thread(target=work, args=pair) for pair in ((ours, 0), (theirs, 1), (ours, 2))]
+    lookers = [threading.Thread(target=look, args=(mount,)) for mount in (ours, theirs)]
+    for thread in workers + lookers:
+        thread.start()
+    for thread in workers:
+        thread.join(timeout=60)
+        if thread.is_alive():
+            failed.append("two mounts in one directory wait for each other")
+    stop.set()
+    for thread in lookers:
+        thread.join(timeout=60)
+    check(not failed, str(failed))
+    names = sorted(f"{number}.{turn}.new" for number in range(3) for turn in range(0, 40, 2))
+    for mount in (ours, theirs):
+        check(sorted(os.listdir(mount)) == names, "names are lost or left over")
+
+
 def two_mounts_are_one_machine(lab):
     system = Cluster(lab, mounts=2)
-    for part in (what_is_written_is_seen, writers_share_a_page, mappings_follow):
+    for part in (what_is_written_is_seen, writers_share_a_page, mappings_follow, what_was_looked_at_is_forgotten,
+                 both_work_in_one_directory):
         part(*(f"{mount}/{part.__name__}" for mount in system.mounts))
+
+
+def rights_hold_on_both(lab):
+    system = Cluster(lab, mounts=0)
+    with open(f"{system.dir}/endpoint") as text:
+        endpoint = text.read().strip()
+    mounts = [lab.path(name) for name in ("ours", "theirs")]
+    for mount in mounts:
+        os.mkdir(mount)
+        run(f"{BIN}/weirfs", endpoint, mount, "-o", "allow_other")
+        lab.on_exit(lambda mount=mount: run("umount", "-l", mount, ok=None))
+    whoever_may_not_pass_is_kept_out(*(f"{mount}/tree" for mount in mounts))
 
 
 def a_silent_mount_loses(lab):
@@ -160,4 +319,4 @@ def read_start(path):
 
 
 if __name__ == "__main__":
-    main("coherence", two_mounts_are_one_machine, a_silent_mount_loses)
+    main("coherence", two_mounts_are_one_machine, rights_hold_on_both, a_silent_mount_loses)

@@ -15,7 +15,7 @@ EntryResult Lookup(Operation& op, const wire::NameRequest& request) {
     found = dentry.inode();
   }
   WEIR_ASSIGN_OR_RETURN(const Inode inode, op.Load(found));
-  EntryResult entry = op.Entry(inode);
+  EntryResult entry = op.LeasedEntry(inode);
   if (entry.ok()) WEIR_RETURN_IF_ERROR(op.OfferLease(inode, &*entry));
   return entry;
 }

@@ -69,7 +69,9 @@ EntryResult MakeNode(Operation& op, const wire::CreateRequest& request) {
   op.Modified(&parent);
   op.Store(parent);
   EntryResult entry = op.Entry(inode);
-  if (entry.ok()) WEIR_RETURN_IF_ERROR(op.OfferLease(inode, &*entry));
+  if (!entry.ok()) return entry;
+  WEIR_RETURN_IF_ERROR(op.OfferLease(inode, &*entry));
+  if (!inode.IsRegular()) WEIR_RETURN_IF_ERROR(op.OfferFileLease(inode.id, &*entry));
   return entry;
 }
 

@@ -27,6 +27,7 @@ EntryResult Open(Operation& op, const wire::OpenRequest& request) {
     return InodeError(ErrorCode::kIsDirectory, inode.id, "is a directory");
   }
   WEIR_RETURN_IF_ERROR(CheckAccess(op.who(), inode.rec, mask));
+  if (inode.IsRegular() && (mask & kMayWrite) != 0) op.claimed.push_back(inode.id);
   // Whoever opens during a truncation could write what its end would cut off.
   if (inode.IsRegular()) op.waits_for_truncate = inode.id;
   op.Opened(inode.id, request.flags());

@@ -12,6 +12,7 @@ class Operation;
 
 using EntryResult = Result<wire::EntryReply>;
 using EmptyResult = Result<wire::Empty>;
+using TouchedResult = Result<wire::TouchedReply>;
 
 EntryResult Lookup(Operation& op, const wire::NameRequest& request);
 EntryResult GetAttr(Operation& op, const wire::InodeRequest& request);
@@ -19,9 +20,9 @@ EntryResult SetAttr(Operation& op, const wire::SetAttrRequest& request);
 EntryResult Create(Operation& op, const wire::CreateRequest& request);
 EntryResult MakeUnnamed(Operation& op, const wire::CreateRequest& request);
 EntryResult MakeNode(Operation& op, const wire::CreateRequest& request);
-EmptyResult Unlink(Operation& op, const wire::NameRequest& request);
-EmptyResult RemoveDirectory(Operation& op, const wire::NameRequest& request);
-EmptyResult Rename(Operation& op, const wire::RenameRequest& request);
+TouchedResult Unlink(Operation& op, const wire::NameRequest& request);
+TouchedResult RemoveDirectory(Operation& op, const wire::NameRequest& request);
+TouchedResult Rename(Operation& op, const wire::RenameRequest& request);
 EntryResult Link(Operation& op, const wire::LinkRequest& request);
 Result<wire::ReadlinkReply> ReadLink(Operation& op, const wire::InodeRequest& request);
 Result<wire::ReaddirReply> ReadDirectory(Operation& op, const wire::ReaddirRequest& request);

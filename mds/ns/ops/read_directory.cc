@@ -55,6 +55,7 @@ Result<wire::ReaddirReply> ReadDirectory(Operation& op, const wire::ReaddirReque
     wire::DirEntry* entry = reply.mutable_entries(i);
     WEIR_ASSIGN_OR_RETURN(const Inode inode, op.Load(entry->inode()));
     WEIR_RETURN_IF_ERROR(op.FillEntry(inode, entry->mutable_entry()));
+    WEIR_RETURN_IF_ERROR(op.OfferFileLease(inode.id, entry->mutable_entry()));
     bytes += entry->ByteSizeLong();
     if (bytes <= kReplyBytesMax) continue;
     reply.mutable_entries()->DeleteSubrange(i + 1, reply.entries_size() - i - 1);

@@ -3,7 +3,7 @@
 
 namespace weir::mds {
 
-EmptyResult RemoveDirectory(Operation& op, const wire::NameRequest& request) {
+TouchedResult RemoveDirectory(Operation& op, const wire::NameRequest& request) {
   op.SetCaller(request.caller());
   WEIR_ASSIGN_OR_RETURN(Inode parent, op.LoadDirectory(request.parent()));
   WEIR_RETURN_IF_ERROR(CheckAccess(op.who(), parent.rec, kMayExecute));
@@ -26,7 +26,9 @@ EmptyResult RemoveDirectory(Operation& op, const wire::NameRequest& request) {
   op.Modified(&parent);
   op.Store(parent);
   WEIR_RETURN_IF_ERROR(op.DropLink(&inode, parent.id, name));
-  return wire::Empty();
+  wire::TouchedReply reply;
+  reply.add_inodes(inode.id);
+  return reply;
 }
 
 }  // namespace weir::mds

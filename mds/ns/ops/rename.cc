@@ -38,7 +38,18 @@ class Renaming {
     WEIR_RETURN_IF_ERROR(CheckTypes());
     WEIR_RETURN_IF_ERROR(CheckLoops());
     WEIR_RETURN_IF_ERROR(Exchange() ? Swap() : Move());
+    // Its kernel takes along what it knew of the names.
+    FileLeases& leases = op_.context.file_leases;
+    leases.Moves(op_.context.session, old_parent_.id, new_parent_.id);
+    if (Exchange()) leases.Moves(op_.context.session, new_parent_.id, old_parent_.id);
     return NoteTags();
+  }
+
+  [[nodiscard]] wire::TouchedReply Touched() const {
+    wire::TouchedReply reply;
+    reply.add_inodes(from_.inode.id);
+    if (to_.has_value()) reply.add_inodes(to_->inode.id);
+    return reply;
   }
 
  private:
@@ -218,10 +229,11 @@ class Renaming {
 
 }  // namespace
 
-EmptyResult Rename(Operation& op, const wire::RenameRequest& request) {
+TouchedResult Rename(Operation& op, const wire::RenameRequest& request) {
   op.SetCaller(request.caller());
-  WEIR_RETURN_IF_ERROR(Renaming(op, request).Run());
-  return wire::Empty();
+  Renaming renaming(op, request);
+  WEIR_RETURN_IF_ERROR(renaming.Run());
+  return renaming.Touched();
 }
 
 }  // namespace weir::mds

@@ -5,7 +5,7 @@
 
 namespace weir::mds {
 
-EmptyResult Unlink(Operation& op, const wire::NameRequest& request) {
+TouchedResult Unlink(Operation& op, const wire::NameRequest& request) {
   op.SetCaller(request.caller());
   WEIR_ASSIGN_OR_RETURN(Inode parent, op.LoadDirectory(request.parent()));
   WEIR_RETURN_IF_ERROR(CheckAccess(op.who(), parent.rec, kMayExecute));
@@ -26,11 +26,13 @@ EmptyResult Unlink(Operation& op, const wire::NameRequest& request) {
   op.Modified(&parent);
   op.Store(parent);
   WEIR_RETURN_IF_ERROR(op.DropLink(&inode, parent.id, name));
-  if (inode.rec.nlink() == 0) return wire::Empty();
+  wire::TouchedReply reply;
+  reply.add_inodes(inode.id);
+  if (inode.rec.nlink() == 0) return reply;
   // A file whose primary link went may now lie below another tag.
   WEIR_ASSIGN_OR_RETURN(const TagSource after, op.context.classes.SourceOf(op, inode));
   if (before.inode != after.inode) op.TagsChanged();
-  return wire::Empty();
+  return reply;
 }
 
 }  // namespace weir::mds

@@ -298,39 +298,6 @@ Task Actor::Unlink() {
   if (Ok(removed)) open_.place->inode.Settle(gone);
 }
 
-Task Actor::LookAt(Slot& slot) {
-  Slot::Place& place = slot.places[world_.prng.Uniform(0, 1)];
-  InodeId parent;
-  co_await FindDirectory(place.directory, &parent);
-  if (parent.value == 0) co_return;
-  Say("looks at " + place.directory + "/" + place.name);
-  const size_t floor = place.inode.floor();
-  const Result<Entry> entry = co_await mount_->Lookup(parent, place.name);
-  if (!Ok(entry.status())) co_return;
-  const uint64_t inode = entry->inode.value;
-  const File file = inode == 0 ? nullptr : board_.FileOf(place, inode);
-  if (!place.inode.Allows(inode, floor)) {
-    board_.Wrong(name_ + ": " + doing_ + ": it is inode " + std::to_string(inode) + " and may be " +
-                 place.inode.Describe(floor));
-    co_return;
-  }
-  if (file == nullptr) co_return;
-  Say("opens inode " + std::to_string(inode) + " to look");
-  const FileHistory::Places floors = file->Floors();
-  const auto opened = co_await mount_->Open(InodeId(inode));
-  if (!opened.ok() && file->unlinked) co_return;
-  if (!Ok(opened.status())) co_return;
-  const client::HandlePtr& handle = *opened;
-  const uint64_t reads = world_.prng.Uniform(1, 4);
-  for (uint64_t i = 0; i < reads && board_.wrong.empty(); ++i) {
-    co_await ReadSome(handle, file, floors);
-    co_await Pause(100'000);
-  }
-  Say("closes inode " + std::to_string(inode) + " after a look");
-  const Status closed = co_await mount_->Close(handle);
-  Ok(closed);
-}
-
 Task Actor::ReadSome(client::HandlePtr handle, File file, FileHistory::Places floors) {
   const size_t block = world_.prng.Uniform(0, FileHistory::kBlocks - 1);
   const uint64_t length = world_.prng.Uniform(1, FileHistory::kBlocks - block) * kBlock;

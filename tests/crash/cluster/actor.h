@@ -81,6 +81,7 @@ class Actor {
   Task LeaveIt(Slot& slot);
   Task Unlink();
   Task LookAt(Slot& slot);
+  Task WatchSize(InodeId inode, File file);
   Task ReadSome(client::HandlePtr handle, File file, FileHistory::Places floors);
   Task RaceForLock();
   Task FindDirectory(const std::string& name, InodeId* found);

@@ -70,6 +70,11 @@ std::string FileHistory::CheckLength(uint64_t begin, uint64_t length, uint64_t g
          std::to_string(got) + ", although sizes may be " + size_.Describe(floor);
 }
 
+std::string FileHistory::CheckSize(uint64_t size, const Places& floors) const {
+  const std::string wrong = CheckLength(0, UINT64_MAX, size, floors.size);
+  return wrong.empty() ? "" : "inode " + std::to_string(inode_.value) + ": " + wrong;
+}
+
 std::string FileHistory::Check(size_t block, uint64_t length, const std::string& bytes,
                                const Places& floors) const {
   const std::string file = "inode " + std::to_string(inode_.value) + ": ";

@@ -85,6 +85,9 @@ class FileHistory {
   // The size that the one user who may change it was told, which is certain then. Empty, or what is
   // wrong with it.
   [[nodiscard]] std::string SeeSize(uint64_t size, Places* floors);
+  // Empty, or what is wrong with a size that was seen by somebody who may not see less than
+  // `floors`.
+  [[nodiscard]] std::string CheckSize(uint64_t size, const Places& floors) const;
   // Empty, or what is wrong with bytes that were read from a block on by somebody who may not see
   // less than `floors`.
   [[nodiscard]] std::string Check(size_t block, uint64_t length, const std::string& bytes,

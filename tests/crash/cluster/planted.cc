@@ -36,13 +36,14 @@ void ForgetRetries(const testing::SimNetwork::Passing& passing, net::Message* me
   Close(passing, header, message);
 }
 
-void LoseRecall(const testing::SimNetwork::Passing& passing, net::Message* message) {
+void LoseRecall(const testing::SimNetwork::Passing& passing, bool look, net::Message* message) {
   wire::RpcHeader header;
   if (passing.to_server || passing.from != "mds" || !Open(passing, *message, &header)) return;
   wire::WatchReply reply;
   if (header.body().empty() || !reply.ParseFromString(header.body())) return;
-  if (reply.recalled().empty() || reply.lease_epoch() == 0) return;
-  reply.clear_recalled();
+  if (reply.lease_epoch() == 0) return;
+  if (look ? reply.recalled_files().empty() : reply.recalled().empty()) return;
+  look ? reply.clear_recalled_files() : reply.clear_recalled();
   header.set_body(reply.SerializeAsString());
   Close(passing, header, message);
 }
@@ -84,7 +85,8 @@ SimKv::Bug KvBugOfOsd(Bug bug) {
 
 void Spoil(Bug bug, const testing::SimNetwork::Passing& passing, net::Message* message) {
   if (bug == Bug::kForgottenRetries) ForgetRetries(passing, message);
-  if (bug == Bug::kLostRecall) LoseRecall(passing, message);
+  if (bug == Bug::kLostRecall) LoseRecall(passing, false, message);
+  if (bug == Bug::kLostLook) LoseRecall(passing, true, message);
   if (bug == Bug::kLostPurge) LosePurge(passing, message);
 }
 

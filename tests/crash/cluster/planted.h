@@ -16,6 +16,7 @@ enum class Bug {
   kLeak,              // the MDS forgets what it has to purge when it restarts
   kLostPurge,         // an OSD says that it has deleted, and has not
   kLostRecall,        // a mount is not told which leases it has to give back
+  kLostLook,          // nor which of those on what it has looked at
 };
 
 SimKv::Bug KvBugOfMds(Bug bug);

@@ -1,20 +1,20 @@
 #include "tests/crash/cluster/sim_mount.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
-#include <cstring>
 #include <utility>
 
 namespace weir::crash {
 
 using client::Core;
 using client::DirCache;
-using client::HandlePtr;
 using client::InodePtr;
 
 SimMount::SimMount(World& world, std::string name)
-    : world_(world), name_(std::move(name)), node_(world.network.Node(name_)) {
+    : world_(world),
+      name_(std::move(name)),
+      node_(world.network.Node(name_)),
+      kernel_(world.clock) {
   world_.network.Revive(name_);
   Core::Options options;
   options.mds_endpoint = kMdsEndpoint;
@@ -24,21 +24,23 @@ SimMount::SimMount(World& world, std::string name)
   options.file_io.write_back.age_max = std::chrono::seconds(2);
   options.file_io.report_age = std::chrono::seconds(2);
   options.file_io.read_ahead.chunk_bytes = 16 << 10;
+  options.forget_here = [this](InodeId inode) {
+    while (!core_->names().Take(inode).empty()) {
+    }
+    kernel_.Forget(inode);
+  };
   core_ = std::make_unique<Core>(*node_, world.clock, options);
+  core_->names().Enable();
   opener_ = core_->classes().Open(0, 0, {}, 0);
-}
-
-template <typename T>
-Answer<T> SimMount::Ask(typename Answer<T>::Begin begin) {
-  return Answer<T>(
-      [this](std::function<void()> task) { world_.After(Duration(0), std::move(task)); },
-      std::move(begin));
 }
 
 Answer<Status> SimMount::Mount() {
   return Ask<Status>([this](auto done) {
     core_->OpenAsync([this, done](const Status& status) {
-      if (status.ok()) TickLater();
+      if (status.ok()) {
+        core_->inodes().Pin(root());
+        TickLater();
+      }
       done(status);
     });
   });
@@ -73,23 +75,81 @@ void SimMount::Fill(wire::Caller* caller) const {
   caller->set_class_id(core_->classes().OfCaller(0, 0, {}, "").value);
 }
 
-// The kernel would keep the entry for a while; here it forgets it at once.
-Entry SimMount::Learn(const wire::EntryReply& reply) {
+// The kernel never gives an inode back while the mount lives.
+Entry SimMount::Learn(const wire::EntryReply& reply, uint64_t asked) {
   const InodeId id(reply.attr().inode());
   const InodePtr inode = core_->inodes().Lookup(id);
   const client::FileAttr attr = inode->Update(client::FromWire(reply.attr()));
-  core_->inodes().Forget(id, 1);
+  core_->leases().Learn(inode, reply, asked);
+  KeepSize(inode);
   return {id, attr.size};
+}
+
+void SimMount::KeepSize(const InodePtr& inode) {
+  if (inode->has_writers() || !core_->leases().MayAnswer(*inode)) return;
+  kernel_.KeepSize(inode->id(), inode->size(), core_->leases().Trust());
+}
+
+InodePtr SimMount::Find(InodeId inode) {
+  const InodePtr known = core_->inodes().Find(inode);
+  return known != nullptr ? known : std::make_shared<client::Inode>(inode);
+}
+
+SimMount::Naming SimMount::AskName(InodeId directory, const std::string& name) {
+  const InodePtr parent = Find(directory);
+  return {parent, name, core_->directories().Ask(directory), core_->names().Asked(*parent),
+          core_->leases().Asked()};
+}
+
+Entry SimMount::LearnName(const Naming& naming, const wire::EntryReply& reply) {
+  if (naming.asking != nullptr) core_->directories().Learn(*naming.asking, naming.name, reply);
+  const Entry entry = Learn(reply, naming.asked);
+  KeepName(*naming.directory, naming.name, entry.inode, naming.names_asked);
+  return entry;
+}
+
+void SimMount::KeepName(const client::Inode& directory, const std::string& name, InodeId inode,
+                        uint64_t names_asked) {
+  const Duration keep = core_->names().Give(directory, name, names_asked);
+  if (keep > Duration::zero()) kernel_.KeepName(directory.id(), name, inode, keep);
+}
+
+bool SimMount::LookHere(InodeId parent, const std::string& name, const wire::Caller& caller,
+                        Entry* found) {
+  if (const auto inode = kernel_.Name(parent, name)) {
+    *found = {*inode, 0};
+    return true;
+  }
+  const InodePtr directory = Find(parent);
+  const uint64_t names_asked = core_->names().Asked(*directory);
+  const DirCache::Look look = core_->directories().Find(parent, name, caller);
+  if (look.kind == DirCache::Look::Kind::kAskMds) return false;
+  if (look.kind == DirCache::Look::Kind::kAbsent) return true;
+  const InodePtr known = core_->inodes().Find(look.attr.inode);
+  const bool other = look.kind == DirCache::Look::Kind::kOther;
+  if (other && (known == nullptr || !core_->leases().MayAnswer(*known))) return false;
+  *found = {look.attr.inode, look.attr.size};
+  KeepName(*directory, name, look.attr.inode, names_asked);
+  return true;
+}
+
+void SimMount::NoteTouched(const Result<wire::TouchedReply>& reply) {
+  if (reply.ok()) core_->Changed(*reply);
 }
 
 void SimMount::AskForLease(wire::NameRequest request) {
   DirCache& directories = core_->directories();
-  if (!directories.Wants(InodeId(request.parent()))) return;
+  const InodePtr directory = Find(InodeId(request.parent()));
+  if (!directories.Wants(directory->id(), core_->leases().NamesOf(*directory) == 0)) return;
   request.set_name(".");
   core_->mds().Call<wire::EntryReply>(
       wire::MDS_LOOKUP, request, true,
-      [&directories, asking = directories.Ask(InodeId())](const Result<wire::EntryReply>& reply) {
-        if (reply.ok() && asking != nullptr) directories.Learn(*asking, ".", *reply);
+      [this, directory, asking = directories.Ask(InodeId()),
+       asked = core_->leases().Asked()](const Result<wire::EntryReply>& reply) {
+        if (!reply.ok() || asking == nullptr) return;
+        core_->directories().Learn(*asking, ".", *reply);
+        directory->Update(client::FromWire(reply->attr()));
+        core_->leases().Learn(directory, *reply, asked);
       });
 }
 
@@ -99,20 +159,15 @@ Answer<Result<Entry>> SimMount::Lookup(InodeId parent, std::string name) {
     Fill(request.mutable_caller());
     request.set_parent(parent.value);
     request.set_name(name);
-    DirCache& directories = core_->directories();
-    const DirCache::Look look = directories.Find(parent, name, request.caller());
-    if (look.kind == DirCache::Look::Kind::kAbsent) return done(Entry{});
-    if (look.kind == DirCache::Look::Kind::kDirectory) {
-      return done(Entry{look.attr.inode, look.attr.size});
-    }
-    AskForLease(request);
+    Entry found;
+    if (!kernel_.Name(parent, name).has_value()) AskForLease(request);
+    if (LookHere(parent, name, request.caller(), &found)) return done(found);
     core_->mds().Call<wire::EntryReply>(
         wire::MDS_LOOKUP, request, true,
-        [this, done, name, asking = directories.Ask(parent)](Result<wire::EntryReply> reply) {
+        [this, done, naming = AskName(parent, name)](Result<wire::EntryReply> reply) {
           if (reply.code() == ErrorCode::kNotFound) return done(Entry{});
           if (!reply.ok()) return done(reply.status());
-          if (asking != nullptr) core_->directories().Learn(*asking, name, *reply);
-          done(Learn(*reply));
+          done(LearnName(naming, *reply));
         });
   });
 }
@@ -126,14 +181,14 @@ Answer<Result<Entry>> SimMount::Make(InodeId parent, std::string name, uint32_t 
     request.set_mode(mode);
     request.set_exclusive(true);
     DirCache& directories = core_->directories();
-    auto asking = directories.Ask(parent);
+    auto naming = AskName(parent, name);
     auto changing = directories.BeginChange({{DirCache::Kind::kAdd, parent, name}});
     core_->mds().Call<wire::EntryReply>(
         wire::MDS_MKNOD, request, false,
-        [this, done, name, asking, changing](Result<wire::EntryReply> reply) {
+        [this, done, parent, naming, changing](Result<wire::EntryReply> reply) {
+          core_->Changed({parent});
           if (!reply.ok()) return done(reply.status());
-          if (asking != nullptr) core_->directories().Learn(*asking, name, *reply);
-          done(Learn(*reply));
+          done(LearnName(naming, *reply));
         });
   });
 }
@@ -145,9 +200,14 @@ Answer<Status> SimMount::Remove(InodeId parent, std::string name, bool directory
     request.set_parent(parent.value);
     request.set_name(name);
     auto changing = core_->directories().BeginChange({{DirCache::Kind::kRemove, parent, name}});
-    core_->mds().CallRaw(
+    core_->mds().Call<wire::TouchedReply>(
         directory ? wire::MDS_RMDIR : wire::MDS_UNLINK, request, false,
-        [done, changing](const Result<net::Reply>& reply) { done(reply.status()); });
+        [this, done, changing, parent, name](const Result<wire::TouchedReply>& reply) {
+          core_->Changed({parent});
+          NoteTouched(reply);
+          if (reply.ok()) kernel_.Removed(parent, name);
+          done(reply.status());
+        });
   });
 }
 
@@ -164,9 +224,17 @@ Answer<Status> SimMount::Rename(InodeId from, std::string old_name, InodeId to,
                                                       {DirCache::Kind::kAdd, from, old_name},
                                                       {DirCache::Kind::kRemove, to, new_name},
                                                       {DirCache::Kind::kAdd, to, new_name}});
-    core_->mds().CallRaw(
-        wire::MDS_RENAME, request, false,
-        [done, changing](const Result<net::Reply>& reply) { done(reply.status()); });
+    const bool uncovered = core_->names().Moves(from, old_name, *Find(to), new_name);
+    core_->mds().Call<wire::TouchedReply>(wire::MDS_RENAME, request, false,
+                                          [this, done, changing, from, old_name, to, new_name,
+                                           uncovered](const Result<wire::TouchedReply>& reply) {
+                                            core_->Changed({from, to});
+                                            NoteTouched(reply);
+                                            if (reply.ok())
+                                              kernel_.Renamed(from, old_name, to, new_name);
+                                            if (uncovered) kernel_.Removed(to, new_name);
+                                            done(reply.status());
+                                          });
   });
 }
 
@@ -179,6 +247,27 @@ Answer<Status> SimMount::SetXattr(InodeId inode, std::string name, std::string v
     request.set_value(value);
     core_->mds().CallRaw(wire::MDS_SETXATTR, request, false,
                          [done](const Result<net::Reply>& reply) { done(reply.status()); });
+  });
+}
+
+Answer<Result<uint64_t>> SimMount::SizeOf(InodeId id) {
+  return Ask<Result<uint64_t>>([this, id](auto done) {
+    if (const auto size = kernel_.Size(id)) return done(*size);
+    const InodePtr inode = Find(id);
+    if (core_->leases().MayAnswer(*inode)) {
+      KeepSize(inode);
+      return done(inode->size());
+    }
+    wire::InodeRequest request;
+    Fill(request.mutable_caller());
+    request.set_inode(id.value);
+    core_->mds().Call<wire::EntryReply>(
+        wire::MDS_GETATTR, request, true,
+        [this, done, asked = core_->leases().Asked()](Result<wire::EntryReply> reply) {
+          if (!reply.ok()) return done(reply.status());
+          const Entry entry = Learn(*reply, asked);
+          done(Find(entry.inode)->size());
+        });
   });
 }
 
@@ -198,128 +287,6 @@ Answer<Result<std::vector<std::string>>> SimMount::List(InodeId directory) {
                                             }
                                             done(std::move(names));
                                           });
-  });
-}
-
-HandlePtr SimMount::MakeHandle(InodeId inode, const wire::EntryReply& reply) {
-  auto handle = std::make_shared<client::Handle>();
-  handle->inode = core_->inodes().Find(inode);  // pinned, as it is open
-  handle->inode->Update(client::FromWire(reply.attr()));
-  handle->inode->SeenAtOpen(reply.attr().version());
-  handle->opener = opener_;
-  handle->flags = O_RDWR;
-  return handle;
-}
-
-Answer<Result<HandlePtr>> SimMount::Create(InodeId parent, std::string name, bool exclusive) {
-  return Ask<Result<HandlePtr>>([this, parent, name, exclusive](auto done) {
-    wire::CreateRequest request;
-    Fill(request.mutable_caller());
-    request.set_parent(parent.value);
-    request.set_name(name);
-    request.set_mode(S_IFREG | 0644);
-    request.set_exclusive(exclusive);
-    request.set_open_flags(O_RDWR);
-    const uint64_t begun = core_->open_files().BeginCreate();
-    auto changing = core_->directories().BeginChange({{DirCache::Kind::kAdd, parent, name}});
-    core_->mds().Call<wire::EntryReply>(
-        wire::MDS_CREATE, request, false,
-        [this, done, begun, changing](Result<wire::EntryReply> reply) {
-          const InodeId id(reply.ok() ? reply->attr().inode() : 0);
-          const bool settled = core_->open_files().Opened(id, begun);
-          if (!reply.ok()) return done(reply.status());
-          if (settled) return done(MakeHandle(id, *reply));
-          // A release of ours may have overtaken it.
-          wire::OpenRequest again;
-          again.set_inode(id.value);
-          core_->open_files().Open(id, [this, done, id, again] {
-            core_->mds().Call<wire::EntryReply>(
-                wire::MDS_OPEN, again, false, [this, done, id](Result<wire::EntryReply> opened) {
-                  core_->open_files().Close(id);  // Opened has counted it
-                  if (opened.ok()) return done(MakeHandle(id, *opened));
-                  core_->open_files().Close(id);
-                  done(opened.status());
-                });
-          });
-        });
-  });
-}
-
-Answer<Result<HandlePtr>> SimMount::Open(InodeId inode) {
-  return Ask<Result<HandlePtr>>([this, inode](auto done) {
-    wire::OpenRequest request;
-    Fill(request.mutable_caller());
-    request.set_inode(inode.value);
-    request.set_flags(O_RDWR);
-    core_->open_files().Open(inode, [this, done, inode, request] {
-      core_->mds().Call<wire::EntryReply>(wire::MDS_OPEN, request, false,
-                                          [this, done, inode](Result<wire::EntryReply> reply) {
-                                            if (reply.ok()) return done(MakeHandle(inode, *reply));
-                                            core_->open_files().Close(inode);
-                                            done(reply.status());
-                                          });
-    });
-  });
-}
-
-Answer<Status> SimMount::Close(HandlePtr handle) {
-  return Ask<Status>([this, handle](auto done) {
-    core_->files().Sync(handle->inode, true, [this, handle, done](const Status& status) {
-      core_->open_files().Close(handle->inode->id());
-      done(status);
-    });
-  });
-}
-
-Answer<Status> SimMount::Write(HandlePtr handle, uint64_t offset, Bytes bytes) {
-  return Ask<Status>([this, handle, offset, bytes](auto done) {
-    const std::span data(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
-    auto kernel_writes = core_->BeginKernelWrite(handle->inode->id());
-    core_->files().Write(handle, offset, data, false,
-                         [done, kernel_writes](const Status& status) { done(status); });
-  });
-}
-
-Answer<Result<Bytes>> SimMount::Read(HandlePtr handle, uint64_t offset, uint64_t length) {
-  return Ask<Result<Bytes>>([this, handle, offset, length](auto done) {
-    core_->files().Read(handle, offset, length, [done](const Result<client::Segments>& read) {
-      if (!read.ok()) return done(read.status());
-      size_t size = 0;
-      for (const Buffer& segment : *read) size += segment.size();
-      Bytes bytes(size, '\0');
-      client::CopyTo(*read, reinterpret_cast<uint8_t*>(bytes.data()));
-      done(std::move(bytes));
-    });
-  });
-}
-
-Answer<Status> SimMount::Sync(HandlePtr handle) {
-  return Ask<Status>([this, handle](auto done) { core_->files().Sync(handle->inode, true, done); });
-}
-
-Answer<Status> SimMount::Truncate(HandlePtr handle, uint64_t size) {
-  return Ask<Status>([this, handle, size](auto done) {
-    wire::SetAttrRequest request;
-    Fill(request.mutable_caller());
-    request.set_inode(handle->inode->id().value);
-    request.set_size(size);
-    request.set_has_handle(true);
-    request.set_known_size(handle->inode->size());
-    auto send = [this, handle, request, done] {
-      core_->mds().Call<wire::EntryReply>(wire::MDS_SETATTR, request, false,
-                                          [this, handle, done](Result<wire::EntryReply> reply) {
-                                            if (!reply.ok()) return done(reply.status());
-                                            handle->inode->Resized(client::FromWire(reply->attr()));
-                                            Learn(*reply);
-                                            done(Status::Ok());
-                                          });
-    };
-    if (!handle->inode->has_unreported()) return send();
-    // What was written goes first, or its report would move the size set here.
-    core_->files().Sync(handle->inode, false, [handle, send](const Status& status) {
-      if (!status.ok()) handle->inode->RememberError(status);
-      send();
-    });
   });
 }
 

@@ -1,5 +1,5 @@
 // A mount of the simulated cluster: the real client (client/vfs/core.h) on a machine of its own,
-// driven as the FUSE operations drive it, with no kernel above that remembers anything.
+// driven as the FUSE operations drive it, with a kernel above that remembers what it may.
 // Threads: one.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include "client/vfs/core.h"
 #include "common/wire/mds.pb.h"
 #include "tests/crash/cluster/machines.h"
+#include "tests/crash/cluster/sim_kernel.h"
 #include "tests/crash/cluster/task.h"
 
 namespace weir::crash {
@@ -38,6 +39,7 @@ class SimMount {
   Answer<Status> Remove(InodeId parent, std::string name, bool directory);
   Answer<Status> Rename(InodeId from, std::string old_name, InodeId to, std::string new_name);
   Answer<Status> SetXattr(InodeId inode, std::string name, std::string value);
+  Answer<Result<uint64_t>> SizeOf(InodeId inode);
   // Every name in a directory.
   Answer<Result<std::vector<std::string>>> List(InodeId directory);
 
@@ -55,7 +57,22 @@ class SimMount {
   Answer<T> Ask(typename Answer<T>::Begin begin);
   void TickLater();
   void Fill(wire::Caller* caller) const;
-  Entry Learn(const wire::EntryReply& reply);
+  // What a reply tells, for the kernel to remember as long as it may.
+  Entry Learn(const wire::EntryReply& reply, uint64_t asked);
+  void KeepSize(const client::InodePtr& inode);
+  struct Naming {
+    client::InodePtr directory;
+    std::string name;
+    std::shared_ptr<client::DirCache::Asking> asking;
+    uint64_t names_asked = 0, asked = 0;
+  };
+  Naming AskName(InodeId directory, const std::string& name);
+  Entry LearnName(const Naming& naming, const wire::EntryReply& reply);
+  void KeepName(const client::Inode& directory, const std::string& name, InodeId inode,
+                uint64_t names_asked);
+  bool LookHere(InodeId parent, const std::string& name, const wire::Caller& caller, Entry* found);
+  void NoteTouched(const Result<wire::TouchedReply>& reply);
+  client::InodePtr Find(InodeId inode);
   client::HandlePtr MakeHandle(InodeId inode, const wire::EntryReply& reply);
   void AskForLease(wire::NameRequest request);
 
@@ -64,7 +81,15 @@ class SimMount {
   std::unique_ptr<net::Network> node_;
   std::unique_ptr<client::Core> core_;
   client::OpenerPtr opener_;
+  SimKernel kernel_;
   std::shared_ptr<int> life_ = std::make_shared<int>();
 };
+
+template <typename T>
+Answer<T> SimMount::Ask(typename Answer<T>::Begin begin) {
+  return Answer<T>(
+      [this](std::function<void()> task) { world_.After(Duration(0), std::move(task)); },
+      std::move(begin));
+}
 
 }  // namespace weir::crash

@@ -135,6 +135,27 @@ TEST_F(DirCacheTest, EmptyDoesNotCountWhenSomethingWasAddedMeanwhile) {
   EXPECT_EQ(Find(kDir, "y"), Look::kAbsent);
 }
 
+TEST_F(DirCacheTest, KnowsWhereNamesOfFilesLead) {
+  wire::EntryReply file;
+  file.mutable_attr()->set_inode(77);
+  file.mutable_attr()->set_mode(S_IFREG | 0644);
+  Lease(kDir, false);
+  const auto learn = [&] { cache.Learn(*cache.Ask(kDir), "f", file); };
+  learn();
+  EXPECT_EQ(Find(kDir, "f"), Look::kOther);
+  cache.BeginChange({{Kind::kAdd, kDir, "g"}});
+  EXPECT_EQ(Find(kDir, "f"), Look::kOther);
+  cache.BeginChange({{Kind::kRemove, kDir, "f"}});
+  EXPECT_EQ(Find(kDir, "f"), Look::kAskMds);
+  learn();
+  const auto asking = cache.Ask(kDir);
+  cache.Renew(kEpoch, 1, {kDir}, clock.Now());
+  EXPECT_EQ(Find(kDir, "f"), Look::kAskMds);
+  Lease(kDir, false, 1);
+  cache.Learn(*asking, "f", file);
+  EXPECT_EQ(Find(kDir, "f"), Look::kAskMds) << "asked under the lease before";
+}
+
 TEST_F(DirCacheTest, ANameThatIsBeingRemovedIsNotLearnt) {
   Lease(kRoot, false);
   const auto asking = cache.Ask(kRoot);

@@ -76,6 +76,28 @@ TEST_F(FileLeasesTest, ForgetsWithARecallAndWithItsOwnChanges) {
   EXPECT_TRUE(leases.MayAnswer(*inode));
 }
 
+TEST_F(FileLeasesTest, AChangeOfOneFileSaysNothingOfOthers) {
+  const InodePtr other = inodes.Lookup(InodeId(6));
+  Learn(false);
+  leases.Learn(other, Reply(false), leases.Asked());
+  const uint64_t asked = leases.Asked();
+  leases.Changed(inode.get());
+  EXPECT_FALSE(leases.MayAnswer(*inode));
+  EXPECT_TRUE(leases.MayAnswer(*other));
+  leases.Learn(inode, Reply(false), asked);
+  EXPECT_FALSE(leases.MayAnswer(*inode)) << "the reply may be older than the change";
+  EXPECT_NE(leases.NamesOf(*inode), 0u) << "names hold whatever is changed here";
+  Learn(false);
+  EXPECT_TRUE(leases.MayAnswer(*inode));
+}
+
+TEST_F(FileLeasesTest, WhatWasReadHoldsWhenTheFileIsClosed) {
+  Learn(true);
+  leases.EndWriting(kFile);
+  EXPECT_TRUE(leases.MayAnswer(*inode));
+  EXPECT_FALSE(leases.BeginWrite(kFile));
+}
+
 TEST_F(FileLeasesTest, WritesUnderWayEndBeforeTheLeaseGoes) {
   EXPECT_FALSE(leases.BeginWrite(kFile));
   Learn(false);

@@ -103,10 +103,11 @@ TEST_F(FileLeaseTest, TheOnlyWriterMayBufferAndAllReadersMayRemember) {
   EXPECT_FALSE(made.file_lease().write()) << "opened for reading";
   const uint64_t f = made.attr().inode();
   EXPECT_TRUE(Open(f, 2).file_lease().write());
-  session = kOther;
-  EXPECT_FALSE(Stat(kRoot).has_file_lease()) << "a directory";
   session = 9;  // never said that it obeys recalls
   EXPECT_FALSE(Ask<wire::EntryReply>(wire::MDS_CREATE, New(kRoot, "g", 0644)).has_file_lease());
+  session = kOther;
+  EXPECT_TRUE(Stat(kRoot).has_file_lease()) << "who looks at a directory";
+  EXPECT_FALSE(Start(kOther, wire::MDS_LOOKUP, Name(kRoot, "f"))->answer.has_value());
 }
 
 TEST_F(FileLeaseTest, ALookWaitsForWhatIsBuffered) {

@@ -1,0 +1,59 @@
+// How a user looks at what others do.
+#include "tests/crash/cluster/actor.h"
+
+namespace weir::crash {
+
+Task Actor::LookAt(Slot& slot) {
+  Slot::Place& place = slot.places[world_.prng.Uniform(0, 1)];
+  InodeId parent;
+  co_await FindDirectory(place.directory, &parent);
+  if (parent.value == 0) co_return;
+  Say("looks at " + place.directory + "/" + place.name);
+  const size_t floor = place.inode.floor();
+  const Result<Entry> entry = co_await mount_->Lookup(parent, place.name);
+  if (!Ok(entry.status())) co_return;
+  const uint64_t inode = entry->inode.value;
+  const File file = inode == 0 ? nullptr : board_.FileOf(place, inode);
+  if (!place.inode.Allows(inode, floor)) {
+    board_.Wrong(name_ + ": " + doing_ + ": it is inode " + std::to_string(inode) + " and may be " +
+                 place.inode.Describe(floor));
+    co_return;
+  }
+  if (file == nullptr) co_return;
+  if (world_.prng.Chance(0.5)) {
+    co_await WatchSize(InodeId(inode), file);
+    co_return;
+  }
+  Say("opens inode " + std::to_string(inode) + " to look");
+  const FileHistory::Places floors = file->Floors();
+  const auto opened = co_await mount_->Open(InodeId(inode));
+  if (!opened.ok() && file->unlinked) co_return;
+  if (!Ok(opened.status())) co_return;
+  const client::HandlePtr& handle = *opened;
+  const uint64_t reads = world_.prng.Uniform(1, 4);
+  for (uint64_t i = 0; i < reads && board_.wrong.empty(); ++i) {
+    co_await ReadSome(handle, file, floors);
+    co_await Pause(100'000);
+  }
+  Say("closes inode " + std::to_string(inode) + " after a look");
+  const Status closed = co_await mount_->Close(handle);
+  Ok(closed);
+}
+
+// As a process does that waits for a file to grow, without opening it.
+Task Actor::WatchSize(InodeId inode, File file) {
+  const uint64_t looks = world_.prng.Uniform(1, 12);
+  for (uint64_t i = 0; i < looks; ++i) {
+    Say("looks at the size of inode " + std::to_string(inode.value));
+    const FileHistory::Places floors = file->Floors();
+    const auto size = co_await mount_->SizeOf(inode);
+    if (!size.ok() && file->unlinked) co_return;
+    if (!Ok(size.status())) co_return;
+    const std::string wrong = file->CheckSize(*size, floors);
+    if (!wrong.empty()) board_.Wrong(name_ + ": " + doing_ + ": " + wrong);
+    if (!board_.wrong.empty()) co_return;
+    co_await Pause(500'000);
+  }
+}
+
+}  // namespace weir::crash

@@ -1,0 +1,148 @@
+// What a simulated mount does with files that are open.
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <utility>
+
+#include "tests/crash/cluster/sim_mount.h"
+
+namespace weir::crash {
+
+using client::DirCache;
+using client::HandlePtr;
+
+HandlePtr SimMount::MakeHandle(InodeId inode, const wire::EntryReply& reply) {
+  auto handle = std::make_shared<client::Handle>();
+  handle->inode = core_->inodes().Find(inode);  // pinned, as it is open
+  handle->inode->Update(client::FromWire(reply.attr()));
+  handle->inode->SeenAtOpen(reply.attr().version());
+  handle->opener = opener_;
+  handle->flags = O_RDWR;
+  handle->inode->AddWriter();
+  return handle;
+}
+
+Answer<Result<HandlePtr>> SimMount::Create(InodeId parent, std::string name, bool exclusive) {
+  return Ask<Result<HandlePtr>>([this, parent, name, exclusive](auto done) {
+    wire::CreateRequest request;
+    Fill(request.mutable_caller());
+    request.set_parent(parent.value);
+    request.set_name(name);
+    request.set_mode(S_IFREG | 0644);
+    request.set_exclusive(exclusive);
+    request.set_open_flags(O_RDWR);
+    const uint64_t begun = core_->open_files().BeginCreate();
+    auto naming = AskName(parent, name);
+    auto changing = core_->directories().BeginChange({{DirCache::Kind::kAdd, parent, name}});
+    core_->mds().Call<wire::EntryReply>(
+        wire::MDS_CREATE, request, false,
+        [this, done, begun, changing, naming](Result<wire::EntryReply> reply) {
+          const InodeId id(reply.ok() ? reply->attr().inode() : 0);
+          const bool settled = core_->open_files().Opened(id, begun);
+          core_->Changed({naming.directory->id()});
+          if (!reply.ok()) return done(reply.status());
+          if (settled) {
+            LearnName(naming, *reply);
+            return done(MakeHandle(id, *reply));
+          }
+          // A release of ours may have overtaken it.
+          wire::OpenRequest again;
+          again.set_inode(id.value);
+          core_->open_files().Open(id, [this, done, id, again] {
+            core_->mds().Call<wire::EntryReply>(
+                wire::MDS_OPEN, again, false, [this, done, id](Result<wire::EntryReply> opened) {
+                  core_->open_files().Close(id);  // Opened has counted it
+                  if (opened.ok()) return done(MakeHandle(id, *opened));
+                  core_->open_files().Close(id);
+                  done(opened.status());
+                });
+          });
+        });
+  });
+}
+
+Answer<Result<HandlePtr>> SimMount::Open(InodeId inode) {
+  return Ask<Result<HandlePtr>>([this, inode](auto done) {
+    wire::OpenRequest request;
+    Fill(request.mutable_caller());
+    request.set_inode(inode.value);
+    request.set_flags(O_RDWR);
+    core_->open_files().Open(inode, [this, done, inode, request] {
+      core_->mds().Call<wire::EntryReply>(wire::MDS_OPEN, request, false,
+                                          [this, done, inode](Result<wire::EntryReply> reply) {
+                                            if (reply.ok()) return done(MakeHandle(inode, *reply));
+                                            core_->open_files().Close(inode);
+                                            done(reply.status());
+                                          });
+    });
+  });
+}
+
+Answer<Status> SimMount::Close(HandlePtr handle) {
+  return Ask<Status>([this, handle](auto done) {
+    core_->files().Sync(handle->inode, true, [this, handle, done](const Status& status) {
+      handle->inode->RemoveWriter();
+      core_->open_files().Close(handle->inode->id());
+      done(status);
+    });
+  });
+}
+
+Answer<Status> SimMount::Write(HandlePtr handle, uint64_t offset, Bytes bytes) {
+  return Ask<Status>([this, handle, offset, bytes](auto done) {
+    const std::span data(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+    auto kernel_writes = core_->BeginKernelWrite(handle->inode->id());
+    core_->files().Write(handle, offset, data, false,
+                         [this, handle, done, kernel_writes](const Status& status) {
+                           kernel_.Written(handle->inode->id());
+                           done(status);
+                         });
+  });
+}
+
+Answer<Result<Bytes>> SimMount::Read(HandlePtr handle, uint64_t offset, uint64_t length) {
+  return Ask<Result<Bytes>>([this, handle, offset, length](auto done) {
+    core_->files().Read(handle, offset, length, [done](const Result<client::Segments>& read) {
+      if (!read.ok()) return done(read.status());
+      size_t size = 0;
+      for (const Buffer& segment : *read) size += segment.size();
+      Bytes bytes(size, '\0');
+      client::CopyTo(*read, reinterpret_cast<uint8_t*>(bytes.data()));
+      done(std::move(bytes));
+    });
+  });
+}
+
+Answer<Status> SimMount::Sync(HandlePtr handle) {
+  return Ask<Status>([this, handle](auto done) { core_->files().Sync(handle->inode, true, done); });
+}
+
+Answer<Status> SimMount::Truncate(HandlePtr handle, uint64_t size) {
+  return Ask<Status>([this, handle, size](auto done) {
+    wire::SetAttrRequest request;
+    Fill(request.mutable_caller());
+    request.set_inode(handle->inode->id().value);
+    request.set_size(size);
+    request.set_has_handle(true);
+    request.set_known_size(handle->inode->size());
+    auto send = [this, handle, request, done] {
+      core_->mds().Call<wire::EntryReply>(wire::MDS_SETATTR, request, false,
+                                          [this, handle, done, asked = core_->leases().Asked()](
+                                              const Result<wire::EntryReply>& reply) {
+                                            if (!reply.ok()) return done(reply.status());
+                                            handle->inode->Resized(client::FromWire(reply->attr()));
+                                            kernel_.Written(handle->inode->id());
+                                            Learn(*reply, asked);
+                                            done(Status::Ok());
+                                          });
+    };
+    if (!handle->inode->has_unreported()) return send();
+    // What was written goes first, or its report would move the size set here.
+    core_->files().Sync(handle->inode, false, [handle, send](const Status& status) {
+      if (!status.ok()) handle->inode->RememberError(status);
+      send();
+    });
+  });
+}
+
+}  // namespace weir::crash

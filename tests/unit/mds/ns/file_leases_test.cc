@@ -1,0 +1,168 @@
+// FileLeases: what a session may remember of files and directories that it only looks at.
+#include "mds/ns/file_leases.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/testing/manual_clock.h"
+
+namespace weir::mds {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr uint64_t kAlice = 1;
+constexpr uint64_t kBob = 2;
+constexpr uint64_t kFile = 10;
+
+class LookLeasesTest : public ::testing::Test {
+ protected:
+  LookLeasesTest() {
+    leases.Begin(kAlice, 100);
+    leases.Begin(kBob, 200);
+  }
+  bool Look(uint64_t session, uint64_t inode = kFile) {
+    return leases.Offer(session, inode, opens).has_value();
+  }
+  bool MayChange(uint64_t session, std::vector<FileLeases::Told>* told, uint64_t inode = kFile) {
+    return !leases.Ask(session, {{}, {&inode, 1}}, told).in_the_way;
+  }
+  bool MayChangeDirectory(uint64_t session, std::vector<FileLeases::Told>* told) {
+    return !leases.Ask(session, {{}, {}, {&kFile, 1}}, told).in_the_way;
+  }
+  bool MayClaim(uint64_t session, std::vector<FileLeases::Told>* told) {
+    return !leases.Ask(session, {{}, {}, {}, {&kFile, 1}}, told).in_the_way;
+  }
+  std::vector<uint64_t> Wanted(uint64_t session) { return leases.RecallsOf(session, 0).inodes; }
+  void Yield(uint64_t session, uint64_t inode = kFile) {
+    const uint64_t seq = leases.RecallsOf(session, 0).seq;
+    EXPECT_TRUE(leases.Yield(session, {session * 100, seq}, {&inode, 1}));
+  }
+
+  ::weir::testing::ManualClock clock;
+  FileLeases leases{clock, {.looks_max = 4}};
+  OpenFiles opens;
+  std::vector<FileLeases::Told> told;
+};
+
+TEST_F(LookLeasesTest, WhoHasLookedForgetsBeforeAnotherChanges) {
+  ASSERT_TRUE(Look(kAlice));
+  EXPECT_FALSE(MayChange(kBob, &told));
+  EXPECT_THAT(Wanted(kAlice), ElementsAre(kFile));
+  EXPECT_FALSE(Look(kAlice)) << "it would go with the recall";
+  Yield(kAlice);
+  EXPECT_TRUE(MayChange(kBob, &told));
+  EXPECT_FALSE(Look(kAlice)) << "it rests";
+  told.clear();
+  EXPECT_TRUE(MayChange(kBob, &told)) << "nobody is told of a file that he knows nothing of";
+  clock.Advance(1s);
+  EXPECT_TRUE(Look(kAlice));
+  told.clear();
+  EXPECT_TRUE(MayChange(kAlice, &told)) << "its own";
+}
+
+TEST_F(LookLeasesTest, ASilentLookerIsWaitedForForATerm) {
+  ASSERT_TRUE(Look(kAlice));
+  EXPECT_FALSE(MayChange(kBob, &told));
+  clock.Advance(1999ms);
+  EXPECT_FALSE(MayChange(kBob, &told));
+  clock.Advance(1ms);
+  EXPECT_TRUE(MayChange(kBob, &told));
+}
+
+TEST_F(LookLeasesTest, NoLookAtWhatOthersWrite) {
+  opens.Open(kBob, kFile, true);
+  EXPECT_FALSE(Look(kAlice));
+  opens.Close(kBob, kFile);
+  EXPECT_TRUE(Look(kAlice));
+  // He opens it for writing: nobody else looks at it from then on.
+  EXPECT_FALSE(MayClaim(kBob, &told));
+  Yield(kAlice);
+  EXPECT_TRUE(MayClaim(kBob, &told));
+  opens.Open(kBob, kFile, true);
+  const auto grant = leases.Offer(kBob, kFile, opens);
+  ASSERT_TRUE(grant.has_value());
+  EXPECT_TRUE(grant->write) << "a claim lets nothing rest";
+}
+
+TEST_F(LookLeasesTest, AClaimTakesNothingFromWhoHasItOpen) {
+  opens.Open(kAlice, kFile, false);
+  ASSERT_TRUE(Look(kAlice));
+  EXPECT_TRUE(MayClaim(kBob, &told));
+}
+
+TEST_F(LookLeasesTest, WhatWasReadHoldsBeyondTheClose) {
+  opens.Open(kAlice, kFile, true);
+  ASSERT_TRUE(leases.Offer(kAlice, kFile, opens)->write);
+  opens.Close(kAlice, kFile);
+  leases.Closed(kAlice, kFile);
+  std::vector<FileLeases::Told> looked;
+  EXPECT_FALSE(leases.Ask(kBob, {{&kFile, 1}, {}}, &looked).in_the_way) << "others may look";
+  EXPECT_FALSE(MayChange(kBob, &told));
+  Yield(kAlice);
+  EXPECT_TRUE(MayChange(kBob, &told));
+}
+
+TEST_F(LookLeasesTest, ADirectoryRestsUntilOthersLeaveItAlone) {
+  ASSERT_TRUE(Look(kAlice));
+  EXPECT_FALSE(MayChangeDirectory(kBob, &told));
+  Yield(kAlice);
+  EXPECT_TRUE(MayChangeDirectory(kBob, &told));
+  for (int i = 0; i < 5; ++i) {
+    clock.Advance(3s);
+    EXPECT_FALSE(Look(kAlice));
+    told.clear();
+    EXPECT_TRUE(MayChangeDirectory(kBob, &told));
+  }
+  clock.Advance(4s);
+  EXPECT_TRUE(Look(kAlice));
+}
+
+TEST_F(LookLeasesTest, TheOldestLooksGo) {
+  for (uint64_t inode = 1; inode <= 4; ++inode) EXPECT_TRUE(Look(kAlice, inode));
+  EXPECT_TRUE(Look(kAlice, 1)) << "it has that";
+  EXPECT_TRUE(Look(kAlice, 5));
+  EXPECT_THAT(Wanted(kAlice), ElementsAre(1));
+  Yield(kAlice, 1);
+  EXPECT_TRUE(MayChange(kBob, &told, 1));
+  EXPECT_FALSE(MayChange(kBob, &told, 5));
+}
+
+TEST_F(LookLeasesTest, WhoMovesANameIsToldOnceOfWhatHappensThere) {
+  constexpr uint64_t kFrom = 11;
+  leases.Moves(kAlice, kFrom, kFile);
+  EXPECT_TRUE(MayChangeDirectory(kBob, &told)) << "its kernel knew nothing of the name";
+  ASSERT_TRUE(Look(kAlice, kFrom));
+  leases.Moves(kAlice, kFrom, kFile);
+  EXPECT_FALSE(MayChangeDirectory(kBob, &told));
+  EXPECT_THAT(Wanted(kAlice), ElementsAre(kFile));
+  Yield(kAlice);
+  told.clear();
+  EXPECT_TRUE(MayChangeDirectory(kBob, &told));
+}
+
+TEST_F(LookLeasesTest, NothingIsLeftOfWhatIsGone) {
+  ASSERT_TRUE(Look(kAlice));
+  EXPECT_FALSE(MayChange(kBob, &told));
+  leases.Gone(kFile);
+  EXPECT_THAT(Wanted(kAlice), IsEmpty());
+  told.clear();
+  EXPECT_TRUE(MayChange(kBob, &told));
+}
+
+// It has looked again while the change still waited for somebody else.
+TEST_F(LookLeasesTest, WhoLooksAgainIsAskedAgain) {
+  ASSERT_TRUE(Look(kAlice));
+  EXPECT_FALSE(MayClaim(kBob, &told));
+  Yield(kAlice);
+  ASSERT_TRUE(Look(kAlice));
+  EXPECT_FALSE(MayClaim(kBob, &told));
+  EXPECT_THAT(Wanted(kAlice), ElementsAre(kFile));
+  Yield(kAlice);
+  EXPECT_TRUE(MayClaim(kBob, &told));
+}
+
+}  // namespace
+}  // namespace weir::mds
