@@ -239,7 +239,8 @@ TEST_F(FileLeaseTest, ASilentWriterIsFencedBeforeOthersGoOn) {
   Pass(1s, fence);
   EXPECT_TRUE(Answered(open));
   EXPECT_EQ(Start(7, wire::MDS_WROTE, NewReport(f, 1 << 20, before))->answer->status.code(),
-            ErrorCode::kStale);
+            ErrorCode::kStaleEpoch)
+      << "kStale is said of files that are gone, which nobody misses";
   session = kOther;
   EXPECT_EQ(Stat(f).attr().size(), 0u);
   session = 7;
