@@ -258,6 +258,21 @@ TEST_F(FileLeaseTest, WhoseSessionEndsIsFencedIfItMayHaveWritten) {
   EXPECT_EQ(core->keeper().map()->fences.count(7), 0u) << "it only reads";
 }
 
+TEST_F(FileLeaseTest, WhatIsOpenedForASessionThatHasEndedIsClosedAgain) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  const auto open = Start(kOther, wire::MDS_OPEN, NewOpen(f, 0));
+  EXPECT_EQ(Code(wire::MDS_CLOSE_SESSION, wire::Empty()), ErrorCode::kOk);
+  ASSERT_FALSE(Answered(open)) << "it waits for the writer's lease";
+  Yield(7, f);
+  ASSERT_TRUE(Answered(open));
+  EXPECT_EQ(Code(wire::MDS_UNLINK, Name(kRoot, "f")), ErrorCode::kOk);
+  EXPECT_EQ(Code(wire::MDS_CLOSE_SESSION, wire::Empty()), ErrorCode::kOk);
+  EXPECT_TRUE(osds.orders.empty());
+  Pass(40s);
+  ASSERT_EQ(osds.orders.size(), 1u);
+  EXPECT_EQ(osds.orders[0].kind, ObjectOrder::Kind::kDeleteInode);
+}
+
 TEST_F(FileLeaseTest, AWriterThatIsHeardIsWaitedFor) {
   const uint64_t f = CreateOpen(kRoot, "f");
   const auto open = Start(kOther, wire::MDS_OPEN, NewOpen(f, 2));
