@@ -272,6 +272,9 @@ void FileIo::Report(const InodePtr& inode, const Inode::Report& report, bool com
         }
         if (settled) inodes_.Unpin(inode->id());
         ReportEnded(inode->id());
+        // It stays unreported until the map comes that tells of the eviction: Evicted loses it
+        // then.
+        if (attr.code() == ErrorCode::kStaleEpoch) return callback(LostError());
         callback(gone ? Status::Ok() : attr.status());
       });
 }

@@ -31,7 +31,7 @@ class TakeoverLog;
 class WriteReporter {
  public:
   virtual ~WriteReporter() = default;
-  // Answers its attributes.
+  // Answers its attributes; kStale when the file is gone, kStaleEpoch when the mount was evicted.
   virtual void ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
                            std::function<void(Result<FileAttr>)> callback) = 0;
   // Whether the file may reach `end`; answers how far it may, kQuota when not so far.

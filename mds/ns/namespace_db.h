@@ -95,6 +95,7 @@ class NamespaceDb {
   void RetryParked();
   // Whether data of it may be on its way to the OSDs.
   [[nodiscard]] bool MayWrite(uint64_t session) const;
+  [[nodiscard]] std::vector<uint64_t> SessionsWithOpenFiles() const;
   // Answers of a session that will not ask again.
   void ForgetAnswers(uint64_t session);
   std::vector<uint64_t> SessionsWithAnswers();

@@ -131,6 +131,11 @@ bool NamespaceDb::MayWrite(uint64_t session) const {
   return opens_.MayWrite(session);
 }
 
+std::vector<uint64_t> NamespaceDb::SessionsWithOpenFiles() const {
+  const std::lock_guard lock(mutex_);
+  return opens_.Sessions();
+}
+
 void NamespaceDb::RetryParked() {
   Ready ready;
   {

@@ -37,6 +37,12 @@ class OpenFiles {
     for (const uint64_t inode : closed) Close(session, inode);
     return closed;
   }
+  [[nodiscard]] std::vector<uint64_t> Sessions() const {
+    std::vector<uint64_t> sessions;
+    sessions.reserve(inodes_.size());
+    for (const auto& [session, inodes] : inodes_) sessions.push_back(session);
+    return sessions;
+  }
   [[nodiscard]] bool IsOpen(uint64_t inode) const { return holders_.contains(inode); }
   [[nodiscard]] bool OpenElsewhere(uint64_t session, uint64_t inode) const {
     const auto holders = holders_.find(inode);

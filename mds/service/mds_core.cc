@@ -138,6 +138,14 @@ void MdsCore::DropSession(uint64_t session) {
   keeper_->times().MountGone(session);
 }
 
+// A request that had waited may open a file for a session that ended meanwhile: it lives on, until
+// it is silent for a lease again.
+void MdsCore::AdmitHolders() {
+  for (const uint64_t session : names_->SessionsWithOpenFiles()) {
+    if (!evictions_->Evicting(session)) sessions_->Admit(session);
+  }
+}
+
 void MdsCore::Tick() {
   keeper_->Tick();
   names_->leases().Tick();
@@ -154,6 +162,7 @@ void MdsCore::Tick() {
     }
   }
   evictions_->Tick();
+  AdmitHolders();
   const TimePoint now = clock_.Now();
   if (in_grace_ && now >= grace_ends_) {
     in_grace_ = false;

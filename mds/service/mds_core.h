@@ -54,6 +54,7 @@ class MdsCore final : public CommitListener {
   MdsCore(KvStore& store, Clock& clock, OsdPort& osds, const MdsOptions& options);
   Status Begin();
   void EvictSilentHolders();
+  void AdmitHolders();
   void DropSession(uint64_t session);
   RequestOrigin OriginOf(const Call& call);
   // Runs it when it is the turn of its class; of best-effort if nobody may be charged to that.

@@ -41,6 +41,11 @@ void Sessions::TouchOrAdmit(uint64_t session, std::string* mount_class, std::str
   *client = found.opening.client_name;
 }
 
+void Sessions::Admit(uint64_t session) {
+  const std::lock_guard lock(mutex_);
+  sessions_.try_emplace(session, Session{{}, clock_.Now()});
+}
+
 std::vector<uint64_t> Sessions::TakeExpired() {
   const std::lock_guard lock(mutex_);
   const TimePoint now = clock_.Now();

@@ -30,6 +30,8 @@ class Sessions {
   // A session that asks without having opened itself (after our restart) may hold files as well, so
   // that it has a lease too. It stays unknown to WATCH.
   void TouchOrAdmit(uint64_t session, std::string* mount_class, std::string* client);
+  // Gives a session a lease if it has none.
+  void Admit(uint64_t session);
   // Removes and returns those whose lease has run out.
   std::vector<uint64_t> TakeExpired();
   // Since its last sign of life; for ever when it is not known.

@@ -10,7 +10,7 @@ namespace weir::mds {
 
 EntryResult Wrote(Operation& op, const wire::WroteRequest& request) {
   if (op.context.cluster.IsFenced(op.context.session, request.epoch())) {
-    return InodeError(ErrorCode::kStale, request.inode(), "was given to others since");
+    return InodeError(ErrorCode::kStaleEpoch, request.inode(), "was given to others since");
   }
   WEIR_ASSIGN_OR_RETURN(Inode inode, op.Load(request.inode()));
   if (!inode.IsRegular()) return InodeError(ErrorCode::kInvalid, inode.id, "is no regular file");

@@ -236,8 +236,12 @@ Task Actor::WorkOn() {
       const bool cuts = open_.handle->inode->size() >= blocks * kBlock;
       const Status cut = co_await mount_->Truncate(open_.handle, blocks * kBlock);
       if (!Ok(cut)) co_return;
-      Wrote(blocks, cuts ? FileHistory::kBlocks : blocks);
-      open_.file->Settle(open_.floors);  // what was written before went first
+      // Not what was written before: the next sync or close may tell that it is lost.
+      FileHistory::Places certain = open_.file->Floors();
+      for (FileHistory::Places* places : {&open_.floors, &certain}) {
+        Raise(places, blocks, cuts ? FileHistory::kBlocks : blocks);
+      }
+      open_.file->Settle(certain);
     }
   }
 }
@@ -250,14 +254,14 @@ Task Actor::WriteSome() {
       " blocks " + std::to_string(block) + "+" + std::to_string(count));
   const std::string bytes = open_.file->BeginWrite(block, count, tag);
   const Status written = co_await mount_->Write(open_.handle, block * kBlock, bytes);
-  if (Ok(written)) Wrote(block, block + count);
+  if (Ok(written)) Raise(&open_.floors, block, block + count);
 }
 
 // Only that: what a crashed user had under way elsewhere in the file stays as uncertain as it was.
-void Actor::Wrote(size_t begin, size_t end) {
+void Actor::Raise(FileHistory::Places* places, size_t begin, size_t end) const {
   const FileHistory::Places newest = open_.file->Newest();
-  open_.floors.size = newest.size;
-  for (size_t i = begin; i < end; ++i) open_.floors.blocks[i] = newest.blocks[i];
+  places->size = newest.size;
+  for (size_t i = begin; i < end; ++i) places->blocks[i] = newest.blocks[i];
 }
 
 Task Actor::LeaveIt(Slot& slot) {
@@ -296,19 +300,6 @@ Task Actor::Unlink() {
   const InodeId parent = open_.place->directory == "x" ? open_.parents[1] : open_.parents[0];
   const Status removed = co_await mount_->Remove(parent, open_.place->name, false);
   if (Ok(removed)) open_.place->inode.Settle(gone);
-}
-
-Task Actor::ReadSome(client::HandlePtr handle, File file, FileHistory::Places floors) {
-  const size_t block = world_.prng.Uniform(0, FileHistory::kBlocks - 1);
-  const uint64_t length = world_.prng.Uniform(1, FileHistory::kBlocks - block) * kBlock;
-  Say("reads inode " + std::to_string(file->inode().value) + " block " + std::to_string(block) +
-      ", " + std::to_string(length) + " bytes");
-  const Result<Bytes> bytes = co_await mount_->Read(handle, block * kBlock, length);
-  // Whoever was cut off may have lost his session, and with it a file without a name.
-  if (file->unlinked && board_.cuts > 0) co_return;
-  if (!Ok(bytes.status())) co_return;
-  const std::string wrong = file->Check(block, length, *bytes, floors);
-  if (!wrong.empty()) board_.Wrong(name_ + ": " + doing_ + ": " + wrong);
 }
 
 // Who has made the directory holds the lock until he begins to remove it.

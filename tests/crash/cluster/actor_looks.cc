@@ -1,7 +1,30 @@
-// How a user looks at what others do.
+// How a user looks at his own files and at what others do.
 #include "tests/crash/cluster/actor.h"
 
 namespace weir::crash {
+
+Task Actor::ReadSome(client::HandlePtr handle, File file, FileHistory::Places floors) {
+  const size_t block = world_.prng.Uniform(0, FileHistory::kBlocks - 1);
+  const uint64_t length =
+      world_.prng.Uniform(1, FileHistory::kBlocks - block) * FileHistory::kBlockBytes;
+  Say("reads inode " + std::to_string(file->inode().value) + " block " + std::to_string(block) +
+      ", " + std::to_string(length) + " bytes");
+  const Result<Bytes> bytes =
+      co_await mount_->Read(handle, block * FileHistory::kBlockBytes, length);
+  // Whoever was cut off may have lost his session, and with it a file without a name.
+  if (file->unlinked && board_.cuts > 0) co_return;
+  if (!Ok(bytes.status())) co_return;
+  const std::string wrong = file->Check(block, length, *bytes, floors);
+  if (wrong.empty()) co_return;
+  const std::string what = doing_;
+  if (handle == open_.handle) {
+    // What he wrote himself may be lost with his session, of which a sync tells.
+    Say("syncs inode " + std::to_string(file->inode().value) + ", which reads wrong");
+    const Status synced = co_await mount_->Sync(handle);
+    if (!Ok(synced)) co_return;
+  }
+  board_.Wrong(name_ + ": " + what + ": " + wrong);
+}
 
 Task Actor::LookAt(Slot& slot) {
   Slot::Place& place = slot.places[world_.prng.Uniform(0, 1)];

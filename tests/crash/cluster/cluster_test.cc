@@ -64,9 +64,10 @@ TEST_F(ClusterTest, NothingIsLostStaleDoubledOrLeftOver) {
 
 // 374: what a dead user left behind the end of a file that then grew. 573: a crash that came after
 // the end. 1163, 1365: writes to a file that went with a lost session. 1586: a report that
-// was sent again after a truncation made the file as long as before.
+// was sent again after a truncation made the file as long as before. 2654: a report that came after
+// its mount was evicted, which did not know yet. 1591: a file opened for who was gone by then.
 TEST_F(ClusterTest, WhatWasWrongOnceIsRightNow) {
-  for (const uint64_t seed : {374, 573, 1163, 1365, 1586}) {
+  for (const uint64_t seed : {374, 573, 1163, 1365, 1586, 1591, 2654}) {
     ClusterOptions options;
     options.seed = seed;
     EXPECT_EQ(RunSeed(options).wrong, "") << "TEST_SEED=" << seed;

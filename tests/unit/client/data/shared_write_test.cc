@@ -19,6 +19,7 @@ class HeldReports final : public WriteReporter {
                    std::function<void(Result<FileAttr>)> callback) override {
     sizes.push_back(report.size_at_least);
     held = [this, report, callback = std::move(callback)] {
+      if (refusal.has_value()) return callback(Status(*refusal));
       FileAttr attr;
       attr.inode = kFile;
       attr.version = ++version;
@@ -32,6 +33,7 @@ class HeldReports final : public WriteReporter {
   }
   std::vector<uint64_t> sizes;
   std::function<void()> held;
+  std::optional<ErrorCode> refusal;
   uint64_t version = 1;
 };
 
@@ -137,6 +139,33 @@ TEST_F(SharedWriteTest, OfAnEvictedMountNothingGoesOutAnyMore) {
   osds_.Answer(0);
   reporter_.held();
   EXPECT_EQ(*again, ErrorCode::kOk);
+}
+
+// The MDS knows of the eviction before the mount does.
+TEST_F(SharedWriteTest, IsNotToldToBeSafeWhenTheReportComesAfterTheEviction) {
+  reporter_.refusal = ErrorCode::kStaleEpoch;
+  const auto ended = Write(handle_, 0);
+  osds_.Answer(0);
+  reporter_.held();
+  EXPECT_EQ(*ended, ErrorCode::kStale);
+  std::optional<ErrorCode> synced;
+  files_.Sync(inode_, true, [&](const Status& status) { synced = status.code(); });
+  ASSERT_EQ(reporter_.sizes.size(), 2u) << "nothing of it is known to the MDS";
+  reporter_.held();
+  EXPECT_EQ(synced, ErrorCode::kStale);
+  files_.Evicted();  // now it hears
+  EXPECT_EQ(Sync(), ErrorCode::kStale);
+  EXPECT_FALSE(inode_->has_unreported());
+  EXPECT_EQ(inode_->size(), 0u);
+}
+
+TEST_F(SharedWriteTest, OfAFileThatIsGoneIsMissedByNobody) {
+  reporter_.refusal = ErrorCode::kStale;
+  const auto ended = Write(handle_, 0);
+  osds_.Answer(0);
+  reporter_.held();
+  EXPECT_EQ(*ended, ErrorCode::kOk);
+  EXPECT_FALSE(inode_->has_unreported());
 }
 
 TEST_F(SharedWriteTest, AReportThatWasWaitingWhenTheMountWasEvictedIsNotSent) {

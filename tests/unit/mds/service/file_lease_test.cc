@@ -239,7 +239,8 @@ TEST_F(FileLeaseTest, ASilentWriterIsFencedBeforeOthersGoOn) {
   Pass(1s, fence);
   EXPECT_TRUE(Answered(open));
   EXPECT_EQ(Start(7, wire::MDS_WROTE, NewReport(f, 1 << 20, before))->answer->status.code(),
-            ErrorCode::kStale);
+            ErrorCode::kStaleEpoch)
+      << "kStale is said of files that are gone, which nobody misses";
   session = kOther;
   EXPECT_EQ(Stat(f).attr().size(), 0u);
   session = 7;
@@ -255,6 +256,21 @@ TEST_F(FileLeaseTest, WhoseSessionEndsIsFencedIfItMayHaveWritten) {
   Pass(40s);
   EXPECT_EQ(core->keeper().map()->fences.count(kOther), 1u);
   EXPECT_EQ(core->keeper().map()->fences.count(7), 0u) << "it only reads";
+}
+
+TEST_F(FileLeaseTest, WhatIsOpenedForASessionThatHasEndedIsClosedAgain) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  const auto open = Start(kOther, wire::MDS_OPEN, NewOpen(f, 0));
+  EXPECT_EQ(Code(wire::MDS_CLOSE_SESSION, wire::Empty()), ErrorCode::kOk);
+  ASSERT_FALSE(Answered(open)) << "it waits for the writer's lease";
+  Yield(7, f);
+  ASSERT_TRUE(Answered(open));
+  EXPECT_EQ(Code(wire::MDS_UNLINK, Name(kRoot, "f")), ErrorCode::kOk);
+  EXPECT_EQ(Code(wire::MDS_CLOSE_SESSION, wire::Empty()), ErrorCode::kOk);
+  EXPECT_TRUE(osds.orders.empty());
+  Pass(40s);
+  ASSERT_EQ(osds.orders.size(), 1u);
+  EXPECT_EQ(osds.orders[0].kind, ObjectOrder::Kind::kDeleteInode);
 }
 
 TEST_F(FileLeaseTest, AWriterThatIsHeardIsWaitedFor) {
