@@ -206,13 +206,7 @@ void Filesystem::UndoEntry(const fuse_entry_param& entry) {
   core_.inodes().Forget(ToInode(entry.ino), 1);
 }
 
-void Filesystem::ReplyEntry(const CallPtr& call, const Result<wire::EntryReply>& reply,
-                            uint64_t asked) {
-  if (!reply.ok()) {
-    call->Reply(reply.status());
-    return;
-  }
-  const fuse_entry_param entry = LearnEntry(*reply, asked);
+void Filesystem::ReplyEntry(const CallPtr& call, const fuse_entry_param& entry) {
   if (!call->ReplyEntry(entry)) UndoEntry(entry);
 }
 

@@ -60,7 +60,8 @@ class Filesystem {
   // An entry known from earlier.
   fuse_entry_param CountEntry(const FileAttr& attr);
   void UndoEntry(const fuse_entry_param& entry);
-  void ReplyEntry(const CallPtr& call, const Result<wire::EntryReply>& reply, uint64_t asked = 0);
+  // Counted, unless the kernel did not take it.
+  void ReplyEntry(const CallPtr& call, const fuse_entry_param& entry);
 
   // A name that is asked for or made, and what of the answer may be remembered.
   struct Naming {

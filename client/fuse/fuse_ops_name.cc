@@ -49,7 +49,7 @@ bool LookHere(Filesystem& fs, const CallPtr& call, const InodePtr& parent,
   }
   fuse_entry_param entry = fs.CountEntry(look.attr);
   entry.entry_timeout = fs.KeepName(*parent, request.name(), names_asked);
-  if (!call->ReplyEntry(entry)) fs.UndoEntry(entry);
+  fs.ReplyEntry(call, entry);
   return true;
 }
 
@@ -86,8 +86,7 @@ void OnLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
       call->Reply(reply.status());
       return;
     }
-    const fuse_entry_param entry = fs.LearnName(naming, *reply);
-    if (!call->ReplyEntry(entry)) fs.UndoEntry(entry);
+    fs.ReplyEntry(call, fs.LearnName(naming, *reply));
   };
   fs.mds().Call<wire::EntryReply>(wire::MDS_LOOKUP, request, true, std::move(answer));
 }
@@ -118,8 +117,7 @@ void Make(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_
     if (naming.asking != nullptr && fs.options().exclusive && S_ISDIR(reply->attr().mode())) {
       directories.LearnMade(*naming.asking, naming.name, *reply);
     }
-    const fuse_entry_param entry = fs.LearnName(naming, *reply);
-    if (!call->ReplyEntry(entry)) fs.UndoEntry(entry);
+    fs.ReplyEntry(call, fs.LearnName(naming, *reply));
   };
   fs.CallOnce(call, wire::MDS_MKNOD, request,
               MdsClient::Decoded<wire::EntryReply>(std::move(answer)));
@@ -150,7 +148,11 @@ void OnLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char* n
   auto answer = [&fs, call, changing,
                  directory = InodeId(request.new_parent())](const Result<wire::EntryReply>& reply) {
     fs.core().Changed({directory});
-    fs.ReplyEntry(call, reply);
+    if (!reply.ok()) {
+      call->Reply(reply.status());
+      return;
+    }
+    fs.ReplyEntry(call, fs.LearnEntry(*reply, 0));
   };
   fs.CallOnce(call, wire::MDS_LINK, request,
               MdsClient::Decoded<wire::EntryReply>(std::move(answer)));

@@ -176,14 +176,7 @@ std::vector<LockAsk> MountState::HeldLocks() const {
   for (const auto& [inode, file] : locks) {
     for (const bool flock : {false, true}) {
       for (const FileLock& held : (flock ? file.whole : file.ranges).All()) {
-        LockAsk ask;
-        ask.inode = InodeId(inode);
-        ask.flock = flock;
-        ask.type = held.write ? LockAsk::Type::kWrite : LockAsk::Type::kRead;
-        ask.first = held.first;
-        ask.last = held.last;
-        ask.owner = held.owner.id;
-        ask.pid = held.pid;
+        LockAsk ask = AskFor(InodeId(inode), flock, held);
         const auto locker = lockers.find({inode, held.owner.id, flock});
         if (locker != lockers.end()) ask.handle = locker->second;
         all.push_back(ask);

@@ -31,6 +31,18 @@ FileLock ToLock(const LockAsk& ask) {
 
 }  // namespace
 
+LockAsk AskFor(InodeId inode, bool flock, const FileLock& held) {
+  LockAsk ask;
+  ask.inode = inode;
+  ask.flock = flock;
+  ask.type = held.write ? LockAsk::Type::kWrite : LockAsk::Type::kRead;
+  ask.first = held.first;
+  ask.last = held.last;
+  ask.owner = held.owner.id;
+  ask.pid = held.pid;
+  return ask;
+}
+
 uint64_t FileLocks::NewTicket() {
   const std::lock_guard lock(mutex_);
   pending_[++last_ticket_];
@@ -218,15 +230,7 @@ std::vector<wire::FileLock> FileLocks::Held() const {
   for (const auto& [inode, file] : files_) {
     for (const bool flock : {false, true}) {
       for (const FileLock& held : (flock ? file.whole : file.ranges).All()) {
-        LockAsk ask;
-        ask.inode = inode;
-        ask.flock = flock;
-        ask.type = held.write ? LockAsk::Type::kWrite : LockAsk::Type::kRead;
-        ask.first = held.first;
-        ask.last = held.last;
-        ask.owner = held.owner.id;
-        ask.pid = held.pid;
-        all.push_back(ToWire(ask));
+        all.push_back(ToWire(AskFor(inode, flock, held)));
       }
     }
   }

@@ -45,6 +45,8 @@ struct LockAsk {
   uint32_t pid = 0;
   bool wait = false;
 };
+// What asks for a lock that is held; without the handle.
+LockAsk AskFor(InodeId inode, bool flock, const FileLock& held);
 
 class FileLocks {
  public:
