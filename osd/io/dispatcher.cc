@@ -87,11 +87,12 @@ uint64_t ChargedBytesOf(const ObjectOp& op) {
   return ChargedBytes(op);
 }
 
-Dispatcher::Dispatcher(ObjectStore& store, Clock& clock, const SchedulerConfig& config, Arm arm)
+Dispatcher::Dispatcher(ObjectStore& store, Clock& clock, const SchedulerConfig& config, Arm arm,
+                       qos::DecisionRecorder* recorder)
     : store_(store),
       clock_(clock),
       arm_(std::move(arm)),
-      scheduler_(config, clock.Now()),
+      scheduler_(config, clock.Now(), recorder),
       config_(config),
       counted_since_(clock.Now()) {}
 

@@ -84,7 +84,8 @@ class Dispatcher {
   using Arm = std::function<void(TimePoint)>;
 
   // Starts with class 0. The store and the clock must outlive the Dispatcher.
-  Dispatcher(ObjectStore& store, Clock& clock, const SchedulerConfig& config, Arm arm);
+  Dispatcher(ObjectStore& store, Clock& clock, const SchedulerConfig& config, Arm arm,
+             qos::DecisionRecorder* recorder = nullptr);
   ~Dispatcher();  // Requires: idle, see WaitIdle
   Dispatcher(const Dispatcher&) = delete;
   Dispatcher& operator=(const Dispatcher&) = delete;
