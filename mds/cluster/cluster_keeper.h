@@ -74,9 +74,9 @@ class ClusterKeeper final : public ClusterView {
   // "osd.1", those that have not.
   [[nodiscard]] std::vector<std::string> NotObeying(Epoch epoch) const;
 
-  // What the session sends under an older epoch than the one returned changes nothing on an OSD
+  // What the sessions send under an older epoch than the one returned changes nothing on an OSD
   // any more, once Fenced says so of it (fences.cc).
-  Result<Epoch> Fence(uint64_t session);
+  Result<Epoch> Fence(const std::vector<uint64_t>& sessions);
   [[nodiscard]] bool Fenced(Epoch epoch) const;
 
   // Classes.

@@ -9,12 +9,12 @@ namespace {
 constexpr size_t kFencesMax = 1024;
 }  // namespace
 
-Result<Epoch> ClusterKeeper::Fence(uint64_t session) {
+Result<Epoch> ClusterKeeper::Fence(const std::vector<uint64_t>& sessions) {
   const std::lock_guard changing(changing_);
   ClusterMap next = *map();
   const Epoch epoch(next.epoch.value + 1);  // as Commit gives it
-  next.fences[session] = epoch;
-  while (next.fences.size() > kFencesMax) {
+  for (const uint64_t session : sessions) next.fences[session] = epoch;
+  while (next.fences.size() > std::max(kFencesMax, sessions.size())) {
     next.fences.erase(
         std::min_element(next.fences.begin(), next.fences.end(),
                          [](const auto& a, const auto& b) { return a.second < b.second; }));

@@ -24,6 +24,7 @@ enum class Table : char {
   kPurge = 'p',       // inode                      -> PurgeRecord
   kTruncate = 't',    // inode                      -> TruncateRecord
   kUntold = 'u',      // directory                  -> "" : its parent does not count all of it
+  kWriter = 'w',      // session                    -> "" : may have files open for writing
   kXattr = 'x',       // inode, name                -> raw value
 };
 

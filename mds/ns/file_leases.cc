@@ -112,6 +112,17 @@ void FileLeases::Moves(uint64_t session, uint64_t from, uint64_t to) {
   mover.looks.push_back(to);
 }
 
+void FileLeases::Read(uint64_t session, uint64_t inode) {
+  const std::lock_guard lock(mutex_);
+  const auto found = files_.find(inode);
+  if (found == files_.end()) return;
+  Verdict nobody_waits;
+  for (auto& [holder, hold] : found->second.holds) {
+    if (holder == session || hold.kind != Kind::kRead || hold.recalled()) continue;
+    RecallLocked(holder, inode, &hold, &nobody_waits);
+  }
+}
+
 void FileLeases::Gone(uint64_t inode) {
   const std::lock_guard lock(mutex_);
   const auto found = files_.find(inode);

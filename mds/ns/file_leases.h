@@ -73,6 +73,9 @@ class FileLeases {
   // The session moves a name, and may have a lease on the directory that it leaves: it is told of
   // the next change where it goes, unless that rests.
   void Moves(uint64_t session, uint64_t from, uint64_t to);
+  // The session's reads have moved its access time: others are to ask for it again, which nobody
+  // waits for.
+  void Read(uint64_t session, uint64_t inode);
   // There is no such inode any more.
   void Gone(uint64_t inode);
 

@@ -102,11 +102,15 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
                   std::move(waiting.done),
                   std::move(waiting.answer),
                   request.origin,
+                  {},
                   {}};
+    truncating.opened.opened_inode = waiting.effects.opened_inode;
+    truncating.opened.open_flags = waiting.effects.open_flags;
     waiting.done = nullptr;
   } else if (!op.txn.writes().empty() && waiting.done != nullptr) {
     Keep(request.origin, waiting.answer, waiting.effects, &op.txn);
   }
+  RecordWriter(request.origin.session, waiting.effects, &op.txn, &waiting);
   Enqueue(&op.txn, std::move(waiting), ready);
 }
 
@@ -217,6 +221,7 @@ bool NamespaceDb::CommitPrepared() {
       classes_.Forget();
       leases_.set_recorded(false);  // that may be lost as well
       for (Waiting& waiting : batch.waiting) {
+        writers_.erase(waiting.new_writer);
         if (!waiting.effects.truncate.has_value()) continue;
         const auto lost = truncating_.find(waiting.effects.truncate->inode);
         if (lost == truncating_.end()) continue;

@@ -85,8 +85,8 @@ class NamespaceDb {
   // The session holds these inodes open from before our restart, or its own: then (`resumes`) how
   // they are open is known.
   void Reclaim(uint64_t session, const std::vector<uint64_t>& inodes, bool resumes);
-  // Everything it had open is closed; orphans go.
-  void DropSession(uint64_t session);
+  // Everything it had open is closed; orphans go. `told_all`: it has reported all that it wrote.
+  void DropSession(uint64_t session, bool told_all);
   // Nobody reclaims any more: orphans that nobody holds go.
   void EndGrace();
   [[nodiscard]] DirLeases& leases() { return leases_; }
@@ -96,6 +96,8 @@ class NamespaceDb {
   // Whether data of it may be on its way to the OSDs.
   [[nodiscard]] bool MayWrite(uint64_t session) const;
   [[nodiscard]] std::vector<uint64_t> SessionsWithOpenFiles() const;
+  // Those who could ever write and have not been dropped, also before our restart.
+  [[nodiscard]] std::set<uint64_t> Writers() const;
   // Answers of a session that will not ask again.
   void ForgetAnswers(uint64_t session);
   std::vector<uint64_t> SessionsWithAnswers();
@@ -131,6 +133,7 @@ class NamespaceDb {
     Effects effects;
     uint64_t tag_epoch = 0;  // new one, or 0
     std::shared_ptr<void> turn;
+    uint64_t new_writer = 0;  // session that is recorded with it, or 0
   };
   struct Batch {
     uint64_t number = 0;
@@ -138,12 +141,13 @@ class NamespaceDb {
     std::vector<Waiting> waiting;
     [[nodiscard]] bool empty() const { return writes.empty() && waiting.empty(); }
   };
-  // A SETATTR that waits for the OSDs.
+  // A SETATTR or OPEN that waits for the OSDs.
   struct Truncating {
     TruncateJob job;
     Done done;  // null after a restart
     std::string answer;
     RequestOrigin origin;
+    Effects opened;  // what the request has open when it is answered
     std::vector<Request> queued;
   };
 
@@ -153,6 +157,7 @@ class NamespaceDb {
   Status Format();
   Status LoadAnswers();
   Status LoadTruncates();
+  Status LoadWriters();
   Status CountUsage();
 
   using Ready = std::vector<std::function<void()>>;  // to run without the lock
@@ -163,6 +168,7 @@ class NamespaceDb {
   void Keep(const RequestOrigin& origin, const std::string& answer, const Effects& effects,
             Txn* txn);
   void TrimAnswers(const RequestOrigin& origin, Txn* txn);
+  void RecordWriter(uint64_t session, const Effects& effects, Txn* txn, Waiting* waiting);
   Status BumpTagEpochIn(Txn* txn, uint64_t* epoch);
   void Enqueue(Txn* txn, Waiting waiting, Ready* ready);
   void AddWrites(Txn* txn);
@@ -190,6 +196,7 @@ class NamespaceDb {
   bool stopping_ = false;
   Batch open_;                                      // collects; numbers start at 1
   std::map<uint64_t, std::set<uint64_t>> answers_;  // session -> ids kept
+  std::set<uint64_t> writers_;                      // sessions in Table::kWriter
   std::unordered_map<uint64_t, Truncating> truncating_;
   uint64_t durable_tag_epoch_ = 0;
   uint64_t durable_batch_ = 0;

@@ -33,6 +33,7 @@ Status NamespaceDb::Recover() {
   }
   if (!state.usage_known()) WEIR_RETURN_IF_ERROR(CountUsage());
   WEIR_RETURN_IF_ERROR(LoadAnswers());
+  WEIR_RETURN_IF_ERROR(LoadWriters());
   return LoadTruncates();
 }
 
@@ -110,6 +111,15 @@ Status NamespaceDb::LoadAnswers() {
   uint64_t seen = 0;
   return overlay_.Scan(prefix, PrefixEnd(prefix), &seen, [&](std::string_view key, auto) {
     answers_[ReadBigEndian(key, kFirstNumber)].insert(ReadBigEndian(key, kSecondNumber));
+    return true;
+  });
+}
+
+Status NamespaceDb::LoadWriters() {
+  const std::string prefix = MakeKey(Table::kWriter);
+  uint64_t seen = 0;
+  return overlay_.Scan(prefix, PrefixEnd(prefix), &seen, [&](std::string_view key, auto) {
+    writers_.insert(ReadBigEndian(key, kFirstNumber));
     return true;
   });
 }

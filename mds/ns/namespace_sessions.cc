@@ -8,6 +8,19 @@
 namespace weir::mds {
 namespace {
 void Ignore(const Status&, const std::string&) {}
+
+// What a session wrote and did not report lies behind the end of its files.
+Status MarkLooseEnds(Operation& op, uint64_t session) {
+  for (const uint64_t inode : op.context.opens.WrittenBy(session)) {
+    Result<Inode> file = op.Load(inode);
+    if (file.code() == ErrorCode::kStale) continue;
+    WEIR_RETURN_IF_ERROR(file.status());
+    if (!file->IsRegular() || file->rec.loose_end()) continue;
+    file->rec.set_loose_end(true);
+    op.StoreQuietly(*file);
+  }
+  return Status::Ok();
+}
 }  // namespace
 
 bool NamespaceDb::AnswerRepeated(const Request& request, Ready* ready) {
@@ -19,10 +32,13 @@ bool NamespaceDb::AnswerRepeated(const Request& request, Ready* ready) {
   auto record =
       txn.GetRecord<AnswerRecord>(MakeKey(Table::kAnswer, origin.session, origin.request_id));
   if (!record.ok() || !record->has_value()) return false;
+  Waiting waiting{request.done, (*record)->body(), {}};
   if ((*record)->opened_inode() != 0) {
-    MakeOperation(origin).Opened((*record)->opened_inode(), (*record)->open_flags());
+    Operation op = MakeOperation(origin);
+    op.Opened((*record)->opened_inode(), (*record)->open_flags());
+    RecordWriter(origin.session, op.effects, &txn, &waiting);
   }
-  Enqueue(&txn, {request.done, (*record)->body(), {}}, ready);
+  Enqueue(&txn, std::move(waiting), ready);
   return true;
 }
 
@@ -47,6 +63,14 @@ void NamespaceDb::TrimAnswers(const RequestOrigin& origin, Txn* txn) {
     txn->Delete(MakeKey(Table::kAnswer, origin.session, *ids.begin()));
     ids.erase(ids.begin());
   }
+}
+
+// Once in the life of a session, with the first file it opens for writing.
+void NamespaceDb::RecordWriter(uint64_t session, const Effects& effects, Txn* txn,
+                               Waiting* waiting) {
+  if (!effects.may_write || !writers_.insert(session).second) return;
+  txn->Put(MakeKey(Table::kWriter, session), "");
+  waiting->new_writer = session;
 }
 
 void NamespaceDb::ForgetAnswers(uint64_t session) {
@@ -76,7 +100,9 @@ void NamespaceDb::FinishTruncate(uint64_t inode) {
     Truncating& truncating = found->second;
     Txn txn(overlay_);
     txn.Delete(MakeKey(Table::kTruncate, inode));
-    if (truncating.done != nullptr) Keep(truncating.origin, truncating.answer, {}, &txn);
+    if (truncating.done != nullptr) {
+      Keep(truncating.origin, truncating.answer, truncating.opened, &txn);
+    }
     // Others go on waiting until this is durable.
     Done done = [this, inode, original = std::move(truncating.done)](const Status& status,
                                                                      std::string answer) {
@@ -136,6 +162,11 @@ std::vector<uint64_t> NamespaceDb::SessionsWithOpenFiles() const {
   return opens_.Sessions();
 }
 
+std::set<uint64_t> NamespaceDb::Writers() const {
+  const std::lock_guard lock(mutex_);
+  return writers_;
+}
+
 void NamespaceDb::RetryParked() {
   Ready ready;
   {
@@ -146,14 +177,16 @@ void NamespaceDb::RetryParked() {
   for (const auto& run : ready) run();
 }
 
-void NamespaceDb::DropSession(uint64_t session) {
+void NamespaceDb::DropSession(uint64_t session, bool told_all) {
   leases_.End(session);
   file_leases_.End(session);
   RetryParked();
   Execute(
       {},
-      [session](Operation& op) -> Result<std::string> {
+      [this, session, told_all](Operation& op) -> Result<std::string> {
+        if (writers_.erase(session) > 0) op.txn.Delete(MakeKey(Table::kWriter, session));
         op.context.grants.EndSession(session);
+        if (!told_all) WEIR_RETURN_IF_ERROR(MarkLooseEnds(op, session));
         for (const uint64_t inode : op.context.opens.CloseAll(session)) {
           WEIR_RETURN_IF_ERROR(op.PurgeIfUnused(inode));
         }

@@ -37,6 +37,15 @@ class OpenFiles {
     for (const uint64_t inode : closed) Close(session, inode);
     return closed;
   }
+  [[nodiscard]] std::vector<uint64_t> WrittenBy(uint64_t session) const {
+    std::vector<uint64_t> written;
+    const auto held = inodes_.find(session);
+    if (held == inodes_.end()) return written;
+    for (const uint64_t inode : held->second) {
+      if (IsWrittenBy(session, inode)) written.push_back(inode);
+    }
+    return written;
+  }
   [[nodiscard]] std::vector<uint64_t> Sessions() const {
     std::vector<uint64_t> sessions;
     sessions.reserve(inodes_.size());
@@ -52,6 +61,15 @@ class OpenFiles {
   [[nodiscard]] bool IsOpenBy(uint64_t session, uint64_t inode) const {
     const auto holders = holders_.find(inode);
     return holders != holders_.end() && holders->second.contains(session);
+  }
+  [[nodiscard]] bool IsWritten(uint64_t inode) const {
+    const auto holders = holders_.find(inode);
+    if (holders == holders_.end()) return false;
+    return std::any_of(holders->second.begin(), holders->second.end(),
+                       [](const auto& holder) { return holder.second; });
+  }
+  [[nodiscard]] bool IsWrittenBy(uint64_t session, uint64_t inode) const {
+    return IsOpenBy(session, inode) && holders_.at(inode).at(session);
   }
   // Has a file open of which it may change data.
   [[nodiscard]] bool MayWrite(uint64_t session) const {

@@ -228,8 +228,28 @@ Status Operation::PurgeIfUnused(uint64_t inode) {
   return Purge(*loaded);
 }
 
+Status Operation::CutOff(const Inode& file, uint64_t size, uint32_t claimed_class) {
+  WEIR_ASSIGN_OR_RETURN(const uint32_t charged, ChargedClass(*this, file, claimed_class));
+  TruncateJob job{file.id, {}};
+  *job.record.mutable_layout() = file.rec.layout();
+  job.record.set_size(size);
+  job.record.set_class_id(charged);
+  txn.PutRecord(MakeKey(Table::kTruncate, file.id), job.record);
+  effects.truncate = std::move(job);
+  return Status::Ok();
+}
+
+Status Operation::CutLooseEnd(Inode* file, uint32_t claimed_class) {
+  if (!file->rec.loose_end() || context.opens.IsWritten(file->id)) return Status::Ok();
+  file->rec.set_loose_end(false);
+  StoreQuietly(*file);
+  return CutOff(*file, file->rec.size(), claimed_class);
+}
+
 void Operation::Opened(uint64_t inode, uint32_t flags) {
-  context.opens.Open(context.session, inode, (flags & O_ACCMODE) != O_RDONLY);
+  const bool writes = (flags & O_ACCMODE) != O_RDONLY;
+  context.opens.Open(context.session, inode, writes);
+  effects.may_write = effects.may_write || writes;
   effects.opened_inode = inode;
   effects.open_flags = flags;
 }

@@ -64,6 +64,7 @@ struct Effects {
   bool tree_moved = false;  // a directory got another path
   uint64_t opened_inode = 0;
   uint32_t open_flags = 0;
+  bool may_write = false;  // from now on the session may have data on its way to OSDs
 };
 
 class Operation {
@@ -134,6 +135,10 @@ class Operation {
   Status OfferFileLease(uint64_t inode, wire::EntryReply* reply);
   // An entry with such an offer.
   Result<wire::EntryReply> LeasedEntry(const Inode& inode);
+  // OSDs delete what lies behind `size` before the answer goes out, charged to what the file is.
+  Status CutOff(const Inode& file, uint64_t size, uint32_t claimed_class);
+  // Of a file nobody writes to: what may lie behind its end. Before somebody can make it grow.
+  Status CutLooseEnd(Inode* file, uint32_t claimed_class);
   void TagsChanged() { effects.tags_changed = true; }
 
   // `directory` holds so many times that much more; see usage.h.

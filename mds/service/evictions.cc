@@ -5,20 +5,25 @@
 
 namespace weir::mds {
 
-void Evictions::Evict(uint64_t session) {
-  if (Evicting(session)) return;
+void Evictions::Evict(const std::vector<uint64_t>& sessions) {
+  std::vector<uint64_t> added;
   {
     const std::lock_guard lock(mutex_);
-    fenced_[session] = Epoch(UINT64_MAX);
+    for (const uint64_t session : sessions) {
+      if (fenced_.try_emplace(session, UINT64_MAX).second) added.push_back(session);
+    }
   }
-  const Result<Epoch> epoch = keeper_.Fence(session);
+  if (added.empty()) return;
+  const Result<Epoch> epoch = keeper_.Fence(added);
   const std::lock_guard lock(mutex_);
-  if (epoch.ok()) {
-    fenced_[session] = *epoch;
-    return;
+  for (const uint64_t session : added) {
+    if (epoch.ok()) {
+      fenced_[session] = *epoch;
+      continue;
+    }
+    WEIR_LOG_ERROR("session {:x} cannot be fenced: {}", session, epoch.status().message());
+    fenced_.erase(session);
   }
-  WEIR_LOG_ERROR("session {:x} cannot be fenced: {}", session, epoch.status().message());
-  fenced_.erase(session);
 }
 
 void Evictions::Tick() {

@@ -21,8 +21,8 @@ class Evictions {
   using Drop = std::function<void(uint64_t session)>;
   Evictions(ClusterKeeper& keeper, Drop drop) : keeper_(keeper), drop_(std::move(drop)) {}
 
-  // Fences it, durably. When that fails it is tried again with the next call.
-  void Evict(uint64_t session);
+  // Fences them, durably and in one map. When that fails it is tried again with the next call.
+  void Evict(const std::vector<uint64_t>& sessions);
   // Drops those that every OSD which is up knows to be fenced.
   void Tick();
   [[nodiscard]] bool Evicting(uint64_t session) const;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <set>
 #include <utility>
 
 #include "common/base/log.h"
@@ -60,6 +61,8 @@ Status MdsCore::Begin() {
   evictions_ = std::make_unique<Evictions>(*keeper_, [this](uint64_t id) { DropSession(id); });
   keeper_->SetOnChange([this] { watchers_->Flush(); });
   grace_ends_ = clock_.Now() + options_.grace;
+  const std::set<uint64_t> writers = names_->Writers();
+  awaited_.assign(writers.begin(), writers.end());
   next_answer_check_ = grace_ends_ + kAnswerCheckInterval;
 
   WEIR_ASSIGN_OR_RETURN(const std::vector<PurgeJob> purges, names_->PendingPurges());
@@ -127,13 +130,13 @@ void MdsCore::EvictSilentHolders() {
     if (sessions_->SilentFor(session) <= names_->file_leases().patience()) continue;
     if (evictions_->Evicting(session)) continue;
     WEIR_LOG_WARN("session {:x} is silent and holds what others wait for: it is evicted", session);
-    evictions_->Evict(session);
+    evictions_->Evict({session});
     sessions_->Close(session);
   }
 }
 
 void MdsCore::DropSession(uint64_t session) {
-  names_->DropSession(session);
+  names_->DropSession(session, false);
   locks_->EndSession(session);
   keeper_->times().MountGone(session);
 }
@@ -146,6 +149,22 @@ void MdsCore::AdmitHolders() {
   }
 }
 
+// What a mount that has not come back since our restart held is nobody else's, and its orphans are
+// not purged, before every OSD refuses what it may still send. True: none is missing.
+bool MdsCore::FenceMissing() {
+  const std::set<uint64_t> writers = names_->Writers();
+  std::erase_if(awaited_, [&](uint64_t session) {
+    return sessions_->IsOpen(session) || !writers.contains(session);
+  });
+  for (const uint64_t session : awaited_) {
+    sessions_->Close(session);
+    if (evictions_->Evicting(session)) continue;
+    WEIR_LOG_WARN("session {:x} has not come back since the restart: it is evicted", session);
+  }
+  evictions_->Evict(awaited_);
+  return awaited_.empty();
+}
+
 void MdsCore::Tick() {
   keeper_->Tick();
   names_->leases().Tick();
@@ -156,7 +175,7 @@ void MdsCore::Tick() {
   for (const uint64_t session : sessions_->TakeExpired()) {
     if (evictions_->Evicting(session)) continue;
     if (names_->MayWrite(session)) {
-      evictions_->Evict(session);
+      evictions_->Evict({session});
     } else {
       DropSession(session);
     }
@@ -164,7 +183,7 @@ void MdsCore::Tick() {
   evictions_->Tick();
   AdmitHolders();
   const TimePoint now = clock_.Now();
-  if (in_grace_ && now >= grace_ends_) {
+  if (in_grace_ && now >= grace_ends_ && FenceMissing()) {
     in_grace_ = false;
     names_->EndGrace();
     locks_->EndGrace();

@@ -15,6 +15,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "common/net/rpc.h"
 #include "mds/cluster/cluster_keeper.h"
@@ -55,6 +56,7 @@ class MdsCore final : public CommitListener {
   Status Begin();
   void EvictSilentHolders();
   void AdmitHolders();
+  bool FenceMissing();
   void DropSession(uint64_t session);
   RequestOrigin OriginOf(const Call& call);
   // Runs it when it is the turn of its class; of best-effort if nobody may be charged to that.
@@ -99,7 +101,8 @@ class MdsCore final : public CommitListener {
   std::unique_ptr<Evictions> evictions_;
   std::atomic<uint64_t> tag_epoch_{0};
   TimePoint grace_ends_;
-  bool in_grace_ = true;  // under the ticking thread
+  bool in_grace_ = true;           // under the ticking thread
+  std::vector<uint64_t> awaited_;  // under it: sessions that could write before our restart
   TimePoint next_answer_check_;
 
   std::mutex mutex_;

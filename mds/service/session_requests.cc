@@ -125,9 +125,13 @@ void MdsCore::OpenSession(const Call& call) {
     reply->set_lease_epoch(names_->leases().Begin(session));
     names_->file_leases().Begin(session, reply->lease_epoch());
   }
+  RequestOrigin origin;
+  origin.session = session;
   names_->Execute(
-      {},
-      [reply, path = request.subtree()](Operation& op) -> Result<std::string> {
+      origin,
+      [reply, path = request.subtree(),
+       holds = request.open_inodes_size() > 0](Operation& op) -> Result<std::string> {
+        op.effects.may_write = holds;
         Result<Inode> root = FindPath(op, path);
         if (!root.ok()) return root.status().Annotate("cannot mount '" + path + "'");
         WEIR_ASSIGN_OR_RETURN(const Inode directory, op.LoadDirectory(root->id));
@@ -142,7 +146,7 @@ void MdsCore::OpenSession(const Call& call) {
 void MdsCore::CloseSession(const Call& call) {
   sessions_->Close(call->session());
   keeper_->times().MountGone(call->session());
-  names_->DropSession(call->session());
+  names_->DropSession(call->session(), true);
   locks_->EndSession(call->session());
   names_->ForgetAnswers(call->session());
   call->Respond(Status::Ok());

@@ -76,6 +76,12 @@ bool Sessions::Knows(uint64_t session) const {
   return sessions_.contains(session);
 }
 
+bool Sessions::IsOpen(uint64_t session) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = sessions_.find(session);
+  return found != sessions_.end() && found->second.opened;
+}
+
 size_t Sessions::count() const {
   const std::lock_guard lock(mutex_);
   size_t opened = 0;

@@ -4,10 +4,15 @@ import os
 import signal
 import time
 
-from harness import (F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, Child, get_lock, outcome, set_lock)
+from harness import (F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, PATIENCE, Child, get_lock, outcome, set_lock)
 
 R, W, U = fcntl.F_RDLCK, fcntl.F_WRLCK, fcntl.F_UNLCK
 EX, SH, NB, UN = fcntl.LOCK_EX, fcntl.LOCK_SH, fcntl.LOCK_NB, fcntl.LOCK_UN
+
+
+def interrupt(*_):
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    raise InterruptedError(4, "interrupted")
 
 
 def worker(path):
@@ -30,9 +35,13 @@ def worker(path):
                 return set_lock(fds[args[0]], *args[1:])
             if verb == "get":
                 return get_lock(fds[args[0]], *args[1:]) or "free"
-            if verb == "alarm":
-                signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(InterruptedError(4, "interrupted")))
-                return signal.setitimer(signal.ITIMER_REAL, args[0]) and None
+            if verb == "interrupted":  # again and again: the first signal may come before the call waits
+                signal.signal(signal.SIGALRM, interrupt)
+                signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
+                try:
+                    return act(*args)
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
             raise ValueError(verb)
 
         child.serve(act)
@@ -53,6 +62,16 @@ def soon(function, *args):
     while (result := function(*args)) == "EAGAIN" and time.monotonic() < end:
         time.sleep(0.005)
     return result
+
+
+def first_of(*children):
+    """The one that answers first."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        for child in children:
+            if child.ready(0.01):
+                return child
+    raise TimeoutError("nobody answers")
 
 
 def flock_table(p):
@@ -214,13 +233,11 @@ def a_wait_is_interrupted(p):
     fd, child = pair(p)
     with child:
         set_lock(fd, W, 0, 10)
-        child.ask(("alarm", 0.2))
-        p.note("by a signal", child.ask(("set", 0, W, 0, 1, fcntl.F_SETLKW)))
+        p.note("by a signal", child.ask(("interrupted", "set", 0, W, 0, 1, fcntl.F_SETLKW)))
         set_lock(fd, U)
         p.note("and left nothing", get_lock(fd, W, 0, 0))
         fcntl.flock(fd, EX)
-        child.ask(("alarm", 0.2))
-        p.note("flock by a signal", child.ask(("flock", 0, EX)))
+        p.note("flock by a signal", child.ask(("interrupted", "flock", 0, EX)))
         fcntl.flock(fd, UN)
         p.note("and left nothing'", outcome(fcntl.flock, os.open(p / "lock", os.O_RDWR), EX | NB))
     fd, child = pair(p)
@@ -234,16 +251,17 @@ def a_wait_is_interrupted(p):
 
 
 def deadlocks_are_told(p):
-    fd, child = pair(p)
-    with child:
-        set_lock(fd, W, 0, 1)
-        child.ask(("set", 0, W, 1, 1))
-        child.send(("set", 0, W, 0, 1, fcntl.F_SETLKW))
-        p.note("one waits", not child.ready(0.3))
-        p.note("the other is told", outcome(set_lock, fd, W, 1, 1, fcntl.F_SETLKW))
-        set_lock(fd, U, 0, 0)
-        p.note("the one goes on", child.receive())
-    os.close(fd)
+    path = p.file("lock", b"x" * 100)
+    with worker(path) as one, worker(f"{p.other}/lock") as two:
+        one.ask(("set", 0, W, 0, 1))
+        two.ask(("set", 0, W, 1, 1))
+        one.send(("set", 0, W, 1, 1, fcntl.F_SETLKW))
+        two.send(("set", 0, W, 0, 1, fcntl.F_SETLKW))
+        told, waits = (one, two) if first_of(one, two) is one else (two, one)
+        p.note("whose wait would close the ring is told", told.receive())
+        p.note("the other waits", not waits.ready(0.3))
+        told.ask(("set", 0, U, 0, 0))
+        p.note("and goes on", waits.receive())
 
 
 def many_waiters(p):

@@ -4,7 +4,7 @@ import json
 import os
 import time
 
-from weirtest import BIN, MIB, Cluster, Embedded, check, fio, main, run, wait_until
+from weirtest import BIN, MIB, Cluster, Embedded, check, fio, main, read_from_disk, run, wait_until
 
 
 def osds_of(system):
@@ -33,8 +33,7 @@ def emulated_disks(lab):
     for osd in ("osd.0", "osd.1"):
         system.dev("kill", osd)
         system.dev("start", osd)
-    with open(f"{system.mnt}/file", "rb") as file:
-        check(file.read() == data, "an emulated disk lost data when its OSD was killed")
+    check(read_from_disk(f"{system.mnt}/file") == data, "an emulated disk lost data when its OSD was killed")
     state = run(f"{BIN}/weir-dev", "status", "--dir", system.dir).stdout
     check("hdd:" in state and "ssd:" in state, f"status does not name the disks: {state}")
 

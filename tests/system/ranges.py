@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 
-from weirtest import BIN, MIB, Cluster, Embedded, Failure, check, main, run
+from weirtest import BIN, MIB, Cluster, Embedded, Failure, check, main, read_from_disk, run
 
 KEEP_SIZE, PUNCH, COLLAPSE, ZERO = 1, 2, 8, 16
 libc = ctypes.CDLL(None, use_errno=True)
@@ -219,7 +219,7 @@ def copies_take_no_space(lab):
     system.dev("stop", "osd.0")
     system.dev("start", "osd.0")
     for name in ("two", "three"):
-        check(get(f"{system.mnt}/{name}") == data, f"copy {name} differs after a restart")
+        check(read_from_disk(f"{system.mnt}/{name}") == data, f"copy {name} differs after a restart")
 
 
 if __name__ == "__main__":

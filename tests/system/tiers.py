@@ -3,7 +3,7 @@
 import json
 import os
 
-from weirtest import BIN, MIB, Cluster, Embedded, check, main, run, wait_until
+from weirtest import BIN, MIB, Cluster, Embedded, check, main, read_from_disk, run, wait_until
 
 TIERS = "ssd=ssd:300MiB,iops=4000,hdd=ssd:300MiB,iops=200"
 
@@ -18,11 +18,6 @@ def write_synced(path, data):
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
 
 
 def make(system, directory, tier):
@@ -59,7 +54,7 @@ def placement(lab):
     os.truncate(f"{system.mnt}/hdd/b", 5 * MIB + 1)
     data["hdd/b"] = data["hdd/b"][:5 * MIB + 1]
     for name, bytes_ in data.items():
-        check(read(f"{system.mnt}/{name}") == bytes_, f"{name} is not what was written")
+        check(read_from_disk(f"{system.mnt}/{name}") == bytes_, f"{name} is not what was written")
     for name in data:
         os.unlink(f"{system.mnt}/{name}")
     wait_until(lambda: all(tier["objects"] == 0 for tier in tiers_of(system)[1].values()), "both tiers to be empty")
@@ -67,7 +62,8 @@ def placement(lab):
     # The disks say who they are: in any order, but all of them and under their names.
     image = {tier: f"{system.dir}/osd.0.{tier}.img" for tier in ("ssd", "hdd")}
     system.dev("stop", "osd.0")
-    endpoint = read(f"{system.dir}/endpoint").decode().strip()
+    with open(f"{system.dir}/endpoint") as file:
+        endpoint = file.read().strip()
     for option, value, word in (("--disk", image["ssd"], "--tier-disk"),
                                 ("--tier-disk", f"ssd={image['hdd']},hdd={image['ssd']}", "tier 'hdd'"),
                                 ("--tier-disk", f"ssd={image['ssd']},ssd={image['hdd']}", "twice")):
@@ -84,7 +80,7 @@ def in_one_process(lab):
     check(used >= MIB, f"the slow tier holds {used} bytes")
     system.umount()
     system.mount()
-    check(read(f"{system.mnt}/cold/file") == b"x" * MIB, "data is gone after a remount")
+    check(read_from_disk(f"{system.mnt}/cold/file") == b"x" * MIB, "data is gone after a remount")
     for tiers, word in (("fast=ssd:300MiB", "2 to 8"), ("a=ssd:1MiB,b=ssd:1GiB", "256MiB")):
         done = run(f"{BIN}/weirfs", "--data", lab.path("new"), "--tier-disk", tiers, lab.path("new.mnt"), ok=(2,))
         check(word in done.stderr, f"--tier-disk {tiers}: {done.stderr}")

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from weirtest import BIN, MIB, Cluster, Failure, check, main, run, wait_until
+from weirtest import BIN, MIB, Cluster, Failure, check, main, read_from_disk, run, wait_until
 
 WEB, BACKUP = 1001, 1002
 
@@ -219,8 +219,7 @@ def throttled_class_harms_nobody(lab):
         for offset in range(0, len(payload), 65536):
             file.write(payload[offset:offset + 65536])
         os.fsync(file.fileno())
-    with open(f"{fast}/file", "rb") as file:
-        check(file.read() == payload, "the neighbour's data")
+    check(read_from_disk(f"{fast}/file") == payload, "the neighbour's data")
     seconds = time.monotonic() - start
     lab.show(f"        the neighbour of a throttled class wrote and read {len(payload) // MIB} MiB in {seconds:.1f} s")
     check(seconds < 40, f"the neighbour took {seconds:.0f} s")

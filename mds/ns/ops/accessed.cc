@@ -1,5 +1,5 @@
-// Reads move the access time, as Linux does it: see AccessedRequest. Nobody's cache minds, so the
-// version stays.
+// Reads move the access time, as Linux does it: see AccessedRequest. Nobody's data is older for it,
+// so the version stays; whoever remembers the time hears of it, soon.
 #include <algorithm>
 
 #include "common/posix/relatime.h"
@@ -22,7 +22,8 @@ EmptyResult Accessed(Operation& op, const wire::AccessedRequest& request) {
     const FileTimes times{rec.atime_ns(), rec.mtime_ns(), rec.ctime_ns()};
     if (!request.strict() && !ReadMovesAtime(times, when)) continue;
     rec.set_atime_ns(when);
-    op.txn.PutRecord(MakeKey(Table::kInode, inode->id), rec);  // not a change that others wait for
+    op.StoreQuietly(*inode);  // not a change that others wait for
+    op.context.file_leases.Read(op.context.session, inode->id);
   }
   return wire::Empty();
 }

@@ -21,7 +21,7 @@ uint32_t MaskOf(uint32_t flags) {
 
 EntryResult Open(Operation& op, const wire::OpenRequest& request) {
   op.SetCaller(request.caller());
-  WEIR_ASSIGN_OR_RETURN(const Inode inode, op.Load(request.inode()));
+  WEIR_ASSIGN_OR_RETURN(Inode inode, op.Load(request.inode()));
   const uint32_t mask = MaskOf(request.flags());
   if (inode.IsDirectory() && (mask & kMayWrite) != 0) {
     return InodeError(ErrorCode::kIsDirectory, inode.id, "is a directory");
@@ -30,6 +30,9 @@ EntryResult Open(Operation& op, const wire::OpenRequest& request) {
   if (inode.IsRegular() && (mask & kMayWrite) != 0) op.claimed.push_back(inode.id);
   // Whoever opens during a truncation could write what its end would cut off.
   if (inode.IsRegular()) op.waits_for_truncate = inode.id;
+  if (inode.IsRegular() && (mask & kMayWrite) != 0) {
+    WEIR_RETURN_IF_ERROR(op.CutLooseEnd(&inode, request.caller().class_id()));
+  }
   op.Opened(inode.id, request.flags());
   return op.LeasedEntry(inode);
 }

@@ -103,7 +103,11 @@ Status ChangeSize(Operation& op, const wire::SetAttrRequest& request, Inode* ino
   }
   const bool written_elsewhere = op.context.opens.WrittenElsewhere(op.context.session, inode->id);
   const uint64_t reach = std::max(inode->rec.size(), request.known_size());
-  const bool data_beyond = request.size() < reach || written_elsewhere;
+  const bool loose_end = inode->rec.loose_end() && !written_elsewhere;
+  const bool data_beyond = request.size() < reach || written_elsewhere || loose_end;
+  // A file that grows over what somebody left behind its end is to have zeros there.
+  const uint64_t end = loose_end ? std::min(reach, request.size()) : request.size();
+  if (loose_end) inode->rec.set_loose_end(false);
   op.CountSize(*inode, request.size());
   inode->SetSize(request.size(), inode->DataBytes());
   WEIR_RETURN_IF_ERROR(ChargeSize(op, inode, claimed));
@@ -112,14 +116,7 @@ Status ChangeSize(Operation& op, const wire::SetAttrRequest& request, Inode* ino
     inode->rec.set_mode(WithoutSetIds(inode->rec.mode()));
   }
   if (!data_beyond) return Status::Ok();
-  WEIR_ASSIGN_OR_RETURN(const uint32_t charged, ChargedClass(op, *inode, claimed));
-  TruncateJob job{inode->id, {}};
-  *job.record.mutable_layout() = inode->rec.layout();
-  job.record.set_size(request.size());
-  job.record.set_class_id(charged);
-  op.txn.PutRecord(MakeKey(Table::kTruncate, inode->id), job.record);
-  op.effects.truncate = std::move(job);
-  return Status::Ok();
+  return op.CutOff(*inode, end, claimed);
 }
 
 }  // namespace

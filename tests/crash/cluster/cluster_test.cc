@@ -66,8 +66,10 @@ TEST_F(ClusterTest, NothingIsLostStaleDoubledOrLeftOver) {
 // the end. 1163, 1365: writes to a file that went with a lost session. 1586: a report that
 // was sent again after a truncation made the file as long as before. 2654: a report that came after
 // its mount was evicted, which did not know yet. 1591: a file opened for who was gone by then.
+// 1321: a mount that came back after the grace of a restarted MDS and wrote to what was being
+// purged.
 TEST_F(ClusterTest, WhatWasWrongOnceIsRightNow) {
-  for (const uint64_t seed : {374, 573, 1163, 1365, 1586, 1591, 2654}) {
+  for (const uint64_t seed : {374, 573, 1163, 1321, 1365, 1586, 1591, 2654}) {
     ClusterOptions options;
     options.seed = seed;
     EXPECT_EQ(RunSeed(options).wrong, "") << "TEST_SEED=" << seed;
@@ -94,10 +96,10 @@ class PlantedClusterBugTest : public ::testing::TestWithParam<Bug> {
 };
 
 TEST_P(PlantedClusterBugTest, IsCaught) {
-  const uint64_t base = testing::TestSeed(1);
+  const uint64_t base = testing::TestSeed(3001);
   std::string wrong;
   uint64_t i = 0;
-  while (wrong.empty() && i < 100) {
+  while (wrong.empty() && i < 500) {  // the rarest shows in about one of 150
     ClusterOptions options;
     options.seed = base + i++;
     options.bug = GetParam();

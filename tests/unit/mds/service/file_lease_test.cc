@@ -287,6 +287,29 @@ TEST_F(FileLeaseTest, AWriterThatIsHeardIsWaitedFor) {
   EXPECT_TRUE(Answered(open));
 }
 
+// Nobody waits for it, but who only looks now and then would else never hear of it.
+TEST_F(FileLeaseTest, WhoRemembersAFileHearsThatSomebodyHasReadIt) {
+  const uint64_t f = Touch(kRoot, "f");
+  Pass(1s);
+  for (const uint64_t who : {uint64_t{7}, kOther}) {
+    session = who;
+    ASSERT_TRUE(Stat(f).has_file_lease());
+  }
+  wire::AccessedRequest read;
+  read.add_reads()->set_inode(f);
+  EXPECT_EQ(Code(wire::MDS_ACCESSED, read), ErrorCode::kOk) << "at once";
+  EXPECT_EQ(Watch(kOther).recalled_files_size(), 0);
+  ASSERT_EQ(Watch(7).recalled_files_size(), 1);
+  Yield(7, f);
+  const wire::EntryReply now = Stat(f);
+  EXPECT_TRUE(now.has_file_lease());
+  EXPECT_GT(now.attr().atime_ns(), now.attr().mtime_ns());
+  Pass(1s);
+  session = kOther;
+  EXPECT_EQ(Code(wire::MDS_ACCESSED, read), ErrorCode::kOk);
+  EXPECT_EQ(Watch(7).recalled_files_size(), 0) << "relatime: it moves once";
+}
+
 TEST_F(FileLeaseTest, AfterARestartLooksWaitForReportsOfTheHolders) {
   const uint64_t f = CreateOpen(kRoot, "f");
   Restart();

@@ -27,6 +27,16 @@ class SessionTest : public MdsFixture {
     }
     return count;
   }
+  // An OSD says that it lives and that nothing older is left of whoever was fenced.
+  void OsdSays(uint64_t fenced) {
+    const uint64_t asker = std::exchange(session, 1000);
+    wire::WatchRequest request;
+    request.set_osd_id(0);
+    request.set_have_epoch(core->keeper().map()->epoch.value);
+    request.set_fence_epoch(fenced);
+    Send(wire::MDS_WATCH, request);
+    session = asker;
+  }
   void Pass(Duration time) {
     clock.Advance(time);
     core->Tick();
@@ -92,6 +102,88 @@ TEST_F(SessionTest, AfterARestartOrphansWaitToBeReclaimed) {
   EXPECT_EQ(Purged(), 1u);
   EXPECT_EQ(Code(wire::MDS_GETATTR, At(lost)), ErrorCode::kStale);
   EXPECT_EQ(Stat(kept).attr().nlink(), 0u);
+}
+
+// Only who never wrote can have nothing on its way when the grace ends.
+TEST_F(SessionTest, WhoDoesNotComeBackAfterARestartIsFencedBeforeOrphansGo) {
+  Touch(kRoot, "read");
+  const uint64_t lost = CreateOpen(kRoot, "lost");
+  EXPECT_EQ(Code(wire::MDS_UNLINK, Name(kRoot, "lost")), ErrorCode::kOk);
+  session = 8;
+  EXPECT_EQ(Open(Ask<wire::EntryReply>(wire::MDS_LOOKUP, Name(kRoot, "read")).attr().inode(), 0),
+            ErrorCode::kOk);
+  session = 9;
+  const uint64_t kept = CreateOpen(kRoot, "kept");
+  EXPECT_EQ(Release(kept), ErrorCode::kOk);
+  Restart();
+  Restart();  // what it knows of writers outlives every restart
+  OpenSession({});
+  const auto pass = [&](int seconds, uint64_t fenced) {
+    for (int i = 0; i < seconds; ++i) {
+      OsdSays(fenced);
+      Pass(1s);
+    }
+  };
+  pass(14, 0);
+  EXPECT_TRUE(core->keeper().map()->fences.empty()) << "it may still come back";
+  pass(10, 0);
+  const auto fences = core->keeper().map()->fences;
+  EXPECT_EQ(fences.size(), 1u) << "8 only reads, 9 has come back";
+  ASSERT_EQ(fences.count(7), 1u);
+  EXPECT_EQ(Purged(), 0u) << "an OSD may still have something of it";
+  session = 7;
+  EXPECT_EQ(Code(wire::MDS_OPEN_SESSION, wire::OpenSessionRequest()), ErrorCode::kBusy);
+  pass(1, fences.at(7).value);
+  EXPECT_EQ(Purged(), 1u);
+  EXPECT_EQ(Code(wire::MDS_GETATTR, At(lost)), ErrorCode::kStale);
+  session = 9;
+  EXPECT_EQ(Code(wire::MDS_CLOSE_SESSION, wire::Empty()), ErrorCode::kOk);
+  core->names().CommitPrepared();
+  Restart();
+  pass(20, 0);
+  EXPECT_EQ(core->keeper().map()->epoch, fences.at(7)) << "nobody is missing any more";
+}
+
+TEST_F(SessionTest, WhatADeadWriterLeftBehindTheEndIsCutOffBeforeTheFileGrows) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  Grow(f, 5000);
+  const uint64_t closed = CreateOpen(kRoot, "closed");
+  EXPECT_EQ(Release(closed), ErrorCode::kOk);
+  Pass(40s);
+  session = 8;
+  EXPECT_EQ(Open(f, 0), ErrorCode::kOk);
+  EXPECT_EQ(Open(closed, 2), ErrorCode::kOk);
+  EXPECT_TRUE(osds.orders.empty()) << "who reads sees nothing of it, who closed has told all";
+  osds.hold = true;
+  const auto open = [&] {
+    wire::OpenRequest request;
+    request.set_inode(f);
+    request.set_flags(2);
+    return Send(wire::MDS_OPEN, request);
+  }();
+  EXPECT_EQ(Finish(open).status.code(), ErrorCode::kTimedOut) << "until the OSDs have done it";
+  osds.Release();
+  EXPECT_EQ(Finish(open).status.code(), ErrorCode::kOk);
+  const auto cuts = osds.orders.size();
+  ASSERT_GT(cuts, 0u);
+  EXPECT_EQ(osds.orders[0].kind, ObjectOrder::Kind::kTruncate);
+  EXPECT_EQ(osds.orders[0].size, 5000u);
+  session = 9;
+  EXPECT_EQ(Open(f, 2), ErrorCode::kOk);
+  EXPECT_EQ(osds.orders.size(), cuts) << "once";
+}
+
+// By its path, which opens nothing.
+TEST_F(SessionTest, ATruncationUpwardsCutsOffWhatADeadWriterLeft) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  Grow(f, 5000);
+  Pass(40s);
+  session = 8;
+  wire::SetAttrRequest longer = Change(f);
+  longer.set_size(9000);
+  EXPECT_EQ(Ask<wire::EntryReply>(wire::MDS_SETATTR, longer).attr().size(), 9000u);
+  ASSERT_FALSE(osds.orders.empty());
+  EXPECT_EQ(osds.orders[0].size, 5000u) << "zeros from there on";
 }
 
 TEST_F(SessionTest, ARepeatedAdministrationCallGetsItsFirstAnswerAlsoAfterARestart) {
