@@ -87,17 +87,23 @@ uint64_t ChargedBytesOf(const ObjectOp& op) {
   return ChargedBytes(op);
 }
 
-Dispatcher::Dispatcher(ObjectStore& store, Clock& clock, const SchedulerConfig& config, Arm arm)
+Dispatcher::Dispatcher(ObjectStore& store, Clock& clock, const SchedulerConfig& config, Arm arm,
+                       qos::DecisionRecorder* recorder)
     : store_(store),
       clock_(clock),
       arm_(std::move(arm)),
-      scheduler_(config, clock.Now()),
+      scheduler_(config, clock.Now(), recorder),
       config_(config),
       counted_since_(clock.Now()) {}
 
 Dispatcher::~Dispatcher() {
   Lock lock(mutex_);
   WEIR_CHECK(outstanding_ == 0, "a Dispatcher ends with operations under way");
+}
+
+// The scheduler's time does not go back.
+TimePoint Dispatcher::Now() {
+  return latest_ = std::max(latest_, clock_.Now());
 }
 
 int Dispatcher::Budget() const {
@@ -134,7 +140,7 @@ void Dispatcher::Submit(std::unique_ptr<ObjectOp> owned) {
     lock.unlock();
     return Start(op);
   }
-  scheduler_.Enqueue(&op->request_, clock_.Now());
+  scheduler_.Enqueue(&op->request_, Now());
   const TimePoint wake = Pump(lock, budget);
   lock.unlock();
   ArmOutside(wake);
@@ -162,7 +168,7 @@ void Dispatcher::TellPieces(TimePoint now) {
 }
 
 int Dispatcher::PullBatch(ObjectOp** quick) {
-  const TimePoint now = clock_.Now();
+  const TimePoint now = Now();
   TellPieces(now);
   std::array<ObjectOp*, kBatch> all;
   int count = 0, quick_count = 0;
@@ -215,7 +221,7 @@ TimePoint Dispatcher::Pump(Lock& lock, int budget) {
   if (!pumping_) {
     pumping_ = true;
     while (!pulled_.empty() && budget > 0) {
-      const bool hurry = scheduler_.InHurry(clock_.Now());
+      const bool hurry = scheduler_.InHurry(Now());
       if (hurry && answers && IsLargeWrite(*pulled_.front())) break;
       std::array<ObjectOp*, kBatch> batch;
       int count = 0;
@@ -228,10 +234,10 @@ TimePoint Dispatcher::Pump(Lock& lock, int budget) {
       PullAll(lock, &budget);
     }
     pumping_ = false;
-    if (!pulled_.empty()) pull_wake_ = clock_.Now();  // the wake-up thread goes on
+    if (!pulled_.empty()) pull_wake_ = Now();  // the wake-up thread goes on
   }
   NoteFull();
-  if (pump_again_) pull_wake_ = clock_.Now();  // out of budget
+  if (pump_again_) pull_wake_ = Now();  // out of budget
   return std::min(pull_wake_, scheduler_.NextTick());
 }
 
@@ -343,27 +349,25 @@ void Dispatcher::Account(const ObjectOp& op, TimePoint now) {
 void Dispatcher::Landed(ObjectOp* op) {
   Lock lock(mutex_);
   if (!scheduler_.IsPaced()) return;
-  scheduler_.Landed(&op->request_, clock_.Now());
+  scheduler_.Landed(&op->request_, Now());
   const TimePoint wake = Pump(lock, Budget());
   lock.unlock();
   ArmOutside(wake);
 }
 
-// Whoever waits for a small read first; else the device, which has a free slot, while the answer
-// only has a little further to go.
+// Whoever waits for a small read first, so that it does not pay for our accounts; else the device,
+// which has a free slot, while the answer only has a little further to go.
 void Dispatcher::Finish(ObjectOp* op, ObjectOpResult result, int budget) {
   const std::unique_ptr<ObjectOp> owned(op);
   const bool answer_first = IsQuick(*op);
-  if (!bypass_) {
-    Lock lock(mutex_);
-    const TimePoint now = clock_.Now();
-    scheduler_.Completed(&op->request_, now);
-    activity_.completed += IsBackground(op->kind) ? 0 : 1;
-    Account(*op, now);
-  }
+  const TimePoint finished = clock_.Now();
   if (answer_first) op->Done(std::exchange(result, {}));
   if (!bypass_) {
     Lock lock(mutex_);
+    const TimePoint now = latest_ = std::max(latest_, finished);
+    scheduler_.Completed(&op->request_, now);
+    activity_.completed += IsBackground(op->kind) ? 0 : 1;
+    Account(*op, now);
     const TimePoint wake = Pump(lock, budget);
     lock.unlock();
     ArmOutside(wake);
@@ -379,7 +383,7 @@ void Dispatcher::Ended(ObjectOp* op) {
 
 bool Dispatcher::ServeOutside(ObjectOp* op) {
   Lock lock(mutex_);
-  const TimePoint now = clock_.Now();
+  const TimePoint now = Now();
   if (!scheduler_.Cancel(&op->request_, now)) return false;
   const std::unique_ptr<ObjectOp> owned(op);
   Account(*op, now);
@@ -396,7 +400,7 @@ bool Dispatcher::ServeOutside(ObjectOp* op) {
 
 TimePoint Dispatcher::Poll() {
   Lock lock(mutex_);
-  const TimePoint now = clock_.Now();
+  const TimePoint now = Now();
   if (now >= scheduler_.NextTick()) {
     scheduler_.Tick(now);
     disk_is_slow_ = scheduler_.Disk().slow;

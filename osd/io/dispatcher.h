@@ -84,7 +84,8 @@ class Dispatcher {
   using Arm = std::function<void(TimePoint)>;
 
   // Starts with class 0. The store and the clock must outlive the Dispatcher.
-  Dispatcher(ObjectStore& store, Clock& clock, const SchedulerConfig& config, Arm arm);
+  Dispatcher(ObjectStore& store, Clock& clock, const SchedulerConfig& config, Arm arm,
+             qos::DecisionRecorder* recorder = nullptr);
   ~Dispatcher();  // Requires: idle, see WaitIdle
   Dispatcher(const Dispatcher&) = delete;
   Dispatcher& operator=(const Dispatcher&) = delete;
@@ -133,6 +134,8 @@ class Dispatcher {
   static constexpr Duration kLongestPatience = std::chrono::milliseconds(5);
 
   using Lock = std::unique_lock<std::mutex>;
+  // Of the clock, and never before a moment that the scheduler was told; needs the lock.
+  TimePoint Now();
   // Pulls and starts; needs the lock, which it lets go while it starts. Returns when to poll next.
   TimePoint Pump(Lock& lock, int budget);
   // Pulls until nothing may go or the budget is spent, and starts the small reads.
@@ -175,6 +178,7 @@ class Dispatcher {
   bool full_ = false;
   TimePoint full_since_;  // with full_
   TimePoint counted_since_;
+  TimePoint latest_;
   TimePoint pull_wake_ = TimePoint::Max();  // what the last Pull asked for
   uint64_t outstanding_ = 0;
   uint64_t bypassed_bytes_ = 0;

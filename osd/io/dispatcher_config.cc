@@ -27,7 +27,7 @@ bool SameConfig(const SchedulerConfig& a, const SchedulerConfig& b) {
 void Dispatcher::Apply(const SchedulerConfig& config, const std::vector<ClassSpec>& classes) {
   Lock lock(mutex_);
   if (draining_) return;
-  const TimePoint now = clock_.Now();
+  const TimePoint now = Now();
   if (!SameConfig(config, config_)) {
     scheduler_.Configure(config, now);
     config_ = config;
@@ -66,7 +66,7 @@ void Dispatcher::SetBooked(uint64_t bytes_per_s) {
 void Dispatcher::BeginDrain() {
   Lock lock(mutex_);
   draining_ = true;
-  const TimePoint now = clock_.Now();
+  const TimePoint now = Now();
   for (const auto& [id, spec] : classes_) {
     ClassSpec open = spec;
     open.limit_bytes_per_s.reset();

@@ -15,7 +15,7 @@ LatencyQuantiles QuantilesOf(const LatencyHistogram& latency) {
 }  // namespace
 
 void Dispatcher::NoteFull() {
-  const TimePoint now = clock_.Now();
+  const TimePoint now = Now();
   const bool waits = config_.gate == GateKind::kStrict && scheduler_.queued() > 0;
   const bool full = waits || (scheduler_.in_flight() > 0 && !scheduler_.HasFreeSlot(now));
   if (full == full_) return;
@@ -26,7 +26,7 @@ void Dispatcher::NoteFull() {
 
 DispatcherStats Dispatcher::Stats(bool reset) {
   Lock lock(mutex_);
-  const TimePoint now = clock_.Now();
+  const TimePoint now = Now();
   DispatcherStats stats;
   stats.token_rate = scheduler_.token_rate();
   stats.base_token_rate = config_.token_rate;
@@ -77,7 +77,7 @@ DispatcherStats Dispatcher::Stats(bool reset) {
 std::map<ClassId, OsdClassTimes> Dispatcher::Times() {
   Lock lock(mutex_);
   std::map<ClassId, OsdClassTimes> all;
-  for (qos::ClassCounters& total : scheduler_.Counters(clock_.Now())) {
+  for (qos::ClassCounters& total : scheduler_.Counters(Now())) {
     const qos::ClassCounters& outside = outside_[total.id];
     total.times.ops = total.served_ops + outside.served_ops;
     total.times.bytes = total.served_bytes + outside.served_bytes;
@@ -89,7 +89,7 @@ std::map<ClassId, OsdClassTimes> Dispatcher::Times() {
 DispatcherActivity Dispatcher::Activity() {
   Lock lock(mutex_);
   DispatcherActivity activity = activity_;
-  if (full_) activity.full += clock_.Now() - full_since_;
+  if (full_) activity.full += Now() - full_since_;
   return activity;
 }
 

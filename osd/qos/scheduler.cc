@@ -4,44 +4,58 @@
 
 namespace weir::osd::qos {
 
-Scheduler::Scheduler(const SchedulerConfig& config, TimePoint now)
-    : impl_(std::make_unique<Impl>(config, now)) {}
+using Kind = Decision::Kind;
+
+Scheduler::Scheduler(const SchedulerConfig& config, TimePoint now, DecisionRecorder* recorder)
+    : impl_(std::make_unique<Impl>(config, now)), recorder_(recorder) {
+  Note({.kind = Kind::kStart, .now = now, .config = &config});
+}
 
 Scheduler::~Scheduler() = default;
 
 void Scheduler::Configure(const SchedulerConfig& config, TimePoint now) {
+  Note({.kind = Kind::kConfigure, .now = now, .config = &config});
   impl_->Configure(config, now);
 }
 
 void Scheduler::SetClass(const ClassSpec& spec, TimePoint now) {
+  Note({.kind = Kind::kSetClass, .now = now, .spec = &spec});
   impl_->SetClass(spec, now);
 }
 
 void Scheduler::RemoveClass(ClassId id, TimePoint now) {
+  Note({.kind = Kind::kRemoveClass, .now = now, .class_id = id});
   impl_->RemoveClass(id, now);
 }
 
 void Scheduler::Enqueue(Request* request, TimePoint now) {
+  Note({.kind = Kind::kEnqueue, .now = now, .request = request});
   impl_->Enqueue(request, now);
 }
 
 PullResult Scheduler::Pull(TimePoint now) {
-  return impl_->Pull(now);
+  const PullResult pulled = impl_->Pull(now);
+  Note({.kind = Kind::kPull, .now = now, .request = pulled.request});
+  return pulled;
 }
 
 void Scheduler::Landed(Request* request, TimePoint now) {
+  Note({.kind = Kind::kLanded, .now = now, .request = request});
   impl_->Landed(request, now);
 }
 
 void Scheduler::Completed(Request* request, TimePoint now) {
+  Note({.kind = Kind::kCompleted, .now = now, .request = request});
   impl_->Completed(request, now);
 }
 
 bool Scheduler::Cancel(Request* request, TimePoint now) {
+  Note({.kind = Kind::kCancel, .now = now, .request = request});
   return impl_->Cancel(request, now);
 }
 
 void Scheduler::Tick(TimePoint now) {
+  Note({.kind = Kind::kTick, .now = now});
   impl_->Tick(now);
 }
 
@@ -50,6 +64,7 @@ TimePoint Scheduler::NextTick() const {
 }
 
 std::vector<ClassCounters> Scheduler::Counters(TimePoint now) {
+  Note({.kind = Kind::kCounters, .now = now});
   return impl_->Counters(now);
 }
 
@@ -62,10 +77,12 @@ DiskEstimate::View Scheduler::Disk() const {
 }
 
 void Scheduler::SetBooked(uint64_t bytes_per_s) {
+  Note({.kind = Kind::kSetBooked, .now = {}, .amount = bytes_per_s});
   impl_->SetBooked(bytes_per_s);
 }
 
 void Scheduler::DoneOutside(uint64_t bytes) {
+  Note({.kind = Kind::kDoneOutside, .now = {}, .amount = bytes});
   impl_->DoneOutside(bytes);
 }
 
@@ -90,6 +107,7 @@ uint64_t Scheduler::in_flight() const {
 }
 
 bool Scheduler::HasFreeSlot(TimePoint now) {
+  Note({.kind = Kind::kHasFreeSlot, .now = now});
   return impl_->HasSlot(now);
 }
 

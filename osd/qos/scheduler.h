@@ -29,6 +29,7 @@
 #include "common/qos/class_times.h"
 #include "common/qos/qos_config.h"
 #include "osd/qos/control/disk_estimate.h"
+#include "osd/qos/decision_recorder.h"
 
 namespace weir::osd::qos {
 
@@ -100,8 +101,8 @@ struct ServiceReport;
 
 class Scheduler {
  public:
-  // Starts with class 0 and no request.
-  Scheduler(const SchedulerConfig& config, TimePoint now);
+  // Starts with class 0 and no request. The recorder, if there is one, outlives it.
+  Scheduler(const SchedulerConfig& config, TimePoint now, DecisionRecorder* recorder = nullptr);
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
@@ -157,8 +158,13 @@ class Scheduler {
   [[nodiscard]] bool InHurry(TimePoint now) const;
 
  private:
+  void Note(const Decision& decision) const {
+    if (recorder_ != nullptr) recorder_->Note(decision);
+  }
+
   class Impl;
   std::unique_ptr<Impl> impl_;
+  DecisionRecorder* recorder_;
 };
 
 }  // namespace weir::osd::qos

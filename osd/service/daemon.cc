@@ -20,6 +20,7 @@
 #include "common/disk/disk_spec.h"
 #include "common/monitor/monitor.h"
 #include "common/net/rpc.h"
+#include "osd/decisions/decision_log.h"
 #include "osd/service/format_osd.h"
 #include "osd/service/osd_server.h"
 #include "osd/service/tier_disks.h"
@@ -171,6 +172,12 @@ Status ServeStore(const DaemonOptions& options, const OsdIdentity& identity, Obj
   server_options.meter_background = options.meter_background;
   server_options.metering = options.metering;
   server_options.report = [](const std::string& line) { WEIR_LOG_WARN("{}", line); };
+  std::unique_ptr<DecisionLog> decisions;
+  if (!options.decision_log.empty()) {
+    WEIR_ASSIGN_OR_RETURN(decisions,
+                          DecisionLog::Create(options.decision_log, server_options.report));
+    server_options.recorder = decisions.get();
+  }
   server_options.on_registered = [&](const Status& status) { registration.Set(status); };
   auto server =
       OsdServer::Start(store, identity, *network, SystemClock::Get(), std::move(server_options));

@@ -19,6 +19,7 @@ struct DaemonOptions {
   uint64_t memory_bytes = 512 << 20;  // half for the store's caches, half for requests under way
   bool meter_background = true;       // OsdServer::Options
   bool metering = true;               // OsdServer::Options
+  std::string decision_log;           // a file that does not exist yet; empty: none is kept
   std::string pid_file;               // written at the start, removed at a clean end; empty: none
   std::string metrics;                // canonical HTTP address; empty: none are served
   std::string ready_file;  // holds the bound endpoint while the OSD is registered; empty: none

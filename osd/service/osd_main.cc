@@ -54,6 +54,9 @@ std::vector<Setting> Schema() {
        "ADDR:PORT: serve metrics for Prometheus at http://ADDR:PORT/metrics"},
       {"osd.metering", SettingType::kBool, "true",
        "false: requests go past the pipeline, no contract holds; only to measure its cost"},
+      {"osd.decision_log", SettingType::kString, "",
+       "keep all that moved the scheduler in this new file, for `weir-sim replay` (not with "
+       "tiers)"},
       {"osd.log", SettingType::kString, "info", "trace, debug, info, warn, error or off"},
   };
 }
@@ -165,8 +168,12 @@ int RunServe(const Config& config, const Flags& flags, const std::vector<TierSpe
   options.memory_bytes = config.Size("osd.memory");
   options.meter_background = config.Bool("osd.meter_background");
   options.metering = config.Bool("osd.metering");
+  options.decision_log = config.String("osd.decision_log");
   options.pid_file = config.String("osd.pid_file");
   options.ready_file = config.String("osd.ready_file");
+  if (!options.decision_log.empty() && !tiers.empty()) {
+    return Fail(kUsage, "--decision-log is for an OSD of one disk, not with --tier-disk");
+  }
   if (options.memory_bytes < kLeastMemory) return Fail(kUsage, "--memory must be at least 64MiB");
   const Status allowed = CheckListen(options.listen, flags.insecure);
   if (!allowed.ok()) return Fail(kUsage, allowed.message());

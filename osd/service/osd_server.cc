@@ -53,7 +53,8 @@ OsdServer::OsdServer(ObjectStore& store, OsdIdentity identity, net::Network& net
       waker_(clock, [this] { return Poll(); }) {
   Dispatcher::Arm arm;
   if (options_.run_timer || options_.wake_by) arm = [this](TimePoint when) { Wake(when); };
-  dispatcher_ = std::make_unique<Dispatcher>(store_, clock_, InitialConfig(identity_), arm);
+  dispatcher_ = std::make_unique<Dispatcher>(store_, clock_, InitialConfig(identity_), arm,
+                                             options_.recorder);
   gate_ = std::make_shared<BackgroundGate>(*dispatcher_, clock_, kSystemCompaction,
                                            DefaultFloor(kSystemCompaction, identity_.token_rate));
   if (!options_.metering) dispatcher_->Bypass();

@@ -62,6 +62,8 @@ class OsdServer {
     bool meter_background = true;
     // False: operations go past the pipeline, to measure what it costs. No contract holds.
     bool metering = true;
+    // Hears what moves the scheduler (of the first disk); outlives the server. May be null.
+    qos::DecisionRecorder* recorder = nullptr;
     // False: no wake-up thread; the owner calls Poll (tests under a manual clock).
     bool run_timer = true;
     // Instead of the wake-up thread: the owner calls Poll by then. Any thread, no lock held.

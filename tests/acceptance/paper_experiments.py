@@ -7,7 +7,6 @@ AQuA on one OSD, Stonehenge on an emulated disk. `paper_experiments.py [E2] [E3]
 with the reason:
   E32             its traces have no real workload here; weir-sim has the stand-ins
   E39             the estimate of the service time cannot be fixed from outside; weir-sim
-  E48             a daemon keeps no log of its decisions to be replayed
 The knee of E2 and the lag of E8 depend on the paper's disks; here a brick is a queue behind tokens.
 """
 import json
@@ -236,6 +235,39 @@ def e36(lab):
     row("E36", "CVC over C-SCAN", 1.0, done["cvc"] / done["cscan"], low=0.72)
 
 
+def e48(_):
+    """A mixed load under every profile, written down by the daemon, decided once more by weir-sim."""
+    for profile in ("noqos", "odis", "sfq", "dsfq-total", "dsfq-hybrid", "dsfq-hybrid-h", "cvc", "unified"):
+        lab = Lab("papers")
+        try:
+            replay_of(lab, profile)
+        finally:
+            lab.close()
+
+
+def replay_of(lab, profile):
+    log = f"{lab.dir}/decisions"
+    os.environ["WEIR_OSD_DECISION_LOG"] = log
+    lab.on_exit(os.environ.pop, "WEIR_OSD_DECISION_LOG")
+    system = Cluster(lab, token_rate="300MiB/s")
+    system.osdctl("osd", "set", "all", "--profile", profile)
+    jobs = []
+    for name, limits, what in (("web", (), ("--rw=randrw", "--bs=4k")), ("bulk", ("--limit", "100MiB/s"), ("--rw=write", "--bs=64k")),
+                               ("rest", ("--weight", "2"), ("--rw=randread", "--bs=16k"))):
+        os.mkdir(f"{system.mnt}/{name}")
+        system.osdctl("class", "create", name, *limits)
+        os.setxattr(f"{system.mnt}/{name}", "user.qos.class", name.encode())
+        jobs += [f"--name={name}", f"--filename={system.mnt}/{name}/data", *what]
+    system.osdctl("reserve", "web", "--bandwidth", "20MiB/s")
+    subprocess.run(["fio", "--name=global", "--thread", "--direct=1", "--size=100m", "--time_based", "--runtime=12",
+                    "--iodepth=8", "--ioengine=libaio", "--eta=never", *jobs], check=True, capture_output=True, cwd=lab.dir)
+    system.down()
+    done = subprocess.run([f"{BIN}/weir-sim", "replay", log], capture_output=True, text=True)
+    requests = int(done.stdout.split()[0]) if done.stdout else 0
+    row("E48", f"{profile}: exit code of a replay", 0, done.returncode, low=0, high=0)
+    row("E48", "  of so many requests", 1e5, requests, low=2e4)
+
+
 def e51(_):
     done = subprocess.run([f"{BIN}/scheduler_bench", "--benchmark_format=json", "--benchmark_min_time=0.05",
                            "--benchmark_filter=Decide/unified/10000$|Decide/cvc/1000$|SolveTiers/two/.*/1000$|SolveTiers/two/1000$"],
@@ -269,7 +301,7 @@ def wanted(name):
 EXPERIMENTS = ((("E2", "E3", "E5", "E6", "E7", "E8", "E47", "E50", "E53"), None),
                (("E26",), tiers("E26", baa.figure_five)), (("E28",), tiers("E28", baa.figure_six)),
                (("E30B",), tiers("E30b", baa.example_five, baa.table_three, baa.equal_weights)),
-               (("E36",), e36), (("E41",), e41), (("E42",), e42), (("E43",), e43), (("E45",), e45), (("E51",), e51))
+               (("E36",), e36), (("E41",), e41), (("E42",), e42), (("E43",), e43), (("E45",), e45), (("E48",), e48), (("E51",), e51))
 
 
 def table():

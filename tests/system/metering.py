@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""The switch of an OSD that lets requests go past its pipeline."""
+"""Switches of an OSD: one lets requests go past its pipeline, one writes down what the pipeline decides."""
 import json
 import os
+import re
+import subprocess
 
-from weirtest import MIB, Cluster, check, main
+from weirtest import BIN, MIB, Cluster, check, main
 
 
 def osd(system, *verb):
@@ -26,5 +28,25 @@ def bypassed_requests_are_served_and_counted_apart(lab):
     check(all(row["served_bytes"] == 0 for row in stat["classes"]), "a class was served by the pipeline")
 
 
+def decisions_are_made_again(lab):
+    os.environ["WEIR_OSD_DECISION_LOG"] = f"{lab.dir}/decisions"
+    lab.on_exit(os.environ.pop, "WEIR_OSD_DECISION_LOG")
+    system = Cluster(lab, osd_size="1GiB", token_rate="200MiB/s")
+    system.osdctl("class", "create", "bulk", "--limit", "100MiB/s")
+    os.mkdir(f"{system.mnt}/bulk")
+    os.setxattr(f"{system.mnt}/bulk", "user.qos.class", b"bulk")
+    for profile in ("unified", "odis", "dsfq-total"):
+        system.osdctl("osd", "set", "all", "--profile", profile)
+        for path in (f"{system.mnt}/bulk/{profile}", f"{system.mnt}/{profile}"):
+            with open(path, "wb") as file:
+                file.write(os.urandom(8 * MIB))
+                os.fsync(file.fileno())
+    system.down()
+    replay = subprocess.run([f"{BIN}/weir-sim", "replay", f"{lab.dir}/decisions"], capture_output=True, text=True)
+    check(replay.returncode == 0, f"weir-sim replay: {replay.stdout}{replay.stderr}")
+    requests = int(re.match(r"(\d+) requests", replay.stdout)[1])
+    check(requests >= 12, f"only {requests} requests were written down")
+
+
 if __name__ == "__main__":
-    main("metering", bypassed_requests_are_served_and_counted_apart)
+    main("metering", bypassed_requests_are_served_and_counted_apart, decisions_are_made_again)

@@ -15,18 +15,16 @@ import concurrent.futures
 import hashlib
 import json
 import pathlib
-import re
 import shlex
 import subprocess
 import sys
+
+from packing import packed
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "release"
 LINT = ROOT / "build" / "lint"
 BATCH_SIZE = 24
-# What a file defines for itself, at the beginning of a line: not two in one batch.
-DEFINED = re.compile(r"^(?:struct|class|enum(?: class)?|using) (?!namespace)(\w+)"
-                     r"|^\w[\w:<>,&*\[\] ]*?[ &*](\w+)(?=\()|\b(k[A-Z]\w+)(?= ?[={])", re.MULTILINE)
 IN_BATCH = r"(common|client|osd|mds|tools)/.*\.(h|cc)$"
 
 
@@ -152,27 +150,6 @@ def fingerprint(name, depends):
     return digest.hexdigest()
 
 
-def defined(name):
-    found = DEFINED.findall((ROOT / name).read_text())
-    return {word for words in found for word in words if word}
-
-
-def packed(members):
-    """Lists of at most BATCH_SIZE members each, of which no two define the same name."""
-    batches = []
-    for name in members:
-        mine = defined(name)
-        for batch, taken in batches:
-            if len(batch) < BATCH_SIZE and not taken & mine:
-                break
-        else:
-            batch, taken = [], set()
-            batches.append((batch, taken))
-        batch.append(name)
-        taken |= mine
-    return [batch for batch, _ in batches]
-
-
 def tidy_batches(database, names):
     """Files that are compiled alike -> {file that includes some of them: their names}. Those
     files join the compile commands. Names that found no company are in no batch."""
@@ -189,7 +166,8 @@ def tidy_batches(database, names):
     folder = LINT / "batches"
     folder.mkdir(parents=True, exist_ok=True)
     for flags, members in sorted(alike.items()):
-        for part in packed(members):
+        for part in packed([str(ROOT / name) for name in members], BATCH_SIZE, also_said=False):
+            part = [str(pathlib.Path(path).relative_to(ROOT)) for path in part]
             if len(part) == 1:
                 continue
             path = folder / (part[0].replace("/", "-"))

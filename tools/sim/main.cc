@@ -11,6 +11,7 @@
 #include <sstream>
 #include <thread>
 
+#include "osd/decisions/replay.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/parse.h"
 #include "tools/cli/table.h"
@@ -31,6 +32,7 @@ struct Arguments {
   std::string fault;
   std::string plot;  // directory for figures
   std::string scenario;
+  std::string decisions;
   bool timing = false;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
   std::function<Result<ExitCode>(const Arguments&)> action;
@@ -175,6 +177,23 @@ Result<ExitCode> RunExperiments(const Arguments& arguments) {
   return failed == 0 ? ExitCode::kDone : ExitCode::kFailed;
 }
 
+Result<ExitCode> Replay(const Arguments& arguments) {
+  WEIR_ASSIGN_OR_RETURN(const osd::Replayed replayed, osd::ReplayDecisions(arguments.decisions));
+  fmt::print("{} requests, {} of them pulled, {} records, profile {} at the end\n",
+             replayed.requests, replayed.pulled, replayed.decisions, replayed.profile);
+  if (replayed.cut_off) fmt::print("the log ends within a record: its OSD was killed\n");
+  if (!replayed.difference) {
+    fmt::print("every decision came out as recorded\n");
+    return ExitCode::kDone;
+  }
+  const auto request = [](uint64_t number) {
+    return number == 0 ? std::string("nobody") : fmt::format("request {}", number);
+  };
+  fmt::print("record {} differs: recorded is {}, chosen now {}\n", replayed.difference->decision,
+             request(replayed.difference->recorded), request(replayed.difference->chosen));
+  return ExitCode::kFailed;
+}
+
 void Declare(CLI::App& app, Arguments& arguments) {
   app.require_subcommand(1);
   app.footer(
@@ -210,6 +229,15 @@ void Declare(CLI::App& app, Arguments& arguments) {
       ->type_name("FORMAT");
   scenario->footer(ScenarioHelp());
   scenario->callback([&] { arguments.action = RunOneScenario; });
+  auto* replay = app.add_subcommand(
+      "replay", "do again what an OSD wrote down; exit 1 when a decision comes out otherwise");
+  replay->add_option("file", arguments.decisions, "of weir-osd --decision-log")
+      ->required()
+      ->type_name("FILE");
+  replay->footer(
+      "Example: weir-osd --disk /dev/sdb --mds tcp://10.0.0.1:7370 --decision-log /tmp/d\n"
+      "         weir-sim replay /tmp/d");
+  replay->callback([&] { arguments.action = Replay; });
 }
 
 }  // namespace

@@ -25,8 +25,7 @@ Duration SlidingQuantile::EdgeOf(size_t bin) {
       static_cast<int64_t>(kSmallestNs * std::exp(kLogWidth * static_cast<double>(bin + 1))));
 }
 
-void SlidingQuantile::Add(Duration time) {
-  const uint16_t bin = BinOf(time);
+void SlidingQuantile::Add(Duration time, uint16_t bin) {
   if (ring_.size() < window_) {
     ring_.emplace_back(bin, time.count());
   } else {
@@ -46,15 +45,17 @@ void SlidingQuantile::Add(Duration time) {
 
 // Moves at_ to the first bin up to whose end at least `part` of the samples lie.
 void SlidingQuantile::Follow() {
+  const size_t before = at_;
   const double wanted = part_ * static_cast<double>(ring_.size());
   while (at_ > 0 && static_cast<double>(below_) >= wanted) below_ -= counts_[--at_];
   while (at_ + 1 < kBins && static_cast<double>(below_ + counts_[at_]) < wanted) {
     below_ += counts_[at_++];
   }
+  if (at_ != before || samples_ == 1) value_ = EdgeOf(at_);
 }
 
 Duration SlidingQuantile::Value() const {
-  return ring_.empty() ? Duration(0) : EdgeOf(at_);
+  return value_;
 }
 
 Duration SlidingQuantile::Mean() const {
@@ -68,8 +69,9 @@ ServiceTime::ServiceTime(double part, Duration first)
              SlidingQuantile(part, kWindow)} {}
 
 void ServiceTime::Add(OpKind op, Duration time) {
-  all_.Add(time);
-  by_op_[static_cast<size_t>(op)].Add(time);
+  const uint16_t bin = SlidingQuantile::BinOf(time);
+  all_.Add(time, bin);
+  by_op_[static_cast<size_t>(op)].Add(time, bin);
 }
 
 Duration ServiceTime::Estimate(OpKind op) const {

@@ -19,7 +19,9 @@ class SlidingQuantile {
  public:
   SlidingQuantile(double part, size_t window);
 
-  void Add(Duration time);
+  void Add(Duration time) { Add(time, BinOf(time)); }
+  void Add(Duration time, uint16_t bin);
+  static uint16_t BinOf(Duration time);
   [[nodiscard]] uint64_t samples() const { return samples_; }
   // The upper edge of the bin that holds the quantile, 0 without samples.
   [[nodiscard]] Duration Value() const;
@@ -28,7 +30,6 @@ class SlidingQuantile {
  private:
   static constexpr size_t kBins = 1200;  // of 2 % each, from 1 us: up to 6 hours
 
-  static uint16_t BinOf(Duration time);
   static Duration EdgeOf(size_t bin);
   void Follow();
 
@@ -40,6 +41,7 @@ class SlidingQuantile {
   int64_t sum_ns_ = 0;
   std::array<uint32_t, kBins> counts_{};
   size_t at_ = 0;       // bin of the quantile
+  Duration value_{0};   // its upper edge
   uint64_t below_ = 0;  // samples in bins before at_
 };
 

@@ -182,7 +182,7 @@ class Bench:
     def _metering(self):
         self._host.need_space(2)
         trial = metering.Metering(self._host, self._options.file_size, self._options.runtime)
-        say("bench: metering, on two clusters of one OSD")
+        say("bench: metering, on a cluster of one OSD that meters and does not, in turns")
         if not self._guard(metering.SYSTEM, metering.NAME, lambda: trial.start() or True):
             return
         for repeat in range(self._options.repeats):

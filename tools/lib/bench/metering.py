@@ -1,9 +1,9 @@
 """The metering rows: what the QoS pipeline costs when there is nothing to decide.
 
-Two clusters of one OSD side by side, one as usual (profile `unified`, best effort only), one whose OSD lets every
-request go past the pipeline (`weir-osd --metering false`). Each repeat runs a job on both, one after the other and
-in turns first, and a row is what the first loses against the second in that repeat, so that whatever else the
-machine does hits both alike. A negative loss is noise.
+One cluster of one OSD, started as usual (profile `unified`, best effort only) and with `weir-osd --metering false`,
+which lets every request go past the pipeline: the same files at the same places of the same disk. Each repeat runs
+every job metered, bypassed, bypassed, metered, so that a machine that grows faster or slower meanwhile does it to
+both. A row is what the metered runs lose against the others. A negative loss is noise.
 """
 from . import fio
 from .host import run, say
@@ -26,48 +26,52 @@ def rows():
     return {f"{NAME}.p50-added": "us", **{f"{NAME}.{job}.loss": "%" for job in JOBS}}
 
 
-class Metered(Cluster):
-    name = "metered"
+class Switched(Cluster):
+    """A cluster of one OSD that meters or doesn't."""
+    name = "metering"
     disks = 1
-    environment = {"WEIR_OSD_METERING": "true"}
+    _metered = True
 
     def _dev(self, verb, *args):
         return run(self.host.program("weir-dev"), verb, "--dir", self._cluster(), *args, timeout=180,
-                   env=self.environment)
+                   env={"WEIR_OSD_METERING": str(self._metered).lower()})
 
-
-class Bypassed(Metered):
-    name = "bypassed"
-    environment = {"WEIR_OSD_METERING": "false"}
+    def meter(self, on):
+        self._metered = on
+        self._dev("stop", "osd.0")
+        self._dev("start", "osd.0")
 
 
 class Metering:
-    """Both clusters, ready to be compared."""
+    """The cluster, ready to be compared with itself."""
 
     def __init__(self, host, file_bytes, runtime_s):
-        self._systems = [Metered(host, file_bytes), Bypassed(host, file_bytes)]
+        self._system = Switched(host, file_bytes)
         self._runtime_s = runtime_s
 
     def start(self):
-        for system in self._systems:
-            system.start()
-            for layout in ("many", "one"):
-                system.lay_out(layout)
+        self._system.start()
+        for layout in ("many", "one"):
+            self._system.lay_out(layout)
 
     def measure(self, repeat):
         """{row: value} of one round."""
+        got = {job: {True: [], False: []} for job in JOBS}
+        for metered in (True, False, False, True):
+            self._system.meter(metered)
+            for job, (layout, options) in JOBS.items():
+                got[job][metered].append(self._run(job, layout, options, repeat))
         values = {}
-        for job, (layout, options) in JOBS.items():
-            order = self._systems if repeat % 2 == 0 else self._systems[::-1]
-            got = {system.name: self._run(system, job, layout, options, repeat) for system in order}
-            metered, bypassed = got["metered"], got["bypassed"]
-            values[f"{NAME}.{job}.loss"] = 100 * (1 - metered.iops / bypassed.iops)
+        for job, runs in got.items():
+            metered, bypassed = ({"iops": sum(r.iops for r in runs[m]) / 2, "p50": sum(r.p50_us for r in runs[m]) / 2}
+                                 for m in (True, False))
+            values[f"{NAME}.{job}.loss"] = 100 * (1 - metered["iops"] / bypassed["iops"])
             if job == "randread-4k-1job":
-                values[f"{NAME}.p50-added"] = metered.p50_us - bypassed.p50_us
-            say(f"  {job}: metered {metered.iops:,.0f}/s p50 {metered.p50_us:.1f} us, "
-                f"bypassed {bypassed.iops:,.0f}/s p50 {bypassed.p50_us:.1f} us")
+                values[f"{NAME}.p50-added"] = metered["p50"] - bypassed["p50"]
+            say(f"  {job}: metered {metered['iops']:,.0f}/s p50 {metered['p50']:.1f} us, "
+                f"bypassed {bypassed['iops']:,.0f}/s p50 {bypassed['p50']:.1f} us")
         return values
 
-    def _run(self, system, job, layout, options, repeat):
-        return fio.measure(job, {**options, **system.target(layout), "direct": 1, "time_based": 1, "ramp_time": "300ms",
+    def _run(self, job, layout, options, repeat):
+        return fio.measure(job, {**options, **self._system.target(layout), "direct": 1, "time_based": 1, "ramp_time": "1s",
                                  "runtime": f"{int(self._runtime_s * 1000)}ms", "randseed": 3000 + repeat})

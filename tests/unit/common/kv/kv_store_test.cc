@@ -139,15 +139,15 @@ TYPED_TEST(KvStoreTest, AgreesWithAMapAndSurvivesReopening) {
 
 TEST(RawKvStoreTest, FullRegionIsNoSpaceAndFreeBytesFall) {
   RawBackend backend;
-  auto opened = OpenRawKvStore(backend.device, backend.region, {.write_buffer_bytes = 256 << 10});
+  auto opened = OpenRawKvStore(backend.device, backend.region, {.write_buffer_bytes = 2 << 20});
   ASSERT_TRUE(opened.ok());
   RawKvStore& store = **opened;
   const uint64_t free = store.free_bytes();
   Prng prng(1);
   Status status;
-  for (int i = 0; i < 20000 && status.ok(); ++i) {
+  for (int i = 0; i < 2000 && status.ok(); ++i) {
     WriteBatch batch;
-    batch.Put("k" + std::to_string(i), std::string(16 << 10, static_cast<char>(prng.Next())));
+    batch.Put("k" + std::to_string(i), std::string(128 << 10, static_cast<char>(prng.Next())));
     status = store.Apply(batch, Durability::kDurable);
   }
   EXPECT_FALSE(status.ok());

@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <queue>
 #include <string>
 #include <vector>
 
@@ -44,11 +43,10 @@ class World {
   }
   void Run(Duration time) {
     const TimePoint end = clock_.Now() + time;
-    while (!events_.empty() && events_.top().at < end) {
-      Event event = events_.top();
-      events_.pop();
-      clock_.Advance(event.at - clock_.Now());
-      event.run();
+    while (!events_.empty() && events_.begin()->first < end) {
+      const auto event = events_.extract(events_.begin());
+      clock_.Advance(event.key() - clock_.Now());
+      event.mapped()();
     }
   }
   void StartLoad() {
@@ -57,14 +55,6 @@ class World {
   uint64_t said_absent = 0, said_directory = 0, changed = 0, longest_wait_ms = 0;
 
  private:
-  struct Event {
-    TimePoint at;
-    uint64_t order;
-    std::function<void()> run;
-    bool operator<(const Event& other) const {
-      return std::pair(at, order) > std::pair(other.at, other.order);
-    }
-  };
   struct Parked {
     size_t mount;
     std::vector<uint64_t> directories;
@@ -74,7 +64,7 @@ class World {
   static uint64_t Session(size_t mount) { return 100 + mount; }
 
   void After(Duration delay, std::function<void()> run) {
-    events_.push({clock_.Now() + delay, ++order_, std::move(run)});
+    events_.emplace(clock_.Now() + delay, std::move(run));
   }
   // Mostly a millisecond; when the connection is lost, seconds.
   Duration Latency() {
@@ -259,10 +249,9 @@ class World {
   ::weir::testing::ManualClock clock_;
   Prng prng_;
   DirLeases leases_{clock_};
-  std::vector<std::unique_ptr<DirCache>> mounts_;  // outlive what is on its way to them
-  std::priority_queue<Event> events_;
-  uint64_t order_ = 0;
-  double loss_;  // of a message, until it is sent again
+  std::vector<std::unique_ptr<DirCache>> mounts_;           // outlive what is on its way to them
+  std::multimap<TimePoint, std::function<void()>> events_;  // those of one moment in their order
+  double loss_;                                             // of a message, until it is sent again
   uint64_t longest_pause_us_;
   uint64_t last_name_;
   std::map<size_t, HeldWatch> watches_;

@@ -12,7 +12,7 @@
 namespace weir::osd {
 namespace {
 
-using namespace testing;
+using namespace weir::osd::testing;
 
 constexpr uint64_t kMiB = 1 << 20;
 

@@ -13,7 +13,7 @@
 namespace weir::osd {
 namespace {
 
-using namespace testing;
+using namespace weir::osd::testing;
 using weir::testing::TestSeed;
 
 constexpr uint64_t kMiB = 1 << 20;

@@ -10,7 +10,7 @@
 namespace weir::osd {
 namespace {
 
-using namespace testing;
+using namespace weir::osd::testing;
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;

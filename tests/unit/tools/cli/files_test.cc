@@ -13,10 +13,10 @@
 namespace weir::cli {
 namespace {
 
-class FilesTest : public testing::Test {
+class FilesTest : public ::testing::Test {
  protected:
   FilesTest() {
-    std::string pattern = testing::TempDir() + "/weir_files.XXXXXX";
+    std::string pattern = ::testing::TempDir() + "/weir_files.XXXXXX";
     dir_ = std::filesystem::canonical(mkdtemp(pattern.data())).string();
   }
   ~FilesTest() override { std::filesystem::remove_all(dir_); }

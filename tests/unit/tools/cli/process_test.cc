@@ -30,7 +30,7 @@ TEST(ProcessTest, ADaemonHasASessionOfItsOwnAndDiesWhenTold) {
 }
 
 TEST(ProcessTest, RunLoggedGivesTheExitStatusAndKeepsTheOutput) {
-  const std::string log = testing::TempDir() + "/weir_process_test.log";
+  const std::string log = ::testing::TempDir() + "/weir_process_test.log";
   unlink(log.c_str());
   EXPECT_EQ(RunLogged({"sh", "-c", "echo one; echo two >&2; exit 3"}, log), 3);
   EXPECT_EQ(*ReadFile(log), "one\ntwo\n");

@@ -35,7 +35,7 @@ State ThreeDaemons() {
 }
 
 TEST(WeirDevStateTest, SurvivesTheCommandThatWroteIt) {
-  std::string dir = testing::TempDir() + "/weir_dev.XXXXXX";
+  std::string dir = ::testing::TempDir() + "/weir_dev.XXXXXX";
   ASSERT_NE(mkdtemp(dir.data()), nullptr);
   EXPECT_EQ(LoadState(dir).code(), ErrorCode::kNotFound);
   const State saved = ThreeDaemons();

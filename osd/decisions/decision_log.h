@@ -1,0 +1,53 @@
+// DecisionLog: everything that moved the scheduler of an OSD, in a file that `weir-sim replay`
+// feeds to the same code again: a wrong order on a live disk becomes a run that can be repeated.
+//
+// The file is a line of text and then messages of common/wire/decisions.proto, each after its
+// length. It takes some 200 bytes for each request and ends growing at kLongest.
+// Threads: the owner of the scheduler.
+#pragma once
+
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "common/base/result.h"
+#include "osd/qos/decision_recorder.h"
+
+namespace weir::wire {
+class Decision;
+}
+
+namespace weir::osd {
+
+inline constexpr std::string_view kDecisionLogHead = "weirfs decisions 1\n";
+
+class DecisionLog final : public qos::DecisionRecorder {
+ public:
+  static constexpr uint64_t kLongest = uint64_t{4} << 30;
+  // A line for the log of the daemon.
+  using Report = std::function<void(const std::string&)>;
+
+  // kExists: nothing is overwritten.
+  static Result<std::unique_ptr<DecisionLog>> Create(const std::string& path, Report report);
+
+  void Note(const qos::Decision& decision) override;
+
+ private:
+  DecisionLog(std::string path, Report report)
+      : path_(std::move(path)), report_(std::move(report)) {}
+  uint64_t NumberOf(const qos::Decision& decision);
+  void Write(const wire::Decision& message);
+
+  const std::string path_;
+  const Report report_;
+  std::ofstream file_;
+  uint64_t written_ = 0;                                       // bytes
+  uint64_t arrived_ = 0;                                       // requests
+  std::unordered_map<const qos::Request*, uint64_t> numbers_;  // of those that are not complete
+};
+
+}  // namespace weir::osd
