@@ -66,6 +66,7 @@ IoThread::~IoThread() {
 
 void IoThread::Start(std::vector<int> fds, std::function<bool()> drain) {
   fds_ = std::move(fds);
+  readable_.assign(fds_.size(), true);
   drain_ = std::move(drain);
   // The mutex publishes thread_ to tasks that ask InThread().
   const std::lock_guard lock(mutex_);
@@ -165,49 +166,50 @@ void IoThread::Run() {
   own = this;
   { const std::lock_guard lock(mutex_); }
   for (;;) {
-    bool worked;
+    bool more;
     {
       const std::lock_guard running(running_mutex_);
-      worked = RunTasks();
-      worked |= RunTimer();
+      RunTasks();
+      RunTimer();
       {
         const std::lock_guard lock(mutex_);
         if (stopping_) return;
       }
-      worked |= drain_();
+      more = drain_();
     }
-    if (!worked) Wait();
+    if (!more) Wait();
   }
 }
 
-bool IoThread::RunTasks() {
+void IoThread::RunTasks() {
   {
     const std::lock_guard lock(mutex_);
-    if (stopping_ || tasks_.empty()) return false;
+    if (stopping_ || tasks_.empty()) return;
     running_.swap(tasks_);
   }
   for (Task& task : running_) task();
   running_.clear();
-  return true;
 }
 
-bool IoThread::RunTimer() {
+void IoThread::RunTimer() {
   Task task;
   {
     const std::lock_guard lock(mutex_);
-    if (timer_at_ == TimePoint::Max() || SystemClock::Get().Now() < timer_at_) return false;
+    if (timer_at_ == TimePoint::Max() || SystemClock::Get().Now() < timer_at_) return;
     timer_at_ = TimePoint::Max();
     std::swap(task, timer_);
   }
   if (task) task();
-  return true;
 }
 
 void IoThread::Wait() {
   TimePoint until;
   {
     const std::lock_guard lock(mutex_);
-    if (stopping_ || !tasks_.empty() || std::exchange(drain_again_, false)) return;
+    if (stopping_ || !tasks_.empty() || std::exchange(drain_again_, false)) {
+      readable_.assign(fds_.size(), true);  // for all that is known
+      return;
+    }
     waiting_ = true;
     until = timer_at_;
   }
@@ -225,6 +227,7 @@ void IoThread::Wait() {
     drain_again_ = false;
   }
   uint64_t count = 0;
+  for (size_t i = 0; i < fds_.size(); ++i) readable_[i] = polls[i + 1].revents != 0;
   if (polls[0].revents != 0) (void)!read(wake_fd_, &count, sizeof(count));
 }
 

@@ -28,13 +28,19 @@ NamespaceDb::~NamespaceDb() {
   if (committer_.joinable()) committer_.join();
 }
 
-void NamespaceDb::Execute(const RequestOrigin& origin, Prepare prepare, Done done) {
+void NamespaceDb::Execute(RequestOrigin origin, Prepare prepare, Done done) {
   Ready ready;
   {
     const std::lock_guard lock(mutex_);
-    ExecuteLocked({origin, std::move(prepare), std::move(done), {}}, &ready);
+    ExecuteLocked({std::move(origin), std::move(prepare), std::move(done), {}}, &ready);
   }
-  for (const auto& run : ready) run();
+  RunReady(ready);
+}
+
+// The commit thread is woken without the lock, which it takes first.
+void NamespaceDb::RunReady(const Ready& ready) {
+  if (ready.commit) prepared_.notify_one();
+  for (const auto& run : ready.runs) run();
 }
 
 Operation NamespaceDb::MakeOperation(const RequestOrigin& origin) {
@@ -52,7 +58,7 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
     if (request.origin.method != wire::MDS_APPEND) {
       file_leases_.Ask(request.origin.session, wish, &request.told);
     }
-    ready->push_back([this] { listener_.OnRecall(); });
+    ready->runs.push_back([this] { listener_.OnRecall(); });
     return Park(std::move(request));
   }
   Operation op = MakeOperation(request.origin);
@@ -73,7 +79,7 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
     return Park(std::move(request));
   }
   const std::shared_ptr<void> turn = std::exchange(request.origin.turn, nullptr);
-  Waiting waiting{std::move(request.done), {}, std::move(op.effects), 0, turn};
+  Waiting waiting{std::move(request.done), {}, std::move(op.effects), 0, turn, request.origin.lazy};
   const bool moved = waiting.effects.tags_changed || waiting.effects.tree_moved;
   Status status = answer.status();
   if (status.ok()) status = op.SettleUsage();
@@ -125,7 +131,7 @@ bool NamespaceDb::WaitsForFileLeases(Request* request, const Operation& op, Read
   const FileLeases::Verdict verdict =
       file_leases_.Ask(request->origin.session,
                        {op.shown, op.changed, op.changed_directories, op.claimed}, &request->told);
-  if (verdict.asked) ready->push_back([this] { listener_.OnRecall(); });
+  if (verdict.asked) ready->runs.push_back([this] { listener_.OnRecall(); });
   if (verdict.in_the_way) return true;
   // What holders from before a restart bring is what the others wait for.
   return request->origin.method != wire::MDS_WROTE && file_leases_.AwaitsUnknown();
@@ -140,30 +146,19 @@ Status NamespaceDb::BumpTagEpochIn(Txn* txn, uint64_t* epoch) {
   return Status::Ok();
 }
 
-void NamespaceDb::AddWrites(Txn* txn) {
-  for (auto& [key, value] : txn->writes()) {
-    if (value.has_value()) {
-      open_.writes.Put(key, *value);
-    } else {
-      open_.writes.Delete(key);
-    }
-    overlay_.Put(key, std::move(value), open_.number);
-  }
-}
-
 // Joins the open batch when there is something to write; else waits for what was seen, if anything.
 void NamespaceDb::Enqueue(Txn* txn, Waiting waiting, Ready* ready) {
   const bool writes = !txn->writes().empty();
-  if (writes) AddWrites(txn);
+  for (auto& [key, value] : txn->writes()) overlay_.Put(key, std::move(value), open_.number);
   const bool ready_now = !writes && txn->seen() <= durable_batch_;
   if (ready_now) {
-    ready->push_back([this, shared = std::make_shared<Waiting>(std::move(waiting))] {
+    ready->runs.push_back([this, shared = std::make_shared<Waiting>(std::move(waiting))] {
       Finish(std::move(*shared), Status::Ok());
     });
     return;
   }
+  if (!waiting.lazy && !std::exchange(commit_wanted_, true)) ready->commit = true;
   open_.waiting.push_back(std::move(waiting));
-  prepared_.notify_one();
   if (options_.on_prepared) options_.on_prepared();
 }
 
@@ -179,26 +174,39 @@ void NamespaceDb::Finish(Waiting waiting, const Status& status) {
 }
 
 void NamespaceDb::RunCommits() {
+  std::unique_lock lock(mutex_);
   while (true) {
-    {
-      std::unique_lock lock(mutex_);
-      prepared_.wait(lock, [&] { return stopping_ || !open_.empty(); });
-      if (open_.empty()) return;
-    }
+    prepared_.wait(lock, [&] { return stopping_ || commit_wanted_; });
+    if (stopping_ && open_.empty()) return;
+    lock.unlock();
     CommitPrepared();
+    lock.lock();
   }
+}
+
+void NamespaceDb::CommitLazy() {
+  Ready ready;
+  {
+    const std::lock_guard lock(mutex_);
+    ready.commit = !open_.empty() && !commit_wanted_;
+    commit_wanted_ |= ready.commit;
+  }
+  RunReady(ready);
 }
 
 bool NamespaceDb::CommitPrepared() {
   Batch batch;
+  WriteBatch writes;
   {
     const std::lock_guard lock(mutex_);
+    commit_wanted_ = false;
     if (open_.empty()) return false;
     batch.number = open_.number + 1;
     std::swap(batch, open_);
+    overlay_.CopyBatch(batch.number, &writes);
   }
   Status status;
-  if (!batch.writes.empty()) status = store_.Apply(batch.writes, Durability::kDurable);
+  if (!writes.empty()) status = store_.Apply(writes, Durability::kDurable);
   std::vector<Done> orphaned;
   {
     const std::lock_guard lock(mutex_);
@@ -217,6 +225,7 @@ bool NamespaceDb::CommitPrepared() {
       durable_batch_ = open_.number;
       open_ = {};
       open_.number = next;
+      commit_wanted_ = false;
       overlay_.Reset();
       classes_.Forget();
       leases_.set_recorded(false);  // that may be lost as well

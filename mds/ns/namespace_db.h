@@ -45,6 +45,7 @@ struct RequestOrigin {
   // Directories whose names, mode or owner it may change: others' leases on them go first.
   std::vector<uint64_t> changes;
   uint64_t resizes = 0;  // file that others' rights to append go before; 0: none
+  bool lazy = false;     // nobody waits for it to be durable
   // Held until the operation is durable, but not while it waits for leases or for OSDs; never let
   // go under the lock.
   std::shared_ptr<void> turn;
@@ -74,7 +75,7 @@ class NamespaceDb {
                                                    const Options& options = {});
   ~NamespaceDb();  // commits what is prepared
 
-  void Execute(const RequestOrigin& origin, Prepare prepare, Done done);
+  void Execute(RequestOrigin origin, Prepare prepare, Done done);
 
   // The OSDs have cut the file off; answers whoever waited. `done` of the SETATTR runs when that is
   // durable too: a replay after its answer could destroy what was written since.
@@ -115,6 +116,8 @@ class NamespaceDb {
   Result<std::vector<PurgeJob>> PendingPurges();
   std::vector<TruncateJob> PendingTruncates();
 
+  // What nobody waits for is made durable soon, too.
+  void CommitLazy();
   // One batch: for owners without a commit thread. False: nothing was prepared.
   bool CommitPrepared();
   [[nodiscard]] uint64_t commits() const;
@@ -133,13 +136,13 @@ class NamespaceDb {
     Effects effects;
     uint64_t tag_epoch = 0;  // new one, or 0
     std::shared_ptr<void> turn;
+    bool lazy = false;  // nobody waits: it joins the next batch, or that of CommitLazy
     uint64_t new_writer = 0;  // session that is recorded with it, or 0
   };
   struct Batch {
     uint64_t number = 0;
-    WriteBatch writes;
-    std::vector<Waiting> waiting;
-    [[nodiscard]] bool empty() const { return writes.empty() && waiting.empty(); }
+    std::vector<Waiting> waiting;  // whoever writes waits, too
+    [[nodiscard]] bool empty() const { return waiting.empty(); }
   };
   // A SETATTR or OPEN that waits for the OSDs.
   struct Truncating {
@@ -160,7 +163,12 @@ class NamespaceDb {
   Status LoadWriters();
   Status CountUsage();
 
-  using Ready = std::vector<std::function<void()>>;  // to run without the lock
+  // What follows a step under the lock, without it.
+  struct Ready {
+    std::vector<std::function<void()>> runs;
+    bool commit = false;  // the commit thread has something to do
+  };
+  void RunReady(const Ready& ready);
   void ExecuteLocked(Request request, Ready* ready);
   bool WaitsForFileLeases(Request* request, const Operation& op, Ready* ready);
   void Park(Request request);
@@ -171,7 +179,6 @@ class NamespaceDb {
   void RecordWriter(uint64_t session, const Effects& effects, Txn* txn, Waiting* waiting);
   Status BumpTagEpochIn(Txn* txn, uint64_t* epoch);
   void Enqueue(Txn* txn, Waiting waiting, Ready* ready);
-  void AddWrites(Txn* txn);
   void Finish(Waiting waiting, const Status& status);
   void EndTruncate(uint64_t inode, const Status& status);
   void RunCommits();
@@ -194,6 +201,7 @@ class NamespaceDb {
   std::vector<Request> parked_;  // wait for leases to be given back
   bool in_grace_ = false;
   bool stopping_ = false;
+  bool commit_wanted_ = false;                      // of open_
   Batch open_;                                      // collects; numbers start at 1
   std::map<uint64_t, std::set<uint64_t>> answers_;  // session -> ids kept
   std::set<uint64_t> writers_;                      // sessions in Table::kWriter

@@ -111,7 +111,7 @@ void NamespaceDb::FinishTruncate(uint64_t inode) {
     };
     Enqueue(&txn, {std::move(done), std::move(truncating.answer), {}}, &ready);
   }
-  for (const auto& run : ready) run();
+  RunReady(ready);
 }
 
 void NamespaceDb::EndTruncate(uint64_t inode, const Status& status) {
@@ -126,16 +126,17 @@ void NamespaceDb::EndTruncate(uint64_t inode, const Status& status) {
       if (status.ok()) {
         ExecuteLocked(std::move(request), &ready);
       } else {
-        ready.push_back([done = std::move(request.done), status] { done(status, {}); });
+        ready.runs.push_back([done = std::move(request.done), status] { done(status, {}); });
       }
     }
   }
-  for (const auto& run : ready) run();
+  RunReady(ready);
 }
 
+// Not durable, it is purged again, which finds nothing.
 void NamespaceDb::FinishPurge(uint64_t inode) {
   Execute(
-      {},
+      {.lazy = true},
       [inode](Operation& op) -> Result<std::string> {
         op.txn.Delete(MakeKey(Table::kPurge, inode));
         return std::string();
@@ -174,7 +175,7 @@ void NamespaceDb::RetryParked() {
     std::vector<Request> parked = std::exchange(parked_, {});
     for (Request& request : parked) ExecuteLocked(std::move(request), &ready);
   }
-  for (const auto& run : ready) run();
+  RunReady(ready);
 }
 
 void NamespaceDb::DropSession(uint64_t session, bool told_all) {

@@ -65,26 +65,41 @@ Status Overlay::Scan(std::string_view begin, std::string_view end, uint64_t* see
 }
 
 void Overlay::Put(const std::string& key, Value value, uint64_t batch) {
-  Forget(key);
-  pending_.insert_or_assign(key, Pending{std::move(value), batch});
-  keys_of_batch_[batch].push_back(key);
+  if (!IsAskedFor(key)) Forget(key);
+  const auto [pending, inserted] = pending_.try_emplace(key);
+  if (inserted || pending->second.batch != batch) of_batch_[batch].push_back(pending);
+  pending->second = {std::move(value), batch};
+}
+
+void Overlay::CopyBatch(uint64_t batch, WriteBatch* writes) const {
+  const auto found = of_batch_.find(batch);
+  if (found == of_batch_.end()) return;
+  for (const auto& pending : found->second) {
+    const Value& value = pending->second.value;
+    if (value.has_value()) {
+      writes->Put(pending->first, *value);
+    } else {
+      writes->Delete(pending->first);
+    }
+  }
 }
 
 void Overlay::Committed(uint64_t batch) {
-  while (!keys_of_batch_.empty() && keys_of_batch_.begin()->first <= batch) {
-    for (const std::string& key : keys_of_batch_.begin()->second) {
-      const auto pending = pending_.find(key);
-      if (pending == pending_.end() || pending->second.batch > batch) continue;
-      if (IsAskedFor(key)) Remember(key, std::move(pending->second.value));
+  while (!of_batch_.empty() && of_batch_.begin()->first <= batch) {
+    for (const auto& pending : of_batch_.begin()->second) {
+      if (pending->second.batch != of_batch_.begin()->first) continue;
+      if (IsAskedFor(pending->first)) {
+        Remember(pending->first, std::move(pending->second.value));
+      }
       pending_.erase(pending);
     }
-    keys_of_batch_.erase(keys_of_batch_.begin());
+    of_batch_.erase(of_batch_.begin());
   }
 }
 
 void Overlay::Reset() {
   pending_.clear();
-  keys_of_batch_.clear();
+  of_batch_.clear();
   cache_.clear();
   uses_.clear();
 }

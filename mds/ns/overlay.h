@@ -33,7 +33,10 @@ class Overlay {
   using Visit = std::function<bool(std::string_view key, std::string_view value)>;
   Status Scan(std::string_view begin, std::string_view end, uint64_t* seen, const Visit& visit);
 
+  // Batches come in order. Of several values of a key in one, the last counts.
   void Put(const std::string& key, Value value, uint64_t batch);
+  // What Put has brought of the youngest batch.
+  void CopyBatch(uint64_t batch, WriteBatch* writes) const;
   void Committed(uint64_t batch);
   // The store lost what was pending: forget it and the cache.
   void Reset();
@@ -43,6 +46,7 @@ class Overlay {
     Value value;
     uint64_t batch;
   };
+  using PendingMap = std::map<std::string, Pending, std::less<>>;
   struct Cached {
     Value value;
     std::list<const std::string*>::iterator use;
@@ -52,9 +56,10 @@ class Overlay {
 
   KvStore& store_;
   const size_t cached_keys_max_;
-  std::map<std::string, Pending, std::less<>> pending_;
-  std::map<uint64_t, std::vector<std::string>> keys_of_batch_;
-  std::unordered_map<std::string, Cached> cache_;
+  PendingMap pending_;
+  // What was put in it; a younger batch may have taken it over.
+  std::map<uint64_t, std::vector<PendingMap::iterator>> of_batch_;
+  std::unordered_map<std::string, Cached> cache_;  // older than what is pending
   std::list<const std::string*> uses_;  // least recently used first; points at keys of cache_
 };
 

@@ -171,6 +171,7 @@ void MdsCore::Tick() {
   names_->file_leases().Tick();
   names_->RetryParked();
   names_->TellUsage();
+  names_->CommitLazy();
   EvictSilentHolders();
   for (const uint64_t session : sessions_->TakeExpired()) {
     if (evictions_->Evicting(session)) continue;

@@ -87,7 +87,7 @@ void Run(NamespaceDb& names, const InTurn& in_turn, RequestOrigin origin, const 
                      request](FairQueue::Turn turn) mutable {
     origin.turn = std::move(turn);
     names.Execute(
-        origin,
+        std::move(origin),
         [operation, request](Operation& op) -> Result<std::string> {
           const Result<Reply> reply = operation(op, *request);
           if (!reply.ok()) return reply.status();
@@ -111,14 +111,14 @@ bool MdsCore::HandleNamespace(const Call& call) {
   const bool later = method == wire::MDS_GROW || method == wire::MDS_APPEND ||
                      method == wire::MDS_TMPFILE || method == wire::MDS_ACCESSED;
   if (!posix && !later) return false;
-  const RequestOrigin origin = OriginOf(call);
+  RequestOrigin origin = OriginOf(call);
   const InTurn in_turn = [this](uint32_t class_id, FairQueue::Work work) {
     WhenItsTurn(class_id, std::move(work));
   };
   switch (method) {
-#define WEIR_RUN(number, operation)                       \
-  case wire::number:                                      \
-    Run(*names_, in_turn, origin, call, &mds::operation); \
+#define WEIR_RUN(number, operation)                                  \
+  case wire::number:                                                 \
+    Run(*names_, in_turn, std::move(origin), call, &mds::operation); \
     return true;
     WEIR_RUN(MDS_LOOKUP, Lookup)
     WEIR_RUN(MDS_GETATTR, GetAttr)

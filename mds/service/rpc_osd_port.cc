@@ -1,26 +1,40 @@
 #include "mds/service/rpc_osd_port.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "common/base/prng.h"
-#include "common/wire/osd.pb.h"
 
 namespace weir::mds {
 namespace {
 constexpr Duration kOrderTimeout = std::chrono::seconds(10);  // then it is sent anew
+constexpr size_t kPurgesAtOnce = 16;
+
+std::string OsdName(OsdId osd) {
+  return "osd." + std::to_string(osd.value);
+}
+
+// The first step of a purge, which finds all that there is of most files.
+bool IsFirstStep(const ObjectOrder& order) {
+  return order.kind == ObjectOrder::Kind::kDeleteInode && order.index == 0 &&
+         order.objects_max == 1;
+}
+
+// An object that is not there has nothing to cut off.
+Status ReadReply(OsdId osd, const Result<net::Reply>& reply, wire::ObjectReply* answer) {
+  if (reply.code() == ErrorCode::kNotFound) return Status::Ok();
+  if (!reply.ok()) return reply.status().Annotate(OsdName(osd));
+  if (answer->ParseFromString(reply->body)) return Status::Ok();
+  return {ErrorCode::kBadMessage, OsdName(osd) + " answers nonsense"};
+}
 }  // namespace
 
 void RpcOsdPort::Send(const ClusterMap& map, const ObjectOrder& order,
                       std::function<void(OrderEnd)> done) {
   const auto osd = map.osds.find(order.osd);
-  const std::string name = "osd." + std::to_string(order.osd.value);
   if (osd == map.osds.end() || !osd->second.up) {
-    done(Status(ErrorCode::kUnreachable, name + " is down"));
-    return;
-  }
-  const auto client = ClientOf(osd->second);
-  if (!client.ok()) {
-    done(client.status());
+    done(Status(ErrorCode::kUnreachable, OsdName(order.osd) + " is down"));
     return;
   }
   wire::ObjectRequest request;
@@ -32,54 +46,141 @@ void RpcOsdPort::Send(const ClusterMap& map, const ObjectOrder& order,
   if (!order.tier.empty()) request.set_tier(order.tier.ToString());
   request.set_epoch(map.epoch.value);
   request.set_cluster(map.ClusterHash());
+  if (IsFirstStep(order)) return AddPurge(osd->second.endpoint, request, {order, std::move(done)});
+  const auto client = ClientOf(order.osd, osd->second.endpoint);
+  if (!client.ok()) return done(client.status());
   const uint32_t method =
       order.kind == ObjectOrder::Kind::kTruncate ? wire::OSD_TRUNCATE : wire::OSD_DELETE_INODE;
   net::CallOptions options;
   options.timeout = kOrderTimeout;
   (*client)->Call(method, request.SerializeAsString(), {}, options,
-                  [done = std::move(done), name](const Result<net::Reply>& reply) {
-                    // An object that is not there has nothing to cut off.
-                    const bool done_already = reply.code() == ErrorCode::kNotFound;
-                    if (!reply.ok() && !done_already) return done(reply.status().Annotate(name));
+                  [done = std::move(done), to = order.osd](const Result<net::Reply>& reply) {
                     wire::ObjectReply answer;
-                    if (reply.ok() && !answer.ParseFromString(reply->body)) {
-                      return done(Status(ErrorCode::kBadMessage, name + " answers nonsense"));
-                    }
-                    done({Status::Ok(), answer.next_index()});
+                    const Status status = ReadReply(to, reply, &answer);
+                    done({status, answer.next_index()});
                   });
 }
 
-Result<std::shared_ptr<net::RpcClient>> RpcOsdPort::ClientOf(const OsdEntry& osd) {
+void RpcOsdPort::AddPurge(const std::string& endpoint, wire::ObjectRequest request, Purge purge) {
+  const OsdId osd = purge.order.osd;
+  {
+    const std::lock_guard lock(mutex_);
+    Purges& purges = purges_[osd];
+    purges.endpoint = endpoint;
+    purges.frame = std::move(request);
+    purges.waiting.push_back(std::move(purge));
+    if (purges.busy || (purges.waiting.size() < kPurgesAtOnce && !stopped_)) return;
+    purges.busy = true;
+  }
+  SendPurges(osd);
+}
+
+// Requires: this thread has made it busy.
+void RpcOsdPort::SendPurges(OsdId osd) {
+  Batch batch;
+  wire::ObjectRequest request;
+  std::string endpoint;
+  {
+    const std::lock_guard lock(mutex_);
+    Purges& purges = purges_[osd];
+    const auto from = purges.waiting.begin();
+    const size_t count = std::min(purges.waiting.size(), purges.singly ? 1 : kPurgesAtOnce);
+    const auto to = from + static_cast<std::ptrdiff_t>(count);
+    batch.assign(std::make_move_iterator(from), std::make_move_iterator(to));
+    purges.waiting.erase(from, to);
+    request = purges.frame;
+    endpoint = purges.endpoint;
+  }
+  request.set_inode(batch.front().order.inode.value);
+  for (size_t i = 1; i < batch.size(); ++i) request.add_more_inodes(batch[i].order.inode.value);
+  const auto client = ClientOf(osd, endpoint);
+  if (!client.ok()) return PurgesEnded(osd, std::move(batch), client.status());
+  net::CallOptions options;
+  options.timeout = kOrderTimeout;
+  (*client)->Call(wire::OSD_DELETE_INODE, request.SerializeAsString(), {}, options,
+                  [this, osd, batch = std::move(batch)](const Result<net::Reply>& reply) mutable {
+                    PurgesEnded(osd, std::move(batch), reply);
+                  });
+}
+
+void RpcOsdPort::PurgesEnded(OsdId osd, Batch batch, const Result<net::Reply>& reply) {
+  wire::ObjectReply answer;
+  const Status status = ReadReply(osd, reply, &answer);
+  if (answer.next_indexes().empty()) answer.add_next_indexes(answer.next_index());
+  Batch dropped;
+  bool more = false;
+  {
+    const std::lock_guard lock(mutex_);
+    Purges& purges = purges_[osd];
+    if (status.ok() && static_cast<size_t>(answer.next_indexes_size()) < batch.size()) {
+      purges.singly = true;  // it has done the first
+      const auto rest = batch.begin() + 1;
+      purges.waiting.insert(purges.waiting.begin(), std::make_move_iterator(rest),
+                            std::make_move_iterator(batch.end()));
+      batch.erase(rest, batch.end());
+    }
+    if (stopped_) dropped.swap(purges.waiting);
+    more = purges.waiting.size() >= (purges.singly ? 1 : kPurgesAtOnce);
+    purges.busy = more;
+  }
+  if (more) SendPurges(osd);
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const auto at = static_cast<int>(i);
+    const uint64_t next = at < answer.next_indexes_size() ? answer.next_indexes(at) : 0;
+    batch[i].done({status, next});
+  }
+  Drop(std::move(dropped));
+}
+
+Result<std::shared_ptr<net::RpcClient>> RpcOsdPort::ClientOf(OsdId osd,
+                                                             const std::string& endpoint) {
   const std::lock_guard lock(mutex_);
   if (stopped_) return Status(ErrorCode::kCancelled, "the MDS is going away");
-  Connection& connection = connections_[osd.id];
-  if (connection.client != nullptr && connection.endpoint == osd.endpoint) {
-    return connection.client;
-  }
+  Connection& connection = connections_[osd];
+  if (connection.client != nullptr && connection.endpoint == endpoint) return connection.client;
   if (connection.client != nullptr) retired_.push_back(std::move(connection.client));
   net::RpcClient::Options options;
   options.session = RandomSeed();  // request ids begin anew with each connection
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<net::RpcClient> client,
-                        net::RpcClient::Connect(network_, clock_, osd.endpoint, options));
-  connection = {osd.endpoint, std::move(client)};
+                        net::RpcClient::Connect(network_, clock_, endpoint, options));
+  connection = {endpoint, std::move(client)};
   return connection.client;
 }
 
 void RpcOsdPort::Stop() {
   std::map<OsdId, Connection> connections;  // both destroyed without the lock
   std::vector<std::shared_ptr<net::RpcClient>> retired;
-  const std::lock_guard lock(mutex_);
-  stopped_ = true;
-  connections.swap(connections_);
-  retired.swap(retired_);
+  Batch dropped;
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    connections.swap(connections_);
+    retired.swap(retired_);
+    for (auto& [osd, purges] : purges_) {
+      if (!purges.busy)
+        std::move(purges.waiting.begin(), purges.waiting.end(), std::back_inserter(dropped));
+      if (!purges.busy) purges.waiting.clear();
+    }
+  }
+  Drop(std::move(dropped));
+}
+
+void RpcOsdPort::Drop(Batch batch) {
+  for (Purge& one : batch) one.done(Status(ErrorCode::kCancelled, "the MDS is going away"));
 }
 
 void RpcOsdPort::Tick() {
   std::vector<std::shared_ptr<net::RpcClient>> retired;  // destroyed without the lock
+  std::vector<OsdId> due;
   {
     const std::lock_guard lock(mutex_);
     retired.swap(retired_);
+    for (auto& [osd, purges] : purges_) {
+      if (purges.waiting.empty() || std::exchange(purges.busy, true)) continue;
+      due.push_back(osd);
+    }
   }
+  for (const OsdId osd : due) SendPurges(osd);
 }
 
 }  // namespace weir::mds

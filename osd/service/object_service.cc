@@ -7,7 +7,6 @@
 #include "common/base/crc32c.h"
 #include "common/net/rpc.h"
 #include "common/placement/cluster_map.h"
-#include "common/placement/times_wire.h"
 #include "common/wire/osd.pb.h"
 
 namespace weir::osd {
@@ -18,6 +17,7 @@ constexpr uint64_t kLargestElsewhere = uint64_t{1} << 40;
 
 // Of a delete in steps: what is charged as one request should not be large.
 constexpr uint32_t kObjectsAtOnce = 256;
+constexpr int kMoreInodesMax = 255;
 
 uint64_t HashOf(const OsdIdentity& identity) {
   ClusterMap map;
@@ -151,10 +151,20 @@ class ObjectService::Op final : public ObjectOp {
   }
   wire::ObjectRequest request;
   TimePoint arrived;
+  std::shared_ptr<Deletes> deletes;  // of a request for several inodes
+  int place = 0;                     // among them
 
  private:
   ObjectService& service_;
   std::shared_ptr<net::IncomingCall> call_;
+};
+
+// What is left of the inodes of one request, and how many of them are not done yet.
+struct ObjectService::Deletes {
+  std::mutex mutex;
+  int pending = 0;
+  Status error;  // the first
+  std::vector<uint64_t> next_indexes;
 };
 
 namespace {
@@ -236,6 +246,7 @@ Status ObjectService::CheckRequest(const wire::ObjectRequest& request,
   }
   const ObjectOpKind kind = KindOf(call.method());
   if (kind != ObjectOpKind::kDeleteInode) WEIR_RETURN_IF_ERROR(CheckRange(request));
+  if (request.more_inodes_size() > kMoreInodesMax) return {ErrorCode::kInvalid, "too many inodes"};
   if (kind == ObjectOpKind::kWrite) return CheckLength(request, call.payload());
   if (!call.payload().empty()) return {ErrorCode::kBadMessage, "takes no payload"};
   return {};
@@ -251,6 +262,9 @@ void ObjectService::HandleObject(std::shared_ptr<net::IncomingCall> call) {
     return;
   }
   Status status = CheckRequest(request, *call);
+  if (op->kind == ObjectOpKind::kDeleteInode && status.ok() && request.more_inodes_size() > 0) {
+    return HandleDeletes(call, request);
+  }
   op->object = {InodeId(request.inode()), request.index()};
   op->offset = request.offset();
   op->length = IsOnRange(op->kind) && op->kind != ObjectOpKind::kWrite ? request.length() : 0;
@@ -262,23 +276,65 @@ void ObjectService::HandleObject(std::shared_ptr<net::IncomingCall> call) {
   if (op->kind == ObjectOpKind::kWrite) op->data = call->payload();
   op->class_id = ChargedClass(op->kind, request);
   op->elsewhere = static_cast<int64_t>(std::min(request.elsewhere(), kLargestElsewhere));
+  Begin(std::move(op), std::move(status));
+}
+
+// Each is an operation of its own, which takes its turn; the last one answers for all.
+void ObjectService::HandleDeletes(const std::shared_ptr<net::IncomingCall>& call,
+                                  const wire::ObjectRequest& request) {
+  auto deletes = std::make_shared<Deletes>();
+  deletes->pending = 1 + request.more_inodes_size();
+  deletes->next_indexes.resize(deletes->pending);
+  for (int i = 0; i <= request.more_inodes_size(); ++i) {
+    auto op = std::make_unique<Op>(*this, call);
+    op->kind = ObjectOpKind::kDeleteInode;
+    op->deletes = deletes;
+    op->place = i;
+    op->request.set_inode(i == 0 ? request.inode() : request.more_inodes(i - 1));
+    op->request.set_index(request.index());
+    op->request.set_epoch(request.epoch());
+    op->object = {InodeId(op->request.inode()), request.index()};
+    op->length = std::min(request.objects_max(), kObjectsAtOnce);
+    op->class_id = ChargedClass(op->kind, request);
+    op->elsewhere = static_cast<int64_t>(std::min(request.elsewhere(), kLargestElsewhere));
+    Begin(std::move(op), Status::Ok());
+  }
+}
+
+void ObjectService::Join(const Op& op, const Status& status, uint64_t next_index) {
+  Deletes& deletes = *op.deletes;
+  {
+    const std::lock_guard lock(deletes.mutex);
+    deletes.next_indexes[op.place] = next_index;
+    if (deletes.error.ok()) deletes.error = status;
+    if (--deletes.pending > 0) return;
+  }
+  if (!deletes.error.ok()) return op.call().Respond(deletes.error);
+  wire::ObjectReply reply;
+  reply.set_next_index(deletes.next_indexes.front());
+  for (const uint64_t next : deletes.next_indexes) reply.add_next_indexes(next);
+  op.call().Respond(reply.SerializeAsString());
+}
+
+void ObjectService::Begin(std::unique_ptr<Op> op, Status status) {
+  net::IncomingCall& call = op->call();
   op->arrived = clock_.Now();
   if (status.ok()) {
-    status = windows_.Admit(call->session(), op->class_id, op->window_bytes(), op->arrived);
+    status = windows_.Admit(call.session(), op->class_id, op->window_bytes(), op->arrived);
     if (status.ok() && Changes(op->kind)) {
-      status = fences_.Begin(call->session(), request.epoch());
+      status = fences_.Begin(call.session(), op->request.epoch());
       if (!status.ok()) {
-        windows_.Release(call->session(), op->class_id, op->window_bytes(), op->arrived);
+        windows_.Release(call.session(), op->class_id, op->window_bytes(), op->arrived);
       }
     }
   }
   if (!status.ok()) {
-    call->Respond(
-        status.Annotate(fmt::format("osd.{}: {}", identity_.osd_id, Describe(op->kind, request))));
-    return;
+    status = status.Annotate(
+        fmt::format("osd.{}: {}", identity_.osd_id, Describe(op->kind, op->request)));
+    return op->deletes != nullptr ? Join(*op, status, 0) : call.Respond(status);
   }
   if (options_.submit) {
-    const TierName tier = TierName::FromWire(request.tier());
+    const TierName tier = TierName::FromWire(op->request.tier());
     options_.submit(std::move(op), tier);
   } else {
     dispatcher_.Submit(std::move(op));
@@ -301,9 +357,9 @@ void ObjectService::Answer(Op& op, ObjectOpResult result) {
     const Status named = result.status.Annotate(
         fmt::format("osd.{}: {}", identity_.osd_id, Describe(op.kind, op.request)));
     ReportFailure(named);
-    call.Respond(named);
-    return;
+    return op.deletes != nullptr ? Join(op, named, 0) : call.Respond(named);
   }
+  if (op.deletes != nullptr) return Join(op, result.status, result.next_index);
   wire::ObjectReply reply;
   reply.set_object_size(result.info.size);
   reply.set_version(result.info.version);
@@ -320,72 +376,6 @@ void ObjectService::Answer(Op& op, ObjectOpResult result) {
     reply.set_payload_crc(Crc32c(result.data.data(), result.data.size()));
   }
   call.Respond(Status::Ok(), reply.SerializeAsString(), std::move(result.data));
-}
-
-void FillClassStats(const DispatcherClassStats& one, wire::ClassStats* row) {
-  wire::ClassStats& out = *row;
-  out.set_class_id(one.counters.id.value);
-  out.set_served_bytes(one.counters.served_bytes);
-  out.set_served_ops(one.counters.served_ops);
-  out.set_queued_ops(one.counters.queued_ops);
-  out.set_guaranteed_bytes(one.counters.guaranteed_bytes);
-  out.set_surplus_bytes(one.counters.surplus_bytes);
-  out.set_arrived_bytes(one.counters.arrived_bytes);
-  out.set_deadline_misses(one.counters.deadline_misses);
-  out.set_violation_seconds(one.counters.violation_seconds);
-  out.mutable_latency()->set_p50_us(one.p50_us);
-  out.mutable_latency()->set_p90_us(one.p90_us);
-  out.mutable_latency()->set_p99_us(one.p99_us);
-  out.mutable_latency()->set_p999_us(one.p999_us);
-  out.set_outside_bytes(one.outside_bytes);
-  out.mutable_recent_latency()->set_p50_us(one.recent.p50_us);
-  out.mutable_recent_latency()->set_p90_us(one.recent.p90_us);
-  out.mutable_recent_latency()->set_p99_us(one.recent.p99_us);
-  out.mutable_recent_latency()->set_p999_us(one.recent.p999_us);
-  ToWire(one.counters.id, one.counters.times, out.mutable_times());
-  for (const LatencyHistogram::Filled& bucket : one.latencies) {
-    out.add_latency_ends_us(bucket.largest);
-    out.add_latency_counts(bucket.count);
-  }
-  out.set_latency_sum_us(one.latency_sum_us);
-  out.set_name(one.name);
-}
-
-void ObjectService::HandleStats(net::IncomingCall& call) {
-  wire::OsdStatsRequest request;
-  if (!request.ParseFromString(call.body())) {
-    call.Respond({ErrorCode::kBadMessage,
-                  fmt::format("osd.{}: stats request does not parse", identity_.osd_id)});
-    return;
-  }
-  const DispatcherStats stats = dispatcher_.Stats(request.reset());
-  const StoreStats store = store_.Stats();
-  wire::OsdStatsReply reply;
-  reply.set_osd_id(identity_.osd_id);
-  reply.set_token_rate(stats.token_rate);
-  reply.set_base_token_rate(stats.base_token_rate);
-  reply.set_device_bytes_per_s(stats.device_bytes_per_s);
-  reply.set_window_s(ToSeconds(stats.window));
-  reply.set_capacity_bytes(store.capacity_bytes);
-  reply.set_used_bytes(store.used_bytes);
-  reply.set_objects(store.objects);
-  reply.set_checksum_errors(store.checksum_errors);
-  reply.set_commits(store.commits);
-  reply.set_committed_ops(store.committed_ops);
-  reply.set_epoch(epoch_);
-  reply.set_background_bytes(store.background_bytes);
-  reply.set_unmetered_bytes(store.unmetered_bytes + stats.bypassed_bytes);
-  if (options_.background_floor) reply.set_background_floor(options_.background_floor());
-  reply.mutable_disk()->set_bytes_per_s(stats.disk.bytes_per_s);
-  reply.mutable_disk()->set_give_or_take(stats.disk.give_or_take);
-  reply.mutable_disk()->set_samples(stats.disk.samples);
-  reply.mutable_disk()->set_slow(stats.disk.slow);
-  reply.mutable_disk()->set_alarms(stats.disk.alarms);
-  for (const DispatcherClassStats& one : stats.classes) {
-    FillClassStats(one, reply.add_classes());
-  }
-  if (options_.add_stats) options_.add_stats(stats, request.reset(), &reply);
-  call.Respond(reply.SerializeAsString());
 }
 
 void ObjectService::HandleProfile(std::shared_ptr<net::IncomingCall> call) {

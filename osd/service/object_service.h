@@ -86,8 +86,13 @@ class ObjectService {
 
  private:
   class Op;
+  struct Deletes;
 
   void HandleObject(std::shared_ptr<net::IncomingCall> call);
+  void HandleDeletes(const std::shared_ptr<net::IncomingCall>& call,
+                     const wire::ObjectRequest& request);
+  void Begin(std::unique_ptr<Op> op, Status status);
+  static void Join(const Op& op, const Status& status, uint64_t next_index);
   void HandleStats(net::IncomingCall& call);
   void HandleProfile(std::shared_ptr<net::IncomingCall> call);
   [[nodiscard]] Status CheckRequest(const wire::ObjectRequest& request,

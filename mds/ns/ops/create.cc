@@ -1,6 +1,8 @@
 // open(O_CREAT) of a regular file: makes it, or opens the one that is there unless O_EXCL.
 #include <sys/stat.h>
 
+#include <utility>
+
 #include "mds/ns/operation.h"
 #include "mds/ns/ops/ops.h"
 
@@ -8,7 +10,7 @@ namespace weir::mds {
 
 EntryResult Create(Operation& op, const wire::CreateRequest& request) {
   op.SetCaller(request.caller());
-  WEIR_ASSIGN_OR_RETURN(const Inode parent, op.LoadDirectory(request.parent()));
+  WEIR_ASSIGN_OR_RETURN(Inode parent, op.LoadDirectory(request.parent()));
   WEIR_RETURN_IF_ERROR(CheckAccess(op.who(), parent.rec, kMayExecute));
   const auto existing = op.FindDentry(parent.id, request.name());
   if (existing.ok() && !request.exclusive()) {
@@ -24,9 +26,13 @@ EntryResult Create(Operation& op, const wire::CreateRequest& request) {
     open.set_flags(request.open_flags());
     return Open(op, open);
   }
-  wire::CreateRequest regular = request;
-  regular.set_mode(S_IFREG | (request.mode() & 07777));
-  EntryResult made = MakeNode(op, regular);
+  WEIR_RETURN_IF_ERROR(CheckNewName(request.name()));
+  if (existing.ok()) {
+    return Status(ErrorCode::kExists, "'" + request.name() + "' exists already");
+  }
+  if (existing.code() != ErrorCode::kNotFound) return existing.status();
+  const uint32_t mode = S_IFREG | (request.mode() & 07777);
+  EntryResult made = MakeAbsent(op, request, mode, std::move(parent));
   if (!made.ok()) return made;
   const uint64_t inode = made->attr().inode();
   op.Opened(inode, request.open_flags());

@@ -11,8 +11,8 @@ namespace {
 
 constexpr size_t kTargetMax = 4095;  // PATH_MAX without its NUL
 
-Status CheckType(const Operation& op, const wire::CreateRequest& request) {
-  switch (request.mode() & S_IFMT) {
+Status CheckType(const Operation& op, const wire::CreateRequest& request, uint32_t mode) {
+  switch (mode & S_IFMT) {
     case S_IFREG:
     case S_IFDIR:
     case S_IFIFO:
@@ -31,7 +31,7 @@ Status CheckType(const Operation& op, const wire::CreateRequest& request) {
       }
       return Status::Ok();
     default:
-      return {ErrorCode::kInvalid, "mode " + std::to_string(request.mode()) + " has no known type"};
+      return {ErrorCode::kInvalid, "mode " + std::to_string(mode) + " has no known type"};
   }
 }
 
@@ -47,19 +47,24 @@ EntryResult MakeNode(Operation& op, const wire::CreateRequest& request) {
     return Status(ErrorCode::kExists, "'" + request.name() + "' exists already");
   }
   if (existing.code() != ErrorCode::kNotFound) return existing.status();
+  return MakeAbsent(op, request, request.mode(), std::move(parent));
+}
+
+EntryResult MakeAbsent(Operation& op, const wire::CreateRequest& request, uint32_t mode,
+                       Inode parent) {
   if (parent.rec.nlink() == 0) {
     return InodeError(ErrorCode::kNotFound, parent.id, "is a removed directory");
   }
   WEIR_RETURN_IF_ERROR(CheckAccess(op.who(), parent.rec, kMayWrite));
-  WEIR_RETURN_IF_ERROR(CheckType(op, request));
-  if (S_ISREG(request.mode())) {
+  WEIR_RETURN_IF_ERROR(CheckType(op, request, mode));
+  if (S_ISREG(mode)) {
     WEIR_RETURN_IF_ERROR(op.context.cluster.UsePool(parent.rec.layout().pool()));
   }
 
-  WEIR_ASSIGN_OR_RETURN(Inode inode, op.NewInode(parent, request.name(), request.mode()));
+  WEIR_ASSIGN_OR_RETURN(Inode inode, op.NewInode(parent, request.name(), mode));
   InheritAcl(parent.rec, request.umask(), &inode.rec);
-  if (S_ISCHR(request.mode()) || S_ISBLK(request.mode())) inode.rec.set_rdev(request.rdev());
-  if (S_ISLNK(request.mode())) {
+  if (S_ISCHR(mode) || S_ISBLK(mode)) inode.rec.set_rdev(request.rdev());
+  if (S_ISLNK(mode)) {
     inode.rec.set_symlink_target(request.symlink_target());
     inode.rec.set_size(request.symlink_target().size());
   }

@@ -9,6 +9,7 @@
 namespace weir::mds {
 
 class Operation;
+struct Inode;
 
 using EntryResult = Result<wire::EntryReply>;
 using EmptyResult = Result<wire::Empty>;
@@ -20,6 +21,9 @@ EntryResult SetAttr(Operation& op, const wire::SetAttrRequest& request);
 EntryResult Create(Operation& op, const wire::CreateRequest& request);
 EntryResult MakeUnnamed(Operation& op, const wire::CreateRequest& request);
 EntryResult MakeNode(Operation& op, const wire::CreateRequest& request);
+// The rest of it and of CREATE: the caller may pass `parent`, which has nothing of that name.
+EntryResult MakeAbsent(Operation& op, const wire::CreateRequest& request, uint32_t mode,
+                       Inode parent);
 TouchedResult Unlink(Operation& op, const wire::NameRequest& request);
 TouchedResult RemoveDirectory(Operation& op, const wire::NameRequest& request);
 TouchedResult Rename(Operation& op, const wire::RenameRequest& request);

@@ -3,9 +3,104 @@
 #include <gtest/gtest.h>
 
 #include "common/testing/sim_transport.h"
+#include "common/wire/osd.pb.h"
 
 namespace weir::mds {
 namespace {
+
+// An OSD that notes the inodes of each request; with `old`, it knows of one only.
+struct Osd {
+  Osd(net::Network& network, Clock& clock)
+      : server(*net::RpcServer::Start(
+            network, clock, "inproc://osd",
+            [this](const std::shared_ptr<net::IncomingCall>& call) { Handle(*call); })) {}
+  void Handle(net::IncomingCall& call) {
+    wire::ObjectRequest request;
+    ASSERT_TRUE(request.ParseFromString(call.body()));
+    requests.push_back({request.inode()});
+    for (const uint64_t inode : request.more_inodes()) requests.back().push_back(inode);
+    wire::ObjectReply reply;
+    reply.set_next_index(request.inode() * 10);
+    for (const uint64_t inode : requests.back()) {
+      if (!old) reply.add_next_indexes(inode * 10);
+    }
+    call.Respond(failure.ok() ? Status::Ok() : failure, reply.SerializeAsString(), {});
+  }
+  std::vector<std::vector<uint64_t>> requests;
+  bool old = false;
+  Status failure;
+  std::unique_ptr<net::RpcServer> server;
+};
+
+using Requests = std::vector<std::vector<uint64_t>>;
+
+class PurgesTest : public ::testing::Test {
+ protected:
+  PurgesTest() {
+    OsdEntry& entry = map_.osds[OsdId(3)];
+    entry.id = OsdId(3);
+    entry.endpoint = "inproc://osd";
+    entry.up = true;
+  }
+  ~PurgesTest() override { port_.Stop(); }
+  void Purge(uint64_t inode) {
+    const ObjectOrder order{
+        ObjectOrder::Kind::kDeleteInode, OsdId(3), InodeId(inode), 0, 1, 0, kSystemPurge, {}};
+    port_.Send(map_, order, [this, inode](const OrderEnd& end) {
+      ends_[inode] = end.status.ok() ? static_cast<int>(end.next_index) : -1;
+    });
+  }
+  testing::ManualClock clock_;
+  testing::SimNetwork network_{clock_, 1};
+  ClusterMap map_;
+  Osd osd_{network_, clock_};
+  RpcOsdPort port_{network_, clock_};
+  std::map<uint64_t, int> ends_;
+};
+
+TEST_F(PurgesTest, ShareARequestAtTheNextTick) {
+  for (uint64_t inode = 1; inode <= 4; ++inode) Purge(inode);
+  network_.RunFor(std::chrono::seconds(1));
+  EXPECT_TRUE(osd_.requests.empty());
+  port_.Tick();
+  network_.RunFor(std::chrono::seconds(1));
+  EXPECT_EQ(osd_.requests, (Requests{{1, 2, 3, 4}}));
+  EXPECT_EQ(ends_, (std::map<uint64_t, int>{{1, 10}, {2, 20}, {3, 30}, {4, 40}}));
+}
+
+TEST_F(PurgesTest, GoAtOnceWhenThereAreMany) {
+  for (uint64_t inode = 1; inode <= 40; ++inode) Purge(inode);
+  network_.RunFor(std::chrono::seconds(1));
+  EXPECT_EQ(osd_.requests.size(), 2u);
+  EXPECT_EQ(ends_.size(), 32u);
+  port_.Tick();
+  network_.RunFor(std::chrono::seconds(1));
+  EXPECT_EQ(ends_.size(), 40u);
+}
+
+TEST_F(PurgesTest, AnOsdThatKnowsOneInodeOnlyIsAskedForOneAtATime) {
+  osd_.old = true;
+  for (uint64_t inode = 1; inode <= 3; ++inode) Purge(inode);
+  port_.Tick();
+  network_.RunFor(std::chrono::seconds(1));
+  EXPECT_EQ(osd_.requests, (Requests{{1, 2, 3}, {2}, {3}}));
+  EXPECT_EQ(ends_, (std::map<uint64_t, int>{{1, 10}, {2, 20}, {3, 30}}));
+}
+
+TEST_F(PurgesTest, AFailureIsThatOfAllInTheRequest) {
+  osd_.failure = Status(ErrorCode::kIo, "broken");
+  for (uint64_t inode = 1; inode <= 3; ++inode) Purge(inode);
+  port_.Tick();
+  network_.RunFor(std::chrono::seconds(1));
+  EXPECT_EQ(ends_, (std::map<uint64_t, int>{{1, -1}, {2, -1}, {3, -1}}));
+}
+
+TEST_F(PurgesTest, StopEndsWhatWaits) {
+  for (uint64_t inode = 1; inode <= 18; ++inode) Purge(inode);
+  port_.Stop();
+  EXPECT_EQ(ends_.size(), 18u);
+  for (const auto& [inode, end] : ends_) EXPECT_EQ(end, -1);
+}
 
 // Whoever waits for an answer may go as soon as Stop has returned.
 TEST(RpcOsdPortTest, StopEndsWhatIsUnderWay) {

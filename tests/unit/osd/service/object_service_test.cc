@@ -110,6 +110,30 @@ TEST_F(ObjectServiceTest, AWriteIsAnsweredWhenTheStoreSaysSoAndReadsBack) {
   EXPECT_EQ(store_.Get({InodeId(7), 0}), "");
 }
 
+TEST_F(ObjectServiceTest, DeletesOfSeveralInodesAreAnsweredTogether) {
+  for (const uint64_t inode : {7, 8, 9}) {
+    for (const uint64_t index : {0, 1}) {
+      const Buffer data = Buffer::CopyOf("x");
+      wire::ObjectRequest write = WriteRequest(inode, 0, data);
+      write.set_index(inode == 8 ? 0 : index);
+      Send(wire::OSD_WRITE, write, data);
+    }
+  }
+  store_.ReleaseAll();
+  wire::ObjectRequest purge = Request(7, 0, 0);
+  purge.set_objects_max(1);
+  purge.add_more_inodes(8);
+  purge.add_more_inodes(9);
+  const Pending gone = Send(wire::OSD_DELETE_INODE, purge);
+  EXPECT_FALSE(gone->has_value());
+  store_.ReleaseAll();
+  const wire::ObjectReply reply = Ok(gone);
+  EXPECT_THAT(reply.next_indexes(), ElementsAre(1, 0, 1));
+  EXPECT_EQ(reply.next_index(), 1u);
+  EXPECT_EQ(store_.Get({InodeId(8), 0}), "");
+  EXPECT_EQ(store_.Get({InodeId(9), 1}), "x");
+}
+
 TEST_F(ObjectServiceTest, APayloadIsHandedToTheStoreUncopied) {
   const Buffer data = Buffer::AlignedZeros(8192);
   const long before = data.owner().use_count();

@@ -1,0 +1,80 @@
+// Goal: what a batch brings is written once per key, and what a younger batch took over stays
+// pending when the older one is durable.
+#include "mds/ns/overlay.h"
+
+#include <gtest/gtest.h>
+
+#include "common/kv/mem_kv_store.h"
+
+namespace weir::mds {
+namespace {
+
+const std::string kState = "mstate";
+
+class OverlayTest : public ::testing::Test {
+ protected:
+  void Commit(uint64_t batch) {
+    WriteBatch writes;
+    overlay_.CopyBatch(batch, &writes);
+    EXPECT_TRUE(store_.Apply(writes, Durability::kDurable).ok());
+    overlay_.Committed(batch);
+  }
+  std::string Get(const std::string& key, uint64_t* seen) {
+    *seen = 0;
+    return overlay_.Get(key, seen)->value_or("none");
+  }
+  MemKvStore store_;
+  Overlay overlay_{store_, 8};
+};
+
+TEST_F(OverlayTest, TheLastOfSeveralValuesIsWrittenOnce) {
+  overlay_.Put(kState, "1", 1);
+  overlay_.Put(kState, "2", 1);
+  overlay_.Put("iother", std::nullopt, 1);
+  WriteBatch writes;
+  overlay_.CopyBatch(1, &writes);
+  ASSERT_EQ(writes.ops().size(), 2u);
+  EXPECT_EQ(writes.ops()[0].value, "2");
+  EXPECT_EQ(writes.ops()[1].kind, WriteBatch::Op::Kind::kDelete);
+}
+
+TEST_F(OverlayTest, WhatAYoungerBatchTookOverStaysPending) {
+  overlay_.Put(kState, "1", 1);
+  WriteBatch writes;
+  overlay_.CopyBatch(1, &writes);  // as the commit of 1 begins
+  overlay_.Put(kState, "2", 2);
+  ASSERT_TRUE(store_.Apply(writes, Durability::kDurable).ok());
+  overlay_.Committed(1);
+  uint64_t seen = 0;
+  EXPECT_EQ(Get(kState, &seen), "2");
+  EXPECT_EQ(seen, 2u);
+  EXPECT_EQ(*store_.Get(kState), "1");
+  Commit(2);
+  EXPECT_EQ(Get(kState, &seen), "2");
+  EXPECT_EQ(seen, 0u);
+  EXPECT_EQ(*store_.Get(kState), "2");
+}
+
+TEST_F(OverlayTest, TwoBatchesAtOnceHoldAKeyOnce) {
+  overlay_.Put(kState, "1", 1);
+  overlay_.Put(kState, "2", 2);
+  Commit(2);
+  uint64_t seen = 0;
+  EXPECT_EQ(Get(kState, &seen), "2");
+  EXPECT_EQ(seen, 0u);
+}
+
+TEST_F(OverlayTest, WhatWasReadBeforeItWasWrittenIsNotRemembered) {
+  uint64_t seen = 0;
+  for (const std::string key : {"mstate", "aanswer"}) {
+    EXPECT_EQ(Get(key, &seen), "none");
+    overlay_.Put(key, "1", 1);
+    EXPECT_EQ(Get(key, &seen), "1");
+  }
+  Commit(1);
+  EXPECT_EQ(Get("mstate", &seen), "1");
+  EXPECT_EQ(Get("aanswer", &seen), "1");
+}
+
+}  // namespace
+}  // namespace weir::mds
