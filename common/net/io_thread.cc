@@ -66,7 +66,6 @@ IoThread::~IoThread() {
 
 void IoThread::Start(std::vector<int> fds, std::function<bool()> drain) {
   fds_ = std::move(fds);
-  readable_.assign(fds_.size(), true);
   drain_ = std::move(drain);
   // The mutex publishes thread_ to tasks that ask InThread().
   const std::lock_guard lock(mutex_);
@@ -166,50 +165,49 @@ void IoThread::Run() {
   own = this;
   { const std::lock_guard lock(mutex_); }
   for (;;) {
-    bool more;
+    bool worked;
     {
       const std::lock_guard running(running_mutex_);
-      RunTasks();
-      RunTimer();
+      worked = RunTasks();
+      worked |= RunTimer();
       {
         const std::lock_guard lock(mutex_);
         if (stopping_) return;
       }
-      more = drain_();
+      worked |= drain_();
     }
-    if (!more) Wait();
+    if (!worked) Wait();
   }
 }
 
-void IoThread::RunTasks() {
+bool IoThread::RunTasks() {
   {
     const std::lock_guard lock(mutex_);
-    if (stopping_ || tasks_.empty()) return;
+    if (stopping_ || tasks_.empty()) return false;
     running_.swap(tasks_);
   }
   for (Task& task : running_) task();
   running_.clear();
+  return true;
 }
 
-void IoThread::RunTimer() {
+bool IoThread::RunTimer() {
   Task task;
   {
     const std::lock_guard lock(mutex_);
-    if (timer_at_ == TimePoint::Max() || SystemClock::Get().Now() < timer_at_) return;
+    if (timer_at_ == TimePoint::Max() || SystemClock::Get().Now() < timer_at_) return false;
     timer_at_ = TimePoint::Max();
     std::swap(task, timer_);
   }
   if (task) task();
+  return true;
 }
 
 void IoThread::Wait() {
   TimePoint until;
   {
     const std::lock_guard lock(mutex_);
-    if (stopping_ || !tasks_.empty() || std::exchange(drain_again_, false)) {
-      readable_.assign(fds_.size(), true);  // for all that is known
-      return;
-    }
+    if (stopping_ || !tasks_.empty() || std::exchange(drain_again_, false)) return;
     waiting_ = true;
     until = timer_at_;
   }
@@ -227,7 +225,6 @@ void IoThread::Wait() {
     drain_again_ = false;
   }
   uint64_t count = 0;
-  for (size_t i = 0; i < fds_.size(); ++i) readable_[i] = polls[i + 1].revents != 0;
   if (polls[0].revents != 0) (void)!read(wake_fd_, &count, sizeof(count));
 }
 

@@ -27,7 +27,7 @@ class IoThread {
   IoThread& operator=(const IoThread&) = delete;
 
   // Starts the thread. `drain` is called before every wait and does what the descriptors (each
-  // readable at most; edge triggered is fine) have to offer; it returns whether there may be more.
+  // readable at most; edge triggered is fine) have to offer; it returns whether it did anything.
   void Start(std::vector<int> fds, std::function<bool()> drain);
   // Runs the tasks posted so far no more, waits for the running one. Later posts are dropped.
   void Stop();
@@ -43,21 +43,17 @@ class IoThread {
   void DrainAgain();
   void RunAfter(Duration delay, Task task);
   [[nodiscard]] bool InThread() const;
-  // From inside `drain`: false when there was a wait since the last one, and that descriptor had
-  // nothing to offer.
-  [[nodiscard]] bool WasReadable(size_t index) const { return readable_[index]; }
 
  private:
   void Run();
-  void RunTasks();
-  void RunTimer();
+  bool RunTasks();
+  bool RunTimer();
   bool LendTo(Task& task);
   void Wait();
   void WakeLocked();
 
   int wake_fd_;
   std::vector<int> fds_;
-  std::vector<bool> readable_;  // the thread's own
   std::function<bool()> drain_;
   std::thread thread_;
 

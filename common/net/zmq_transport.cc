@@ -17,7 +17,6 @@ namespace {
 
 // Messages taken from a socket before its thread looks at its tasks again.
 constexpr int kReceiveBatch = 64;
-constexpr size_t kWatchFd = 1;  // of a client's descriptors
 
 class ZmqServer final : public ServerTransport {
  public:
@@ -57,7 +56,7 @@ class ZmqServer final : public ServerTransport {
       PeerId peer = 0;
       Message message;
       const auto received = socket_.Receive(&peer, &message);
-      if (received == ZmqSocket::Received::kNothing) return false;
+      if (received == ZmqSocket::Received::kNothing) return i > 0;
       ++received_;
       if (received == ZmqSocket::Received::kMalformed) {
         ++malformed_;
@@ -114,22 +113,19 @@ class ZmqClient final : public ClientTransport {
 
  private:
   bool Drain() {
-    if (loop_.WasReadable(kWatchFd)) NoteEvents();
+    const ZmqSocket::Events events = socket_.TakeEvents();
+    if (events.lost || events.connected) broken_ = events.lost;
+    if (events.connected) on_connect_();
+    bool worked = events.lost || events.connected;
     for (int i = 0; i < kReceiveBatch; ++i) {
       PeerId peer = 0;
       Message message;
       const auto received = socket_.Receive(&peer, &message);
-      if (received == ZmqSocket::Received::kNothing) return false;
+      if (received == ZmqSocket::Received::kNothing) return worked;
+      worked = true;
       if (received == ZmqSocket::Received::kMessage) on_message_(std::move(message));
     }
     return true;
-  }
-
-  // Only this thread asks there, so that its descriptor tells all.
-  void NoteEvents() {
-    const ZmqSocket::Events events = socket_.TakeEvents();
-    if (events.lost || events.connected) broken_ = events.lost;
-    if (events.connected) on_connect_();
   }
 
   ZmqSocket socket_;
