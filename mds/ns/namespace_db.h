@@ -136,7 +136,7 @@ class NamespaceDb {
     Effects effects;
     uint64_t tag_epoch = 0;  // new one, or 0
     std::shared_ptr<void> turn;
-    bool lazy = false;  // nobody waits: it joins the next batch, or that of CommitLazy
+    bool lazy = false;        // nobody waits: it joins the next batch, or that of CommitLazy
     uint64_t new_writer = 0;  // session that is recorded with it, or 0
   };
   struct Batch {

@@ -259,7 +259,7 @@ def replay_of(lab, profile):
         os.setxattr(f"{system.mnt}/{name}", "user.qos.class", name.encode())
         jobs += [f"--name={name}", f"--filename={system.mnt}/{name}/data", *what]
     system.osdctl("reserve", "web", "--bandwidth", "20MiB/s")
-    subprocess.run(["fio", "--name=global", "--thread", "--direct=1", "--size=100m", "--time_based", "--runtime=12",
+    subprocess.run(["fio", "--name=global", "--thread", "--direct=1", "--size=100m", "--time_based", "--runtime=18",
                     "--iodepth=8", "--ioengine=libaio", "--eta=never", *jobs], check=True, capture_output=True, cwd=lab.dir)
     system.down()
     done = subprocess.run([f"{BIN}/weir-sim", "replay", log], capture_output=True, text=True)
