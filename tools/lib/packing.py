@@ -9,6 +9,8 @@ import sys
 # What a file defines for itself, at the beginning of a line or as a constant.
 DEFINED = re.compile(r"^(?:struct|class|enum(?: class)?|using) (?!namespace)(\w+)"
                      r"|^\w[\w:<>,&*\[\] ]*?[ &*](\w+)(?=\()|\b(k[A-Z]\w+)(?= ?[={])", re.MULTILINE)
+ANONYMOUS = re.compile(r"^namespace \{$(.*?)^\}  // namespace$", re.MULTILINE | re.DOTALL)
+MACRO = re.compile(r"^#define (\w+)", re.MULTILINE)
 NO_NAMES = re.compile(r'//.*|"[^"\n]*"')
 WORD = re.compile(r"\w+")
 
@@ -17,17 +19,29 @@ def defined(text):
     return {word for words in DEFINED.findall(text) for word in words if word}
 
 
+def kept(text):
+    """What nothing outside the file knows: what is in anonymous namespaces, constants, macros, and
+    names for types."""
+    own = set(MACRO.findall(text))
+    for block in ANONYMOUS.findall(text):
+        own |= defined(block)
+    for _, _, constant in DEFINED.findall(text):
+        own.add(constant)
+    own |= set(re.findall(r"^using (?!namespace)[\w:]*?(\w+)(?: =|;)", text, re.MULTILINE))
+    return own - {""}
+
+
 def said(text):
     return set(WORD.findall(NO_NAMES.sub("", text)))
 
 
 def packed(paths, size, also_said=True):
-    """Groups of at most `size` paths, of which no two define the same name. With `also_said` none
-    even says a name of another, so that nothing can mean something else than it does alone."""
+    """Groups of at most `size` paths, of which no two define the same name; or with `also_said`, none
+    says a name that another keeps for itself, so that nothing means something else than alone."""
     groups = []
     for path in paths:
         text = pathlib.Path(path).read_text(encoding="utf-8")
-        mine = defined(text)
+        mine = kept(text) if also_said else defined(text)
         words = said(text) if also_said else mine
         for group, defined_there, said_there in groups:
             if len(group) < size and not mine & said_there and not words & defined_there:
