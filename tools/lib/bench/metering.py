@@ -2,8 +2,9 @@
 
 One cluster of one OSD, started as usual (profile `unified`, best effort only) and with `weir-osd --metering false`,
 which lets every request go past the pipeline: the same files at the same places of the same disk. Each repeat runs
-every job metered, bypassed, bypassed, metered, so that a machine that grows faster or slower meanwhile does it to
-both. A row is what the metered runs lose against the others. A negative loss is noise.
+every job metered, bypassed, bypassed, metered, every other repeat the other way round, so that a machine that grows
+faster or slower meanwhile does it to both. A row is what the metered runs lose against the others. A negative loss
+is noise.
 """
 from . import fio
 from .host import run, say
@@ -57,7 +58,8 @@ class Metering:
     def measure(self, repeat):
         """{row: value} of one round."""
         got = {job: {True: [], False: []} for job in JOBS}
-        for metered in (True, False, False, True):
+        first = repeat % 2 == 0
+        for metered in (first, not first, not first, first):
             self._system.meter(metered)
             for job, (layout, options) in JOBS.items():
                 got[job][metered].append(self._run(job, layout, options, repeat))
