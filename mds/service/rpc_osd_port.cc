@@ -157,9 +157,9 @@ void RpcOsdPort::Stop() {
     connections.swap(connections_);
     retired.swap(retired_);
     for (auto& [osd, purges] : purges_) {
-      if (!purges.busy)
-        std::move(purges.waiting.begin(), purges.waiting.end(), std::back_inserter(dropped));
-      if (!purges.busy) purges.waiting.clear();
+      if (purges.busy) continue;  // PurgesEnded drops them
+      std::move(purges.waiting.begin(), purges.waiting.end(), std::back_inserter(dropped));
+      purges.waiting.clear();
     }
   }
   Drop(std::move(dropped));
