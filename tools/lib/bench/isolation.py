@@ -1,11 +1,14 @@
 """The isolation rows: what a small reader keeps of its rate beside 64 writers on the same mount.
 
-Per repeat: the reader alone, then beside each kind of noise, always with the same files and settings.
-A "kept" row is the reader's IOPS in per cent of its IOPS alone, a "p99" row the ratio of the 99th
-percentiles of its latency, submission included, since a wait can hide there. Where a system has
+Per repeat: the reader alone, beside one kind of noise, alone again, beside the next, and so on, always
+with the same files and settings. A "kept" row is the reader's IOPS in per cent of its IOPS alone just
+before and just after (their mean: a disk that others share is another one a minute later), a "p99" row
+the ratio of the 99th percentiles of its latency, submission included, since a wait can hide there.
+Where a system has
 classes, reader and noise are in two of equal weight, without reservations.
 """
 import os
+from statistics import mean
 
 from . import fio
 from .host import BenchError, say
@@ -61,14 +64,21 @@ class Isolation:
 
     def measure(self, repeat):
         """{row: value} of one round."""
-        alone = self._read(repeat)
-        values = {f"{NAME}.alone": alone.iops, f"{NAME}.alone-p99": alone.p99_us}
-        say(f"  {self._system.name}: alone {alone.iops:,.0f} IOPS, p99 {alone.p99_us:,.0f} us")
+        alone = [self._alone(repeat)]
+        values = {}
         for shape, engine in variants():
-            values |= self._beside(shape, engine, alone, repeat)
-        return values
+            reader, noise = self._beside(shape, engine, repeat)
+            alone.append(self._alone(repeat))
+            values |= self._compare(f"{NAME}-{shape}-{engine}", reader, noise, alone[-2:])
+        return values | {f"{NAME}.alone": mean(a.iops for a in alone), f"{NAME}.alone-p99": mean(a.p99_us for a in alone)}
 
-    def _beside(self, shape, engine, alone, repeat):
+    def _alone(self, repeat):
+        alone = self._read(repeat)
+        say(f"  {self._system.name}: alone {alone.iops:,.0f} IOPS, p99 {alone.p99_us:,.0f} us")
+        return alone
+
+    def _beside(self, shape, engine, repeat):
+        """The results of reader and noise."""
         row = f"{NAME}-{shape}-{engine}"
         noise = fio.Background(row, {**SHAPES[shape], **ENGINES[engine], **self._noise_files(engine),
                                      "direct": 1, "time_based": 1, "runtime": "1h"})
@@ -76,10 +86,14 @@ class Isolation:
             reader = self._read(repeat)
         if noise.result.seconds < reader.seconds:
             raise BenchError(f"{row}: the noise lasted {noise.result.seconds:.1f} s, the reader {reader.seconds:.1f} s")
-        kept, slower = 100 * reader.iops / alone.iops, reader.p99_us / alone.p99_us
-        say(f"  {self._system.name}: {shape} by {engine}: {reader.iops:,.0f} IOPS = {kept:.1f} % kept, "
-            f"p99 {slower:.1f} x, noise {noise.result.mb_per_s:,.0f} MB/s")
-        return {f"{row}.kept": kept, f"{row}.p99": slower, f"{row}.noise": noise.result.mb_per_s}
+        return reader, noise.result
+
+    def _compare(self, row, reader, noise, alone):
+        kept = 100 * reader.iops / mean(a.iops for a in alone)
+        slower = reader.p99_us / mean(a.p99_us for a in alone)
+        say(f"  {self._system.name}: {row}: {reader.iops:,.0f} IOPS = {kept:.1f} % kept, "
+            f"p99 {slower:.1f} x, noise {noise.mb_per_s:,.0f} MB/s")
+        return {f"{row}.kept": kept, f"{row}.p99": slower, f"{row}.noise": noise.mb_per_s}
 
     def _read(self, repeat):
         return fio.measure("reader", {**READER, **self._reader_files(), "time_based": 1,
