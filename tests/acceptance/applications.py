@@ -305,7 +305,7 @@ def rsync(lab):
 
 
 def tar(lab):
-    need("tar")
+    need("tar", "setfacl", "setfattr")
     top = mount(lab)
     kept = ["--xattrs", "--xattrs-include=*", "--acls", "--numeric-owner"]
     special_tree(lab.path("special"))

@@ -195,14 +195,27 @@ def end_on_signals():
         signal.signal(number, lambda number, _: sys.exit(128 + number))
 
 
+def wanted_tests(name, tests):
+    """Those that the command line names, or all; options are the test program's own."""
+    words = sys.argv[1:]
+    names = [test.__name__ for test in tests]
+    if "-h" in words or "--help" in words:
+        about = sys.modules["__main__"].__doc__ or ""
+        print(f"usage: {sys.argv[0]} [TEST...]\n\n{about.strip()}\n\ntests: {' '.join(names)}")
+        sys.exit(0)
+    wanted = [word for word in words if not word.startswith("-")]
+    for word in wanted:
+        if word not in names:
+            print(f"{name}: no test '{word}'; there are: {' '.join(names)}", file=sys.stderr)
+            sys.exit(2)
+    return [test for test in tests if not wanted or test.__name__ in wanted]
+
+
 def main(name, *tests):
     """Runs test functions, each with a Lab of its own; exit 1 names every one that failed."""
-    wanted = [a for a in sys.argv[1:] if not a.startswith("-")]
     failed = passed = 0
     end_on_signals()
-    for test in tests:
-        if wanted and test.__name__ not in wanted:
-            continue
+    for test in wanted_tests(name, tests):
         lab = Lab(name)
         start = time.monotonic()
         try:
