@@ -1,6 +1,5 @@
 #include "common/disk/emulated_device.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>
 
@@ -21,9 +20,10 @@ thread_local bool answering = false;
 
 void SleepPrecisely() {
   prctl(PR_SET_TIMERSLACK, 1UL);
-  // Ahead of the work that waits for its answers, where that is allowed.
+  // Ahead of the work that waits for its answers, where that is allowed. Not so the threads that
+  // the kernel starts for what a callback writes: they copy for milliseconds.
   const sched_param priority{.sched_priority = 1};
-  (void)pthread_setschedparam(pthread_self(), SCHED_FIFO, &priority);
+  (void)sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &priority);
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 #include "common/disk/emulated_device.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <future>
+#include <thread>
 
 #include "common/disk/faulty_device.h"
 #include "common/disk/model/hdd.h"
@@ -105,6 +107,19 @@ TEST_F(EmulatedDeviceTest, AnErrorOfTheDeviceBelowKeepsTheModelsTime) {
   clock_.Advance(1ms);
   device_.Advance();
   EXPECT_EQ(ended_[0].status.code(), ErrorCode::kIo);
+}
+
+// The kernel makes a thread like its parent for each write that it cannot do at once.
+TEST(EmulatedDeviceThreadTest, WhatItsThreadStartsIsNoMoreUrgentThanOthers) {
+  std::promise<int> policy;
+  auto device = EmulatedDevice::Start(
+      std::make_unique<MemDevice>(kSize),
+      [](model::EventQueue* events) { return std::make_unique<OneByOne>(events); },
+      SystemClock::Get(), {.name = "slow"});
+  device->ReadAsync(0, Buffer::Aligned(kBlockSize), [&](const Status&) {
+    std::thread([&] { policy.set_value(sched_getscheduler(0)); }).join();
+  });
+  EXPECT_EQ(policy.get_future().get(), SCHED_OTHER);
 }
 
 TEST(EmulatedDeviceThreadTest, SynchronousCallsFromManyThreadsEnd) {
