@@ -185,6 +185,7 @@ ObjectService::ObjectService(Dispatcher& dispatcher, ObjectStore& store, Clock& 
       cluster_hash_(HashOf(identity)),
       options_(std::move(options)),
       windows_(options_.windows),
+      fences_(options_.await_map),
       scrubber_(DisksOf(dispatcher, store, options_.further_disks), options_.report) {}
 
 ObjectService::~ObjectService() {

@@ -61,6 +61,8 @@ class ObjectService {
     std::function<void(std::unique_ptr<ObjectOp>, TierName)> submit;
     std::function<void(const DispatcherStats&, bool reset, wire::OsdStatsReply*)> add_stats;
     std::vector<Scrubber::Disk> further_disks;
+    // Nothing is changed before a map has come (session_fences.h).
+    bool await_map = false;
   };
   // All of them must outlive the service.
   ObjectService(Dispatcher& dispatcher, ObjectStore& store, Clock& clock,

@@ -63,6 +63,7 @@ OsdServer::OsdServer(ObjectStore& store, OsdIdentity identity, net::Network& net
   service.background_floor = [this] { return gate_->floor(); };
   service.windows.budget_bytes = options_.queue_bytes_max;
   service.report = options_.report;
+  service.await_map = true;
   if (options_.device != nullptr) {
     service.profile = [this](const ProfilePattern& pattern) { return Profile(pattern); };
   }

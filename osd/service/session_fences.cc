@@ -6,6 +6,7 @@ namespace weir::osd {
 
 Status SessionFences::Begin(uint64_t session, uint64_t epoch) {
   const std::lock_guard lock(mutex_);
+  if (awaits_map_) return {ErrorCode::kBusy, "the MDS has not told yet who may write"};
   const auto fence = fences_.find(session);
   if (fence != fences_.end() && Epoch(epoch) < fence->second) {
     return {ErrorCode::kStale, "its sender was silent and what it held was given to others"};
@@ -26,6 +27,7 @@ void SessionFences::End(uint64_t session, uint64_t epoch) {
 
 void SessionFences::Apply(const std::map<uint64_t, Epoch>& fences, Epoch map_epoch) {
   const std::lock_guard lock(mutex_);
+  awaits_map_ = false;
   fences_ = fences;
   map_epoch_ = map_epoch;
 }

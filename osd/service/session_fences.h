@@ -5,7 +5,10 @@
 // epoch on it may write again: whoever knows that epoch also knows what he has lost. The MDS gives
 // the leases away when nothing older is left at any OSD (Drained).
 //
-// Threads: any; one short lock. Errors: kStale for what is fenced.
+// An OSD that begins anew may have missed fences: until it has heard of them nobody changes
+// anything, for what was fenced meanwhile may come first.
+//
+// Threads: any; one short lock. Errors: kStale for what is fenced; kBusy, try again, before Apply.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +23,9 @@ namespace weir::osd {
 
 class SessionFences {
  public:
+  // `await_map`: the first Apply tells who is fenced. Else nobody is before it.
+  explicit SessionFences(bool await_map = false) : awaits_map_(await_map) {}
+
   // A request that changes something, by the map of `epoch`. End follows if it is ok.
   Status Begin(uint64_t session, uint64_t epoch);
   void End(uint64_t session, uint64_t epoch);
@@ -30,6 +36,7 @@ class SessionFences {
 
  private:
   mutable std::mutex mutex_;
+  bool awaits_map_;
   std::map<uint64_t, Epoch> fences_;
   Epoch map_epoch_{0};
   // By session: how many of each epoch.

@@ -67,9 +67,9 @@ TEST_F(ClusterTest, NothingIsLostStaleDoubledOrLeftOver) {
 // was sent again after a truncation made the file as long as before. 2654: a report that came after
 // its mount was evicted, which did not know yet. 1591: a file opened for who was gone by then.
 // 1321: a mount that came back after the grace of a restarted MDS and wrote to what was being
-// purged.
+// purged. 943953: a write of a fenced mount to an OSD that had just come back.
 TEST_F(ClusterTest, WhatWasWrongOnceIsRightNow) {
-  for (const uint64_t seed : {374, 573, 1163, 1321, 1365, 1586, 1591, 2654}) {
+  for (const uint64_t seed : {374, 573, 1163, 1321, 1365, 1586, 1591, 2654, 943953}) {
     ClusterOptions options;
     options.seed = seed;
     EXPECT_EQ(RunSeed(options).wrong, "") << "TEST_SEED=" << seed;

@@ -105,19 +105,31 @@ class OsdServerTest : public ::testing::Test {
   std::unique_ptr<net::RpcClient> client_;
 };
 
-TEST_F(OsdServerTest, ServesReadsAndWritesOverTheNetworkBeforeAndAfterRegistration) {
+TEST_F(OsdServerTest, ServesReadsAtOnceAndWritesWhenItKnowsWhoMay) {
   const Buffer data = Buffer::CopyOf("over the wire");
   wire::ObjectRequest request = Request(7);
   request.set_length(data.size());
   request.set_payload_crc(Crc32c(data.data(), data.size()));
-  auto write = client_->CallAndWait(wire::OSD_WRITE, request.SerializeAsString(), data, {});
-  ASSERT_TRUE(write.ok()) << write.status();
-  Register(Map(5, 4));
-  request.set_length(4096);
-  auto read =
-      client_->CallAndWait(wire::OSD_READ, request.SerializeAsString(), {}, {.idempotent = true});
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->payload.view(), "over the wire");
+  const auto write = [&] {
+    return client_->CallAndWait(wire::OSD_WRITE, request.SerializeAsString(), data, {}).status();
+  };
+  wire::ObjectRequest whole = Request(7);
+  whole.set_length(4096);
+  const auto read = [&] {
+    return client_->CallAndWait(wire::OSD_READ, whole.SerializeAsString(), {},
+                                {.idempotent = true});
+  };
+  EXPECT_EQ(write().code(), ErrorCode::kBusy);
+  EXPECT_TRUE(read().ok());
+  ClusterMap map = Map(5, 4);
+  map.fences[99] = Epoch(5);
+  Register(map);
+  EXPECT_EQ(write().code(), ErrorCode::kStale) << "fenced while this OSD was away";
+  request.set_epoch(5);
+  ASSERT_TRUE(write().ok());
+  const auto written = read();
+  ASSERT_TRUE(written.ok()) << written.status();
+  EXPECT_EQ(written->payload.view(), "over the wire");
   EXPECT_EQ(server_->epoch(), Epoch(5));
 }
 

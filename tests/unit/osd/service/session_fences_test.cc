@@ -18,6 +18,16 @@ TEST(SessionFencesTest, RefusesWhatIsOlderThanTheFence) {
   EXPECT_TRUE(fences.Begin(kLost, 5).ok()) << "it knows what it has lost";
 }
 
+// What was fenced while an OSD was away would else be welcome until it has heard of it.
+TEST(SessionFencesTest, ChangesNothingBeforeItKnowsWhoIsFenced) {
+  SessionFences fences(true);
+  EXPECT_EQ(fences.Begin(kLost, 4).code(), ErrorCode::kBusy);
+  EXPECT_EQ(fences.Begin(kOther, 5).code(), ErrorCode::kBusy);
+  fences.Apply({{kLost, Epoch(5)}}, Epoch(5));
+  EXPECT_EQ(fences.Begin(kLost, 4).code(), ErrorCode::kStale);
+  EXPECT_TRUE(fences.Begin(kOther, 4).ok());
+}
+
 TEST(SessionFencesTest, IsDrainedWhenNothingOlderIsUnderWay) {
   SessionFences fences;
   fences.Apply({}, Epoch(4));
