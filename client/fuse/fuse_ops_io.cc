@@ -100,12 +100,16 @@ void AppendNow(Filesystem& fs, const CallPtr& call, const Writing& writing, cons
   const Writing there{writing.handle, writing.handle->inode->size(), writing.kill_suid};
   TakeoverLog* const takeover = fs.core().takeover();
   if (takeover != nullptr) takeover->AppendBegins(call->number(), there.offset);
+  // A process that reads through pages right after the append must find it.
   auto done = [&fs, inode, reply, takeover, number = call->number(),
                moved = there.offset != writing.offset](const Status& written) {
     fs.core().appends().Done(inode);
-    reply(written);
-    if (takeover != nullptr) takeover->ChangeEnds(number);
-    if (moved) fs.kernel_cache().Drop(fs.ToNumber(inode), [] {});
+    auto answer = [reply, takeover, number, written] {
+      reply(written);
+      if (takeover != nullptr) takeover->ChangeEnds(number);
+    };
+    if (!moved) return answer();
+    fs.kernel_cache().Drop(fs.ToNumber(inode), answer);
   };
   if (call->abandoned()) return done(Status(ErrorCode::kCancelled, "its process was killed"));
   Write(fs, call, there, data.span(), done);
