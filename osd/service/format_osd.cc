@@ -6,6 +6,7 @@
 #include "common/disk/block_device.h"
 #include "common/net/rpc.h"
 #include "common/wire/mds.pb.h"
+#include "osd/store/profile.h"
 
 namespace weir::osd {
 namespace {

@@ -179,9 +179,5 @@ Result<OsdIdentity> ReadIdentity(BlockDevice& device);
 Status UpdateIdentity(BlockDevice& device, const OsdIdentity& identity);
 // Opens a formatted device and recovers it. The device must outlive the store.
 Result<std::unique_ptr<ObjectStore>> OpenStore(BlockDevice& device, const StoreOptions& options);
-// Measures what the device sustains and returns a conservative global token rate in bytes per
-// second (AQuA §5.3: the 5th percentile of throughput windows). Writes only into free space of an
-// empty store.
-Result<uint64_t> ProfileDevice(BlockDevice& device);
 
 }  // namespace weir::osd

@@ -13,6 +13,7 @@
 #include "common/base/time.h"
 #include "common/disk/block_device.h"
 #include "osd/store/object_store.h"
+#include "osd/store/profile.h"
 
 namespace weir::osd {
 namespace {

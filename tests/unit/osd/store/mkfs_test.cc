@@ -4,6 +4,7 @@
 #include "common/disk/mem_device.h"
 #include "osd/format/superblock_format.h"
 #include "osd/store/object_store.h"
+#include "osd/store/profile.h"
 
 namespace weir::osd {
 namespace {
@@ -103,6 +104,17 @@ TEST(MkfsTest, RefusesTooSmallDevicesTooLongNamesAndEmptyDisks) {
             ErrorCode::kInvalid);
   EXPECT_EQ(ReadIdentity(device).code(), ErrorCode::kInvalid);
   EXPECT_EQ(OpenStore(device, {}).code(), ErrorCode::kInvalid);
+}
+
+TEST(MkfsTest, APromiseIsTheSlowestTwentiethAndSaysWhenTheMachineWasBusy) {
+  const Duration window = std::chrono::milliseconds(50);
+  std::vector<uint64_t> windows(18, 10 << 20);
+  windows[7] = 9 << 20;
+  EXPECT_EQ(ProfileOf(windows, window).rate, 180u << 20);
+  EXPECT_TRUE(ProfileOf(windows, window).steady);
+  windows[3] = 0;
+  EXPECT_EQ(ProfileOf(windows, window).rate, 1u << 20);
+  EXPECT_FALSE(ProfileOf(windows, window).steady);
 }
 
 TEST(MkfsTest, ProfileMeasuresAnEmptyOsdAndRefusesAFullOne) {
