@@ -10,7 +10,7 @@
 namespace weir::mds {
 namespace {
 
-constexpr char kTables[] = "abcdhilmoptux";
+constexpr char kTables[] = "abcdhilmoptuvwx";
 
 }  // namespace
 

@@ -24,7 +24,8 @@ enum class Table : char {
   kPurge = 'p',       // inode                      -> PurgeRecord
   kTruncate = 't',    // inode                      -> TruncateRecord
   kUntold = 'u',      // directory                  -> "" : its parent does not count all of it
-  kWriter = 'w',      // session                    -> "" : may have files open for writing
+  kLostWriter = 'v',  // number of a writer         -> "" : nobody knows what it left behind files
+  kWriter = 'w',      // session                    -> WriterRecord: may have files open for writing
   kXattr = 'x',       // inode, name                -> raw value
 };
 

@@ -81,6 +81,17 @@ bool FileLeases::HasRoomLocked(uint64_t id, Session* session) {
   return true;
 }
 
+void FileLeases::Restore(uint64_t session, uint64_t inode) {
+  const std::lock_guard lock(mutex_);
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  Hold& hold = files_[inode].holds[session];
+  hold.open = true;
+  hold.kind = found->second.held[inode] = Kind::kWrite;
+  Verdict nobody_waits;
+  RecallLocked(session, inode, &hold, &nobody_waits);
+}
+
 void FileLeases::Withdraw(uint64_t session, uint64_t inode) {
   const std::lock_guard lock(mutex_);
   DropLocked(session, inode);

@@ -44,9 +44,11 @@ void NamespaceDb::RunReady(const Ready& ready) {
 }
 
 Operation NamespaceDb::MakeOperation(const RequestOrigin& origin) {
-  return Operation(overlay_,
-                   {cluster_, opens_, classes_, leases_, file_leases_, grants_, origin.session,
-                    origin.mount_class, origin.client, clock_.WallNow().ns, in_grace_});
+  const bool awaits_holders =
+      origin.method != wire::MDS_WROTE && in_grace_ && file_leases_.AwaitsUnknown();
+  return Operation(overlay_, {cluster_, opens_, classes_, leases_, file_leases_, grants_, writers_,
+                              origin.session, origin.mount_class, origin.client,
+                              clock_.WallNow().ns, in_grace_, awaits_holders});
 }
 
 void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
@@ -74,7 +76,7 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
     }
   }
   if (answer.ok() && WaitsForFileLeases(&request, op, ready)) {
-    for (const uint64_t inode : op.looks) file_leases_.Withdraw(request.origin.session, inode);
+    op.TakeBack();
     leases_.set_recorded(recorded);
     return Park(std::move(request));
   }
@@ -83,6 +85,8 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
   const bool moved = waiting.effects.tags_changed || waiting.effects.tree_moved;
   Status status = answer.status();
   if (status.ok()) status = op.SettleUsage();
+  const bool changes = !op.txn.writes().empty();
+  if (status.ok()) status = RecordWriter(&op, &waiting);
   if (status.ok() && waiting.effects.tags_changed) {
     status = BumpTagEpochIn(&op.txn, &waiting.tag_epoch);
   }
@@ -94,6 +98,7 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
     // Nothing is written, but what it saw may not be durable yet.
     op.txn.writes().clear();
     leases_.set_recorded(recorded);
+    writers_.Remove(waiting.new_writer);
     Done done = [original = std::move(waiting.done), status](const Status& committed, std::string) {
       original(committed.ok() ? status : committed, {});
     };
@@ -113,10 +118,9 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
     truncating.opened.opened_inode = waiting.effects.opened_inode;
     truncating.opened.open_flags = waiting.effects.open_flags;
     waiting.done = nullptr;
-  } else if (!op.txn.writes().empty() && waiting.done != nullptr) {
+  } else if (changes && waiting.done != nullptr) {
     Keep(request.origin, waiting.answer, waiting.effects, &op.txn);
   }
-  RecordWriter(request.origin.session, waiting.effects, &op.txn, &waiting);
   Enqueue(&op.txn, std::move(waiting), ready);
 }
 
@@ -132,9 +136,10 @@ bool NamespaceDb::WaitsForFileLeases(Request* request, const Operation& op, Read
       file_leases_.Ask(request->origin.session,
                        {op.shown, op.changed, op.changed_directories, op.claimed}, &request->told);
   if (verdict.asked) ready->runs.push_back([this] { listener_.OnRecall(); });
-  if (verdict.in_the_way) return true;
-  // What holders from before a restart bring is what the others wait for.
-  return request->origin.method != wire::MDS_WROTE && file_leases_.AwaitsUnknown();
+  // What holders from before a restart report is what the others wait for.
+  if (request->origin.method == wire::MDS_WROTE) return verdict.in_the_way;
+  for (const uint64_t session : op.awaited) writers_.Await(session, clock_.Now());
+  return verdict.in_the_way || op.context.awaits_holders || !op.awaited.empty();
 }
 
 Status NamespaceDb::BumpTagEpochIn(Txn* txn, uint64_t* epoch) {
@@ -230,7 +235,7 @@ bool NamespaceDb::CommitPrepared() {
       classes_.Forget();
       leases_.set_recorded(false);  // that may be lost as well
       for (Waiting& waiting : batch.waiting) {
-        writers_.erase(waiting.new_writer);
+        writers_.Remove(waiting.new_writer);
         if (!waiting.effects.truncate.has_value()) continue;
         const auto lost = truncating_.find(waiting.effects.truncate->inode);
         if (lost == truncating_.end()) continue;

@@ -84,7 +84,8 @@ class NamespaceDb {
   void FinishPurge(uint64_t inode);
 
   // The session holds these inodes open from before our restart, or its own: then (`resumes`) how
-  // they are open is known.
+  // they are open is known. What it may have buffered of them is asked for, if it knows leases:
+  // after FileLeases::Begin.
   void Reclaim(uint64_t session, const std::vector<uint64_t>& inodes, bool resumes);
   // Everything it had open is closed; orphans go. `told_all`: it has reported all that it wrote.
   void DropSession(uint64_t session, bool told_all);
@@ -97,8 +98,10 @@ class NamespaceDb {
   // Whether data of it may be on its way to the OSDs.
   [[nodiscard]] bool MayWrite(uint64_t session) const;
   [[nodiscard]] std::vector<uint64_t> SessionsWithOpenFiles() const;
-  // Those who could ever write and have not been dropped, also before our restart.
-  [[nodiscard]] std::set<uint64_t> Writers() const;
+  // Those who could write before our restart, and have neither come back nor been dropped.
+  [[nodiscard]] std::vector<uint64_t> MissingWriters() const;
+  // Those of them that somebody has waited for for longer than that.
+  [[nodiscard]] std::vector<uint64_t> OverdueWriters(Duration patience) const;
   // Answers of a session that will not ask again.
   void ForgetAnswers(uint64_t session);
   std::vector<uint64_t> SessionsWithAnswers();
@@ -176,13 +179,14 @@ class NamespaceDb {
   void Keep(const RequestOrigin& origin, const std::string& answer, const Effects& effects,
             Txn* txn);
   void TrimAnswers(const RequestOrigin& origin, Txn* txn);
-  void RecordWriter(uint64_t session, const Effects& effects, Txn* txn, Waiting* waiting);
+  Status RecordWriter(Operation* op, Waiting* waiting);
   Status BumpTagEpochIn(Txn* txn, uint64_t* epoch);
   void Enqueue(Txn* txn, Waiting waiting, Ready* ready);
   void Finish(Waiting waiting, const Status& status);
   void EndTruncate(uint64_t inode, const Status& status);
   void RunCommits();
   Operation MakeOperation(const RequestOrigin& origin);
+  void RestoreLeases(uint64_t session, const std::vector<uint64_t>& inodes);
 
   KvStore& store_;
   Clock& clock_;
@@ -204,7 +208,7 @@ class NamespaceDb {
   bool commit_wanted_ = false;                      // of open_
   Batch open_;                                      // collects; numbers start at 1
   std::map<uint64_t, std::set<uint64_t>> answers_;  // session -> ids kept
-  std::set<uint64_t> writers_;                      // sessions in Table::kWriter
+  Writers writers_;
   std::unordered_map<uint64_t, Truncating> truncating_;
   uint64_t durable_tag_epoch_ = 0;
   uint64_t durable_batch_ = 0;

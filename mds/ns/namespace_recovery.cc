@@ -30,6 +30,7 @@ Status NamespaceDb::Recover() {
   if (state.leases_given()) {
     leases_.AwaitUnknown();
     file_leases_.AwaitUnknown();
+    writers_.AwaitMissing();
   }
   if (!state.usage_known()) WEIR_RETURN_IF_ERROR(CountUsage());
   WEIR_RETURN_IF_ERROR(LoadAnswers());
@@ -116,12 +117,27 @@ Status NamespaceDb::LoadAnswers() {
 }
 
 Status NamespaceDb::LoadWriters() {
-  const std::string prefix = MakeKey(Table::kWriter);
+  const std::string lost = MakeKey(Table::kLostWriter);
   uint64_t seen = 0;
-  return overlay_.Scan(prefix, PrefixEnd(prefix), &seen, [&](std::string_view key, auto) {
-    writers_.insert(ReadBigEndian(key, kFirstNumber));
+  WEIR_RETURN_IF_ERROR(overlay_.Scan(lost, PrefixEnd(lost), &seen, [&](std::string_view key, auto) {
+    writers_.LoadLost(ReadBigEndian(key, kFirstNumber));
     return true;
-  });
+  }));
+  const std::string prefix = MakeKey(Table::kWriter);
+  Status bad;
+  const auto visit = [&](std::string_view key, std::string_view value) {
+    WriterRecord record;
+    if (!value.empty()) {
+      Result<WriterRecord> stored = DecodeValue<WriterRecord>(value);
+      bad = stored.status();
+      if (!bad.ok()) return false;
+      record = *std::move(stored);
+    }
+    writers_.Load(ReadBigEndian(key, kFirstNumber), record.number());
+    return true;
+  };
+  WEIR_RETURN_IF_ERROR(overlay_.Scan(prefix, PrefixEnd(prefix), &seen, visit));
+  return bad;
 }
 
 Status NamespaceDb::LoadTruncates() {

@@ -1,5 +1,6 @@
 // What a NamespaceDb remembers of sessions: given answers, open files, and work that outlives a
 // request.
+#include <algorithm>
 #include <utility>
 
 #include "mds/ns/namespace_db.h"
@@ -36,7 +37,13 @@ bool NamespaceDb::AnswerRepeated(const Request& request, Ready* ready) {
   if ((*record)->opened_inode() != 0) {
     Operation op = MakeOperation(origin);
     op.Opened((*record)->opened_inode(), (*record)->open_flags());
-    RecordWriter(origin.session, op.effects, &txn, &waiting);
+    waiting.effects = std::move(op.effects);
+    const Status recorded = RecordWriter(&op, &waiting);
+    if (!recorded.ok()) {
+      ready->runs.push_back([done = std::move(waiting.done), recorded] { done(recorded, {}); });
+      return true;
+    }
+    txn.writes().merge(op.txn.writes());
   }
   Enqueue(&txn, std::move(waiting), ready);
   return true;
@@ -65,12 +72,35 @@ void NamespaceDb::TrimAnswers(const RequestOrigin& origin, Txn* txn) {
   }
 }
 
-// Once in the life of a session, with the first file it opens for writing.
-void NamespaceDb::RecordWriter(uint64_t session, const Effects& effects, Txn* txn,
-                               Waiting* waiting) {
-  if (!effects.may_write || !writers_.insert(session).second) return;
-  txn->Put(MakeKey(Table::kWriter, session), "");
-  waiting->new_writer = session;
+// The session once in its life; a file whenever others wrote to it before.
+Status NamespaceDb::RecordWriter(Operation* op, Waiting* waiting) {
+  const uint64_t session = op->context.session;
+  const Effects& effects = waiting->effects;
+  if (!effects.may_write) return Status::Ok();
+  if (!writers_.Knows(session)) {
+    WEIR_ASSIGN_OR_RETURN(auto state, op->txn.GetRecord<StateRecord>(kStateKey));
+    if (!state.has_value()) return {ErrorCode::kCorrupt, "the namespace has no state record"};
+    WriterRecord record;
+    record.set_number(state->last_writer() + 1);
+    state->set_last_writer(record.number());
+    op->txn.PutRecord(kStateKey, *state);
+    op->txn.PutRecord(MakeKey(Table::kWriter, session), record);
+    writers_.Add(session, record.number());
+    waiting->new_writer = session;
+  }
+  const uint64_t number = writers_.NumberOf(session);
+  if (effects.opened_inode == 0 || number == 0) return Status::Ok();
+  Result<Inode> file = op->Load(effects.opened_inode);
+  if (file.code() == ErrorCode::kStale) return Status::Ok();
+  WEIR_RETURN_IF_ERROR(file.status());
+  const auto& named = file->rec.writers();
+  if (!file->IsRegular() || std::find(named.begin(), named.end(), number) != named.end()) {
+    return Status::Ok();
+  }
+  if (!opens_.WrittenElsewhere(session, file->id)) file->rec.clear_writers();
+  file->rec.add_writers(number);
+  op->StoreQuietly(*file);
+  return Status::Ok();
 }
 
 void NamespaceDb::ForgetAnswers(uint64_t session) {
@@ -151,6 +181,22 @@ void NamespaceDb::Reclaim(uint64_t session, const std::vector<uint64_t>& inodes,
     // How it was opened is not known any more: assume for writing.
     opens_.Open(session, inode, true);
   }
+  RestoreLeases(session, inodes);
+  writers_.CameBack(session);
+}
+
+// It may have buffered data of them: others wait until that has been stored.
+void NamespaceDb::RestoreLeases(uint64_t session, const std::vector<uint64_t>& inodes) {
+  Operation op = MakeOperation({.session = session});
+  const uint64_t number = writers_.NumberOf(session);
+  if (number == 0) return;
+  for (const uint64_t inode : inodes) {
+    const Result<Inode> file = op.Load(inode);
+    if (!file.ok()) continue;
+    const auto& named = file->rec.writers();
+    if (std::find(named.begin(), named.end(), number) == named.end()) continue;
+    file_leases_.Restore(session, inode);
+  }
 }
 
 bool NamespaceDb::MayWrite(uint64_t session) const {
@@ -163,9 +209,14 @@ std::vector<uint64_t> NamespaceDb::SessionsWithOpenFiles() const {
   return opens_.Sessions();
 }
 
-std::set<uint64_t> NamespaceDb::Writers() const {
+std::vector<uint64_t> NamespaceDb::MissingWriters() const {
   const std::lock_guard lock(mutex_);
-  return writers_;
+  return writers_.Missing();
+}
+
+std::vector<uint64_t> NamespaceDb::OverdueWriters(Duration patience) const {
+  const std::lock_guard lock(mutex_);
+  return writers_.Overdue(clock_.Now(), patience);
 }
 
 void NamespaceDb::RetryParked() {
@@ -181,11 +232,12 @@ void NamespaceDb::RetryParked() {
 void NamespaceDb::DropSession(uint64_t session, bool told_all) {
   leases_.End(session);
   file_leases_.End(session);
-  RetryParked();
   Execute(
       {},
       [this, session, told_all](Operation& op) -> Result<std::string> {
-        if (writers_.erase(session) > 0) op.txn.Delete(MakeKey(Table::kWriter, session));
+        if (writers_.Knows(session)) op.txn.Delete(MakeKey(Table::kWriter, session));
+        const auto lost = writers_.Drop(session, told_all);
+        if (lost.has_value()) op.txn.Put(MakeKey(Table::kLostWriter, *lost), "");
         op.context.grants.EndSession(session);
         if (!told_all) WEIR_RETURN_IF_ERROR(MarkLooseEnds(op, session));
         for (const uint64_t inode : op.context.opens.CloseAll(session)) {
@@ -194,6 +246,7 @@ void NamespaceDb::DropSession(uint64_t session, bool told_all) {
         return std::string();
       },
       Ignore);
+  RetryParked();  // behind it: who opens one of these files cuts off what was left behind its end
 }
 
 void NamespaceDb::SetLockHolder(uint64_t session, bool holds,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -17,6 +18,11 @@ class OpenFiles {
     bool& writes = holders_[inode][session];
     writes = writes || write;
     inodes_[session].insert(inode);
+  }
+  // As before an Open that did not happen. None: it was not open; else whether for writing.
+  void TakeBack(uint64_t session, uint64_t inode, std::optional<bool> before) {
+    if (!before.has_value()) return Close(session, inode);
+    holders_[inode][session] = *before;
   }
   void Close(uint64_t session, uint64_t inode) {
     if (const auto held = inodes_.find(session); held != inodes_.end()) {

@@ -239,23 +239,45 @@ Status Operation::CutOff(const Inode& file, uint64_t size, uint32_t claimed_clas
   return Status::Ok();
 }
 
-Status Operation::CutLooseEnd(Inode* file, uint32_t claimed_class) {
-  if (!file->rec.loose_end() || context.opens.IsWritten(file->id)) return Status::Ok();
+bool Operation::HasLooseEnd(const Inode& file) const {
+  return file.rec.loose_end() || context.writers.MayHaveLooseEnd(file.rec);
+}
+
+void Operation::LooseEndIsCut(Inode* file) const {
   file->rec.set_loose_end(false);
+  context.writers.ForgetLost(&file->rec);
+}
+
+Status Operation::CutLooseEnd(Inode* file, uint32_t claimed_class) {
+  if (!HasLooseEnd(*file) || context.opens.IsWritten(file->id)) return Status::Ok();
+  LooseEndIsCut(file);
   StoreQuietly(*file);
   return CutOff(*file, file->rec.size(), claimed_class);
 }
 
 void Operation::Opened(uint64_t inode, uint32_t flags) {
   const bool writes = (flags & O_ACCMODE) != O_RDONLY;
+  if (context.opens.IsOpenBy(context.session, inode)) {
+    opened_before_ = context.opens.IsWrittenBy(context.session, inode);
+  }
   context.opens.Open(context.session, inode, writes);
   effects.may_write = effects.may_write || writes;
   effects.opened_inode = inode;
   effects.open_flags = flags;
 }
 
+void Operation::TakeBack() {
+  if (effects.opened_inode != 0) {
+    context.opens.TakeBack(context.session, effects.opened_inode, opened_before_);
+  }
+  for (const uint64_t inode : looks) context.file_leases.Withdraw(context.session, inode);
+}
+
 void Operation::FillAttr(const Inode& inode, wire::Attr* attr) {
-  if (inode.IsRegular()) shown.push_back(inode.id);
+  if (inode.IsRegular()) {
+    shown.push_back(inode.id);
+    AwaitWriters(inode);
+  }
   const InodeRecord& rec = inode.rec;
   attr->set_inode(inode.id);
   attr->set_mode(rec.mode());
@@ -293,6 +315,12 @@ Status Operation::FillEntry(const Inode& inode, wire::EntryReply* reply) {
   return Status::Ok();
 }
 
+void Operation::AwaitWriters(const Inode& inode) {
+  if (inode.rec.writers().empty()) return;
+  const auto missing = context.writers.AwaitedBy(context.session, inode.rec);
+  awaited.insert(awaited.end(), missing.begin(), missing.end());
+}
+
 // A restart must know that there were leases.
 Status Operation::RecordLeases() {
   if (context.leases.recorded()) return Status::Ok();
@@ -315,7 +343,10 @@ Status Operation::OfferLease(const Inode& directory, wire::EntryReply* reply) {
   return Status::Ok();
 }
 
+// Not by an answer that will not be given.
 Status Operation::OfferFileLease(uint64_t inode, wire::EntryReply* reply) {
+  const bool concerns_files = !shown.empty() || !changed.empty() || !changed_directories.empty();
+  if (!awaited.empty() || (context.awaits_holders && concerns_files)) return Status::Ok();
   const auto grant = context.file_leases.Offer(context.session, inode, context.opens);
   if (!grant.has_value()) return Status::Ok();
   if (grant->look) looks.push_back(inode);

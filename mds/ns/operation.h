@@ -24,6 +24,7 @@
 #include "mds/ns/open_files.h"
 #include "mds/ns/size_grants.h"
 #include "mds/ns/txn.h"
+#include "mds/ns/writers.h"
 
 namespace weir::mds {
 
@@ -76,11 +77,13 @@ class Operation {
     DirLeases& leases;
     FileLeases& file_leases;
     SizeGrants& grants;
+    Writers& writers;
     uint64_t session = 0;
     std::string mount_class;
     std::string client;  // name of the mount
     int64_t now_ns = 0;
-    bool in_grace = false;  // sessions may still reclaim what they have open
+    bool in_grace = false;        // sessions may still reclaim what they have open
+    bool awaits_holders = false;  // after a restart: what concerns files is prepared again later
   };
   Operation(Overlay& overlay, Context context) : txn(overlay), context(std::move(context)) {}
 
@@ -94,6 +97,7 @@ class Operation {
   Result<Inode> LoadDirectory(uint64_t inode);
   void Store(const Inode& inode) {
     (inode.IsDirectory() ? changed_directories : changed).push_back(inode.id);
+    AwaitWriters(inode);
     StoreQuietly(inode);
   }
   // Nothing that mounts are told of has changed.
@@ -124,6 +128,9 @@ class Operation {
   Status PurgeIfUnused(uint64_t inode);
 
   void Opened(uint64_t inode, uint32_t flags);
+  // It is prepared again later: what it opened and may look at is not open and not leased
+  // meanwhile.
+  void TakeBack();
   Status FillEntry(const Inode& inode, wire::EntryReply* reply);
   void FillAttr(const Inode& inode, wire::Attr* attr);
   Result<wire::EntryReply> Entry(const Inode& inode);
@@ -137,6 +144,9 @@ class Operation {
   Result<wire::EntryReply> LeasedEntry(const Inode& inode);
   // OSDs delete what lies behind `size` before the answer goes out, charged to what the file is.
   Status CutOff(const Inode& file, uint64_t size, uint32_t claimed_class);
+  // Whoever wrote to it ended without a word and may have left data behind its end.
+  [[nodiscard]] bool HasLooseEnd(const Inode& file) const;
+  void LooseEndIsCut(Inode* file) const;
   // Of a file nobody writes to: what may lie behind its end. Before somebody can make it grow.
   Status CutLooseEnd(Inode* file, uint32_t claimed_class);
   void TagsChanged() { effects.tags_changed = true; }
@@ -158,13 +168,16 @@ class Operation {
   std::vector<uint64_t> changed;
   std::vector<uint64_t> changed_directories;
   std::vector<uint64_t> claimed;
-  std::vector<uint64_t> looks;  // leased to the session by the answer, if that is given
+  std::vector<uint64_t> awaited;  // missing sessions that may write to a file of these
+  std::vector<uint64_t> looks;    // leased to the session by the answer, if that is given
   bool quotas_bind = true;
   std::optional<uint64_t> waits_for_truncate;  // prepare again when that of this inode is done
 
  private:
+  void AwaitWriters(const Inode& inode);
   Result<StateRecord> LoadState();
   Credentials who_;
+  std::optional<bool> opened_before_;  // OpenFiles::TakeBack of what was opened
   std::map<uint64_t, TreeUsage> usage_;
 };
 

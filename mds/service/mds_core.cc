@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <set>
 #include <utility>
 
 #include "common/base/log.h"
@@ -61,8 +60,6 @@ Status MdsCore::Begin() {
   evictions_ = std::make_unique<Evictions>(*keeper_, [this](uint64_t id) { DropSession(id); });
   keeper_->SetOnChange([this] { watchers_->Flush(); });
   grace_ends_ = clock_.Now() + options_.grace;
-  const std::set<uint64_t> writers = names_->Writers();
-  awaited_.assign(writers.begin(), writers.end());
   next_answer_check_ = grace_ends_ + kAnswerCheckInterval;
 
   WEIR_ASSIGN_OR_RETURN(const std::vector<PurgeJob> purges, names_->PendingPurges());
@@ -124,10 +121,14 @@ void MdsCore::OnRecall() {
   if (watchers_ != nullptr) watchers_->Flush();
 }
 
-// Somebody waits for a lease of theirs.
+// Somebody waits for a lease of theirs, or for what they may have buffered before our restart.
 void MdsCore::EvictSilentHolders() {
-  for (const uint64_t session : names_->file_leases().Overdue()) {
-    if (sessions_->SilentFor(session) <= names_->file_leases().patience()) continue;
+  const Duration patience = names_->file_leases().patience();
+  std::vector<uint64_t> overdue = names_->file_leases().Overdue();
+  const std::vector<uint64_t> missing = names_->OverdueWriters(patience);
+  overdue.insert(overdue.end(), missing.begin(), missing.end());
+  for (const uint64_t session : overdue) {
+    if (sessions_->SilentFor(session) <= patience) continue;
     if (evictions_->Evicting(session)) continue;
     WEIR_LOG_WARN("session {:x} is silent and holds what others wait for: it is evicted", session);
     evictions_->Evict({session});
@@ -152,17 +153,15 @@ void MdsCore::AdmitHolders() {
 // What a mount that has not come back since our restart held is nobody else's, and its orphans are
 // not purged, before every OSD refuses what it may still send. True: none is missing.
 bool MdsCore::FenceMissing() {
-  const std::set<uint64_t> writers = names_->Writers();
-  std::erase_if(awaited_, [&](uint64_t session) {
-    return sessions_->IsOpen(session) || !writers.contains(session);
-  });
-  for (const uint64_t session : awaited_) {
+  std::vector<uint64_t> missing = names_->MissingWriters();
+  std::erase_if(missing, [this](uint64_t session) { return sessions_->IsOpen(session); });
+  for (const uint64_t session : missing) {
     sessions_->Close(session);
     if (evictions_->Evicting(session)) continue;
     WEIR_LOG_WARN("session {:x} has not come back since the restart: it is evicted", session);
   }
-  evictions_->Evict(awaited_);
-  return awaited_.empty();
+  evictions_->Evict(missing);
+  return missing.empty();
 }
 
 void MdsCore::Tick() {

@@ -101,8 +101,7 @@ class MdsCore final : public CommitListener {
   std::unique_ptr<Evictions> evictions_;
   std::atomic<uint64_t> tag_epoch_{0};
   TimePoint grace_ends_;
-  bool in_grace_ = true;           // under the ticking thread
-  std::vector<uint64_t> awaited_;  // under it: sessions that could write before our restart
+  bool in_grace_ = true;  // under the ticking thread
   TimePoint next_answer_check_;
 
   std::mutex mutex_;

@@ -104,6 +104,11 @@ void MdsCore::OpenSession(const Call& call) {
     call->Respond(std::move(opened));
     return;
   }
+  auto reply = std::make_shared<wire::OpenSessionReply>();
+  if (request.leases()) {
+    reply->set_lease_epoch(names_->leases().Begin(session));
+    names_->file_leases().Begin(session, reply->lease_epoch());
+  }
   names_->Reclaim(session, {request.open_inodes().begin(), request.open_inodes().end()},
                   request.resumes());
   const std::vector<uint64_t> lost =
@@ -115,16 +120,11 @@ void MdsCore::OpenSession(const Call& call) {
     WEIR_LOG_WARN("mount '{}' names class '{}', which does not exist: served as best-effort",
                   request.client_name(), request.mount_class());
   }
-  auto reply = std::make_shared<wire::OpenSessionReply>();
   *reply->mutable_map() = WireMap();
   reply->set_lease_ms(
       std::chrono::duration_cast<std::chrono::milliseconds>(sessions_->lease()).count());
   reply->set_mount_class_id(klass.value_or(kBestEffort.value));
   for (const uint64_t inode : lost) reply->add_lost_locks(inode);
-  if (request.leases()) {
-    reply->set_lease_epoch(names_->leases().Begin(session));
-    names_->file_leases().Begin(session, reply->lease_epoch());
-  }
   RequestOrigin origin;
   origin.session = session;
   names_->Execute(

@@ -100,6 +100,26 @@ TEST(MdsFormatTest, ValuesOfVersion1) {
   EXPECT_EQ(given->opened_inode(), 99u);
 }
 
+TEST(MdsFormatTest, WritersOfVersion1) {
+  Golden golden("mds_writers_v1.txt");
+  golden.Expect("writer_key", MakeKey(Table::kWriter, 7));
+  golden.Expect("lost_writer_key", MakeKey(Table::kLostWriter, 300));
+  WriterRecord writer;
+  writer.set_number(300);
+  const auto known = DecodeValue<WriterRecord>(golden.Expect("writer", EncodeValue(writer)));
+  EXPECT_EQ(known->number(), 300u);
+  StateRecord state;
+  state.set_last_writer(300);
+  EXPECT_EQ(DecodeValue<StateRecord>(golden.Expect("state", EncodeValue(state)))->last_writer(),
+            300u);
+  InodeRecord inode;
+  inode.add_writers(5);
+  inode.add_writers(300);
+  const auto file = DecodeValue<InodeRecord>(golden.Expect("inode", EncodeValue(inode)));
+  ASSERT_EQ(file->writers_size(), 2);
+  EXPECT_EQ(file->writers(1), 300u);
+}
+
 TEST(MdsFormatTest, ALaterVersionIsRefusedByName) {
   std::string value = EncodeValue(SomeInode());
   value[0] = kValueVersion + 1;

@@ -103,11 +103,11 @@ Status ChangeSize(Operation& op, const wire::SetAttrRequest& request, Inode* ino
   }
   const bool written_elsewhere = op.context.opens.WrittenElsewhere(op.context.session, inode->id);
   const uint64_t reach = std::max(inode->rec.size(), request.known_size());
-  const bool loose_end = inode->rec.loose_end() && !written_elsewhere;
+  const bool loose_end = op.HasLooseEnd(*inode) && !written_elsewhere;
   const bool data_beyond = request.size() < reach || written_elsewhere || loose_end;
   // A file that grows over what somebody left behind its end is to have zeros there.
   const uint64_t end = loose_end ? std::min(reach, request.size()) : request.size();
-  if (loose_end) inode->rec.set_loose_end(false);
+  if (loose_end) op.LooseEndIsCut(inode);
   op.CountSize(*inode, request.size());
   inode->SetSize(request.size(), inode->DataBytes());
   WEIR_RETURN_IF_ERROR(ChargeSize(op, inode, claimed));

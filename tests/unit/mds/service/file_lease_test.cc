@@ -21,9 +21,10 @@ class FileLeaseTest : public MdsFixture {
     session = 7;
     OpenSession();
   }
-  wire::OpenSessionReply OpenSession() {
+  wire::OpenSessionReply OpenSession(const std::vector<uint64_t>& reclaim = {}) {
     wire::OpenSessionRequest request;
     request.set_leases(true);
+    for (const uint64_t inode : reclaim) request.add_open_inodes(inode);
     const auto reply = Ask<wire::OpenSessionReply>(wire::MDS_OPEN_SESSION, request);
     epochs[session] = reply.lease_epoch();
     return reply;
@@ -91,7 +92,8 @@ class FileLeaseTest : public MdsFixture {
       clock.Advance(1s);
       OsdSays(fenced);
       core->Tick();
-      core->names().CommitPrepared();
+      while (core->names().CommitPrepared()) {
+      }
     }
   }
   std::map<uint64_t, uint64_t> epochs;
@@ -247,6 +249,20 @@ TEST_F(FileLeaseTest, ASilentWriterIsFencedBeforeOthersGoOn) {
   EXPECT_EQ(Code(wire::MDS_OPEN_SESSION, again), ErrorCode::kOk);
 }
 
+TEST_F(FileLeaseTest, WhoWaitsForAnEvictionFindsWhatWasLeftBehindTheEndCutOff) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  EXPECT_TRUE(Answered(Start(7, wire::MDS_WROTE, NewReport(f, 5000, Epoch()))));
+  const auto open = Start(kOther, wire::MDS_OPEN, NewOpen(f, 2));
+  Pass(7s);
+  EXPECT_FALSE(Answered(open));
+  EXPECT_TRUE(osds.orders.empty());
+  Pass(1s, core->keeper().map()->fences.at(7).value);
+  EXPECT_TRUE(Answered(open));
+  ASSERT_FALSE(osds.orders.empty());
+  EXPECT_EQ(osds.orders[0].kind, ObjectOrder::Kind::kTruncate);
+  EXPECT_EQ(osds.orders[0].size, 5000u);
+}
+
 // Of the others too: what it writes may be under way to objects that are removed with the session.
 TEST_F(FileLeaseTest, WhoseSessionEndsIsFencedIfItMayHaveWritten) {
   const uint64_t f = Touch(kRoot, "f");
@@ -322,6 +338,82 @@ TEST_F(FileLeaseTest, AfterARestartLooksWaitForReportsOfTheHolders) {
   wire::EntryReply seen;
   ASSERT_TRUE(seen.ParseFromString(look->answer->body));
   EXPECT_EQ(seen.attr().size(), 4096u);
+}
+
+// What it buffered would else overwrite what others write meanwhile.
+TEST_F(FileLeaseTest, AfterARestartAMissingWriterIsFencedBeforeOthersSeeItsFiles) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  Touch(kRoot, "nobodys");
+  session = kOther;
+  const uint64_t mine = CreateOpen(kRoot, "mine");
+  Restart();
+  session = kOther;
+  OpenSession({mine});
+  const auto look = Start(kOther, wire::MDS_LOOKUP, Name(kRoot, "f"));
+  const auto open = Start(kOther, wire::MDS_OPEN, NewOpen(f, 2));
+  const auto unlink = Start(kOther, wire::MDS_UNLINK, Name(kRoot, "f"));
+  const auto nobodys = Start(kOther, wire::MDS_LOOKUP, Name(kRoot, "nobodys"));
+  const auto own = Start(kOther, wire::MDS_LOOKUP, Name(kRoot, "mine"));
+  EXPECT_FALSE(Answered(nobodys)) << "holders get the time to report";
+  Watch(kOther);
+  Pass(3s);
+  EXPECT_TRUE(Answered(nobodys));
+  EXPECT_TRUE(Answered(own));
+  EXPECT_FALSE(Answered(look));
+  Watch(kOther);
+  Pass(2s);
+  EXPECT_TRUE(core->keeper().map()->fences.empty()) << "it may still come back";
+  Pass(2s);
+  ASSERT_EQ(core->keeper().map()->fences.count(7), 1u) << "without waiting for the grace to end";
+  EXPECT_FALSE(Answered(look)) << "the OSD may still have something of it";
+  EXPECT_FALSE(Answered(open));
+  EXPECT_FALSE(Answered(unlink));
+  Pass(1s, core->keeper().map()->fences.at(7).value);
+  EXPECT_TRUE(Answered(look));
+  EXPECT_TRUE(Answered(open));
+  EXPECT_TRUE(Answered(unlink));
+}
+
+TEST_F(FileLeaseTest, AWriterThatComesBackAfterARestartFlushesBeforeOthersSeeItsFiles) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  const uint64_t closed = CreateOpen(kRoot, "closed");
+  EXPECT_EQ(Release(closed), ErrorCode::kOk);
+  Restart();
+  session = kOther;
+  OpenSession();
+  Pass(2s);
+  const auto look = Start(kOther, wire::MDS_LOOKUP, Name(kRoot, "f"));
+  const auto other = Start(kOther, wire::MDS_LOOKUP, Name(kRoot, "closed"));
+  EXPECT_FALSE(Answered(other));
+  session = 7;
+  OpenSession({f});
+  Pass(3s);
+  EXPECT_TRUE(Answered(other)) << "it had closed that before";
+  EXPECT_FALSE(Answered(look));
+  const wire::WatchReply recall = Watch(7);
+  ASSERT_EQ(recall.recalled_files_size(), 1);
+  EXPECT_EQ(recall.recalled_files(0), f);
+  const auto wrote = Start(7, wire::MDS_WROTE, NewReport(f, 4096, Epoch()));
+  ASSERT_TRUE(Answered(wrote));
+  wire::EntryReply reply;
+  ASSERT_TRUE(reply.ParseFromString(wrote->answer->body));
+  EXPECT_FALSE(reply.has_file_lease()) << "not while others wait";
+  EXPECT_FALSE(Answered(look));
+  Yield(7, f);
+  ASSERT_TRUE(Answered(look));
+  wire::EntryReply seen;
+  ASSERT_TRUE(seen.ParseFromString(look->answer->body));
+  EXPECT_EQ(seen.attr().size(), 4096u);
+}
+
+// A silent one that others do not wait for has its grace.
+TEST_F(FileLeaseTest, AfterARestartNobodyIsFencedEarlyForFilesThatNobodyWants) {
+  CreateOpen(kRoot, "f");
+  Restart();
+  session = kOther;
+  OpenSession();
+  Pass(14s);
+  EXPECT_TRUE(core->keeper().map()->fences.empty());
 }
 
 }  // namespace

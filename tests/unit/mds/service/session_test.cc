@@ -173,6 +173,37 @@ TEST_F(SessionTest, WhatADeadWriterLeftBehindTheEndIsCutOffBeforeTheFileGrows) {
   EXPECT_EQ(osds.orders.size(), cuts) << "once";
 }
 
+// The mount and the MDS died together: the file tells who may have left something behind its end.
+TEST_F(SessionTest, SoIsWhatAWriterLeftThatDidNotComeBackAfterARestart) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  Grow(f, 5000);
+  const uint64_t g = CreateOpen(kRoot, "g");
+  Grow(g, 700);
+  Restart();
+  for (int i = 0; i < 20; ++i) {
+    OsdSays(core->keeper().map()->epoch.value);
+    Pass(1s);
+  }
+  ASSERT_EQ(core->keeper().map()->fences.count(7), 1u);
+  Restart();  // who did not come back is known for ever
+  session = 8;
+  EXPECT_EQ(Open(f, 0), ErrorCode::kOk);
+  EXPECT_TRUE(osds.orders.empty());
+  EXPECT_EQ(Open(f, 2), ErrorCode::kOk);
+  ASSERT_FALSE(osds.orders.empty());
+  EXPECT_EQ(osds.orders[0].kind, ObjectOrder::Kind::kTruncate);
+  EXPECT_EQ(osds.orders[0].size, 5000u);
+  const auto cuts = osds.orders.size();
+  session = 9;
+  EXPECT_EQ(Open(f, 2), ErrorCode::kOk);
+  EXPECT_EQ(osds.orders.size(), cuts) << "once";
+  wire::SetAttrRequest longer = Change(g);
+  longer.set_size(9000);
+  EXPECT_EQ(Ask<wire::EntryReply>(wire::MDS_SETATTR, longer).attr().size(), 9000u);
+  ASSERT_GT(osds.orders.size(), cuts);
+  EXPECT_EQ(osds.orders[cuts].size, 700u);
+}
+
 // By its path, which opens nothing.
 TEST_F(SessionTest, ATruncationUpwardsCutsOffWhatADeadWriterLeft) {
   const uint64_t f = CreateOpen(kRoot, "f");

@@ -1,0 +1,128 @@
+// Goal: a mount that is cut off while the MDS restarts cannot flush what it holds over what others
+// have written since. Method: the parts of the simulated cluster, with one story instead of a seed.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "common/base/log.h"
+#include "mds/service/mds_core.h"
+#include "tests/crash/cluster/machines.h"
+#include "tests/crash/cluster/sim_mount.h"
+
+namespace weir::crash {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr uint32_t kOsds = 3;
+
+class RestartTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    LogOptions quiet;
+    quiet.level = LogLevel::kOff;
+    ASSERT_TRUE(InitLogging(quiet).ok());
+    ASSERT_TRUE(mds_.Boot().ok());
+    for (uint32_t id = 0; id < kOsds; ++id) {
+      osds_[id] = std::make_unique<SimOsd>(world_, id);
+      wire::RegisterOsdRequest request;
+      request.set_osd_uuid(osds_[id]->uuid());
+      request.set_capacity_bytes(32 << 20);
+      request.set_token_rate(200 << 20);
+      ASSERT_TRUE(mds_.core().keeper().RegisterOsd(request).ok());
+      ASSERT_TRUE(osds_[id]->Boot().ok());
+    }
+    network_.RunFor(1s);
+    ASSERT_TRUE(Finish(Mount(&first_)));
+    ASSERT_TRUE(Finish(Mount(&second_)));
+  }
+  void TearDown() override {
+    story_ = Task();
+    first_.Crash();
+    second_.Crash();
+  }
+
+  // Runs until it is done, or for that long.
+  bool Finish(Task task, Duration most = 30s) {
+    story_ = std::move(task);
+    story_.Start();
+    return network_.RunUntil([this] { return story_.done(); }, most);
+  }
+  void CutOff(const std::string& mount) {
+    network_.Cut(mount, "mds");
+    for (const auto& osd : osds_) network_.Cut(mount, osd->name());
+  }
+  void RestartMds() {
+    mds_.Crash();
+    network_.RunFor(100ms);
+    ASSERT_TRUE(mds_.Boot().ok());
+  }
+
+  static Task Mount(SimMount* mount) {
+    const Status mounted = co_await mount->Mount();
+    EXPECT_TRUE(mounted.ok()) << mounted;
+  }
+  static Task Create(SimMount* mount, client::HandlePtr* handle) {
+    const auto made = co_await mount->Create(mount->root(), "f", true);
+    EXPECT_TRUE(made.ok()) << made.status();
+    *handle = *made;
+  }
+  static Task Write(SimMount* mount, const client::HandlePtr* handle, Bytes bytes) {
+    const Status written = co_await mount->Write(*handle, 0, bytes);
+    EXPECT_TRUE(written.ok()) << written;
+  }
+  static Task Open(SimMount* mount, client::HandlePtr* handle) {
+    const auto found = co_await mount->Lookup(mount->root(), "f");
+    EXPECT_TRUE(found.ok() && found->inode.value != 0) << found.status();
+    const auto opened = co_await mount->Open(found->inode);
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    *handle = *opened;
+  }
+  static Task Sync(SimMount* mount, const client::HandlePtr* handle) {
+    const Status synced = co_await mount->Sync(*handle);
+    EXPECT_TRUE(synced.ok()) << synced;
+  }
+  static Task Read(SimMount* mount, const client::HandlePtr* handle, Bytes* bytes) {
+    const auto read = co_await mount->Read(*handle, 0, 1 << 20);
+    EXPECT_TRUE(read.ok()) << read.status();
+    *bytes = *read;
+  }
+
+  testing::ManualClock clock_;
+  ScopedSeeds seeds_{1};
+  Prng prng_{1};
+  testing::SimNetwork network_{clock_, 1};
+  World world_{clock_, network_, prng_};
+  SimMds mds_{world_};
+  std::array<std::unique_ptr<SimOsd>, kOsds> osds_;
+  SimMount first_{world_, "first"};
+  SimMount second_{world_, "second"};
+  Task story_;
+};
+
+class CutOffWriterTest : public RestartTest, public ::testing::WithParamInterface<Duration> {};
+
+// Others wait for reports for 2 s and the grace ends after 4 s; he is away for less than the one,
+// than the other, and for longer than both.
+TEST_P(CutOffWriterTest, DoesNotFlushOverWhatOthersWrote) {
+  client::HandlePtr mine, theirs;
+  ASSERT_TRUE(Finish(Create(&first_, &mine)));
+  ASSERT_TRUE(Finish(Write(&first_, &mine, Bytes(5000, 'a'))));
+  ASSERT_TRUE(Finish(Sync(&first_, &mine)));
+  ASSERT_TRUE(Finish(Write(&first_, &mine, Bytes(5000, 'b'))));
+  CutOff("first");
+  RestartMds();
+  world_.After(GetParam(), [this] { network_.Heal(); });
+  ASSERT_TRUE(Finish(Open(&second_, &theirs)));
+  ASSERT_TRUE(Finish(Write(&second_, &theirs, Bytes(5000, 'c'))));
+  ASSERT_TRUE(Finish(Sync(&second_, &theirs)));
+  network_.RunFor(20s);
+  Bytes bytes;
+  ASSERT_TRUE(Finish(Read(&second_, &theirs, &bytes)));
+  EXPECT_EQ(bytes, Bytes(5000, 'c'));
+}
+
+INSTANTIATE_TEST_SUITE_P(Away, CutOffWriterTest, ::testing::Values(1s, 3s, 10s));
+
+}  // namespace
+}  // namespace weir::crash
