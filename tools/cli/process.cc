@@ -58,12 +58,14 @@ ProcessId Identify(pid_t pid) {
   std::istringstream fields(line.substr(line.rfind(')') + 1));
   char state = 'Z';
   fields >> state;
-  if (state == 'Z' || state == 'X') return {};
-  constexpr int kFieldsBetweenStateAndStart = 18;
+  constexpr int kFieldsBetweenStateAndThreads = 16;
   std::string skipped;
-  for (int i = 0; i < kFieldsBetweenStateAndStart; ++i) fields >> skipped;
+  for (int i = 0; i < kFieldsBetweenStateAndThreads; ++i) fields >> skipped;
+  uint64_t threads = 0;
   ProcessId found{.pid = pid};
-  fields >> found.start_time;
+  fields >> threads >> skipped >> found.start_time;
+  // The first thread may be over while others still hold files and locks.
+  if ((state == 'Z' || state == 'X') && threads <= 1) return {};
   return found;
 }
 

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <string>
+#include <thread>
 
 #include "tools/cli/files.h"
 
@@ -27,6 +29,25 @@ TEST(ProcessTest, ADaemonHasASessionOfItsOwnAndDiesWhenTold) {
   Signal(*daemon, SIGKILL);
   EXPECT_TRUE(WaitUntilGone(*daemon, seconds(60)));
   EXPECT_FALSE(IsAlive(*daemon));
+}
+
+char StateOf(pid_t pid) {
+  const std::string line = *ReadFile("/proc/" + std::to_string(pid) + "/stat");
+  return line[line.rfind(')') + 2];
+}
+
+// As of a killed daemon that still waits for its disk: the lock on its directory is not free yet.
+TEST(ProcessTest, LivesUntilItsLastThreadIsGone) {
+  const auto process = StartDaemon({"python3", "-c",
+                                    "import ctypes, threading, time\n"
+                                    "threading.Thread(target=time.sleep, args=(1000,)).start()\n"
+                                    "ctypes.CDLL(None).pthread_exit(None)"},
+                                   {});
+  ASSERT_TRUE(process.ok()) << process.status();
+  while (StateOf(process->pid) != 'Z') std::this_thread::yield();
+  EXPECT_TRUE(IsAlive(*process));
+  Signal(*process, SIGKILL);
+  EXPECT_TRUE(WaitUntilGone(*process, seconds(60)));
 }
 
 TEST(ProcessTest, RunLoggedGivesTheExitStatusAndKeepsTheOutput) {
