@@ -15,7 +15,9 @@ namespace {
 // than leases are believed without it.
 constexpr uint32_t kWatchWaitMs = 500;
 constexpr Duration kLossPatience = std::chrono::seconds(1);
-constexpr Duration kWatchTimeout = std::chrono::seconds(10);
+// An answer that got lost is asked for again: without a session of its own a mount is evicted soon
+// after a restart of the MDS, whatever else it asks for.
+constexpr Duration kWatchTimeout = std::chrono::seconds(2);
 }  // namespace
 
 MdsClient::MdsClient(Clock& clock, Options options, Events events)
