@@ -227,7 +227,8 @@ def main(name, *tests):
             print(f"FAILED  {name}.{test.__name__}: {error}", flush=True)
             if not isinstance(error, Failure):
                 traceback.print_exc()
-            for root, _, files in os.walk(lab.dir):
+            for root, folders, files in os.walk(lab.dir):
+                folders[:] = [f for f in folders if not is_mounted(os.path.join(root, f))]  # a dead one would hang us
                 for log in sorted(f for f in files if f.endswith(".log")):
                     with open(os.path.join(root, log), errors="replace") as text:
                         print(f"--- {log}\n" + "".join(text.readlines()[-30:]))
