@@ -51,11 +51,6 @@ class Writers {
     return number;
   }
 
-  [[nodiscard]] std::set<uint64_t> Sessions() const {
-    std::set<uint64_t> sessions;
-    for (const auto& [session, number] : numbers_) sessions.insert(session);
-    return sessions;
-  }
   [[nodiscard]] std::vector<uint64_t> Missing() const {
     std::vector<uint64_t> sessions;
     for (const auto& [session, asked] : missing_) sessions.push_back(session);
