@@ -1,10 +1,10 @@
 #include "client/data/file_io.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "client/takeover/takeover_log.h"
+#include "common/base/after_all.h"
 
 namespace weir::client {
 namespace {
@@ -212,9 +212,51 @@ void FileIo::NoteWrote(const Wrote& wrote) {
   inode->Wrote(wrote.end, clock_.WallNow().ns, wrote.kill_suid, classes_.Of(*inode, *wrote.opener),
                wrote.space);
   std::lock_guard lock(mutex_);
-  if (!unreported_.try_emplace(inode->id(), clock_.Now()).second) return;
-  inodes_.Pin(inode->id());
-  if (options_.takeover != nullptr) options_.takeover->Dirty(inode->id());
+  NoteUnreportedLocked(inode->id());
+}
+
+void FileIo::NoteUnreportedLocked(InodeId inode) {
+  if (!unreported_.try_emplace(inode, clock_.Now()).second) return;
+  inodes_.Pin(inode);
+  if (options_.takeover != nullptr) options_.takeover->Dirty(inode);
+}
+
+bool FileIo::HoldAttributes(const InodePtr& inode, const HeldAttributes& change,
+                            uint32_t caller_uid, ClassId class_id) {
+  if (leases_.alone() || !leases_.BeginWrite(inode->id())) return false;
+  bool held = false;
+  {
+    // With the lock, for a report that ends now must find that there is more.
+    std::lock_guard lock(mutex_);
+    held = inode->Hold(change, caller_uid, class_id);
+    if (held) {
+      NoteUnreportedLocked(inode->id());
+      holding_.insert(inode->id());
+    }
+  }
+  leases_.EndWrite(inode->id());
+  return held;
+}
+
+void FileIo::TellHeld(const InodePtr& inode, std::function<void()> then) {
+  if (!inode->holds_attributes()) return then();
+  Sync(inode, false, [inode, then = std::move(then)](const Status& status) {
+    if (!status.ok()) inode->RememberError(status);  // for the next fsync or close
+    then();
+  });
+}
+
+void FileIo::TellHeld(std::function<void()> then) {
+  std::vector<InodePtr> holding;
+  {
+    std::lock_guard lock(mutex_);
+    for (const InodeId id : holding_) {
+      if (InodePtr inode = inodes_.Find(id)) holding.push_back(std::move(inode));
+    }
+  }
+  if (holding.empty()) return then();
+  const auto told = AfterAll(holding.size(), std::move(then));
+  for (const InodePtr& inode : holding) TellHeld(inode, told);
 }
 
 void FileIo::NoteStoredLocked(const Inode& inode) {
@@ -257,8 +299,10 @@ void FileIo::Report(const InodePtr& inode, const Inode::Report& report, bool com
       return;
     }
   }
+  Inode::Report told = report;
+  told.held = inode->TellHeld();
   reporter_.ReportWrote(
-      inode->id(), report, commit,
+      inode->id(), told, commit,
       [this, inode, report, callback = std::move(callback)](Result<FileAttr> attr) {
         const bool gone = attr.code() == ErrorCode::kNotFound || attr.code() == ErrorCode::kStale;
         if (attr.ok()) inode->EndReport(report, *attr);
@@ -268,6 +312,7 @@ void FileIo::Report(const InodePtr& inode, const Inode::Report& report, bool com
         {
           std::lock_guard lock(mutex_);
           settled = !inode->has_unreported() && unreported_.erase(inode->id()) == 1;
+          if (!inode->holds_attributes()) holding_.erase(inode->id());
           if (settled) NoteStoredLocked(*inode);
         }
         if (settled) inodes_.Unpin(inode->id());
@@ -324,6 +369,7 @@ void FileIo::Evicted() {
   {
     std::lock_guard lock(mutex_);
     lost.swap(unreported_);
+    holding_.clear();
   }
   for (const auto& [id, since] : lost) {
     if (const InodePtr inode = inodes_.Find(id)) {
@@ -344,13 +390,8 @@ void FileIo::SyncAll(std::function<void()> done) {
     }
   }
   if (all.empty()) return done();
-  auto missing = std::make_shared<std::atomic<size_t>>(all.size());
-  auto finished = std::make_shared<std::function<void()>>(std::move(done));
-  for (const InodePtr& inode : all) {
-    Sync(inode, true, [missing, finished](const Status&) {
-      if (missing->fetch_sub(1) == 1) (*finished)();
-    });
-  }
+  const auto synced = AfterAll(all.size(), std::move(done));
+  for (const InodePtr& inode : all) Sync(inode, true, [synced](const Status&) { synced(); });
 }
 
 }  // namespace weir::client

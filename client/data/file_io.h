@@ -3,8 +3,9 @@
 //
 // Buffered writes of a mount that others share go into WriteBack; those of an exclusive mount
 // arrive joined by the kernel's cache and go straight to the OSDs, as all direct ones do. A report
-// (MDS_WROTE) follows the data: at fsync, at close, and when it is 4 s old. Without a lease for
-// writing (file_leases.h) nothing is buffered, and the report precedes the answer.
+// (MDS_WROTE) follows the data: at fsync, at close, and when it is 4 s old; attributes that are
+// held go with it. Without a lease for writing (file_leases.h) nothing is buffered or held, and the
+// report precedes the answer.
 // Every request is charged to the class of the file for whoever opened it, as it is when the
 // request is made: also what was read ahead for him, and what he wrote some seconds ago. Threads:
 // any; callbacks on RPC threads, or before the call returns. Errors: as read_ahead.h,
@@ -14,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 
 #include "client/data/growth.h"
@@ -80,6 +82,13 @@ class FileIo {
   // Requires: the ranges do not overlap.
   void Copy(const HandlePtr& from, uint64_t from_offset, const HandlePtr& to,
             const RangeChange& range, CountCallback callback, Abandoned abandoned = nullptr);
+  // Sets attributes here, of which the MDS hears with what is written. False: it is to be asked.
+  bool HoldAttributes(const InodePtr& inode, const HeldAttributes& change, uint32_t caller_uid,
+                      ClassId class_id);
+  // `then` when the MDS knows of all that were set before: of that file, for what depends on them;
+  // of all files, for changes of names, which shall not be durable earlier.
+  void TellHeld(const InodePtr& inode, std::function<void()> then);
+  void TellHeld(std::function<void()> then);
   // Lets go of what is abandoned and waits for memory or for a place in a window.
   void DropAbandoned();
   // Everything written before the call is on the OSDs, and the MDS knows (`commit`: durably).
@@ -124,6 +133,7 @@ class FileIo {
   void MakeHole(const Wrote& wrote, const RangeChange& change, WriteCallback callback,
                 Abandoned abandoned);
   void NoteWrote(const Wrote& wrote);
+  void NoteUnreportedLocked(InodeId inode);
   // All of it is stored and known to the MDS, or whoever asked was told that it is not.
   void NoteStoredLocked(const Inode& inode);
   // Ends what began with BeginWrite of the leases, which said `leased`.
@@ -150,6 +160,7 @@ class FileIo {
   Growth growth_;
   mutable std::mutex mutex_;
   std::map<InodeId, TimePoint> unreported_;  // pinned, since when
+  std::set<InodeId> holding_;                // of these attributes may be held
   // With a report on its way: what waits for its answer.
   std::map<InodeId, std::vector<std::function<void()>>> reporting_;
 };

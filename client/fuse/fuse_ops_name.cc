@@ -27,6 +27,16 @@ bool MayHaveHappened(ErrorCode code) {
          code == ErrorCode::kCancelled;
 }
 
+// A name that moves or goes is not durable before attributes that were set earlier, and a sticky
+// directory asks whose a file is.
+template <typename Request>
+void AfterHeld(Filesystem& fs, const CallPtr& call, uint32_t method, const Request& request,
+               MdsClient::RawCallback callback) {
+  fs.core().files().TellHeld([&fs, call, method, request, callback = std::move(callback)] {
+    fs.CallOnce(call, method, request, callback);
+  });
+}
+
 // What this mount may say by itself.
 bool LookHere(Filesystem& fs, const CallPtr& call, const InodePtr& parent,
               const wire::NameRequest& request) {
@@ -154,8 +164,8 @@ void OnLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char* n
     }
     fs.ReplyEntry(call, fs.LearnEntry(*reply, 0));
   };
-  fs.CallOnce(call, wire::MDS_LINK, request,
-              MdsClient::Decoded<wire::EntryReply>(std::move(answer)));
+  AfterHeld(fs, call, wire::MDS_LINK, request,
+            MdsClient::Decoded<wire::EntryReply>(std::move(answer)));
 }
 
 void NoteTouched(Filesystem& fs, const Result<wire::TouchedReply>& reply) {
@@ -180,7 +190,7 @@ void Remove(fuse_req_t req, uint32_t method, fuse_ino_t parent, const char* name
     NoteTouched(fs, reply);  // the links of what had that name
     call->Reply(reply.status());
   };
-  fs.CallOnce(call, method, request, MdsClient::Decoded<wire::TouchedReply>(std::move(answer)));
+  AfterHeld(fs, call, method, request, MdsClient::Decoded<wire::TouchedReply>(std::move(answer)));
 }
 
 void OnUnlink(fuse_req_t req, fuse_ino_t parent, const char* name) {
@@ -224,8 +234,8 @@ void OnRename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t ne
     if (uncovered) kernel.AskAgainSoon(fs.ToNumber(reached), request.new_name());
     if (back) kernel.AskAgainSoon(fs.ToNumber(left), request.old_name());
   };
-  fs.CallOnce(call, wire::MDS_RENAME, request,
-              MdsClient::Decoded<wire::TouchedReply>(std::move(answer)));
+  AfterHeld(fs, call, wire::MDS_RENAME, request,
+            MdsClient::Decoded<wire::TouchedReply>(std::move(answer)));
 }
 
 }  // namespace

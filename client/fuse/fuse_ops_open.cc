@@ -95,8 +95,11 @@ void OnOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
     const std::string bytes = EncodeOpen(open);
     if (!call->ReplyRaw(bytes.data(), bytes.size())) Drop(fs, open.handle);
   };
-  fs.core().open_files().Open(inode->id(), [&fs, request, answer] {
-    fs.mds().Call<wire::EntryReply>(wire::MDS_OPEN, request, false, answer);
+  // Counted first: what was closed last is not released meanwhile.
+  fs.core().open_files().Open(inode->id(), [&fs, inode, request, answer] {
+    fs.core().files().TellHeld(inode, [&fs, request, answer] {
+      fs.mds().Call<wire::EntryReply>(wire::MDS_OPEN, request, false, answer);
+    });
   });
 }
 

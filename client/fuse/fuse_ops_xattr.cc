@@ -62,24 +62,27 @@ void OnGetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
     call->ReplyErrno(ENODATA);
     return;
   }
-  fs.mds().Call<wire::XattrReply>(
-      wire::MDS_GETXATTR, Request(fs, *call, ino, name), true,
-      [&fs, call, inode, size, capability, now](Result<wire::XattrReply> reply) {
-        if (reply.ok()) return ReplyValue(call, reply->value(), size);
-        if (capability && reply.code() == ErrorCode::kNoData) {
-          inode->set_no_capability_until(fs.options().exclusive ? INT64_MAX : now + kForget);
-        }
-        call->Reply(reply.status());
-      });
+  auto answer = [&fs, call, inode, size, capability, now](Result<wire::XattrReply> reply) {
+    if (reply.ok()) return ReplyValue(call, reply->value(), size);
+    if (capability && reply.code() == ErrorCode::kNoData) {
+      inode->set_no_capability_until(fs.options().exclusive ? INT64_MAX : now + kForget);
+    }
+    call->Reply(reply.status());
+  };
+  fs.core().files().TellHeld(inode, [&fs, request = Request(fs, *call, ino, name), answer] {
+    fs.mds().Call<wire::XattrReply>(wire::MDS_GETXATTR, request, true, answer);
+  });
 }
 
 void Change(const CallPtr& call, Filesystem& fs, uint32_t method, const wire::XattrRequest& request,
             const InodePtr& inode) {
   inode->set_no_capability_until(0);
-  fs.CallOnce(call, method, request, [&fs, call, inode](const Result<net::Reply>& reply) {
-    inode->set_no_capability_until(0);
-    fs.core().Changed({inode->id()});
-    call->Reply(reply.status());
+  fs.core().files().TellHeld(inode, [&fs, call, method, request, inode] {
+    fs.CallOnce(call, method, request, [&fs, call, inode](const Result<net::Reply>& reply) {
+      inode->set_no_capability_until(0);
+      fs.core().Changed({inode->id()});
+      call->Reply(reply.status());
+    });
   });
 }
 
@@ -87,24 +90,24 @@ void Change(const CallPtr& call, Filesystem& fs, uint32_t method, const wire::Xa
 void ChangeAcl(const CallPtr& call, Filesystem& fs, uint32_t method,
                const wire::XattrRequest& request, const InodePtr& inode) {
   auto changing = fs.core().directories().BeginChange({{DirCache::Kind::kRights, inode->id(), {}}});
-  fs.mds().CallRaw(method, request, false,
-                   [&fs, call, inode, changing, request](const Result<net::Reply>& reply) {
-                     fs.core().Changed({inode->id()});
-                     if (!reply.ok()) {
-                       call->Reply(reply.status());
-                       return;
-                     }
-                     wire::InodeRequest again;
-                     *again.mutable_caller() = request.caller();
-                     again.set_inode(request.inode());
-                     fs.mds().Call<wire::EntryReply>(
-                         wire::MDS_GETATTR, again, true,
-                         [&fs, call, inode](Result<wire::EntryReply> attr) {
-                           if (attr.ok()) fs.Learn(inode, *attr);
-                           fs.RightsChanged(*inode);
-                           call->ReplyErrno(0);
-                         });
-                   });
+  auto answer = [&fs, call, inode, changing, request](const Result<net::Reply>& reply) {
+    fs.core().Changed({inode->id()});
+    if (!reply.ok()) {
+      call->Reply(reply.status());
+      return;
+    }
+    wire::InodeRequest again;
+    *again.mutable_caller() = request.caller();
+    again.set_inode(request.inode());
+    fs.mds().Call<wire::EntryReply>(wire::MDS_GETATTR, again, true,
+                                    [&fs, call, inode](Result<wire::EntryReply> attr) {
+                                      if (attr.ok()) fs.Learn(inode, *attr);
+                                      fs.RightsChanged(*inode);
+                                      call->ReplyErrno(0);
+                                    });
+  };
+  fs.core().files().TellHeld(
+      inode, [&fs, method, request, answer] { fs.mds().CallRaw(method, request, false, answer); });
 }
 
 void OnSetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* value, size_t size,

@@ -3,6 +3,7 @@
 #include <future>
 
 #include "client/takeover/takeover_log.h"
+#include "common/base/after_all.h"
 #include "common/base/log.h"
 #include "common/base/prng.h"
 #include "common/wire/mds.pb.h"
@@ -261,6 +262,16 @@ void Core::ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
   request.mutable_space()->set_wrote_bytes(report.space.wrote);
   request.mutable_space()->set_freed_bytes(report.space.freed);
   request.set_epoch(map_epoch_);
+  // Without time or attributes it would say that something was written just now.
+  if (report.mtime_ns == 0 || !report.held.empty()) {
+    const HeldAttributes& held = report.held;
+    auto* attributes = request.mutable_attributes();
+    if (held.mode.has_value()) attributes->set_mode(*held.mode);
+    if (held.uid.has_value()) attributes->set_uid(*held.uid);
+    if (held.gid.has_value()) attributes->set_gid(*held.gid);
+    if (held.atime_ns.has_value()) attributes->set_atime_ns(*held.atime_ns);
+    if (held.mtime_ns.has_value()) attributes->set_mtime_ns(*held.mtime_ns);
+  }
   mds_->Call<wire::EntryReply>(wire::MDS_WROTE, request, false,
                                [this, inode, asked = leases_.Asked(),
                                 callback = std::move(callback)](Result<wire::EntryReply> reply) {
@@ -338,10 +349,23 @@ void Core::EndWriting(const std::vector<InodeId>& inodes) {
   for (const InodeId id : inodes) leases_.EndWriting(id);
 }
 
+// With the lease goes the right to hold attributes: those that are held go first.
 void Core::SendRelease(const std::vector<InodeId>& inodes, std::function<void()> done) {
   ForgetAllowed(inodes);
   appends_.Recall(inodes);
   EndWriting(inodes);
+  const auto told = AfterAll(inodes.size(),
+                             [this, inodes, done = std::move(done)] { ReleaseTold(inodes, done); });
+  for (const InodeId id : inodes) {
+    leases_.WhenQuiet(id, [this, id, told] {
+      const InodePtr inode = inodes_.Find(id);
+      if (inode == nullptr) return told();
+      files_.TellHeld(inode, told);
+    });
+  }
+}
+
+void Core::ReleaseTold(const std::vector<InodeId>& inodes, std::function<void()> done) {
   wire::ReleaseRequest request;
   for (InodeId inode : inodes) request.add_inodes(inode.value);
   mds_->CallRaw(wire::MDS_RELEASE, request, false,

@@ -112,6 +112,7 @@ class Core final : private WriteReporter {
   void GiveBackAppend(InodeId inode, uint64_t grant);
   void SendReads(const std::vector<AccessTimes::Read>& reads, std::function<void()> done);
   void SendRelease(const std::vector<InodeId>& inodes, std::function<void()> done);
+  void ReleaseTold(const std::vector<InodeId>& inodes, std::function<void()> done);
   void EndWriting(const std::vector<InodeId>& inodes);
   // What the MDS allowed them to grow holds no more.
   void ForgetAllowed(const std::vector<InodeId>& inodes);

@@ -48,6 +48,9 @@ FileAttr Inode::MergedLocked() const {
     merged.mtime_ns = local_mtime_ns_;
     merged.ctime_ns = std::max(merged.ctime_ns, local_mtime_ns_);
   }
+  telling_held_.ApplyTo(&merged);
+  held_.ApplyTo(&merged);
+  if (read_at_ns_ != 0) merged.atime_ns = std::max(merged.atime_ns, read_at_ns_);
   return merged;
 }
 
@@ -91,20 +94,41 @@ bool Inode::has_suid_or_sgid() const {
   return (attr_.mode & (S_ISUID | S_ISGID)) != 0;
 }
 
-void Inode::Wrote(uint64_t end, int64_t mtime_ns, bool kill_suid, ClassId class_id,
-                  const SpaceChange& space) {
-  std::lock_guard lock(mutex_);
+void Inode::AddUnreportedLocked() {
   if (written_ == reported_) {
     local_end_ = 0;
     local_mtime_ns_ = 0;
     local_kill_suid_ = false;
   }
   ++written_;
+}
+
+bool Inode::Hold(const HeldAttributes& change, uint32_t caller_uid, ClassId class_id) {
+  std::lock_guard lock(mutex_);
+  if (!MayHold(MergedLocked(), change, caller_uid)) return false;
+  if (written_ == reported_) local_class_ = class_id;
+  AddUnreportedLocked();
+  if (change.mtime_ns.has_value()) local_mtime_ns_ = 0;  // of what was written before
+  held_.Take(change);
+  return true;
+}
+
+bool Inode::holds_attributes() const {
+  std::lock_guard lock(mutex_);
+  return !held_.empty() || !telling_held_.empty();
+}
+
+void Inode::Wrote(uint64_t end, int64_t mtime_ns, bool kill_suid, ClassId class_id,
+                  const SpaceChange& space) {
+  std::lock_guard lock(mutex_);
+  AddUnreportedLocked();
   local_end_ = std::max(local_end_, end);
   local_mtime_ns_ = std::max(local_mtime_ns_, mtime_ns);
   local_kill_suid_ |= kill_suid;
   local_class_ = class_id;
   untold_ += space;
+  held_.mtime_ns.reset();
+  telling_held_.mtime_ns.reset();
   generation_.fetch_add(1, std::memory_order_acq_rel);
 }
 
@@ -112,6 +136,7 @@ void Inode::Resized(const FileAttr& from_mds) {
   std::lock_guard lock(mutex_);
   if (from_mds.version >= attr_.version) attr_ = from_mds;
   reported_ = written_;
+  if (!held_.empty()) AddUnreportedLocked();
   allowed_end_ = 0;
   generation_.fetch_add(1, std::memory_order_acq_rel);
 }
@@ -139,10 +164,19 @@ std::optional<Inode::Report> Inode::BeginReport() {
   return Report{written_, local_end_, local_mtime_ns_, local_kill_suid_, local_class_, space};
 }
 
+HeldAttributes Inode::TellHeld() {
+  std::lock_guard lock(mutex_);
+  telling_held_ = std::exchange(held_, {});
+  return telling_held_;
+}
+
 void Inode::FailReport(const Report& report) {
   std::lock_guard lock(mutex_);
   telling_ -= report.space;
   untold_ += report.space;
+  HeldAttributes again = std::exchange(telling_held_, {});
+  again.Take(held_);
+  held_ = again;
 }
 
 bool Inode::Reported(const Report& report) const {
@@ -154,6 +188,7 @@ FileAttr Inode::EndReport(const Report& report, const FileAttr& from_mds) {
   std::lock_guard lock(mutex_);
   reported_ = std::max(reported_, report.sequence);
   telling_ -= report.space;
+  telling_held_ = {};
   if (from_mds.version >= attr_.version) {
     // One step means that only this mount wrote; the kernel's pages of it are still right.
     kept_version_ = from_mds.version == kept_version_ + 1 ? from_mds.version : 0;
@@ -197,6 +232,7 @@ void Inode::ForgetRead() {
 void Inode::LoseUnreported() {
   std::lock_guard lock(mutex_);
   reported_ = lost_ = written_;
+  held_ = telling_held_ = {};
 }
 
 bool Inode::IsLost(const Report& report) const {

@@ -2,7 +2,8 @@
 //
 // Attributes come from the MDS. What this mount wrote and has not reported (MDS_WROTE) lies over
 // them: a size can only be larger, an mtime only newer. A report captures the state when its flush
-// starts; writes that happen meanwhile stay unreported.
+// starts; writes that happen meanwhile stay unreported. Attributes that are held
+// (held_attributes.h) lie over all that, and go with the next report that is sent.
 //
 // Lookup counts: each entry handed to the kernel adds one, FORGET takes n away. Pins are ours: open
 // handles, dirty data, reports. An inode leaves the table when it has neither.
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "client/vfs/file_attr.h"
+#include "client/vfs/held_attributes.h"
 #include "common/base/result.h"
 
 namespace weir::client {
@@ -59,7 +61,11 @@ class Inode {
   // the report of it is charged to `class_id`.
   void Wrote(uint64_t end, int64_t mtime_ns, bool kill_suid = false, ClassId class_id = {},
              const SpaceChange& space = {});
-  // The MDS has set the size: nothing of ours lies over it any more.
+  // Sets that here, to be reported, when the caller may. A later write moves a held mtime.
+  bool Hold(const HeldAttributes& change, uint32_t caller_uid, ClassId class_id);
+  // Some are held, or on their way.
+  [[nodiscard]] bool holds_attributes() const;
+  // The MDS has set the size: nothing of ours that was written lies over it any more.
   void Resized(const FileAttr& from_mds);
   // Grows with every local change of data and when the MDS tells of one elsewhere: what was read
   // ahead under another generation is not valid.
@@ -74,13 +80,16 @@ class Inode {
   struct Report {
     uint64_t sequence = 0;
     uint64_t size_at_least = 0;
-    int64_t mtime_ns = 0;
+    int64_t mtime_ns = 0;  // 0: nothing that was written moves it
     bool kill_suid = false;
     ClassId class_id;
-    SpaceChange space;  // told by this report and no other
+    SpaceChange space;    // told by this report and no other
+    HeldAttributes held;  // of TellHeld, when it is sent
   };
   // None when the MDS knows everything. Ends with EndReport or FailReport.
   [[nodiscard]] std::optional<Report> BeginReport();
+  // What is held when a report is sent, and goes with it. One is on its way at a time.
+  [[nodiscard]] HeldAttributes TellHeld();
   // That, or a later one, has ended.
   [[nodiscard]] bool Reported(const Report& report) const;
   FileAttr EndReport(const Report& report, const FileAttr& from_mds);
@@ -138,6 +147,8 @@ class Inode {
 
  private:
   FileAttr MergedLocked() const;
+  // Something more is to be reported.
+  void AddUnreportedLocked();
 
   static constexpr uint32_t kUntagged = UINT32_MAX;
 
@@ -156,11 +167,13 @@ class Inode {
   int64_t local_mtime_ns_ = 0;
   bool local_kill_suid_ = false;
   ClassId local_class_;
-  SpaceChange untold_;     // of what was written
-  SpaceChange telling_;    // on its way to the MDS
-  uint64_t written_ = 0;   // sequence of the last local write
-  uint64_t reported_ = 0;  // of the last one the MDS knows
-  uint64_t lost_ = 0;      // of the last one it shall not know
+  SpaceChange untold_;   // of what was written
+  SpaceChange telling_;  // on its way to the MDS
+  HeldAttributes held_;
+  HeldAttributes telling_held_;  // on its way
+  uint64_t written_ = 0;         // sequence of the last local write
+  uint64_t reported_ = 0;        // of the last one the MDS knows
+  uint64_t lost_ = 0;            // of the last one it shall not know
   uint64_t kept_version_ = 0;
   uint64_t allowed_end_ = 0;
   int64_t read_at_ns_ = 0;

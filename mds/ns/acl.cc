@@ -188,4 +188,12 @@ Status ChangeAcl(std::string_view name, std::string_view bytes, bool keeps_set_g
   return Status::Ok();
 }
 
+void ReplaceMode(uint32_t mode, InodeRecord* inode) {
+  inode->set_mode((inode->mode() & S_IFMT) | (mode & 07777));
+  if (inode->acl_access().empty()) return;
+  Acl acl = Acl::Stored(inode->acl_access());
+  acl.FollowMode(mode);
+  inode->set_acl_access(acl.Bytes());
+}
+
 }  // namespace weir::mds

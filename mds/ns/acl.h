@@ -69,4 +69,7 @@ void InheritAcl(const InodeRecord& directory, uint32_t umask, InodeRecord* made)
 Status ChangeAcl(std::string_view name, std::string_view bytes, bool keeps_set_gid,
                  InodeRecord* inode);
 
+// chmod: the permission bits, and the list that goes with them.
+void ReplaceMode(uint32_t mode, InodeRecord* inode);
+
 }  // namespace weir::mds

@@ -75,7 +75,7 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
       return;
     }
   }
-  if (answer.ok() && WaitsForFileLeases(&request, op, ready)) {
+  if (WaitsForFileLeases(&request, op, answer.ok(), ready)) {
     op.TakeBack();
     leases_.set_recorded(recorded);
     return Park(std::move(request));
@@ -130,11 +130,13 @@ void NamespaceDb::Park(Request request) {
   parked_.push_back(std::move(request));
 }
 
-bool NamespaceDb::WaitsForFileLeases(Request* request, const Operation& op, Ready* ready) {
+bool NamespaceDb::WaitsForFileLeases(Request* request, const Operation& op, bool granted,
+                                     Ready* ready) {
   if (op.shown.empty() && op.changed.empty() && op.changed_directories.empty()) return false;
+  FileLeases::Wish wish{.shown = op.shown};  // a refusal changes nothing
+  if (granted) wish = {op.shown, op.changed, op.changed_directories, op.claimed};
   const FileLeases::Verdict verdict =
-      file_leases_.Ask(request->origin.session,
-                       {op.shown, op.changed, op.changed_directories, op.claimed}, &request->told);
+      file_leases_.Ask(request->origin.session, wish, &request->told);
   if (verdict.asked) ready->runs.push_back([this] { listener_.OnRecall(); });
   // What holders from before a restart report is what the others wait for.
   if (request->origin.method == wire::MDS_WROTE) return verdict.in_the_way;

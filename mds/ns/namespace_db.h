@@ -173,7 +173,8 @@ class NamespaceDb {
   };
   void RunReady(const Ready& ready);
   void ExecuteLocked(Request request, Ready* ready);
-  bool WaitsForFileLeases(Request* request, const Operation& op, Ready* ready);
+  // `granted`: it is about to happen; else it is refused.
+  bool WaitsForFileLeases(Request* request, const Operation& op, bool granted, Ready* ready);
   void Park(Request request);
   bool AnswerRepeated(const Request& request, Ready* ready);
   void Keep(const RequestOrigin& origin, const std::string& answer, const Effects& effects,

@@ -274,10 +274,7 @@ void Operation::TakeBack() {
 }
 
 void Operation::FillAttr(const Inode& inode, wire::Attr* attr) {
-  if (inode.IsRegular()) {
-    shown.push_back(inode.id);
-    AwaitWriters(inode);
-  }
+  Judges(inode);
   const InodeRecord& rec = inode.rec;
   attr->set_inode(inode.id);
   attr->set_mode(rec.mode());
@@ -313,6 +310,12 @@ Status Operation::FillEntry(const Inode& inode, wire::EntryReply* reply) {
   }
   reply->set_sole_opener(!context.opens.OpenElsewhere(context.session, inode.id));
   return Status::Ok();
+}
+
+void Operation::Judges(const Inode& inode) {
+  if (!inode.IsRegular()) return;
+  if (shown.empty() || shown.back() != inode.id) shown.push_back(inode.id);
+  AwaitWriters(inode);
 }
 
 void Operation::AwaitWriters(const Inode& inode) {

@@ -100,6 +100,9 @@ class Operation {
     AwaitWriters(inode);
     StoreQuietly(inode);
   }
+  // Its mode or owner decides: also a refusal waits for whoever may have set them without having
+  // told yet.
+  void Judges(const Inode& inode);
   // Nothing that mounts are told of has changed.
   void StoreQuietly(const Inode& inode) {
     txn.PutRecord(MakeKey(Table::kInode, inode.id), inode.rec);

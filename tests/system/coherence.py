@@ -9,6 +9,7 @@ import mmap
 import os
 import signal
 import threading
+import time
 
 from weirtest import BIN, MIB, Cluster, check, main, run, wait_until
 
@@ -161,25 +162,94 @@ def what_was_looked_at_is_forgotten(ours, theirs):
             check(is_seen(f"{ours}/{name}"), f"turn {turn}: {what}, and does not see it himself")
 
 
+SOMEBODY = 54321
+
+
+def somebody_may(do, mount, path):
+    """Whether a user without rights of his own may; None: it failed otherwise."""
+    child = os.fork()
+    if child == 0:
+        os.chdir(mount)  # what lies above is the test's own
+        os.setgroups([])
+        os.setresgid(SOMEBODY, SOMEBODY, SOMEBODY)
+        os.setresuid(SOMEBODY, SOMEBODY, SOMEBODY)
+        try:
+            do(path)
+        except PermissionError:
+            os._exit(1)
+        except OSError:
+            os._exit(2)
+        os._exit(0)
+    return {0: True, 1: False}.get(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+
+def open_to_read(path):
+    os.close(os.open(path, os.O_RDONLY))
+
+
+def rights_set_on_a_file_that_is_written_hold(ours, theirs):
+    """At once and on both, though the MDS hears of them with the data only; and they outlive the close."""
+    os.mkdir(ours, 0o755)
+    os.mkdir(f"{ours}/sticky")
+    os.chmod(f"{ours}/sticky", 0o1777)
+    for turn, looker in enumerate((theirs, ours) * 2):
+        for before, after in ((0o600, 0o644), (0o644, 0o600)):
+            name = f"{turn}.{before:o}"
+            file = os.open(f"{ours}/{name}", os.O_RDWR | os.O_CREAT, before)
+            os.write(file, b"data")
+            os.fchmod(file, after)
+            allowed = somebody_may(open_to_read, looker, name)
+            check(allowed is (after == 0o644), f"{name} after fchmod to {after:o}: may open it: {allowed}")
+            os.close(file)
+        name = f"sticky/{turn}"
+        file = os.open(f"{ours}/{name}", os.O_RDWR | os.O_CREAT, 0o644)
+        os.write(file, b"data")
+        check(somebody_may(os.unlink, looker, name) is False, f"{name}: removed by who does not own it")
+        os.close(file)
+        file = os.open(f"{ours}/{name}", os.O_RDWR)
+        os.write(file, b"more")
+        os.fchown(file, SOMEBODY, SOMEBODY)
+        check(somebody_may(os.unlink, looker, name) is True, f"{name}: not removed by its new owner")
+        os.close(file)
+
+
+def attributes_set_on_a_file_that_is_written_are_seen(ours, theirs):
+    os.mkdir(ours)
+    for turn in range(10):
+        file = os.open(f"{ours}/{turn}", os.O_RDWR | os.O_CREAT, 0o600)
+        os.write(file, b"x" * 100)
+        os.fchmod(file, 0o640)
+        os.fchown(file, 7, 8)
+        os.utime(file, ns=(turn, turn + 1))
+        if turn % 3 == 1:
+            os.fsync(file)
+        if turn % 3 == 2:
+            os.rename(f"{ours}/{turn}", f"{ours}/moved")
+            os.rename(f"{ours}/moved", f"{ours}/{turn}")
+        wanted = (0o100640, 7, 8, 100, turn, turn + 1)
+        for place in (f"{ours}/{turn}", f"{theirs}/{turn}"):
+            seen = os.stat(place)
+            check((seen.st_mode, *seen[4:7], seen.st_atime_ns, seen.st_mtime_ns) == wanted, f"{place}: {seen}")
+        os.write(file, b"later")
+        check(os.stat(f"{theirs}/{turn}").st_mtime_ns > turn + 1, "a write after utime does not move the time")
+        os.utime(file, ns=(turn, turn + 1))
+        os.close(file)
+        for place in (f"{ours}/{turn}", f"{theirs}/{turn}"):
+            check(os.stat(place).st_mtime_ns == turn + 1, f"{place}: its close moved the time")
+    # By its name, before and after the mount gives back what was closed, which it does ten times a second.
+    for turn in range(16):
+        with open(f"{ours}/closed{turn}", "wb") as closed:
+            closed.write(b"data")
+        os.chmod(f"{ours}/closed{turn}", 0o600 + turn)
+        time.sleep(turn * 0.02)
+        seen = os.stat(f"{theirs}/closed{turn}").st_mode & 0o777
+        check(seen == 0o600 + turn, f"{turn / 50} s after chmod the other sees {seen:o}")
+
+
 def whoever_may_not_pass_is_kept_out(ours, theirs):
     """By each mount, as soon as either has changed the rights, however warm the names below are."""
-    somebody = 54321
-
     def may_look(mount, path):
-        child = os.fork()
-        if child == 0:
-            os.chdir(mount)  # what lies above is the test's own
-            os.setgroups([])
-            os.setresgid(somebody, somebody, somebody)
-            os.setresuid(somebody, somebody, somebody)
-            try:
-                os.stat(path)
-            except PermissionError:
-                os._exit(1)
-            except OSError:
-                os._exit(2)
-            os._exit(0)
-        return {0: True, 1: False}.get(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        return somebody_may(os.stat, mount, path)
 
     os.mkdir(ours, 0o755)
     for turn, changer in enumerate((ours, theirs) * 3):
@@ -244,7 +314,7 @@ def both_work_in_one_directory(ours, theirs):
 def two_mounts_are_one_machine(lab):
     system = Cluster(lab, mounts=2)
     for part in (what_is_written_is_seen, writers_share_a_page, mappings_follow, what_was_looked_at_is_forgotten,
-                 both_work_in_one_directory):
+                 both_work_in_one_directory, attributes_set_on_a_file_that_is_written_are_seen):
         part(*(f"{mount}/{part.__name__}" for mount in system.mounts))
 
 
@@ -258,6 +328,7 @@ def rights_hold_on_both(lab):
         run(f"{BIN}/weirfs", endpoint, mount, "-o", "allow_other")
         lab.on_exit(lambda mount=mount: run("umount", "-l", mount, ok=None))
     whoever_may_not_pass_is_kept_out(*(f"{mount}/tree" for mount in mounts))
+    rights_set_on_a_file_that_is_written_hold(*(f"{mount}/rights" for mount in mounts))
 
 
 def a_silent_mount_loses(lab):

@@ -26,6 +26,7 @@ EntryResult Open(Operation& op, const wire::OpenRequest& request) {
   if (inode.IsDirectory() && (mask & kMayWrite) != 0) {
     return InodeError(ErrorCode::kIsDirectory, inode.id, "is a directory");
   }
+  op.Judges(inode);
   WEIR_RETURN_IF_ERROR(CheckAccess(op.who(), inode.rec, mask));
   if (inode.IsRegular() && (mask & kMayWrite) != 0) op.claimed.push_back(inode.id);
   // Whoever opens during a truncation could write what its end would cut off.

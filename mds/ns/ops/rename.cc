@@ -112,6 +112,7 @@ class Renaming {
 
   // A directory that gets another parent is itself changed (its ".."), unless it is replaced.
   Status CheckSide(const Inode& parent, const Side& side) const {
+    op_.Judges(side.inode);
     WEIR_RETURN_IF_ERROR(CheckSticky(op_.who(), parent.rec, side.inode.rec));
     const bool moves = (&side == &from_ || Exchange()) && old_parent_.id != new_parent_.id;
     if (!moves || !side.inode.IsDirectory()) return Status::Ok();

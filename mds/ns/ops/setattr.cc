@@ -48,12 +48,7 @@ Status ChangeMode(const Operation& op, const wire::SetAttrRequest& request, Inod
   }
   const bool in_group = op.who().IsRoot() || op.who().InGroup(inode->rec.gid());
   if (!in_group) mode &= ~static_cast<uint32_t>(S_ISGID);
-  inode->rec.set_mode((inode->rec.mode() & S_IFMT) | mode);
-  if (!inode->rec.acl_access().empty()) {
-    Acl acl = Acl::Stored(inode->rec.acl_access());
-    acl.FollowMode(mode);
-    inode->rec.set_acl_access(acl.Bytes());
-  }
+  ReplaceMode(mode, &inode->rec);
   return Status::Ok();
 }
 
@@ -124,6 +119,7 @@ Status ChangeSize(Operation& op, const wire::SetAttrRequest& request, Inode* ino
 EntryResult SetAttr(Operation& op, const wire::SetAttrRequest& request) {
   op.SetCaller(request.caller());
   WEIR_ASSIGN_OR_RETURN(Inode inode, op.Load(request.inode()));
+  op.Judges(inode);
   WEIR_RETURN_IF_ERROR(CheckSize(op, request, inode));
   WEIR_RETURN_IF_ERROR(CheckTimes(op, request, inode));
   WEIR_RETURN_IF_ERROR(ChangeOwner(op, request, &inode));

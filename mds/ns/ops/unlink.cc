@@ -17,6 +17,7 @@ TouchedResult Unlink(Operation& op, const wire::NameRequest& request) {
   WEIR_ASSIGN_OR_RETURN(const DentryRecord dentry, op.FindDentry(parent.id, name));
   WEIR_RETURN_IF_ERROR(CheckAccess(op.who(), parent.rec, kMayWrite));
   WEIR_ASSIGN_OR_RETURN(Inode inode, op.Load(dentry.inode()));
+  op.Judges(inode);
   WEIR_RETURN_IF_ERROR(CheckSticky(op.who(), parent.rec, inode.rec));
   if (inode.IsDirectory()) {
     return InodeError(ErrorCode::kIsDirectory, inode.id, "is a directory: use rmdir");

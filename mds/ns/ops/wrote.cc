@@ -1,12 +1,50 @@
 // Data reached the OSDs: sizes only grow, times never go back, and the version tells others.
+// Attributes that were set at the mount meanwhile come with it.
 #include <algorithm>
 
 #include "common/placement/striper.h"
+#include "mds/ns/acl.h"
 #include "mds/ns/class_space.h"
 #include "mds/ns/operation.h"
 #include "mds/ns/ops/ops.h"
 
 namespace weir::mds {
+namespace {
+
+// Sizes and space. What is there already is counted and charged, whatever room there is.
+Status TakeData(Operation& op, const wire::WroteRequest& request, Inode* inode) {
+  const uint64_t size = std::max(inode->rec.size(), request.size_at_least());
+  op.CountSize(*inode, size);
+  op.quotas_bind = false;  // the next write will be refused
+  inode->SetSize(size, request.has_space() ? DataAfter(*inode, request.space()) : size);
+  return ChargeSize(op, inode, request.class_id());
+}
+
+void TakeTimes(const Operation& op, const wire::WroteRequest& request, Inode* inode) {
+  InodeRecord& rec = inode->rec;
+  const int64_t written = request.mtime_ns() == 0 ? op.now() : request.mtime_ns();
+  // Who else has it open drops what he read when the time moves, however clocks differ.
+  const bool shared = op.context.opens.OpenElsewhere(op.context.session, inode->id);
+  rec.set_mtime_ns(std::max(rec.mtime_ns() + (shared ? 1 : 0), written));
+  rec.set_ctime_ns(std::max(rec.ctime_ns(), written));
+}
+
+// The mount has judged that whoever set them may (client/vfs/held_attributes.h).
+void TakeAttributes(const Operation& op, const wire::WroteRequest::Attributes& attributes,
+                    Inode* inode) {
+  InodeRecord& rec = inode->rec;
+  if (attributes.has_uid()) rec.set_uid(attributes.uid());
+  if (attributes.has_gid()) rec.set_gid(attributes.gid());
+  if (attributes.has_uid() || attributes.has_gid()) rec.set_mode(WithoutSetIds(rec.mode()));
+  if (attributes.has_mode()) ReplaceMode(attributes.mode(), &rec);
+  if (attributes.has_atime_ns()) {
+    rec.set_atime_ns(attributes.atime_ns());
+    rec.set_atime_set_ns(op.now());
+  }
+  if (attributes.has_mtime_ns()) rec.set_mtime_ns(attributes.mtime_ns());
+}
+
+}  // namespace
 
 EntryResult Wrote(Operation& op, const wire::WroteRequest& request) {
   if (op.context.cluster.IsFenced(op.context.session, request.epoch())) {
@@ -17,20 +55,14 @@ EntryResult Wrote(Operation& op, const wire::WroteRequest& request) {
   if (request.size_at_least() > kMaxFileSize) {
     return InodeError(ErrorCode::kFileTooBig, inode.id, "cannot grow beyond 8 EiB");
   }
-  InodeRecord& rec = inode.rec;
-  op.CountSize(inode, std::max(rec.size(), request.size_at_least()));
-  op.quotas_bind = false;  // the data is there already: the next write will be refused
-  const uint64_t size = std::max(rec.size(), request.size_at_least());
-  inode.SetSize(size, request.has_space() ? DataAfter(inode, request.space()) : size);
-  const int64_t written = request.mtime_ns() == 0 ? op.now() : request.mtime_ns();
-  // Who else has it open drops what he read when the time moves, however clocks differ.
-  const bool shared = op.context.opens.OpenElsewhere(op.context.session, inode.id);
-  rec.set_mtime_ns(std::max(rec.mtime_ns() + (shared ? 1 : 0), written));
-  rec.set_ctime_ns(std::max(rec.ctime_ns(), std::max(written, op.now())));
-  rec.set_version(rec.version() + 1);
-  if (request.kill_suid()) rec.set_mode(WithoutSetIds(rec.mode()));
-  // The data is there already: what is reported is charged, whatever room there is.
-  WEIR_RETURN_IF_ERROR(ChargeSize(op, &inode, request.class_id()));
+  const bool has_data = !request.has_attributes() || request.size_at_least() > 0 ||
+                        request.space().wrote_bytes() > 0 || request.space().freed_bytes() > 0;
+  if (has_data) WEIR_RETURN_IF_ERROR(TakeData(op, request, &inode));
+  if (!request.has_attributes() || request.mtime_ns() != 0) TakeTimes(op, request, &inode);
+  if (request.kill_suid()) inode.rec.set_mode(WithoutSetIds(inode.rec.mode()));
+  if (request.has_attributes()) TakeAttributes(op, request.attributes(), &inode);
+  inode.rec.set_ctime_ns(std::max(inode.rec.ctime_ns(), op.now()));
+  inode.rec.set_version(inode.rec.version() + 1);
   op.Store(inode);
   WEIR_RETURN_IF_ERROR(op.SettleUsage());  // before the answer tells the room left
   return op.LeasedEntry(inode);

@@ -142,6 +142,7 @@ EmptyResult SetXattr(Operation& op, const wire::XattrRequest& request) {
     return Status(ErrorCode::kTooBig, "an attribute's value has at most 64 KiB");
   }
   WEIR_ASSIGN_OR_RETURN(Inode inode, op.Load(request.inode()));
+  if (!op.who().IsRoot()) op.Judges(inode);
   WEIR_RETURN_IF_ERROR(CheckMayChange(op, inode, name));
   if (name == kTag) {
     WEIR_RETURN_IF_ERROR(SetTag(op, request, &inode));
@@ -168,6 +169,7 @@ Result<wire::XattrReply> GetXattr(Operation& op, const wire::XattrRequest& reque
   const std::string& name = request.name();
   WEIR_RETURN_IF_ERROR(CheckName(name));
   WEIR_ASSIGN_OR_RETURN(const Inode inode, op.Load(request.inode()));
+  if (!op.who().IsRoot()) op.Judges(inode);
   WEIR_RETURN_IF_ERROR(CheckMayRead(op, inode, name));
   wire::XattrReply reply;
   if (name == kTag) {
@@ -236,6 +238,7 @@ EmptyResult RemoveXattr(Operation& op, const wire::XattrRequest& request) {
   const std::string& name = request.name();
   WEIR_RETURN_IF_ERROR(CheckName(name));
   WEIR_ASSIGN_OR_RETURN(Inode inode, op.Load(request.inode()));
+  if (!op.who().IsRoot()) op.Judges(inode);
   WEIR_RETURN_IF_ERROR(CheckMayChange(op, inode, name));
   if (name == kTag) {
     if (inode.rec.tag().empty()) return Status(ErrorCode::kNoData);

@@ -211,6 +211,9 @@ Task Actor::Obtain(Slot& slot) {
   }
   const std::string size = open_.file->SeeSize(handle->inode->size(), &open_.floors);
   if (!size.empty()) board_.Wrong(name_ + ": " + doing_ + ": " + size);
+  const uint32_t bits = handle->inode->attr().mode & 0777;
+  const std::string mode = open_.file->SeeMode(bits, &open_.floors);
+  if (!mode.empty()) board_.Wrong(name_ + ": " + doing_ + ": " + mode);
   open_.handle = handle;
 }
 
@@ -218,8 +221,10 @@ Task Actor::WorkOn() {
   const uint64_t steps = world_.prng.Uniform(1, 12);
   for (uint64_t step = 0; step < steps && board_.wrong.empty(); ++step) {
     co_await Pause(world_.prng.Chance(0.1) ? 3'000'000U : 30'000U);
-    const uint64_t choice = world_.prng.Uniform(0, 9);
-    if (choice < 6) {
+    const uint64_t choice = world_.prng.Uniform(0, 10);
+    if (choice == 10) {
+      co_await SetMode();
+    } else if (choice < 6) {
       co_await WriteSome();
     } else if (choice < 7) {
       Say("syncs inode " + std::to_string(open_.file->inode().value));
@@ -257,6 +262,15 @@ Task Actor::WriteSome() {
   if (Ok(written)) Raise(&open_.floors, block, block + count);
 }
 
+Task Actor::SetMode() {
+  const auto mode = static_cast<uint32_t>(world_.prng.Uniform(0, 0777));
+  Say("sets the mode of inode " + std::to_string(open_.file->inode().value) + " to " +
+      std::to_string(mode));
+  open_.file->BeginMode(mode);
+  const Status set = co_await mount_->SetMode(open_.handle, mode);
+  if (Ok(set)) open_.floors.mode = open_.file->Newest().mode;
+}
+
 // Only that: what a crashed user had under way elsewhere in the file stays as uncertain as it was.
 void Actor::Raise(FileHistory::Places* places, size_t begin, size_t end) const {
   const FileHistory::Places newest = open_.file->Newest();
@@ -277,8 +291,10 @@ Task Actor::LeaveIt(Slot& slot) {
   Say("closes inode " + std::to_string(open_.file->inode().value));
   const Status closed = co_await mount_->Close(open_.handle);
   if (!Ok(closed)) co_return;
-  open_.handle = nullptr;
   open_.file->Settle(open_.floors);
+  // By its name, while the mount may still count it as open.
+  if (choice > 7) co_await SetMode();
+  open_.handle = nullptr;
   if (choice == 1 || choice == 2) co_await Unlink();
   if (choice < 3 || choice > 5) co_return;
   const size_t from = open_.place == &slot.places[0] ? 0 : 1;
@@ -379,7 +395,8 @@ Task Actor::AuditFile(InodeId inode, File file) {
   const uint64_t length = FileHistory::kBlocks * kBlock;
   const Result<Bytes> bytes = co_await mount_->Read(handle, 0, length);
   if (!Ok(bytes.status())) co_return;
-  const std::string wrong = file->Check(0, length, *bytes, floors);
+  std::string wrong = file->Check(0, length, *bytes, floors);
+  if (wrong.empty()) wrong = file->CheckMode(handle->inode->attr().mode & 0777, floors);
   if (!wrong.empty()) board_.Wrong("at the end: " + wrong);
   const Status closed = co_await mount_->Close(handle);
   Ok(closed);

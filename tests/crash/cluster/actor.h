@@ -77,6 +77,7 @@ class Actor {
   Task Obtain(Slot& slot);  // fills open_
   Task WorkOn();
   Task WriteSome();
+  Task SetMode();
   void Raise(FileHistory::Places* places, size_t begin, size_t end) const;
   Task LeaveIt(Slot& slot);
   Task Unlink();

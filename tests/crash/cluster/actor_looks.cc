@@ -53,6 +53,8 @@ Task Actor::LookAt(Slot& slot) {
   if (!opened.ok() && file->unlinked) co_return;
   if (!Ok(opened.status())) co_return;
   const client::HandlePtr& handle = *opened;
+  const std::string wrong = file->CheckMode(handle->inode->attr().mode & 0777, floors);
+  if (!wrong.empty()) board_.Wrong(name_ + ": " + doing_ + ": " + wrong);
   const uint64_t reads = world_.prng.Uniform(1, 4);
   for (uint64_t i = 0; i < reads && board_.wrong.empty(); ++i) {
     co_await ReadSome(handle, file, floors);

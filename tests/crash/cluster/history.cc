@@ -15,19 +15,20 @@ uint64_t WordOf(uint64_t tag, uint64_t offset) {
 }  // namespace
 
 FileHistory::Places FileHistory::Floors() const {
-  Places places{size_.floor(), {}};
+  Places places{size_.floor(), mode_.floor(), {}};
   for (const auto& block : blocks_) places.blocks.push_back(block.floor());
   return places;
 }
 
 FileHistory::Places FileHistory::Newest() const {
-  Places places{size_.last(), {}};
+  Places places{size_.last(), mode_.last(), {}};
   for (const auto& block : blocks_) places.blocks.push_back(block.last());
   return places;
 }
 
 void FileHistory::Settle(const Places& places) {
   size_.Settle(places.size);
+  mode_.Settle(places.mode);
   for (size_t i = 0; i < kBlocks; ++i) blocks_[i].Settle(places.blocks[i]);
 }
 
@@ -55,6 +56,20 @@ std::string FileHistory::SeeSize(uint64_t size, Places* floors) {
   size_.Certain(size);
   floors->size = size_.floor();
   return "";
+}
+
+std::string FileHistory::SeeMode(uint32_t mode, Places* floors) {
+  std::string wrong = CheckMode(mode, *floors);
+  if (!wrong.empty()) return wrong;
+  mode_.Certain(mode);
+  floors->mode = mode_.floor();
+  return "";
+}
+
+std::string FileHistory::CheckMode(uint32_t mode, const Places& floors) const {
+  if (mode_.Allows(mode, floors.mode)) return "";
+  return "inode " + std::to_string(inode_.value) + ": its mode is " + std::to_string(mode) +
+         " and may be " + mode_.Describe(floors.mode);
 }
 
 std::string FileHistory::CheckLength(uint64_t begin, uint64_t length, uint64_t got,

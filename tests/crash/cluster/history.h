@@ -1,6 +1,7 @@
 // What users of the simulated cluster have done, and what others may therefore see.
 //
-// Everything that can be looked at, the inode behind a name, the size of a file, a block of it, is
+// Everything that can be looked at, the inode behind a name, the size of a file, its mode, a block
+// of it, is
 // a register that one user at a time changes. It has had some values, in an order; whoever begins
 // to look may see the last one that was certain then (acknowledged as durable before: the floor) or
 // any later one, never an earlier. That is close-to-open for the data, and what one machine would
@@ -68,11 +69,12 @@ class FileHistory {
   static constexpr size_t kBlocks = 24;
 
   explicit FileHistory(InodeId inode)
-      : inode_(inode), size_(0), blocks_(kBlocks, Register<uint64_t>(0)) {}
+      : inode_(inode), size_(0), mode_(0644), blocks_(kBlocks, Register<uint64_t>(0)) {}
 
   // The places up to which everything is certain, or was when somebody began to look.
   struct Places {
     size_t size = 0;
+    size_t mode = 0;
     std::vector<size_t> blocks;
   };
   [[nodiscard]] Places Floors() const;
@@ -82,12 +84,15 @@ class FileHistory {
   // Returns what to write.
   std::string BeginWrite(size_t block, size_t count, uint64_t tag);
   void BeginTruncate(size_t blocks);
-  // The size that the one user who may change it was told, which is certain then. Empty, or what is
-  // wrong with it.
+  void BeginMode(uint32_t mode) { mode_.Begin(mode); }
+  // What the one user who may change it was told, which is certain then. Empty, or what is wrong
+  // with it.
   [[nodiscard]] std::string SeeSize(uint64_t size, Places* floors);
+  [[nodiscard]] std::string SeeMode(uint32_t mode, Places* floors);
   // Empty, or what is wrong with a size that was seen by somebody who may not see less than
   // `floors`.
   [[nodiscard]] std::string CheckSize(uint64_t size, const Places& floors) const;
+  [[nodiscard]] std::string CheckMode(uint32_t mode, const Places& floors) const;
   // Empty, or what is wrong with bytes that were read from a block on by somebody who may not see
   // less than `floors`.
   [[nodiscard]] std::string Check(size_t block, uint64_t length, const std::string& bytes,
@@ -101,6 +106,7 @@ class FileHistory {
 
   const InodeId inode_;
   Register<uint64_t> size_;
+  Register<uint32_t> mode_;
   std::vector<Register<uint64_t>> blocks_;  // tags; 0: zeros
 };
 

@@ -51,6 +51,7 @@ class SimMount {
   Answer<Result<Bytes>> Read(client::HandlePtr handle, uint64_t offset, uint64_t length);
   Answer<Status> Sync(client::HandlePtr handle);
   Answer<Status> Truncate(client::HandlePtr handle, uint64_t size);
+  Answer<Status> SetMode(client::HandlePtr handle, uint32_t mode);
 
  private:
   template <typename T>

@@ -67,13 +67,15 @@ Answer<Result<HandlePtr>> SimMount::Open(InodeId inode) {
     Fill(request.mutable_caller());
     request.set_inode(inode.value);
     request.set_flags(O_RDWR);
-    core_->open_files().Open(inode, [this, done, inode, request] {
-      core_->mds().Call<wire::EntryReply>(wire::MDS_OPEN, request, false,
-                                          [this, done, inode](Result<wire::EntryReply> reply) {
-                                            if (reply.ok()) return done(MakeHandle(inode, *reply));
-                                            core_->open_files().Close(inode);
-                                            done(reply.status());
-                                          });
+    auto answer = [this, done, inode](Result<wire::EntryReply> reply) {
+      if (reply.ok()) return done(MakeHandle(inode, *reply));
+      core_->open_files().Close(inode);
+      done(reply.status());
+    };
+    core_->open_files().Open(inode, [this, inode, request, answer] {
+      core_->files().TellHeld(Find(inode), [this, request, answer] {
+        core_->mds().Call<wire::EntryReply>(wire::MDS_OPEN, request, false, answer);
+      });
     });
   });
 }
@@ -141,6 +143,29 @@ Answer<Status> SimMount::Truncate(HandlePtr handle, uint64_t size) {
     core_->files().Sync(handle->inode, false, [handle, send](const Status& status) {
       if (!status.ok()) handle->inode->RememberError(status);
       send();
+    });
+  });
+}
+
+Answer<Status> SimMount::SetMode(HandlePtr handle, uint32_t mode) {
+  return Ask<Status>([this, handle, mode](auto done) {
+    client::HeldAttributes change;
+    change.mode = mode;
+    change.ctime_ns = core_->clock().WallNow().ns;
+    wire::SetAttrRequest request;
+    Fill(request.mutable_caller());
+    const uint32_t caller = request.caller().uid();
+    if (core_->files().HoldAttributes(handle->inode, change, caller, {})) return done({});
+    request.set_inode(handle->inode->id().value);
+    request.set_mode(mode);
+    core_->files().Sync(handle->inode, false, [this, handle, request, done](const Status& synced) {
+      if (!synced.ok()) handle->inode->RememberError(synced);
+      core_->mds().Call<wire::EntryReply>(
+          wire::MDS_SETATTR, request, false,
+          [this, done, asked = core_->leases().Asked()](const Result<wire::EntryReply>& reply) {
+            if (reply.ok()) Learn(*reply, asked);
+            done(reply.status());
+          });
     });
   });
 }

@@ -18,6 +18,7 @@ class HeldReports final : public WriteReporter {
   void ReportWrote(InodeId /*inode*/, const Inode::Report& report, bool /*commit*/,
                    std::function<void(Result<FileAttr>)> callback) override {
     sizes.push_back(report.size_at_least);
+    modes.push_back(report.held.mode.value_or(0));
     held = [this, report, callback = std::move(callback)] {
       if (refusal.has_value()) return callback(Status(*refusal));
       FileAttr attr;
@@ -32,6 +33,7 @@ class HeldReports final : public WriteReporter {
     callback(end);
   }
   std::vector<uint64_t> sizes;
+  std::vector<uint32_t> modes;  // told with them
   std::function<void()> held;
   std::optional<ErrorCode> refusal;
   uint64_t version = 1;
@@ -47,6 +49,7 @@ class SharedWriteTest : public ::testing::Test {
     FileAttr attr;
     attr.inode = kFile;
     attr.version = 1;
+    attr.mode = S_IFREG | 0644;
     attr.layout = LayoutOf(kMiB, 1, 4 * kMiB);
     inode_ = inodes_.Lookup(kFile);
     inode_->Update(attr);
@@ -71,6 +74,12 @@ class SharedWriteTest : public ::testing::Test {
     files_.Write(handle, offset, data, false,
                  [ended](const Status& status) { *ended = status.code(); });
     return ended;
+  }
+  bool SetMode(uint32_t mode) {
+    HeldAttributes change;
+    change.mode = mode;
+    change.ctime_ns = clock_.WallNow().ns;
+    return files_.HoldAttributes(inode_, change, 0, {});
   }
   ErrorCode Sync() {
     std::optional<ErrorCode> ended;
@@ -179,6 +188,56 @@ TEST_F(SharedWriteTest, AReportThatWasWaitingWhenTheMountWasEvictedIsNotSent) {
   osds_.Answer(0);
   EXPECT_EQ(synced, ErrorCode::kStale);
   EXPECT_TRUE(reporter_.sizes.empty());
+}
+
+TEST_F(SharedWriteTest, AttributesAreHeldUnderALeaseAndToldBehindTheData) {
+  EXPECT_FALSE(SetMode(0600)) << "others may look";
+  Lease();
+  Write(handle_, 0);
+  ASSERT_TRUE(SetMode(0600));
+  bool told = false;
+  files_.TellHeld([&] { told = true; });
+  ASSERT_EQ(osds_.flights.size(), 1u);
+  EXPECT_TRUE(reporter_.sizes.empty());
+  osds_.Answer(0);
+  ASSERT_EQ(reporter_.modes, std::vector<uint32_t>{0600});
+  EXPECT_EQ(reporter_.sizes, std::vector<uint64_t>{100});
+  ASSERT_TRUE(SetMode(0640)) << "while that is on its way";
+  EXPECT_FALSE(told);
+  reporter_.held();
+  EXPECT_TRUE(told);
+  EXPECT_TRUE(inode_->has_unreported());
+  files_.TellHeld(inode_, [] {});
+  EXPECT_EQ(reporter_.modes.back(), 0640u);
+  reporter_.held();
+  EXPECT_FALSE(inode_->holds_attributes());
+  told = false;
+  files_.TellHeld([&] { told = true; });
+  EXPECT_TRUE(told) << "nothing is left to tell";
+  EXPECT_EQ(reporter_.modes.size(), 2u);
+}
+
+TEST_F(SharedWriteTest, AttributesAreToldAfterSomeSeconds) {
+  Lease();
+  ASSERT_TRUE(SetMode(0600));
+  clock_.Advance(std::chrono::seconds(3));
+  files_.Tick();
+  EXPECT_TRUE(reporter_.modes.empty());
+  clock_.Advance(std::chrono::seconds(1));
+  files_.Tick();
+  EXPECT_EQ(reporter_.modes, std::vector<uint32_t>{0600});
+  reporter_.held();
+  EXPECT_FALSE(inode_->has_unreported());
+}
+
+TEST_F(SharedWriteTest, AttributesOfAnEvictedMountAreNotTold) {
+  Lease();
+  ASSERT_TRUE(SetMode(0600));
+  classes_.Fence();
+  files_.Evicted();
+  EXPECT_EQ(Sync(), ErrorCode::kStale) << "told once";
+  EXPECT_TRUE(reporter_.modes.empty());
+  EXPECT_FALSE(inode_->holds_attributes());
 }
 
 }  // namespace

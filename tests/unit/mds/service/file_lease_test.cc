@@ -130,6 +130,35 @@ TEST_F(FileLeaseTest, ALookWaitsForWhatIsBuffered) {
   EXPECT_EQ(Watch(7).recalled_files_size(), 0);
 }
 
+// The holder may have set mode or owner and not told yet.
+TEST_F(FileLeaseTest, ARefusalWaitsForWhatIsHeld) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  wire::SetAttrRequest close = Change(f);
+  close.set_mode(0600);
+  Ask<wire::EntryReply>(wire::MDS_SETATTR, close);
+  ASSERT_TRUE(Open(f, 2).file_lease().write());
+  wire::OpenRequest request = NewOpen(f, 0);
+  request.mutable_caller()->set_uid(1234);
+  const auto open = Start(kOther, wire::MDS_OPEN, request);
+  wire::AccessRequest may;
+  may.set_inode(f);
+  may.set_mask(4);
+  may.mutable_caller()->set_uid(1234);
+  const auto access = Start(kOther, wire::MDS_ACCESS, may);
+  EXPECT_FALSE(Answered(open));
+  EXPECT_FALSE(Answered(access));
+  ASSERT_EQ(Watch(7).recalled_files_size(), 1);
+  wire::WroteRequest told = NewReport(f, 0, Epoch());
+  told.mutable_attributes()->set_mode(0644);
+  EXPECT_TRUE(Answered(Start(7, wire::MDS_WROTE, told)));
+  EXPECT_FALSE(Answered(open));
+  Yield(7, f);
+  ASSERT_TRUE(Answered(open));
+  EXPECT_EQ(open->answer->status.code(), ErrorCode::kOk);
+  ASSERT_TRUE(Answered(access));
+  EXPECT_EQ(access->answer->status.code(), ErrorCode::kOk);
+}
+
 TEST_F(FileLeaseTest, AReportWaitsUntilReadersHaveForgotten) {
   const uint64_t f = SharedFile();
   Pass(2s);

@@ -34,6 +34,37 @@ TEST_F(SetAttrTest, WroteOnlyGrowsAndTimesNeverGoBack) {
   EXPECT_EQ(Code(wire::MDS_WROTE, old), ErrorCode::kFileTooBig);
 }
 
+// Goal: attributes that a mount held come with its report; what was written before them moves no
+// time that they set, and a report of them alone moves neither size nor mtime.
+TEST_F(SetAttrTest, WroteBringsWhatWasSetAtTheMount) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  Grow(f, 5000);
+  const int64_t mtime = clock.WallNow().ns;
+  clock.Advance(1s);
+  wire::WroteRequest told;
+  told.set_inode(f);
+  told.mutable_space();
+  told.mutable_attributes()->set_mode(0601);
+  auto after = Ask<wire::EntryReply>(wire::MDS_WROTE, told).attr();
+  EXPECT_EQ(after.mode(), S_IFREG | 0601u);
+  EXPECT_EQ(after.mtime_ns(), mtime);
+  EXPECT_EQ(after.ctime_ns(), clock.WallNow().ns);
+  EXPECT_EQ(after.size(), 5000u);
+  EXPECT_EQ(after.blocks(), 16u);
+  told.clear_attributes();
+  told.set_size_at_least(8192);
+  told.set_mtime_ns(clock.WallNow().ns);
+  told.mutable_attributes()->set_uid(17);
+  told.mutable_attributes()->set_gid(18);
+  told.mutable_attributes()->set_atime_ns(5);
+  told.mutable_attributes()->set_mtime_ns(6);
+  after = Ask<wire::EntryReply>(wire::MDS_WROTE, told).attr();
+  EXPECT_EQ(after.size(), 8192u);
+  EXPECT_EQ(std::pair(after.uid(), after.gid()), std::pair(17u, 18u));
+  EXPECT_EQ(std::pair(after.atime_ns(), after.mtime_ns()), std::pair(int64_t{5}, int64_t{6}));
+  EXPECT_EQ(after.mode(), S_IFREG | 0601u);
+}
+
 // Goal: a file never shows fewer blocks than its data takes, and none for what was never written.
 TEST_F(SetAttrTest, HolesTakeNoBlocks) {
   const uint64_t f = CreateOpen(kRoot, "f");

@@ -1,0 +1,42 @@
+#include "client/vfs/held_attributes.h"
+
+#include <algorithm>
+
+namespace weir::client {
+namespace {
+
+constexpr uint32_t kSetIds = S_ISUID | S_ISGID;
+
+template <typename T>
+void TakeIfSet(const std::optional<T>& newer, std::optional<T>* value) {
+  if (newer.has_value()) *value = newer;
+}
+
+}  // namespace
+
+void HeldAttributes::Take(const HeldAttributes& newer) {
+  TakeIfSet(newer.mode, &mode);
+  TakeIfSet(newer.uid, &uid);
+  TakeIfSet(newer.gid, &gid);
+  TakeIfSet(newer.atime_ns, &atime_ns);
+  TakeIfSet(newer.mtime_ns, &mtime_ns);
+  ctime_ns = std::max(ctime_ns, newer.ctime_ns);
+}
+
+void HeldAttributes::ApplyTo(FileAttr* attr) const {
+  if (mode.has_value()) attr->mode = (attr->mode & S_IFMT) | *mode;
+  attr->uid = uid.value_or(attr->uid);
+  attr->gid = gid.value_or(attr->gid);
+  attr->atime_ns = atime_ns.value_or(attr->atime_ns);
+  attr->mtime_ns = mtime_ns.value_or(attr->mtime_ns);
+  attr->ctime_ns = std::max(attr->ctime_ns, ctime_ns);
+}
+
+bool MayHold(const FileAttr& file, const HeldAttributes& change, uint32_t caller_uid) {
+  const uint32_t bits = file.mode | change.mode.value_or(0);
+  if (!file.IsRegular() || file.has_acl || (bits & kSetIds) != 0) return false;
+  const bool gives_away = change.uid.has_value() || change.gid.has_value();
+  return caller_uid == 0 || (caller_uid == file.uid && !gives_away);
+}
+
+}  // namespace weir::client

@@ -1,0 +1,153 @@
+// Goal: attributes that are set at the mount are seen there at once, reach the MDS with the next
+// report, and what was written before or after them takes its place in that order.
+#include "client/vfs/held_attributes.h"
+
+#include <gtest/gtest.h>
+
+#include "client/vfs/inode_table.h"
+
+namespace weir::client {
+namespace {
+
+constexpr uint32_t kRootUser = 0, kOwner = 1000, kStranger = 1001;
+
+FileAttr HeldBase(uint32_t mode = S_IFREG | 0644) {
+  FileAttr attr;
+  attr.inode = InodeId(5);
+  attr.mode = mode;
+  attr.uid = kOwner;
+  attr.gid = kOwner;
+  attr.version = 1;
+  attr.mtime_ns = 10;
+  return attr;
+}
+
+HeldAttributes Mode(uint32_t mode, int64_t now = 100) {
+  HeldAttributes held;
+  held.mode = mode;
+  held.ctime_ns = now;
+  return held;
+}
+
+HeldAttributes Modified(int64_t mtime, int64_t now = 100) {
+  HeldAttributes held;
+  held.mtime_ns = mtime;
+  held.ctime_ns = now;
+  return held;
+}
+
+HeldAttributes Owned(uint32_t uid) {
+  HeldAttributes held;
+  held.uid = uid;
+  held.ctime_ns = 100;
+  return held;
+}
+
+TEST(HeldAttributesTest, OnlyWhatIsPlainIsJudgedHere) {
+  EXPECT_TRUE(MayHold(HeldBase(), Mode(0600), kOwner));
+  EXPECT_TRUE(MayHold(HeldBase(), Mode(0600), kRootUser));
+  EXPECT_FALSE(MayHold(HeldBase(), Mode(0600), kStranger));
+  EXPECT_TRUE(MayHold(HeldBase(), Owned(7), kRootUser));
+  EXPECT_FALSE(MayHold(HeldBase(), Owned(kOwner), kOwner)) << "depends on groups";
+  EXPECT_TRUE(MayHold(HeldBase(), Modified(5), kOwner));
+  EXPECT_FALSE(MayHold(HeldBase(), Modified(5), kStranger)) << "may do so if he may write";
+  EXPECT_FALSE(MayHold(HeldBase(), Mode(04755), kRootUser));
+  EXPECT_FALSE(MayHold(HeldBase(S_IFREG | S_ISGID | 0755), Mode(0755), kRootUser));
+  EXPECT_FALSE(MayHold(HeldBase(S_IFDIR | 0755), Mode(0700), kRootUser));
+  FileAttr listed = HeldBase();
+  listed.has_acl = true;
+  EXPECT_FALSE(MayHold(listed, Mode(0600), kRootUser)) << "its mask follows";
+}
+
+TEST(HeldAttributesTest, AreSeenAtOnceAndGoWithTheNextReport) {
+  Inode inode{InodeId(5)};
+  inode.Update(HeldBase());
+  ASSERT_TRUE(inode.Hold(Mode(0600), kOwner, ClassId(16)));
+  EXPECT_EQ(inode.attr().mode, S_IFREG | 0600u);
+  EXPECT_EQ(inode.attr().ctime_ns, 100);
+  EXPECT_EQ(inode.attr().mtime_ns, 10);
+  ASSERT_TRUE(inode.Hold(Owned(kStranger), kRootUser, ClassId(16)));
+  EXPECT_FALSE(inode.Hold(Mode(0644), kOwner, ClassId(16))) << "given away meanwhile";
+  const auto report = inode.BeginReport();
+  ASSERT_TRUE(report.has_value());
+  EXPECT_EQ(report->mtime_ns, 0) << "nothing was written";
+  const HeldAttributes told = inode.TellHeld();
+  EXPECT_EQ(told.mode, 0600u);
+  EXPECT_EQ(told.uid, kStranger);
+  EXPECT_EQ(inode.attr().uid, kStranger) << "on its way";
+  FileAttr known = HeldBase(S_IFREG | 0600);
+  known.uid = kStranger;
+  known.version = 2;
+  inode.EndReport(*report, known);
+  EXPECT_FALSE(inode.has_unreported());
+  EXPECT_FALSE(inode.holds_attributes());
+  EXPECT_EQ(inode.attr().uid, kStranger);
+}
+
+TEST(HeldAttributesTest, ALaterWriteMovesATimeAndAnEarlierOneDoesNot) {
+  Inode inode{InodeId(5)};
+  inode.Update(HeldBase());
+  inode.Wrote(100, 50);
+  ASSERT_TRUE(inode.Hold(Modified(20), kOwner, ClassId()));
+  EXPECT_EQ(inode.attr().mtime_ns, 20);
+  EXPECT_EQ(inode.BeginReport()->mtime_ns, 0);
+  inode.Wrote(200, 120);
+  EXPECT_EQ(inode.attr().mtime_ns, 120);
+  const auto report = inode.BeginReport();
+  EXPECT_EQ(report->mtime_ns, 120);
+  EXPECT_FALSE(inode.TellHeld().mtime_ns.has_value());
+}
+
+// A report that began before the time was set takes it along; the next must not undo it.
+TEST(HeldAttributesTest, ATimeSurvivesTheReportAfterTheOneThatToldIt) {
+  Inode inode{InodeId(5)};
+  inode.Update(HeldBase());
+  inode.Wrote(100, 50);
+  const auto first = inode.BeginReport();
+  ASSERT_TRUE(inode.Hold(Modified(20), kOwner, ClassId()));
+  EXPECT_EQ(inode.TellHeld().mtime_ns, 20);
+  FileAttr known = HeldBase();
+  known.version = 2;
+  known.size = 100;
+  known.mtime_ns = 20;
+  inode.EndReport(*first, known);
+  EXPECT_EQ(inode.attr().mtime_ns, 20);
+  const auto second = inode.BeginReport();
+  ASSERT_TRUE(second.has_value());
+  EXPECT_EQ(second->mtime_ns, 0);
+}
+
+TEST(HeldAttributesTest, AFailedReportKeepsThemBelowWhatWasSetSince) {
+  Inode inode{InodeId(5)};
+  inode.Update(HeldBase());
+  inode.Hold(Mode(0600), kOwner, ClassId());
+  inode.Hold(Modified(20), kOwner, ClassId());
+  const auto report = inode.BeginReport();
+  (void)inode.TellHeld();
+  inode.Hold(Mode(0640, 130), kOwner, ClassId());
+  inode.FailReport(*report);
+  EXPECT_EQ(inode.attr().mode, S_IFREG | 0640u);
+  const HeldAttributes again = inode.TellHeld();
+  EXPECT_EQ(again.mode, 0640u);
+  EXPECT_EQ(again.mtime_ns, 20);
+  EXPECT_EQ(again.ctime_ns, 130);
+}
+
+TEST(HeldAttributesTest, AreLostWithTheMountsRightToWriteAndNotWithATruncation) {
+  Inode inode{InodeId(5)};
+  inode.Update(HeldBase());
+  inode.Wrote(100, 50);
+  inode.Hold(Mode(0600), kOwner, ClassId());
+  FileAttr cut = HeldBase();
+  cut.version = 2;
+  inode.Resized(cut);
+  EXPECT_EQ(inode.size(), 0u);
+  EXPECT_EQ(inode.attr().mode, S_IFREG | 0600u);
+  EXPECT_TRUE(inode.has_unreported());
+  inode.LoseUnreported();
+  EXPECT_EQ(inode.attr().mode, S_IFREG | 0644u);
+  EXPECT_FALSE(inode.holds_attributes());
+}
+
+}  // namespace
+}  // namespace weir::client
