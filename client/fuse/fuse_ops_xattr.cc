@@ -11,9 +11,9 @@ namespace {
 constexpr char kCapability[] = "security.capability";
 // ls -l asks for both of every file.
 constexpr char kSystem[] = "system.";
+constexpr char kAclAccess[] = "system.posix_acl_access";
 bool IsAcl(const char* name) {
-  return std::strcmp(name, "system.posix_acl_access") == 0 ||
-         std::strcmp(name, "system.posix_acl_default") == 0;
+  return std::strcmp(name, kAclAccess) == 0 || std::strcmp(name, "system.posix_acl_default") == 0;
 }
 constexpr int64_t kForget = 1'000'000'000;  // where others may set it: one second
 
@@ -110,6 +110,22 @@ void ChangeAcl(const CallPtr& call, Filesystem& fs, uint32_t method,
       inode, [&fs, method, request, answer] { fs.mds().CallRaw(method, request, false, answer); });
 }
 
+// A list that says no more than a mode is a chmod.
+bool HoldAcl(Filesystem& fs, const CallPtr& call, const wire::XattrRequest& request,
+             const InodePtr& inode) {
+  if (request.name() != kAclAccess || fs.options().writeback_cache) return false;
+  const std::string& value = request.value();
+  const auto bits = ModeOfAcl({reinterpret_cast<const uint8_t*>(value.data()), value.size()});
+  if (!bits.has_value()) return false;
+  HeldAttributes change;
+  change.mode = (inode->attr().mode & 07000) | *bits;
+  change.ctime_ns = fs.core().clock().WallNow().ns;
+  const ClassId charged(request.caller().class_id());
+  if (!fs.core().files().HoldAttributes(inode, change, call->context().uid, charged)) return false;
+  call->ReplyErrno(0);
+  return true;
+}
+
 void OnSetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* value, size_t size,
                 int flags) {
   Filesystem& fs = Filesystem::Of(req);
@@ -117,8 +133,10 @@ void OnSetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* va
   wire::XattrRequest request = Request(fs, *call, ino, name);
   request.set_value(value, size);
   request.set_flags(static_cast<uint32_t>(flags));
-  if (IsAcl(name)) return ChangeAcl(call, fs, wire::MDS_SETXATTR, request, fs.Find(ino));
-  Change(call, fs, wire::MDS_SETXATTR, request, fs.Find(ino));
+  const InodePtr inode = fs.Find(ino);
+  if (HoldAcl(fs, call, request, inode)) return;
+  if (IsAcl(name)) return ChangeAcl(call, fs, wire::MDS_SETXATTR, request, inode);
+  Change(call, fs, wire::MDS_SETXATTR, request, inode);
 }
 
 void OnRemovexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {

@@ -1,6 +1,11 @@
 #include "client/vfs/held_attributes.h"
 
+#include <endian.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
+
 #include <algorithm>
+#include <cstring>
 
 namespace weir::client {
 namespace {
@@ -30,6 +35,24 @@ void HeldAttributes::ApplyTo(FileAttr* attr) const {
   attr->atime_ns = atime_ns.value_or(attr->atime_ns);
   attr->mtime_ns = mtime_ns.value_or(attr->mtime_ns);
   attr->ctime_ns = std::max(attr->ctime_ns, ctime_ns);
+}
+
+std::optional<uint32_t> ModeOfAcl(std::span<const uint8_t> bytes) {
+  struct {
+    posix_acl_xattr_header header;
+    posix_acl_xattr_entry entries[3];
+  } acl;
+  if (bytes.size() != sizeof(acl)) return std::nullopt;
+  std::memcpy(&acl, bytes.data(), sizeof(acl));
+  if (le32toh(acl.header.a_version) != POSIX_ACL_XATTR_VERSION) return std::nullopt;
+  constexpr uint16_t kTags[] = {ACL_USER_OBJ, ACL_GROUP_OBJ, ACL_OTHER};
+  uint32_t mode = 0;
+  for (size_t i = 0; i < 3; ++i) {
+    const uint32_t permissions = le16toh(acl.entries[i].e_perm);
+    if (le16toh(acl.entries[i].e_tag) != kTags[i] || permissions > 7) return std::nullopt;
+    mode = mode << 3 | permissions;
+  }
+  return mode;
 }
 
 bool MayHold(const FileAttr& file, const HeldAttributes& change, uint32_t caller_uid) {

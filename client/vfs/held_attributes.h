@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "client/vfs/file_attr.h"
 
@@ -27,6 +28,11 @@ struct HeldAttributes {
   void Take(const HeldAttributes& newer);
   void ApplyTo(FileAttr* attr) const;
 };
+
+// The lower nine bits of the mode that an access control list says when it says no more, and is
+// then not kept: whoever unpacks an archive with lists sets one for each file. None: it says more,
+// or is no list. `bytes` as of the attribute system.posix_acl_access.
+std::optional<uint32_t> ModeOfAcl(std::span<const uint8_t> bytes);
 
 // Whether a caller of that user may set that for sure, and nothing else follows from it.
 bool MayHold(const FileAttr& file, const HeldAttributes& change, uint32_t caller_uid);

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "client/vfs/inode_table.h"
 
 namespace weir::client {
@@ -57,6 +59,24 @@ TEST(HeldAttributesTest, OnlyWhatIsPlainIsJudgedHere) {
   FileAttr listed = HeldBase();
   listed.has_acl = true;
   EXPECT_FALSE(MayHold(listed, Mode(0600), kRootUser)) << "its mask follows";
+}
+
+TEST(HeldAttributesTest, AListOfOwnerGroupAndOthersIsAMode) {
+  std::vector<uint8_t> list = {2, 0, 0, 0};
+  for (const auto& [tag, permissions] : {std::pair(1, 6), std::pair(4, 5), std::pair(32, 4)}) {
+    for (const int byte : {tag, 0, permissions, 0, 255, 255, 255, 255}) {
+      list.push_back(static_cast<uint8_t>(byte));
+    }
+  }
+  EXPECT_EQ(ModeOfAcl(list), 0654u);
+  for (const auto& [at, value] : {std::pair(0, 1), std::pair(4, 2), std::pair(6, 8)}) {
+    std::vector<uint8_t> other = list;
+    other[static_cast<size_t>(at)] = static_cast<uint8_t>(value);
+    EXPECT_EQ(ModeOfAcl(other), std::nullopt) << at;
+  }
+  list.insert(list.end(), 8, 0);
+  EXPECT_EQ(ModeOfAcl(list), std::nullopt) << "more entries";
+  EXPECT_EQ(ModeOfAcl({}), std::nullopt);
 }
 
 TEST(HeldAttributesTest, AreSeenAtOnceAndGoWithTheNextReport) {
