@@ -240,10 +240,11 @@ bool FileIo::HoldAttributes(const InodePtr& inode, const HeldAttributes& change,
 
 void FileIo::TellHeld(const InodePtr& inode, std::function<void()> then) {
   if (!inode->holds_attributes()) return then();
-  Sync(inode, false, [inode, then = std::move(then)](const Status& status) {
-    if (!status.ok()) inode->RememberError(status);  // for the next fsync or close
-    then();
-  });
+  Report(inode, inode->BeginAttributesReport(), false,
+         [inode, then = std::move(then)](const Status& status) {
+           if (!status.ok()) inode->RememberError(status);  // for the next fsync or close
+           then();
+         });
 }
 
 void FileIo::TellHeld(std::function<void()> then) {
@@ -299,10 +300,8 @@ void FileIo::Report(const InodePtr& inode, const Inode::Report& report, bool com
       return;
     }
   }
-  Inode::Report told = report;
-  told.held = inode->TellHeld();
   reporter_.ReportWrote(
-      inode->id(), told, commit,
+      inode->id(), inode->Sending(report), commit,
       [this, inode, report, callback = std::move(callback)](Result<FileAttr> attr) {
         const bool gone = attr.code() == ErrorCode::kNotFound || attr.code() == ErrorCode::kStale;
         if (attr.ok()) inode->EndReport(report, *attr);

@@ -86,7 +86,7 @@ class FileIo {
   bool HoldAttributes(const InodePtr& inode, const HeldAttributes& change, uint32_t caller_uid,
                       ClassId class_id);
   // `then` when the MDS knows of all that were set before: of that file, for what depends on them;
-  // of all files, for changes of names, which shall not be durable earlier.
+  // of all files, for changes of names, which shall not be durable earlier. Data is not waited for.
   void TellHeld(const InodePtr& inode, std::function<void()> then);
   void TellHeld(std::function<void()> then);
   // Lets go of what is abandoned and waits for memory or for a place in a window.

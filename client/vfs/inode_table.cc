@@ -35,23 +35,26 @@ FileAttr Inode::MergedLocked() const {
                           merged.atime_ns - mine < kHeardWithin;
   if (heard_late) merged.atime_ns = mine;
   if (read_at_ns_ != 0) merged.atime_ns = std::max(merged.atime_ns, read_at_ns_);
-  if (written_ == reported_) return merged;
-  merged.size = std::max(merged.size, local_end_);
-  const uint64_t most = merged.blocks + (untold_.wrote + telling_.wrote) / 512;
-  const uint64_t freed = (untold_.freed + telling_.freed) / 512;
-  merged.blocks = std::min(BlocksUpTo(merged.size), most - std::min(most, freed));
-  if (local_kill_suid_) {
-    merged.mode &= ~static_cast<uint32_t>(S_ISUID);
-    if ((merged.mode & S_IXGRP) != 0) merged.mode &= ~static_cast<uint32_t>(S_ISGID);
-  }
-  if (local_mtime_ns_ > merged.mtime_ns) {
-    merged.mtime_ns = local_mtime_ns_;
-    merged.ctime_ns = std::max(merged.ctime_ns, local_mtime_ns_);
-  }
+  if (written_ != reported_) LayWrittenOver(&merged);
   telling_held_.ApplyTo(&merged);
   held_.ApplyTo(&merged);
   if (read_at_ns_ != 0) merged.atime_ns = std::max(merged.atime_ns, read_at_ns_);
   return merged;
+}
+
+void Inode::LayWrittenOver(FileAttr* attr) const {
+  attr->size = std::max(attr->size, local_end_);
+  const uint64_t most = attr->blocks + (untold_.wrote + telling_.wrote) / 512;
+  const uint64_t freed = (untold_.freed + telling_.freed) / 512;
+  attr->blocks = std::min(BlocksUpTo(attr->size), most - std::min(most, freed));
+  if (local_kill_suid_) {
+    attr->mode &= ~static_cast<uint32_t>(S_ISUID);
+    if ((attr->mode & S_IXGRP) != 0) attr->mode &= ~static_cast<uint32_t>(S_ISGID);
+  }
+  if (local_mtime_ns_ > attr->mtime_ns) {
+    attr->mtime_ns = local_mtime_ns_;
+    attr->ctime_ns = std::max(attr->ctime_ns, local_mtime_ns_);
+  }
 }
 
 FileAttr Inode::Update(const FileAttr& from_mds) {
@@ -94,21 +97,15 @@ bool Inode::has_suid_or_sgid() const {
   return (attr_.mode & (S_ISUID | S_ISGID)) != 0;
 }
 
-void Inode::AddUnreportedLocked() {
-  if (written_ == reported_) {
-    local_end_ = 0;
-    local_mtime_ns_ = 0;
-    local_kill_suid_ = false;
-  }
-  ++written_;
-}
-
 bool Inode::Hold(const HeldAttributes& change, uint32_t caller_uid, ClassId class_id) {
   std::lock_guard lock(mutex_);
   if (!MayHold(MergedLocked(), change, caller_uid)) return false;
-  if (written_ == reported_) local_class_ = class_id;
-  AddUnreportedLocked();
-  if (change.mtime_ns.has_value()) local_mtime_ns_ = 0;  // of what was written before
+  if (!HasUnreportedLocked()) local_class_ = class_id;
+  if (written_ == reported_) reported_ = ++written_;  // what was lost before is another matter
+  if (change.mtime_ns.has_value()) {
+    local_mtime_ns_ = 0;  // of what was written before
+    time_set_ = written_;
+  }
   held_.Take(change);
   return true;
 }
@@ -121,7 +118,12 @@ bool Inode::holds_attributes() const {
 void Inode::Wrote(uint64_t end, int64_t mtime_ns, bool kill_suid, ClassId class_id,
                   const SpaceChange& space) {
   std::lock_guard lock(mutex_);
-  AddUnreportedLocked();
+  if (written_ == reported_) {
+    local_end_ = 0;
+    local_mtime_ns_ = 0;
+    local_kill_suid_ = false;
+  }
+  ++written_;
   local_end_ = std::max(local_end_, end);
   local_mtime_ns_ = std::max(local_mtime_ns_, mtime_ns);
   local_kill_suid_ |= kill_suid;
@@ -136,7 +138,6 @@ void Inode::Resized(const FileAttr& from_mds) {
   std::lock_guard lock(mutex_);
   if (from_mds.version >= attr_.version) attr_ = from_mds;
   reported_ = written_;
-  if (!held_.empty()) AddUnreportedLocked();
   allowed_end_ = 0;
   generation_.fetch_add(1, std::memory_order_acq_rel);
 }
@@ -158,16 +159,35 @@ void Inode::ForgetAllowed() {
 
 std::optional<Inode::Report> Inode::BeginReport() {
   std::lock_guard lock(mutex_);
-  if (written_ == reported_) return std::nullopt;
+  if (written_ == reported_) {
+    if (!HasUnreportedLocked()) return std::nullopt;
+    return AttributesReportLocked();
+  }
   const SpaceChange space = std::exchange(untold_, {});
   telling_ += space;
-  return Report{written_, local_end_, local_mtime_ns_, local_kill_suid_, local_class_, space};
+  Report report{written_, local_end_, local_mtime_ns_, local_kill_suid_, local_class_};
+  report.space = space;
+  return report;
 }
 
-HeldAttributes Inode::TellHeld() {
+Inode::Report Inode::BeginAttributesReport() const {
   std::lock_guard lock(mutex_);
-  telling_held_ = std::exchange(held_, {});
-  return telling_held_;
+  return AttributesReportLocked();
+}
+
+Inode::Report Inode::AttributesReportLocked() const {
+  Report report;
+  report.sequence = written_;
+  report.class_id = local_class_;
+  report.attributes_only = true;
+  return report;
+}
+
+Inode::Report Inode::Sending(Report report) {
+  std::lock_guard lock(mutex_);
+  if (report.sequence <= time_set_) report.mtime_ns = 0;
+  report.held = telling_held_ = std::exchange(held_, {});
+  return report;
 }
 
 void Inode::FailReport(const Report& report) {
@@ -181,12 +201,13 @@ void Inode::FailReport(const Report& report) {
 
 bool Inode::Reported(const Report& report) const {
   std::lock_guard lock(mutex_);
-  return reported_ >= report.sequence;
+  if (!held_.empty() || !telling_held_.empty()) return false;
+  return report.attributes_only || reported_ >= report.sequence;
 }
 
 FileAttr Inode::EndReport(const Report& report, const FileAttr& from_mds) {
   std::lock_guard lock(mutex_);
-  reported_ = std::max(reported_, report.sequence);
+  if (!report.attributes_only) reported_ = std::max(reported_, report.sequence);
   telling_ -= report.space;
   telling_held_ = {};
   if (from_mds.version >= attr_.version) {
@@ -199,7 +220,11 @@ FileAttr Inode::EndReport(const Report& report, const FileAttr& from_mds) {
 
 bool Inode::has_unreported() const {
   std::lock_guard lock(mutex_);
-  return written_ != reported_;
+  return HasUnreportedLocked();
+}
+
+bool Inode::HasUnreportedLocked() const {
+  return written_ != reported_ || !held_.empty() || !telling_held_.empty();
 }
 
 bool Inode::WasRead(int64_t now_ns, bool strict) {

@@ -83,14 +83,19 @@ class Inode {
     int64_t mtime_ns = 0;  // 0: nothing that was written moves it
     bool kill_suid = false;
     ClassId class_id;
-    SpaceChange space;    // told by this report and no other
-    HeldAttributes held;  // of TellHeld, when it is sent
+    SpaceChange space;  // told by this report and no other
+    // Nothing of what was written.
+    bool attributes_only = false;
+    HeldAttributes held;  // of Sending
   };
   // None when the MDS knows everything. Ends with EndReport or FailReport.
   [[nodiscard]] std::optional<Report> BeginReport();
-  // What is held when a report is sent, and goes with it. One is on its way at a time.
-  [[nodiscard]] HeldAttributes TellHeld();
-  // That, or a later one, has ended.
+  // Of what is held alone, which needs no data to be stored before.
+  [[nodiscard]] Report BeginAttributesReport() const;
+  // The report as it is sent: with what is held by then, and without a time that somebody has set
+  // since it began. One is on its way at a time.
+  [[nodiscard]] Report Sending(Report report);
+  // That, or a later one, has ended, and nothing is held.
   [[nodiscard]] bool Reported(const Report& report) const;
   FileAttr EndReport(const Report& report, const FileAttr& from_mds);
   void FailReport(const Report& report);
@@ -147,8 +152,9 @@ class Inode {
 
  private:
   FileAttr MergedLocked() const;
-  // Something more is to be reported.
-  void AddUnreportedLocked();
+  void LayWrittenOver(FileAttr* attr) const;
+  [[nodiscard]] bool HasUnreportedLocked() const;
+  [[nodiscard]] Report AttributesReportLocked() const;
 
   static constexpr uint32_t kUntagged = UINT32_MAX;
 
@@ -171,6 +177,7 @@ class Inode {
   SpaceChange telling_;  // on its way to the MDS
   HeldAttributes held_;
   HeldAttributes telling_held_;  // on its way
+  uint64_t time_set_ = 0;        // writes up to that one don't move mtime
   uint64_t written_ = 0;         // sequence of the last local write
   uint64_t reported_ = 0;        // of the last one the MDS knows
   uint64_t lost_ = 0;            // of the last one it shall not know

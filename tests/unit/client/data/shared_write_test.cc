@@ -195,22 +195,38 @@ TEST_F(SharedWriteTest, AttributesAreHeldUnderALeaseAndToldBehindTheData) {
   Lease();
   Write(handle_, 0);
   ASSERT_TRUE(SetMode(0600));
-  bool told = false;
-  files_.TellHeld([&] { told = true; });
+  std::optional<ErrorCode> synced;
+  files_.Sync(inode_, true, [&](const Status& status) { synced = status.code(); });
   ASSERT_EQ(osds_.flights.size(), 1u);
   EXPECT_TRUE(reporter_.sizes.empty());
   osds_.Answer(0);
   ASSERT_EQ(reporter_.modes, std::vector<uint32_t>{0600});
   EXPECT_EQ(reporter_.sizes, std::vector<uint64_t>{100});
+  reporter_.held();
+  EXPECT_EQ(synced, ErrorCode::kOk);
+  EXPECT_FALSE(inode_->has_unreported());
+}
+
+// A name that is changed does not wait for the disks of somebody else's data.
+TEST_F(SharedWriteTest, AttributesAreToldWithoutTheDataWhenSomebodyNeedsThem) {
+  Lease();
+  Write(handle_, 0);
+  ASSERT_TRUE(SetMode(0600));
+  bool told = false;
+  files_.TellHeld([&] { told = true; });
+  EXPECT_TRUE(osds_.flights.empty());
+  ASSERT_EQ(reporter_.modes, std::vector<uint32_t>{0600});
+  EXPECT_EQ(reporter_.sizes, std::vector<uint64_t>{0});
   ASSERT_TRUE(SetMode(0640)) << "while that is on its way";
   EXPECT_FALSE(told);
   reporter_.held();
   EXPECT_TRUE(told);
-  EXPECT_TRUE(inode_->has_unreported());
   files_.TellHeld(inode_, [] {});
   EXPECT_EQ(reporter_.modes.back(), 0640u);
   reporter_.held();
   EXPECT_FALSE(inode_->holds_attributes());
+  EXPECT_TRUE(inode_->has_unreported()) << "the data";
+  EXPECT_EQ(inode_->size(), 100u);
   told = false;
   files_.TellHeld([&] { told = true; });
   EXPECT_TRUE(told) << "nothing is left to tell";

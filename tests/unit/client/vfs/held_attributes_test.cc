@@ -91,7 +91,7 @@ TEST(HeldAttributesTest, AreSeenAtOnceAndGoWithTheNextReport) {
   const auto report = inode.BeginReport();
   ASSERT_TRUE(report.has_value());
   EXPECT_EQ(report->mtime_ns, 0) << "nothing was written";
-  const HeldAttributes told = inode.TellHeld();
+  const HeldAttributes told = inode.Sending(*report).held;
   EXPECT_EQ(told.mode, 0600u);
   EXPECT_EQ(told.uid, kStranger);
   EXPECT_EQ(inode.attr().uid, kStranger) << "on its way";
@@ -115,26 +115,38 @@ TEST(HeldAttributesTest, ALaterWriteMovesATimeAndAnEarlierOneDoesNot) {
   EXPECT_EQ(inode.attr().mtime_ns, 120);
   const auto report = inode.BeginReport();
   EXPECT_EQ(report->mtime_ns, 120);
-  EXPECT_FALSE(inode.TellHeld().mtime_ns.has_value());
+  EXPECT_FALSE(inode.Sending(*report).held.mtime_ns.has_value());
 }
 
-// A report that began before the time was set takes it along; the next must not undo it.
-TEST(HeldAttributesTest, ATimeSurvivesTheReportAfterTheOneThatToldIt) {
-  Inode inode{InodeId(5)};
-  inode.Update(HeldBase());
-  inode.Wrote(100, 50);
-  const auto first = inode.BeginReport();
-  ASSERT_TRUE(inode.Hold(Modified(20), kOwner, ClassId()));
-  EXPECT_EQ(inode.TellHeld().mtime_ns, 20);
-  FileAttr known = HeldBase();
-  known.version = 2;
-  known.size = 100;
-  known.mtime_ns = 20;
-  inode.EndReport(*first, known);
-  EXPECT_EQ(inode.attr().mtime_ns, 20);
-  const auto second = inode.BeginReport();
-  ASSERT_TRUE(second.has_value());
-  EXPECT_EQ(second->mtime_ns, 0);
+// A report that began before the time was set, and waits for its data, must not undo it: not when
+// it takes it along, nor when another has told it meanwhile.
+TEST(HeldAttributesTest, ATimeSurvivesTheReportOfWhatWasWrittenBefore) {
+  for (const bool told_alone : {false, true}) {
+    Inode inode{InodeId(5)};
+    inode.Update(HeldBase());
+    inode.Wrote(100, 50);
+    const auto data = inode.BeginReport();
+    ASSERT_TRUE(inode.Hold(Modified(20), kOwner, ClassId()));
+    FileAttr known = HeldBase();
+    known.mtime_ns = 20;
+    if (told_alone) {
+      const Inode::Report alone = inode.Sending(inode.BeginAttributesReport());
+      EXPECT_EQ(alone.held.mtime_ns, 20);
+      EXPECT_EQ(alone.size_at_least, 0u) << "that is not stored yet";
+      known.version = 2;
+      inode.EndReport(alone, known);
+      EXPECT_TRUE(inode.has_unreported());
+      EXPECT_EQ(inode.attr().size, 100u);
+    }
+    const Inode::Report sent = inode.Sending(*data);
+    EXPECT_EQ(sent.held.mtime_ns.has_value(), !told_alone);
+    EXPECT_EQ(sent.mtime_ns, 0);
+    known.version = 3;
+    known.size = 100;
+    inode.EndReport(sent, known);
+    EXPECT_EQ(inode.attr().mtime_ns, 20);
+    EXPECT_FALSE(inode.has_unreported());
+  }
 }
 
 TEST(HeldAttributesTest, AFailedReportKeepsThemBelowWhatWasSetSince) {
@@ -142,12 +154,11 @@ TEST(HeldAttributesTest, AFailedReportKeepsThemBelowWhatWasSetSince) {
   inode.Update(HeldBase());
   inode.Hold(Mode(0600), kOwner, ClassId());
   inode.Hold(Modified(20), kOwner, ClassId());
-  const auto report = inode.BeginReport();
-  (void)inode.TellHeld();
+  const Inode::Report report = inode.Sending(*inode.BeginReport());
   inode.Hold(Mode(0640, 130), kOwner, ClassId());
-  inode.FailReport(*report);
+  inode.FailReport(report);
   EXPECT_EQ(inode.attr().mode, S_IFREG | 0640u);
-  const HeldAttributes again = inode.TellHeld();
+  const HeldAttributes again = inode.Sending(*inode.BeginReport()).held;
   EXPECT_EQ(again.mode, 0640u);
   EXPECT_EQ(again.mtime_ns, 20);
   EXPECT_EQ(again.ctime_ns, 130);
@@ -166,7 +177,9 @@ TEST(HeldAttributesTest, AreLostWithTheMountsRightToWriteAndNotWithATruncation) 
   EXPECT_TRUE(inode.has_unreported());
   inode.LoseUnreported();
   EXPECT_EQ(inode.attr().mode, S_IFREG | 0644u);
-  EXPECT_FALSE(inode.holds_attributes());
+  EXPECT_FALSE(inode.has_unreported());
+  inode.Hold(Mode(0640), kOwner, ClassId());  // by a session that may again
+  EXPECT_FALSE(inode.IsLost(*inode.BeginReport()));
 }
 
 }  // namespace
