@@ -223,6 +223,8 @@ void FileIo::NoteUnreportedLocked(InodeId inode) {
 
 bool FileIo::HoldAttributes(const InodePtr& inode, const HeldAttributes& change,
                             uint32_t caller_uid, ClassId class_id) {
+  // A successor of this process tells of what was lost whoever has the file open, and nobody else.
+  if (options_.takeover != nullptr && !inode->has_writers()) return false;
   if (leases_.alone() || !leases_.BeginWrite(inode->id())) return false;
   bool held = false;
   {

@@ -1,8 +1,11 @@
 // Writes of a mount that others share: with a lease they are buffered, without one they are stored
 // and reported before they are answered; and what becomes of them when the mount is evicted.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "client/data/file_io.h"
+#include "client/takeover/record_file.h"
+#include "client/takeover/takeover_log.h"
 #include "common/testing/manual_clock.h"
 #include "common/wire/mds.pb.h"
 #include "tests/unit/client/fake_osds.h"
@@ -231,6 +234,23 @@ TEST_F(SharedWriteTest, AttributesAreToldWithoutTheDataWhenSomebodyNeedsThem) {
   files_.TellHeld([&] { told = true; });
   EXPECT_TRUE(told) << "nothing is left to tell";
   EXPECT_EQ(reporter_.modes.size(), 2u);
+}
+
+// Whoever has it open hears from the successor of this process that they were lost; by name nobody.
+TEST_F(SharedWriteTest, WithASuccessorOnlyAttributesOfOpenFilesAreHeld) {
+  const int state = *RecordFile::Create(1 << 16);
+  const auto log = *TakeoverLog::Open(state, 7);
+  FileIo::Options options;
+  options.takeover = log.get();
+  FileIo files{clock_, objects_, inodes_, classes_, leases_, reporter_, options};
+  HeldAttributes change;
+  change.mode = 0600;
+  change.ctime_ns = 1;
+  Lease();
+  EXPECT_FALSE(files.HoldAttributes(inode_, change, 0, {}));
+  inode_->AddWriter();
+  EXPECT_TRUE(files.HoldAttributes(inode_, change, 0, {}));
+  close(state);
 }
 
 TEST_F(SharedWriteTest, AttributesAreToldAfterSomeSeconds) {
