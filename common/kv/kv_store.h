@@ -69,6 +69,10 @@ class KvStore {
   virtual Result<std::string> Get(std::string_view key) = 0;
   virtual Status Apply(const WriteBatch& batch, Durability durability) = 0;
   virtual std::unique_ptr<Iterator> NewIterator() = 0;
+  // For keys before `end` only: what lies behind, deleted keys among it, need not be looked at.
+  virtual std::unique_ptr<Iterator> NewIteratorBefore(std::string_view /*end*/) {
+    return NewIterator();
+  }
 };
 
 }  // namespace weir

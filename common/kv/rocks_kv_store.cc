@@ -96,7 +96,12 @@ class RawEnv final : public rocksdb::EnvWrapper {
 
 class RocksIterator final : public KvStore::Iterator {
  public:
-  explicit RocksIterator(rocksdb::Iterator* iterator) : iterator_(iterator) {}
+  // `end`: empty for none.
+  RocksIterator(rocksdb::DB& db, std::string_view end) : end_(end), bound_(end_) {
+    rocksdb::ReadOptions options;
+    if (!end_.empty()) options.iterate_upper_bound = &bound_;
+    iterator_.reset(db.NewIterator(options));
+  }
   void Seek(std::string_view key) override { iterator_->Seek(ToSlice(key)); }
   [[nodiscard]] bool Valid() const override { return iterator_->Valid(); }
   void Next() override { iterator_->Next(); }
@@ -105,7 +110,9 @@ class RocksIterator final : public KvStore::Iterator {
   [[nodiscard]] Status status() const override { return FromRocks(iterator_->status()); }
 
  private:
-  const std::unique_ptr<rocksdb::Iterator> iterator_;
+  const std::string end_;
+  const rocksdb::Slice bound_;
+  std::unique_ptr<rocksdb::Iterator> iterator_;  // looks at the bound
 };
 
 class RocksKvStore final : public RawKvStore {
@@ -162,8 +169,9 @@ class RocksKvStore final : public RawKvStore {
     return FromRocks(db_->Write(options, &out));
   }
 
-  std::unique_ptr<Iterator> NewIterator() override {
-    return std::make_unique<RocksIterator>(db_->NewIterator(rocksdb::ReadOptions()));
+  std::unique_ptr<Iterator> NewIterator() override { return NewIteratorBefore({}); }
+  std::unique_ptr<Iterator> NewIteratorBefore(std::string_view end) override {
+    return std::make_unique<RocksIterator>(*db_, end);
   }
   uint64_t free_bytes() override { return volume_ == nullptr ? 0 : volume_->free_bytes(); }
   uint64_t total_bytes() override { return volume_ == nullptr ? 0 : volume_->total_bytes(); }

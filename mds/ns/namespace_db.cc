@@ -47,7 +47,7 @@ Operation NamespaceDb::MakeOperation(const RequestOrigin& origin) {
   const bool awaits_holders =
       origin.method != wire::MDS_WROTE && in_grace_ && file_leases_.AwaitsUnknown();
   return Operation(overlay_, {cluster_, opens_, classes_, leases_, file_leases_, grants_, writers_,
-                              origin.session, origin.mount_class, origin.client,
+                              untold_, origin.session, origin.mount_class, origin.client,
                               clock_.WallNow().ns, in_grace_, awaits_holders});
 }
 
@@ -156,7 +156,12 @@ Status NamespaceDb::BumpTagEpochIn(Txn* txn, uint64_t* epoch) {
 // Joins the open batch when there is something to write; else waits for what was seen, if anything.
 void NamespaceDb::Enqueue(Txn* txn, Waiting waiting, Ready* ready) {
   const bool writes = !txn->writes().empty();
-  for (auto& [key, value] : txn->writes()) overlay_.Put(key, std::move(value), open_.number);
+  for (auto& [key, value] : txn->writes()) {
+    if (key.front() == static_cast<char>(Table::kUntold)) {
+      untold_.Note(ReadBigEndian(key, kFirstNumber), value.has_value());
+    }
+    overlay_.Put(key, std::move(value), open_.number);
+  }
   const bool ready_now = !writes && txn->seen() <= durable_batch_;
   if (ready_now) {
     ready->runs.push_back([this, shared = std::make_shared<Waiting>(std::move(waiting))] {
@@ -234,6 +239,7 @@ bool NamespaceDb::CommitPrepared() {
       open_.number = next;
       commit_wanted_ = false;
       overlay_.Reset();
+      untold_.Unlearn();
       classes_.Forget();
       leases_.set_recorded(false);  // that may be lost as well
       for (Waiting& waiting : batch.waiting) {

@@ -210,6 +210,7 @@ class NamespaceDb {
   Batch open_;                                      // collects; numbers start at 1
   std::map<uint64_t, std::set<uint64_t>> answers_;  // session -> ids kept
   Writers writers_;
+  UntoldDirectories untold_;
   std::unordered_map<uint64_t, Truncating> truncating_;
   uint64_t durable_tag_epoch_ = 0;
   uint64_t durable_batch_ = 0;

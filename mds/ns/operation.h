@@ -24,6 +24,7 @@
 #include "mds/ns/open_files.h"
 #include "mds/ns/size_grants.h"
 #include "mds/ns/txn.h"
+#include "mds/ns/untold_directories.h"
 #include "mds/ns/writers.h"
 
 namespace weir::mds {
@@ -78,6 +79,7 @@ class Operation {
     FileLeases& file_leases;
     SizeGrants& grants;
     Writers& writers;
+    UntoldDirectories& untold;
     uint64_t session = 0;
     std::string mount_class;
     std::string client;  // name of the mount

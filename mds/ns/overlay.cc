@@ -43,7 +43,7 @@ Result<Overlay::Value> Overlay::Get(const std::string& key, uint64_t* seen) {
 
 Status Overlay::Scan(std::string_view begin, std::string_view end, uint64_t* seen,
                      const Visit& visit) {
-  const std::unique_ptr<KvStore::Iterator> stored = store_.NewIterator();
+  const std::unique_ptr<KvStore::Iterator> stored = store_.NewIteratorBefore(end);
   stored->Seek(begin);
   auto pending = pending_.lower_bound(begin);
   while (true) {

@@ -3,8 +3,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
-#include <vector>
 
 #include "common/base/units.h"
 #include "mds/ns/operation.h"
@@ -59,6 +59,18 @@ Result<bool> QuotaAbove(Operation& op, const Inode& directory) {
   return false;
 }
 
+Status LearnUntold(Operation& op) {
+  if (op.context.untold.known()) return Status::Ok();
+  std::set<uint64_t> untold;
+  const std::string prefix = MakeKey(Table::kUntold);
+  WEIR_RETURN_IF_ERROR(op.txn.Scan(prefix, PrefixEnd(prefix), [&](std::string_view key, auto) {
+    untold.insert(ReadBigEndian(key, kFirstNumber));
+    return true;
+  }));
+  op.context.untold.Learn(std::move(untold));
+  return Status::Ok();
+}
+
 }  // namespace
 
 TreeUsage ShareOf(const InodeRecord& inode) {
@@ -104,14 +116,13 @@ Status TellUpwards(Operation& op, uint64_t directory) {
 }
 
 Result<bool> TellSome(Operation& op, size_t limit) {
-  std::vector<uint64_t> untold;
-  const std::string prefix = MakeKey(Table::kUntold);
-  WEIR_RETURN_IF_ERROR(op.txn.Scan(prefix, PrefixEnd(prefix), [&](std::string_view key, auto) {
-    untold.push_back(ReadBigEndian(key, kFirstNumber));
-    return untold.size() < limit;
-  }));
-  for (const uint64_t directory : untold) WEIR_RETURN_IF_ERROR(TellUpwards(op, directory));
-  return untold.size() >= limit;
+  WEIR_RETURN_IF_ERROR(LearnUntold(op));
+  size_t told = 0;
+  for (const uint64_t directory : op.context.untold.all()) {
+    if (told++ == limit) return true;
+    WEIR_RETURN_IF_ERROR(TellUpwards(op, directory));
+  }
+  return false;
 }
 
 Status TellAll(Operation& op) {

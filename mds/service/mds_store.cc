@@ -20,6 +20,9 @@ class ImageStore final : public KvStore {
     return store_->Apply(batch, durability);
   }
   std::unique_ptr<Iterator> NewIterator() override { return store_->NewIterator(); }
+  std::unique_ptr<Iterator> NewIteratorBefore(std::string_view end) override {
+    return store_->NewIteratorBefore(end);
+  }
 
  private:
   std::unique_ptr<BlockDevice> device_;  // outlives the store

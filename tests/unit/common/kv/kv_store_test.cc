@@ -83,6 +83,21 @@ TYPED_TEST(KvStoreTest, BatchesApplyInOrderAndKeysCompareAsUnsignedBytes) {
   EXPECT_TRUE(it->status().ok());
 }
 
+TYPED_TEST(KvStoreTest, WhatLiesBehindTheEndNeedNotBeSeenAndNothingBeforeItIsMissed) {
+  auto store = this->backend_.Open();
+  WriteBatch batch;
+  for (const char* key : {"a", "b", "c"}) batch.Put(key, key);
+  batch.Delete("b");
+  ASSERT_TRUE(store->Apply(batch, Durability::kBuffered).ok());
+  auto it = store->NewIteratorBefore("c");
+  it->Seek("a");
+  ASSERT_TRUE(it->Valid());
+  EXPECT_EQ(it->key(), "a");
+  it->Next();
+  EXPECT_TRUE(!it->Valid() || it->key() == "c");
+  EXPECT_TRUE(it->status().ok());
+}
+
 TYPED_TEST(KvStoreTest, IteratorsSeeTheStoreAsItWasWhenTheyWereMade) {
   auto store = this->backend_.Open();
   WriteBatch batch;

@@ -159,6 +159,17 @@ TEST_F(UsageTest, AgreesWithAWalkAfterRandomOperationsAndRestarts) {
   }
 }
 
+TEST_F(UsageTest, WhatWasToldByACommitThatFailedIsToldAgain) {
+  const uint64_t d = Mkdir(kRoot, "d");
+  Grow(Touch(d, "f"), 77);
+  mem.FailWith(Status(ErrorCode::kIo, "planted"));
+  core->Tick();
+  while (core->names().CommitPrepared()) {
+  }
+  mem.FailWith(Status::Ok());
+  EXPECT_EQ(Usage(kRoot), "bytes=77 files=1 directories=1 entries=2");
+}
+
 TEST_F(UsageTest, AStoreOfBeforeIsCountedAtItsFirstStart) {
   const uint64_t d = Mkdir(kRoot, "d");
   Grow(Touch(d, "f"), 77);
