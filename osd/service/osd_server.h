@@ -23,10 +23,10 @@
 
 #include "common/base/result.h"
 #include "common/base/time.h"
+#include "common/base/waker.h"
 #include "osd/io/background_gate.h"
 #include "osd/io/dispatcher.h"
 #include "osd/io/tier_set.h"
-#include "osd/io/waker.h"
 #include "osd/service/mds_link.h"
 #include "osd/service/object_service.h"
 #include "osd/store/object_store.h"

@@ -8,8 +8,8 @@
 #include <future>
 #include <thread>
 
+#include "common/base/waker.h"
 #include "common/testing/manual_clock.h"
-#include "osd/io/waker.h"
 #include "tests/unit/osd/io/held_object_store.h"
 
 namespace weir::osd {
@@ -345,25 +345,6 @@ TEST(DispatcherThreadsTest, ServesEverythingOnceWithThreadsOnAllSides) {
   waker.Stop();
   stop = true;
   device.join();
-}
-
-TEST(WakerTest, PollsAtOnceAndAgainWhenWoken) {
-  std::promise<void> first, second;
-  std::atomic<int> polls{0};
-  Waker waker(SystemClock::Get(), [&] {
-    const int count = ++polls;
-    if (count == 1) first.set_value();
-    if (count == 2) second.set_value();
-    return TimePoint::Max();
-  });
-  waker.Start();
-  ASSERT_EQ(first.get_future().wait_for(60s), std::future_status::ready);
-  waker.WakeBy(SystemClock::Get().Now());
-  ASSERT_EQ(second.get_future().wait_for(60s), std::future_status::ready);
-  waker.Stop();
-  const int after = polls;
-  waker.WakeBy(TimePoint{0});
-  EXPECT_EQ(polls, after);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Waker: the one timer thread of an OSD. It calls `poll` whenever the time that the last poll asked
-// for has come, or earlier when WakeBy says so.
+// Waker: a thread that calls `poll` whenever the time that the last poll asked for has come, or
+// earlier when WakeBy says so. An OSD has one, and a mount.
 //
 // Only daemons have one: under a manual clock the test calls what `poll` would call.
 //
@@ -15,7 +15,7 @@
 
 #include "common/base/time.h"
 
-namespace weir::osd {
+namespace weir {
 
 class Waker {
  public:
@@ -47,4 +47,4 @@ class Waker {
   std::thread thread_;
 };
 
-}  // namespace weir::osd
+}  // namespace weir

@@ -1,8 +1,8 @@
-#include "osd/io/waker.h"
+#include "common/base/waker.h"
 
 #include <algorithm>
 
-namespace weir::osd {
+namespace weir {
 
 Waker::Waker(Clock& clock, Poll poll) : clock_(clock), poll_(std::move(poll)) {}
 
@@ -53,4 +53,4 @@ void Waker::Run() {
   }
 }
 
-}  // namespace weir::osd
+}  // namespace weir
