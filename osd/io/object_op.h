@@ -60,6 +60,9 @@ class ObjectOp {
   ClassId class_id;
   int64_t elsewhere = 0;  // DSFQ delay, in the unit of the cost
 
+  // How long its class's own limit held it; in Done.
+  [[nodiscard]] Duration held_by_limit() const { return request_.held_by_limit; }
+
  private:
   friend class Dispatcher;
   qos::Request request_;

@@ -51,6 +51,7 @@ struct Request {
 
   TimePoint arrival;
   TimePoint dispatched;
+  Duration held_by_limit{0};  // of its wait: the class stood at its own limit
   int64_t cost = 0;
   int64_t elsewhere_tokens = 0;  // the same as `elsewhere` in KiB: paid to the limit with its own
   double v_arrival = 0;          // DSFQ virtual time at arrival

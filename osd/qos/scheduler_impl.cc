@@ -45,6 +45,7 @@ void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
   request->queue = queue->spec.id;
   request->stage = Request::Stage::kQueued;
   request->arrival = now;
+  WaitMeter::Arrived(*queue, request);
   request->sequence = next_sequence_++;
   request->cost = CostOf(*request);
   request->account = Request::Account::kNone;
@@ -254,7 +255,7 @@ void Scheduler::Impl::BringForward(ClassQueue* queue, TimePoint now) {
 
 void Scheduler::Impl::Release(ClassQueue* queue, bool guaranteed, TimePoint now) {
   wait_meter_.Advance(queue, now);
-  wait_meter_.Released(queue, *queue->requests.front(), now);
+  wait_meter_.Released(queue, queue->requests.front(), now);
   const int64_t tokens = TokensOf(queue->requests.front()->bytes);
   surplus_->Released(queue, guaranteed);
   if (guaranteed) guarantee_->Take(queue, tokens, now);

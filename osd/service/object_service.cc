@@ -366,6 +366,7 @@ void ObjectService::Answer(Op& op, ObjectOpResult result) {
   reply.set_version(result.info.version);
   reply.set_window_bytes(window);
   reply.set_server_us(static_cast<uint64_t>((now - op.arrived) / std::chrono::microseconds(1)));
+  reply.set_limit_us(static_cast<uint64_t>(op.held_by_limit() / std::chrono::microseconds(1)));
   reply.set_next_index(result.next_index);
   reply.set_freed_bytes(result.info.freed_bytes);
   for (const ByteRange& range : result.extents) {

@@ -41,12 +41,20 @@ void WaitMeter::Placed(ClassQueue* queue, bool held_by_limit) {
                                    : WaitState::Held::kTurn;
 }
 
-void WaitMeter::Released(ClassQueue* queue, const Request& request, TimePoint now) {
-  released_bytes_ += request.bytes;
+void WaitMeter::Arrived(const ClassQueue& queue, Request* request) {
+  request->held_by_limit = -Duration(static_cast<int64_t>(queue.wait.times.limited_ns));
+}
+
+void WaitMeter::Released(ClassQueue* queue, Request* request, TimePoint now) {
+  released_bytes_ += request->bytes;
+  // One that came into another class's queue has met another count.
+  request->held_by_limit = std::clamp(
+      request->held_by_limit + Duration(static_cast<int64_t>(queue->wait.times.limited_ns)),
+      Duration(0), now - request->arrival);
   queue->wait.released_before = released_bytes_;
   // What went at once says nothing of how a wait is shared.
-  if (queue->wait.held == WaitState::Held::kTurn && request.arrival < now) {
-    queue->wait.times.turn_own_bytes += request.bytes;
+  if (queue->wait.held == WaitState::Held::kTurn && request->arrival < now) {
+    queue->wait.times.turn_own_bytes += request->bytes;
   }
 }
 

@@ -89,6 +89,22 @@ TEST_F(WaitMeterTest, ALimitIsBookedForAllThatWaitBehindIt) {
   EXPECT_EQ(times.turn_ns + times.owed_ns + times.device_ns, 0u);
 }
 
+TEST_F(WaitMeterTest, ARequestKnowsHowLongTheLimitHeldIt) {
+  Scheduler scheduler(Config(100 * kMiB), now_);
+  scheduler.SetClass(Limited(kGold, kMiB), now_);
+  SpendBucket(&scheduler);
+  Add(&scheduler, kGold, 256 * kKiB);
+  Request* request = Serve(&scheduler);
+  for (; request == nullptr; request = Serve(&scheduler)) now_ += 1ms;
+  EXPECT_GT(request->held_by_limit, 200ms);
+  EXPECT_EQ(request->held_by_limit, request->dispatched - request->arrival);
+  now_ += 10s;
+  Add(&scheduler, kGold, 4 * kKiB);
+  request = Serve(&scheduler);
+  ASSERT_NE(request, nullptr);
+  EXPECT_EQ(request->held_by_limit, Duration(0));
+}
+
 TEST_F(WaitMeterTest, TheDeviceIsBookedFromPullToCompletion) {
   Scheduler scheduler(Config(100 * kMiB), now_);
   scheduler.SetClass(Spec(kGold), now_);
