@@ -8,7 +8,12 @@ void MountMeter::Spend(Class* one, TimePoint now) {
   const auto passed = static_cast<uint64_t>(std::max<int64_t>(0, (now - one->since).count()));
   one->since = std::max(one->since, now);
   if (one->queued + one->flying == 0) return;
-  one->times.window_ns += one->queued * passed;
+  if (one->queued > 0 && one->held_by_limit) {
+    one->times.limit_ns += one->queued * passed;
+    one->times.limited_ns += passed;
+  } else {
+    one->times.window_ns += one->queued * passed;
+  }
   one->times.active_ns += passed;
 }
 
@@ -30,6 +35,13 @@ void MountMeter::Sent(ClassId id, TimePoint now) {
   Class& one = Advance(id, now);
   --one.queued;
   ++one.flying;
+}
+
+void MountMeter::SetHeldByLimit(ClassId id, bool held, TimePoint now) {
+  const auto known = classes_.find(id);
+  if (known == classes_.end()) return;  // nothing waits
+  Spend(&known->second, now);
+  known->second.held_by_limit = held;
 }
 
 void MountMeter::Back(ClassId id, TimePoint now) {

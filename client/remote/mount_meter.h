@@ -1,7 +1,9 @@
-// MountMeter: where the time of each class goes on this side: in the windows, on the network.
+// MountMeter: where the time of each class goes on this side: in the windows, held back by its
+// limit, on the network.
 //
 // Time in the windows is spent step by step for all that stand there, so that requests count that
-// are still waiting; time on the network is known when the answer says how long the OSD had it.
+// are still waiting; while the limit lets nothing leave, it is what all of them wait for. The time
+// on the network is known when the answer says how long the OSD had it.
 //
 // Pure. Threads: not safe; under the lock of its owner.
 #pragma once
@@ -18,6 +20,8 @@ class MountMeter {
   // `count` requests left the window's queue without going to an OSD.
   void Dropped(ClassId id, uint64_t count, TimePoint now);
   void Sent(ClassId id, TimePoint now);
+  // Whether the limit of the class is why nothing more leaves, from now on.
+  void SetHeldByLimit(ClassId id, bool held, TimePoint now);
   // One that was sent is back, for whatever reason.
   void Back(ClassId id, TimePoint now);
   // It was answered: `away` since it was first sent, `server` of it at the OSD.
@@ -30,6 +34,7 @@ class MountMeter {
   struct Class {
     uint64_t queued = 0;
     uint64_t flying = 0;
+    bool held_by_limit = false;
     TimePoint since;
     MountClassTimes times;
   };

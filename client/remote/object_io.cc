@@ -25,6 +25,12 @@ bool Passing(ErrorCode code) {
          code == ErrorCode::kCancelled || code == ErrorCode::kBusy;
 }
 
+// What its OSDs cannot hold each for itself.
+bool IsLimitedOverOsds(const ClusterMap& map, const ClassSpec& spec) {
+  const bool each = spec.reservation && spec.reservation->scope == ReservationScope::kOsd;
+  return spec.limit_bytes_per_s && !each && map.osds.size() > 1;
+}
+
 bool SourceIsThere(const ClusterMap& map, const ObjectOp& op, OsdId osd) {
   if (op.verb != ObjectOp::Verb::kCopy) return true;
   const Chain* chain = map.ChainOf(op.pool, op.source);
@@ -33,7 +39,7 @@ bool SourceIsThere(const ClusterMap& map, const ObjectOp& op, OsdId osd) {
 }  // namespace
 
 ObjectIo::ObjectIo(Clock& clock, ObjectSender& sender, Options options)
-    : clock_(clock), sender_(sender), options_(options) {}
+    : clock_(clock), sender_(sender), options_(std::move(options)) {}
 
 ObjectIo::~ObjectIo() = default;
 
@@ -75,6 +81,7 @@ void ObjectIo::Route(PendingPtr pending) {
       const Key key{pending->op.class_id, pending->osd};
       Window& window = windows_[key];
       if (window.limit_bytes == 0) window.limit_bytes = options_.first_window_bytes;
+      pending->number = next_number_++;
       window.queue.push_back(std::move(pending));
       meter_.Queued(key.first, now);
       TakeDepartures(key, window, now, &departures);
@@ -87,25 +94,110 @@ void ObjectIo::Route(PendingPtr pending) {
 
 void ObjectIo::TakeDepartures(const Key& key, Window& window, TimePoint now,
                               std::vector<Departure>* out) {
-  while (!window.queue.empty()) {
-    const uint64_t bytes = window.queue.front()->op.cost();
-    const bool fits = window.flying_bytes + bytes <= window.limit_bytes &&
-                      window.flying_requests < options_.window_requests;
-    if (window.flying_requests > 0 && !fits) return;
-    PendingPtr pending = std::move(window.queue.front());
-    window.queue.pop_front();
-    window.flying_bytes += bytes;
-    ++window.flying_requests;
-    ++counters_.sent;
-    meter_.Sent(key.first, now);
-    if (pending->elsewhere < 0) {
-      pending->sent = now;
-      pending->elsewhere = tracker_.OnSend(key.first, key.second, TokensOf(bytes));
-    }
-    const ObjectSender::Stamp stamp{key.second, pending->elsewhere, map_->epoch.value,
-                                    cluster_hash_};
-    out->push_back({std::move(pending), stamp});
+  if (const auto limit = limits_.find(key.first); limit != limits_.end()) {
+    const TimePoint next = TakeLimited(key.first, limit->second, now, out);
+    if (next != TimePoint::Max()) options_.wake_by(next);
+    return;
   }
+  while (HasRoom(window)) TakeFront(key, window, now, out);
+}
+
+bool ObjectIo::HasRoom(const Window& window) const {
+  if (window.queue.empty()) return false;
+  const uint64_t bytes = window.queue.front()->op.cost();
+  return window.flying_requests == 0 || (window.flying_bytes + bytes <= window.limit_bytes &&
+                                         window.flying_requests < options_.window_requests);
+}
+
+TimePoint ObjectIo::TakeLimited(ClassId id, LimitWindow& limit, TimePoint now,
+                                std::vector<Departure>* out) {
+  for (;;) {
+    auto next = windows_.end();
+    for (auto it = windows_.lower_bound({id, OsdId(0)});
+         it != windows_.end() && it->first.first == id; ++it) {
+      if (!HasRoom(it->second)) continue;
+      if (next == windows_.end() ||
+          it->second.queue.front()->number < next->second.queue.front()->number) {
+        next = it;
+      }
+    }
+    const bool held = next != windows_.end() && !limit.Admits(next->first.second, now);
+    if (held || next == windows_.end()) {
+      meter_.SetHeldByLimit(id, held, now);
+      return held ? limit.AdmitsAt() : TimePoint::Max();
+    }
+    limit.Sent(next->second.queue.front()->op.cost(), now);
+    TakeFront(next->first, next->second, now, out);
+  }
+}
+
+void ObjectIo::TakeFront(const Key& key, Window& window, TimePoint now,
+                         std::vector<Departure>* out) {
+  PendingPtr pending = std::move(window.queue.front());
+  window.queue.pop_front();
+  const uint64_t bytes = pending->op.cost();
+  window.flying_bytes += bytes;
+  ++window.flying_requests;
+  ++counters_.sent;
+  meter_.Sent(key.first, now);
+  pending->left = now;
+  if (pending->elsewhere < 0) {
+    pending->sent = now;
+    pending->elsewhere = tracker_.OnSend(key.first, key.second, TokensOf(bytes));
+  }
+  const ObjectSender::Stamp stamp{key.second, pending->elsewhere, map_->epoch.value, cluster_hash_};
+  out->push_back({std::move(pending), stamp});
+}
+
+void ObjectIo::NoteBack(const Pending& pending, const Result<ObjectOutcome>& result,
+                        TimePoint now) {
+  const auto found = limits_.find(pending.op.class_id);
+  if (found == limits_.end()) return;
+  LimitWindow& limit = found->second;
+  if (!result.ok()) return limit.Failed(pending.op.cost(), pending.left);
+  limit.Answered(pending.op.cost(), pending.left, now);
+  // An answer that says nothing of its time may have stood at the limit of its OSD.
+  if (result->server_time == Duration(0)) return;
+  limit.Took(pending.osd, now - pending.left - result->limit_time, now);
+}
+
+TimePoint ObjectIo::SendDue() {
+  std::vector<Departure> departures;
+  TimePoint next = TimePoint::Max();
+  {
+    std::lock_guard lock(mutex_);
+    const TimePoint now = clock_.Now();
+    if (stopped_) return next;
+    for (auto& [id, limit] : limits_) {
+      next = std::min(next, TakeLimited(id, limit, now, &departures));
+    }
+  }
+  SendAll(std::move(departures));
+  return next;
+}
+
+void ObjectIo::SetLimitsLocked(TimePoint now, std::vector<Departure>* out) {
+  if (!options_.wake_by) return;
+  std::erase_if(limits_, [this, now](const auto& limit) {
+    const auto entry = map_->classes.find(limit.first);
+    const bool stays = entry != map_->classes.end() && IsLimitedOverOsds(*map_, entry->second.spec);
+    if (!stays) meter_.SetHeldByLimit(limit.first, false, now);
+    return !stays;
+  });
+  for (const auto& [id, entry] : map_->classes) {
+    if (!IsLimitedOverOsds(*map_, entry.spec)) continue;
+    const uint64_t rate = *entry.spec.limit_bytes_per_s;
+    if (const auto known = limits_.find(id); known != limits_.end()) {
+      known->second.SetRate(rate);
+      continue;
+    }
+    uint64_t flying = 0;
+    for (const auto& [key, window] : windows_) flying += key.first == id ? window.flying_bytes : 0;
+    limits_.emplace(id, LimitWindow(rate, flying, now));
+  }
+  if (stopped_) return;
+  // A limit that rose or went lets others leave.
+  for (auto& [key, window] : windows_) TakeDepartures(key, window, now, out);
 }
 
 void ObjectIo::SendAll(std::vector<Departure> departures) {
@@ -131,6 +223,7 @@ void ObjectIo::OnReply(const PendingPtr& pending, const Key& key, Result<ObjectO
     Window& window = windows_[key];
     window.flying_bytes -= pending->op.cost();
     --window.flying_requests;
+    NoteBack(*pending, result, now);
     meter_.Back(key.first, now);
     if (result.ok()) {
       meter_.Answered(key.first, pending->op.length, now - pending->sent, result->server_time);
@@ -166,6 +259,7 @@ bool ObjectIo::ParkLocked(const PendingPtr& pending, const Result<ObjectOutcome>
 }
 
 void ObjectIo::SetMap(std::shared_ptr<const ClusterMap> map) {
+  std::vector<Departure> departures;
   {
     std::lock_guard lock(mutex_);
     if (map_ != nullptr) {
@@ -175,7 +269,9 @@ void ObjectIo::SetMap(std::shared_ptr<const ClusterMap> map) {
     }
     map_ = std::move(map);
     cluster_hash_ = map_->ClusterHash();
+    SetLimitsLocked(clock_.Now(), &departures);
   }
+  SendAll(std::move(departures));
   Tick();
 }
 

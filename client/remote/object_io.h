@@ -6,17 +6,22 @@
 // sending. Requests refused for a stale epoch or a vanished endpoint go out again under the next
 // map; a wrong checksum on a read is retried once, then kCorrupt.
 //
+// A class with a limit over several OSDs leaves, the oldest request that fits its window first, as
+// client/qos/limit_window.h lets it; what one OSD enforces alone is left to that OSD.
+//
 // Threads: any; callbacks run with no lock held. Errors: with a timeout, kTimedOut for an OSD that
 // is unreachable that long; without one, requests wait until it is back.
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "client/qos/delay_tracker.h"
+#include "client/qos/limit_window.h"
 #include "client/remote/mount_meter.h"
 #include "client/remote/object_sender.h"
 #include "common/placement/cluster_map.h"
@@ -29,6 +34,8 @@ class ObjectIo {
     uint64_t first_window_bytes = 8 << 20;
     uint32_t window_requests = 128;
     Duration timeout = Duration::max();
+    // Asks for a SendDue at that moment; called under a lock. Empty: the OSDs alone hold limits.
+    std::function<void(TimePoint)> wake_by;
   };
   struct Counters {
     uint64_t sent = 0;
@@ -41,7 +48,7 @@ class ObjectIo {
   struct ClassLoad {
     uint64_t flying_bytes = 0;
     uint64_t flying_requests = 0;
-    uint64_t waiting_requests = 0;  // for room in a window
+    uint64_t waiting_requests = 0;  // for room in a window, or for the limit of the class
     uint64_t answered_bytes = 0;    // since the start
     uint64_t answered_requests = 0;
   };
@@ -61,6 +68,9 @@ class ObjectIo {
   void DropAbandoned();
   // Ends with kStale what is fenced and not sent. Before the map that tells of it is set.
   void DropFenced();
+  // Sends what a limit held back and may go now; says when the next may, Max for not before more
+  // happens.
+  TimePoint SendDue();
   // Sends again what failed for a passing reason; expires what waited too long.
   void Tick();
   // Everything not yet sent ends with kCancelled, and nothing is retried any more.
@@ -79,7 +89,9 @@ class ObjectIo {
     TimePoint deadline = TimePoint::Max();
     int64_t elsewhere = -1;  // not sent yet
     TimePoint sent;          // first; valid once it was
+    TimePoint left;          // the last time; too
     uint32_t checksum_retries = 0;
+    uint64_t number = 0;  // rises with each that is put into a window
   };
   using PendingPtr = std::shared_ptr<Pending>;
   struct Window {
@@ -97,7 +109,14 @@ class ObjectIo {
   };
 
   void Route(PendingPtr pending);
+  [[nodiscard]] bool HasRoom(const Window& window) const;
   void TakeDepartures(const Key& key, Window& window, TimePoint now, std::vector<Departure>* out);
+  // Of all windows of a class with a limit; says when more may leave without an answer, Max: all
+  // has left that fits its window.
+  TimePoint TakeLimited(ClassId id, LimitWindow& limit, TimePoint now, std::vector<Departure>* out);
+  void TakeFront(const Key& key, Window& window, TimePoint now, std::vector<Departure>* out);
+  void NoteBack(const Pending& pending, const Result<ObjectOutcome>& result, TimePoint now);
+  void SetLimitsLocked(TimePoint now, std::vector<Departure>* out);
   void SendAll(std::vector<Departure> departures);
   void OnReply(const PendingPtr& pending, const Key& key, Result<ObjectOutcome> result);
   bool ParkLocked(const PendingPtr& pending, const Result<ObjectOutcome>& result);
@@ -116,6 +135,8 @@ class ObjectIo {
   uint64_t cluster_hash_ = 0;
   DelayTracker tracker_;
   std::map<Key, Window> windows_;
+  std::map<ClassId, LimitWindow> limits_;
+  uint64_t next_number_ = 0;
   std::vector<PendingPtr> parked_;  // wait for a map or for the next Tick
   Counters counters_;
   MountMeter meter_;

@@ -20,7 +20,8 @@ struct ObjectOutcome {
   Buffer payload;  // of a read: up to the length asked for, less where the object ends
   uint64_t object_size = 0;
   uint64_t window_bytes = 0;  // the OSD's grant for this class; 0: unchanged
-  Duration server_time{0};    // between its arrival at the OSD and the answer
+  Duration server_time{0};    // between its arrival at the OSD and the answer; 0: not said
+  Duration limit_time{0};     // of it: held back there by the class's own limit
   OsdId osd{};                // who answered
   std::vector<std::pair<uint64_t, uint64_t>> extents;  // offset and length of what is no hole
   uint64_t freed_bytes = 0;                            // by a hole

@@ -61,6 +61,7 @@ Result<ObjectOutcome> Decode(bool write, OsdId osd, Result<net::Reply> raw) {
   outcome.object_size = reply.object_size();
   outcome.window_bytes = reply.window_bytes();
   outcome.server_time = std::chrono::microseconds(reply.server_us());
+  outcome.limit_time = std::chrono::microseconds(reply.limit_us());
   outcome.osd = osd;
   outcome.freed_bytes = reply.freed_bytes();
   for (int i = 0; i + 1 < reply.extents_size(); i += 2) {

@@ -46,7 +46,10 @@ Core::Core(net::Network& network, Clock& clock, Options options)
       names_(clock, leases_),
       caller_classes_({options_.client_name, options_.mount_class}, options_.read_exe),
       osds_(network, clock, session_, options_.timeout, IdsAbove(options_)),
-      objects_(clock, osds_, {.timeout = options_.timeout}),
+      objects_(clock, osds_,
+               {.timeout = options_.timeout,
+                .wake_by = [this](TimePoint when) { limits_.WakeBy(when); }}),
+      limits_(clock, [this] { return objects_.SendDue(); }),
       files_(clock, objects_, inodes_, caller_classes_, leases_, *this, options_.file_io),
       appends_({[this](InodeId inode, auto done) { AskAppend(inode, std::move(done)); },
                 [this](InodeId inode, auto done) { SettleAppend(inode, std::move(done)); },
@@ -114,6 +117,7 @@ Status Core::Open(std::function<void()> on_tick) {
   WEIR_RETURN_IF_ERROR(Connect());
   WEIR_RETURN_IF_ERROR(mds_->Open());
   if (options_.takeover != nullptr && options_.takeover->is_successor()) RefreshOpenFiles();
+  limits_.Start();
   ticks_ = std::thread([this] { TickLoop(); });
   return Status::Ok();
 }
@@ -200,6 +204,7 @@ void Core::TickLoop() {
 void Core::Tick() {
   mds_->Tick();
   objects_.Tick();
+  objects_.SendDue();  // who has no thread has no waker either
   files_.Tick();
   open_files_.Tick();
   access_times_.Tick();
@@ -212,6 +217,7 @@ void Core::Abandon() {
   shut_down_ = true;
   if (lease_keeper_ != nullptr) lease_keeper_->Stop();
   objects_.Stop();
+  limits_.Stop();
   osds_.Stop();
   if (mds_ != nullptr) mds_->Stop();
 }
@@ -234,6 +240,7 @@ bool Core::Shutdown(Duration wait) {
   if (mds_ != nullptr) access_times_.SendAll();
   if (lease_keeper_ != nullptr) lease_keeper_->Stop();
   objects_.Stop();
+  limits_.Stop();
   osds_.Stop();
   if (mds_ != nullptr) {
     mds_->Close(kCloseSession);

@@ -30,6 +30,7 @@
 #include "client/vfs/kernel_names.h"
 #include "client/vfs/lease_keeper.h"
 #include "client/vfs/open_files.h"
+#include "common/base/waker.h"
 
 namespace weir::wire {
 class TouchedReply;
@@ -148,6 +149,7 @@ class Core final : private WriteReporter {
   CallerClasses caller_classes_;
   OsdClient osds_;
   ObjectIo objects_;
+  Waker limits_;  // of classes, in objects_
   FileIo files_;
   AppendRights appends_;
   ClassResolver classes_;

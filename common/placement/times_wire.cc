@@ -31,7 +31,9 @@ void ToWire(ClassId id, const MountClassTimes& times, wire::MountClassTimes* mes
   message->set_ops(times.ops);
   message->set_bytes(times.bytes);
   message->set_window_us(times.window_ns / kMicro);
+  message->set_limit_us(times.limit_ns / kMicro);
   message->set_network_us(times.network_ns / kMicro);
+  message->set_limited_us(times.limited_ns / kMicro);
   message->set_active_us(times.active_ns / kMicro);
 }
 
@@ -54,7 +56,9 @@ MountClassTimes FromWire(const wire::MountClassTimes& message) {
   return {.ops = message.ops(),
           .bytes = message.bytes(),
           .window_ns = message.window_us() * kMicro,
+          .limit_ns = message.limit_us() * kMicro,
           .network_ns = message.network_us() * kMicro,
+          .limited_ns = message.limited_us() * kMicro,
           .active_ns = message.active_us() * kMicro};
 }
 

@@ -115,6 +115,11 @@ Verdict Judge(const Lately& lately, ClassId id) {
   }
   for (const MountLately& mount : lately.mounts) {
     verdict.split.client_window += Rate(mount.times.window_ns, mount.seconds);
+    const double limit = Rate(mount.times.limit_ns, mount.seconds);
+    verdict.split.token_wait += limit;
+    reasons.limit += limit;
+    verdict.limited_part =
+        std::max(verdict.limited_part, Rate(mount.times.limited_ns, mount.seconds));
     const double network = Rate(mount.times.network_ns, mount.seconds);
     verdict.split.network += network;
     reasons.network += network;

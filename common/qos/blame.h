@@ -3,7 +3,8 @@
 //
 // Waiting for one's turn is shared out by what was released meanwhile: the class's own requests
 // (then the disk is the reason) or those of others. Time in the mount's window follows from all
-// the rest, so it is shown but never the reason by itself.
+// the rest, so it is shown but never the reason by itself; what the mount holds back for the limit
+// of the class counts like what OSDs hold back for it.
 //
 // Pure. Units: seconds.
 #pragma once
@@ -40,7 +41,7 @@ struct TimeSplit {
   double client_window = 0;
   double network = 0;
   double class_queue = 0;  // waiting for its turn
-  double token_wait = 0;   // for tokens: of its own limit, or of the OSD's token rate
+  double token_wait = 0;   // for its own limit, here or at the mount, or tokens of the OSD
   double device = 0;       // on it, or owed service and waiting for room
 
   [[nodiscard]] double total() const {

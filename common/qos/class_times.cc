@@ -20,8 +20,9 @@ constexpr uint64_t OsdClassTimes::*kOsdFields[] = {
     &OsdClassTimes::active_ns,
 };
 constexpr uint64_t MountClassTimes::*kMountFields[] = {
-    &MountClassTimes::ops,        &MountClassTimes::bytes,     &MountClassTimes::window_ns,
-    &MountClassTimes::network_ns, &MountClassTimes::active_ns,
+    &MountClassTimes::ops,       &MountClassTimes::bytes,      &MountClassTimes::window_ns,
+    &MountClassTimes::limit_ns,  &MountClassTimes::network_ns, &MountClassTimes::limited_ns,
+    &MountClassTimes::active_ns,
 };
 
 }  // namespace

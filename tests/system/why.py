@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 
-from weirtest import BIN, Cluster, Embedded, Failure, check, main, run, wait_until
+from weirtest import BIN, MIB, Cluster, Embedded, Failure, check, main, run, wait_until
 
 
 def why(system, what):
@@ -90,6 +90,23 @@ def the_reason_is_found(lab):
     check("slow in " in system.osdctl("status").stdout, "status does not say whose promise is broken")
 
 
+def a_limit_over_several_osds_is_blamed(lab):
+    """The mount holds most of it back; that is no wait for its windows or the network."""
+    system = Cluster(lab, osds=3, token_rate="60MiB/s")
+    system.osdctl("class", "create", "slow", "--limit", "2MiB/s")
+    path = tagged(system, "slow")
+    start_fio(lab, {"name": "slow", "directory": path, "rw": "randwrite", "bs": "16k", "iodepth": 64})
+    wait_until(lambda: why(system, "slow")["served_bytes_per_s"] > MIB, "the class to be served")
+    blames(system, "slow", "limit")
+    said = why(system, "slow")
+    check(said["mean_us"]["token_wait"] > 10 * (said["mean_us"]["client_window"] + said["mean_us"]["network"]), f"{said}")
+    check(said["throttled_ms"] > 0, f"{said}")
+    text = os.getxattr(f"{path}/slow.0.0", "qos.why").decode()
+    check(text.endswith("to blame: its own limit") and "throttled 0 ms" not in text, text)
+    system.osdctl("class", "set", "slow", "--limit", "max")
+    wait_until(lambda: why(system, "slow")["served_bytes_per_s"] > 8 * MIB, "the class to be let go", timeout=20)
+
+
 def isolation_is_verified(lab):
     system = Cluster(lab, osds=2, token_rate="60MiB/s")
     with open(f"{system.mnt}/mine", "wb") as file:
@@ -147,4 +164,5 @@ def an_embedded_cluster_explains_itself(lab):
 
 
 if __name__ == "__main__":
-    main("why", the_reason_is_found, isolation_is_verified, an_embedded_cluster_explains_itself)
+    main("why", the_reason_is_found, a_limit_over_several_osds_is_blamed, isolation_is_verified,
+         an_embedded_cluster_explains_itself)

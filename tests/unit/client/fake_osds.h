@@ -54,6 +54,8 @@ class FakeOsds final : public ObjectSender {
     }
     outcome.object_size = object.size();
     outcome.window_bytes = window_bytes;
+    outcome.server_time = server_time;
+    outcome.limit_time = limit_time;
     flight.callback(std::move(outcome));
   }
   void Fail(size_t place, ErrorCode code) { Take(place).callback(Status(code, "told to fail")); }
@@ -100,8 +102,9 @@ class FakeOsds final : public ObjectSender {
     return outcome;
   }
 
-  std::shared_ptr<const ClusterMap> map;  // who has which object, for next_object
-  uint64_t copied = 0;                    // bytes, inside an OSD
+  std::shared_ptr<const ClusterMap> map;   // who has which object, for next_object
+  uint64_t copied = 0;                     // bytes, inside an OSD
+  Duration server_time{0}, limit_time{0};  // what answers say
   bool immediate = false;
   bool crc_matches = true;
   uint64_t sent = 0;

@@ -7,6 +7,10 @@ namespace {
 
 constexpr uint64_t kLoadSeeds = 1ull << 32;  // keeps the seeds of loads and devices apart
 
+OsdId OsdOf(const Job& job) {
+  return OsdId(static_cast<uint32_t>(job.io.osd));
+}
+
 }  // namespace
 
 Cluster::Cluster(uint64_t seed) : seed_(seed) {}
@@ -25,14 +29,26 @@ SimOsd& Cluster::AddOsd(const SchedulerConfig& config, const DeviceFactory& devi
 SimOsd& Cluster::AddOsd(const PolicyFactory& policy, const DeviceFactory& device) {
   const Prng prng(MixHash(seed_, osds_.size()));
   osds_.push_back(std::make_unique<SimOsd>(&events_, policy(events_.now()), device(&events_, prng),
-                                           [this](Job* job) {
-                                             if (hook_) hook_->OnDone(*job);
-                                             job->load->OnDone(job);
-                                           }));
+                                           [this](Job* job) { Done(job); }));
   return *osds_.back();
 }
 
+void Cluster::Done(Job* job) {
+  if (hook_) hook_->OnDone(*job);
+  if (Limit* limit = LimitOf(*job)) {
+    const TimePoint now = events_.now();
+    limit->window.Answered(job->io.bytes, job->left, now);
+    limit->window.Took(OsdOf(*job), now - job->left - job->request.held_by_limit, now);
+    SendAdmitted(limit);
+  }
+  job->load->OnDone(job);
+}
+
 void Cluster::SetClass(const ClassSpec& spec) {
+  const bool per_osd = spec.reservation && spec.reservation->scope == ReservationScope::kOsd;
+  if (hold_limits_ && spec.limit_bytes_per_s && !per_osd) {
+    limits_[spec.id] = *spec.limit_bytes_per_s;
+  }
   for (auto& osd : osds_) {
     osd->policy().SetClass(spec, events_.now());
     osd->Pump();
@@ -63,10 +79,41 @@ int64_t Cluster::CostOf(const Job& job) const {
   return cost_ == CostKind::kRequests ? 1 : TokensOf(job.io.bytes);
 }
 
+Cluster::Limit* Cluster::LimitOf(const Job& job) {
+  const auto limit = limits_.find(job.request.class_id);
+  if (limit == limits_.end()) return nullptr;
+  const auto key = std::pair(job.io.coordinator, job.request.class_id);
+  const auto known = windows_.find(key);
+  if (known != windows_.end()) return &known->second;
+  client::LimitWindow window(limit->second, 0, events_.now());
+  return &windows_.emplace(key, Limit{std::move(window), {}, {}}).first->second;
+}
+
 void Cluster::Send(Job* job) {
-  const OsdId osd(static_cast<uint32_t>(job->io.osd));
+  Limit* limit = LimitOf(*job);
+  if (limit == nullptr) return SendNow(job);
+  limit->held.push_back(job);
+  SendAdmitted(limit);
+}
+
+void Cluster::SendAdmitted(Limit* limit) {
+  while (!limit->held.empty() && limit->window.Admits(OsdOf(*limit->held.front()), events_.now())) {
+    Job* job = limit->held.front();
+    limit->held.pop_front();
+    limit->window.Sent(job->io.bytes, events_.now());
+    job->left = events_.now();
+    SendNow(job);
+  }
+  if (limit->held.empty()) return;
+  const TimePoint when = limit->window.AdmitsAt();
+  if (limit->wakes_at > events_.now() && limit->wakes_at <= when) return;
+  limit->wakes_at = when;
+  events_.At(when, [this, limit] { SendAdmitted(limit); });
+}
+
+void Cluster::SendNow(Job* job) {
   const int64_t delay =
-      tracker(job->io.coordinator).OnSend(job->request.class_id, osd, CostOf(*job));
+      tracker(job->io.coordinator).OnSend(job->request.class_id, OsdOf(*job), CostOf(*job));
   if (send_delays_) job->request.elsewhere = delay;
   if (hook_) hook_->OnSend(job);
   osds_[job->io.osd]->Send(job);

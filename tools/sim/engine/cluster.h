@@ -8,10 +8,13 @@
 //   cluster.RunTo(10s);
 #pragma once
 
+#include <deque>
+#include <map>
 #include <memory>
 #include <vector>
 
 #include "client/qos/delay_tracker.h"
+#include "client/qos/limit_window.h"
 #include "tools/sim/engine/load.h"
 #include "tools/sim/engine/osd.h"
 
@@ -40,6 +43,9 @@ class Cluster {
   void SetHook(std::unique_ptr<CoordinatorHook> hook) { hook_ = std::move(hook); }
   // False: coordinators say nothing about other OSDs (the planted fault of mutation tests).
   void SendDelays(bool on) { send_delays_ = on; }
+  // True: a coordinator holds back a class that has a limit over all OSDs, as a mount does
+  // (limit_window.h). Before the first SetClass.
+  void HoldLimits(bool on) { hold_limits_ = on; }
 
   // On every OSD.
   void SetClass(const ClassSpec& spec);
@@ -60,7 +66,16 @@ class Cluster {
 
  private:
   friend class Load;
+  struct Limit {
+    client::LimitWindow window;
+    std::deque<Job*> held;
+    TimePoint wakes_at;  // in the past: nothing will
+  };
   void Send(Job* job);
+  void SendNow(Job* job);
+  Limit* LimitOf(const Job& job);
+  void SendAdmitted(Limit* limit);
+  void Done(Job* job);
   [[nodiscard]] int64_t CostOf(const Job& job) const;
 
   uint64_t seed_;
@@ -71,6 +86,9 @@ class Cluster {
   std::vector<std::unique_ptr<Load>> loads_;
   CostKind cost_ = CostKind::kBytes;
   bool send_delays_ = true;
+  bool hold_limits_ = false;
+  std::map<ClassId, uint64_t> limits_;
+  std::map<std::pair<size_t, ClassId>, Limit> windows_;  // by coordinator
 };
 
 // A class without promises. The default minimum weight is a tenth of the weight.

@@ -25,6 +25,7 @@ struct Job {
   Load* load = nullptr;
   Io io;
   TimePoint sent;
+  TimePoint left;           // its coordinator, where a limit may have held it (Cluster::HoldLimits)
   Duration device_time{0};  // time the device worked on it; set by the device at the end
   // dmClock: what its class was served anywhere, and there by reservation, since the last request
   // to this OSD, this one included. Set only when that baseline runs.

@@ -26,6 +26,26 @@ TEST(MountMeterTest, BooksWindowsWhileRequestsStandThere) {
   EXPECT_EQ(times.network_ns, 0u);
 }
 
+TEST(MountMeterTest, BooksToTheLimitWhatItHoldsBack) {
+  MountMeter meter;
+  TimePoint now{0};
+  meter.SetHeldByLimit(kGold, true, now);
+  EXPECT_TRUE(meter.Times(now).empty()) << "it has nothing to hold";
+  for (int i = 0; i < 3; ++i) meter.Queued(kGold, now);
+  meter.SetHeldByLimit(kGold, true, now);
+  now += 10ms;
+  meter.SetHeldByLimit(kGold, false, now);
+  now += 10ms;
+  meter.SetHeldByLimit(kGold, true, now);
+  meter.Dropped(kGold, 3, now);
+  now += 10ms;
+  const MountClassTimes times = meter.Times(now).at(kGold);
+  EXPECT_EQ(times.limit_ns, 30'000'000u);
+  EXPECT_EQ(times.limited_ns, 10'000'000u);
+  EXPECT_EQ(times.window_ns, 30'000'000u);
+  EXPECT_EQ(times.active_ns, 20'000'000u);
+}
+
 TEST(MountMeterTest, BooksTheNetworkWithoutTheOsdAndNothingWhenIdle) {
   MountMeter meter;
   TimePoint now{0};

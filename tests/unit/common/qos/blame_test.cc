@@ -70,6 +70,20 @@ TEST(BlameTest, TheWindowFollowsFromTheRestButTheNetworkDoesNot) {
   EXPECT_EQ(Judge(lately, kGold).culprit, Culprit::kNetwork);
 }
 
+TEST(BlameTest, ALimitThatTheMountHoldsIsBlamedLikeThatOfAnOsd) {
+  Lately lately = Busy({.ops = 10, .limit_ns = kSecond, .device_ns = 2 * kSecond});
+  MountLately mount{"host", 10, {.ops = 10, .active_ns = 10 * kSecond}};
+  mount.times.limit_ns = 5 * kSecond;
+  mount.times.limited_ns = 4 * kSecond;
+  mount.times.network_ns = 3 * kSecond;
+  lately.mounts.push_back(mount);
+  const Verdict verdict = Judge(lately, kGold);
+  EXPECT_EQ(verdict.culprit, Culprit::kLimit);
+  EXPECT_DOUBLE_EQ(verdict.split.token_wait, 0.6);
+  EXPECT_DOUBLE_EQ(verdict.split.client_window, 0);
+  EXPECT_DOUBLE_EQ(verdict.limited_part, 0.4);
+}
+
 TEST(BlameTest, SumsOverOsdsAndNamesTheWorst) {
   Lately lately = Busy({.ops = 10, .bytes = 1000, .limit_ns = kSecond, .device_ns = kSecond / 2});
   OsdLately second = lately.osds[0];

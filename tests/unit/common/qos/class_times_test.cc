@@ -33,8 +33,16 @@ TEST(ClassTimesTest, EveryFieldIsSummedAndSurvivesTheWire) {
   EXPECT_EQ(twice.turn_others_bytes, 20u);
   twice -= AllDifferent();
   EXPECT_EQ(twice, AllDifferent());
-  const MountClassTimes mount{
-      .ops = 1, .bytes = 2, .window_ns = 3000, .network_ns = 4000, .active_ns = 5000};
+  const MountClassTimes mount{.ops = 1,
+                              .bytes = 2,
+                              .window_ns = 3000,
+                              .limit_ns = 6000,
+                              .network_ns = 4000,
+                              .limited_ns = 7000,
+                              .active_ns = 5000};
+  MountClassTimes both = mount;
+  both += mount;
+  EXPECT_EQ(both.limit_ns + both.limited_ns, 26'000u);
   Lately lately;
   lately.osds.push_back({OsdId(3), 9.5, {{ClassId(16), AllDifferent()}, {ClassId(0), {}}}});
   lately.mounts.push_back({"host:web", 8, mount});

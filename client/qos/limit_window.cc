@@ -1,0 +1,126 @@
+#include "client/qos/limit_window.h"
+
+#include <algorithm>
+
+namespace weir::client {
+namespace {
+
+constexpr Duration kMoment = std::chrono::milliseconds(1);
+// Of the least latency, in quarters: one that falls by the rest does no harm at all.
+constexpr int kCertain = 3;
+// Of the limit: enough to catch up with what a pause of the mount has missed.
+constexpr double kPace = 1.1;
+constexpr Duration kPaceBurst = std::chrono::milliseconds(2);
+
+uint64_t MostOf(uint64_t bytes_per_s) {
+  return bytes_per_s + bytes_per_s / 200;
+}
+
+}  // namespace
+
+LimitWindow::LimitWindow(uint64_t bytes_per_s, uint64_t flying, TimePoint now)
+    : flying_(flying), rate_(bytes_per_s), most_(MostOf(bytes_per_s)) {
+  if (flying > 0) sent_.push_back({TimePoint{0}, now - Duration(1), flying});
+}
+
+void LimitWindow::SetRate(uint64_t bytes_per_s) {
+  if (bytes_per_s < rate_) {
+    const double part = static_cast<double>(bytes_per_s) / static_cast<double>(rate_);
+    answered_bytes_ = counted_bytes_ = 0;
+    over_ = 0;
+    for (Together& some : answered_) {
+      some.bytes = static_cast<uint64_t>(static_cast<double>(some.bytes) * part);
+      answered_bytes_ = counted_bytes_ += some.bytes;
+    }
+  }
+  rate_ = bytes_per_s;
+  most_ = MostOf(bytes_per_s);
+}
+
+void LimitWindow::Forget(TimePoint now) {
+  while (!answered_.empty() && answered_.front().last + kSpan <= now) {
+    over_ > 0 ? --over_ : counted_bytes_ -= answered_.front().bytes;
+    answered_bytes_ -= answered_.front().bytes;
+    answered_.pop_front();
+  }
+  while (!sent_.empty() && (sent_.front().bytes == 0 || sent_.front().last + kOverdue <= now)) {
+    flying_ -= sent_.front().bytes;
+    sent_.pop_front();
+  }
+}
+
+// What was over for a longer latency may be back for a shorter one.
+void LimitWindow::MoveOver(TimePoint from) {
+  for (; over_ < answered_.size() && answered_[over_].last <= from; ++over_) {
+    counted_bytes_ -= answered_[over_].bytes;
+  }
+  for (; over_ > 0 && answered_[over_ - 1].last > from; --over_) {
+    counted_bytes_ += answered_[over_ - 1].bytes;
+  }
+}
+
+bool LimitWindow::Admits(OsdId osd, TimePoint now) {
+  Forget(now);
+  const auto seen = latencies_.find(osd);
+  least_ = seen == latencies_.end() ? Duration(0) : kCertain * seen->second.At(now) / 4;
+  MoveOver(now + least_ - kSpan);
+  const bool whatever = answered_bytes_ + flying_ <= most_;
+  return whatever || (counted_bytes_ + flying_ <= most_ && paced_ <= now);
+}
+
+TimePoint LimitWindow::AdmitsAt() const {
+  const TimePoint whatever = FitsAt(0, answered_bytes_ + flying_, Duration(0));
+  return std::min(whatever, std::max(FitsAt(over_, counted_bytes_ + flying_, least_), paced_));
+}
+
+TimePoint LimitWindow::FitsAt(size_t from, uint64_t left, Duration least) const {
+  auto answer = answered_.begin() + static_cast<ptrdiff_t>(from);
+  auto flight = sent_.begin();
+  TimePoint when{0};
+  while (left > most_ && (answer != answered_.end() || flight != sent_.end())) {
+    const TimePoint over =
+        answer == answered_.end() ? TimePoint::Max() : answer->last + kSpan - least;
+    const TimePoint overdue = flight == sent_.end() ? TimePoint::Max() : flight->last + kOverdue;
+    when = std::min(over, overdue);
+    left -= over <= overdue ? answer++->bytes : flight++->bytes;
+  }
+  return when;
+}
+
+// Into the last of them, if it is one of those from `from` on and was a moment ago.
+void LimitWindow::Add(Events* events, size_t from, uint64_t bytes, TimePoint now) {
+  if (events->size() > from && now - events->back().first < kMoment) {
+    Together& some = events->back();
+    some = {std::min(some.first, now), std::max(some.last, now), some.bytes + bytes};
+  } else {
+    events->push_back({now, now, bytes});
+  }
+}
+
+void LimitWindow::Sent(uint64_t bytes, TimePoint now) {
+  if (answered_bytes_ + flying_ > most_) {
+    const double rate = kPace * static_cast<double>(std::max<uint64_t>(rate_, 1));
+    paced_ = std::max(paced_, now - kPaceBurst) + FromSeconds(static_cast<double>(bytes) / rate);
+  }
+  Add(&sent_, 0, bytes, now);
+  flying_ += bytes;
+}
+
+void LimitWindow::Failed(uint64_t bytes, TimePoint left) {
+  const auto flight =
+      std::lower_bound(sent_.begin(), sent_.end(), left,
+                       [](const Together& some, TimePoint when) { return some.last < when; });
+  if (flight == sent_.end() || left < flight->first) return;  // it was overdue
+  const uint64_t known = std::min(bytes, flight->bytes);
+  flight->bytes -= known;
+  flying_ -= known;
+}
+
+void LimitWindow::Answered(uint64_t bytes, TimePoint left, TimePoint now) {
+  Failed(bytes, left);
+  Add(&answered_, over_, bytes, now);
+  answered_bytes_ += bytes;
+  counted_bytes_ += bytes;
+}
+
+}  // namespace weir::client
