@@ -124,29 +124,28 @@ wire::SetAttrRequest DecodeSetattr(const struct stat& attr, int to_set, bool has
   return request;
 }
 
-// What of a request this mount may keep to itself for a while; none of one with more in it.
-HeldAttributes ToHold(const Filesystem& fs, const struct stat& attr, int to_set, int64_t now_ns) {
-  constexpr int kPlain = FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID |
-                         FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW |
-                         FUSE_SET_ATTR_MTIME_NOW | FUSE_SET_ATTR_CTIME;
+// What of a request this mount may keep to itself for a while: nothing of one that sets a size.
+HeldAttributes ToHold(const wire::SetAttrRequest& request, int64_t now_ns) {
   HeldAttributes held;
-  // A kernel that writes back brings its times later than those of the processes.
-  if ((to_set & ~kPlain) != 0 || fs.options().writeback_cache) return held;
-  if ((to_set & FUSE_SET_ATTR_MODE) != 0) held.mode = attr.st_mode & 07777;
-  if ((to_set & FUSE_SET_ATTR_UID) != 0) held.uid = attr.st_uid;
-  if ((to_set & FUSE_SET_ATTR_GID) != 0) held.gid = attr.st_gid;
-  if ((to_set & FUSE_SET_ATTR_ATIME) != 0) held.atime_ns = ToNs(attr.st_atim);
-  if ((to_set & FUSE_SET_ATTR_MTIME) != 0) held.mtime_ns = ToNs(attr.st_mtim);
-  if ((to_set & FUSE_SET_ATTR_ATIME_NOW) != 0) held.atime_ns = now_ns;
-  if ((to_set & FUSE_SET_ATTR_MTIME_NOW) != 0) held.mtime_ns = now_ns;
+  if (request.has_size()) return held;
+  if (request.has_mode()) held.mode = request.mode() & 07777;
+  if (request.has_uid()) held.uid = request.uid();
+  if (request.has_gid()) held.gid = request.gid();
+  if (request.has_atime_ns()) held.atime_ns = request.atime_ns();
+  if (request.has_mtime_ns()) held.mtime_ns = request.mtime_ns();
+  if (request.atime_now()) held.atime_ns = now_ns;
+  if (request.mtime_now()) held.mtime_ns = now_ns;
   held.ctime_ns = now_ns;
   return held;
 }
 
 bool HoldSetattr(Filesystem& fs, const CallPtr& call, const InodePtr& inode,
-                 const HeldAttributes& held, ClassId class_id) {
-  if (held.empty()) return false;
-  if (!fs.core().files().HoldAttributes(inode, held, call->context().uid, class_id)) return false;
+                 const wire::SetAttrRequest& request) {
+  const HeldAttributes held = ToHold(request, fs.core().clock().WallNow().ns);
+  // A kernel that writes back brings its times later than those of the processes.
+  if (held.empty() || fs.options().writeback_cache) return false;
+  const ClassId charged(request.caller().class_id());
+  if (!fs.core().files().HoldAttributes(inode, held, call->context().uid, charged)) return false;
   if (held.atime_ns.has_value()) inode->ForgetRead();
   call->ReplyAttr(ToStat(inode->attr()), fs.KeepSeconds(*inode));
   return true;
@@ -192,8 +191,7 @@ void OnSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fu
     const ClassId charged = fs.core().classes().Of(*inode, *handle->opener);
     request.mutable_caller()->set_class_id(charged.value);
   }
-  const HeldAttributes held = ToHold(fs, *attr, to_set, fs.core().clock().WallNow().ns);
-  if (HoldSetattr(fs, call, inode, held, ClassId(request.caller().class_id()))) return;
+  if (HoldSetattr(fs, call, inode, request)) return;
   if (!inode->has_unreported()) return SendSetattr(fs, call, inode, request);
   // What was written goes first, or its report would move times and size set here.
   fs.core().files().Sync(inode, false, [&fs, call, inode, request](const Status& status) {
