@@ -24,6 +24,10 @@ std::string HeadKey(ObjectId id) {
   return ObjectKey('O', id);
 }
 
+std::string HeadKeysEnd(InodeId inode) {
+  return HeadKey({inode, UINT64_MAX}) + '\0';
+}
+
 std::string ShardKey(ObjectId id, uint32_t shard) {
   std::string key = ObjectKey('S', id);
   key.push_back(static_cast<char>(shard));

@@ -32,6 +32,8 @@ struct OnodeHead {
 };
 
 std::string HeadKey(ObjectId id);
+// Behind the heads of all objects of an inode.
+std::string HeadKeysEnd(InodeId inode);
 std::string ShardKey(ObjectId id, uint32_t shard);
 std::string OverlayKey(ObjectId id, uint32_t block);
 // Keeps the next free version number, rounded up, so that versions never repeat.

@@ -206,7 +206,7 @@ Result<std::set<ObjectId>> ExtentStore::FirstObjects(ObjectId from, size_t most)
       ids.insert(it->first);
     }
   }
-  auto it = kv_->NewIteratorBefore(HeadKey({InodeId(from.inode.value + 1), 0}));
+  auto it = kv_->NewIteratorBefore(HeadKeysEnd(from.inode));
   size_t stored = 0;
   for (it->Seek(HeadKey(from)); it->Valid() && stored < most; it->Next(), ++stored) {
     const ParsedKey key = ParseKey(it->key());

@@ -263,7 +263,7 @@ Result<uint64_t> ExtentStore::NextIndex(ObjectId id) {
     const auto it = cache_.lower_bound(from);
     if (it != cache_.end() && it->first.inode == id.inode) next = it->first.index;
   }
-  auto it = kv_->NewIteratorBefore(HeadKey({InodeId(id.inode.value + 1), 0}));
+  auto it = kv_->NewIteratorBefore(HeadKeysEnd(id.inode));
   it->Seek(HeadKey(from));
   if (!it->Valid()) {
     WEIR_RETURN_IF_ERROR(it->status());

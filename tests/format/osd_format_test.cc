@@ -72,6 +72,15 @@ TEST(OsdFormatTest, NewerFormatIsRefused) {
   EXPECT_EQ(LoadSuperblock(device).code(), ErrorCode::kNotSupported);
 }
 
+TEST(OsdFormatTest, TheHeadsOfAnInodeEndBeforeThoseOfTheNext) {
+  for (const uint64_t inode : {uint64_t{0}, uint64_t{255}, UINT64_MAX - 1}) {
+    const std::string end = HeadKeysEnd(InodeId(inode));
+    EXPECT_LT(HeadKey({InodeId(inode), UINT64_MAX}), end);
+    EXPECT_LT(end, HeadKey({InodeId(inode + 1), 0}));
+  }
+  EXPECT_LT(HeadKey({InodeId(UINT64_MAX), UINT64_MAX}), HeadKeysEnd(InodeId(UINT64_MAX)));
+}
+
 TEST(OsdFormatTest, KeysOfFormat1) {
   Golden golden("osd_keys_v1.txt");
   const ParsedKey head = ParseKey(golden.Expect("head", HeadKey(kId)));
