@@ -1,11 +1,11 @@
 // What users of the simulated cluster have done, and what others may therefore see.
 //
 // Everything that can be looked at, the inode behind a name, the size of a file, its mode, a block
-// of it, is
-// a register that one user at a time changes. It has had some values, in an order; whoever begins
-// to look may see the last one that was certain then (acknowledged as durable before: the floor) or
-// any later one, never an earlier. That is close-to-open for the data, and what one machine would
-// do for names. What a crashed user had under way stays possible for good. Pure. Threads: one.
+// of it, is a register that one user at a time changes. It has had some values, in an order;
+// whoever begins to look may see the last one that was certain then (acknowledged as durable
+// before: the floor) or any later one, never an earlier. That is close-to-open for the data, and
+// what one machine would do for names. What a crashed user had under way stays possible for good.
+// Pure. Threads: one.
 #pragma once
 
 #include <algorithm>
