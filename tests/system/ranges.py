@@ -120,8 +120,9 @@ def run_cases(system):
         case(top)
 
 
-def fsx(lab, *mounts, processes=2):
-    """`processes` at the same time, each with a file and a seed of its own."""
+def fsx(lab, *mounts):
+    """Several at the same time, each with a file and a seed of its own; more of them where there is much to do."""
+    processes = 2 if OPERATIONS < 100_000 else 4
     seeds = [int.from_bytes(os.urandom(4), "little") for _ in range(processes)]
     running = [(seed, subprocess.Popen([f"{BIN}/fsx", *mounts, "--ops", str(OPERATIONS // processes), "--seed", str(seed)],
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)) for seed in seeds]
