@@ -124,5 +124,41 @@ TEST_P(CutOffWriterTest, DoesNotFlushOverWhatOthersWrote) {
 
 INSTANTIATE_TEST_SUITE_P(Away, CutOffWriterTest, ::testing::Values(1s, 3s, 10s));
 
+// The MDS counts an OSD that it does not hear as down, and as one that refuses what was fenced. The
+// fenced mount may reach it all the same: nobody gets the file before the OSD has been heard.
+TEST_F(RestartTest, AnOsdThatHearsOfNoFenceTakesNothingAfterOthersHaveTheFile) {
+  const auto isolate_mds = [this] {
+    network_.Cut("first", "mds");
+    for (const auto& osd : osds_) network_.Cut("mds", osd->name());
+  };
+  client::HandlePtr mine, theirs;
+  ASSERT_TRUE(Finish(Create(&first_, &mine)));
+  ASSERT_TRUE(Finish(Write(&first_, &mine, Bytes(5000, 'a'))));
+  ASSERT_TRUE(Finish(Sync(&first_, &mine)));
+  ASSERT_TRUE(Finish(Write(&first_, &mine, Bytes(5000, 'b'))));
+  CutOff("first");
+  isolate_mds();
+  bool reaches = false;
+  world_.After(15s, [&] {
+    network_.Heal();
+    isolate_mds();
+    reaches = true;
+  });
+  world_.After(25s, [this] { network_.Heal(); });
+  ASSERT_TRUE(Finish(Open(&second_, &theirs), 60s));
+  EXPECT_TRUE(reaches) << "the file was given away before the OSDs had been heard";
+  ASSERT_TRUE(Finish(Write(&second_, &theirs, Bytes(5000, 'c'))));
+  ASSERT_TRUE(Finish(Sync(&second_, &theirs)));
+  network_.RunFor(20s);
+  SimMount third(world_, "third");
+  ASSERT_TRUE(Finish(Mount(&third)));
+  ASSERT_TRUE(Finish(Open(&third, &theirs)));
+  Bytes bytes;
+  ASSERT_TRUE(Finish(Read(&third, &theirs, &bytes)));
+  EXPECT_EQ(bytes, Bytes(5000, 'c'));
+  theirs.reset();
+  third.Crash();
+}
+
 }  // namespace
 }  // namespace weir::crash
