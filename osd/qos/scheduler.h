@@ -67,8 +67,10 @@ struct Request {
   TimePoint finish_time;       // by when dispatch `cvc` wants it done; Max: no deadline
   Duration alone_estimate{0};  // what it was thought to take alone, when it went to the device
   Duration device_time{0};     // what it was charged at completion
-  bool alone = false;          // nobody else was on the device meanwhile, so that this is its own
-  bool landed = false;         // the device is done with it, see Scheduler::Landed
+  uint64_t goes_first_at = 0;  // dispatch by address: after so many departures
+  uint64_t goes_first_of_promised_at = 0;
+  bool alone = false;   // nobody else was on the device meanwhile, so that this is its own
+  bool landed = false;  // the device is done with it, see Scheduler::Landed
   uint64_t sequence = 0;
   ClassId queue;  // the class queue it was put into
   enum class Stage : uint8_t { kOutside, kQueued, kWindow, kDevice };

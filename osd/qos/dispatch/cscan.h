@@ -17,7 +17,7 @@ class Cscan final : public Dispatch {
   void DoAdd(Request* request) override { elevator_.Add(request); }
   void DoRemove(Request* request) override { elevator_.Remove(*request); }
   Request* DoPeek(const DispatchMoment& /*moment*/) override {
-    Request* next = elevator_.First(*entered().front());
+    Request* next = elevator_.First(entered().front());
     elevator_.Served(*next);
     return next;
   }

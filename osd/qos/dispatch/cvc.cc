@@ -34,10 +34,10 @@ bool Cvc::Fits(const Request& request, const DispatchMoment& moment) const {
 Request* Cvc::Choose(const DispatchMoment& moment) {
   Request* finishes_first = by_finish_.empty() ? nullptr : by_finish_.First();
   if (finish_order_only_) return finishes_first;
-  Request* candidate = elevator_.First(*entered().front());
+  Request* candidate = elevator_.First(entered().front());
   if (finishes_first == nullptr || moment.by_address) return candidate;
   if (config_.late_mode && finishes_first->finish_time < moment.now) {
-    return promised_.First(*finishes_first);
+    return elevator_.FirstPromised(finishes_first);
   }
   if (config_.run_max > 0 && run_ >= config_.run_max) return finishes_first;
   const size_t tries = std::min<size_t>(config_.candidates, size());
@@ -57,7 +57,6 @@ Request* Cvc::DoPeek(const DispatchMoment& moment) {
   Request* chosen = Choose(moment);
   run_ = by_finish_.empty() || chosen == by_finish_.First() ? 0 : run_ + 1;
   elevator_.Served(*chosen);
-  promised_.Served(*chosen);
   return chosen;
 }
 
@@ -72,19 +71,17 @@ bool Cvc::InFinishOrder(const Request& request) const {
   return finish_order_only_ || request.finish_time != TimePoint::Max();
 }
 
-// VC asks no elevator, and the one of the promised is for late mode only.
+// VC asks no elevator.
 void Cvc::DoAdd(Request* request) {
-  if (!finish_order_only_) elevator_.Add(request);
-  if (!InFinishOrder(*request)) return;
-  if (AsksPromised()) promised_.Add(request);
-  by_finish_.Add(request);
+  const bool promised = InFinishOrder(*request);
+  if (!finish_order_only_) elevator_.Add(request, promised);
+  if (promised) by_finish_.Add(request);
 }
 
 void Cvc::DoRemove(Request* request) {
-  if (!finish_order_only_) elevator_.Remove(*request);
-  if (!InFinishOrder(*request)) return;
-  if (AsksPromised()) promised_.Remove(*request);
-  by_finish_.Remove(*request);
+  const bool promised = InFinishOrder(*request);
+  if (!finish_order_only_) elevator_.Remove(*request, promised);
+  if (promised) by_finish_.Remove(*request);
 }
 
 }  // namespace weir::osd::qos

@@ -49,7 +49,6 @@ class Cvc final : public Dispatch {
   // (5) for one candidate.
   [[nodiscard]] bool Fits(const Request& request, const DispatchMoment& moment) const;
   [[nodiscard]] bool InFinishOrder(const Request& request) const;
-  [[nodiscard]] bool AsksPromised() const { return config_.late_mode && !finish_order_only_; }
   [[nodiscard]] Request* Choose(const DispatchMoment& moment);
 
   void DoAdd(Request* request) override;
@@ -60,8 +59,7 @@ class Cvc final : public Dispatch {
   const bool finish_order_only_;
   const ServiceTime* const service_time_;
   const size_t capacity_per_depth_;
-  Elevator elevator_;
-  Elevator promised_;  // those with a deadline only
+  Elevator elevator_;  // promised is there who has a deadline
   FinishOrder by_finish_;
   uint32_t run_ = 0;  // picks off the finish order in a row
 };

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 
 #include "osd/qos/dispatch/request_tree.h"
 #include "osd/qos/scheduler.h"
@@ -50,11 +51,19 @@ class FinishOrder {
     int64_t count = 0;
     int64_t least = kNever;
 
+    static int64_t FinishOf(const TreeKey& key) { return static_cast<int64_t>(key.value ^ kSign); }
     static int64_t Earlier(int64_t finish, int64_t ranks, int64_t service) {
       return finish == kNever ? kNever : finish - ranks * service;
     }
-    static Summary Of(const TreeKey& key, int64_t service) {
-      return {1, Earlier(static_cast<int64_t>(key.value ^ kSign), 1, service)};
+    // The keys ascend, so what has no deadline is last, and too late to be the least.
+    static Summary Of(std::span<const TreeKey> keys, int64_t service) {
+      const auto count = static_cast<int64_t>(keys.size());
+      if (count == 0 || FinishOf(keys[0]) == kNever) return {count, kNever};
+      int64_t least = kNever;
+      for (int64_t i = 0; i < count; ++i) {
+        least = std::min(least, FinishOf(keys[i]) - (i + 1) * service);
+      }
+      return {count, least};
     }
     void Append(const Summary& behind, int64_t service) {
       least = std::min(least, Earlier(behind.least, count, service));

@@ -4,8 +4,8 @@
 //
 // Item     what a request carries here; trivially copyable.
 // Summary  what each node knows about all requests below it, so that questions about the whole are
-//          O(1): Summary::Of(key, parameter) of one request, and a.Append(b, parameter) of a range
-//          and the one right behind it. `parameter` is a number that all of them depend on.
+//          O(1): Summary::Of(keys, parameter) of some neighbours, and a.Append(b, parameter) of a
+//          range and the one right behind it. `parameter` is a number that all of them depend on.
 //
 // Every node but the root is at least a quarter full. Nodes come from pools that only grow, so that
 // requests come and go without allocations. Nothing is random: runs repeat bit for bit.
@@ -16,6 +16,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "common/base/check.h"
@@ -34,7 +35,7 @@ struct TreeKey {
 
 // For trees that nobody asks about the whole.
 struct NoSummary {
-  static NoSummary Of(const TreeKey& /*key*/, int64_t /*parameter*/) { return {}; }
+  static NoSummary Of(std::span<const TreeKey> /*keys*/, int64_t /*parameter*/) { return {}; }
   void Append(const NoSummary& /*behind*/, int64_t /*parameter*/) {}
 };
 
@@ -207,16 +208,13 @@ const Item* RequestTree<Item, Summary>::FirstFrom(const TreeKey& key) const {
 
 template <typename Item, typename Summary>
 Summary RequestTree<Item, Summary>::SummaryOf(uint32_t index, uint32_t level) const {
-  Summary all;
   if (level == 0) {
     const Leaf& leaf = leaves_[index];
-    for (uint32_t i = 0; i < leaf.count; ++i) {
-      all.Append(Summary::Of(leaf.keys[i], parameter_), parameter_);
-    }
-  } else {
-    const Inner& node = inners_[index];
-    for (uint32_t i = 0; i < node.count; ++i) all.Append(node.entries[i].summary, parameter_);
+    return Summary::Of(std::span(leaf.keys).first(leaf.count), parameter_);
   }
+  Summary all;
+  const Inner& node = inners_[index];
+  for (uint32_t i = 0; i < node.count; ++i) all.Append(node.entries[i].summary, parameter_);
   return all;
 }
 

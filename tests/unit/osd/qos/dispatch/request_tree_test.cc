@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <span>
 
 #include "common/base/prng.h"
 
@@ -17,8 +18,12 @@ struct Digest {
   uint64_t power = 1;
   uint64_t value = 0;
 
-  static Digest Of(const TreeKey& key, int64_t base) {
-    return {1, static_cast<uint64_t>(base), key.value * 31 + key.sequence};
+  static Digest Of(std::span<const TreeKey> keys, int64_t base) {
+    Digest all;
+    for (const TreeKey& key : keys) {
+      all.Append({1, static_cast<uint64_t>(base), key.value * 31 + key.sequence}, base);
+    }
+    return all;
   }
   void Append(const Digest& behind, int64_t /*base*/) {
     count += behind.count;
@@ -58,7 +63,7 @@ class RequestTreeTest : public ::testing::Test {
   void ExpectSame() {
     ASSERT_EQ(tree_.size(), twin_.size());
     Digest all;
-    for (const auto& [key, item] : twin_) all.Append(Digest::Of(key, tree_.parameter()), 0);
+    for (const auto& [key, item] : twin_) all.Append(Digest::Of({&key, 1}, tree_.parameter()), 0);
     ASSERT_EQ(tree_.summary().count, all.count);
     ASSERT_EQ(tree_.summary().value, all.value);
     if (!twin_.empty()) {
