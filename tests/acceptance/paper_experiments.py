@@ -3,9 +3,8 @@
 measured here. Durations and rates are scaled down; bounds are twice those of the simulation, never below 10 %.
 
 DSFQ and the unified pipeline run on three bricks of 20 MiB/s (bricks.py), BAA on an OSD of two emulated disks (baa.py),
-AQuA on one OSD, Stonehenge on an emulated disk. `paper_experiments.py [E2] [E3] …` runs some of them. Not run here,
+AQuA on one OSD, Stonehenge on emulated disks (stonehenge.py). `paper_experiments.py [E2] [E3] …` runs some of them. Not run here,
 with the reason:
-  E32             its traces have no real workload here; weir-sim has the stand-ins
   E39             the estimate of the service time cannot be fixed from outside; weir-sim
 The knee of E2 and the lag of E8 depend on the paper's disks; here a brick is a queue behind tokens.
 """
@@ -17,6 +16,7 @@ import time
 
 import aqua_figure9
 import baa
+import stonehenge
 from bricks import OSDS, Bricks, Job
 from servicelog import Stream
 from weirtest import BIN, MIB, Cluster, Failure, Lab, end_on_signals
@@ -208,33 +208,6 @@ def e45(lab):
     row("E45", "reserve 5 again after another gave 5 back", 0, code("a", 10), low=0, high=0)
 
 
-def e36(lab):
-    """Random 8 KiB reads over 40 % of a disk, three classes promised 2 : 5 : 14 of little: what each order is worth."""
-    system = Cluster(lab, disks=("hdd:2GiB,model=dtla-307075",), token_rate="30MiB/s")
-    layout, jobs, unit = [], [], 2
-    for name, parts, threads in (("v2", 2, 8), ("v5", 5, 16), ("v14", 14, 32)):
-        path = f"{system.mnt}/{name}"
-        os.mkdir(path)
-        layout += [f"--name={name}", f"--filename={path}/data"]
-        system.osdctl("class", "create", name)
-        system.osdctl("reserve", name, "--iops", parts * unit)
-        jobs += [f"--name={name}", f"--filename={path}/data", f"--iodepth={threads}"]
-    common = ["fio", "--name=global", "--direct=1", "--thread", "--size=200m", "--output-format=json", "--eta=never",
-              "--ioengine=libaio", "--norandommap"]
-    subprocess.run(common + ["--rw=write", "--bs=1m"] + layout, check=True, capture_output=True, cwd=lab.dir)
-    for name in ("v2", "v5", "v14"):
-        os.setxattr(f"{system.mnt}/{name}", "user.qos.class", name.encode())
-    done = {}
-    for profile in ("vc", "cvc", "cscan"):
-        system.osdctl("osd", "set", "all", "--profile", profile)
-        text = subprocess.run(common + ["--rw=randread", "--bs=8k", "--time_based", "--runtime=12", "--ramp_time=3"] + jobs,
-                              check=True, capture_output=True, text=True, cwd=lab.dir).stdout
-        done[profile] = sum(j["read"]["iops"] for j in json.loads(text[text.index("{"):])["jobs"])
-    row("E36", "VC over C-SCAN (derived .65)", 0.65, done["vc"] / done["cscan"], high=0.88)
-    row("E36", "CVC over VC (no bound on runs)", 1.4, done["cvc"] / done["vc"], low=1.13)
-    row("E36", "CVC over C-SCAN", 1.0, done["cvc"] / done["cscan"], low=0.72)
-
-
 def e48(_):
     """A mixed load under every profile, written down by the daemon, decided once more by weir-sim."""
     for profile in ("noqos", "odis", "sfq", "dsfq-total", "dsfq-hybrid", "dsfq-hybrid-h", "cvc", "unified"):
@@ -301,7 +274,8 @@ def wanted(name):
 EXPERIMENTS = ((("E2", "E3", "E5", "E6", "E7", "E8", "E47", "E50", "E53"), None),
                (("E26",), tiers("E26", baa.figure_five)), (("E28",), tiers("E28", baa.figure_six)),
                (("E30B",), tiers("E30b", baa.example_five, baa.table_three, baa.equal_weights)),
-               (("E36",), e36), (("E41",), e41), (("E42",), e42), (("E43",), e43), (("E45",), e45), (("E48",), e48), (("E51",), e51))
+               *(((name.upper(),), lambda lab, name=name: getattr(stonehenge, name)(lab, row)) for name in ("e32", "e36")),
+               (("E41",), e41), (("E42",), e42), (("E43",), e43), (("E45",), e45), (("E48",), e48), (("E51",), e51))
 
 
 def table():
