@@ -13,6 +13,7 @@ constexpr double kBytesPerTib = 1099511627776.0;
 constexpr uint32_t kDepthMax = 4096;
 constexpr uint64_t kAllocationTimeMin = 1'000'000'000;
 constexpr uint64_t kAllocationTimeMax = 3600 * kAllocationTimeMin;
+constexpr uint64_t kServiceEstimateMax = 10'000'000'000;
 
 OsdEntry* FindByUuid(ClusterMap* map, const std::string& uuid) {
   for (auto& [id, osd] : map->osds) {
@@ -80,6 +81,9 @@ Status ApplyPieces(const wire::SetOsdRequest& request, SchedulerConfig* config) 
   }
   if (request.has_allocation_alarm()) allocation.alarm = request.allocation_alarm();
   if (request.has_anticipation()) config->anticipation = request.anticipation();
+  if (request.has_service_estimate_ns()) {
+    config->cvc.fixed_estimate = Duration(static_cast<int64_t>(request.service_estimate_ns()));
+  }
   return Status::Ok();
 }
 
@@ -98,6 +102,9 @@ Status CheckPieces(const wire::SetOsdRequest& request) {
   }
   if (request.has_iops_max() && request.iops_max() > 1'000'000'000) {
     return {ErrorCode::kInvalid, "at most 1000000000 requests per second"};
+  }
+  if (request.service_estimate_ns() > kServiceEstimateMax) {
+    return {ErrorCode::kInvalid, "an estimate of the service time is at most 10 s"};
   }
   for (const uint64_t ns : {request.allocation_period_ns(), request.allocation_window_ns()}) {
     if (ns == 0 || (ns >= kAllocationTimeMin && ns <= kAllocationTimeMax)) continue;

@@ -3,9 +3,7 @@
 measured here. Durations and rates are scaled down; bounds are twice those of the simulation, never below 10 %.
 
 DSFQ and the unified pipeline run on three bricks of 20 MiB/s (bricks.py), BAA on an OSD of two emulated disks (baa.py),
-AQuA on one OSD, Stonehenge on emulated disks (stonehenge.py). `paper_experiments.py [E2] [E3] …` runs some of them. Not run here,
-with the reason:
-  E39             the estimate of the service time cannot be fixed from outside; weir-sim
+AQuA on one OSD, Stonehenge on emulated disks (stonehenge.py). `paper_experiments.py [E2] [E3] …` runs some of them.
 The knee of E2 and the lag of E8 depend on the paper's disks; here a brick is a queue behind tokens.
 """
 import json
@@ -274,7 +272,7 @@ def wanted(name):
 EXPERIMENTS = ((("E2", "E3", "E5", "E6", "E7", "E8", "E47", "E50", "E53"), None),
                (("E26",), tiers("E26", baa.figure_five)), (("E28",), tiers("E28", baa.figure_six)),
                (("E30B",), tiers("E30b", baa.example_five, baa.table_three, baa.equal_weights)),
-               *(((name.upper(),), lambda lab, name=name: getattr(stonehenge, name)(lab, row)) for name in ("e32", "e36")),
+               *(((name.upper(),), lambda lab, name=name: getattr(stonehenge, name)(lab, row)) for name in ("e32", "e36", "e39")),
                (("E41",), e41), (("E42",), e42), (("E43",), e43), (("E45",), e45), (("E48",), e48), (("E51",), e51))
 
 

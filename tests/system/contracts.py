@@ -27,11 +27,15 @@ def every_contract_is_durable(lab):
     before = {name: show(system, name) for name in ("db", "disk")}
     check(before["db"]["latency_us"] == 40000 and before["db"]["latency_percent"] == 90, f"{before['db']}")
     check(before["disk"]["type"] == "throughput" and before["disk"]["reservation_iops"] == 50, f"{before['disk']}")
-    system.osdctl("osd", "set", "all", "--anticipation", "on")
+    system.osdctl("osd", "set", "all", "--anticipation", "on", "--service-estimate", "13.1ms")
     for daemon in ("mds.0", "osd.0"):
         system.dev("kill", daemon)
         system.dev("start", daemon)
-    check(json.loads(system.osdctl("osd", "show", "0", "-o", "json").stdout)["anticipation"], "anticipation was forgotten")
+    osd = lambda: json.loads(system.osdctl("osd", "show", "0", "-o", "json").stdout)  # noqa: E731
+    check(osd()["anticipation"], "anticipation was forgotten")
+    check(osd()["service_estimate_us"] == 13100, f"{osd()}")
+    system.osdctl("osd", "set", "all", "--service-estimate", "auto")
+    check(osd()["service_estimate_us"] is None and osd()["anticipation"], f"{osd()}")
     check({name: show(system, name) for name in before} == before, "contracts changed in a restart")
     table = system.osdctl("class", "ls").stdout
     for text in ("40ms@90%", "throughput 25% 5MiB/s", "30MiB/s"):

@@ -149,6 +149,7 @@ Json ToJson(const wire::ClusterMap& map, const wire::OsdInfo& osd) {
                {"cost", qos.cost()},
                {"maximizer", qos.maximizer()},
                {"anticipation", qos.anticipation()},
+               {"service_estimate_us", nullptr},
                {"depth", qos.depth()},
                {"iops_max", nullptr}};
   if (osd.tiers_size() > 0) {
@@ -166,6 +167,9 @@ Json ToJson(const wire::ClusterMap& map, const wire::OsdInfo& osd) {
     json["iops_max"] = static_cast<uint64_t>(config->EffectiveIopsMax());
   }
   if (qos.depth() == 0) json["depth"] = "auto";
+  if (qos.service_estimate_ns() > 0) {
+    json["service_estimate_us"] = qos.service_estimate_ns() / 1000;
+  }
   return json;
 }
 

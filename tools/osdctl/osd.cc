@@ -76,7 +76,7 @@ Result<ExitCode> RunOsdShow(Globals& globals, const std::string& id_text) {
 
 struct SetOptions {
   std::string target, profile, surplus, sharing, gate, dispatch, cost, maximizer, depth;
-  std::string token_rate, best_effort_min, iops_max, anticipation;
+  std::string token_rate, best_effort_min, iops_max, anticipation, service_estimate;
   std::string allocation, allocation_period, allocation_window, allocation_alarm;
 };
 
@@ -131,6 +131,12 @@ Result<bool> SwitchValue(const std::string& option, const std::string& text) {
   return {ErrorCode::kInvalid, fmt::format("{} '{}': on or off", option, text)};
 }
 
+Result<uint64_t> TimeOrAuto(const std::string& option, const std::string& text) {
+  if (text == "auto") return uint64_t{0};
+  WEIR_ASSIGN_OR_RETURN(const Duration time, cli::DurationValue(option, text));
+  return static_cast<uint64_t>(time.count());
+}
+
 Status SetNumbers(const SetOptions& options, wire::SetOsdRequest* request) {
   if (!options.maximizer.empty()) {
     WEIR_ASSIGN_OR_RETURN(const bool on, SwitchValue("--maximizer", options.maximizer));
@@ -139,6 +145,11 @@ Status SetNumbers(const SetOptions& options, wire::SetOsdRequest* request) {
   if (!options.anticipation.empty()) {
     WEIR_ASSIGN_OR_RETURN(const bool on, SwitchValue("--anticipation", options.anticipation));
     request->set_anticipation(on);
+  }
+  if (!options.service_estimate.empty()) {
+    WEIR_ASSIGN_OR_RETURN(const uint64_t ns,
+                          TimeOrAuto("--service-estimate", options.service_estimate));
+    request->set_service_estimate_ns(ns);
   }
   if (!options.depth.empty()) {
     WEIR_ASSIGN_OR_RETURN(const uint32_t depth, DepthValue(options.depth));
@@ -163,12 +174,6 @@ Status SetNumbers(const SetOptions& options, wire::SetOsdRequest* request) {
   return Status::Ok();
 }
 
-Result<uint64_t> AllocationTime(const std::string& option, const std::string& text) {
-  if (text == "auto") return uint64_t{0};
-  WEIR_ASSIGN_OR_RETURN(const Duration time, cli::DurationValue(option, text));
-  return static_cast<uint64_t>(time.count());
-}
-
 Status SetAllocation(const SetOptions& options, wire::SetOsdRequest* request) {
   if (!options.allocation.empty()) {
     if (auto known = ParseAllocation(options.allocation); !known.ok()) return known.status();
@@ -176,12 +181,12 @@ Status SetAllocation(const SetOptions& options, wire::SetOsdRequest* request) {
   }
   if (!options.allocation_period.empty()) {
     WEIR_ASSIGN_OR_RETURN(const uint64_t ns,
-                          AllocationTime("--allocation-period", options.allocation_period));
+                          TimeOrAuto("--allocation-period", options.allocation_period));
     request->set_allocation_period_ns(ns);
   }
   if (!options.allocation_window.empty()) {
     WEIR_ASSIGN_OR_RETURN(const uint64_t ns,
-                          AllocationTime("--allocation-window", options.allocation_window));
+                          TimeOrAuto("--allocation-window", options.allocation_window));
     request->set_allocation_window_ns(ns);
   }
   if (!options.allocation_alarm.empty()) {
@@ -245,6 +250,11 @@ void AddSet(CLI::App* osd, Globals& globals) {
          "keep a disk idle for a reader who is about to ask again: near its latency alone, "
          "for less throughput (dispatch cvc, depth auto)")
       ->type_name("on|off");
+  set->add_option(
+         "--service-estimate", options->service_estimate,
+         "what dispatch cvc takes a request to need of the disk (auto: what nine in ten needed "
+         "lately); larger keeps more deadlines, smaller moves the head less")
+      ->type_name("DURATION|auto");
   set->add_option("--gate", options->gate, "what surplus needs: root tokens, or a free slot")
       ->type_name("strict|conserving");
   set->add_option("--surplus", options->surplus, "who gets the rest")->type_name("fcfs|dsfq");

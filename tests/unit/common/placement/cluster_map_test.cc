@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -53,6 +54,17 @@ TEST(ClusterMapTest, SurvivesTheWire) {
   EXPECT_EQ(back->FindClass("lead"), nullptr);
   EXPECT_EQ(back->FindPool("data")->id, PoolId(1));
   EXPECT_EQ(back->ClusterHash(), map.ClusterHash());
+}
+
+TEST(ClusterMapTest, AFixedServiceEstimateSurvivesTheWireUntilAProfileIsSet) {
+  ClusterMap map = Sample();
+  SchedulerConfig& qos = map.osds.at(OsdId(0)).qos;
+  qos.cvc.fixed_estimate = std::chrono::milliseconds(13);
+  auto back = FromWire(ToWire(map));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->osds.at(OsdId(0)).qos.cvc.fixed_estimate, std::chrono::milliseconds(13));
+  EXPECT_EQ(back->osds.at(OsdId(1)).qos.cvc.fixed_estimate, Duration(0));
+  EXPECT_EQ(ApplyProfile("cvc", qos)->cvc.fixed_estimate, Duration(0));
 }
 
 TEST(ClusterMapTest, TiersAndTheirAllocationSurviveTheWire) {

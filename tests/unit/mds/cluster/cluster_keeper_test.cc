@@ -205,6 +205,19 @@ TEST_F(ClusterKeeperTest, AllocationOverTiersIsSetPieceByPiece) {
   EXPECT_EQ(Map()->osds.at(OsdId(0)).qos.allocation, expected);
 }
 
+TEST_F(ClusterKeeperTest, AnEstimateOfTheServiceTimeIsFixedAndMeasuredAgain) {
+  wire::SetOsdRequest request;
+  request.set_service_estimate_ns(13'000'000);
+  EXPECT_TRUE(Admin(wire::MDS_SET_OSD, request).status.ok());
+  EXPECT_EQ(Map()->osds.at(OsdId(0)).qos.cvc.fixed_estimate, 13ms);
+  request.set_service_estimate_ns(10'000'000'001);
+  EXPECT_EQ(Admin(wire::MDS_SET_OSD, request).status.code(), ErrorCode::kInvalid);
+  EXPECT_EQ(Map()->osds.at(OsdId(0)).qos.cvc.fixed_estimate, 13ms);
+  request.set_service_estimate_ns(0);
+  EXPECT_TRUE(Admin(wire::MDS_SET_OSD, request).status.ok());
+  EXPECT_EQ(Map()->osds.at(OsdId(0)).qos.cvc.fixed_estimate, Duration(0));
+}
+
 TEST_F(ClusterKeeperTest, ConfiguresTheProfileFirstThenThePieces) {
   wire::SetOsdRequest request;
   request.set_profile("odis");
