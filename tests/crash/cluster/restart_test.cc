@@ -1,6 +1,6 @@
-// Goal: a mount that is cut off, while the MDS restarts or hears no OSD either, cannot flush what it
-// holds over what others have written since. Method: the parts of the simulated cluster, with one
-// story instead of a seed.
+// Goal: a mount that is cut off, while the MDS restarts or hears no OSD either, cannot flush what
+// it holds over what others have written since. Method: the parts of the simulated cluster, with
+// one story instead of a seed.
 #include <gtest/gtest.h>
 
 #include <array>
