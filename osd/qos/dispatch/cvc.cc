@@ -34,16 +34,16 @@ bool Cvc::Fits(const Request& request, const DispatchMoment& moment) const {
 Request* Cvc::Choose(const DispatchMoment& moment) {
   Request* finishes_first = by_finish_.empty() ? nullptr : by_finish_.First();
   if (finish_order_only_) return finishes_first;
-  Request* candidate = elevator_.First(entered().front());
-  if (finishes_first == nullptr || moment.by_address) return candidate;
+  if (finishes_first == nullptr || moment.by_address) return elevator_.First(entered().front());
   if (config_.late_mode && finishes_first->finish_time < moment.now) {
     return elevator_.FirstPromised(finishes_first);
   }
   if (config_.run_max > 0 && run_ >= config_.run_max) return finishes_first;
   const size_t tries = std::min<size_t>(config_.candidates, size());
+  Request* candidate = nullptr;
   for (size_t i = 0; i < tries; ++i) {
+    candidate = i == 0 ? elevator_.First(entered().front()) : elevator_.After(*candidate);
     if (Fits(*candidate, moment)) return candidate;
-    candidate = elevator_.After(*candidate);
   }
   return finishes_first;
 }
