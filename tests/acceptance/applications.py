@@ -315,7 +315,7 @@ def tar(lab):
         times = [time.monotonic()]
 
         def step(*argv):
-            done = run(*argv, timeout=3000)
+            done = run(*argv, timeout=6 * 3600)  # ends what hangs, not what is slow
             times.append(time.monotonic())
             return done.stdout
 
