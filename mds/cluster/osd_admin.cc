@@ -13,6 +13,7 @@ constexpr double kBytesPerTib = 1099511627776.0;
 constexpr uint32_t kDepthMax = 4096;
 constexpr uint64_t kAllocationTimeMin = 1'000'000'000;
 constexpr uint64_t kAllocationTimeMax = 3600 * kAllocationTimeMin;
+constexpr uint64_t kServiceEstimateMin = 1'000;
 constexpr uint64_t kServiceEstimateMax = 10'000'000'000;
 
 OsdEntry* FindByUuid(ClusterMap* map, const std::string& uuid) {
@@ -103,8 +104,9 @@ Status CheckPieces(const wire::SetOsdRequest& request) {
   if (request.has_iops_max() && request.iops_max() > 1'000'000'000) {
     return {ErrorCode::kInvalid, "at most 1000000000 requests per second"};
   }
-  if (request.service_estimate_ns() > kServiceEstimateMax) {
-    return {ErrorCode::kInvalid, "an estimate of the service time is at most 10 s"};
+  if (const uint64_t ns = request.service_estimate_ns();
+      ns != 0 && (ns < kServiceEstimateMin || ns > kServiceEstimateMax)) {
+    return {ErrorCode::kInvalid, "an estimate of the service time is from 1 us to 10 s"};
   }
   for (const uint64_t ns : {request.allocation_period_ns(), request.allocation_window_ns()}) {
     if (ns == 0 || (ns >= kAllocationTimeMin && ns <= kAllocationTimeMax)) continue;

@@ -67,6 +67,10 @@ Result<ExitCode> RunOsdShow(Globals& globals, const std::string& id_text) {
       text = FormatRate(value.get<uint64_t>());
     } else if (key.ends_with("_bytes") && value.is_number()) {
       text = FormatSize(value.get<uint64_t>());
+    } else if (key.ends_with("_us") && value.is_number()) {
+      text = FormatDuration(std::chrono::microseconds(value.get<int64_t>()));
+    } else if (value.is_null()) {
+      text = "auto";
     }
     fmt::print("{:<28} {}\n", key, text);
   }
