@@ -53,6 +53,14 @@ class RestartTest : public ::testing::Test {
     network_.Cut(mount, "mds");
     for (const auto& osd : osds_) network_.Cut(mount, osd->name());
   }
+  // The first mount made a file and wrote it twice; what it wrote last is nowhere else.
+  void CutOffWhileItHolds(client::HandlePtr* handle) {
+    ASSERT_TRUE(Finish(Create(&first_, handle)));
+    ASSERT_TRUE(Finish(Write(&first_, handle, Bytes(5000, 'a'))));
+    ASSERT_TRUE(Finish(Sync(&first_, handle)));
+    ASSERT_TRUE(Finish(Write(&first_, handle, Bytes(5000, 'b'))));
+    CutOff("first");
+  }
   void RestartMds() {
     mds_.Crash();
     network_.RunFor(100ms);
@@ -107,11 +115,7 @@ class CutOffWriterTest : public RestartTest, public ::testing::WithParamInterfac
 // than the other, and for longer than both.
 TEST_P(CutOffWriterTest, DoesNotFlushOverWhatOthersWrote) {
   client::HandlePtr mine, theirs;
-  ASSERT_TRUE(Finish(Create(&first_, &mine)));
-  ASSERT_TRUE(Finish(Write(&first_, &mine, Bytes(5000, 'a'))));
-  ASSERT_TRUE(Finish(Sync(&first_, &mine)));
-  ASSERT_TRUE(Finish(Write(&first_, &mine, Bytes(5000, 'b'))));
-  CutOff("first");
+  ASSERT_NO_FATAL_FAILURE(CutOffWhileItHolds(&mine));
   RestartMds();
   world_.After(GetParam(), [this] { network_.Heal(); });
   ASSERT_TRUE(Finish(Open(&second_, &theirs)));
@@ -133,11 +137,7 @@ TEST_F(RestartTest, AnOsdThatHearsOfNoFenceTakesNothingAfterOthersHaveTheFile) {
     for (const auto& osd : osds_) network_.Cut("mds", osd->name());
   };
   client::HandlePtr mine, theirs;
-  ASSERT_TRUE(Finish(Create(&first_, &mine)));
-  ASSERT_TRUE(Finish(Write(&first_, &mine, Bytes(5000, 'a'))));
-  ASSERT_TRUE(Finish(Sync(&first_, &mine)));
-  ASSERT_TRUE(Finish(Write(&first_, &mine, Bytes(5000, 'b'))));
-  CutOff("first");
+  ASSERT_NO_FATAL_FAILURE(CutOffWhileItHolds(&mine));
   isolate_mds();
   bool reaches = false;
   world_.After(15s, [&] {
