@@ -19,9 +19,13 @@ DISK = "hdd:2GiB,model=dtla-307075"  # the paper's; an array of four there
 
 
 def e36(lab, row):
-    """Random 8 KiB reads over 40 % of a disk, three classes promised 2 : 5 : 14 of little: what each order is worth."""
+    """Random 8 KiB reads over 40 % of a disk, three classes promised 2 : 5 : 14 of little: what each order is worth.
+
+    They get more than is promised, so their virtual clocks run ahead, half a second each second. A request that is said
+    to take 10 s fits nowhere until that is 10 s: this comes first.
+    """
     system = Cluster(lab, disks=(DISK,), token_rate="30MiB/s")
-    layout, jobs, unit = [], [], 2
+    layout, jobs, unit = [], [], 3
     for name, parts, threads in (("v2", 2, 8), ("v5", 5, 16), ("v14", 14, 32)):
         path = f"{system.mnt}/{name}"
         os.mkdir(path)
@@ -35,14 +39,15 @@ def e36(lab, row):
     for name in ("v2", "v5", "v14"):
         os.setxattr(f"{system.mnt}/{name}", "user.qos.class", name.encode())
     done = {}
-    for profile in ("vc", "cvc", "cscan"):
-        system.osdctl("osd", "set", "all", "--profile", profile)
+    for profile, *more in (("cvc", "--service-estimate", "10s"), ("vc",), ("cvc",), ("cscan",)):
+        system.osdctl("osd", "set", "all", "--profile", profile, *more)
         text = subprocess.run(common + ["--rw=randread", "--bs=8k", "--time_based", "--runtime=12", "--ramp_time=3"] + jobs,
                               check=True, capture_output=True, text=True, cwd=lab.dir).stdout
-        done[profile] = sum(j["read"]["iops"] for j in json.loads(text[text.index("{"):])["jobs"])
+        done[" ".join((profile, *more))] = sum(j["read"]["iops"] for j in json.loads(text[text.index("{"):])["jobs"])
     row("E36", "VC over C-SCAN (derived .65)", 0.65, done["vc"] / done["cscan"], high=0.88)
     row("E36", "CVC over VC (no bound on runs)", 1.4, done["cvc"] / done["vc"], low=1.13)
     row("E36", "CVC over C-SCAN", 1.0, done["cvc"] / done["cscan"], low=0.72)
+    row("E36", "CVC that takes a request for 10 s over VC", 1.0, done["cvc --service-estimate 10s"] / done["vc"])
 
 
 class OpenLoop:
