@@ -26,6 +26,7 @@ struct Later {
   IoThread::Task task;
 };
 thread_local std::vector<Later>* later = nullptr;
+thread_local std::function<void()> afterwards;
 
 }  // namespace
 
@@ -49,6 +50,13 @@ AnswerHere::~AnswerHere() {
     now.clear();
   }
   later = nullptr;
+  if (afterwards) std::exchange(afterwards, nullptr)();
+}
+
+bool AnswerHere::Afterwards(std::function<void()>& work) {
+  if (later == nullptr || afterwards) return false;
+  afterwards = std::move(work);
+  return true;
 }
 
 bool IoThread::InThread() const {

@@ -61,6 +61,10 @@ class AnswerHere {
   AnswerHere(const AnswerHere&) = delete;
   AnswerHere& operator=(const AnswerHere&) = delete;
 
+  // Has the calling thread run `work`, which may block, when it has received what it could. False:
+  // it has no AnswerHere, or work already; `work` is the caller's still.
+  static bool Afterwards(std::function<void()>& work);
+
  private:
   const bool outermost_;
 };

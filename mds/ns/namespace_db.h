@@ -8,9 +8,8 @@
 //             nobody is ever told what a crash could take back.
 // Atomicity:  an operation is in one batch, whole or not at all, together with the answer it gave:
 //             a request that is repeated, also after a restart, gets that answer.
-// Threads:    every call from any thread. Done runs on the commit thread, or at once on the
-// caller's
-//             when there is nothing to wait for; never under the lock.
+// Threads:    every call from any thread. Done runs on the thread that commits, or at once on the
+//             caller's when there is nothing to wait for; never under the lock.
 // Errors:     what the operation says; kIo and the like when the store fails: then everything that
 //             waited fails, and what the store has is what holds.
 #pragma once
@@ -186,6 +185,7 @@ class NamespaceDb {
   void Finish(Waiting waiting, const Status& status);
   void EndTruncate(uint64_t inode, const Status& status);
   void RunCommits();
+  void CommitHere();  // on a thread that prepared, unless somebody commits already
   Operation MakeOperation(const RequestOrigin& origin);
   void RestoreLeases(uint64_t session, const std::vector<uint64_t>& inodes);
 
@@ -207,6 +207,7 @@ class NamespaceDb {
   bool in_grace_ = false;
   bool stopping_ = false;
   bool commit_wanted_ = false;                      // of open_
+  bool committing_ = false;                         // and answering what is committed
   Batch open_;                                      // collects; numbers start at 1
   std::map<uint64_t, std::set<uint64_t>> answers_;  // session -> ids kept
   Writers writers_;

@@ -19,6 +19,7 @@
 #include "common/disk/disk_spec.h"
 #include "common/kv/kv_store.h"
 #include "common/net/rpc.h"
+#include "common/net/transport.h"
 #include "mds/service/mds_server.h"
 #include "mds/service/mds_store.h"
 #include "osd/service/format_osd.h"
@@ -219,8 +220,10 @@ Status EmbeddedCluster::StartMds() {
   store.image_bytes = free > 4 * kMdsImageSize ? kMdsImageSize : kSmallMdsImageSize;
   WEIR_ASSIGN_OR_RETURN(mds_store_, mds::OpenMdsStore(options_.dir, store));
   const std::string socket = SocketOf("mds");
+  mds::MdsOptions options;
+  options.ns.commit_here = net::AnswerHere::Afterwards;
   WEIR_ASSIGN_OR_RETURN(mds_, mds::MdsServer::Start(*mds_store_, network_, SystemClock::Get(),
-                                                    {MdsEndpoint(), "ipc://" + socket}));
+                                                    {MdsEndpoint(), "ipc://" + socket}, options));
   return Status::Ok();
 }
 

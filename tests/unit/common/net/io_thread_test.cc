@@ -105,6 +105,24 @@ TEST_F(IoThreadTest, WhatWouldNestRunsHereWhenTheCallerSaysWhere) {
   EXPECT_FALSE(nested) << "the caller's task was not over";
 }
 
+TEST_F(IoThreadTest, WorkThatMayBlockWaitsUntilTheCallerIsThrough) {
+  int ran = 0;
+  std::function<void()> work = [&] { ++ran; };
+  EXPECT_FALSE(AnswerHere::Afterwards(work));
+  {
+    const AnswerHere scope;
+    {
+      const AnswerHere inner;
+      EXPECT_TRUE(AnswerHere::Afterwards(work));
+    }
+    work = [&] { ran += 10; };
+    EXPECT_FALSE(AnswerHere::Afterwards(work)) << "one at a time";
+    EXPECT_EQ(ran, 0);
+  }
+  EXPECT_EQ(ran, 1);
+  EXPECT_NE(work, nullptr) << "still the caller's";
+}
+
 TEST_F(IoThreadTest, ABorrowedThreadMayHaveTakenTheSignThatThereIsInput) {
   IoThread loop;
   std::atomic<bool> input{false};
