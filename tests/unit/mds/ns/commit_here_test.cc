@@ -88,13 +88,13 @@ TEST_F(CommitHereTest, WhatSomebodyLeftAtTheEndIsWritten) {
 }
 
 TEST_F(CommitHereTest, AllIsWrittenOnceWhoeverWrites) {
-  constexpr int kThreads = 4, kEach = 500;
+  constexpr uint64_t kThreads = 4, kEach = 500, kTotal = kThreads * kEach;
   std::atomic<uint32_t> turn{0};
   Start([&](std::function<void()>& commit) { return turn++ % 3 != 0 && Here(commit); });
   std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t) {
+  for (uint64_t t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
-      for (int i = 0; i < kEach; ++i) {
+      for (uint64_t i = 0; i < kEach; ++i) {
         std::future<Status> end = Change("z" + std::to_string(t) + "." + std::to_string(i));
         if (left_to_do != nullptr) std::exchange(left_to_do, nullptr)();
         EXPECT_TRUE(end.get().ok());
@@ -102,9 +102,9 @@ TEST_F(CommitHereTest, AllIsWrittenOnceWhoeverWrites) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(core->names().committed_operations(), uint64_t{kThreads * kEach});
-  for (int t = 0; t < kThreads; ++t) {
-    for (int i = 0; i < kEach; ++i) {
+  EXPECT_EQ(core->names().committed_operations(), kTotal);
+  for (uint64_t t = 0; t < kThreads; ++t) {
+    for (uint64_t i = 0; i < kEach; ++i) {
       EXPECT_TRUE(store.Get("z" + std::to_string(t) + "." + std::to_string(i)).ok());
     }
   }
