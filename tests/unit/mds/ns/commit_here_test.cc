@@ -19,7 +19,7 @@ class WatchedStore final : public KvStore {
   Status Apply(const WriteBatch& batch, Durability durability) override {
     EXPECT_FALSE(busy.exchange(true)) << "two batches at once";
     if (std::this_thread::get_id() == watched) ++by_watched;
-    const Status status = below.Apply(batch, durability);
+    Status status = below.Apply(batch, durability);
     busy = false;
     return status;
   }
