@@ -5,6 +5,7 @@
 
 #include "client/takeover/takeover_log.h"
 #include "common/base/after_all.h"
+#include "common/base/log.h"
 
 namespace weir::client {
 namespace {
@@ -288,6 +289,49 @@ void FileIo::Sync(const InodePtr& inode, bool commit, WriteCallback callback) {
   });
 }
 
+void FileIo::Close(const InodePtr& inode, WriteCallback callback) {
+  // Unless the MDS was heard just now this mount may be cut off: the closer hears of a loss.
+  if (!options_.lazy_close || leases_.Trust() <= Duration::zero() ||
+      !leases_.BeginWrite(inode->id())) {
+    return Sync(inode, true, std::move(callback));
+  }
+  {
+    std::lock_guard lock(mutex_);
+    if (unreported_.contains(inode->id())) closed_.try_emplace(inode->id());
+  }
+  leases_.EndWrite(inode->id());
+  callback(inode->TakeError());
+}
+
+void FileIo::WhenStored(InodeId inode, std::function<void()> then) {
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto closed = closed_.find(inode); closed != closed_.end()) {
+      closed->second.push_back(std::move(then));
+      return;
+    }
+  }
+  then();
+}
+
+void FileIo::SyncClosed(std::function<void()> then) {
+  std::vector<InodePtr> closed;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [id, waiting] : closed_) {
+      if (InodePtr inode = inodes_.Find(id)) closed.push_back(std::move(inode));
+    }
+  }
+  if (closed.empty()) return then();
+  const auto synced = AfterAll(closed.size(), std::move(then));
+  for (const InodePtr& inode : closed) {
+    Sync(inode, true, [inode, synced](const Status& status) {
+      if (!status.ok()) inode->RememberError(status);  // for the next fsync or close
+      synced();
+    });
+  }
+}
+
 void FileIo::Report(const InodePtr& inode, const Inode::Report& report, bool commit,
                     WriteCallback callback) {
   if (inode->IsLost(report)) return callback(LostError());
@@ -310,11 +354,16 @@ void FileIo::Report(const InodePtr& inode, const Inode::Report& report, bool com
         if (gone) inode->EndReport(report, inode->attr());
         if (!attr.ok() && !gone) inode->FailReport(report);
         bool settled = false;
+        decltype(closed_)::node_type closed;
         {
           std::lock_guard lock(mutex_);
           settled = !inode->has_unreported() && unreported_.erase(inode->id()) == 1;
           if (!inode->holds_attributes()) holding_.erase(inode->id());
           if (settled) NoteStoredLocked(*inode);
+          if (settled) closed = closed_.extract(inode->id());
+        }
+        if (closed) {
+          for (const auto& then : closed.mapped()) then();
         }
         if (settled) inodes_.Unpin(inode->id());
         ReportEnded(inode->id());
@@ -367,10 +416,15 @@ void FileIo::SetMap(const ClusterMap& map) {
 
 void FileIo::Evicted() {
   std::map<InodeId, TimePoint> lost;
+  decltype(closed_) closed;
   {
     std::lock_guard lock(mutex_);
     lost.swap(unreported_);
+    closed.swap(closed_);
     holding_.clear();
+  }
+  if (!closed.empty()) {
+    WEIR_LOG_WARN("{} files that were closed lately lost what was not stored yet", closed.size());
   }
   for (const auto& [id, since] : lost) {
     if (const InodePtr inode = inodes_.Find(id)) {
@@ -380,6 +434,9 @@ void FileIo::Evicted() {
     inodes_.Unpin(id);
   }
   for (const InodeId id : write_back_.Files()) write_back_.Flush(id, [] {});  // in vain
+  for (const auto& [id, waiting] : closed) {
+    for (const auto& then : waiting) then();
+  }
 }
 
 void FileIo::SyncAll(std::function<void()> done) {

@@ -62,6 +62,7 @@ class FileIo {
     ReadAhead::Options read_ahead;
     WriteBack::Options write_back;
     Duration report_age = std::chrono::seconds(4);
+    bool lazy_close = false;          // see Close
     TakeoverLog* takeover = nullptr;  // is told which files have something that is not stored
   };
   FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, const CallerClasses& classes,
@@ -93,6 +94,14 @@ class FileIo {
   void DropAbandoned();
   // Everything written before the call is on the OSDs, and the MDS knows (`commit`: durably).
   void Sync(const InodePtr& inode, bool commit, WriteCallback callback);
+  // For a close: as Sync. With lazy_close, under a lease, it ends at once: what was written is
+  // stored with age, or when somebody else looks, as if the file were open still.
+  void Close(const InodePtr& inode, WriteCallback callback);
+  // `then`, at once or later, when nothing of a file that was closed so is left to store or report.
+  void WhenStored(InodeId inode, std::function<void()> then);
+  // `then` when all that was closed so before is stored: for names that shall not be durable
+  // earlier than what they are given to.
+  void SyncClosed(std::function<void()> then);
   // Everything written before the call is on the OSDs.
   void Flush(const InodePtr& inode, std::function<void()> done) {
     write_back_.Flush(inode->id(), std::move(done));
@@ -161,6 +170,8 @@ class FileIo {
   mutable std::mutex mutex_;
   std::map<InodeId, TimePoint> unreported_;  // pinned, since when
   std::set<InodeId> holding_;                // of these attributes may be held
+  // Closed with something unreported, and what waits for the end of that.
+  std::map<InodeId, std::vector<std::function<void()>>> closed_;
   // With a report on its way: what waits for its answer.
   std::map<InodeId, std::vector<std::function<void()>>> reporting_;
 };

@@ -37,6 +37,15 @@ void AfterHeld(Filesystem& fs, const CallPtr& call, uint32_t method, const Reque
   });
 }
 
+// What was closed before it got its name does not come after it.
+template <typename Request>
+void AfterClosed(Filesystem& fs, const CallPtr& call, uint32_t method, const Request& request,
+                 MdsClient::RawCallback callback) {
+  fs.core().files().SyncClosed([&fs, call, method, request, callback = std::move(callback)] {
+    AfterHeld(fs, call, method, request, callback);
+  });
+}
+
 // What this mount may say by itself.
 bool LookHere(Filesystem& fs, const CallPtr& call, const InodePtr& parent,
               const wire::NameRequest& request) {
@@ -164,8 +173,8 @@ void OnLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char* n
     }
     fs.ReplyEntry(call, fs.LearnEntry(*reply, 0));
   };
-  AfterHeld(fs, call, wire::MDS_LINK, request,
-            MdsClient::Decoded<wire::EntryReply>(std::move(answer)));
+  AfterClosed(fs, call, wire::MDS_LINK, request,
+              MdsClient::Decoded<wire::EntryReply>(std::move(answer)));
 }
 
 void NoteTouched(Filesystem& fs, const Result<wire::TouchedReply>& reply) {
@@ -234,8 +243,8 @@ void OnRename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t ne
     if (uncovered) kernel.AskAgainSoon(fs.ToNumber(reached), request.new_name());
     if (back) kernel.AskAgainSoon(fs.ToNumber(left), request.old_name());
   };
-  AfterHeld(fs, call, wire::MDS_RENAME, request,
-            MdsClient::Decoded<wire::TouchedReply>(std::move(answer)));
+  AfterClosed(fs, call, wire::MDS_RENAME, request,
+              MdsClient::Decoded<wire::TouchedReply>(std::move(answer)));
 }
 
 }  // namespace

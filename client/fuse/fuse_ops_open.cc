@@ -38,7 +38,10 @@ void Drop(Filesystem& fs, uint64_t number) {
   if (TakeoverLog* const takeover = fs.core().takeover()) {
     takeover->Closed(number, handle->inode->id());
   }
-  fs.core().open_files().Close(handle->inode->id());
+  // What is not stored yet keeps it open at the MDS, also without a name.
+  fs.core().files().WhenStored(handle->inode->id(), [&core = fs.core(), id = handle->inode->id()] {
+    core.open_files().Close(id);
+  });
 }
 
 // For a successor. `request`: the kernel's number of what opened it, which may come again.
@@ -201,14 +204,12 @@ void OnFlush(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
     return;
   }
   // Whoever gets the closer's locks next sees what he wrote.
-  fs.core().files().Sync(inode, true,
-                         [&fs, call, inode, owner = fi->lock_owner,
-                          loss = TakeLoss(fs, fi->fh)](const Status& synced) {
-                           const Status& status = synced.ok() ? loss : synced;
-                           fs.core().locks().Closed(inode->id(), owner, [call, inode, status] {
-                             ReplySynced(call, inode, status);
-                           });
-                         });
+  fs.core().files().Close(inode, [&fs, call, inode, owner = fi->lock_owner,
+                                  loss = TakeLoss(fs, fi->fh)](const Status& closed) {
+    const Status& status = closed.ok() ? loss : closed;
+    fs.core().locks().Closed(inode->id(), owner,
+                             [call, inode, status] { ReplySynced(call, inode, status); });
+  });
 }
 
 void OnRelease(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* fi) {

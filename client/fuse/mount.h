@@ -41,6 +41,8 @@ class Mount {
     bool exclusive = false;
     // The kernel's write-back cache. It knows no classes: see client/README.md.
     bool writeback_cache = false;
+    // A close does not wait until what was written is stored (client/data/file_io.h).
+    bool lazy_close = false;
     // Operations fail this long after their peer became unreachable; max: they wait.
     Duration timeout = Duration::max();
     Duration connect_timeout = std::chrono::seconds(10);

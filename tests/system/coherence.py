@@ -320,15 +320,73 @@ def two_mounts_are_one_machine(lab):
 
 def rights_hold_on_both(lab):
     system = Cluster(lab, mounts=0)
-    with open(f"{system.dir}/endpoint") as text:
-        endpoint = text.read().strip()
     mounts = [lab.path(name) for name in ("ours", "theirs")]
     for mount in mounts:
-        os.mkdir(mount)
-        run(f"{BIN}/weirfs", endpoint, mount, "-o", "allow_other")
-        lab.on_exit(lambda mount=mount: run("umount", "-l", mount, ok=None))
+        mount_at(lab, system, mount, "-o", "allow_other")
     whoever_may_not_pass_is_kept_out(*(f"{mount}/tree" for mount in mounts))
     rights_set_on_a_file_that_is_written_hold(*(f"{mount}/rights" for mount in mounts))
+
+
+def endpoint_of(system):
+    with open(f"{system.dir}/endpoint") as text:
+        return text.read().strip()
+
+
+def mount_at(lab, system, mount, *options):
+    """The number of its process."""
+    os.makedirs(mount, exist_ok=True)
+    run(f"{BIN}/weirfs", endpoint_of(system), mount, "--pid-file", f"{mount}.pid", *options)
+    lab.on_exit(lambda: run("umount", "-l", mount, ok=None))
+    with open(f"{mount}.pid") as text:
+        return int(text.read())
+
+
+def closed_lazily(lab):
+    """What is closed under -o lazy_close: others see it at once, names do not overtake it, fsync keeps it."""
+    system = Cluster(lab, mounts=0)
+    ours, theirs = lab.path("ours"), lab.path("theirs")
+    for mount in ((endpoint_of(system), lab.dir, "-o", "supervise"), ("--data", lab.path("data"), lab.dir)):
+        done = run(f"{BIN}/weirfs", *mount, "-o", "lazy_close", ok=(1, 2))
+        check("-o lazy_close" in done.stderr, done.stderr)
+    process = mount_at(lab, system, ours, "-o", "lazy_close")
+    mount_at(lab, system, theirs, "-o", "lazy_close")
+    for turn in range(50):
+        text = b"%d " % turn * 500
+        with open(f"{ours}/seen", "wb") as file:
+            file.write(text)
+        check(os.stat(f"{theirs}/seen").st_size == len(text), f"turn {turn}: the size of a closed file")
+        with open(f"{theirs}/seen", "rb") as file:
+            check(file.read() == text, f"turn {turn}: the data of a closed file")
+    for turn in range(20):  # gone, or opened again, before it was stored
+        with open(f"{ours}/gone", "wb") as file:
+            file.write(b"x" * 10000)
+        if turn % 2:
+            with open(f"{ours}/gone", "ab") as file:
+                file.write(b"y")
+            check(os.stat(f"{ours}/gone").st_size == 10001, "opened again")
+        os.unlink(f"{ours}/gone")
+    kept = os.open(f"{ours}/kept", os.O_WRONLY | os.O_CREAT, 0o644)
+    os.write(kept, b"kept")
+    os.fsync(kept)
+    for name in ("renamed", "linked"):
+        with open(f"{ours}/{name}.new", "wb") as file:
+            file.write(name.encode() * 1000)
+    os.rename(f"{ours}/renamed.new", f"{ours}/renamed")
+    os.link(f"{ours}/linked.new", f"{ours}/linked")
+    check(os.listdir(theirs), "the other mount lists")
+    os.close(kept)
+    os.kill(process, signal.SIGKILL)
+    for name in ("renamed", "linked"):
+        with open(f"{theirs}/{name}", "rb") as file:
+            check(file.read() == name.encode() * 1000, f"{name} came before what was written to it")
+    with open(f"{theirs}/kept", "rb") as file:
+        check(file.read() == b"kept", "what was synced is lost")
+    with open(f"{theirs}/last", "wb") as file:
+        file.write(b"before umount")
+    run("umount", theirs)
+    mount_at(lab, system, theirs)
+    with open(f"{theirs}/last", "rb") as file:
+        check(file.read() == b"before umount", "what was closed before umount is lost")
 
 
 def a_silent_mount_loses(lab):
@@ -390,4 +448,4 @@ def read_start(path):
 
 
 if __name__ == "__main__":
-    main("coherence", two_mounts_are_one_machine, rights_hold_on_both, a_silent_mount_loses)
+    main("coherence", two_mounts_are_one_machine, rights_hold_on_both, closed_lazily, a_silent_mount_loses)

@@ -150,6 +150,7 @@ Result<Plan> MakePlan(const Arguments& arguments) {
   mount.noatime = options.noatime;
   mount.nodiratime = options.nodiratime;
   mount.strictatime = options.strictatime;
+  mount.lazy_close = options.lazy_close;
   mount.exclusive = plan.embedded;
   mount.writeback_cache = options.writeback_cache.value_or(plan.embedded);
   mount.timeout = options.timeout.value_or(Duration::max());
@@ -165,6 +166,14 @@ Result<Plan> MakePlan(const Arguments& arguments) {
                   "process");
   }
   plan.supervise = options.supervise;
+  if (options.lazy_close && (plan.embedded || plan.supervise)) {
+    return Status(ErrorCode::kInvalid,
+                  plan.embedded
+                      ? "-o lazy_close is for mounts of a cluster: with --data the kernel "
+                        "writes back before a file is closed"
+                      : "-o lazy_close and -o supervise exclude each other: a successor "
+                        "could tell nobody of what a closed file lost");
+  }
   if (!arguments.held.empty()) {  // a look at it would wait for us
     plan.mountpoint = arguments.held_at;
     return plan;

@@ -79,6 +79,8 @@ Status AddOne(const std::string& word, bool is_root, MountOptions* options) {
     options->allow_other = true;
   } else if (word == "supervise" || word == "nosupervise") {
     options->supervise = word == "supervise";
+  } else if (word == "lazy_close" || word == "nolazy_close") {
+    options->lazy_close = word == "lazy_close";
   } else if (word == "writeback_cache") {
     options->writeback_cache = true;
   } else if (word == "nowriteback_cache") {

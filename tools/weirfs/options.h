@@ -26,7 +26,8 @@ struct MountOptions {
   std::string client_name;  // of this mount, for rules; empty: host name and process id
   bool read_only = false;
   bool allow_other = false;
-  bool supervise = false;  // another process goes on with the mount when this one dies
+  bool lazy_close = false;  // a close does not wait for the disks
+  bool supervise = false;   // another process goes on with the mount when this one dies
   bool noatime = false, nodiratime = false, strictatime = false;  // neither: relatime
   std::optional<bool> writeback_cache;    // of the kernel; none: on where no second mount can exist
   std::optional<Duration> timeout;        // none: I/O waits for lost peers as long as it takes

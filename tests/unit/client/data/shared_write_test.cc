@@ -253,6 +253,112 @@ TEST_F(SharedWriteTest, WithASuccessorOnlyAttributesOfOpenFilesAreHeld) {
   close(state);
 }
 
+class LazyCloseTest : public SharedWriteTest {
+ protected:
+  static FileIo::Options Lazy() {
+    FileIo::Options options;
+    options.lazy_close = true;
+    return options;
+  }
+  // What the last close was told, once it was.
+  std::shared_ptr<std::optional<ErrorCode>> Close() {
+    auto ended = std::make_shared<std::optional<ErrorCode>>();
+    lazy_.Close(inode_, [ended](const Status& status) { *ended = status.code(); });
+    return ended;
+  }
+  void WriteOne() {
+    const std::vector<uint8_t> data(100, 'x');
+    lazy_.Write(handle_, 0, data, false, [](const Status& status) { EXPECT_TRUE(status.ok()); });
+  }
+  FileIo lazy_{clock_, objects_, inodes_, classes_, leases_, reporter_, Lazy()};
+};
+
+TEST_F(LazyCloseTest, StoresWithAgeAndIsReleasedThen) {
+  Lease();
+  WriteOne();
+  EXPECT_EQ(*Close(), ErrorCode::kOk);
+  bool stored = false;
+  lazy_.WhenStored(kFile, [&] { stored = true; });
+  EXPECT_EQ(osds_.sent, 0u);
+  clock_.Advance(std::chrono::seconds(5));
+  lazy_.Tick();
+  ASSERT_EQ(osds_.flights.size(), 1u);
+  osds_.Answer(0);
+  ASSERT_NE(reporter_.held, nullptr);
+  EXPECT_FALSE(stored) << "the MDS does not know how long it is";
+  reporter_.held();
+  EXPECT_TRUE(stored);
+  stored = false;
+  lazy_.WhenStored(kFile, [&] { stored = true; });
+  EXPECT_TRUE(stored) << "nothing is left";
+}
+
+TEST_F(LazyCloseTest, ANameWaitsForWhatWasClosedBefore) {
+  Lease();
+  WriteOne();
+  Close();
+  bool synced = false;
+  lazy_.SyncClosed([&] { synced = true; });
+  ASSERT_EQ(osds_.flights.size(), 1u);
+  osds_.Answer(0);
+  EXPECT_FALSE(synced);
+  reporter_.held();
+  EXPECT_TRUE(synced);
+  synced = false;
+  lazy_.SyncClosed([&] { synced = true; });
+  EXPECT_TRUE(synced);
+}
+
+TEST_F(LazyCloseTest, WaitsWithoutNewsOfTheMds) {
+  Lease();
+  WriteOne();
+  clock_.Advance(std::chrono::seconds(3));
+  const auto ended = Close();
+  ASSERT_EQ(osds_.flights.size(), 1u);
+  osds_.Answer(0);
+  EXPECT_FALSE(ended->has_value()) << "this mount may be cut off";
+  reporter_.held();
+  EXPECT_EQ(*ended, ErrorCode::kOk);
+}
+
+TEST_F(LazyCloseTest, WaitsWithoutALease) {
+  Lease();
+  WriteOne();
+  leases_.Revoke(inode_);
+  const auto ended = Close();
+  ASSERT_EQ(osds_.flights.size(), 1u);
+  osds_.Answer(0);
+  EXPECT_FALSE(ended->has_value());
+  reporter_.held();
+  EXPECT_EQ(*ended, ErrorCode::kOk);
+}
+
+TEST_F(LazyCloseTest, OfAnEvictedMountItIsReleasedAndTheNextCloseTells) {
+  Lease();
+  WriteOne();
+  Close();
+  bool released = false;
+  lazy_.WhenStored(kFile, [&] { released = true; });
+  classes_.Fence();
+  objects_.DropFenced();
+  lazy_.Evicted();
+  EXPECT_TRUE(released);
+  EXPECT_EQ(*Close(), ErrorCode::kStale);
+  EXPECT_EQ(osds_.sent, 0u);
+}
+
+TEST_F(LazyCloseTest, WithoutTheOptionACloseWaits) {
+  Lease();
+  Write(handle_, 0);
+  std::optional<ErrorCode> ended;
+  files_.Close(inode_, [&](const Status& status) { ended = status.code(); });
+  ASSERT_EQ(osds_.flights.size(), 1u);
+  osds_.Answer(0);
+  EXPECT_FALSE(ended.has_value());
+  reporter_.held();
+  EXPECT_EQ(ended, ErrorCode::kOk);
+}
+
 TEST_F(SharedWriteTest, AttributesAreToldAfterSomeSeconds) {
   Lease();
   ASSERT_TRUE(SetMode(0600));

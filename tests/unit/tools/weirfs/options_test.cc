@@ -65,6 +65,15 @@ TEST(MountOptionsTest, TheLastWordOnAccessTimesHolds) {
   EXPECT_TRUE(options.kernel_flags == std::vector<std::string>{"noatime"});
 }
 
+TEST(MountOptionsTest, ACloseWaitsUnlessAsked) {
+  MountOptions options;
+  EXPECT_FALSE(options.lazy_close);
+  ASSERT_TRUE(AddMountOptions("lazy_close", true, &options).ok());
+  EXPECT_TRUE(options.lazy_close);
+  ASSERT_TRUE(AddMountOptions("nolazy_close", true, &options).ok());
+  EXPECT_FALSE(options.lazy_close);
+}
+
 TEST(MountOptionsTest, NamesWhatNobodyKnows) {
   for (const char* list : {"clas=gold", "class", "class=", "class=a b", "timeout=0", "timeout=-1",
                            "timeout=x", "nosuch"}) {
