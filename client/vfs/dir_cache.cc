@@ -9,7 +9,8 @@
 namespace weir::client {
 namespace {
 
-constexpr Duration kWantInterval = std::chrono::seconds(5);
+// A little more than a rest lasts at the MDS (mds/ns/lease_rest.h).
+constexpr Duration kWantInterval = std::chrono::milliseconds(150);
 constexpr size_t kMostWanted = 4096;
 constexpr size_t kNameMax = 255;
 

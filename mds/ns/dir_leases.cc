@@ -41,7 +41,7 @@ std::optional<DirLeases::Grant> DirLeases::TryGrant(uint64_t session, uint64_t d
     const auto held = known->second.gone_at.find(session);
     const bool recalled = held != known->second.gone_at.end() && held->second != TimePoint::Max();
     // A recall that is not obeyed yet would take the new lease along.
-    if (recalled || now < known->second.rests_until) return std::nullopt;
+    if (recalled || known->second.rest.On(now)) return std::nullopt;
   }
   if (holder.held.size() >= options_.per_session_max) {
     // Nobody tells which ones are still of use: begin anew.
@@ -124,8 +124,7 @@ bool DirLeases::InTheWay(uint64_t session, const std::vector<uint64_t>& director
   if (!in_the_way) return false;
   for (const uint64_t directory : directories) {
     // Also those that nobody holds: a new lease would be in the way next.
-    TimePoint& rests_until = leases_[directory].rests_until;
-    rests_until = std::max(rests_until, now + options_.rest);
+    leases_[directory].rest.Begin(now, options_.rest);
   }
   return true;
 }
@@ -171,7 +170,7 @@ void DirLeases::Tick() {
   if (now < next_sweep_) return;
   next_sweep_ = now + kSweepInterval;
   std::erase_if(leases_, [&](const auto& entry) {
-    return entry.second.gone_at.empty() && entry.second.rests_until <= now;
+    return entry.second.gone_at.empty() && !entry.second.rest.On(now);
   });
 }
 

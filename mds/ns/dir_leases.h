@@ -6,7 +6,7 @@
 // holder believes in its leases for less than `term` after it sent the last WATCH that was
 // answered, and an answer after the recall brings the recall along. So `term` after a recall nobody
 // holds the lease, whether he has heard of it or not. A directory that was recalled rests for a
-// while: mounts that take turns there would pay for leases with every change.
+// while (lease_rest.h): mounts that take turns there would pay for leases with every change.
 //
 // The right to append to a file is kept here too. One mount has it at a time, it knows no rest, and
 // obeying its recall takes as long as writing what was appended: it is over when the mount gives it
@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "common/base/time.h"
+#include "mds/ns/lease_rest.h"
 
 namespace weir::mds {
 
@@ -30,7 +31,7 @@ class DirLeases {
  public:
   struct Options {
     Duration term = std::chrono::seconds(2);  // longer than kLeaseTrust of client/vfs/dir_cache.h
-    Duration rest = std::chrono::seconds(4);  // longer than `term`
+    LeaseRest::Bounds rest = {std::chrono::milliseconds(100), std::chrono::seconds(4)};
     Duration append_term = std::chrono::seconds(30);
     size_t per_session_max = 20'000;
   };
@@ -90,7 +91,7 @@ class DirLeases {
   struct Lease {
     uint64_t append_grant = 0;                        // of a right to append
     std::unordered_map<uint64_t, TimePoint> gone_at;  // by session; Max: not recalled
-    TimePoint rests_until;
+    LeaseRest rest;
   };
   void RecallLocked(uint64_t session, uint64_t directory);
   void DropLocked(uint64_t session, uint64_t directory);

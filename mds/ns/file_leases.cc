@@ -44,7 +44,7 @@ std::optional<FileLeases::Grant> FileLeases::Offer(uint64_t session, uint64_t in
   bool rests = false;
   bool mine = false;
   if (known != files_.end()) {
-    rests = clock_.Now() < known->second.rests_until;
+    rests = known->second.rest.On(clock_.Now());
     for (const auto& [holder, hold] : known->second.holds) {
       // A recall that is not obeyed yet would take the new lease along.
       if (holder == session && hold.recalled()) return std::nullopt;
@@ -117,7 +117,7 @@ void FileLeases::Moves(uint64_t session, uint64_t from, uint64_t to) {
   Session& mover = known->second;
   if (!mover.held.contains(from) || mover.held.contains(to)) return;
   File& target = files_[to];
-  if (clock_.Now() < target.rests_until) return;
+  if (target.rest.On(clock_.Now())) return;
   target.holds[session];
   mover.held[to] = Kind::kTold;
   mover.looks.push_back(to);
@@ -138,7 +138,7 @@ void FileLeases::Gone(uint64_t inode) {
   const std::lock_guard lock(mutex_);
   const auto found = files_.find(inode);
   if (found == files_.end()) return;
-  found->second.rests_until = {};
+  found->second.rest.End();
   const auto holds = found->second.holds;
   for (const auto& [session, hold] : holds) DropLocked(session, inode);
   files_.erase(inode);
@@ -153,7 +153,7 @@ void FileLeases::DropLocked(uint64_t session, uint64_t inode) {
   const auto found = files_.find(inode);
   if (found == files_.end()) return;
   found->second.holds.erase(session);
-  if (found->second.holds.empty() && found->second.rests_until <= clock_.Now()) files_.erase(found);
+  if (found->second.holds.empty() && !found->second.rest.On(clock_.Now())) files_.erase(found);
 }
 
 // A lease that was not given up in time has ended, unless it is one for writing.
@@ -181,7 +181,7 @@ void FileLeases::AskToShowLocked(uint64_t session, uint64_t inode, Verdict* verd
   for (auto& [holder, hold] : file.holds) {
     if (holder == session || hold.kind != Kind::kWrite) continue;
     verdict->in_the_way = true;
-    file.rests_until = clock_.Now() + options_.rest;
+    file.rest.Begin(clock_.Now(), options_.rest);
     if (!hold.recalled()) RecallLocked(holder, inode, &hold, verdict);
   }
 }
@@ -192,15 +192,14 @@ void FileLeases::AskToChangeLocked(uint64_t session, uint64_t inode, Change chan
   if (found == files_.end()) return;
   File& file = found->second;
   const TimePoint now = clock_.Now();
-  if (change == Change::kDirectory && now < file.rests_until) {
-    file.rests_until = now + options_.directory_rest;
-  }
+  if (change == Change::kDirectory && file.rest.On(now))
+    file.rest.Begin(now, options_.directory_rest);
   for (auto& [holder, hold] : file.holds) {
     if (holder == session || (change == Change::kClaim && hold.open)) continue;
     if (InTheWay(hold)) {
       verdict->in_the_way = true;
-      if (change == Change::kFile) file.rests_until = now + options_.rest;
-      if (change == Change::kDirectory) file.rests_until = now + options_.directory_rest;
+      if (change == Change::kFile) file.rest.Begin(now, options_.rest);
+      if (change == Change::kDirectory) file.rest.Begin(now, options_.directory_rest);
     }
     auto mine = std::find_if(told->begin(), told->end(), [&, holder = holder](const Told& one) {
       return one.session == holder && one.inode == inode;
@@ -282,7 +281,7 @@ void FileLeases::Tick() {
   if (now < next_sweep_) return;
   next_sweep_ = now + kRestSweep;
   std::erase_if(files_, [&](const auto& entry) {
-    return entry.second.holds.empty() && entry.second.rests_until <= now;
+    return entry.second.holds.empty() && !entry.second.rest.On(now);
   });
 }
 

@@ -10,9 +10,9 @@
 //
 // A look gives no lease while others have the file open for writing: each of their writes would
 // have to tell the looker. They ask such leases back when they open it. A directory that others
-// change rests until they have left it alone for a while. Of what a session has looked at and does
-// not have open it holds so much at a time; beyond that the oldest leases are asked back, which
-// nobody waits for.
+// change rests until they have left it alone for a while (lease_rest.h). Of what a session has
+// looked at and does not have open it holds so much at a time; beyond that the oldest leases are
+// asked back, which nobody waits for.
 //
 // What is in the way of an operation is asked back by WATCH and given up by YIELD. Whoever is told
 // of a change is waited for likewise: a kernel that drops its pages also drops attributes that it
@@ -35,6 +35,7 @@
 #include <vector>
 
 #include "common/base/time.h"
+#include "mds/ns/lease_rest.h"
 #include "mds/ns/open_files.h"
 
 namespace weir::mds {
@@ -43,10 +44,10 @@ class FileLeases {
  public:
   struct Options {
     Duration term = std::chrono::seconds(2);  // longer than kLeaseTrust of client/vfs/dir_cache.h
-    Duration rest = std::chrono::seconds(1);
-    Duration directory_rest = std::chrono::seconds(4);  // since the last change
-    Duration patience = std::chrono::seconds(5);        // with a writer that is not heard
-    size_t looks_max = 65'536;                          // of one session
+    LeaseRest::Bounds rest = {std::chrono::seconds(1), std::chrono::seconds(1)};
+    LeaseRest::Bounds directory_rest = {std::chrono::milliseconds(100), std::chrono::seconds(4)};
+    Duration patience = std::chrono::seconds(5);  // with a writer that is not heard
+    size_t looks_max = 65'536;                    // of one session
   };
   explicit FileLeases(Clock& clock) : FileLeases(clock, Options()) {}
   FileLeases(Clock& clock, Options options) : clock_(clock), options_(options) {}
@@ -130,7 +131,7 @@ class FileLeases {
   };
   struct File {
     std::map<uint64_t, Hold> holds;  // by session
-    TimePoint rests_until;
+    LeaseRest rest;
   };
   struct Session {
     uint64_t epoch = 0;

@@ -111,13 +111,27 @@ TEST_F(LookLeasesTest, ADirectoryRestsUntilOthersLeaveItAlone) {
   Yield(kAlice);
   EXPECT_TRUE(MayChangeDirectory(kBob, &told));
   for (int i = 0; i < 5; ++i) {
-    clock.Advance(3s);
+    clock.Advance(99ms);
     EXPECT_FALSE(Look(kAlice));
     told.clear();
     EXPECT_TRUE(MayChangeDirectory(kBob, &told));
   }
-  clock.Advance(4s);
+  clock.Advance(100ms);
   EXPECT_TRUE(Look(kAlice));
+}
+
+// Goal: a change now and then costs others a moment of their caches, not seconds.
+TEST_F(LookLeasesTest, ADirectoryRestsLongerWhenItIsChangedAgainAndAgain) {
+  for (const auto rest : {100ms, 200ms, 400ms}) {
+    ASSERT_TRUE(Look(kAlice));
+    told.clear();
+    EXPECT_FALSE(MayChangeDirectory(kBob, &told));
+    Yield(kAlice);
+    EXPECT_TRUE(MayChangeDirectory(kBob, &told));
+    clock.Advance(rest - 1ms);
+    EXPECT_FALSE(Look(kAlice)) << rest.count();
+    clock.Advance(1ms);
+  }
 }
 
 TEST_F(LookLeasesTest, TheOldestLooksGo) {
