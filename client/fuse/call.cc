@@ -1,5 +1,7 @@
 #include "client/fuse/call.h"
 
+#include <linux/fuse.h>
+
 #include <cerrno>
 #include <utility>
 
@@ -15,10 +17,19 @@ bool IsGone(pid_t pid, bool flush, bool interrupted) {
   return IsBeingKilled(pid) || (flush && IsEndedBySignal(pid));
 }
 
+// Reads and writes are the disk's business, a lock's owner may take all day.
+bool PassesManyThreads(uint32_t opcode) {
+  return opcode != FUSE_READ && opcode != FUSE_WRITE && opcode != FUSE_SETLKW;
+}
+
 }  // namespace
 
-Call::Call(Calls& calls, fuse_req_t req)
-    : calls_(calls), req_(req), context_(*fuse_req_ctx(req)), number_(RequestNumber()) {}
+Call::Call(Calls& calls, fuse_req_t req, AwakeProcessors* awake)
+    : calls_(calls),
+      awake_(awake),
+      req_(req),
+      context_(*fuse_req_ctx(req)),
+      number_(RequestNumber()) {}
 
 Call::~Call() {
   ReplyErrno(EIO);  // nobody answered; never leave the kernel waiting
@@ -26,6 +37,7 @@ Call::~Call() {
 
 bool Call::Claim() {
   if (answered_.exchange(true)) return false;
+  if (awake_ != nullptr) awake_->Ended();
   calls_.Remove(this);
   return true;
 }
@@ -84,7 +96,9 @@ bool Call::ReplyLock(const struct flock& lock) {
 }
 
 CallPtr Calls::Begin(fuse_req_t req) {
-  auto call = std::make_shared<Call>(*this, req);
+  AwakeProcessors* const awake = PassesManyThreads(RequestOpcode()) ? awake_ : nullptr;
+  if (awake != nullptr) awake->Began();
+  auto call = std::make_shared<Call>(*this, req, awake);
   std::lock_guard lock(mutex_);
   call->place_ = open_.insert(open_.end(), call.get());
   return call;
@@ -108,6 +122,7 @@ bool Calls::AnswerKilled() {
       if (gone) call->abandoned_ = true;
       // Claimed, the call may be gone: its owner lets go of it without our lock.
       const bool abandon = gone && !call->answered_.exchange(true);
+      if (abandon && call->awake_ != nullptr) call->awake_->Ended();
       if (abandon) killed.push_back(req);
       it = abandon ? open_.erase(it) : std::next(it);
     }

@@ -21,6 +21,7 @@
 
 #include "client/data/object_reader.h"
 #include "client/fuse/fuse_api.h"
+#include "common/base/awake_processors.h"
 #include "common/base/time.h"
 
 namespace weir::client {
@@ -29,7 +30,8 @@ class Calls;
 
 class Call {
  public:
-  Call(Calls& calls, fuse_req_t req);
+  // `awake`: is told of its end; may be null.
+  Call(Calls& calls, fuse_req_t req, AwakeProcessors* awake);
   ~Call();
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -59,6 +61,7 @@ class Call {
   bool Claim();  // true for the first who answers
 
   Calls& calls_;
+  AwakeProcessors* const awake_;
   const fuse_req_t req_;
   const fuse_ctx context_;
   const uint64_t number_;
@@ -77,6 +80,8 @@ inline Abandoned AbandonedOf(const CallPtr& call) {
 
 class Calls {
  public:
+  // `awake`: is told of calls that wait for other threads more than for disks; null: nobody is.
+  explicit Calls(AwakeProcessors* awake) : awake_(awake) {}
   CallPtr Begin(fuse_req_t req);
   // Answers those whose process is being killed. False: there was none.
   bool AnswerKilled();
@@ -86,6 +91,7 @@ class Calls {
   friend class Call;
   void Remove(Call* call);
 
+  AwakeProcessors* const awake_;
   mutable std::mutex mutex_;
   std::list<Call*> open_;
 };

@@ -20,11 +20,12 @@ namespace weir::client {
 class Filesystem {
  public:
   struct Options {
-    bool exclusive = false;        // nobody else changes anything
-    bool writeback_cache = false;  // of the kernel
-    uint32_t readahead_bytes = 0;  // 0: the kernel's default
+    bool exclusive = false;            // nobody else changes anything
+    bool writeback_cache = false;      // of the kernel
+    uint32_t readahead_bytes = 0;      // 0: the kernel's default
+    AwakeProcessors* awake = nullptr;  // of Calls
   };
-  Filesystem(Core& core, Options options) : core_(core), options_(options) {}
+  Filesystem(Core& core, Options options) : core_(core), options_(options), calls_(options.awake) {}
 
   static Filesystem& Of(fuse_req_t req) {
     return *static_cast<Filesystem*>(fuse_req_userdata(req));

@@ -23,6 +23,7 @@
 #include "client/fuse/resend.h"
 #include "client/takeover/takeover_log.h"
 #include "client/vfs/core.h"
+#include "common/base/awake_processors.h"
 #include "common/base/log.h"
 #include "common/base/prng.h"
 
@@ -119,8 +120,9 @@ class Mount::Impl {
         takeover_(std::move(takeover)),
         core_(network, clock,
               CoreOptions(endpoint, options_, takeover_.get(), [this](InodeId id) { Forget(id); })),
+        awake_(options_.keep_awake ? AwakeProcessors::OfThisMachine(clock) : nullptr),
         filesystem_(core_, {options_.exclusive, options_.writeback_cache,
-                            static_cast<uint32_t>(options_.readahead_bytes)}) {}
+                            static_cast<uint32_t>(options_.readahead_bytes), awake_.get()}) {}
 
   ~Impl() {
     Stop();
@@ -330,6 +332,7 @@ class Mount::Impl {
   const Options options_;
   const std::unique_ptr<TakeoverLog> takeover_;  // null: no other process can go on
   Core core_;
+  const std::unique_ptr<AwakeProcessors> awake_;  // null: they sleep as they like
   Filesystem filesystem_;
   fuse_lowlevel_ops operations_{};
   fuse_session* session_ = nullptr;

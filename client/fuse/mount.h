@@ -43,6 +43,9 @@ class Mount {
     bool writeback_cache = false;
     // A close does not wait until what was written is stored (client/data/file_io.h).
     bool lazy_close = false;
+    // Processors do not sleep while few requests are under way, where this process may see to that
+    // (common/base/awake_processors.h).
+    bool keep_awake = false;
     // Operations fail this long after their peer became unreachable; max: they wait.
     Duration timeout = Duration::max();
     Duration connect_timeout = std::chrono::seconds(10);

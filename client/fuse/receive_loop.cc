@@ -20,6 +20,7 @@ namespace {
 constexpr auto kWakeAgain = std::chrono::milliseconds(1);
 
 thread_local uint64_t request_number = 0;
+thread_local uint32_t request_opcode = 0;
 
 // Breaks off a thread's wait for a request, and does nothing else.
 int WakeSignal() {
@@ -44,6 +45,10 @@ uint64_t RequestNumber() {
   return request_number;
 }
 
+uint32_t RequestOpcode() {
+  return request_opcode;
+}
+
 void ReceiveLoop::Process(void* received) {
   auto* const buffer = static_cast<fuse_buf*>(received);
   const net::AnswerHere here;
@@ -52,6 +57,7 @@ void ReceiveLoop::Process(void* received) {
   MakeFamiliar(request);
   const fuse_in_header header = HeaderOf(request);
   request_number = header.unique;
+  request_opcode = header.opcode;
   fuse_session_process_buf(session_, buffer);
   if (header.opcode == FUSE_INIT && on_init_ != nullptr) on_init_(request);
 }

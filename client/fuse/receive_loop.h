@@ -15,6 +15,8 @@ namespace weir::client {
 
 // The kernel's number of the request that this thread has handed to libfuse; in its handler.
 uint64_t RequestNumber();
+// And what it asks for, as linux/fuse.h numbers it.
+uint32_t RequestOpcode();
 
 // Threads: Serve from one; Stop from any other.
 class ReceiveLoop {

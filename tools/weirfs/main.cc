@@ -11,6 +11,7 @@
 
 #include "client/fuse/mount.h"
 #include "client/takeover/record_file.h"
+#include "common/base/awake_processors.h"
 #include "common/base/log.h"
 #include "common/base/short_turns.h"
 #include "common/disk/disk_spec.h"
@@ -37,6 +38,8 @@ namespace {
 
 constexpr uint64_t kSmallestOsd = 256ull << 20;
 constexpr size_t kMostOsds = 256;
+// With more of them the others pay, in power and clock rate, for what one request gains.
+constexpr unsigned kFewProcessors = 8;
 constexpr Duration kHandOverPatience = std::chrono::seconds(20);
 
 // What is to be done, with every word understood and every path absolute.
@@ -151,6 +154,13 @@ Result<Plan> MakePlan(const Arguments& arguments) {
   mount.nodiratime = options.nodiratime;
   mount.strictatime = options.strictatime;
   mount.lazy_close = options.lazy_close;
+  mount.keep_awake =
+      options.keep_awake.value_or(std::thread::hardware_concurrency() <= kFewProcessors);
+  if (options.keep_awake.value_or(false) && !AwakeProcessors::MayKeepAwake()) {
+    return Status(ErrorCode::kPermission,
+                  "-o keep_awake needs /dev/cpu_dma_latency, which root may use where the kernel "
+                  "has it: leave the option out");
+  }
   mount.exclusive = plan.embedded;
   mount.writeback_cache = options.writeback_cache.value_or(plan.embedded);
   mount.timeout = options.timeout.value_or(Duration::max());

@@ -81,6 +81,8 @@ Status AddOne(const std::string& word, bool is_root, MountOptions* options) {
     options->supervise = word == "supervise";
   } else if (word == "lazy_close" || word == "nolazy_close") {
     options->lazy_close = word == "lazy_close";
+  } else if (word == "keep_awake" || word == "nokeep_awake") {
+    options->keep_awake = word == "keep_awake";
   } else if (word == "writeback_cache") {
     options->writeback_cache = true;
   } else if (word == "nowriteback_cache") {

@@ -33,6 +33,7 @@ TEST(MountOptionsTest, TakesOursAndPassesOverWhatFstabGivesEveryFilesystem) {
   EXPECT_TRUE(options.allow_other);
   EXPECT_TRUE(options.read_only);
   EXPECT_FALSE(options.writeback_cache.has_value());
+  EXPECT_FALSE(options.keep_awake.has_value());
   EXPECT_EQ(options.kernel_flags, (std::vector<std::string>{"dev", "suid", "noatime"}));
 }
 
@@ -41,6 +42,10 @@ TEST(MountOptionsTest, TheMountHasANameAndAChoiceOfCaches) {
   ASSERT_TRUE(AddMountOptions("client=node7,writeback_cache", true, &options).ok());
   EXPECT_EQ(options.client_name, "node7");
   EXPECT_EQ(options.writeback_cache, true);
+  ASSERT_TRUE(AddMountOptions("keep_awake", true, &options).ok());
+  EXPECT_EQ(options.keep_awake, true);
+  ASSERT_TRUE(AddMountOptions("nokeep_awake", true, &options).ok());
+  EXPECT_EQ(options.keep_awake, false);
   ASSERT_TRUE(AddMountOptions("nowriteback_cache", true, &options).ok());
   EXPECT_EQ(options.writeback_cache, false);
 }
