@@ -1,6 +1,10 @@
 // ClassQueue: one class at one OSD: its spec, its waiting requests and what each box of the
-// pipeline remembers about it. One struct, so that a decision touches one place in memory; each
-// field says which box writes it.
+// pipeline remembers about it. One struct; each field says which box writes it.
+//
+// With a thousand classes they do not fit the processor's caches, and what a decision costs is how
+// many lines of memory it brings in. So fields are grouped by the steps that touch them, a line
+// each; what few classes have is behind a pointer, and what only operators and timers look at comes
+// last. tests/unit/osd/qos/class_queue_test.cc holds the groups together.
 //
 // Threads: the scheduler's owner. Ownership: the scheduler; boxes hold plain pointers, which they
 // drop in Remove.
@@ -41,75 +45,105 @@ struct ContractState {
     uint64_t iops = 0;
     friend bool operator==(const Terms&, const Terms&) = default;
   };
-  Terms terms;
-  std::optional<DelayClock> clock;  // of a bound that is not a virtual disk's
-  double unit_bytes = 0;
+  // With every completion.
+  std::unique_ptr<DelayClock>
+      clock;               // of a bound that is not a virtual disk's; null: there is none
+  Duration disk_bound{0};  // as in the terms
+  uint64_t requests = 0;   // done under these terms
+  uint32_t second_done = 0;
+  uint32_t second_missed = 0;
+  uint32_t seconds = 0;        // in which any was done
   bool latency_bound = false;  // its bound needs more requests per second than it asks for
   bool counts_rate = false;    // it is part of Q_IOrate
-  uint64_t requests = 0;       // done under these terms
-  uint32_t seconds = 0;        // in which any was done
   bool active = false;         // in this second
-  uint64_t second_done = 0;
-  uint64_t second_missed = 0;
+
+  double unit_bytes = 0;
+  Terms terms;
 };
 
-// What control/wait_meter.h remembers about a class.
+// What control/wait_meter.h remembers about a class: sums as in common/qos/class_times.h.
 struct WaitState {
-  enum class Held : uint8_t { kLimit, kTurn, kRoom };
-  Held held = Held::kTurn;       // why its head waits, while there is one
+  // With every change of a class that waits for its turn or is on the device.
   TimePoint since;               // the sums hold until then
   uint64_t released_before = 0;  // of all classes, by then
-  OsdClassTimes times;
+  uint64_t turn_ns = 0;
+  uint64_t turn_own_bytes = 0;
+  uint64_t turn_others_bytes = 0;
+  uint64_t device_ns = 0;
+  uint64_t active_ns = 0;
+  uint64_t limited_ns = 0;
+
+  uint64_t limit_ns = 0;
+  uint64_t rate_ns = 0;
+  uint64_t owed_ns = 0;
+  uint64_t crowd_ns = 0;
 };
 
 struct ClassQueue {
   static constexpr uint32_t kNowhere = UINT32_MAX;
 
   ClassQueue() { heap_place.fill(kNowhere); }
+  [[nodiscard]] ClassId id() const { return counters.id; }
 
-  ClassSpec spec;
-  RequestList requests;        // waiting, not yet released
-  uint64_t released = 0;       // released, but still in the dispatch window
-  int64_t largest_tokens = 0;  // largest request seen, which sizes the buckets (A9)
-  uint64_t promised = 0;       // bytes per second that the leaf refills with; 0: no promise
-  uint64_t promised_iops = 0;  // requests per second, promised as well or instead
-  uint64_t bound_iops = 0;     // requests per second that its latency bound needs
-  int64_t unit_tokens = 0;     // larger requests count as several of those; 0: none does
+  // What waits and what is under way: every step.
+  enum class Held : uint8_t { kLimit, kTurn, kRoom };
+  alignas(kCacheLine) RequestList requests;  // waiting, not yet released
+  uint64_t released = 0;                     // released, but still in the dispatch window
+  uint64_t under_way = 0;                    // requests here that are not done, wherever they stand
+  uint64_t device_ops = 0;                   // pulled and not completed
+  uint64_t device_bytes = 0;                 // of those
+  uint64_t landed_bytes = 0;                 // of those, what the device is done with
+  Held held = Held::kTurn;     // why its head waits, while there is one (wait_meter.h)
+  bool has_demand = false;     // see promise_meter.h
   bool promise_total = false;  // the promise holds for all OSDs together (§3.7)
   bool limit_total = true;     // so does the limit
 
-  std::optional<TokenBucket> leaf;             // guarantee
-  std::optional<TokenBucket> iops_leaf;        // guarantee, in parts of requests (htb.h)
-  std::optional<TokenBucket> bound_leaf;       // the same for the latency bound, instead of both
-  std::unique_ptr<Transactions> transactions;  // guarantee, second level; null: none
-  std::optional<TokenBucket> ceiling;          // limit, checked before every stage
-  TimePoint finish_clock;                      // dispatch (VC, CVC): FT of the last stamped one
-  double finish_rate = 0;                      // 1/s, spacing of FT; 0: by bytes, or none
-  double finish_tag = 0;                       // surplus (DSFQ): F of the last released request
-  double owed = 0;             // surplus (DSFQ hybrid-h): delay cut off so far, in cost
-  double owed_after_head = 0;  // what `owed` becomes when the head is released
-  DiskState disk;              // surplus (cooperative)
-  std::array<uint32_t, static_cast<size_t>(HeapSlot::kCount)> heap_place;
-
-  uint64_t under_way = 0;                // requests here that are not done, wherever they stand
-  TimePoint idle_since;                  // valid while there are none
-  std::optional<TimePoint> returned_at;  // after long idle time
+  // Where it stands, and what holds it: at arrival, and when its head changes or others pass it.
+  alignas(kCacheLine)
+      std::array<uint32_t, static_cast<size_t>(HeapSlot::kCount)> heap_place;  // class_heap.h
   uint64_t first_sequence = 0;  // requests before it belong to a removed class of the same number
+  int64_t largest_tokens = 0;   // largest request seen, which sizes the buckets (A9)
+  std::unique_ptr<TokenBucket> ceiling;        // limit, checked before every stage; null: none
+  std::unique_ptr<Transactions> transactions;  // guarantee, second level; null: none
 
-  // Statistics and the promise meter.
-  ClassCounters counters;
-  uint64_t device_bytes = 0;  // pulled and not completed
-  uint64_t device_ops = 0;
-  uint64_t landed_bytes = 0;  // of those, what the device is done with
-  bool has_demand = false;    // see promise_meter.h
-  TimePoint demand_since;     // valid while it has
-  uint64_t second_bytes = 0;  // served here, plus elsewhere under a total promise,
-  uint64_t period_bytes = 0;  // since the second and the maximizer's period began
-  double second_ops = 0;      // requests; of those elsewhere, estimated
-  double carry_bytes = 0;     // service beyond the promise, bounded
+  // Where its time goes: every step. Then what the promise meter carries from second to second.
+  alignas(kCacheLine) WaitState wait;
+  double carry_bytes = 0;  // service beyond the promise, bounded
   double carry_ops = 0;
+  TimePoint demand_since;  // valid while it has demand
+
+  // Completions.
+  alignas(kCacheLine) uint64_t second_bytes = 0;  // served here, plus elsewhere under a total
+  uint64_t period_bytes = 0;  // promise, since the second and the maximizer's period began
+  double second_ops = 0;      // requests; of those elsewhere, estimated
   ContractState contract;
-  WaitState wait;
+
+  // What it is promised, and the clock of its finish times.
+  alignas(kCacheLine) uint64_t promised = 0;  // bytes per second of the leaf; 0: no promise
+  uint64_t promised_iops = 0;                 // requests per second, promised as well or instead
+  uint64_t bound_iops = 0;                    // requests per second that its latency bound needs
+  double finish_rate = 0;   // dispatch (VC, CVC): 1/s, spacing of FT; 0: by bytes, or none
+  TimePoint finish_clock;   // dispatch (VC, CVC): FT of the last stamped one
+  int64_t unit_tokens = 0;  // larger requests count as several of those; 0: none does
+  std::unique_ptr<TokenBucket> iops_leaf;   // guarantee, in parts of requests (htb.h)
+  std::unique_ptr<TokenBucket> bound_leaf;  // the same for the latency bound, instead of both
+
+  alignas(kCacheLine) std::optional<TokenBucket> leaf;  // guarantee
+
+  // Surplus DSFQ.
+  alignas(kCacheLine) double finish_tag = 0;  // F of the last released request
+  double owed = 0;                            // hybrid-h: delay cut off so far, in cost
+  double owed_after_head = 0;                 // what `owed` becomes when the head is released
+  TimePoint idle_since;                       // valid while nothing is under way
+  std::optional<TimePoint> returned_at;       // after long idle time
+
+  alignas(kCacheLine) DiskState disk;  // surplus (cooperative)
+
+  // Arrivals, departures and completions count in the first line of it.
+  alignas(kCacheLine) ClassCounters counters;
+
+  // The weight is in its first line, the virtual disk in one, too.
+  alignas(kCacheLine) ClassSpec spec;
 };
 
 }  // namespace weir::osd::qos

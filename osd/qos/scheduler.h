@@ -17,6 +17,7 @@
 // Order:   FIFO within a class up to the dispatch window; C-SCAN may reorder inside the window.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -35,12 +36,17 @@ namespace weir::osd::qos {
 
 enum class OpKind : uint8_t { kRead, kWrite, kOther };
 
-// One object operation waiting for, or on, the device. The first block is the caller's; the second
-// is the scheduler's and is readable (for statistics) after Completed.
-struct Request {
+// A line of memory as caches move it.
+inline constexpr size_t kCacheLine = 64;
+
+// One object operation waiting for, or on, the device. The first block is the caller's; the rest is
+// the scheduler's and is readable (for statistics) after Completed.
+//
+// Of thousands that wait, each is in no cache any more when its turn comes: so three lines and no
+// more, by the steps that touch them.
+struct alignas(kCacheLine) Request {
   ClassId class_id;          // an unknown class is served as class 0
   uint32_t transaction = 0;  // within the class (ClassSpec::transactions)
-  OpKind op = OpKind::kRead;
   uint64_t bytes = 0;
   uint64_t lba = 0;  // where on the device, in bytes; a stable hash where there is no place yet
   // What this class sent to other OSDs through the same coordinator since its last request to this
@@ -48,35 +54,37 @@ struct Request {
   // counts.
   int64_t elsewhere = 0;
   void* context = nullptr;  // for the caller
+  OpKind op = OpKind::kRead;
 
+  // Surplus `cooperative`: whose virtual clock was charged.
+  enum class Account : uint8_t { kNone, kCharged, kSpare };
+  Account account = Account::kNone;
+  enum class Stage : uint8_t { kOutside, kQueued, kWindow, kDevice };
+  Stage stage = Stage::kOutside;
+  bool guaranteed = false;  // released by its own tokens or device time, not as surplus
+  bool alone = false;       // nobody else was on the device meanwhile, so that this is its own
+  bool landed = false;      // the device is done with it, see Scheduler::Landed
+  uint64_t sequence = 0;
+  Request* next = nullptr;  // links of the class queue or of the window
+
+  Request* previous = nullptr;
   TimePoint arrival;
   TimePoint dispatched;
-  Duration held_by_limit{0};  // of its wait: the class stood at its own limit
+  Duration held_by_limit{0};   // of its wait: the class stood at its own limit
+  TimePoint finish_time;       // by when dispatch `cvc` wants it done; Max: no deadline
+  uint64_t goes_first_at = 0;  // dispatch by address: after so many departures
+  Duration alone_estimate{0};  // what it was thought to take alone, when it went to the device
+  ClassId queue;               // the class queue it was put into
+  ClassId payer;               // whose virtual clock was charged
+
   int64_t cost = 0;
   int64_t elsewhere_tokens = 0;  // the same as `elsewhere` in KiB: paid to the limit with its own
   double v_arrival = 0;          // DSFQ virtual time at arrival
   double start_tag = 0;
   double finish_tag = 0;
-  bool guaranteed = false;  // released by its own tokens or device time, not as surplus
-  // Surplus `cooperative`: whose virtual clock was charged, and how much of the device's time (in
-  // seconds) until it is measured.
-  enum class Account : uint8_t { kNone, kCharged, kSpare };
-  Account account = Account::kNone;
-  ClassId payer;
-  double charge = 0;
-  TimePoint finish_time;       // by when dispatch `cvc` wants it done; Max: no deadline
-  Duration alone_estimate{0};  // what it was thought to take alone, when it went to the device
-  Duration device_time{0};     // what it was charged at completion
-  uint64_t goes_first_at = 0;  // dispatch by address: after so many departures
+  double charge = 0;        // how much of the device's time (in seconds) until it is measured
+  Duration device_time{0};  // what it was charged at completion
   uint64_t goes_first_of_promised_at = 0;
-  bool alone = false;   // nobody else was on the device meanwhile, so that this is its own
-  bool landed = false;  // the device is done with it, see Scheduler::Landed
-  uint64_t sequence = 0;
-  ClassId queue;  // the class queue it was put into
-  enum class Stage : uint8_t { kOutside, kQueued, kWindow, kDevice };
-  Stage stage = Stage::kOutside;
-  Request* previous = nullptr;  // links of the class queue or of the window
-  Request* next = nullptr;
 };
 
 // What Pull decided.

@@ -62,7 +62,7 @@ void Scheduler::Impl::StampDeadline(ClassQueue* queue, Request* request, TimePoi
   // Deadlines protect what is promised: behind a guarantee stage that is what it released, not what
   // the class gets as surplus. Class 0 has none (rule 6).
   const bool promised = PassesAll() || request->guaranteed;
-  if (promised && queue->spec.id != kBestEffort) {
+  if (promised && queue->id() != kBestEffort) {
     StampFinishTime(queue, request, config_.cvc.ahead_max, now);
   } else {
     request->finish_time = TimePoint::Max();

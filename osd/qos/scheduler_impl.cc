@@ -23,6 +23,10 @@ bool BookedBesideRoot(ClassId id) {
 }  // namespace
 
 ClassQueue* Scheduler::Impl::Find(ClassId id) {
+  if (id.value < kNumbered) [[likely]] {
+    ClassQueue* queue = id.value < numbered_.size() ? numbered_[id.value] : nullptr;
+    return queue == nullptr ? best_effort_ : queue;
+  }
   const auto found = classes_.find(id);
   return found == classes_.end() ? best_effort_ : found->second.get();
 }
@@ -42,7 +46,7 @@ void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
   WEIR_CHECK(request->stage == Request::Stage::kOutside, "a request is enqueued once");
   ClassQueue* queue = Find(request->class_id);
   wait_meter_.Advance(queue, now);
-  request->queue = queue->spec.id;
+  request->queue = queue->id();
   request->stage = Request::Stage::kQueued;
   request->arrival = now;
   WaitMeter::Arrived(*queue, request);
@@ -195,7 +199,7 @@ void Scheduler::Impl::FillWindow(bool has_slot, TimePoint now) {
 // owed, and classes in a hurry.
 bool Scheduler::Impl::ReleaseOne(bool has_room, TimePoint now) {
   if (!has_room && !Adapts()) return false;
-  while (!held_.empty() && held_.Top().key <= now) Place(held_.Top().queue, now);
+  while (!held_.empty() && held_.TopKey() <= now) Place(held_.Top(), now);
   if (guarantee_) {
     if (ClassQueue* owed = guarantee_->Pick(now); owed != nullptr) {
       BringForward(owed, now);
@@ -263,7 +267,7 @@ void Scheduler::Impl::Release(ClassQueue* queue, bool guaranteed, TimePoint now)
   if (guarantee_ && queue->promise_total && elsewhere > 0) {
     guarantee_->ServedElsewhere(queue, elsewhere, now);
   }
-  if (!guaranteed || !BookedBesideRoot(queue->spec.id)) gate_.Take(tokens, now);
+  if (!guaranteed || !BookedBesideRoot(queue->id())) gate_.Take(tokens, now);
   if (queue->ceiling) PayLimit(queue, *queue->requests.front(), now);
   Request* request = queue->requests.PopFront();
   if (queue->transactions) queue->transactions->Left(*request);
@@ -286,7 +290,7 @@ Request* Scheduler::Impl::Submit(Request* request, TimePoint now) {
   --queued_;
   cost_model_.Submitted(*request, in_flight_);
   depth_control_.Submitted(request);
-  anticipation_.Submitted(queue->spec.id);
+  anticipation_.Submitted(queue->id());
   ++in_flight_;
   in_flight_bytes_ += request->bytes;
   queue->device_bytes += request->bytes;
@@ -300,7 +304,7 @@ Request* Scheduler::Impl::Submit(Request* request, TimePoint now) {
 }
 
 std::optional<TimePoint> Scheduler::Impl::WakeAt(TimePoint now) const {
-  TimePoint at = held_.empty() ? TimePoint::Max() : held_.Top().key;
+  TimePoint at = held_.empty() ? TimePoint::Max() : held_.TopKey();
   if (guarantee_) at = std::min(at, guarantee_->WakeAt());
   if (blocked_tokens_ > 0) at = std::min(at, std::max(gate_.AdmitsAt(blocked_tokens_), next_step_));
   if (blocked_beside_ > 0) at = std::min(at, gate_.AdmitsAt(blocked_beside_));
@@ -321,7 +325,7 @@ void Scheduler::Impl::Completed(Request* request, TimePoint now) {
   }
   NoteGone(queue, now);
   if (request->op == OpKind::kRead && IsHurried(*queue, *request)) {
-    anticipation_.Completed(queue->spec.id, started_ > queue->device_ops, now);
+    anticipation_.Completed(queue->id(), started_ > queue->device_ops, now);
   }
   ClassCounters& counters = queue->counters;
   ++counters.served_ops;

@@ -71,8 +71,10 @@ class Scheduler::Impl {
   // While somebody is in a hurry, those who wait for tokens of the root go together in steps of
   // this: between them the device and the processors are free for small requests.
   static constexpr Duration kStep = std::chrono::milliseconds(2);
+  static constexpr uint32_t kNumbered = 1 << 16;  // class numbers below are in numbered_
 
   ClassQueue* Find(ClassId id);  // class 0 for an unknown one
+  void SetNumbered(ClassId id, ClassQueue* queue);
   // Whose request it is by now: class 0's when its class was removed, even if there is a new one of
   // the same number.
   ClassQueue* OwnerOf(const Request& request);
@@ -141,6 +143,8 @@ class Scheduler::Impl {
   SchedulerConfig config_;
   uint32_t depth_ = SchedulerConfig::kAutoDepth;
   std::unordered_map<ClassId, std::unique_ptr<ClassQueue>> classes_;
+  // The same by number, for Find: [number], as far as numbers are small, which they nearly all are.
+  std::vector<ClassQueue*> numbered_;
   ClassQueue* best_effort_ = nullptr;  // class 0
 
   ClassHeap<TimePoint, HeapSlot::kCeiling> held_;  // by their limit, until then

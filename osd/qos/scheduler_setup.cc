@@ -138,6 +138,7 @@ void Scheduler::Impl::SetClass(ClassSpec spec, TimePoint now) {
     slot->wait.since = now;
     slot->first_sequence = next_sequence_;
     if (spec.id == kBestEffort) best_effort_ = slot.get();
+    SetNumbered(spec.id, slot.get());
   } else {
     total_weight_ -= slot->spec.weight;
   }
@@ -148,6 +149,12 @@ void Scheduler::Impl::SetClass(ClassSpec spec, TimePoint now) {
   SetPromise(queue, now);
   SetCeiling(queue, now);
   Place(queue, now);
+}
+
+void Scheduler::Impl::SetNumbered(ClassId id, ClassQueue* queue) {
+  if (id.value >= kNumbered) return;
+  if (id.value >= numbered_.size()) numbered_.resize(id.value + 1);
+  numbered_[id.value] = queue;
 }
 
 void Scheduler::Impl::SetPromise(ClassQueue* queue, TimePoint now) {
@@ -227,7 +234,7 @@ void Scheduler::Impl::SetCeiling(ClassQueue* queue, TimePoint now) {
   if (queue->ceiling) {
     queue->ceiling->SetRate(rate, cap, now);
   } else {
-    queue->ceiling.emplace(rate, cap, now);
+    queue->ceiling = std::make_unique<TokenBucket>(rate, cap, now);
   }
   queue->ceiling->KeepSpill(queue->limit_total ? 2 * BucketCap(rate, queue->largest_tokens) : 0);
 }
@@ -247,6 +254,7 @@ void Scheduler::Impl::RemoveClass(ClassId id, TimePoint now) {
   if (id == kBestEffort || found == classes_.end()) return;
   const std::unique_ptr<ClassQueue> queue = std::move(found->second);
   classes_.erase(found);
+  SetNumbered(id, nullptr);
   held_.Remove(queue.get());
   surplus_->Remove(queue.get());
   surplus_->Remove(best_effort_);  // its queue is about to change in the middle
@@ -332,7 +340,7 @@ std::vector<ClassCounters> Scheduler::Impl::Counters(TimePoint now) {
   for (const auto& [id, queue] : classes_) {
     wait_meter_.Advance(queue.get(), now);
     counters.push_back(queue->counters);
-    counters.back().times = queue->wait.times;
+    counters.back().times = WaitMeter::TimesOf(queue->wait);
   }
   std::sort(counters.begin(), counters.end(),
             [](const ClassCounters& a, const ClassCounters& b) { return a.id < b.id; });

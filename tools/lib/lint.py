@@ -122,7 +122,7 @@ def clean_database():
         for index, argument in reversed(list(enumerate(arguments))):
             if argument.endswith("cmake_pch.hxx") and arguments[index - 1] == "-include":
                 del arguments[index - 1:index + 1]
-            elif argument in ("-Winvalid-pch", "-Wshadow=local"):
+            elif argument in ("-Winvalid-pch", "-Wshadow=local", "-ffat-lto-objects"):
                 del arguments[index]
         kept[str(path.relative_to(ROOT))] = {
             "directory": entry["directory"], "file": entry["file"], "arguments": arguments}

@@ -33,9 +33,10 @@ void ContractMeter::Changed(ClassQueue* queue, double iops_max, double unit_byte
     state.requests = 0;
     state.seconds = 0;
     state.terms = terms;
+    state.disk_bound = terms.disk_bound;
   }
   if (spec.service.bound > Duration(0) && !state.clock) {
-    state.clock.emplace(spec.service.max_pending);
+    state.clock = std::make_unique<DelayClock>(spec.service.max_pending);
   }
   state.unit_bytes = unit_bytes;
   const double fastest = iops_max > 0 ? iops_max : 1e12;
@@ -50,8 +51,8 @@ void ContractMeter::Changed(ClassQueue* queue, double iops_max, double unit_byte
 
 void ContractMeter::NoteDelay(ClassQueue* queue, Duration delay, TimePoint now) {
   ContractState& state = queue->contract;
-  const bool by_clock = state.clock.has_value();
-  const Duration bound = by_clock ? state.terms.service.bound : state.terms.disk_bound;
+  const bool by_clock = state.clock != nullptr;
+  const Duration bound = by_clock ? state.terms.service.bound : state.disk_bound;
   ++state.second_done;
   if (delay > bound) {
     ++state.second_missed;
@@ -67,7 +68,7 @@ void ContractMeter::Completed(ClassQueue* queue, const Request& request, bool pr
   if (state.clock) {
     const Duration delay = state.clock->Completed(request.sequence, now);
     if (delay > Duration(0)) NoteDelay(queue, delay, now);
-  } else if (state.terms.disk_bound > Duration(0)) {
+  } else if (state.disk_bound > Duration(0)) {
     NoteDelay(queue, now - request.arrival, now);
   }
   if (state.counts_rate && promised) {
@@ -82,7 +83,7 @@ bool ContractMeter::CloseSecond(ClassQueue* queue, bool waited_throughout) {
   ContractState& state = queue->contract;
   if (state.active) ++state.seconds;
   state.active = false;
-  if (!state.clock && state.terms.disk_bound == Duration(0)) return false;
+  if (!state.clock && state.disk_bound == Duration(0)) return false;
   const double allowed =
       (1 - state.terms.service.probability) * static_cast<double>(state.second_done);
   const auto missed = static_cast<double>(state.second_missed);

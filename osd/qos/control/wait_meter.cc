@@ -6,55 +6,55 @@ namespace weir::osd::qos {
 
 void WaitMeter::Advance(ClassQueue* queue, TimePoint now) const {
   WaitState& wait = queue->wait;
+  if (now <= wait.since && wait.released_before == released_bytes_) return;  // again, of one step
   const auto passed = static_cast<uint64_t>(std::max<int64_t>(0, (now - wait.since).count()));
   const uint64_t released = released_bytes_ - wait.released_before;
   wait.since = std::max(wait.since, now);
   wait.released_before = released_bytes_;
   if (queue->under_way == 0) return;
 
-  OsdClassTimes& times = wait.times;
   const uint64_t waiting =
       queue->requests.empty() ? 0 : queue->counters.queued_ops - queue->released;
   uint64_t in_turn = queue->released;
-  if (waiting > 0 && wait.held == WaitState::Held::kLimit) {
-    times.limit_ns += waiting * passed;
-    times.limited_ns += passed;
-  } else if (waiting > 0 && wait.held == WaitState::Held::kRoom) {
-    times.owed_ns += waiting * passed;
+  if (waiting > 0 && queue->held == ClassQueue::Held::kLimit) {
+    wait.limit_ns += waiting * passed;
+    wait.limited_ns += passed;
+  } else if (waiting > 0 && queue->held == ClassQueue::Held::kRoom) {
+    wait.owed_ns += waiting * passed;
   } else {
     in_turn += waiting;
   }
   if (in_turn > 0) {
-    times.turn_ns += in_turn * passed;
-    times.turn_others_bytes += released;
-    if (rate_blocks_) times.rate_ns += in_turn * passed;
+    wait.turn_ns += in_turn * passed;
+    wait.turn_others_bytes += released;
+    if (rate_blocks_) wait.rate_ns += in_turn * passed;
   }
-  times.device_ns += queue->device_ops * passed;
-  times.active_ns += passed;
+  wait.device_ns += queue->device_ops * passed;
+  wait.active_ns += passed;
 }
 
 void WaitMeter::Placed(ClassQueue* queue, bool held_by_limit) {
   const bool owed =
       queue->heap_place[static_cast<size_t>(HeapSlot::kOwnReady)] != ClassQueue::kNowhere;
-  queue->wait.held = held_by_limit ? WaitState::Held::kLimit
-                     : owed        ? WaitState::Held::kRoom
-                                   : WaitState::Held::kTurn;
+  queue->held = held_by_limit ? ClassQueue::Held::kLimit
+                : owed        ? ClassQueue::Held::kRoom
+                              : ClassQueue::Held::kTurn;
 }
 
 void WaitMeter::Arrived(const ClassQueue& queue, Request* request) {
-  request->held_by_limit = -Duration(static_cast<int64_t>(queue.wait.times.limited_ns));
+  request->held_by_limit = -Duration(static_cast<int64_t>(queue.wait.limited_ns));
 }
 
 void WaitMeter::Released(ClassQueue* queue, Request* request, TimePoint now) {
   released_bytes_ += request->bytes;
   // One that came into another class's queue has met another count.
-  request->held_by_limit = std::clamp(
-      request->held_by_limit + Duration(static_cast<int64_t>(queue->wait.times.limited_ns)),
-      Duration(0), now - request->arrival);
+  request->held_by_limit =
+      std::clamp(request->held_by_limit + Duration(static_cast<int64_t>(queue->wait.limited_ns)),
+                 Duration(0), now - request->arrival);
   queue->wait.released_before = released_bytes_;
   // What went at once says nothing of how a wait is shared.
-  if (queue->wait.held == WaitState::Held::kTurn && request->arrival < now) {
-    queue->wait.times.turn_own_bytes += request->bytes;
+  if (queue->held == ClassQueue::Held::kTurn && request->arrival < now) {
+    queue->wait.turn_own_bytes += request->bytes;
   }
 }
 
@@ -64,7 +64,20 @@ void WaitMeter::Completed(ClassQueue* queue, const Request& request, uint64_t ot
   if (longer <= Duration(0) || others_bytes == 0 || request.alone_estimate <= Duration(0)) return;
   const auto others = static_cast<double>(others_bytes);
   const double part = others / (others + static_cast<double>(queue->device_bytes));
-  queue->wait.times.crowd_ns += static_cast<uint64_t>(static_cast<double>(longer.count()) * part);
+  queue->wait.crowd_ns += static_cast<uint64_t>(static_cast<double>(longer.count()) * part);
+}
+
+OsdClassTimes WaitMeter::TimesOf(const WaitState& wait) {
+  return {.limit_ns = wait.limit_ns,
+          .turn_ns = wait.turn_ns,
+          .rate_ns = wait.rate_ns,
+          .owed_ns = wait.owed_ns,
+          .device_ns = wait.device_ns,
+          .crowd_ns = wait.crowd_ns,
+          .turn_own_bytes = wait.turn_own_bytes,
+          .turn_others_bytes = wait.turn_others_bytes,
+          .limited_ns = wait.limited_ns,
+          .active_ns = wait.active_ns};
 }
 
 }  // namespace weir::osd::qos

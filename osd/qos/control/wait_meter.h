@@ -28,6 +28,8 @@ class WaitMeter {
   // Advance to now.
   static void Completed(ClassQueue* queue, const Request& request, uint64_t others_bytes,
                         TimePoint now);
+  // The sums, without operations and bytes.
+  [[nodiscard]] static OsdClassTimes TimesOf(const WaitState& wait);
   // Whether the root lets no surplus pass.
   void SetRateBlocks(bool blocks) { rate_blocks_ = blocks; }
 

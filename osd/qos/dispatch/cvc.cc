@@ -21,7 +21,7 @@ Duration Cvc::Estimate(const Request& request) const {
                                                : service_time_->Estimate(request.op);
 }
 
-bool Cvc::Fits(const Request& request, const DispatchMoment& moment) const {
+bool Cvc::Fits(const Request& request, const DispatchMoment& moment) {
   const Duration estimate = Estimate(request);
   if (estimate == Duration::min()) return true;
   if (estimate == Duration::max()) return false;

@@ -47,7 +47,7 @@ class Cvc final : public Dispatch {
   [[nodiscard]] Duration ShortestService() const;
   [[nodiscard]] Duration Estimate(const Request& request) const;
   // (5) for one candidate.
-  [[nodiscard]] bool Fits(const Request& request, const DispatchMoment& moment) const;
+  [[nodiscard]] bool Fits(const Request& request, const DispatchMoment& moment);
   [[nodiscard]] bool InFinishOrder(const Request& request) const;
   [[nodiscard]] Request* Choose(const DispatchMoment& moment);
 

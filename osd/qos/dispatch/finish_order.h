@@ -37,21 +37,18 @@ class FinishOrder {
   // The request that finishes first. Requires: not empty.
   [[nodiscard]] Request* First() const { return tree_.First(); }
   // LST_1; kNever when nothing here has a deadline.
-  [[nodiscard]] int64_t LatestStart() const { return tree_.summary().least; }
+  [[nodiscard]] int64_t LatestStart() { return tree_.summary().least; }
 
   // s; O(n) if it differs.
   void SetService(Duration service);
   [[nodiscard]] Duration service() const { return Duration(tree_.parameter()); }
 
  private:
-  // Signed nanoseconds in the order of unsigned numbers.
-  static constexpr uint64_t kSign = uint64_t{1} << 63;
-
   struct Summary {
     int64_t count = 0;
     int64_t least = kNever;
 
-    static int64_t FinishOf(const TreeKey& key) { return static_cast<int64_t>(key.value ^ kSign); }
+    static int64_t FinishOf(const TreeKey& key) { return Ranked<int64_t>::Back(key.value); }
     static int64_t Earlier(int64_t finish, int64_t ranks, int64_t service) {
       return finish == kNever ? kNever : finish - ranks * service;
     }
@@ -71,7 +68,7 @@ class FinishOrder {
     }
   };
   static TreeKey KeyOf(const Request& request) {
-    return {static_cast<uint64_t>(request.finish_time.ns) ^ kSign, request.sequence};
+    return {Ranked<TimePoint>::From(request.finish_time), request.sequence};
   }
 
   RequestTree<Request*, Summary> tree_;

@@ -4,8 +4,10 @@
 //
 // Item     what a request carries here; trivially copyable.
 // Summary  what each node knows about all requests below it, so that questions about the whole are
-//          O(1): Summary::Of(keys, parameter) of some neighbours, and a.Append(b, parameter) of a
+//          cheap: Summary::Of(keys, parameter) of some neighbours, and a.Append(b, parameter) of a
 //          range and the one right behind it. `parameter` is a number that all of them depend on.
+//          Made when somebody asks, of the nodes that changed since: what is never asked costs
+//          nothing, and one question pays once for all that came and went before it.
 //
 // Every node but the root is at least a quarter full. Nodes come from pools that only grow, so that
 // requests come and go without allocations. Nothing is random: runs repeat bit for bit.
@@ -20,18 +22,11 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "osd/qos/rank.h"
 
 namespace weir::osd::qos {
 
-struct TreeKey {
-  uint64_t value = 0;
-  uint64_t sequence = 0;
-
-  // Without branches: which way a comparison goes is anybody's guess.
-  friend bool operator<(const TreeKey& a, const TreeKey& b) {
-    return (a.value < b.value) | ((a.value == b.value) & (a.sequence < b.sequence));
-  }
-};
+using TreeKey = Rank;
 
 // For trees that nobody asks about the whole.
 struct NoSummary {
@@ -49,8 +44,12 @@ class RequestTree {
 
   [[nodiscard]] size_t size() const { return size_; }
   [[nodiscard]] bool empty() const { return size_ == 0; }
-  // Of all requests; Summary{} when there is none.
-  [[nodiscard]] const Summary& summary() const { return summary_; }
+  // Of all requests; Summary{} when there is none. O(log n) for each change since the last one.
+  [[nodiscard]] const Summary& summary() {
+    if (stale_) summary_ = SummaryOf(root_, height_);
+    stale_ = false;
+    return summary_;
+  }
   [[nodiscard]] int64_t parameter() const { return parameter_; }
   // O(n).
   void SetParameter(int64_t parameter);
@@ -102,26 +101,33 @@ class RequestTree {
       return place;
     }
     void Insert(uint32_t place, const TreeKey& key, const Entry& entry) {
-      for (uint32_t i = count; i > place; --i) {
-        keys[i] = keys[i - 1];
-        entries[i] = entries[i - 1];
-      }
+      MakeRoom(place, 1);
       keys[place] = key;
       entries[place] = entry;
-      ++count;
     }
-    void Remove(uint32_t place) {
-      --count;
-      for (uint32_t i = place; i < count; ++i) {
-        keys[i] = keys[i + 1];
-        entries[i] = entries[i + 1];
-      }
+    void Remove(uint32_t place) { Close(place, 1); }
+    void MakeRoom(uint32_t place, uint32_t room) {
+      std::move_backward(keys.data() + place, keys.data() + count, keys.data() + count + room);
+      std::move_backward(entries.data() + place, entries.data() + count,
+                         entries.data() + count + room);
+      count += room;
+    }
+    void Close(uint32_t place, uint32_t room) {
+      std::move(keys.data() + place + room, keys.data() + count, keys.data() + place);
+      std::move(entries.data() + place + room, entries.data() + count, entries.data() + place);
+      count -= room;
+    }
+    // Copies `many` from a place of another node to a place here where there is room for them.
+    void Copy(uint32_t to, const Node& other, uint32_t from, uint32_t many) {
+      std::copy_n(other.keys.data() + from, many, keys.data() + to);
+      std::copy_n(other.entries.data() + from, many, entries.data() + to);
     }
   };
 
   struct Child {
     uint32_t index = kNone;
-    Summary summary;
+    bool stale = true;  // the summary is of before something changed below
+    Summary summary = {};
   };
   using Leaf = Node<Item>;
   using Inner = Node<Child>;
@@ -150,8 +156,8 @@ class RequestTree {
   };
 
   [[nodiscard]] const Item& FirstBelow(uint32_t index, uint32_t level) const;
-  [[nodiscard]] Summary SummaryOf(uint32_t index, uint32_t level) const;
-  void SummarizeAllBelow(uint32_t index, uint32_t level);
+  [[nodiscard]] Summary SummaryOf(uint32_t index, uint32_t level);
+  void MarkAllBelow(uint32_t index, uint32_t level);
   [[nodiscard]] const TreeKey& KeyOf(uint32_t index, uint32_t level) const {
     return level == 0 ? leaves_[index].keys[0] : inners_[index].keys[0];
   }
@@ -177,6 +183,7 @@ class RequestTree {
   uint32_t root_;  // a leaf while height_ is 0
   uint32_t height_ = 0;
   size_t size_ = 0;
+  bool stale_ = false;
   Summary summary_;
 };
 
@@ -207,32 +214,34 @@ const Item* RequestTree<Item, Summary>::FirstFrom(const TreeKey& key) const {
 }
 
 template <typename Item, typename Summary>
-Summary RequestTree<Item, Summary>::SummaryOf(uint32_t index, uint32_t level) const {
+Summary RequestTree<Item, Summary>::SummaryOf(uint32_t index, uint32_t level) {
   if (level == 0) {
     const Leaf& leaf = leaves_[index];
     return Summary::Of(std::span(leaf.keys).first(leaf.count), parameter_);
   }
   Summary all;
-  const Inner& node = inners_[index];
-  for (uint32_t i = 0; i < node.count; ++i) all.Append(node.entries[i].summary, parameter_);
+  for (Child& child : std::span(inners_[index].entries).first(inners_[index].count)) {
+    if (child.stale) child.summary = SummaryOf(child.index, level - 1);
+    child.stale = false;
+    all.Append(child.summary, parameter_);
+  }
   return all;
 }
 
 template <typename Item, typename Summary>
-void RequestTree<Item, Summary>::SummarizeAllBelow(uint32_t index, uint32_t level) {
+void RequestTree<Item, Summary>::MarkAllBelow(uint32_t index, uint32_t level) {
   if (level == 0) return;
-  Inner& node = inners_[index];
-  for (uint32_t i = 0; i < node.count; ++i) {
-    SummarizeAllBelow(node.entries[i].index, level - 1);
-    node.entries[i].summary = SummaryOf(node.entries[i].index, level - 1);
+  for (Child& child : std::span(inners_[index].entries).first(inners_[index].count)) {
+    child.stale = true;
+    MarkAllBelow(child.index, level - 1);
   }
 }
 
 template <typename Item, typename Summary>
 void RequestTree<Item, Summary>::SetParameter(int64_t parameter) {
   parameter_ = parameter;
-  SummarizeAllBelow(root_, height_);
-  summary_ = SummaryOf(root_, height_);
+  MarkAllBelow(root_, height_);
+  stale_ = true;
 }
 
 template <typename Item, typename Summary>
@@ -241,13 +250,13 @@ void RequestTree<Item, Summary>::Insert(const TreeKey& key, const Item& item) {
   if (right != kNone) {
     const uint32_t top = inners_.Allocate();
     Inner& node = inners_[top];
-    node.Insert(0, KeyOf(root_, height_), {root_, SummaryOf(root_, height_)});
-    node.Insert(1, KeyOf(right, height_), {right, SummaryOf(right, height_)});
+    node.Insert(0, KeyOf(root_, height_), {root_});
+    node.Insert(1, KeyOf(right, height_), {right});
     root_ = top;
     ++height_;
   }
   ++size_;
-  summary_ = SummaryOf(root_, height_);
+  stale_ = true;
 }
 
 template <typename Item, typename Summary>
@@ -257,12 +266,11 @@ uint32_t RequestTree<Item, Summary>::InsertBelow(uint32_t index, uint32_t level,
     return InsertInto(&leaves_, index, leaves_[index].CountBefore(key), key, item);
   }
   const uint32_t place = inners_[index].Covering(key);
-  const uint32_t child = inners_[index].entries[place].index;
-  const uint32_t right = InsertBelow(child, level - 1, key, item);
-  inners_[index].entries[place].summary = SummaryOf(child, level - 1);
+  Child& child = inners_[index].entries[place];
+  child.stale = true;
+  const uint32_t right = InsertBelow(child.index, level - 1, key, item);
   if (right == kNone) return kNone;
-  return InsertInto(&inners_, index, place + 1, KeyOf(right, level - 1),
-                    Child{right, SummaryOf(right, level - 1)});
+  return InsertInto(&inners_, index, place + 1, KeyOf(right, level - 1), Child{right});
 }
 
 template <typename Item, typename Summary>
@@ -294,7 +302,7 @@ Item RequestTree<Item, Summary>::Remove(const TreeKey& key) {
     --height_;
   }
   --size_;
-  summary_ = SummaryOf(root_, height_);
+  stale_ = true;
   return item;
 }
 
@@ -309,14 +317,11 @@ Item RequestTree<Item, Summary>::RemoveBelow(uint32_t index, uint32_t level, con
     return item;
   }
   const uint32_t place = inners_[index].Covering(key);
-  const uint32_t child = inners_[index].entries[place].index;
-  const Item item = RemoveBelow(child, level - 1, key);
-  const uint32_t left = level == 1 ? leaves_[child].count : inners_[child].count;
-  if (left < kLeast) {
-    Refill(index, place, level);
-  } else {
-    inners_[index].entries[place].summary = SummaryOf(child, level - 1);
-  }
+  Child& child = inners_[index].entries[place];
+  child.stale = true;
+  const Item item = RemoveBelow(child.index, level - 1, key);
+  const uint32_t left = level == 1 ? leaves_[child.index].count : inners_[child.index].count;
+  if (left < kLeast) Refill(index, place, level);
   return item;
 }
 
@@ -328,10 +333,9 @@ void RequestTree<Item, Summary>::Refill(uint32_t parent, uint32_t place, uint32_
   const uint32_t right = node.entries[at + 1].index;
   const bool joined = level == 1 ? JoinOrEven(&leaves_[left], &leaves_[right])
                                  : JoinOrEven(&inners_[left], &inners_[right]);
-  node.entries[at].summary = SummaryOf(left, level - 1);
+  node.entries[at].stale = node.entries[at + 1].stale = true;
   if (!joined) {
     node.keys[at + 1] = KeyOf(right, level - 1);
-    node.entries[at + 1].summary = SummaryOf(right, level - 1);
     return;
   }
   node.Remove(at + 1);
@@ -354,14 +358,16 @@ bool RequestTree<Item, Summary>::JoinOrEven(Node<Entry>* left, Node<Entry>* righ
 template <typename Item, typename Summary>
 template <typename Entry>
 void RequestTree<Item, Summary>::Share(Node<Entry>* left, Node<Entry>* right, uint32_t left_count) {
-  while (left->count > left_count) {
-    right->Insert(0, left->keys[left->count - 1], left->entries[left->count - 1]);
-    --left->count;
+  if (left->count > left_count) {
+    const uint32_t many = left->count - left_count;
+    right->MakeRoom(0, many);
+    right->Copy(0, *left, left_count, many);
+  } else {
+    const uint32_t many = left_count - left->count;
+    left->Copy(left->count, *right, 0, many);
+    right->Close(0, many);
   }
-  while (left->count < left_count) {
-    left->Insert(left->count, right->keys[0], right->entries[0]);
-    right->Remove(0);
-  }
+  left->count = left_count;
 }
 
 }  // namespace weir::osd::qos

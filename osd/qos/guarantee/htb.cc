@@ -1,6 +1,9 @@
 #include "osd/qos/guarantee/htb.h"
 
 #include <algorithm>
+#include <memory>
+#include <optional>
+#include <type_traits>
 
 namespace weir::osd::qos {
 namespace {
@@ -10,14 +13,17 @@ constexpr int64_t kMostElsewhere = int64_t{1} << 40;     // tokens; times the pa
 
 }  // namespace
 
-void Htb::SetLeaf(std::optional<TokenBucket>* leaf, uint64_t rate, int64_t largest, TimePoint now) {
+template <typename Leaf>
+void Htb::SetLeaf(Leaf* leaf, uint64_t rate, int64_t largest, TimePoint now) {
   const int64_t cap = BucketCap(rate, largest);
   if (rate == 0) {
     leaf->reset();
   } else if (*leaf) {
     (*leaf)->SetRate(rate, cap, now);
-  } else {
+  } else if constexpr (std::is_same_v<Leaf, std::optional<TokenBucket>>) {
     leaf->emplace(rate, cap, now);
+  } else {
+    *leaf = std::make_unique<TokenBucket>(rate, cap, now);
   }
 }
 
@@ -115,12 +121,12 @@ void Htb::ServedElsewhere(ClassQueue* queue, int64_t tokens, TimePoint now) {
 }
 
 ClassQueue* Htb::Pick(TimePoint now) {
-  while (!waiting_.empty() && waiting_.Top().key <= now) {
-    ClassQueue* queue = waiting_.Top().queue;
+  while (!waiting_.empty() && waiting_.TopKey() <= now) {
+    ClassQueue* queue = waiting_.Top();
     waiting_.Remove(queue);
     Offer(queue, now);
   }
-  return ready_.empty() ? nullptr : ready_.Top().queue;
+  return ready_.empty() ? nullptr : ready_.Top();
 }
 
 void Htb::Take(ClassQueue* queue, int64_t tokens, TimePoint now) {
@@ -141,7 +147,7 @@ void Htb::Take(ClassQueue* queue, int64_t tokens, TimePoint now) {
 }
 
 TimePoint Htb::WakeAt() const {
-  return waiting_.empty() ? TimePoint::Max() : waiting_.Top().key;
+  return waiting_.empty() ? TimePoint::Max() : waiting_.TopKey();
 }
 
 }  // namespace weir::osd::qos

@@ -40,7 +40,9 @@ class Htb final : public Guarantee {
   static int64_t PartsOf(const ClassQueue& queue, int64_t tokens);
   static TimePoint PromiseCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now);
   static TimePoint BoundCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now);
-  void SetLeaf(std::optional<TokenBucket>* leaf, uint64_t rate, int64_t largest, TimePoint now);
+  // `Leaf` holds a TokenBucket, or none.
+  template <typename Leaf>
+  static void SetLeaf(Leaf* leaf, uint64_t rate, int64_t largest, TimePoint now);
 
   ClassHeap<TimePoint, HeapSlot::kOwnWaiting> waiting_;
   ClassHeap<uint64_t, HeapSlot::kOwnReady> ready_;

@@ -183,8 +183,8 @@ bool Cooperative::KeepsTurn() const {
 
 ClassQueue* Cooperative::MostEntitled() {
   if (KeepsTurn()) return turn_of_;
-  while (!by_clock_.empty() && Entitled(by_clock_.Top().key)) {
-    ClassQueue* queue = by_clock_.Top().queue;
+  while (!by_clock_.empty() && Entitled(by_clock_.TopKey())) {
+    ClassQueue* queue = by_clock_.Top();
     if (queue->disk.offered) return queue;
     by_clock_.Remove(queue);
     queue->disk.parked = true;
@@ -193,16 +193,16 @@ ClassQueue* Cooperative::MostEntitled() {
 }
 
 ClassQueue* Cooperative::MostLate() {
-  while (!by_due_.empty() && by_due_.Top().key <= now_) RefreshLate(by_due_.Top().queue);
-  if (by_lateness_.empty() || by_lateness_.Top().key == 0) return nullptr;
-  return by_lateness_.Top().queue;
+  while (!by_due_.empty() && by_due_.TopKey() <= now_) RefreshLate(by_due_.Top());
+  if (by_lateness_.empty() || by_lateness_.TopKey() == 0) return nullptr;
+  return by_lateness_.Top();
 }
 
 ClassQueue* Cooperative::NextForSpare() {
   if (ClassQueue* late = MostLate(); late != nullptr) return late;
-  if (!by_lateness_.empty()) return by_lateness_.Top().queue;
-  if (!by_average_.empty()) return by_average_.Top().queue;
-  return by_turn_.empty() ? nullptr : by_turn_.Top().queue;
+  if (!by_lateness_.empty()) return by_lateness_.Top();
+  if (!by_average_.empty()) return by_average_.Top();
+  return by_turn_.empty() ? nullptr : by_turn_.Top();
 }
 
 bool Cooperative::MayLend(const ClassQueue& donor, const ClassQueue& borrower) const {

@@ -33,10 +33,10 @@ void Dsfq::Offer(ClassQueue* queue) {
 
 ClassQueue* Dsfq::PickBeside() {
   if (by_finish_.empty()) return nullptr;
-  const Request& next = *by_start_.Top().queue->requests.front();
+  const Request& next = *by_start_.Top()->requests.front();
   const double end = next.start_tag + std::max(longest_, next.finish_tag - next.start_tag);
-  ClassQueue* queue = by_finish_.Top().queue;
-  return queue != by_start_.Top().queue && by_finish_.Top().key <= end ? queue : nullptr;
+  ClassQueue* queue = by_finish_.Top();
+  return queue != by_start_.Top() && by_finish_.TopKey() <= end ? queue : nullptr;
 }
 
 double Dsfq::StartWithHistory(ClassQueue* queue, const Request& head) const {
@@ -69,11 +69,11 @@ void Dsfq::Released(ClassQueue* queue, bool guaranteed) {
   queue->owed = queue->owed_after_head;
   longest_ = std::max(kKeepLongest * longest_, head.finish_tag - head.start_tag);
   if (!guaranteed) {
-    virtual_time_ = std::max(virtual_time_, by_start_.Top().key);
+    virtual_time_ = std::max(virtual_time_, by_start_.TopKey());
     queue->finish_tag = head.finish_tag;
     return;
   }
-  virtual_time_ = std::max(virtual_time_, by_start_.Top().key);
+  virtual_time_ = std::max(virtual_time_, by_start_.TopKey());
   const double cost_per_token =
       static_cast<double>(head.cost) / static_cast<double>(TokensOf(head.bytes));
   // A promise in requests only: two requests as large as this one.

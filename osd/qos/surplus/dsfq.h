@@ -60,7 +60,7 @@ class Dsfq final : public Surplus {
     by_start_.Remove(queue);
     by_finish_.Remove(queue);
   }
-  ClassQueue* Pick() override { return by_start_.empty() ? nullptr : by_start_.Top().queue; }
+  ClassQueue* Pick() override { return by_start_.empty() ? nullptr : by_start_.Top(); }
   ClassQueue* PickBeside() override;
   void NotBeside(ClassQueue* queue) override { by_finish_.Remove(queue); }
   void Released(ClassQueue* queue, bool guaranteed) override;

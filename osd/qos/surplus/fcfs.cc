@@ -10,7 +10,7 @@ void Fcfs::Offer(ClassQueue* queue) {
 }
 
 ClassQueue* Fcfs::Pick() {
-  return by_arrival_.empty() ? nullptr : by_arrival_.Top().queue;
+  return by_arrival_.empty() ? nullptr : by_arrival_.Top();
 }
 
 void Fcfs::Released(ClassQueue* /*queue*/, bool /*guaranteed*/) {}
