@@ -126,7 +126,7 @@ def isolation_is_verified(lab):
     before = objects()
     # How fast this machine is must not matter here, only who gets what of less than it could do.
     system.osdctl("osd", "set", "all", "--gate", "strict")
-    argv = ["verify", "isolation", "--for", "3s", "--max-inflation", "100000", "--max-share-error", "30%", "-o", "json"]
+    argv = ["verify", "isolation", "--for", "6s", "--max-inflation", "100000", "--max-share-error", "30%", "-o", "json"]
     fair = json.loads(system.osdctl(*argv).stdout)
     check(fair["pass"] and fair["osds"] == [0, 1] and len(fair["checks"]) == 3, f"{fair}")
     left_nothing()

@@ -14,7 +14,7 @@ namespace weir::osdctl {
 struct IsolationBounds {
   double inflation_max = 4;       // p99 beside the aggressor over p99 alone
   double share_error_max = 0.10;  // of the larger deviation from the share by weight
-  double jain_min = 0.95;
+  double jain_min = 0.95;         // or less, where that share error implies less
 };
 
 struct IsolationResult {

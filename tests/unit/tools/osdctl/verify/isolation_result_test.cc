@@ -49,6 +49,19 @@ TEST(IsolationResultTest, EachCheckFailsByItself) {
   EXPECT_FALSE(verdict.pass);
 }
 
+// Prevents: two bounds on one deviation that contradict each other.
+TEST(IsolationResultTest, WhoAllowsMoreShareErrorAllowsItAltogether) {
+  IsolationResult uneven = Good();
+  uneven.victim_share_bytes = 71;
+  uneven.aggressor_share_bytes = 129;
+  IsolationBounds bounds;
+  EXPECT_FALSE(JudgeIsolation(uneven, bounds).pass);
+  bounds.share_error_max = 0.30;
+  EXPECT_TRUE(JudgeIsolation(uneven, bounds).pass);
+  bounds.share_error_max = 0.28;
+  EXPECT_FALSE(JudgeIsolation(uneven, bounds).pass);
+}
+
 TEST(IsolationResultTest, NoServiceIsNoIsolation) {
   IsolationResult starved = Good();
   starved.beside_us.clear();
