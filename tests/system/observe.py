@@ -94,8 +94,8 @@ def the_page_shows_it(lab, system, web):
     def of_gold():
         document = json.loads(get(web, "/api/v1/cluster?since=0")[1])
         gold = next((one for one in document["classes"] if one["class"] == "gold"), None)
-        if gold is None:
-            return None  # the last look at the cluster is older than the class
+        if gold is None or not gold["promised_bytes_per_s"]:
+            return None  # the last look at the cluster is older than the class or its reservation
         rows = [dict(zip(document["columns"], row)) for sample in document["samples"] for row in sample["rows"]
                 if row[0] == gold["id"]]
         return document, gold, rows
