@@ -1,6 +1,7 @@
 #include "client/remote/object_io.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <string>
 
@@ -81,7 +82,6 @@ void ObjectIo::Route(PendingPtr pending) {
       const Key key{pending->op.class_id, pending->osd};
       Window& window = windows_[key];
       if (window.limit_bytes == 0) window.limit_bytes = options_.first_window_bytes;
-      pending->number = next_number_++;
       window.queue.push_back(std::move(pending));
       meter_.Queued(key.first, now);
       TakeDepartures(key, window, now, &departures);
@@ -109,18 +109,32 @@ bool ObjectIo::HasRoom(const Window& window) const {
                                          window.flying_requests < options_.window_requests);
 }
 
+// The OSDs in turns: what comes back from one of them at once would leave at once again, and with
+// the order of arrival that OSD alone would have all that the limit lets go, of which it gives the
+// class its share only. One that answers so slowly that it has more under way than twice what
+// another has, and two requests, is left out: that counts against the limit, too.
+auto ObjectIo::NextOf(ClassId id) -> Windows::iterator {
+  const auto begin = windows_.lower_bound({id, OsdId(0)});
+  const auto end = windows_.upper_bound({id, OsdId(std::numeric_limits<uint32_t>::max())});
+  uint64_t least = std::numeric_limits<uint64_t>::max();
+  for (auto it = begin; it != end; ++it) {
+    if (HasRoom(it->second)) least = std::min(least, it->second.flying_bytes);
+  }
+  auto next = windows_.end();
+  for (auto it = begin; it != end; ++it) {
+    const Window& window = it->second;
+    if (!HasRoom(window)) continue;
+    const bool slow = window.flying_bytes > 2 * (least + window.queue.front()->op.cost());
+    if (slow || (next != windows_.end() && next->second.last_turn < window.last_turn)) continue;
+    next = it;
+  }
+  return next;
+}
+
 TimePoint ObjectIo::TakeLimited(ClassId id, LimitWindow& limit, TimePoint now,
                                 std::vector<Departure>* out) {
   for (;;) {
-    auto next = windows_.end();
-    for (auto it = windows_.lower_bound({id, OsdId(0)});
-         it != windows_.end() && it->first.first == id; ++it) {
-      if (!HasRoom(it->second)) continue;
-      if (next == windows_.end() ||
-          it->second.queue.front()->number < next->second.queue.front()->number) {
-        next = it;
-      }
-    }
+    const auto next = NextOf(id);
     const bool held = next != windows_.end() && !limit.Admits(next->first.second, now);
     if (held || next == windows_.end()) {
       meter_.SetHeldByLimit(id, held, now);
@@ -138,7 +152,7 @@ void ObjectIo::TakeFront(const Key& key, Window& window, TimePoint now,
   const uint64_t bytes = pending->op.cost();
   window.flying_bytes += bytes;
   ++window.flying_requests;
-  ++counters_.sent;
+  window.last_turn = ++counters_.sent;
   meter_.Sent(key.first, now);
   pending->left = now;
   if (pending->elsewhere < 0) {

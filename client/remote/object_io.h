@@ -91,7 +91,6 @@ class ObjectIo {
     TimePoint sent;          // first; valid once it was
     TimePoint left;          // the last time; too
     uint32_t checksum_retries = 0;
-    uint64_t number = 0;  // rises with each that is put into a window
   };
   using PendingPtr = std::shared_ptr<Pending>;
   struct Window {
@@ -101,8 +100,10 @@ class ObjectIo {
     uint32_t flying_requests = 0;
     uint64_t answered_bytes = 0;
     uint64_t answered_requests = 0;
+    uint64_t last_turn = 0;  // the number of its last departure
   };
   using Key = std::pair<ClassId, OsdId>;
+  using Windows = std::map<Key, Window>;
   struct Departure {
     PendingPtr pending;
     ObjectSender::Stamp stamp;
@@ -110,6 +111,8 @@ class ObjectIo {
 
   void Route(PendingPtr pending);
   [[nodiscard]] bool HasRoom(const Window& window) const;
+  // Whose turn it is of the windows of a class with a limit; end(): nobody's.
+  Windows::iterator NextOf(ClassId id);
   void TakeDepartures(const Key& key, Window& window, TimePoint now, std::vector<Departure>* out);
   // Of all windows of a class with a limit; says when more may leave without an answer, Max: all
   // has left that fits its window.
@@ -134,9 +137,8 @@ class ObjectIo {
   std::shared_ptr<const ClusterMap> map_;
   uint64_t cluster_hash_ = 0;
   DelayTracker tracker_;
-  std::map<Key, Window> windows_;
+  Windows windows_;
   std::map<ClassId, LimitWindow> limits_;
-  uint64_t next_number_ = 0;
   std::vector<PendingPtr> parked_;  // wait for a map or for the next Tick
   Counters counters_;
   MountMeter meter_;

@@ -74,7 +74,7 @@ int64_t BucketCap(uint64_t bytes_per_s, int64_t largest_request_tokens) {
 }
 
 int64_t LimitCap(uint64_t bytes_per_s, int64_t largest_request_tokens) {
-  const auto moment = static_cast<int64_t>(bytes_per_s / (100 * kTokenBytes));
+  const auto moment = static_cast<int64_t>(bytes_per_s / (50 * kTokenBytes));
   return std::max(largest_request_tokens + moment, int64_t{1});
 }
 

@@ -57,7 +57,7 @@ class TokenBucket {
 // A9: twice the largest request, or what flows in during 100 ms.
 int64_t BucketCap(uint64_t bytes_per_s, int64_t largest_request_tokens);
 // Of a limit, which may not be exceeded by much in any second: the largest request, and what flows
-// in during 10 ms, enough to wait for a turn without losing any. (An idle class keeps one request's
+// in during 20 ms, enough to wait for a turn without losing any. (An idle class keeps one request's
 // worth only, as all OSDs may begin at once.)
 int64_t LimitCap(uint64_t bytes_per_s, int64_t largest_request_tokens);
 
