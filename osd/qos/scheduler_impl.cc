@@ -264,7 +264,7 @@ void Scheduler::Impl::Release(ClassQueue* queue, bool guaranteed, TimePoint now)
   surplus_->Released(queue, guaranteed);
   if (guaranteed) guarantee_->Take(queue, tokens, now);
   const int64_t elsewhere = queue->requests.front()->elsewhere_tokens;
-  if (guarantee_ && queue->promise_total && elsewhere > 0) {
+  if (guarantee_ && queue->promise_total) {
     guarantee_->ServedElsewhere(queue, elsewhere, now);
   }
   if (!guaranteed || !BookedBesideRoot(queue->id())) gate_.Take(tokens, now);

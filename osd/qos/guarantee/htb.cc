@@ -10,6 +10,7 @@ namespace {
 
 constexpr uint64_t kAfterAllInFull = uint64_t{1} << 62;  // no sequence number gets there
 constexpr int64_t kMostElsewhere = int64_t{1} << 40;     // tokens; times the parts it still fits
+constexpr int64_t kDebtCaps = 6;  // that a class may owe here for what it got elsewhere
 
 }  // namespace
 
@@ -33,6 +34,10 @@ void Htb::PromiseChanged(ClassQueue* queue, TimePoint now) {
   SetLeaf(&queue->iops_leaf, queue->promised_iops * kIopsParts * kTokenBytes, kIopsParts, now);
   SetLeaf(&queue->bound_leaf, queue->bound_iops * kIopsParts * kTokenBytes, kIopsParts, now);
   if (queue->leaf) leaf_caps_ += queue->leaf->cap();
+  // What a request tells of was got since the one before: all that flowed in meanwhile pays for it.
+  const int64_t spill = queue->promise_total ? kMostElsewhere : 0;
+  if (queue->leaf) queue->leaf->KeepSpill(spill);
+  if (queue->iops_leaf) queue->iops_leaf->KeepSpill(spill);
 }
 
 void Htb::Remove(ClassQueue* queue) {
@@ -108,7 +113,7 @@ void Htb::Withdraw(ClassQueue* queue) {
 void Htb::ServedElsewhere(ClassQueue* queue, int64_t tokens, TimePoint now) {
   if (queue->leaf) {
     queue->leaf->Refill(now);
-    queue->leaf->TakeDownTo(-2 * queue->leaf->cap(), tokens);
+    queue->leaf->TakeElsewhereSoon(-kDebtCaps * queue->leaf->cap(), tokens);
   }
   if (queue->iops_leaf) {
     // How many requests that was, each taken to be as large as the one that tells of them.
@@ -116,7 +121,8 @@ void Htb::ServedElsewhere(ClassQueue* queue, int64_t tokens, TimePoint now) {
     const int64_t parts = queue->leaf ? kIopsParts : PartsOf(*queue, each);
     queue->iops_leaf->Refill(now);
     const int64_t bounded = std::min(tokens, kMostElsewhere);
-    queue->iops_leaf->TakeDownTo(-2 * queue->iops_leaf->cap(), bounded * parts / each);
+    queue->iops_leaf->TakeElsewhereSoon(-kDebtCaps * queue->iops_leaf->cap(),
+                                        bounded * parts / each);
   }
 }
 

@@ -18,7 +18,8 @@ class TokenBucket {
   // Starts full.
   TokenBucket(uint64_t bytes_per_s, int64_t cap_tokens, TimePoint now);
 
-  // From now on; the level stays, cut at the new cap.
+  // From now on; the level stays, cut at the new cap. Under a lower rate a debt is as much lower:
+  // it lasts no longer than it would have.
   void SetRate(uint64_t bytes_per_s, int64_t cap_tokens, TimePoint now);
 
   void Refill(TimePoint now);
@@ -32,12 +33,21 @@ class TokenBucket {
   // used elsewhere: up to `most` tokens of it are kept, and pay first for the `tokens` that turn
   // out to have been. The rest comes off the level, not below `floor`; what is left over is
   // forgotten.
-  void KeepSpill(int64_t most) { spill_most_ = most; }
+  void KeepSpill(int64_t most) {
+    spill_most_ = static_cast<uint32_t>(std::clamp<int64_t>(most, 0, UINT32_MAX));
+  }
   void TakeElsewhere(int64_t floor, int64_t tokens);
+  // The same, but what would make it a debt comes off over the next quarter of a second, half of
+  // it in 170 ms. Taken at once, what is told of in lumps makes the places take turns: whoever
+  // hears of nobody serves all, then hears of all at once. With n places, each of which hears of
+  // the others after d, service at a place is rate - (n - 1) * service(t - d), which grows for
+  // n > 2.
+  void TakeElsewhereSoon(int64_t floor, int64_t tokens);
 
   // Whether a request of that size can be paid at the last refill: from a full bucket, any.
   [[nodiscard]] bool Covers(int64_t tokens) const { return level_ >= std::min(tokens, cap_); }
-  // The first moment at which Refill makes Covers true; TimePoint::Max() if never.
+  // The first moment at which Refill makes Covers true; TimePoint::Max() if never. Somewhat before
+  // it while some is still to come off.
   [[nodiscard]] TimePoint CoversAt(int64_t tokens) const;
 
   [[nodiscard]] int64_t level() const { return level_; }
@@ -45,13 +55,19 @@ class TokenBucket {
   [[nodiscard]] uint64_t rate() const { return rate_; }
 
  private:
+  void TakeWhatComesOff(double elapsed_ns);
+  [[nodiscard]] double WaitWhileItComesOff(double wait_ns) const;
+  int64_t LessSpill(int64_t tokens);
+
   uint64_t rate_;
   int64_t cap_;
   int64_t level_;
   uint64_t remainder_ = 0;  // of a token, in byte-nanoseconds per second: below 1024e9
   TimePoint refilled_;
   int64_t spill_ = 0;
-  int64_t spill_most_ = 0;  // 0: spill is lost
+  // Small, so that a class's leaf is one line of memory.
+  uint32_t spill_most_ = 0;  // 0: spill is lost
+  float coming_off_ = 0;     // tokens: of TakeElsewhereSoon, not taken yet
 };
 
 // A9: twice the largest request, or what flows in during 100 ms.

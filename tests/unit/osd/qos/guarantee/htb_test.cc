@@ -33,6 +33,23 @@ class HtbTest : public testing::SchedulerFixture {
     Add(scheduler, id, bytes);
     ASSERT_EQ(PullAll(scheduler).size(), 1u);
   }
+
+  // What a backlogged class is served in that time, in requests of 4 KiB of which the first tells
+  // of `elsewhere` tokens.
+  int64_t KibIn(Scheduler* scheduler, ClassId id, Duration time, int64_t elsewhere) {
+    const TimePoint end = now_ + time;
+    int64_t kib = 0;
+    Add(scheduler, id, 4 * kKiB, elsewhere);
+    while (now_ <= end) {
+      while (!PullAll(scheduler).empty()) {
+        kib += 4;
+        Add(scheduler, id, 4 * kKiB);
+      }
+      now_ = *last_.wake_at;
+    }
+    now_ = end;
+    return kib;
+  }
 };
 
 TEST_F(HtbTest, OwnTokensFirstThenTheRootInOrderOfArrival) {
@@ -127,36 +144,40 @@ TEST_F(HtbTest, APromiseOfSystemWorkIsBookedBesideTheRoot) {
   EXPECT_EQ(*last_.wake_at, TimePoint{0} + 25ms);
 }
 
+// The leaf holds 102 tokens and gets 1,024 a second; 4 go with the request that tells of 10,000
+// elsewhere, of which it owes 6 caps below nothing: in two seconds 102 + 2,048 - (98 + 612).
 TEST_F(HtbTest, ServiceElsewhereDrainsATotalPromiseDownToItsFloor) {
-  Scheduler scheduler(Odis(10 * kMiB), now_);
+  Scheduler scheduler(Odis(1), now_);
   scheduler.SetClass(Reserved(kA, kMiB, 1, ReservationScope::kCluster), now_);
   scheduler.SetClass(Reserved(kC, kMiB, 1, ReservationScope::kOsd), now_);
-  scheduler.SetClass(Spec(kB), now_);
-  Empty(&scheduler, kB, kMiB);
-  // 102 tokens in the leaf; 1,000 elsewhere sink it to -204, and 4 more must come.
-  Request* telling = Add(&scheduler, kA, 4 * kKiB, 1000);
-  EXPECT_THAT(PullAll(&scheduler), ::testing::ElementsAre(telling));
-  Add(&scheduler, kA, 4 * kKiB);
-  EXPECT_TRUE(PullAll(&scheduler).empty());
-  Request* of_osd = Add(&scheduler, kC, 4 * kKiB, 1000);
-  EXPECT_THAT(PullAll(&scheduler), ::testing::ElementsAre(of_osd));
-  // Without a root in the way the leaf of kA would be due after 208 tokens at 1,024 a second.
-  SchedulerConfig none = Odis(1);
-  scheduler.Configure(none, now_);
-  EXPECT_TRUE(PullAll(&scheduler).empty());
-  EXPECT_EQ(*last_.wake_at, TimePoint{0} + 203'125us);
+  EXPECT_NEAR(KibIn(&scheduler, kA, 2s, 10'000), 1440, 4);
+  EXPECT_NEAR(KibIn(&scheduler, kC, 2s, 10'000), 102 + 2048, 4);
+}
+
+TEST_F(HtbTest, WhatFlowedInSinceTheRequestBeforePaysForServiceElsewhere) {
+  Scheduler scheduler(Odis(1), now_);
+  scheduler.SetClass(Reserved(kA, kMiB, 1, ReservationScope::kCluster), now_);
+  Empty(&scheduler, kA, 4 * kKiB);
+  now_ += 10s;  // 10,240 tokens, but for the 4
+  EXPECT_NEAR(KibIn(&scheduler, kA, 2s, 10'000), 102 + 2048, 4);
+  // That was until its first request: nothing is left of it for what is told of later.
+  EXPECT_NEAR(KibIn(&scheduler, kA, 2s, 400), 2048 - 400, 4);
 }
 
 TEST_F(HtbTest, ServiceElsewhereIsPaidWhenTheRequestGoesThatTellsOfIt) {
-  Scheduler scheduler(Odis(10 * kMiB), now_);
+  Scheduler scheduler(Odis(1), now_);
   scheduler.SetClass(Reserved(kA, kMiB, 1, ReservationScope::kCluster), now_);
-  scheduler.SetClass(Spec(kB), now_);
-  Empty(&scheduler, kB, kMiB);
-  // What came before is owed still: those elsewhere were sent after it.
-  Request* before = Add(&scheduler, kA, 4 * kKiB);
+  Empty(&scheduler, kA, 100 * kKiB);
+  Empty(&scheduler, kA, 2 * kKiB);
   Request* telling = Add(&scheduler, kA, 4 * kKiB, 1000);
-  Add(&scheduler, kA, 4 * kKiB);
-  EXPECT_THAT(PullAll(&scheduler), ::testing::ElementsAre(before, telling));
+  Request* after = Add(&scheduler, kA, 4 * kKiB);
+  EXPECT_TRUE(PullAll(&scheduler).empty());
+  EXPECT_EQ(*last_.wake_at, TimePoint{3'906'250});  // 4 tokens at 1,024 a second
+  now_ = *last_.wake_at;
+  EXPECT_THAT(PullAll(&scheduler), ::testing::ElementsAre(telling));
+  EXPECT_GT(*last_.wake_at - now_, 100ms);
+  now_ += 2s;
+  EXPECT_THAT(PullAll(&scheduler), ::testing::ElementsAre(after));
 }
 
 TEST_F(HtbTest, AnExpiredPromiseIsGoneAndTheClassStays) {
