@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 
-import servicelog  # noqa: F401 - makes weirtest known
+from servicelog import LOG_OPTIONS
 from weirtest import MIB, Cluster, Failure
 
 BLOCK_KIB, FILE_MIB = 64, 6
@@ -128,8 +128,8 @@ class Bricks:
         """Runs the jobs and returns their Service."""
         self.runs += 1
         argv = ["fio", "--name=global", "--rw=randread", f"--bs={BLOCK_KIB}k", "--ioengine=libaio", "--direct=1",
-                "--thread", "--time_based", f"--size={FILE_MIB}m", "--log_unix_epoch=1", "--disable_slat=1", "--disable_clat=1",
-                "--eta=never", "--norandommap"]
+                "--thread", "--time_based", f"--size={FILE_MIB}m", *LOG_OPTIONS, "--eta=never",
+                "--norandommap"]
         for index, job in enumerate(jobs):
             end = seconds if job.end is None else job.end
             log = self.lab.path(f"done.{self.runs}.{index}")

@@ -2,10 +2,36 @@
 import os
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
 from weirtest import MIB, Failure  # noqa: E402
+
+
+# fio logs a time per completed request, and no others. Where its log must grow, it waits for all that the job has under
+# way, which looks like a class that is idle: so room for as many as a job completes.
+LOG_OPTIONS = ("--log_unix_epoch=1", "--disable_slat=1", "--disable_clat=1", "--log_entries=32768")
+
+
+class StolenTime:
+    """What a host took from the processors of this machine: between(a, b) is in ms, of two wall clock times."""
+
+    def __init__(self, lab):
+        self.samples, self._stop = [], threading.Event()
+        thread = threading.Thread(target=self._sample, daemon=True)
+        thread.start()
+        lab.on_exit(self._stop.set)
+
+    def _sample(self):
+        tick = 1000 / os.sysconf("SC_CLK_TCK")
+        while not self._stop.wait(0.05):
+            with open("/proc/stat") as stat:
+                self.samples.append((time.time(), int(stat.readline().split()[8]) * tick))
+
+    def between(self, begin, end):
+        inside = [ms for when, ms in self.samples if begin - 0.05 <= when <= end + 0.05]
+        return inside[-1] - inside[0] if inside else 0
 
 
 class Stream:
@@ -18,8 +44,7 @@ class Stream:
                   "--ioengine=libaio", "--thread", f"--iodepth={depth}", "--eta=never", "--output-format=json"]
         if layout:  # a file of full length, so that writes do not extend it and reads have something to read
             subprocess.run(["fio", *common, "--rw=write"], check=True, capture_output=True, cwd=lab.dir)
-        argv = ["fio", *common, f"--rw={rw}", "--time_based", f"--runtime={runtime}", f"--write_lat_log={self.log}",
-                "--log_unix_epoch=1", "--disable_slat=1", "--disable_clat=1"]
+        argv = ["fio", *common, f"--rw={rw}", "--time_based", f"--runtime={runtime}", f"--write_lat_log={self.log}", *LOG_OPTIONS]
         if rate:
             argv.append(f"--rate={rate}")
         self.argv, self.process, self.done = argv, None, None

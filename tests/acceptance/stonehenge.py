@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 
-import servicelog  # noqa: F401 - makes weirtest known
+from servicelog import LOG_OPTIONS
 from weirtest import Cluster, check
 
 DISK = "hdd:2GiB,model=dtla-307075"  # the paper's; an array of four there
@@ -74,8 +74,8 @@ class OpenLoop:
     def fio(self, seconds, jobs):
         """What completed per job: (arrival, completion) in seconds."""
         self.runs += 1
-        argv = self.common + ["--rw=randread", "--bs=8k", "--time_based", f"--runtime={seconds}", "--log_unix_epoch=1",
-                              "--disable_slat=1", "--disable_clat=1", "--randseed=39"]  # the same arrivals in all runs
+        argv = self.common + ["--rw=randread", "--bs=8k", "--time_based", f"--runtime={seconds}", *LOG_OPTIONS,
+                              "--randseed=39"]  # the same arrivals in all runs
         for name, more in jobs.items():
             argv += [f"--name={name}", f"--filename={self.system.mnt}/{name}/data",
                      f"--write_lat_log={self.lab.path(f'est.{self.runs}.{name}')}", *more]
@@ -247,8 +247,8 @@ class Striped:
         self.runs += 1
         self.system.osdctl("osd", "set", "all", "--profile", profile, "--depth", self.DEPTH)
         argv = ["fio", "--name=global", "--direct=1", "--thread", "--ioengine=libaio", "--norandommap", "--time_based",
-                "--rw=randread", f"--runtime={self.SECONDS}", "--file_service_type=random", "--log_unix_epoch=1",
-                "--disable_slat=1", "--disable_clat=1", "--eta=never", "--randseed=32"]
+                "--rw=randread", f"--runtime={self.SECONDS}", "--file_service_type=random", *LOG_OPTIONS,
+                "--eta=never", "--randseed=32"]
         for name, what in (("tpcc", ("--bs=8k", f"--iodepth={self.TPCC_THREADS}")),
                            ("websearch", ("--bs=16k", f"--iodepth={self.WEBSEARCH_THREADS}",
                                           f"--rate_iops={round(self.WEBSEARCH_COMES)}"))):
