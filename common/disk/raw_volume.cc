@@ -104,9 +104,17 @@ void RawVolume::MarkDirty(const RawFilePtr& file) {
   dirty_.push_back(file);
 }
 
+// Removed files count as gone: whoever needs their place has their removal journalled first.
 uint64_t RawVolume::free_bytes() {
   std::lock_guard lock(mutex_);
-  return free_units_ * super_.unit_bytes;
+  uint64_t units = free_units_;
+  for (const auto* gone : {&removed_files_, &reclaimable_}) {
+    for (const RawFilePtr& file : *gone) {
+      if (file.use_count() > 1) continue;
+      for (const RawExtent& extent : file->extents) units += extent.count;
+    }
+  }
+  return units * super_.unit_bytes;
 }
 
 uint64_t RawVolume::CapacityOf(const RawFile& file) {

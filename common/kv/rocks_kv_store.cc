@@ -9,6 +9,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
 
 #include "common/disk/raw_file_system.h"
 #include "common/kv/stall_watch.h"
@@ -62,6 +65,30 @@ class BriefClock final : public rocksdb::SystemClockWrapper {
   }
 };
 
+// How many jobs RocksDB has asked for that have not ended. Threads: any.
+class JobCount {
+ public:
+  void Begin() {
+    const std::lock_guard lock(mutex_);
+    ++jobs_;
+  }
+  void End() {
+    const std::lock_guard lock(mutex_);
+    --jobs_;
+    ended_.notify_all();
+  }
+  // Until `enough`, asked after each job, or until there are none.
+  void Wait(const std::function<bool()>& enough) {
+    std::unique_lock lock(mutex_);
+    ended_.wait(lock, [&] { return jobs_ == 0 || enough(); });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  int jobs_ = 0;
+};
+
 class RawEnv final : public rocksdb::EnvWrapper {
  public:
   explicit RawEnv(RawVolume& volume)
@@ -69,15 +96,18 @@ class RawEnv final : public rocksdb::EnvWrapper {
     system_clock_ = std::make_shared<BriefClock>();
   }
   [[nodiscard]] const char* Name() const override { return "WeirRawEnv"; }
-  // Flushes and compactions are what RocksDB schedules.
+  // What RocksDB schedules: flushes and compactions, and the removal of what they leave.
   void Schedule(void (*function)(void*), void* arg, Priority pri, void* tag,
                 void (*unscheduled)(void*)) override {
-    auto* job = new Job{function, unscheduled, arg};
+    jobs_->Begin();
+    auto* job = new Job{jobs_, function, unscheduled, arg};
     EnvWrapper::Schedule(&Job::Run, job, pri, tag, &Job::Drop);
   }
+  JobCount& jobs() { return *jobs_; }
 
  private:
   struct Job {
+    const std::shared_ptr<JobCount> count;  // RocksDB, and this Env, may go while a job returns
     void (*function)(void*);
     void (*unscheduled)(void*);
     void* arg;
@@ -86,12 +116,15 @@ class RawEnv final : public rocksdb::EnvWrapper {
       const std::unique_ptr<Job> owned(static_cast<Job*>(job));
       const BackgroundThread mark;
       owned->function(owned->arg);
+      owned->count->End();
     }
     static void Drop(void* job) {
       const std::unique_ptr<Job> owned(static_cast<Job*>(job));
       if (owned->unscheduled != nullptr) owned->unscheduled(owned->arg);
+      owned->count->End();
     }
   };
+  const std::shared_ptr<JobCount> jobs_ = std::make_shared<JobCount>();
 };
 
 class RocksIterator final : public KvStore::Iterator {
@@ -118,7 +151,7 @@ class RocksIterator final : public KvStore::Iterator {
 class RocksKvStore final : public RawKvStore {
  public:
   // volume and env: null in a directory.
-  RocksKvStore(std::unique_ptr<RawVolume> volume, std::unique_ptr<rocksdb::Env> env)
+  RocksKvStore(std::unique_ptr<RawVolume> volume, std::unique_ptr<RawEnv> env)
       : volume_(std::move(volume)), env_(std::move(env)) {}
 
   Status Open(const std::string& path, rocksdb::Options options) {
@@ -175,6 +208,14 @@ class RocksKvStore final : public RawKvStore {
   }
   uint64_t free_bytes() override { return volume_ == nullptr ? 0 : volume_->free_bytes(); }
   uint64_t total_bytes() override { return volume_ == nullptr ? 0 : volume_->total_bytes(); }
+  bool AwaitRoom(uint64_t bytes) override {
+    const auto enough = [&] { return free_bytes() >= bytes; };
+    if (enough()) return true;
+    stalls_->RoomWanted(true);
+    env_->jobs().Wait(enough);
+    stalls_->RoomWanted(false);
+    return enough();
+  }
   void SetMeter(std::shared_ptr<IoMeter> meter) override {
     stalls_->SetMeter(meter);
     if (volume_ != nullptr) volume_->SetMeter(std::move(meter));
@@ -188,7 +229,7 @@ class RocksKvStore final : public RawKvStore {
 
  private:
   const std::unique_ptr<RawVolume> volume_;
-  const std::unique_ptr<rocksdb::Env> env_;
+  const std::unique_ptr<RawEnv> env_;
   const std::shared_ptr<StallWatch> stalls_ = std::make_shared<StallWatch>();
   std::unique_ptr<rocksdb::DB> db_;  // last: goes first
 };
@@ -217,6 +258,7 @@ rocksdb::Options MakeOptions(const KvOptions& kv, uint64_t write_buffer_bytes) {
   options.use_direct_io_for_flush_and_compaction = true;
   options.compaction_readahead_size = 512 << 10;
   options.disable_auto_compactions = !kv.compact;
+  options.delayed_write_rate = 64 << 20;
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = rocksdb::NewLRUCache(kv.cache_bytes, 4);
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
@@ -245,11 +287,16 @@ Result<std::unique_ptr<RawKvStore>> OpenRawKvStore(BlockDevice& device, Region r
                                                    const KvOptions& options) {
   WEIR_ASSIGN_OR_RETURN(auto volume, RawVolume::Mount(device, region));
   auto env = std::make_unique<RawEnv>(*volume);
-  const uint64_t by_size =
-      std::clamp<uint64_t>(std::bit_floor(volume->total_bytes() / 12), 256 << 10, 64 << 20);
+  const uint64_t total = volume->total_bytes();
+  const uint64_t by_size = std::clamp<uint64_t>(std::bit_floor(total / 32), 256 << 10, 64 << 20);
   auto store = std::make_unique<RocksKvStore>(std::move(volume), std::move(env));
   const uint64_t buffer = options.write_buffer_bytes != 0 ? options.write_buffer_bytes : by_size;
-  WEIR_RETURN_IF_ERROR(store->Open("/kv", MakeOptions(options, buffer)));
+  rocksdb::Options rocks = MakeOptions(options, buffer);
+  // Logs, tables of the first two levels and what a compaction makes of these must fit.
+  rocks.level0_stop_writes_trigger =
+      static_cast<int>(std::clamp<uint64_t>(total / buffer / 6, 6, 36));
+  rocks.level0_slowdown_writes_trigger = std::max(5, rocks.level0_stop_writes_trigger * 2 / 3);
+  WEIR_RETURN_IF_ERROR(store->Open("/kv", rocks));
   return std::unique_ptr<RawKvStore>(std::move(store));
 }
 

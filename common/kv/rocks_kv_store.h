@@ -30,6 +30,9 @@ class RawKvStore : public KvStore {
  public:
   [[nodiscard]] virtual uint64_t free_bytes() = 0;
   [[nodiscard]] virtual uint64_t total_bytes() = 0;
+  // Whether so much is free. Less may be while RocksDB owes a flush or a compaction: then it waits
+  // for that, which nothing holds up meanwhile (IoMeter::SetUrgent). One thread at a time.
+  virtual bool AwaitRoom(uint64_t bytes) { return free_bytes() >= bytes; }
   // So much is written before the log is turned into a table.
   [[nodiscard]] virtual uint64_t write_buffer_bytes() = 0;
   // Who is asked for flushes and compactions; null: nobody. See RawVolume::SetMeter.

@@ -2,7 +2,7 @@
 // will: then background I/O must not queue behind the foreground, which queues behind it.
 //
 //   urgent = RocksDB slows down or stops its writers, or a full write buffer waits while an earlier
-//            one is being flushed
+//            one is being flushed, or a writer waits for room (RoomWanted)
 //
 // Threads: any.
 #pragma once
@@ -21,6 +21,12 @@ class StallWatch final : public rocksdb::EventListener {
   void SetMeter(std::shared_ptr<IoMeter> meter) {
     const std::lock_guard lock(mutex_);
     meter_ = std::move(meter);
+    Tell();
+  }
+
+  void RoomWanted(bool wanted) {
+    const std::lock_guard lock(mutex_);
+    room_wanted_ = wanted;
     Tell();
   }
 
@@ -52,7 +58,7 @@ class StallWatch final : public rocksdb::EventListener {
  private:
   void Tell() {
     const bool waits = sealed_ >= 2 || (flushing_ && sealed_ > 0);
-    if (meter_ != nullptr) meter_->SetUrgent(stalls_ > 0 || waits);
+    if (meter_ != nullptr) meter_->SetUrgent(stalls_ > 0 || waits || room_wanted_);
   }
 
   std::mutex mutex_;
@@ -60,6 +66,7 @@ class StallWatch final : public rocksdb::EventListener {
   int stalls_ = 0;  // conditions entered and not left
   int sealed_ = 0;  // write buffers that no flush has begun with
   bool flushing_ = false;
+  bool room_wanted_ = false;
 };
 
 }  // namespace weir

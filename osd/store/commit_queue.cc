@@ -105,12 +105,12 @@ bool CommitQueue::CommitSome() {
   }
   Status status = CommitGroup(group);
   if (!status.ok()) failed_ = true;
-  if (after_group) after_group();
   {
     std::lock_guard lock(finished_mutex_);
     finished_.push_back({std::move(group), std::move(status)});
   }
   finished_changed_.notify_one();
+  if (after_group) after_group();
   return true;
 }
 

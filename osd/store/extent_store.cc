@@ -28,10 +28,7 @@ ExtentStore::ExtentStore(BlockDevice& device, std::unique_ptr<RawKvStore> kv, Re
   // An overlay that goes before its write buffer is turned into a table never reaches a table.
   options_.deferred_apply_bytes =
       std::min(options_.deferred_apply_bytes, kv_->write_buffer_bytes() / 4);
-  // Room for compaction and for the records of deletes: writes stop before RocksDB must.
-  commits_.after_group = [this] {
-    kv_full_.store(kv_->free_bytes() < kv_->total_bytes() / 3, std::memory_order_relaxed);
-  };
+  commits_.after_group = [this] { kv_full_ = !kv_->AwaitRoom(kv_->total_bytes() / kKvReserve); };
 }
 
 ExtentStore::~ExtentStore() {

@@ -65,6 +65,9 @@ class ExtentStore final : public ObjectStore {
     uint64_t version;
   };
   struct ApplyTask;
+  // Writes stop while less than a third of RocksDB's region is free: room for compaction and for
+  // the records of deletes.
+  static constexpr uint64_t kKvReserve = 3;
   struct CacheEntry {
     ObjectPtr object;
     std::list<ObjectId>::iterator lru;
@@ -102,6 +105,7 @@ class ExtentStore final : public ObjectStore {
   void Fail(const OpPtr& op, Status status);
   void FailQueue(const ObjectPtr& object, const Status& status);
   [[nodiscard]] bool DeferThis(const StoreOp& op) const;
+  bool KvIsFull();
 
   // range_ops.cc
   void StartPunch(const OpPtr& op);

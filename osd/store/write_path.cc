@@ -33,6 +33,13 @@ bool ExtentStore::DeferThis(const StoreOp& op) const {
          overlay_count_ * kBlockSize < 4 * options_.deferred_apply_bytes;
 }
 
+// Compactions may have made room since the last commit, and there is none while writes are refused.
+bool ExtentStore::KvIsFull() {
+  if (!kv_full_) return false;
+  kv_full_ = kv_->free_bytes() < kv_->total_bytes() / kKvReserve;
+  return kv_full_;
+}
+
 void ExtentStore::Enqueue(OpPtr op) {
   Begin();
   op->done = [this, done = std::move(op->done)](Result<ObjectInfo> info) {
@@ -115,7 +122,7 @@ void ExtentStore::Start(const OpPtr& op) {
     case StoreOp::Kind::kPunch:
       return StartPunch(op);
     case StoreOp::Kind::kCopy:
-      if (kv_full_) return Fail(op, NoSpace(device_));
+      if (KvIsFull()) return Fail(op, NoSpace(device_));
       return WhenLoaded(op->source, [this, op](const Status& status) {
         if (!status.ok()) return Fail(op, status);
         PlanCopy(op);
@@ -182,7 +189,7 @@ void ExtentStore::PrepareImage(const OpPtr& op) {
     std::memcpy(op->image.data(), bytes.data(), keep);
     return Ready(op);
   }
-  if (kv_full_) return Fail(op, NoSpace(device_));
+  if (KvIsFull()) return Fail(op, NoSpace(device_));
   if (op->data.empty()) return Ready(op);
   const uint64_t begin = op->offset, end = begin + op->data.size();
   const bool defer = DeferThis(*op);

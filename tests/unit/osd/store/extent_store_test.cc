@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
 #include "common/disk/faulty_device.h"
 #include "common/testing/seed.h"
+#include "common/kv/rocks_kv_store.h"
 #include "osd/store/mem_object_store.h"
+#include "osd/store/superblock.h"
 #include "tests/crash/store_harness.h"
 
 namespace weir::osd {
@@ -158,6 +161,50 @@ TEST_F(ExtentStoreTest, BitRotIsAnErrorAndCountedNeverWrongData) {
   // A whole new block heals it.
   ASSERT_TRUE(WriteSync(*store_, kObject, 0, data).ok());
   EXPECT_EQ(ReadAll(*store_, kObject)->view(), data.view());
+}
+
+// RocksDB on a region that is as full as the test says.
+class FullKv final : public RawKvStore {
+ public:
+  explicit FullKv(std::unique_ptr<RawKvStore> below) : below_(std::move(below)) {}
+  Result<std::string> Get(std::string_view key) override { return below_->Get(key); }
+  Status Apply(const WriteBatch& batch, Durability durability) override {
+    return below_->Apply(batch, durability);
+  }
+  std::unique_ptr<Iterator> NewIterator() override { return below_->NewIterator(); }
+  uint64_t free_bytes() override { return full ? 0 : below_->free_bytes(); }
+  uint64_t total_bytes() override { return below_->total_bytes(); }
+  uint64_t write_buffer_bytes() override { return below_->write_buffer_bytes(); }
+  void SetMeter(std::shared_ptr<IoMeter> meter) override { below_->SetMeter(std::move(meter)); }
+  uint64_t metered_bytes() override { return below_->metered_bytes(); }
+  uint64_t unmetered_bytes() override { return below_->unmetered_bytes(); }
+  Status VerifyTables() override { return below_->VerifyTables(); }
+
+  std::atomic<bool> full{false};
+
+ private:
+  const std::unique_ptr<RawKvStore> below_;
+};
+
+TEST_F(ExtentStoreTest, WritesGoOnWhenACompactionHasMadeRoom) {
+  const Result<Superblock> super = LoadSuperblock(device_);
+  ASSERT_TRUE(store_->Close().ok());
+  auto raw = OpenRawKvStore(device_, {super->kv_offset, super->kv_bytes}, {});
+  ASSERT_TRUE(raw.ok()) << raw.status();
+  auto owned = std::make_unique<FullKv>(std::move(*raw));
+  FullKv& kv = *owned;
+  auto store = std::make_unique<ExtentStore>(
+      device_, std::move(owned), Region{super->data_offset, super->data_bytes}, options_);
+  ASSERT_TRUE(store->Recover().ok());
+  const Buffer data = Buffer::CopyOf("data");
+  kv.full = true;
+  // The store notices after it has answered the one that filled the region.
+  Status status;
+  while (status.ok()) status = WriteSync(*store, kObject, 0, data).status();
+  EXPECT_EQ(status.code(), ErrorCode::kNoSpace);
+  kv.full = false;
+  EXPECT_TRUE(WriteSync(*store, kObject, 0, data).ok());
+  EXPECT_TRUE(store->Close().ok());
 }
 
 TEST_F(ExtentStoreTest, FullDiskSaysSoAndDeletesGiveTheSpaceBack) {
