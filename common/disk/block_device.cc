@@ -18,6 +18,10 @@ Status Wait(Start start) {
 
 }  // namespace
 
+Status BlockDevice::Grow(uint64_t) {
+  return {ErrorCode::kNotSupported, name() + ": only an image file can grow"};
+}
+
 Status BlockDevice::Check(uint64_t offset, const Buffer& buffer) const {
   if (offset % kBlockSize != 0 || buffer.size() % kBlockSize != 0 || !buffer.IsAligned()) {
     return {ErrorCode::kInvalid, name() + ": unaligned request of " +

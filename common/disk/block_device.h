@@ -42,6 +42,9 @@ class BlockDevice {
   // Tells the device that a range is not needed; may do nothing.
   Status Discard(uint64_t offset, uint64_t length);
 
+  // Makes an image file larger, durably; what is new reads as zeros. kNotSupported: no image.
+  virtual Status Grow(uint64_t size);
+
   [[nodiscard]] virtual uint64_t size() const = 0;
   [[nodiscard]] virtual const std::string& name() const = 0;
   [[nodiscard]] virtual bool rotational() const { return false; }

@@ -142,6 +142,12 @@ Status FaultyDevice::ApplyFlush() {
   return {};
 }
 
+Status FaultyDevice::Grow(uint64_t size) {
+  const std::lock_guard lock(mutex_);
+  WEIR_RETURN_IF_ERROR(Admit(true));
+  return medium_->Grow(size);
+}
+
 void FaultyDevice::DoRead(uint64_t offset, Buffer buffer, Done done) {
   auto run = [this, offset, buffer, done] { done(ReadMedium(offset, buffer)); };
   if (!StallThis(run)) run();

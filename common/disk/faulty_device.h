@@ -47,6 +47,7 @@ class FaultyDevice final : public BlockDevice {
   void ReleaseStalled();
   [[nodiscard]] size_t stalled() const;
 
+  Status Grow(uint64_t size) override;
   [[nodiscard]] uint64_t size() const override { return medium_->size(); }
   [[nodiscard]] const std::string& name() const override { return medium_->name(); }
 

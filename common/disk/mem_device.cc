@@ -7,6 +7,14 @@ namespace weir {
 MemDevice::MemDevice(uint64_t size, std::string name)
     : size_(size), name_(std::move(name)), chunks_((size + kChunk - 1) / kChunk) {}
 
+Status MemDevice::Grow(uint64_t size) {
+  const std::lock_guard lock(mutex_);
+  if (size <= size_) return {};
+  chunks_.resize((size + kChunk - 1) / kChunk);
+  size_ = size;
+  return {};
+}
+
 std::unique_ptr<MemDevice> MemDevice::Clone() const {
   auto copy = std::make_unique<MemDevice>(size_, name_);
   std::lock_guard lock(mutex_);

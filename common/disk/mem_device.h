@@ -2,6 +2,7 @@
 // `done` runs inside the call. Threads: any.
 #pragma once
 
+#include <atomic>
 #include <mutex>
 #include <vector>
 
@@ -12,6 +13,7 @@ namespace weir {
 class MemDevice final : public BlockDevice {
  public:
   explicit MemDevice(uint64_t size, std::string name = "mem");
+  Status Grow(uint64_t size) override;
   [[nodiscard]] uint64_t size() const override { return size_; }
   [[nodiscard]] const std::string& name() const override { return name_; }
   // A device with the same bytes.
@@ -25,7 +27,7 @@ class MemDevice final : public BlockDevice {
 
  private:
   static constexpr size_t kChunk = 64 << 10;
-  const uint64_t size_;
+  std::atomic<uint64_t> size_;
   const std::string name_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<uint8_t[]>> chunks_;  // null: zeros

@@ -1,5 +1,6 @@
 // Bytes of a raw volume: the few files of a RocksDB on a region of a device. Everything is
-// little-endian; the region is addressed in bytes from its start.
+// little-endian; the region is addressed in bytes from its start, and goes on at least as far as
+// the superblock says.
 //
 //   0        superblock 0, superblock 1   4 KiB each; written alternately, highest valid epoch wins
 //   8 KiB    journal half 0, half 1       journal_bytes each; the superblock names the active one

@@ -4,6 +4,7 @@
 
 #include "common/base/crc32c.h"
 #include "common/base/ids.h"
+#include "common/base/log.h"
 #include "common/base/prng.h"
 #include "common/disk/le_bytes.h"
 #include "common/disk/raw_volume.h"
@@ -34,6 +35,11 @@ bool DecodeSuper(const Buffer& block, raw::Superblock* super) {
   std::memcpy(copy.data(), block.data(), kBlockSize);
   std::memset(copy.data() + offsetof(raw::Superblock, crc), 0, sizeof stored);
   return Crc32c(copy.data(), kBlockSize) == stored;
+}
+
+uint64_t UnitsIn(const raw::Superblock& super) {
+  const uint64_t start = raw::kJournalStart + 2 * super.journal_bytes;
+  return (super.region_bytes - start) / super.unit_bytes;
 }
 
 }  // namespace
@@ -67,8 +73,9 @@ Status RawVolume::Format(BlockDevice& device, Region region) {
   return device.Flush();
 }
 
-Result<std::unique_ptr<RawVolume>> RawVolume::Mount(BlockDevice& device, Region region) {
-  std::unique_ptr<RawVolume> volume(new RawVolume(device, region));
+Result<std::unique_ptr<RawVolume>> RawVolume::Mount(BlockDevice& device, Region region,
+                                                    Growth growth) {
+  std::unique_ptr<RawVolume> volume(new RawVolume(device, region, growth));
   WEIR_RETURN_IF_ERROR(volume->LoadSuperblock());
   WEIR_RETURN_IF_ERROR(volume->ReplayJournal());
   WEIR_RETURN_IF_ERROR(volume->ScanLogs());
@@ -81,7 +88,7 @@ Status RawVolume::LoadSuperblock() {
     Buffer block = Buffer::Aligned(kBlockSize);
     WEIR_RETURN_IF_ERROR(device_.Read(region_.offset + copy * kBlockSize, block));
     raw::Superblock super;
-    if (!DecodeSuper(block, &super) || super.region_bytes != region_.length) continue;
+    if (!DecodeSuper(block, &super) || super.region_bytes > region_.length) continue;
     if (!found || super.epoch > super_.epoch) super_ = super;
     found = true;
   }
@@ -89,8 +96,7 @@ Status RawVolume::LoadSuperblock() {
     return {ErrorCode::kCorrupt,
             device_.name() + ": no valid superblock of the metadata region; format it anew"};
   }
-  const uint64_t start = raw::kJournalStart + 2 * super_.journal_bytes;
-  units_.assign((region_.length - start) / super_.unit_bytes, false);
+  units_.assign(UnitsIn(super_), false);
   free_units_ = units_.size();
   next_ino_ = super_.first_ino;
   return {};
@@ -244,6 +250,40 @@ Status RawVolume::SwitchHalf(const std::string& snapshot) {
   WEIR_RETURN_IF_ERROR(AppendRecord(snapshot));
   WEIR_RETURN_IF_ERROR(device_.Flush());  // the snapshot, before a superblock points at it
   return WriteSuperblock();
+}
+
+// Failing is no error: there is room yet, and the host's disk may have some later.
+void RawVolume::GrowIfHalfFull() {
+  uint64_t bytes;
+  {
+    const std::lock_guard lock(mutex_);
+    if (FreeBytesLocked() >= units_.size() * super_.unit_bytes / 2) return;
+    bytes = super_.region_bytes;
+  }
+  const Status grown = GrowTo(RoundUp(bytes + bytes / 4, super_.unit_bytes));
+  if (grown.ok() || growth_failed_.exchange(true)) return;
+  WEIR_LOG_WARN("{}; it is half full", grown.message());
+}
+
+Status RawVolume::GrowTo(uint64_t region_bytes) {
+  const std::lock_guard journal(journal_mutex_);
+  WEIR_RETURN_IF_ERROR(failed_);
+  if (region_bytes <= super_.region_bytes) return {};  // another thread was here first
+  WEIR_RETURN_IF_ERROR(device_.Grow(region_.offset + region_bytes));
+  std::string snapshot;
+  {
+    const std::lock_guard lock(mutex_);
+    snapshot = EncodeSnapshot();
+    super_.region_bytes = region_bytes;
+  }
+  failed_ = SwitchHalf(snapshot);
+  WEIR_RETURN_IF_ERROR(failed_);
+  const std::lock_guard lock(mutex_);
+  const uint64_t units = UnitsIn(super_);
+  free_units_ += units - units_.size();
+  units_.resize(units, false);
+  growth_failed_ = false;
+  return {};
 }
 
 Status RawVolume::WriteSuperblock() {

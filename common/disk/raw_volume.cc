@@ -105,8 +105,7 @@ void RawVolume::MarkDirty(const RawFilePtr& file) {
 }
 
 // Removed files count as gone: whoever needs their place has their removal journalled first.
-uint64_t RawVolume::free_bytes() {
-  std::lock_guard lock(mutex_);
+uint64_t RawVolume::FreeBytesLocked() const {
   uint64_t units = free_units_;
   for (const auto* gone : {&removed_files_, &reclaimable_}) {
     for (const RawFilePtr& file : *gone) {
@@ -115,6 +114,16 @@ uint64_t RawVolume::free_bytes() {
     }
   }
   return units * super_.unit_bytes;
+}
+
+uint64_t RawVolume::free_bytes() {
+  std::lock_guard lock(mutex_);
+  return FreeBytesLocked();
+}
+
+uint64_t RawVolume::total_bytes() {
+  std::lock_guard lock(mutex_);
+  return units_.size() * super_.unit_bytes;
 }
 
 uint64_t RawVolume::CapacityOf(const RawFile& file) {
@@ -177,6 +186,7 @@ void RawVolume::ReclaimLocked() {
 Status RawVolume::Reserve(const RawFilePtr& file, uint64_t end) {
   const uint64_t capacity = CapacityOf(*file);
   if (end <= capacity) return {};
+  if (growth_ == Growth::kGrows) GrowIfHalfFull();
   const uint64_t missing = (end - capacity + super_.unit_bytes - 1) / super_.unit_bytes;
   uint64_t wanted = file->framed ? std::max(missing, kPreallocUnits) : missing;
   for (int attempt = 0; attempt < 2; ++attempt) {

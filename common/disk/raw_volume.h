@@ -55,7 +55,11 @@ class RawVolume {
   static constexpr uint64_t kMinBytes = 4 << 20;
 
   static Status Format(BlockDevice& device, Region region);
-  static Result<std::unique_ptr<RawVolume>> Mount(BlockDevice& device, Region region);
+  // The volume may be smaller than its region. kGrows: it takes more of an image, which it makes
+  // larger, when it is half full; the region then is the whole image.
+  enum class Growth { kFixed, kGrows };
+  static Result<std::unique_ptr<RawVolume>> Mount(BlockDevice& device, Region region,
+                                                  Growth growth = Growth::kFixed);
 
   RawFilePtr Find(const std::string& name);
   // A new empty file; one of the same name is removed.
@@ -88,20 +92,24 @@ class RawVolume {
 
   [[nodiscard]] uint64_t fsid() const { return super_.fsid; }
   [[nodiscard]] uint64_t free_bytes();
-  [[nodiscard]] uint64_t total_bytes() const { return units_.size() * super_.unit_bytes; }
+  [[nodiscard]] uint64_t total_bytes();
   uint64_t CapacityOf(const RawFile& file);
   // For a checker: units that two files have, files larger than their space, wrong counts.
   std::vector<std::string> SpaceProblems();
 
  private:
-  RawVolume(BlockDevice& device, Region region) : device_(device), region_(region) {}
+  RawVolume(BlockDevice& device, Region region, Growth growth = Growth::kFixed)
+      : device_(device), region_(region), growth_(growth) {}
   Status LoadSuperblock();
   Status ReplayJournal();
   Status ApplyRecord(std::string_view ops);
   Status ScanLogs();
   Status WriteSuperblock();
+  void GrowIfHalfFull();
+  Status GrowTo(uint64_t region_bytes);
   Status AppendRecord(const std::string& ops);  // requires journal_mutex_
   Status SwitchHalf(const std::string& snapshot);
+  uint64_t FreeBytesLocked() const;
   // Requires mutex_ for the rest.
   std::string EncodeSnapshot() const;
   static void EncodeFile(const RawFile& file, std::string& out);
@@ -119,6 +127,8 @@ class RawVolume {
 
   BlockDevice& device_;
   const Region region_;
+  const Growth growth_;
+  std::atomic<bool> growth_failed_{false};  // and was told of
   raw::Superblock super_{};
 
   std::mutex journal_mutex_;  // held over journal I/O; taken before mutex_

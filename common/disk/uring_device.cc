@@ -54,6 +54,19 @@ class UringDevice final : public BlockDevice {
     return {};
   }
 
+  Status Grow(uint64_t size) override {
+    if (!traits_.image) return BlockDevice::Grow(size);
+    const uint64_t before = size_;
+    if (size <= before) return {};
+    int error = posix_fallocate(fd_, static_cast<off_t>(before), static_cast<off_t>(size - before));
+    if (error == 0 && fsync(fd_) != 0) error = errno;
+    if (error == 0) {
+      size_ = size;
+      return {};
+    }
+    (void)ftruncate(fd_, static_cast<off_t>(before));  // or it goes on with what it got
+    return Status::FromErrno(error, name_ + ": cannot grow to " + std::to_string(size) + " bytes");
+  }
   [[nodiscard]] uint64_t size() const override { return size_; }
   [[nodiscard]] const std::string& name() const override { return name_; }
   [[nodiscard]] bool rotational() const override { return traits_.rotational; }
@@ -201,7 +214,7 @@ class UringDevice final : public BlockDevice {
   }
 
   const int fd_;
-  const uint64_t size_;
+  std::atomic<uint64_t> size_;
   const std::string name_;
   const Traits traits_;
   std::mutex mutex_;  // guards the submission side of ring_

@@ -68,6 +68,10 @@ class KvStore {
   virtual ~KvStore() = default;
   virtual Result<std::string> Get(std::string_view key) = 0;
   virtual Status Apply(const WriteBatch& batch, Durability durability) = 0;
+  // False: nearly full. What is left is for what makes it smaller, and for the store itself.
+  virtual bool HasRoom() { return true; }
+  // The same, after what the store has yet to tidy up. May block for that.
+  virtual bool AwaitRoom() { return HasRoom(); }
   virtual std::unique_ptr<Iterator> NewIterator() = 0;
   // For keys before `end` only: what lies behind, deleted keys among it, need not be looked at.
   virtual std::unique_ptr<Iterator> NewIteratorBefore(std::string_view /*end*/) {

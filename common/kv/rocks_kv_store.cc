@@ -208,13 +208,12 @@ class RocksKvStore final : public RawKvStore {
   }
   uint64_t free_bytes() override { return volume_ == nullptr ? 0 : volume_->free_bytes(); }
   uint64_t total_bytes() override { return volume_ == nullptr ? 0 : volume_->total_bytes(); }
-  bool AwaitRoom(uint64_t bytes) override {
-    const auto enough = [&] { return free_bytes() >= bytes; };
-    if (enough()) return true;
+  bool AwaitFree(uint64_t bytes) override {
+    if (volume_ == nullptr || free_bytes() >= bytes) return true;
     stalls_->RoomWanted(true);
-    env_->jobs().Wait(enough);
+    env_->jobs().Wait([&] { return free_bytes() >= bytes; });
     stalls_->RoomWanted(false);
-    return enough();
+    return free_bytes() >= bytes;
   }
   void SetMeter(std::shared_ptr<IoMeter> meter) override {
     stalls_->SetMeter(meter);
@@ -285,7 +284,9 @@ Status FormatRawKv(BlockDevice& device, Region region) {
 
 Result<std::unique_ptr<RawKvStore>> OpenRawKvStore(BlockDevice& device, Region region,
                                                    const KvOptions& options) {
-  WEIR_ASSIGN_OR_RETURN(auto volume, RawVolume::Mount(device, region));
+  WEIR_ASSIGN_OR_RETURN(auto volume, RawVolume::Mount(device, region,
+                                                      options.grows ? RawVolume::Growth::kGrows
+                                                                    : RawVolume::Growth::kFixed));
   auto env = std::make_unique<RawEnv>(*volume);
   const uint64_t total = volume->total_bytes();
   const uint64_t by_size = std::clamp<uint64_t>(std::bit_floor(total / 32), 256 << 10, 64 << 20);

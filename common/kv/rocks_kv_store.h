@@ -20,19 +20,23 @@ struct KvOptions {
   uint64_t cache_bytes = 32 << 20;
   uint64_t write_buffer_bytes = 0;  // 0: by the size of the region; 64 MiB in a directory
   bool compact = true;              // false: for a short look, tables stay as they are
+  bool grows = false;               // the region is an image, which becomes larger when half full
 };
 
 Result<std::unique_ptr<KvStore>> OpenRocksKvStore(const std::string& directory,
                                                   const KvOptions& options);
 
-// A KvStore that can say how much room is left.
+// A KvStore that can say how much room is left. It has room while a third of the region is free:
+// that much a compaction may take, and the records of deletes. Less may be free while RocksDB owes
+// a flush or a compaction: AwaitRoom and AwaitFree wait for that, which nothing holds up meanwhile
+// (IoMeter::SetUrgent); one thread at a time.
 class RawKvStore : public KvStore {
  public:
   [[nodiscard]] virtual uint64_t free_bytes() = 0;
   [[nodiscard]] virtual uint64_t total_bytes() = 0;
-  // Whether so much is free. Less may be while RocksDB owes a flush or a compaction: then it waits
-  // for that, which nothing holds up meanwhile (IoMeter::SetUrgent). One thread at a time.
-  virtual bool AwaitRoom(uint64_t bytes) { return free_bytes() >= bytes; }
+  virtual bool AwaitFree(uint64_t bytes) { return free_bytes() >= bytes; }
+  bool HasRoom() override { return free_bytes() >= total_bytes() / 3; }
+  bool AwaitRoom() override { return AwaitFree(total_bytes() / 3); }
   // So much is written before the log is turned into a table.
   [[nodiscard]] virtual uint64_t write_buffer_bytes() = 0;
   // Who is asked for flushes and compactions; null: nobody. See RawVolume::SetMeter.

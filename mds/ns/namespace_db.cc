@@ -56,9 +56,10 @@ void NamespaceDb::RunReady(const Ready& ready) {
 Operation NamespaceDb::MakeOperation(const RequestOrigin& origin) {
   const bool awaits_holders =
       origin.method != wire::MDS_WROTE && in_grace_ && file_leases_.AwaitsUnknown();
+  if (full_) full_ = !store_.HasRoom();
   return Operation(overlay_, {cluster_, opens_, classes_, leases_, file_leases_, grants_, writers_,
                               untold_, origin.session, origin.mount_class, origin.client,
-                              clock_.WallNow().ns, in_grace_, awaits_holders});
+                              clock_.WallNow().ns, in_grace_, awaits_holders, full_});
 }
 
 void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
@@ -243,7 +244,10 @@ bool NamespaceDb::CommitPrepared() {
     overlay_.CopyBatch(batch.number, &writes);
   }
   Status status;
-  if (!writes.empty()) status = store_.Apply(writes, Durability::kDurable);
+  if (!writes.empty()) {
+    status = store_.Apply(writes, Durability::kDurable);
+    full_ = status.ok() && !store_.AwaitRoom();
+  }
   std::vector<Done> orphaned;
   {
     const std::lock_guard lock(mutex_);

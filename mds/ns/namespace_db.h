@@ -14,6 +14,7 @@
 //             waited fails, and what the store has is what holds.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -203,7 +204,8 @@ class NamespaceDb {
   DirLeases leases_;
   FileLeases file_leases_;
   SizeGrants grants_;
-  std::vector<Request> parked_;  // wait for leases to be given back
+  std::vector<Request> parked_;    // wait for leases to be given back
+  std::atomic<bool> full_{false};  // the store, after the last batch
   bool in_grace_ = false;
   bool stopping_ = false;
   bool commit_wanted_ = false;                      // of open_

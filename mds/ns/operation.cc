@@ -126,7 +126,15 @@ Result<StateRecord> Operation::LoadState() {
   return std::move(*state);
 }
 
+Status Operation::CheckRoom() const {
+  if (!context.full) return Status::Ok();
+  return {
+      ErrorCode::kNoSpace,
+      "the metadata server has no room for names; delete some, or free space where its image is"};
+}
+
 Result<Inode> Operation::NewInode(const Inode& parent, std::string_view name, uint32_t mode) {
+  WEIR_RETURN_IF_ERROR(CheckRoom());
   WEIR_ASSIGN_OR_RETURN(StateRecord state, LoadState());
   Inode inode;
   inode.id = state.next_inode();

@@ -86,6 +86,7 @@ class Operation {
     int64_t now_ns = 0;
     bool in_grace = false;        // sessions may still reclaim what they have open
     bool awaits_holders = false;  // after a restart: what concerns files is prepared again later
+    bool full = false;            // the store: what adds is refused, so that all else can go on
   };
   Operation(Overlay& overlay, Context context) : txn(overlay), context(std::move(context)) {}
 
@@ -122,6 +123,8 @@ class Operation {
                       const Inode& target);
   void RemoveDentry(Inode* directory, std::string_view name, const DentryRecord& dentry);
 
+  // kNoSpace when nothing may be added.
+  [[nodiscard]] Status CheckRoom() const;
   // A new inode below `parent`, with its inherited group and layout; not stored yet.
   Result<Inode> NewInode(const Inode& parent, std::string_view name, uint32_t mode);
   // The name `parent/name` of `inode` goes: counts links, finds another primary link, makes an

@@ -19,6 +19,8 @@ class ImageStore final : public KvStore {
   Status Apply(const WriteBatch& batch, Durability durability) override {
     return store_->Apply(batch, durability);
   }
+  bool HasRoom() override { return store_->HasRoom(); }
+  bool AwaitRoom() override { return store_->AwaitRoom(); }
   std::unique_ptr<Iterator> NewIterator() override { return store_->NewIterator(); }
   std::unique_ptr<Iterator> NewIteratorBefore(std::string_view end) override {
     return store_->NewIteratorBefore(end);
@@ -66,6 +68,7 @@ Result<std::unique_ptr<KvStore>> OpenMdsStore(const std::string& directory,
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<BlockDevice> device, OpenDevice(path, {}));
   KvOptions kv;
   kv.cache_bytes = options.cache_bytes;
+  kv.grows = true;
   auto store = OpenRawKvStore(*device, {0, device->size()}, kv);
   if (!store.ok()) return store.status().Annotate("opening " + path);
   return std::unique_ptr<KvStore>(

@@ -28,7 +28,7 @@ ExtentStore::ExtentStore(BlockDevice& device, std::unique_ptr<RawKvStore> kv, Re
   // An overlay that goes before its write buffer is turned into a table never reaches a table.
   options_.deferred_apply_bytes =
       std::min(options_.deferred_apply_bytes, kv_->write_buffer_bytes() / 4);
-  commits_.after_group = [this] { kv_full_ = !kv_->AwaitRoom(kv_->total_bytes() / kKvReserve); };
+  commits_.after_group = [this] { kv_full_ = !kv_->AwaitRoom(); };
 }
 
 ExtentStore::~ExtentStore() {

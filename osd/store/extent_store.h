@@ -65,9 +65,6 @@ class ExtentStore final : public ObjectStore {
     uint64_t version;
   };
   struct ApplyTask;
-  // Writes stop while less than a third of RocksDB's region is free: room for compaction and for
-  // the records of deletes.
-  static constexpr uint64_t kKvReserve = 3;
   struct CacheEntry {
     ObjectPtr object;
     std::list<ObjectId>::iterator lru;

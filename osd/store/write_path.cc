@@ -36,7 +36,7 @@ bool ExtentStore::DeferThis(const StoreOp& op) const {
 // Compactions may have made room since the last commit, and there is none while writes are refused.
 bool ExtentStore::KvIsFull() {
   if (!kv_full_) return false;
-  kv_full_ = kv_->free_bytes() < kv_->total_bytes() / kKvReserve;
+  kv_full_ = !kv_->HasRoom();
   return kv_full_;
 }
 

@@ -42,6 +42,7 @@ EntryResult Link(Operation& op, const wire::LinkRequest& request) {
   if (inode.rec.nlink() >= kLinksMax) {
     return InodeError(ErrorCode::kTooManyLinks, inode.id, "has 65000 links, the most allowed");
   }
+  WEIR_RETURN_IF_ERROR(op.CheckRoom());
   inode.rec.set_nlink(inode.rec.nlink() + 1);
   op.Changed(&inode);
   if (unnamed) {

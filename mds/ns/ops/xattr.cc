@@ -128,6 +128,7 @@ Status SetPlain(Operation& op, const wire::XattrRequest& request, const Inode& i
                         "has as many attribute names as fit into a list of 64 KiB");
     }
   }
+  WEIR_RETURN_IF_ERROR(op.CheckRoom());
   op.txn.Put(key, request.value());
   return Status::Ok();
 }

@@ -53,6 +53,36 @@ TEST_F(ImageTest, UringReadsWhatItWroteSynchronouslyAndNot) {
   EXPECT_EQ((*device)->counters().flushes, 1u);
 }
 
+TEST_F(ImageTest, GrowsAndKeepsWhatItHas) {
+  ASSERT_TRUE(CreateImage(path_, 1 << 20).ok());
+  {
+    auto device = OpenDevice(path_, {});
+    ASSERT_TRUE(device.ok()) << device.status();
+    ASSERT_TRUE((*device)->Write((1 << 20) - kBlockSize, Filled(kBlockSize, 7)).ok());
+    ASSERT_TRUE((*device)->Grow(2 << 20).ok());
+    ASSERT_TRUE((*device)->Grow(1 << 20).ok());  // is larger already
+    EXPECT_EQ((*device)->size(), 2u << 20);
+    ASSERT_TRUE((*device)->Write((2 << 20) - kBlockSize, Filled(kBlockSize, 9)).ok());
+  }
+  auto device = OpenDevice(path_, {});
+  ASSERT_TRUE(device.ok()) << device.status();
+  EXPECT_EQ((*device)->size(), 2u << 20);
+  EXPECT_EQ(FirstByte(**device, (1 << 20) - kBlockSize), 7);
+  EXPECT_EQ(FirstByte(**device, 1 << 20), 0);
+  EXPECT_EQ(FirstByte(**device, (2 << 20) - kBlockSize), 9);
+}
+
+TEST_F(ImageTest, SaysThatItCannotGrowAndStaysAsItWas) {
+  ASSERT_TRUE(CreateImage(path_, 1 << 20).ok());
+  auto device = OpenDevice(path_, {});
+  ASSERT_TRUE(device.ok()) << device.status();
+  const Status status = (*device)->Grow(uint64_t{1} << 60);
+  EXPECT_FALSE(status.ok());
+  EXPECT_NE(status.message().find(path_), std::string::npos) << status;
+  EXPECT_EQ((*device)->size(), 1u << 20);
+  EXPECT_EQ(std::filesystem::file_size(path_), 1u << 20);
+}
+
 TEST_F(ImageTest, RefusesWhatItCannotUse) {
   EXPECT_EQ(OpenDevice(path_, {}).code(), ErrorCode::kNotFound);
   std::ofstream(path_) << "not a multiple of 4096";
