@@ -295,8 +295,8 @@ Result<std::unique_ptr<RawKvStore>> OpenRawKvStore(BlockDevice& device, Region r
   rocksdb::Options rocks = MakeOptions(options, buffer);
   // Logs, tables of the first two levels and what a compaction makes of these must fit.
   rocks.level0_stop_writes_trigger =
-      static_cast<int>(std::clamp<uint64_t>(total / buffer / 6, 6, 36));
-  rocks.level0_slowdown_writes_trigger = std::max(5, rocks.level0_stop_writes_trigger * 2 / 3);
+      static_cast<int>(std::clamp<uint64_t>(total / buffer / 3, 8, 36));
+  rocks.level0_slowdown_writes_trigger = rocks.level0_stop_writes_trigger - 2;
   WEIR_RETURN_IF_ERROR(store->Open("/kv", rocks));
   return std::unique_ptr<RawKvStore>(std::move(store));
 }
