@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "common/disk/faulty_device.h"
-#include "common/testing/seed.h"
 #include "common/kv/rocks_kv_store.h"
+#include "common/testing/seed.h"
 #include "osd/store/mem_object_store.h"
 #include "osd/store/superblock.h"
 #include "tests/crash/store_harness.h"
