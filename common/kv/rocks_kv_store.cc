@@ -289,7 +289,7 @@ Result<std::unique_ptr<RawKvStore>> OpenRawKvStore(BlockDevice& device, Region r
                                                                     : RawVolume::Growth::kFixed));
   auto env = std::make_unique<RawEnv>(*volume);
   const uint64_t total = volume->total_bytes();
-  const uint64_t by_size = std::clamp<uint64_t>(std::bit_floor(total / 32), 256 << 10, 64 << 20);
+  const uint64_t by_size = std::clamp<uint64_t>(std::bit_floor(total / 16), 256 << 10, 64 << 20);
   auto store = std::make_unique<RocksKvStore>(std::move(volume), std::move(env));
   const uint64_t buffer = options.write_buffer_bytes != 0 ? options.write_buffer_bytes : by_size;
   rocksdb::Options rocks = MakeOptions(options, buffer);
