@@ -1,6 +1,7 @@
 // MemKvStore: a KvStore in a std::map, for tests. An iterator copies the map. Threads: any.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <mutex>
 
@@ -13,6 +14,8 @@ class MemKvStore final : public KvStore {
   Result<std::string> Get(std::string_view key) override;
   Status Apply(const WriteBatch& batch, Durability durability) override;
   std::unique_ptr<Iterator> NewIterator() override;
+  bool HasRoom() override { return has_room_; }
+  void SetRoom(bool has_room) { has_room_ = has_room; }
   // Every Apply fails with this from now on; ok ends it.
   void FailWith(Status status);
 
@@ -22,6 +25,7 @@ class MemKvStore final : public KvStore {
   mutable std::mutex mutex_;
   Map map_;
   Status failure_;
+  std::atomic<bool> has_room_{true};
 };
 
 }  // namespace weir

@@ -18,7 +18,7 @@ import baa
 import stonehenge
 from bricks import OSDS, Bricks, Job
 from servicelog import Stream
-from weirtest import BIN, MIB, Cluster, Failure, Lab, check, end_on_signals
+from weirtest import BIN, MIB, Cluster, Failure, Lab, check, end_on_signals, wait_until
 
 RATE = 20  # MiB/s of a brick
 SECONDS, SETTLE = 9, 3
@@ -235,9 +235,8 @@ def replay_of(lab, profile):
     load = subprocess.Popen(["fio", "--name=global", "--thread", "--direct=1", "--size=100m", "--time_based", "--runtime=1h",
                              "--iodepth=8", "--ioengine=libaio", "--eta=never", *jobs], stdout=subprocess.DEVNULL, cwd=lab.dir)
     lab.on_exit(load.kill)
-    while served_requests(system) < REPLAYED:
-        check(load.poll() is None, "fio ended before it had made enough requests")
-        time.sleep(0.5)
+    wait_until(lambda: load.poll() is not None or served_requests(system) >= REPLAYED, f"{REPLAYED} requests", timeout=600)
+    check(load.poll() is None, "fio ended before it had made enough requests")
     load.send_signal(signal.SIGINT)
     load.wait(60)
     system.down()

@@ -4,27 +4,13 @@
 namespace weir::mds {
 namespace {
 
-class RoomyStore final : public KvStore {
- public:
-  Result<std::string> Get(std::string_view key) override { return below.Get(key); }
-  Status Apply(const WriteBatch& batch, Durability durability) override {
-    return below.Apply(batch, durability);
-  }
-  std::unique_ptr<Iterator> NewIterator() override { return below.NewIterator(); }
-  bool HasRoom() override { return room; }
-  MemKvStore below;
-  bool room = true;
-};
-
 class FullStoreTest : public MdsFixture {
  protected:
-  KvStore& Store() override { return store_; }
   // The batch that filled it is answered; what comes then is refused.
   void Fill() {
-    store_.room = false;
+    mem.SetRoom(false);
     Touch(kRoot, "last");
   }
-  RoomyStore store_;
 };
 
 TEST_F(FullStoreTest, RefusesWhatAdds) {
@@ -48,7 +34,7 @@ TEST_F(FullStoreTest, LetsEverythingElseGoOnAndAddsAgainWhenThereIsRoom) {
   EXPECT_EQ(Code(wire::MDS_RENAME, Move(kRoot, "f", kRoot, "g")), ErrorCode::kOk);
   EXPECT_EQ(Code(wire::MDS_UNLINK, Name(kRoot, "last")), ErrorCode::kOk);
   EXPECT_EQ(Code(wire::MDS_MKNOD, New(kRoot, "d", S_IFDIR | 0755)), ErrorCode::kNoSpace);
-  store_.room = true;
+  mem.SetRoom(true);
   EXPECT_EQ(Code(wire::MDS_MKNOD, New(kRoot, "d", S_IFDIR | 0755)), ErrorCode::kOk);
 }
 
