@@ -3,14 +3,15 @@
 #include "common/base/crc32c.h"
 #include "osd/store/extent_store.h"
 #include "osd/store/superblock.h"
+#include "tests/crash/forwarding_kv.h"
 
 namespace weir::osd::testing {
 namespace {
 
-class BuggyKv final : public RawKvStore {
+class BuggyKv final : public ForwardingKv {
  public:
   BuggyKv(std::unique_ptr<RawKvStore> below, BlockDevice& device, Bug bug)
-      : below_(std::move(below)), device_(device), bug_(bug) {}
+      : ForwardingKv(std::move(below)), device_(device), bug_(bug) {}
 
   Result<std::string> Get(std::string_view key) override {
     Result<std::string> value = below_->Get(key);
@@ -27,14 +28,6 @@ class BuggyKv final : public RawKvStore {
     }
     return below_->Apply(kept, durability);
   }
-  std::unique_ptr<Iterator> NewIterator() override { return below_->NewIterator(); }
-  uint64_t free_bytes() override { return below_->free_bytes(); }
-  uint64_t total_bytes() override { return below_->total_bytes(); }
-  uint64_t write_buffer_bytes() override { return below_->write_buffer_bytes(); }
-  void SetMeter(std::shared_ptr<IoMeter> meter) override { below_->SetMeter(std::move(meter)); }
-  uint64_t metered_bytes() override { return below_->metered_bytes(); }
-  uint64_t unmetered_bytes() override { return below_->unmetered_bytes(); }
-  Status VerifyTables() override { return below_->VerifyTables(); }
 
  private:
   // The extent map with the checksums of what the disk has now.
@@ -50,7 +43,6 @@ class BuggyKv final : public RawKvStore {
     return EncodeShard(refs);
   }
 
-  const std::unique_ptr<RawKvStore> below_;
   BlockDevice& device_;
   const Bug bug_;
 };

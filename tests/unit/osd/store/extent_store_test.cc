@@ -7,10 +7,10 @@
 #include <thread>
 
 #include "common/disk/faulty_device.h"
-#include "common/kv/rocks_kv_store.h"
 #include "common/testing/seed.h"
 #include "osd/store/mem_object_store.h"
 #include "osd/store/superblock.h"
+#include "tests/crash/forwarding_kv.h"
 #include "tests/crash/store_harness.h"
 
 namespace weir::osd {
@@ -164,26 +164,11 @@ TEST_F(ExtentStoreTest, BitRotIsAnErrorAndCountedNeverWrongData) {
 }
 
 // RocksDB on a region that is as full as the test says.
-class FullKv final : public RawKvStore {
+class FullKv final : public ForwardingKv {
  public:
-  explicit FullKv(std::unique_ptr<RawKvStore> below) : below_(std::move(below)) {}
-  Result<std::string> Get(std::string_view key) override { return below_->Get(key); }
-  Status Apply(const WriteBatch& batch, Durability durability) override {
-    return below_->Apply(batch, durability);
-  }
-  std::unique_ptr<Iterator> NewIterator() override { return below_->NewIterator(); }
+  using ForwardingKv::ForwardingKv;
   uint64_t free_bytes() override { return full ? 0 : below_->free_bytes(); }
-  uint64_t total_bytes() override { return below_->total_bytes(); }
-  uint64_t write_buffer_bytes() override { return below_->write_buffer_bytes(); }
-  void SetMeter(std::shared_ptr<IoMeter> meter) override { below_->SetMeter(std::move(meter)); }
-  uint64_t metered_bytes() override { return below_->metered_bytes(); }
-  uint64_t unmetered_bytes() override { return below_->unmetered_bytes(); }
-  Status VerifyTables() override { return below_->VerifyTables(); }
-
   std::atomic<bool> full{false};
-
- private:
-  const std::unique_ptr<RawKvStore> below_;
 };
 
 TEST_F(ExtentStoreTest, WritesGoOnWhenACompactionHasMadeRoom) {
