@@ -1,6 +1,7 @@
-// The real device: O_DIRECT, one io_uring, one completion thread.
+// The real device: O_DIRECT, one io_uring with its completion thread, and AIO for small reads.
 //
-// Asynchronous requests are submitted by the calling thread and completed on the ring's thread.
+// Asynchronous requests are submitted by the calling thread and completed on the ring's thread, or
+// on the AioReader's. What neither could finish at once goes to the ring.
 // Synchronous ones are plain pread, pwrite and fdatasync in the calling thread: RocksDB's log needs
 // one write and one flush in a row, and each hop through a ring would add two context switches.
 #include <fcntl.h>
@@ -19,6 +20,7 @@
 #include <mutex>
 #include <thread>
 
+#include "common/disk/aio_reader.h"
 #include "common/disk/block_device.h"
 
 namespace weir {
@@ -38,6 +40,7 @@ class UringDevice final : public BlockDevice {
       : fd_(fd), size_(size), name_(std::move(name)), traits_(traits) {}
 
   ~UringDevice() override {
+    small_reads_.reset();
     if (thread_.joinable()) {
       SubmitNop();
       thread_.join();
@@ -51,6 +54,10 @@ class UringDevice final : public BlockDevice {
       return Status::FromErrno(-error, name_ + ": cannot set up io_uring");
     }
     thread_ = std::thread([this] { Reap(); });
+    if (traits_.cached) return {};  // AIO would wait for the medium in the calling thread
+    small_reads_ = AioReader::Start([this](void* request, int64_t result) {
+      Complete(static_cast<Request*>(request), static_cast<int>(result));
+    });
     return {};
   }
 
@@ -75,7 +82,11 @@ class UringDevice final : public BlockDevice {
  protected:
   void DoRead(uint64_t offset, Buffer buffer, Done done) override {
     if (traits_.cached && ReadAtOnce(offset, buffer)) return done({});
-    Submit(new Request{Request::kRead, offset, std::move(buffer), std::move(done)});
+    auto* request = new Request{Request::kRead, offset, std::move(buffer), std::move(done)};
+    uint8_t* const data = request->buffer.data();
+    const size_t length = request->buffer.size();
+    const bool small = small_reads_ != nullptr && length <= AioReader::kLargest;
+    if (!small || !small_reads_->Read(fd_, offset, data, length, request)) Submit(request);
   }
   void DoWrite(uint64_t offset, Buffer buffer, Done done) override {
     Submit(new Request{Request::kWrite, offset, std::move(buffer), std::move(done)});
@@ -220,6 +231,7 @@ class UringDevice final : public BlockDevice {
   std::mutex mutex_;  // guards the submission side of ring_
   io_uring ring_{};
   std::thread thread_;
+  std::unique_ptr<AioReader> small_reads_;  // none: the ring takes them
 };
 
 bool IsRotational(dev_t device) {
