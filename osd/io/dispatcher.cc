@@ -151,8 +151,9 @@ void Dispatcher::Submit(std::unique_ptr<ObjectOp> owned) {
 // of a full device meanwhile, for which those behind it wait.
 void Dispatcher::LetThemWait(ObjectOp** pulled, int count, TimePoint now) {
   const bool has_slot = scheduler_.HasFreeSlot(now);
+  const bool landing_frees = scheduler_.LandingFrees(now);
   for (int i = 0; i < count; ++i) {
-    if (!has_slot && !(scheduler_.IsPaced() && IsLargeWrite(*pulled[i]))) continue;
+    if (!has_slot && !(landing_frees && IsLargeWrite(*pulled[i]))) continue;
     const Duration waited = now - pulled[i]->request_.arrival;
     pulled[i]->patience_ = std::min(waited / 4, kLongestPatience);
   }
@@ -344,12 +345,11 @@ void Dispatcher::Account(const ObjectOp& op, TimePoint now) {
   device_.Add(op.request_.bytes, now);
 }
 
-// Only while rates hold requests back, not the device: it may keep in a cache what has landed, and
-// be as busy as ever until the flush that the commit asks for.
 void Dispatcher::Landed(ObjectOp* op) {
   Lock lock(mutex_);
-  if (!scheduler_.IsPaced()) return;
-  scheduler_.Landed(&op->request_, Now());
+  const TimePoint now = Now();
+  if (!scheduler_.LandingFrees(now)) return;
+  scheduler_.Landed(&op->request_, now);
   const TimePoint wake = Pump(lock, Budget());
   lock.unlock();
   ArmOutside(wake);

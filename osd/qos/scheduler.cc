@@ -111,8 +111,8 @@ bool Scheduler::HasFreeSlot(TimePoint now) {
   return impl_->HasSlot(now);
 }
 
-bool Scheduler::IsPaced() const {
-  return impl_->IsPaced();
+bool Scheduler::LandingFrees(TimePoint now) const {
+  return impl_->LandingFrees(now);
 }
 
 bool Scheduler::InHurry(TimePoint now) const {

@@ -163,8 +163,12 @@ class Scheduler {
   [[nodiscard]] uint64_t in_flight() const;
   // Whether the depth would let one more onto the device.
   [[nodiscard]] bool HasFreeSlot(TimePoint now);
-  // Whether the last Pull left somebody waiting for tokens of the root.
-  [[nodiscard]] bool IsPaced() const;
+  // Whether a large write of which only the commit is left should leave its slot (Landed). While
+  // rates hold requests back: always. While somebody is in a hurry and the device is the limit:
+  // up to 2 ms of its time, so that writes share flushes; each with its own would be served
+  // between the reads, one by one. Else never: the device may keep in a cache what has landed, and
+  // be as busy as ever until the flush that the commit asks for.
+  [[nodiscard]] bool LandingFrees(TimePoint now) const;
   // Whether somebody waits for each small request while the device works for others.
   [[nodiscard]] bool InHurry(TimePoint now) const;
 

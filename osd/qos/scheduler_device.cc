@@ -92,6 +92,7 @@ void Scheduler::Impl::Landed(Request* request, TimePoint now) {
   LeaveDevice(request, queue, now);
   request->landed = true;
   queue->landed_bytes += request->bytes;
+  landed_alone_ += request->alone_estimate;
 }
 
 void Scheduler::Impl::LeaveDevice(Request* request, ClassQueue* queue, TimePoint now) {

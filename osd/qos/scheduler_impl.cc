@@ -320,6 +320,7 @@ void Scheduler::Impl::Completed(Request* request, TimePoint now) {
   wait_meter_.Advance(queue, now);
   if (request->landed) {
     queue->landed_bytes -= request->bytes;
+    landed_alone_ -= request->alone_estimate;
   } else {
     LeaveDevice(request, queue, now);
   }

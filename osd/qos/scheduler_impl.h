@@ -58,7 +58,9 @@ class Scheduler::Impl {
   [[nodiscard]] uint64_t queued() const { return queued_; }
   [[nodiscard]] uint64_t in_flight() const { return in_flight_; }
   [[nodiscard]] bool HasSlot(TimePoint now);
-  [[nodiscard]] bool IsPaced() const { return blocked_tokens_ > 0; }
+  [[nodiscard]] bool LandingFrees(TimePoint now) const {
+    return blocked_tokens_ > 0 || (InHurry(now) && landed_alone_ < kStep);
+  }
   [[nodiscard]] bool InHurry(TimePoint now) const {
     return Adapts() && depth_control_.InHurry(now);
   }
@@ -167,7 +169,8 @@ class Scheduler::Impl {
   uint64_t queued_ = 0;
   uint64_t in_flight_ = 0;
   uint64_t in_flight_bytes_ = 0;
-  uint64_t started_ = 0;  // and not done: in flight, or landed
+  uint64_t started_ = 0;      // and not done: in flight, or landed
+  Duration landed_alone_{0};  // device time of what has landed
   int64_t largest_tokens_ = 0;
   int64_t blocked_tokens_ = 0;  // size of the head that the gate held back last, 0: none
   int64_t blocked_beside_ = 0;  // of one that would have passed it

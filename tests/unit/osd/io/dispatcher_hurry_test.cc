@@ -208,6 +208,25 @@ TEST_F(DispatcherHurryTest, OnlyTheWakeUpThreadStartsLargeWritesMeanwhile) {
   EXPECT_THAT(store_.started(), ElementsAre("read 5.0 at 0", "write 3.0 at 0", "write 4.0 at 0"));
 }
 
+// A flush of its own for each would come between the reads.
+TEST_F(DispatcherHurryTest, WritesLandAndWaitForCompanyBesideAReader) {
+  Start(Unified());
+  for (int i = 0; i < 10; ++i) {  // so that the device is known
+    Write(1, 64 * kKiB);
+    clock_.Advance(100us);
+    store_.ReleaseAll();
+  }
+  for (uint64_t inode = 1; inode <= 4; ++inode) Write(inode, 64 * kKiB);
+  Read(5);  // from now on the device is the limit: two writes at a time
+  ASSERT_EQ(store_.held(), 5u);
+  for (uint64_t inode = 6; inode <= 8; ++inode) Write(inode, 64 * kKiB);
+  ASSERT_EQ(store_.held(), 5u);
+  clock_.Advance(4ms);
+  for (size_t i = 0; i < 3; ++i) store_.Land(i);
+  EXPECT_EQ(store_.held(), 6u);
+  EXPECT_EQ(store_.last_patience, 1ms);
+}
+
 TEST_F(DispatcherHurryTest, BypassedOperationsStartAtOnceAndAreCountedApart) {
   Start(OneByOne());
   dispatcher_->Bypass();

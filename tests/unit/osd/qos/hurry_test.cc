@@ -141,6 +141,35 @@ TEST_F(HurryTest, WhatHasLandedNeedsNoSlotAndIsMeasuredButNotServed) {
   EXPECT_EQ(scheduler.in_flight(), 0u);
 }
 
+TEST_F(HurryTest, TwoMillisecondsOfWritesMayLandAheadOfTheirCommitWhileSomebodyIsInAHurry) {
+  SchedulerConfig config = Strict(0);
+  config.gate = GateKind::kConserving;
+  Scheduler scheduler(config, now_);
+  for (const ClassId id : {kReader, kWriters}) scheduler.SetClass(Class(id), now_);
+  const auto start = [&] {
+    Add(&scheduler, kWriters, 64 * kKiB);
+    return scheduler.Pull(now_).request;
+  };
+  for (int i = 0; i < 10; ++i) {  // so that the device is known
+    Request* const write = start();
+    now_ += 1ms;
+    scheduler.Completed(write, now_);
+  }
+  Request* const first = start();
+  EXPECT_FALSE(scheduler.LandingFrees(now_));
+  Add(&scheduler, kReader);
+  ASSERT_NE(Serve(&scheduler), nullptr);
+  for (const bool more : {true, false}) {
+    EXPECT_TRUE(scheduler.LandingFrees(now_));
+    Request* const write = more ? first : start();
+    ASSERT_NE(write, nullptr);
+    scheduler.Landed(write, now_);
+  }
+  EXPECT_FALSE(scheduler.LandingFrees(now_));
+  scheduler.Completed(first, now_);
+  EXPECT_TRUE(scheduler.LandingFrees(now_));
+}
+
 TEST_F(HurryTest, AClassMayBeRemovedWhileItsDataHasLanded) {
   SchedulerConfig config = Strict();
   config.depth = 1;
