@@ -3,8 +3,9 @@
 //
 // One thread runs the model's events in step with the clock and gives the answers. It sleeps until
 // shortly before a moment and spins the rest, so that an answer is some microseconds late, not the
-// tens of microseconds that a wake-up takes. A device below that is slower than the model makes the
-// answer as late as it is; `late` counts those.
+// tens of microseconds that a wake-up may take; how long it spins it learns from its wake-ups. A
+// device below that is slower than the model makes the answer as late as it is; `late` counts
+// those.
 //
 // Threads: every call from any thread; callbacks run on the device's thread (or, of a late answer,
 //          on that of the device below) and must not block; a synchronous read is allowed there.

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "common/base/time.h"
+#include "common/disk/model/event_queue.h"
 
 namespace weir::model {
 
@@ -33,6 +34,14 @@ class DiskModel {
 
   // Now, on the queue's clock.
   virtual void Submit(const DiskIo& io, Done done) = 0;
+
+  // When somebody who runs the queue in step with a clock must run it next.
+  struct Alarm {
+    TimePoint answer;    // to the moment: Done of somebody
+    TimePoint progress;  // soon after does: answers depend on it, but come later still
+  };
+  // What is in the queue and neither may wait for the next alarm or Submit.
+  virtual Alarm NextAlarm(const EventQueue& events) { return {events.next(), TimePoint::Max()}; }
 };
 
 }  // namespace weir::model

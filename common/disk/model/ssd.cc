@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
+#include <queue>
 #include <vector>
 
 namespace weir::model {
@@ -24,6 +26,14 @@ class SsdDisk final : public DiskModel {
     }
   }
 
+  // Programs end thousands of times a second, mostly with nobody waiting for room in the buffer.
+  Alarm NextAlarm(const EventQueue& events) override {
+    while (!answers_.empty() && answers_.top() <= events.now()) answers_.pop();
+    const bool somebody_waits = !waiting_.empty() || !flushes_.empty();
+    return {answers_.empty() ? TimePoint::Max() : answers_.top(),
+            somebody_waits ? events.next() : TimePoint::Max()};
+  }
+
  private:
   struct Channel {
     TimePoint read_free;     // of reads, when they go first
@@ -39,6 +49,11 @@ class SsdDisk final : public DiskModel {
     std::vector<TimePoint> end;
     std::vector<Duration> delayed;
   };
+
+  void Answer(Duration after, Duration worked, Done done) {
+    answers_.push(events_->now() + after);
+    events_->After(after, [done = std::move(done), worked] { done(worked); });
+  }
 
   [[nodiscard]] uint64_t PagesOf(const DiskIo& io) const {
     return std::max<uint64_t>(1, (io.bytes + model_.page - 1) / model_.page);
@@ -72,8 +87,7 @@ class SsdDisk final : public DiskModel {
           end, ReadPage(channels_[(first + i) % channels_.size()], PageTime(i, model_.read_s)));
     }
     end += FromSeconds(model_.overhead_s);
-    const Duration worked = end - events_->now();
-    events_->At(end, [done = std::move(done), worked] { done(worked); });
+    Answer(end - events_->now(), end - events_->now(), std::move(done));
   }
 
   Programs Program(const DiskIo& io) {
@@ -123,7 +137,7 @@ class SsdDisk final : public DiskModel {
       taken_ += bytes;
       const Duration time =
           FromSeconds(model_.overhead_s + static_cast<double>(bytes) / model_.bus_bytes_per_s);
-      events_->After(time, [done = std::move(write.done), time] { done(time); });
+      Answer(time, time, std::move(write.done));
       WhenProgrammed(write.io.offset / model_.page, bytes, Program(write.io));
     }
   }
@@ -139,7 +153,7 @@ class SsdDisk final : public DiskModel {
     while (!flushes_.empty() && flushes_.front().until <= programmed_) {
       const Duration overhead = FromSeconds(model_.overhead_s);
       const Duration worked = events_->now() - flushes_.front().since + overhead;
-      events_->After(overhead, [done = std::move(flushes_.front().done), worked] { done(worked); });
+      Answer(overhead, worked, std::move(flushes_.front().done));
       flushes_.pop_front();
     }
   }
@@ -153,6 +167,7 @@ class SsdDisk final : public DiskModel {
   EventQueue* const events_;
   const SsdModel model_;
   std::vector<Channel> channels_;
+  std::priority_queue<TimePoint, std::vector<TimePoint>, std::greater<>> answers_;  // to come
   std::deque<Waiting> waiting_;
   std::deque<WaitingFlush> flushes_;
   uint64_t buffered_ = 0;

@@ -101,6 +101,25 @@ double RandomReads(int ncq, uint64_t* worst_ms) {
   return ended / 60.0;
 }
 
+TEST(SsdModelTest, AClockIsNeededForAnswersAndForProgramsThatSomebodyWaitsFor) {
+  Bench bench;
+  bench.disk = MakeSsd(&bench.events, Ssd200());
+  const auto alarm = [&] { return bench.disk->NextAlarm(bench.events); };
+  EXPECT_EQ(alarm().answer, TimePoint::Max());
+  bench.Submit(Kind::kWrite, 0, 4096);
+  EXPECT_EQ(alarm().answer, TimePoint{12048});  // 10 us and 4 KiB at 2 GB/s
+  EXPECT_EQ(alarm().progress, TimePoint::Max());
+  bench.events.RunTo(TimePoint{12048});
+  EXPECT_EQ(alarm().answer, TimePoint::Max());
+  ASSERT_LT(bench.events.next(), TimePoint::Max());  // it is still being programmed
+  EXPECT_EQ(alarm().progress, TimePoint::Max());
+  bench.Submit(Kind::kWrite, 1 << 20, 4 << 20);  // more than the buffer has left
+  EXPECT_EQ(alarm().answer, TimePoint::Max());
+  EXPECT_EQ(alarm().progress, bench.events.next());
+  bench.Submit(Kind::kRead, 4096, 4096);
+  EXPECT_EQ(alarm().answer - bench.events.now(), 173840ns);  // of one page and the overhead
+}
+
 TEST(HddModelTest, AQueueOfItsOwnMakesItFasterAndStarvesNobody) {
   uint64_t worst_in_order = 0;
   uint64_t worst_ordered = 0;
