@@ -42,6 +42,11 @@ void TakeShortTurns() {
   (void)syscall(SYS_sched_setattr, 0, &*attributes, 0);
 }
 
+void RunAheadOfTurns() {
+  const sched_param priority{.sched_priority = 1};
+  (void)sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &priority);
+}
+
 Duration TurnOfThisThread() {
   const std::optional<Attributes> attributes = NormalPolicy();
   return attributes ? Duration(static_cast<int64_t>(attributes->runtime_ns)) : Duration(0);

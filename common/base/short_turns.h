@@ -16,6 +16,11 @@ namespace weir {
 // (SCHED_OTHER) stay as they are.
 void TakeShortTurns();
 
+// The calling thread runs as soon as it is woken, before all that take turns, where the process may
+// ask for that (CAP_SYS_NICE); else nothing happens. For threads that work for some microseconds
+// and sleep again. Threads that it starts take turns.
+void RunAheadOfTurns();
+
 // What the kernel says of the calling thread; 0: it does not tell.
 Duration TurnOfThisThread();
 

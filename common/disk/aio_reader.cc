@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "common/base/check.h"
+#include "common/base/short_turns.h"
 
 namespace weir {
 namespace {
@@ -54,6 +55,7 @@ bool AioReader::Read(int fd, uint64_t offset, uint8_t* data, size_t length, void
 }
 
 void AioReader::Reap() {
+  RunAheadOfTurns();
   io_event events[kReapedAtOnce];
   for (;;) {
     const long count = syscall(SYS_io_getevents, context_, 1, kReapedAtOnce, events, nullptr);

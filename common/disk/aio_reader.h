@@ -5,8 +5,10 @@
 // from the interrupt. Where threads wait for processors, each of these is 30 to 100 us of a small
 // read: beside 64 writers of 64 KiB a reader keeps 58 to 60 % of its rate instead of 49 to 52 %
 // (loop device, 2 cores). Writes gain nothing, and what is large may block while it is submitted.
+// What an answer takes is short and somebody waits for it, so its thread runs ahead of those that
+// copy: 66 % then, and 16 readers get a tenth more.
 //
-// Threads: Read from any; answers come on the reader's own thread.
+// Threads: Read from any; answers come on the reader's own thread, and must be short.
 #pragma once
 
 #include <linux/aio_abi.h>

@@ -1,11 +1,12 @@
 #include "common/disk/emulated_device.h"
 
-#include <sched.h>
 #include <sys/prctl.h>
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
+
+#include "common/base/short_turns.h"
 
 namespace weir {
 namespace {
@@ -36,10 +37,9 @@ thread_local bool answering = false;
 
 void SleepPrecisely() {
   prctl(PR_SET_TIMERSLACK, 1UL);
-  // Ahead of the work that waits for its answers, where that is allowed. Not so the threads that
-  // the kernel starts for what a callback writes: they copy for milliseconds.
-  const sched_param priority{.sched_priority = 1};
-  (void)sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &priority);
+  // Ahead of the work that waits for its answers. Not so the threads that the kernel starts for
+  // what a callback writes: they copy for milliseconds.
+  RunAheadOfTurns();
 }
 
 }  // namespace
