@@ -25,22 +25,26 @@ bool Submit(aio_context_t context, iocb* block) {
 
 std::unique_ptr<AioReader> AioReader::Start(Answer answer) {
   aio_context_t context = 0;
-  if (syscall(SYS_io_setup, kUnderWay, &context) != 0) return nullptr;
-  std::unique_ptr<AioReader> reader(new AioReader(context, std::move(answer)));
+  const int ready = eventfd(1, EFD_CLOEXEC);
+  if (ready < 0) return nullptr;
+  if (syscall(SYS_io_setup, kUnderWay, &context) != 0) {
+    close(ready);
+    return nullptr;
+  }
+  std::unique_ptr<AioReader> reader(new AioReader(context, ready, std::move(answer)));
   reader->thread_ = std::thread([raw = reader.get()] { raw->Reap(); });
   return reader;
 }
 
 AioReader::~AioReader() {
-  const int ready = eventfd(1, EFD_CLOEXEC);
   iocb end{};  // its event names no request
   end.aio_lio_opcode = IOCB_CMD_POLL;
-  end.aio_fildes = static_cast<uint32_t>(ready);
+  end.aio_fildes = static_cast<uint32_t>(ready_);
   end.aio_buf = POLLIN;
   WEIR_CHECK(Submit(context_, &end), "the AIO context takes one more");
   thread_.join();
   syscall(SYS_io_destroy, context_);
-  close(ready);
+  close(ready_);
 }
 
 bool AioReader::Read(int fd, uint64_t offset, uint8_t* data, size_t length, void* request) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <latch>
+#include <vector>
 
 #include "common/base/buffer.h"
 #include "common/base/prng.h"

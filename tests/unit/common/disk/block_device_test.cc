@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <utility>
 
 #include "common/base/prng.h"
 #include "common/disk/faulty_device.h"
@@ -51,6 +52,26 @@ TEST_F(ImageTest, UringReadsWhatItWroteSynchronouslyAndNot) {
   for (uint8_t i = 0; i < 64; ++i) EXPECT_EQ(FirstByte(**device, (i * 4 + 3) * kBlockSize), i);
   EXPECT_EQ((*device)->counters().writes, 64u);
   EXPECT_EQ((*device)->counters().flushes, 1u);
+}
+
+// By AIO and by the ring.
+TEST_F(ImageTest, AnswersSmallAndLargeReadsAndThoseBehindTheEndOfTheFile) {
+  ASSERT_TRUE(CreateImage(path_, 1 << 20).ok());
+  auto device = OpenDevice(path_, {});
+  ASSERT_TRUE(device.ok()) << device.status();
+  ASSERT_TRUE((*device)->Write(0, Filled(1 << 20, 7)).ok());
+  const auto read = [&](size_t size) {
+    const Buffer to = Buffer::AlignedZeros(size);
+    std::promise<Status> answer;
+    (*device)->ReadAsync((1 << 20) - size, to, [&](Status status) { answer.set_value(status); });
+    const Status status = answer.get_future().get();
+    return std::pair(status.code(), to.data()[size - 1]);
+  };
+  for (const size_t size : {4 << 10, 64 << 10, 256 << 10}) {
+    EXPECT_EQ(read(size), std::pair(ErrorCode::kOk, uint8_t{7})) << size;
+  }
+  std::filesystem::resize_file(path_, 512 << 10);
+  for (const size_t size : {4 << 10, 256 << 10}) EXPECT_EQ(read(size).first, ErrorCode::kIo);
 }
 
 TEST_F(ImageTest, GrowsAndKeepsWhatItHas) {

@@ -159,12 +159,12 @@ TEST_F(HurryTest, TwoMillisecondsOfWritesMayLandAheadOfTheirCommitWhileSomebodyI
   EXPECT_FALSE(scheduler.LandingFrees(now_));
   Add(&scheduler, kReader);
   ASSERT_NE(Serve(&scheduler), nullptr);
-  for (const bool more : {true, false}) {
-    EXPECT_TRUE(scheduler.LandingFrees(now_));
-    Request* const write = more ? first : start();
-    ASSERT_NE(write, nullptr);
-    scheduler.Landed(write, now_);
-  }
+  EXPECT_TRUE(scheduler.LandingFrees(now_));
+  scheduler.Landed(first, now_);
+  Request* const second = start();
+  ASSERT_NE(second, nullptr);
+  EXPECT_TRUE(scheduler.LandingFrees(now_));
+  scheduler.Landed(second, now_);
   EXPECT_FALSE(scheduler.LandingFrees(now_));
   scheduler.Completed(first, now_);
   EXPECT_TRUE(scheduler.LandingFrees(now_));
