@@ -43,7 +43,10 @@ bool Scheduler::Impl::HasSlot(TimePoint now) {
   return config_.depth > 0 || in_flight_ == 0 || in_flight_bytes_ < DepthControl::kBytes;
 }
 
+// Nobody waits for each answer of background work.
 bool Scheduler::Impl::IsThin(const ClassQueue& queue) {
+  const bool background = queue.id() > kBestEffort && queue.id() < kFirstUserClass;
+  if (background) return false;
   return queue.counters.queued_bytes + queue.device_bytes <= DepthControl::kThinBytes;
 }
 

@@ -115,6 +115,21 @@ TEST_F(HurryTest, AReaderThatPassesALargeHeadGetsNoMoreThanItsShare) {
   EXPECT_NEAR(static_cast<double>(read_), 100 * kMiB, 2 * kMiB);
 }
 
+TEST_F(HurryTest, BackgroundWorkIsInNoHurry) {
+  SchedulerConfig config = Strict();
+  config.gate = GateKind::kConserving;
+  Scheduler scheduler(config, now_);
+  for (const ClassId id : {kSystemCompaction, kReader, kWriters}) {
+    scheduler.SetClass(Class(id), now_);
+  }
+  for (int i = 0; i < 4; ++i) Add(&scheduler, kWriters, kMiB);
+  ASSERT_EQ(PullAll(&scheduler).size(), 4u);
+  Add(&scheduler, kSystemCompaction, 64 * kKiB);
+  EXPECT_FALSE(scheduler.InHurry(now_));
+  Add(&scheduler, kReader);
+  EXPECT_TRUE(scheduler.InHurry(now_));
+}
+
 TEST_F(HurryTest, WhatHasLandedNeedsNoSlotAndIsMeasuredButNotServed) {
   SchedulerConfig config = Strict();
   config.gate = GateKind::kConserving;
