@@ -15,6 +15,10 @@ namespace {
 
 constexpr Duration kSecond = std::chrono::seconds(1);
 constexpr double kSmallestWeight = 1e-6;
+// Of what a class with a limit got elsewhere. Shorter and the OSDs take turns, so that requests
+// wait at one for what another could serve, which counts against the limit all the time; longer and
+// those that begin together let more pass, 6 % in the first second with this.
+constexpr Duration kLimitComesOffIn = std::chrono::milliseconds(60);
 
 std::unique_ptr<Surplus> MakeCooperative(const SchedulerConfig& config) {
   return std::make_unique<Cooperative>(
@@ -236,7 +240,9 @@ void Scheduler::Impl::SetCeiling(ClassQueue* queue, TimePoint now) {
   } else {
     queue->ceiling = std::make_unique<TokenBucket>(rate, cap, now);
   }
-  queue->ceiling->KeepSpill(queue->limit_total ? 2 * BucketCap(rate, queue->largest_tokens) : 0);
+  // All of it: a class that comes back from other OSDs was held to its limit there all the time.
+  queue->ceiling->KeepSpill(queue->limit_total ? INT64_MAX : 0);
+  queue->ceiling->SetComesOffIn(kLimitComesOffIn);
 }
 
 void Scheduler::Impl::ResizeRoot(TimePoint now) {

@@ -113,7 +113,7 @@ void Htb::Withdraw(ClassQueue* queue) {
 void Htb::ServedElsewhere(ClassQueue* queue, int64_t tokens, TimePoint now) {
   if (queue->leaf) {
     queue->leaf->Refill(now);
-    queue->leaf->TakeElsewhereSoon(-kDebtCaps * queue->leaf->cap(), tokens);
+    queue->leaf->TakeElsewhere(-kDebtCaps * queue->leaf->cap(), tokens);
   }
   if (queue->iops_leaf) {
     // How many requests that was, each taken to be as large as the one that tells of them.
@@ -121,8 +121,7 @@ void Htb::ServedElsewhere(ClassQueue* queue, int64_t tokens, TimePoint now) {
     const int64_t parts = queue->leaf ? kIopsParts : PartsOf(*queue, each);
     queue->iops_leaf->Refill(now);
     const int64_t bounded = std::min(tokens, kMostElsewhere);
-    queue->iops_leaf->TakeElsewhereSoon(-kDebtCaps * queue->iops_leaf->cap(),
-                                        bounded * parts / each);
+    queue->iops_leaf->TakeElsewhere(-kDebtCaps * queue->iops_leaf->cap(), bounded * parts / each);
   }
 }
 

@@ -10,7 +10,6 @@ namespace {
 __extension__ using Wide = unsigned __int128;
 
 constexpr uint64_t kUnitsPerToken = kTokenBytes * 1'000'000'000;
-constexpr double kComesOffIn = 250e6;  // ns, until 1/e of it is left
 
 }  // namespace
 
@@ -51,7 +50,7 @@ void TokenBucket::Refill(TimePoint now) {
     remainder_ = static_cast<uint64_t>(wide % kUnitsPerToken);
   }
   if (level_ >= cap_) {
-    spill_ = std::min(spill_ + level_ - cap_, int64_t{spill_most_});
+    spill_ = static_cast<uint32_t>(std::min(spill_ + level_ - cap_, int64_t{spill_most_}));
     level_ = cap_;
     if (spill_most_ == 0) remainder_ = 0;
   }
@@ -64,10 +63,6 @@ int64_t TokenBucket::LessSpill(int64_t tokens) {
 }
 
 void TokenBucket::TakeElsewhere(int64_t floor, int64_t tokens) {
-  TakeDownTo(floor, LessSpill(tokens));
-}
-
-void TokenBucket::TakeElsewhereSoon(int64_t floor, int64_t tokens) {
   const int64_t rest = LessSpill(tokens);
   const int64_t at_once = std::clamp<int64_t>(level_, 0, rest);
   level_ -= at_once;
@@ -77,7 +72,7 @@ void TokenBucket::TakeElsewhereSoon(int64_t floor, int64_t tokens) {
 
 void TokenBucket::TakeWhatComesOff(double elapsed_ns) {
   const float before = coming_off_;
-  coming_off_ *= static_cast<float>(std::exp(-elapsed_ns / kComesOffIn));
+  coming_off_ *= static_cast<float>(std::exp(-elapsed_ns / comes_off_in_ns_));
   if (coming_off_ < 1) coming_off_ = 0;
   level_ -= static_cast<int64_t>(before) - static_cast<int64_t>(coming_off_);
 }
@@ -88,12 +83,13 @@ void TokenBucket::TakeWhatComesOff(double elapsed_ns) {
 double TokenBucket::WaitWhileItComesOff(double wait_ns) const {
   const double per_ns = static_cast<double>(rate_) / static_cast<double>(kUnitsPerToken);
   const double all = static_cast<double>(coming_off_) / per_ns;
-  const auto left = [](double t) { return std::exp(-t / kComesOffIn); };
+  const double comes_off_in = comes_off_in_ns_;
+  const auto left = [=](double t) { return std::exp(-t / comes_off_in); };
   const auto g = [=](double t) { return t - wait_ns - all * (1 - left(t)); };
   double before = wait_ns;
   double beyond = wait_ns + all;
   for (int i = 0; i < 3; ++i) {
-    beyond -= g(beyond) / (1 - all / kComesOffIn * left(beyond));
+    beyond -= g(beyond) / (1 - all / comes_off_in * left(beyond));
     const double lacks = -g(before);
     before += (beyond - before) * lacks / (lacks + std::max(g(beyond), 1.0));
   }

@@ -36,13 +36,14 @@ class TokenBucket {
   void KeepSpill(int64_t most) {
     spill_most_ = static_cast<uint32_t>(std::clamp<int64_t>(most, 0, UINT32_MAX));
   }
+  // What would make it a debt comes off gradually, all but 1/e of it in ComesOffIn. Taken at once,
+  // what is told of in lumps makes the places take turns: whoever hears of nobody serves all, then
+  // hears of all at once. With n places, each of which hears of the others after d, service at a
+  // place is rate - (n - 1) * service(t - d), which grows for n > 2. Meanwhile places that begin
+  // together serve more than the rate.
   void TakeElsewhere(int64_t floor, int64_t tokens);
-  // The same, but what would make it a debt comes off over the next quarter of a second, half of
-  // it in 170 ms. Taken at once, what is told of in lumps makes the places take turns: whoever
-  // hears of nobody serves all, then hears of all at once. With n places, each of which hears of
-  // the others after d, service at a place is rate - (n - 1) * service(t - d), which grows for
-  // n > 2.
-  void TakeElsewhereSoon(int64_t floor, int64_t tokens);
+  // A quarter of a second unless said; of what is taken from now on.
+  void SetComesOffIn(Duration time) { comes_off_in_ns_ = static_cast<float>(time.count()); }
 
   // Whether a request of that size can be paid at the last refill: from a full bucket, any.
   [[nodiscard]] bool Covers(int64_t tokens) const { return level_ >= std::min(tokens, cap_); }
@@ -64,10 +65,11 @@ class TokenBucket {
   int64_t level_;
   uint64_t remainder_ = 0;  // of a token, in byte-nanoseconds per second: below 1024e9
   TimePoint refilled_;
-  int64_t spill_ = 0;
   // Small, so that a class's leaf is one line of memory.
+  uint32_t spill_ = 0;
   uint32_t spill_most_ = 0;  // 0: spill is lost
-  float coming_off_ = 0;     // tokens: of TakeElsewhereSoon, not taken yet
+  float coming_off_ = 0;     // tokens: of TakeElsewhere, not taken yet
+  float comes_off_in_ns_ = 250e6;
 };
 
 // A9: twice the largest request, or what flows in during 100 ms.

@@ -60,13 +60,13 @@ TEST(TokenBucketTest, ADebtHasAFloorWhichNeverRaisesALowerLevel) {
 
 TEST(TokenBucketTest, ADebtComesOffByHalvesAndLeavesNothing) {
   TokenBucket bucket(1, 100, TimePoint{0});  // a token in 17 minutes
-  bucket.TakeElsewhereSoon(-2000, 70);
+  bucket.TakeElsewhere(-2000, 70);
   EXPECT_EQ(bucket.level(), 30);
-  bucket.TakeElsewhereSoon(-2000, 5000);
+  bucket.TakeElsewhere(-2000, 5000);
   EXPECT_EQ(bucket.level(), 0);
   bucket.Refill(TimePoint{0} + 173'287us);  // 250 ms * ln 2
   EXPECT_NEAR(static_cast<double>(bucket.level()), -1000, 1);
-  bucket.TakeElsewhereSoon(-2000, 5000);  // it owes all that it may already
+  bucket.TakeElsewhere(-2000, 5000);  // it owes all that it may already
   bucket.Refill(TimePoint{0} + 346'574us);
   EXPECT_NEAR(static_cast<double>(bucket.level()), -1500, 1);
   bucket.Refill(TimePoint{0} + 10s);
@@ -77,7 +77,7 @@ TEST(TokenBucketTest, WhatComesOffInManyStepsIsWhatComesOffInOne) {
   Prng prng(weir::testing::TestSeed());
   TokenBucket often(kMiB, 1000, TimePoint{0}), once(kMiB, 1000, TimePoint{0});
   often.Take(1000), once.Take(1000);
-  often.TakeElsewhereSoon(-10'000, 700), once.TakeElsewhereSoon(-10'000, 700);
+  often.TakeElsewhere(-10'000, 700), once.TakeElsewhere(-10'000, 700);
   TimePoint now{0};
   while (now < TimePoint{0} + 500ms) {
     now += Duration(static_cast<int64_t>(prng.Uniform(1, 2'000'000)));
@@ -92,7 +92,7 @@ TEST(TokenBucketTest, CoversAtIsHardlyEarlyAndNeverLateWhileSomeComesOff) {
   for (int i = 0; i < 2000; ++i) {
     TokenBucket bucket(prng.Uniform(kMiB, 200 * kMiB), 100'000, TimePoint{0});
     bucket.Take(100'000);
-    bucket.TakeElsewhereSoon(-200'000, static_cast<int64_t>(prng.Uniform(0, 60'000)));
+    bucket.TakeElsewhere(-200'000, static_cast<int64_t>(prng.Uniform(0, 60'000)));
     const auto tokens = static_cast<int64_t>(prng.Uniform(1, 4'000));
     const TimePoint first = bucket.CoversAt(tokens);
     bucket.Refill(first - 1ms);
@@ -109,7 +109,7 @@ TEST(TokenBucketTest, CoversAtIsHardlyEarlyAndNeverLateWhileSomeComesOff) {
 TEST(TokenBucketTest, UnderALowerRateADebtLastsNoLonger) {
   TokenBucket bucket(100 * kMiB, 1000, TimePoint{0});
   bucket.Take(11'000);
-  bucket.TakeElsewhereSoon(-30'000, 20'000);
+  bucket.TakeElsewhere(-30'000, 20'000);
   bucket.SetRate(kMiB, 1000, TimePoint{0});
   EXPECT_EQ(bucket.level(), -100);
   bucket.Refill(TimePoint{0} + 400ms);
