@@ -17,19 +17,33 @@ bool IsGone(pid_t pid, bool flush, bool interrupted) {
   return IsBeingKilled(pid) || (flush && IsEndedBySignal(pid));
 }
 
-// Reads and writes are the disk's business, a lock's owner may take all day.
-bool PassesManyThreads(uint32_t opcode) {
-  return opcode != FUSE_READ && opcode != FUSE_WRITE && opcode != FUSE_SETLKW;
-}
+constexpr uint32_t kSmallRead = 32 << 10;
 
 }  // namespace
+
+// Writes and large reads are the disk's business, a lock's owner may take all day.
+Call::Steps Call::StepsOfThisRequest() {
+  switch (RequestOpcode()) {
+    case FUSE_READ:
+      return RequestReadBytes() <= kSmallRead ? Steps::kMatterIfQuick : Steps::kDoNotMatter;
+    case FUSE_WRITE:
+    case FUSE_SETLKW:
+      return Steps::kDoNotMatter;
+    default:
+      return Steps::kMatter;
+  }
+}
 
 Call::Call(Calls& calls, fuse_req_t req, AwakeProcessors* awake)
     : calls_(calls),
       awake_(awake),
+      steps_(awake == nullptr ? Steps::kDoNotMatter : StepsOfThisRequest()),
+      began_(steps_ == Steps::kMatterIfQuick ? awake->clock().Now() : TimePoint{}),
       req_(req),
       context_(*fuse_req_ctx(req)),
-      number_(RequestNumber()) {}
+      number_(RequestNumber()) {
+  if (steps_ == Steps::kMatter) awake_->Began();
+}
 
 Call::~Call() {
   ReplyErrno(EIO);  // nobody answered; never leave the kernel waiting
@@ -37,9 +51,14 @@ Call::~Call() {
 
 bool Call::Claim() {
   if (answered_.exchange(true)) return false;
-  if (awake_ != nullptr) awake_->Ended();
+  TellAwake();
   calls_.Remove(this);
   return true;
+}
+
+void Call::TellAwake() {
+  if (steps_ == Steps::kMatter) awake_->Ended();
+  if (steps_ == Steps::kMatterIfQuick) awake_->Took(awake_->clock().Now() - began_);
 }
 
 bool Call::ReplyErrno(int error) {
@@ -96,9 +115,7 @@ bool Call::ReplyLock(const struct flock& lock) {
 }
 
 CallPtr Calls::Begin(fuse_req_t req) {
-  AwakeProcessors* const awake = PassesManyThreads(RequestOpcode()) ? awake_ : nullptr;
-  if (awake != nullptr) awake->Began();
-  auto call = std::make_shared<Call>(*this, req, awake);
+  auto call = std::make_shared<Call>(*this, req, awake_);
   std::lock_guard lock(mutex_);
   call->place_ = open_.insert(open_.end(), call.get());
   return call;
@@ -122,7 +139,7 @@ bool Calls::AnswerKilled() {
       if (gone) call->abandoned_ = true;
       // Claimed, the call may be gone: its owner lets go of it without our lock.
       const bool abandon = gone && !call->answered_.exchange(true);
-      if (abandon && call->awake_ != nullptr) call->awake_->Ended();
+      if (abandon) call->TellAwake();
       if (abandon) killed.push_back(req);
       it = abandon ? open_.erase(it) : std::next(it);
     }

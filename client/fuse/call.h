@@ -30,7 +30,6 @@ class Calls;
 
 class Call {
  public:
-  // `awake`: is told of its end; may be null.
   Call(Calls& calls, fuse_req_t req, AwakeProcessors* awake);
   ~Call();
   Call(const Call&) = delete;
@@ -59,9 +58,16 @@ class Call {
  private:
   friend class Calls;
   bool Claim();  // true for the first who answers
+  void TellAwake();
+
+  // How the processors' sleep depends on it.
+  enum class Steps : uint8_t { kDoNotMatter, kMatter, kMatterIfQuick };
+  static Steps StepsOfThisRequest();
 
   Calls& calls_;
-  AwakeProcessors* const awake_;
+  AwakeProcessors* const awake_;  // null: nobody is told
+  const Steps steps_;
+  const TimePoint began_;  // with kMatterIfQuick
   const fuse_req_t req_;
   const fuse_ctx context_;
   const uint64_t number_;
@@ -80,7 +86,7 @@ inline Abandoned AbandonedOf(const CallPtr& call) {
 
 class Calls {
  public:
-  // `awake`: is told of calls that wait for other threads more than for disks; null: nobody is.
+  // `awake`: is told of calls that may wait for other threads more than for disks; null: nobody is.
   explicit Calls(AwakeProcessors* awake) : awake_(awake) {}
   CallPtr Begin(fuse_req_t req);
   // Answers those whose process is being killed. False: there was none.

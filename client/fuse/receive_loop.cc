@@ -21,6 +21,7 @@ constexpr auto kWakeAgain = std::chrono::milliseconds(1);
 
 thread_local uint64_t request_number = 0;
 thread_local uint32_t request_opcode = 0;
+thread_local uint32_t request_read_bytes = 0;
 
 // Breaks off a thread's wait for a request, and does nothing else.
 int WakeSignal() {
@@ -39,6 +40,13 @@ fuse_in_header HeaderOf(std::span<const uint8_t> request) {
   return header;
 }
 
+uint32_t ReadBytesOf(const fuse_in_header& header, std::span<const uint8_t> request) {
+  fuse_read_in read{};
+  if (header.opcode != FUSE_READ || request.size() < sizeof(header) + sizeof(read)) return 0;
+  std::memcpy(&read, request.data() + sizeof(header), sizeof(read));
+  return read.size;
+}
+
 }  // namespace
 
 uint64_t RequestNumber() {
@@ -47,6 +55,10 @@ uint64_t RequestNumber() {
 
 uint32_t RequestOpcode() {
   return request_opcode;
+}
+
+uint32_t RequestReadBytes() {
+  return request_read_bytes;
 }
 
 void ReceiveLoop::Process(void* received) {
@@ -58,6 +70,7 @@ void ReceiveLoop::Process(void* received) {
   const fuse_in_header header = HeaderOf(request);
   request_number = header.unique;
   request_opcode = header.opcode;
+  request_read_bytes = ReadBytesOf(header, request);
   fuse_session_process_buf(session_, buffer);
   if (header.opcode == FUSE_INIT && on_init_ != nullptr) on_init_(request);
 }

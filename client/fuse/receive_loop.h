@@ -17,6 +17,8 @@ namespace weir::client {
 uint64_t RequestNumber();
 // And what it asks for, as linux/fuse.h numbers it.
 uint32_t RequestOpcode();
+// The bytes that a read asks for; 0 of anything else.
+uint32_t RequestReadBytes();
 
 // Threads: Serve from one; Stop from any other.
 class ReceiveLoop {

@@ -3,6 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace weir {
 namespace {
 
@@ -43,6 +46,16 @@ std::unique_ptr<AwakeProcessors> AwakeProcessors::OfThisMachine(Clock& clock) {
 void AwakeProcessors::Began() {
   beside_.fetch_add(under_way_.fetch_add(1, std::memory_order_relaxed), std::memory_order_relaxed);
   began_.fetch_add(1);
+  Wake();
+}
+
+void AwakeProcessors::Took(Duration duration) {
+  if (duration > kQuick) return;
+  took_ns_.fetch_add(std::max<int64_t>(duration.count(), 1));
+  Wake();
+}
+
+void AwakeProcessors::Wake() {
   if (dozes_.load() && dozes_.exchange(false)) waker_.WakeBy(clock_.Now());
 }
 
@@ -52,22 +65,44 @@ void AwakeProcessors::KeepAwake(bool awake) {
   keep_(awake);
 }
 
+void AwakeProcessors::LearnBegun(TimePoint now) {
+  const uint64_t began = began_ - seen_began_;
+  if (began == 0) return;
+  const uint64_t beside = beside_ - seen_beside_;
+  seen_began_ += began;
+  seen_beside_ += beside;
+  crowd_ += kFade * (static_cast<double>(beside) / static_cast<double>(began) - crowd_);
+  last_begun_ = now;
+}
+
+// Little's law: on average as many were under way as time of theirs passed per time.
+void AwakeProcessors::LearnTook(TimePoint now) {
+  const int64_t took = took_ns_ - seen_took_ns_;
+  const Duration passed = std::max(now - last_poll_, kStep);
+  seen_took_ns_ += took;
+  const double under_way = static_cast<double>(took) / static_cast<double>(passed.count());
+  under_way_of_took_ += kFade * (under_way - under_way_of_took_);
+  if (took > 0) last_took_ = now;
+}
+
 TimePoint AwakeProcessors::Poll() {
   const TimePoint now = clock_.Now();
-  const uint64_t began = began_ - seen_began_;
-  if (began > 0) {
-    const uint64_t beside = beside_ - seen_beside_;
-    seen_began_ += began;
-    seen_beside_ += beside;
-    crowd_ += kFade * (static_cast<double>(beside) / static_cast<double>(began) - crowd_);
-    last_ = now;
-  }
-  const bool recent = seen_began_ > 0 && now - last_ < kLinger;
-  KeepAwake(recent && crowd_ < (awake_ ? kMany : kFew));
-  if (now - last_ < kDoze && seen_began_ > 0) return now + kStep;
+  LearnBegun(now);
+  LearnTook(now);
+  last_poll_ = now;
+  const auto within = [&](Duration duration) {
+    return std::pair{seen_began_ > 0 && now - last_begun_<duration, seen_took_ns_> 0 &&
+                     now - last_took_ < duration};
+  };
+  const auto [began, took] = within(kLinger);
+  const double others =
+      (began ? crowd_ : 0) + (took ? std::max(under_way_of_took_ - (began ? 0 : 1), 0.0) : 0);
+  KeepAwake((began || took) && others < (awake_ ? kMany : kFew));
+  const auto [began_lately, took_lately] = within(kDoze);
+  if (began_lately || took_lately) return now + (others < kMany ? kStep : kStepInCrowds);
   dozes_ = true;
-  if (began_ == seen_began_) return TimePoint::Max();
-  dozes_ = false;  // one began just then
+  if (began_ == seen_began_ && took_ns_ == seen_took_ns_) return TimePoint::Max();
+  dozes_ = false;  // one came just then
   return now + kStep;
 }
 

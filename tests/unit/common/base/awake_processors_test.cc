@@ -25,6 +25,14 @@ class AwakeProcessorsTest : public ::testing::Test {
       next_ = processors_.Poll();
     }
   }
+  // So many in each step, that take so long.
+  void Reads(int steps, Duration duration, int count) {
+    for (int i = 0; i < steps; ++i) {
+      for (int read = 0; read < count; ++read) processors_.Took(duration);
+      clock_.Advance(AwakeProcessors::kStep);
+      next_ = processors_.Poll();
+    }
+  }
   void Began() {
     ++under_way_;
     processors_.Began();
@@ -88,6 +96,44 @@ TEST_F(AwakeProcessorsTest, AShortBurstChangesNothing) {
   Requests(2, 20);
   Requests(20, 0);
   EXPECT_EQ(changes_, 1);
+}
+
+// Goal: a small read from a quick disk is a matter of steps too; from a slow one it is not.
+TEST_F(AwakeProcessorsTest, QuickReadsOneAtATime) {
+  Reads(5, 300us, 3);
+  EXPECT_TRUE(awake_);
+  Quiet(AwakeProcessors::kLinger);
+  EXPECT_FALSE(awake_);
+  Quiet(AwakeProcessors::kDoze);
+  EXPECT_EQ(next_, TimePoint::Max());
+  Reads(50, AwakeProcessors::kQuick + 1us, 1);
+  EXPECT_EQ(changes_, 2);
+}
+
+// Those that their class holds back do not count, however many.
+TEST_F(AwakeProcessorsTest, AQuickReadBesideManySlowOnes) {
+  for (int i = 0; i < 50; ++i) {
+    for (int slow = 0; slow < 64; ++slow) processors_.Took(600ms);
+    Reads(1, 300us, 3);
+  }
+  EXPECT_TRUE(awake_);
+  EXPECT_EQ(changes_, 1);
+}
+
+TEST_F(AwakeProcessorsTest, NotForManyQuickReadsAtATime) {
+  Reads(50, 500us, 30);  // 15 under way
+  EXPECT_FALSE(awake_);
+  Reads(50, 500us, 4);
+  EXPECT_TRUE(awake_);
+}
+
+// Metadata that came in crowds a while ago says nothing of the reads that come now.
+TEST_F(AwakeProcessorsTest, AFormerCrowdIsForgotten) {
+  Requests(50, 16);
+  for (; under_way_ > 0; --under_way_) processors_.Ended();
+  Quiet(AwakeProcessors::kLinger);
+  Reads(5, 300us, 3);
+  EXPECT_TRUE(awake_);
 }
 
 TEST(AwakeProcessors, ItsThreadHearsOfTheFirstRequestAndOfTheEnd) {
