@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <thread>
 #include <utility>
 
 #include "common/base/check.h"
@@ -98,12 +99,35 @@ Dispatcher::Dispatcher(ObjectStore& store, Clock& clock, const SchedulerConfig& 
 
 Dispatcher::~Dispatcher() {
   Lock lock(mutex_);
+  AccountFinished();
   WEIR_CHECK(outstanding_ == 0, "a Dispatcher ends with operations under way");
 }
 
 // The scheduler's time does not go back.
 TimePoint Dispatcher::Now() {
+  AccountFinished();
   return latest_ = std::max(latest_, clock_.Now());
+}
+
+void Dispatcher::AccountFinished() {
+  if (finished_.load(std::memory_order_relaxed) == nullptr) return;
+  ObjectOp* first = nullptr;  // in the order of their ends
+  for (ObjectOp* op = finished_.exchange(nullptr); op != nullptr;) {
+    ObjectOp* const before = std::exchange(op->finished_before_, first);
+    first = std::exchange(op, before);
+  }
+  while (first != nullptr) {
+    const std::unique_ptr<ObjectOp> owned(std::exchange(first, first->finished_before_));
+    AccountOne(owned.get());
+    if (--outstanding_ == 0) idle_.notify_all();
+  }
+}
+
+void Dispatcher::AccountOne(ObjectOp* op) {
+  const TimePoint now = latest_ = std::max(latest_, op->finished_);
+  scheduler_.Completed(&op->request_, now);
+  activity_.completed += IsBackground(op->kind) ? 0 : 1;
+  Account(*op, now);
 }
 
 int Dispatcher::Budget() const {
@@ -212,9 +236,23 @@ void Dispatcher::PullAll(Lock& lock, int* budget) {
   }
 }
 
+bool Dispatcher::SomebodyWaits() const {
+  return scheduler_.queued() > 0 || !pulled_.empty() || pump_again_ || full_ || draining_ ||
+         wait_idle_ > 0;
+}
+
+TimePoint Dispatcher::Pump(Lock& lock, int budget) {
+  for (;;) {
+    const TimePoint wake = PumpOnce(lock, budget);
+    const bool waits = SomebodyWaits();
+    somebody_waits_ = waits;
+    if (!waits || finished_.load() == nullptr || starting == this) return wake;
+  }
+}
+
 // While somebody is in a hurry no thread that has requests to hear or answers to give starts a
 // large write, and whoever does looks up after each.
-TimePoint Dispatcher::Pump(Lock& lock, int budget) {
+TimePoint Dispatcher::PumpOnce(Lock& lock, int budget) {
   pump_again_ = true;
   if (starting == this) return TimePoint::Max();  // the call that we are in sees the note
   const bool answers = budget <= kPumpBudget;
@@ -355,26 +393,51 @@ void Dispatcher::Landed(ObjectOp* op) {
   ArmOutside(wake);
 }
 
-// Whoever waits for a small read first, so that it does not pay for our accounts; else the device,
-// which has a free slot, while the answer only has a little further to go.
+// Whoever waits for a small read first, so that it does not pay for our accounts, and whoever there
+// is when nobody else waits; else the device, which has a free slot, while the answer only has a
+// little further to go.
 void Dispatcher::Finish(ObjectOp* op, ObjectOpResult result, int budget) {
-  const std::unique_ptr<ObjectOp> owned(op);
-  const bool answer_first = IsQuick(*op);
-  const TimePoint finished = clock_.Now();
-  if (answer_first) op->Done(std::exchange(result, {}));
-  if (!bypass_) {
-    Lock lock(mutex_);
-    const TimePoint now = latest_ = std::max(latest_, finished);
-    scheduler_.Completed(&op->request_, now);
-    activity_.completed += IsBackground(op->kind) ? 0 : 1;
-    Account(*op, now);
-    const TimePoint wake = Pump(lock, budget);
-    lock.unlock();
-    ArmOutside(wake);
+  ++finishing_;
+  op->finished_ = clock_.Now();
+  const bool answer_first = bypass_ || IsQuick(*op) || !somebody_waits_.load();
+  if (answer_first) {
+    op->Done(std::move(result));
+    FinishAnswered(op, budget);
+  } else {
+    FinishThenAnswer(op, std::move(result), budget);
   }
-  if (!answer_first) op->Done(std::move(result));
+  --finishing_;
+}
+
+void Dispatcher::FinishThenAnswer(ObjectOp* op, ObjectOpResult result, int budget) {
+  const std::unique_ptr<ObjectOp> owned(op);
   Lock lock(mutex_);
+  AccountFinished();
+  AccountOne(op);
+  const TimePoint wake = Pump(lock, budget);
+  lock.unlock();
+  ArmOutside(wake);
+  op->Done(std::move(result));
+  lock.lock();
   if (--outstanding_ == 0) idle_.notify_all();
+}
+
+void Dispatcher::FinishAnswered(ObjectOp* op, int budget) {
+  if (bypass_) {
+    const std::unique_ptr<ObjectOp> owned(op);
+    Lock lock(mutex_);
+    if (--outstanding_ == 0) idle_.notify_all();
+    return;
+  }
+  ObjectOp* before = finished_.load(std::memory_order_relaxed);
+  do {
+    op->finished_before_ = before;
+  } while (!finished_.compare_exchange_weak(before, op));
+  if (!somebody_waits_.load()) return;
+  Lock lock(mutex_);
+  const TimePoint wake = Pump(lock, budget);
+  lock.unlock();
+  ArmOutside(wake);
 }
 
 void Dispatcher::Ended(ObjectOp* op) {
@@ -415,12 +478,19 @@ TimePoint Dispatcher::NextWake() {
 
 uint64_t Dispatcher::outstanding() {
   Lock lock(mutex_);
+  AccountFinished();
   return outstanding_;
 }
 
 void Dispatcher::WaitIdle() {
   Lock lock(mutex_);
+  ++wait_idle_;
+  somebody_waits_ = true;
+  AccountFinished();
   idle_.wait(lock, [this] { return outstanding_ == 0; });
+  --wait_idle_;
+  lock.unlock();
+  while (finishing_ > 0) std::this_thread::yield();  // the last one has only to leave
 }
 
 }  // namespace weir::osd

@@ -4,6 +4,8 @@
 //                              ▲  pump: pull what may start, start it, until nothing may
 //
 // One mutex guards the Scheduler and the statistics; it is never held over I/O or a callback.
+// A completion that nobody waits for takes it not at all: the operation is answered, and the next
+// who asks the Scheduler anything first tells it of all that ended, each at its time.
 // Whoever pulls a small read starts it at once. Everything else that is pulled stands in one line,
 // in the order of the pulls, and at most one thread at a time starts from there; it, or whoever
 // comes, goes on. No request hops threads: it starts on the thread that submitted it, or on that of
@@ -134,10 +136,17 @@ class Dispatcher {
   static constexpr Duration kLongestPatience = std::chrono::milliseconds(5);
 
   using Lock = std::unique_lock<std::mutex>;
-  // Of the clock, and never before a moment that the scheduler was told; needs the lock.
+  // Of the clock, and never before a moment that the scheduler was told, which knows then of all
+  // that ended; needs the lock.
   TimePoint Now();
+  // Tells the scheduler of what is in finished_; needs the lock.
+  void AccountFinished();
+  void AccountOne(ObjectOp* op);
   // Pulls and starts; needs the lock, which it lets go while it starts. Returns when to poll next.
   TimePoint Pump(Lock& lock, int budget);
+  TimePoint PumpOnce(Lock& lock, int budget);
+  // Finishes must take the lock from now on; needs the lock.
+  [[nodiscard]] bool SomebodyWaits() const;
   // Pulls until nothing may go or the budget is spent, and starts the small reads.
   void PullAll(Lock& lock, int* budget);
   // Pulls a few: small reads to `quick`, returning how many, the rest to pulled_.
@@ -153,6 +162,9 @@ class Dispatcher {
   void AddNext(const ObjectOp& op, ObjectOpResult* result);
   void Landed(ObjectOp* op);
   void Finish(ObjectOp* op, ObjectOpResult result, int budget);
+  // It was answered: tells the scheduler now if somebody waits, else whoever comes next does.
+  void FinishAnswered(ObjectOp* op, int budget);
+  void FinishThenAnswer(ObjectOp* op, ObjectOpResult result, int budget);
   void Account(const ObjectOp& op, TimePoint now);
   void ArmOutside(TimePoint when) const;
   [[nodiscard]] int Budget() const;
@@ -188,7 +200,14 @@ class Dispatcher {
   bool pumping_ = false;
   bool pump_again_ = false;
   bool draining_ = false;
+  int wait_idle_ = 0;  // callers of WaitIdle
   std::atomic<bool> disk_is_slow_{false};
+
+  // The two of a finish without the lock. It puts its operation into the one and then looks at the
+  // other; whoever is going to wait sets that and then looks into the first: one of them sees.
+  std::atomic<ObjectOp*> finished_{nullptr};  // a list, the last first
+  std::atomic<bool> somebody_waits_{false};   // for room, or for all to end
+  std::atomic<uint64_t> finishing_{0};  // calls of Finish, which may touch this until they end
 };
 
 }  // namespace weir::osd

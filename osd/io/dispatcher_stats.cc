@@ -15,7 +15,7 @@ LatencyQuantiles QuantilesOf(const LatencyHistogram& latency) {
 }  // namespace
 
 void Dispatcher::NoteFull() {
-  const TimePoint now = Now();
+  const TimePoint now = latest_ = std::max(latest_, clock_.Now());  // what has ended is for later
   const bool waits = config_.gate == GateKind::kStrict && scheduler_.queued() > 0;
   const bool full = waits || (scheduler_.in_flight() > 0 && !scheduler_.HasFreeSlot(now));
   if (full == full_) return;
@@ -88,6 +88,7 @@ std::map<ClassId, OsdClassTimes> Dispatcher::Times() {
 
 DispatcherActivity Dispatcher::Activity() {
   Lock lock(mutex_);
+  AccountFinished();
   DispatcherActivity activity = activity_;
   if (full_) activity.full += Now() - full_since_;
   return activity;
@@ -95,6 +96,7 @@ DispatcherActivity Dispatcher::Activity() {
 
 qos::ServiceReport Dispatcher::Measures() {
   Lock lock(mutex_);
+  AccountFinished();
   return scheduler_.Measures();
 }
 

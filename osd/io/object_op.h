@@ -39,11 +39,12 @@ struct ObjectOpResult {
   uint64_t next_object = UINT64_MAX;  // with want_next: the next of the inode; UINT64_MAX: none
 };
 
-// Derived by whoever submits; the Dispatcher owns it from Submit until Done has returned.
+// Derived by whoever submits; the Dispatcher owns it from Submit until some time after Done.
 class ObjectOp {
  public:
   virtual ~ObjectOp() = default;
-  // Exactly once, on a thread of the store; must not block. The Dispatcher's lock is not held.
+  // Exactly once, on a thread of the store; must not block. The Dispatcher's lock is not held. What
+  // it keeps for the answer it lets go here: it may live on for a second.
   virtual void Done(ObjectOpResult result) = 0;
   // Once, of a write, when it starts, where it may take its time; not ok: that is the result.
   virtual Status Check() { return {}; }
@@ -67,6 +68,8 @@ class ObjectOp {
   friend class Dispatcher;
   qos::Request request_;
   Duration patience_{0};
+  TimePoint finished_;
+  ObjectOp* finished_before_ = nullptr;  // in Dispatcher::finished_
 };
 
 }  // namespace weir::osd

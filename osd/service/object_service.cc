@@ -142,7 +142,11 @@ class ObjectService::Op final : public ObjectOp {
  public:
   Op(ObjectService& service, std::shared_ptr<net::IncomingCall> call)
       : service_(service), call_(std::move(call)) {}
-  void Done(ObjectOpResult result) override { service_.Answer(*this, std::move(result)); }
+  void Done(ObjectOpResult result) override {
+    service_.Answer(*this, std::move(result));
+    call_.reset();
+    data = {};
+  }
   Status Check() override { return CheckPayload(request, data); }
 
   [[nodiscard]] net::IncomingCall& call() const { return *call_; }
