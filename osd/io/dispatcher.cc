@@ -433,11 +433,19 @@ void Dispatcher::FinishAnswered(ObjectOp* op, int budget) {
   do {
     op->finished_before_ = before;
   } while (!finished_.compare_exchange_weak(before, op));
-  if (!somebody_waits_.load()) return;
+  if (!somebody_waits_.load()) return AccountIfLast();
   Lock lock(mutex_);
   const TimePoint wake = Pump(lock, budget);
   lock.unlock();
   ArmOutside(wake);
+}
+
+// Nothing is on its way any more that could tell of it, and this thread has the time: whoever asks
+// next has that much less to wait for.
+void Dispatcher::AccountIfLast() {
+  if (outstanding_.load(std::memory_order_relaxed) > 1) return;
+  const Lock lock(mutex_, std::try_to_lock);
+  if (lock.owns_lock()) AccountFinished();
 }
 
 void Dispatcher::Ended(ObjectOp* op) {

@@ -164,6 +164,7 @@ class Dispatcher {
   void Finish(ObjectOp* op, ObjectOpResult result, int budget);
   // It was answered: tells the scheduler now if somebody waits, else whoever comes next does.
   void FinishAnswered(ObjectOp* op, int budget);
+  void AccountIfLast();
   void FinishThenAnswer(ObjectOp* op, ObjectOpResult result, int budget);
   void Account(const ObjectOp& op, TimePoint now);
   void ArmOutside(TimePoint when) const;
@@ -192,7 +193,7 @@ class Dispatcher {
   TimePoint counted_since_;
   TimePoint latest_;
   TimePoint pull_wake_ = TimePoint::Max();  // what the last Pull asked for
-  uint64_t outstanding_ = 0;
+  std::atomic<uint64_t> outstanding_{0};    // changes under the lock
   uint64_t bypassed_bytes_ = 0;
   bool bypass_ = false;
   std::deque<ObjectOp*> pulled_;       // from the scheduler, not started
