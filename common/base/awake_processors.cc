@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <utility>
 
 namespace weir {
 namespace {
@@ -90,16 +89,14 @@ TimePoint AwakeProcessors::Poll() {
   LearnBegun(now);
   LearnTook(now);
   last_poll_ = now;
-  const auto within = [&](Duration duration) {
-    return std::pair{seen_began_ > 0 && now - last_begun_<duration, seen_took_ns_> 0 &&
-                     now - last_took_ < duration};
-  };
-  const auto [began, took] = within(kLinger);
-  const double others =
-      (began ? crowd_ : 0) + (took ? std::max(under_way_of_took_ - (began ? 0 : 1), 0.0) : 0);
-  KeepAwake((began || took) && others < (awake_ ? kMany : kFew));
-  const auto [began_lately, took_lately] = within(kDoze);
-  if (began_lately || took_lately) return now + (others < kMany ? kStep : kStepInCrowds);
+  const Duration since_begun = seen_began_ > 0 ? now - last_begun_ : Duration::max();
+  const Duration since_took = seen_took_ns_ > 0 ? now - last_took_ : Duration::max();
+  const bool began = since_begun < kLinger;
+  const double under_way =
+      (began ? 1 + crowd_ : 0) + (since_took < kLinger ? under_way_of_took_ : 0);
+  const Duration since = std::min(since_begun, since_took);
+  KeepAwake(since < kLinger && under_way - 1 < (awake_ ? kMany : kFew));
+  if (since < kDoze) return now + (under_way - 1 < kMany ? kStep : kStepInCrowds);
   dozes_ = true;
   if (began_ == seen_began_ && took_ns_ == seen_took_ns_) return TimePoint::Max();
   dozes_ = false;  // one came just then
