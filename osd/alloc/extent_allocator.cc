@@ -68,23 +68,55 @@ bool ExtentAllocator::FindRunIn(uint32_t begin, uint32_t end, uint32_t least, ui
   return true;
 }
 
-bool ExtentAllocator::FindRun(uint32_t from, uint32_t least, uint32_t most, Extent* run) const {
-  const auto groups = static_cast<uint32_t>(group_free_.size());
-  const uint32_t first_group = from / kGroup;
-  for (uint32_t i = 0; i <= groups; ++i) {
-    const uint32_t group = (first_group + i) % groups;
+bool ExtentAllocator::FindRunUpTo(uint32_t end_group, uint32_t from, uint32_t least, uint32_t most,
+                                  Extent* run) const {
+  for (uint32_t group = from / kGroup; group < end_group; ++group) {
     if (group_free_[group] < least) continue;
     const uint32_t begin = group * kGroup;
     const uint32_t end = std::min(blocks_, begin + kGroup);
-    if (FindRunIn(i == 0 ? std::max(begin, from) : begin, end, least, most, run)) return true;
+    if (FindRunIn(std::max(begin, from), end, least, most, run)) return true;
   }
   return false;
+}
+
+bool ExtentAllocator::FindRun(uint32_t from, uint32_t least, uint32_t most, Extent* run) const {
+  const auto groups = static_cast<uint32_t>(group_free_.size());
+  return FindRunUpTo(groups, from, least, most, run) ||
+         FindRunUpTo(std::min(groups, from / kGroup + 1), 0, least, most, run);
+}
+
+bool ExtentAllocator::HalfIsFree() const {
+  uint64_t free = 0;
+  for (uint32_t group = 0; group < swept_groups_; ++group) free += group_free_[group];
+  return free >= uint64_t{swept_groups_} * kGroup / 2;
+}
+
+bool ExtentAllocator::FindInSweep(uint32_t count, Extent* run) {
+  bool returned = false;
+  while (!FindRunUpTo(swept_groups_, large_cursor_, count, count, run)) {
+    if (!returned && HalfIsFree()) {
+      returned = true;
+      large_cursor_ = 0;
+    } else if (swept_groups_ < group_free_.size()) {
+      large_cursor_ = swept_groups_++ * kGroup;
+    } else {
+      return false;
+    }
+  }
+  return true;
 }
 
 std::vector<Extent> ExtentAllocator::Allocate(uint32_t blocks) {
   std::lock_guard lock(mutex_);
   std::vector<Extent> result;
   if (blocks == 0 || free_ - reserved_ < blocks) return result;
+  Extent whole;
+  if (blocks >= kSmall && FindInSweep(blocks, &whole)) {
+    Mark(whole.place, blocks, true);
+    large_cursor_ = whole.place + blocks;
+    result.push_back({first_ + whole.place, blocks});
+    return result;
+  }
   uint32_t& cursor = blocks < kSmall ? small_cursor_ : large_cursor_;
   // Whole, else in pieces of an eighth, else in whatever there is.
   uint32_t least = blocks;

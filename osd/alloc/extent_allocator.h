@@ -1,7 +1,10 @@
 // ExtentAllocator: which blocks of the data region are free. A pure object over a bitmap with a
 // count per group of 32768 blocks (128 MiB), so that full groups are skipped.
 //
-// Large requests go on from where the last one ended (objects of a stream lie in a row); small ones
+// Large requests go on from where the last one ended (objects of a stream lie in a row). They sweep
+// over a region that begins at the first block: at its end they return to the beginning if half of
+// it is free, else it grows by a group. What is overwritten out of place again and again thus
+// stays together: a head has short ways, an image does not grow to its full size. Small requests
 // have a place of their own, so that they do not cut up the room of the large.
 // Freeing is immediate: the caller frees only what no durable record refers to any more. A block
 // may have several references (copies of a file share it); it is free after as many calls of Free.
@@ -51,8 +54,14 @@ class ExtentAllocator {
     return (taken_[index / 64] >> (index % 64) & 1) != 0;
   }
   void Mark(uint32_t start, uint32_t count, bool taken);
+  // A whole run for a large request, where the sweep is; moves it on. False: no whole run is left.
+  bool FindInSweep(uint32_t count, Extent* run);
+  // Whether the region of the sweep is worth another one.
+  [[nodiscard]] bool HalfIsFree() const;
   // The first free run of at least `least` blocks (cut at `most`) at or behind `from`, wrapping.
   bool FindRun(uint32_t from, uint32_t least, uint32_t most, Extent* run) const;
+  bool FindRunUpTo(uint32_t end_group, uint32_t from, uint32_t least, uint32_t most,
+                   Extent* run) const;
   bool FindRunIn(uint32_t begin, uint32_t end, uint32_t least, uint32_t most, Extent* run) const;
 
   mutable std::mutex mutex_;
@@ -62,6 +71,7 @@ class ExtentAllocator {
   ShareCounts shares_;
   uint64_t free_ = 0, reserved_ = 0;
   uint32_t large_cursor_ = 0, small_cursor_ = 0;
+  uint32_t swept_groups_ = 0;  // the region of the sweep
 };
 
 }  // namespace weir::osd

@@ -19,6 +19,24 @@ TEST(ExtentAllocatorTest, LargeRequestsFollowEachOtherInOnePiece) {
   EXPECT_GT(small[0].place, 50000u);  // not in the way of the large ones
 }
 
+// Goal: what is overwritten out of place again and again stays together. Method: a device ten times
+// as large as the data, which is written thirty times over.
+TEST(ExtentAllocatorTest, WhatIsOverwrittenStaysTogether) {
+  Prng prng(testing::TestSeed());
+  constexpr uint32_t kData = 1 << 17, kObject = 256;
+  ExtentAllocator allocator(0, 10 * kData);
+  std::vector<Extent> objects(kData / kObject);
+  for (Extent& object : objects) object = allocator.Allocate(kObject).at(0);
+  for (uint32_t i = 0; i < 30 * kData / kObject; ++i) {
+    Extent& object = objects[prng.Uniform(0, objects.size() - 1)];
+    const std::vector<Extent> fresh = allocator.Allocate(kObject);
+    ASSERT_EQ(fresh.size(), 1u) << "in one piece";
+    ASSERT_LT(fresh[0].place, 3 * kData);
+    allocator.Free(object);
+    object = fresh[0];
+  }
+}
+
 TEST(ExtentAllocatorTest, ReservedBlocksAreKeptForTheirOwner) {
   ExtentAllocator allocator(1, 64);
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(allocator.Reserve());
