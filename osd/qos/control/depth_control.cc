@@ -1,6 +1,7 @@
 #include "osd/qos/control/depth_control.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace weir::osd::qos {
@@ -9,8 +10,9 @@ namespace {
 constexpr double kPieceSeconds = 100e-6;
 constexpr double kFixedPart = 0.06;  // of a piece's time that its fixed cost may be
 constexpr uint64_t kPieceStep = 64 << 10;
-constexpr double kSpare = 1.125;  // beyond what keeps the device busy
-constexpr double kKeep = 0.995;   // of the typical request, from one to the next
+constexpr uint64_t kFineSteps = 4;  // of any number; more: a power of two
+constexpr double kSpare = 1.125;    // beyond what keeps the device busy
+constexpr double kKeep = 0.995;     // of the typical request, from one to the next
 
 }  // namespace
 
@@ -75,7 +77,8 @@ uint64_t DepthControl::ChunkBytes(TimePoint now) const {
   const double wanted = std::max(for_time, for_cost);
   if (wanted >= static_cast<double>(kLargestRequest)) return UINT64_MAX;
   const auto steps = static_cast<uint64_t>(std::ceil(wanted / kPieceStep));
-  return std::max<uint64_t>(steps, 1) * kPieceStep;
+  // Applications write powers of two: pieces of 13/16 MiB are two requests for each MiB.
+  return (steps > kFineSteps ? std::bit_ceil(steps) : std::max<uint64_t>(steps, 1)) * kPieceStep;
 }
 
 }  // namespace weir::osd::qos

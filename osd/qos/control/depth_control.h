@@ -61,7 +61,8 @@ class DepthControl {
 
   // Pieces in which a large write should reach the device now, so that a request in a hurry is not
   // stuck behind all of it: 100 us of the device's time, but not so little that the fixed cost of a
-  // piece is over 6 % of it; a multiple of 64 KiB. UINT64_MAX: nobody is in a hurry, in one piece.
+  // piece is over 6 % of it; a multiple of 64 KiB, and a power of two where applications' writes
+  // would else leave rests (above 256 KiB). UINT64_MAX: nobody is in a hurry, in one piece.
   [[nodiscard]] uint64_t ChunkBytes(TimePoint now) const;
 
  private:
