@@ -1,8 +1,12 @@
 // StallWatch: tells an IoMeter when RocksDB's writers wait for a flush or a compaction, or soon
 // will: then background I/O must not queue behind the foreground, which queues behind it.
 //
-//   urgent = RocksDB slows down or stops its writers, or a full write buffer waits while an earlier
-//            one is being flushed, or a writer waits for room (RoomWanted)
+//   urgent = RocksDB slows down or stops its writers, or two full write buffers are not flushed
+//   yet,
+//            or a writer waits for room (RoomWanted)
+//
+// Which buffers a flush has taken shows by sequence numbers when it is done. That it has begun is
+// told late: buffers that were filled meanwhile are not in it.
 //
 // Threads: any.
 #pragma once
@@ -11,6 +15,7 @@
 
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "common/disk/io_meter.h"
 
@@ -38,34 +43,27 @@ class StallWatch final : public rocksdb::EventListener {
     if (info.condition.prev != kNormal) --stalls_;
     Tell();
   }
-  void OnMemTableSealed(const rocksdb::MemTableInfo&) override {
+  void OnMemTableSealed(const rocksdb::MemTableInfo& info) override {
     const std::lock_guard lock(mutex_);
-    ++sealed_;
+    full_.push_back(info.first_seqno);
     Tell();
   }
-  void OnFlushBegin(rocksdb::DB*, const rocksdb::FlushJobInfo&) override {
+  void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo& info) override {
     const std::lock_guard lock(mutex_);
-    flushing_ = true;
-    sealed_ = 0;
-    Tell();
-  }
-  void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo&) override {
-    const std::lock_guard lock(mutex_);
-    flushing_ = false;
+    std::erase_if(full_,
+                  [&](rocksdb::SequenceNumber first) { return first <= info.largest_seqno; });
     Tell();
   }
 
  private:
   void Tell() {
-    const bool waits = sealed_ >= 2 || (flushing_ && sealed_ > 0);
-    if (meter_ != nullptr) meter_->SetUrgent(stalls_ > 0 || waits || room_wanted_);
+    if (meter_ != nullptr) meter_->SetUrgent(stalls_ > 0 || full_.size() >= 2 || room_wanted_);
   }
 
   std::mutex mutex_;
   std::shared_ptr<IoMeter> meter_;
-  int stalls_ = 0;  // conditions entered and not left
-  int sealed_ = 0;  // write buffers that no flush has begun with
-  bool flushing_ = false;
+  int stalls_ = 0;                             // conditions entered and not left
+  std::vector<rocksdb::SequenceNumber> full_;  // write buffers not flushed, by their first
   bool room_wanted_ = false;
 };
 

@@ -24,6 +24,16 @@ class StallWatchTest : public ::testing::Test {
     info.condition.cur = to;
     watch_.OnStallConditionsChanged(info);
   }
+  void Seal(rocksdb::SequenceNumber first) {
+    rocksdb::MemTableInfo info{};
+    info.first_seqno = first;
+    watch_.OnMemTableSealed(info);
+  }
+  void Flushed(rocksdb::SequenceNumber largest) {
+    rocksdb::FlushJobInfo info{};
+    info.largest_seqno = largest;
+    watch_.OnFlushCompleted(nullptr, info);
+  }
   std::shared_ptr<UrgencyMeter> meter_ = std::make_shared<UrgencyMeter>();
   StallWatch watch_;
 };
@@ -47,15 +57,24 @@ TEST_F(StallWatchTest, AStallThatIsToldOfAfterItsEndDoesNotStay) {
 }
 
 TEST_F(StallWatchTest, TwoFullBuffersAreUrgentOneIsNot) {
-  watch_.OnMemTableSealed({});
+  Seal(1);
   EXPECT_FALSE(meter_->urgent);
-  watch_.OnFlushBegin(nullptr, {});
-  watch_.OnMemTableSealed({});
+  Seal(100);
   EXPECT_TRUE(meter_->urgent);
-  watch_.OnFlushCompleted(nullptr, {});
+  Flushed(99);
   EXPECT_FALSE(meter_->urgent);
-  watch_.OnMemTableSealed({});
-  EXPECT_TRUE(meter_->urgent);  // two wait and nobody flushes
+  Seal(200);
+  EXPECT_TRUE(meter_->urgent);
+  Flushed(250);
+  EXPECT_FALSE(meter_->urgent);
+}
+
+// A flush tells of its beginning when it has chosen its buffers, and others may be full by then.
+TEST_F(StallWatchTest, BuffersThatAreFullBeforeAFlushIsToldOfAreNotForgotten) {
+  Seal(1);
+  Seal(100);
+  watch_.OnFlushBegin(nullptr, {});
+  EXPECT_TRUE(meter_->urgent);
 }
 
 }  // namespace
