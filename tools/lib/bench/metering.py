@@ -1,11 +1,13 @@
 """The metering rows: what the QoS pipeline costs when there is nothing to decide.
 
 One cluster of one OSD, started as usual (profile `unified`, best effort only) and with `weir-osd --metering false`,
-which lets every request go past the pipeline: the same files at the same places of the same disk. Each repeat runs
-every job metered, bypassed, bypassed, metered, every other repeat the other way round, so that a machine that grows
-faster or slower meanwhile does it to both. A row is what the metered runs lose against the others. A negative loss
-is noise.
+which lets every request go past the pipeline: the same files at the same places of the same disk. Each repeat runs one
+job after the other, each in eight short turns, metered, bypassed, bypassed, metered and then the other way round, so
+that a machine that grows faster or slower meanwhile does it to both. A row is what the metered turns lose against the
+others. A negative loss is noise.
 """
+import statistics
+
 from . import fio
 from .host import run, say
 from .weirfs import Cluster
@@ -20,6 +22,7 @@ JOBS = {"randread-4k-1job": ("many", {"rw": "randread", "bs": "4k", "ioengine": 
         "randwrite-4k-16jobs": ("many", {"rw": "randwrite", **MANY}),
         "seqread-1M": ("one", {"rw": "read", **DEEP}),
         "seqwrite-1M": ("one", {"rw": "write", **DEEP})}
+TURNS = (True, False, False, True, False, True, True, False)  # half a job's time each
 
 
 def rows():
@@ -31,14 +34,14 @@ class Switched(Cluster):
     """A cluster of one OSD that meters or doesn't."""
     name = "metering"
     disks = 1
-    _metered = True
+    metered = True
 
     def _dev(self, verb, *args):
         return run(self.host.program("weir-dev"), verb, "--dir", self._cluster(), *args, timeout=180,
-                   env={"WEIR_OSD_METERING": str(self._metered).lower()})
+                   env={"WEIR_OSD_METERING": str(self.metered).lower()})
 
     def meter(self, on):
-        self._metered = on
+        self.metered = on
         self._dev("stop", "osd.0")
         self._dev("start", "osd.0")
 
@@ -57,16 +60,14 @@ class Metering:
 
     def measure(self, repeat):
         """{row: value} of one round."""
-        got = {job: {True: [], False: []} for job in JOBS}
-        first = repeat % 2 == 0
-        for metered in (first, not first, not first, first):
-            self._system.meter(metered)
-            for job, (layout, options) in JOBS.items():
-                got[job][metered].append(self._run(job, layout, options, repeat))
         values = {}
-        for job, runs in got.items():
-            metered, bypassed = ({"iops": sum(r.iops for r in runs[m]) / 2, "p50": sum(r.p50_us for r in runs[m]) / 2}
-                                 for m in (True, False))
+        for job, (layout, options) in JOBS.items():
+            runs = {True: [], False: []}
+            for metered in TURNS:
+                self._system.meter(metered == (repeat % 2 == 0))
+                runs[self._system.metered].append(self._run(job, layout, options, repeat))
+            metered, bypassed = ({"iops": statistics.mean(r.iops for r in runs[m]),
+                                  "p50": statistics.mean(r.p50_us for r in runs[m])} for m in (True, False))
             values[f"{NAME}.{job}.loss"] = 100 * (1 - metered["iops"] / bypassed["iops"])
             if job == "randread-4k-1job":
                 values[f"{NAME}.p50-added"] = metered["p50"] - bypassed["p50"]
@@ -76,4 +77,4 @@ class Metering:
 
     def _run(self, job, layout, options, repeat):
         return fio.measure(job, {**options, **self._system.target(layout), "direct": 1, "time_based": 1, "ramp_time": "1s",
-                                 "runtime": f"{int(self._runtime_s * 1000)}ms", "randseed": 3000 + repeat})
+                                 "runtime": f"{int(self._runtime_s * 500)}ms", "randseed": 3000 + repeat})
