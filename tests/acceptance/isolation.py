@@ -3,6 +3,8 @@
 (1 MiB, four at a time each) and 64 random writers (64 KiB), on the same mount and on another.
 
 `db` has a latency bound, `seq` and `rnd` have nothing but their weights. Latencies are fio's lat, submission included.
+What the writers get is what the OSDs served them while the reader was measured. (A fio of both counts for the writers of a
+slow disk also the seconds after the reader's end, when nobody holds them back.)
 Measured on the same files: the writers alone, the reader alone before and after each time both run together (its mean is
 what together is compared with), and both without quality of service (`noqos`), for contrast. Together under profile `unified`
 as it is, and under a strict gate that gives all of them 60 % of what they wrote alone, which is what an operator does who
@@ -17,11 +19,14 @@ both, as multiples of alone:
                   1.2             -               -            the same with `--anticipation on`; what the writers pay is shown
   full             -             4                -            image files, as fast as this machine
 """
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 
 import servicelog  # noqa: F401 - makes weirtest known
 from weirtest import MIB, Cluster, Failure, check, main
@@ -43,15 +48,15 @@ class Alone:
 
 
 class Result:
-    def __init__(self, jobs):
-        reader = [j for j in jobs if j["jobname"] == "db"]
-        if reader:
-            lat = reader[0]["read"]["lat_ns"]
+    """What a measurement showed: of the reader, as its fio says, and of the writers, as the OSDs do."""
+
+    def __init__(self, reader_job, written):
+        if reader_job:
+            lat = reader_job["read"]["lat_ns"]
             check(lat["N"] > 20, "the reader hardly ran")
             self.p50, self.p99 = (lat["percentile"][p] / 1e3 for p in ("50.000000", "99.000000"))
-            self.reads = reader[0]["read"]["iops"]
-        self.written = {name: sum(j["write"]["bw_bytes"] for j in jobs if j["jobname"] == name) / MIB
-                        for name in ("seq", "rnd")}
+            self.reads = reader_job["read"]["iops"]
+        self.written = written
 
     @property
     def writers(self):
@@ -70,16 +75,56 @@ def writers(mount):
             "--ioengine=psync", f"--numjobs={WRITERS}", f"--size={WRITER_MIB}m"]
 
 
-def run(lab, *jobs, seconds=0):
-    """One fio with these jobs: for so long, after a ramp, or 0: until they are done, unmeasured."""
-    argv = ["fio", "--name=global", "--output-format=json", "--eta=never", "--thread", "--direct=1", "--norandommap",
-            "--clat_percentiles=0", "--lat_percentiles=1", "--percentile_list=50:99"]
-    if seconds:
-        argv += ["--time_based", f"--runtime={seconds}", f"--ramp_time={RAMP}"]
-    done = subprocess.run(argv + [a for job in jobs for a in job], capture_output=True, text=True, timeout=300, cwd=lab.dir)
+FIO = ["fio", "--name=global", "--output-format=json", "--eta=never", "--thread", "--direct=1", "--norandommap",
+       "--clat_percentiles=0", "--lat_percentiles=1", "--percentile_list=50:99"]
+
+
+def fio(lab, jobs):
+    """One fio with these jobs, to its end."""
+    done = subprocess.run(FIO + jobs, capture_output=True, text=True, timeout=300, cwd=lab.dir)
     if done.returncode != 0:
         raise Failure(f"fio: exit {done.returncode}\n{done.stderr[-1500:]}{done.stdout[-500:]}")
-    return Result(json.loads(done.stdout[done.stdout.index("{"):])["jobs"]) if seconds else None
+    return json.loads(done.stdout[done.stdout.index("{"):])["jobs"]
+
+
+@contextlib.contextmanager
+def in_background(lab, jobs):
+    """A fio that goes on until it is told to stop."""
+    child = subprocess.Popen(FIO + ["--time_based", "--runtime=1h"] + jobs, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL, cwd=lab.dir)
+    try:
+        yield
+        check(child.poll() is None, "the writers' fio ended by itself")
+    finally:
+        child.send_signal(signal.SIGINT)
+        child.wait(120)
+
+
+class Served:
+    """Bytes per second that the OSDs served the writers' classes, from here to `rates`."""
+
+    def __init__(self, system):
+        self._system = system
+        self._since, self._bytes = self._now()
+
+    def _now(self):
+        stat = json.loads(self._system.osdctl("stat", "-o", "json").stdout)
+        return time.monotonic(), {name: sum(c["served_bytes"] for osd in stat["osds"] for c in osd["classes"]
+                                            if c["class"] == name) for name in ("seq", "rnd")}
+
+    def rates(self):
+        until, now = self._now()
+        return {name: (now[name] - self._bytes[name]) / MIB / (until - self._since) for name in now}
+
+
+def measure(lab, system, seconds, reads=None, writes=None):
+    """The reader's jobs, the writers', or both, for so long after a ramp."""
+    with in_background(lab, writes) if writes else contextlib.nullcontext():
+        time.sleep(RAMP)
+        served = Served(system)
+        jobs = fio(lab, ["--time_based", f"--runtime={seconds}"] + reads) if reads else time.sleep(seconds)
+        written = served.rates()
+    return Result(jobs and jobs[0], written)
 
 
 def images(lab, kind, count):
@@ -107,7 +152,7 @@ def prepare(lab, disks, osds, rate, bound):
         os.setxattr(f"{system.mnt}/{name}", "user.qos.class", name.encode())
     for jobs in (reader(system.mnt), writers(system.mnt)):  # apart: else the reader's data lies between the writers'
         layout = [a.replace("randread", "write").replace("randwrite", "write") for a in jobs if not a.startswith("--bs=")]
-        run(lab, ["--bs=1m", "--direct=0", "--end_fsync=1"], layout)
+        fio(lab, ["--bs=1m", "--direct=0", "--end_fsync=1"] + layout)
     return system
 
 
@@ -119,16 +164,16 @@ def show(lab, text, now, alone, hogs):
 
 def compare(lab, disks, osds, rate, bound, p50, p99, kept, anticipated_p50=None, seconds=SECONDS):
     system = prepare(lab, disks, osds, rate, bound)
-    hogs = run(lab, writers(system.mnt), seconds=seconds)
-    before = run(lab, reader(system.mnt), seconds=seconds)
+    hogs = measure(lab, system, seconds, writes=writers(system.mnt))
+    before = measure(lab, system, seconds, reader(system.mnt))
     lab.show(f"        alone on {osds} OSD(s)      reader {before.reads:7.0f}/s  p50 {before.p50:8.0f} us            "
              f"p99 {before.p99:8.0f} us            writers {hogs.writers:6.1f} MiB/s")
     failures = []
 
     def together(text, mount, p50=None, p99=None, kept=None):
         nonlocal before
-        now = run(lab, reader(system.mnt), writers(mount), seconds=seconds)
-        after = run(lab, reader(system.mnt), seconds=seconds)
+        now = measure(lab, system, seconds, reader(system.mnt), writers(mount))
+        after = measure(lab, system, seconds, reader(system.mnt))
         alone, before = Alone(before, after), after
         show(lab, text, now, alone, hogs)
         for name, value, bound_x in (("p50", now.p50 / alone.p50, p50), ("p99", now.p99 / alone.p99, p99)):
