@@ -118,11 +118,12 @@ class Served:
 
 
 def measure(lab, system, seconds, reads=None, writes=None):
-    """The reader's jobs, the writers', or both, for so long after a ramp."""
+    """The reader's jobs, the writers', or both, for so long after a ramp; the writers begin a ramp earlier."""
     with in_background(lab, writes) if writes else contextlib.nullcontext():
-        time.sleep(RAMP)
+        if writes:
+            time.sleep(RAMP)
         served = Served(system)
-        jobs = fio(lab, ["--time_based", f"--runtime={seconds}"] + reads) if reads else time.sleep(seconds)
+        jobs = fio(lab, ["--time_based", f"--runtime={seconds}", f"--ramp_time={RAMP}"] + reads) if reads else time.sleep(seconds)
         written = served.rates()
     return Result(jobs and jobs[0], written)
 

@@ -63,8 +63,8 @@ class Metering:
         values = {}
         for job, (layout, options) in JOBS.items():
             runs = {True: [], False: []}
-            for metered in TURNS:
-                self._system.meter(metered == (repeat % 2 == 0))
+            for turn in TURNS:
+                self._system.meter(turn == (repeat % 2 == 0))
                 runs[self._system.metered].append(self._run(job, layout, options, repeat))
             metered, bypassed = ({"iops": statistics.mean(r.iops for r in runs[m]),
                                   "p50": statistics.mean(r.p50_us for r in runs[m])} for m in (True, False))
