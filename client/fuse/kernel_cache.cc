@@ -12,17 +12,24 @@ constexpr int32_t kIncEpoch = 8;  // by number, as the kernel's header may be ol
 
 void KernelCache::Start(fuse_session* session) {
   session_ = session;
-  thread_ = std::thread([this] { Loop(); });
+  teller_ = std::thread([this] { Tell(); });
+  follower_ = std::thread([this] { Follow(); });
 }
 
 void KernelCache::Stop() {
-  if (!thread_.joinable()) return;
+  if (!teller_.joinable()) return;
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_one();
-  thread_.join();
+  teller_.join();
+  {
+    std::lock_guard lock(mutex_);
+    all_told_ = true;
+  }
+  told_.notify_one();
+  follower_.join();
 }
 
 void KernelCache::Drop(fuse_ino_t number, std::function<void()> then) {
@@ -36,7 +43,7 @@ void KernelCache::Drop(fuse_ino_t number, std::function<void()> then) {
 void KernelCache::AskAgainSoon(fuse_ino_t directory, const std::string& name) {
   {
     std::lock_guard lock(mutex_);
-    orders_.push_back({directory, [] {}, {name}});
+    orders_.push_back({directory, nullptr, {name}});
   }
   changed_.notify_one();
 }
@@ -57,20 +64,35 @@ void KernelCache::AskAllAgain() {
   (void)!write(fuse_session_fd(session_), &order, sizeof(order));
 }
 
-void KernelCache::Loop() {
+void KernelCache::Tell() {
+  std::unique_lock lock(mutex_);
   for (;;) {
-    Order order;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return stopping_ || !orders_.empty(); });
-      if (orders_.empty()) return;
-      order = std::move(orders_.front());
-      orders_.pop_front();
-    }
+    changed_.wait(lock, [this] { return stopping_ || !orders_.empty(); });
+    if (orders_.empty()) return;
+    Order order = std::move(orders_.front());
+    orders_.pop_front();
+    lock.unlock();
     // An error means that the kernel knows nothing of the file, or is gone.
     if (order.names.empty()) fuse_lowlevel_notify_inval_inode(session_, order.number, 0, 0);
     AskAgain(order.number, order.names);
-    order.then();
+    lock.lock();
+    if (!order.then) continue;
+    following_.push_back(std::move(order.then));
+    told_.notify_one();
+  }
+}
+
+void KernelCache::Follow() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    told_.wait(lock, [this] { return all_told_ || !following_.empty(); });
+    if (following_.empty()) return;
+    std::function<void()> then = std::move(following_.front());
+    following_.pop_front();
+    lock.unlock();
+    then();
+    then = nullptr;  // and what it holds, without the lock
+    lock.lock();
   }
 }
 

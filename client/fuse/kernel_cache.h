@@ -1,7 +1,13 @@
 // KernelCache: makes the kernel write back and forget pages of files, on a thread of its own: while
 // it does, it asks this mount to write, which the threads that serve it must be free for.
 //
-// Threads: any; `then` runs on the thread of this object. Lifetime: Stop before the session ends.
+// That thread tells the kernel and runs nothing else; what follows runs on another. Where the disks
+// are in this process, a write of somebody else may be submitted to io_uring by whichever thread
+// comes along, and io_uring ends it on the thread that submitted it: never, if that one waits in
+// the kernel for pages to be written, and the write is theirs.
+//
+// Threads: any; `then` runs on the second thread of this object. Lifetime: Stop before the session
+//          ends.
 #pragma once
 
 #include <condition_variable>
@@ -24,13 +30,13 @@ class KernelCache {
   KernelCache& operator=(const KernelCache&) = delete;
 
   void Start(fuse_session* session);
-  // Runs what was asked for, without the kernel if that is gone.
+  // Runs what was asked for first, without the kernel if that is gone.
   void Stop();
   // All pages of the file; those that were changed have been written when `then` runs.
   void Drop(fuse_ino_t number, std::function<void()> then);
 
   // The kernel asks for those names again. Waits until operations of this mount in the directory
-  // are over.
+  // are over, so not for a thread that submits to a disk.
   void AskAgain(fuse_ino_t directory, const std::vector<std::string>& names);
   // The same, soon.
   void AskAgainSoon(fuse_ino_t directory, const std::string& name);
@@ -44,14 +50,17 @@ class KernelCache {
     std::function<void()> then;
     std::vector<std::string> names;  // to be asked for again; none: pages
   };
-  void Loop();
+  void Tell();
+  void Follow();
 
   fuse_session* session_ = nullptr;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable changed_, told_;
   std::deque<Order> orders_;
+  std::deque<std::function<void()>> following_;
   bool stopping_ = false;
-  std::thread thread_;
+  bool all_told_ = false;
+  std::thread teller_, follower_;
 };
 
 }  // namespace weir::client
