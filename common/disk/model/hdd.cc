@@ -103,7 +103,10 @@ class HddServer {
   using Done = DiskModel::Done;
 
   HddServer(EventQueue* events, const HddModel& model, Prng prng)
-      : events_(events), model_(model), mechanics_(model, prng) {}
+      : events_(events),
+        model_(model),
+        mechanics_(model, prng),
+        track_(static_cast<uint64_t>(model.bytes_per_s * 60 / model.rpm)) {}
 
   void Submit(uint64_t lba, uint64_t bytes, bool write, Done done) {
     waiting_.push_back({lba, bytes, write, std::move(done)});
@@ -212,11 +215,16 @@ class HddServer {
     wrote_back_ = true;
     auto next = dirty_.lower_bound(swept_);
     if (next == dirty_.end()) next = dirty_.begin();
-    const auto [lba, bytes] = *next;
-    dirty_.erase(next);
-    swept_ = lba + bytes;
-    const Duration time = FromSeconds(mechanics_.Access(lba, bytes, true));
-    events_->After(time, [this, bytes = bytes] {
+    const uint64_t lba = next->first;
+    uint64_t bytes = 0, passed = 0;
+    do {
+      passed = next->first + next->second - lba;
+      bytes += next->second;
+      next = dirty_.erase(next);
+    } while (next != dirty_.end() && next->first + next->second <= lba + track_);
+    swept_ = lba + passed;
+    const Duration time = FromSeconds(mechanics_.Access(lba, passed, true));
+    events_->After(time, [this, bytes] {
       dirty_bytes_ -= bytes;
       EndFlush();
       Absorb();
@@ -236,6 +244,7 @@ class HddServer {
   EventQueue* events_;
   HddModel model_;
   HddMechanics mechanics_;
+  uint64_t track_;  // bytes of one round of the platter
   std::deque<Piece> waiting_;
   std::map<uint64_t, uint64_t> dirty_;  // address to bytes
   uint64_t dirty_bytes_ = 0;            // with what is being written back

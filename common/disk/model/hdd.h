@@ -6,7 +6,10 @@
 //   read-ahead: a read that begins where one of the last `segments` streams ended costs overhead +
 //             bytes / rate, and `switch_s` more when it is another stream than last time
 //   write cache: a write that fits is done after overhead + bytes / bus; the disk writes it back in
-//             address order when nobody waits, or when the cache is full
+//             address order when nobody waits, or when the cache is full, in passes: what lies
+//             within one round of the platter goes in one, gaps included. A pass that goes on where
+//             one of the last streams ended pays no way there (a real disk would; the read after
+//             it pays the way back)
 //   flush     done when the cache is empty; meanwhile the cache takes no writes, and reads and
 //             write-backs alternate
 //   queue     with ncq 1 requests are served as they came. Beyond that the disk picks among the
