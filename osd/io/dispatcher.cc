@@ -69,10 +69,8 @@ bool IsQuick(const ObjectOp& op) {
 
 // Starting one takes a while, as it is copied and summed; its commit costs little beside its data,
 // so that it leaves the device before. (Smaller ones would crowd the commit instead.)
-constexpr uint64_t kLargeWrite = 32 << 10;
-
 bool IsLargeWrite(const ObjectOp& op) {
-  return op.kind == ObjectOpKind::kWrite && op.data.size() >= kLargeWrite;
+  return op.kind == ObjectOpKind::kWrite && op.data.size() >= qos::kLandingBytes;
 }
 
 // Whose Start this thread is in.
@@ -177,6 +175,7 @@ void Dispatcher::LetThemWait(ObjectOp** pulled, int count, TimePoint now) {
   const bool has_slot = scheduler_.HasFreeSlot(now);
   const bool landing_frees = scheduler_.LandingFrees(now);
   for (int i = 0; i < count; ++i) {
+    if (pulled[i]->patience_ > Duration(0)) continue;  // for its burst
     if (!has_slot && !(landing_frees && IsLargeWrite(*pulled[i]))) continue;
     const Duration waited = now - pulled[i]->request_.arrival;
     pulled[i]->patience_ = std::min(waited / 4, kLongestPatience);
@@ -207,6 +206,7 @@ int Dispatcher::PullBatch(ObjectOp** quick) {
     }
     auto* op = static_cast<ObjectOp*>(pulled.request->context);
     all[count++] = op;
+    if (const auto patience = scheduler_.BurstPatience(op->request_)) op->patience_ = *patience;
     if (IsQuick(*op)) {
       quick[quick_count++] = op;
     } else {
@@ -321,7 +321,7 @@ void Dispatcher::AddNext(const ObjectOp& op, ObjectOpResult* result) {
 void Dispatcher::StartWrite(ObjectOp* op, ObjectStore::WriteDone done) {
   if (Status status = op->Check(); !status.ok()) return done(std::move(status));
   WriteHints hints{.patience = op->patience_};
-  if (IsLargeWrite(*op) && !bypass_) hints.landed = [this, op] { Landed(op); };
+  if (IsLargeWrite(*op) && !bypass_) hints.landed = [this, op] { return Landed(op); };
   store_.Write(op->object, op->offset, op->data, hints, std::move(done));
 }
 
@@ -383,14 +383,16 @@ void Dispatcher::Account(const ObjectOp& op, TimePoint now) {
   device_.Add(op.request_.bytes, now);
 }
 
-void Dispatcher::Landed(ObjectOp* op) {
+Duration Dispatcher::Landed(ObjectOp* op) {
   Lock lock(mutex_);
   const TimePoint now = Now();
-  if (!scheduler_.LandingFrees(now)) return;
+  if (!scheduler_.LandingFrees(now)) return op->patience_;
   scheduler_.Landed(&op->request_, now);
+  const Duration patience = scheduler_.BurstPatience(op->request_).value_or(op->patience_);
   const TimePoint wake = Pump(lock, Budget());
   lock.unlock();
   ArmOutside(wake);
+  return patience;
 }
 
 // Whoever waits for a small read first, so that it does not pay for our accounts, and whoever there

@@ -160,7 +160,7 @@ class Dispatcher {
   void StartDelete(ObjectOp* op);
   void StartExtents(ObjectOp* op);
   void AddNext(const ObjectOp& op, ObjectOpResult* result);
-  void Landed(ObjectOp* op);
+  Duration Landed(ObjectOp* op);
   void Finish(ObjectOp* op, ObjectOpResult result, int budget);
   // It was answered: tells the scheduler now if somebody waits, else whoever comes next does.
   void FinishAnswered(ObjectOp* op, int budget);

@@ -111,6 +111,10 @@ bool Scheduler::HasFreeSlot(TimePoint now) {
   return impl_->HasSlot(now);
 }
 
+std::optional<Duration> Scheduler::BurstPatience(const Request& request) const {
+  return impl_->BurstPatience(request);
+}
+
 bool Scheduler::LandingFrees(TimePoint now) const {
   return impl_->LandingFrees(now);
 }

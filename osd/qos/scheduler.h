@@ -39,6 +39,10 @@ enum class OpKind : uint8_t { kRead, kWrite, kOther };
 // A line of memory as caches move it.
 inline constexpr size_t kCacheLine = 64;
 
+// Writes of so many bytes and more land before they are complete, see Scheduler::Landed; smaller
+// ones may go with their commit.
+inline constexpr uint64_t kLandingBytes = 32 << 10;
+
 // One object operation waiting for, or on, the device. The first block is the caller's; the rest is
 // the scheduler's and is readable (for statistics) after Completed.
 //
@@ -64,6 +68,8 @@ struct alignas(kCacheLine) Request {
   bool guaranteed = false;  // released by its own tokens or device time, not as surplus
   bool alone = false;       // nobody else was on the device meanwhile, so that this is its own
   bool landed = false;      // the device is done with it, see Scheduler::Landed
+  enum class Turn : uint8_t { kNone, kRead, kLanding, kBurst };
+  Turn turn = Turn::kNone;  // what it is for Bursts
   uint64_t sequence = 0;
   Request* next = nullptr;  // links of the class queue or of the window
 
@@ -165,10 +171,14 @@ class Scheduler {
   [[nodiscard]] bool HasFreeSlot(TimePoint now);
   // Whether a large write of which only the commit is left should leave its slot (Landed). While
   // rates hold requests back: always. While somebody is in a hurry and the device is the limit:
-  // up to 2 ms of its time, so that writes share flushes; each with its own would be served
-  // between the reads, one by one. Else never: the device may keep in a cache what has landed, and
-  // be as busy as ever until the flush that the commit asks for.
+  // within a burst (control/bursts.h), or up to 2 ms of its time, so that writes share flushes;
+  // each with its own would be served between the reads, one by one. Else never: the device may
+  // keep in a cache what has landed, and be as busy as ever until the flush that the commit asks
+  // for.
   [[nodiscard]] bool LandingFrees(TimePoint now) const;
+  // How long the commit of that request may wait for others to share its flush, if it is one of a
+  // burst (control/bursts.h); what has just landed is asked for again.
+  [[nodiscard]] std::optional<Duration> BurstPatience(const Request& request) const;
   // Whether somebody waits for each small request while the device works for others.
   [[nodiscard]] bool InHurry(TimePoint now) const;
 

@@ -61,6 +61,26 @@ void Scheduler::Impl::NoteHurry(const ClassQueue& queue, TimePoint now) {
   if (others_work && hurries) depth_control_.Hurried(now);
 }
 
+void Scheduler::Impl::TakeTurn(Request* request, const ClassQueue& queue, TimePoint now) {
+  request->turn = Request::Turn::kNone;
+  if (!Adapts() || config_.anticipation) return;
+  if (request->op != OpKind::kRead || !IsHurried(queue, *request)) {
+    if (!bursts_.Submitted(request->bytes, now)) return;
+    const bool lands = request->op == OpKind::kWrite && request->bytes >= kLandingBytes;
+    request->turn = lands ? Request::Turn::kLanding : Request::Turn::kBurst;
+    if (lands) bursts_.Lands();
+  } else if (cost_model_.Alone(OpKind::kRead, request->bytes) >= Bursts::kFarRead) {
+    bursts_.ReadSubmitted(now);
+    request->turn = Request::Turn::kRead;
+  }
+}
+
+void Scheduler::Impl::EndTurn(const Request& request, TimePoint now) {
+  if (request.turn == Request::Turn::kRead) bursts_.ReadDone(now);
+  if (request.turn == Request::Turn::kLanding) bursts_.Landed();
+  if (request.turn >= Request::Turn::kLanding) bursts_.Done();
+}
+
 void Scheduler::Impl::StampDeadline(ClassQueue* queue, Request* request, TimePoint now) {
   // Deadlines protect what is promised: behind a guarantee stage that is what it released, not what
   // the class gets as surplus. Class 0 has none (rule 6).
@@ -94,6 +114,10 @@ void Scheduler::Impl::Landed(Request* request, TimePoint now) {
   wait_meter_.Advance(queue, now);
   LeaveDevice(request, queue, now);
   request->landed = true;
+  if (request->turn == Request::Turn::kLanding) {
+    bursts_.Landed();
+    request->turn = Request::Turn::kBurst;
+  }
   queue->landed_bytes += request->bytes;
   landed_alone_ += request->alone_estimate;
 }

@@ -291,6 +291,7 @@ Request* Scheduler::Impl::Submit(Request* request, TimePoint now) {
   cost_model_.Submitted(*request, in_flight_);
   depth_control_.Submitted(request);
   anticipation_.Submitted(queue->id());
+  TakeTurn(request, *queue, now);
   ++in_flight_;
   in_flight_bytes_ += request->bytes;
   queue->device_bytes += request->bytes;
@@ -308,7 +309,7 @@ std::optional<TimePoint> Scheduler::Impl::WakeAt(TimePoint now) const {
   if (guarantee_) at = std::min(at, guarantee_->WakeAt());
   if (blocked_tokens_ > 0) at = std::min(at, std::max(gate_.AdmitsAt(blocked_tokens_), next_step_));
   if (blocked_beside_ > 0) at = std::min(at, gate_.AdmitsAt(blocked_beside_));
-  if (IsKept(now)) at = std::min(at, anticipation_.kept_until());
+  if (IsKept(now)) at = std::min(at, KeptUntil());
   if (at == TimePoint::Max()) return std::nullopt;
   return at;
 }
@@ -325,6 +326,7 @@ void Scheduler::Impl::Completed(Request* request, TimePoint now) {
     LeaveDevice(request, queue, now);
   }
   NoteGone(queue, now);
+  EndTurn(*request, now);
   if (request->op == OpKind::kRead && IsHurried(*queue, *request)) {
     anticipation_.Completed(queue->id(), started_ > queue->device_ops, now);
   }

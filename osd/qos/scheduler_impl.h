@@ -10,6 +10,7 @@
 #include "osd/qos/class_queue.h"
 #include "osd/qos/control/anticipation.h"
 #include "osd/qos/control/bandwidth_maximizer.h"
+#include "osd/qos/control/bursts.h"
 #include "osd/qos/control/contract_meter.h"
 #include "osd/qos/control/cost_model.h"
 #include "osd/qos/control/depth_control.h"
@@ -48,7 +49,9 @@ class Scheduler::Impl {
   [[nodiscard]] std::vector<ClassCounters> Counters(TimePoint now);
   [[nodiscard]] ServiceReport Measures() const;
   [[nodiscard]] uint64_t token_rate() const { return gate_.rate(); }
-  [[nodiscard]] uint64_t ChunkBytes(TimePoint now) const { return depth_control_.ChunkBytes(now); }
+  [[nodiscard]] uint64_t ChunkBytes(TimePoint now) const {
+    return bursts_.Acts(now) ? UINT64_MAX : depth_control_.ChunkBytes(now);
+  }
   [[nodiscard]] Duration ServiceEstimate(OpKind op, uint64_t bytes) const {
     return cost_model_.Busy(op, bytes);
   }
@@ -59,7 +62,12 @@ class Scheduler::Impl {
   [[nodiscard]] uint64_t in_flight() const { return in_flight_; }
   [[nodiscard]] bool HasSlot(TimePoint now);
   [[nodiscard]] bool LandingFrees(TimePoint now) const {
-    return blocked_tokens_ > 0 || (InHurry(now) && landed_alone_ < kStep);
+    return blocked_tokens_ > 0 || (InHurry(now) && (landed_alone_ < kStep || bursts_.Acts(now)));
+  }
+  [[nodiscard]] std::optional<Duration> BurstPatience(const Request& request) const {
+    const bool of_burst = request.turn >= Request::Turn::kLanding;
+    if (!of_burst) return std::nullopt;
+    return bursts_.Patience(queued_ > 0);
   }
   [[nodiscard]] bool InHurry(TimePoint now) const {
     return Adapts() && depth_control_.InHurry(now);
@@ -107,7 +115,13 @@ class Scheduler::Impl {
   [[nodiscard]] bool PassesAll() const { return config_.surplus == SurplusKind::kPass; }
   [[nodiscard]] bool Adapts() const;
   // The device is kept for somebody who is about to ask: surplus of others waits.
-  [[nodiscard]] bool IsKept(TimePoint now) const { return Adapts() && anticipation_.Keeps(now); }
+  [[nodiscard]] bool IsKept(TimePoint now) const { return Adapts() && now < KeptUntil(); }
+  [[nodiscard]] TimePoint KeptUntil() const {
+    return std::max(anticipation_.kept_until(), bursts_.KeptUntil());
+  }
+  // Whether it has its place in a burst, or is one of the reads that bursts are beside.
+  void TakeTurn(Request* request, const ClassQueue& queue, TimePoint now);
+  void EndTurn(const Request& request, TimePoint now);
   [[nodiscard]] static bool IsThin(const ClassQueue& queue);
   // One of the small requests of a class that waits for each answer before it asks again.
   [[nodiscard]] static bool IsHurried(const ClassQueue& queue, const Request& request);
@@ -157,6 +171,7 @@ class Scheduler::Impl {
   CostModel cost_model_;
   DepthControl depth_control_{&cost_model_};
   Anticipation anticipation_;
+  Bursts bursts_;
   std::unique_ptr<Dispatch> dispatch_;
   RootGate gate_;
   BandwidthMaximizer maximizer_;

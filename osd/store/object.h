@@ -60,7 +60,7 @@ struct StoreOp {
   uint64_t source_offset = 0;
   Buffer data;
   std::function<void(Result<ObjectInfo>)> done;
-  std::function<void()> landed;  // WriteHints; may be empty
+  std::function<Duration()> landed;  // WriteHints; may be empty
 
   // Guarded by object->mutex.
   bool started = false, ready = false;

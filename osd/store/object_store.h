@@ -62,8 +62,8 @@ struct WriteHints {
   Duration patience{0};
   // Called at most once, before `done`, on any thread: the data is where it belongs, and only the
   // commit that it shares with others is left. Not called for a write that fails before, nor for
-  // one whose data goes with the commit.
-  std::function<void()> landed{};
+  // one whose data goes with the commit. Returns its patience from now on.
+  std::function<Duration()> landed{};
 };
 
 struct StoreStats {

@@ -229,7 +229,7 @@ void ExtentStore::WriteImage(const OpPtr& op) {
   auto written = [this, op](Status status) {
     if (!status.ok()) return Fail(op, std::move(status));
     op->data_stamp = device_.completed_writes();
-    if (op->landed) op->landed();
+    if (op->landed) op->patience = op->landed();
     Ready(op);
   };
   if (op->places.size() == 1 && op->image.size() <= WriteGatherer::kSmallMax) {

@@ -227,6 +227,24 @@ TEST_F(DispatcherHurryTest, WritesLandAndWaitForCompanyBesideAReader) {
   EXPECT_EQ(store_.last_patience, 1ms);
 }
 
+// Where a small read takes as long as a burst of others is worth it.
+TEST_F(DispatcherHurryTest, BesideReadsOfASlowDiskABurstOfWritesSharesItsFlush) {
+  Start(Unified());
+  for (int i = 0; i < 10; ++i) {
+    Read(1);
+    clock_.Advance(6ms);
+    store_.ReleaseAll();
+  }
+  Read(1);
+  for (uint64_t inode = 2; inode <= 5; ++inode) Write(inode, 64 * kKiB);
+  const size_t started = store_.held();
+  ASSERT_GT(started, 2u);
+  EXPECT_EQ(store_.last_patience, 20ms);
+  for (size_t i = 1; i + 1 < started; ++i) EXPECT_EQ(store_.Land(i), 20ms) << "more are to land";
+  while (store_.held() > started) store_.Release(started);
+  EXPECT_EQ(store_.Land(started - 1), 0ms);
+}
+
 TEST_F(DispatcherHurryTest, BypassedOperationsStartAtOnceAndAreCountedApart) {
   Start(OneByOne());
   dispatcher_->Bypass();

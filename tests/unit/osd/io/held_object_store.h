@@ -22,7 +22,7 @@ class HeldObjectStore final : public ObjectStore {
     std::string what;  // "write 7.0 at 4096"
     ObjectId object;
     std::function<void()> complete;
-    std::function<void()> landed;  // of a write that asked for it, see Land
+    std::function<Duration()> landed;  // of a write that asked for it, see Land
   };
   std::function<void()> on_write;  // inside each Write, before it is held
   bool immediate = false;
@@ -50,14 +50,15 @@ class HeldObjectStore final : public ObjectStore {
     }
     complete();
   }
-  // The data of the i-th is where it belongs, its commit is still to come.
-  void Land(size_t index = 0) {
-    std::function<void()> landed;
+  // The data of the i-th is where it belongs, its commit is still to come; returns how long it may
+  // be.
+  Duration Land(size_t index = 0) {
+    std::function<Duration()> landed;
     {
       std::lock_guard lock(mutex_);
       landed = std::move(started_.at(index).landed);
     }
-    landed();
+    return landed();
   }
   [[nodiscard]] bool Lands(size_t index = 0) const {
     std::lock_guard lock(mutex_);
@@ -158,7 +159,7 @@ class HeldObjectStore final : public ObjectStore {
 
  private:
   void Hold(const char* verb, ObjectId id, uint64_t offset, std::function<void()> complete,
-            std::function<void()> landed = nullptr) {
+            std::function<Duration()> landed = nullptr) {
     if (immediate && landed) landed();
     if (immediate) return complete();
     std::lock_guard lock(mutex_);

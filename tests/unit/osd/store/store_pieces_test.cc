@@ -86,7 +86,9 @@ TEST_F(StorePiecesTest, AWriteTellsThatItsDataLandedBeforeItIsAcknowledged) {
   hints.landed = [&] {
     ++landed;
     done_before = IsDone(waiter);
+    return Duration(0);
   };
+  hints.patience = std::chrono::hours(1);  // which what it returns then cuts short
   store_->Write(kObject, 0, new_, hints, waiter.Callback());
   Pass(3);
   EXPECT_EQ(landed, 0);
@@ -94,6 +96,7 @@ TEST_F(StorePiecesTest, AWriteTellsThatItsDataLandedBeforeItIsAcknowledged) {
   EXPECT_EQ(landed, 1);
   EXPECT_FALSE(done_before);
   EXPECT_TRUE(waiter.future.get().ok());
+  hints.patience = Duration(0);
   // Neither for one that fails nor for one that goes with its commit.
   Waiter<Result<ObjectInfo>> failed, small;
   store_->Write(kObject, 0, new_, hints, failed.Callback());
