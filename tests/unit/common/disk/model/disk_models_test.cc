@@ -149,5 +149,24 @@ TEST(HddModelTest, AFlushEmptiesTheWriteCacheBesideReads) {
   EXPECT_NE(*later, TimePoint::Max());
 }
 
+// One by one, each of sixteen would let a read pass.
+TEST(HddModelTest, NeighboursInTheCacheAreWrittenBackInOnePass) {
+  HddModel model = HddModelOf("sata-7200");
+  Bench bench;
+  bench.disk = MakeHdd(&bench.events, model, 1, model.capacity, Prng(3));
+  for (uint64_t i = 0; i < 16; ++i) bench.Submit(Kind::kWrite, (1 << 30) + (i << 16), 1 << 16);
+  bench.Submit(Kind::kRead, 0, 4096);
+  bench.events.RunTo(TimePoint{0} + 5ms);  // the read is still under way, all of them are there
+  const auto flush = bench.Submit(Kind::kFlush, 0, 0);
+  int reads = 0;
+  std::function<void()> read = [&] {
+    ++reads;
+    bench.disk->Submit({Kind::kRead, 0, 4096}, [&](Duration) { read(); });
+  };
+  read();
+  while (*flush == TimePoint::Max()) bench.events.RunTo(bench.events.next());
+  EXPECT_LE(reads, 4);
+}
+
 }  // namespace
 }  // namespace weir::model
