@@ -4,8 +4,11 @@
 
 namespace weir {
 
-MemDevice::MemDevice(uint64_t size, std::string name)
-    : size_(size), name_(std::move(name)), chunks_((size + kChunk - 1) / kChunk) {}
+MemDevice::MemDevice(uint64_t size, std::string name, bool rotational)
+    : size_(size),
+      name_(std::move(name)),
+      rotational_(rotational),
+      chunks_((size + kChunk - 1) / kChunk) {}
 
 Status MemDevice::Grow(uint64_t size) {
   const std::lock_guard lock(mutex_);
@@ -16,7 +19,7 @@ Status MemDevice::Grow(uint64_t size) {
 }
 
 std::unique_ptr<MemDevice> MemDevice::Clone() const {
-  auto copy = std::make_unique<MemDevice>(size_, name_);
+  auto copy = std::make_unique<MemDevice>(size_, name_, rotational_);
   std::lock_guard lock(mutex_);
   for (size_t i = 0; i < chunks_.size(); ++i) {
     if (chunks_[i] == nullptr) continue;

@@ -12,10 +12,11 @@ namespace weir {
 
 class MemDevice final : public BlockDevice {
  public:
-  explicit MemDevice(uint64_t size, std::string name = "mem");
+  explicit MemDevice(uint64_t size, std::string name = "mem", bool rotational = false);
   Status Grow(uint64_t size) override;
   [[nodiscard]] uint64_t size() const override { return size_; }
   [[nodiscard]] const std::string& name() const override { return name_; }
+  [[nodiscard]] bool rotational() const override { return rotational_; }
   // A device with the same bytes.
   [[nodiscard]] std::unique_ptr<MemDevice> Clone() const;
 
@@ -29,6 +30,7 @@ class MemDevice final : public BlockDevice {
   static constexpr size_t kChunk = 64 << 10;
   std::atomic<uint64_t> size_;
   const std::string name_;
+  const bool rotational_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<uint8_t[]>> chunks_;  // null: zeros
 };

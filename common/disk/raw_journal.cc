@@ -61,8 +61,9 @@ Status RawVolume::Format(BlockDevice& device, Region region) {
       .unit_bytes = std::clamp<uint64_t>(std::bit_floor(region.length / 1024), 64 << 10, 1 << 20),
       .first_ino = MixHash(random, 1) >> 16};
   if (device.is_image()) {
-    WEIR_RETURN_IF_ERROR(
-        ZeroRange(device, region.offset, std::min(region.length, kZeroedBytesMax)));
+    const uint64_t zeroed = std::min(region.length, kZeroedBytesMax);
+    const uint64_t from = LogsAreHigh(device) ? region.length - zeroed : 0;
+    WEIR_RETURN_IF_ERROR(ZeroRange(device, region.offset + from, zeroed));
   }
   // Both superblocks, so that neither is of a former life.
   WEIR_RETURN_IF_ERROR(volume.AppendRecord(volume.EncodeSnapshot()));

@@ -133,7 +133,9 @@ uint64_t RawVolume::CapacityOf(const RawFile& file) {
   return units * super_.unit_bytes;
 }
 
-// Logs live at the low end, where formatting wrote zeros once; tables come from the high end.
+// Logs live at one end, tables come from the other. On a disk with a head the logs are at the high
+// end, next to the data that lies behind the region and is written with them; on others at the low
+// end, which stays where it is when the volume grows.
 uint64_t RawVolume::AllocateUnits(RawFile& file, uint64_t units) {
   uint64_t taken = 0;
   const auto take = [&](uint32_t unit) {
@@ -146,23 +148,18 @@ uint64_t RawVolume::AllocateUnits(RawFile& file, uint64_t units) {
       file.extents.push_back({unit, 1});
     }
   };
+  // The run that is long enough and nearest to that end, else whatever there is.
   const auto count = static_cast<uint32_t>(units_.size());
-  if (file.framed) {
-    for (uint32_t unit = 0; unit < count && taken < units; ++unit) {
-      if (!units_[unit]) take(unit);
-    }
-    return taken;
-  }
-  // The highest run that is long enough, else whatever there is.
-  uint32_t run = 0;
-  for (uint32_t unit = count; unit-- > 0;) {
+  const bool high = file.framed == LogsAreHigh(device_);
+  uint32_t run = 0, found = count;
+  for (uint32_t unit = 0; unit < count; ++unit) {
     run = units_[unit] ? 0 : run + 1;
-    if (run == units) {
-      for (uint32_t i = 0; i < units; ++i) take(unit + i);
-      return taken;
-    }
+    if (run < units) continue;
+    found = unit + 1 - static_cast<uint32_t>(units);
+    if (!high) break;
   }
-  for (uint32_t unit = count; unit-- > 0 && taken < units;) {
+  for (uint32_t unit = found; unit < count && taken < units; ++unit) take(unit);
+  for (uint32_t unit = 0; unit < count && taken < units; ++unit) {
     if (!units_[unit]) take(unit);
   }
   return taken;

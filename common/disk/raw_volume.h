@@ -113,6 +113,7 @@ class RawVolume {
   // Requires mutex_ for the rest.
   std::string EncodeSnapshot() const;
   static void EncodeFile(const RawFile& file, std::string& out);
+  static bool LogsAreHigh(const BlockDevice& device) { return device.rotational(); }
   uint64_t AllocateUnits(RawFile& file, uint64_t units);
   void ReleaseUnits(const RawFile& file);
   void RemoveLocked(const RawFilePtr& file);

@@ -14,9 +14,10 @@ constexpr size_t kShareRunsMax = size_t{1} << 20;  // some 64 MiB of memory
 
 }  // namespace
 
-ExtentAllocator::ExtentAllocator(uint32_t first, uint32_t blocks)
+ExtentAllocator::ExtentAllocator(uint32_t first, uint32_t blocks, Medium medium)
     : first_(first),
       blocks_(blocks),
+      medium_(medium),
       taken_((blocks + 63) / 64),
       group_free_((blocks + kGroup - 1) / kGroup, kGroup),
       free_(blocks),
@@ -85,16 +86,17 @@ bool ExtentAllocator::FindRun(uint32_t from, uint32_t least, uint32_t most, Exte
          FindRunUpTo(std::min(groups, from / kGroup + 1), 0, least, most, run);
 }
 
-bool ExtentAllocator::HalfIsFree() const {
+bool ExtentAllocator::IsWorthReturning() const {
   uint64_t free = 0;
   for (uint32_t group = 0; group < swept_groups_; ++group) free += group_free_[group];
-  return free >= uint64_t{swept_groups_} * kGroup / 2;
+  const uint64_t all = uint64_t{swept_groups_} * kGroup;
+  return medium_ == Medium::kPlatter ? free >= all / 3 * 2 : free >= all / 2;
 }
 
-bool ExtentAllocator::FindInSweep(uint32_t count, Extent* run) {
+bool ExtentAllocator::FindInSweep(uint32_t least, uint32_t most, Extent* run) {
   bool returned = false;
-  while (!FindRunUpTo(swept_groups_, large_cursor_, count, count, run)) {
-    if (!returned && HalfIsFree()) {
+  while (!FindRunUpTo(swept_groups_, large_cursor_, least, most, run)) {
+    if (!returned && IsWorthReturning()) {
       returned = true;
       large_cursor_ = 0;
     } else if (swept_groups_ < group_free_.size()) {
@@ -106,31 +108,36 @@ bool ExtentAllocator::FindInSweep(uint32_t count, Extent* run) {
   return true;
 }
 
+Extent ExtentAllocator::Give(Extent run, uint32_t* cursor) {
+  Mark(run.place, run.count, true);
+  *cursor = run.place + run.count < blocks_ ? run.place + run.count : 0;
+  return {first_ + run.place, run.count};
+}
+
 std::vector<Extent> ExtentAllocator::Allocate(uint32_t blocks) {
   std::lock_guard lock(mutex_);
   std::vector<Extent> result;
   if (blocks == 0 || free_ - reserved_ < blocks) return result;
-  Extent whole;
-  if (blocks >= kSmall && FindInSweep(blocks, &whole)) {
-    Mark(whole.place, blocks, true);
-    large_cursor_ = whole.place + blocks;
-    result.push_back({first_ + whole.place, blocks});
-    return result;
+  uint32_t left = blocks;
+  Extent run;
+  if (blocks >= kSmall) {
+    const uint32_t part = medium_ == Medium::kPlatter ? std::max(kSmall, blocks / 8) : blocks;
+    while (left > 0 && FindInSweep(std::min(part, left), left, &run)) {
+      result.push_back(Give(run, &large_cursor_));
+      left -= run.count;
+    }
   }
   uint32_t& cursor = blocks < kSmall ? small_cursor_ : large_cursor_;
   // Whole, else in pieces of an eighth, else in whatever there is.
   uint32_t least = blocks;
-  for (uint32_t left = blocks; left > 0;) {
-    Extent run;
+  while (left > 0) {
     if (!FindRun(cursor, std::min(least, left), left, &run)) {
       WEIR_CHECK(least > 1, "the free count and the bitmap disagree");
       least = least == blocks ? std::max(1u, blocks / 8) : 1;
       continue;
     }
-    Mark(run.place, run.count, true);
-    result.push_back({first_ + run.place, run.count});
+    result.push_back(Give(run, &cursor));
     left -= run.count;
-    cursor = run.place + run.count < blocks_ ? run.place + run.count : 0;
   }
   return result;
 }
@@ -154,9 +161,7 @@ uint32_t ExtentAllocator::AllocateReserved() {
   --reserved_;
   Extent run;
   WEIR_CHECK(FindRun(small_cursor_, 1, 1, &run), "a reserved block is gone");
-  Mark(run.place, 1, true);
-  small_cursor_ = run.place + 1 < blocks_ ? run.place + 1 : 0;
-  return first_ + run.place;
+  return Give(run, &small_cursor_).place;
 }
 
 bool ExtentAllocator::Take(Extent extent) {

@@ -6,6 +6,10 @@
 // it is free, else it grows by a group. What is overwritten out of place again and again thus
 // stays together: a head has short ways, an image does not grow to its full size. Small requests
 // have a place of their own, so that they do not cut up the room of the large.
+//
+// For a disk with a head it matters more that what is written in a row lies in a row: it returns
+// when two thirds are free, so that less of the last sweep is in its way, and what is in its way
+// cuts a request (into parts of an eighth of it at least) instead of making it skip free blocks.
 // Freeing is immediate: the caller frees only what no durable record refers to any more. A block
 // may have several references (copies of a file share it); it is free after as many calls of Free.
 //
@@ -23,7 +27,8 @@ namespace weir::osd {
 
 class ExtentAllocator {
  public:
-  ExtentAllocator(uint32_t first, uint32_t blocks);
+  enum class Medium { kFlash, kPlatter };
+  ExtentAllocator(uint32_t first, uint32_t blocks, Medium medium = Medium::kFlash);
 
   // Exactly `blocks` blocks in as few extents as is cheap to find; empty when there is no room.
   [[nodiscard]] std::vector<Extent> Allocate(uint32_t blocks);
@@ -54,10 +59,12 @@ class ExtentAllocator {
     return (taken_[index / 64] >> (index % 64) & 1) != 0;
   }
   void Mark(uint32_t start, uint32_t count, bool taken);
-  // A whole run for a large request, where the sweep is; moves it on. False: no whole run is left.
-  bool FindInSweep(uint32_t count, Extent* run);
-  // Whether the region of the sweep is worth another one.
-  [[nodiscard]] bool HalfIsFree() const;
+  // A run of at least `least` blocks (cut at `most`) where the sweep is. False: none is left.
+  bool FindInSweep(uint32_t least, uint32_t most, Extent* run);
+  // Whether enough of the region of the sweep is free for another one.
+  [[nodiscard]] bool IsWorthReturning() const;
+  // Takes the run, moves the cursor behind it.
+  Extent Give(Extent run, uint32_t* cursor);
   // The first free run of at least `least` blocks (cut at `most`) at or behind `from`, wrapping.
   bool FindRun(uint32_t from, uint32_t least, uint32_t most, Extent* run) const;
   bool FindRunUpTo(uint32_t end_group, uint32_t from, uint32_t least, uint32_t most,
@@ -66,6 +73,7 @@ class ExtentAllocator {
 
   mutable std::mutex mutex_;
   const uint32_t first_, blocks_;
+  const Medium medium_;
   std::vector<uint64_t> taken_;
   std::vector<uint32_t> group_free_;
   ShareCounts shares_;

@@ -22,7 +22,9 @@ ExtentStore::ExtentStore(BlockDevice& device, std::unique_ptr<RawKvStore> kv, Re
     : device_(device),
       kv_(std::move(kv)),
       options_(options),
-      allocator_(ToBlocks(data.offset), ToBlocks(data.length)),
+      allocator_(ToBlocks(data.offset), ToBlocks(data.length),
+                 device.rotational() ? ExtentAllocator::Medium::kPlatter
+                                     : ExtentAllocator::Medium::kFlash),
       writes_(device),
       commits_(*kv_, device, options.wake) {
   // An overlay that goes before its write buffer is turned into a table never reaches a table.

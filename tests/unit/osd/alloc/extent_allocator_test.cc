@@ -37,6 +37,37 @@ TEST(ExtentAllocatorTest, WhatIsOverwrittenStaysTogether) {
   }
 }
 
+// Three groups; the first is written in pieces of 64 blocks, of which so many in eight are kept.
+std::vector<Extent> AfterASweep(ExtentAllocator::Medium medium, uint32_t kept, uint32_t wanted) {
+  constexpr uint32_t kGroup = 32768, kPiece = 64;
+  ExtentAllocator allocator(0, 3 * kGroup, medium);
+  std::vector<Extent> pieces(kGroup / kPiece);
+  for (Extent& piece : pieces) piece = allocator.Allocate(kPiece).at(0);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (i % 8 < 8 - kept) allocator.Free(pieces[i]);
+  }
+  return allocator.Allocate(wanted);
+}
+constexpr auto kFlash = ExtentAllocator::Medium::kFlash;
+constexpr auto kPlatter = ExtentAllocator::Medium::kPlatter;
+
+TEST(ExtentAllocatorTest, OnAPlatterWhatIsInTheWayCutsARequest) {
+  EXPECT_EQ(AfterASweep(kPlatter, 1, 512), (std::vector<Extent>{{0, 448}, {512, 64}}));
+  EXPECT_EQ(AfterASweep(kFlash, 1, 512), (std::vector<Extent>{{32768, 512}}));
+  EXPECT_EQ(AfterASweep(kFlash, 1, 448), (std::vector<Extent>{{0, 448}}));
+}
+
+TEST(ExtentAllocatorTest, OnAPlatterNoPartIsLessThanAnEighth) {
+  EXPECT_EQ(AfterASweep(kPlatter, 1, 4096), (std::vector<Extent>{{32768, 4096}}));
+}
+
+TEST(ExtentAllocatorTest, OnAPlatterASweepBeginsAgainWhenTwoThirdsAreFree) {
+  EXPECT_EQ(AfterASweep(kPlatter, 3, 64).at(0).place, 32768u);
+  EXPECT_EQ(AfterASweep(kPlatter, 2, 64).at(0).place, 0u);
+  EXPECT_EQ(AfterASweep(kFlash, 3, 64).at(0).place, 0u);
+  EXPECT_EQ(AfterASweep(kFlash, 5, 64).at(0).place, 32768u);
+}
+
 TEST(ExtentAllocatorTest, ReservedBlocksAreKeptForTheirOwner) {
   ExtentAllocator allocator(1, 64);
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(allocator.Reserve());
@@ -59,10 +90,13 @@ TEST(ExtentAllocatorTest, TakeRefusesWhatIsTakenOrOutside) {
 }
 
 // Goal: no block is ever given twice, none is lost, and every request that fits is served.
-TEST(ExtentAllocatorTest, NeverGivesABlockTwiceAndLosesNone) {
+class EitherMediumTest : public ::testing::TestWithParam<ExtentAllocator::Medium> {};
+INSTANTIATE_TEST_SUITE_P(, EitherMediumTest, ::testing::Values(kFlash, kPlatter));
+
+TEST_P(EitherMediumTest, NeverGivesABlockTwiceAndLosesNone) {
   Prng prng(testing::TestSeed());
   constexpr uint32_t kFirst = 77, kBlocks = 70001;
-  ExtentAllocator allocator(kFirst, kBlocks);
+  ExtentAllocator allocator(kFirst, kBlocks, GetParam());
   std::vector<bool> taken(kFirst + kBlocks);
   std::vector<Extent> held;
   uint64_t free = kBlocks;
