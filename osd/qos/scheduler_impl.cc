@@ -290,7 +290,7 @@ Request* Scheduler::Impl::Submit(Request* request, TimePoint now) {
   --queued_;
   cost_model_.Submitted(*request, in_flight_);
   depth_control_.Submitted(request);
-  anticipation_.Submitted(queue->id());
+  anticipation_.Submitted(queue->id(), request->arrival, request->elsewhere_tokens > 0);
   TakeTurn(request, *queue, now);
   ++in_flight_;
   in_flight_bytes_ += request->bytes;
