@@ -138,7 +138,11 @@ class Mount::Impl {
     core_.inodes().Pin(core_.mds().root());  // the kernel looks at it without having looked it up
     if (options_.device_fd < 0) WEIR_RETURN_IF_ERROR(MountIt());
     filesystem_.kernel_cache().Start(session_);
-    receiving_ = std::make_unique<ReceiveLoop>(session_, [this](auto init) { OnInit(init); });
+    // Where the disks are this process's own, its threads do the work of an OSD as well.
+    const auto weight =
+        options_.exclusive ? ReceiveLoop::Weight::kNormal : ReceiveLoop::Weight::kMost;
+    receiving_ =
+        std::make_unique<ReceiveLoop>(session_, weight, [this](auto init) { OnInit(init); });
     if (options_.device_fd >= 0) {
       AskAgain(options_.device_fd);
       HandOn();

@@ -12,6 +12,7 @@
 
 #include "client/fuse/fuse_api.h"
 #include "client/fuse/newer_requests.h"
+#include "common/base/short_turns.h"
 #include "common/net/transport.h"
 
 namespace weir::client {
@@ -77,6 +78,7 @@ void ReceiveLoop::Process(void* received) {
 
 // Every thread that waits for a request is woken by the end of the connection.
 int ReceiveLoop::ServeAlone() {
+  if (weight_ == Weight::kMost) WeighMost();
   {
     const std::lock_guard lock(mutex_);
     serving_.push_back(pthread_self());

@@ -1,4 +1,8 @@
 // Takes the kernel's requests off a session and hands them to libfuse, which calls our operations.
+//
+// The kernel's queue knows no classes: whoever comes to its end waits until all before him was
+// taken off. With large writes under way and the processors busy most of them would stand there,
+// and everybody behind them; so the threads that do it can go before others of the process.
 #pragma once
 
 #include <atomic>
@@ -25,8 +29,10 @@ class ReceiveLoop {
  public:
   // `on_init`: runs with the kernel's first request when it has been answered. May be empty.
   using OnInit = std::function<void(std::span<const uint8_t> request)>;
-  explicit ReceiveLoop(fuse_session* session, OnInit on_init = nullptr)
-      : session_(session), on_init_(std::move(on_init)) {}
+  // Whether its threads go before others of the process (WeighMost in common/base/short_turns.h).
+  enum class Weight : uint8_t { kNormal, kMost };
+  ReceiveLoop(fuse_session* session, Weight weight, OnInit on_init)
+      : session_(session), weight_(weight), on_init_(std::move(on_init)) {}
 
   // Serves with so many threads, this one among them, until the file system is unmounted or Stop
   // was called: 0. Else the first error, negative.
@@ -39,6 +45,7 @@ class ReceiveLoop {
   void Process(void* buffer);
 
   fuse_session* const session_;
+  const Weight weight_;
   const OnInit on_init_;
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;

@@ -26,10 +26,13 @@ static_assert(sizeof(Attributes) == 48);
 // The shortest that the kernel grants.
 constexpr Duration kTurn = std::chrono::microseconds(100);
 
+constexpr uint64_t kResetOnFork = 1;  // SCHED_FLAG_RESET_ON_FORK
+constexpr int32_t kMostWeight = -20;  // the nicest to itself
+
 std::optional<Attributes> NormalPolicy() {
   Attributes attributes{};
   if (syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) != 0) return std::nullopt;
-  if (attributes.policy != SCHED_OTHER || attributes.runtime_ns == 0) return std::nullopt;
+  if (attributes.policy != SCHED_OTHER) return std::nullopt;
   return attributes;
 }
 
@@ -37,7 +40,7 @@ std::optional<Attributes> NormalPolicy() {
 
 void TakeShortTurns() {
   std::optional<Attributes> attributes = NormalPolicy();
-  if (!attributes) return;
+  if (!attributes || attributes->runtime_ns == 0) return;
   attributes->runtime_ns = static_cast<uint64_t>(kTurn.count());
   (void)syscall(SYS_sched_setattr, 0, &*attributes, 0);
 }
@@ -45,6 +48,14 @@ void TakeShortTurns() {
 void RunAheadOfTurns() {
   const sched_param priority{.sched_priority = 1};
   (void)sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &priority);
+}
+
+void WeighMost() {
+  std::optional<Attributes> attributes = NormalPolicy();
+  if (!attributes) return;
+  attributes->nice = kMostWeight;
+  attributes->flags |= kResetOnFork;
+  (void)syscall(SYS_sched_setattr, 0, &*attributes, 0);
 }
 
 Duration TurnOfThisThread() {

@@ -21,6 +21,13 @@ void TakeShortTurns();
 // and sleep again. Threads that it starts take turns.
 void RunAheadOfTurns();
 
+// The calling thread weighs as much as a thread may where its turns are handed out, if the process
+// may ask for that (CAP_SYS_NICE); else nothing happens. Where the kernel divides the processors
+// among services or sessions first (control groups, autogroup), that is within this process: it
+// goes before its other threads and takes nothing from other processes. Threads that it starts
+// weigh what others do.
+void WeighMost();
+
 // What the kernel says of the calling thread; 0: it does not tell.
 Duration TurnOfThisThread();
 

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "common/base/freed_memory.h"
 #include "common/base/log.h"
 #include "common/base/result.h"
 #include "common/base/short_turns.h"
@@ -244,5 +245,6 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   weir::TakeShortTurns();
+  weir::KeepFreedMemory();
   return weir::mds::Main(argc, argv);
 }

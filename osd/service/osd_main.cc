@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 
+#include "common/base/freed_memory.h"
 #include "common/base/log.h"
 #include "common/base/short_turns.h"
 #include "common/config/config.h"
@@ -247,6 +248,7 @@ int Run(const Flags& flags) {
 
 int main(int argc, char** argv) {
   weir::TakeShortTurns();
+  weir::KeepFreedMemory();
   weir::osd::BlockStopSignals();
   CLI::App app{"weir-osd: serves one raw disk to a WeirFS cluster, metering every class",
                "weir-osd"};

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """It is a filesystem: applications and fio verification on a real multi-process cluster of three OSDs."""
+import mmap
 import os
 import sqlite3
 import subprocess
 import threading
 
-from weirtest import Cluster, Embedded, Failure, check, fio, main, run, wait_until
+from weirtest import MIB, Cluster, Embedded, Failure, check, fio, main, run, wait_until
 
 
 def one_byte(lab):
@@ -199,6 +200,39 @@ def leases_give_way(lab):
     check(os.stat(f"{a}/rights").st_mode & 0o777 == 0o711, "a chmod of the other mount is not seen")
 
 
+def pid_of_mount(system):
+    with open(f"{system.dir}/run/mnt.0.pid") as file:
+        return int(file.read())
+
+
+def stat_of(pid, task=None):
+    """Fields of /proc/PID/stat behind the name, the state first."""
+    with open(f"/proc/{pid}/task/{task}/stat" if task else f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()
+
+
+def large_writes_use_buffers_again(lab):
+    """A mount that gives its buffers back to the kernel gets every page of the next ones anew: 256 faults a MiB."""
+    system = Cluster(lab)
+    pid = pid_of_mount(system)
+    data = mmap.mmap(-1, MIB)
+    fd = os.open(f"{system.mnt}/file", os.O_CREAT | os.O_WRONLY | os.O_DIRECT)
+    for i in range(100):
+        os.pwrite(fd, data, i % 50 * MIB)
+    before = int(stat_of(pid)[7])
+    for i in range(200):
+        os.pwrite(fd, data, i % 50 * MIB)
+    os.close(fd)
+    faults = int(stat_of(pid)[7]) - before
+    check(faults < 200 * 256 / 4, f"{faults} page faults while 200 MiB were written")
+
+
+def requests_are_taken_off_first(lab):
+    pid = pid_of_mount(Cluster(lab))
+    nice = [stat_of(pid, task)[16] for task in os.listdir(f"/proc/{pid}/task")]
+    check(nice.count("-20") == 2, f"nice values of the mount's threads: {nice}; those of two that take requests off should be -20")
+
+
 def unlinked_but_open(lab):
     system = Cluster(lab, osds=1, mounts=2)
     path = f"{system.mnt}/ghost"
@@ -247,5 +281,5 @@ def classes_follow_tags(lab):
 
 if __name__ == "__main__":
     main("filesystem", one_byte, embedded_remount_keeps_everything, fio_verifies, fio_verifies_eight_jobs, copies_a_tree, git_and_build,
-         sqlite_transactions, large_directory, large_files_go_at_once, two_mounts_agree, leases_give_way, unlinked_but_open, permissions_hold,
-         classes_follow_tags)
+         sqlite_transactions, large_directory, large_files_go_at_once, two_mounts_agree, leases_give_way,
+         large_writes_use_buffers_again, requests_are_taken_off_first, unlinked_but_open, permissions_hold, classes_follow_tags)

@@ -12,6 +12,7 @@
 #include "client/fuse/mount.h"
 #include "client/takeover/record_file.h"
 #include "common/base/awake_processors.h"
+#include "common/base/freed_memory.h"
 #include "common/base/log.h"
 #include "common/base/short_turns.h"
 #include "common/disk/disk_spec.h"
@@ -372,6 +373,7 @@ int Run(const Arguments& arguments, const std::vector<std::string>& argv) {
 int main(int argc, char** argv) {
   const std::vector<std::string> words = weir::weirfs::WithoutHeld({argv, argv + argc});
   weir::TakeShortTurns();
+  weir::KeepFreedMemory();
   CLI::App app("weirfs: mounts a WeirFS", "weirfs");
   weir::weirfs::Arguments arguments;
   weir::weirfs::Declare(app, arguments);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <thread>
 
@@ -37,6 +39,26 @@ TEST(ShortTurnsTest, WhoRunsAheadOfThemDoesSoAlone) {
   EXPECT_EQ(started, SCHED_OTHER);
   if (own == before) GTEST_SKIP() << "this process may not ask for it";
   EXPECT_EQ(own & ~SCHED_RESET_ON_FORK, SCHED_FIFO);
+}
+
+TEST(ShortTurnsTest, WhoWeighsMostDoesSoAlone) {
+  const auto nice = [] { return getpriority(PRIO_PROCESS, gettid()); };
+  const int before = nice();
+  int own = 0, started = 0;
+  Duration turn{0}, turn_after{0};
+  std::thread([&] {
+    TakeShortTurns();
+    turn = TurnOfThisThread();
+    WeighMost();
+    own = nice();
+    turn_after = TurnOfThisThread();
+    std::thread([&] { started = nice(); }).join();
+  }).join();
+  EXPECT_EQ(nice(), before);
+  EXPECT_EQ(turn_after, turn);
+  if (own == before) GTEST_SKIP() << "this process may not ask for it";
+  EXPECT_EQ(own, -20);
+  EXPECT_EQ(started, 0);
 }
 
 }  // namespace
