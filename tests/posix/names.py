@@ -227,9 +227,12 @@ def special_files(p):
         server.bind("bound")
         server.listen(1)
         p.call("connect", client.connect, "bound")
+        with socket.socket(socket.AF_UNIX) as another:
+            p.call_as("connect as a stranger", (USER, GROUP, []), another.connect, "bound")
         os.chdir("/")
     p.call("open a socket", open_and_close, p / "bound", os.O_RDONLY)
     p.call("truncate a fifo", os.truncate, p / "fifo", 0)
+    p.call_as("open a fifo as a stranger", (USER, GROUP, []), open_and_close, p / "fifo", os.O_RDONLY | os.O_NONBLOCK)
 
 
 class Dirent(ctypes.Structure):
