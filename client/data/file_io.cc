@@ -227,8 +227,10 @@ bool FileIo::HoldAttributes(const InodePtr& inode, const HeldAttributes& change,
   // A successor of this process tells of what was lost whoever has the file open, and nobody else.
   if (options_.takeover != nullptr && !inode->has_writers()) return false;
   if (leases_.alone() || !leases_.BeginWrite(inode->id())) return false;
+  // The kernels of others judge by the owner that they know, unless the MDS takes names from them.
+  const bool gives_away = change.uid.has_value() || change.gid.has_value();
   bool held = false;
-  {
+  if (!gives_away || leases_.IsUnseen(inode->id())) {
     // With the lock, for a report that ends now must find that there is more.
     std::lock_guard lock(mutex_);
     held = inode->Hold(change, caller_uid, class_id);

@@ -21,9 +21,10 @@ void OnInit(void* userdata, fuse_conn_info* conn) {
     fs.core().names().Enable();
   }
   conn->want = FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS |
-               FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_DONT_MASK;
+               FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_DONT_MASK |
+               FUSE_CAP_POSIX_ACL;
   if (options.exclusive) {
-    conn->want |= FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_POSIX_ACL;
+    conn->want |= FUSE_CAP_CACHE_SYMLINKS;
   } else {
     // Pages follow the attributes; set-id bits fall with the report of a write.
     conn->want |= FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_HANDLE_KILLPRIV;
@@ -153,8 +154,10 @@ fuse_entry_param Filesystem::MakeEntry(const Inode& inode, const FileAttr& attr)
 }
 
 // A reader beside a local writer asks here each time: what the kernel is told of changes elsewhere
-// may come to nothing when a write of its own ends in that moment.
+// may come to nothing when a write of its own ends in that moment. So may what it drops of a
+// directory when it has changed names there, and this comes later.
 double Filesystem::KeepSeconds(const Inode& inode) const {
+  if (core_.directories().NamesAreChanging(inode.id())) return 0;
   if (options_.exclusive) return kAlways;
   if (!KernelMayKeep() || inode.has_writers() || !core_.leases().MayAnswer(inode)) return 0;
   return std::chrono::duration<double>(core_.leases().Trust()).count();
@@ -178,10 +181,6 @@ void Filesystem::ForgetNames(InodeId directory) {
       kernel_cache_.AskAgain(ToNumber(directory), names);
     }
   }
-}
-
-void Filesystem::RightsChanged(const Inode& directory) {
-  if (core_.names().Any(directory.id())) kernel_cache_.AskAllAgain();
 }
 
 Filesystem::Naming Filesystem::Ask(const InodePtr& directory, std::string name) {
@@ -255,11 +254,7 @@ fuse_lowlevel_ops MakeOperations(bool exclusive) {
   AddIoOps(&ops);
   AddRangeOps(&ops);
   AddXattrOps(&ops);
-  if (exclusive) {
-    ops.access = nullptr;
-  } else {
-    AddLockOps(&ops);
-  }
+  if (!exclusive) AddLockOps(&ops);
   return ops;
 }
 

@@ -99,8 +99,6 @@ class Filesystem {
   [[nodiscard]] double KeepName(const Inode& directory, std::string_view name, uint64_t asked);
   // The kernel asks for every name in that directory again.
   void ForgetNames(InodeId directory);
-  // Who may pass through a directory has changed.
-  void RightsChanged(const Inode& directory);
 
  private:
   std::vector<gid_t> GroupsOf(const Call& call);
@@ -126,7 +124,7 @@ std::string EncodeCreate(const fuse_entry_param& entry, const OpenReply& reply);
 std::string EncodeStatx(const FileAttr& attr, double keep_seconds);
 
 // The table of operations, filled by idea.
-// `exclusive`: the kernel checks permissions and keeps locks.
+// `exclusive`: the kernel keeps locks.
 fuse_lowlevel_ops MakeOperations(bool exclusive);
 void AddMetaOps(fuse_lowlevel_ops* ops);
 void AddNameOps(fuse_lowlevel_ops* ops);

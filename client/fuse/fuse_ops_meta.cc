@@ -1,4 +1,4 @@
-// Attributes: getattr, setattr, access, statfs, readlink, forget.
+// Attributes: getattr, setattr, statfs, readlink, forget.
 #include <cerrno>
 
 #include "client/fuse/filesystem.h"
@@ -169,7 +169,6 @@ void SendSetattr(Filesystem& fs, const CallPtr& call, const InodePtr& inode,
         }
         if (resizes) inode->Resized(FromWire(reply->attr()));
         const FileAttr attr = fs.Learn(inode, *reply, asked);
-        if (changing != nullptr && S_ISDIR(attr.mode)) fs.RightsChanged(*inode);
         call->ReplyAttr(ToStat(attr), fs.KeepSeconds(*inode));
       });
 }
@@ -199,19 +198,6 @@ void OnSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fu
     if (!status.ok()) inode->RememberError(status);
     if (call->abandoned()) return;  // its process is dead, and others may have written since
     SendSetattr(fs, call, inode, request);
-  });
-}
-
-void OnAccess(fuse_req_t req, fuse_ino_t ino, int mask) {
-  Filesystem& fs = Filesystem::Of(req);
-  CallPtr call = fs.Begin(req);
-  wire::AccessRequest request;
-  fs.FillCaller(*call, ino, request.mutable_caller());
-  request.set_inode(fs.ToInode(ino).value);
-  request.set_mask(static_cast<uint32_t>(mask));
-  fs.core().files().TellHeld(fs.Find(ino), [&fs, call, request] {
-    fs.mds().CallRaw(wire::MDS_ACCESS, request, true,
-                     [call](const Result<net::Reply>& reply) { call->Reply(reply.status()); });
   });
 }
 
@@ -275,7 +261,6 @@ void AddMetaOps(fuse_lowlevel_ops* ops) {
   ops->forget_multi = OnForgetMulti;
   ops->getattr = OnGetattr;
   ops->setattr = OnSetattr;
-  ops->access = OnAccess;
   ops->statfs = OnStatfs;
   ops->readlink = OnReadlink;
 }

@@ -21,12 +21,6 @@ void ReplyAbsent(Filesystem& fs, const CallPtr& call) {
   call->ReplyEntry(none);
 }
 
-// Nobody knows whether what was asked for has been done.
-bool MayHaveHappened(ErrorCode code) {
-  return code == ErrorCode::kTimedOut || code == ErrorCode::kUnreachable ||
-         code == ErrorCode::kCancelled;
-}
-
 // A name that moves or goes is not durable before attributes that were set earlier, and a sticky
 // directory asks whose a file is.
 template <typename Request>
@@ -128,7 +122,7 @@ void Make(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_
   auto naming = fs.Ask(fs.Find(parent), name);
   auto changing = directories.BeginChange({{Kind::kAdd, directory, name}});
   auto answer = [&fs, &directories, call, naming, changing](const Result<wire::EntryReply>& reply) {
-    fs.core().Changed({naming.directory->id()});
+    fs.core().NamesChanged(changing.get(), reply);
     if (!reply.ok()) {
       call->Reply(reply.status());
       return;
@@ -164,9 +158,8 @@ void OnLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char* n
   request.set_new_name(new_name);
   auto changing =
       fs.core().directories().BeginChange({{Kind::kAdd, InodeId(request.new_parent()), new_name}});
-  auto answer = [&fs, call, changing,
-                 directory = InodeId(request.new_parent())](const Result<wire::EntryReply>& reply) {
-    fs.core().Changed({directory});
+  auto answer = [&fs, call, changing](const Result<wire::EntryReply>& reply) {
+    fs.core().NamesChanged(changing.get(), reply);
     if (!reply.ok()) {
       call->Reply(reply.status());
       return;
@@ -177,14 +170,6 @@ void OnLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char* n
               MdsClient::Decoded<wire::EntryReply>(std::move(answer)));
 }
 
-void NoteTouched(Filesystem& fs, const Result<wire::TouchedReply>& reply) {
-  if (reply.ok()) {
-    fs.core().Changed(*reply);
-  } else if (MayHaveHappened(reply.code())) {
-    fs.core().leases().Changed();
-  }
-}
-
 void Remove(fuse_req_t req, uint32_t method, fuse_ino_t parent, const char* name) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
@@ -192,11 +177,10 @@ void Remove(fuse_req_t req, uint32_t method, fuse_ino_t parent, const char* name
   fs.FillCaller(*call, parent, request.mutable_caller());
   request.set_parent(fs.ToInode(parent).value);
   request.set_name(name);
-  const InodeId directory(request.parent());
-  auto changing = fs.core().directories().BeginChange({{Kind::kRemove, directory, name}});
-  auto answer = [&fs, call, changing, directory](const Result<wire::TouchedReply>& reply) {
-    fs.core().Changed({directory});
-    NoteTouched(fs, reply);  // the links of what had that name
+  auto changing =
+      fs.core().directories().BeginChange({{Kind::kRemove, InodeId(request.parent()), name}});
+  auto answer = [&fs, call, changing](const Result<wire::TouchedReply>& reply) {
+    fs.core().NamesChanged(changing.get(), reply);
     call->Reply(reply.status());
   };
   AfterHeld(fs, call, method, request, MdsClient::Decoded<wire::TouchedReply>(std::move(answer)));
@@ -236,8 +220,7 @@ void OnRename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t ne
                  back](const Result<wire::TouchedReply>& reply) {
     const InodeId left(request.old_parent());
     const InodeId reached(request.new_parent());
-    fs.core().Changed({left, reached});
-    NoteTouched(fs, reply);  // of what moved, and of what was replaced
+    fs.core().NamesChanged(changing.get(), reply);
     call->Reply(reply.status());
     KernelCache& kernel = fs.kernel_cache();
     if (uncovered) kernel.AskAgainSoon(fs.ToNumber(reached), request.new_name());

@@ -164,7 +164,7 @@ void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   auto answer = [&fs, call, begun, changing, opening, naming](Result<wire::EntryReply> reply) {
     const InodeId id(reply.ok() ? reply->attr().inode() : 0);
     const bool settled = fs.core().open_files().Opened(id, begun);
-    if (naming.directory != nullptr) fs.core().Changed({naming.directory->id()});
+    if (changing != nullptr) fs.core().NamesChanged(changing.get(), reply);
     if (!reply.ok()) {
       call->Reply(reply.status());
     } else if (settled) {

@@ -102,7 +102,6 @@ void ChangeAcl(const CallPtr& call, Filesystem& fs, uint32_t method,
     fs.mds().Call<wire::EntryReply>(wire::MDS_GETATTR, again, true,
                                     [&fs, call, inode](Result<wire::EntryReply> attr) {
                                       if (attr.ok()) fs.Learn(inode, *attr);
-                                      fs.RightsChanged(*inode);
                                       call->ReplyErrno(0);
                                     });
   };

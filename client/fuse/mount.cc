@@ -83,8 +83,8 @@ Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& opt
 }
 
 std::string FuseOptions(const Mount::Options& options) {
-  std::string text = "fsname=" + options.fsname + ",subtype=weirfs";
-  if (options.exclusive) text += ",default_permissions";
+  // The kernel checks permissions: nobody else is asked who opens a FIFO or connects to a socket.
+  std::string text = "fsname=" + options.fsname + ",subtype=weirfs,default_permissions";
   if (options.allow_other) text += ",allow_other";
   if (options.read_only) text += ",ro";
   for (const std::string& option : options.fuse_options) text += "," + option;

@@ -1,6 +1,8 @@
 #include "client/vfs/core.h"
 
+#include <algorithm>
 #include <future>
+#include <span>
 
 #include "client/takeover/takeover_log.h"
 #include "common/base/after_all.h"
@@ -21,6 +23,12 @@ uint64_t IdsAbove(const Core::Options& options) {
 FileLocks::Note NoteLocks(TakeoverLog* takeover) {
   if (takeover == nullptr) return nullptr;
   return [takeover](const LockAsk& ask) { takeover->Locked(ask); };
+}
+
+// Nobody knows whether what was asked for has been done.
+bool MayHaveHappened(ErrorCode code) {
+  return code == ErrorCode::kTimedOut || code == ErrorCode::kUnreachable ||
+         code == ErrorCode::kCancelled;
 }
 
 }  // namespace
@@ -347,9 +355,37 @@ void Core::Changed(std::initializer_list<InodeId> inodes) {
   }
 }
 
-void Core::Changed(const wire::TouchedReply& reply) {
-  if (reply.inodes().empty()) leases_.Changed();  // an older MDS does not tell
-  for (const uint64_t inode : reply.inodes()) Changed({InodeId(inode)});
+void Core::NamesChanged(DirCache::Changing* changing, const Result<wire::EntryReply>& reply) {
+  const wire::Attr* const told =
+      reply.ok() && reply->has_directory() ? &reply->directory() : nullptr;
+  TakeDirectories(changing, {&told, told == nullptr ? size_t{0} : size_t{1}});
+}
+
+void Core::NamesChanged(DirCache::Changing* changing, const Result<wire::TouchedReply>& reply) {
+  if (!reply.ok()) {
+    TakeDirectories(changing, {});
+    if (MayHaveHappened(reply.code())) leases_.Changed();
+    return;
+  }
+  TakeDirectories(changing, {reply->directories().data(), size_t(reply->directories_size())});
+  if (reply->inodes().empty()) leases_.Changed();  // an older MDS does not tell
+  for (const uint64_t inode : reply->inodes()) Changed({InodeId(inode)});
+}
+
+// `told`: directories as they are after a change of ours; the others are to be asked for. Until it
+// ends here, the kernel is given nothing of them to keep.
+void Core::TakeDirectories(DirCache::Changing* changing, std::span<const wire::Attr* const> told) {
+  for (const InodeId id : DirCache::DirectoriesOf(*changing)) {
+    const auto now = std::find_if(told.begin(), told.end(),
+                                  [id](const wire::Attr* one) { return one->inode() == id.value; });
+    const InodePtr inode = inodes_.Find(id);
+    if (now == told.end() || inode == nullptr) {
+      Changed({id});
+    } else {
+      inode->Update(FromWire(**now));
+    }
+  }
+  directories_.End(changing);
 }
 
 void Core::EndWriting(const std::vector<InodeId>& inodes) {

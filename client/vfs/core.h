@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -33,8 +34,9 @@
 #include "common/base/waker.h"
 
 namespace weir::wire {
+class Attr;
 class TouchedReply;
-}
+}  // namespace weir::wire
 
 namespace weir::client {
 
@@ -95,7 +97,9 @@ class Core final : private WriteReporter {
   KernelNames& names() { return names_; }
   // A change of ours has moved the attributes of those, and its reply did not bring them.
   void Changed(std::initializer_list<InodeId> inodes);
-  void Changed(const wire::TouchedReply& reply);
+  // A change of names has been answered, or failed.
+  void NamesChanged(DirCache::Changing* changing, const Result<wire::EntryReply>& reply);
+  void NamesChanged(DirCache::Changing* changing, const Result<wire::TouchedReply>& reply);
   // Of the kernel, until the result is destroyed; null where no mount could be in its way.
   std::shared_ptr<void> BeginKernelWrite(InodeId inode);
   FileLocks& locks() { return locks_; }
@@ -108,6 +112,7 @@ class Core final : private WriteReporter {
                    std::function<void(Result<FileAttr>)> callback) override;
   void AskRoom(InodeId inode, ClassId class_id, uint64_t end,
                std::function<void(Result<uint64_t>)> callback) override;
+  void TakeDirectories(DirCache::Changing* changing, std::span<const wire::Attr* const> told);
   void AskAppend(InodeId inode, std::function<void(Result<uint64_t>)> done);
   void SettleAppend(InodeId inode, std::function<void()> done);
   void GiveBackAppend(InodeId inode, uint64_t grant);

@@ -207,6 +207,15 @@ bool DirCache::Wants(InodeId directory, bool lacks) {
   return true;
 }
 
+bool DirCache::NamesAreChanging(InodeId directory) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = activity_.find(directory);
+  if (found == activity_.end()) return false;
+  const auto& under_way = found->second.under_way;
+  return under_way[static_cast<size_t>(Kind::kAdd)] != 0 ||
+         under_way[static_cast<size_t>(Kind::kRemove)] != 0;
+}
+
 bool DirCache::IsChanging(InodeId directory) const {
   const std::lock_guard lock(mutex_);
   const auto found = activity_.find(directory);
@@ -249,6 +258,20 @@ void DirCache::NoteChangeLocked(const Change& change) {
     return;
   }
   if (directory.names.insert(HashOf(change.name)).second) ++names_;
+}
+
+std::vector<InodeId> DirCache::DirectoriesOf(const Changing& changing) {
+  std::vector<InodeId> directories;
+  for (const auto& [kind, directory] : changing.changes) {
+    if (std::find(directories.begin(), directories.end(), directory) == directories.end()) {
+      directories.push_back(directory);
+    }
+  }
+  return directories;
+}
+
+void DirCache::End(Changing* changing) {
+  EndChange(std::exchange(changing->changes, {}));
 }
 
 void DirCache::EndChange(const std::vector<std::pair<Kind, InodeId>>& changes) {

@@ -80,6 +80,8 @@ class DirCache {
 
   // Whether a change of this mount is on its way there.
   [[nodiscard]] bool IsChanging(InodeId directory) const;
+  // Of names in it.
+  [[nodiscard]] bool NamesAreChanging(InodeId directory) const;
   // Held while a change of this mount is on its way.
   enum class Kind : uint8_t { kAdd, kRemove, kRights };
   struct Change {
@@ -89,6 +91,9 @@ class DirCache {
   };
   class Changing;
   std::shared_ptr<Changing> BeginChange(std::initializer_list<Change> changes);
+  static std::vector<InodeId> DirectoriesOf(const Changing& changing);
+  // Before it is destroyed: it has been answered.
+  void End(Changing* changing);
 
  private:
   static constexpr size_t kKinds = 3;

@@ -17,8 +17,7 @@ std::vector<InodeId> FileLeases::BeginSession(uint64_t epoch, TimePoint asked) {
   seq_ = 0;
   trusted_until_ = (asked + kLeaseTrust).ns;
   for (auto it = writing_.begin(); it != writing_.end();) {
-    if (it->second.allowed) written.push_back(it->first);
-    it->second.allowed = false;
+    if (Forbid(&it->second)) written.push_back(it->first);
     it = it->second.under_way == 0 && it->second.quiet.empty() ? writing_.erase(it) : std::next(it);
   }
   return written;
@@ -55,7 +54,10 @@ void FileLeases::Learn(const InodePtr& inode, const wire::EntryReply& reply, uin
   if (asked < floor_) return;
   if (asked >= inode->changed_at()) inode->set_answerable(asked);
   if (inode->lease() <= no_lease_) inode->set_lease(++last_lease_);
-  if (lease.write()) writing_[inode->id()].allowed = true;
+  if (!lease.write()) return;
+  Writing& writing = writing_[inode->id()];
+  writing.allowed = true;
+  writing.unseen = writing.unseen || lease.unseen();
 }
 
 void FileLeases::Changed(Inode* inode) {
@@ -106,6 +108,12 @@ void FileLeases::EndWrite(InodeId inode) {
   for (const auto& run : quiet) run();
 }
 
+bool FileLeases::IsUnseen(InodeId inode) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = writing_.find(inode);
+  return found != writing_.end() && found->second.unseen;
+}
+
 bool FileLeases::Revoke(const InodePtr& inode) {
   const std::lock_guard lock(mutex_);
   inode->Distrust();
@@ -117,10 +125,15 @@ void FileLeases::EndWriting(InodeId inode) {
   StopWritingLocked(inode);
 }
 
+bool FileLeases::Forbid(Writing* writing) {
+  writing->unseen = false;
+  return std::exchange(writing->allowed, false);
+}
+
 bool FileLeases::StopWritingLocked(InodeId inode) {
   const auto found = writing_.find(inode);
   if (found == writing_.end()) return false;
-  const bool allowed = std::exchange(found->second.allowed, false);
+  const bool allowed = Forbid(&found->second);
   if (found->second.under_way == 0) writing_.erase(found);
   return allowed;
 }

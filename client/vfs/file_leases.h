@@ -60,6 +60,8 @@ class FileLeases {
   // A write may be reported later; EndWrite follows. False: before it is answered.
   bool BeginWrite(InodeId inode);
   void EndWrite(InodeId inode);
+  // It has been made under that lease: no other mount has ever looked at it.
+  [[nodiscard]] bool IsUnseen(InodeId inode) const;
   // Nothing more may be answered or written under the lease. True: it was one for writing.
   bool Revoke(const InodePtr& inode);
   // With the last close the MDS takes that back.
@@ -70,10 +72,12 @@ class FileLeases {
  private:
   struct Writing {
     bool allowed = false;
+    bool unseen = false;
     uint32_t under_way = 0;
     std::vector<std::function<void()>> quiet;
   };
 
+  static bool Forbid(Writing* writing);
   bool StopWritingLocked(InodeId inode);
 
   Clock& clock_;

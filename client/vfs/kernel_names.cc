@@ -9,11 +9,6 @@ namespace weir::client {
 namespace {
 
 constexpr Duration kTurn = kLeaseTrust + KernelNames::kArrival;
-constexpr uint32_t kEverybodyPasses = S_IXUSR | S_IXGRP | S_IXOTH;
-
-bool IsOpenToAll(const FileAttr& directory) {
-  return (directory.mode & kEverybodyPasses) == kEverybodyPasses && !directory.has_acl;
-}
 
 }  // namespace
 
@@ -24,9 +19,7 @@ uint64_t KernelNames::Asked(const Inode& directory) const {
 Duration KernelNames::Give(const Inode& directory, std::string_view name, uint64_t asked) {
   if (asked == 0) return Duration::zero();
   const std::lock_guard lock(mutex_);
-  if (leases_.NamesOf(directory) != asked || !IsOpenToAll(directory.attr())) {
-    return Duration::zero();
-  }
+  if (leases_.NamesOf(directory) != asked) return Duration::zero();
   const Duration keep = leases_.Trust();
   NoteLocked(directory.id(), name, keep).given = clock_.Now();
   return keep;
@@ -79,12 +72,6 @@ std::vector<std::string> KernelNames::Take(InodeId directory) {
   }
   known.older.clear();
   return {known.taken.begin(), known.taken.end()};
-}
-
-bool KernelNames::Any(InodeId directory) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = directories_.find(directory);
-  return found != directories_.end() && clock_.Now() < found->second.until;
 }
 
 void KernelNames::Tick() {

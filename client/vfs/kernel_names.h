@@ -1,9 +1,10 @@
 // KernelNames: which names the kernel of a shared mount may remember, and of which directories.
 //
 // It may remember a name in a directory as long as the lease on that directory is believed
-// (file_leases.h), which is a second or so at a time; then it asks again. It checks no permissions
-// on a shared mount, so that it is given names in directories only that everybody may pass through.
-// Those that it may still have are remembered here, for it to be told of each when the lease goes.
+// (file_leases.h), which is a second or so at a time; then it asks again. By the owner that came
+// with a name it judges who may chmod and who may remove from a sticky directory: the MDS asks the
+// lease back before a file with a name there gets another owner. Names that the kernel may still
+// have are remembered here, for it to be told of each when the lease goes.
 //
 // An answer to the kernel counts as arrived kArrival after it was given: until then the thread that
 // asked may not have noted it, and what it is told would be undone.
@@ -47,7 +48,6 @@ class KernelNames {
   [[nodiscard]] Duration ArrivesIn(InodeId directory) const;
   // Then: what it may still remember, to be told of; until there is nothing.
   std::vector<std::string> Take(InodeId directory);
-  [[nodiscard]] bool Any(InodeId directory) const;
   void Tick();  // forgets what the kernel has forgotten
 
  private:

@@ -326,6 +326,17 @@ void Operation::Judges(const Inode& inode) {
   AwaitWriters(inode);
 }
 
+Status Operation::TakeNames(const Inode& inode) {
+  if (inode.rec.nlink() == 0) return Status::Ok();
+  changed_directories.push_back(inode.rec.parent());
+  if (inode.IsDirectory() || inode.rec.nlink() == 1) return Status::Ok();
+  const std::string links = MakeKey(Table::kBackref, inode.id);
+  return txn.Scan(links, PrefixEnd(links), [this](std::string_view key, auto) {
+    changed_directories.push_back(ReadBigEndian(key, kSecondNumber));
+    return true;
+  });
+}
+
 void Operation::AwaitWriters(const Inode& inode) {
   if (inode.rec.writers().empty()) return;
   const auto missing = context.writers.AwaitedBy(context.session, inode.rec);

@@ -103,6 +103,8 @@ class Operation {
     AwaitWriters(inode);
     StoreQuietly(inode);
   }
+  // It gets another owner: whoever remembers a name of it judges by the one that came with that.
+  Status TakeNames(const Inode& inode);
   // Its mode or owner decides: also a refusal waits for whoever may have set them without having
   // told yet.
   void Judges(const Inode& inode);

@@ -8,6 +8,7 @@ import fcntl
 import mmap
 import os
 import signal
+import struct
 import threading
 import time
 
@@ -163,6 +164,9 @@ def what_was_looked_at_is_forgotten(ours, theirs):
 
 
 SOMEBODY = 54321
+# u::rw,u:54321:rw,g::-,m::rw,o::-
+LETS_SOMEBODY = struct.pack("<I" + 5 * "HHI", 2, 1, 6, 2**32 - 1, 2, 6, SOMEBODY, 4, 0, 2**32 - 1,
+                            16, 6, 2**32 - 1, 32, 0, 2**32 - 1)
 
 
 def somebody_may(do, mount, path):
@@ -185,6 +189,10 @@ def somebody_may(do, mount, path):
 
 def open_to_read(path):
     os.close(os.open(path, os.O_RDONLY))
+
+
+def open_both_ways(path):
+    os.close(os.open(path, os.O_RDWR))
 
 
 def rights_set_on_a_file_that_is_written_hold(ours, theirs):
@@ -211,6 +219,31 @@ def rights_set_on_a_file_that_is_written_hold(ours, theirs):
         os.fchown(file, SOMEBODY, SOMEBODY)
         check(somebody_may(os.unlink, looker, name) is True, f"{name}: not removed by its new owner")
         os.close(file)
+
+
+def rights_set_elsewhere_are_judged_by_at_once(ours, theirs):
+    """Owners, modes, lists: by the kernel of a mount that has seen others just before."""
+    os.mkdir(ours, 0o755)
+    os.mkdir(f"{ours}/sticky")
+    os.chmod(f"{ours}/sticky", 0o1777)
+    for turn, (changer, looker) in enumerate(((ours, theirs), (theirs, ours)) * 5):
+        for name in (f"{turn}", f"sticky/{turn}", f"fifo{turn}"):
+            if name.startswith("fifo"):
+                os.mkfifo(f"{changer}/{name}", 0o600)
+            else:
+                os.mknod(f"{changer}/{name}", 0o600)
+            for _ in range(2):
+                os.stat(f"{looker}/{name}")
+                check(somebody_may(lambda path: os.chmod(path, 0o640), looker, name) is False, f"{name}: not his")
+                check(somebody_may(open_both_ways, looker, name) is False, f"{name}: closed to him")
+        os.chown(f"{changer}/{turn}", SOMEBODY, SOMEBODY)
+        check(somebody_may(lambda path: os.chmod(path, 0o640), looker, f"{turn}") is True, f"{turn}: his, and he may not")
+        os.chown(f"{changer}/sticky/{turn}", SOMEBODY, SOMEBODY)
+        check(somebody_may(os.unlink, looker, f"sticky/{turn}") is True, f"{turn}: his, and he may not remove it")
+        os.setxattr(f"{changer}/fifo{turn}", "system.posix_acl_access", LETS_SOMEBODY)
+        check(somebody_may(open_both_ways, looker, f"fifo{turn}") is True, f"{turn}: on the list, and he may not")
+        os.chmod(f"{changer}/fifo{turn}", 0o600)
+        check(somebody_may(open_both_ways, looker, f"fifo{turn}") is False, f"{turn}: the mask is closed")
 
 
 def attributes_set_on_a_file_that_is_written_are_seen(ours, theirs):
@@ -309,6 +342,8 @@ def both_work_in_one_directory(ours, theirs):
     names = sorted(f"{number}.{turn}.new" for number in range(3) for turn in range(0, 40, 2))
     for mount in (ours, theirs):
         check(sorted(os.listdir(mount)) == names, "names are lost or left over")
+    times = [(seen.st_mtime_ns, seen.st_ctime_ns, seen.st_nlink) for seen in map(os.stat, (ours, theirs))]
+    check(times[0] == times[1], f"the directory differs: {times}")
 
 
 def two_mounts_are_one_machine(lab):
@@ -325,6 +360,7 @@ def rights_hold_on_both(lab):
         mount_at(lab, system, mount, "-o", "allow_other")
     whoever_may_not_pass_is_kept_out(*(f"{mount}/tree" for mount in mounts))
     rights_set_on_a_file_that_is_written_hold(*(f"{mount}/rights" for mount in mounts))
+    rights_set_elsewhere_are_judged_by_at_once(*(f"{mount}/elsewhere" for mount in mounts))
 
 
 def endpoint_of(system):

@@ -90,7 +90,6 @@ def rules_say_who_is_who(lab):
     path = f"{open_to_all(system)}/file"
     with open(path, "w") as file:
         file.write("x")
-    os.chmod(path, 0o600)
     check(effective(path, WEB) == "best-effort (default)", f"without rules: {effective(path, WEB)}")
     system.osdctl("rule", "add", "--uid", str(BACKUP), "--class", "backup")
     system.osdctl("rule", "add", "--uid", str(WEB), "--class", "web")

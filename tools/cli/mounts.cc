@@ -1,5 +1,6 @@
 #include "tools/cli/mounts.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -57,8 +58,11 @@ std::string AbsolutePath(const std::string& path) {
 }
 
 MountState StateOfMount(const std::string& absolute_path) {
-  struct stat info {};
-  const bool gone = stat(absolute_path.c_str(), &info) != 0 && errno == ENOTCONN;
+  // The kernel may still know the attributes of a root whose daemon is gone.
+  struct statx info {};
+  const char* const path = absolute_path.c_str();
+  const bool gone =
+      statx(AT_FDCWD, path, AT_STATX_FORCE_SYNC, STATX_MODE, &info) != 0 && errno == ENOTCONN;
   if (gone) return MountState::kStale;
   return TypeOfMount(absolute_path).empty() ? MountState::kNone : MountState::kAlive;
 }

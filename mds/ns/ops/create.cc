@@ -37,6 +37,7 @@ EntryResult Create(Operation& op, const wire::CreateRequest& request) {
   const uint64_t inode = made->attr().inode();
   op.Opened(inode, request.open_flags());
   WEIR_RETURN_IF_ERROR(op.OfferFileLease(inode, &*made));
+  if (made->file_lease().write()) made->mutable_file_lease()->set_unseen(true);
   return made;
 }
 

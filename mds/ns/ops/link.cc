@@ -54,7 +54,9 @@ EntryResult Link(Operation& op, const wire::LinkRequest& request) {
   op.AddDentry(&parent, request.new_name(), inode);
   op.Modified(&parent);
   op.Store(parent);
-  return op.Entry(inode);
+  EntryResult entry = op.Entry(inode);
+  if (entry.ok()) op.FillAttr(parent, entry->mutable_directory());
+  return entry;
 }
 
 }  // namespace weir::mds

@@ -75,6 +75,7 @@ EntryResult MakeAbsent(Operation& op, const wire::CreateRequest& request, uint32
   op.Store(parent);
   EntryResult entry = op.Entry(inode);
   if (!entry.ok()) return entry;
+  op.FillAttr(parent, entry->mutable_directory());
   WEIR_RETURN_IF_ERROR(op.OfferLease(inode, &*entry));
   if (!inode.IsRegular()) WEIR_RETURN_IF_ERROR(op.OfferFileLease(inode.id, &*entry));
   return entry;

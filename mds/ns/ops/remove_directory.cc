@@ -28,6 +28,7 @@ TouchedResult RemoveDirectory(Operation& op, const wire::NameRequest& request) {
   WEIR_RETURN_IF_ERROR(op.DropLink(&inode, parent.id, name));
   wire::TouchedReply reply;
   reply.add_inodes(inode.id);
+  op.FillAttr(parent, reply.add_directories());
   return reply;
 }
 

@@ -45,8 +45,10 @@ class Renaming {
     return NoteTags();
   }
 
-  [[nodiscard]] wire::TouchedReply Touched() const {
+  [[nodiscard]] wire::TouchedReply Touched() {
     wire::TouchedReply reply;
+    op_.FillAttr(*OldParent(), reply.add_directories());
+    if (NewParent() != OldParent()) op_.FillAttr(*NewParent(), reply.add_directories());
     reply.add_inodes(from_.inode.id);
     if (to_.has_value()) reply.add_inodes(to_->inode.id);
     return reply;

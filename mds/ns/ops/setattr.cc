@@ -13,7 +13,7 @@
 namespace weir::mds {
 namespace {
 
-Status ChangeOwner(const Operation& op, const wire::SetAttrRequest& request, Inode* inode) {
+Status ChangeOwner(Operation& op, const wire::SetAttrRequest& request, Inode* inode) {
   if (!request.has_uid() && !request.has_gid()) return Status::Ok();
   const uint32_t uid = request.has_uid() ? request.uid() : inode->rec.uid();
   const uint32_t gid = request.has_gid() ? request.gid() : inode->rec.gid();
@@ -24,6 +24,7 @@ Status ChangeOwner(const Operation& op, const wire::SetAttrRequest& request, Ino
     return InodeError(ErrorCode::kPermission, inode->id,
                       "can be given away by root only, and to a group of the owner's by the owner");
   }
+  if (gives_away || gid != inode->rec.gid()) WEIR_RETURN_IF_ERROR(op.TakeNames(*inode));
   inode->rec.set_uid(uid);
   inode->rec.set_gid(gid);
   if (!inode->IsDirectory()) inode->rec.set_mode(WithoutSetIds(inode->rec.mode()));

@@ -29,6 +29,7 @@ TouchedResult Unlink(Operation& op, const wire::NameRequest& request) {
   WEIR_RETURN_IF_ERROR(op.DropLink(&inode, parent.id, name));
   wire::TouchedReply reply;
   reply.add_inodes(inode.id);
+  op.FillAttr(parent, reply.add_directories());
   if (inode.rec.nlink() == 0) return reply;
   // A file whose primary link went may now lie below another tag.
   WEIR_ASSIGN_OR_RETURN(const TagSource after, op.context.classes.SourceOf(op, inode));

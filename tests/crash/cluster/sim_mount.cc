@@ -133,10 +133,6 @@ bool SimMount::LookHere(InodeId parent, const std::string& name, const wire::Cal
   return true;
 }
 
-void SimMount::NoteTouched(const Result<wire::TouchedReply>& reply) {
-  if (reply.ok()) core_->Changed(*reply);
-}
-
 void SimMount::AskForLease(wire::NameRequest request) {
   DirCache& directories = core_->directories();
   const InodePtr directory = Find(InodeId(request.parent()));
@@ -186,7 +182,7 @@ Answer<Result<Entry>> SimMount::Make(InodeId parent, std::string name, uint32_t 
     core_->mds().Call<wire::EntryReply>(
         wire::MDS_MKNOD, request, false,
         [this, done, parent, naming, changing](Result<wire::EntryReply> reply) {
-          core_->Changed({parent});
+          core_->NamesChanged(changing.get(), reply);
           if (!reply.ok()) return done(reply.status());
           done(LearnName(naming, *reply));
         });
@@ -203,8 +199,7 @@ Answer<Status> SimMount::Remove(InodeId parent, std::string name, bool directory
     core_->mds().Call<wire::TouchedReply>(
         directory ? wire::MDS_RMDIR : wire::MDS_UNLINK, request, false,
         [this, done, changing, parent, name](const Result<wire::TouchedReply>& reply) {
-          core_->Changed({parent});
-          NoteTouched(reply);
+          core_->NamesChanged(changing.get(), reply);
           if (reply.ok()) kernel_.Removed(parent, name);
           done(reply.status());
         });
@@ -228,8 +223,7 @@ Answer<Status> SimMount::Rename(InodeId from, std::string old_name, InodeId to,
     core_->mds().Call<wire::TouchedReply>(wire::MDS_RENAME, request, false,
                                           [this, done, changing, from, old_name, to, new_name,
                                            uncovered](const Result<wire::TouchedReply>& reply) {
-                                            core_->Changed({from, to});
-                                            NoteTouched(reply);
+                                            core_->NamesChanged(changing.get(), reply);
                                             if (reply.ok())
                                               kernel_.Renamed(from, old_name, to, new_name);
                                             if (uncovered) kernel_.Removed(to, new_name);

@@ -72,7 +72,6 @@ class SimMount {
   void KeepName(const client::Inode& directory, const std::string& name, InodeId inode,
                 uint64_t names_asked);
   bool LookHere(InodeId parent, const std::string& name, const wire::Caller& caller, Entry* found);
-  void NoteTouched(const Result<wire::TouchedReply>& reply);
   client::InodePtr Find(InodeId inode);
   client::HandlePtr MakeHandle(InodeId inode, const wire::EntryReply& reply);
   void AskForLease(wire::NameRequest request);

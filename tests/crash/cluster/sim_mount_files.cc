@@ -39,7 +39,7 @@ Answer<Result<HandlePtr>> SimMount::Create(InodeId parent, std::string name, boo
         [this, done, begun, changing, naming](Result<wire::EntryReply> reply) {
           const InodeId id(reply.ok() ? reply->attr().inode() : 0);
           const bool settled = core_->open_files().Opened(id, begun);
-          core_->Changed({naming.directory->id()});
+          core_->NamesChanged(changing.get(), reply);
           if (!reply.ok()) return done(reply.status());
           if (settled) {
             LearnName(naming, *reply);

@@ -64,10 +64,11 @@ class SharedWriteTest : public ::testing::Test {
     handle->opener = classes_.Open(1, 1, {}, 0);
     return handle;
   }
-  void Lease() {
+  void Lease(bool unseen = false) {
     wire::EntryReply reply;
     reply.mutable_file_lease()->set_epoch(1);
     reply.mutable_file_lease()->set_write(true);
+    reply.mutable_file_lease()->set_unseen(unseen);
     leases_.Learn(inode_, reply, leases_.Asked());
   }
   // How it ended, once it has.
@@ -81,6 +82,12 @@ class SharedWriteTest : public ::testing::Test {
   bool SetMode(uint32_t mode) {
     HeldAttributes change;
     change.mode = mode;
+    change.ctime_ns = clock_.WallNow().ns;
+    return files_.HoldAttributes(inode_, change, 0, {});
+  }
+  bool GiveAway() {
+    HeldAttributes change;
+    change.uid = 7;
     change.ctime_ns = clock_.WallNow().ns;
     return files_.HoldAttributes(inode_, change, 0, {});
   }
@@ -234,6 +241,21 @@ TEST_F(SharedWriteTest, AttributesAreToldWithoutTheDataWhenSomebodyNeedsThem) {
   files_.TellHeld([&] { told = true; });
   EXPECT_TRUE(told) << "nothing is left to tell";
   EXPECT_EQ(reporter_.modes.size(), 2u);
+}
+
+// Otherwise the kernel of another mount may know a name of it, and judge by the owner before.
+TEST_F(SharedWriteTest, AnotherOwnerIsHeldOnlyOfWhatNobodyElseHasSeen) {
+  Lease();
+  EXPECT_FALSE(GiveAway());
+  leases_.Revoke(inode_);
+  Lease(true);
+  EXPECT_TRUE(GiveAway());
+  Lease();
+  EXPECT_TRUE(GiveAway()) << "opened once more";
+  leases_.EndWriting(inode_->id());
+  EXPECT_FALSE(GiveAway());
+  Lease();
+  EXPECT_FALSE(GiveAway()) << "others may have looked in between";
 }
 
 // Whoever has it open hears from the successor of this process that they were lost; by name nobody.

@@ -185,6 +185,21 @@ TEST_F(DirCacheTest, ChangedRightsEndTheLeaseAndThoseUnderWay) {
   EXPECT_EQ(Find(kDir, "x"), Look::kAbsent);
 }
 
+TEST_F(DirCacheTest, NamesChangeUntilTheAnswer) {
+  EXPECT_FALSE(cache.NamesAreChanging(kDir));
+  auto rights = cache.BeginChange({{Kind::kRights, kDir, {}}});
+  EXPECT_FALSE(cache.NamesAreChanging(kDir));
+  auto moving = cache.BeginChange(
+      {{Kind::kRemove, kDir, "a"}, {Kind::kAdd, kDir, "b"}, {Kind::kAdd, kRoot, "b"}});
+  EXPECT_TRUE(cache.NamesAreChanging(kDir));
+  EXPECT_TRUE(cache.NamesAreChanging(kRoot));
+  EXPECT_EQ(DirCache::DirectoriesOf(*moving), (std::vector{kDir, kRoot}));
+  cache.End(moving.get());
+  EXPECT_FALSE(cache.NamesAreChanging(kDir));
+  moving = nullptr;
+  EXPECT_TRUE(cache.IsChanging(kDir)) << "its rights still";
+}
+
 TEST_F(DirCacheTest, WhoMayNotPassIsLeftToTheMds) {
   Lease(kDir, true);
   EXPECT_EQ(Find(kDir, "x", 10), Look::kAbsent);

@@ -104,7 +104,12 @@ TEST_F(FileLeaseTest, TheOnlyWriterMayBufferAndAllReadersMayRemember) {
   EXPECT_TRUE(made.has_file_lease());
   EXPECT_FALSE(made.file_lease().write()) << "opened for reading";
   const uint64_t f = made.attr().inode();
-  EXPECT_TRUE(Open(f, 2).file_lease().write());
+  const wire::FileLease writing = Open(f, 2).file_lease();
+  EXPECT_TRUE(writing.write());
+  EXPECT_FALSE(writing.unseen());
+  wire::CreateRequest both = New(kRoot, "mine", 0644);
+  both.set_open_flags(2);
+  EXPECT_TRUE(Ask<wire::EntryReply>(wire::MDS_CREATE, both).file_lease().unseen());
   session = 9;  // never said that it obeys recalls
   EXPECT_FALSE(Ask<wire::EntryReply>(wire::MDS_CREATE, New(kRoot, "g", 0644)).has_file_lease());
   session = kOther;
@@ -168,6 +173,35 @@ TEST_F(FileLeaseTest, AReportWaitsUntilReadersHaveForgotten) {
   EXPECT_FALSE(Answered(wrote));
   Yield(kOther, f);
   EXPECT_TRUE(Answered(wrote));
+}
+
+// By the owner that came with a name a kernel judges who may chmod.
+TEST_F(FileLeaseTest, NewOwnersWaitUntilNamesAreForgotten) {
+  const uint64_t first = Mkdir(kRoot, "first");
+  const uint64_t second = Mkdir(kRoot, "second");
+  const uint64_t f = Touch(first, "f");
+  wire::LinkRequest link;
+  link.set_inode(f);
+  link.set_new_parent(second);
+  link.set_new_name("g");
+  Ask<wire::EntryReply>(wire::MDS_LINK, link);
+  session = kOther;
+  EXPECT_TRUE(Stat(first).has_file_lease());
+  EXPECT_TRUE(Stat(second).has_file_lease());
+  wire::SetAttrRequest request = Change(f);
+  request.set_mode(0600);
+  EXPECT_TRUE(Answered(Start(7, wire::MDS_SETATTR, request))) << "nobody judges by its mode";
+  request.set_gid(5);
+  const auto chown = Start(7, wire::MDS_SETATTR, request);
+  EXPECT_FALSE(Answered(chown));
+  Yield(kOther, first);
+  EXPECT_FALSE(Answered(chown)) << "it has two names";
+  Yield(kOther, second);
+  EXPECT_TRUE(Answered(chown));
+  Pass(1s);
+  session = kOther;
+  EXPECT_TRUE(Stat(first).has_file_lease());
+  EXPECT_TRUE(Answered(Start(7, wire::MDS_SETATTR, request))) << "the owner is who it was";
 }
 
 // While the file rests a reader remembers nothing, but its kernel drops what is mapped.

@@ -23,6 +23,40 @@ TEST_F(TreeTest, MakesAndFindsAFileAndStampsTheParent) {
   EXPECT_EQ(found.effective_class().class_id(), kBestEffort.value);
 }
 
+// So that the mount which made the change need not ask.
+TEST_F(TreeTest, AnswersTellHowTheDirectoriesAreAfterAChangeOfNames) {
+  const uint64_t a = Mkdir(kRoot, "a");
+  const uint64_t b = Mkdir(kRoot, "b");
+  const auto is = [this](const wire::Attr& told, uint64_t directory) {
+    EXPECT_EQ(told.SerializeAsString(), Stat(directory).attr().SerializeAsString());
+  };
+  const auto make = [&](uint32_t method, const std::string& name, uint32_t mode) {
+    clock.Advance(1s);
+    const auto made = Ask<wire::EntryReply>(method, New(a, name, mode));
+    is(made.directory(), a);
+    return made.attr().inode();
+  };
+  const auto touch = [&](uint32_t method, const google::protobuf::Message& request) {
+    clock.Advance(1s);
+    return Ask<wire::TouchedReply>(method, request);
+  };
+  const uint64_t file = make(wire::MDS_CREATE, "f", 0644);
+  make(wire::MDS_MKNOD, "d", S_IFDIR | 0755);
+  wire::LinkRequest link;
+  link.set_inode(file);
+  link.set_new_parent(b);
+  link.set_new_name("l");
+  clock.Advance(1s);
+  is(Ask<wire::EntryReply>(wire::MDS_LINK, link).directory(), b);
+  is(touch(wire::MDS_UNLINK, Name(b, "l")).directories(0), b);
+  const auto moved = touch(wire::MDS_RENAME, Move(a, "d", b, "e"));
+  ASSERT_EQ(moved.directories_size(), 2);
+  is(moved.directories(0), a);
+  is(moved.directories(1), b);
+  EXPECT_EQ(touch(wire::MDS_RENAME, Move(a, "f", a, "g")).directories_size(), 1);
+  is(touch(wire::MDS_RMDIR, Name(b, "e")).directories(0), b);
+}
+
 TEST_F(TreeTest, RefusesNamesAndTypesThatPosixRefuses) {
   EXPECT_EQ(Code(wire::MDS_LOOKUP, Name(kRoot, "x")), ErrorCode::kNotFound);
   EXPECT_EQ(Code(wire::MDS_LOOKUP, Name(99, "x")), ErrorCode::kStale);
