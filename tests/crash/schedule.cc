@@ -108,7 +108,12 @@ class Schedule {
     const Result<CheckReport> report = CheckStore(*device_, {.deep = true});
     if (!report.ok()) return report.status().message();
     if (!report->findings.clean()) return "the checker says " + ToText(*report);
-    Result<OpenedStore> opened = OpenWithBug(*device_, SmallOptions(), options_.bug);
+    // A block that overlays share goes when the last of them gets a place of its own: so none does
+    // before we have looked at the space.
+    StoreOptions patient = SmallOptions();
+    patient.deferred_apply_bytes = 2 << 20;
+    patient.kv_write_buffer_bytes = 8 << 20;  // which bounds that
+    Result<OpenedStore> opened = OpenWithBug(*device_, patient, options_.bug);
     if (!opened.ok()) return opened.status().message();
     ObjectStore& store = *opened->store;
     const StoreStats stats = store.Stats();
