@@ -10,6 +10,7 @@
 
 #include "common/net/inproc_transport.h"
 #include "common/net/io_thread.h"
+#include "common/net/shortcut.h"
 #include "common/net/zmq_socket.h"
 
 namespace weir::net {
@@ -27,6 +28,9 @@ class ZmqServer final : public ServerTransport {
     WEIR_RETURN_IF_ERROR(socket_.Open());
     WEIR_RETURN_IF_ERROR(socket_.Bind(endpoint.ToString()));
     endpoint_ = socket_.BoundEndpoint();
+    const Result<Endpoint> bound = ParseEndpoint(endpoint_);
+    const auto shortcut = bound.ok() ? ShortcutOf(*bound) : std::nullopt;
+    if (shortcut.has_value()) (void)socket_.Bind(*shortcut);  // a stranger may have taken it
     return Status::Ok();
   }
 
@@ -76,7 +80,7 @@ class ZmqServer final : public ServerTransport {
 
 class ZmqClient final : public ClientTransport {
  public:
-  explicit ZmqClient(std::string endpoint)
+  explicit ZmqClient(Endpoint endpoint)
       : socket_(Direction::kToServer), endpoint_(std::move(endpoint)) {}
   ~ZmqClient() override { loop_.Stop(); }
 
@@ -89,7 +93,7 @@ class ZmqClient final : public ClientTransport {
   Status Start(OnMessage on_message, OnConnect on_connect) override {
     on_message_ = std::move(on_message);
     on_connect_ = std::move(on_connect);
-    WEIR_RETURN_IF_ERROR(socket_.Connect(endpoint_));
+    WEIR_RETURN_IF_ERROR(Connect());
     loop_.Start({socket_.fd(), socket_.watch_fd()}, [this] { return Drain(); });
     return Status::Ok();
   }
@@ -103,8 +107,8 @@ class ZmqClient final : public ClientTransport {
   [[nodiscard]] bool broken() const override { return broken_; }
   void Reset() override {
     loop_.Post([this] {
-      (void)socket_.Disconnect(endpoint_);
-      (void)socket_.Connect(endpoint_);
+      (void)socket_.Disconnect(way_);
+      (void)Connect();
     });
   }
   void RunAfter(Duration delay, std::function<void()> task) override {
@@ -112,6 +116,10 @@ class ZmqClient final : public ClientTransport {
   }
 
  private:
+  Status Connect() {
+    way_ = ShortestWayTo(endpoint_);
+    return socket_.Connect(way_);
+  }
   bool Drain() {
     const ZmqSocket::Events events = socket_.TakeEvents();
     if (events.lost || events.connected) broken_ = events.lost;
@@ -129,7 +137,8 @@ class ZmqClient final : public ClientTransport {
   }
 
   ZmqSocket socket_;
-  std::string endpoint_;
+  const Endpoint endpoint_;
+  std::string way_;
   OnMessage on_message_;
   OnConnect on_connect_;
   std::atomic<bool> broken_{false};
@@ -185,7 +194,7 @@ Result<std::unique_ptr<ClientTransport>> DialZmq(const Endpoint& endpoint) {
   if (endpoint.kind == Endpoint::Kind::kTcp && endpoint.port == 0) {
     return {ErrorCode::kInvalid, "cannot dial " + endpoint.ToString() + ": port 0 is no server's"};
   }
-  auto client = std::make_unique<ZmqClient>(endpoint.ToString());
+  auto client = std::make_unique<ZmqClient>(endpoint);
   WEIR_RETURN_IF_ERROR(client->Open());
   return std::unique_ptr<ClientTransport>(std::move(client));
 }

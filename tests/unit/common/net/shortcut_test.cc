@@ -1,0 +1,119 @@
+// The way round TCP within a machine: who takes it, and whom it does not lead to.
+#include "common/net/shortcut.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <fstream>
+
+#include "common/net/rpc.h"
+#include "common/net/zmq_transport.h"
+
+namespace weir::net {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kPatience = 60s;
+constexpr uid_t kStranger = 54321;
+
+std::optional<std::string> Shortcut(const std::string& endpoint) {
+  return ShortcutOf(*ParseEndpoint(endpoint));
+}
+
+std::string NameOf(const std::string& endpoint) {
+  return Shortcut(endpoint)->substr(std::string("ipc://").size());
+}
+
+// Sockets with that name: one that listens, and one for each that has been accepted.
+int SocketsNamed(const std::string& name) {
+  std::ifstream table("/proc/self/net/unix");
+  int count = 0;
+  for (std::string line; std::getline(table, line);) count += line.ends_with(" " + name) ? 1 : 0;
+  return count;
+}
+
+// Takes a name; -1 when it is taken.
+int ListenOn(const std::string& name) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  name.copy(address.sun_path, name.size());
+  address.sun_path[0] = '\0';
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
+  const bool ok = bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 && listen(fd, 8) == 0;
+  if (!ok) close(fd);
+  return ok ? fd : -1;
+}
+
+std::unique_ptr<RpcServer> Echo(Network& network, const std::string& endpoint) {
+  auto server = RpcServer::Start(
+      network, SystemClock::Get(), endpoint,
+      [](const std::shared_ptr<IncomingCall>& call) { call->Respond(call->body()); });
+  return server.ok() ? std::move(*server) : nullptr;
+}
+
+bool Answers(Network& network, const std::string& endpoint) {
+  auto client = *RpcClient::Connect(network, SystemClock::Get(), endpoint, {});
+  return client->CallAndWait(1, "x", {}, {.timeout = kPatience}).ok();
+}
+
+TEST(ShortcutTest, ServesWhatThisMachineReachesBy127001) {
+  const auto shortcut = Shortcut("tcp://127.0.0.1:7370");
+  ASSERT_TRUE(shortcut.has_value());
+  EXPECT_EQ(*shortcut, "ipc://@weirfs-127.0.0.1-7370");
+  EXPECT_EQ(Shortcut("tcp://localhost:7370"), shortcut);
+  EXPECT_EQ(Shortcut("tcp://0.0.0.0:7370"), shortcut);
+  for (const char* none : {"tcp://127.0.0.1:0", "tcp://127.0.0.2:7370", "tcp://10.0.0.1:7370",
+                           "tcp://[::1]:7370", "ipc:///run/weir", "inproc://x"}) {
+    EXPECT_EQ(Shortcut(none), std::nullopt) << none;
+  }
+  EXPECT_EQ(ShortestWayTo(*ParseEndpoint("tcp://10.0.0.1:7370")), "tcp://10.0.0.1:7370");
+}
+
+TEST(ShortcutTest, IsTakenWhereAServerListens) {
+  auto network = MakeZmqNetwork();
+  auto server = Echo(*network, "tcp://127.0.0.1:0");
+  const std::string endpoint = server->endpoint();
+  const std::string name = NameOf(endpoint);
+  EXPECT_TRUE(endpoint.starts_with("tcp://127.0.0.1:")) << "that is what others are told";
+  EXPECT_EQ(ShortestWayTo(*ParseEndpoint(endpoint)), *Shortcut(endpoint));
+  auto client = *RpcClient::Connect(*network, SystemClock::Get(), endpoint, {});
+  ASSERT_TRUE(client->CallAndWait(1, "x", {}, {.timeout = kPatience}).ok());
+  EXPECT_GE(SocketsNamed(name), 2) << "the client went another way";
+  client = nullptr;
+  server = nullptr;
+  EXPECT_EQ(SocketsNamed(name), 0);
+  EXPECT_EQ(ShortestWayTo(*ParseEndpoint(endpoint)), endpoint);
+}
+
+TEST(ShortcutTest, IsNotFollowedToAStranger) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to become somebody else";
+  auto network = MakeZmqNetwork();
+  const std::string endpoint = Echo(*network, "tcp://127.0.0.1:0")->endpoint();  // free again
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t stranger = fork();
+  if (stranger == 0) {
+    const bool listens = setresuid(kStranger, kStranger, kStranger) == 0 &&
+                         ListenOn(NameOf(endpoint)) >= 0 && write(ready[1], "x", 1) == 1;
+    if (listens) pause();
+    _exit(1);
+  }
+  close(ready[1]);
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1) << "nobody took the name";
+  close(ready[0]);
+  auto server = Echo(*network, endpoint);
+  ASSERT_NE(server, nullptr) << "a stranger keeps a server from its port";
+  EXPECT_EQ(ShortestWayTo(*ParseEndpoint(endpoint)), endpoint);
+  EXPECT_TRUE(Answers(*network, endpoint));
+  kill(stranger, SIGKILL);
+  waitpid(stranger, nullptr, 0);
+}
+
+}  // namespace
+}  // namespace weir::net
