@@ -7,11 +7,13 @@
 #include <fcntl.h>
 #include <liburing.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -34,7 +36,8 @@ class UringDevice final : public BlockDevice {
   struct Traits {
     bool rotational;
     bool image;
-    bool cached;  // by the page cache, not O_DIRECT
+    bool cached;     // by the page cache, not O_DIRECT
+    bool in_memory;  // on a tmpfs
   };
   UringDevice(int fd, uint64_t size, std::string name, const Traits& traits)
       : fd_(fd), size_(size), name_(std::move(name)), traits_(traits) {}
@@ -133,11 +136,13 @@ class UringDevice final : public BlockDevice {
     size_t moved = 0;  // bytes of an earlier, short completion
   };
 
-  // What the page cache has takes less time to copy than to ask another thread for.
+  // What the page cache has takes less time to copy than to ask another thread for. A tmpfs has all
+  // of it and knows no RWF_NOWAIT.
   bool ReadAtOnce(uint64_t offset, const Buffer& buffer) {
     if (buffer.size() > kReadAtOnce) return false;
     const iovec to{buffer.data(), buffer.size()};
-    const ssize_t moved = preadv2(fd_, &to, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+    const int flags = traits_.in_memory ? 0 : RWF_NOWAIT;
+    const ssize_t moved = preadv2(fd_, &to, 1, static_cast<off_t>(offset), flags);
     return moved == static_cast<ssize_t>(buffer.size());
   }
 
@@ -279,9 +284,12 @@ Result<std::unique_ptr<BlockDevice>> OpenDevice(const std::string& path,
                                           " bytes is not a multiple of 4096"});
   }
   size = size / kBlockSize * kBlockSize;  // a disk may end with a few odd sectors
+  struct statfs home {};
+  const bool in_memory = !block && fstatfs(fd, &home) == 0 && home.f_type == TMPFS_MAGIC;
   const UringDevice::Traits traits{.rotational = block && IsRotational(info.st_rdev),
                                    .image = !block,
-                                   .cached = !options.direct};
+                                   .cached = !options.direct,
+                                   .in_memory = in_memory};
   auto device = std::make_unique<UringDevice>(fd, size, path, traits);
   WEIR_RETURN_IF_ERROR(device->Start());
   return std::unique_ptr<BlockDevice>(std::move(device));

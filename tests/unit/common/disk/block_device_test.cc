@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <thread>
 #include <utility>
 
 #include "common/base/prng.h"
@@ -72,6 +73,27 @@ TEST_F(ImageTest, AnswersSmallAndLargeReadsAndThoseBehindTheEndOfTheFile) {
   }
   std::filesystem::resize_file(path_, 512 << 10);
   for (const size_t size : {4 << 10, 256 << 10}) EXPECT_EQ(read(size).first, ErrorCode::kIo);
+}
+
+// An emulated disk in memory would else wait for a thread of the kernel, and be late.
+TEST_F(ImageTest, WhatATmpfsHasIsReadInTheCallingThread) {
+  const std::string path = "/dev/shm/" + path_;
+  if (!CreateImage(path, 1 << 20).ok()) GTEST_SKIP() << "no room in /dev/shm";
+  auto device = OpenDevice(path, {.direct = false});
+  std::filesystem::remove(path);
+  ASSERT_TRUE(device.ok()) << device.status();
+  ASSERT_TRUE((*device)->Write(4 * kBlockSize, Filled(kBlockSize, 7)).ok());
+  const Buffer to = Buffer::AlignedZeros(kBlockSize);
+  std::thread::id where;
+  std::promise<void> answered;
+  (*device)->ReadAsync(4 * kBlockSize, to, [&](const Status& status) {
+    EXPECT_TRUE(status.ok()) << status;
+    where = std::this_thread::get_id();
+    answered.set_value();
+  });
+  answered.get_future().get();
+  EXPECT_EQ(where, std::this_thread::get_id());
+  EXPECT_EQ(to.data()[0], 7);
 }
 
 TEST_F(ImageTest, GrowsAndKeepsWhatItHas) {
