@@ -7,12 +7,18 @@
 // the mount's session need not know of the other, and the order of requests means nothing: what
 // depends on another request is sent after its answer.
 //
+// As soon as a class has a latency bound, an OSD has a third one, for its small reads, whose
+// threads run before all that take turns (net::Network::DialPrompt), here and, on the same machine,
+// there. Only for those: it is the administrator who gives bounds, and who has one can take the
+// processors from the others.
+//
 // Threads: any.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <shared_mutex>
 #include <string>
 
@@ -41,12 +47,15 @@ class OsdClient final : public ObjectSender {
     std::string endpoint;
     RpcPtr rpc;
     RpcPtr small_reads;  // null: they take the first one
+    RpcPtr prompt;       // of classes with a bound; null: they take the one above
   };
   static constexpr uint64_t kSmallRead = 32 << 10;
 
   [[nodiscard]] const Connection* FindLocked(OsdId osd) const;
-  [[nodiscard]] static net::RpcClient& RpcFor(const Connection& connection, const ObjectOp& op);
-  [[nodiscard]] RpcPtr Dial(const std::string& endpoint, uint64_t session) const;
+  [[nodiscard]] net::RpcClient& RpcForLocked(const Connection& connection,
+                                             const ObjectOp& op) const;
+  [[nodiscard]] RpcPtr Dial(const std::string& endpoint, uint64_t session,
+                            bool prompt = false) const;
 
   net::Network& network_;
   Clock& clock_;
@@ -58,6 +67,7 @@ class OsdClient final : public ObjectSender {
   // feet, and none is destroyed on its own I/O thread.
   mutable std::shared_mutex mutex_;
   std::map<OsdId, Connection> connections_;
+  std::set<ClassId> bounded_;  // classes with a latency bound
 };
 
 }  // namespace weir::client

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <thread>
 
 namespace weir {
 namespace {
@@ -36,6 +37,11 @@ std::optional<Attributes> NormalPolicy() {
   return attributes;
 }
 
+void RunAhead(int policy) {
+  const sched_param priority{.sched_priority = 1};
+  (void)sched_setscheduler(0, policy, &priority);
+}
+
 }  // namespace
 
 void TakeShortTurns() {
@@ -46,8 +52,14 @@ void TakeShortTurns() {
 }
 
 void RunAheadOfTurns() {
-  const sched_param priority{.sched_priority = 1};
-  (void)sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &priority);
+  RunAhead(SCHED_FIFO | SCHED_RESET_ON_FORK);
+}
+
+void StartAheadOfTurns(const std::function<void()>& start) {
+  std::thread([&start] {
+    RunAhead(SCHED_FIFO);
+    start();
+  }).join();
 }
 
 void WeighMost() {

@@ -8,6 +8,8 @@
 // Source: EEVDF's request size, sched_setattr(2) since Linux 6.12. Older kernels: nothing happens.
 #pragma once
 
+#include <functional>
+
 #include "common/base/time.h"
 
 namespace weir {
@@ -20,6 +22,10 @@ void TakeShortTurns();
 // ask for that (CAP_SYS_NICE); else nothing happens. For threads that work for some microseconds
 // and sleep again. Threads that it starts take turns.
 void RunAheadOfTurns();
+
+// Calls `start` on a thread that does so and waits for its end. Threads that `start` starts run
+// ahead, too: for libraries that have threads of their own.
+void StartAheadOfTurns(const std::function<void()>& start);
 
 // The calling thread weighs as much as a thread may where its turns are handed out, if the process
 // may ask for that (CAP_SYS_NICE); else nothing happens. Where the kernel divides the processors

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/short_turns.h"
 #include "common/net/transport.h"
 
 namespace weir::net {
@@ -72,13 +73,16 @@ IoThread::~IoThread() {
   close(wake_fd_);
 }
 
-void IoThread::Start(std::vector<int> fds, std::function<bool()> drain) {
+void IoThread::Start(std::vector<int> fds, std::function<bool()> drain, bool ahead) {
   fds_ = std::move(fds);
   drain_ = std::move(drain);
   // The mutex publishes thread_ to tasks that ask InThread().
   const std::lock_guard lock(mutex_);
   started_ = true;
-  thread_ = std::thread([this] { Run(); });
+  thread_ = std::thread([this, ahead] {
+    if (ahead) RunAheadOfTurns();
+    Run();
+  });
 }
 
 void IoThread::Stop() {

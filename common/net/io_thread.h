@@ -28,7 +28,8 @@ class IoThread {
 
   // Starts the thread. `drain` is called before every wait and does what the descriptors (each
   // readable at most; edge triggered is fine) have to offer; it returns whether it did anything.
-  void Start(std::vector<int> fds, std::function<bool()> drain);
+  // `ahead`: RunAheadOfTurns.
+  void Start(std::vector<int> fds, std::function<bool()> drain, bool ahead = false);
   // Runs the tasks posted so far no more, waits for the running one. Later posts are dropped.
   void Stop();
 

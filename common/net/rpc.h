@@ -61,6 +61,7 @@ class IncomingCall {
 struct RpcServerOptions {
   uint64_t max_queued_bytes = 512 << 20;  // payloads and bodies of unanswered requests
   size_t remembered_replies_per_session = 4096;
+  bool prompt = false;  // Network::ListenPrompt
 };
 
 class RpcServer {
@@ -95,6 +96,7 @@ class RpcClient {
     // unless it is reserved: then it may be asked again here, and finds the answer of the first.
     uint64_t ids_above = 0;
     std::vector<uint64_t> reserved_ids = {};
+    bool prompt = false;  // Network::DialPrompt
   };
   static Result<std::unique_ptr<RpcClient>> Connect(Network& network, Clock& clock,
                                                     const std::string& endpoint,

@@ -254,7 +254,8 @@ class Server final : public RpcServer {
 Result<std::unique_ptr<RpcServer>> RpcServer::Start(Network& network, Clock& clock,
                                                     const std::string& endpoint, Handler handler,
                                                     const RpcServerOptions& options) {
-  WEIR_ASSIGN_OR_RETURN(auto transport, network.Listen(endpoint));
+  WEIR_ASSIGN_OR_RETURN(auto transport,
+                        options.prompt ? network.ListenPrompt(endpoint) : network.Listen(endpoint));
   auto core =
       std::make_shared<ServerCore>(std::move(transport), clock, std::move(handler), options);
   auto server = std::make_unique<Server>(core);

@@ -35,19 +35,20 @@ bool IsOurs(std::string_view name) {
 
 }  // namespace
 
-std::optional<std::string> ShortcutOf(const Endpoint& endpoint) {
+std::optional<std::string> ShortcutOf(const Endpoint& endpoint, Lane lane) {
   if (endpoint.kind != Endpoint::Kind::kTcp || endpoint.port == 0) return std::nullopt;
   for (const std::string_view host : kEverywhere) {
     if (endpoint.address != host) continue;
-    return std::string(kIpc) + "@weirfs-127.0.0.1-" + std::to_string(endpoint.port);
+    return std::string(kIpc) + "@weirfs-127.0.0.1-" + std::to_string(endpoint.port) +
+           (lane == Lane::kPrompt ? "-prompt" : "");
   }
   return std::nullopt;
 }
 
-std::string ShortestWayTo(const Endpoint& endpoint) {
-  const auto shortcut = ShortcutOf(endpoint);
+std::string ShortestWayTo(const Endpoint& endpoint, Lane lane) {
+  const auto shortcut = ShortcutOf(endpoint, lane);
   if (shortcut.has_value() && IsOurs(shortcut->substr(kIpc.size()))) return *shortcut;
-  return endpoint.ToString();
+  return lane == Lane::kPrompt ? ShortestWayTo(endpoint) : endpoint.ToString();
 }
 
 }  // namespace weir::net

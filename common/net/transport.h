@@ -107,6 +107,16 @@ class Network {
   virtual ~Network() = default;
   virtual Result<std::unique_ptr<ServerTransport>> Listen(const std::string& endpoint) = 0;
   virtual Result<std::unique_ptr<ClientTransport>> Dial(const std::string& endpoint) = 0;
+  // For small messages that are waited for by contract: the threads of these transports run before
+  // all that take turns (RunAheadOfTurns), so what their callbacks do must be short. The server is
+  // one more of a process that listens at `endpoint`; kNotSupported where no client could find it.
+  // A client that finds none talks to the ordinary one, his own threads being prompt all the same.
+  virtual Result<std::unique_ptr<ServerTransport>> ListenPrompt(const std::string& endpoint) {
+    return Status(ErrorCode::kNotSupported, endpoint + " has one server");
+  }
+  virtual Result<std::unique_ptr<ClientTransport>> DialPrompt(const std::string& endpoint) {
+    return Dial(endpoint);
+  }
   // Small messages wait for large ones that were sent before them, so that a connection of their
   // own is worth it. Not where messages are handed over.
   [[nodiscard]] virtual bool LargeDelaySmall(const std::string& endpoint) const {

@@ -13,9 +13,6 @@ namespace {
 // The routing id that ZeroMQ gives a peer: a zero byte and a 32-bit number.
 constexpr size_t kRoutingIdBytes = 5;
 constexpr size_t kMaxFrameBytes = kMaxPayloadBytes;
-// Threads of a server that move bytes: what one connection sends does not wait for all that
-// another sends.
-constexpr int kServerMovers = 2;
 
 struct OwnedMsg {
   OwnedMsg() { zmq_msg_init(&msg); }
@@ -116,10 +113,10 @@ ZmqSocket::~ZmqSocket() {
   if (context_ != nullptr) zmq_ctx_term(context_);
 }
 
-Status ZmqSocket::Open() {
+Status ZmqSocket::Open(int movers) {
   context_ = zmq_ctx_new();
   const bool server = sends_ == Direction::kToClient;
-  if (context_ != nullptr && server) zmq_ctx_set(context_, ZMQ_IO_THREADS, kServerMovers);
+  if (context_ != nullptr) zmq_ctx_set(context_, ZMQ_IO_THREADS, movers);
   if (context_ != nullptr) socket_ = zmq_socket(context_, server ? ZMQ_ROUTER : ZMQ_DEALER);
   if (socket_ == nullptr) return ZmqError("cannot make a socket");
   bool ok = SetInt(socket_, ZMQ_LINGER, 0) && SetInt(socket_, ZMQ_SNDHWM, 0) &&

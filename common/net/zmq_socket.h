@@ -22,8 +22,9 @@ class ZmqSocket {
   ZmqSocket(const ZmqSocket&) = delete;
   ZmqSocket& operator=(const ZmqSocket&) = delete;
 
-  // A ROUTER if it sends to clients, else a DEALER.
-  Status Open();
+  // A ROUTER if it sends to clients, else a DEALER. `movers`: threads that move its bytes; those of
+  // the calling thread's policy.
+  Status Open(int movers);
   Status Bind(const std::string& endpoint);
   Status Connect(const std::string& endpoint);
   Status Disconnect(const std::string& endpoint);

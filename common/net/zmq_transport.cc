@@ -8,6 +8,7 @@
 #include <atomic>
 #include <utility>
 
+#include "common/base/short_turns.h"
 #include "common/net/inproc_transport.h"
 #include "common/net/io_thread.h"
 #include "common/net/shortcut.h"
@@ -18,14 +19,24 @@ namespace {
 
 // Messages taken from a socket before its thread looks at its tasks again.
 constexpr int kReceiveBatch = 64;
+// Threads of a server that move bytes: what one connection sends does not wait for all that
+// another sends. Small messages are no burden.
+constexpr int kServerMovers = 2;
+
+Status OpenPrompt(ZmqSocket& socket) {
+  Status status;
+  StartAheadOfTurns([&] { status = socket.Open(1); });
+  return status;
+}
 
 class ZmqServer final : public ServerTransport {
  public:
-  ZmqServer() : socket_(Direction::kToClient) {}
+  explicit ZmqServer(Lane lane) : socket_(Direction::kToClient), lane_(lane) {}
   ~ZmqServer() override { loop_.Stop(); }
 
   Status Bind(const Endpoint& endpoint) {
-    WEIR_RETURN_IF_ERROR(socket_.Open());
+    if (lane_ == Lane::kPrompt) return BindPrompt(endpoint);
+    WEIR_RETURN_IF_ERROR(socket_.Open(kServerMovers));
     WEIR_RETURN_IF_ERROR(socket_.Bind(endpoint.ToString()));
     endpoint_ = socket_.BoundEndpoint();
     const Result<Endpoint> bound = ParseEndpoint(endpoint_);
@@ -36,7 +47,8 @@ class ZmqServer final : public ServerTransport {
 
   Status Start(OnMessage on_message) override {
     on_message_ = std::move(on_message);
-    loop_.Start({socket_.fd()}, [this] { return Drain(); });
+    loop_.Start(
+        {socket_.fd()}, [this] { return Drain(); }, lane_ == Lane::kPrompt);
     return Status::Ok();
   }
 
@@ -55,6 +67,15 @@ class ZmqServer final : public ServerTransport {
   }
 
  private:
+  Status BindPrompt(const Endpoint& endpoint) {
+    const auto shortcut = ShortcutOf(endpoint, Lane::kPrompt);
+    if (!shortcut.has_value()) {
+      return {ErrorCode::kNotSupported, endpoint.ToString() + " has no shortcut"};
+    }
+    endpoint_ = *shortcut;
+    WEIR_RETURN_IF_ERROR(OpenPrompt(socket_));
+    return socket_.Bind(endpoint_);
+  }
   bool Drain() {
     for (int i = 0; i < kReceiveBatch; ++i) {
       PeerId peer = 0;
@@ -72,6 +93,7 @@ class ZmqServer final : public ServerTransport {
   }
 
   ZmqSocket socket_;
+  const Lane lane_;
   std::string endpoint_;
   OnMessage on_message_;
   std::atomic<uint64_t> received_{0}, sent_{0}, malformed_{0};
@@ -80,13 +102,13 @@ class ZmqServer final : public ServerTransport {
 
 class ZmqClient final : public ClientTransport {
  public:
-  explicit ZmqClient(Endpoint endpoint)
-      : socket_(Direction::kToServer), endpoint_(std::move(endpoint)) {}
+  ZmqClient(Endpoint endpoint, Lane lane)
+      : socket_(Direction::kToServer), lane_(lane), endpoint_(std::move(endpoint)) {}
   ~ZmqClient() override { loop_.Stop(); }
 
   // Checks that ZeroMQ likes the endpoint; connections come with Start.
   Status Open() {
-    WEIR_RETURN_IF_ERROR(socket_.Open());
+    WEIR_RETURN_IF_ERROR(lane_ == Lane::kPrompt ? OpenPrompt(socket_) : socket_.Open(1));
     return socket_.Watch();
   }
 
@@ -94,7 +116,8 @@ class ZmqClient final : public ClientTransport {
     on_message_ = std::move(on_message);
     on_connect_ = std::move(on_connect);
     WEIR_RETURN_IF_ERROR(Connect());
-    loop_.Start({socket_.fd(), socket_.watch_fd()}, [this] { return Drain(); });
+    loop_.Start(
+        {socket_.fd(), socket_.watch_fd()}, [this] { return Drain(); }, lane_ == Lane::kPrompt);
     return Status::Ok();
   }
 
@@ -117,7 +140,7 @@ class ZmqClient final : public ClientTransport {
 
  private:
   Status Connect() {
-    way_ = ShortestWayTo(endpoint_);
+    way_ = ShortestWayTo(endpoint_, lane_);
     return socket_.Connect(way_);
   }
   bool Drain() {
@@ -137,6 +160,7 @@ class ZmqClient final : public ClientTransport {
   }
 
   ZmqSocket socket_;
+  const Lane lane_;
   const Endpoint endpoint_;
   std::string way_;
   OnMessage on_message_;
@@ -170,6 +194,15 @@ class ZmqNetwork final : public Network {
     if (endpoint.kind == Endpoint::Kind::kInproc) return inproc_.Dial(endpoint.ToString());
     return DialZmq(endpoint);
   }
+  Result<std::unique_ptr<ServerTransport>> ListenPrompt(const std::string& text) override {
+    WEIR_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(text));
+    return ListenZmq(endpoint, Lane::kPrompt);
+  }
+  Result<std::unique_ptr<ClientTransport>> DialPrompt(const std::string& text) override {
+    WEIR_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(text));
+    if (endpoint.kind == Endpoint::Kind::kInproc) return inproc_.Dial(endpoint.ToString());
+    return DialZmq(endpoint, Lane::kPrompt);
+  }
   [[nodiscard]] bool LargeDelaySmall(const std::string& text) const override {
     const Result<Endpoint> endpoint = ParseEndpoint(text);
     return endpoint.ok() && endpoint->kind != Endpoint::Kind::kInproc;
@@ -181,20 +214,21 @@ class ZmqNetwork final : public Network {
 
 }  // namespace
 
-Result<std::unique_ptr<ServerTransport>> ListenZmq(const Endpoint& endpoint) {
-  if (endpoint.kind == Endpoint::Kind::kIpc && IsAlive(endpoint.address)) {
+Result<std::unique_ptr<ServerTransport>> ListenZmq(const Endpoint& endpoint, Lane lane) {
+  if (lane == Lane::kOrdinary && endpoint.kind == Endpoint::Kind::kIpc &&
+      IsAlive(endpoint.address)) {
     return {ErrorCode::kBusy, "cannot listen on " + endpoint.ToString() + ": already in use"};
   }
-  auto server = std::make_unique<ZmqServer>();
+  auto server = std::make_unique<ZmqServer>(lane);
   WEIR_RETURN_IF_ERROR(server->Bind(endpoint));
   return std::unique_ptr<ServerTransport>(std::move(server));
 }
 
-Result<std::unique_ptr<ClientTransport>> DialZmq(const Endpoint& endpoint) {
+Result<std::unique_ptr<ClientTransport>> DialZmq(const Endpoint& endpoint, Lane lane) {
   if (endpoint.kind == Endpoint::Kind::kTcp && endpoint.port == 0) {
     return {ErrorCode::kInvalid, "cannot dial " + endpoint.ToString() + ": port 0 is no server's"};
   }
-  auto client = std::make_unique<ZmqClient>(endpoint);
+  auto client = std::make_unique<ZmqClient>(endpoint, lane);
   WEIR_RETURN_IF_ERROR(client->Open());
   return std::unique_ptr<ClientTransport>(std::move(client));
 }

@@ -136,13 +136,19 @@ Status OsdServer::Listen() {
   net::RpcServerOptions rpc;
   // Beyond what the windows allow in the worst case, twice the budget, nothing is even queued.
   rpc.max_queued_bytes = 2 * options_.queue_bytes_max;
+  const auto handler = [service = service_.get()](std::shared_ptr<net::IncomingCall> call) {
+    service->Handle(std::move(call));
+  };
   for (const std::string& endpoint : options_.listen) {
-    auto handler = [service = service_.get()](std::shared_ptr<net::IncomingCall> call) {
-      service->Handle(std::move(call));
-    };
     WEIR_ASSIGN_OR_RETURN(auto server,
                           net::RpcServer::Start(network_, clock_, endpoint, handler, rpc));
     servers_.push_back(std::move(server));
+  }
+  rpc.prompt = true;
+  for (const std::string& endpoint : endpoints()) {
+    auto server = net::RpcServer::Start(network_, clock_, endpoint, handler, rpc);
+    // Without one, the ordinary server hears all.
+    if (server.ok()) prompt_servers_.push_back(std::move(*server));
   }
   return {};
 }
@@ -190,6 +196,7 @@ void OsdServer::Stop() {
   if (tiers_) tiers_->Stop();
   dispatcher_->WaitIdle();
   servers_.clear();
+  prompt_servers_.clear();
   service_->EndBackground();  // it writes to the store, which the owner closes next
   if (tiers_) tiers_->Stop();
   dispatcher_->WaitIdle();  // a handler may have been past StopAccepting's check

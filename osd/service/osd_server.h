@@ -120,6 +120,7 @@ class OsdServer {
   std::unique_ptr<TierSet> tiers_;  // null: one disk
   std::unique_ptr<ObjectService> service_;
   std::vector<std::unique_ptr<net::RpcServer>> servers_;
+  std::vector<std::unique_ptr<net::RpcServer>> prompt_servers_;  // of those that may have one
   std::unique_ptr<MdsLink> link_;
   bool stopping_ = false;
   bool stopped_ = false;

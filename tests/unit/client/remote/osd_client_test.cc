@@ -16,6 +16,7 @@ using namespace std::chrono_literals;
 
 constexpr uint64_t kSession = 7;
 constexpr OsdId kOsd{3};
+constexpr ClassId kAnyClass{16}, kBounded{17};
 
 class LaneNetwork final : public net::Network {
  public:
@@ -26,12 +27,18 @@ class LaneNetwork final : public net::Network {
   Result<std::unique_ptr<net::ClientTransport>> Dial(const std::string& endpoint) override {
     return real_->Dial(endpoint);
   }
+  Result<std::unique_ptr<net::ClientTransport>> DialPrompt(const std::string& endpoint) override {
+    ++prompt_;
+    return real_->Dial(endpoint);
+  }
+  [[nodiscard]] int prompt() const { return prompt_; }
   [[nodiscard]] bool LargeDelaySmall(const std::string& /*endpoint*/) const override {
     return lanes_;
   }
 
  private:
   const bool lanes_;
+  std::atomic<int> prompt_{0};
   const std::unique_ptr<net::Network> real_ = net::MakeZmqNetwork();
 };
 
@@ -49,13 +56,19 @@ class OsdClientTest : public ::testing::Test {
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = std::move(*server);
     client_ = std::make_unique<OsdClient>(*network_, SystemClock::Get(), kSession, 60s);
+    client_->SetMap(MapWith({}));
+  }
+  static ClusterMap MapWith(const std::vector<ClassId>& bounded) {
     ClusterMap map;
     map.osds[kOsd].endpoint = "inproc://osd";
-    client_->SetMap(map);
+    map.classes[kAnyClass];
+    for (const ClassId id : bounded) map.classes[id].spec.service.bound = 5ms;
+    return map;
   }
   // The session on which the OSD heard of it.
-  uint64_t SessionOf(bool write, uint64_t length) {
+  uint64_t SessionOf(bool write, uint64_t length, ClassId class_id = kAnyClass) {
     ObjectOp op;
+    op.class_id = class_id;
     op.write = write;
     op.length = length;
     if (write) op.payload = Buffer::AlignedZeros(length);
@@ -80,6 +93,24 @@ TEST_F(OsdClientTest, SmallReadsDoNotQueueBehindWritesOnTheirWay) {
   while (SessionOf(false, 4096) == kSession) std::this_thread::yield();
   EXPECT_EQ(SessionOf(true, 4096), kSession);  // fences know this one
   EXPECT_EQ(SessionOf(false, 64 << 10), kSession);
+}
+
+TEST_F(OsdClientTest, SmallReadsWithALatencyBoundHaveAConnectionOfTheirOwn) {
+  Start(true);
+  while (SessionOf(false, 4096, kBounded) == kSession) std::this_thread::yield();
+  const uint64_t small_reads = heard_;
+  EXPECT_EQ(network_->prompt(), 0);
+  client_->SetMap(MapWith({kBounded}));  // now its class has one
+  while (SessionOf(false, 4096, kBounded) == small_reads) std::this_thread::yield();
+  EXPECT_NE(heard_, kSession);
+  EXPECT_EQ(network_->prompt(), 1);
+  EXPECT_EQ(SessionOf(false, 4096, kAnyClass), small_reads);
+  EXPECT_EQ(SessionOf(false, 64 << 10, kBounded), kSession);
+  EXPECT_EQ(SessionOf(true, 4096, kBounded), kSession);
+  client_->SetMap(MapWith({kBounded}));
+  EXPECT_EQ(network_->prompt(), 1) << "dialled once";
+  client_->SetMap(MapWith({}));
+  EXPECT_EQ(SessionOf(false, 4096, kBounded), small_reads) << "its bound is gone";
 }
 
 TEST_F(OsdClientTest, WhereMessagesAreHandedOverOneConnectionIsEnough) {

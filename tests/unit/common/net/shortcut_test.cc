@@ -2,12 +2,14 @@
 #include "common/net/shortcut.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstddef>
+#include <filesystem>
 #include <fstream>
 
 #include "common/net/rpc.h"
@@ -56,9 +58,39 @@ std::unique_ptr<RpcServer> Echo(Network& network, const std::string& endpoint) {
   return server.ok() ? std::move(*server) : nullptr;
 }
 
+// Beside one that listens at `endpoint`; says on which policy its handler runs.
+std::unique_ptr<RpcServer> Prompt(Network& network, const std::string& endpoint) {
+  RpcServerOptions options;
+  options.prompt = true;
+  auto server = RpcServer::Start(
+      network, SystemClock::Get(), endpoint,
+      [](const std::shared_ptr<IncomingCall>& call) {
+        call->Respond("prompt " + std::to_string(sched_getscheduler(0) & ~SCHED_RESET_ON_FORK));
+      },
+      options);
+  return server.ok() ? std::move(*server) : nullptr;
+}
+
+std::string Ask(Network& network, const std::string& endpoint, bool prompt = false) {
+  RpcClient::Options options;
+  options.prompt = prompt;
+  auto client = *RpcClient::Connect(network, SystemClock::Get(), endpoint, options);
+  const auto reply = client->CallAndWait(1, "x", {}, {.timeout = kPatience});
+  return reply.ok() ? reply->body : reply.status().message();
+}
+
 bool Answers(Network& network, const std::string& endpoint) {
-  auto client = *RpcClient::Connect(network, SystemClock::Get(), endpoint, {});
-  return client->CallAndWait(1, "x", {}, {.timeout = kPatience}).ok();
+  return Ask(network, endpoint) == "x";
+}
+
+// Of this process, that run ahead of turns.
+int ThreadsAhead() {
+  int count = 0;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    const int policy = sched_getscheduler(std::stoi(thread.path().filename().string()));
+    count += (policy & ~SCHED_RESET_ON_FORK) == SCHED_FIFO ? 1 : 0;
+  }
+  return count;
 }
 
 TEST(ShortcutTest, ServesWhatThisMachineReachesBy127001) {
@@ -88,6 +120,41 @@ TEST(ShortcutTest, IsTakenWhereAServerListens) {
   server = nullptr;
   EXPECT_EQ(SocketsNamed(name), 0);
   EXPECT_EQ(ShortestWayTo(*ParseEndpoint(endpoint)), endpoint);
+}
+
+TEST(ShortcutTest, LeadsToThePromptServerWhereThereIsOne) {
+  auto network = MakeZmqNetwork();
+  auto server = Echo(*network, "tcp://127.0.0.1:0");
+  const std::string endpoint = server->endpoint();
+  EXPECT_EQ(Ask(*network, endpoint, true), "x") << "there is the ordinary one";
+  auto prompt = Prompt(*network, endpoint);
+  ASSERT_NE(prompt, nullptr);
+  const std::string answer = Ask(*network, endpoint, true);
+  EXPECT_TRUE(answer.starts_with("prompt ")) << answer;
+  EXPECT_EQ(Ask(*network, endpoint), "x") << "who is not prompt does not disturb those who are";
+  EXPECT_EQ(Prompt(*network, endpoint), nullptr) << "one is enough";
+  prompt = nullptr;
+  EXPECT_EQ(Ask(*network, endpoint, true), "x");
+}
+
+TEST(ShortcutTest, ThreadsOfPromptTransportsRunAheadOfTurns) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to run ahead";
+  const int before = ThreadsAhead();
+  auto network = MakeZmqNetwork();
+  auto server = Echo(*network, "tcp://127.0.0.1:0");
+  auto client = *RpcClient::Connect(*network, SystemClock::Get(), server->endpoint(), {});
+  EXPECT_EQ(ThreadsAhead(), before) << "those of others take turns";
+  auto prompt = Prompt(*network, server->endpoint());
+  EXPECT_EQ(Ask(*network, server->endpoint(), true), "prompt " + std::to_string(SCHED_FIFO));
+  EXPECT_GE(ThreadsAhead(), before + 2) << "its own, and one that moves bytes";
+}
+
+TEST(ShortcutTest, APromptServerIsForThisMachineOnly) {
+  auto network = MakeZmqNetwork();
+  for (const char* far : {"tcp://127.0.0.2:7370", "tcp://127.0.0.1:0", "inproc://x"}) {
+    auto server = network->ListenPrompt(far);
+    EXPECT_EQ(server.code(), ErrorCode::kNotSupported) << far;
+  }
 }
 
 TEST(ShortcutTest, IsNotFollowedToAStranger) {
