@@ -68,6 +68,7 @@ struct alignas(kCacheLine) Request {
   bool guaranteed = false;  // released by its own tokens or device time, not as surplus
   bool alone = false;       // nobody else was on the device meanwhile, so that this is its own
   bool landed = false;      // the device is done with it, see Scheduler::Landed
+  bool in_hurry = false;    // went to the device while somebody was, and its reads are near
   enum class Turn : uint8_t { kNone, kRead, kLanding, kBurst };
   Turn turn = Turn::kNone;  // what it is for Bursts
   uint64_t sequence = 0;

@@ -69,7 +69,7 @@ void Scheduler::Impl::TakeTurn(Request* request, const ClassQueue& queue, TimePo
     const bool lands = request->op == OpKind::kWrite && request->bytes >= kLandingBytes;
     request->turn = lands ? Request::Turn::kLanding : Request::Turn::kBurst;
     if (lands) bursts_.Lands();
-  } else if (cost_model_.Alone(OpKind::kRead, request->bytes) >= Bursts::kFarRead) {
+  } else if (ReadsAreFar(request->bytes)) {
     bursts_.ReadSubmitted(now);
     request->turn = Request::Turn::kRead;
   }

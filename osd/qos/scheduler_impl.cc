@@ -292,6 +292,7 @@ Request* Scheduler::Impl::Submit(Request* request, TimePoint now) {
   depth_control_.Submitted(request);
   anticipation_.Submitted(queue->id(), request->arrival, request->elsewhere_tokens > 0);
   TakeTurn(request, *queue, now);
+  request->in_hurry = InHurry(now) && !ReadsAreFar(kSmallRead);
   ++in_flight_;
   in_flight_bytes_ += request->bytes;
   queue->device_bytes += request->bytes;

@@ -81,6 +81,7 @@ class Scheduler::Impl {
   // While somebody is in a hurry, those who wait for tokens of the root go together in steps of
   // this: between them the device and the processors are free for small requests.
   static constexpr Duration kStep = std::chrono::milliseconds(2);
+  static constexpr uint64_t kSmallRead = 4 << 10;
   static constexpr uint32_t kNumbered = 1 << 16;  // class numbers below are in numbered_
 
   ClassQueue* Find(ClassId id);  // class 0 for an unknown one
@@ -126,6 +127,10 @@ class Scheduler::Impl {
   // One of the small requests of a class that waits for each answer before it asks again.
   [[nodiscard]] static bool IsHurried(const ClassQueue& queue, const Request& request);
   void NoteHurry(const ClassQueue& queue, TimePoint now);
+  // A disk with a head: wherever that was, a small read takes milliseconds.
+  [[nodiscard]] bool ReadsAreFar(uint64_t bytes) const {
+    return cost_model_.Alone(OpKind::kRead, bytes) >= Bursts::kFarRead;
+  }
   void StampDeadline(ClassQueue* queue, Request* request, TimePoint now);
   // The next request for the device: in a free slot, or one in a hurry beyond the depth; or none.
   Request* NextForDevice(bool has_slot, TimePoint now);

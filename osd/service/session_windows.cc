@@ -56,14 +56,14 @@ Status SessionWindows::Admit(uint64_t session, ClassId class_id, uint64_t bytes,
   return {};
 }
 
-uint64_t SessionWindows::Release(uint64_t session, ClassId class_id, uint64_t bytes,
-                                 TimePoint now) {
+uint64_t SessionWindows::Release(uint64_t session, ClassId class_id, uint64_t bytes, TimePoint now,
+                                 bool in_hurry) {
   std::lock_guard lock(mutex_);
   Pair& pair = Touch({session, class_id}, now);
   WEIR_CHECK(pair.in_flight >= bytes, "a request was released twice");
   pair.in_flight -= bytes;
   in_flight_ -= bytes;
-  pair.granted = Grant();
+  pair.granted = in_hurry ? std::min(Grant(), options_.grant_in_hurry) : Grant();
   return pair.granted;
 }
 

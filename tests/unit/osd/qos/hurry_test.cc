@@ -130,6 +130,40 @@ TEST_F(HurryTest, BackgroundWorkIsInNoHurry) {
   EXPECT_TRUE(scheduler.InHurry(now_));
 }
 
+// Windows of clients follow it: a disk with a head needs much at a time.
+TEST_F(HurryTest, RequestsSayThatSomebodyWasInAHurryUnlessReadsAreFar) {
+  SchedulerConfig config = Strict();
+  config.gate = GateKind::kConserving;
+  for (const bool far : {false, true}) {
+    Scheduler scheduler(config, now_);
+    for (const ClassId id : {kReader, kWriters}) scheduler.SetClass(Class(id), now_);
+    const auto start = [&](ClassId id, uint64_t bytes) {
+      Add(&scheduler, id, bytes);
+      return scheduler.Pull(now_).request;
+    };
+    for (int i = 0; i < 20; ++i) {  // so that the device is known
+      Request* const read = start(kReader, (i % 2 + 1) * 4 * kKiB);
+      now_ += far ? 9ms : 100us;
+      scheduler.Completed(read, now_);
+    }
+    Request* const before = start(kWriters, kMiB);
+    EXPECT_FALSE(before->in_hurry);
+    Request* const read = start(kReader, 4 * kKiB);
+    EXPECT_EQ(read->in_hurry, !far);
+    now_ += far ? 9ms : 100us;
+    scheduler.Completed(read, now_);
+    scheduler.Completed(before, now_);
+    Request* const beside = start(kWriters, kMiB);
+    ASSERT_NE(beside, nullptr);
+    EXPECT_EQ(beside->in_hurry, !far);
+    scheduler.Completed(beside, now_);
+    now_ += 2s;
+    Request* const after = start(kWriters, kMiB);
+    EXPECT_FALSE(after->in_hurry);
+    scheduler.Completed(after, now_);
+  }
+}
+
 TEST_F(HurryTest, WhatHasLandedNeedsNoSlotAndIsMeasuredButNotServed) {
   SchedulerConfig config = Strict();
   config.gate = GateKind::kConserving;

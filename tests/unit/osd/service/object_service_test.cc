@@ -234,6 +234,28 @@ TEST_F(ObjectServiceTest, ASessionBeyondTwiceItsWindowIsBusyAndOthersAreNot) {
   EXPECT_EQ(service_->windows().in_flight_bytes(), 0u);
 }
 
+TEST_F(ObjectServiceTest, WindowsAreSmallWhileSomebodyWaitsForEachSmallRequest) {
+  ClassSpec web, gold;
+  web.id = kFirstUserClass;
+  gold.id = ClassId(kFirstUserClass.value + 1);
+  dispatcher_->Apply(*ApplyProfile("unified", {}), {ClassSpec{}, web, gold});
+  const Buffer data = Buffer::AlignedZeros(kMiB);
+  wire::ObjectRequest large = WriteRequest(7, 0, data);
+  large.set_class_id(web.id.value);
+  wire::ObjectRequest small = Request(8, 0, 4096);
+  small.set_class_id(gold.id.value);
+  const Pending before = Send(wire::OSD_WRITE, large, data);
+  Send(wire::OSD_READ, small);
+  const Pending beside = Send(wire::OSD_WRITE, large, data);
+  store_.ReleaseAll();
+  EXPECT_EQ(Ok(before).window_bytes(), 16 * kMiB);
+  EXPECT_EQ(Ok(beside).window_bytes(), 2 * kMiB);
+  clock_.Advance(2s);
+  const Pending after = Send(wire::OSD_WRITE, large, data);
+  store_.ReleaseAll();
+  EXPECT_EQ(Ok(after).window_bytes(), 16 * kMiB);
+}
+
 TEST_F(ObjectServiceTest, StatisticsCarryWhatTheStoreAndTheSchedulerCounted) {
   store_.stats = {.capacity_bytes = 1000,
                   .used_bytes = 10,

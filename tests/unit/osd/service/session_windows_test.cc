@@ -67,6 +67,15 @@ TEST_F(SessionWindowsTest, AShrunkGrantIsHeldAgainstAClientOnlyOnceItWasTold) {
   EXPECT_EQ(windows_.Admit(1, kGold, 4 * kMiB, now_).code(), ErrorCode::kBusy);
 }
 
+TEST_F(SessionWindowsTest, InAHurryGrantsAreSmallAndNobodyIsRefusedForWhatHeWasTold) {
+  for (int i = 0; i < 7; ++i) ASSERT_TRUE(windows_.Admit(1, kGold, 4 * kMiB, now_).ok());
+  EXPECT_EQ(windows_.Release(1, kGold, 4 * kMiB, now_, true), 2 * kMiB);
+  EXPECT_TRUE(windows_.Admit(1, kGold, 4 * kMiB, now_).ok()) << "sent before it was told";
+  EXPECT_EQ(windows_.Release(1, kGold, 4 * kMiB, now_), 16 * kMiB) << "the hurry is over";
+  for (uint64_t session = 2; session <= 64; ++session) Roundtrip(session, kGold);
+  EXPECT_EQ(windows_.Release(1, kGold, 4 * kMiB, now_, true), kMiB) << "never more than else";
+}
+
 TEST_F(SessionWindowsTest, OneRequestIsAlwaysWelcome) {
   SessionWindows tiny({.budget_bytes = 1, .grant_min = 1, .grant_max = 1, .start_grant = 1});
   EXPECT_TRUE(tiny.Admit(1, kGold, 4 * kMiB, now_).ok());
