@@ -31,10 +31,18 @@ def check(condition, text):
 
 
 def run(*argv, ok=(0,), timeout=120, env=None, cwd=None, stdin=None):
-    """Runs a command, returns CompletedProcess; any exit code outside `ok` is a Failure."""
+    """Runs a command, returns CompletedProcess; any exit code outside `ok` is a Failure. What it started itself ends with
+    it when it takes too long or this program is told to end: whoever lives on keeps a mount busy."""
     argv = [str(a) for a in argv]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout, cwd=cwd, input=stdin,
-                          env={**os.environ, **(env or {})})
+    with subprocess.Popen(argv, stdin=None if stdin is None else subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, cwd=cwd, env={**os.environ, **(env or {})},
+                          start_new_session=True) as child:
+        try:
+            stdout, stderr = child.communicate(stdin, timeout)
+        except BaseException:
+            os.killpg(child.pid, signal.SIGKILL)
+            raise
+    done = subprocess.CompletedProcess(argv, child.returncode, stdout, stderr)
     if ok is not None and done.returncode not in ok:
         raise Failure(f"{' '.join(argv)}: exit {done.returncode}, expected {ok}\n"
                       f"stdout: {done.stdout[-2000:]}\nstderr: {done.stderr[-2000:]}")
