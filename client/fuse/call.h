@@ -22,6 +22,7 @@
 #include "client/data/object_reader.h"
 #include "client/fuse/fuse_api.h"
 #include "common/base/awake_processors.h"
+#include "common/base/inheriting_mutex.h"
 #include "common/base/time.h"
 
 namespace weir::client {
@@ -98,7 +99,7 @@ class Calls {
   void Remove(Call* call);
 
   AwakeProcessors* const awake_;
-  mutable std::mutex mutex_;
+  mutable InheritingMutex mutex_;
   std::list<Call*> open_;
 };
 

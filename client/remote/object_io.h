@@ -24,6 +24,7 @@
 #include "client/qos/limit_window.h"
 #include "client/remote/mount_meter.h"
 #include "client/remote/object_sender.h"
+#include "common/base/inheriting_mutex.h"
 #include "common/placement/cluster_map.h"
 
 namespace weir::client {
@@ -132,7 +133,7 @@ class ObjectIo {
   Clock& clock_;
   ObjectSender& sender_;
   const Options options_;
-  mutable std::mutex mutex_;
+  mutable InheritingMutex mutex_;
   bool stopped_ = false;
   std::shared_ptr<const ClusterMap> map_;
   uint64_t cluster_hash_ = 0;

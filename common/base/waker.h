@@ -13,6 +13,7 @@
 #include <mutex>
 #include <thread>
 
+#include "common/base/inheriting_mutex.h"
 #include "common/base/time.h"
 
 namespace weir {
@@ -40,7 +41,7 @@ class Waker {
 
   Clock& clock_;
   const Poll poll_;
-  std::mutex mutex_;
+  InheritingMutex mutex_;
   std::condition_variable changed_;
   std::atomic<int64_t> armed_ns_{0};  // written under mutex_; read without it by WakeBy
   bool stopping_ = false;

@@ -61,7 +61,7 @@ std::unique_ptr<BlockDevice> EmulatedDevice::Start(std::unique_ptr<BlockDevice> 
 
 EmulatedDevice::~EmulatedDevice() {
   {
-    std::unique_lock lock(mutex_);
+    std::unique_lock<std::mutex> lock(mutex_);
     stopping_ = true;
     changed_.notify_all();
     if (thread_.joinable()) idle_.wait(lock, [this] { return under_way_ == 0; });
@@ -72,17 +72,22 @@ EmulatedDevice::~EmulatedDevice() {
 EmulatedDevice::RequestPtr EmulatedDevice::Submit(const model::DiskIo& io, Done done) {
   auto request = std::make_shared<Request>();
   request->done = std::move(done);
-  const std::lock_guard lock(mutex_);
-  ++under_way_;
-  events_.RunTo(std::max(clock_.Now(), events_.now()));
-  model_->Submit(io, [this, request](Duration) {
-    request->model_ended = true;
-    request->due = events_.now();
-    if (request->real_ended) due_.push_back(request);
-  });
-  const model::DiskModel::Alarm alarm = model_->NextAlarm(events_);
-  const bool sooner = std::min(alarm.answer, alarm.progress) < sleeps_until_;
-  if (!due_.empty() || sooner) changed_.notify_one();
+  bool wakes = false;
+  {
+    const std::lock_guard lock(mutex_);
+    ++under_way_;
+    events_.RunTo(std::max(clock_.Now(), events_.now()));
+    model_->Submit(io, [this, request](Duration) {
+      request->model_ended = true;
+      request->due = events_.now();
+      if (request->real_ended) due_.push_back(request);
+    });
+    const model::DiskModel::Alarm alarm = model_->NextAlarm(events_);
+    const bool sooner = std::min(alarm.answer, alarm.progress) < sleeps_until_;
+    wakes = sleeps_until_ != kAwake && (!due_.empty() || sooner);
+    news_ = true;
+  }
+  if (wakes) changed_.notify_one();  // not under the lock, which the thread wants at once
   return request;
 }
 
@@ -134,7 +139,7 @@ Status EmulatedDevice::DoReadSync(uint64_t offset, Buffer buffer) {
 }
 
 TimePoint EmulatedDevice::Advance() {
-  std::unique_lock lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
     events_.RunTo(std::max(clock_.Now(), events_.now()));
     if (due_.empty()) return events_.next();
@@ -149,8 +154,9 @@ void EmulatedDevice::Loop() {
   SleepPrecisely();
   Lateness lateness(std::chrono::microseconds(60));
   for (;;) {
+    news_ = false;  // Advance sees all that came before
     Advance();
-    std::unique_lock lock(mutex_);
+    std::unique_lock<std::mutex> lock(mutex_);
     if (!due_.empty()) continue;
     if (stopping_ && under_way_ == 0) return;
     const model::DiskModel::Alarm alarm = model_->NextAlarm(events_);
@@ -158,20 +164,24 @@ void EmulatedDevice::Loop() {
     if (next == TimePoint::Max()) {
       sleeps_until_ = next;
       changed_.wait(lock);
-    } else {
-      const TimePoint now = clock_.Now();
-      const bool deep = next - now > kDeepSleep;
-      const Duration early = deep ? kEarlyFromDeepSleep : lateness.usual();
-      const TimePoint wake = std::min(alarm.answer - early, alarm.progress);
-      if (wake > now) {
-        sleeps_until_ = next;
-        // Clock times are those of CLOCK_MONOTONIC, as steady_clock's.
-        changed_.wait_until(lock, std::chrono::steady_clock::time_point{Duration(wake.ns)});
-        const TimePoint woken = clock_.Now();
-        if (woken >= wake && !deep) lateness.Learn(woken - wake);  // else somebody woke it
-      }
+      sleeps_until_ = kAwake;
+      continue;
     }
-    sleeps_until_ = TimePoint{0};  // awake
+    const TimePoint now = clock_.Now();
+    const bool deep = next - now > kDeepSleep;
+    const Duration early = deep ? kEarlyFromDeepSleep : lateness.usual();
+    const TimePoint wake = std::min(alarm.answer - early, alarm.progress);
+    if (wake > now) {
+      sleeps_until_ = next;
+      // Clock times are those of CLOCK_MONOTONIC, as steady_clock's.
+      changed_.wait_until(lock, std::chrono::steady_clock::time_point{Duration(wake.ns)});
+      sleeps_until_ = kAwake;
+      const TimePoint woken = clock_.Now();
+      if (woken >= wake && !deep) lateness.Learn(woken - wake);  // else somebody woke it
+    }
+    lock.unlock();
+    while (!news_.load(std::memory_order_relaxed) && clock_.Now() < next) {
+    }
   }
 }
 

@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/base/inheriting_mutex.h"
 #include "common/base/time.h"
 #include "common/disk/block_device.h"
 #include "common/disk/model/disk_model.h"
@@ -78,6 +79,7 @@ class EmulatedDevice final : public BlockDevice {
     bool real_ended = false;
   };
   using RequestPtr = std::shared_ptr<Request>;
+  static constexpr TimePoint kAwake{0};
 
   RequestPtr Submit(const model::DiskIo& io, Done done);
   void RealEnded(const RequestPtr& request, Status status);
@@ -88,13 +90,14 @@ class EmulatedDevice final : public BlockDevice {
   Clock& clock_;
   const Options options_;
 
-  std::mutex mutex_;
+  InheritingMutex mutex_;
   std::condition_variable changed_, idle_;
   model::EventQueue events_;
   std::unique_ptr<model::DiskModel> model_;
   std::vector<RequestPtr> due_;  // both ends reached, the answer not begun
   uint64_t under_way_ = 0;
-  TimePoint sleeps_until_ = TimePoint::Max();
+  TimePoint sleeps_until_ = kAwake;
+  std::atomic<bool> news_{false};  // something was submitted; for the thread while it spins
   bool stopping_ = false;
   std::atomic<uint64_t> late_{0};
   std::thread thread_;

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/base/inheriting_mutex.h"
 #include "common/base/time.h"
 
 namespace weir::net {
@@ -59,9 +60,9 @@ class IoThread {
   std::thread thread_;
 
   // Held by whoever runs tasks, the timer or drain_. Taken before mutex_.
-  std::mutex running_mutex_;
+  InheritingMutex running_mutex_;
 
-  std::mutex mutex_;
+  InheritingMutex mutex_;
   std::vector<Task> tasks_;
   bool lent_ = false;  // somebody else's thread runs tasks and looks for more when it is done
   bool drain_again_ = false;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/inheriting_mutex.h"
 #include "common/net/envelope.h"
 #include "common/net/rpc.h"
 #include "common/wire/rpc.pb.h"
@@ -24,6 +25,7 @@ constexpr Duration kLongestResendPause = std::chrono::milliseconds(32);
 constexpr Duration kSound = std::chrono::seconds(1);
 // Acknowledgements that one message carries at most; the ping takes along what is left.
 constexpr size_t kMostAcks = 512;
+constexpr size_t kMostSpare = 64;
 
 TimePoint Later(TimePoint now, Duration delay) {
   return delay > TimePoint::Max() - now ? TimePoint::Max() : now + delay;
@@ -80,6 +82,7 @@ class Client final : public RpcClient {
   void SendPingLocked();
   void StampLocked(wire::RpcHeader* header);
   void ScheduleLocked(uint64_t id, Pending& call, TimePoint at);
+  Pending& NewCallLocked(uint64_t id);
   Callback FinishLocked(Calls::iterator it);
   void ExpireLocked(TimePoint now, Done* done);
   void ArmLocked();
@@ -91,12 +94,13 @@ class Client final : public RpcClient {
   const std::string endpoint_;
   const Options options_;
 
-  mutable std::mutex mutex_;
+  mutable InheritingMutex mutex_;
   bool closing_ = false;
   uint64_t last_id_;
   Calls calls_;
-  std::set<uint64_t> reserved_;      // until FreeId
-  std::set<uint64_t> unrepeatable_;  // those, and ids of calls_ that are not idempotent
+  std::vector<Calls::node_type> spare_;  // of calls that have ended
+  std::set<uint64_t> reserved_;          // until FreeId
+  std::set<uint64_t> unrepeatable_;      // those, and ids of calls_ that are not idempotent
   std::set<std::pair<TimePoint, uint64_t>> deadlines_;
   std::set<std::pair<TimePoint, uint64_t>> resends_;
   std::vector<uint64_t> acks_;
@@ -156,7 +160,7 @@ void Client::Call(uint32_t method, std::string body, Buffer payload, const CallO
                                          " bytes); send it in pieces"};
     } else {
       const uint64_t id = options.reserved_id != 0 ? options.reserved_id : ++last_id_;
-      Pending& call = calls_[id];
+      Pending& call = NewCallLocked(id);
       call.header.set_method(method);
       call.header.set_session(options_.session);
       call.header.set_request_id(id);
@@ -299,6 +303,15 @@ void Client::OnReplyLocked(wire::RpcHeader header, Buffer payload, Done* done) {
   }
 }
 
+Client::Pending& Client::NewCallLocked(uint64_t id) {
+  if (spare_.empty()) return calls_[id];
+  Calls::node_type node = std::move(spare_.back());
+  spare_.pop_back();
+  node.key() = id;
+  node.mapped() = {};
+  return calls_.insert(calls_.end(), std::move(node))->second;
+}
+
 RpcClient::Callback Client::FinishLocked(Calls::iterator it) {
   const uint64_t id = it->first;
   Pending& call = it->second;
@@ -306,7 +319,14 @@ RpcClient::Callback Client::FinishLocked(Calls::iterator it) {
   if (call.resend_at != TimePoint::Max()) resends_.erase({call.resend_at, id});
   if (!reserved_.contains(id) && unrepeatable_.erase(id) != 0) acks_.push_back(id);
   Callback callback = std::move(call.callback);
-  calls_.erase(it);
+  call.payload = {};
+  // Kept for the next call. The memory is of another thread, whose allocator has a lock, and the
+  // caller still waits for this answer.
+  if (spare_.size() < kMostSpare) {
+    spare_.push_back(calls_.extract(it));
+  } else {
+    calls_.erase(it);
+  }
   return callback;
 }
 

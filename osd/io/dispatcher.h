@@ -29,6 +29,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/inheriting_mutex.h"
 #include "common/base/time.h"
 #include "common/qos/qos_config.h"
 #include "osd/io/latency_histogram.h"
@@ -176,7 +177,7 @@ class Dispatcher {
   Clock& clock_;
   const Arm arm_;
 
-  std::mutex mutex_;
+  InheritingMutex mutex_;
   std::condition_variable idle_;
   qos::Scheduler scheduler_;
   SchedulerConfig config_;

@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/base/inheriting_mutex.h"
 #include "common/base/result.h"
 #include "common/base/tier_name.h"
 #include "common/base/time.h"
@@ -113,7 +114,7 @@ class ObjectService {
   std::atomic<uint64_t> epoch_{0};
   std::atomic<uint64_t> io_errors_{0};
 
-  std::mutex mutex_;
+  InheritingMutex mutex_;
   bool accepting_ = true;
   std::vector<std::shared_ptr<net::IncomingCall>> parked_;
   Scrubber scrubber_;

@@ -17,6 +17,7 @@
 #include <unordered_map>
 
 #include "common/base/ids.h"
+#include "common/base/inheriting_mutex.h"
 #include "common/base/result.h"
 
 namespace weir::osd {
@@ -35,7 +36,7 @@ class SessionFences {
   [[nodiscard]] Epoch Drained() const;
 
  private:
-  mutable std::mutex mutex_;
+  mutable InheritingMutex mutex_;
   bool awaits_map_;
   std::map<uint64_t, Epoch> fences_;
   Epoch map_epoch_{0};

@@ -17,6 +17,7 @@
 #include <unordered_map>
 
 #include "common/base/ids.h"
+#include "common/base/inheriting_mutex.h"
 #include "common/base/result.h"
 #include "common/base/time.h"
 
@@ -65,7 +66,7 @@ class SessionWindows {
   [[nodiscard]] uint64_t Grant() const;
 
   const Options options_;
-  mutable std::mutex mutex_;
+  mutable InheritingMutex mutex_;
   std::unordered_map<Key, Pair, KeyHash> pairs_;
   std::list<Key> by_use_;  // longest unused first
   uint64_t in_flight_ = 0;

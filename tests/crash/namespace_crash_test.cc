@@ -208,7 +208,7 @@ class NamespaceCrashTest : public MdsFixture {
 };
 
 TEST_F(NamespaceCrashTest, HasWhatWasAnsweredAndHoldsTogether) {
-  const uint64_t base = testing::TestSeed(300);
+  const uint64_t base = weir::testing::TestSeed(300);
   for (uint64_t i = 0; i < Schedules(); ++i) {
     ASSERT_EQ(RunSchedule(base + i), "") << "TEST_SEED=" << base + i;
     ASSERT_FALSE(HasFailure()) << "TEST_SEED=" << base + i;
@@ -217,7 +217,7 @@ TEST_F(NamespaceCrashTest, HasWhatWasAnsweredAndHoldsTogether) {
 
 // Goal: the test above would notice an answer that is not durable. Method: a store that does so.
 TEST_F(NamespaceCrashTest, GoesRedWhenAnswersAreNotDurable) {
-  const uint64_t base = testing::TestSeed(600);
+  const uint64_t base = weir::testing::TestSeed(600);
   store.lazy = true;
   std::string wrong;
   for (uint64_t i = 0; i < 60 && wrong.empty(); ++i) wrong = RunSchedule(base + i);

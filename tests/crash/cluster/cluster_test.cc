@@ -51,7 +51,7 @@ class ClusterTest : public ::testing::Test {
 };
 
 TEST_F(ClusterTest, NothingIsLostStaleDoubledOrLeftOver) {
-  const uint64_t base = testing::TestSeed(10'000);
+  const uint64_t base = weir::testing::TestSeed(10'000);
   const char* path = std::getenv("TRACE");
   std::ofstream file(path != nullptr ? path : "/dev/null");
   for (uint64_t i = 0; i < (path != nullptr ? 1 : Schedules()); ++i) {
@@ -79,7 +79,7 @@ TEST_F(ClusterTest, WhatWasWrongOnceIsRightNow) {
 // The digest is of every message and every operation, with their times.
 TEST_F(ClusterTest, TheSameSeedGivesTheSameRun) {
   ClusterOptions options;
-  options.seed = testing::TestSeed(7);
+  options.seed = weir::testing::TestSeed(7);
   const ClusterOutcome first = RunSeed(options);
   const std::vector<std::unique_ptr<int>> elsewhere(1000);  // other addresses
   const ClusterOutcome second = RunSeed(options);
@@ -96,7 +96,7 @@ class PlantedClusterBugTest : public ::testing::TestWithParam<Bug> {
 };
 
 TEST_P(PlantedClusterBugTest, IsCaught) {
-  const uint64_t base = testing::TestSeed(3001);
+  const uint64_t base = weir::testing::TestSeed(3001);
   std::string wrong;
   uint64_t i = 0;
   while (wrong.empty() && i < 500) {  // the rarest shows in about one of 150

@@ -15,7 +15,7 @@ namespace weir::client {
 namespace {
 
 TEST(ObjectSpanTest, OneSpanPerObjectAndWhatIsWrittenComesBack) {
-  Prng prng(testing::TestSeed());
+  Prng prng(weir::testing::TestSeed());
   for (int round = 0; round < 60; ++round) {
     const uint64_t unit = 4096u << prng.Uniform(0, 2);
     const FileLayout layout =

@@ -75,7 +75,7 @@ class WriteBackTest : public ::testing::Test {
 };
 
 TEST_F(WriteBackTest, ReadersAlwaysSeeTheNewestBytesAndSoDoTheOsdsInTheEnd) {
-  Prng prng(testing::TestSeed());
+  Prng prng(weir::testing::TestSeed());
   for (int round = 0; round < 40; ++round) {
     disk_.clear();
     Start({.bytes_max = 8192, .run_bytes = 256});

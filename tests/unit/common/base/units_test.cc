@@ -103,7 +103,7 @@ TEST(UnitsTest, FormatsAreShort) {
 }
 
 TEST(UnitsTest, WhatIsFormattedParsesBackToWithinItsDecimals) {
-  Prng prng(testing::TestSeed());
+  Prng prng(weir::testing::TestSeed());
   for (int i = 0; i < 20000; ++i) {
     const uint64_t bytes = prng.Next() >> prng.Uniform(1, 63);
     auto size = ParseSize(FormatSize(bytes));

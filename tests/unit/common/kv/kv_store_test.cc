@@ -120,7 +120,7 @@ TYPED_TEST(KvStoreTest, IteratorsSeeTheStoreAsItWasWhenTheyWereMade) {
 // Goal: agrees with a map over random batches, enough of them for flushes, compactions and (where
 // there is something to reopen) recoveries.
 TYPED_TEST(KvStoreTest, AgreesWithAMapAndSurvivesReopening) {
-  Prng prng(testing::TestSeed());
+  Prng prng(weir::testing::TestSeed());
   std::map<std::string, std::string> model;
   auto store = this->backend_.Open();
   for (int step = 0; step < 400; ++step) {

@@ -58,7 +58,7 @@ class RpcSuccessorTest : public ::testing::Test {
   }
 
   testing::ManualClock clock_;
-  SimNetwork network_{clock_, testing::TestSeed()};
+  SimNetwork network_{clock_, weir::testing::TestSeed()};
   std::map<std::string, int> applied_;
   int answers_ = 0;
   uint64_t acked_below_ = 0;

@@ -39,7 +39,7 @@ class RpcTest : public ::testing::Test {
   }
 
   testing::ManualClock clock_;
-  SimNetwork network_{clock_, testing::TestSeed()};
+  SimNetwork network_{clock_, weir::testing::TestSeed()};
   std::unique_ptr<RpcServer> server_;
 };
 
@@ -47,7 +47,7 @@ TEST_F(RpcTest, NothingIsAppliedTwiceAndEverythingOnceUnderLossDuplicationAndRec
   uint64_t sent = 0;
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     testing::ManualClock clock;
-    SimNetwork network(clock, testing::TestSeed(seed),
+    SimNetwork network(clock, weir::testing::TestSeed(seed),
                        {.drop = 0.05, .duplicate = 0.1, .disconnect = 0.02, .linger = 0.5});
     Prng prng(seed);
     std::map<std::string, int> applied;

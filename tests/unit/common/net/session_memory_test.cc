@@ -43,7 +43,7 @@ TEST(SessionMemoryTest, ARetractedRequestNeverWas) {
 }
 
 TEST(SessionMemoryTest, WhatIsForgottenIsNeverNewAgain) {
-  Prng prng(testing::TestSeed());
+  Prng prng(weir::testing::TestSeed());
   for (int round = 0; round < 200; ++round) {
     const size_t most = prng.Uniform(1, 20);
     SessionMemory memory(most);

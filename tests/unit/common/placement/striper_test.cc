@@ -28,7 +28,7 @@ FileLayout RandomLayout(Prng& prng) {
 }
 
 TEST(StriperTest, MapRangeCoversTheRangeExactlyAndAgreesWithTheDefinition) {
-  Prng prng(testing::TestSeed());
+  Prng prng(weir::testing::TestSeed());
   for (int round = 0; round < 2000; ++round) {
     const FileLayout layout = RandomLayout(prng);
     ASSERT_TRUE(ValidateLayout(layout).ok());
@@ -55,7 +55,7 @@ TEST(StriperTest, MapRangeCoversTheRangeExactlyAndAgreesWithTheDefinition) {
 }
 
 TEST(StriperTest, ObjectSizesAddUpToTheFile) {
-  Prng prng(testing::TestSeed());
+  Prng prng(weir::testing::TestSeed());
   for (int round = 0; round < 2000; ++round) {
     const FileLayout layout = RandomLayout(prng);
     const uint64_t size = prng.Uniform(0, 500'000);
@@ -74,7 +74,7 @@ TEST(StriperTest, ObjectSizesAddUpToTheFile) {
 }
 
 TEST(StriperTest, TruncationLeavesEveryObjectAtTheLengthOfTheShorterFile) {
-  Prng prng(testing::TestSeed());
+  Prng prng(weir::testing::TestSeed());
   for (int round = 0; round < 2000; ++round) {
     const FileLayout layout = RandomLayout(prng);
     const uint64_t old_size = prng.Uniform(0, 500'000);

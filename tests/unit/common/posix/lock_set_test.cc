@@ -60,7 +60,7 @@ TEST(LockSetTest, ASessionLosesAllAtOnce) {
 // ranges. Method: random locks of three owners on 24 bytes beside such a table; TEST_SEED reruns.
 TEST(LockSetTest, AgreesWithATableOfBytes) {
   constexpr uint64_t kBytes = 24;
-  Prng prng(testing::TestSeed(5));
+  Prng prng(weir::testing::TestSeed(5));
   std::array<std::array<char, kBytes>, 3> table{};
   LockSet set;
   for (int step = 0; step < 20'000; ++step) {

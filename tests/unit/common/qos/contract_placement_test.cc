@@ -62,7 +62,7 @@ TEST(ContractPlacementTest, ABoundIsARate) {
 // Goal: nobody is ever promised more than there is, and the heuristic places at least as many of a
 // random stream of contracts as taking the first server that fits.
 TEST(ContractPlacementPropertyTest, NeverOverfillsAndPlacesMoreThanFirstFit) {
-  Prng prng(testing::TestSeed());
+  Prng prng(weir::testing::TestSeed());
   int placed = 0, first_fit = 0;
   for (int round = 0; round < 100; ++round) {
     std::vector<ContractServer> ours(prng.Uniform(2, 8));

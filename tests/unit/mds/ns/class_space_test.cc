@@ -193,7 +193,7 @@ TEST_F(ClassSpaceTest, SumsAreThoseOfTheFilesWhateverHappens) {
   const uint32_t web = MakeClass("web").id();
   ASSERT_TRUE(SetCapacity("gold", 64 * kMiB).status.ok());
   EndGrace();
-  Prng prng(testing::TestSeed());
+  Prng prng(weir::testing::TestSeed());
   std::map<uint64_t, std::string> files;
   for (int step = 0; step < 400; ++step) {
     const std::string name = "f" + std::to_string(prng.Uniform(0, 5));

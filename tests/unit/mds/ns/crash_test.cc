@@ -147,7 +147,7 @@ class CrashTest : public MdsFixture {
 };
 
 TEST_F(CrashTest, HoldsTogetherAfterACrashAtEveryBatchAndRetriesAreSafe) {
-  const uint64_t seed = testing::TestSeed(11);
+  const uint64_t seed = weir::testing::TestSeed(11);
   for (uint64_t round = 0; round < 60; ++round) {
     SCOPED_TRACE("seed " + std::to_string(seed) + " round " + std::to_string(round));
     Prng prng(seed + round);

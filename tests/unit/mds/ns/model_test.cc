@@ -29,7 +29,7 @@ class ModelTest : public MdsFixture {
 };
 
 TEST_F(ModelTest, AgreesWithAPlainTree) {
-  const uint64_t seed = testing::TestSeed(5);
+  const uint64_t seed = weir::testing::TestSeed(5);
   Prng prng(seed);
   SCOPED_TRACE("seed " + std::to_string(seed));
   int next = 1;

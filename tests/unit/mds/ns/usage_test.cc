@@ -90,7 +90,7 @@ TEST_F(UsageTest, WhatWasThereBeforeTheQuotaCounts) {
 
 // Goal: after random operations, and restarts between them, every count is what a walk finds.
 TEST_F(UsageTest, AgreesWithAWalkAfterRandomOperationsAndRestarts) {
-  Prng prng(testing::TestSeed(3));
+  Prng prng(weir::testing::TestSeed(3));
   std::vector<uint64_t> directories = {kRoot};
   for (int i = 0; i < 6; ++i) {
     directories.push_back(

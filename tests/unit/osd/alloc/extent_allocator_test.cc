@@ -22,7 +22,7 @@ TEST(ExtentAllocatorTest, LargeRequestsFollowEachOtherInOnePiece) {
 // Goal: what is overwritten out of place again and again stays together. Method: a device ten times
 // as large as the data, which is written thirty times over.
 TEST(ExtentAllocatorTest, WhatIsOverwrittenStaysTogether) {
-  Prng prng(testing::TestSeed());
+  Prng prng(weir::testing::TestSeed());
   constexpr uint32_t kData = 1 << 17, kObject = 256;
   ExtentAllocator allocator(0, 10 * kData);
   std::vector<Extent> objects(kData / kObject);
@@ -94,7 +94,7 @@ class EitherMediumTest : public ::testing::TestWithParam<ExtentAllocator::Medium
 INSTANTIATE_TEST_SUITE_P(, EitherMediumTest, ::testing::Values(kFlash, kPlatter));
 
 TEST_P(EitherMediumTest, NeverGivesABlockTwiceAndLosesNone) {
-  Prng prng(testing::TestSeed());
+  Prng prng(weir::testing::TestSeed());
   constexpr uint32_t kFirst = 77, kBlocks = 70001;
   ExtentAllocator allocator(kFirst, kBlocks, GetParam());
   std::vector<bool> taken(kFirst + kBlocks);

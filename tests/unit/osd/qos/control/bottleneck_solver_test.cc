@@ -145,7 +145,7 @@ Tiers RandomTiers(Prng& prng, size_t count) {
 // Goal: P1-P4, capacity, no tier left idle and never less than DRF, for two tiers with and without
 // weights. Method: the oracle on random cases; WEIR_BAA_CASES=<n> for many more than CI runs.
 TEST(BottleneckSolverPropertyTest, TwoTiersKeepEveryProperty) {
-  Prng prng(testing::TestSeed());
+  Prng prng(weir::testing::TestSeed());
   const char* wanted = std::getenv("WEIR_BAA_CASES");
   const int cases = wanted != nullptr ? std::atoi(wanted) : 5000;
   for (int n = 0; n < cases; ++n) {
@@ -160,7 +160,7 @@ TEST(BottleneckSolverPropertyTest, TwoTiersKeepEveryProperty) {
 // Beyond three bottlenecks by the simplex method, which below that must do as much as the best
 // vertex.
 TEST(BottleneckSolverPropertyTest, SimplexAndVerticesAgree) {
-  Prng prng(testing::TestSeed());
+  Prng prng(weir::testing::TestSeed());
   for (int n = 0; n < 1000; ++n) {
     const Tiers tiers = RandomTiers(prng, prng.Uniform(2, 4));
     const auto clients = RandomClients(prng, tiers, n % 2 == 0);
@@ -172,7 +172,7 @@ TEST(BottleneckSolverPropertyTest, SimplexAndVerticesAgree) {
 }
 
 TEST(BottleneckSolverPropertyTest, MoreThanTwoTiersKeepEveryProperty) {
-  Prng prng(testing::TestSeed());
+  Prng prng(weir::testing::TestSeed());
   for (int n = 0; n < 1000; ++n) {
     const Tiers tiers = RandomTiers(prng, n % 10 == 0 ? 4 : n % 10 == 1 ? prng.Uniform(5, 8) : 3);
     const auto clients = RandomClients(prng, tiers, n % 2 == 0);
@@ -185,7 +185,7 @@ TEST(BottleneckSolverPropertyTest, MoreThanTwoTiersKeepEveryProperty) {
 // Why rho >= 1 is a constraint (A31): three tiers without it starve somebody now and then; two
 // tiers never do (Lemmas 4-6).
 TEST(BottleneckSolverPropertyTest, SharingIncentiveNeedsItsOwnConstraintFromThreeTiersOn) {
-  Prng prng(testing::TestSeed());
+  Prng prng(weir::testing::TestSeed());
   int starved = 0;
   for (int n = 0; n < 1000; ++n) {
     const Tiers two = RandomTiers(prng, 2);
@@ -203,7 +203,7 @@ TEST(BottleneckSolverPropertyTest, SharingIncentiveNeedsItsOwnConstraintFromThre
 
 // I-34: names and units do not matter.
 TEST(BottleneckSolverPropertyTest, RenamingAndScalingChangeNothing) {
-  Prng prng(testing::TestSeed());
+  Prng prng(weir::testing::TestSeed());
   for (int n = 0; n < 200; ++n) {
     const Tiers tiers = RandomTiers(prng, 2);
     auto clients = RandomClients(prng, tiers, true);
@@ -223,7 +223,7 @@ TEST(BottleneckSolverPropertyTest, RenamingAndScalingChangeNothing) {
 
 // I-33: as long as the sets stay, a little more or less of a hit ratio moves rates a little.
 TEST(BottleneckSolverPropertyTest, RatesFollowHitRatiosWithoutJumps) {
-  Prng prng(testing::TestSeed());
+  Prng prng(weir::testing::TestSeed());
   for (int n = 0; n < 1000; ++n) {
     const Tiers tiers = RandomTiers(prng, 2);
     const double balance = tiers.capacity[1] / (tiers.capacity[0] + tiers.capacity[1]);

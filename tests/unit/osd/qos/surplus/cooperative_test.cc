@@ -324,7 +324,7 @@ TEST(CooperativeTest, ARemovedClassIsForgotten) {
 // (f * v moves by what is charged, and nothing by spare time). Method: random shares that sum to 1,
 // random device times, everybody backlogged or on and off; TEST_SEED=<n>.
 TEST(CooperativePropertyTest, BackloggedDisksGetTheirTime) {
-  Prng prng(testing::TestSeed());
+  Prng prng(weir::testing::TestSeed());
   for (int round = 0; round < 30; ++round) {
     Bench bench;
     const size_t disks = prng.Uniform(2, 8);
