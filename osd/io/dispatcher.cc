@@ -198,10 +198,11 @@ int Dispatcher::PullBatch(ObjectOp** quick) {
   int count = 0, quick_count = 0;
   pull_wake_ = TimePoint::Max();
   while (count < kBatch) {
-    const qos::PullResult pulled = scheduler_.Pull(now);
+    const bool any = count == 0 || scheduler_.queued() > 0;  // else spare the question
+    const qos::PullResult pulled = any ? scheduler_.Pull(now) : qos::PullResult{};
     if (pulled.request == nullptr) {
       pull_wake_ = pulled.wake_at.value_or(TimePoint::Max());
-      LetThemWait(all.data(), count, now);
+      if (quick_count < count) LetThemWait(all.data(), count, now);
       return quick_count;
     }
     auto* op = static_cast<ObjectOp*>(pulled.request->context);
