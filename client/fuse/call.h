@@ -22,7 +22,6 @@
 #include "client/data/object_reader.h"
 #include "client/fuse/fuse_api.h"
 #include "common/base/awake_processors.h"
-#include "common/base/inheriting_mutex.h"
 #include "common/base/time.h"
 
 namespace weir::client {
@@ -99,7 +98,7 @@ class Calls {
   void Remove(Call* call);
 
   AwakeProcessors* const awake_;
-  mutable InheritingMutex mutex_;
+  mutable std::mutex mutex_;
   std::list<Call*> open_;
 };
 

@@ -34,7 +34,7 @@ void Waker::WakeBy(TimePoint when) {
 }
 
 void Waker::Run() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  std::unique_lock lock(mutex_);
   while (!stopping_) {
     const int64_t now = clock_.Now().ns;
     const int64_t armed = armed_ns_;

@@ -13,7 +13,6 @@
 #include <mutex>
 #include <thread>
 
-#include "common/base/inheriting_mutex.h"
 #include "common/base/time.h"
 
 namespace weir {
@@ -41,7 +40,7 @@ class Waker {
 
   Clock& clock_;
   const Poll poll_;
-  InheritingMutex mutex_;
+  std::mutex mutex_;
   std::condition_variable changed_;
   std::atomic<int64_t> armed_ns_{0};  // written under mutex_; read without it by WakeBy
   bool stopping_ = false;

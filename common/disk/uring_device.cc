@@ -22,7 +22,6 @@
 #include <mutex>
 #include <thread>
 
-#include "common/base/inheriting_mutex.h"
 #include "common/disk/aio_reader.h"
 #include "common/disk/block_device.h"
 
@@ -234,7 +233,7 @@ class UringDevice final : public BlockDevice {
   std::atomic<uint64_t> size_;
   const std::string name_;
   const Traits traits_;
-  InheritingMutex mutex_;  // guards the submission side of ring_
+  std::mutex mutex_;  // guards the submission side of ring_
   io_uring ring_{};
   std::thread thread_;
   std::unique_ptr<AioReader> small_reads_;  // none: the ring takes them

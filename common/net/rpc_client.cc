@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/inheriting_mutex.h"
 #include "common/net/envelope.h"
 #include "common/net/rpc.h"
 #include "common/wire/rpc.pb.h"
@@ -94,7 +93,7 @@ class Client final : public RpcClient {
   const std::string endpoint_;
   const Options options_;
 
-  mutable InheritingMutex mutex_;
+  mutable std::mutex mutex_;
   bool closing_ = false;
   uint64_t last_id_;
   Calls calls_;

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/inheriting_mutex.h"
 #include "common/base/prng.h"
 #include "common/net/envelope.h"
 #include "common/net/rpc.h"
@@ -55,7 +54,7 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   const RpcServerOptions options_;
   const uint64_t incarnation_;
 
-  InheritingMutex mutex_;
+  std::mutex mutex_;
   std::condition_variable sent_;
   bool stopped_ = false;
   int sending_ = 0;  // answers on their way to transport_, which must stay
@@ -95,7 +94,7 @@ class Call final : public IncomingCall {
 
 void ServerCore::Stop() {
   {
-    std::unique_lock<std::mutex> lock(mutex_);
+    std::unique_lock lock(mutex_);
     stopped_ = true;
     sent_.wait(lock, [this] { return sending_ == 0; });
   }

@@ -29,7 +29,6 @@
 #include <string>
 #include <vector>
 
-#include "common/base/inheriting_mutex.h"
 #include "common/base/time.h"
 #include "common/qos/qos_config.h"
 #include "osd/io/latency_histogram.h"
@@ -177,7 +176,7 @@ class Dispatcher {
   Clock& clock_;
   const Arm arm_;
 
-  InheritingMutex mutex_;
+  std::mutex mutex_;
   std::condition_variable idle_;
   qos::Scheduler scheduler_;
   SchedulerConfig config_;

@@ -399,7 +399,7 @@ void ObjectService::HandleProfile(std::shared_ptr<net::IncomingCall> call) {
                    fmt::format("osd.{}: profile request does not parse", identity_.osd_id)});
     return;
   }
-  std::unique_lock<std::mutex> lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (profiling_) {
     lock.unlock();
     call->Respond({ErrorCode::kBusy,

@@ -19,7 +19,6 @@
 #include <thread>
 #include <vector>
 
-#include "common/base/inheriting_mutex.h"
 #include "common/base/result.h"
 #include "common/base/tier_name.h"
 #include "common/base/time.h"
@@ -114,7 +113,7 @@ class ObjectService {
   std::atomic<uint64_t> epoch_{0};
   std::atomic<uint64_t> io_errors_{0};
 
-  InheritingMutex mutex_;
+  std::mutex mutex_;
   bool accepting_ = true;
   std::vector<std::shared_ptr<net::IncomingCall>> parked_;
   Scrubber scrubber_;

@@ -17,7 +17,6 @@
 #include <unordered_map>
 
 #include "common/base/ids.h"
-#include "common/base/inheriting_mutex.h"
 #include "common/base/result.h"
 
 namespace weir::osd {
@@ -36,7 +35,7 @@ class SessionFences {
   [[nodiscard]] Epoch Drained() const;
 
  private:
-  mutable InheritingMutex mutex_;
+  mutable std::mutex mutex_;
   bool awaits_map_;
   std::map<uint64_t, Epoch> fences_;
   Epoch map_epoch_{0};

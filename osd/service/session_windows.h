@@ -17,7 +17,6 @@
 #include <unordered_map>
 
 #include "common/base/ids.h"
-#include "common/base/inheriting_mutex.h"
 #include "common/base/result.h"
 #include "common/base/time.h"
 
@@ -66,7 +65,7 @@ class SessionWindows {
   [[nodiscard]] uint64_t Grant() const;
 
   const Options options_;
-  mutable InheritingMutex mutex_;
+  mutable std::mutex mutex_;
   std::unordered_map<Key, Pair, KeyHash> pairs_;
   std::list<Key> by_use_;  // longest unused first
   uint64_t in_flight_ = 0;

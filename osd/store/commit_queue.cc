@@ -58,7 +58,7 @@ void CommitQueue::Stop() {
 }
 
 bool CommitQueue::TakeDurable(Group* group) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  std::unique_lock lock(mutex_);
   while (!wake_ && !stopping_ && queue_.size() < kGroupMax) {
     if (queue_.empty()) {
       changed_.wait(lock);
@@ -117,7 +117,7 @@ bool CommitQueue::CommitSome() {
 bool CommitQueue::FinishSome() {
   std::vector<Finished> ready;
   {
-    std::unique_lock<std::mutex> lock(finished_mutex_);
+    std::unique_lock lock(finished_mutex_);
     if (!wake_) {
       finished_changed_.wait(lock, [this] { return finish_stopping_ || !finished_.empty(); });
     }

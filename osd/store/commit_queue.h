@@ -26,7 +26,6 @@
 #include <thread>
 #include <vector>
 
-#include "common/base/inheriting_mutex.h"
 #include "common/base/time.h"
 #include "common/disk/block_device.h"
 #include "common/kv/kv_store.h"
@@ -80,13 +79,13 @@ class CommitQueue {
   std::atomic<bool> failed_{false};
   std::atomic<uint64_t> commits_{0}, committed_items_{0};
 
-  InheritingMutex mutex_;
+  std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Item> queue_;
   TimePoint commit_by_ = TimePoint::Max();  // when somebody in queue_ runs out of patience
   bool stopping_ = false;
 
-  InheritingMutex finished_mutex_;
+  std::mutex finished_mutex_;
   std::condition_variable finished_changed_;
   std::vector<Finished> finished_;
   bool finish_stopping_ = false;

@@ -45,7 +45,7 @@ bool ExtentStore::ApplyDueLocked() const {
 
 bool ExtentStore::ApplyWhenDue() {
   {
-    std::unique_lock<std::mutex> lock(deferred_mutex_);
+    std::unique_lock lock(deferred_mutex_);
     if (!options_.wake) deferred_changed_.wait(lock, [this] { return ApplyDueLocked(); });
     if (deferred_.empty() || !ApplyDueLocked()) return false;
   }

@@ -326,7 +326,7 @@ Status ExtentStore::Close() {
   while (options_.wake && outstanding_ != 0 && Work()) {
   }
   {
-    std::unique_lock<std::mutex> lock(outstanding_mutex_);
+    std::unique_lock lock(outstanding_mutex_);
     outstanding_changed_.wait(lock, [this] { return outstanding_ == 0; });
   }
   {

@@ -11,7 +11,6 @@
 #include <set>
 #include <thread>
 
-#include "common/base/inheriting_mutex.h"
 #include "common/disk/block_device.h"
 #include "common/kv/rocks_kv_store.h"
 #include "osd/alloc/extent_allocator.h"
@@ -154,16 +153,16 @@ class ExtentStore final : public ObjectStore {
   WriteGatherer writes_;
   CommitQueue commits_;
 
-  InheritingMutex cache_mutex_;
+  std::mutex cache_mutex_;
   std::map<ObjectId, CacheEntry> cache_;
   std::list<ObjectId> lru_;  // front: least recently used
   std::atomic<uint64_t> cache_bytes_{0};
 
-  InheritingMutex load_mutex_;
+  std::mutex load_mutex_;
   std::condition_variable load_changed_;
   std::deque<ObjectPtr> to_load_;
 
-  InheritingMutex deferred_mutex_;
+  std::mutex deferred_mutex_;
   std::condition_variable deferred_changed_;
   std::deque<DeferredRef> deferred_;  // durable overlays, oldest first
   std::atomic<uint64_t> overlay_count_{0};
@@ -171,7 +170,7 @@ class ExtentStore final : public ObjectStore {
   std::atomic<uint64_t> metered_bytes_{0}, unmetered_bytes_{0};
   bool drain_ = false;  // move everything, not only the oldest
 
-  InheritingMutex outstanding_mutex_;
+  std::mutex outstanding_mutex_;
   std::condition_variable outstanding_changed_;
   std::atomic<uint64_t> outstanding_{0};
 

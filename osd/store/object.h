@@ -8,7 +8,6 @@
 #include <mutex>
 #include <vector>
 
-#include "common/base/inheriting_mutex.h"
 #include "osd/alloc/extent_allocator.h"
 #include "osd/format/onode_format.h"
 #include "osd/store/object_store.h"
@@ -28,7 +27,7 @@ struct Overlay {
 struct Object {
   explicit Object(ObjectId object_id) : id(object_id) {}
   const ObjectId id;
-  InheritingMutex mutex;
+  std::mutex mutex;
   bool loaded = false, loading = false;
   std::vector<std::function<void(const Status&)>> waiting;  // for the load
 

@@ -80,7 +80,7 @@ void ExtentStore::RequestLoadLocked(const ObjectPtr& object) {
 bool ExtentStore::LoadSome() {
   ObjectPtr object;
   {
-    std::unique_lock<std::mutex> lock(load_mutex_);
+    std::unique_lock lock(load_mutex_);
     if (!options_.wake) {
       load_changed_.wait(lock, [this] { return stopping_ || !to_load_.empty(); });
     }

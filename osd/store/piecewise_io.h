@@ -19,7 +19,6 @@
 #include <mutex>
 #include <vector>
 
-#include "common/base/inheriting_mutex.h"
 #include "common/disk/block_device.h"
 
 namespace weir::osd {
@@ -60,7 +59,7 @@ class PiecewiseIo : public std::enable_shared_from_this<PiecewiseIo> {
   size_t range_ = 0;  // the next byte to be issued is at `at_` in this range
   size_t at_ = 0;
   std::atomic<size_t> left_{0};  // requests of this round, and one while they are being issued
-  InheritingMutex mutex_;
+  std::mutex mutex_;
   Status failure_;  // the first one; guarded by mutex_ while requests are on the device
 };
 

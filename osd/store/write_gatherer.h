@@ -12,7 +12,6 @@
 #include <mutex>
 #include <vector>
 
-#include "common/base/inheriting_mutex.h"
 #include "common/disk/block_device.h"
 
 namespace weir::osd {
@@ -39,7 +38,7 @@ class WriteGatherer {
   void Completed();
 
   BlockDevice& device_;
-  InheritingMutex mutex_;
+  std::mutex mutex_;
   size_t under_way_ = 0;  // runs on the device
   std::vector<Waiting> waiting_;
 };

@@ -3,8 +3,8 @@
 One cluster of one OSD, started as usual (profile `unified`, best effort only) and with `weir-osd --metering false`,
 which lets every request go past the pipeline: the same files at the same places of the same disk. Each repeat runs one
 job after the other, each in eight short turns, metered, bypassed, bypassed, metered and then the other way round, so
-that a machine that grows faster or slower meanwhile does it to both. A row is what the metered turns lose against the
-others. A negative loss is noise.
+that a machine that grows faster or slower meanwhile does it to both. A row is what the median of the metered turns
+loses against that of the others. A negative loss is noise.
 """
 import statistics
 
@@ -66,8 +66,8 @@ class Metering:
             for turn in TURNS:
                 self._system.meter(turn == (repeat % 2 == 0))
                 runs[self._system.metered].append(self._run(job, layout, options, repeat))
-            metered, bypassed = ({"iops": statistics.mean(r.iops for r in runs[m]),
-                                  "p50": statistics.mean(r.p50_us for r in runs[m])} for m in (True, False))
+            metered, bypassed = ({"iops": statistics.median(r.iops for r in runs[m]),
+                                  "p50": statistics.median(r.p50_us for r in runs[m])} for m in (True, False))
             values[f"{NAME}.{job}.loss"] = 100 * (1 - metered["iops"] / bypassed["iops"])
             if job == "randread-4k-1job":
                 values[f"{NAME}.p50-added"] = metered["p50"] - bypassed["p50"]
