@@ -90,7 +90,7 @@ bool ExtentAllocator::IsWorthReturning() const {
   uint64_t free = 0;
   for (uint32_t group = 0; group < swept_groups_; ++group) free += group_free_[group];
   const uint64_t all = uint64_t{swept_groups_} * kGroup;
-  return medium_ == Medium::kPlatter ? free >= all / 3 * 2 : free >= all / 2;
+  return medium_ == Medium::kPlatter ? free >= all / 4 * 3 : free >= all / 2;
 }
 
 bool ExtentAllocator::FindInSweep(uint32_t least, uint32_t most, Extent* run) {

@@ -8,8 +8,9 @@
 // have a place of their own, so that they do not cut up the room of the large.
 //
 // For a disk with a head it matters more that what is written in a row lies in a row: it returns
-// when two thirds are free, so that less of the last sweep is in its way, and what is in its way
-// cuts a request (into parts of an eighth of it at least) instead of making it skip free blocks.
+// when three quarters are free, so that little of the last sweep is in its way (behind each piece
+// that is, the head looks for its place anew), and what is cuts a request (into parts of an eighth
+// of it at least) instead of making it skip free blocks.
 //
 // Freeing is immediate: the caller frees only what no durable record refers to any more. A block
 // may have several references (copies of a file share it); it is free after as many calls of Free.

@@ -22,7 +22,7 @@ namespace weir::osd::qos {
 class Bursts {
  public:
   static constexpr uint64_t kBytes = 6 << 20;
-  static constexpr int kReads = 6;
+  static constexpr int kReads = 5;
   static constexpr Duration kFarRead = std::chrono::milliseconds(3);
   static constexpr Duration kPatience = std::chrono::milliseconds(5);
   // What has landed waits so long for the rest of its burst before its commit flushes the disk.
