@@ -24,6 +24,7 @@ constexpr Duration kLongestResendPause = std::chrono::milliseconds(32);
 constexpr Duration kSound = std::chrono::seconds(1);
 // Acknowledgements that one message carries at most; the ping takes along what is left.
 constexpr size_t kMostAcks = 512;
+// Records of calls that have ended, kept for the next ones.
 constexpr size_t kMostSpare = 64;
 
 TimePoint Later(TimePoint now, Duration delay) {
@@ -319,8 +320,8 @@ RpcClient::Callback Client::FinishLocked(Calls::iterator it) {
   if (!reserved_.contains(id) && unrepeatable_.erase(id) != 0) acks_.push_back(id);
   Callback callback = std::move(call.callback);
   call.payload = {};
-  // Kept for the next call. The memory is of another thread, whose allocator has a lock, and the
-  // caller still waits for this answer.
+  // Freeing it here takes a lock of the allocator, which has it from another thread, and the caller
+  // still waits for this answer.
   if (spare_.size() < kMostSpare) {
     spare_.push_back(calls_.extract(it));
   } else {
