@@ -38,6 +38,19 @@ Status Bad(std::string what) {
   return {ErrorCode::kBadMessage, std::move(what)};
 }
 
+Result<Fixed> DecodeFixed(Direction direction, std::string_view frame) {
+  Fixed fixed;
+  if (frame.size() < sizeof(fixed)) return Bad("frame is shorter than an envelope");
+  std::memcpy(&fixed, frame.data(), sizeof(fixed));
+  if (fixed.magic != MagicOf(direction)) return Bad("frame has a foreign magic");
+  if (fixed.version != kProtocolVersion || fixed.reserved != 0) {
+    return Bad("frame has protocol version " + std::to_string(fixed.version) +
+               "; this is version " + std::to_string(kProtocolVersion));
+  }
+  if (fixed.header_bytes > kMaxHeaderBytes) return Bad("header is over the limit of 1 MiB");
+  return fixed;
+}
+
 }  // namespace
 
 Result<std::string> EncodeFrame(Direction direction, const wire::RpcHeader& header,
@@ -65,16 +78,14 @@ Result<std::string> EncodeFrame(Direction direction, const wire::RpcHeader& head
   return frame;
 }
 
+Result<FrameSizes> DecodeSizes(Direction direction, std::string_view envelope) {
+  WEIR_ASSIGN_OR_RETURN(const Fixed fixed, DecodeFixed(direction, envelope));
+  if (fixed.payload_bytes > kMaxPayloadBytes) return Bad("payload is over the limit of 8 MiB");
+  return FrameSizes{fixed.header_bytes, fixed.payload_bytes};
+}
+
 Result<Envelope> DecodeEnvelope(Direction direction, std::string_view frame) {
-  Fixed fixed;
-  if (frame.size() < sizeof(fixed)) return Bad("frame is shorter than an envelope");
-  std::memcpy(&fixed, frame.data(), sizeof(fixed));
-  if (fixed.magic != MagicOf(direction)) return Bad("frame has a foreign magic");
-  if (fixed.version != kProtocolVersion || fixed.reserved != 0) {
-    return Bad("frame has protocol version " + std::to_string(fixed.version) +
-               "; this is version " + std::to_string(kProtocolVersion));
-  }
-  if (fixed.header_bytes > kMaxHeaderBytes) return Bad("header is over the limit of 1 MiB");
+  WEIR_ASSIGN_OR_RETURN(const Fixed fixed, DecodeFixed(direction, frame));
   if (fixed.header_bytes != frame.size() - sizeof(fixed)) return Bad("frame is truncated");
   if (fixed.crc != Checksum(frame.data(), fixed.header_bytes))
     return Bad("header checksum differs");

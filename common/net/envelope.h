@@ -25,6 +25,14 @@ enum class Direction : uint8_t { kToServer, kToClient };
 Result<std::string> EncodeFrame(Direction direction, const wire::RpcHeader& header,
                                 size_t payload_bytes);
 
+// How long the frames are whose first kEnvelopeBytes these are, for whoever has to cut them out of
+// a stream. kBadMessage as below, except for the checksum, which needs the header.
+struct FrameSizes {
+  uint32_t header_bytes = 0;
+  uint32_t payload_bytes = 0;
+};
+Result<FrameSizes> DecodeSizes(Direction direction, std::string_view envelope);
+
 // What a valid envelope says.
 struct Envelope {
   std::string_view header;     // the serialized wire::RpcHeader, inside the frame

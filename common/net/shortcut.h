@@ -4,14 +4,13 @@
 // 31 %), and as the name lives in the same network namespace as the port, it leads to the same
 // server.
 //
-// Beside it may be a second one, of a prompt server (Network::ListenPrompt).
+// A prompt server (Network::ListenPrompt) has a name beside it, and no port.
 //
 // Anybody may take a free name, also while the server that owns the port is down: so a name is
 // followed only to root or to ourselves.
 // Linux only. Threads: any.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -19,12 +18,14 @@
 
 namespace weir::net {
 
-enum class Lane : uint8_t { kOrdinary, kPrompt };
-
 // The ipc endpoint on which a server listens besides, or a client may find it; none: there is no
 // other way. `endpoint`: as a server bound it or a client dials it, with its port.
-std::optional<std::string> ShortcutOf(const Endpoint& endpoint, Lane lane = Lane::kOrdinary);
-// Where to dial that endpoint now. Who looks for a prompt server takes the other one where none is.
-std::string ShortestWayTo(const Endpoint& endpoint, Lane lane = Lane::kOrdinary);
+std::optional<std::string> ShortcutOf(const Endpoint& endpoint);
+// Where to dial that endpoint now.
+std::string ShortestWayTo(const Endpoint& endpoint);
+
+// The name (abstract_socket.h) of the prompt server beside that endpoint; none: there cannot be
+// one.
+std::optional<std::string> PromptNameOf(const Endpoint& endpoint);
 
 }  // namespace weir::net

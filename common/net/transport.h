@@ -1,6 +1,7 @@
-// Transport: messages in, messages out. ZeroMQ in daemons (zmq_transport.h), a direct hand-over
-// inside one process, a simulated network in tests (common/testing/sim_transport.h). Knows nothing
-// of requests or replies; that is rpc.h.
+// Transport: messages in, messages out. ZeroMQ in daemons (zmq_transport.h), for prompt messages
+// within a machine a socket without it (unix_transport.h), a direct hand-over inside one process, a
+// simulated network in tests (common/testing/sim_transport.h). Knows nothing of requests or
+// replies; that is rpc.h.
 //
 // Endpoints: inproc://NAME, ipc://PATH, tcp://HOST:PORT (port 0: any free one,
 //            ServerTransport::endpoint() tells); see endpoint.h.
@@ -110,7 +111,8 @@ class Network {
   // For small messages that are waited for by contract: the threads of these transports run before
   // all that take turns (RunAheadOfTurns), so what their callbacks do must be short. The server is
   // one more of a process that listens at `endpoint`; kNotSupported where no client could find it.
-  // A client that finds none talks to the ordinary one, his own threads being prompt all the same.
+  // On the same machine a client that finds none is not connected until there is one; from another
+  // he talks to the ordinary one, his own threads being prompt all the same.
   virtual Result<std::unique_ptr<ServerTransport>> ListenPrompt(const std::string& endpoint) {
     return Status(ErrorCode::kNotSupported, endpoint + " has one server");
   }

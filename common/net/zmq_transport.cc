@@ -12,6 +12,7 @@
 #include "common/net/inproc_transport.h"
 #include "common/net/io_thread.h"
 #include "common/net/shortcut.h"
+#include "common/net/unix_transport.h"
 #include "common/net/zmq_socket.h"
 
 namespace weir::net {
@@ -23,19 +24,12 @@ constexpr int kReceiveBatch = 64;
 // another sends. Small messages are no burden.
 constexpr int kServerMovers = 2;
 
-Status OpenPrompt(ZmqSocket& socket) {
-  Status status;
-  StartAheadOfTurns([&] { status = socket.Open(1); });
-  return status;
-}
-
 class ZmqServer final : public ServerTransport {
  public:
-  explicit ZmqServer(Lane lane) : socket_(Direction::kToClient), lane_(lane) {}
+  ZmqServer() : socket_(Direction::kToClient) {}
   ~ZmqServer() override { loop_.Stop(); }
 
   Status Bind(const Endpoint& endpoint) {
-    if (lane_ == Lane::kPrompt) return BindPrompt(endpoint);
     WEIR_RETURN_IF_ERROR(socket_.Open(kServerMovers));
     WEIR_RETURN_IF_ERROR(socket_.Bind(endpoint.ToString()));
     endpoint_ = socket_.BoundEndpoint();
@@ -47,8 +41,7 @@ class ZmqServer final : public ServerTransport {
 
   Status Start(OnMessage on_message) override {
     on_message_ = std::move(on_message);
-    loop_.Start(
-        {socket_.fd()}, [this] { return Drain(); }, lane_ == Lane::kPrompt);
+    loop_.Start({socket_.fd()}, [this] { return Drain(); });
     return Status::Ok();
   }
 
@@ -67,15 +60,6 @@ class ZmqServer final : public ServerTransport {
   }
 
  private:
-  Status BindPrompt(const Endpoint& endpoint) {
-    const auto shortcut = ShortcutOf(endpoint, Lane::kPrompt);
-    if (!shortcut.has_value()) {
-      return {ErrorCode::kNotSupported, endpoint.ToString() + " has no shortcut"};
-    }
-    endpoint_ = *shortcut;
-    WEIR_RETURN_IF_ERROR(OpenPrompt(socket_));
-    return socket_.Bind(endpoint_);
-  }
   bool Drain() {
     for (int i = 0; i < kReceiveBatch; ++i) {
       PeerId peer = 0;
@@ -93,7 +77,6 @@ class ZmqServer final : public ServerTransport {
   }
 
   ZmqSocket socket_;
-  const Lane lane_;
   std::string endpoint_;
   OnMessage on_message_;
   std::atomic<uint64_t> received_{0}, sent_{0}, malformed_{0};
@@ -102,13 +85,16 @@ class ZmqServer final : public ServerTransport {
 
 class ZmqClient final : public ClientTransport {
  public:
-  ZmqClient(Endpoint endpoint, Lane lane)
-      : socket_(Direction::kToServer), lane_(lane), endpoint_(std::move(endpoint)) {}
+  ZmqClient(Endpoint endpoint, bool ahead)
+      : socket_(Direction::kToServer), ahead_(ahead), endpoint_(std::move(endpoint)) {}
   ~ZmqClient() override { loop_.Stop(); }
 
   // Checks that ZeroMQ likes the endpoint; connections come with Start.
   Status Open() {
-    WEIR_RETURN_IF_ERROR(lane_ == Lane::kPrompt ? OpenPrompt(socket_) : socket_.Open(1));
+    Status opened;
+    const auto open = [&] { opened = socket_.Open(1); };
+    ahead_ ? StartAheadOfTurns(open) : open();
+    WEIR_RETURN_IF_ERROR(opened);
     return socket_.Watch();
   }
 
@@ -117,7 +103,7 @@ class ZmqClient final : public ClientTransport {
     on_connect_ = std::move(on_connect);
     WEIR_RETURN_IF_ERROR(Connect());
     loop_.Start(
-        {socket_.fd(), socket_.watch_fd()}, [this] { return Drain(); }, lane_ == Lane::kPrompt);
+        {socket_.fd(), socket_.watch_fd()}, [this] { return Drain(); }, ahead_);
     return Status::Ok();
   }
 
@@ -140,7 +126,7 @@ class ZmqClient final : public ClientTransport {
 
  private:
   Status Connect() {
-    way_ = ShortestWayTo(endpoint_, lane_);
+    way_ = ShortestWayTo(endpoint_);
     return socket_.Connect(way_);
   }
   bool Drain() {
@@ -160,7 +146,7 @@ class ZmqClient final : public ClientTransport {
   }
 
   ZmqSocket socket_;
-  const Lane lane_;
+  const bool ahead_;
   const Endpoint endpoint_;
   std::string way_;
   OnMessage on_message_;
@@ -196,12 +182,16 @@ class ZmqNetwork final : public Network {
   }
   Result<std::unique_ptr<ServerTransport>> ListenPrompt(const std::string& text) override {
     WEIR_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(text));
-    return ListenZmq(endpoint, Lane::kPrompt);
+    const auto name = PromptNameOf(endpoint);
+    if (name.has_value()) return ListenUnix(*name);
+    return Status(ErrorCode::kNotSupported, endpoint.ToString() + " has no name for this machine");
   }
   Result<std::unique_ptr<ClientTransport>> DialPrompt(const std::string& text) override {
     WEIR_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(text));
     if (endpoint.kind == Endpoint::Kind::kInproc) return inproc_.Dial(endpoint.ToString());
-    return DialZmq(endpoint, Lane::kPrompt);
+    const auto name = PromptNameOf(endpoint);
+    if (name.has_value()) return DialUnix(*name);
+    return DialZmq(endpoint, true);
   }
   [[nodiscard]] bool LargeDelaySmall(const std::string& text) const override {
     const Result<Endpoint> endpoint = ParseEndpoint(text);
@@ -214,21 +204,20 @@ class ZmqNetwork final : public Network {
 
 }  // namespace
 
-Result<std::unique_ptr<ServerTransport>> ListenZmq(const Endpoint& endpoint, Lane lane) {
-  if (lane == Lane::kOrdinary && endpoint.kind == Endpoint::Kind::kIpc &&
-      IsAlive(endpoint.address)) {
+Result<std::unique_ptr<ServerTransport>> ListenZmq(const Endpoint& endpoint) {
+  if (endpoint.kind == Endpoint::Kind::kIpc && IsAlive(endpoint.address)) {
     return {ErrorCode::kBusy, "cannot listen on " + endpoint.ToString() + ": already in use"};
   }
-  auto server = std::make_unique<ZmqServer>(lane);
+  auto server = std::make_unique<ZmqServer>();
   WEIR_RETURN_IF_ERROR(server->Bind(endpoint));
   return std::unique_ptr<ServerTransport>(std::move(server));
 }
 
-Result<std::unique_ptr<ClientTransport>> DialZmq(const Endpoint& endpoint, Lane lane) {
+Result<std::unique_ptr<ClientTransport>> DialZmq(const Endpoint& endpoint, bool ahead) {
   if (endpoint.kind == Endpoint::Kind::kTcp && endpoint.port == 0) {
     return {ErrorCode::kInvalid, "cannot dial " + endpoint.ToString() + ": port 0 is no server's"};
   }
-  auto client = std::make_unique<ZmqClient>(endpoint, lane);
+  auto client = std::make_unique<ZmqClient>(endpoint, ahead);
   WEIR_RETURN_IF_ERROR(client->Open());
   return std::unique_ptr<ClientTransport>(std::move(client));
 }

@@ -1,0 +1,18 @@
+// Unix sockets with names of the abstract kind, "@NAME": they live in a network namespace, no file
+// stands for them, and they go with who listens. Anybody may take a free name.
+// Linux only. Threads: any.
+#pragma once
+
+#include <string_view>
+
+#include "common/base/result.h"
+
+namespace weir::net {
+
+// A stream socket that does not block; whoever asked closes it.
+// kBusy: the name is taken.
+Result<int> ListenAt(std::string_view name);
+// kUnreachable: nobody listens there, or neither root nor ourselves. kBusy: too many dial.
+Result<int> DialOurs(std::string_view name);
+
+}  // namespace weir::net
