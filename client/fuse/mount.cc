@@ -32,6 +32,9 @@ namespace {
 
 constexpr uint64_t kReadAheadKib = 4096;
 constexpr uint32_t kKernelQueue = 4096;
+// That take requests off the kernel.
+constexpr uint32_t kThreads = 2;
+constexpr uint32_t kThreadsOfMostWeight = 4;
 constexpr auto kLazyUnmountGrace = std::chrono::seconds(2);
 constexpr Duration kAnswersAwaited = std::chrono::milliseconds(300);
 constexpr Duration kAnswerLook = std::chrono::milliseconds(5);
@@ -141,8 +144,8 @@ class Mount::Impl {
     // Where the disks are this process's own, its threads do the work of an OSD as well.
     const auto weight =
         options_.exclusive ? ReceiveLoop::Weight::kNormal : ReceiveLoop::Weight::kMost;
-    receiving_ =
-        std::make_unique<ReceiveLoop>(session_, weight, [this](auto init) { OnInit(init); });
+    receiving_ = std::make_unique<ReceiveLoop>(
+        session_, weight, [this] { return core_.hurried(); }, [this](auto init) { OnInit(init); });
     if (options_.device_fd >= 0) {
       AskAgain(options_.device_fd);
       HandOn();
@@ -320,7 +323,7 @@ class Mount::Impl {
   }
 
   void Loop() {
-    const int error = receiving_->Serve(options_.threads);
+    const int error = receiving_->Serve(options_.exclusive ? kThreads : kThreadsOfMostWeight);
     std::lock_guard lock(mutex_);
     if (handing_over_) return;  // the process ends without unmounting
     // ENODEV is how an unmount looks from here; ECONNABORTED our own abort.

@@ -50,7 +50,6 @@ class Mount {
     Duration timeout = Duration::max();
     Duration connect_timeout = std::chrono::seconds(10);
     Duration unmount_timeout = std::chrono::seconds(60);
-    uint32_t threads = 2;
     uint64_t dirty_bytes_max = 64 << 20;
     uint64_t readahead_bytes = 4 << 20;
     std::vector<std::string> fuse_options;  // further ones for libfuse and the kernel, e.g. nosuid

@@ -18,6 +18,8 @@
 namespace weir::client {
 namespace {
 
+constexpr size_t kLarge = 128UL << 10;  // a request whose bytes take long to move
+
 constexpr auto kWakeAgain = std::chrono::milliseconds(1);
 
 thread_local uint64_t request_number = 0;
@@ -79,6 +81,12 @@ void ReceiveLoop::Process(void* received) {
 // Every thread that waits for a request is woken by the end of the connection.
 int ReceiveLoop::ServeAlone() {
   if (weight_ == Weight::kMost) WeighMost();
+  bool ahead = false;
+  const auto run_ahead = [&](bool wanted) {
+    if (weight_ == Weight::kNormal || wanted == ahead) return;
+    ahead = wanted && RunAheadOfTurns();
+    if (!wanted) WeighMost();
+  };
   {
     const std::lock_guard lock(mutex_);
     serving_.push_back(pthread_self());
@@ -86,9 +94,11 @@ int ReceiveLoop::ServeAlone() {
   fuse_buf buffer{};
   int result = 0;
   while (fuse_session_exited(session_) == 0 && !stopping_) {
+    run_ahead(hurried_());
     result = fuse_session_receive_buf(session_, &buffer);
     if (result == -EINTR) continue;
     if (result <= 0) break;
+    if (buffer.size > kLarge) run_ahead(false);
     Process(&buffer);
   }
   if (!stopping_) fuse_session_exit(session_);

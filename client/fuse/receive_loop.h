@@ -2,7 +2,13 @@
 //
 // The kernel's queue knows no classes: whoever comes to its end waits until all before him was
 // taken off. With large writes under way and the processors busy most of them would stand there,
-// and everybody behind them; so the threads that do it can go before others of the process.
+// and everybody behind them; so the threads that do it can go before others of the process, and
+// while somebody waits for small requests by contract they run ahead of all that take turns
+// (common/base/short_turns.h). Not with a large request in their hands: what moves much data would
+// keep small ones waiting once more. So some are on their way with a large one, and there are more
+// than one for each processor.
+// Measured on two processors beside 80 writers at full speed: P99 of small reads 480 -> 310 us.
+// Running ahead at any time would cost 16 readers whom nobody promised anything 4 % of theirs.
 #pragma once
 
 #include <atomic>
@@ -29,10 +35,15 @@ class ReceiveLoop {
  public:
   // `on_init`: runs with the kernel's first request when it has been answered. May be empty.
   using OnInit = std::function<void(std::span<const uint8_t> request)>;
-  // Whether its threads go before others of the process (WeighMost in common/base/short_turns.h).
+  // Whether its threads go before others of the process, and run ahead while somebody is hurried.
   enum class Weight : uint8_t { kNormal, kMost };
-  ReceiveLoop(fuse_session* session, Weight weight, OnInit on_init)
-      : session_(session), weight_(weight), on_init_(std::move(on_init)) {}
+  // Asked before each request.
+  using Hurried = std::function<bool()>;
+  ReceiveLoop(fuse_session* session, Weight weight, Hurried hurried, OnInit on_init)
+      : session_(session),
+        weight_(weight),
+        hurried_(std::move(hurried)),
+        on_init_(std::move(on_init)) {}
 
   // Serves with so many threads, this one among them, until the file system is unmounted or Stop
   // was called: 0. Else the first error, negative.
@@ -46,6 +57,7 @@ class ReceiveLoop {
 
   fuse_session* const session_;
   const Weight weight_;
+  const Hurried hurried_;
   const OnInit on_init_;
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;

@@ -150,6 +150,7 @@ void OsdClient::SetMap(const ClusterMap& map) {
   {
     std::unique_lock lock(mutex_);
     bounded_.swap(bounded);
+    any_bounded_ = any_bounded;
   }
   for (const auto& [id, osd] : map.osds) {
     if (osd.endpoint.empty()) continue;

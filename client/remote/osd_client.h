@@ -15,6 +15,7 @@
 // Threads: any.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -38,6 +39,8 @@ class OsdClient final : public ObjectSender {
   void Send(const ObjectOp& op, const Stamp& stamp, ObjectCallback callback) override;
   [[nodiscard]] bool Reachable(OsdId osd) const override;
   void SetMap(const ClusterMap& map);
+  // Whether a class has a latency bound.
+  [[nodiscard]] bool any_bounded() const { return any_bounded_; }
   // Outstanding requests end with kCancelled before it returns.
   void Stop();
 
@@ -68,6 +71,7 @@ class OsdClient final : public ObjectSender {
   mutable std::shared_mutex mutex_;
   std::map<OsdId, Connection> connections_;
   std::set<ClassId> bounded_;  // classes with a latency bound
+  std::atomic<bool> any_bounded_{false};
 };
 
 }  // namespace weir::client

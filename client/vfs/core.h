@@ -87,6 +87,8 @@ class Core final : private WriteReporter {
   TakeoverLog* takeover() { return options_.takeover; }
   MdsClient& mds() { return *mds_; }
   InodeTable& inodes() { return inodes_; }
+  // Whether somebody waits for small requests by contract.
+  [[nodiscard]] bool hurried() const { return osds_.any_bounded(); }
   HandleTable& handles() { return handles_; }
   OpenFiles& open_files() { return open_files_; }
   FileIo& files() { return files_; }

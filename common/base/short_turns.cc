@@ -37,9 +37,9 @@ std::optional<Attributes> NormalPolicy() {
   return attributes;
 }
 
-void RunAhead(int policy) {
+bool RunAhead(int policy) {
   const sched_param priority{.sched_priority = 1};
-  (void)sched_setscheduler(0, policy, &priority);
+  return sched_setscheduler(0, policy, &priority) == 0;
 }
 
 }  // namespace
@@ -51,23 +51,25 @@ void TakeShortTurns() {
   (void)syscall(SYS_sched_setattr, 0, &*attributes, 0);
 }
 
-void RunAheadOfTurns() {
-  RunAhead(SCHED_FIFO | SCHED_RESET_ON_FORK);
+bool RunAheadOfTurns() {
+  return RunAhead(SCHED_FIFO | SCHED_RESET_ON_FORK);
+}
+
+void WeighMost() {
+  Attributes attributes{};
+  attributes.size = sizeof(attributes);
+  attributes.policy = SCHED_OTHER;
+  attributes.flags = kResetOnFork;
+  attributes.nice = kMostWeight;
+  attributes.runtime_ns = static_cast<uint64_t>(kTurn.count());
+  (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
 void StartAheadOfTurns(const std::function<void()>& start) {
   std::thread([&start] {
-    RunAhead(SCHED_FIFO);
+    (void)RunAhead(SCHED_FIFO);
     start();
   }).join();
-}
-
-void WeighMost() {
-  std::optional<Attributes> attributes = NormalPolicy();
-  if (!attributes) return;
-  attributes->nice = kMostWeight;
-  attributes->flags |= kResetOnFork;
-  (void)syscall(SYS_sched_setattr, 0, &*attributes, 0);
 }
 
 Duration TurnOfThisThread() {

@@ -19,20 +19,20 @@ namespace weir {
 void TakeShortTurns();
 
 // The calling thread runs as soon as it is woken, before all that take turns, where the process may
-// ask for that (CAP_SYS_NICE); else nothing happens. For threads that work for some microseconds
-// and sleep again. Threads that it starts take turns.
-void RunAheadOfTurns();
+// ask for that (CAP_SYS_NICE): true; else nothing happens. For threads that work for some
+// microseconds and sleep again. Threads that it starts take turns.
+bool RunAheadOfTurns();
 
-// Calls `start` on a thread that does so and waits for its end. Threads that `start` starts run
+// The calling thread takes turns, also if it ran ahead of them, and weighs as much as a thread may
+// where they are handed out, if the process may ask for that (CAP_SYS_NICE); else nothing happens.
+// Where the kernel divides the processors among services or sessions first (control groups,
+// autogroup), that is within this process: it goes before its other threads and takes nothing from
+// other processes. Threads that it starts weigh what others do.
+void WeighMost();
+
+// Calls `start` on a thread that runs ahead and waits for its end. Threads that `start` starts run
 // ahead, too: for libraries that have threads of their own.
 void StartAheadOfTurns(const std::function<void()>& start);
-
-// The calling thread weighs as much as a thread may where its turns are handed out, if the process
-// may ask for that (CAP_SYS_NICE); else nothing happens. Where the kernel divides the processors
-// among services or sessions first (control groups, autogroup), that is within this process: it
-// goes before its other threads and takes nothing from other processes. Threads that it starts
-// weigh what others do.
-void WeighMost();
 
 // What the kernel says of the calling thread; 0: it does not tell.
 Duration TurnOfThisThread();

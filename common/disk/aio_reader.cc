@@ -59,7 +59,7 @@ bool AioReader::Read(int fd, uint64_t offset, uint8_t* data, size_t length, void
 }
 
 void AioReader::Reap() {
-  RunAheadOfTurns();
+  (void)RunAheadOfTurns();
   io_event events[kReapedAtOnce];
   for (;;) {
     const long count = syscall(SYS_io_getevents, context_, 1, kReapedAtOnce, events, nullptr);

@@ -80,7 +80,7 @@ void IoThread::Start(std::vector<int> fds, std::function<bool()> drain, bool ahe
   const std::lock_guard lock(mutex_);
   started_ = true;
   thread_ = std::thread([this, ahead] {
-    if (ahead) RunAheadOfTurns();
+    if (ahead) (void)RunAheadOfTurns();
     Run();
   });
 }

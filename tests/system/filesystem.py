@@ -228,9 +228,20 @@ def large_writes_use_buffers_again(lab):
 
 
 def requests_are_taken_off_first(lab):
-    pid = pid_of_mount(Cluster(lab))
-    nice = [stat_of(pid, task)[16] for task in os.listdir(f"/proc/{pid}/task")]
-    check(nice.count("-20") == 2, f"nice values of the mount's threads: {nice}; those of two that take requests off should be -20")
+    system = Cluster(lab)
+    pid = pid_of_mount(system)
+    nice = {task: stat_of(pid, task)[16] for task in os.listdir(f"/proc/{pid}/task")}
+    first = [task for task in nice if nice[task] == "-20"]
+    check(len(first) == 4, f"nice values of the mount's threads: {nice}; those of four that take requests off should be -20")
+
+    def run_ahead(how_many):
+        os.statvfs(system.mnt)  # each finds out with a request
+        return sum(stat_of(pid, task)[38] == str(os.SCHED_FIFO) for task in first) == how_many
+
+    system.osdctl("class", "create", "db", "--latency", "5ms@95%", "--max-pending", 0)
+    wait_until(lambda: run_ahead(4), "the threads that take requests off to run ahead of turns, as a class has a bound")
+    system.osdctl("class", "rm", "db")
+    wait_until(lambda: run_ahead(0), "them to take turns again")
 
 
 def unlinked_but_open(lab):

@@ -74,5 +74,19 @@ TEST(ShortTurnsTest, WhoWeighsMostDoesSoAlone) {
   EXPECT_EQ(started, 0);
 }
 
+TEST(ShortTurnsTest, WhoRanAheadTakesTurnsAgain) {
+  bool ahead = false;
+  int policy = -1, policy_ahead = -1;
+  std::thread([&] {
+    ahead = RunAheadOfTurns();
+    policy_ahead = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+    WeighMost();
+    policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+  }).join();
+  if (!ahead) GTEST_SKIP() << "this process may not ask for it";
+  EXPECT_EQ(policy_ahead, SCHED_FIFO);
+  EXPECT_EQ(policy, SCHED_OTHER);
+}
+
 }  // namespace
 }  // namespace weir
