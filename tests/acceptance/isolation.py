@@ -8,7 +8,9 @@ slow disk also the seconds after the reader's end, when nobody holds them back.)
 Measured on the same files: the writers alone, the reader alone before and after each time both run together (its mean is
 what together is compared with), and both without quality of service (`noqos`), for contrast. Together under profile `unified`
 as it is, and under a strict gate that gives all of them 60 % of what they wrote alone, which is what an operator does who
-wants a reader to be alone. A hard disk gains nothing from that, as its head is elsewhere at any rate; it has anticipation
+wants a reader to be alone. "disks apart" has the writers on a cluster of their own, with a disk, daemons and a mount that the
+reader has nothing to do with: what he feels there is what two processors cost that work for eighty others, and no storage
+can take away. A hard disk gains nothing from that, as its head is elsewhere at any rate; it has anticipation
 instead, and longer measurements, as a percentile of its few reads needs some time. WEIR_ISOLATION_READER_MIB says how much
 the reader reads from: on a hard disk it is compared with a head that moves no further than that when it is alone.
 WEIR_ISOLATION_BOUND=none takes the latency bound from `db`: how a reader fares that nobody promised anything (the bounds below
@@ -30,7 +32,7 @@ import tempfile
 import time
 
 import servicelog  # noqa: F401 - makes weirtest known
-from weirtest import MIB, Cluster, Failure, check, main
+from weirtest import MIB, Cluster, Failure, Lab, check, main
 
 SECONDS = int(os.environ.get("WEIR_ISOLATION_SECONDS", "6"))  # of each measurement
 HDD_SECONDS = 3 * SECONDS
@@ -119,12 +121,13 @@ class Served:
         return {name: (now[name] - self._bytes[name]) / MIB / (until - self._since) for name in now}
 
 
-def measure(lab, system, seconds, reads=None, writes=None):
-    """The reader's jobs, the writers', or both, for so long after a ramp; the writers begin a ramp earlier."""
+def measure(lab, system, seconds, reads=None, writes=None, written_to=None):
+    """The reader's jobs, the writers', or both, for so long after a ramp; the writers begin a ramp earlier. `written_to`:
+    the cluster that serves the writers, if it is another."""
     with in_background(lab, writes) if writes else contextlib.nullcontext():
         if writes:
             time.sleep(RAMP)
-        served = Served(system)
+        served = Served(written_to or system)
         jobs = fio(lab, ["--time_based", f"--runtime={seconds}", f"--ramp_time={RAMP}"] + reads) if reads else time.sleep(seconds)
         written = served.rates()
     return Result(jobs and jobs[0], written)
@@ -165,7 +168,7 @@ def show(lab, text, now, alone, hogs):
              f"({now.writers / hogs.writers:4.0%}; seq {now.written['seq']:.1f}, rnd {now.written['rnd']:.1f})")
 
 
-def compare(lab, disks, osds, rate, bound, p50, p99, kept, anticipated_p50=None, seconds=SECONDS):
+def compare(lab, disks, osds, rate, bound, p50, p99, kept, anticipated_p50=None, seconds=SECONDS, apart=None):
     system = prepare(lab, disks, osds, rate, bound)
     hogs = measure(lab, system, seconds, writes=writers(system.mnt))
     before = measure(lab, system, seconds, reader(system.mnt))
@@ -173,9 +176,9 @@ def compare(lab, disks, osds, rate, bound, p50, p99, kept, anticipated_p50=None,
              f"p99 {before.p99:8.0f} us            writers {hogs.writers:6.1f} MiB/s")
     failures = []
 
-    def together(text, mount, p50=None, p99=None, kept=None):
+    def together(text, mount, p50=None, p99=None, kept=None, written_to=None):
         nonlocal before
-        now = measure(lab, system, seconds, reader(system.mnt), writers(mount))
+        now = measure(lab, system, seconds, reader(system.mnt), writers(mount), written_to)
         after = measure(lab, system, seconds, reader(system.mnt))
         alone, before = Alone(before, after), after
         show(lab, text, now, alone, hogs)
@@ -187,6 +190,10 @@ def compare(lab, disks, osds, rate, bound, p50, p99, kept, anticipated_p50=None,
 
     together("one mount", system.mnt, p50, p99, kept)
     together("two mounts", system.mounts[1], p50, p99, kept)
+    if apart:
+        other = prepare(apart, images(apart, "ssd", osds), osds, rate, bound)
+        together("disks apart", other.mnt, written_to=other)
+        apart.close()
     if anticipated_p50:
         system.osdctl("osd", "set", "all", "--anticipation", "on")
         together("one, anticipation", system.mnt, anticipated_p50)
@@ -202,7 +209,11 @@ def compare(lab, disks, osds, rate, bound, p50, p99, kept, anticipated_p50=None,
 
 
 def ssd(lab, osds=1):
-    compare(lab, images(lab, "ssd", osds), osds, "180MiB/s", "5ms@95%", 1.2, 1.5, 0.5)
+    apart = None
+    if osds == 1:  # there is no memory for more disks
+        apart = Lab("isolation-apart")
+        lab.on_exit(apart.close)
+    compare(lab, images(lab, "ssd", osds), osds, "180MiB/s", "5ms@95%", 1.2, 1.5, 0.5, apart=apart)
 
 
 def ssd_three(lab):
