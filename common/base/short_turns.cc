@@ -30,10 +30,15 @@ constexpr Duration kTurn = std::chrono::microseconds(100);
 constexpr uint64_t kResetOnFork = 1;  // SCHED_FLAG_RESET_ON_FORK
 constexpr int32_t kMostWeight = -20;  // the nicest to itself
 
-std::optional<Attributes> NormalPolicy() {
+std::optional<Attributes> AttributesOfThisThread() {
   Attributes attributes{};
   if (syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) != 0) return std::nullopt;
-  if (attributes.policy != SCHED_OTHER) return std::nullopt;
+  return attributes;
+}
+
+std::optional<Attributes> NormalPolicy() {
+  std::optional<Attributes> attributes = AttributesOfThisThread();
+  if (attributes && attributes->policy != SCHED_OTHER) return std::nullopt;
   return attributes;
 }
 
@@ -56,13 +61,17 @@ bool RunAheadOfTurns() {
 }
 
 void WeighMost() {
-  Attributes attributes{};
-  attributes.size = sizeof(attributes);
-  attributes.policy = SCHED_OTHER;
-  attributes.flags = kResetOnFork;
-  attributes.nice = kMostWeight;
-  attributes.runtime_ns = static_cast<uint64_t>(kTurn.count());
-  (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
+  std::optional<Attributes> attributes = AttributesOfThisThread();
+  if (!attributes) return;
+  const bool ran_ahead =
+      attributes->policy == SCHED_FIFO && (attributes->flags & kResetOnFork) != 0;
+  if (attributes->policy != SCHED_OTHER && !ran_ahead) return;
+  if (ran_ahead) attributes->runtime_ns = static_cast<uint64_t>(kTurn.count());
+  attributes->policy = SCHED_OTHER;
+  attributes->priority = 0;
+  attributes->flags |= kResetOnFork;
+  attributes->nice = kMostWeight;
+  (void)syscall(SYS_sched_setattr, 0, &*attributes, 0);
 }
 
 void StartAheadOfTurns(const std::function<void()>& start) {

@@ -23,11 +23,12 @@ void TakeShortTurns();
 // microseconds and sleep again. Threads that it starts take turns.
 bool RunAheadOfTurns();
 
-// The calling thread takes turns, also if it ran ahead of them, and weighs as much as a thread may
-// where they are handed out, if the process may ask for that (CAP_SYS_NICE); else nothing happens.
-// Where the kernel divides the processors among services or sessions first (control groups,
-// autogroup), that is within this process: it goes before its other threads and takes nothing from
-// other processes. Threads that it starts weigh what others do.
+// The calling thread takes turns, also if RunAheadOfTurns had it run ahead, and weighs as much as a
+// thread may where they are handed out, if the process may ask for that (CAP_SYS_NICE); else
+// nothing happens. Where the kernel divides the processors among services or sessions first
+// (control groups, autogroup), that is within this process: it goes before its other threads and
+// takes nothing from other processes. Threads that it starts weigh what others do. Other policies
+// than the normal one that the process was given stay as they are.
 void WeighMost();
 
 // Calls `start` on a thread that runs ahead and waits for its end. Threads that `start` starts run

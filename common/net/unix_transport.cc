@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/inheriting_mutex.h"
 #include "common/net/abstract_socket.h"
 #include "common/net/io_thread.h"
 #include "common/net/unix_connection.h"

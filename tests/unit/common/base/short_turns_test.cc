@@ -74,6 +74,17 @@ TEST(ShortTurnsTest, WhoWeighsMostDoesSoAlone) {
   EXPECT_EQ(started, 0);
 }
 
+TEST(ShortTurnsTest, APolicyThatSomebodyChoseStays) {
+  int policy = -1;
+  std::thread([&] {
+    const sched_param none{};
+    if (sched_setscheduler(0, SCHED_BATCH, &none) != 0) return;
+    WeighMost();
+    policy = sched_getscheduler(0);
+  }).join();
+  EXPECT_EQ(policy, SCHED_BATCH);
+}
+
 TEST(ShortTurnsTest, WhoRanAheadTakesTurnsAgain) {
   bool ahead = false;
   int policy = -1, policy_ahead = -1;
