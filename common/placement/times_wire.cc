@@ -17,6 +17,7 @@ void ToWire(ClassId id, const OsdClassTimes& times, wire::OsdClassTimes* message
   message->set_limit_us(times.limit_ns / kMicro);
   message->set_turn_us(times.turn_ns / kMicro);
   message->set_rate_us(times.rate_ns / kMicro);
+  message->set_pace_us(times.pace_ns / kMicro);
   message->set_owed_us(times.owed_ns / kMicro);
   message->set_device_us(times.device_ns / kMicro);
   message->set_crowd_us(times.crowd_ns / kMicro);
@@ -43,6 +44,7 @@ OsdClassTimes FromWire(const wire::OsdClassTimes& message) {
           .limit_ns = message.limit_us() * kMicro,
           .turn_ns = message.turn_us() * kMicro,
           .rate_ns = message.rate_us() * kMicro,
+          .pace_ns = message.pace_us() * kMicro,
           .owed_ns = message.owed_us() * kMicro,
           .device_ns = message.device_us() * kMicro,
           .crowd_ns = message.crowd_us() * kMicro,

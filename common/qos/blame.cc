@@ -16,6 +16,7 @@ struct Reasons {
   double limit = 0;
   double neighbour = 0;
   double disk = 0;
+  double processors = 0;
   double network = 0;
 };
 
@@ -40,7 +41,8 @@ ClassId BusiestNeighbour(const std::map<ClassId, double>& served_to) {
 void AddOsd(const OsdLately& osd, const OsdClassTimes& times, Verdict* verdict, Reasons* reasons) {
   const double seconds = osd.seconds;
   const double turn = Rate(times.turn_ns, seconds);
-  const double rate = Rate(times.rate_ns, seconds);
+  const double pace = Rate(times.pace_ns, seconds);
+  const double rate = Rate(times.rate_ns, seconds) + pace;
   const double owed = Rate(times.owed_ns, seconds);
   const double device = Rate(times.device_ns, seconds);
   const double limit = Rate(times.limit_ns, seconds);
@@ -48,10 +50,12 @@ void AddOsd(const OsdLately& osd, const OsdClassTimes& times, Verdict* verdict, 
   verdict->split.token_wait += rate + limit;
   verdict->split.device += owed + device;
   const double crowd = std::min(device, Rate(times.crowd_ns, seconds));
-  const double others = OthersPart(times) * turn + crowd;
+  const double in_turn = std::max(0.0, turn - pace);
+  const double others = OthersPart(times) * in_turn + crowd;
   reasons->limit += limit;
   reasons->neighbour += others;
-  reasons->disk += turn + owed + device - others;
+  reasons->disk += in_turn + owed + device - others;
+  reasons->processors += pace;
   verdict->active_part = std::max(verdict->active_part, Rate(times.active_ns, seconds));
   verdict->limited_part = std::max(verdict->limited_part, Rate(times.limited_ns, seconds));
   verdict->ops_per_s += Rate(times.ops, seconds, 1);
@@ -63,6 +67,7 @@ Culprit WorstOf(const Reasons& reasons) {
   const std::pair<double, Culprit> all[] = {{reasons.limit, Culprit::kLimit},
                                             {reasons.neighbour, Culprit::kNeighbour},
                                             {reasons.disk, Culprit::kDisk},
+                                            {reasons.processors, Culprit::kProcessors},
                                             {reasons.network, Culprit::kNetwork}};
   return std::max_element(std::begin(all), std::end(all),
                           [](const auto& a, const auto& b) { return a.first < b.first; })
@@ -85,6 +90,8 @@ std::string_view ToText(Culprit culprit) {
       return "network";
     case Culprit::kApplication:
       return "application";
+    case Culprit::kProcessors:
+      return "processors";
   }
   return "nobody";
 }
@@ -150,6 +157,9 @@ std::string WhoIsToBlame(const Verdict& verdict, std::string_view neighbour_name
     case Culprit::kApplication:
       return fmt::format("the application (it has something under way {:.0f} % of the time)",
                          100 * verdict.active_part);
+    case Culprit::kProcessors:
+      return fmt::format("the processors (osd.{}), kept free for a class with a latency bound",
+                         verdict.osd.value);
   }
   return {};
 }

@@ -1,5 +1,6 @@
 // Blame: where the time of a class went lately, and who is the reason that it was not faster: its
-// own limit, a neighbour, the disk, the network, or the application, which asks for little.
+// own limit, a neighbour, the disk, the processors, the network, or the application, which asks for
+// little.
 //
 // Waiting for one's turn is shared out by what was released meanwhile: the class's own requests
 // (then the disk is the reason) or those of others. Time in the mount's window follows from all
@@ -41,7 +42,7 @@ struct TimeSplit {
   double client_window = 0;
   double network = 0;
   double class_queue = 0;  // waiting for its turn
-  double token_wait = 0;   // for its own limit, here or at the mount, or tokens of the OSD
+  double token_wait = 0;   // for its own limit, here or at the mount, or a rate of the OSD
   double device = 0;       // on it, or owed service and waiting for room
 
   [[nodiscard]] double total() const {
@@ -49,7 +50,15 @@ struct TimeSplit {
   }
 };
 
-enum class Culprit : uint8_t { kNobody, kLimit, kNeighbour, kDisk, kNetwork, kApplication };
+enum class Culprit : uint8_t {
+  kNobody,
+  kLimit,
+  kNeighbour,
+  kDisk,
+  kNetwork,
+  kApplication,
+  kProcessors
+};
 std::string_view ToText(Culprit culprit);  // "limit", "neighbour" ...
 
 struct Verdict {

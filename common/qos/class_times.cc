@@ -11,6 +11,7 @@ constexpr uint64_t OsdClassTimes::*kOsdFields[] = {
     &OsdClassTimes::limit_ns,
     &OsdClassTimes::turn_ns,
     &OsdClassTimes::rate_ns,
+    &OsdClassTimes::pace_ns,
     &OsdClassTimes::owed_ns,
     &OsdClassTimes::device_ns,
     &OsdClassTimes::crowd_ns,

@@ -66,6 +66,13 @@ struct SchedulerConfig {
   // acts under dispatch `cvc` behind other stages, with depth auto (osd/qos/control/anticipation).
   bool anticipation = false;
 
+  // Percent of the time in which somebody may wait for a processor of the OSD's machine while a
+  // class with a latency bound reads: surplus of others is held to that, under the same as
+  // anticipation and surplus `dsfq` (osd/qos/control/processor_pace). 100: they are not held.
+  static constexpr uint32_t kDefaultPressure = 22;
+  static constexpr uint32_t kAnyPressure = 100;
+  uint32_t processor_pressure = kDefaultPressure;
+
   bool bottleneck_aware = false;  // weights come from the tiers' bottlenecks (control/, BAA)
 
   AllocationConfig allocation;  // over the tiers of an OSD that has several

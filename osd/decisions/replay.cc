@@ -155,6 +155,9 @@ Status Replayer::Do(const wire::Decision& record) {
     case Kind::kDoneOutside:
       scheduler_->DoneOutside(record.amount());
       return Status::Ok();
+    case Kind::kProcessorsWaited:
+      scheduler_->ProcessorsWaited(Duration(static_cast<int64_t>(record.amount())), now);
+      return Status::Ok();
   }
   return Bad("an unknown kind of record");
 }

@@ -278,7 +278,7 @@ TimePoint Dispatcher::PumpOnce(Lock& lock, int budget) {
   }
   NoteFull();
   if (pump_again_) pull_wake_ = Now();  // out of budget
-  return std::min(pull_wake_, scheduler_.NextTick());
+  return std::min(pull_wake_, NextTimer());
 }
 
 void Dispatcher::StartDelete(ObjectOp* op) {
@@ -472,9 +472,24 @@ bool Dispatcher::ServeOutside(ObjectOp* op) {
   return true;
 }
 
+TimePoint Dispatcher::NextTimer() const {
+  const TimePoint tick = scheduler_.NextTick();
+  return processors_ ? std::min(tick, scheduler_.LookAtProcessors()) : tick;
+}
+
+void Dispatcher::LookAtProcessors(TimePoint now) {
+  if (!processors_ || now < scheduler_.LookAtProcessors()) return;
+  if (const std::optional<Duration> waited = processors_()) {
+    scheduler_.ProcessorsWaited(*waited, now);
+  } else {
+    processors_ = nullptr;
+  }
+}
+
 TimePoint Dispatcher::Poll() {
   Lock lock(mutex_);
   const TimePoint now = Now();
+  LookAtProcessors(now);
   if (now >= scheduler_.NextTick()) {
     scheduler_.Tick(now);
     disk_is_slow_ = scheduler_.Disk().slow;
@@ -484,7 +499,7 @@ TimePoint Dispatcher::Poll() {
 
 TimePoint Dispatcher::NextWake() {
   Lock lock(mutex_);
-  return std::min(pull_wake_, scheduler_.NextTick());
+  return std::min(pull_wake_, NextTimer());
 }
 
 uint64_t Dispatcher::outstanding() {

@@ -26,6 +26,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,7 @@ struct DispatcherStats {
   uint64_t base_token_rate = 0;     // G0 as configured
   uint64_t device_bytes_per_s = 0;  // object bytes moved in the last second
   uint64_t bypassed_bytes = 0;      // since start, see Bypass
+  uint64_t pace = 0;                // for the processors' sake, bytes per second; 0: none
   qos::DiskEstimate::View disk;
   Duration window{};  // since start or reset
   std::vector<DispatcherClassStats> classes;
@@ -91,6 +93,12 @@ class Dispatcher {
   ~Dispatcher();  // Requires: idle, see WaitIdle
   Dispatcher(const Dispatcher&) = delete;
   Dispatcher& operator=(const Dispatcher&) = delete;
+
+  // How long somebody on this machine has waited for a processor, a sum that grows; empty: it is
+  // not known any more. Asked while a class with a latency bound is in a hurry.
+  using Processors = std::function<std::optional<Duration>()>;
+  // Before the first operation. Without it processors are taken to be free.
+  void WatchProcessors(Processors processors) { processors_ = std::move(processors); }
 
   // Before the first operation: from now on each starts at once, past the scheduler and every
   // counter but bypassed_bytes. Only to measure what metering costs.
@@ -168,6 +176,10 @@ class Dispatcher {
   void FinishThenAnswer(ObjectOp* op, ObjectOpResult result, int budget);
   void Account(const ObjectOp& op, TimePoint now);
   void ArmOutside(TimePoint when) const;
+  // When the scheduler wants a Poll, whatever else happens; needs the lock.
+  [[nodiscard]] TimePoint NextTimer() const;
+  // Tells the scheduler, if it is time, how long processors were waited for; needs the lock.
+  void LookAtProcessors(TimePoint now);
   [[nodiscard]] int Budget() const;
   // Of a thread of background I/O: the wake-up thread pumps for it.
   [[nodiscard]] int BackgroundBudget() const;
@@ -175,6 +187,7 @@ class Dispatcher {
   ObjectStore& store_;
   Clock& clock_;
   const Arm arm_;
+  Processors processors_;  // may be empty
 
   std::mutex mutex_;
   std::condition_variable idle_;

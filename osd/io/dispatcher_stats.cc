@@ -32,6 +32,7 @@ DispatcherStats Dispatcher::Stats(bool reset) {
   stats.base_token_rate = config_.token_rate;
   stats.device_bytes_per_s = device_.BytesPerSecond(now);
   stats.bypassed_bytes = bypassed_bytes_;
+  stats.pace = scheduler_.pace(now);
   stats.disk = scheduler_.Disk();
   stats.window = now - counted_since_;
   for (qos::ClassCounters& total : scheduler_.Counters(now)) {

@@ -75,6 +75,7 @@ struct WaitState {
 
   uint64_t limit_ns = 0;
   uint64_t rate_ns = 0;
+  uint64_t pace_ns = 0;
   uint64_t owed_ns = 0;
   uint64_t crowd_ns = 0;
 };

@@ -26,8 +26,9 @@ struct Decision {
     kTick,
     kCounters,
     kHasFreeSlot,
-    kSetBooked,    // `amount` bytes per second
-    kDoneOutside,  // `amount` bytes
+    kSetBooked,         // `amount` bytes per second
+    kDoneOutside,       // `amount` bytes
+    kProcessorsWaited,  // `amount` nanoseconds
   };
   Kind kind;
   TimePoint now;  // of kSetBooked and kDoneOutside: not known

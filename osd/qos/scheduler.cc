@@ -86,6 +86,21 @@ void Scheduler::DoneOutside(uint64_t bytes) {
   impl_->DoneOutside(bytes);
 }
 
+void Scheduler::ProcessorsWaited(Duration total, TimePoint now) {
+  Note({.kind = Kind::kProcessorsWaited,
+        .now = now,
+        .amount = static_cast<uint64_t>(total.count())});
+  impl_->ProcessorsWaited(total, now);
+}
+
+TimePoint Scheduler::LookAtProcessors() const {
+  return impl_->LookAtProcessors();
+}
+
+uint64_t Scheduler::pace(TimePoint now) const {
+  return impl_->pace(now);
+}
+
 uint64_t Scheduler::token_rate() const {
   return impl_->token_rate();
 }

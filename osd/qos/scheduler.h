@@ -159,6 +159,13 @@ class Scheduler {
   void SetBooked(uint64_t bytes_per_s);
   // So many bytes went to the device past the queues.
   void DoneOutside(uint64_t bytes);
+  // How long somebody on this machine has waited for a processor, since whenever: wanted by then
+  // (Max: it does not matter), or never where nobody counts (control/processor_pace.h).
+  [[nodiscard]] TimePoint LookAtProcessors() const;
+  void ProcessorsWaited(Duration total, TimePoint now);
+  // Bytes per second to which surplus is held so that processors are free for a class with a
+  // latency bound; 0: it is not.
+  [[nodiscard]] uint64_t pace(TimePoint now) const;
   // The root rate G now, which the maximizer may have raised above the configured G0.
   [[nodiscard]] uint64_t token_rate() const;
   // Pieces in which large device writes should be issued now, one after the other, so that a small

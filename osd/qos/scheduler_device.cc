@@ -54,11 +54,18 @@ bool Scheduler::Impl::IsHurried(const ClassQueue& queue, const Request& request)
   return request.bytes <= DepthControl::kHurriedBytesEach && IsThin(queue);
 }
 
+bool Scheduler::Impl::IsPaced(const ClassQueue& queue) {
+  return queue.spec.service.bound == Duration(0) && !IsThin(queue);
+}
+
 void Scheduler::Impl::NoteHurry(const ClassQueue& queue, TimePoint now) {
   if (!Adapts()) return;
   const bool others_work = in_flight_bytes_ + queue.landed_bytes > queue.device_bytes;
   const bool hurries = queue.spec.service.bound > Duration(0) || IsThin(queue);
-  if (others_work && hurries) depth_control_.Hurried(now);
+  if (!others_work || !hurries) return;
+  depth_control_.Hurried(now);
+  const bool bounded = queue.spec.service.bound > Duration(0);
+  if (bounded && dsfq_ != nullptr) processor_pace_.Hurried(now);
 }
 
 void Scheduler::Impl::TakeTurn(Request* request, const ClassQueue& queue, TimePoint now) {
@@ -147,7 +154,7 @@ double Scheduler::Impl::WorthOf(uint64_t bytes) const {
 // Without a slot, and with somebody who waits for nothing else.
 DiskEstimate::State Scheduler::Impl::DiskLoad(bool has_slot, TimePoint now) const {
   const bool wait = dispatch_->size() > 0 || (queued_ > 0 && held_.empty());
-  if (has_slot || !wait || blocked_tokens_ > 0) return DiskEstimate::State::kIdle;
+  if (has_slot || !wait || RateBlocks()) return DiskEstimate::State::kIdle;
   const bool hurried = Adapts() && depth_control_.InHurry(now);
   return hurried ? DiskEstimate::State::kHurried : DiskEstimate::State::kLimits;
 }

@@ -173,7 +173,7 @@ PullResult Scheduler::Impl::Pull(TimePoint now) {
   surplus_->SetTime(now);
   const bool has_slot = HasSlot(now);
   FillWindow(has_slot, now);
-  wait_meter_.SetRateBlocks(blocked_tokens_ > 0);
+  wait_meter_.SetBlocks(blocked_tokens_ > 0, paced_);
   PullResult result;
   Request* next = NextForDevice(has_slot, now);
   if (next != nullptr) {
@@ -191,6 +191,7 @@ void Scheduler::Impl::FillWindow(bool has_slot, TimePoint now) {
   const size_t limit =
       PassesAll() ? SIZE_MAX : std::max<size_t>(dispatch_->Capacity(depth_), has_slot ? 1 : 0);
   blocked_tokens_ = blocked_beside_ = 0;
+  paced_ = false;
   while (ReleaseOne(dispatch_->size() < limit, now)) {
   }
 }
@@ -203,22 +204,22 @@ bool Scheduler::Impl::ReleaseOne(bool has_room, TimePoint now) {
   if (guarantee_) {
     if (ClassQueue* owed = guarantee_->Pick(now); owed != nullptr) {
       BringForward(owed, now);
-      Release(owed, true, now);
+      Release(owed, Turn::kOwed, now);
       return true;
     }
   }
   ClassQueue* next = surplus_->Pick();
   if (next == nullptr) return false;
   if (!MayGo(*next, has_room, now)) return Adapts() && ReleaseBeside(now);
-  Release(next, false, now);
+  Release(next, Turn::kSurplus, now);
   return true;
 }
 
 bool Scheduler::Impl::ReleaseBeside(TimePoint now) {
-  ClassQueue* small = surplus_->PickBeside();
+  ClassQueue* small = surplus_->PickBeside(paced_);
   while (small != nullptr && !IsHurried(*small, *small->requests.front())) {
     surplus_->NotBeside(small);
-    small = surplus_->PickBeside();
+    small = surplus_->PickBeside(paced_);
   }
   if (small == nullptr) return false;
   const int64_t tokens = TokensOf(small->requests.front()->bytes);
@@ -226,7 +227,7 @@ bool Scheduler::Impl::ReleaseBeside(TimePoint now) {
     blocked_beside_ = tokens;
     return false;
   }
-  Release(small, false, now);
+  Release(small, paced_ ? Turn::kFree : Turn::kSurplus, now);
   return true;
 }
 
@@ -235,8 +236,13 @@ bool Scheduler::Impl::MayGo(const ClassQueue& queue, bool has_room, TimePoint no
       !has_room || IsKept(now) || (dispatch_->bytes() >= kWindowBytes && !PassesAll());
   if (full && !(Adapts() && IsThin(queue))) return false;
   const int64_t tokens = TokensOf(queue.requests.front()->bytes);
-  if (RootAdmits(queue, tokens, now)) return true;
-  blocked_tokens_ = tokens;
+  if (!RootAdmits(queue, tokens, now)) {
+    blocked_tokens_ = tokens;
+  } else if (IsPaced(queue) && !processor_pace_.Admits(now)) {
+    paced_ = true;
+  } else {
+    return true;
+  }
   return false;
 }
 
@@ -257,17 +263,21 @@ void Scheduler::Impl::BringForward(ClassQueue* queue, TimePoint now) {
   surplus_->Offer(queue);
 }
 
-void Scheduler::Impl::Release(ClassQueue* queue, bool guaranteed, TimePoint now) {
+void Scheduler::Impl::Release(ClassQueue* queue, Turn turn, TimePoint now) {
+  const bool guaranteed = turn == Turn::kOwed;
   wait_meter_.Advance(queue, now);
   wait_meter_.Released(queue, queue->requests.front(), now);
   const int64_t tokens = TokensOf(queue->requests.front()->bytes);
-  surplus_->Released(queue, guaranteed);
+  surplus_->Released(queue, turn != Turn::kSurplus);
   if (guaranteed) guarantee_->Take(queue, tokens, now);
   const int64_t elsewhere = queue->requests.front()->elsewhere_tokens;
   if (guarantee_ && queue->promise_total) {
     guarantee_->ServedElsewhere(queue, elsewhere, now);
   }
   if (!guaranteed || !BookedBesideRoot(queue->id())) gate_.Take(tokens, now);
+  if (!guaranteed && IsPaced(*queue)) {
+    processor_pace_.Take(queue->requests.front()->bytes, now);
+  }
   if (queue->ceiling) PayLimit(queue, *queue->requests.front(), now);
   Request* request = queue->requests.PopFront();
   if (queue->transactions) queue->transactions->Left(*request);
@@ -309,6 +319,7 @@ std::optional<TimePoint> Scheduler::Impl::WakeAt(TimePoint now) const {
   TimePoint at = held_.empty() ? TimePoint::Max() : held_.TopKey();
   if (guarantee_) at = std::min(at, guarantee_->WakeAt());
   if (blocked_tokens_ > 0) at = std::min(at, std::max(gate_.AdmitsAt(blocked_tokens_), next_step_));
+  if (paced_) at = std::min(at, processor_pace_.AdmitsAt());
   if (blocked_beside_ > 0) at = std::min(at, gate_.AdmitsAt(blocked_beside_));
   if (IsKept(now)) at = std::min(at, KeptUntil());
   if (at == TimePoint::Max()) return std::nullopt;

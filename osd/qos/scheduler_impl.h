@@ -15,6 +15,7 @@
 #include "osd/qos/control/cost_model.h"
 #include "osd/qos/control/depth_control.h"
 #include "osd/qos/control/disk_estimate.h"
+#include "osd/qos/control/processor_pace.h"
 #include "osd/qos/control/service_time.h"
 #include "osd/qos/control/wait_meter.h"
 #include "osd/qos/dispatch/dispatch.h"
@@ -56,6 +57,9 @@ class Scheduler::Impl {
     return cost_model_.Busy(op, bytes);
   }
   void SetBooked(uint64_t bytes_per_s) { booked_ = bytes_per_s; }
+  [[nodiscard]] TimePoint LookAtProcessors() const { return processor_pace_.LookAt(); }
+  void ProcessorsWaited(Duration total, TimePoint now) { processor_pace_.Look(total, now); }
+  [[nodiscard]] uint64_t pace(TimePoint now) const { return processor_pace_.rate(now); }
   void DoneOutside(uint64_t bytes) { disk_estimate_.Done(WorthOf(bytes)); }
   [[nodiscard]] DiskEstimate::View Disk() const { return disk_estimate_.Now(); }
   [[nodiscard]] uint64_t queued() const { return queued_; }
@@ -105,11 +109,15 @@ class Scheduler::Impl {
   // A small request of somebody in a hurry, while the class in turn waits.
   bool ReleaseBeside(TimePoint now);
   void BringForward(ClassQueue* queue, TimePoint now);
-  void Release(ClassQueue* queue, bool guaranteed, TimePoint now);
+  // Why a request goes: its class is owed it, or it is in turn, or passes others who are paced.
+  enum class Turn : uint8_t { kOwed, kSurplus, kFree };
+  void Release(ClassQueue* queue, Turn turn, TimePoint now);
   Request* Submit(Request* request, TimePoint now);
   // Whether the window and the root let surplus of that class go now.
   bool MayGo(const ClassQueue& queue, bool has_room, TimePoint now);
   bool RootAdmits(const ClassQueue& queue, int64_t tokens, TimePoint now);
+  // Whether a rate, of the root or of the processors, held surplus back.
+  [[nodiscard]] bool RateBlocks() const { return blocked_tokens_ > 0 || paced_; }
   [[nodiscard]] std::optional<TimePoint> WakeAt(TimePoint now) const;
 
   // What deadlines and the device's measured speed decide (scheduler_device.cc).
@@ -124,6 +132,8 @@ class Scheduler::Impl {
   void TakeTurn(Request* request, const ClassQueue& queue, TimePoint now);
   void EndTurn(const Request& request, TimePoint now);
   [[nodiscard]] static bool IsThin(const ClassQueue& queue);
+  // Of those that processors are kept from while others hurry.
+  [[nodiscard]] static bool IsPaced(const ClassQueue& queue);
   // One of the small requests of a class that waits for each answer before it asks again.
   [[nodiscard]] static bool IsHurried(const ClassQueue& queue, const Request& request);
   void NoteHurry(const ClassQueue& queue, TimePoint now);
@@ -175,6 +185,7 @@ class Scheduler::Impl {
   ServiceTime service_time_;
   CostModel cost_model_;
   DepthControl depth_control_{&cost_model_};
+  ProcessorPace processor_pace_;
   Anticipation anticipation_;
   Bursts bursts_;
   std::unique_ptr<Dispatch> dispatch_;
@@ -194,6 +205,7 @@ class Scheduler::Impl {
   int64_t largest_tokens_ = 0;
   int64_t blocked_tokens_ = 0;  // size of the head that the gate held back last, 0: none
   int64_t blocked_beside_ = 0;  // of one that would have passed it
+  bool paced_ = false;          // the head was held back for the processors
   TimePoint next_step_;         // until then they gather, see kStep
   double total_weight_ = 0;
 

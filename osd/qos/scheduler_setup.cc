@@ -54,6 +54,7 @@ Scheduler::Impl::Impl(const SchedulerConfig& config, TimePoint now)
       next_second_(now + kSecond) {
   depth_ = config.EffectiveDepth();
   anticipation_.Switch(config.anticipation);
+  processor_pace_.Choose(config.processor_pressure / 100.0);
   if (config.guarantee == GuaranteeKind::kHtb) guarantee_ = std::make_unique<Htb>();
   BuildBoxes(now);
   SetClass(BestEffortSpec(), now);
@@ -97,6 +98,7 @@ void Scheduler::Impl::Configure(const SchedulerConfig& config, TimePoint now) {
   config_ = config;
   depth_ = config.EffectiveDepth();
   anticipation_.Switch(config.anticipation);
+  processor_pace_.Choose(config.processor_pressure / 100.0);
   contract_meter_.Restart(now);
   for (auto& [id, queue] : classes_) queue->contract.requests = queue->contract.seconds = 0;
 

@@ -171,6 +171,7 @@ Status ServeStore(const DaemonOptions& options, const OsdIdentity& identity, Obj
   server_options.queue_bytes_max = options.memory_bytes / 2;
   server_options.meter_background = options.meter_background;
   server_options.metering = options.metering;
+  server_options.watch_processors = true;
   server_options.report = [](const std::string& line) { WEIR_LOG_WARN("{}", line); };
   std::unique_ptr<DecisionLog> decisions;
   if (!options.decision_log.empty()) {

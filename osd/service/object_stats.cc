@@ -51,6 +51,7 @@ void ObjectService::HandleStats(net::IncomingCall& call) {
   reply.set_token_rate(stats.token_rate);
   reply.set_base_token_rate(stats.base_token_rate);
   reply.set_device_bytes_per_s(stats.device_bytes_per_s);
+  reply.set_pace(stats.pace);
   reply.set_window_s(ToSeconds(stats.window));
   reply.set_capacity_bytes(store.capacity_bytes);
   reply.set_used_bytes(store.used_bytes);

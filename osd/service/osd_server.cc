@@ -9,6 +9,7 @@
 #include "osd/io/background_floor.h"
 #include "osd/qos/admission/service_monitor.h"
 #include "osd/service/live_profile.h"
+#include "osd/service/processor_watch.h"
 #include "osd/service/tier_stats.h"
 
 namespace weir::osd {
@@ -58,6 +59,7 @@ OsdServer::OsdServer(ObjectStore& store, OsdIdentity identity, net::Network& net
   gate_ = std::make_shared<BackgroundGate>(*dispatcher_, clock_, kSystemCompaction,
                                            DefaultFloor(kSystemCompaction, identity_.token_rate));
   if (!options_.metering) dispatcher_->Bypass();
+  if (options_.watch_processors) dispatcher_->WatchProcessors(WatchThisMachine());
   if (options_.meter_background && options_.metering) store_.SetBackgroundMeter(gate_);
   ObjectService::Options service;
   service.background_floor = [this] { return gate_->floor(); };
@@ -87,6 +89,9 @@ void OsdServer::AddTiers(const Dispatcher::Arm& arm, ObjectService::Options* ser
                                      options_.meter_background && options_.metering, arm);
   for (size_t k = 1; !options_.metering && k < options_.tiers.size(); ++k) {
     tiers_->dispatcher(k).Bypass();
+  }
+  for (size_t k = 1; options_.watch_processors && k < options_.tiers.size(); ++k) {
+    tiers_->dispatcher(k).WatchProcessors(WatchThisMachine());
   }
   service->submit = [this](std::unique_ptr<ObjectOp> op, TierName tier) {
     tiers_->Submit(std::move(op), tier);

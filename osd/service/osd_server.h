@@ -64,6 +64,8 @@ class OsdServer {
     bool metering = true;
     // Hears what moves the scheduler (of the first disk); outlives the server. May be null.
     qos::DecisionRecorder* recorder = nullptr;
+    // The pipelines hear of the pressure on this machine's processors, where the kernel counts it.
+    bool watch_processors = false;
     // False: no wake-up thread; the owner calls Poll (tests under a manual clock).
     bool run_timer = true;
     // Instead of the wake-up thread: the owner calls Poll by then. Any thread, no lock held.

@@ -102,6 +102,7 @@ void AddTierStats(TierSet& tiers, const DispatcherStats& first, bool reset,
       *tier->mutable_classes() = reply->classes();
       continue;
     }
+    reply->set_pace(reply->pace() + report.stats.pace);
     for (const DispatcherClassStats& one : report.stats.classes) {
       wire::ClassStats* row = tier->add_classes();
       FillClassStats(one, row);

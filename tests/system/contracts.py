@@ -27,13 +27,16 @@ def every_contract_is_durable(lab):
     before = {name: show(system, name) for name in ("db", "disk")}
     check(before["db"]["latency_us"] == 40000 and before["db"]["latency_percent"] == 90, f"{before['db']}")
     check(before["disk"]["type"] == "throughput" and before["disk"]["reservation_iops"] == 50, f"{before['disk']}")
-    system.osdctl("osd", "set", "all", "--anticipation", "on", "--service-estimate", "13.1ms")
+    system.osdctl("osd", "set", "all", "--anticipation", "on", "--service-estimate", "13.1ms",
+                  "--processor-pressure", "40%")
     for daemon in ("mds.0", "osd.0"):
         system.dev("kill", daemon)
         system.dev("start", daemon)
     osd = lambda: json.loads(system.osdctl("osd", "show", "0", "-o", "json").stdout)  # noqa: E731
     check(osd()["anticipation"], "anticipation was forgotten")
-    check(osd()["service_estimate_us"] == 13100, f"{osd()}")
+    check(osd()["service_estimate_us"] == 13100 and osd()["processor_pressure_percent"] == 40, f"{osd()}")
+    system.osdctl("osd", "set", "all", "--processor-pressure", "off")
+    check(osd()["processor_pressure_percent"] == 100, f"{osd()}")
     system.osdctl("osd", "set", "all", "--service-estimate", "auto")
     check(osd()["service_estimate_us"] is None and osd()["anticipation"], f"{osd()}")
     check({name: show(system, name) for name in before} == before, "contracts changed in a restart")
@@ -96,6 +99,7 @@ def changes_under_load_lose_nothing(lab):
         load = pool.submit(fio, lab, job, verified)
         changes = [("class", "set", "a", "--latency", "100ms@90%"), ("reserve", "a", "--bandwidth", "10MiB/s"),
                    ("class", "set", "a", "--limit", "30MiB/s"), ("osd", "set", "all", "--anticipation", "on"),
+                   ("osd", "set", "all", "--processor-pressure", "1%"),
                    ("class", "set", "a", "--latency", "none"),
                    ("reserve", "a", "--iops", "100", "--scope", "osd"), ("osd", "set", "all", "--profile", "vd"),
                    ("class", "set", "a", "--type", "rent-a-disk", "--peak", "40%"),

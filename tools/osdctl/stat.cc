@@ -38,6 +38,10 @@ void PrintTable(const wire::ClusterMap& map, const std::vector<wire::OsdStatsRep
     fmt::print("  background {} since start, at least {}; past the pipeline {}\n",
                FormatSize(stats.background_bytes()), FormatRate(stats.background_floor()),
                FormatSize(stats.unmetered_bytes()));
+    if (stats.pace() > 0) {
+      fmt::print("  others than those with a latency bound are held to {}: processors are short\n",
+                 FormatRate(stats.pace()));
+    }
     if (stats.disk().samples() > 0) {
       fmt::print("  the disk gives {}, give or take {} ({} s of full load){}\n",
                  FormatRate(stats.disk().bytes_per_s()), FormatRate(stats.disk().give_or_take()),

@@ -90,6 +90,11 @@ std::string Advice(const WhyAnswer& answer) {
       return "the network, or too little CPU on either side";
     case Culprit::kApplication:
       return "more requests at the same time would be served at once";
+    case Culprit::kProcessors:
+      return fmt::format(
+          "give osd.{0} more processors, promise the class what it needs (osdctl reserve {1}), or "
+          "let it take more of them: osdctl osd set {0} --processor-pressure PERCENT",
+          verdict.osd.value, name);
     case Culprit::kNobody:
       return "";
   }

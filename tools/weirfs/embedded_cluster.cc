@@ -296,6 +296,7 @@ Status EmbeddedCluster::Serve(Osd& osd, osd::ObjectStore& store, const osd::OsdI
   server.listen = {"inproc://" + name, "ipc://" + SocketOf(name)};
   server.mds = MdsEndpoint();
   server.device = device;
+  server.watch_processors = true;
   server.report = [name](const std::string& line) { WEIR_LOG_INFO("{}: {}", name, line); };
   WEIR_ASSIGN_OR_RETURN(osd.server, osd::OsdServer::Start(store, identity, network_,
                                                           SystemClock::Get(), std::move(server)));

@@ -28,6 +28,7 @@ void WaitMeter::Advance(ClassQueue* queue, TimePoint now) const {
     wait.turn_ns += in_turn * passed;
     wait.turn_others_bytes += released;
     if (rate_blocks_) wait.rate_ns += in_turn * passed;
+    if (pace_blocks_) wait.pace_ns += in_turn * passed;
   }
   wait.device_ns += queue->device_ops * passed;
   wait.active_ns += passed;
@@ -71,6 +72,7 @@ OsdClassTimes WaitMeter::TimesOf(const WaitState& wait) {
   return {.limit_ns = wait.limit_ns,
           .turn_ns = wait.turn_ns,
           .rate_ns = wait.rate_ns,
+          .pace_ns = wait.pace_ns,
           .owed_ns = wait.owed_ns,
           .device_ns = wait.device_ns,
           .crowd_ns = wait.crowd_ns,

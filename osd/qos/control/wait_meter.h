@@ -30,12 +30,16 @@ class WaitMeter {
                         TimePoint now);
   // The sums, without operations and bytes.
   [[nodiscard]] static OsdClassTimes TimesOf(const WaitState& wait);
-  // Whether the root lets no surplus pass.
-  void SetRateBlocks(bool blocks) { rate_blocks_ = blocks; }
+  // Whether the root lets no surplus pass, or none that is paced for the processors' sake.
+  void SetBlocks(bool rate, bool pace) {
+    rate_blocks_ = rate;
+    pace_blocks_ = pace;
+  }
 
  private:
   uint64_t released_bytes_ = 0;
   bool rate_blocks_ = false;
+  bool pace_blocks_ = false;
 };
 
 }  // namespace weir::osd::qos

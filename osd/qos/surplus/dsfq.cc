@@ -31,8 +31,9 @@ void Dsfq::Offer(ClassQueue* queue) {
   }
 }
 
-ClassQueue* Dsfq::PickBeside() {
+ClassQueue* Dsfq::PickBeside(bool free) {
   if (by_finish_.empty()) return nullptr;
+  if (free) return by_finish_.Top();
   const Request& next = *by_start_.Top()->requests.front();
   const double end = next.start_tag + std::max(longest_, next.finish_tag - next.start_tag);
   ClassQueue* queue = by_finish_.Top();

@@ -30,6 +30,8 @@
 // may take at this v, far below its share, and wait too. While the smallest S cannot go, small
 // heads with F <= S + the longest F - S lately may: the order in which fair queueing by finish time
 // serves them, and a lead that the large have over each other anyway. v stays at the smallest S.
+// Where the large wait for something that the small do not take (processors), there is no share to
+// keep to: the small go, and count like a guaranteed release.
 #pragma once
 
 #include "osd/qos/class_heap.h"
@@ -61,7 +63,7 @@ class Dsfq final : public Surplus {
     by_finish_.Remove(queue);
   }
   ClassQueue* Pick() override { return by_start_.empty() ? nullptr : by_start_.Top(); }
-  ClassQueue* PickBeside() override;
+  ClassQueue* PickBeside(bool free) override;
   void NotBeside(ClassQueue* queue) override { by_finish_.Remove(queue); }
   void Released(ClassQueue* queue, bool guaranteed) override;
 

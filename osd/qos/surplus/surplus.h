@@ -24,8 +24,9 @@ class Surplus {
   // The class next in turn, or none.
   virtual ClassQueue* Pick() = 0;
   // While the head of Pick's class waits for the gate or for room: a class with little to do whose
-  // small head may pass it without taking more than its share, or none.
-  virtual ClassQueue* PickBeside() { return nullptr; }
+  // small head may pass it without taking more than its share, or none. `free`: its share does not
+  // matter, as it is not what the others wait for; it is released as if guaranteed.
+  virtual ClassQueue* PickBeside(bool /*free*/) { return nullptr; }
   // That one has more to do than it seemed: not before it is offered again.
   virtual void NotBeside(ClassQueue* /*queue*/) {}
   // The head of this class is being released, by either stage; it is still in the queue.

@@ -17,6 +17,7 @@ OsdClassTimes AllDifferent() {
   times.limit_ns = 3000;
   times.turn_ns = 4000;
   times.rate_ns = 5000;
+  times.pace_ns = 13000;
   times.owed_ns = 6000;
   times.device_ns = 7000;
   times.crowd_ns = 8000;

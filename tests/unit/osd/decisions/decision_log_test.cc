@@ -43,6 +43,8 @@ class DecisionLogTest : public ::testing::Test {
     for (int i = 0; i < steps; ++i) {
       now_ += std::chrono::microseconds(prng.Uniform(0, 400));
       if (now_ >= scheduler.NextTick()) scheduler.Tick(now_);
+      if (now_ >= scheduler.LookAtProcessors())
+        scheduler.ProcessorsWaited(now_ - TimePoint{0}, now_);
       switch (prng.Uniform(0, 9)) {
         case 0:
           scheduler.SetClass(AnyClass(&prng), now_);
@@ -91,6 +93,7 @@ class DecisionLogTest : public ::testing::Test {
     spec.id = ClassId(static_cast<uint32_t>(prng->Uniform(19, 21)));
     spec.name = "c" + std::to_string(spec.id.value);
     spec.weight = 1 + prng->Real();
+    if (prng->Chance(0.3)) spec.service.bound = std::chrono::milliseconds(5);
     if (prng->Chance(0.3)) spec.limit_bytes_per_s = prng->Uniform(1, 20) << 20;
     if (prng->Chance(0.3)) {
       spec.reservation = Reservation{.bytes_per_s = prng->Uniform(1, 9) << 20};

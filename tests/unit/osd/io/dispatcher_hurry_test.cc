@@ -98,6 +98,37 @@ class DispatcherHurryTest : public ::testing::Test {
   ErrorCode last_ = ErrorCode::kOk;
 };
 
+TEST_F(DispatcherHurryTest, ProcessorsAreLookedAtWhileABoundIsInAHurryAndAsLongAsTheyTell) {
+  const SchedulerConfig config = Unified();
+  dispatcher_ = std::make_unique<Dispatcher>(store_, clock_, config, nullptr);
+  int looks = 0;
+  std::optional<Duration> waited = Duration(0);
+  dispatcher_->WatchProcessors([&] {
+    ++looks;
+    return waited;
+  });
+  ClassSpec reader = Class(kReader);
+  reader.service.bound = 5ms;
+  dispatcher_->Apply(config, {reader, Class(kWriters)});
+  Write(1, kMiB);
+  dispatcher_->Poll();
+  EXPECT_EQ(looks, 0);
+  Read(2);
+  EXPECT_EQ(dispatcher_->NextWake(), clock_.Now());
+  dispatcher_->Poll();
+  EXPECT_EQ(looks, 1);
+  dispatcher_->Poll();
+  EXPECT_EQ(looks, 1) << "it is not time";
+  clock_.Advance(100ms);
+  waited = std::nullopt;
+  dispatcher_->Poll();
+  EXPECT_EQ(looks, 2);
+  clock_.Advance(100ms);
+  dispatcher_->Poll();
+  EXPECT_EQ(looks, 2) << "they do not tell any more";
+  EXPECT_GT(dispatcher_->NextWake(), clock_.Now());
+}
+
 // No rate holds anybody back here: what has landed may wait in a cache of the device.
 TEST_F(DispatcherHurryTest, AWriteThatLandedKeepsItsSlotWhereTheDeviceIsTheLimit) {
   Start(OneByOne());
