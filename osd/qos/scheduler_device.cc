@@ -61,11 +61,12 @@ bool Scheduler::Impl::IsPaced(const ClassQueue& queue) {
 void Scheduler::Impl::NoteHurry(const ClassQueue& queue, TimePoint now) {
   if (!Adapts()) return;
   const bool others_work = in_flight_bytes_ + queue.landed_bytes > queue.device_bytes;
-  const bool hurries = queue.spec.service.bound > Duration(0) || IsThin(queue);
-  if (!others_work || !hurries) return;
-  depth_control_.Hurried(now);
   const bool bounded = queue.spec.service.bound > Duration(0);
-  if (bounded && dsfq_ != nullptr) processor_pace_.Hurried(now);
+  const bool thin = IsThin(queue);
+  if (!others_work || !(bounded || thin)) return;
+  depth_control_.Hurried(now);
+  // One that keeps much under way waits for itself, and is not helped.
+  if (bounded && thin && dsfq_ != nullptr) processor_pace_.Hurried(now);
 }
 
 void Scheduler::Impl::TakeTurn(Request* request, const ClassQueue& queue, TimePoint now) {

@@ -45,8 +45,8 @@ def blames(system, name, culprit, neighbour=None):
 
 def the_reason_is_found(lab):
     system = Cluster(lab, osds=1, token_rate="60MiB/s")
-    # Else the rate rises until the processors are what everybody waits for, and that is blamed.
-    system.osdctl("osd", "set", "all", "--maximizer", "off")
+    # Else as much is served as the processors can, and they are what everybody waits for, and blamed.
+    system.osdctl("osd", "set", "all", "--gate", "strict", "--maximizer", "off")
     system.osdctl("class", "create", "slow", "--limit", "1MiB/s", "--latency", "30ms")
     system.osdctl("class", "create", "small")
     system.osdctl("class", "create", "hog", "--weight", "8")

@@ -41,7 +41,8 @@ class ProcessorPace {
 
   // The part of the time; 1: whatever it is, nobody is held back.
   void Choose(double pressure);
-  // A class with a latency bound sent a request while the device works for others.
+  // A class with a latency bound that has little under way sent a request while the device works
+  // for others.
   void Hurried(TimePoint now);
   // When Look is wanted; Max while nobody is in a hurry.
   [[nodiscard]] TimePoint LookAt() const { return look_at_; }

@@ -159,6 +159,14 @@ TEST_F(PacedTest, WhatIsOwedGoesAllTheSame) {
   EXPECT_GT(Rate(kWriters), 1) << "what is owed took their pace";
 }
 
+// It waits for its own requests, and at its limit for nobody.
+TEST_F(PacedTest, NobodyIsHeldForABoundOfOneWhoKeepsMuchUnderWay) {
+  read_bytes_ = 64 * kKiB;
+  Start(Unified());
+  RunFor(1s, {kReader, kReader, kReader, kReader});
+  EXPECT_EQ(scheduler_->pace(now_), 0u);
+}
+
 TEST_F(PacedTest, NobodyIsHeldWithoutABound) {
   Start(Unified());
   scheduler_->SetClass(Class(kReader), now_);
