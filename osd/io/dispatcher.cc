@@ -207,12 +207,12 @@ int Dispatcher::PullBatch(ObjectOp** quick) {
     }
     auto* op = static_cast<ObjectOp*>(pulled.request->context);
     all[count++] = op;
-    if (const auto patience = scheduler_.BurstPatience(op->request_)) op->patience_ = *patience;
     if (IsQuick(*op)) {
       quick[quick_count++] = op;
-    } else {
-      pulled_.push_back(op);
+      continue;
     }
+    if (const auto patience = scheduler_.BurstPatience(op->request_)) op->patience_ = *patience;
+    pulled_.push_back(op);
   }
   pump_again_ = true;
   return quick_count;
