@@ -157,7 +157,8 @@ void Dispatcher::Submit(std::unique_ptr<ObjectOp> owned) {
     op->request_.elsewhere /= TokensOf(op->request_.bytes);
   }
   ++outstanding_;
-  if (bypass_) {
+  op->bypasses_ = bypass_;
+  if (op->bypasses_) {
     bypassed_bytes_ += op->request_.bytes;
     lock.unlock();
     return Start(op);
@@ -322,7 +323,7 @@ void Dispatcher::AddNext(const ObjectOp& op, ObjectOpResult* result) {
 void Dispatcher::StartWrite(ObjectOp* op, ObjectStore::WriteDone done) {
   if (Status status = op->Check(); !status.ok()) return done(std::move(status));
   WriteHints hints{.patience = op->patience_};
-  if (IsLargeWrite(*op) && !bypass_) hints.landed = [this, op] { return Landed(op); };
+  if (IsLargeWrite(*op) && !op->bypasses_) hints.landed = [this, op] { return Landed(op); };
   store_.Write(op->object, op->offset, op->data, hints, std::move(done));
 }
 
@@ -402,7 +403,7 @@ Duration Dispatcher::Landed(ObjectOp* op) {
 void Dispatcher::Finish(ObjectOp* op, ObjectOpResult result, int budget) {
   ++finishing_;
   op->finished_ = clock_.Now();
-  const bool answer_first = bypass_ || IsQuick(*op) || !somebody_waits_.load();
+  const bool answer_first = op->bypasses_ || IsQuick(*op) || !somebody_waits_.load();
   if (answer_first) {
     op->Done(std::move(result));
     FinishAnswered(op, budget);
@@ -426,7 +427,7 @@ void Dispatcher::FinishThenAnswer(ObjectOp* op, ObjectOpResult result, int budge
 }
 
 void Dispatcher::FinishAnswered(ObjectOp* op, int budget) {
-  if (bypass_) {
+  if (op->bypasses_) {
     const std::unique_ptr<ObjectOp> owned(op);
     Lock lock(mutex_);
     if (--outstanding_ == 0) idle_.notify_all();

@@ -64,7 +64,7 @@ struct DispatcherStats {
   uint64_t token_rate = 0;          // G now
   uint64_t base_token_rate = 0;     // G0 as configured
   uint64_t device_bytes_per_s = 0;  // object bytes moved in the last second
-  uint64_t bypassed_bytes = 0;      // since start, see Bypass
+  uint64_t bypassed_bytes = 0;      // since start, see SetBypass
   uint64_t pace = 0;                // for the processors' sake, bytes per second; 0: none
   qos::DiskEstimate::View disk;
   Duration window{};  // since start or reset
@@ -100,9 +100,9 @@ class Dispatcher {
   // Before the first operation. Without it processors are taken to be free.
   void WatchProcessors(Processors processors) { processors_ = std::move(processors); }
 
-  // Before the first operation: from now on each starts at once, past the scheduler and every
-  // counter but bypassed_bytes. Only to measure what metering costs.
-  void Bypass() { bypass_ = true; }
+  // While true each operation that comes starts at once, past the scheduler and every counter but
+  // bypassed_bytes. Only to measure what metering costs.
+  void SetBypass(bool bypass) { bypass_ = bypass; }
 
   void Submit(std::unique_ptr<ObjectOp> op);
   // Background I/O that may go is over; the operation is gone.
@@ -208,7 +208,7 @@ class Dispatcher {
   TimePoint pull_wake_ = TimePoint::Max();  // what the last Pull asked for
   std::atomic<uint64_t> outstanding_{0};    // changes under the lock
   uint64_t bypassed_bytes_ = 0;
-  bool bypass_ = false;
+  std::atomic<bool> bypass_{false};
   std::deque<ObjectOp*> pulled_;       // from the scheduler, not started
   uint64_t piece_bytes_ = UINT64_MAX;  // what the store was told last
   bool pumping_ = false;

@@ -69,6 +69,7 @@ class ObjectOp {
  private:
   friend class Dispatcher;
   qos::Request request_;
+  bool bypasses_ = false;
   Duration patience_{0};
   TimePoint finished_;
   ObjectOp* finished_before_ = nullptr;  // in Dispatcher::finished_

@@ -45,11 +45,10 @@ class UniqueFd {
   const int fd_;
 };
 
-sigset_t StopSignals() {
+sigset_t OurSignals() {
   sigset_t signals;
   sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) sigaddset(&signals, signal);
   return signals;
 }
 
@@ -107,11 +106,18 @@ class Registration {
   std::optional<Status> status_;
 };
 
+// The number of the signal that came; 0: none did.
+int TakeSignal(int signal_fd) {
+  signalfd_siginfo info{};
+  return ::read(signal_fd, &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo)
+                                                              : 0;
+}
+
 // Until a stop signal (ok) or a refusal. Writes the ready file in between.
-Status WaitForEnd(Registration& registration, const std::string& ready_file,
+Status WaitForEnd(OsdServer& server, const DaemonOptions& options, Registration& registration,
                   const std::string& endpoint) {
-  const sigset_t signals = StopSignals();
-  const UniqueFd signal_fd(::signalfd(-1, &signals, SFD_CLOEXEC));
+  const sigset_t signals = OurSignals();
+  const UniqueFd signal_fd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   if (signal_fd.get() < 0) return Status::FromErrno(errno, "cannot wait for signals");
   StateFile ready;
   for (;;) {
@@ -120,9 +126,14 @@ Status WaitForEnd(Registration& registration, const std::string& ready_file,
       if (errno == EINTR) continue;
       return Status::FromErrno(errno, "cannot wait for signals");
     }
-    if (fds[0].revents != 0) return {};
+    const int signal = TakeSignal(signal_fd.get());
+    if (signal == SIGTERM || signal == SIGINT) return {};
+    if (signal != 0) {
+      if (options.metering_switch) server.SetMetering(signal == SIGUSR2);
+      continue;
+    }
     WEIR_RETURN_IF_ERROR(registration.Take());
-    WEIR_RETURN_IF_ERROR(ready.Write(ready_file, endpoint));
+    WEIR_RETURN_IF_ERROR(ready.Write(options.ready_file, endpoint));
     WEIR_LOG_INFO("registered, serving at {}", endpoint);
   }
 }
@@ -138,7 +149,7 @@ Status RunServer(OsdServer& server, net::Network& network, const DaemonOptions& 
                         monitor::Monitor::Start(network, SystemClock::Get(), watch));
   const std::string endpoint = server.endpoints().front();
   WEIR_LOG_INFO("listens at {}", endpoint);
-  return WaitForEnd(registration, options.ready_file, endpoint);
+  return WaitForEnd(server, options, registration, endpoint);
 }
 
 Status MakeImage(const std::string& path, uint64_t size) {
@@ -152,8 +163,8 @@ Status MakeImage(const std::string& path, uint64_t size) {
 
 }  // namespace
 
-void BlockStopSignals() {
-  const sigset_t signals = StopSignals();
+void BlockSignals() {
+  const sigset_t signals = OurSignals();
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
 }

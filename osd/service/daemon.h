@@ -19,6 +19,7 @@ struct DaemonOptions {
   uint64_t memory_bytes = 512 << 20;  // half for the store's caches, half for requests under way
   bool meter_background = true;       // OsdServer::Options
   bool metering = true;               // OsdServer::Options
+  bool metering_switch = false;       // SIGUSR1 and SIGUSR2 are OsdServer::SetMetering(false, true)
   std::string decision_log;           // a file that does not exist yet; empty: none is kept
   std::string pid_file;               // written at the start, removed at a clean end; empty: none
   std::string metrics;                // canonical HTTP address; empty: none are served
@@ -34,12 +35,12 @@ struct MkfsDaemonOptions {
   uint64_t size = 0;        // > 0: make image files of that size, which must not exist yet
 };
 
-// Blocks SIGTERM and SIGINT for the calling thread and all that start later: call it first, before
-// any thread exists, so that the signals reach Serve only.
-void BlockStopSignals();
+// Blocks the signals that Serve waits for, in the calling thread and all that start later: call it
+// first, before any thread exists, so that the signals reach Serve only.
+void BlockSignals();
 
 // Serves until SIGTERM or SIGINT (ok), or until the MDS refuses this OSD. Requires:
-// BlockStopSignals.
+// BlockSignals.
 Status Serve(const DaemonOptions& options);
 Status Mkfs(const MkfsDaemonOptions& options);
 

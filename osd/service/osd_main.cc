@@ -55,6 +55,8 @@ std::vector<Setting> Schema() {
        "ADDR:PORT: serve metrics for Prometheus at http://ADDR:PORT/metrics"},
       {"osd.metering", SettingType::kBool, "true",
        "false: requests go past the pipeline, no contract holds; only to measure its cost"},
+      {"osd.metering_switch", SettingType::kBool, "false",
+       "true: SIGUSR1 lets requests go past the pipeline, SIGUSR2 meters them again"},
       {"osd.decision_log", SettingType::kString, "",
        "keep all that moved the scheduler in this new file, for `weir-sim replay` (not with "
        "tiers)"},
@@ -169,6 +171,7 @@ int RunServe(const Config& config, const Flags& flags, const std::vector<TierSpe
   options.memory_bytes = config.Size("osd.memory");
   options.meter_background = config.Bool("osd.meter_background");
   options.metering = config.Bool("osd.metering");
+  options.metering_switch = config.Bool("osd.metering_switch");
   options.decision_log = config.String("osd.decision_log");
   options.pid_file = config.String("osd.pid_file");
   options.ready_file = config.String("osd.ready_file");
@@ -249,7 +252,7 @@ int Run(const Flags& flags) {
 int main(int argc, char** argv) {
   weir::TakeShortTurns();
   weir::KeepFreedMemory();
-  weir::osd::BlockStopSignals();
+  weir::osd::BlockSignals();
   CLI::App app{"weir-osd: serves one raw disk to a WeirFS cluster, metering every class",
                "weir-osd"};
   weir::osd::Flags flags;

@@ -58,9 +58,8 @@ OsdServer::OsdServer(ObjectStore& store, OsdIdentity identity, net::Network& net
                                              options_.recorder);
   gate_ = std::make_shared<BackgroundGate>(*dispatcher_, clock_, kSystemCompaction,
                                            DefaultFloor(kSystemCompaction, identity_.token_rate));
-  if (!options_.metering) dispatcher_->Bypass();
   if (options_.watch_processors) dispatcher_->WatchProcessors(WatchThisMachine());
-  if (options_.meter_background && options_.metering) store_.SetBackgroundMeter(gate_);
+  if (options_.meter_background) store_.SetBackgroundMeter(gate_);
   ObjectService::Options service;
   service.background_floor = [this] { return gate_->floor(); };
   service.windows.budget_bytes = options_.queue_bytes_max;
@@ -70,6 +69,7 @@ OsdServer::OsdServer(ObjectStore& store, OsdIdentity identity, net::Network& net
     service.profile = [this](const ProfilePattern& pattern) { return Profile(pattern); };
   }
   if (!options_.tiers.empty()) AddTiers(arm, &service);
+  SetMetering(options_.metering);
   service_ =
       std::make_unique<ObjectService>(*dispatcher_, store_, clock_, identity_, std::move(service));
 }
@@ -86,10 +86,7 @@ void OsdServer::AddTiers(const Dispatcher::Arm& arm, ObjectService::Options* ser
     tiers.push_back({tier.name, tier.store, tier.token_rate});
   }
   tiers_ = std::make_unique<TierSet>(*dispatcher_, std::move(tiers), clock_,
-                                     options_.meter_background && options_.metering, arm);
-  for (size_t k = 1; !options_.metering && k < options_.tiers.size(); ++k) {
-    tiers_->dispatcher(k).Bypass();
-  }
+                                     options_.meter_background, arm);
   for (size_t k = 1; options_.watch_processors && k < options_.tiers.size(); ++k) {
     tiers_->dispatcher(k).WatchProcessors(WatchThisMachine());
   }
@@ -103,6 +100,11 @@ void OsdServer::AddTiers(const Dispatcher::Arm& arm, ObjectService::Options* ser
   for (size_t k = 1; k < options_.tiers.size(); ++k) {
     service->further_disks.push_back({&tiers_->dispatcher(k), options_.tiers[k].store});
   }
+}
+
+void OsdServer::SetMetering(bool on) {
+  dispatcher_->SetBypass(!on);
+  for (size_t k = 1; k < options_.tiers.size(); ++k) tiers_->dispatcher(k).SetBypass(!on);
 }
 
 // Of several disks the slowest: promises are weighed with it.

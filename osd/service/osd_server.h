@@ -60,7 +60,7 @@ class OsdServer {
     std::vector<Tier> tiers{};
     // Background I/O of the store is a class of the pipeline; false for comparison.
     bool meter_background = true;
-    // False: operations go past the pipeline, to measure what it costs. No contract holds.
+    // SetMetering at the start.
     bool metering = true;
     // Hears what moves the scheduler (of the first disk); outlives the server. May be null.
     qos::DecisionRecorder* recorder = nullptr;
@@ -91,6 +91,10 @@ class OsdServer {
   // owner who must work for that himself.
   void BeginStop();
   [[nodiscard]] bool idle() { return dispatcher_->outstanding() == 0; }
+
+  // False: operations that come go past the pipeline, to measure what it costs. No contract holds.
+  // Any thread.
+  void SetMetering(bool on);
 
   TimePoint Poll();
   // As bound: a port 0 is resolved. In the order of Options::listen.

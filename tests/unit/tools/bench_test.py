@@ -20,6 +20,35 @@ def table(*measured):
     return {(r["system"], r["job"]): r for r in report.rows([report.Measured(*m) for m in measured], LIMITS)}
 
 
+class MeteringTest(unittest.TestCase):
+    SWITCHES = [(1000, True), (1500, False), (2000, True)]
+
+    def test_a_time_in_which_the_switch_moved_counts_for_neither_mode(self):
+        for start, end, mode in ((900, 1000, None), (1000, 1100, None), (1100, 1200, True), (1400, 1500, True),
+                                 (1450, 1550, None), (1550, 1650, None), (1600, 1700, False), (2100, 2200, True),
+                                 (1400, 2200, None)):
+            self.assertIs(metering.mode_of(self.SWITCHES, start, end), mode, (start, end))
+
+    def test_each_mode_has_the_rate_and_the_median_of_its_times(self):
+        log = [(1100, {10: 99}), (1200, {10: 3, 20: 1}), (1600, {10: 99}), (1800, {40: 8})]
+        modes = metering.split(self.SWITCHES, [log, log])
+        self.assertAlmostEqual(modes[True].iops, 40)
+        self.assertAlmostEqual(modes[False].iops, 40)
+        self.assertAlmostEqual(modes[True].p50_us, (10 + 4 / 6) / 1e3)
+        self.assertAlmostEqual(modes[False].p50_us, 40.5 / 1e3)
+
+    def test_without_a_completion_of_one_mode_there_is_nothing_to_say(self):
+        modes = metering.split(self.SWITCHES, [[(1100, {}), (1200, {10: 3})]])
+        self.assertRaises(BenchError, lambda: modes[False].iops)
+        self.assertRaises(BenchError, lambda: modes[False].p50_us)
+
+    def test_bins_of_fio_follow_each_other(self):
+        self.assertEqual(fio.histogram_bin_ns(127), (127, 1))
+        for index in range(1000):
+            low, width = fio.histogram_bin_ns(index)
+            self.assertEqual(low + width, fio.histogram_bin_ns(index + 1)[0], index)
+
+
 class FloorTest(unittest.TestCase):
     def test_limit_is_the_lower_median_of_raw_and_passthrough(self):
         rows = table(("raw", "seqwrite-1M-direct", "MB/s", [900, 4000, 1000]),

@@ -44,6 +44,21 @@ def measure(name, options, patience_s=300):
     return parse(name, run(*command(name, options), timeout=patience_s))
 
 
+def histogram_bin_ns(index):
+    """(lower end, width) of a bin of fio's histograms: 64 to each power of two."""
+    if index < 128:
+        return index, 1
+    shift = (index >> 6) - 1
+    return (64 + index % 64) << shift, 1 << shift
+
+
+def read_histograms(path):
+    """[(end in ms, {bin: count})] of a log that --write_hist_log wrote: completions since the entry before."""
+    with open(path, encoding="utf-8") as file:
+        rows = [[int(x) for x in line.split(",")] for line in file]
+    return [(row[0], {i: n for i, n in enumerate(row[3:]) if n}) for row in rows]
+
+
 class Background:
     """A fio job that goes on until it is told to stop: `with Background(...) as noise: …`."""
 

@@ -90,8 +90,8 @@ class Cluster(WeirFs):
     def _cluster(self):
         return os.path.join(self._dir, "c")
 
-    def _dev(self, verb, *args):
-        return run(self.host.program("weir-dev"), verb, "--dir", self._cluster(), *args, timeout=180)
+    def _dev(self, verb, *args, env=None):
+        return run(self.host.program("weir-dev"), verb, "--dir", self._cluster(), *args, timeout=180, env=env)
 
     def _end(self):
         with contextlib.suppress(BenchError):

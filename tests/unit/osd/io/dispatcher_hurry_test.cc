@@ -17,6 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 constexpr uint64_t kKiB = 1 << 10, kMiB = 1 << 20;
 constexpr ClassId kReader{16}, kWriters{17};
@@ -278,14 +279,35 @@ TEST_F(DispatcherHurryTest, BesideReadsOfASlowDiskABurstOfWritesSharesItsFlush) 
 
 TEST_F(DispatcherHurryTest, BypassedOperationsStartAtOnceAndAreCountedApart) {
   Start(OneByOne());
-  dispatcher_->Bypass();
+  dispatcher_->SetBypass(true);
   for (uint64_t inode = 1; inode <= 4; ++inode) Write(inode, 64 * kKiB);
   EXPECT_EQ(store_.held(), 4u);
   EXPECT_FALSE(store_.Lands());
   EXPECT_EQ(dispatcher_->outstanding(), 4u);
   store_.ReleaseAll();
   EXPECT_THAT(done_, ElementsAre(1, 2, 3, 4));
-  EXPECT_EQ(dispatcher_->Stats(false).bypassed_bytes, 4 * 64 * kKiB);
+  EXPECT_EQ(dispatcher_->Stats(false).bypassed_bytes, 4 * (64 * kKiB));
+}
+
+TEST_F(DispatcherHurryTest, TheBypassIsSwitchedWhileOperationsAreUnderWay) {
+  Start(OneByOne());
+  Write(1, 64 * kKiB);
+  Write(2, 64 * kKiB);  // waits for the first
+  ASSERT_EQ(store_.held(), 1u);
+  dispatcher_->SetBypass(true);
+  Write(3, 64 * kKiB);
+  EXPECT_EQ(store_.held(), 2u) << "the third goes past the second";
+  dispatcher_->SetBypass(false);
+  Write(4, 64 * kKiB);
+  EXPECT_EQ(store_.held(), 2u);
+  while (store_.held() > 0) store_.ReleaseAll();
+  EXPECT_THAT(done_, UnorderedElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(dispatcher_->outstanding(), 0u);
+  const DispatcherStats stats = dispatcher_->Stats(false);
+  EXPECT_EQ(stats.bypassed_bytes, 64 * kKiB);
+  uint64_t metered = 0;
+  for (const auto& row : stats.classes) metered += row.counters.served_bytes;
+  EXPECT_EQ(metered, 3 * (64 * kKiB));
 }
 
 }  // namespace
