@@ -7,7 +7,7 @@ import subprocess
 from .host import BenchError, run
 
 COMMON = ["--output-format=json", "--group_reporting", "--thread", "--norandommap", "--fallocate=none",
-          "--clat_percentiles=0", "--lat_percentiles=1", "--percentile_list=50:99"]
+          "--clat_percentiles=0", "--lat_percentiles=1", "--percentile_list=99"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,7 +17,6 @@ class Result:
     iops: float
     p99_us: float
     seconds: float
-    p50_us: float = 0
 
 
 def command(name, options):
@@ -35,9 +34,8 @@ def parse(name, text):
     side = job["write"] if job["write"]["total_ios"] else job["read"]
     if not side["total_ios"]:
         raise BenchError(f"fio job '{name}' moved nothing")
-    percentile = side["lat_ns"].get("percentile", {})
-    p50, p99 = percentile.get("50.000000", 0), percentile.get("99.000000", 0)
-    return Result(side["bw_bytes"] / 1e6, side["iops"], p99 / 1e3, side["runtime"] / 1e3, p50 / 1e3)
+    p99 = side["lat_ns"].get("percentile", {}).get("99.000000", 0)
+    return Result(side["bw_bytes"] / 1e6, side["iops"], p99 / 1e3, side["runtime"] / 1e3)
 
 
 def measure(name, options, patience_s=300):

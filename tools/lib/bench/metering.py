@@ -51,22 +51,25 @@ class Mode:
         for index, count in bins.items():
             self._bins[index] = self._bins.get(index, 0) + count
 
+    def _completions(self):
+        if not self._bins:
+            raise BenchError("fio's histograms have nothing of one of the two modes")
+        return sum(self._bins.values())
+
     @property
     def iops(self):
         """Of one thread."""
-        if not self._seconds or not self._bins:
-            raise BenchError("fio's histograms have nothing of one of the two modes")
-        return sum(self._bins.values()) / self._seconds
+        return self._completions() / self._seconds
 
     @property
     def p50_us(self):
-        half = sum(self._bins.values()) / 2
-        for index in sorted(self._bins):
-            if half <= self._bins[index]:
-                low, width = fio.histogram_bin_ns(index)
-                return (low + width * half / self._bins[index]) / 1e3
-            half -= self._bins[index]
-        raise BenchError("fio's histograms have nothing of one of the two modes")
+        below = self._completions() / 2
+        for index, count in sorted(self._bins.items()):
+            if below <= count:
+                break
+            below -= count
+        low, width = fio.histogram_bin_ns(index)
+        return (low + width * below / count) / 1e3
 
 
 def mode_of(switches, start_ms, end_ms):
@@ -141,12 +144,14 @@ class Metering:
         """Moves the switch for the job's time and leaves the OSD metering: [(when in ms since 1970, on)]."""
         osd = self._system.osd_pid()
         switches = []
+
+        def switch(on):
+            switches.append((time.time() * 1e3, on))
+            os.kill(osd, signal.SIGUSR2 if on else signal.SIGUSR1)
         try:
             for turn in range(max(len(TURNS), round(self._runtime_s / TURN_S))):
-                on = TURNS[turn % len(TURNS)] == first
-                os.kill(osd, signal.SIGUSR2 if on else signal.SIGUSR1)
-                switches.append((time.time() * 1e3, on))
+                switch(TURNS[turn % len(TURNS)] == first)
                 time.sleep(TURN_S)
         finally:
-            os.kill(osd, signal.SIGUSR2)
+            switch(True)
         return switches
