@@ -107,18 +107,47 @@ TimePoint Dispatcher::Now() {
   return latest_ = std::max(latest_, clock_.Now());
 }
 
+// What is outstanding went ahead too, and its last is the last that ended: so all of it has ended.
+bool Dispatcher::GoesAhead(ObjectOp* op) {
+  if (!IsQuick(*op) || somebody_waits_) return false;
+  if (outstanding_ != ahead_count_) AccountFinished();
+  if (outstanding_ != ahead_count_ || finished_.load() != ahead_) return false;
+  const TimePoint now = std::max(latest_, clock_.Now());
+  if (!scheduler_.GoesAtOnce(op->request_, now)) return false;
+  ahead_ = op;
+  ++ahead_count_;
+  op->ahead_since_ = now;
+  op->went_ahead_ = true;
+  return true;
+}
+
+void Dispatcher::TellStart(ObjectOp* op) {
+  const TimePoint since = latest_ = op->ahead_since_;
+  op->told_ = true;
+  scheduler_.Enqueue(&op->request_, since);
+  const qos::PullResult pulled = scheduler_.Pull(since);
+  WEIR_CHECK(pulled.request == &op->request_, "a read that went ahead goes at once");
+}
+
+// Those that went ahead ended one after the other, and nothing else came between.
 void Dispatcher::AccountFinished() {
-  if (finished_.load(std::memory_order_relaxed) == nullptr) return;
+  ObjectOp* ahead = std::exchange(ahead_, nullptr);
+  ahead_count_ = 0;
   ObjectOp* first = nullptr;  // in the order of their ends
-  for (ObjectOp* op = finished_.exchange(nullptr); op != nullptr;) {
-    ObjectOp* const before = std::exchange(op->finished_before_, first);
-    first = std::exchange(op, before);
+  if (finished_.load(std::memory_order_relaxed) != nullptr) {
+    for (ObjectOp* op = finished_.exchange(nullptr); op != nullptr;) {
+      if (op == ahead) ahead = nullptr;
+      ObjectOp* const before = std::exchange(op->finished_before_, first);
+      first = std::exchange(op, before);
+    }
   }
   while (first != nullptr) {
     const std::unique_ptr<ObjectOp> owned(std::exchange(first, first->finished_before_));
+    if (owned->went_ahead_ && !owned->told_) TellStart(owned.get());
     AccountOne(owned.get());
     if (--outstanding_ == 0) idle_.notify_all();
   }
+  if (ahead != nullptr) TellStart(ahead);
 }
 
 void Dispatcher::AccountOne(ObjectOp* op) {
@@ -156,14 +185,20 @@ void Dispatcher::Submit(std::unique_ptr<ObjectOp> owned) {
   if (config_.cost == CostKind::kRequests) {
     op->request_.elsewhere /= TokensOf(op->request_.bytes);
   }
-  ++outstanding_;
   op->bypasses_ = bypass_;
+  const bool goes_ahead = !op->bypasses_ && GoesAhead(op);
+  ++outstanding_;
   if (op->bypasses_) {
     bypassed_bytes_ += op->request_.bytes;
     lock.unlock();
     return Start(op);
   }
-  scheduler_.Enqueue(&op->request_, Now());
+  if (goes_ahead) {
+    StartThese(lock, &op, 1);
+    if (ahead_count_ < kMostAhead && !pump_again_) return;
+  } else {
+    scheduler_.Enqueue(&op->request_, Now());
+  }
   const TimePoint wake = Pump(lock, budget);
   lock.unlock();
   ArmOutside(wake);
@@ -433,11 +468,15 @@ void Dispatcher::FinishAnswered(ObjectOp* op, int budget) {
     if (--outstanding_ == 0) idle_.notify_all();
     return;
   }
+  const bool went_ahead = op->went_ahead_;
   ObjectOp* before = finished_.load(std::memory_order_relaxed);
   do {
     op->finished_before_ = before;
   } while (!finished_.compare_exchange_weak(before, op));
-  if (!somebody_waits_.load()) return AccountIfLast();
+  if (!somebody_waits_.load()) {
+    if (!went_ahead) AccountIfLast();
+    return;
+  }
   Lock lock(mutex_);
   const TimePoint wake = Pump(lock, budget);
   lock.unlock();

@@ -6,12 +6,14 @@
 // One mutex guards the Scheduler and the statistics; it is never held over I/O or a callback.
 // A completion that nobody waits for takes it not at all: the operation is answered, and the next
 // who asks the Scheduler anything first tells it of all that ended, each at its time.
-// Whoever pulls a small read starts it at once. Everything else that is pulled stands in one line,
-// in the order of the pulls, and at most one thread at a time starts from there; it, or whoever
-// comes, goes on. No request hops threads: it starts on the thread that submitted it, or on that of
-// the completion that made room. An RPC or store thread hands over to the wake-up thread after
-// kPumpBudget starts, and leaves it the large writes while somebody is in a hurry, so that it is
-// never kept from its own work.
+// A small read that comes when nothing is under way, so that there is nothing to decide, goes
+// ahead: the Scheduler is told of a few such at once, with what is told next, as every step that it
+// takes alone finds its memory cold. Whoever pulls a small read starts it at once. Everything else
+// that is pulled stands in one line, in the order of the pulls, and at most one thread at a time
+// starts from there; it, or whoever comes, goes on. No request hops threads: it starts on the
+// thread that submitted it, or on that of the completion that made room. An RPC or store thread
+// hands over to the wake-up thread after kPumpBudget starts, and leaves it the large writes while
+// somebody is in a hurry, so that it is never kept from its own work.
 //
 // Units:   bytes, monotonic times of the injected clock.
 // Threads: everything from any thread.
@@ -139,15 +141,19 @@ class Dispatcher {
   void WaitIdle();
 
  private:
-  static constexpr int kBatch = 16;       // pulled per hold of the lock
-  static constexpr int kPumpBudget = 64;  // starts before an RPC or store thread hands over
+  static constexpr int kBatch = 16;           // pulled per hold of the lock
+  static constexpr uint64_t kMostAhead = 16;  // before the scheduler is told of them
+  static constexpr int kPumpBudget = 64;      // starts before an RPC or store thread hands over
   static constexpr Duration kLongestPatience = std::chrono::milliseconds(5);
 
   using Lock = std::unique_lock<std::mutex>;
   // Of the clock, and never before a moment that the scheduler was told, which knows then of all
   // that ended; needs the lock.
   TimePoint Now();
-  // Tells the scheduler of what is in finished_; needs the lock.
+  // Whether it may start before the scheduler is told of it; needs the lock, as the rest.
+  bool GoesAhead(ObjectOp* op);
+  void TellStart(ObjectOp* op);
+  // Tells the scheduler of what went ahead and of what is in finished_.
   void AccountFinished();
   void AccountOne(ObjectOp* op);
   // Pulls and starts; needs the lock, which it lets go while it starts. Returns when to poll next.
@@ -211,6 +217,8 @@ class Dispatcher {
   std::atomic<bool> bypass_{false};
   std::deque<ObjectOp*> pulled_;       // from the scheduler, not started
   uint64_t piece_bytes_ = UINT64_MAX;  // what the store was told last
+  ObjectOp* ahead_ = nullptr;          // the last that went ahead, until the scheduler is told
+  uint64_t ahead_count_ = 0;           // with those before it of which it is not told either
   bool pumping_ = false;
   bool pump_again_ = false;
   bool draining_ = false;

@@ -15,6 +15,7 @@ LatencyQuantiles QuantilesOf(const LatencyHistogram& latency) {
 }  // namespace
 
 void Dispatcher::NoteFull() {
+  if (ahead_ != nullptr) AccountFinished();
   const TimePoint now = latest_ = std::max(latest_, clock_.Now());  // what has ended is for later
   const bool waits = config_.gate == GateKind::kStrict && scheduler_.queued() > 0;
   const bool full = waits || (scheduler_.in_flight() > 0 && !scheduler_.HasFreeSlot(now));

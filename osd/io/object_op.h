@@ -62,13 +62,18 @@ class ObjectOp {
   int64_t elsewhere = 0;  // DSFQ delay, in the unit of the cost
 
   // How long its class's own limit held it; in Done.
-  [[nodiscard]] Duration held_by_limit() const { return request_.held_by_limit; }
+  [[nodiscard]] Duration held_by_limit() const {
+    return went_ahead_ ? Duration(0) : request_.held_by_limit;
+  }
   // It ran while somebody waited for each small request, on a disk without a head; in Done.
-  [[nodiscard]] bool in_hurry() const { return request_.in_hurry; }
+  [[nodiscard]] bool in_hurry() const { return !went_ahead_ && request_.in_hurry; }
 
  private:
   friend class Dispatcher;
   qos::Request request_;
+  bool went_ahead_ = false;  // started before the scheduler was told; else told_ means nothing
+  bool told_ = false;        // of the start; under the Dispatcher's lock
+  TimePoint ahead_since_;
   bool bypasses_ = false;
   Duration patience_{0};
   TimePoint finished_;

@@ -45,8 +45,7 @@ bool Scheduler::Impl::HasSlot(TimePoint now) {
 
 // Nobody waits for each answer of background work.
 bool Scheduler::Impl::IsThin(const ClassQueue& queue) {
-  const bool background = queue.id() > kBestEffort && queue.id() < kFirstUserClass;
-  if (background) return false;
+  if (IsBackground(queue.id())) return false;
   return queue.counters.queued_bytes + queue.device_bytes <= DepthControl::kThinBytes;
 }
 

@@ -15,14 +15,9 @@ constexpr int64_t kElsewhereMax = int64_t{1} << 40;
 // How long a class counts as one that has just come back.
 constexpr Duration kReturning = std::chrono::milliseconds(100);
 
-// The promises of WeirFS's own background work are booked beside G0, not inside it.
-bool BookedBesideRoot(ClassId id) {
-  return id != kBestEffort && id < kFirstUserClass;
-}
-
 }  // namespace
 
-ClassQueue* Scheduler::Impl::Find(ClassId id) {
+ClassQueue* Scheduler::Impl::Find(ClassId id) const {
   if (id.value < kNumbered) [[likely]] {
     ClassQueue* queue = id.value < numbered_.size() ? numbered_[id.value] : nullptr;
     return queue == nullptr ? best_effort_ : queue;
@@ -40,6 +35,18 @@ int64_t Scheduler::Impl::CostOf(const Request& request) const {
   if (config_.cost == CostKind::kRequests) return 1;
   if (config_.cost == CostKind::kDeviceTime && dsfq_ != nullptr) return DeviceCostOf(request);
   return TokensOf(request.bytes);
+}
+
+// Alone it is first in every order, so only what holds back a lone request is asked: the expiry of
+// a promise, the class's own limit and transactions, the root, and a device that is kept for
+// others. Small reads of thin classes, one after the other, change none of these but anticipation.
+bool Scheduler::Impl::GoesAtOnce(const Request& request, TimePoint now) const {
+  if (queued_ > 0 || started_ > 0 || depth_ <= 1 || now >= next_expiry_) return false;
+  if (dsfq_ == nullptr || gate_.limits() || config_.anticipation) return false;
+  if (InHurry(now) || IsKept(now)) return false;
+  if (request.op != OpKind::kRead || request.bytes > DepthControl::kHurriedBytesEach) return false;
+  const ClassQueue* queue = Find(request.class_id);
+  return !IsBackground(queue->id()) && !queue->ceiling && !queue->transactions;
 }
 
 void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
@@ -274,7 +281,8 @@ void Scheduler::Impl::Release(ClassQueue* queue, Turn turn, TimePoint now) {
   if (guarantee_ && queue->promise_total) {
     guarantee_->ServedElsewhere(queue, elsewhere, now);
   }
-  if (!guaranteed || !BookedBesideRoot(queue->id())) gate_.Take(tokens, now);
+  // The promises of background work are booked beside G0, not inside it.
+  if (!guaranteed || !IsBackground(queue->id())) gate_.Take(tokens, now);
   if (!guaranteed && IsPaced(*queue)) {
     processor_pace_.Take(queue->requests.front()->bytes, now);
   }

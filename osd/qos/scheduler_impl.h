@@ -33,6 +33,7 @@ class Scheduler::Impl {
   Impl(const SchedulerConfig& config, TimePoint now);
 
   // The path of a request.
+  [[nodiscard]] bool GoesAtOnce(const Request& request, TimePoint now) const;
   void Enqueue(Request* request, TimePoint now);
   PullResult Pull(TimePoint now);
   void Landed(Request* request, TimePoint now);
@@ -88,7 +89,7 @@ class Scheduler::Impl {
   static constexpr uint64_t kSmallRead = 4 << 10;
   static constexpr uint32_t kNumbered = 1 << 16;  // class numbers below are in numbered_
 
-  ClassQueue* Find(ClassId id);  // class 0 for an unknown one
+  [[nodiscard]] ClassQueue* Find(ClassId id) const;  // class 0 for an unknown one
   void SetNumbered(ClassId id, ClassQueue* queue);
   // Whose request it is by now: class 0's when its class was removed, even if there is a new one of
   // the same number.
@@ -131,6 +132,9 @@ class Scheduler::Impl {
   // Whether it has its place in a burst, or is one of the reads that bursts are beside.
   void TakeTurn(Request* request, const ClassQueue& queue, TimePoint now);
   void EndTurn(const Request& request, TimePoint now);
+  [[nodiscard]] static bool IsBackground(ClassId id) {  // WeirFS's own work
+    return id != kBestEffort && id < kFirstUserClass;
+  }
   [[nodiscard]] static bool IsThin(const ClassQueue& queue);
   // Of those that processors are kept from while others hurry.
   [[nodiscard]] static bool IsPaced(const ClassQueue& queue);
