@@ -286,6 +286,7 @@ class Mount::Impl {
       session_ = nullptr;
       return Status::FromErrno(error, "cannot mount on " + mountpoint_);
     }
+    WEIR_RETURN_IF_ERROR(CompleteInitReply(session_));
     notified_ = session_;
     return Status::Ok();
   }

@@ -2,6 +2,8 @@
 
 #include <linux/fuse.h>
 #include <pthread.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +13,7 @@
 #include <cstring>
 
 #include "client/fuse/fuse_api.h"
+#include "client/fuse/init_reply.h"
 #include "client/fuse/newer_requests.h"
 #include "common/base/short_turns.h"
 #include "common/net/transport.h"
@@ -25,6 +28,7 @@ constexpr auto kWakeAgain = std::chrono::milliseconds(1);
 thread_local uint64_t request_number = 0;
 thread_local uint32_t request_opcode = 0;
 thread_local uint32_t request_read_bytes = 0;
+thread_local uint64_t offered_init_flags = 0;
 
 // Breaks off a thread's wait for a request, and does nothing else.
 int WakeSignal() {
@@ -50,7 +54,27 @@ uint32_t ReadBytesOf(const fuse_in_header& header, std::span<const uint8_t> requ
   return read.size;
 }
 
+ssize_t ReadRequest(int fd, void* buffer, size_t size, void* /*userdata*/) {
+  return read(fd, buffer, size);
+}
+
+// libfuse sends a header and, unless it is an error, a fuse_init_out.
+ssize_t WriteReply(int fd, iovec* parts, int count, void* /*userdata*/) {
+  if (request_opcode == FUSE_INIT && count == 2) {
+    AddInitFlags(offered_init_flags, kYoungerInitFlags,
+                 {static_cast<uint8_t*>(parts[1].iov_base), parts[1].iov_len});
+  }
+  return writev(fd, parts, count);
+}
+
 }  // namespace
+
+Status CompleteInitReply(fuse_session* session) {
+  const fuse_custom_io io = {
+      .writev = WriteReply, .read = ReadRequest, .splice_receive = nullptr, .splice_send = nullptr};
+  const int error = fuse_session_custom_io(session, &io, fuse_session_fd(session));
+  return error == 0 ? Status::Ok() : Status::FromErrno(-error, "cannot answer for libfuse");
+}
 
 uint64_t RequestNumber() {
   return request_number;
@@ -74,6 +98,7 @@ void ReceiveLoop::Process(void* received) {
   request_number = header.unique;
   request_opcode = header.opcode;
   request_read_bytes = ReadBytesOf(header, request);
+  if (header.opcode == FUSE_INIT) offered_init_flags = OfferedInitFlags(request);
   fuse_session_process_buf(session_, buffer);
   if (header.opcode == FUSE_INIT && on_init_ != nullptr) on_init_(request);
 }

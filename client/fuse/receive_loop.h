@@ -20,6 +20,8 @@
 #include <thread>
 #include <vector>
 
+#include "common/base/result.h"
+
 struct fuse_session;
 
 namespace weir::client {
@@ -30,6 +32,10 @@ uint64_t RequestNumber();
 uint32_t RequestOpcode();
 // The bytes that a read asks for; 0 of anything else.
 uint32_t RequestReadBytes();
+
+// Has the answer to FUSE_INIT say what libfuse cannot (init_reply.h). Once, before anything serves
+// a session that is mounted.
+Status CompleteInitReply(fuse_session* session);
 
 // Threads: Serve from one; Stop from any other.
 class ReceiveLoop {
