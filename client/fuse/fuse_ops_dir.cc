@@ -2,13 +2,15 @@
 //
 // Nothing is kept here between two calls: each asks the MDS for what fits into the kernel's buffer,
 // so that no entry handed out is older than its request. The kernel keeps listings under leases.
-// Offsets: 1 and 2 stand behind "." and "..", the rest are the MDS's cookies plus 2.
+// Offsets: 1 and 2 stand behind "." and "..", the rest carry the MDS's cookies plus 2 and where the
+// listing ends (vfs/listing_position.h).
 #include <fcntl.h>
 
 #include <algorithm>
 #include <cerrno>
 
 #include "client/fuse/filesystem.h"
+#include "client/vfs/listing_position.h"
 
 namespace weir::client {
 namespace {
@@ -31,8 +33,9 @@ class Listing {
     return Put(name, entry, offset);
   }
 
-  bool Add(const wire::DirEntry& dirent) {
-    const uint64_t offset = dirent.cookie() + kBehindDotDot;
+  // `end`: of ReaddirReply.before_cookie.
+  bool Add(const wire::DirEntry& dirent, uint64_t end) {
+    const uint64_t offset = EncodePosition({dirent.cookie() + kBehindDotDot, end + kBehindDotDot});
     if (!plus_ || !dirent.has_entry()) {
       fuse_entry_param entry{};
       entry.attr.st_ino = dirent.inode();
@@ -74,13 +77,15 @@ class Listing {
   std::vector<fuse_entry_param> entries_;
 };
 
-void Answer(Filesystem& fs, const CallPtr& call, InodeId directory, uint64_t offset,
-            Listing& listing, const wire::ReaddirReply& reply) {
+void Answer(Filesystem& fs, const CallPtr& call, InodeId directory, uint64_t at, Listing& listing,
+            const wire::ReaddirReply& reply) {
   const InodeId parent = directory == fs.mds().root() ? directory : InodeId(reply.parent());
   bool fits = true;
-  if (offset < kBehindDot) fits = listing.AddDot(".", directory, kBehindDot);
-  if (fits && offset < kBehindDotDot) fits = listing.AddDot("..", parent, kBehindDotDot);
-  for (int i = 0; fits && i < reply.entries_size(); ++i) fits = listing.Add(reply.entries(i));
+  if (at < kBehindDot) fits = listing.AddDot(".", directory, kBehindDot);
+  if (fits && at < kBehindDotDot) fits = listing.AddDot("..", parent, kBehindDotDot);
+  for (int i = 0; fits && i < reply.entries_size(); ++i) {
+    fits = listing.Add(reply.entries(i), reply.before_cookie());
+  }
   listing.Reply(call);
 }
 
@@ -96,14 +101,15 @@ void List(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, const fuse_
           bool plus) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
-  const auto from = static_cast<uint64_t>(offset);
+  const ListingPosition from = DecodePosition(static_cast<uint64_t>(offset));
   const InodeId directory = fs.ToInode(ino);
   // The least that an entry takes: a header and a name of 8 bytes.
   const size_t least = plus ? 160 : 32;
   wire::ReaddirRequest request;
   fs.FillCaller(*call, ino, request.mutable_caller());
   request.set_inode(directory.value);
-  request.set_after_cookie(from <= kBehindDotDot ? 0 : from - kBehindDotDot);
+  request.set_after_cookie(from.at <= kBehindDotDot ? 0 : from.at - kBehindDotDot);
+  request.set_before_cookie(from.end <= kBehindDotDot ? 0 : from.end - kBehindDotDot);
   request.set_max_entries(static_cast<uint32_t>(std::max<size_t>(size / least, 1)));
   request.set_plus(plus);
   auto listing = std::make_shared<Listing>(fs, fs.Find(ino), size, plus);
@@ -114,7 +120,7 @@ void List(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, const fuse_
           call->Reply(reply.status());
         } else {
           if (reply->has_directory()) NoteListing(fs, directory, reply->directory(), handle);
-          Answer(fs, call, directory, from, *listing, *reply);
+          Answer(fs, call, directory, from.at, *listing, *reply);
         }
       });
 }

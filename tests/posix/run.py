@@ -10,6 +10,7 @@ import traceback
 
 import attributes
 import files
+import listings
 import locks
 import names
 import ranges
@@ -18,7 +19,7 @@ from harness import BROKE_OFF, Place
 from justified import JUSTIFIED
 
 CASES = {f"{module.__name__}.{case.__name__}": case
-         for module in (names, attributes, files, ranges, xattrs, locks)
+         for module in (names, listings, attributes, files, ranges, xattrs, locks)
          for case in module.CASES}
 
 

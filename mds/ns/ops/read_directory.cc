@@ -1,5 +1,6 @@
 // readdir and readdirplus, in the order of cookies: a cookie is given to a name when it is made and
-// stays, so that a listing neither repeats nor skips what was there all the time.
+// stays, so that a listing neither repeats nor skips what was there all the time. What is made, or
+// gets another name, after a listing began stands behind the end that it was given then.
 #include <algorithm>
 
 #include "mds/ns/operation.h"
@@ -24,10 +25,14 @@ Result<wire::ReaddirReply> ReadDirectory(Operation& op, const wire::ReaddirReque
   reply.set_parent(directory.rec.parent());
   reply.set_end(true);
   if (request.after_cookie() == 0) op.FillAttr(directory, reply.mutable_directory());
+  const uint64_t next = directory.rec.next_cookie();
+  const uint64_t before = request.before_cookie() == 0 ? next : request.before_cookie();
+  reply.set_before_cookie(before);
+  if (request.after_cookie() >= before - 1) return reply;
   size_t bytes = 0;
   Status bad;
   const std::string begin = MakeKey(Table::kCookie, directory.id, request.after_cookie() + 1);
-  const std::string end = PrefixEnd(MakeKey(Table::kCookie, directory.id));
+  const std::string end = MakeKey(Table::kCookie, directory.id, before);
   const auto visit = [&](std::string_view key, std::string_view value) {
     if (static_cast<uint32_t>(reply.entries_size()) == limit || bytes > kReplyBytesMax) {
       reply.set_end(false);

@@ -144,6 +144,33 @@ TEST_F(TreeTest, ListsInPiecesAndACookieStaysValidWhileNamesComeAndGo) {
   EXPECT_TRUE(rest.end());
 }
 
+TEST_F(TreeTest, AListingEndsBeforeWhatIsMadeOrRenamedAfterItBegan) {
+  for (const char* name : {"a", "b", "c", "d"}) Touch(kRoot, name);
+  wire::ReaddirRequest request;
+  request.set_inode(kRoot);
+  request.set_max_entries(2);
+  const auto first = Ask<wire::ReaddirReply>(wire::MDS_READDIR, request);
+  ASSERT_EQ(first.entries_size(), 2);
+  EXPECT_FALSE(first.end());
+  EXPECT_EQ(Code(wire::MDS_RENAME, Move(kRoot, "a", kRoot, "e")), ErrorCode::kOk);
+  EXPECT_EQ(Code(wire::MDS_RENAME, Move(kRoot, "b", kRoot, "d")), ErrorCode::kOk);  // over it
+  Touch(kRoot, "f");
+  request.set_after_cookie(first.entries(1).cookie());
+  request.set_before_cookie(first.before_cookie());
+  request.set_max_entries(100);
+  const auto rest = Ask<wire::ReaddirReply>(wire::MDS_READDIR, request);
+  EXPECT_TRUE(rest.end());
+  EXPECT_EQ(rest.before_cookie(), first.before_cookie());
+  std::vector<std::string> seen;
+  for (const auto& entry : rest.entries()) seen.push_back(entry.name());
+  EXPECT_EQ(seen, (std::vector<std::string>{"c", "d"}));
+  request.set_after_cookie(first.before_cookie());
+  const auto behind = Ask<wire::ReaddirReply>(wire::MDS_READDIR, request);
+  EXPECT_TRUE(behind.end());
+  EXPECT_EQ(behind.entries_size(), 0);
+  EXPECT_EQ(List(kRoot), (std::vector<std::string>{"c", "d", "e", "f"}));
+}
+
 TEST_F(TreeTest, NoFileWithoutAnOsdAndThePoolIsInUseAfterTheFirst) {
   EXPECT_FALSE(core->keeper().map()->FindPool("default")->in_use);
   Touch(kRoot, "f");
