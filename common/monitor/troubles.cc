@@ -40,7 +40,10 @@ std::vector<std::string> TroublesOf(const wire::StatusReply& status,
   }
   for (const wire::OsdInfo& osd : status.map().osds()) {
     const auto stats = osds.find(osd.id());
-    if (!osd.up()) {
+    if (!osd.up() && osd.endpoint().empty()) {
+      troubles.push_back(fmt::format(
+          "osd.{} was formatted and never served: start weir-osd on its disk", osd.id()));
+    } else if (!osd.up()) {
       troubles.push_back(fmt::format("osd.{} is down (last seen at {})", osd.id(), osd.endpoint()));
     } else if (stats == osds.end()) {
       troubles.push_back(SilenceOf(osd, silence));

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <utility>
 
+#include "common/base/good_name.h"
 #include "common/base/log.h"
 #include "mds/cluster/admission.h"
 #include "mds/cluster/class_contract.h"
@@ -116,22 +117,13 @@ Status NoClass(const std::string& name) {
 
 }  // namespace
 
-bool IsGoodName(std::string_view name) {
-  if (name.empty() || name.size() > 64) return false;
-  for (const char c : name) {
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (!letter && c != '.' && c != '_' && c != '-') return false;
-  }
-  return true;
-}
-
 Result<wire::ClassInfo> ClusterKeeper::CreateClass(const wire::SetClassRequest& request,
                                                    const Asked& asked) {
   const std::lock_guard changing(changing_);
   const std::string& name = request.name();
   if (!IsGoodName(name)) {
     return Status(ErrorCode::kInvalid,
-                  "'" + name + "' is no name for a class: it has 1 to 64 of A-Z a-z 0-9 . _ -");
+                  "'" + name + "' is no name for a class: " + std::string(kGoodName));
   }
   if (name.starts_with("system.")) {
     return Status(ErrorCode::kInvalid, "names with 'system.' are for WeirFS's own classes");

@@ -210,7 +210,6 @@ std::vector<std::string> ClusterKeeper::Warnings() const {
   std::vector<std::string> warnings;
   for (const auto& [id, osd] : map->osds) {
     const std::string name = "osd." + std::to_string(id.value);
-    if (!osd.up) warnings.push_back(name + " is down");
     const Status fits = AdmitOsdChange(*map, osd);
     if (!fits.ok()) warnings.push_back(name + " has promised more than its token rate");
   }

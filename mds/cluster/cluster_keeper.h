@@ -33,9 +33,6 @@ struct OsdMeasures;
 
 inline constexpr Duration kOsdSilenceMax = std::chrono::seconds(3);
 
-// Names of classes and pools: [A-Za-z0-9._-]{1,64}.
-bool IsGoodName(std::string_view name);
-
 // Who asked for a change. The answer is kept with the change itself: a request that comes again,
 // also after a restart, gets it instead of a second change.
 struct Asked {
@@ -115,6 +112,8 @@ class ClusterKeeper final : public ClusterView {
   [[nodiscard]] std::string DescribeObjects(uint64_t inode, const LayoutRecord& layout,
                                             uint64_t size, size_t max) const override;
   [[nodiscard]] SpaceInfo Space() const override;
+  // Of each OSD, as it said last.
+  [[nodiscard]] std::map<OsdId, uint64_t> UsedBytes() const;
   [[nodiscard]] std::string WhySlow(uint32_t class_id) const override;
   [[nodiscard]] bool IsFenced(uint64_t session, uint64_t epoch) const override;
   [[nodiscard]] std::optional<ClassCapacity> CapacityOf(uint32_t class_id) const override;

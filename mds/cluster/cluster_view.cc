@@ -135,14 +135,24 @@ std::string ClusterKeeper::WhySlow(uint32_t class_id) const {
       WhoIsToBlame(verdict, neighbour == map->classes.end() ? "" : neighbour->second.spec.name));
 }
 
-SpaceInfo ClusterKeeper::Space() const {
+std::map<OsdId, uint64_t> ClusterKeeper::UsedBytes() const {
   const std::lock_guard lock(mutex_);
-  SpaceInfo space;
+  std::map<OsdId, uint64_t> used;
   for (const auto& [id, osd] : map_->osds) {
     const auto heard = heard_.find(id);
-    const uint64_t used = heard == heard_.end() ? osd.used_bytes : heard->second.used_bytes;
-    space.capacity_bytes += osd.capacity_bytes;
-    space.free_bytes += osd.capacity_bytes - std::min(osd.capacity_bytes, used);
+    used[id] = heard == heard_.end() ? osd.used_bytes : heard->second.used_bytes;
+  }
+  return used;
+}
+
+SpaceInfo ClusterKeeper::Space() const {
+  const auto map = this->map();
+  SpaceInfo space;
+  for (const auto& [id, used] : UsedBytes()) {
+    const auto osd = map->osds.find(id);
+    if (osd == map->osds.end()) continue;  // joined in between
+    space.capacity_bytes += osd->second.capacity_bytes;
+    space.free_bytes += osd->second.capacity_bytes - std::min(osd->second.capacity_bytes, used);
   }
   return space;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/good_name.h"
 #include "common/base/log.h"
 #include "mds/cluster/admission.h"
 #include "mds/cluster/cluster_keeper.h"
@@ -159,7 +160,11 @@ Result<OsdId> ClusterKeeper::RegisterOsd(const wire::RegisterOsdRequest& request
     heard_[id] = {clock_.Now(), Epoch(0), osd.used_bytes};
   }
   WEIR_RETURN_IF_ERROR(Commit(std::move(next), std::move(ids)));
-  WEIR_LOG_INFO("osd.{} registered at '{}'", id.value, request.endpoint());
+  if (request.endpoint().empty()) {
+    WEIR_LOG_INFO("osd.{} is the number of a new OSD, which does not serve yet", id.value);
+  } else {
+    WEIR_LOG_INFO("osd.{} registered at '{}'", id.value, request.endpoint());
+  }
   return id;
 }
 
@@ -215,7 +220,7 @@ Result<wire::PoolInfo> ClusterKeeper::CreatePool(const wire::PoolCreateRequest& 
   ClusterMap next = *map();
   const std::string what = "cannot create pool '" + request.name() + "': ";
   if (!IsGoodName(request.name())) {
-    return Status(ErrorCode::kInvalid, what + "a name has 1 to 64 of A-Z a-z 0-9 . _ -");
+    return Status(ErrorCode::kInvalid, what + "a name has " + std::string(kGoodName));
   }
   if (next.FindPool(request.name()) != nullptr) {
     return Status(ErrorCode::kExists, what + "it exists already");

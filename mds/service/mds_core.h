@@ -80,6 +80,7 @@ class MdsCore final : public CommitListener {
   void GetMap(const Call& call);
   void GetStatus(const Call& call);
   wire::ClusterMap WireMap() const;
+  wire::ClusterMap MapWithUse() const;
 
   // Makes a change of the map away from the serving thread and answers when the OSDs obey it.
   using Change = std::function<Result<std::string>(const Asked&)>;

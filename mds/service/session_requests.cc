@@ -132,10 +132,9 @@ void MdsCore::OpenSession(const Call& call) {
       [reply, path = request.subtree(),
        holds = request.open_inodes_size() > 0](Operation& op) -> Result<std::string> {
         op.effects.may_write = holds;
-        Result<Inode> root = FindPath(op, path);
-        if (!root.ok()) return root.status().Annotate("cannot mount '" + path + "'");
-        WEIR_ASSIGN_OR_RETURN(const Inode directory, op.LoadDirectory(root->id));
-        reply->set_root_inode(directory.id);
+        const Result<Inode> root = FindDirectory(op, path);
+        if (!root.ok()) return root.status().Annotate("cannot mount '/" + path + "'");
+        reply->set_root_inode(root->id);
         return reply->SerializeAsString();
       },
       [call](Status status, std::string body) {
@@ -228,8 +227,19 @@ void MdsCore::RegisterOsd(const Call& call) {
   });
 }
 
-void MdsCore::GetMap(const Call& call) {
+// What OSDs said since the map was last written; it is not written for that.
+wire::ClusterMap MdsCore::MapWithUse() const {
   wire::ClusterMap map = WireMap();
+  const std::map<OsdId, uint64_t> used = keeper_->UsedBytes();
+  for (wire::OsdInfo& osd : *map.mutable_osds()) {
+    const auto heard = used.find(OsdId(osd.id()));
+    if (heard != used.end()) osd.set_used_bytes(heard->second);
+  }
+  return map;
+}
+
+void MdsCore::GetMap(const Call& call) {
+  wire::ClusterMap map = MapWithUse();
   call->Respond(map.SerializeAsString());
 }
 
@@ -239,7 +249,7 @@ void MdsCore::GetStatus(const Call& call) {
       [this](Operation& op) -> Result<std::string> {
         WEIR_ASSIGN_OR_RETURN(const wire::StatfsReply space, StatFs(op, {}));
         wire::StatusReply reply;
-        *reply.mutable_map() = WireMap();
+        *reply.mutable_map() = MapWithUse();
         reply.set_sessions(sessions_->count());
         reply.set_inodes(space.inodes());
         reply.set_pending_purges(objects_->pending_purges());

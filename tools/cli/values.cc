@@ -5,17 +5,18 @@
 #include <charconv>
 #include <cmath>
 
+#include "common/base/good_name.h"
 #include "common/base/units.h"
 
 namespace weir::cli {
 namespace {
 
-constexpr std::string_view kNameCharacters =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-constexpr size_t kLongestName = 64;
-
 Status Bad(std::string_view option, const std::string& text, std::string_view why) {
   return {ErrorCode::kInvalid, fmt::format("{} '{}': {}", option, text, why)};
+}
+
+Status NoName(std::string_view what, const std::string& name) {
+  return {ErrorCode::kInvalid, fmt::format("'{}' is no {} name: {}", name, what, kGoodName)};
 }
 
 }  // namespace
@@ -104,13 +105,11 @@ Result<LatencyBound> LatencyValue(std::string_view option, const std::string& te
 }
 
 Status CheckName(std::string_view what, const std::string& name) {
-  if (!name.empty() && name.size() <= kLongestName &&
-      name.find_first_not_of(kNameCharacters) == std::string::npos) {
-    return Status::Ok();
-  }
-  return {ErrorCode::kInvalid,
-          fmt::format("'{}' is no {} name: 1 to {} of the characters A-Z a-z 0-9 . _ -", name, what,
-                      kLongestName)};
+  return IsGoodName(name) ? Status::Ok() : NoName(what, name);
+}
+
+Status CheckOldName(std::string_view what, const std::string& name) {
+  return MayBeName(name) ? Status::Ok() : NoName(what, name);
 }
 
 Result<uint32_t> OsdIdValue(const std::string& text) {

@@ -37,8 +37,10 @@ struct LatencyBound {
   double part = 0.95;
 };
 Result<LatencyBound> LatencyValue(std::string_view option, const std::string& text);
-// [A-Za-z0-9._-]{1,64}; `what` is "class" or "pool".
+// For one that is to be given (common/base/good_name.h); `what` is "class", "pool" or "client".
 Status CheckName(std::string_view what, const std::string& name);
+// For one that exists, maybe since before the rule.
+Status CheckOldName(std::string_view what, const std::string& name);
 // `3` or `osd.3`.
 Result<uint32_t> OsdIdValue(const std::string& text);
 

@@ -105,6 +105,7 @@ void PrintOne(const Globals& globals, const wire::ClassInfo& info) {
 }
 
 Result<ExitCode> RunShow(Globals& globals, const std::string& name) {
+  WEIR_RETURN_IF_ERROR(cli::CheckOldName("class", name));
   WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
   WEIR_ASSIGN_OR_RETURN(const wire::ClusterMap map, link->Map());
   const wire::ClassInfo* info = FindClass(map, name);
@@ -174,7 +175,6 @@ Status FillBound(const ClassOptions& options, wire::SetClassRequest* request) {
 }
 
 Status FillRequest(const ClassOptions& options, wire::SetClassRequest* request) {
-  WEIR_RETURN_IF_ERROR(cli::CheckName("class", options.name));
   request->set_name(options.name);
   request->set_dry_run(options.dry_run);
   if (!options.weight.empty()) {
@@ -216,6 +216,9 @@ Status FillRequest(const ClassOptions& options, wire::SetClassRequest* request) 
 }
 
 Result<ExitCode> RunChange(Globals& globals, const ClassOptions& options, uint32_t method) {
+  const bool is_new = method == wire::MDS_CLASS_CREATE;
+  WEIR_RETURN_IF_ERROR(is_new ? cli::CheckName("class", options.name)
+                              : cli::CheckOldName("class", options.name));
   wire::SetClassRequest request;
   WEIR_RETURN_IF_ERROR(FillRequest(options, &request));
   WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
@@ -230,7 +233,7 @@ Result<ExitCode> RunChange(Globals& globals, const ClassOptions& options, uint32
 }
 
 Result<ExitCode> RunRm(Globals& globals, const std::string& name) {
-  WEIR_RETURN_IF_ERROR(cli::CheckName("class", name));
+  WEIR_RETURN_IF_ERROR(cli::CheckOldName("class", name));
   WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
   wire::ClassNameRequest request;
   request.set_name(name);
@@ -271,7 +274,10 @@ void AddChange(CLI::App* parent, Globals& globals, const std::string& name, uint
   verb->add_option("--min-weight", options->min_weight,
                    "smallest share on one OSD under --sharing hybrid (0.1 x the weight)")
       ->type_name("W");
-  verb->add_option("--limit", options->limit, "ceiling on each OSD; max lifts it")
+  verb->add_option(
+          "--limit", options->limit,
+          "ceiling over all OSDs together, on each of them while its reservation has --scope osd; "
+          "max lifts it")
       ->type_name("RATE|max");
   verb->add_option("--capacity", options->capacity,
                    "bytes that its files may hold, holes included; max lifts it")

@@ -54,6 +54,7 @@ Result<ExitCode> RunPoolLs(Globals& globals) {
 }
 
 Result<ExitCode> RunPoolShow(Globals& globals, const std::string& name) {
+  WEIR_RETURN_IF_ERROR(cli::CheckOldName("pool", name));
   WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
   WEIR_ASSIGN_OR_RETURN(const wire::ClusterMap map, link->Map());
   const wire::PoolInfo* pool = FindPool(map, name);
@@ -66,7 +67,7 @@ Result<ExitCode> RunPoolShow(Globals& globals, const std::string& name) {
 }
 
 Result<ExitCode> RunPoolRm(Globals& globals, const std::string& name) {
-  WEIR_RETURN_IF_ERROR(cli::CheckName("pool", name));
+  WEIR_RETURN_IF_ERROR(cli::CheckOldName("pool", name));
   WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
   wire::PoolNameRequest request;
   request.set_name(name);

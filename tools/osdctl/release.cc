@@ -8,7 +8,7 @@ namespace weir::osdctl {
 namespace {
 
 Result<ExitCode> RunRelease(Globals& globals, const std::string& name) {
-  WEIR_RETURN_IF_ERROR(cli::CheckName("class", name));
+  WEIR_RETURN_IF_ERROR(cli::CheckOldName("class", name));
   WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
   wire::ClassNameRequest request;
   request.set_name(name);

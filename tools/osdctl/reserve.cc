@@ -20,7 +20,7 @@ struct ReserveOptions {
 };
 
 Status FillRequest(const ReserveOptions& options, wire::ReserveRequest* request) {
-  WEIR_RETURN_IF_ERROR(cli::CheckName("class", options.name));
+  WEIR_RETURN_IF_ERROR(cli::CheckOldName("class", options.name));
   request->set_name(options.name);
   if (!options.bandwidth && options.iops.empty()) {
     return {ErrorCode::kInvalid, "say what to reserve: --bandwidth RATE, --iops N, or both"};

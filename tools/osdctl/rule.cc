@@ -56,13 +56,19 @@ Result<ExitCode> RunLs(Globals& globals) {
   return ExitCode::kDone;
 }
 
+// A mount is named by -o client=NAME, or by its host, maybe with a process id behind a colon.
+Status CheckWho(const Who& who) {
+  if (who.client.empty()) return Status::Ok();
+  return cli::CheckName("client", who.client.substr(0, who.client.rfind(':')));
+}
+
 struct AddOptions {
   Who who;
   std::string class_name, before;
 };
 
 Result<ExitCode> RunAdd(Globals& globals, const AddOptions& options) {
-  WEIR_RETURN_IF_ERROR(cli::CheckName("class", options.class_name));
+  WEIR_RETURN_IF_ERROR(cli::CheckOldName("class", options.class_name));
   wire::RuleAddRequest request;
   wire::RuleInfo& rule = *request.mutable_rule();
   rule.set_class_name(options.class_name);
@@ -74,6 +80,7 @@ Result<ExitCode> RunAdd(Globals& globals, const AddOptions& options) {
     WEIR_ASSIGN_OR_RETURN(const uint32_t gid, OwnerId(options.who.gid, false));
     rule.set_gid(gid);
   }
+  WEIR_RETURN_IF_ERROR(CheckWho(options.who));
   rule.set_exe(options.who.exe);
   rule.set_client(options.who.client);
   if (!rule.has_uid() && !rule.has_gid() && rule.exe().empty() && rule.client().empty()) {
