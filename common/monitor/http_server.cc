@@ -1,6 +1,5 @@
 #include "common/monitor/http_server.h"
 
-#include <arpa/inet.h>
 #include <civetweb.h>
 #include <fmt/format.h>
 #include <netdb.h>
@@ -12,11 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "common/net/endpoint.h"
+#include "common/net/resolve.h"
 
 namespace weir::monitor {
 namespace {
 
+constexpr unsigned kIpv6 = 8;  // of civetweb's features
 constexpr auto kKnockInterval = std::chrono::milliseconds(5);
 
 // The page may talk to where it came from, and to nobody else.
@@ -29,12 +29,6 @@ constexpr const char* kSafeHeaders =
     "style-src 'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'\r\n"
     "Connection: close\r\n";
-
-bool IsAddress(const std::string& host) {
-  in6_addr parsed;
-  return inet_pton(AF_INET, host.c_str(), &parsed) == 1 ||
-         inet_pton(AF_INET6, host.c_str(), &parsed) == 1;
-}
 
 std::string Join(const std::string& host, int port) {
   const bool v6 = host.find(':') != std::string::npos;
@@ -79,19 +73,29 @@ const char* ReasonOf(int status) {
 Result<std::string> ParseHttpAddress(const std::string& option, const std::string& text,
                                      bool insecure) {
   const auto endpoint = net::ParseEndpoint("tcp://" + text);
-  const std::string host = !endpoint.ok() || endpoint->address != "localhost"
-                               ? (endpoint.ok() ? endpoint->address : std::string())
-                               : "127.0.0.1";
-  if (!endpoint.ok() || !IsAddress(host)) {
+  if (!endpoint.ok() || endpoint->address == "*") {
     return {ErrorCode::kInvalid,
             fmt::format("{} {}: write ADDR:PORT with an address of this machine, as 127.0.0.1:9100",
                         option, text)};
   }
-  if (!insecure && !net::IsLoopback("tcp://" + Join(host, endpoint->port))) {
+  const auto resolved = net::Resolve(*endpoint);
+  if (!resolved.ok()) {
+    return {ErrorCode::kInvalid,
+            fmt::format("{} {}: {}", option, text, resolved.status().message())};
+  }
+  const std::string host = resolved->front().address;
+  if (!insecure && !net::IsLoopback(resolved->front().ToString())) {
     return {ErrorCode::kInvalid,
             fmt::format("{} {}: will not serve there: it is reachable from other machines and "
                         "readers have no keys (use 127.0.0.1, or --insecure on a trusted network)",
                         option, text)};
+  }
+  if (host.find(':') != std::string::npos && mg_check_feature(kIpv6) == 0) {
+    return {
+        ErrorCode::kInvalid,
+        fmt::format("{} {}: the HTTP library of this build (civetweb) knows no IPv6: use an IPv4 "
+                    "address, as 127.0.0.1:9100",
+                    option, text)};
   }
   return Join(host, endpoint->port);
 }

@@ -19,6 +19,16 @@ bool IsHostChar(char c) {
          c == '-' || c == '_' || c == '*';
 }
 
+// Of a link-local one the interface may follow: fe80::1%eth0.
+bool IsV6Address(std::string_view host) {
+  const size_t percent = host.find('%');
+  in6_addr parsed;
+  if (inet_pton(AF_INET6, std::string(host.substr(0, percent)).c_str(), &parsed) != 1) return false;
+  if (percent == std::string_view::npos) return true;
+  const std::string_view interface = host.substr(percent + 1);
+  return !interface.empty() && std::all_of(interface.begin(), interface.end(), IsHostChar);
+}
+
 Result<uint16_t> ParsePort(std::string_view text, std::string_view digits) {
   uint16_t port = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
@@ -36,10 +46,7 @@ Result<Endpoint> ParseTcp(std::string_view text, std::string_view rest, bool por
     const size_t close = rest.find(']');
     if (close == std::string_view::npos) return Bad(text, "a '[' without its ']'");
     host = rest.substr(1, close - 1);
-    in6_addr parsed;
-    if (inet_pton(AF_INET6, std::string(host).c_str(), &parsed) != 1) {
-      return Bad(text, "'" + std::string(host) + "' is no IPv6 address");
-    }
+    if (!IsV6Address(host)) return Bad(text, "'" + std::string(host) + "' is no IPv6 address");
     rest.remove_prefix(close + 1);
     has_port = rest.starts_with(':');
     if (!has_port && !rest.empty()) return Bad(text, "something else than :PORT follows the ']'");

@@ -26,7 +26,7 @@ struct Endpoint {
 Result<Endpoint> ParseEndpoint(std::string_view text);
 
 // Reachable from this machine only: ipc, inproc, tcp on 127.0.0.0/8, ::1 or localhost. False for
-// text that is no endpoint.
+// other host names (common/net/resolve.h) and for text that is no endpoint.
 bool IsLoopback(std::string_view text);
 
 }  // namespace weir::net

@@ -27,6 +27,9 @@ struct OwnedMsg {
 Status ZmqError(const std::string& what) {
   const int error = zmq_errno();
   if (error == EADDRINUSE) return {ErrorCode::kBusy, what + ": already in use"};
+  if (error == EADDRNOTAVAIL || error == EAFNOSUPPORT || error == ENODEV) {
+    return {ErrorCode::kNotFound, what + ": that is no address of this machine"};
+  }
   return {FromErrno(error), what + ": " + zmq_strerror(error)};
 }
 
@@ -170,7 +173,8 @@ int ZmqSocket::fd() const {
 
 Status ZmqSocket::Watch() {
   if (zmq_socket_monitor(socket_, "inproc://watch",
-                         ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED) != 0) {
+                         ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED |
+                             ZMQ_EVENT_CONNECT_RETRIED) != 0) {
     return ZmqError("cannot watch a socket");
   }
   monitor_ = zmq_socket(context_, ZMQ_PAIR);
@@ -192,8 +196,12 @@ ZmqSocket::Events ZmqSocket::TakeEvents() {
     if (zmq_msg_recv(&frame.msg, monitor_, ZMQ_DONTWAIT) < 0) return events;
     uint16_t kind = 0;
     if (frame.size() >= sizeof(kind)) std::memcpy(&kind, frame.data(), sizeof(kind));
-    events.lost = kind == ZMQ_EVENT_DISCONNECTED;
-    events.connected |= kind == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+    if (kind == ZMQ_EVENT_CONNECT_RETRIED) {
+      ++events.failed;
+    } else {
+      events.lost = kind == ZMQ_EVENT_DISCONNECTED;
+      events.connected |= kind == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+    }
     SkipRest(monitor_);
   }
 }

@@ -25,6 +25,7 @@ class ZmqSocket {
   // A ROUTER if it sends to clients, else a DEALER. `movers`: threads that move its bytes; those of
   // the calling thread's policy.
   Status Open(int movers);
+  // kNotFound: the address is none of this machine.
   Status Bind(const std::string& endpoint);
   Status Connect(const std::string& endpoint);
   Status Disconnect(const std::string& endpoint);
@@ -38,6 +39,7 @@ class ZmqSocket {
   struct Events {
     bool connected = false;  // at least once since the last call
     bool lost = false;       // and not established since
+    int failed = 0;          // attempts to connect
   };
   Events TakeEvents();
 

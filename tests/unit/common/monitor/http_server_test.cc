@@ -10,6 +10,7 @@
 namespace weir::monitor {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -117,14 +118,14 @@ TEST(HttpAddressTest, IsAnAddressOfThisMachineOnlyUnlessInsecure) {
   };
   EXPECT_EQ(parse("127.0.0.1:9100"), "127.0.0.1:9100");
   EXPECT_EQ(parse("localhost:0"), "127.0.0.1:0");
-  EXPECT_EQ(parse("[::1]:80"), "[::1]:80");
+  EXPECT_THAT(parse("[::1]:80"), AnyOf("[::1]:80", HasSubstr("knows no IPv6")));
   EXPECT_EQ(parse("0.0.0.0:80", true), "0.0.0.0:80");
   for (const char* text : {"0.0.0.0:80", "10.0.0.1:80", "[::]:80"}) {
     EXPECT_THAT(parse(text), HasSubstr("--insecure")) << text;
   }
-  for (const char* text :
-       {"", ":80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:99999", "example.org:80", "*:80",
-        "127.0.0.1:80,0.0.0.0:81", "http://127.0.0.1:80", "127.0.0.1:80s"}) {
+  EXPECT_THAT(parse("no-such-host.invalid:80", true), HasSubstr("'no-such-host.invalid' has no"));
+  for (const char* text : {"", ":80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:99999", "*:80",
+                           "127.0.0.1:80,0.0.0.0:81", "http://127.0.0.1:80", "127.0.0.1:80s"}) {
     EXPECT_THAT(parse(text, true), HasSubstr("--web " + std::string(text) + ": write ADDR:PORT"))
         << text;
   }

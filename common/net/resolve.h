@@ -1,0 +1,22 @@
+// What the host of an endpoint stands for, as this machine knows it (/etc/hosts, DNS). May wait for
+// DNS. Any thread.
+#pragma once
+
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/net/endpoint.h"
+
+namespace weir::net {
+
+// Whether the host is a name, rather than an address or `*`.
+bool HasHostName(const Endpoint& endpoint);
+
+// The same endpoint with each address of its host, IPv4 first: never empty. One without a host name
+// is itself. kUnreachable: there is no such host; kTimedOut: nobody can be asked at the moment.
+Result<std::vector<Endpoint>> Resolve(const Endpoint& endpoint);
+
+// Whether only this machine reaches whoever listens there: each address is IsLoopback.
+Result<bool> IsOfThisMachineOnly(const Endpoint& endpoint);
+
+}  // namespace weir::net
