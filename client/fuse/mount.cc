@@ -85,9 +85,20 @@ Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& opt
   return core;
 }
 
+// As libfuse reads values of options: a comma in one would begin the next.
+std::string EscapeOption(const std::string& value) {
+  std::string text;
+  for (const char c : value) {
+    if (c == ',' || c == '\\') text += '\\';
+    text += c;
+  }
+  return text;
+}
+
 std::string FuseOptions(const Mount::Options& options) {
   // The kernel checks permissions: nobody else is asked who opens a FIFO or connects to a socket.
-  std::string text = "fsname=" + options.fsname + ",subtype=weirfs,default_permissions";
+  std::string text =
+      "fsname=" + EscapeOption(options.fsname) + ",subtype=weirfs,default_permissions";
   if (options.allow_other) text += ",allow_other";
   if (options.read_only) text += ",ro";
   for (const std::string& option : options.fuse_options) text += "," + option;
@@ -139,6 +150,7 @@ class Mount::Impl {
       if (filesystem_.calls().AnswerKilled()) core_.files().DropAbandoned();
     }));
     core_.inodes().Pin(core_.mds().root());  // the kernel looks at it without having looked it up
+    if (options_.before_mount) options_.before_mount();
     if (options_.device_fd < 0) WEIR_RETURN_IF_ERROR(MountIt());
     filesystem_.kernel_cache().Start(session_);
     // Where the disks are this process's own, its threads do the work of an OSD as well.

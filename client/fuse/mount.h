@@ -26,10 +26,10 @@ namespace weir::client {
 class Mount {
  public:
   struct Options {
-    std::string mount_class;  // class of untagged files; empty: best-effort
-    std::string subtree;      // directory of the file system to mount; empty: its root
-    std::string client_name;  // as the MDS shows it; empty: host name and process id
-    std::string fsname = "weirfs";
+    std::string mount_class;        // class of untagged files; empty: best-effort
+    std::string subtree;            // directory of the file system to mount; empty: its root
+    std::string client_name;        // as the MDS shows it; empty: host name and process id
+    std::string fsname = "weirfs";  // what the mount table shows as its source, any text
     bool read_only = false;
     bool allow_other = false;
     // Which reads move access times; none of these: as Linux does it, by relatime.
@@ -50,6 +50,8 @@ class Mount {
     Duration timeout = Duration::max();
     Duration connect_timeout = std::chrono::seconds(10);
     Duration unmount_timeout = std::chrono::seconds(60);
+    // Told once, when the MDS has answered and the mount itself is next. May be empty.
+    std::function<void()> before_mount;
     uint64_t dirty_bytes_max = 64 << 20;
     uint64_t readahead_bytes = 4 << 20;
     std::vector<std::string> fuse_options;  // further ones for libfuse and the kernel, e.g. nosuid

@@ -1,10 +1,14 @@
 #include "common/base/log.h"
 
+#include <fcntl.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <memory>
 #include <mutex>
 
@@ -55,6 +59,15 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::err;
 }
 
+// spdlog would make the folders, too, of a path that was mistyped.
+Status CheckFile(const std::string& path) {
+  if (path.empty()) return Status::Ok();
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd < 0) return {ErrorCode::kIo, "cannot log to '" + path + "': " + strerror(errno)};
+  close(fd);
+  return Status::Ok();
+}
+
 }  // namespace
 
 std::atomic<LogLevel> log_internal::level{LogLevel::kInfo};
@@ -73,6 +86,7 @@ Result<LogLevel> ParseLogLevel(std::string_view text) {
 }
 
 Status InitLogging(const LogOptions& options) {
+  WEIR_RETURN_IF_ERROR(CheckFile(options.file));
   std::shared_ptr<spdlog::logger> logger;
   try {
     logger = Make(options);

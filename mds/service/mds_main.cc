@@ -8,9 +8,9 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 
 #include "common/base/freed_memory.h"
 #include "common/base/log.h"
@@ -18,10 +18,13 @@
 #include "common/base/short_turns.h"
 #include "common/monitor/http_server.h"
 #include "common/monitor/monitor.h"
-#include "common/net/endpoint.h"
+#include "common/net/resolve.h"
 #include "mds/service/fsck_mds.h"
 #include "mds/service/mds_server.h"
 #include "mds/service/mds_store.h"
+#include "tools/cli/parse.h"
+#include "tools/cli/program.h"
+#include "tools/cli/version.h"
 
 namespace weir::mds {
 namespace {
@@ -29,6 +32,7 @@ namespace {
 constexpr int kFailed = 1;
 constexpr int kBadUsage = 2;
 constexpr int kUnhealthy = 7;
+constexpr uint64_t kLeastFiles = 256;  // of its own some 40; each mount and OSD adds a few
 
 struct Arguments {
   std::string data;
@@ -46,7 +50,7 @@ struct Arguments {
 constexpr const char* kSelf = "inproc://mds";
 
 int Fail(int code, const std::string& message) {
-  std::cerr << "weir-mds: " << message << "\n";
+  cli::Say("weir-mds", message);
   return code;
 }
 
@@ -144,6 +148,23 @@ Status Serve(const Arguments& arguments, int signals) {
   return Status::Ok();
 }
 
+// Makes the endpoints canonical.
+Status CheckListen(Arguments* arguments) {
+  for (std::string& text : arguments->listen) {
+    WEIR_ASSIGN_OR_RETURN(const net::Endpoint endpoint, net::ParseEndpoint(text));
+    text = endpoint.ToString();
+    if (arguments->insecure) continue;
+    const Result<bool> here = net::IsOfThisMachineOnly(endpoint);
+    if (!here.ok()) return here.status().Annotate("cannot listen on " + text);
+    if (*here) continue;
+    return {ErrorCode::kInvalid,
+            "will not listen on " + text +
+                ": it is reachable from other machines and clients have no keys yet (use 127.0.0.1 "
+                "or ipc://, or --insecure on a trusted network)"};
+  }
+  return Status::Ok();
+}
+
 // Makes the addresses of --metrics and --web canonical.
 Status CheckWatched(Arguments* arguments) {
   for (auto [option, address] :
@@ -173,13 +194,15 @@ int RunFsck(const Arguments& arguments) {
   options.repair = arguments.repair;
   const Result<CheckReport> report = FsckMds(arguments.data, options);
   if (!report.ok()) return Fail(kFailed, report.status().message());
-  std::cout << (arguments.output == "json" ? ToJson(*report) : ToText(*report));
+  std::fputs((arguments.output == "json" ? ToJson(*report) : ToText(*report)).c_str(), stdout);
   return report->findings.clean() ? 0 : kUnhealthy;
 }
 
 int Main(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app{"The metadata server of WeirFS: namespace, cluster map, classes, admission."};
+  CLI::App app{"weir-mds: the metadata server: namespace, cluster map, classes, admission",
+               "weir-mds"};
+  app.set_version_flag("--version", cli::VersionText("weir-mds"));
   app.footer(
       "Example:\n"
       "  weir-mds --data /var/lib/weir/mds --listen tcp://127.0.0.1:7370\n"
@@ -198,23 +221,15 @@ int Main(int argc, char** argv) {
   app.add_option("--config", arguments.config, "TOML file: listen, insecure, log, metrics, web");
   app.add_option("--log", arguments.log, "trace, debug, info, warn, error or off");
   AddFsck(app, &arguments);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kBadUsage;
-  }
+  if (const auto ended = cli::Parse(app, argc, argv)) return *ended;
   if (!arguments.fsck.empty()) return RunFsck(arguments);
   const Status configured = ReadConfig(&arguments, app);
   if (!configured.ok()) return Fail(kBadUsage, configured.message());
   if (arguments.listen.empty()) arguments.listen = {"tcp://127.0.0.1:7370"};
-  for (std::string& endpoint : arguments.listen) {
-    const Result<net::Endpoint> parsed = net::ParseEndpoint(endpoint);
-    if (!parsed.ok()) return Fail(kBadUsage, parsed.status().message());
-    endpoint = parsed->ToString();
-    if (arguments.insecure || net::IsLoopback(endpoint)) continue;
-    return Fail(kBadUsage, "will not listen on " + endpoint +
-                               ": it is reachable from other machines and clients have no keys "
-                               "yet (use 127.0.0.1 or ipc://, or --insecure on a trusted network)");
+  const Status listens = CheckListen(&arguments);
+  if (!listens.ok()) {
+    const bool bad = listens.code() == ErrorCode::kInvalid;
+    return Fail(bad ? kBadUsage : kFailed, listens.message());
   }
   const Status watched = CheckWatched(&arguments);
   if (!watched.ok()) return Fail(kBadUsage, watched.message());
@@ -226,10 +241,12 @@ int Main(int argc, char** argv) {
   const Status logs = InitLogging(logging);
   if (!logs.ok()) return Fail(kFailed, logs.message());
 
+  if (const Status files = cli::NeedFiles(kLeastFiles); !files.ok()) {
+    return Fail(kFailed, files.message());
+  }
   sigset_t set;
   sigemptyset(&set);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGINT);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, signal);
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);  // before any thread, so that all inherit it
   ::signal(SIGPIPE, SIG_IGN);
   const int signals = ::signalfd(-1, &set, SFD_CLOEXEC);
@@ -244,7 +261,9 @@ int Main(int argc, char** argv) {
 }  // namespace weir::mds
 
 int main(int argc, char** argv) {
-  weir::TakeShortTurns();
-  weir::KeepFreedMemory();
-  return weir::mds::Main(argc, argv);
+  return weir::cli::RunProgram("weir-mds", [=] {
+    weir::TakeShortTurns();
+    weir::KeepFreedMemory();
+    return weir::mds::Main(argc, argv);
+  });
 }

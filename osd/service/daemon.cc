@@ -48,7 +48,7 @@ class UniqueFd {
 sigset_t OurSignals() {
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) sigaddset(&signals, signal);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&signals, signal);
   return signals;
 }
 
@@ -127,7 +127,7 @@ Status WaitForEnd(OsdServer& server, const DaemonOptions& options, Registration&
       return Status::FromErrno(errno, "cannot wait for signals");
     }
     const int signal = TakeSignal(signal_fd.get());
-    if (signal == SIGTERM || signal == SIGINT) return {};
+    if (signal == SIGTERM || signal == SIGINT || signal == SIGHUP) return {};
     if (signal != 0) {
       if (options.metering_switch) server.SetMetering(signal == SIGUSR2);
       continue;

@@ -39,8 +39,8 @@ struct MkfsDaemonOptions {
 // first, before any thread exists, so that the signals reach Serve only.
 void BlockSignals();
 
-// Serves until SIGTERM or SIGINT (ok), or until the MDS refuses this OSD. Requires:
-// BlockSignals.
+// Serves until SIGTERM, SIGINT or SIGHUP (ok), or until the MDS refuses this OSD.
+// Requires: BlockSignals.
 Status Serve(const DaemonOptions& options);
 Status Mkfs(const MkfsDaemonOptions& options);
 

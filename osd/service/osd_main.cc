@@ -15,9 +15,12 @@
 #include "common/disk/disk_spec.h"
 #include "common/disk/tier_spec.h"
 #include "common/monitor/http_server.h"
-#include "common/net/endpoint.h"
+#include "common/net/resolve.h"
 #include "osd/service/daemon.h"
 #include "osd/store/store_check.h"
+#include "tools/cli/parse.h"
+#include "tools/cli/program.h"
+#include "tools/cli/version.h"
 
 namespace weir::osd {
 namespace {
@@ -25,6 +28,7 @@ namespace {
 constexpr int kUsage = 2;
 constexpr int kUnhealthy = 7;
 constexpr uint64_t kLeastMemory = 64 << 20;
+constexpr uint64_t kLeastFiles = 256;  // of its own some 60; each mount and daemon adds two
 
 struct Flags {
   bool mkfs = false;
@@ -66,6 +70,7 @@ std::vector<Setting> Schema() {
 
 // Every setting of the schema is a flag of the same name: --token-rate is osd.token_rate.
 void AddFlags(CLI::App& app, Flags* flags) {
+  app.set_version_flag("--version", cli::VersionText("weir-osd"));
   app.add_flag("--mkfs", flags->mkfs, "format the disk as a new OSD, then exit");
   app.add_flag("--force", flags->force, "--mkfs: overwrite whatever the disk holds");
   app.add_flag("--insecure", flags->insecure,
@@ -102,7 +107,7 @@ void AddFlags(CLI::App& app, Flags* flags) {
 }
 
 int Fail(int code, const std::string& message) {
-  std::fprintf(stderr, "weir-osd: %s\n", message.c_str());
+  cli::Say("weir-osd", message);
   return code;
 }
 
@@ -112,21 +117,25 @@ int Fail(const Status& status) {
   return Fail(no_contact ? 6 : 1, status.message());
 }
 
-Status CheckListen(const std::string& listen, bool insecure) {
-  if (!net::IsLoopback(listen) && !insecure) {
+bool IsEverywhere(const net::Endpoint& endpoint) {
+  return endpoint.address == "0.0.0.0" || endpoint.address == "::" || endpoint.address == "*";
+}
+
+Status CheckListen(const net::Endpoint& listen, bool insecure) {
+  const std::string text = listen.ToString();
+  if (IsEverywhere(listen) && insecure) {
     return {ErrorCode::kInvalid,
-            "will not listen at " + listen +
-                ": it can be reached from other machines, and there are no keys yet to tell friend "
-                "from foe (listen at 127.0.0.1, or say --insecure on a network you trust)"};
-  }
-  const Result<net::Endpoint> endpoint = net::ParseEndpoint(listen);
-  if (endpoint.ok() &&
-      (endpoint->address == "0.0.0.0" || endpoint->address == "::" || endpoint->address == "*")) {
-    return {ErrorCode::kInvalid,
-            "cannot listen at " + listen +
+            "cannot listen at " + text +
                 ": name the one address at which clients reach this OSD, it goes into the map"};
   }
-  return {};
+  if (insecure) return {};
+  const Result<bool> here = net::IsOfThisMachineOnly(listen);
+  if (!here.ok()) return here.status().Annotate("cannot listen at " + text);
+  if (*here) return {};
+  return {ErrorCode::kInvalid,
+          "will not listen at " + text +
+              ": it can be reached from other machines, and there are no keys yet to tell friend "
+              "from foe (listen at 127.0.0.1, or say --insecure on a network you trust)"};
 }
 
 int RunMkfs(const Config& config, const Flags& flags, const std::vector<TierSpec>& tiers,
@@ -179,13 +188,16 @@ int RunServe(const Config& config, const Flags& flags, const std::vector<TierSpe
     return Fail(kUsage, "--decision-log is for an OSD of one disk, not with --tier-disk");
   }
   if (options.memory_bytes < kLeastMemory) return Fail(kUsage, "--memory must be at least 64MiB");
-  const Status allowed = CheckListen(options.listen, flags.insecure);
-  if (!allowed.ok()) return Fail(kUsage, allowed.message());
+  if (const Status allowed = CheckListen(*listen, flags.insecure); !allowed.ok()) {
+    return allowed.code() == ErrorCode::kInvalid ? Fail(kUsage, allowed.message())
+                                                 : Fail(1, allowed.message());
+  }
   if (const std::string& metrics = config.String("osd.metrics"); !metrics.empty()) {
     const auto address = monitor::ParseHttpAddress("--metrics", metrics, flags.insecure);
     if (!address.ok()) return Fail(kUsage, address.status().message());
     options.metrics = *address;
   }
+  BlockSignals();  // a signal that comes while nothing is served yet ends the process
   const Status status = Serve(options);
   return status.ok() ? 0 : Fail(status);
 }
@@ -237,6 +249,8 @@ int Run(const Flags& flags) {
     const Result<DiskSpec> disk = ParseDiskSpec(config->String("osd.disk"));
     return disk.ok() ? RunFsck(flags, *disk) : Fail(kUsage, disk.status().message());
   }
+  const Status files = cli::NeedFiles(kLeastFiles);
+  if (!files.ok()) return Fail(files);
   if (config->String("osd.mds").empty()) return Fail(kUsage, "which MDS? (--mds ENDPOINT)");
   const Result<net::Endpoint> mds = net::ParseEndpoint(config->String("osd.mds"));
   if (!mds.ok()) return Fail(kUsage, mds.status().message());
@@ -250,17 +264,14 @@ int Run(const Flags& flags) {
 }  // namespace weir::osd
 
 int main(int argc, char** argv) {
-  weir::TakeShortTurns();
-  weir::KeepFreedMemory();
-  weir::osd::BlockSignals();
-  CLI::App app{"weir-osd: serves one raw disk to a WeirFS cluster, metering every class",
-               "weir-osd"};
-  weir::osd::Flags flags;
-  weir::osd::AddFlags(app, &flags);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : weir::osd::kUsage;
-  }
-  return weir::osd::Run(flags);
+  return weir::cli::RunProgram("weir-osd", [=] {
+    weir::TakeShortTurns();
+    weir::KeepFreedMemory();
+    CLI::App app{"weir-osd: serves one raw disk to a WeirFS cluster, metering every class",
+                 "weir-osd"};
+    weir::osd::Flags flags;
+    weir::osd::AddFlags(app, &flags);
+    if (const auto ended = weir::cli::Parse(app, argc, argv)) return *ended;
+    return weir::osd::Run(flags);
+  });
 }

@@ -7,7 +7,7 @@
 #include <future>
 #include <random>
 
-#include "common/net/endpoint.h"
+#include "common/net/resolve.h"
 #include "common/net/rpc.h"
 #include "common/wire/map.pb.h"
 #include "common/wire/mds.pb.h"
@@ -85,6 +85,10 @@ ClusterLink::~ClusterLink() = default;
 
 Result<std::unique_ptr<ClusterLink>> ClusterLink::Open(const std::string& cluster) {
   WEIR_ASSIGN_OR_RETURN(std::string endpoint, ResolveEndpoint(cluster));
+  WEIR_ASSIGN_OR_RETURN(const net::Endpoint parsed, net::ParseEndpoint(endpoint));
+  if (const auto found = net::Resolve(parsed); !found.ok()) {
+    return found.status().Annotate("no contact with the MDS at " + endpoint);
+  }
   std::unique_ptr<ClusterLink> link(new ClusterLink(std::move(endpoint)));
   auto client = link->ClientOf(link->endpoint_);
   if (!client.ok()) return client.status();

@@ -1,8 +1,6 @@
 #include "tools/cli/exit_code.h"
 
-#include <fmt/format.h>
-
-#include <cstdio>
+#include "tools/cli/program.h"
 
 namespace weir::cli {
 
@@ -27,7 +25,7 @@ ExitCode ExitCodeOf(const Status& status) {
 }
 
 int Fail(std::string_view program, const Status& status) {
-  fmt::print(stderr, "{}: {}\n", program, status.message());
+  Say(program, status.message());
   return static_cast<int>(ExitCodeOf(status));
 }
 

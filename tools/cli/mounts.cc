@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "tools/cli/process.h"
+#include "tools/cli/source.h"
 
 namespace weir::cli {
 namespace {
@@ -84,9 +85,9 @@ PlaceInWeirfs WhereInWeirfs(const std::string& path) {
     const bool below = whole == where || whole.starts_with(where + "/");
     if (type != "fuse.weirfs" || !below || where.size() < longest) continue;
     longest = where.size();
-    const size_t subtree = source.rfind(":/");
-    const bool has_subtree = subtree != std::string::npos && source.compare(subtree, 3, "://") != 0;
-    place.inside = (has_subtree ? source.substr(subtree + 1) : "") + whole.substr(where.size());
+    const auto mounted = SplitSource(Unescape(source));
+    const bool whole_tree = !mounted.ok() || mounted->subtree.empty();
+    place.inside = (whole_tree ? "" : "/" + mounted->subtree) + whole.substr(where.size());
     place.on_mount = true;
   }
   return place;

@@ -1,15 +1,13 @@
 // osdctl: the operator's command. One file per verb; this one holds the global options.
 
-#include <csignal>
-#include <cstdio>
-
+#include "tools/cli/parse.h"
+#include "tools/cli/program.h"
+#include "tools/cli/version.h"
 #include "tools/osdctl/command.h"
 
 namespace {
 
-using weir::ErrorCode;
 using weir::Result;
-using weir::Status;
 using weir::osdctl::ExitCode;
 using weir::osdctl::Globals;
 
@@ -40,14 +38,13 @@ void AddVerbs(CLI::App& app, Globals& globals) {
   AddCompletion(app, globals);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int Run(int argc, char** argv) {
   CLI::App app("osdctl: see and set what a WeirFS cluster promises and serves", "osdctl");
   Globals globals;
   app.fallthrough();
   app.require_subcommand(1);
   app.footer(kFooter);
+  app.set_version_flag("--version", weir::cli::VersionText("osdctl"));
   app.add_option("--cluster", globals.cluster, "directory or endpoint of the cluster")
       ->envname("WEIR_CLUSTER")
       ->type_name("DIR|ENDPOINT");
@@ -55,18 +52,14 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"table", "json"}))
       ->type_name("FORMAT");
   AddVerbs(app, globals);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    fputs(app.help().c_str(), stdout);  // of the deepest verb on the command line
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    const std::vector<std::string> unknown = app.remaining(true);
-    const bool no_verb = app.get_subcommands().empty() && !unknown.empty();
-    const std::string why = no_verb ? "there is no verb '" + unknown.front() + "'" : error.what();
-    return weir::cli::Fail("osdctl", Status(ErrorCode::kInvalid, why + " (see --help)"));
-  }
+  if (const auto ended = weir::cli::Parse(app, argc, argv)) return *ended;
   const Result<ExitCode> code = globals.action(globals);
   if (!code.ok()) return weir::cli::Fail("osdctl", code.status());
   return static_cast<int>(*code);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return weir::cli::RunProgram("osdctl", [=] { return Run(argc, argv); });
 }

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "common/base/units.h"
+#include "tools/cli/program.h"
 #include "tools/cli/table.h"
 #include "tools/cli/values.h"
 #include "tools/osdctl/mds_load.h"
@@ -112,8 +113,8 @@ Result<ExitCode> RunStat(Globals& globals, const StatOptions& options) {
   WEIR_RETURN_IF_ERROR(link->Call(wire::MDS_CLASS_LOAD, wire::Empty(), &load));
   Print(globals, map, all, silent, load, only);
   if (silent.empty()) return ExitCode::kDone;
-  fmt::print(stderr, "osdctl: {} of {} OSDs did not answer: {}\n", silent.size(), osds.size(),
-             first_silence.message());
+  cli::Say("osdctl", fmt::format("{} of {} OSDs did not answer: {}", silent.size(), osds.size(),
+                                 first_silence.message()));
   return ExitCode::kPartlyDone;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "common/base/units.h"
+#include "tools/cli/program.h"
 #include "tools/cli/table.h"
 #include "tools/cli/values.h"
 #include "tools/osdctl/stat_document.h"
@@ -124,7 +125,7 @@ Result<ExitCode> RunTop(Globals& globals, const TopOptions& options) {
       samples.push_back(Sample(rates, seconds));
     } else {
       fmt::print("{}{}{}", live ? "\x1b[H\x1b[2J" : "", Screen(now, rates), live ? "" : "\n");
-      if (fflush(stdout) != 0) return ExitCode::kFailed;
+      cli::FlushStdout();
     }
     before = std::move(now);
   }

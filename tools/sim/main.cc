@@ -14,7 +14,9 @@
 #include "osd/decisions/replay.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/parse.h"
+#include "tools/cli/program.h"
 #include "tools/cli/table.h"
+#include "tools/cli/version.h"
 #include "tools/sim/output/document.h"
 #include "tools/sim/output/plot.h"
 #include "tools/sim/output/scenario_document.h"
@@ -109,7 +111,10 @@ std::vector<Outcome> RunChosen(const std::vector<const Experiment*>& chosen, uin
       const auto start = std::chrono::steady_clock::now();
       outcomes[i].experiment->run(outcomes[i].run);
       const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
-      if (timing) fmt::print(stderr, "{:<6} {:6.2f} s\n", outcomes[i].experiment->id, wall.count());
+      if (timing) {
+        cli::Say("weir-sim",
+                 fmt::format("{:<6} {:6.2f} s", outcomes[i].experiment->id, wall.count()));
+      }
     }
   };
   std::vector<std::thread> threads;
@@ -196,6 +201,7 @@ Result<ExitCode> Replay(const Arguments& arguments) {
 
 void Declare(CLI::App& app, Arguments& arguments) {
   app.require_subcommand(1);
+  app.set_version_flag("--version", cli::VersionText("weir-sim"));
   app.footer(
       "Example: weir-sim list\n"
       "         weir-sim run E7\n"
@@ -244,11 +250,13 @@ void Declare(CLI::App& app, Arguments& arguments) {
 }  // namespace weir::sim
 
 int main(int argc, char** argv) {
-  CLI::App app("weir-sim: the QoS engine in virtual time, against modelled disks", "weir-sim");
-  weir::sim::Arguments arguments;
-  weir::sim::Declare(app, arguments);
-  if (const auto ended = weir::cli::Parse(app, argc, argv)) return *ended;
-  const auto code = arguments.action(arguments);
-  if (!code.ok()) return weir::cli::Fail("weir-sim", code.status());
-  return static_cast<int>(*code);
+  return weir::cli::RunProgram("weir-sim", [=] {
+    CLI::App app("weir-sim: the QoS engine in virtual time, against modelled disks", "weir-sim");
+    weir::sim::Arguments arguments;
+    weir::sim::Declare(app, arguments);
+    if (const auto ended = weir::cli::Parse(app, argc, argv)) return *ended;
+    const auto code = arguments.action(arguments);
+    if (!code.ok()) return weir::cli::Fail("weir-sim", code.status());
+    return static_cast<int>(*code);
+  });
 }

@@ -165,7 +165,7 @@ Status DevCluster::Plan(const UpOptions& options) {
   if (!options.mounts.empty()) {
     state_.mounts.clear();
     for (const std::string& mount : options.mounts) {
-      state_.mounts.push_back({.path = cli::AbsolutePath(mount)});
+      state_.mounts.push_back({.path = cli::AbsolutePath(mount), .options = options.mount_options});
     }
   }
   if (!options.web.empty()) state_.web = options.web;
@@ -314,6 +314,7 @@ Status DevCluster::StartMount(size_t index) {
   std::vector<std::string> command = {Binary("weirfs"), state_.endpoint, mount.path, "-o",
                                       "client=" + name, "--pid-file",    pid_file,   "--log-file",
                                       LogOf(name)};
+  AddOption("-o", mount.options, &command);
   AddOption("--metrics", mount.metrics, &command);
   const int code = cli::RunLogged(command, LogOf(name));
   const auto pid = cli::ReadFile(pid_file);

@@ -26,6 +26,7 @@ class DevCluster {
     std::vector<std::string> disks;
     std::vector<std::string> tiers;  // as tier_spec.h has them, one for each OSD
     std::vector<std::string> mounts;
+    std::string mount_options;  // of all that `mounts` names
     std::string token_rate;
     bool metrics = false;  // of every daemon, at a port that is free
     std::string web;       // ADDR:PORT of the page; empty: as recorded, else none

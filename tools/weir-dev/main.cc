@@ -11,8 +11,10 @@
 #include "tools/cli/exit_code.h"
 #include "tools/cli/mounts.h"
 #include "tools/cli/parse.h"
+#include "tools/cli/program.h"
 #include "tools/cli/table.h"
 #include "tools/cli/values.h"
+#include "tools/cli/version.h"
 #include "tools/weir-dev/dev_cluster.h"
 
 namespace weir::dev {
@@ -22,6 +24,7 @@ using cli::ExitCode;
 
 struct Arguments {
   std::string dir, osd_size, daemon;
+  std::vector<std::string> mount_options;
   std::string output = "table";
   DevCluster::UpOptions up;
   std::function<Result<ExitCode>(const Arguments&)> action;
@@ -45,6 +48,10 @@ Result<ExitCode> RunUp(const Arguments& arguments) {
   }
   if (options.osds > kMostOsds) {
     return {ErrorCode::kInvalid, fmt::format("--osds {}: at most {}", options.osds, kMostOsds)};
+  }
+  options.mount_options = fmt::format("{}", fmt::join(arguments.mount_options, ","));
+  if (!options.mount_options.empty() && options.mounts.empty()) {
+    return {ErrorCode::kInvalid, "-o goes with --mount: it holds for the mounts that are named"};
   }
   for (const std::string& disk : options.disks) {
     WEIR_RETURN_IF_ERROR(CheckDisk(disk, kSmallestOsd));
@@ -144,6 +151,7 @@ CLI::App* AddVerb(CLI::App& app, Arguments& arguments, const char* name, const c
 
 void Declare(CLI::App& app, Arguments& arguments) {
   app.require_subcommand(1);
+  app.set_version_flag("--version", cli::VersionText("weir-dev"));
   app.footer(
       "Daemons are named mds.0, osd.0, osd.1 ... and mnt.0, mnt.1 ... in the order of --mount.\n"
       "Example: weir-dev up --dir /srv/weir --osds 3 --mount /mnt/weir\n"
@@ -167,6 +175,9 @@ void Declare(CLI::App& app, Arguments& arguments) {
              "         weir-dev up --dir /srv/weir --tier-disk "
              "ssd=ssd:4GiB,hdd=hdd:20GiB --mount /mnt/weir");
   up->add_option("--mount", arguments.up.mounts, "mount here; repeat for more")->type_name("MNT");
+  up->add_option("-o,--mount-options", arguments.mount_options,
+                 "of each --mount, as weirfs takes them behind -o (allow_other,class=gold)")
+      ->type_name("OPTIONS");
   up->add_option("--token-rate", arguments.up.token_rate,
                  "global token rate of each OSD (default: profiled at mkfs)")
       ->type_name("RATE");
@@ -194,11 +205,13 @@ void Declare(CLI::App& app, Arguments& arguments) {
 }  // namespace weir::dev
 
 int main(int argc, char** argv) {
-  CLI::App app("weir-dev: a real multi-process WeirFS cluster on this machine", "weir-dev");
-  weir::dev::Arguments arguments;
-  weir::dev::Declare(app, arguments);
-  if (const auto ended = weir::cli::Parse(app, argc, argv)) return *ended;
-  const auto code = arguments.action(arguments);
-  if (!code.ok()) return weir::cli::Fail("weir-dev", code.status());
-  return static_cast<int>(*code);
+  return weir::cli::RunProgram("weir-dev", [=] {
+    CLI::App app("weir-dev: a real multi-process WeirFS cluster on this machine", "weir-dev");
+    weir::dev::Arguments arguments;
+    weir::dev::Declare(app, arguments);
+    if (const auto ended = weir::cli::Parse(app, argc, argv)) return *ended;
+    const auto code = arguments.action(arguments);
+    if (!code.ok()) return weir::cli::Fail("weir-dev", code.status());
+    return static_cast<int>(*code);
+  });
 }

@@ -43,6 +43,7 @@ State FromJson(const Json& json) {
   }
   for (const Json& mount : json.at("mounts")) {
     state.mounts.push_back({.path = mount.at("path").get<std::string>(),
+                            .options = mount.value("options", ""),
                             .metrics = mount.value("metrics", ""),
                             .process = ToProcess(mount.at("process"))});
   }
@@ -84,8 +85,10 @@ Status SaveState(const std::string& dir, const State& state) {
                             {"process", ToJson(osd.process)}});
   }
   for (const MountState& mount : state.mounts) {
-    json["mounts"].push_back(
-        {{"path", mount.path}, {"metrics", mount.metrics}, {"process", ToJson(mount.process)}});
+    json["mounts"].push_back({{"path", mount.path},
+                              {"options", mount.options},
+                              {"metrics", mount.metrics},
+                              {"process", ToJson(mount.process)}});
   }
   return cli::WriteFileAtomically(PathOf(dir), json.dump(1) + "\n");
 }

@@ -23,6 +23,7 @@ struct OsdState {
 
 struct MountState {
   std::string path;     // absolute
+  std::string options;  // behind -o of weirfs
   std::string metrics;  // as of an OSD
   cli::ProcessId process;
 };

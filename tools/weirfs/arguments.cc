@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "common/disk/disk_spec.h"
+#include "tools/cli/version.h"
 
 namespace weir::weirfs {
 namespace {
@@ -31,9 +32,11 @@ void Declare(CLI::App& app, Arguments& arguments) {
       "for --upgrade), lazy_close (of a\ncluster: close(2) does not wait for the disks, fsync "
       "does, as on a local filesystem),\n[no]keep_awake (processors do not sleep while few "
       "requests for names and attributes or small\nreads are under way, which are answered sooner; "
-      "on where there are at most eight), and what mount(8)\nand fstab give every filesystem. It "
-      "returns once the mount is "
-      "usable; umount ends it.\n\n"
+      "on where there are at most eight), remount (with ro, "
+      "rw, nosuid and the like, which then\nhold for the mount that is there), and what mount(8) "
+      "and fstab give every filesystem. A comma\nin a value stands behind a backslash. Without "
+      "allow_other only the user who mounts may enter,\nwhich keeps even root's mount from all "
+      "others. It returns once the mount is usable; umount ends\nit.\n\n"
       "Example:\n"
       "  weirfs --data /srv/weir /mnt/weir                    all in one process, on an image "
       "file\n"
@@ -44,9 +47,9 @@ void Declare(CLI::App& app, Arguments& arguments) {
       "  weirfs tcp://10.0.0.1:7370 /mnt/w -o supervise       and later: weirfs --upgrade /mnt/w\n"
       "  mount -t fuse.weirfs 10.0.0.1:/projects /mnt/p -o _netdev");
   app.add_option("places", arguments.places, "[ENDPOINT[:/SUBTREE]] MNT")
-      ->required()
-      ->expected(1, 2)
+      ->expected(0, 2)
       ->type_name("");
+  app.set_version_flag("--version", cli::VersionText("weirfs"));
   app.add_option("--data", arguments.data, "everything in this process, with its files in DIR")
       ->type_name("DIR");
   app.add_option("--osds", arguments.osds, "with --data: OSDs on image files, at first use (1)")

@@ -13,9 +13,10 @@ namespace weir::weirfs {
 
 class Background {
  public:
-  // Forks. In the caller's process it never returns: it exits as the other one announces, with the
-  // error printed on stderr. In the other it returns once stdin is /dev/null and stdout and stderr
-  // are `log_path` (empty: thrown away).
+  // Forks. In the caller's process it never returns: it passes the signals on that end a mount, and
+  // exits as the other one announces, with the error printed on stderr. In the other it returns
+  // once stdin is /dev/null and stdout and stderr are `log_path` (empty: thrown away). Requires:
+  // these signals are blocked.
   static Result<Background> Leave(const std::string& log_path);
   // For -f: no fork; Announce does nothing but print an error.
   static Background Stay();
@@ -34,6 +35,9 @@ class Background {
   explicit Background(int fd) : fd_(fd) {}
   int fd_;  // the write end of a pipe; -1 in the foreground
 };
+
+// What a signal that came too early is announced as.
+Status InterruptedBy(int signal);
 
 // Closes every file that the caller left open beyond the first three.
 void CloseInheritedFiles();

@@ -19,12 +19,14 @@
 #include "common/disk/tier_spec.h"
 #include "common/monitor/http_server.h"
 #include "common/monitor/monitor.h"
-#include "common/net/endpoint.h"
+#include "common/net/resolve.h"
 #include "common/net/transport.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/files.h"
 #include "tools/cli/mounts.h"
 #include "tools/cli/parse.h"
+#include "tools/cli/program.h"
+#include "tools/cli/source.h"
 #include "tools/cli/values.h"
 #include "tools/weirfs/arguments.h"
 #include "tools/weirfs/background.h"
@@ -33,6 +35,9 @@
 #include "tools/weirfs/holder.h"
 #include "tools/weirfs/mountpoint.h"
 #include "tools/weirfs/options.h"
+#include "tools/weirfs/pid_file.h"
+#include "tools/weirfs/remount.h"
+#include "tools/weirfs/stop_signals.h"
 
 namespace weir::weirfs {
 namespace {
@@ -41,6 +46,8 @@ constexpr uint64_t kSmallestOsd = 256ull << 20;
 constexpr size_t kMostOsds = 256;
 // With more of them the others pay, in power and clock rate, for what one request gains.
 constexpr unsigned kFewProcessors = 8;
+constexpr size_t kLongestSource = 4095;  // that the kernel keeps
+constexpr uint64_t kLeastFiles = 256;    // of its own some 60 to 100; each OSD adds a few
 constexpr Duration kHandOverPatience = std::chrono::seconds(20);
 
 // What is to be done, with every word understood and every path absolute.
@@ -104,11 +111,19 @@ Status PlanClient(const Arguments& arguments, Plan* plan) {
     return {ErrorCode::kInvalid,
             "--osds, --osd-size, --disk, --tier-disk and --token-rate go with --data"};
   }
-  const Source source = SplitSource(arguments.places.front());
+  const std::string& text = arguments.places.front();
+  WEIR_ASSIGN_OR_RETURN(const cli::Source source, cli::SplitSource(text));
   WEIR_ASSIGN_OR_RETURN(const net::Endpoint endpoint, net::ParseEndpoint(source.endpoint));
+  if (text.size() > kLongestSource) {
+    return {ErrorCode::kInvalid, fmt::format("a source has at most {} bytes", kLongestSource)};
+  }
+  if (arguments.held.empty()) {  // else it waits, whatever happens to DNS
+    const auto resolved = net::Resolve(endpoint);
+    if (resolved.code() == ErrorCode::kUnreachable) return resolved.status();
+  }
   plan->mds_endpoint = endpoint.ToString();
   plan->mount.subtree = source.subtree;
-  plan->mount.fsname = arguments.places.front();
+  plan->mount.fsname = text;
   return Status::Ok();
 }
 
@@ -127,12 +142,16 @@ Status PlanMonitor(const Arguments& arguments, Plan* plan) {
   return Status::Ok();
 }
 
-Result<Plan> MakePlan(const Arguments& arguments) {
-  Plan plan;
+Result<MountOptions> OptionsOf(const Arguments& arguments) {
   MountOptions options;
   for (const std::string& list : arguments.option_lists) {
     WEIR_RETURN_IF_ERROR(AddMountOptions(list, geteuid() == 0, &options));
   }
+  return options;
+}
+
+Result<Plan> MakePlan(const Arguments& arguments, const MountOptions& options) {
+  Plan plan;
   WEIR_ASSIGN_OR_RETURN(plan.log_level, ParseLogLevel(arguments.log));
   if (!arguments.log_file.empty()) plan.log_file = cli::AbsolutePath(arguments.log_file);
   if (!arguments.pid_file.empty()) plan.pid_file = cli::AbsolutePath(arguments.pid_file);
@@ -195,16 +214,6 @@ Result<Plan> MakePlan(const Arguments& arguments) {
   return plan;
 }
 
-// SIGTERM, SIGINT and SIGHUP end the mount; SIGUSR2 hands it to a successor, where there may be
-// one; SIGUSR1 ends the thread that waits for them. Blocked before any thread starts, so that they
-// reach nobody else.
-sigset_t MountSignals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&set, signal);
-  return set;
-}
-
 void HandOver(client::Mount& mount, const Held& held) {
   if (const Status status = mount.HandOver(kHandOverPatience); !status.ok()) {
     SendRefusal(held, status.message());
@@ -213,19 +222,6 @@ void HandOver(client::Mount& mount, const Held& held) {
   WEIR_LOG_INFO("handed over");
   // Nothing is taken apart: the kernel and the MDS shall see no end.
   _exit(kHandedOver);
-}
-
-void StopOnSignal(client::Mount& mount, const Held* held) {
-  const sigset_t set = MountSignals();
-  for (int signal = 0; sigwait(&set, &signal) == 0;) {
-    if (signal == SIGUSR1) return;
-    if (signal == SIGUSR2) {
-      if (held != nullptr) HandOver(mount, *held);
-      continue;
-    }
-    WEIR_LOG_INFO("signal {}: unmounting", signal);
-    mount.Stop();
-  }
 }
 
 Result<std::unique_ptr<monitor::Monitor>> StartMonitor(net::Network& network, const Plan& plan,
@@ -256,31 +252,42 @@ client::Mount::Options MountOptionsOf(const Plan& plan, const Held* held) {
   return options;
 }
 
-Status WritePid(const Plan& plan, const Held* held) {
-  if (plan.pid_file.empty() || (held != nullptr && held->device >= 0)) return Status::Ok();
-  const pid_t pid = held == nullptr ? getpid() : getppid();
-  return cli::WriteFileAtomically(plan.pid_file, std::to_string(pid) + "\n");
+// A holder ends after the process that serves, whose successors do not write it anew.
+Status WritePid(const Plan& plan, const Held* held, PidFile* file) {
+  if (held == nullptr) return file->Write(plan.pid_file, getpid());
+  if (held->device >= 0 || plan.pid_file.empty()) return Status::Ok();
+  return cli::WriteFileAtomically(plan.pid_file, std::to_string(getppid()) + "\n");
 }
 
 // `held`: by a holder; null: this process is all there is.
 Status Serve(const Plan& plan, Background& background, const Held* held = nullptr) {
+  StopSignals signals(
+      [&](int signal) {
+        background.Announce(InterruptedBy(signal));
+        _exit(static_cast<int>(cli::ExitCode::kFailed));
+      },
+      [held](client::Mount& mount) {
+        if (held != nullptr) HandOver(mount, *held);
+      });
   const std::unique_ptr<net::Network> network = net::MakeZmqNetwork();
   std::unique_ptr<EmbeddedCluster> cluster;
   if (plan.embedded) {
     WEIR_ASSIGN_OR_RETURN(cluster, EmbeddedCluster::Start(*network, plan.cluster));
   }
+  client::Mount::Options options = MountOptionsOf(plan, held);
+  options.before_mount = [&signals] { signals.Mounting(); };
   WEIR_ASSIGN_OR_RETURN(auto mount,
                         client::Mount::Start(*network, SystemClock::Get(), plan.mds_endpoint,
-                                             plan.mountpoint, MountOptionsOf(plan, held)));
+                                             plan.mountpoint, std::move(options)));
   WEIR_ASSIGN_OR_RETURN(auto monitor, StartMonitor(*network, plan, cluster.get(), *mount));
-  WEIR_RETURN_IF_ERROR(WritePid(plan, held));
+  PidFile pid_file;
+  WEIR_RETURN_IF_ERROR(WritePid(plan, held, &pid_file));
   WEIR_LOG_INFO("mounted on {}", plan.mountpoint);
   background.Announce(Status::Ok());
   if (held != nullptr) SendReady(*held);
-  std::thread signals([&] { StopOnSignal(*mount, held); });
+  signals.Mounted(mount.get());
   Status ended = mount->Wait();
-  pthread_kill(signals.native_handle(), SIGUSR1);
-  signals.join();
+  signals.Mounted(nullptr);
   monitor.reset();
   mount.reset();
   if (cluster != nullptr) {
@@ -302,6 +309,8 @@ int Supervise(const Plan& plan, Background& background, Holder::Options options,
   }
   options.mountpoint = plan.mountpoint;
   options.on_fork = [&background] { background.LeaveItToChild(); };
+  PidFile pid_file;
+  pid_file.Expect(plan.pid_file, getpid());
   Holder holder(std::move(options), held);
   return holder.Run([&](const Held& given) {
     const Status status = Serve(plan, background, &given);
@@ -338,8 +347,17 @@ int Run(const Arguments& arguments, const std::vector<std::string>& argv) {
     if (!given.ok()) return cli::Fail("weirfs", given.status());
     held = *given;
   }
-  auto plan = MakePlan(arguments);
+  const auto options = OptionsOf(arguments);
+  if (!options.ok()) return cli::Fail("weirfs", options.status());
+  if (options->remount && !arguments.places.empty()) {  // mount(8) names a source, too
+    const Status status = Remount(arguments.places.back(), *options);
+    return status.ok() ? 0 : cli::Fail("weirfs", status);
+  }
+  auto plan = MakePlan(arguments, *options);
   if (!plan.ok()) return cli::Fail("weirfs", plan.status());
+  if (const Status files = cli::NeedFiles(kLeastFiles); !files.ok()) {
+    return cli::Fail("weirfs", files);
+  }
   if (plan->embedded) {
     // What an embedded cluster writes is its owner's; and its log needs DIR before we fork.
     umask(S_IRWXG | S_IRWXO);
@@ -350,9 +368,7 @@ int Run(const Arguments& arguments, const std::vector<std::string>& argv) {
                                                                               plan->cluster.dir)));
     }
   }
-  const sigset_t blocked = MountSignals();
-  pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
-  signal(SIGPIPE, SIG_IGN);
+  StopSignals::Block();
   if (arguments.held.empty()) CloseInheritedFiles();
   auto background = arguments.foreground || !arguments.held.empty()
                         ? Result<Background>(Background::Stay())
@@ -371,12 +387,14 @@ int Run(const Arguments& arguments, const std::vector<std::string>& argv) {
 }  // namespace weir::weirfs
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> words = weir::weirfs::WithoutHeld({argv, argv + argc});
-  weir::TakeShortTurns();
-  weir::KeepFreedMemory();
-  CLI::App app("weirfs: mounts a WeirFS", "weirfs");
-  weir::weirfs::Arguments arguments;
-  weir::weirfs::Declare(app, arguments);
-  if (const auto ended = weir::cli::Parse(app, argc, argv)) return *ended;
-  return weir::weirfs::Run(arguments, words);
+  return weir::cli::RunProgram("weirfs", [=] {
+    const std::vector<std::string> words = weir::weirfs::WithoutHeld({argv, argv + argc});
+    weir::TakeShortTurns();
+    weir::KeepFreedMemory();
+    CLI::App app("weirfs: mounts a WeirFS", "weirfs");
+    weir::weirfs::Arguments arguments;
+    weir::weirfs::Declare(app, arguments);
+    if (const auto ended = weir::cli::Parse(app, argc, argv)) return *ended;
+    return weir::weirfs::Run(arguments, words);
+  });
 }

@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <cstdio>
 
 #include "tools/cli/mounts.h"
+#include "tools/cli/program.h"
 
 namespace weir::weirfs {
 namespace {
@@ -21,7 +21,7 @@ Status TakeAwayDeadMounts(const std::string& absolute, const std::string& path) 
                           path)};
     }
     WEIR_RETURN_IF_ERROR(cli::DetachMount(absolute));
-    fmt::print(stderr, "weirfs: took away the dead mount on '{}'\n", path);
+    cli::Say("weirfs", fmt::format("took away the dead mount on '{}'", path));
   }
   return Status::Ok();
 }

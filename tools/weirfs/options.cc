@@ -12,13 +12,26 @@ namespace weir::weirfs {
 namespace {
 
 // For mount(8), fstab and init: nothing to do here.
-constexpr std::array kNotForUs = {"rw",     "auto",     "noauto",  "user",
-                                  "nouser", "users",    "owner",   "group",
-                                  "nofail", "defaults", "_netdev", "default_permissions",
-                                  "async",  "lazytime", "silent",  "nonempty"};
+constexpr std::array kNotForUs = {"auto",
+                                  "noauto",
+                                  "user",
+                                  "nouser",
+                                  "users",
+                                  "owner",
+                                  "group",
+                                  "nofail",
+                                  "defaults",
+                                  "_netdev",
+                                  "default_permissions",
+                                  "async",
+                                  "lazytime",
+                                  "silent",
+                                  "nonempty"};
 // Flags of the kernel's mount that only take rights away, and those that give them back to root.
 constexpr std::array kRestricting = {"nosuid", "nodev", "noexec", "sync", "dirsync"};
 constexpr std::array kLoosening = {"suid", "dev", "exec"};
+// What the kernel shows of a mount, and mount(8) gives back when it mounts that anew.
+constexpr std::array kOfTheKernel = {"user_id", "group_id", "rootmode", "max_read", "blksize"};
 constexpr std::array kWithValue = {"class", "client", "data", "timeout"};
 
 template <typename Words>
@@ -73,8 +86,8 @@ Status AddOne(const std::string& word, bool is_root, MountOptions* options) {
   if (equals != std::string::npos && Has(kWithValue, name)) {
     return AddValue(name, word.substr(equals + 1), options);
   }
-  if (word == "ro") {
-    options->read_only = true;
+  if (word == "ro" || word == "rw") {
+    options->read_only = word == "ro";
   } else if (word == "allow_other") {
     options->allow_other = true;
   } else if (word == "supervise" || word == "nosupervise") {
@@ -94,34 +107,42 @@ Status AddOne(const std::string& word, bool is_root, MountOptions* options) {
     options->kernel_flags.push_back(word);
   } else if (Has(kLoosening, word)) {
     if (is_root) options->kernel_flags.push_back(word);
-  } else if (!word.empty() && !Has(kNotForUs, word) && !word.starts_with("x-") &&
-             !word.starts_with("comment=")) {
+  } else if (!word.empty() && word != "remount" && !(options->remount && Has(kOfTheKernel, name)) &&
+             !Has(kNotForUs, word) && !word.starts_with("x-") && !word.starts_with("comment=")) {
     return {ErrorCode::kInvalid,
             fmt::format("unknown mount option '{}' (see weirfs --help)", word)};
   }
   return Status::Ok();
 }
 
-}  // namespace
-
-Source SplitSource(const std::string& text) {
-  // The last ":/" that does not belong to a "://".
-  for (size_t at = text.rfind(":/"); at != std::string::npos && at > 0;
-       at = text.rfind(":/", at - 1)) {
-    if (text.substr(at, 3) == "://") continue;
-    std::string subtree = text.substr(at + 2);
-    while (subtree.ends_with('/')) subtree.pop_back();
-    return {.endpoint = text.substr(0, at), .subtree = subtree};
+Result<std::vector<std::string>> SplitList(const std::string& list) {
+  std::vector<std::string> words(1);
+  bool quoted = false;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const char c = list[i];
+    const bool escaped =
+        c == '\\' && i + 1 < list.size() && (list[i + 1] == ',' || list[i + 1] == c);
+    if (escaped) {
+      words.back() += list[++i];
+    } else if (c == '"' && (quoted || words.back().ends_with('='))) {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      words.emplace_back();
+    } else {
+      words.back() += c;
+    }
   }
-  return {.endpoint = text, .subtree = {}};
+  if (!quoted) return words;
+  return {ErrorCode::kInvalid, fmt::format("-o '{}': a quote is not closed", list)};
 }
 
+}  // namespace
+
 Status AddMountOptions(const std::string& list, bool is_root, MountOptions* options) {
-  size_t begin = 0;
-  while (begin <= list.size()) {
-    const size_t end = std::min(list.find(',', begin), list.size());
-    WEIR_RETURN_IF_ERROR(AddOne(list.substr(begin, end - begin), is_root, options));
-    begin = end + 1;
+  WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> words, SplitList(list));
+  if (Has(words, "remount")) options->remount = true;
+  for (const std::string& word : words) {
+    WEIR_RETURN_IF_ERROR(AddOne(word, is_root, options));
   }
   return Status::Ok();
 }

@@ -12,18 +12,12 @@
 
 namespace weir::weirfs {
 
-// ENDPOINT[:/SUBTREE].
-struct Source {
-  std::string endpoint;
-  std::string subtree;  // without the leading '/'; empty: all of it
-};
-Source SplitSource(const std::string& text);
-
 // Everything behind -o.
 struct MountOptions {
   std::string data;  // as --data, for fstab
   std::string mount_class;
   std::string client_name;  // of this mount, for rules; empty: host name and process id
+  bool remount = false;     // only flags of the mount that is there change
   bool read_only = false;
   bool allow_other = false;
   bool lazy_close = false;  // a close does not wait for the disks
@@ -34,8 +28,9 @@ struct MountOptions {
   std::optional<Duration> timeout;        // none: I/O waits for lost peers as long as it takes
   std::vector<std::string> kernel_flags;  // nosuid, noatime and the like, for the mount itself
 };
-// Adds a comma-separated list. Options that mount(8) and fstab give every filesystem are accepted;
-// kInvalid names one that nobody knows.
+// Adds a comma-separated list; a comma within a value stands behind a backslash, or the value in
+// double quotes, as mount(8) has it. Options that mount(8) and fstab give every filesystem are
+// accepted; kInvalid names one that nobody knows.
 Status AddMountOptions(const std::string& list, bool is_root, MountOptions* options);
 
 }  // namespace weir::weirfs

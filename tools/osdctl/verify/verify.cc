@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "tools/cli/program.h"
 #include "tools/cli/values.h"
 #include "tools/osdctl/verify/closed_loop.h"
 #include "tools/osdctl/verify/isolation_result.h"
@@ -177,7 +178,7 @@ Result<ExitCode> RunIsolation(Globals& globals, const VerifyOptions& options) {
         "on {} for {:.0f} s: two temporary classes of weight 1 that ask for all they can get, "
         "{} MiB of temporary data on each OSD\n\n",
         OsdNames(lab->osds()), ToSeconds(length), bytes >> 20);
-    fflush(stdout);
+    cli::FlushStdout();
   }
   Verification verification(*lab, length / kPhases);
   const Result<IsolationResult> result = verification.Run();

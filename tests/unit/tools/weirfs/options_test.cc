@@ -5,23 +5,6 @@
 namespace weir::weirfs {
 namespace {
 
-TEST(SourceTest, ASubtreeFollowsTheEndpoint) {
-  const std::vector<std::vector<std::string>> cases = {
-      {"tcp://h:7370", "tcp://h:7370", ""},
-      {"tcp://h:7370:/a/b/", "tcp://h:7370", "a/b"},
-      {"ipc:///run/w/mds.sock", "ipc:///run/w/mds.sock", ""},
-      {"ipc:///run/w/mds.sock:/db", "ipc:///run/w/mds.sock", "db"},
-      {"host:/db", "host", "db"},
-      {"host:7000:/", "host:7000", ""},
-      {"host", "host", ""},
-  };
-  for (const auto& row : cases) {
-    const Source source = SplitSource(row[0]);
-    EXPECT_EQ(source.endpoint, row[1]) << row[0];
-    EXPECT_EQ(source.subtree, row[2]) << row[0];
-  }
-}
-
 TEST(MountOptionsTest, TakesOursAndPassesOverWhatFstabGivesEveryFilesystem) {
   MountOptions options;
   ASSERT_TRUE(AddMountOptions("rw,class=gold,timeout=30,allow_other", true, &options).ok());
@@ -79,9 +62,29 @@ TEST(MountOptionsTest, ACloseWaitsUnlessAsked) {
   EXPECT_FALSE(options.lazy_close);
 }
 
+TEST(MountOptionsTest, ACommaInAValueStandsBehindABackslashOrInQuotes) {
+  MountOptions options;
+  ASSERT_TRUE(AddMountOptions("data=/a\\,b\\\\,ro", true, &options).ok());
+  EXPECT_EQ(options.data, "/a,b\\");
+  EXPECT_TRUE(options.read_only);
+  ASSERT_TRUE(AddMountOptions("data=\"/c,suid\",rw", true, &options).ok());
+  EXPECT_EQ(options.data, "/c,suid");
+  EXPECT_FALSE(options.read_only) << "the last word holds";
+  EXPECT_TRUE(options.kernel_flags.empty());
+  EXPECT_EQ(AddMountOptions("data=\"/c", true, &options).code(), ErrorCode::kInvalid);
+}
+
+TEST(MountOptionsTest, WhatTheKernelShowsOfAMountComesBackWhenItIsMountedAnew) {
+  MountOptions options;
+  EXPECT_FALSE(AddMountOptions("user_id=0", true, &options).ok());
+  ASSERT_TRUE(
+      AddMountOptions("user_id=0,group_id=0,max_read=4096,remount,ro", true, &options).ok());
+  EXPECT_TRUE(options.remount);
+}
+
 TEST(MountOptionsTest, NamesWhatNobodyKnows) {
-  for (const char* list : {"clas=gold", "class", "class=", "class=a b", "timeout=0", "timeout=-1",
-                           "timeout=x", "nosuch"}) {
+  for (const char* list : {"clas=gold", "class", "class=", "class=a b", "class=-x", "client=..",
+                           "timeout=0", "timeout=-1", "timeout=x", "nosuch"}) {
     MountOptions options;
     EXPECT_EQ(AddMountOptions(list, true, &options).code(), ErrorCode::kInvalid) << list;
   }
