@@ -85,15 +85,20 @@ struct OpenOptions {
   bool read_only = false;
   bool direct = true;     // O_DIRECT; otherwise through the page cache
   bool exclusive = true;  // O_EXCL on a block device, flock on an image file: nobody else has it
+  bool threads = true;    // false: only Read, Write and Flush are called, and none is started
 };
 // A block device or image file, O_DIRECT, io_uring underneath.
+// A loop device and the file below it are one disk.
 // kBusy: mounted, or another process has it; kInvalid: not a multiple of kBlockSize, or neither a
 // block device nor a file; kNotFound, kAccess: as the operating system says.
 Result<std::unique_ptr<BlockDevice>> OpenDevice(const std::string& path,
                                                 const OpenOptions& options);
 
-// Makes an image file of `size` bytes with all its space allocated. kExists if there is one.
-Status CreateImage(const std::string& path, uint64_t size);
+// Makes an image file of `size` bytes with all its space allocated. `fill` is called with a path at
+// which it can be opened before it has its name; so there is all of an image, or none, whatever
+// happens. kExists if there is one.
+Status CreateImage(const std::string& path, uint64_t size,
+                   const std::function<Status(const std::string& unnamed)>& fill = {});
 
 // Writes zeros over a range, in large pieces.
 Status ZeroRange(BlockDevice& device, uint64_t offset, uint64_t length);

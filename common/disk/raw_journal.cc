@@ -84,46 +84,88 @@ Result<std::unique_ptr<RawVolume>> RawVolume::Mount(BlockDevice& device, Region 
 }
 
 Status RawVolume::LoadSuperblock() {
-  bool found = false;
+  int valid = 0;
+  uint64_t wanted = 0;
   for (uint64_t copy = 0; copy < 2; ++copy) {
     Buffer block = Buffer::Aligned(kBlockSize);
     WEIR_RETURN_IF_ERROR(device_.Read(region_.offset + copy * kBlockSize, block));
     raw::Superblock super;
-    if (!DecodeSuper(block, &super) || super.region_bytes > region_.length) continue;
-    if (!found || super.epoch > super_.epoch) super_ = super;
-    found = true;
+    if (!DecodeSuper(block, &super)) continue;
+    wanted = std::max(wanted, super.region_bytes);
+    if (valid == 0 || super.epoch > super_.epoch) super_ = super;
+    ++valid;
   }
-  if (!found) {
-    return {ErrorCode::kCorrupt,
-            device_.name() + ": no valid superblock of the metadata region; format it anew"};
+  if (wanted > region_.length) {
+    return {ErrorCode::kCorrupt, device_.name() + ": the metadata region was of " +
+                                     std::to_string(wanted) + " bytes, there are " +
+                                     std::to_string(region_.length) +
+                                     ": it has been cut off; put back the whole of it"};
   }
+  if (valid == 0) {
+    return {ErrorCode::kCorrupt, device_.name() +
+                                     ": damaged, or something else: no valid superblock of the "
+                                     "metadata region; put back a copy of it"};
+  }
+  if (valid == 1) WEIR_RETURN_IF_ERROR(CheckOtherHalf());
   units_.assign(UnitsIn(super_), false);
   free_units_ = units_.size();
   next_ino_ = super_.first_ino;
   return {};
 }
 
+// Whether a whole record of that epoch begins there.
+bool RawVolume::IsRecord(const Buffer& half, uint64_t position, uint64_t epoch,
+                         raw::RecordHeader* header) const {
+  const uint8_t* at = half.data() + position;
+  std::memcpy(header, at, sizeof *header);
+  if (header->magic != raw::kRecordMagic || header->fsid != super_.fsid || header->epoch != epoch ||
+      header->length > half.size() - position - sizeof *header) {
+    return false;
+  }
+  raw::RecordHeader unsigned_header = *header;
+  unsigned_header.crc = 0;
+  std::string record(reinterpret_cast<const char*>(at), sizeof *header + header->length);
+  std::memcpy(record.data(), &unsigned_header, sizeof unsigned_header);
+  return Crc32c(record.data(), record.size()) == header->crc;
+}
+
+// A record is written when the one before is durable. So one that follows a gap says that what is
+// missing was not torn off by a power loss.
+Status RawVolume::CheckNoneFollows(const Buffer& half, uint64_t epoch, uint64_t seq,
+                                   uint64_t from) const {
+  for (uint64_t at = from; at + kBlockSize <= half.size(); at += kBlockSize) {
+    raw::RecordHeader header;
+    if (!IsRecord(half, at, epoch, &header) || header.seq <= seq) continue;
+    return {ErrorCode::kCorrupt, device_.name() + ": the metadata journal is damaged: record " +
+                                     std::to_string(header.seq) + " is there, record " +
+                                     std::to_string(seq) + " is not; put back a copy"};
+  }
+  return {};
+}
+
+// With one superblock left: was it the one in force? A switch of halves that was cut short leaves
+// no more than the first record in the other half.
+Status RawVolume::CheckOtherHalf() const {
+  Buffer half = Buffer::Aligned(super_.journal_bytes);
+  WEIR_RETURN_IF_ERROR(device_.Read(JournalOffset(super_.active_half ^ 1), half));
+  return CheckNoneFollows(half, super_.epoch + 1, 0, 0);
+}
+
 Status RawVolume::ReplayJournal() {
   Buffer half = Buffer::Aligned(super_.journal_bytes);
   WEIR_RETURN_IF_ERROR(device_.Read(JournalOffset(super_.active_half), half));
-  while (journal_used_ + sizeof(raw::RecordHeader) <= half.size()) {
-    uint8_t* at = half.data() + journal_used_;
-    raw::RecordHeader header;
-    std::memcpy(&header, at, sizeof header);
-    if (header.magic != raw::kRecordMagic || header.fsid != super_.fsid ||
-        header.epoch != super_.epoch || header.seq != next_seq_ ||
-        header.length > half.size() - journal_used_ - sizeof header) {
-      break;
-    }
-    std::memset(at + offsetof(raw::RecordHeader, crc), 0, sizeof header.crc);
-    if (Crc32c(at, sizeof header + header.length) != header.crc) break;
-    const auto* ops = reinterpret_cast<const char*>(at + sizeof header);
+  raw::RecordHeader header;
+  while (journal_used_ + sizeof header <= half.size() &&
+         IsRecord(half, journal_used_, super_.epoch, &header) && header.seq == next_seq_) {
+    const auto* ops = reinterpret_cast<const char*>(half.data() + journal_used_ + sizeof header);
     WEIR_RETURN_IF_ERROR(ApplyRecord({ops, header.length}));
     journal_used_ += RoundUp(sizeof header + header.length, kBlockSize);
     ++next_seq_;
   }
+  WEIR_RETURN_IF_ERROR(CheckNoneFollows(half, super_.epoch, next_seq_, journal_used_));
   if (next_seq_ == 0) {
-    return {ErrorCode::kCorrupt, device_.name() + ": the metadata journal has no valid snapshot"};
+    return {ErrorCode::kCorrupt,
+            device_.name() + ": the metadata journal has no valid snapshot; put back a copy"};
   }
   for (auto& [name, file] : files_) {
     next_ino_ = std::max(next_ino_, file->ino + 1);

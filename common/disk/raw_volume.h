@@ -101,7 +101,11 @@ class RawVolume {
   RawVolume(BlockDevice& device, Region region, Growth growth = Growth::kFixed)
       : device_(device), region_(region), growth_(growth) {}
   Status LoadSuperblock();
+  Status CheckOtherHalf() const;
   Status ReplayJournal();
+  bool IsRecord(const Buffer& half, uint64_t position, uint64_t epoch,
+                raw::RecordHeader* header) const;
+  Status CheckNoneFollows(const Buffer& half, uint64_t epoch, uint64_t seq, uint64_t from) const;
   Status ApplyRecord(std::string_view ops);
   Status ScanLogs();
   Status WriteSuperblock();

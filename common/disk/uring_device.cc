@@ -18,12 +18,14 @@
 
 #include <cerrno>
 #include <condition_variable>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <thread>
 
 #include "common/disk/aio_reader.h"
 #include "common/disk/block_device.h"
+#include "common/disk/loop_device.h"
 
 namespace weir {
 namespace {
@@ -39,8 +41,9 @@ class UringDevice final : public BlockDevice {
     bool cached;     // by the page cache, not O_DIRECT
     bool in_memory;  // on a tmpfs
   };
-  UringDevice(int fd, uint64_t size, std::string name, const Traits& traits)
-      : fd_(fd), size_(size), name_(std::move(name)), traits_(traits) {}
+  // `below`: of the file below a loop device, locked; -1: none.
+  UringDevice(int fd, int below, uint64_t size, std::string name, const Traits& traits)
+      : fd_(fd), below_(below), size_(size), name_(std::move(name)), traits_(traits) {}
 
   ~UringDevice() override {
     small_reads_.reset();
@@ -50,6 +53,7 @@ class UringDevice final : public BlockDevice {
       io_uring_queue_exit(&ring_);
     }
     close(fd_);
+    if (below_ >= 0) close(below_);
   }
 
   Status Start() {
@@ -229,7 +233,7 @@ class UringDevice final : public BlockDevice {
     request->done({});
   }
 
-  const int fd_;
+  const int fd_, below_;
   std::atomic<uint64_t> size_;
   const std::string name_;
   const Traits traits_;
@@ -245,6 +249,66 @@ bool IsRotational(dev_t device) {
   int value = 0;
   return (file >> value) && value == 1;
 }
+
+// Nobody else has it, under this name or as what lies below or above. Sets the descriptor that
+// holds the lock of what lies below a loop device.
+Status LockWhole(int fd, const std::string& path, bool block, int* below) {
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    return {ErrorCode::kBusy, path + ": in use by another process; stop that first"};
+  }
+  if (block) {
+    *below = OpenFileBelowLoop(path);
+    if (*below < 0 || flock(*below, LOCK_EX | LOCK_NB) == 0) return {};
+    return {ErrorCode::kBusy,
+            path + ": another process uses the file below this loop device; stop that first"};
+  }
+  const std::string loop = LoopOverFile(path);
+  if (loop.empty()) return {};
+  return {ErrorCode::kBusy,
+          path + ": in use by " + loop + " (name that, or losetup -d " + loop + " first)"};
+}
+
+// Without a name, or under one of its own where the filesystem knows no such files.
+class NewImage {
+ public:
+  explicit NewImage(const std::string& path) : path_(path) {}
+  ~NewImage() {
+    if (fd_ >= 0) close(fd_);
+    if (!draft_.empty()) unlink(draft_.c_str());
+  }
+  NewImage(const NewImage&) = delete;
+  NewImage& operator=(const NewImage&) = delete;
+
+  Status Create(uint64_t size) {
+    const std::string dir = std::filesystem::path(path_).parent_path().string();
+    fd_ = open(dir.empty() ? "." : dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd_ < 0 && (errno == EOPNOTSUPP || errno == EISDIR)) {
+      const std::string draft = path_ + ".new";
+      fd_ = open(draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+      if (fd_ < 0) return Status::FromErrno(errno, draft + ": cannot create");
+      draft_ = draft;
+    }
+    if (fd_ < 0) return Status::FromErrno(errno, path_ + ": cannot create");
+    int error = posix_fallocate(fd_, 0, static_cast<off_t>(size));
+    if (error == 0 && fsync(fd_) != 0) error = errno;
+    if (error == 0) return {};
+    return Status::FromErrno(error, path_ + ": cannot allocate " + std::to_string(size) + " bytes");
+  }
+  [[nodiscard]] std::string place() const {
+    return draft_.empty() ? "/proc/self/fd/" + std::to_string(fd_) : draft_;
+  }
+  Status Name() {
+    if (linkat(AT_FDCWD, place().c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+      return {};
+    }
+    return Status::FromErrno(errno, path_ + ": cannot create");
+  }
+
+ private:
+  const std::string& path_;
+  std::string draft_;
+  int fd_ = -1;
+};
 
 }  // namespace
 
@@ -268,18 +332,21 @@ Result<std::unique_ptr<BlockDevice>> OpenDevice(const std::string& path,
     return Status::FromErrno(errno,
                              path + ": cannot open" + (options.direct ? " with O_DIRECT" : ""));
   }
-  const auto fail = [fd](Status status) {
+  int below = -1;
+  const auto fail = [&](Status status) {
     close(fd);
+    if (below >= 0) close(below);
     return status;
   };
-  if (options.exclusive && flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    return fail({ErrorCode::kBusy, path + ": in use by another process; stop that first"});
+  if (options.exclusive) {
+    if (Status locked = LockWhole(fd, path, block, &below); !locked.ok()) return fail(locked);
   }
   uint64_t size = static_cast<uint64_t>(info.st_size);
   if (block && ioctl(fd, BLKGETSIZE64, &size) != 0) {
     return fail(Status::FromErrno(errno, path + ": cannot tell its size"));
   }
-  if (size == 0 || (!block && size % kBlockSize != 0)) {
+  if (size == 0) return fail({ErrorCode::kInvalid, path + ": is empty (0 bytes)"});
+  if (!block && size % kBlockSize != 0) {
     return fail({ErrorCode::kInvalid, path + ": its size of " + std::to_string(size) +
                                           " bytes is not a multiple of 4096"});
   }
@@ -290,23 +357,24 @@ Result<std::unique_ptr<BlockDevice>> OpenDevice(const std::string& path,
                                    .image = !block,
                                    .cached = !options.direct,
                                    .in_memory = in_memory};
-  auto device = std::make_unique<UringDevice>(fd, size, path, traits);
-  WEIR_RETURN_IF_ERROR(device->Start());
+  auto device = std::make_unique<UringDevice>(fd, below, size, path, traits);
+  if (options.threads) WEIR_RETURN_IF_ERROR(device->Start());
   return std::unique_ptr<BlockDevice>(std::move(device));
 }
 
-Status CreateImage(const std::string& path, uint64_t size) {
+Status CreateImage(const std::string& path, uint64_t size,
+                   const std::function<Status(const std::string& unnamed)>& fill) {
   if (size == 0 || size % kBlockSize != 0) {
     return {ErrorCode::kInvalid, path + ": the size of an image is a multiple of 4096 bytes"};
   }
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd < 0) return Status::FromErrno(errno, path + ": cannot create");
-  int error = posix_fallocate(fd, 0, static_cast<off_t>(size));
-  if (error == 0 && fsync(fd) != 0) error = errno;
-  close(fd);
-  if (error == 0) return {};
-  unlink(path.c_str());
-  return Status::FromErrno(error, path + ": cannot allocate " + std::to_string(size) + " bytes");
+  struct stat info {};
+  if (lstat(path.c_str(), &info) == 0) {
+    return {ErrorCode::kExists, path + ": cannot create: there is a file of that name"};
+  }
+  NewImage image(path);
+  WEIR_RETURN_IF_ERROR(image.Create(size));
+  if (fill) WEIR_RETURN_IF_ERROR(fill(image.place()).Annotate("making " + path));
+  return image.Name();
 }
 
 }  // namespace weir

@@ -25,6 +25,8 @@ Status FromRocks(const rocksdb::Status& status) {
   if (status.IsNotFound()) code = ErrorCode::kNotFound;
   if (status.IsCorruption()) code = ErrorCode::kCorrupt;
   if (status.IsNoSpace()) code = ErrorCode::kNoSpace;
+  // Of what is asked here only a database without its beginning.
+  if (status.IsInvalidArgument()) code = ErrorCode::kCorrupt;
   return {code, "metadata store: " + status.ToString()};
 }
 
@@ -278,6 +280,18 @@ Result<std::unique_ptr<KvStore>> OpenRocksKvStore(const std::string& directory,
   return std::unique_ptr<KvStore>(std::move(store));
 }
 
+namespace {
+
+// Whether there has ever been a database: one that lost its beginning is not to be made anew.
+bool HoldsData(RawVolume& volume) {
+  const std::vector<std::string> names = volume.List("");
+  return std::any_of(names.begin(), names.end(), [](const std::string& name) {
+    return name.ends_with(".sst") || name.ends_with(".log");
+  });
+}
+
+}  // namespace
+
 Status FormatRawKv(BlockDevice& device, Region region) {
   return RawVolume::Format(device, region);
 }
@@ -290,6 +304,7 @@ Result<std::unique_ptr<RawKvStore>> OpenRawKvStore(BlockDevice& device, Region r
   auto env = std::make_unique<RawEnv>(*volume);
   const uint64_t total = volume->total_bytes();
   const uint64_t by_size = std::clamp<uint64_t>(std::bit_floor(total / 16), 256 << 10, 64 << 20);
+  const bool holds_data = HoldsData(*volume);
   auto store = std::make_unique<RocksKvStore>(std::move(volume), std::move(env));
   const uint64_t buffer = options.write_buffer_bytes != 0 ? options.write_buffer_bytes : by_size;
   rocksdb::Options rocks = MakeOptions(options, buffer);
@@ -297,7 +312,8 @@ Result<std::unique_ptr<RawKvStore>> OpenRawKvStore(BlockDevice& device, Region r
   rocks.level0_stop_writes_trigger =
       static_cast<int>(std::clamp<uint64_t>(total / buffer / 3, 8, 36));
   rocks.level0_slowdown_writes_trigger = rocks.level0_stop_writes_trigger - 2;
-  WEIR_RETURN_IF_ERROR(store->Open("/kv", rocks));
+  rocks.create_if_missing = !holds_data;
+  WEIR_RETURN_IF_ERROR(store->Open("/kv", rocks).Annotate(device.name()));
   return std::unique_ptr<RawKvStore>(std::move(store));
 }
 

@@ -19,24 +19,23 @@ uint64_t KvBytes(uint64_t device_bytes) {
   return std::max<uint64_t>(share / kMiB * kMiB, 24 * kMiB);
 }
 
-Status RefuseIfInUse(BlockDevice& device) {
+}  // namespace
+
+Status CheckUnused(BlockDevice& device) {
   const Result<Superblock> super = LoadSuperblock(device);
   if (super.ok()) {
     const OsdIdentity owner = IdentityOf(*super);
     return {ErrorCode::kExists, device.name() + ": holds osd." + std::to_string(owner.osd_id) +
-                                    " of WeirFS cluster " + owner.cluster_uuid +
-                                    "; --force destroys it"};
+                                    " of WeirFS cluster " + owner.cluster_uuid};
   }
   if (super.code() == ErrorCode::kIo) return super.status();
   if (super.code() != ErrorCode::kNotFound) {
-    return {ErrorCode::kExists, super.status().message() + "; --force destroys it"};
+    return {ErrorCode::kExists, super.status().message()};
   }
   WEIR_ASSIGN_OR_RETURN(const std::string found, FindForeignSignature(device));
   if (found.empty()) return {};
-  return {ErrorCode::kExists, device.name() + ": holds " + found + "; --force destroys it"};
+  return {ErrorCode::kExists, device.name() + ": holds " + found};
 }
-
-}  // namespace
 
 Status MakeStore(BlockDevice& device, const MkfsOptions& options) {
   const uint64_t size = std::min(device.size(), kMaxDeviceBytes);
@@ -44,7 +43,7 @@ Status MakeStore(BlockDevice& device, const MkfsOptions& options) {
     return {ErrorCode::kInvalid, device.name() + ": " + std::to_string(size) +
                                      " bytes are too few; an OSD takes at least 64 MiB"};
   }
-  if (!options.force) WEIR_RETURN_IF_ERROR(RefuseIfInUse(device));
+  if (!options.force) WEIR_RETURN_IF_ERROR(CheckUnused(device));
   Superblock super{};
   std::memcpy(super.magic, kSuperMagic, sizeof kSuperMagic);
   super.version = kFormatVersion;
@@ -55,12 +54,16 @@ Status MakeStore(BlockDevice& device, const MkfsOptions& options) {
   super.data_offset = super.kv_offset + super.kv_bytes;
   super.data_bytes = (size - kTailBytes - super.data_offset) / kBlockSize * kBlockSize;
   WEIR_RETURN_IF_ERROR(SetIdentity(options.identity, &super));
-  // What was there stops being recognised before anything else is written; the superblocks come
-  // last, so that a half-formatted device is not taken for an OSD.
+  // What was there stops being recognised before anything else is written. Then comes a superblock
+  // of no cluster, by which a format that is interrupted is known as one; the true one comes last.
   WEIR_RETURN_IF_ERROR(ZeroRange(device, 0, kHeadBytes));
   WEIR_RETURN_IF_ERROR(ZeroRange(device, (size - kTailBytes) / kBlockSize * kBlockSize,
                                  kTailBytes / kBlockSize * kBlockSize));
   WEIR_RETURN_IF_ERROR(device.Flush());
+  Superblock unfinished = super;
+  std::memset(unfinished.cluster_uuid, 0, sizeof unfinished.cluster_uuid);
+  WEIR_RETURN_IF_ERROR(StoreSuperblock(device, unfinished));
+  ++super.generation;
   WEIR_RETURN_IF_ERROR(FormatRawKv(device, {super.kv_offset, super.kv_bytes}));
   return StoreSuperblock(device, super);
 }
@@ -72,7 +75,8 @@ Result<OsdIdentity> ReadIdentity(BlockDevice& device) {
   WEIR_ASSIGN_OR_RETURN(const std::string found, FindForeignSignature(device));
   return {ErrorCode::kInvalid, device.name() + ": not a WeirFS disk" +
                                    (found.empty() ? "" : ", it holds " + found) +
-                                   "; format it with weir-osd --mkfs"};
+                                   " (a new disk becomes one by weir-osd --mkfs; of one that held "
+                                   "data put back a copy)"};
 }
 
 Status UpdateIdentity(BlockDevice& device, const OsdIdentity& identity) {

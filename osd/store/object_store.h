@@ -172,6 +172,8 @@ struct MkfsOptions {
 // this or another cluster, naming what it found, unless `force`. kInvalid for a device that is too
 // small.
 Status MakeStore(BlockDevice& device, const MkfsOptions& options);
+// kExists names what is recognised on a device.
+Status CheckUnused(BlockDevice& device);
 // kCorrupt: no valid superblock. kInvalid: not a WeirFS disk; says what it is instead when it can
 // tell.
 Result<OsdIdentity> ReadIdentity(BlockDevice& device);

@@ -26,6 +26,7 @@ constexpr Signature kSignatures[] = {
     {"a LUKS volume", 0, "LUKS\xba\xbe"sv},
     {"a member of an md RAID", 4096, "\xfc\x4e\x2b\xa9"sv},
     {"a member of an md RAID", 0, "\xfc\x4e\x2b\xa9"sv},
+    {"the data of a WeirFS MDS", 0, "WEIRVOL1"sv},
     {"a Ceph BlueStore", 0, "bluestore block device"sv},
     {"an NTFS filesystem", 3, "NTFS    "sv},
     {"an exFAT filesystem", 3, "EXFAT   "sv},

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/crc32c.h"
+#include "common/disk/raw_format.h"
 
 namespace weir::osd {
 namespace {
@@ -27,6 +28,19 @@ bool GeometryFits(const Superblock& super, uint64_t size) {
   return super.device_bytes <= size && fits(super.kv_offset, super.kv_bytes) &&
          fits(super.data_offset, super.data_bytes) &&
          super.kv_offset + super.kv_bytes <= super.data_offset;
+}
+
+// What a superblock would describe is there although neither copy is.
+Result<bool> HasLostItsHead(BlockDevice& device) {
+  for (const uint64_t offset : {kHeadBytes, kHeadBytes + kBlockSize}) {
+    if (offset + kBlockSize > device.size()) return false;
+    Buffer block = Buffer::Aligned(kBlockSize);
+    WEIR_RETURN_IF_ERROR(device.Read(offset, block));
+    raw::Superblock volume;
+    std::memcpy(&volume, block.data(), sizeof volume);
+    if (volume.magic == raw::kSuperMagic) return true;
+  }
+  return false;
 }
 
 std::string_view TextOf(const char (&field)[48]) {
@@ -59,7 +73,10 @@ Result<Superblock> LoadSuperblock(BlockDevice& device) {
     if (!found || super.generation > best.generation) best = super;
     found = true;
   }
-  if (!seen) return {ErrorCode::kNotFound, device.name() + ": no WeirFS superblock"};
+  if (!seen) {
+    WEIR_ASSIGN_OR_RETURN(const bool damaged, HasLostItsHead(device));
+    if (!damaged) return {ErrorCode::kNotFound, device.name() + ": no WeirFS superblock"};
+  }
   if (!found) {
     return {ErrorCode::kCorrupt, device.name() + ": both WeirFS superblocks are damaged"};
   }

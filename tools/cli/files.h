@@ -1,34 +1,18 @@
-// Small files that daemons and tools leave for each other.
+// Small files that daemons and tools leave for each other: common/base/files.h, and what is for
+// people.
 #pragma once
 
 #include <string>
 
-#include "common/base/result.h"
+#include "common/base/files.h"
 
 namespace weir::cli {
 
-// The whole file; kNotFound when there is none.
-Result<std::string> ReadFile(const std::string& path);
-// Replaces it in one step: a reader sees the old text or the new.
-Status WriteFileAtomically(const std::string& path, const std::string& text);
+using weir::LockFile;
+using weir::ReadFile;
+using weir::WriteFileAtomically;
+
 // The last lines, for an error message.
 std::string TailOf(const std::string& path, size_t lines);
-
-// Holds a file locked while it lives, against every other process, and says in it who has it: our
-// pid.
-class LockFile {
- public:
-  // kBusy names the pid that has it.
-  static Result<LockFile> Take(const std::string& path);
-  LockFile(LockFile&& other) noexcept;
-  LockFile& operator=(LockFile&& other) noexcept;
-  ~LockFile();
-  // Replaces what the file says of its holder; it starts with a pid.
-  void Write(const std::string& text) const;
-
- private:
-  explicit LockFile(int fd) : fd_(fd) {}
-  int fd_ = -1;
-};
 
 }  // namespace weir::cli

@@ -1,6 +1,7 @@
 // What mkfs refuses, and what survives of a superblock.
 #include <gtest/gtest.h>
 
+#include "common/disk/faulty_device.h"
 #include "common/disk/mem_device.h"
 #include "osd/format/superblock_format.h"
 #include "osd/store/object_store.h"
@@ -84,6 +85,35 @@ TEST(MkfsTest, RefusesAnotherOsdAndNamesIt) {
   Put(device, kSuperOffsets[1] + 100, "damage");
   EXPECT_EQ(ReadIdentity(device).code(), ErrorCode::kCorrupt);
   EXPECT_EQ(MakeStore(device, {}).code(), ErrorCode::kExists);
+}
+
+// Goal: a first MiB that is gone does not make a disk look new.
+TEST(MkfsTest, RefusesAnOsdThatLostItsHead) {
+  MemDevice device(kBytes);
+  ASSERT_TRUE(MakeStore(device, {.identity = {.cluster_uuid = "c", .osd_uuid = "o"}}).ok());
+  ASSERT_TRUE(ZeroRange(device, 0, kHeadBytes).ok());
+  EXPECT_EQ(ReadIdentity(device).code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(MakeStore(device, {}).code(), ErrorCode::kExists);
+  EXPECT_TRUE(MakeStore(device, {.force = true}).ok());
+}
+
+// Goal: a format that is cut short is known as one, whatever it had written. Method: stop at each
+// write; then the disk is new, or of an OSD of no cluster, until the last superblock is there.
+TEST(MkfsTest, AnInterruptedFormatIsKnownAsOne) {
+  for (uint64_t writes = 0;; ++writes) {
+    FaultyDevice device(std::make_unique<MemDevice>(kBytes));
+    device.PowerLossAt(writes);
+    const OsdIdentity identity{.cluster_uuid = "c", .osd_uuid = "o"};
+    const bool done = MakeStore(device, {.identity = identity}).ok();
+    device.PowerOn(writes);
+    const auto found = ReadIdentity(device);
+    if (done) {
+      EXPECT_EQ(found->cluster_uuid, "c");
+      break;
+    }
+    EXPECT_TRUE(found.ok() ? found->osd_uuid == "o" : found.code() == ErrorCode::kInvalid)
+        << writes << " " << found.status();
+  }
 }
 
 TEST(MkfsTest, KeepsAChangedIdentityInTheNewestSuperblock) {
