@@ -210,7 +210,7 @@ void FileIo::WriteThrough(const Wrote& wrote, PreparedWrite write, WriteCallback
 
 void FileIo::NoteWrote(const Wrote& wrote) {
   const InodePtr& inode = wrote.inode;
-  inode->Wrote(wrote.end, clock_.WallNow().ns, wrote.kill_suid, classes_.Of(*inode, *wrote.opener),
+  inode->Wrote(wrote.end, stamps_.Next(), wrote.kill_suid, classes_.Of(*inode, *wrote.opener),
                wrote.space);
   std::lock_guard lock(mutex_);
   NoteUnreportedLocked(inode->id());

@@ -24,6 +24,7 @@
 #include "client/data/write_back.h"
 #include "client/vfs/file_leases.h"
 #include "client/vfs/handle_table.h"
+#include "common/base/stamps.h"
 
 namespace weir::client {
 
@@ -102,6 +103,8 @@ class FileIo {
   // `then` when all that was closed so before is stored: for names that shall not be durable
   // earlier than what they are given to.
   void SyncClosed(std::function<void()> then);
+  // Of what is written and set here.
+  [[nodiscard]] Stamps& stamps() { return stamps_; }
   // Everything written before the call is on the OSDs.
   void Flush(const InodePtr& inode, std::function<void()> done) {
     write_back_.Flush(inode->id(), std::move(done));
@@ -158,6 +161,7 @@ class FileIo {
   void ReportEnded(InodeId inode);
 
   Clock& clock_;
+  Stamps stamps_{clock_};
   ObjectIo& objects_;
   InodeTable& inodes_;
   const CallerClasses& classes_;

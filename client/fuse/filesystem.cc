@@ -130,7 +130,7 @@ FileAttr Filesystem::Learn(const InodePtr& inode, const wire::EntryReply& reply,
     inode->set_tag_class(found.tagged() ? std::optional(ClassId(found.class_id())) : std::nullopt);
   }
   inode->set_told(core_.clock().Now().ns);
-  const FileAttr attr = inode->Update(FromWire(reply.attr()));
+  const FileAttr attr = inode->Update(core_.Heard(reply.attr()));
   // Alone, the kernel knows the others better.
   const bool learns = asked != 0 && (attr.IsRegular() || !options_.exclusive);
   if (learns) core_.leases().Learn(inode, reply, asked);

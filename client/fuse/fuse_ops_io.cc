@@ -12,7 +12,8 @@ namespace {
 
 // Whether the kernel keeps no pages of what goes through the handle.
 bool PassesPages(const Filesystem& fs, const Handle& handle) {
-  return handle.direct || (!fs.options().exclusive && (handle.flags & O_APPEND) != 0);
+  return (handle.direct && !fs.options().writeback_cache) ||
+         (!fs.options().exclusive && (handle.flags & O_APPEND) != 0);
 }
 
 void OnRead(fuse_req_t req, fuse_ino_t /*ino*/, size_t size, off_t offset, fuse_file_info* fi) {

@@ -141,7 +141,7 @@ HeldAttributes ToHold(const wire::SetAttrRequest& request, int64_t now_ns) {
 
 bool HoldSetattr(Filesystem& fs, const CallPtr& call, const InodePtr& inode,
                  const wire::SetAttrRequest& request) {
-  const HeldAttributes held = ToHold(request, fs.core().clock().WallNow().ns);
+  const HeldAttributes held = ToHold(request, fs.core().files().stamps().Next());
   // A kernel that writes back brings its times later than those of the processes.
   if (held.empty() || fs.options().writeback_cache) return false;
   const ClassId charged(request.caller().class_id());
@@ -167,7 +167,7 @@ void SendSetattr(Filesystem& fs, const CallPtr& call, const InodePtr& inode,
           call->Reply(reply.status());
           return;
         }
-        if (resizes) inode->Resized(FromWire(reply->attr()));
+        if (resizes) inode->Resized(fs.core().Heard(reply->attr()));
         const FileAttr attr = fs.Learn(inode, *reply, asked);
         call->ReplyAttr(ToStat(attr), fs.KeepSeconds(*inode));
       });

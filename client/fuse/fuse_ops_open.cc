@@ -71,7 +71,10 @@ OpenReply Admit(Filesystem& fs, const Opening& opening, const HandlePtr& handle,
   // An append through pages would come in two requests when it begins in a page that the kernel has
   // only a part of, and another mount's could come between them.
   const bool appends = MayWrite(*handle) && (handle->flags & O_APPEND) != 0;
-  reply.direct = handle->direct || (appends && !fs.options().exclusive);
+  // A kernel that writes back knows times, size and rights of what passes its pages only if it does
+  // that by itself.
+  reply.direct =
+      (handle->direct && !fs.options().writeback_cache) || (appends && !fs.options().exclusive);
   if (MayWrite(*handle)) handle->inode->AddWriter();
   reply.handle = fs.core().handles().Add(handle);
   NoteOpened(fs, opening.request, reply.handle, *handle);

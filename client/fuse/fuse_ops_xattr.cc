@@ -118,7 +118,7 @@ bool HoldAcl(Filesystem& fs, const CallPtr& call, const wire::XattrRequest& requ
   if (!bits.has_value()) return false;
   HeldAttributes change;
   change.mode = (inode->attr().mode & 07000) | *bits;
-  change.ctime_ns = fs.core().clock().WallNow().ns;
+  change.ctime_ns = fs.core().files().stamps().Next();
   const ClassId charged(request.caller().class_id());
   if (!fs.core().files().HoldAttributes(inode, change, call->context().uid, charged)) return false;
   call->ReplyErrno(0);

@@ -74,6 +74,7 @@ Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& opt
   core.timeout = options.timeout;
   core.connect_timeout = options.connect_timeout;
   core.access_times = AtimeRules(options);
+  core.kernel_times = options.writeback_cache;
   core.forget_pages = std::move(forget_pages);
   core.takeover = takeover;
   core.file_io.takeover = takeover;

@@ -265,12 +265,19 @@ std::vector<InodeId> Core::InodesInUse() const {
   return inodes;
 }
 
+// Alone, every stamp is of one clock.
+FileAttr Core::Heard(const wire::Attr& attr) {
+  if (!options_.exclusive) (void)files_.stamps().Saw(attr.ctime_ns());
+  return FromWire(attr);
+}
+
 void Core::ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
                        std::function<void(Result<FileAttr>)> callback) {
   wire::WroteRequest request;
   request.set_inode(inode.value);
   request.set_size_at_least(report.size_at_least);
-  request.set_mtime_ns(report.mtime_ns);
+  const int64_t mtime_ns = options_.kernel_times ? 0 : report.mtime_ns;
+  request.set_mtime_ns(mtime_ns);
   request.set_kill_suid(report.kill_suid);
   request.set_commit(commit);
   request.set_class_id(report.class_id.value);
@@ -278,7 +285,7 @@ void Core::ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
   request.mutable_space()->set_freed_bytes(report.space.freed);
   request.set_epoch(map_epoch_);
   // Without time or attributes it would say that something was written just now.
-  if (report.mtime_ns == 0 || !report.held.empty()) {
+  if (mtime_ns == 0 || !report.held.empty()) {
     const HeldAttributes& held = report.held;
     auto* attributes = request.mutable_attributes();
     if (held.mode.has_value()) attributes->set_mode(*held.mode);
@@ -291,7 +298,7 @@ void Core::ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
                                [this, inode, asked = leases_.Asked(),
                                 callback = std::move(callback)](Result<wire::EntryReply> reply) {
                                  if (!reply.ok()) return callback(reply.status());
-                                 callback(FromWire(reply->attr()));
+                                 callback(Heard(reply->attr()));
                                  const InodePtr known = inodes_.Find(inode);
                                  if (known != nullptr) leases_.Learn(known, *reply, asked);
                                });
@@ -324,7 +331,7 @@ void Core::AskAppend(InodeId inode, std::function<void(Result<uint64_t>)> done) 
       [this, inode, done = std::move(done)](Result<wire::AppendReply> reply) {
         if (!reply.ok()) return done(reply.status());
         const InodePtr known = inodes_.Find(inode);
-        if (known != nullptr) known->Update(FromWire(reply->attr()));
+        if (known != nullptr) known->Update(Heard(reply->attr()));
         done(reply->grant());
       });
 }
@@ -382,7 +389,7 @@ void Core::TakeDirectories(DirCache::Changing* changing, std::span<const wire::A
     if (now == told.end() || inode == nullptr) {
       Changed({id});
     } else {
-      inode->Update(FromWire(**now));
+      inode->Update(Heard(**now));
     }
   }
   directories_.End(changing);

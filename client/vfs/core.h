@@ -55,6 +55,8 @@ class Core final : private WriteReporter {
     Duration connect_timeout = std::chrono::seconds(10);
     FileIo::Options file_io;
     AccessTimes::Options access_times;
+    // The kernel writes back: times of files are its, and it tells them with SETATTR.
+    bool kernel_times = false;
     CallerClasses::ReadExe read_exe = [](pid_t, uid_t) { return std::string(); };
     CallerId mounter;  // whose right to the mount's class the MDS checks
     std::vector<gid_t> mounter_groups;
@@ -102,6 +104,8 @@ class Core final : private WriteReporter {
   // A change of names has been answered, or failed.
   void NamesChanged(DirCache::Changing* changing, const Result<wire::EntryReply>& reply);
   void NamesChanged(DirCache::Changing* changing, const Result<wire::TouchedReply>& reply);
+  // What a reply tells of an inode; what is stamped here from now on is no older.
+  FileAttr Heard(const wire::Attr& attr);
   // Of the kernel, until the result is destroyed; null where no mount could be in its way.
   std::shared_ptr<void> BeginKernelWrite(InodeId inode);
   FileLocks& locks() { return locks_; }

@@ -84,7 +84,7 @@ void Core::RefreshOpenFiles() {
             if (reply->has_effective_class() && reply->effective_class().tagged()) {
               inode->set_tag_class(ClassId(reply->effective_class().class_id()));
             }
-            inode->Update(FromWire(reply->attr()));
+            inode->Update(Heard(reply->attr()));
             leases_.Learn(inode, *reply, asked);
           } else {
             WEIR_LOG_WARN("inode {} is open, and the MDS says: {}", inode->id().value,

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/base/buffer.h"
-#include "common/posix/relatime.h"
+#include "common/posix/file_times.h"
 
 namespace weir::client {
 namespace {
@@ -51,10 +51,10 @@ void Inode::LayWrittenOver(FileAttr* attr) const {
     attr->mode &= ~static_cast<uint32_t>(S_ISUID);
     if ((attr->mode & S_IXGRP) != 0) attr->mode &= ~static_cast<uint32_t>(S_ISGID);
   }
-  if (local_mtime_ns_ > attr->mtime_ns) {
-    attr->mtime_ns = local_mtime_ns_;
-    attr->ctime_ns = std::max(attr->ctime_ns, local_mtime_ns_);
-  }
+  if (local_mtime_ns_ == 0) return;
+  attr->mtime_ns =
+      MtimeAfterWrite({attr->atime_ns, attr->mtime_ns, attr->ctime_ns}, local_mtime_ns_);
+  attr->ctime_ns = std::max(attr->ctime_ns, attr->mtime_ns);
 }
 
 FileAttr Inode::Update(const FileAttr& from_mds) {

@@ -1,8 +1,8 @@
 // Inode: what this mount knows of one file. InodeTable: all of them that the kernel or we refer to.
 //
 // Attributes come from the MDS. What this mount wrote and has not reported (MDS_WROTE) lies over
-// them: a size can only be larger, an mtime only newer. A report captures the state when its flush
-// starts; writes that happen meanwhile stay unreported. Attributes that are held
+// them: a size can only be larger, an mtime is that of the write. A report captures the state when
+// its flush starts; writes that happen meanwhile stay unreported. Attributes that are held
 // (held_attributes.h) lie over all that, and go with the next report that is sent.
 //
 // Lookup counts: each entry handed to the kernel adds one, FORGET takes n away. Pins are ours: open

@@ -192,6 +192,7 @@ class NamespaceDb {
 
   KvStore& store_;
   Clock& clock_;
+  Stamps stamps_{clock_};  // of changes
   ClusterView& cluster_;
   CommitListener& listener_;
   const Options options_;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "common/base/result.h"
+#include "common/base/stamps.h"
 #include "common/wire/mds.pb.h"
 #include "mds/ns/class_resolver.h"
 #include "mds/ns/cluster_view.h"
@@ -80,6 +81,7 @@ class Operation {
     SizeGrants& grants;
     Writers& writers;
     UntoldDirectories& untold;
+    Stamps& stamps;
     uint64_t session = 0;
     std::string mount_class;
     std::string client;  // name of the mount

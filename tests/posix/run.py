@@ -14,12 +14,13 @@ import listings
 import locks
 import names
 import ranges
+import times
 import xattrs
 from harness import BROKE_OFF, Place
 from justified import JUSTIFIED
 
 CASES = {f"{module.__name__}.{case.__name__}": case
-         for module in (names, listings, attributes, files, ranges, xattrs, locks)
+         for module in (names, listings, attributes, files, ranges, times, xattrs, locks)
          for case in module.CASES}
 
 

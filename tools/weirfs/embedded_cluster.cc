@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "common/base/file_clock.h"
 #include "common/base/log.h"
 #include "common/base/time.h"
 #include "common/base/units.h"
@@ -222,7 +223,7 @@ Status EmbeddedCluster::StartMds() {
   const std::string socket = SocketOf("mds");
   mds::MdsOptions options;
   options.ns.commit_here = net::AnswerHere::Afterwards;
-  WEIR_ASSIGN_OR_RETURN(mds_, mds::MdsServer::Start(*mds_store_, network_, SystemClock::Get(),
+  WEIR_ASSIGN_OR_RETURN(mds_, mds::MdsServer::Start(*mds_store_, network_, FileClock::Get(),
                                                     {MdsEndpoint(), "ipc://" + socket}, options));
   return Status::Ok();
 }

@@ -12,6 +12,7 @@
 #include "client/fuse/mount.h"
 #include "client/takeover/record_file.h"
 #include "common/base/awake_processors.h"
+#include "common/base/file_clock.h"
 #include "common/base/freed_memory.h"
 #include "common/base/log.h"
 #include "common/base/short_turns.h"
@@ -274,11 +275,13 @@ Status Serve(const Plan& plan, Background& background, const Held* held = nullpt
   if (plan.embedded) {
     WEIR_ASSIGN_OR_RETURN(cluster, EmbeddedCluster::Start(*network, plan.cluster));
   }
+  // A kernel that writes back stamps what it writes: who stamps beside it goes by its clock.
+  Clock& clock = plan.embedded ? static_cast<Clock&>(FileClock::Get()) : SystemClock::Get();
   client::Mount::Options options = MountOptionsOf(plan, held);
   options.before_mount = [&signals] { signals.Mounting(); };
   WEIR_ASSIGN_OR_RETURN(auto mount,
-                        client::Mount::Start(*network, SystemClock::Get(), plan.mds_endpoint,
-                                             plan.mountpoint, std::move(options)));
+                        client::Mount::Start(*network, clock, plan.mds_endpoint, plan.mountpoint,
+                                             std::move(options)));
   WEIR_ASSIGN_OR_RETURN(auto monitor, StartMonitor(*network, plan, cluster.get(), *mount));
   PidFile pid_file;
   WEIR_RETURN_IF_ERROR(WritePid(plan, held, &pid_file));

@@ -2,7 +2,7 @@
 // so the version stays; whoever remembers the time hears of it, soon.
 #include <algorithm>
 
-#include "common/posix/relatime.h"
+#include "common/posix/file_times.h"
 #include "mds/ns/operation.h"
 #include "mds/ns/ops/ops.h"
 

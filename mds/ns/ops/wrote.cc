@@ -1,8 +1,9 @@
-// Data reached the OSDs: sizes only grow, times never go back, and the version tells others.
+// Data reached the OSDs: sizes only grow, stamps never go back, and the version tells others.
 // Attributes that were set at the mount meanwhile come with it.
 #include <algorithm>
 
 #include "common/placement/striper.h"
+#include "common/posix/file_times.h"
 #include "mds/ns/acl.h"
 #include "mds/ns/class_space.h"
 #include "mds/ns/operation.h"
@@ -22,11 +23,15 @@ Status TakeData(Operation& op, const wire::WroteRequest& request, Inode* inode) 
 
 void TakeTimes(const Operation& op, const wire::WroteRequest& request, Inode* inode) {
   InodeRecord& rec = inode->rec;
-  const int64_t written = request.mtime_ns() == 0 ? op.now() : request.mtime_ns();
-  // Who else has it open drops what he read when the time moves, however clocks differ.
+  const int64_t written =
+      request.mtime_ns() == 0 ? op.now() : op.context.stamps.Saw(request.mtime_ns());
+  const int64_t before = rec.mtime_ns();
+  int64_t mtime = MtimeAfterWrite({rec.atime_ns(), before, rec.ctime_ns()}, written);
+  // Who else has it open drops what he read when the time moves.
   const bool shared = op.context.opens.OpenElsewhere(op.context.session, inode->id);
-  rec.set_mtime_ns(std::max(rec.mtime_ns() + (shared ? 1 : 0), written));
-  rec.set_ctime_ns(std::max(rec.ctime_ns(), written));
+  if (shared && mtime == before) mtime = op.context.stamps.Saw(mtime + 1);
+  rec.set_mtime_ns(mtime);
+  rec.set_ctime_ns(std::max(rec.ctime_ns(), mtime));
 }
 
 // The mount has judged that whoever set them may (client/vfs/held_attributes.h).

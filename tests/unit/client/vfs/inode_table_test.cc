@@ -57,6 +57,21 @@ TEST(InodeTest, LocalWritesLieOverTheMdsUntilReported) {
   EXPECT_FALSE(inode.BeginReport().has_value());
 }
 
+// Goal: the time of a write is shown at once, whatever was set before it.
+TEST(InodeTest, AWriteMovesATimeThatLiesAhead) {
+  Inode inode{InodeId(5)};
+  FileAttr set = AttrOf(1, 100, 5000);
+  set.ctime_ns = 40;
+  inode.Update(set);
+  EXPECT_EQ(inode.attr().mtime_ns, 5000);
+  inode.Wrote(10, 50);
+  EXPECT_EQ(inode.attr().mtime_ns, 50);
+  EXPECT_EQ(inode.attr().ctime_ns, 50);
+  FileAttr elsewhere = AttrOf(2, 100, 60);
+  elsewhere.ctime_ns = 60;
+  EXPECT_EQ(inode.Update(elsewhere).mtime_ns, 60) << "a later write of another mount";
+}
+
 TEST(InodeTest, SetIdBitsFallAtOnce) {
   Inode inode{InodeId(2)};
   FileAttr attr = AttrOf(1, 100);

@@ -253,6 +253,7 @@ class World {
           const bool shared = opens_.OpenElsewhere(Session(mount), number);
           attr.size = std::max(attr.size, report->size_at_least);
           attr.mtime_ns = std::max(attr.mtime_ns + (shared ? 1 : 0), report->mtime_ns);
+          attr.ctime_ns = std::max(attr.ctime_ns, attr.mtime_ns);
           ++attr.version;
         },
         [=, &mount](const wire::EntryReply& reply) {

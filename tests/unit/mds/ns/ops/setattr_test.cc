@@ -65,6 +65,45 @@ TEST_F(SetAttrTest, WroteBringsWhatWasSetAtTheMount) {
   EXPECT_EQ(after.mode(), S_IFREG | 0601u);
 }
 
+// Goal: a write moves an mtime that was set, also one that lies ahead; a report that comes late
+// takes nothing back.
+TEST_F(SetAttrTest, AWriteMovesATimeThatLiesAhead) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  for (const Duration ahead : {Duration(1h), Duration(2s), Duration(-1h)}) {
+    wire::SetAttrRequest set;
+    set.set_inode(f);
+    set.set_mtime_ns(clock.WallNow().ns + ahead.count());
+    EXPECT_EQ(Ask<wire::EntryReply>(wire::MDS_SETATTR, set).attr().mtime_ns(), set.mtime_ns());
+    clock.Advance(1s);
+    wire::WroteRequest wrote;
+    wrote.set_inode(f);
+    wrote.set_size_at_least(10);
+    wrote.set_mtime_ns(clock.WallNow().ns);
+    clock.Advance(4s);
+    wire::Attr after = Ask<wire::EntryReply>(wire::MDS_WROTE, wrote).attr();
+    EXPECT_EQ(after.mtime_ns(), wrote.mtime_ns());
+    EXPECT_GE(after.ctime_ns(), after.mtime_ns());
+    wrote.set_mtime_ns(wrote.mtime_ns() - Duration(1s).count());
+    after = Ask<wire::EntryReply>(wire::MDS_WROTE, wrote).attr();
+    EXPECT_EQ(after.mtime_ns(), wrote.mtime_ns() + Duration(1s).count()) << "it went back";
+  }
+}
+
+// Goal: what happens after a write has been reported is not older than that, by whatever clock the
+// mount goes; one that is far ahead is not believed.
+TEST_F(SetAttrTest, ChangesFollowTheClockOfAMountThatIsAhead) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  wire::WroteRequest wrote;
+  wrote.set_inode(f);
+  wrote.set_size_at_least(10);
+  wrote.set_mtime_ns(clock.WallNow().ns + Duration(5s).count());
+  EXPECT_EQ(Ask<wire::EntryReply>(wire::MDS_WROTE, wrote).attr().mtime_ns(), wrote.mtime_ns());
+  EXPECT_GE(Stat(CreateOpen(kRoot, "later")).attr().mtime_ns(), wrote.mtime_ns());
+  const int64_t latest = Stat(f).attr().mtime_ns();
+  wrote.set_mtime_ns(clock.WallNow().ns + Duration(1h).count());
+  EXPECT_EQ(Ask<wire::EntryReply>(wire::MDS_WROTE, wrote).attr().mtime_ns(), latest);
+}
+
 // Goal: a file never shows fewer blocks than its data takes, and none for what was never written.
 TEST_F(SetAttrTest, HolesTakeNoBlocks) {
   const uint64_t f = CreateOpen(kRoot, "f");

@@ -1,6 +1,7 @@
-// When a read moves the access time of a file: the rule that Linux calls relatime.
+// How the times of a file move: the rule that Linux calls relatime for reads, and what writes do.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace weir {
@@ -16,6 +17,12 @@ inline bool ReadMovesAtime(const FileTimes& times, int64_t now_ns) {
   constexpr int64_t kDayNs = int64_t{24} * 3600 * 1'000'000'000;
   if (times.atime_ns <= times.mtime_ns || times.atime_ns <= times.ctime_ns) return true;
   return now_ns > times.atime_ns && now_ns - times.atime_ns >= kDayNs;
+}
+
+// The mtime behind a write at `written_ns` whose report may come late. No change stamps an mtime
+// that lies ahead of its ctime: such a one was set by somebody, and before that write.
+inline int64_t MtimeAfterWrite(const FileTimes& times, int64_t written_ns) {
+  return times.mtime_ns > times.ctime_ns ? written_ns : std::max(times.mtime_ns, written_ns);
 }
 
 }  // namespace weir
