@@ -23,9 +23,8 @@ void OnInit(void* userdata, fuse_conn_info* conn) {
   conn->want = FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS |
                FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_DONT_MASK |
                FUSE_CAP_POSIX_ACL;
-  if (options.exclusive) {
-    conn->want |= FUSE_CAP_CACHE_SYMLINKS;
-  } else {
+  // The kernel never keeps where links point: what it answers by itself moves no access time.
+  if (!options.exclusive) {
     // Pages follow the attributes; set-id bits fall with the report of a write.
     conn->want |= FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_HANDLE_KILLPRIV;
     conn->want |= FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS;
@@ -158,9 +157,15 @@ fuse_entry_param Filesystem::MakeEntry(const Inode& inode, const FileAttr& attr)
 // directory when it has changed names there, and this comes later.
 double Filesystem::KeepSeconds(const Inode& inode) const {
   if (core_.directories().NamesAreChanging(inode.id())) return 0;
+  const bool asks = inode.has_writers() || !KernelMayKeep() || !core_.leases().MayAnswer(inode);
+  if (!options_.exclusive && asks) return 0;
+  inode.KernelKeeps(true);
   if (options_.exclusive) return kAlways;
-  if (!KernelMayKeep() || inode.has_writers() || !core_.leases().MayAnswer(inode)) return 0;
   return std::chrono::duration<double>(core_.leases().Trust()).count();
+}
+
+void Filesystem::AttributesMoved(const Inode& inode) {
+  if (inode.KernelKeeps(false)) kernel_cache_.AskAttributesAgain(ToNumber(inode.id()));
 }
 
 double Filesystem::KeepName(const Inode& directory, std::string_view name, uint64_t asked) {

@@ -95,6 +95,8 @@ class Filesystem {
   }
   // How long the kernel may keep what it is told of the attributes of an inode.
   [[nodiscard]] double KeepSeconds(const Inode& inode) const;
+  // They have moved by what the kernel does not know of: it asks for them again.
+  void AttributesMoved(const Inode& inode);
   // And of a name; `asked`: of KernelNames::Asked.
   [[nodiscard]] double KeepName(const Inode& directory, std::string_view name, uint64_t asked);
   // The kernel asks for every name in that directory again.
@@ -116,6 +118,7 @@ struct OpenReply {
   uint64_t handle = 0;
   bool direct = false;  // and parallel
   bool keep_cache = false;
+  bool drop_ends = false;      // before the answer: the kernel forgets the ends of what it keeps
   bool cache_listing = false;  // of a directory
 };
 std::string EncodeOpen(const OpenReply& reply);

@@ -140,8 +140,12 @@ void OnOpendir(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   OpenReply how;
   if ((fi->flags & O_NOATIME) != 0) how.handle = kLeavesAtime;
   // It drops a listing when it changes the directory, or is told to, as long as there is a lease.
-  const bool leased = fs.KernelMayKeep() && fs.core().leases().NamesOf(*fs.Find(ino)) != 0;
-  how.keep_cache = how.cache_listing = fs.options().exclusive || leased;
+  const InodePtr directory = fs.Find(ino);
+  const bool leased = fs.KernelMayKeep() && fs.core().leases().NamesOf(*directory) != 0;
+  how.keep_cache = fs.options().exclusive || leased;
+  // What it lists by itself is not seen here.
+  how.cache_listing = how.keep_cache && (how.handle == kLeavesAtime ||
+                                         !fs.core().access_times().DirectoryReadCounts(*directory));
   const std::string opened = EncodeOpen(how);
   if (fs.options().exclusive) {  // the kernel has checked
     call->ReplyRaw(opened.data(), opened.size());

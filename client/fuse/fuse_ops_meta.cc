@@ -239,19 +239,25 @@ void OnStatfs(fuse_req_t req, fuse_ino_t /*ino*/) {
 void OnReadlink(fuse_req_t req, fuse_ino_t ino) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
+  const InodePtr inode = fs.Find(ino);
+  if (const std::string target = inode->target(); !target.empty()) {
+    fs.core().access_times().FileRead(inode);
+    call->ReplyReadlink(target);
+    return;
+  }
   wire::InodeRequest request;
-  fs.FillCaller(*call, ino, request.mutable_caller());
-  request.set_inode(fs.ToInode(ino).value);
-  fs.mds().Call<wire::ReadlinkReply>(
-      wire::MDS_READLINK, request, true,
-      [&fs, call, inode = fs.Find(ino)](Result<wire::ReadlinkReply> reply) {
-        if (!reply.ok()) {
-          call->Reply(reply.status());
-          return;
-        }
-        fs.core().access_times().FileRead(inode);
-        call->ReplyReadlink(reply->target());
-      });
+  fs.FillCaller(*call, inode.get(), request.mutable_caller());
+  request.set_inode(inode->id().value);
+  fs.mds().Call<wire::ReadlinkReply>(wire::MDS_READLINK, request, true,
+                                     [&fs, call, inode](Result<wire::ReadlinkReply> reply) {
+                                       if (!reply.ok()) {
+                                         call->Reply(reply.status());
+                                         return;
+                                       }
+                                       inode->set_target(reply->target());
+                                       fs.core().access_times().FileRead(inode);
+                                       call->ReplyReadlink(reply->target());
+                                     });
 }
 
 }  // namespace

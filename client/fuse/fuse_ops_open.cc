@@ -8,6 +8,11 @@
 namespace weir::client {
 namespace {
 
+// Of a file up to this size that was not read since its last change, an open for reading has the
+// kernel forget all pages; of a larger one the first and the last, as reading it all again costs
+// more than an access time is worth.
+constexpr uint64_t kReadAgain = 128 << 10;
+
 // Who opens, and how.
 struct Opening {
   OpenerPtr opener;
@@ -63,11 +68,22 @@ void NoteOpened(Filesystem& fs, uint64_t request, uint64_t number, const Handle&
   if (const uint64_t untold = takeover->HandleOf(request); untold != 0) Drop(fs, untold);
 }
 
+// Whether the kernel is to ask for what it has already: a read through the handle would move the
+// access time.
+bool MustSeeReads(Filesystem& fs, const Handle& handle) {
+  constexpr int kSeesNone = O_NOATIME | O_TRUNC | O_DIRECT;
+  const bool reads = (handle.flags & O_ACCMODE) != O_WRONLY && (handle.flags & kSeesNone) == 0;
+  return reads && fs.core().access_times().FileReadCounts(*handle.inode);
+}
+
 // Registers the handle and says how the kernel shall treat it.
 OpenReply Admit(Filesystem& fs, const Opening& opening, const HandlePtr& handle, uint64_t version) {
   OpenReply reply;
   const bool unchanged = handle->inode->SeenAtOpen(version);
-  reply.keep_cache = fs.options().exclusive || unchanged;
+  const bool must_see = MustSeeReads(fs, *handle);
+  const bool small = handle->inode->size() <= kReadAgain;
+  reply.keep_cache = (fs.options().exclusive || unchanged) && !(must_see && small);
+  reply.drop_ends = must_see && reply.keep_cache && !handle->inode->has_writers();
   // An append through pages would come in two requests when it begins in a page that the kernel has
   // only a part of, and another mount's could come between them.
   const bool appends = MayWrite(*handle) && (handle->flags & O_APPEND) != 0;
@@ -98,8 +114,12 @@ void OnOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
     }
     fs.Learn(inode, *reply, opening.asked);
     const OpenReply open = Admit(fs, opening, MakeHandle(inode, opening), reply->attr().version());
-    const std::string bytes = EncodeOpen(open);
-    if (!call->ReplyRaw(bytes.data(), bytes.size())) Drop(fs, open.handle);
+    const auto tell = [&fs, call, open] {
+      const std::string bytes = EncodeOpen(open);
+      if (!call->ReplyRaw(bytes.data(), bytes.size())) Drop(fs, open.handle);
+    };
+    if (!open.drop_ends) return tell();
+    fs.kernel_cache().DropEnds(fs.ToNumber(inode->id()), inode->size(), tell);
   };
   // Counted first: what was closed last is not released meanwhile.
   fs.core().open_files().Open(inode->id(), [&fs, inode, request, answer] {

@@ -133,6 +133,14 @@ void OnLseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, fuse_file
   fs.kernel_cache().Drop(ino, seek);
 }
 
+// The kernel does not take that for a read.
+void NoteCopied(Filesystem& fs, const Handle& from) {
+  const bool counts = fs.core().access_times().FileReadCounts(*from.inode);
+  if ((from.flags & O_NOATIME) != 0 || !counts) return;
+  fs.core().access_times().FileRead(from.inode);
+  fs.AttributesMoved(*from.inode);
+}
+
 void OnCopyFileRange(fuse_req_t req, fuse_ino_t /*ino_in*/, off_t off_in, fuse_file_info* fi_in,
                      fuse_ino_t /*ino_out*/, off_t off_out, fuse_file_info* fi_out, size_t length,
                      int flags) {
@@ -155,10 +163,11 @@ void OnCopyFileRange(fuse_req_t req, fuse_ino_t /*ino_in*/, off_t off_in, fuse_f
     call->ReplyErrno(EINVAL);
     return;
   }
-  auto reply = [call](const Result<uint64_t>& copied) {
+  auto reply = [&fs, call, from](const Result<uint64_t>& copied) {
     if (!copied.ok()) {
       call->Reply(copied.status());
     } else {
+      NoteCopied(fs, *from);
       call->ReplyWrite(*copied);
     }
   };

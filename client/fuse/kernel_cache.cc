@@ -3,10 +3,12 @@
 #include <linux/fuse.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace weir::client {
 namespace {
+constexpr uint64_t kPage = 4096;
 constexpr int32_t kIncEpoch = 8;  // by number, as the kernel's header may be older than the kernel
 }  // namespace
 
@@ -32,20 +34,28 @@ void KernelCache::Stop() {
   follower_.join();
 }
 
-void KernelCache::Drop(fuse_ino_t number, std::function<void()> then) {
+void KernelCache::Give(Order order) {
   {
     std::lock_guard lock(mutex_);
-    orders_.push_back({number, std::move(then), {}});
+    orders_.push_back(std::move(order));
   }
   changed_.notify_one();
 }
 
+void KernelCache::Drop(fuse_ino_t number, std::function<void()> then) {
+  Give({number, std::move(then), {}});
+}
+
+void KernelCache::DropEnds(fuse_ino_t number, uint64_t size, std::function<void()> then) {
+  Give({number, std::move(then), {}, std::max<uint64_t>(size, 1)});
+}
+
 void KernelCache::AskAgainSoon(fuse_ino_t directory, const std::string& name) {
-  {
-    std::lock_guard lock(mutex_);
-    orders_.push_back({directory, nullptr, {name}});
-  }
-  changed_.notify_one();
+  Give({directory, nullptr, {name}});
+}
+
+void KernelCache::AskAttributesAgain(fuse_ino_t number) {
+  fuse_lowlevel_notify_inval_inode(session_, number, -1, 0);
 }
 
 void KernelCache::AskAgain(fuse_ino_t directory, const std::vector<std::string>& names) {
@@ -64,6 +74,18 @@ void KernelCache::AskAllAgain() {
   (void)!write(fuse_session_fd(session_), &order, sizeof(order));
 }
 
+// An error means that the kernel knows nothing of the file, or is gone.
+void KernelCache::Obey(const Order& order) {
+  if (!order.names.empty()) return AskAgain(order.number, order.names);
+  if (order.ends_of == 0) {
+    fuse_lowlevel_notify_inval_inode(session_, order.number, 0, 0);
+    return;
+  }
+  fuse_lowlevel_notify_inval_inode(session_, order.number, 0, kPage);
+  const auto last = static_cast<off_t>((order.ends_of - 1) / kPage * kPage);
+  if (last > 0) fuse_lowlevel_notify_inval_inode(session_, order.number, last, kPage);
+}
+
 void KernelCache::Tell() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -72,9 +94,7 @@ void KernelCache::Tell() {
     Order order = std::move(orders_.front());
     orders_.pop_front();
     lock.unlock();
-    // An error means that the kernel knows nothing of the file, or is gone.
-    if (order.names.empty()) fuse_lowlevel_notify_inval_inode(session_, order.number, 0, 0);
-    AskAgain(order.number, order.names);
+    Obey(order);
     lock.lock();
     if (!order.then) continue;
     following_.push_back(std::move(order.then));

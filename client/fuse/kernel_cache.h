@@ -35,6 +35,12 @@ class KernelCache {
   // All pages of the file; those that were changed have been written when `then` runs.
   void Drop(fuse_ino_t number, std::function<void()> then);
 
+  // The first and the last page: reads there ask this mount, once. Requires: nobody has the file
+  // open for writing, or a write of his may be waited for.
+  void DropEnds(fuse_ino_t number, uint64_t size, std::function<void()> then);
+  // The attributes alone, and at once: waits for nobody.
+  void AskAttributesAgain(fuse_ino_t number);
+
   // The kernel asks for those names again. Waits until operations of this mount in the directory
   // are over, so not for a thread that submits to a disk.
   void AskAgain(fuse_ino_t directory, const std::vector<std::string>& names);
@@ -49,7 +55,10 @@ class KernelCache {
     fuse_ino_t number;
     std::function<void()> then;
     std::vector<std::string> names;  // to be asked for again; none: pages
+    uint64_t ends_of = 0;            // only the ends of a file of that size; 0: all
   };
+  void Give(Order order);
+  void Obey(const Order& order);
   void Tell();
   void Follow();
 

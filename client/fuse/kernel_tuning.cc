@@ -17,21 +17,21 @@ std::string ConnectionFolder(const std::string& device) {
   return "/sys/fs/fuse/connections/" + device.substr(device.find(':') + 1) + "/";
 }
 
-// The mount table writes blanks and backslashes as \ooo.
-std::string Unescape(const std::string& text) {
+}  // namespace
+
+// Blanks and backslashes are \ooo there.
+std::string UnescapeMount(const std::string& escaped) {
   std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\' && i + 3 < text.size()) {
-      out.push_back(static_cast<char>(std::strtol(text.substr(i + 1, 3).c_str(), nullptr, 8)));
+  for (size_t i = 0; i < escaped.size(); ++i) {
+    if (escaped[i] == '\\' && i + 3 < escaped.size()) {
+      out.push_back(static_cast<char>(std::strtol(escaped.substr(i + 1, 3).c_str(), nullptr, 8)));
       i += 3;
     } else {
-      out.push_back(text[i]);
+      out.push_back(escaped[i]);
     }
   }
   return out;
 }
-
-}  // namespace
 
 std::string DeviceOfMount(const std::string& mountpoint) {
   std::ifstream table("/proc/self/mountinfo");
@@ -41,7 +41,7 @@ std::string DeviceOfMount(const std::string& mountpoint) {
     std::istringstream fields(line);
     std::string id, parent, number, root, where;
     fields >> id >> parent >> number >> root >> where;
-    if (Unescape(where) == mountpoint) device = number;  // the last one lies on top
+    if (UnescapeMount(where) == mountpoint) device = number;  // the last one lies on top
   }
   return device;
 }

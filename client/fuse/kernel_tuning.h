@@ -10,6 +10,9 @@ namespace weir::client {
 // asked; empty when it is not mounted.
 std::string DeviceOfMount(const std::string& mountpoint);
 
+// A path as that table writes it, in plain.
+std::string UnescapeMount(const std::string& escaped);
+
 // Each returns whether this process was permitted to.
 bool RaiseReadAhead(const std::string& device, uint64_t kib);
 bool RaiseQueueLimits(const std::string& device, uint32_t requests);

@@ -18,6 +18,7 @@
 
 #include "client/fuse/filesystem.h"
 #include "client/fuse/kernel_tuning.h"
+#include "client/fuse/mount_flags.h"
 #include "client/fuse/process.h"
 #include "client/fuse/receive_loop.h"
 #include "client/fuse/resend.h"
@@ -53,7 +54,7 @@ std::vector<gid_t> OwnGroups() {
   return groups;
 }
 
-AccessTimes::Options AtimeRules(const Mount::Options& options) {
+AccessTimes::Rules WantedRules(const Mount::Options& options) {
   using Rule = AccessTimes::Rule;
   const Rule rule = options.strictatime ? Rule::kStrict : Rule::kRelative;
   const bool never = options.noatime || options.read_only;
@@ -61,7 +62,8 @@ AccessTimes::Options AtimeRules(const Mount::Options& options) {
 }
 
 Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& options,
-                          TakeoverLog* takeover, std::function<void(InodeId)> forget_pages) {
+                          TakeoverLog* takeover, MountFlags* flags,
+                          std::function<void(InodeId)> forget_pages) {
   Core::Options core;
   core.mds_endpoint = endpoint;
   core.client_name = options.client_name.empty() ? DefaultClientName(options) : options.client_name;
@@ -73,7 +75,7 @@ Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& opt
   core.subtree = options.subtree;
   core.timeout = options.timeout;
   core.connect_timeout = options.connect_timeout;
-  core.access_times = AtimeRules(options);
+  core.access_rules = [flags] { return flags->Now(); };
   core.kernel_times = options.writeback_cache;
   core.forget_pages = std::move(forget_pages);
   core.takeover = takeover;
@@ -133,8 +135,10 @@ class Mount::Impl {
       : mountpoint_(std::move(mountpoint)),
         options_(std::move(options)),
         takeover_(std::move(takeover)),
+        flags_(mountpoint_, WantedRules(options_)),
         core_(network, clock,
-              CoreOptions(endpoint, options_, takeover_.get(), [this](InodeId id) { Forget(id); })),
+              CoreOptions(endpoint, options_, takeover_.get(), &flags_,
+                          [this](InodeId id) { Forget(id); })),
         awake_(options_.keep_awake ? AwakeProcessors::OfThisMachine(clock) : nullptr),
         filesystem_(core_, {options_.exclusive, options_.writeback_cache,
                             static_cast<uint32_t>(options_.readahead_bytes), awake_.get()}) {}
@@ -153,6 +157,7 @@ class Mount::Impl {
     core_.inodes().Pin(core_.mds().root());  // the kernel looks at it without having looked it up
     if (options_.before_mount) options_.before_mount();
     if (options_.device_fd < 0) WEIR_RETURN_IF_ERROR(MountIt());
+    ShowFlags();
     filesystem_.kernel_cache().Start(session_);
     // Where the disks are this process's own, its threads do the work of an OSD as well.
     const auto weight =
@@ -164,7 +169,6 @@ class Mount::Impl {
       HandOn();
     }
     loop_ = std::thread([this] { Loop(); });
-    device_ = DeviceOfMount(mountpoint_);
     RaiseReadAhead(device_, kReadAheadKib);
     RaiseQueueLimits(device_, kKernelQueue);
     return Status::Ok();
@@ -304,6 +308,15 @@ class Mount::Impl {
     return Status::Ok();
   }
 
+  void ShowFlags() {
+    const bool is_new = options_.device_fd < 0;
+    const bool told = is_new ? SetAtimeFlags(mountpoint_, options_.noatime, options_.nodiratime,
+                                             options_.strictatime)
+                             : geteuid() == 0;  // as by the first process
+    device_ = DeviceOfMount(mountpoint_);
+    flags_.Mounted(device_, told);
+  }
+
   // Instead of mounting: libfuse is told what the kernel told the first process.
   Status GoOn() {
     WEIR_RETURN_IF_ERROR(MakeSession());
@@ -352,6 +365,7 @@ class Mount::Impl {
   const std::string mountpoint_;
   const Options options_;
   const std::unique_ptr<TakeoverLog> takeover_;  // null: no other process can go on
+  MountFlags flags_;
   Core core_;
   const std::unique_ptr<AwakeProcessors> awake_;  // null: they sleep as they like
   Filesystem filesystem_;

@@ -39,8 +39,10 @@ Core::Core(net::Network& network, Clock& clock, Options options)
       options_(std::move(options)),
       session_(options_.takeover != nullptr ? options_.takeover->session() : RandomSeed()),
       open_files_(inodes_, [this](const auto& inodes, auto done) { SendRelease(inodes, done); }),
-      access_times_(clock, inodes_, options_.access_times,
-                    [this](const auto& reads, auto done) { SendReads(reads, std::move(done)); }),
+      access_times_(clock, inodes_, options_.access_rules,
+                    [this](const auto& reads, bool strict, auto done) {
+                      SendReads(reads, strict, std::move(done));
+                    }),
       locks_(
           [this](uint32_t method, const auto& request, bool idempotent, auto reply) {
             // Nobody knows how long a lock takes.
@@ -274,9 +276,9 @@ FileAttr Core::Heard(const wire::Attr& attr) {
 void Core::ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
                        std::function<void(Result<FileAttr>)> callback) {
   wire::WroteRequest request;
+  const int64_t mtime_ns = options_.kernel_times ? 0 : report.mtime_ns;
   request.set_inode(inode.value);
   request.set_size_at_least(report.size_at_least);
-  const int64_t mtime_ns = options_.kernel_times ? 0 : report.mtime_ns;
   request.set_mtime_ns(mtime_ns);
   request.set_kill_suid(report.kill_suid);
   request.set_commit(commit);
@@ -426,7 +428,8 @@ void Core::ReleaseTold(const std::vector<InodeId>& inodes, std::function<void()>
                 });
 }
 
-void Core::SendReads(const std::vector<AccessTimes::Read>& reads, std::function<void()> done) {
+void Core::SendReads(const std::vector<AccessTimes::Read>& reads, bool strict,
+                     std::function<void()> done) {
   if (reads.empty()) return done();
   wire::AccessedRequest request;
   for (const AccessTimes::Read& read : reads) {
@@ -434,7 +437,7 @@ void Core::SendReads(const std::vector<AccessTimes::Read>& reads, std::function<
     told->set_inode(read.inode.value);
     told->set_age_ns(read.age_ns);
   }
-  request.set_strict(access_times_.strict());
+  request.set_strict(strict);
   mds_->CallRaw(wire::MDS_ACCESSED, request, true,
                 [done = std::move(done)](const Result<net::Reply>&) { done(); });
 }

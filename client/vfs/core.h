@@ -54,7 +54,8 @@ class Core final : private WriteReporter {
     Duration timeout = Duration::max();
     Duration connect_timeout = std::chrono::seconds(10);
     FileIo::Options file_io;
-    AccessTimes::Options access_times;
+    // Which reads move access times; asked for every read.
+    std::function<AccessTimes::Rules()> access_rules = [] { return AccessTimes::Rules(); };
     // The kernel writes back: times of files are its, and it tells them with SETATTR.
     bool kernel_times = false;
     CallerClasses::ReadExe read_exe = [](pid_t, uid_t) { return std::string(); };
@@ -122,7 +123,8 @@ class Core final : private WriteReporter {
   void AskAppend(InodeId inode, std::function<void(Result<uint64_t>)> done);
   void SettleAppend(InodeId inode, std::function<void()> done);
   void GiveBackAppend(InodeId inode, uint64_t grant);
-  void SendReads(const std::vector<AccessTimes::Read>& reads, std::function<void()> done);
+  void SendReads(const std::vector<AccessTimes::Read>& reads, bool strict,
+                 std::function<void()> done);
   void SendRelease(const std::vector<InodeId>& inodes, std::function<void()> done);
   void ReleaseTold(const std::vector<InodeId>& inodes, std::function<void()> done);
   void EndWriting(const std::vector<InodeId>& inodes);

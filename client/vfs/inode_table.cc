@@ -227,13 +227,17 @@ bool Inode::HasUnreportedLocked() const {
   return written_ != reported_ || !held_.empty() || !telling_held_.empty();
 }
 
-bool Inode::WasRead(int64_t now_ns, bool strict) {
+bool Inode::ReadCounts(int64_t now_ns, bool strict) const {
   std::lock_guard lock(mutex_);
   if (attr_.mode == 0) return false;  // nothing is known of it
+  if (strict) return true;
   const FileAttr now = MergedLocked();
-  if (!strict && !ReadMovesAtime({now.atime_ns, now.mtime_ns, now.ctime_ns}, now_ns)) return false;
+  return ReadMovesAtime({now.atime_ns, now.mtime_ns, now.ctime_ns}, now_ns);
+}
+
+void Inode::WasRead(int64_t now_ns) {
+  std::lock_guard lock(mutex_);
   read_at_ns_ = now_ns;
-  return true;
 }
 
 int64_t Inode::read_at() const {
@@ -263,6 +267,16 @@ void Inode::LoseUnreported() {
 bool Inode::IsLost(const Report& report) const {
   std::lock_guard lock(mutex_);
   return report.sequence <= lost_;
+}
+
+std::string Inode::target() const {
+  std::lock_guard lock(mutex_);
+  return target_;
+}
+
+void Inode::set_target(std::string target) {
+  std::lock_guard lock(mutex_);
+  target_ = std::move(target);
 }
 
 bool Inode::SeenAtOpen(uint64_t version) {

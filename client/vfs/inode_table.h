@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -129,9 +130,10 @@ class Inode {
   Status TakeError();
   [[nodiscard]] bool has_error() const;
 
-  // It was read just now: whether that moves its access time, which is then shown here until the
-  // MDS has heard of it. `strict`: any read does.
-  bool WasRead(int64_t now_ns, bool strict);
+  // Whether a read would move its access time. `strict`: any does. `now_ns` need not be exact.
+  [[nodiscard]] bool ReadCounts(int64_t now_ns, bool strict) const;
+  // A read that counts: its time is shown here until the MDS has heard of it.
+  void WasRead(int64_t now_ns);
   // Of a read that the MDS has not heard of; 0: none.
   [[nodiscard]] int64_t read_at() const;
   void ToldRead(int64_t at_ns);
@@ -145,6 +147,13 @@ class Inode {
   void AddWriter() { writers_.fetch_add(1); }
   void RemoveWriter() { writers_.fetch_sub(1); }
   [[nodiscard]] bool has_writers() const { return writers_.load() > 0; }
+
+  // Of a symbolic link: where it points, once that was asked; it never changes.
+  [[nodiscard]] std::string target() const;
+  void set_target(std::string target);
+
+  // The kernel keeps what it was told of the attributes; returns whether it did before.
+  bool KernelKeeps(bool keeps) const { return kernel_keeps_.exchange(keeps); }
 
   // security.capability is asked for before every write; its absence is worth remembering.
   void set_no_capability_until(int64_t ns) { no_capability_until_.store(ns); }
@@ -167,6 +176,7 @@ class Inode {
   std::atomic<uint64_t> lease_{0};
   std::atomic<int64_t> no_capability_until_{0};
   std::atomic<int64_t> told_{INT64_MIN};
+  mutable std::atomic<bool> kernel_keeps_{false};
   mutable std::mutex mutex_;
   FileAttr attr_;
   uint64_t local_end_ = 0;
@@ -186,6 +196,7 @@ class Inode {
   int64_t read_at_ns_ = 0;
   int64_t told_read_ns_ = 0;  // the last that the MDS has heard of
   Status error_;
+  std::string target_;
 };
 using InodePtr = std::shared_ptr<Inode>;
 

@@ -1,11 +1,12 @@
-"""Times: a change is now whatever was set before, and later changes are not older."""
+"""Times: a change is now whatever was set before, later changes are not older, what reads move, what takes space."""
 import contextlib
 import ctypes
 import mmap
 import os
+import subprocess
 import time
 
-from harness import CLOCK_REALTIME_COARSE
+from harness import CLOCK_REALTIME_COARSE, Child
 
 PAGE = 4096
 HOUR = 3600 * 10**9
@@ -246,5 +247,157 @@ def changes_of_one_file_follow(p):
     p.note("ctime went back", sum(b[1] < a[1] for a, b in zip(seen, seen[1:])))
 
 
+def space_is_seen_while_open(p):
+    path = p / "f"
+    with opened(path, os.O_CREAT | os.O_RDWR) as fd:
+        for number in range(1, 5):
+            os.write(fd, b"x" * 100_000)
+            os.fsync(fd)
+            p.note(f"fsync {number}", (os.fstat(fd).st_blocks, os.stat(path).st_blocks,
+                                       os.stat(os.path.join(p.other, "f")).st_blocks))
+        os.pwrite(fd, b"x" * PAGE, 0)
+        os.fdatasync(fd)
+        p.note("overwritten", os.stat(path).st_blocks)
+        os.ftruncate(fd, 0)
+        p.note("cut", os.stat(path).st_blocks)
+        os.write(fd, b"y")
+        os.pwrite(fd, b"x" * 2 * PAGE, 0)
+        os.fdatasync(fd)
+        p.note("written again", os.stat(path).st_blocks)
+        with Child(lambda child: child.send(os.stat(path).st_blocks)) as child:
+            p.note("by another process", child.receive())
+    p.note("closed", os.stat(path).st_blocks)
+    with opened(p / "g", os.O_CREAT | os.O_RDWR | os.O_DIRECT) as fd:
+        os.write(fd, aligned())
+        p.note("direct", os.stat(p / "g").st_blocks)
+        os.write(fd, aligned())
+        p.note("direct again", os.stat(p / "g").st_blocks)
+
+
+class Watch:
+    """Whether acts move the access time of a file."""
+
+    def __init__(self, p, path):
+        self.p = p
+        self.path = path
+
+    def moves(self, label, act):
+        self.p.tick()
+        before = os.lstat(self.path).st_atime_ns
+        act()
+        self.p.note(label, os.lstat(self.path).st_atime_ns > before)
+
+
+def read_some(path, offset=0, flags=0):
+    with opened(path, os.O_RDONLY | flags) as fd:
+        os.pread(fd, 100, offset)
+
+
+def look_and_close(path):
+    with opened(path, os.O_RDONLY) as fd:
+        os.fstat(fd)
+
+
+def map_and_look(path):
+    with opened(path, os.O_RDONLY) as fd, mmap.mmap(fd, PAGE, prot=mmap.PROT_READ) as area:
+        return area[0]
+
+
+def fresh(p, name, size=3 * PAGE):
+    p.tick()
+    return p.file(name, b"x" * size)
+
+
+def reads_of_what_was_just_written(p):
+    for size in (100, 3 * PAGE, 1 << 20):
+        path = fresh(p, f"f{size}", size)
+        watch = Watch(p, path)
+        watch.moves(f"{size}: opened only", lambda: look_and_close(path))
+        watch.moves(f"{size}: O_NOATIME", lambda: read_some(path, 0, os.O_NOATIME))
+        watch.moves(f"{size}: read", lambda: read_some(path))
+        watch.moves(f"{size}: read again", lambda: read_some(path))
+        p.tick()
+        write_at(path)
+        watch.moves(f"{size}: read after a write", lambda: read_some(path))
+        watch.moves(f"{size}: and again", lambda: read_some(path))
+        p.tick()
+        os.chmod(path, 0o600)
+        watch.moves(f"{size}: read after chmod", lambda: read_some(path))
+        os.utime(path, ns=(7, 7))
+        watch.moves(f"{size}: read after it was set", lambda: read_some(path))
+        watch.moves(f"{size}: once more", lambda: read_some(path))
+        p.tick()
+        write_at(path)
+        watch.moves(f"{size}: whole", lambda: open(path, "rb").read())
+        p.tick()
+        write_at(path, size - 10)
+        watch.moves(f"{size}: the end", lambda: read_some(path, size - 50))
+    path = fresh(p, "mapped")
+    watch = Watch(p, path)
+    watch.moves("mapped", lambda: map_and_look(path))
+    watch.moves("mapped again", lambda: map_and_look(path))
+    path = fresh(p, "sent")
+    Watch(p, path).moves("sendfile", lambda: send_into(p.file("out"), path))
+    path = fresh(p, "copied")
+    Watch(p, path).moves("copy_file_range", lambda: copy_into(p.file("out2"), path))
+    path = fresh(p, "direct")
+    Watch(p, path).moves("O_DIRECT", lambda: read_direct(path))
+
+
+def read_direct(path):
+    with opened(path, os.O_RDONLY | os.O_DIRECT) as fd:
+        os.preadv(fd, [aligned()], 0)
+
+
+def executables(p):
+    path = p / "program"
+    with open("/bin/true", "rb") as binary:
+        p.file("program", binary.read(), mode=0o755)
+    watch = Watch(p, path)
+    watch.moves("executed", lambda: subprocess.run([path], check=True))
+    watch.moves("again", lambda: subprocess.run([path], check=True))
+    os.utime(path, ns=(7, 7))
+    watch.moves("after it was set", lambda: subprocess.run([path], check=True))
+    script = p.file("script", b"#!/bin/sh\nexit 0\n", mode=0o755)
+    watch = Watch(p, script)
+    watch.moves("script", lambda: subprocess.run([script], check=True))
+    watch.moves("script again", lambda: subprocess.run([script], check=True))
+
+
+def links_and_listings(p):
+    p.file("f", b"x")
+    p.tick()
+    os.symlink("f", p / "l")
+    watch = Watch(p, p / "l")
+    watch.moves("readlink", lambda: os.readlink(p / "l"))
+    watch.moves("readlink again", lambda: os.readlink(p / "l"))
+    os.utime(p / "l", ns=(7, 7), follow_symlinks=False)
+    watch.moves("readlink after it was set", lambda: os.readlink(p / "l"))
+    p.tick()
+    os.rename(p / "l", p / "m")
+    watch = Watch(p, p / "m")
+    watch.moves("readlink after rename", lambda: os.readlink(p / "m"))
+    os.lchown(p / "m", 1, 1)
+    watch.moves("followed after chown", lambda: os.stat(p / "m"))
+    watch.moves("followed again", lambda: os.stat(p / "m"))
+    folder = p.dir("d")
+    p.file("d/x")
+    watch = Watch(p, folder)
+    watch.moves("opened only", lambda: os.close(os.open(folder, os.O_RDONLY | os.O_DIRECTORY)))
+    watch.moves("listed", lambda: os.listdir(folder))
+    watch.moves("listed again", lambda: os.listdir(folder))
+    os.utime(folder, ns=(7, 7))
+    watch.moves("listed after it was set", lambda: os.listdir(folder))
+    watch.moves("and again", lambda: os.listdir(folder))
+    p.tick()
+    os.chmod(folder, 0o700)
+    watch.moves("listed after chmod", lambda: os.listdir(folder))
+    watch.moves("looked into", lambda: os.stat(f"{folder}/x"))
+    p.tick()
+    os.unlink(f"{folder}/x")
+    watch.moves("listed after unlink", lambda: os.listdir(folder))
+
+
 CASES = (changes_are_now, changes_through_open_files, directories_are_now, later_is_not_older,
-         changes_of_one_file_follow)
+         changes_of_one_file_follow, space_is_seen_while_open, reads_of_what_was_just_written, executables,
+         links_and_listings)

@@ -62,7 +62,7 @@ Status AddValue(std::string_view name, const std::string& value, MountOptions* o
   return Status::Ok();
 }
 
-// Access times are ours, not the kernel's; the last word holds.
+// The last word holds.
 bool AddAtime(const std::string& word, MountOptions* options) {
   if (word == "noatime") {
     options->noatime = true;
@@ -100,15 +100,13 @@ Status AddOne(const std::string& word, bool is_root, MountOptions* options) {
     options->writeback_cache = true;
   } else if (word == "nowriteback_cache") {
     options->writeback_cache = false;
-  } else if (AddAtime(word, options)) {
-    // The kernel only shows it.
-    if (word == "noatime") options->kernel_flags.push_back(word);
   } else if (Has(kRestricting, word)) {
     options->kernel_flags.push_back(word);
   } else if (Has(kLoosening, word)) {
     if (is_root) options->kernel_flags.push_back(word);
-  } else if (!word.empty() && word != "remount" && !(options->remount && Has(kOfTheKernel, name)) &&
-             !Has(kNotForUs, word) && !word.starts_with("x-") && !word.starts_with("comment=")) {
+  } else if (!word.empty() && !AddAtime(word, options) && word != "remount" &&
+             !(options->remount && Has(kOfTheKernel, name)) && !Has(kNotForUs, word) &&
+             !word.starts_with("x-") && !word.starts_with("comment=")) {
     return {ErrorCode::kInvalid,
             fmt::format("unknown mount option '{}' (see weirfs --help)", word)};
   }

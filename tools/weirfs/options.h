@@ -26,7 +26,7 @@ struct MountOptions {
   std::optional<bool> keep_awake;         // processors; none: on where there are few
   std::optional<bool> writeback_cache;    // of the kernel; none: on where no second mount can exist
   std::optional<Duration> timeout;        // none: I/O waits for lost peers as long as it takes
-  std::vector<std::string> kernel_flags;  // nosuid, noatime and the like, for the mount itself
+  std::vector<std::string> kernel_flags;  // nosuid and the like, for the mount itself
 };
 // Adds a comma-separated list; a comma within a value stands behind a backslash, or the value in
 // double quotes, as mount(8) has it. Options that mount(8) and fstab give every filesystem are

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "common/testing/manual_clock.h"
 
 namespace weir::client {
@@ -15,11 +17,15 @@ constexpr int64_t kSecond = 1'000'000'000;
 
 class AccessTimesTest : public ::testing::Test {
  protected:
-  AccessTimes Make(const AccessTimes::Options& options = {}) {
-    return AccessTimes(clock, inodes, options, [this](auto reads, auto done) {
-      sent.push_back(std::move(reads));
-      told.push_back(std::move(done));
-    });
+  std::unique_ptr<AccessTimes> Make(const AccessTimes::Rules& wanted = {}) {
+    rules = wanted;
+    return std::make_unique<AccessTimes>(
+        clock, inodes, [this] { return rules; },
+        [this](auto reads, bool strict, auto done) {
+          sent.push_back(std::move(reads));
+          sent_strict.push_back(strict);
+          told.push_back(std::move(done));
+        });
   }
   // Changed a second ago, and never read since.
   InodePtr File(uint64_t number) {
@@ -37,24 +43,26 @@ class AccessTimesTest : public ::testing::Test {
   }
 
   testing::ManualClock clock;
+  AccessTimes::Rules rules;
   InodeTable inodes;
   std::vector<std::vector<AccessTimes::Read>> sent;
+  std::vector<bool> sent_strict;
   std::vector<std::function<void()>> told;
 };
 
 TEST_F(AccessTimesTest, TheFirstReadCountsAndIsToldOnceASecondLater) {
-  AccessTimes times = Make();
+  const auto times = Make();
   const InodePtr file = File(5);
   const int64_t read_at = clock.WallNow().ns;
-  times.FileRead(file);
+  times->FileRead(file);
   EXPECT_EQ(file->attr().atime_ns, read_at);
   clock.Advance(300ms);
-  times.FileRead(file);
-  times.Tick();
+  times->FileRead(file);
+  times->Tick();
   EXPECT_EQ(file->attr().atime_ns, read_at) << "the second read moved it";
   EXPECT_TRUE(sent.empty()) << "told too early";
   clock.Advance(700ms);
-  times.Tick();
+  times->Tick();
   ASSERT_EQ(sent.size(), 1u);
   ASSERT_EQ(sent[0].size(), 1u);
   EXPECT_EQ(sent[0][0].inode, InodeId(5));
@@ -62,17 +70,17 @@ TEST_F(AccessTimesTest, TheFirstReadCountsAndIsToldOnceASecondLater) {
   AnswerAll();
   EXPECT_EQ(file->attr().atime_ns, read_at) << "lost when the MDS had it";
   clock.Advance(2s);
-  times.Tick();
+  times->Tick();
   EXPECT_EQ(sent.size(), 1u) << "told twice";
 }
 
 // It is told how long ago that was, and hears of it a little later.
 TEST_F(AccessTimesTest, WhatTheMdsMakesOfAReadIsNotAnother) {
-  AccessTimes times = Make();
+  const auto times = Make();
   const InodePtr file = File(5);
   const int64_t read_at = clock.WallNow().ns;
-  times.FileRead(file);
-  times.SendAll();
+  times->FileRead(file);
+  times->SendAll();
   FileAttr heard = file->attr();
   heard.version = 2;
   heard.atime_ns = read_at + kSecond / 100;
@@ -87,43 +95,43 @@ TEST_F(AccessTimesTest, WhatTheMdsMakesOfAReadIsNotAnother) {
 }
 
 TEST_F(AccessTimesTest, AForgottenInodeShowsItsReadUntilItWasTold) {
-  AccessTimes times = Make();
+  const auto times = Make();
   const int64_t read_at = clock.WallNow().ns;
-  times.FileRead(File(5));
+  times->FileRead(File(5));
   inodes.Forget(InodeId(5), 1);
   EXPECT_EQ(File(5)->attr().atime_ns, read_at);
   inodes.Forget(InodeId(5), 1);
-  times.SendAll();
+  times->SendAll();
   AnswerAll();
   EXPECT_EQ(inodes.size(), 0u) << "it is held for ever";
 }
 
 TEST_F(AccessTimesTest, ATimeThatIsSetWinsOverAnEarlierRead) {
-  AccessTimes times = Make();
+  const auto times = Make();
   const InodePtr file = File(5);
-  times.FileRead(file);
+  times->FileRead(file);
   file->ForgetRead();
   FileAttr set = file->attr();
   set.version = 2;
   set.atime_ns = 77;
   file->Update(set);
-  times.SendAll();
+  times->SendAll();
   for (const auto& reads : sent) EXPECT_TRUE(reads.empty());
   AnswerAll();
   EXPECT_EQ(file->attr().atime_ns, 77);
 }
 
 TEST_F(AccessTimesTest, AReadAfterTheReportBeganIsToldToo) {
-  AccessTimes times = Make({Rule::kStrict, Rule::kStrict});
+  const auto times = Make({Rule::kStrict, Rule::kStrict});
   const InodePtr file = File(5);
-  times.FileRead(file);
-  times.SendAll();
+  times->FileRead(file);
+  times->SendAll();
   clock.Advance(1ms);
-  times.FileRead(file);
+  times->FileRead(file);
   const int64_t last = clock.WallNow().ns;
   AnswerAll();
   EXPECT_EQ(file->attr().atime_ns, last);
-  times.SendAll();
+  times->SendAll();
   EXPECT_EQ(sent.size(), 2u);
 }
 
@@ -136,38 +144,67 @@ TEST_F(AccessTimesTest, TimesBefore1970AreShownAsTheyAre) {
 }
 
 TEST_F(AccessTimesTest, RulesAreKept) {
-  AccessTimes never = Make({Rule::kNever, Rule::kNever});
+  const auto times = Make({Rule::kNever, Rule::kNever});
   const InodePtr file = File(5);
   const int64_t before = file->attr().atime_ns;
-  never.FileRead(file);
-  never.DirectoryRead(file);
+  times->FileRead(file);
+  times->DirectoryRead(file);
   EXPECT_EQ(file->attr().atime_ns, before);
-  AccessTimes files_only = Make({Rule::kRelative, Rule::kNever});
-  files_only.DirectoryRead(file);
+  rules = {Rule::kRelative, Rule::kNever};
+  times->DirectoryRead(file);
   EXPECT_EQ(file->attr().atime_ns, before);
-  files_only.FileRead(file);
+  times->FileRead(file);
   EXPECT_GT(file->attr().atime_ns, before);
   clock.Advance(23h);
-  files_only.FileRead(file);
+  times->Tick();
+  times->FileRead(file);
   const int64_t first = file->attr().atime_ns;
   clock.Advance(1h);
-  files_only.FileRead(file);
+  times->Tick();
+  times->FileRead(file);
   EXPECT_GT(file->attr().atime_ns, first) << "a day later any read counts";
 }
 
+// Goal: another rule, as by a remount, holds for the next read, and what was read under the old one
+// is told as it was judged.
+TEST_F(AccessTimesTest, ARuleMayChangeAtAnyTime) {
+  const auto times = Make({Rule::kStrict, Rule::kStrict});
+  const InodePtr file = File(5);
+  times->FileRead(file);
+  clock.Advance(1ms);
+  EXPECT_TRUE(times->FileReadCounts(*file));
+  rules = {};
+  EXPECT_FALSE(times->FileReadCounts(*file)) << "read since its last change";
+  EXPECT_FALSE(times->DirectoryReadCounts(*file));
+  times->SendAll();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_TRUE(sent_strict[0]);
+  AnswerAll();
+  rules = {Rule::kNever, Rule::kNever};
+  const InodePtr other = File(6);
+  EXPECT_FALSE(times->FileReadCounts(*other));
+  times->FileRead(other);
+  rules = {};
+  EXPECT_TRUE(times->FileReadCounts(*other));
+  times->FileRead(other);
+  times->SendAll();
+  ASSERT_EQ(sent.size(), 2u);
+  EXPECT_FALSE(sent_strict[1]) << "of an earlier rule";
+}
+
 TEST_F(AccessTimesTest, ManyAreToldInPieces) {
-  AccessTimes times = Make();
-  for (uint64_t number = 1; number <= 2500; ++number) times.FileRead(File(number));
-  times.SendAll();
+  const auto times = Make();
+  for (uint64_t number = 1; number <= 2500; ++number) times->FileRead(File(number));
+  times->SendAll();
   ASSERT_EQ(sent.size(), 3u);
   EXPECT_EQ(sent[0].size() + sent[1].size() + sent[2].size(), 2500u);
 }
 
 TEST_F(AccessTimesTest, AnInodeThatNothingIsKnownOfIsLeftAlone) {
-  AccessTimes times = Make();
+  const auto times = Make();
   const InodePtr unknown = inodes.Lookup(InodeId(9));
-  times.FileRead(unknown);
-  times.SendAll();
+  times->FileRead(unknown);
+  times->SendAll();
   EXPECT_TRUE(sent.empty());
 }
 
