@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "common/base/result.h"
 #include "common/base/time.h"
 #include "mds/ns/file_leases.h"
 
@@ -28,6 +29,8 @@ struct MdsOptions {
   Duration obey_patience = std::chrono::seconds(2);
   NamespaceOptions ns;
   bool background = true;  // false: the owner calls Tick
+  // Called when the store has been read and found good, before anybody is served.
+  std::function<Status()> on_open{};
 };
 
 }  // namespace weir::mds

@@ -1,6 +1,4 @@
 // weir-mds: the metadata server as a daemon.
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -10,16 +8,19 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
+#include <optional>
 
+#include "common/base/files.h"
 #include "common/base/freed_memory.h"
 #include "common/base/log.h"
 #include "common/base/result.h"
 #include "common/base/short_turns.h"
+#include "common/disk/data_directory.h"
 #include "common/monitor/http_server.h"
 #include "common/monitor/monitor.h"
 #include "common/net/resolve.h"
 #include "mds/service/fsck_mds.h"
+#include "mds/service/mds_core.h"
 #include "mds/service/mds_server.h"
 #include "mds/service/mds_store.h"
 #include "tools/cli/parse.h"
@@ -86,50 +87,49 @@ Status ReadConfig(Arguments* arguments, const CLI::App& app) {
   return Status::Ok();
 }
 
-// Held until the process ends; the file names its owner.
-Result<int> LockDirectory(const std::string& directory) {
+// Locked, and what it is: new ones are recorded as such before anything is made in them.
+Result<DataRecord> TakeDirectory(const std::string& directory, std::optional<LockFile>* lock) {
+  WEIR_RETURN_IF_ERROR(LookAtDirectory(directory, DataOwner::kWeirMds).status());
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) return Status::FromErrno(error.value(), "creating " + directory);
-  const std::string path = directory + "/lock";
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (fd < 0) return Status::FromErrno(errno, "opening " + path);
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    std::string owner;
-    std::ifstream(path) >> owner;
-    ::close(fd);
-    return Status(ErrorCode::kBusy, directory + " is in use by process " + owner);
+  auto taken = LockFile::Take(directory + "/lock");
+  if (!taken.ok()) return Status(taken.code(), directory + " is " + taken.status().message());
+  lock->emplace(*std::move(taken));
+  WEIR_ASSIGN_OR_RETURN(DataRecord record, LookAtDirectory(directory, DataOwner::kWeirMds));
+  if (record.state == DataState::kNew) {
+    record.state = DataState::kMaking;
+    WEIR_RETURN_IF_ERROR(WriteRecord(directory, record));
   }
-  const std::string pid = std::to_string(::getpid()) + "\n";
-  if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, pid.data(), pid.size(), 0) < 0) {
-    return Status::FromErrno(errno, "writing " + path);
-  }
-  return fd;
+  return record;
 }
 
-Status WriteEndpoint(const std::string& directory, const std::string& endpoint) {
-  const std::string path = directory + "/endpoint";
-  {
-    std::ofstream file(path + ".new", std::ios::trunc);
-    file << endpoint << "\n";
-    if (!file.flush()) return {ErrorCode::kIo, "writing " + path + " failed"};
-  }
-  std::error_code error;
-  std::filesystem::rename(path + ".new", path, error);
-  if (error) return Status::FromErrno(error.value(), "renaming " + path);
-  return Status::Ok();
+// Once the cluster is founded, or the first time after an earlier version.
+Status RecordCluster(const std::string& directory, DataRecord record, MdsServer& server) {
+  const std::string cluster = server.core().keeper().map()->cluster_uuid;
+  if (record.state == DataState::kWhole && record.cluster == cluster) return Status::Ok();
+  record.cluster = cluster;
+  record.state = DataState::kWhole;
+  return WriteRecord(directory, record);
 }
 
 Status Serve(const Arguments& arguments, int signals) {
-  WEIR_ASSIGN_OR_RETURN(const int lock, LockDirectory(arguments.data));
-  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<KvStore> store, OpenMdsStore(arguments.data));
+  std::optional<LockFile> lock;
+  WEIR_ASSIGN_OR_RETURN(const DataRecord record, TakeDirectory(arguments.data, &lock));
+  MdsStoreOptions options;
+  options.make = record.state != DataState::kWhole;
+  options.cluster = record.cluster;
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<MdsStore> store,
+                        OpenMdsStore(arguments.data, options));
   const std::unique_ptr<net::Network> network = net::MakeZmqNetwork();
   {
     std::vector<std::string> listen = arguments.listen;
     const bool watched = !arguments.metrics.empty() || !arguments.web.empty();
     if (watched) listen.emplace_back(kSelf);
+    MdsOptions serving;
+    serving.on_open = [&store] { return store->Keep(); };
     WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<MdsServer> server,
-                          MdsServer::Start(*store, *network, SystemClock::Get(), listen));
+                          MdsServer::Start(*store, *network, SystemClock::Get(), listen, serving));
     monitor::MonitorOptions watch;
     watch.metrics = arguments.metrics;
     watch.web = arguments.web;
@@ -137,14 +137,15 @@ Status Serve(const Arguments& arguments, int signals) {
     watch.mds = kSelf;
     WEIR_ASSIGN_OR_RETURN(const auto monitor,
                           monitor::Monitor::Start(*network, SystemClock::Get(), watch));
-    WEIR_RETURN_IF_ERROR(WriteEndpoint(arguments.data, server->endpoints().front()));
+    WEIR_RETURN_IF_ERROR(RecordCluster(arguments.data, record, *server));
+    WEIR_RETURN_IF_ERROR(
+        WriteFileAtomically(arguments.data + "/endpoint", server->endpoints().front() + "\n"));
     WEIR_LOG_INFO("serving {} at {}", arguments.data, server->endpoints().front());
     signalfd_siginfo info{};
     while (::read(signals, &info, sizeof info) < 0 && errno == EINTR) {
     }
     WEIR_LOG_INFO("signal {}: ending", info.ssi_signo);
   }
-  ::close(lock);
   return Status::Ok();
 }
 

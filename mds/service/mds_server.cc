@@ -26,6 +26,7 @@ Result<std::unique_ptr<MdsServer>> MdsServer::Start(KvStore& store, net::Network
   server->parts_ = std::make_unique<Parts>(network, clock);
   Parts& parts = *server->parts_;
   WEIR_ASSIGN_OR_RETURN(parts.core, MdsCore::Open(store, clock, parts.osds, options));
+  if (options.on_open) WEIR_RETURN_IF_ERROR(options.on_open());
   for (const std::string& endpoint : endpoints) {
     WEIR_ASSIGN_OR_RETURN(
         std::unique_ptr<net::RpcServer> rpc,

@@ -1,6 +1,5 @@
 #include "osd/service/daemon.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
@@ -8,11 +7,10 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
-#include <fstream>
 #include <mutex>
 #include <optional>
 
+#include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/prng.h"
 #include "common/base/units.h"
@@ -20,10 +18,11 @@
 #include "common/disk/disk_spec.h"
 #include "common/monitor/monitor.h"
 #include "common/net/rpc.h"
+#include "common/wire/mds.pb.h"
 #include "osd/decisions/decision_log.h"
 #include "osd/service/format_osd.h"
+#include "osd/service/osd_disks.h"
 #include "osd/service/osd_server.h"
-#include "osd/service/tier_disks.h"
 
 namespace weir::osd {
 namespace {
@@ -60,15 +59,7 @@ class StateFile {
   }
   Status Write(const std::string& path, const std::string& text) {
     if (path.empty()) return {};
-    const std::string draft = path + ".new";
-    {
-      std::ofstream out(draft, std::ios::trunc);
-      out << text << '\n';
-      if (!out.flush()) return Status::FromErrno(errno, "cannot write " + draft);
-    }
-    if (std::rename(draft.c_str(), path.c_str()) != 0) {
-      return Status::FromErrno(errno, "cannot rename " + draft + " to " + path);
-    }
+    WEIR_RETURN_IF_ERROR(WriteFileAtomically(path, text + "\n"));
     path_ = path;
     return {};
   }
@@ -152,13 +143,52 @@ Status RunServer(OsdServer& server, net::Network& network, const DaemonOptions& 
   return WaitForEnd(server, options, registration, endpoint);
 }
 
-Status MakeImage(const std::string& path, uint64_t size) {
-  const UniqueFd fd(::open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
-  if (fd.get() < 0) return Status::FromErrno(errno, "cannot create " + path);
-  const int error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(size));
-  if (error == 0) return {};
-  ::unlink(path.c_str());
-  return Status::FromErrno(error, "cannot allocate " + FormatSize(size) + " for " + path);
+template <typename Options>
+std::vector<TierSpec> DisksOf(const Options& options) {
+  return options.tiers.empty() ? std::vector<TierSpec>{{"", options.disk}} : options.tiers;
+}
+
+// Images that are made for a format, and go again unless that succeeds.
+class NewImages {
+ public:
+  ~NewImages() {
+    for (const std::string& path : paths_) ::unlink(path.c_str());
+  }
+  Status Make(const std::vector<TierSpec>& disks, uint64_t size) {
+    for (const TierSpec& disk : disks) {
+      WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(disk.disk));
+      WEIR_RETURN_IF_ERROR(CreateImage(spec.path, size));
+      paths_.push_back(spec.path);
+    }
+    return {};
+  }
+  void Keep() { paths_.clear(); }
+
+ private:
+  std::vector<std::string> paths_;
+};
+
+Result<std::unique_ptr<net::RpcClient>> ConnectToMds(net::Network& network,
+                                                     const std::string& endpoint) {
+  net::RpcClient::Options options;
+  options.session = RandomSeed();
+  return net::RpcClient::Connect(network, SystemClock::Get(), endpoint, options);
+}
+
+// Before anything of it is opened, a disk of another cluster is told by the MDS that it is for. One
+// that does not answer says so later.
+Status CheckCluster(const OsdIdentity& identity, const DaemonOptions& options) {
+  constexpr Duration kPatience = std::chrono::seconds(2);
+  const auto network = net::MakeZmqNetwork();
+  WEIR_ASSIGN_OR_RETURN(const auto mds, ConnectToMds(*network, options.mds));
+  const auto reply = mds->CallAndWait(wire::MDS_GET_MAP, {}, {}, {.timeout = kPatience});
+  wire::ClusterMap map;
+  if (!reply.ok() || !map.ParseFromString(reply->body)) return {};
+  if (map.cluster_uuid() == identity.cluster_uuid) return {};
+  return {ErrorCode::kWrongCluster, options.disk + FormatTierDisks(options.tiers) + " is osd." +
+                                        std::to_string(identity.osd_id) + " of cluster " +
+                                        identity.cluster_uuid + ", the MDS at " + options.mds +
+                                        " serves cluster " + map.cluster_uuid()};
 }
 
 }  // namespace
@@ -202,77 +232,53 @@ Status ServeStore(const DaemonOptions& options, const OsdIdentity& identity, Obj
   return status;
 }
 
-Status ServeTiers(const DaemonOptions& options, const StoreOptions& store_options) {
-  WEIR_ASSIGN_OR_RETURN(TierDisks disks, TierDisks::Open(options.tiers));
-  const auto identity = disks.OpenStores(store_options);
-  Status status = identity.status();
-  if (identity.ok()) {
-    OsdServer::Options server;
-    server.tiers = disks.tiers();
-    server.device = server.tiers.front().device;
-    status = ServeStore(options, *identity, disks.first(), std::move(server));
+Status Format(const MkfsDaemonOptions& options, OsdIdentity* identity) {
+  const auto network = net::MakeZmqNetwork();
+  WEIR_ASSIGN_OR_RETURN(OsdDisks disks, OsdDisks::Open(DisksOf(options)));
+  if (!options.force) {
+    const Status free = disks.CheckFree();
+    if (free.code() == ErrorCode::kExists) {
+      return {free.code(), free.message() + "; --force destroys it"};
+    }
+    WEIR_RETURN_IF_ERROR(free);
   }
-  const Status closed = disks.CloseStores();
-  return status.ok() ? closed : status;
-}
-
-Result<OsdIdentity> FormatDisks(const MkfsDaemonOptions& options, net::RpcClient& mds,
-                                const FormatOsdOptions& format) {
-  if (!options.tiers.empty()) {
-    WEIR_ASSIGN_OR_RETURN(TierDisks disks, TierDisks::Open(options.tiers));
-    return disks.Format(mds, format);
-  }
-  WEIR_ASSIGN_OR_RETURN(const auto device, OpenDisk(options.disk));
-  return FormatOsd(*device, mds, format);
+  WEIR_ASSIGN_OR_RETURN(const auto mds, ConnectToMds(*network, options.mds));
+  FormatOsdOptions format;
+  format.force = options.force;
+  format.token_rate = options.token_rate;
+  WEIR_ASSIGN_OR_RETURN(format.osd_uuid, NewUuid());
+  WEIR_ASSIGN_OR_RETURN(*identity, disks.Format(*mds, format));
+  return {};
 }
 
 }  // namespace
 
 Status Serve(const DaemonOptions& options) {
-  StateFile pid;
-  WEIR_RETURN_IF_ERROR(pid.Write(options.pid_file, std::to_string(::getpid())));
   StoreOptions store_options;
   store_options.memory_bytes = options.memory_bytes / 2;
-  if (!options.tiers.empty()) return ServeTiers(options, store_options);
-  WEIR_ASSIGN_OR_RETURN(const auto device, OpenDisk(options.disk));
-  WEIR_ASSIGN_OR_RETURN(const OsdIdentity identity, ReadIdentity(*device));
-  if (identity.tiers > 0) {
-    return {ErrorCode::kInvalid, options.disk + " is tier '" + identity.tier + "' of " +
-                                     std::to_string(identity.tiers) +
-                                     ": name them all with --tier-disk"};
+  WEIR_ASSIGN_OR_RETURN(OsdDisks disks, OsdDisks::Open(DisksOf(options)));
+  WEIR_ASSIGN_OR_RETURN(const OsdIdentity identity, disks.Identify());
+  WEIR_RETURN_IF_ERROR(CheckCluster(identity, options));
+  StateFile pid;
+  WEIR_RETURN_IF_ERROR(pid.Write(options.pid_file, std::to_string(::getpid())));
+  Status status = disks.OpenStores(store_options).status();
+  if (status.ok()) status = disks.Keep();
+  if (status.ok()) {
+    OsdServer::Options server;
+    server.tiers = disks.tiers();
+    server.device = &disks.first_device();
+    status = ServeStore(options, identity, disks.first(), std::move(server));
   }
-  if (IsProvisional(identity)) {
-    return {ErrorCode::kInvalid,
-            options.disk + " was never completely formatted: run weir-osd --mkfs again"};
-  }
-  WEIR_ASSIGN_OR_RETURN(const auto store, OpenStore(*device, store_options));
-  OsdServer::Options server;
-  server.device = device.get();
-  const Status status = ServeStore(options, identity, *store, std::move(server));
-  const Status closed = store->Close();
+  const Status closed = disks.CloseStores();
   return status.ok() ? closed : status;
 }
 
 Status Mkfs(const MkfsDaemonOptions& options) {
-  std::vector<std::string> wanted;
-  if (options.size > 0 && options.tiers.empty()) wanted.push_back(options.disk);
-  for (const TierSpec& tier : options.tiers) {
-    if (options.size > 0) wanted.push_back(tier.disk);
-  }
-  for (const std::string& disk : wanted) {
-    WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(disk));
-    WEIR_RETURN_IF_ERROR(MakeImage(spec.path, options.size));
-  }
-  const auto network = net::MakeZmqNetwork();
-  net::RpcClient::Options rpc;
-  rpc.session = RandomSeed();
-  WEIR_ASSIGN_OR_RETURN(const auto mds,
-                        net::RpcClient::Connect(*network, SystemClock::Get(), options.mds, rpc));
-  FormatOsdOptions format;
-  format.force = options.force;
-  format.token_rate = options.token_rate;
-  WEIR_ASSIGN_OR_RETURN(format.osd_uuid, NewUuid());
-  WEIR_ASSIGN_OR_RETURN(const OsdIdentity identity, FormatDisks(options, *mds, format));
+  NewImages images;
+  if (options.size > 0) WEIR_RETURN_IF_ERROR(images.Make(DisksOf(options), options.size));
+  OsdIdentity identity;
+  WEIR_RETURN_IF_ERROR(Format(options, &identity));
+  images.Keep();
   WEIR_LOG_INFO("{} is osd.{} of cluster {}, {}", options.disk + FormatTierDisks(options.tiers),
                 identity.osd_id, identity.cluster_uuid, FormatRate(identity.token_rate));
   return {};

@@ -1,7 +1,6 @@
 #include "osd/service/format_osd.h"
 
 #include <fstream>
-#include <set>
 
 #include "common/disk/block_device.h"
 #include "common/net/rpc.h"
@@ -37,16 +36,6 @@ Result<wire::RegisterOsdReply> AskForId(net::RpcClient& mds, const OsdIdentity& 
   return answer;
 }
 
-// The OSDs that a failure left unfinished on one of these disks at least.
-std::set<std::string> UnfinishedOn(const std::vector<TierDevice>& tiers) {
-  std::set<std::string> uuids;
-  for (const TierDevice& tier : tiers) {
-    const Result<OsdIdentity> before = ReadIdentity(*tier.device);
-    if (before.ok() && IsProvisional(*before)) uuids.insert(before->osd_uuid);
-  }
-  return uuids;
-}
-
 // Under a provisional identity, measured.
 Result<OsdIdentity> FormatOne(BlockDevice& device, OsdIdentity identity,
                               const std::set<std::string>& unfinished,
@@ -65,13 +54,17 @@ Result<OsdIdentity> FormatOne(BlockDevice& device, OsdIdentity identity,
 
 }  // namespace
 
-Result<OsdIdentity> FormatOsd(BlockDevice& device, net::RpcClient& mds,
-                              const FormatOsdOptions& options) {
-  return FormatTiers({{"", &device}}, mds, options);
+std::set<std::string> UnfinishedOn(const std::vector<TierDevice>& tiers) {
+  std::set<std::string> uuids;
+  for (const TierDevice& tier : tiers) {
+    const Result<OsdIdentity> before = ReadIdentity(*tier.device);
+    if (before.ok() && IsProvisional(*before)) uuids.insert(before->osd_uuid);
+  }
+  return uuids;
 }
 
-Result<OsdIdentity> FormatTiers(const std::vector<TierDevice>& tiers, net::RpcClient& mds,
-                                const FormatOsdOptions& options) {
+Result<OsdIdentity> FormatOsd(const std::vector<TierDevice>& tiers, net::RpcClient& mds,
+                              const FormatOsdOptions& options) {
   const std::set<std::string> unfinished = UnfinishedOn(tiers);
   std::vector<OsdIdentity> identities;
   OsdIdentity whole;

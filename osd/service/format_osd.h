@@ -4,7 +4,7 @@
 // The order keeps a failure anywhere harmless: the disk is checked and formatted under a
 // provisional identity, measured, announced to the MDS, and only then given the id and the cluster
 // that the MDS answered. A disk left provisional by a failure may be formatted again without
-// `force`.
+// `force`, and with it the others of the same OSD.
 //
 // Threads: any; waits for disk and MDS.
 // Errors:  those of MakeStore (kExists names what was found on the disk), ProfileDevice, and of the
@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,23 +29,23 @@ class RpcClient;
 namespace weir::osd {
 
 struct FormatOsdOptions {
-  std::string osd_uuid;     // random and new
+  std::string osd_uuid;     // random; the same again when a format is taken up that was interrupted
   uint64_t token_rate = 0;  // bytes per second; 0: measure, which takes about a second
   bool force = false;       // overwrite whatever the disk holds
   StoreOptions store;
 };
 
-Result<OsdIdentity> FormatOsd(BlockDevice& device, net::RpcClient& mds,
-                              const FormatOsdOptions& options);
-
-// The same for an OSD of several disks. The first is the default one; the OSD's token rate, with
-// which promises are weighed, is that of the slowest. Returns the identity of the first.
 struct TierDevice {
-  std::string name;
+  std::string name;  // empty: the OSD's only disk
   BlockDevice* device;
 };
-Result<OsdIdentity> FormatTiers(const std::vector<TierDevice>& tiers, net::RpcClient& mds,
-                                const FormatOsdOptions& options);
+// Of several, the first is the default one; the OSD's token rate, with which promises are weighed,
+// is that of the slowest. Returns the identity of the first.
+Result<OsdIdentity> FormatOsd(const std::vector<TierDevice>& tiers, net::RpcClient& mds,
+                              const FormatOsdOptions& options);
+
+// The OSDs that a failure left unfinished on one of these disks at least.
+std::set<std::string> UnfinishedOn(const std::vector<TierDevice>& tiers);
 
 // Whether an identity is one that an unfinished FormatOsd left behind.
 inline bool IsProvisional(const OsdIdentity& identity) {

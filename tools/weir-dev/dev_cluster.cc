@@ -18,10 +18,14 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/units.h"
 #include "common/disk/block_device.h"
+#include "common/disk/data_directory.h"
 #include "common/disk/disk_spec.h"
 #include "common/disk/tier_spec.h"
 #include "common/wire/map.pb.h"
+#include "mds/service/mds_store.h"
+#include "osd/service/osd_disks.h"
 #include "tools/cli/cluster_link.h"
 #include "tools/cli/mounts.h"
 
@@ -84,6 +88,90 @@ const std::string& DisksOf(const OsdState& osd) {
   return osd.tiers.empty() ? osd.disk : osd.tiers;
 }
 
+cli::DiskList ListOf(const std::string& dir, const State& state) {
+  cli::DiskList list;
+  for (const OsdState& osd : state.osds) {
+    cli::DiskList::Disk& disk = list.disks.emplace_back();
+    disk.is_image = osd.is_image;
+    if (const auto tiers = ParseTierDisks(osd.tiers); tiers.ok()) disk.tiers = *tiers;
+    const auto spec = ParseDiskSpec(osd.disk);
+    if (spec.ok()) disk.path = WithPath(osd.disk, PathToRecord(dir, spec->path));
+  }
+  return list;
+}
+
+Result<std::vector<TierSpec>> PartsOf(const OsdState& osd) {
+  if (osd.tiers.empty()) return std::vector<TierSpec>{{"", osd.disk}};
+  return ParseTierDisks(osd.tiers);
+}
+
+Status CheckMounts(const std::string& dir, const std::vector<std::string>& mounts) {
+  for (const std::string& mount : mounts) {
+    const std::string overlap = OverlapOf(dir, mount);
+    if (!overlap.empty()) return {ErrorCode::kInvalid, overlap + " (mount elsewhere)"};
+  }
+  return Status::Ok();
+}
+
+// The MDS's directory: there is one as soon as an OSD has been formatted for it.
+Result<DataRecord> ExamineMds(const std::string& dir, const State& state) {
+  WEIR_ASSIGN_OR_RETURN(const DataRecord record, LookAtDirectory(dir, DataOwner::kWeirMds));
+  const bool used = std::any_of(state.osds.begin(), state.osds.end(),
+                                [](const OsdState& osd) { return osd.formatted; });
+  if (used || record.state == DataState::kWhole) WEIR_RETURN_IF_ERROR(mds::CheckMdsImage(dir));
+  return record;
+}
+
+Status CheckRate(const osd::OsdIdentity& identity, const DevCluster::UpOptions& options) {
+  if (options.rate == 0 || options.rate == identity.token_rate) return Status::Ok();
+  return {ErrorCode::kInvalid,
+          fmt::format("--token-rate {} contradicts osd.{}, which was formatted with {}: leave it "
+                      "out (osdctl osd set {} --token-rate changes it)",
+                      options.token_rate, identity.osd_id, FormatRate(identity.token_rate),
+                      identity.osd_id)};
+}
+
+// Their disks are there, each another OSD of the one cluster.
+Status ExamineOsds(const State& state, std::string cluster, const DevCluster::UpOptions& options) {
+  std::set<std::string> uuids;
+  for (size_t i = 0; i < state.osds.size(); ++i) {
+    if (!state.osds[i].formatted) continue;
+    WEIR_ASSIGN_OR_RETURN(const std::vector<TierSpec> parts, PartsOf(state.osds[i]));
+    auto seen = osd::OsdDisks::Look(parts);
+    const auto identity = seen.ok() ? seen->Identify() : Result<osd::OsdIdentity>(seen.status());
+    if (!identity.ok()) {
+      return {ErrorCode::kCorrupt, fmt::format("the disk of osd.{} is missing, damaged or another: "
+                                               "{}",
+                                               i, identity.status().message())};
+    }
+    if (cluster.empty()) cluster = identity->cluster_uuid;
+    if (identity->cluster_uuid != cluster || !uuids.insert(identity->osd_uuid).second) {
+      return {ErrorCode::kCorrupt,
+              fmt::format(
+                  "the disk of osd.{}, '{}', is osd.{} of cluster {}, and the others are of "
+                  "cluster {} or that very OSD (put back the right one)",
+                  i, DisksOf(state.osds[i]), identity->osd_id, identity->cluster_uuid, cluster)};
+    }
+    WEIR_RETURN_IF_ERROR(CheckRate(*identity, options));
+  }
+  return Status::Ok();
+}
+
+// Those that are to be formatted and are not ours to make.
+Status ExamineNamed(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    WEIR_ASSIGN_OR_RETURN(osd::OsdDisks seen, osd::OsdDisks::Look({{"", path}}));
+    const Status free = seen.CheckFree();
+    if (free.code() == ErrorCode::kExists) {
+      return {free.code(), free.message() +
+                               " (weir-dev formats disks that hold nothing: name "
+                               "another, or weir-osd --mkfs --force destroys it)"};
+    }
+    WEIR_RETURN_IF_ERROR(free);
+  }
+  return Status::Ok();
+}
+
 std::string NameOf(const DaemonName& name) {
   switch (name.kind) {
     case DaemonName::Kind::kMds:
@@ -108,18 +196,12 @@ std::string DevCluster::Binary(const std::string& name) const {
 
 Status DevCluster::Up(const std::string& dir, const UpOptions& options) {
   const std::string path = cli::AbsolutePath(dir);
+  WEIR_RETURN_IF_ERROR(Examine(path, options).status());
   WEIR_RETURN_IF_ERROR(MakeDirectories(path));
   auto lock = cli::LockFile::Take(path + "/lock");
   if (!lock.ok()) return lock.status().Annotate(fmt::format("cannot use '{}'", dir));
-  auto known = LoadState(path);
-  if (!known.ok() && known.code() != ErrorCode::kNotFound) return known.status();
-  DevCluster cluster(path, std::move(*lock), known.ok() ? std::move(*known) : State());
-  if (AnyAlive(cluster.state_)) {
-    return {ErrorCode::kBusy,
-            fmt::format("the cluster in '{}' is up already (weir-dev status --dir "
-                        "{}; weir-dev down --dir {})",
-                        dir, dir, dir)};
-  }
+  WEIR_ASSIGN_OR_RETURN(State state, Examine(path, options));
+  DevCluster cluster(path, std::move(*lock), std::move(state));
   WEIR_RETURN_IF_ERROR(cluster.Plan(options));
   Status status = cluster.StartAll();
   if (!status.ok()) {
@@ -128,6 +210,46 @@ Status DevCluster::Up(const std::string& dir, const UpOptions& options) {
     }
   }
   return status;
+}
+
+Result<State> DevCluster::Examine(const std::string& dir, const UpOptions& options) {
+  WEIR_RETURN_IF_ERROR(CheckMounts(dir, options.mounts));
+  WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> named, cli::NamedPaths(options.disks));
+  WEIR_ASSIGN_OR_RETURN(const DataRecord record, LookAtDirectory(dir, DataOwner::kWeirDev, named));
+  auto state = LoadState(dir);
+  if (state.code() == ErrorCode::kNotFound) {
+    if (record.state == DataState::kWhole) {
+      return {ErrorCode::kCorrupt,
+              fmt::format("'{}/weir-dev.json' is missing: it says which disks the cluster has (put "
+                          "it back)",
+                          dir)};
+    }
+    WEIR_RETURN_IF_ERROR(LookAtDirectory(dir + "/mds", DataOwner::kWeirMds).status());
+    WEIR_RETURN_IF_ERROR(ExamineNamed(named));
+    return State();
+  }
+  WEIR_RETURN_IF_ERROR(state.status());
+  if (AnyAlive(*state)) {
+    return {ErrorCode::kBusy,
+            fmt::format("the cluster in '{}' is up already (weir-dev status --dir "
+                        "{}; weir-dev down --dir {})",
+                        dir, dir, dir)};
+  }
+  if (options.mounts.empty()) {
+    std::vector<std::string> mounts;
+    for (const MountState& mount : state->mounts) mounts.push_back(mount.path);
+    WEIR_RETURN_IF_ERROR(CheckMounts(dir, mounts));
+  }
+  Status same = cli::CheckSameDisks(dir, ListOf(dir, *state), options.disks);
+  if (!same.ok() && record.state == DataState::kMaking) {
+    same = Status(same.code(), same.message() + fmt::format(" (or remove '{}', whose first start "
+                                                            "was never finished)",
+                                                            dir));
+  }
+  WEIR_RETURN_IF_ERROR(same);
+  WEIR_ASSIGN_OR_RETURN(const DataRecord mds, ExamineMds(dir + "/mds", *state));
+  WEIR_RETURN_IF_ERROR(ExamineOsds(*state, mds.cluster, options));
+  return state;
 }
 
 Result<DevCluster> DevCluster::Open(const std::string& dir) {
@@ -145,23 +267,7 @@ Status DevCluster::Plan(const UpOptions& options) {
     WEIR_ASSIGN_OR_RETURN(const uint16_t port, FreePort());
     state_.endpoint = fmt::format("tcp://127.0.0.1:{}", port);
   }
-  if (state_.osds.empty()) {
-    state_.osd_size = options.osd_size == 0 ? kDefaultOsdSize : options.osd_size;
-    state_.token_rate = options.token_rate;
-    const bool named = !options.disks.empty() || !options.tiers.empty();
-    const size_t images = options.osds > 0 || named ? options.osds : 1;
-    for (size_t i = 0; i < images; ++i) {
-      state_.osds.push_back({.disk = fmt::format("{}/osd.{}.img", dir_, i), .is_image = true});
-    }
-    for (const std::string& disk : options.disks) WEIR_RETURN_IF_ERROR(PlanDisk(disk));
-    for (const std::string& list : options.tiers) WEIR_RETURN_IF_ERROR(PlanTiers(list));
-  } else if (const size_t asked = options.osds + options.disks.size() + options.tiers.size();
-             asked > 0 && asked != state_.osds.size()) {
-    return {ErrorCode::kInvalid,
-            fmt::format("the cluster in '{}' has {} OSDs already: leave out --osds, --disk and "
-                        "--tier-disk, or take another --dir",
-                        dir_, state_.osds.size())};
-  }
+  if (state_.osds.empty()) WEIR_RETURN_IF_ERROR(PlanDisks(options));
   if (!options.mounts.empty()) {
     state_.mounts.clear();
     for (const std::string& mount : options.mounts) {
@@ -196,34 +302,34 @@ Status DevCluster::PlanMetrics() {
   return cli::WriteFileAtomically(dir_ + "/prometheus.json", targets.dump(1) + "\n");
 }
 
-// A disk that is there, or an emulated one whose image is ours to make.
-Status DevCluster::PlanDisk(const std::string& disk) {
-  WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(disk));
-  const bool ours = spec.path.empty();
-  const std::string image =
-      ours ? fmt::format("{}/osd.{}.img", dir_, state_.osds.size()) : cli::AbsolutePath(spec.path);
-  state_.osds.push_back(
-      {.disk = WithPath(disk, image), .is_image = ours, .image_size = spec.image_size});
-  return Status::Ok();
+// Recorded before anything is made, so that a start which is cut short is known as one.
+Status DevCluster::PlanDisks(const UpOptions& options) {
+  state_.osd_size = options.disks.osd_size == 0 ? kDefaultOsdSize : options.disks.osd_size;
+  state_.token_rate = options.token_rate;
+  WEIR_ASSIGN_OR_RETURN(const cli::DiskList list, cli::PlanDisks(dir_, options.disks));
+  for (const cli::DiskList::Disk& disk : list.disks) {
+    WEIR_ASSIGN_OR_RETURN(const std::vector<TierSpec> parts, cli::PartsOf(dir_, disk));
+    OsdState& osd = state_.osds.emplace_back();
+    osd.is_image = disk.is_image;
+    (disk.tiers.empty() ? osd.disk : osd.tiers) =
+        disk.tiers.empty() ? parts.front().disk : FormatTierDisks(parts);
+    for (cli::DiskList::Image image : list.images) {
+      if (!image.name.starts_with(fmt::format("osd.{}.", state_.osds.size() - 1))) continue;
+      if (image.size == 0) image.size = state_.osd_size;
+      osd.images.push_back(image);
+    }
+  }
+  DataRecord record{.owner = DataOwner::kWeirDev, .state = DataState::kMaking};
+  return WriteRecord(dir_, record);
 }
 
-// The images that are ours are made here, since each may have a size of its own.
-Status DevCluster::PlanTiers(const std::string& text) {
-  WEIR_ASSIGN_OR_RETURN(std::vector<TierSpec> tiers, ParseTierDisks(text));
-  for (TierSpec& tier : tiers) {
-    WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(tier.disk));
-    if (!spec.path.empty()) {
-      tier.disk = WithPath(tier.disk, cli::AbsolutePath(spec.path));
-      continue;
-    }
-    const std::string image = fmt::format("{}/osd.{}.{}.img", dir_, state_.osds.size(), tier.name);
-    std::error_code ignored;
-    fs::remove(image, ignored);  // of a start that was interrupted before it was noted
-    WEIR_RETURN_IF_ERROR(CreateImage(image, spec.image_size));
-    tier.disk = WithPath(tier.disk, image);
-  }
-  state_.osds.push_back({.disk = "", .tiers = FormatTierDisks(tiers)});
-  return Status::Ok();
+Status DevCluster::NoteWhole() const {
+  WEIR_ASSIGN_OR_RETURN(DataRecord record, LookAtDirectory(dir_, DataOwner::kWeirDev));
+  if (record.recorded && record.state == DataState::kWhole) return Status::Ok();
+  WEIR_ASSIGN_OR_RETURN(const DataRecord mds, LookAtDirectory(dir_ + "/mds", DataOwner::kWeirMds));
+  record.state = DataState::kWhole;
+  record.cluster = mds.cluster;
+  return WriteRecord(dir_, record);
 }
 
 Status DevCluster::StartAll() {
@@ -232,6 +338,7 @@ Status DevCluster::StartAll() {
     if (!state_.osds[i].formatted) WEIR_RETURN_IF_ERROR(FormatOsd(i));
     WEIR_RETURN_IF_ERROR(StartOsd(i));
   }
+  WEIR_RETURN_IF_ERROR(NoteWhole());
   for (size_t i = 0; i < state_.mounts.size(); ++i) WEIR_RETURN_IF_ERROR(StartMount(i));
   return Status::Ok();
 }
@@ -269,16 +376,21 @@ Status DevCluster::StartMds() {
 Status DevCluster::FormatOsd(size_t index) {
   OsdState& osd = state_.osds[index];
   const std::string name = fmt::format("osd.{}", index);
+  for (const cli::DiskList::Image& image : osd.images) {
+    const Status made = CreateImage(dir_ + "/" + image.name, image.size);
+    if (made.code() != ErrorCode::kExists) WEIR_RETURN_IF_ERROR(made);
+  }
+  // A start that was cut short may have formatted it and not come to say so.
+  WEIR_ASSIGN_OR_RETURN(const std::vector<TierSpec> parts, PartsOf(osd));
+  WEIR_ASSIGN_OR_RETURN(osd::OsdDisks seen, osd::OsdDisks::Look(parts));
+  WEIR_ASSIGN_OR_RETURN(const DataRecord mds, LookAtDirectory(dir_ + "/mds", DataOwner::kWeirMds));
+  const auto before = seen.Identify();
+  if (before.ok() && before->cluster_uuid == mds.cluster) {
+    osd.formatted = true;
+    return Save();
+  }
   std::vector<std::string> command = {Binary("weir-osd"), "--mkfs", DiskOption(osd),
                                       DisksOf(osd),       "--mds",  state_.endpoint};
-  if (osd.is_image) {
-    // What an interrupted mkfs left of our own image is nobody's.
-    WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(osd.disk));
-    std::error_code ignored;
-    fs::remove(spec.path, ignored);
-    const uint64_t size = osd.image_size > 0 ? osd.image_size : state_.osd_size;
-    command.insert(command.end(), {"--size", std::to_string(size)});
-  }
   if (!state_.token_rate.empty()) {
     command.insert(command.end(), {"--token-rate", state_.token_rate});
   }

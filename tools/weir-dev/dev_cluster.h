@@ -4,10 +4,13 @@
 //   DIR/mds/             the MDS's data          DIR/osd.N.img   image files of the OSDs
 //   DIR/log/NAME.log     what each daemon says   DIR/run/        pid and ready files
 //   DIR/weir-dev.json    the state               DIR/lock        one weir-dev at a time
+//   DIR/owner.json       whose DIR is (common/disk/data_directory.h)
 //   DIR/prometheus.json  where the daemons' metrics are, for file_sd_configs of Prometheus
 //
 // The daemons are the programs beside our own. Starting returns when the daemon serves.
-// Errors: kBusy (another weir-dev, or up already), kIo naming the daemon with the end of its log.
+// Errors: kBusy (another weir-dev, or up already), kIo naming the daemon with the end of its log;
+//         kExists: DIR or a disk is another's; kCorrupt: something is missing or damaged; kInvalid:
+//         the options contradict what is there. With these three nothing has been changed.
 #pragma once
 
 #include <string>
@@ -21,13 +24,11 @@ namespace weir::dev {
 class DevCluster {
  public:
   struct UpOptions {
-    size_t osds = 0;  // image files; 0: as recorded, else 1 unless disks are named
-    uint64_t osd_size = 0;
-    std::vector<std::string> disks;
-    std::vector<std::string> tiers;  // as tier_spec.h has them, one for each OSD
+    cli::DisksWanted disks;  // nothing: as recorded
     std::vector<std::string> mounts;
     std::string mount_options;  // of all that `mounts` names
-    std::string token_rate;
+    std::string token_rate;  // as typed; `rate` is what it means
+    uint64_t rate = 0;
     bool metrics = false;  // of every daemon, at a port that is free
     std::string web;       // ADDR:PORT of the page; empty: as recorded, else none
   };
@@ -49,13 +50,15 @@ class DevCluster {
   DevCluster(std::string dir, cli::LockFile lock, State state)
       : dir_(std::move(dir)), lock_(std::move(lock)), state_(std::move(state)) {}
 
+  // Whose `dir` is, and what is there; refuses what a look can tell.
+  static Result<State> Examine(const std::string& dir, const UpOptions& options);
   Status Plan(const UpOptions& options);
-  Status PlanDisk(const std::string& disk);
+  Status PlanDisks(const UpOptions& options);
   Status PlanMetrics();
-  Status PlanTiers(const std::string& text);
   Status StartAll();
   Status StartMds();
   Status FormatOsd(size_t index);
+  Status NoteWhole() const;
   Status StartOsd(size_t index);
   Status StartMount(size_t index);
   // Waits until `ready` says so, while `process` lives.

@@ -30,12 +30,12 @@ struct Arguments {
   std::function<Result<ExitCode>(const Arguments&)> action;
 };
 
-Status CheckDisk(const std::string& disk, uint64_t smallest) {
+Result<std::string> AbsoluteDisk(const std::string& disk, uint64_t smallest) {
   WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(disk));
-  if (spec.path.empty() && spec.image_size < smallest) {
-    return {ErrorCode::kInvalid, fmt::format("--disk {}: at least {}", disk, FormatSize(smallest))};
-  }
-  return Status::Ok();
+  if (!spec.path.empty()) return WithPath(disk, cli::AbsolutePath(spec.path));
+  if (spec.image_size >= smallest) return disk;
+  return Status(ErrorCode::kInvalid,
+                fmt::format("--disk {}: at least {}", disk, FormatSize(smallest)));
 }
 
 Result<ExitCode> RunUp(const Arguments& arguments) {
@@ -43,30 +43,31 @@ Result<ExitCode> RunUp(const Arguments& arguments) {
   constexpr size_t kMostOsds = 256;
   DevCluster::UpOptions options = arguments.up;
   if (!arguments.osd_size.empty()) {
-    WEIR_ASSIGN_OR_RETURN(options.osd_size,
+    WEIR_ASSIGN_OR_RETURN(options.disks.osd_size,
                           cli::SizeValue("--osd-size", arguments.osd_size, kSmallestOsd));
   }
-  if (options.osds > kMostOsds) {
-    return {ErrorCode::kInvalid, fmt::format("--osds {}: at most {}", options.osds, kMostOsds)};
+  if (options.disks.osds > kMostOsds) {
+    return {ErrorCode::kInvalid,
+            fmt::format("--osds {}: at most {}", options.disks.osds, kMostOsds)};
   }
   options.mount_options = fmt::format("{}", fmt::join(arguments.mount_options, ","));
   if (!options.mount_options.empty() && options.mounts.empty()) {
     return {ErrorCode::kInvalid, "-o goes with --mount: it holds for the mounts that are named"};
   }
-  for (const std::string& disk : options.disks) {
-    WEIR_RETURN_IF_ERROR(CheckDisk(disk, kSmallestOsd));
+  for (std::string& disk : options.disks.disks) {
+    WEIR_ASSIGN_OR_RETURN(disk, AbsoluteDisk(disk, kSmallestOsd));
   }
-  for (const std::string& list : options.tiers) {
-    WEIR_ASSIGN_OR_RETURN(const std::vector<TierSpec> tiers, ParseTierDisks(list));
-    for (const TierSpec& tier : tiers) {
-      const Status checked = CheckDisk(tier.disk, kSmallestOsd);
-      if (!checked.ok()) return checked.Annotate("--tier-disk " + tier.name);
+  for (std::string& list : options.disks.tiers) {
+    WEIR_ASSIGN_OR_RETURN(std::vector<TierSpec> tiers, ParseTierDisks(list));
+    for (TierSpec& tier : tiers) {
+      auto disk = AbsoluteDisk(tier.disk, kSmallestOsd);
+      if (!disk.ok()) return disk.status().Annotate("--tier-disk " + tier.name);
+      tier.disk = *std::move(disk);
     }
+    list = FormatTierDisks(tiers);
   }
   if (!options.token_rate.empty()) {
-    if (auto rate = cli::RateValue("--token-rate", options.token_rate); !rate.ok()) {
-      return rate.status();
-    }
+    WEIR_ASSIGN_OR_RETURN(options.rate, cli::RateValue("--token-rate", options.token_rate));
   }
   WEIR_RETURN_IF_ERROR(DevCluster::Up(arguments.dir, options));
   return ExitCode::kDone;
@@ -159,13 +160,15 @@ void Declare(CLI::App& app, Arguments& arguments) {
       "         osdctl --cluster /srv/weir status\n"
       "         weir-dev down --dir /srv/weir");
   auto* up = AddVerb(app, arguments, "up", "start a cluster; returns when all of it serves", RunUp);
-  up->add_option("--osds", arguments.up.osds, "OSDs on image files (1)")->type_name("N");
-  up->add_option("--osd-size", arguments.osd_size, "of each image file (8GiB, sparse)")
+  up->add_option("--osds", arguments.up.disks.osds, "OSDs on image files (1)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  up->add_option("--osd-size", arguments.osd_size, "of each image file, allocated at once (8GiB)")
       ->type_name("SIZE");
-  up->add_option("--disk", arguments.up.disks,
+  up->add_option("--disk", arguments.up.disks.disks,
                  "an OSD on this raw or emulated disk (hdd:20GiB); repeat for more")
       ->type_name("DISK");
-  up->add_option("--tier-disk", arguments.up.tiers,
+  up->add_option("--tier-disk", arguments.up.disks.tiers,
                  "an OSD of several disks, fastest first; repeat for more")
       ->type_name("NAME=DISK,NAME=DISK...");
   up->footer(std::string(kDiskSpecHelp) +

@@ -1,4 +1,5 @@
-// What weir-dev knows about its cluster between two commands: DIR/weir-dev.json.
+// What weir-dev knows about its cluster between two commands: DIR/weir-dev.json. What lies in DIR
+// is recorded relative to it, so that DIR can be moved; version 1 had absolute paths.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +8,16 @@
 #include <vector>
 
 #include "common/base/result.h"
+#include "tools/cli/disk_list.h"
 #include "tools/cli/process.h"
 
 namespace weir::dev {
 
 struct OsdState {
-  std::string disk;         // as disk_spec.h has it, path absolute: DIR/osd.N.img or a disk
-  std::string tiers;        // instead: as tier_spec.h has it
-  bool is_image = false;    // made by us
-  uint64_t image_size = 0;  // of our image; 0: State::osd_size
+  std::string disk;       // as disk_spec.h has it, path absolute: DIR/osd.N.img or a disk
+  std::string tiers;      // instead: as tier_spec.h has it
+  bool is_image = false;  // ours
+  std::vector<cli::DiskList::Image> images;  // that are ours to make before it is formatted
   bool formatted = false;
   std::string metrics;  // ADDR:PORT; empty: none
   cli::ProcessId process;
@@ -39,7 +41,7 @@ struct State {
   std::vector<MountState> mounts;
 };
 
-// kNotFound when DIR holds no cluster.
+// kNotFound when DIR holds no cluster; kCorrupt names what is wrong with the file.
 Result<State> LoadState(const std::string& dir);
 Status SaveState(const std::string& dir, const State& state);
 

@@ -53,6 +53,7 @@ void Declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--data", arguments.data, "everything in this process, with its files in DIR")
       ->type_name("DIR");
   app.add_option("--osds", arguments.osds, "with --data: OSDs on image files, at first use (1)")
+      ->check(CLI::PositiveNumber)
       ->type_name("N");
   app.add_option("--osd-size", arguments.osd_size, "with --data: of each image (8GiB or what fits)")
       ->type_name("SIZE");

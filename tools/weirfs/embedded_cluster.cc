@@ -1,15 +1,18 @@
 #include "tools/weirfs/embedded_cluster.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "common/base/file_clock.h"
@@ -24,9 +27,8 @@
 #include "mds/service/mds_server.h"
 #include "mds/service/mds_store.h"
 #include "osd/service/format_osd.h"
+#include "osd/service/osd_disks.h"
 #include "osd/service/osd_server.h"
-#include "osd/service/tier_disks.h"
-#include "osd/store/object_store.h"
 #include "tools/cli/mounts.h"
 #include "tools/cli/process.h"
 
@@ -34,6 +36,7 @@ namespace weir::weirfs {
 namespace {
 
 namespace fs = std::filesystem;
+using cli::DiskList;
 using std::chrono::seconds;
 
 constexpr uint64_t kDefaultOsdSize = 8ull << 30;
@@ -64,6 +67,14 @@ Result<cli::LockFile> TakeLock(const std::string& dir) {
                       pid, mountpoint)};
 }
 
+bool IsLocked(const std::string& dir) {
+  const int fd = open((dir + "/lock").c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool locked = flock(fd, LOCK_EX | LOCK_NB) != 0;
+  close(fd);
+  return locked;
+}
+
 Result<uint64_t> FreeBytes(const std::string& dir) {
   struct statvfs info {};
   if (statvfs(dir.c_str(), &info) != 0) {
@@ -72,29 +83,155 @@ Result<uint64_t> FreeBytes(const std::string& dir) {
   return uint64_t{info.f_bavail} * info.f_frsize;
 }
 
-// What each image file gets, when the MDS's is made too: as asked, or what fits into half of what
-// is free.
-Result<uint64_t> ImageSize(const EmbeddedCluster::Options& options, uint64_t images) {
-  WEIR_ASSIGN_OR_RETURN(const uint64_t free, FreeBytes(options.dir));
-  const uint64_t needed = options.osd_size * images + kSmallMdsImageSize;
-  if (options.osd_size > 0 && needed <= free) return options.osd_size;
-  const uint64_t share = images == 0 ? 0 : free / 2 / images / (1 << 20) * (1 << 20);
-  const uint64_t size = std::min(kDefaultOsdSize, share);
-  if (options.osd_size > 0 || size < kSmallestOsdSize) {
-    return {ErrorCode::kNoSpace,
-            fmt::format("no room in '{}' for {} OSD images of {}: {} free there (name a smaller "
-                        "--osd-size, a raw --disk, or another --data)",
-                        options.dir, images,
-                        FormatSize(options.osd_size > 0 ? options.osd_size : kSmallestOsdSize),
-                        FormatSize(free))};
-  }
-  return size;
+// What an image file gets whose size nobody said: what fits into half of what is free.
+Result<uint64_t> ImageSize(const std::string& dir, uint64_t images) {
+  WEIR_ASSIGN_OR_RETURN(const uint64_t free, FreeBytes(dir));
+  const uint64_t size = std::min(kDefaultOsdSize, free / 2 / images / (1 << 20) * (1 << 20));
+  if (size >= kSmallestOsdSize) return size;
+  return {ErrorCode::kNoSpace,
+          fmt::format("no room in '{}' for {} OSD images of {}: {} free there (name a smaller "
+                      "--osd-size, a raw --disk, or another --data)",
+                      dir, images, FormatSize(kSmallestOsdSize), FormatSize(free))};
 }
 
-Status MakeImage(const std::string& path, uint64_t size) {
-  std::error_code ignored;
-  fs::remove(path, ignored);  // of a first start that was interrupted before it was noted
-  return CreateImage(path, size);
+Status ChooseSizes(const std::string& dir, std::vector<DiskList::Image>* images) {
+  uint64_t needed = kSmallMdsImageSize;
+  for (DiskList::Image& image : *images) {
+    if (image.size == 0) {
+      WEIR_ASSIGN_OR_RETURN(image.size, ImageSize(dir, images->size()));
+    }
+    needed += image.size;
+  }
+  WEIR_ASSIGN_OR_RETURN(const uint64_t free, FreeBytes(dir));
+  if (images->empty() || needed <= free) return Status::Ok();
+  return {ErrorCode::kNoSpace,
+          fmt::format("no room in '{}' for {} OSD images, {} with the MDS's: {} free there (name a "
+                      "smaller --osd-size, a raw --disk, or another --data)",
+                      dir, images->size(), FormatSize(needed), FormatSize(free))};
+}
+
+Result<DataRecord> Look(const EmbeddedCluster::Options& options) {
+  WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> named, cli::NamedPaths(options.disks));
+  return LookAtDirectory(options.dir, DataOwner::kWeirfs, named);
+}
+
+// The recorded disks, which must not contradict what is asked for; of a first start that came to
+// nothing there may be none yet.
+Result<DiskList> KnownDisks(const EmbeddedCluster::Options& options, const DataRecord& record) {
+  auto list = cli::LoadDiskList(options.dir);
+  if (list.code() == ErrorCode::kNotFound) {
+    if (record.state != DataState::kWhole) return DiskList();
+    return {ErrorCode::kCorrupt,
+            fmt::format("'{}' is missing: it says which disks '{}' has (put it back)",
+                        cli::DiskListPath(options.dir), options.dir)};
+  }
+  WEIR_RETURN_IF_ERROR(list.status());
+  const Status same = cli::CheckSameDisks(options.dir, *list, options.disks);
+  if (same.ok()) return list;
+  if (record.state == DataState::kWhole) return same;
+  return {same.code(), same.message() + fmt::format(" (or remove '{}', whose first start was never "
+                                                    "finished)",
+                                                    options.dir)};
+}
+
+// What is wrong with a disk is not what was typed.
+Status Damaged(const std::string& dir, const Status& status) {
+  switch (status.code()) {
+    case ErrorCode::kInvalid:
+    case ErrorCode::kNotFound:
+    case ErrorCode::kNotSupported:
+    case ErrorCode::kCorrupt:
+      return {ErrorCode::kCorrupt, fmt::format("a disk of '{}' is missing, damaged or another: {}",
+                                               dir, status.message())};
+    default:
+      return status;
+  }
+}
+
+Status CheckRate(const osd::OsdIdentity& identity, uint64_t wanted) {
+  if (wanted == 0 || wanted == identity.token_rate) return Status::Ok();
+  return {ErrorCode::kInvalid,
+          fmt::format("--token-rate {} contradicts osd.{}, which was formatted with {}: leave it "
+                      "out (osdctl osd set {} --token-rate changes it)",
+                      FormatRate(wanted), identity.osd_id, FormatRate(identity.token_rate),
+                      identity.osd_id)};
+}
+
+// Of one cluster, each another OSD, and the one that is recorded.
+class IdentityCheck {
+ public:
+  explicit IdentityCheck(const EmbeddedCluster::Options& options, const DataRecord& record)
+      : options_(options), cluster_(record.cluster) {}
+
+  Status Add(const std::string& disk, const std::string& uuid, const osd::OsdIdentity& identity) {
+    if (cluster_.empty()) cluster_ = identity.cluster_uuid;
+    if (identity.cluster_uuid != cluster_) {
+      return Wrong(disk, fmt::format("is osd.{} of cluster {}, and the directory of cluster {}",
+                                     identity.osd_id, identity.cluster_uuid, cluster_));
+    }
+    if (!uuid.empty() && identity.osd_uuid != uuid) {
+      return Wrong(disk, fmt::format("is OSD {}, where OSD {} was", identity.osd_uuid, uuid));
+    }
+    if (!uuids_.insert(identity.osd_uuid).second) {
+      return Wrong(
+          disk, fmt::format("is osd.{}, which another of the disks is as well", identity.osd_id));
+    }
+    return CheckRate(identity, options_.token_rate);
+  }
+
+ private:
+  [[nodiscard]] Status Wrong(const std::string& disk, const std::string& what) const {
+    return {ErrorCode::kCorrupt,
+            fmt::format("a disk of '{}' is another: '{}' {} (put back the right one)", options_.dir,
+                        disk, what)};
+  }
+  const EmbeddedCluster::Options& options_;
+  std::string cluster_;
+  std::set<std::string> uuids_;
+};
+
+std::string NameOf(const DiskList::Disk& disk) {
+  return disk.tiers.empty() ? disk.path : FormatTierDisks(disk.tiers);
+}
+
+Status MayFormat(const Status& free) {
+  if (free.code() != ErrorCode::kExists) return free;
+  return {free.code(), free.message() +
+                           ": weirfs formats disks that hold nothing (name another; "
+                           "or, if nothing on it is to be kept, wipe it with wipefs "
+                           "-a and blkdiscard -z or dd)"};
+}
+
+Status ExamineWhole(const EmbeddedCluster::Options& options, const DataRecord& record,
+                    const DiskList& list) {
+  WEIR_RETURN_IF_ERROR(mds::CheckMdsImage(options.dir));
+  IdentityCheck check(options, record);
+  for (const DiskList::Disk& disk : list.disks) {
+    WEIR_ASSIGN_OR_RETURN(const auto parts, cli::PartsOf(options.dir, disk));
+    auto seen = osd::OsdDisks::Look(parts);
+    if (!seen.ok()) return Damaged(options.dir, seen.status());
+    const auto identity = seen->Identify();
+    if (!identity.ok()) return Damaged(options.dir, identity.status());
+    WEIR_RETURN_IF_ERROR(check.Add(NameOf(disk), disk.uuid, *identity));
+  }
+  return Status::Ok();
+}
+
+// Disks that are to be formatted.
+Status ExamineNamed(const EmbeddedCluster::Options& options, const DiskList& list) {
+  for (const DiskList::Disk& disk : list.disks) {
+    WEIR_ASSIGN_OR_RETURN(std::vector<TierSpec> parts, cli::PartsOf(options.dir, disk));
+    std::erase_if(parts, [&](const TierSpec& part) {
+      const auto spec = ParseDiskSpec(part.disk);
+      return std::any_of(list.images.begin(), list.images.end(), [&](const auto& image) {
+        return spec.ok() && spec->path == options.dir + "/" + image.name;
+      });
+    });
+    if (parts.empty()) continue;
+    WEIR_ASSIGN_OR_RETURN(osd::OsdDisks seen, osd::OsdDisks::Look(parts));
+    WEIR_RETURN_IF_ERROR(MayFormat(seen.CheckFree()));
+  }
+  return Status::Ok();
 }
 
 }  // namespace
@@ -108,6 +245,7 @@ EmbeddedCluster::~EmbeddedCluster() {
 
 Result<std::unique_ptr<EmbeddedCluster>> EmbeddedCluster::Start(net::Network& network,
                                                                 const Options& options) {
+  WEIR_RETURN_IF_ERROR(Look(options).status());
   std::error_code error;
   fs::create_directories(options.dir, error);
   if (error) {
@@ -120,11 +258,44 @@ Result<std::unique_ptr<EmbeddedCluster>> EmbeddedCluster::Start(net::Network& ne
   return cluster;
 }
 
+Status EmbeddedCluster::Examine(const Options& options) {
+  WEIR_ASSIGN_OR_RETURN(const DataRecord record, Look(options));
+  DiskList list;
+  if (record.state != DataState::kNew) {
+    WEIR_ASSIGN_OR_RETURN(list, KnownDisks(options, record));
+    // Of a directory in use Start says by whom.
+    if (record.state == DataState::kWhole) {
+      return IsLocked(options.dir) ? Status::Ok() : ExamineWhole(options, record, list);
+    }
+  }
+  if (!list.disks.empty()) return Status::Ok();
+  WEIR_ASSIGN_OR_RETURN(list, cli::PlanDisks(options.dir, options.disks));
+  return ExamineNamed(options, list);
+}
+
 Status EmbeddedCluster::Run() {
+  WEIR_ASSIGN_OR_RETURN(record_, Look(options_));
+  if (record_.state != DataState::kNew) {
+    WEIR_ASSIGN_OR_RETURN(list_, KnownDisks(options_, record_));
+  }
   WEIR_RETURN_IF_ERROR(ChooseSockets());
-  WEIR_RETURN_IF_ERROR(PlanDisks());
+  if (list_.disks.empty()) WEIR_RETURN_IF_ERROR(PlanNew());
+  if (!is_whole()) WEIR_RETURN_IF_ERROR(MakeImages());
+  WEIR_RETURN_IF_ERROR(OpenDisks());
+  if (is_whole()) WEIR_RETURN_IF_ERROR(IdentifyOsds());
+  WEIR_RETURN_IF_ERROR(OpenMds());
+  if (is_whole()) {
+    WEIR_RETURN_IF_ERROR(CheckCluster());
+    WEIR_RETURN_IF_ERROR(OpenOsds());
+  }
   WEIR_RETURN_IF_ERROR(StartMds());
-  for (const Disk& disk : disks_) WEIR_RETURN_IF_ERROR(StartOsd(disk));
+  if (!is_whole()) {
+    WEIR_RETURN_IF_ERROR(FormatMissing());
+    WEIR_RETURN_IF_ERROR(OpenOsds());
+    WEIR_RETURN_IF_ERROR(Keep());
+  }
+  for (Osd& osd : osds_) WEIR_RETURN_IF_ERROR(Serve(osd));
+  WEIR_RETURN_IF_ERROR(NoteWhole());
   return cli::WriteFileAtomically(options_.dir + "/endpoint", "ipc://" + SocketOf("mds") + "\n");
 }
 
@@ -146,86 +317,122 @@ Status EmbeddedCluster::ChooseSockets() {
   return Status::Ok();
 }
 
-// Which disks there are: as noted at first use, or as asked for now.
-Status EmbeddedCluster::PlanDisks() {
-  const std::string path = options_.dir + "/disks.json";
-  if (const auto text = cli::ReadFile(path); text.ok()) {
-    const auto json = nlohmann::json::parse(*text, nullptr, false);
-    if (json.is_discarded()) return {ErrorCode::kCorrupt, fmt::format("'{}' is damaged", path)};
-    for (const auto& disk : json["disks"]) {
-      Disk& known = disks_.emplace_back();
-      known.path = disk["path"].get<std::string>();
-      known.is_image = disk["is_image"].get<bool>();
-      for (const auto& tier : disk.value("tiers", nlohmann::json::array())) {
-        known.tiers.push_back({tier["name"].get<std::string>(), tier["disk"].get<std::string>()});
-      }
-    }
-    const size_t asked = options_.osds + options_.disks.size() + options_.tiers.size();
-    if (asked > 0 && asked != disks_.size()) {
-      return {ErrorCode::kInvalid,
-              fmt::format("'{}' has {} OSDs already: leave out --osds, --disk and --tier-disk, or "
-                          "take another --data",
-                          options_.dir, disks_.size())};
-    }
-    return Status::Ok();
+// Noted before anything is made, so that a start which is cut short is known as one.
+Status EmbeddedCluster::PlanNew() {
+  WEIR_ASSIGN_OR_RETURN(list_, cli::PlanDisks(options_.dir, options_.disks));
+  WEIR_RETURN_IF_ERROR(ExamineNamed(options_, list_));
+  WEIR_RETURN_IF_ERROR(ChooseSizes(options_.dir, &list_.images));
+  for (DiskList::Disk& disk : list_.disks) {
+    WEIR_ASSIGN_OR_RETURN(disk.uuid, osd::NewUuid());
   }
-  const bool named = !options_.disks.empty() || !options_.tiers.empty();
-  const size_t images = options_.osds > 0 || named ? options_.osds : 1;
-  for (size_t i = 0; i < images; ++i) {
-    // Named within DIR, so that DIR can be moved.
-    disks_.push_back({fmt::format("osd.{}.img", i), true, {}});
-  }
-  for (const std::string& disk : options_.disks) {
-    WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(disk));
-    if (!spec.path.empty()) {
-      disks_.push_back({disk, false, {}});
-      continue;
-    }
-    const std::string image = fmt::format("osd.{}.img", disks_.size());
-    WEIR_RETURN_IF_ERROR(MakeImage(options_.dir + "/" + image, spec.image_size));
-    disks_.push_back({WithPath(disk, image), true, {}});
-  }
-  for (const std::string& tiers : options_.tiers) WEIR_RETURN_IF_ERROR(PlanTiers(tiers));
-  nlohmann::ordered_json json = {{"version", 1}, {"disks", nlohmann::ordered_json::array()}};
-  for (const Disk& disk : disks_) {
-    json["disks"].push_back({{"path", disk.path}, {"is_image", disk.is_image}});
-    for (const TierSpec& tier : disk.tiers) {
-      json["disks"].back()["tiers"].push_back({{"name", tier.name}, {"disk", tier.disk}});
-    }
-  }
-  if (images > 0) {
-    WEIR_ASSIGN_OR_RETURN(const uint64_t size, ImageSize(options_, images));
-    for (size_t i = 0; i < images; ++i) {
-      WEIR_RETURN_IF_ERROR(MakeImage(options_.dir + "/" + disks_[i].path, size));
-    }
-  }
-  return cli::WriteFileAtomically(path, json.dump() + "\n");
+  record_.state = DataState::kMaking;
+  WEIR_RETURN_IF_ERROR(WriteRecord(options_.dir, record_));
+  return cli::SaveDiskList(options_.dir, list_);
 }
 
-Status EmbeddedCluster::PlanTiers(const std::string& text) {
-  WEIR_ASSIGN_OR_RETURN(std::vector<TierSpec> tiers, ParseTierDisks(text));
-  for (TierSpec& tier : tiers) {
-    WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(tier.disk));
-    if (!spec.path.empty()) continue;
-    const std::string image = fmt::format("osd.{}.{}.img", disks_.size(), tier.name);
-    WEIR_RETURN_IF_ERROR(MakeImage(options_.dir + "/" + image, spec.image_size));
-    tier.disk = WithPath(tier.disk, image);
+Status EmbeddedCluster::MakeImages() const {
+  for (const DiskList::Image& image : list_.images) {
+    const std::string path = options_.dir + "/" + image.name;
+    if (const Status made = CreateImage(path, image.size); made.code() != ErrorCode::kExists) {
+      WEIR_RETURN_IF_ERROR(made);
+    }
   }
-  disks_.push_back({"", false, std::move(tiers)});
+  return Status::Ok();
+}
+
+Status EmbeddedCluster::OpenDisks() {
+  for (const DiskList::Disk& disk : list_.disks) {
+    WEIR_ASSIGN_OR_RETURN(const std::vector<TierSpec> parts, cli::PartsOf(options_.dir, disk));
+    auto disks = osd::OsdDisks::Open(parts);
+    if (!disks.ok()) return is_whole() ? Damaged(options_.dir, disks.status()) : disks.status();
+    Osd& osd = osds_.emplace_back();
+    osd.uuid = disk.uuid;
+    osd.disks = std::make_unique<osd::OsdDisks>(*std::move(disks));
+  }
+  return Status::Ok();
+}
+
+Status EmbeddedCluster::IdentifyOsds() {
+  IdentityCheck check(options_, record_);
+  for (size_t i = 0; i < osds_.size(); ++i) {
+    const auto identity = osds_[i].disks->Identify();
+    if (!identity.ok()) return Damaged(options_.dir, identity.status());
+    osds_[i].identity = *identity;
+    WEIR_RETURN_IF_ERROR(check.Add(NameOf(list_.disks[i]), osds_[i].uuid, *identity));
+  }
+  return Status::Ok();
+}
+
+// The disks are those of the OSDs that the MDS knows.
+Status EmbeddedCluster::CheckCluster() const {
+  const mds::MdsStore::Cluster& cluster = mds_store_->cluster();
+  std::set<std::string> here;
+  for (const Osd& osd : osds_) {
+    here.insert(osd.identity.osd_uuid);
+    const auto known = cluster.osds.find(osd.identity.osd_id);
+    if (known != cluster.osds.end() && known->second.uuid == osd.identity.osd_uuid &&
+        cluster.uuid == osd.identity.cluster_uuid) {
+      continue;
+    }
+    return {ErrorCode::kCorrupt,
+            fmt::format("'{}' is of cluster {} and knows no osd.{} of cluster {}, whose disk is "
+                        "here (one of the two is not what it was: put back its copy)",
+                        mds::MdsImagePath(options_.dir), cluster.uuid, osd.identity.osd_id,
+                        osd.identity.cluster_uuid)};
+  }
+  for (const auto& [id, osd] : cluster.osds) {
+    if (!osd.joined || here.contains(osd.uuid)) continue;
+    return {ErrorCode::kCorrupt,
+            fmt::format("'{}' names no disk for osd.{} (OSD {}), which holds data of '{}': put "
+                        "back what it said",
+                        cli::DiskListPath(options_.dir), id, osd.uuid, options_.dir)};
+  }
+  return Status::Ok();
+}
+
+Status EmbeddedCluster::OpenMds() {
+  WEIR_ASSIGN_OR_RETURN(const uint64_t free, FreeBytes(options_.dir));
+  mds::MdsStoreOptions store;
+  store.image_bytes = free > 4 * kMdsImageSize ? kMdsImageSize : kSmallMdsImageSize;
+  store.make = !is_whole();
+  store.cluster = record_.cluster;
+  WEIR_ASSIGN_OR_RETURN(mds_store_, mds::OpenMdsStore(options_.dir, store));
   return Status::Ok();
 }
 
 Status EmbeddedCluster::StartMds() {
-  WEIR_ASSIGN_OR_RETURN(const uint64_t free, FreeBytes(options_.dir));
-  mds::MdsStoreOptions store;
-  store.image_bytes = free > 4 * kMdsImageSize ? kMdsImageSize : kSmallMdsImageSize;
-  WEIR_ASSIGN_OR_RETURN(mds_store_, mds::OpenMdsStore(options_.dir, store));
-  const std::string socket = SocketOf("mds");
   mds::MdsOptions options;
   options.ns.commit_here = net::AnswerHere::Afterwards;
-  WEIR_ASSIGN_OR_RETURN(mds_, mds::MdsServer::Start(*mds_store_, network_, FileClock::Get(),
-                                                    {MdsEndpoint(), "ipc://" + socket}, options));
+  options.on_open = [this]() -> Status {
+    WEIR_RETURN_IF_ERROR(mds_store_->Keep());
+    return is_whole() ? Keep() : Status::Ok();
+  };
+  WEIR_ASSIGN_OR_RETURN(
+      mds_, mds::MdsServer::Start(*mds_store_, network_, FileClock::Get(),
+                                  {MdsEndpoint(), "ipc://" + SocketOf("mds")}, options));
   return Status::Ok();
+}
+
+Status EmbeddedCluster::OpenOsds() {
+  for (Osd& osd : osds_) {
+    const auto identity = osd.disks->OpenStores({});
+    if (!identity.ok()) return Damaged(options_.dir, identity.status());
+    osd.identity = *identity;
+  }
+  return Status::Ok();
+}
+
+Status EmbeddedCluster::Keep() {
+  for (Osd& osd : osds_) WEIR_RETURN_IF_ERROR(osd.disks->Keep());
+  return Status::Ok();
+}
+
+Status EmbeddedCluster::NoteWhole() {
+  const std::string& cluster = osds_.front().identity.cluster_uuid;
+  if (is_whole() && record_.recorded && record_.cluster == cluster) return Status::Ok();
+  record_.state = DataState::kWhole;
+  record_.cluster = cluster;
+  return WriteRecord(options_.dir, record_);
 }
 
 Result<std::unique_ptr<net::RpcClient>> EmbeddedCluster::ConnectToMds() const {
@@ -235,72 +442,40 @@ Result<std::unique_ptr<net::RpcClient>> EmbeddedCluster::ConnectToMds() const {
   return net::RpcClient::Connect(network_, SystemClock::Get(), MdsEndpoint(), client);
 }
 
-Result<osd::OsdIdentity> EmbeddedCluster::Format(BlockDevice& device) {
+// All but those that a start which was cut short had finished.
+Status EmbeddedCluster::FormatMissing() {
+  for (Osd& osd : osds_) {
+    const auto before = osd.disks->Identify();
+    if (before.ok() && before->osd_uuid == osd.uuid) continue;
+    WEIR_RETURN_IF_ERROR(Format(osd));
+  }
+  return Status::Ok();
+}
+
+Status EmbeddedCluster::Format(Osd& osd) {
+  WEIR_RETURN_IF_ERROR(MayFormat(osd.disks->CheckFree()));
   osd::FormatOsdOptions format;
   format.token_rate = options_.token_rate;
-  WEIR_ASSIGN_OR_RETURN(format.osd_uuid, osd::NewUuid());
+  format.osd_uuid = osd.uuid;
   WEIR_ASSIGN_OR_RETURN(const auto mds, ConnectToMds());
-  WEIR_ASSIGN_OR_RETURN(const osd::OsdIdentity identity, osd::FormatOsd(device, *mds, format));
-  WEIR_LOG_INFO("formatted {} as osd.{}, token rate {}", device.name(), identity.osd_id,
-                FormatRate(identity.token_rate));
-  return identity;
+  WEIR_ASSIGN_OR_RETURN(const osd::OsdIdentity identity, osd.disks->Format(*mds, format));
+  WEIR_LOG_INFO("formatted {} as osd.{}, token rate {}", osd.disks->first_device().name(),
+                identity.osd_id, FormatRate(identity.token_rate));
+  return Status::Ok();
 }
 
-Result<osd::OsdIdentity> EmbeddedCluster::OpenTiers(Osd& osd, const std::vector<TierSpec>& tiers) {
-  WEIR_ASSIGN_OR_RETURN(osd::TierDisks disks, osd::TierDisks::Open(tiers));
-  osd.tiers = std::make_unique<osd::TierDisks>(std::move(disks));
-  WEIR_ASSIGN_OR_RETURN(const bool is_new, osd.tiers->AreNew());
-  if (is_new) {
-    osd::FormatOsdOptions format;
-    format.token_rate = options_.token_rate;
-    WEIR_ASSIGN_OR_RETURN(format.osd_uuid, osd::NewUuid());
-    WEIR_ASSIGN_OR_RETURN(const auto mds, ConnectToMds());
-    WEIR_RETURN_IF_ERROR(osd.tiers->Format(*mds, format).status());
-  }
-  return osd.tiers->OpenStores({});
-}
-
-Status EmbeddedCluster::StartTiers(const Disk& disk) {
-  std::vector<TierSpec> tiers = disk.tiers;
-  for (TierSpec& tier : tiers) {
-    WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(tier.disk));
-    if (spec.path.starts_with('/')) continue;
-    tier.disk = WithPath(tier.disk, options_.dir + "/" + spec.path);
-  }
-  Osd& osd = osds_.emplace_back();
-  WEIR_ASSIGN_OR_RETURN(const osd::OsdIdentity identity, OpenTiers(osd, tiers));
-  return Serve(osd, osd.tiers->first(), identity, osd.tiers->tiers().front().device);
-}
-
-Status EmbeddedCluster::StartOsd(const Disk& disk) {
-  if (!disk.tiers.empty()) return StartTiers(disk);
-  WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(disk.path));
-  const std::string path =
-      disk.is_image ? WithPath(disk.path, options_.dir + "/" + spec.path) : disk.path;
-  Osd& osd = osds_.emplace_back();
-  WEIR_ASSIGN_OR_RETURN(osd.device, OpenDisk(path));
-  auto identity = osd::ReadIdentity(*osd.device);
-  const bool is_new =
-      identity.ok() ? osd::IsProvisional(*identity) : identity.code() == ErrorCode::kInvalid;
-  if (is_new) identity = Format(*osd.device);
-  if (!identity.ok()) return identity.status();
-
-  WEIR_ASSIGN_OR_RETURN(osd.store, osd::OpenStore(*osd.device, {}));
-  return Serve(osd, *osd.store, *identity, osd.device.get());
-}
-
-Status EmbeddedCluster::Serve(Osd& osd, osd::ObjectStore& store, const osd::OsdIdentity& identity,
-                              BlockDevice* device) {
-  const std::string name = fmt::format("osd.{}", identity.osd_id);
+Status EmbeddedCluster::Serve(Osd& osd) {
+  const std::string name = fmt::format("osd.{}", osd.identity.osd_id);
   osd::OsdServer::Options server;
-  if (osd.tiers != nullptr) server.tiers = osd.tiers->tiers();
+  server.tiers = osd.disks->tiers();
   server.listen = {"inproc://" + name, "ipc://" + SocketOf(name)};
   server.mds = MdsEndpoint();
-  server.device = device;
+  server.device = &osd.disks->first_device();
   server.watch_processors = true;
   server.report = [name](const std::string& line) { WEIR_LOG_INFO("{}: {}", name, line); };
-  WEIR_ASSIGN_OR_RETURN(osd.server, osd::OsdServer::Start(store, identity, network_,
-                                                          SystemClock::Get(), std::move(server)));
+  WEIR_ASSIGN_OR_RETURN(osd.server,
+                        osd::OsdServer::Start(osd.disks->first(), osd.identity, network_,
+                                              SystemClock::Get(), std::move(server)));
   return osd.server->WaitRegistered();
 }
 
@@ -316,12 +491,7 @@ Status EmbeddedCluster::Stop() {
   for (Osd& osd : osds_) {
     if (osd.server != nullptr) osd.server->Stop();
     osd.server.reset();
-    if (osd.tiers != nullptr) {
-      if (Status status = osd.tiers->CloseStores(); first_error.ok()) first_error = status;
-    }
-    if (osd.store == nullptr) continue;
-    if (Status status = osd.store->Close(); first_error.ok()) first_error = status;
-    osd.store.reset();
+    if (Status status = osd.disks->CloseStores(); first_error.ok()) first_error = status;
   }
   osds_.clear();
   mds_store_.reset();

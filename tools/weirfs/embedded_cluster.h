@@ -2,15 +2,22 @@
 //
 //   DIR/lock        held while we live; holds our pid and mountpoint
 //   DIR/mds.img     the MDS's store, DIR/osd.N.img the OSDs' (or the raw disks of --disk)
-//   DIR/disks.json  which disks there are, in the order of their OSD ids
+//   DIR/owner.json  whose DIR is, and whether it is whole (common/disk/data_directory.h)
+//   DIR/disks.json  which disks there are, in the order of their OSD ids (tools/cli/disk_list.h)
 //   DIR/endpoint    ipc://DIR/mds.sock, for osdctl; the OSDs answer at DIR/osd.N.sock
 //
 // Inside, everybody talks over inproc://. The sockets are for the owner alone. When DIR's path is
 // too long for a socket they lie in a directory of their own below /tmp.
 //
+// A first start notes what is to be there, makes it, and notes that all of it is; one that was cut
+// short goes on with that. From then on nothing is made or formatted: what is missing or wrong is
+// named, and no byte of a disk has changed. Each disk is opened on a ScratchDevice, and kept when
+// all are.
+//
 // Threads: Start and Stop from one thread.
-// Errors:  kBusy names the process that has DIR; kNoSpace says how much is free; what an OSD or the
-//          MDS says of its disk.
+// Errors:  kBusy names the process that has DIR; kNoSpace says how much is free; kExists: DIR or a
+//          disk is another's; kCorrupt: something is missing or damaged; kInvalid: the options
+//          contradict what is there.
 #pragma once
 
 #include <memory>
@@ -18,25 +25,22 @@
 #include <vector>
 
 #include "common/base/result.h"
-#include "common/disk/tier_spec.h"
+#include "common/disk/data_directory.h"
+#include "osd/store/object_store.h"
+#include "tools/cli/disk_list.h"
 #include "tools/cli/files.h"
 
-namespace weir {
-class BlockDevice;
-class KvStore;
-}  // namespace weir
 namespace weir::net {
 class Network;
 class RpcClient;
 }  // namespace weir::net
 namespace weir::mds {
 class MdsServer;
-}
+class MdsStore;
+}  // namespace weir::mds
 namespace weir::osd {
-class ObjectStore;
+class OsdDisks;
 class OsdServer;
-class TierDisks;
-struct OsdIdentity;
 }  // namespace weir::osd
 
 namespace weir::weirfs {
@@ -46,13 +50,12 @@ class EmbeddedCluster {
   struct Options {
     std::string dir;  // absolute
     std::string mountpoint;
-    size_t osds = 0;                 // image files; 0: one, unless disks are named
-    uint64_t osd_size = 0;           // of an image file; 0: 8 GiB, or what fits
-    std::vector<std::string> disks;  // as disk_spec.h has them, paths absolute
-    std::vector<std::string> tiers;  // as tier_spec.h has them, paths absolute; one for each OSD
-    uint64_t token_rate = 0;         // 0: measured when a disk is formatted
+    cli::DisksWanted disks;
+    uint64_t token_rate = 0;  // 0: measured when a disk is formatted
   };
 
+  // Refuses what a look can tell, and changes nothing; starts no thread.
+  static Status Examine(const Options& options);
   // Everything serves when it returns. The network outlives the cluster.
   static Result<std::unique_ptr<EmbeddedCluster>> Start(net::Network& network,
                                                         const Options& options);
@@ -66,38 +69,39 @@ class EmbeddedCluster {
 
  private:
   struct Osd {
-    std::unique_ptr<BlockDevice> device;
-    std::unique_ptr<osd::ObjectStore> store;
-    std::unique_ptr<osd::TierDisks> tiers;  // instead of those two
+    std::string uuid;  // that it is to get, or has; empty: not known
+    osd::OsdIdentity identity;
+    std::unique_ptr<osd::OsdDisks> disks;
     std::unique_ptr<osd::OsdServer> server;
-  };
-  struct Disk {
-    std::string path;  // as disk_spec.h has it; of an image, relative to DIR
-    bool is_image = false;
-    std::vector<TierSpec> tiers;  // instead of a path; images within DIR are relative to it
   };
 
   EmbeddedCluster(net::Network& network, Options options, cli::LockFile lock);
   Status Run();
   Status ChooseSockets();
-  Status PlanDisks();
+  Status PlanNew();
+  Status MakeImages() const;
+  Status OpenDisks();
+  Status IdentifyOsds();
+  Status CheckCluster() const;
+  Status OpenMds();
   Status StartMds();
+  Status OpenOsds();
+  Status Keep();
   Result<std::unique_ptr<net::RpcClient>> ConnectToMds() const;
-  Result<osd::OsdIdentity> Format(BlockDevice& device);
-  Status PlanTiers(const std::string& text);
-  Status StartOsd(const Disk& disk);
-  Status StartTiers(const Disk& disk);
-  Status Serve(Osd& osd, osd::ObjectStore& store, const osd::OsdIdentity& identity,
-               BlockDevice* device);
-  Result<osd::OsdIdentity> OpenTiers(Osd& osd, const std::vector<TierSpec>& tiers);
+  Status FormatMissing();
+  Status Format(Osd& osd);
+  Status Serve(Osd& osd);
+  Status NoteWhole();
+  [[nodiscard]] bool is_whole() const { return record_.state == DataState::kWhole; }
   [[nodiscard]] std::string SocketOf(const std::string& name) const;
 
   net::Network& network_;
   const Options options_;
   cli::LockFile lock_;
   std::string socket_dir_;
-  std::vector<Disk> disks_;
-  std::unique_ptr<KvStore> mds_store_;
+  DataRecord record_;
+  cli::DiskList list_;
+  std::unique_ptr<mds::MdsStore> mds_store_;
   std::unique_ptr<mds::MdsServer> mds_;
   std::vector<Osd> osds_;
 };

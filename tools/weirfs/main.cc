@@ -80,23 +80,23 @@ Status PlanCluster(const Arguments& arguments, const std::string& data, Plan* pl
   plan->mds_endpoint = EmbeddedCluster::MdsEndpoint();
   EmbeddedCluster::Options& cluster = plan->cluster;
   cluster.dir = cli::AbsolutePath(data);
-  cluster.osds = arguments.osds;
+  cluster.disks.osds = arguments.osds;
   if (arguments.osds > kMostOsds) {
     return {ErrorCode::kInvalid, fmt::format("--osds {}: at most {}", arguments.osds, kMostOsds)};
   }
   for (const std::string& disk : arguments.disks) {
     WEIR_ASSIGN_OR_RETURN(const std::string place, AbsoluteDisk(disk));
-    cluster.disks.push_back(place);
+    cluster.disks.disks.push_back(place);
   }
   for (const std::string& list : arguments.tier_disks) {
     WEIR_ASSIGN_OR_RETURN(std::vector<TierSpec> tiers, ParseTierDisks(list));
     for (TierSpec& tier : tiers) {
       WEIR_ASSIGN_OR_RETURN(tier.disk, AbsoluteDisk(tier.disk));
     }
-    cluster.tiers.push_back(FormatTierDisks(tiers));
+    cluster.disks.tiers.push_back(FormatTierDisks(tiers));
   }
   if (!arguments.osd_size.empty()) {
-    WEIR_ASSIGN_OR_RETURN(cluster.osd_size,
+    WEIR_ASSIGN_OR_RETURN(cluster.disks.osd_size,
                           cli::SizeValue("--osd-size", arguments.osd_size, kSmallestOsd));
   }
   if (!arguments.token_rate.empty()) {
@@ -212,6 +212,10 @@ Result<Plan> MakePlan(const Arguments& arguments, const MountOptions& options) {
   WEIR_ASSIGN_OR_RETURN(plan.mountpoint,
                         PrepareMountpoint(arguments.places.back(), arguments.replace));
   plan.cluster.mountpoint = plan.mountpoint;
+  if (!plan.embedded) return plan;
+  if (const auto overlap = OverlapOf(plan.cluster.dir, arguments.places.back()); !overlap.empty()) {
+    return Status(ErrorCode::kInvalid, overlap + " (mount elsewhere)");
+  }
   return plan;
 }
 
@@ -361,6 +365,9 @@ int Run(const Arguments& arguments, const std::vector<std::string>& argv) {
     return cli::Fail("weirfs", files);
   }
   if (plan->embedded) {
+    // What is refused shall be so before there is a log in DIR.
+    const Status examined = EmbeddedCluster::Examine(plan->cluster);
+    if (!examined.ok()) return cli::Fail("weirfs", examined);
     // What an embedded cluster writes is its owner's; and its log needs DIR before we fork.
     umask(S_IRWXG | S_IRWXO);
     std::error_code error;
