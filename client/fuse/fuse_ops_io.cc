@@ -38,7 +38,9 @@ void OnRead(fuse_req_t req, fuse_ino_t /*ino*/, size_t size, off_t offset, fuse_
         },
         AbandonedOf(call));
   };
-  if (!PassesPages(fs, *handle)) return read();  // the kernel knows the size
+  // Reads into pages, of a mapping say, name no owner of locks: the kernel knows the size then, and
+  // holds the page, so that it must not be asked to drop it.
+  if (fi->lock_owner == 0 || !PassesPages(fs, *handle)) return read();
   fs.WhenSizeIsKnown(handle->inode, from + size, read);
 }
 

@@ -12,6 +12,7 @@ import attributes
 import files
 import listings
 import locks
+import mappings
 import names
 import ranges
 import times
@@ -20,7 +21,7 @@ from harness import BROKE_OFF, Place
 from justified import JUSTIFIED
 
 CASES = {f"{module.__name__}.{case.__name__}": case
-         for module in (names, listings, attributes, files, ranges, times, xattrs, locks)
+         for module in (names, listings, attributes, files, ranges, mappings, times, xattrs, locks)
          for case in module.CASES}
 
 

@@ -45,8 +45,8 @@ def cases_on_two_mounts(lab):
 
 def cases_embedded(lab):
     open_to_all(lab)
-    suite(lab, "--exclusive", "--case=names", "--case=listings", "--case=attributes", "--case=files", "--case=ranges", "--case=times",
-          "--case=xattrs",
+    suite(lab, "--exclusive", "--case=names", "--case=listings", "--case=attributes", "--case=files", "--case=ranges",
+          "--case=mappings", "--case=times", "--case=xattrs",
           Embedded(lab, "-o", "allow_other").mnt)  # locks there are the kernel's own
 
 
