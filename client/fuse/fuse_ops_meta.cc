@@ -151,6 +151,13 @@ bool HoldSetattr(Filesystem& fs, const CallPtr& call, const InodePtr& inode,
   return true;
 }
 
+// With its write-back cache the kernel brings a file's times long after they have moved: maybe
+// after its last name and its last opener went, and syncfs(2) would tell everybody of that.
+bool IsLateForRemoved(const Filesystem& fs, const wire::SetAttrRequest& request) {
+  return fs.options().writeback_cache && !request.has_mode() && !request.has_uid() &&
+         !request.has_gid() && !request.has_size();
+}
+
 void SendSetattr(Filesystem& fs, const CallPtr& call, const InodePtr& inode,
                  const wire::SetAttrRequest& request) {
   const bool resizes = request.has_size();
@@ -161,8 +168,14 @@ void SendSetattr(Filesystem& fs, const CallPtr& call, const InodePtr& inode,
   }
   fs.mds().Call<wire::EntryReply>(
       wire::MDS_SETATTR, request, false,
-      [&fs, call, inode, resizes, changing,
+      [&fs, call, inode, resizes, changing, late = IsLateForRemoved(fs, request),
        asked = fs.core().leases().Asked()](Result<wire::EntryReply> reply) {
+        if (late && reply.code() == ErrorCode::kStale) {
+          FileAttr removed = inode->attr();
+          removed.nlink = 0;
+          call->ReplyAttr(ToStat(removed), 0);
+          return;
+        }
         if (!reply.ok()) {
           call->Reply(reply.status());
           return;
