@@ -203,9 +203,40 @@ void FileIo::WriteThrough(const Wrote& wrote, PreparedWrite write, WriteCallback
   WriteObjects(objects_, TargetOf(*wrote.inode, *wrote.opener, std::move(abandoned)),
                std::move(write),
                [this, wrote, callback = std::move(callback)](const Status& status) {
-                 if (status.ok()) NoteWrote(wrote);
-                 callback(status);
+                 if (!status.ok()) return callback(status);
+                 NoteWrote(wrote);
+                 TellGrowth(wrote, callback);
                });
+}
+
+void FileIo::TellGrowth(const Wrote& wrote, WriteCallback callback) {
+  const InodePtr& inode = wrote.inode;
+  if (!leases_.alone() || wrote.end <= inode->told_size()) return callback(Status::Ok());
+  {
+    std::lock_guard lock(mutex_);
+    const auto [waiting, first] = growing_.try_emplace(inode->id());
+    waiting->second.push_back(std::move(callback));
+    if (!first) return;
+  }
+  ReportGrowth(inode);
+}
+
+// One report tells for all who wait when it begins.
+void FileIo::ReportGrowth(const InodePtr& inode) {
+  std::vector<WriteCallback> waiting;
+  {
+    std::lock_guard lock(mutex_);
+    waiting.swap(growing_[inode->id()]);
+    if (waiting.empty()) growing_.erase(inode->id());
+  }
+  if (waiting.empty()) return;
+  auto told = [this, inode, waiting = std::move(waiting)](const Status& status) {
+    for (const WriteCallback& callback : waiting) callback(status);
+    ReportGrowth(inode);
+  };
+  const auto report = inode->BeginReport();
+  if (!report.has_value()) return told(Status::Ok());
+  Report(inode, *report, true, std::move(told));
 }
 
 void FileIo::NoteWrote(const Wrote& wrote) {
@@ -279,30 +310,52 @@ void FileIo::DropAbandoned() {
 void FileIo::Sync(const InodePtr& inode, bool commit, WriteCallback callback) {
   const auto report = inode->BeginReport();
   write_back_.Flush(inode->id(), [this, inode, report, commit, callback = std::move(callback)] {
-    if (!report.has_value()) return callback(inode->TakeError());
-    Report(inode, *report, commit, [this, inode, callback](const Status& status) {
-      const Status earlier = inode->TakeError();
-      if (!earlier.ok()) {
-        std::lock_guard lock(mutex_);
-        NoteStoredLocked(*inode);
-      }
-      callback(earlier.ok() ? status : earlier);
-    });
+    if (!report.has_value()) return callback(Status::Ok());
+    Report(inode, *report, commit, callback);
   });
 }
 
-void FileIo::Close(const InodePtr& inode, WriteCallback callback) {
+Status FileIo::Told(Handle& handle, const Status& status) {
+  const Status earlier = handle.inode->TakeError(&handle.errors_told);
+  if (earlier.ok()) return status;
+  std::lock_guard lock(mutex_);
+  NoteStoredLocked(*handle.inode);
+  return earlier;
+}
+
+Status FileIo::ToldAtClose(Handle& handle, const Status& status) {
+  if (handle.HearsAtClose()) return Told(handle, status);
+  if (!status.ok()) handle.inode->RememberError(status);  // for those who wrote
+  return Status::Ok();
+}
+
+void FileIo::Fsync(const HandlePtr& handle, WriteCallback callback) {
+  Sync(handle->inode, true,
+       [this, handle, then = handle->changes(),
+        callback = std::move(callback)](const Status& status) {
+         handle->Flushed(then);
+         callback(Told(*handle, status));
+       });
+}
+
+void FileIo::Close(const HandlePtr& handle, WriteCallback callback) {
+  const InodePtr& inode = handle->inode;
+  auto closed = [this, handle, then = handle->changes(),
+                 callback = std::move(callback)](const Status& status) {
+    handle->Flushed(then);
+    callback(ToldAtClose(*handle, status));
+  };
   // Unless the MDS was heard just now this mount may be cut off: the closer hears of a loss.
   if (!options_.lazy_close || leases_.Trust() <= Duration::zero() ||
       !leases_.BeginWrite(inode->id())) {
-    return Sync(inode, true, std::move(callback));
+    return Sync(inode, true, std::move(closed));
   }
   {
     std::lock_guard lock(mutex_);
     if (unreported_.contains(inode->id())) closed_.try_emplace(inode->id());
   }
   leases_.EndWrite(inode->id());
-  callback(inode->TakeError());
+  closed(Status::Ok());
 }
 
 void FileIo::WhenStored(InodeId inode, std::function<void()> then) {

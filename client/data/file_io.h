@@ -9,7 +9,7 @@
 // Every request is charged to the class of the file for whoever opened it, as it is when the
 // request is made: also what was read ahead for him, and what he wrote some seconds ago. Threads:
 // any; callbacks on RPC threads, or before the call returns. Errors: as read_ahead.h,
-// object_reader.h; Sync gives the error of an earlier write-back of the inode, once.
+// object_reader.h; Fsync and Close give the error of an earlier write-back of the inode, once.
 #pragma once
 
 #include <map>
@@ -94,10 +94,16 @@ class FileIo {
   // Lets go of what is abandoned and waits for memory or for a place in a window.
   void DropAbandoned();
   // Everything written before the call is on the OSDs, and the MDS knows (`commit`: durably).
+  // Errors of earlier write-backs stay with the inode.
   void Sync(const InodePtr& inode, bool commit, WriteCallback callback);
-  // For a close: as Sync. With lazy_close, under a lease, it ends at once: what was written is
-  // stored with age, or when somebody else looks, as if the file were open still.
-  void Close(const InodePtr& inode, WriteCallback callback);
+  // The same, and whoever has the handle hears of errors that it has not told yet.
+  void Fsync(const HandlePtr& handle, WriteCallback callback);
+  // For a close: as Fsync, but he hears only if he has changed or locked the file. With lazy_close,
+  // under a lease, it ends at once: what was written is stored with age, or when somebody else
+  // looks, as if the file were open still.
+  void Close(const HandlePtr& handle, WriteCallback callback);
+  // What a close tells that stores nothing, or has ended so.
+  Status ToldAtClose(Handle& handle, const Status& status = {});
   // `then`, at once or later, when nothing of a file that was closed so is left to store or report.
   void WhenStored(InodeId inode, std::function<void()> then);
   // `then` when all that was closed so before is stored: for names that shall not be durable
@@ -146,6 +152,12 @@ class FileIo {
                 Abandoned abandoned);
   void NoteWrote(const Wrote& wrote);
   void NoteUnreportedLocked(InodeId inode);
+  // `status`, or an error before it that the handle was not told of.
+  Status Told(Handle& handle, const Status& status);
+  // `callback` when the MDS knows the size of what was written: where the disks and it are this
+  // process's, the kernel takes what was answered for durable, and says nothing of sync(2).
+  void TellGrowth(const Wrote& wrote, WriteCallback callback);
+  void ReportGrowth(const InodePtr& inode);
   // All of it is stored and known to the MDS, or whoever asked was told that it is not.
   void NoteStoredLocked(const Inode& inode);
   // Ends what began with BeginWrite of the leases, which said `leased`.
@@ -176,6 +188,8 @@ class FileIo {
   std::set<InodeId> holding_;                // of these attributes may be held
   // Closed with something unreported, and what waits for the end of that.
   std::map<InodeId, std::vector<std::function<void()>>> closed_;
+  // What waits for the MDS to know how far files have grown.
+  std::map<InodeId, std::vector<WriteCallback>> growing_;
   // With a report on its way: what waits for its answer.
   std::map<InodeId, std::vector<std::function<void()>>> reporting_;
 };

@@ -161,6 +161,11 @@ void OnWrite(fuse_req_t req, fuse_ino_t /*ino*/, fuse_bufvec* vector, off_t offs
       call->ReplyWrite(size);
     }
   };
+  if (fi->writepage != 0) {
+    handle->inode->WrotePages();
+  } else {
+    handle->Changing(call->context().pid);
+  }
   const Writing writing{handle, static_cast<uint64_t>(offset), kill_suid};
   // Mapped pages go where they belong; the kernel of an exclusive mount knows the size by itself.
   const bool append = (fi->flags & O_APPEND) != 0 && fi->writepage == 0;

@@ -49,6 +49,8 @@ void Start(fuse_req_t req, fuse_ino_t ino, const LockAsk& ask) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
   const bool sets = ask.type != LockAsk::Type::kNone;
+  const HandlePtr handle = fs.core().handles().Find(ask.handle);
+  if (sets && handle != nullptr) handle->locked = true;
   const uint64_t ticket = sets ? fs.core().locks().NewTicket() : 0;
   const InodePtr inode = fs.Find(ino);
   // Now, for behind Set the request may be answered and gone.

@@ -1,8 +1,11 @@
 // Opens: open, create, flush, release, fsync.
 #include <fcntl.h>
 
+#include <cerrno>
+
 #include "client/fuse/filesystem.h"
 #include "client/fuse/newer_requests.h"
+#include "client/fuse/process.h"
 #include "client/takeover/takeover_log.h"
 
 namespace weir::client {
@@ -22,23 +25,13 @@ struct Opening {
 };
 
 HandlePtr MakeHandle(InodePtr inode, const Opening& opening) {
-  const int flags = opening.flags;
-  auto handle = std::make_shared<Handle>();
-  handle->inode = std::move(inode);
-  handle->opener = opening.opener;
-  handle->flags = flags;
-  handle->direct = (flags & O_DIRECT) != 0;
-  return handle;
-}
-
-bool MayWrite(const Handle& handle) {
-  return (handle.flags & O_ACCMODE) != O_RDONLY;
+  return std::make_shared<Handle>(std::move(inode), opening.opener, opening.flags);
 }
 
 void Drop(Filesystem& fs, uint64_t number) {
   const HandlePtr handle = fs.core().handles().Remove(number);
   if (handle == nullptr) return;
-  if (MayWrite(*handle)) handle->inode->RemoveWriter();
+  if (handle->MayWrite()) handle->inode->RemoveWriter();
   fs.core().locks().Released(handle->inode->id(), number);
   if (TakeoverLog* const takeover = fs.core().takeover()) {
     takeover->Closed(number, handle->inode->id());
@@ -86,12 +79,12 @@ OpenReply Admit(Filesystem& fs, const Opening& opening, const HandlePtr& handle,
   reply.drop_ends = must_see && reply.keep_cache && !handle->inode->has_writers();
   // An append through pages would come in two requests when it begins in a page that the kernel has
   // only a part of, and another mount's could come between them.
-  const bool appends = MayWrite(*handle) && (handle->flags & O_APPEND) != 0;
+  const bool appends = handle->MayWrite() && (handle->flags & O_APPEND) != 0;
   // A kernel that writes back knows times, size and rights of what passes its pages only if it does
   // that by itself.
   reply.direct =
       (handle->direct && !fs.options().writeback_cache) || (appends && !fs.options().exclusive);
-  if (MayWrite(*handle)) handle->inode->AddWriter();
+  if (handle->MayWrite()) handle->inode->AddWriter();
   reply.handle = fs.core().handles().Add(handle);
   NoteOpened(fs, opening.request, reply.handle, *handle);
   return reply;
@@ -203,36 +196,53 @@ void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
 }
 
 // Whether something is gone that a predecessor of this process took from it; says so once.
-Status TakeLoss(Filesystem& fs, uint64_t number) {
-  const HandlePtr handle = fs.core().handles().Find(number);
-  if (handle == nullptr || !handle->lost.exchange(false)) return Status::Ok();
+Status TakeLoss(Filesystem& fs, Handle& handle, uint64_t number) {
+  if (!handle.lost.exchange(false)) return Status::Ok();
   fs.core().takeover()->Told(number);
   return {ErrorCode::kIo, "weirfs ended before what was written here was stored"};
 }
 
 void ReplySynced(const CallPtr& call, const InodePtr& inode, const Status& status) {
   // Nobody heard of it, as the process was killed: the next fsync or close tells.
-  if (!call->Reply(status) && !status.ok()) inode->RememberError(status);
+  if (!call->Reply(status) && !status.ok()) inode->NotHeard(status);
 }
 
-void OnFlush(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
+// Each close(2) asks for it, also of a descriptor that was inherited or duplicated.
+void OnFlush(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* fi) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
-  call->SetFlush();
-  const InodePtr inode = fs.Find(ino);
-  if (fs.options().exclusive && fs.options().writeback_cache) {
-    // Nobody else looks: the report need not be waited for.
-    if (inode->has_unreported()) fs.core().files().Sync(inode, false, [](const Status&) {});
-    call->Reply(inode->TakeError());
+  const HandlePtr handle = fs.core().handles().Find(fi->fh);
+  if (handle == nullptr) {
+    call->ReplyErrno(EBADF);
     return;
   }
-  // Whoever gets the closer's locks next sees what he wrote.
-  fs.core().files().Close(inode, [&fs, call, inode, owner = fi->lock_owner,
-                                  loss = TakeLoss(fs, fi->fh)](const Status& closed) {
-    const Status& status = closed.ok() ? loss : closed;
+  call->SetFlush();
+  const InodePtr& inode = handle->inode;
+  FileIo& files = fs.core().files();
+  if (fs.options().exclusive && fs.options().writeback_cache) {
+    // Nobody else looks, and what was answered is stored: the report need not be waited for.
+    if (inode->has_unreported()) {
+      files.Sync(inode, false, [inode](const Status& status) {
+        if (!status.ok()) inode->RememberError(status);
+      });
+    }
+    ReplySynced(call, inode, files.ToldAtClose(*handle));
+    return;
+  }
+  auto closed = [&fs, call, inode, owner = fi->lock_owner,
+                 loss = TakeLoss(fs, *handle, fi->fh)](const Status& stored) {
+    const Status& status = stored.ok() ? loss : stored;
     fs.core().locks().Closed(inode->id(), owner,
                              [call, inode, status] { ReplySynced(call, inode, status); });
-  });
+  };
+  // Whoever gets the closer's locks next sees what was written under them.
+  const bool unlocks = fs.core().locks().HasLocks(inode->id(), fi->lock_owner);
+  if (unlocks || handle->MustFlush(call->context().pid, IsOtherLivingProcess)) {
+    return files.Close(handle, closed);
+  }
+  auto unchanged = [&files, handle, closed] { closed(files.ToldAtClose(*handle)); };
+  if (!handle->MayWrite()) return unchanged();
+  files.TellHeld(inode, unchanged);  // a mode, say, of which only the MDS needs to hear
 }
 
 void OnRelease(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* fi) {
@@ -241,14 +251,18 @@ void OnRelease(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* fi) {
   fuse_reply_err(req, 0);
 }
 
-void OnFsync(fuse_req_t req, fuse_ino_t ino, int /*datasync*/, fuse_file_info* fi) {
+void OnFsync(fuse_req_t req, fuse_ino_t /*ino*/, int /*datasync*/, fuse_file_info* fi) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
-  const InodePtr inode = fs.Find(ino);
-  fs.core().files().Sync(inode, true,
-                         [call, inode, loss = TakeLoss(fs, fi->fh)](const Status& status) {
-                           ReplySynced(call, inode, status.ok() ? loss : status);
-                         });
+  const HandlePtr handle = fs.core().handles().Find(fi->fh);
+  if (handle == nullptr) {
+    call->ReplyErrno(EBADF);
+    return;
+  }
+  fs.core().files().Fsync(
+      handle, [call, handle, loss = TakeLoss(fs, *handle, fi->fh)](const Status& status) {
+        ReplySynced(call, handle->inode, status.ok() ? loss : status);
+      });
 }
 
 }  // namespace

@@ -63,6 +63,7 @@ void OnFallocate(fuse_req_t req, fuse_ino_t /*ino*/, int mode, off_t offset, off
     call->ReplyErrno(EBADF);
     return;
   }
+  handle->Changing(call->context().pid);
   const int kind = mode & ~FALLOC_FL_KEEP_SIZE;
   const bool known = kind == 0 || kind == FALLOC_FL_PUNCH_HOLE || kind == FALLOC_FL_ZERO_RANGE;
   if (!known) {
@@ -152,6 +153,7 @@ void OnCopyFileRange(fuse_req_t req, fuse_ino_t /*ino_in*/, off_t off_in, fuse_f
     call->ReplyErrno(EBADF);
     return;
   }
+  to->Changing(call->context().pid);
   RangeChange range;
   range.offset = static_cast<uint64_t>(off_out);
   range.length = length;

@@ -46,18 +46,15 @@ void Core::Resume() {
 
 void Core::ResumeFile(const OpenedFile& file) {
   open_files_.Open(file.inode, [] {});
-  auto handle = std::make_shared<Handle>();
-  handle->inode = inodes_.Find(file.inode);
-  handle->opener = caller_classes_.Restore({.uid = file.uid,
-                                            .gid = file.gid,
-                                            .groups = {file.groups.begin(), file.groups.end()},
-                                            .pid = file.pid,
-                                            .exe = file.exe,
-                                            .fenced = file.fenced});
-  handle->flags = file.flags;
-  handle->direct = (file.flags & O_DIRECT) != 0;
+  auto opener = caller_classes_.Restore({.uid = file.uid,
+                                         .gid = file.gid,
+                                         .groups = {file.groups.begin(), file.groups.end()},
+                                         .pid = file.pid,
+                                         .exe = file.exe,
+                                         .fenced = file.fenced});
+  auto handle = std::make_shared<Handle>(inodes_.Find(file.inode), std::move(opener), file.flags);
   handle->lost = file.lost;
-  if ((file.flags & O_ACCMODE) != O_RDONLY) handle->inode->AddWriter();
+  if (handle->MayWrite()) handle->inode->AddWriter();
   handles_.Restore(file.number, std::move(handle));
 }
 

@@ -191,14 +191,14 @@ void FileLocks::DropOwner(InodeId inode, uint64_t owner, bool flock, Done done) 
   Unlock(all, std::move(done));
 }
 
+bool FileLocks::HasLocks(InodeId inode, uint64_t owner) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = files_.find(inode);
+  return found != files_.end() && found->second.ranges.Holds({0, owner});
+}
+
 void FileLocks::Closed(InodeId inode, uint64_t owner, const std::function<void()>& done) {
-  bool holds = false;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = files_.find(inode);
-    holds = found != files_.end() && found->second.ranges.Holds({0, owner});
-  }
-  if (!holds) return done();
+  if (!HasLocks(inode, owner)) return done();
   DropOwner(inode, owner, false, [done](int) { done(); });
 }
 

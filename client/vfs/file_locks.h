@@ -73,6 +73,8 @@ class FileLocks {
   // What is in the way: type kNone when nothing is.
   void Test(const LockAsk& ask, std::function<void(Result<LockAsk>)> done);
 
+  // Whether that owner has locks on bytes of it.
+  [[nodiscard]] bool HasLocks(InodeId inode, uint64_t owner) const;
   // A process closes the file: its locks on bytes go. Done runs at once when it has none.
   void Closed(InodeId inode, uint64_t owner, const std::function<void()>& done);
   // The last descriptor of a handle is closed: what was locked through it goes.

@@ -1,6 +1,51 @@
 #include "client/vfs/handle_table.h"
 
+#include <algorithm>
+
 namespace weir::client {
+
+Handle::Handle(InodePtr opened, OpenerPtr by, int open_flags)
+    : inode(std::move(opened)),
+      opener(std::move(by)),
+      flags(open_flags),
+      direct((open_flags & O_DIRECT) != 0),
+      errors_told(inode->ErrorMark()),
+      before_(changes()),
+      flushed_(before_) {}
+
+void Handle::Changing(pid_t by) {
+  std::lock_guard lock(mutex_);
+  ++own_;
+  changed_by_ = changed_by_ == kNobody || changed_by_ == by ? by : kSeveral;
+}
+
+Handle::Changes Handle::changes() const {
+  std::lock_guard lock(mutex_);
+  return ChangesLocked();
+}
+
+Handle::Changes Handle::ChangesLocked() const {
+  return {own_, MayWrite() ? inode->page_writes() : 0};
+}
+
+void Handle::Flushed(const Changes& then) {
+  std::lock_guard lock(mutex_);
+  flushed_.own = std::max(flushed_.own, then.own);
+  flushed_.pages = std::max(flushed_.pages, then.pages);
+  if (flushed_.own == own_) changed_by_ = kNobody;
+}
+
+bool Handle::MustFlush(pid_t closer, const OtherProcess& other_process) const {
+  pid_t by = 0;
+  {
+    std::lock_guard lock(mutex_);
+    const Changes now = ChangesLocked();
+    if (now == flushed_) return false;
+    if (now.pages != flushed_.pages) return true;
+    by = changed_by_;
+  }
+  return by <= 0 || closer <= 0 || !other_process(by, closer);
+}
 
 uint64_t HandleTable::Add(HandlePtr handle) {
   std::lock_guard lock(mutex_);

@@ -2,7 +2,11 @@
 // Threads: any. A handle lives until its last user lets go, also after Remove.
 #pragma once
 
+#include <fcntl.h>
+#include <sys/types.h>
+
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -14,13 +18,48 @@
 namespace weir::client {
 
 struct Handle {
-  InodePtr inode;
-  OpenerPtr opener;
-  int flags = 0;
-  bool direct = false;  // opened with O_DIRECT
+  Handle(InodePtr opened, OpenerPtr by, int open_flags);
+
+  const InodePtr inode;
+  const OpenerPtr opener;
+  const int flags;
+  const bool direct;  // opened with O_DIRECT
   ReadAhead::Stream stream;
   // A predecessor of this process had not stored what was written: the next fsync or close tells.
   std::atomic<bool> lost{false};
+  std::atomic<uint64_t> errors_told;  // of Inode::TakeError
+  std::atomic<bool> locked{false};    // through it, at some time
+
+  [[nodiscard]] bool MayWrite() const { return (flags & O_ACCMODE) != O_RDONLY; }
+
+  // The file is changed through it, by that thread of the mount's machine; 0: not known by whom.
+  void Changing(pid_t by);
+  // How much was changed, stores into mappings included, which may have been made through it.
+  struct Changes {
+    uint64_t own = 0;
+    uint64_t pages = 0;
+    bool operator==(const Changes&) const = default;
+  };
+  [[nodiscard]] Changes changes() const;
+  // All that was changed by then is stored, or whoever asked was told that it is not.
+  void Flushed(const Changes& then);
+  // Whether a close by that thread is to store something first: not what another process has
+  // written that lives, and will close it too. `other_process`: the first lives, and is a thread of
+  // another process than the second.
+  using OtherProcess = std::function<bool(pid_t, pid_t)>;
+  [[nodiscard]] bool MustFlush(pid_t closer, const OtherProcess& other_process) const;
+  // A close tells of errors: whoever has only read hears of none.
+  [[nodiscard]] bool HearsAtClose() const { return locked || changes() != before_; }
+
+ private:
+  [[nodiscard]] Changes ChangesLocked() const;
+
+  static constexpr pid_t kNobody = -1, kSeveral = -2;
+  mutable std::mutex mutex_;
+  uint64_t own_ = 0;
+  const Changes before_;
+  Changes flushed_;
+  pid_t changed_by_ = kNobody;  // since the last flush
 };
 using HandlePtr = std::shared_ptr<Handle>;
 

@@ -142,6 +142,11 @@ void Inode::Resized(const FileAttr& from_mds) {
   generation_.fetch_add(1, std::memory_order_acq_rel);
 }
 
+uint64_t Inode::told_size() const {
+  std::lock_guard lock(mutex_);
+  return attr_.size;
+}
+
 uint64_t Inode::allowed_end() const {
   std::lock_guard lock(mutex_);
   return std::max(attr_.size, allowed_end_);
@@ -288,17 +293,34 @@ bool Inode::SeenAtOpen(uint64_t version) {
 
 void Inode::RememberError(const Status& status) {
   std::lock_guard lock(mutex_);
-  if (error_.ok()) error_ = status;
+  if (errors_ == errors_heard_) error_ = status;
+  ++errors_;
+}
+
+uint64_t Inode::ErrorMark() const {
+  std::lock_guard lock(mutex_);
+  return errors_heard_;
 }
 
 bool Inode::has_error() const {
   std::lock_guard lock(mutex_);
-  return !error_.ok();
+  return errors_ != errors_heard_;
 }
 
-Status Inode::TakeError() {
+void Inode::NotHeard(const Status& status) {
   std::lock_guard lock(mutex_);
-  return std::exchange(error_, Status::Ok());
+  if (errors_ == 0) {
+    error_ = status;
+    errors_ = 1;
+  }
+  errors_heard_ = std::min(errors_heard_, errors_ - 1);
+}
+
+Status Inode::TakeError(std::atomic<uint64_t>* mark) {
+  std::lock_guard lock(mutex_);
+  if (*mark >= errors_) return Status::Ok();
+  *mark = errors_heard_ = errors_;
+  return error_;
 }
 
 InodeTable::Entry& InodeTable::EntryLocked(InodeId id) {

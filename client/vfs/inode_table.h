@@ -72,6 +72,9 @@ class Inode {
   // ahead under another generation is not valid.
   [[nodiscard]] uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
 
+  // As the MDS knows it.
+  [[nodiscard]] uint64_t told_size() const;
+
   // How far data may be written while the class has a capacity: to the size that the MDS knows, and
   // beyond to what it allowed until the file is closed or cut.
   [[nodiscard]] uint64_t allowed_end() const;
@@ -125,10 +128,15 @@ class Inode {
   // Remembers `version` as seen and says whether it was the one known before.
   bool SeenAtOpen(uint64_t version);
 
-  // The first error of a write-back since it was last taken; ok when there is none.
+  // What went wrong with what was written is told once through each handle that was open then; each
+  // keeps a mark of what it was told. What nobody has heard of is told to those who come later.
   void RememberError(const Status& status);
-  Status TakeError();
-  [[nodiscard]] bool has_error() const;
+  [[nodiscard]] uint64_t ErrorMark() const;  // of a new handle
+  // The first error behind the mark that nobody had heard of, or the last; ok: there is none.
+  Status TakeError(std::atomic<uint64_t>* mark);
+  [[nodiscard]] bool has_error() const;  // that nobody has heard of
+  // Whoever took it is gone: it is for the next who comes.
+  void NotHeard(const Status& status);
 
   // Whether a read would move its access time. `strict`: any does. `now_ns` need not be exact.
   [[nodiscard]] bool ReadCounts(int64_t now_ns, bool strict) const;
@@ -155,6 +163,10 @@ class Inode {
   // The kernel keeps what it was told of the attributes; returns whether it did before.
   bool KernelKeeps(bool keeps) const { return kernel_keeps_.exchange(keeps); }
 
+  // The kernel has written pages of it, of which it does not say through what they were changed.
+  void WrotePages() { page_writes_.fetch_add(1); }
+  [[nodiscard]] uint64_t page_writes() const { return page_writes_.load(); }
+
   // security.capability is asked for before every write; its absence is worth remembering.
   void set_no_capability_until(int64_t ns) { no_capability_until_.store(ns); }
   [[nodiscard]] int64_t no_capability_until() const { return no_capability_until_.load(); }
@@ -171,6 +183,7 @@ class Inode {
   std::atomic<uint32_t> tag_class_{kUntagged};
   std::atomic<uint64_t> generation_{1};
   std::atomic<uint64_t> writers_{0};
+  std::atomic<uint64_t> page_writes_{0};
   std::atomic<uint64_t> answerable_{0};
   std::atomic<uint64_t> changed_at_{0};
   std::atomic<uint64_t> lease_{0};
@@ -195,7 +208,9 @@ class Inode {
   uint64_t allowed_end_ = 0;
   int64_t read_at_ns_ = 0;
   int64_t told_read_ns_ = 0;  // the last that the MDS has heard of
-  Status error_;
+  Status error_;  // of the last
+  uint64_t errors_ = 0;
+  uint64_t errors_heard_ = 0;  // so many of them by somebody
   std::string target_;
 };
 using InodePtr = std::shared_ptr<Inode>;

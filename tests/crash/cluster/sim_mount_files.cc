@@ -12,14 +12,11 @@ using client::DirCache;
 using client::HandlePtr;
 
 HandlePtr SimMount::MakeHandle(InodeId inode, const wire::EntryReply& reply) {
-  auto handle = std::make_shared<client::Handle>();
-  handle->inode = core_->inodes().Find(inode);  // pinned, as it is open
-  handle->inode->Update(client::FromWire(reply.attr()));
-  handle->inode->SeenAtOpen(reply.attr().version());
-  handle->opener = opener_;
-  handle->flags = O_RDWR;
-  handle->inode->AddWriter();
-  return handle;
+  client::InodePtr opened = core_->inodes().Find(inode);  // pinned, as it is open
+  opened->Update(client::FromWire(reply.attr()));
+  opened->SeenAtOpen(reply.attr().version());
+  opened->AddWriter();
+  return std::make_shared<client::Handle>(std::move(opened), opener_, O_RDWR);
 }
 
 Answer<Result<HandlePtr>> SimMount::Create(InodeId parent, std::string name, bool exclusive) {
@@ -82,7 +79,7 @@ Answer<Result<HandlePtr>> SimMount::Open(InodeId inode) {
 
 Answer<Status> SimMount::Close(HandlePtr handle) {
   return Ask<Status>([this, handle](auto done) {
-    core_->files().Sync(handle->inode, true, [this, handle, done](const Status& status) {
+    core_->files().Close(handle, [this, handle, done](const Status& status) {
       handle->inode->RemoveWriter();
       core_->open_files().Close(handle->inode->id());
       done(status);
@@ -94,6 +91,7 @@ Answer<Status> SimMount::Write(HandlePtr handle, uint64_t offset, Bytes bytes) {
   return Ask<Status>([this, handle, offset, bytes](auto done) {
     const std::span data(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
     auto kernel_writes = core_->BeginKernelWrite(handle->inode->id());
+    handle->Changing(1);
     core_->files().Write(handle, offset, data, false,
                          [this, handle, done, kernel_writes](const Status& status) {
                            kernel_.Written(handle->inode->id());
@@ -116,7 +114,7 @@ Answer<Result<Bytes>> SimMount::Read(HandlePtr handle, uint64_t offset, uint64_t
 }
 
 Answer<Status> SimMount::Sync(HandlePtr handle) {
-  return Ask<Status>([this, handle](auto done) { core_->files().Sync(handle->inode, true, done); });
+  return Ask<Status>([this, handle](auto done) { core_->files().Fsync(handle, done); });
 }
 
 Answer<Status> SimMount::Truncate(HandlePtr handle, uint64_t size) {

@@ -76,11 +76,8 @@ class FileIoTest : public ::testing::Test {
     objects_.SetMap(map);
   }
   HandlePtr Open(uid_t uid, bool direct = false) {
-    auto handle = std::make_shared<Handle>();
-    handle->inode = inode_;
-    handle->opener = classes_.Open(uid, uid, {}, 0);
-    handle->direct = direct;
-    return handle;
+    return std::make_shared<Handle>(inode_, classes_.Open(uid, uid, {}, 0),
+                                    direct ? O_RDWR | O_DIRECT : O_RDWR);
   }
   void Read(const HandlePtr& handle, uint64_t offset, uint64_t length) {
     files_.Read(handle, offset, length,

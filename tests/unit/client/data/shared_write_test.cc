@@ -58,11 +58,8 @@ class SharedWriteTest : public ::testing::Test {
     inode_->Update(attr);
     handle_ = Open();
   }
-  HandlePtr Open() {
-    auto handle = std::make_shared<Handle>();
-    handle->inode = inode_;
-    handle->opener = classes_.Open(1, 1, {}, 0);
-    return handle;
+  HandlePtr Open(int flags = O_RDWR) {
+    return std::make_shared<Handle>(inode_, classes_.Open(1, 1, {}, 0), flags);
   }
   void Lease(bool unseen = false) {
     wire::EntryReply reply;
@@ -75,6 +72,7 @@ class SharedWriteTest : public ::testing::Test {
   std::shared_ptr<std::optional<ErrorCode>> Write(const HandlePtr& handle, uint64_t offset) {
     auto ended = std::make_shared<std::optional<ErrorCode>>();
     const std::vector<uint8_t> data(100, 'x');
+    handle->Changing(1);
     files_.Write(handle, offset, data, false,
                  [ended](const Status& status) { *ended = status.code(); });
     return ended;
@@ -93,7 +91,7 @@ class SharedWriteTest : public ::testing::Test {
   }
   ErrorCode Sync() {
     std::optional<ErrorCode> ended;
-    files_.Sync(inode_, true, [&](const Status& status) { ended = status.code(); });
+    files_.Fsync(handle_, [&](const Status& status) { ended = status.code(); });
     return ended.value_or(ErrorCode::kTimedOut);
   }
 
@@ -168,7 +166,7 @@ TEST_F(SharedWriteTest, IsNotToldToBeSafeWhenTheReportComesAfterTheEviction) {
   reporter_.held();
   EXPECT_EQ(*ended, ErrorCode::kStale);
   std::optional<ErrorCode> synced;
-  files_.Sync(inode_, true, [&](const Status& status) { synced = status.code(); });
+  files_.Fsync(handle_, [&](const Status& status) { synced = status.code(); });
   ASSERT_EQ(reporter_.sizes.size(), 2u) << "nothing of it is known to the MDS";
   reporter_.held();
   EXPECT_EQ(synced, ErrorCode::kStale);
@@ -191,7 +189,7 @@ TEST_F(SharedWriteTest, AReportThatWasWaitingWhenTheMountWasEvictedIsNotSent) {
   Lease();
   Write(handle_, 0);
   std::optional<ErrorCode> synced;
-  files_.Sync(inode_, true, [&](const Status& status) { synced = status.code(); });
+  files_.Fsync(handle_, [&](const Status& status) { synced = status.code(); });
   ASSERT_EQ(osds_.flights.size(), 1u);
   classes_.Fence();
   files_.Evicted();
@@ -206,7 +204,7 @@ TEST_F(SharedWriteTest, AttributesAreHeldUnderALeaseAndToldBehindTheData) {
   Write(handle_, 0);
   ASSERT_TRUE(SetMode(0600));
   std::optional<ErrorCode> synced;
-  files_.Sync(inode_, true, [&](const Status& status) { synced = status.code(); });
+  files_.Fsync(handle_, [&](const Status& status) { synced = status.code(); });
   ASSERT_EQ(osds_.flights.size(), 1u);
   EXPECT_TRUE(reporter_.sizes.empty());
   osds_.Answer(0);
@@ -285,11 +283,12 @@ class LazyCloseTest : public SharedWriteTest {
   // What the last close was told, once it was.
   std::shared_ptr<std::optional<ErrorCode>> Close() {
     auto ended = std::make_shared<std::optional<ErrorCode>>();
-    lazy_.Close(inode_, [ended](const Status& status) { *ended = status.code(); });
+    lazy_.Close(handle_, [ended](const Status& status) { *ended = status.code(); });
     return ended;
   }
   void WriteOne() {
     const std::vector<uint8_t> data(100, 'x');
+    handle_->Changing(1);
     lazy_.Write(handle_, 0, data, false, [](const Status& status) { EXPECT_TRUE(status.ok()); });
   }
   FileIo lazy_{clock_, objects_, inodes_, classes_, leases_, reporter_, Lazy()};
@@ -373,12 +372,78 @@ TEST_F(LazyCloseTest, WithoutTheOptionACloseWaits) {
   Lease();
   Write(handle_, 0);
   std::optional<ErrorCode> ended;
-  files_.Close(inode_, [&](const Status& status) { ended = status.code(); });
+  files_.Close(handle_, [&](const Status& status) { ended = status.code(); });
   ASSERT_EQ(osds_.flights.size(), 1u);
   osds_.Answer(0);
   EXPECT_FALSE(ended.has_value());
   reporter_.held();
   EXPECT_EQ(ended, ErrorCode::kOk);
+}
+
+TEST_F(SharedWriteTest, AFailureIsToldAtCloseToThoseWhoWroteAndAtFsyncToAll) {
+  Lease();
+  const HandlePtr reader = Open(O_RDONLY), writer = Open();
+  Write(handle_, 0);
+  Write(writer, 1000);
+  const auto told = [](const HandlePtr& handle, auto ask) {
+    std::optional<ErrorCode> ended;
+    ask(handle, [&ended](const Status& status) { ended = status.code(); });
+    return ended.value_or(ErrorCode::kTimedOut);
+  };
+  const auto close = [this](const HandlePtr& handle, auto done) { files_.Close(handle, done); };
+  const auto fsync = [this](const HandlePtr& handle, auto done) { files_.Fsync(handle, done); };
+  inode_->RememberError(Status(ErrorCode::kIo, "of a write-back"));
+  EXPECT_EQ(files_.ToldAtClose(*reader).code(), ErrorCode::kOk);
+  EXPECT_EQ(files_.ToldAtClose(*handle_).code(), ErrorCode::kIo);
+  EXPECT_EQ(files_.ToldAtClose(*handle_).code(), ErrorCode::kOk);
+  std::optional<ErrorCode> closed;
+  files_.Close(writer, [&closed](const Status& status) { closed = status.code(); });
+  osds_.AnswerAll();
+  ASSERT_TRUE(reporter_.held);
+  reporter_.held();
+  EXPECT_EQ(closed, ErrorCode::kIo);
+  EXPECT_EQ(told(reader, fsync), ErrorCode::kIo);
+  EXPECT_EQ(told(reader, fsync), ErrorCode::kOk);
+  EXPECT_EQ(told(Open(), close), ErrorCode::kOk);
+}
+
+// Of a mount whose kernel writes back: what it hears of as written is durable, also the size.
+class AloneWriteTest : public SharedWriteTest {
+ protected:
+  static FileIo::Options Unbuffered() {
+    FileIo::Options options;
+    options.buffer_writes = false;
+    return options;
+  }
+  std::shared_ptr<std::optional<ErrorCode>> WriteAlone(uint64_t offset) {
+    auto ended = std::make_shared<std::optional<ErrorCode>>();
+    const std::vector<uint8_t> data(100, 'x');
+    alone_.Write(handle_, offset, data, false,
+                 [ended](const Status& status) { *ended = status.code(); });
+    return ended;
+  }
+  FileLeases always_{clock_, true};
+  FileIo alone_{clock_, objects_, inodes_, classes_, always_, reporter_, Unbuffered()};
+};
+
+TEST_F(AloneWriteTest, AFileThatGrowsIsAnsweredWhenTheMdsKnows) {
+  const auto first = WriteAlone(0), second = WriteAlone(100), third = WriteAlone(200);
+  ASSERT_EQ(osds_.flights.size(), 3u);
+  osds_.Answer(0);
+  EXPECT_EQ(reporter_.sizes, (std::vector<uint64_t>{100}));
+  osds_.AnswerAll();
+  EXPECT_FALSE(first->has_value());
+  std::exchange(reporter_.held, nullptr)();
+  EXPECT_EQ(*first, ErrorCode::kOk);
+  EXPECT_FALSE(second->has_value());
+  EXPECT_EQ(reporter_.sizes, (std::vector<uint64_t>{100, 300})) << "one for both";
+  std::exchange(reporter_.held, nullptr)();
+  EXPECT_EQ(*second, ErrorCode::kOk);
+  EXPECT_EQ(*third, ErrorCode::kOk);
+  const auto over = WriteAlone(50);
+  osds_.AnswerAll();
+  EXPECT_EQ(*over, ErrorCode::kOk) << "it does not grow";
+  EXPECT_EQ(reporter_.sizes.size(), 2u);
 }
 
 TEST_F(SharedWriteTest, AttributesAreToldAfterSomeSeconds) {

@@ -218,8 +218,9 @@ TEST_F(WriteBackTest, AFailureIsToldOnceAndEndsTheFlush) {
   ASSERT_EQ(flights_.size(), 1u);
   Land(0, ErrorCode::kNoSpace);
   EXPECT_TRUE(flushed);
-  EXPECT_EQ(inode->TakeError().code(), ErrorCode::kNoSpace);
-  EXPECT_TRUE(inode->TakeError().ok());
+  std::atomic<uint64_t> mark{0};
+  EXPECT_EQ(inode->TakeError(&mark).code(), ErrorCode::kNoSpace);
+  EXPECT_TRUE(inode->TakeError(&mark).ok());
   EXPECT_EQ(write_back_->held_bytes(), 0u);
 }
 

@@ -155,12 +155,27 @@ TEST(InodeTableTest, KnowsItsDirectories) {
   EXPECT_EQ(table.Directories(3).size(), 3u);
 }
 
-TEST(InodeTest, TheFirstErrorIsKeptAndGivenOnce) {
+TEST(InodeTest, AnErrorIsGivenOnceToEachWhoHadItOpenAndToOneOfThoseWhoComeLater) {
   Inode inode{InodeId(5)};
+  std::atomic<uint64_t> one{inode.ErrorMark()}, two{inode.ErrorMark()};
   inode.RememberError(Status(ErrorCode::kNoSpace, "first"));
   inode.RememberError(Status(ErrorCode::kIo, "second"));
-  EXPECT_EQ(inode.TakeError().code(), ErrorCode::kNoSpace);
-  EXPECT_TRUE(inode.TakeError().ok());
+  std::atomic<uint64_t> later{inode.ErrorMark()};
+  EXPECT_TRUE(inode.has_error());
+  EXPECT_EQ(inode.TakeError(&later).code(), ErrorCode::kNoSpace) << "nobody has heard of it";
+  EXPECT_FALSE(inode.has_error());
+  EXPECT_EQ(inode.TakeError(&one).code(), ErrorCode::kNoSpace);
+  EXPECT_TRUE(inode.TakeError(&one).ok());
+  std::atomic<uint64_t> last{inode.ErrorMark()};
+  EXPECT_TRUE(inode.TakeError(&last).ok());
+  inode.NotHeard(Status(ErrorCode::kNoSpace, "first"));
+  EXPECT_TRUE(inode.TakeError(&one).ok()) << "twice";
+  std::atomic<uint64_t> next{inode.ErrorMark()};
+  EXPECT_EQ(inode.TakeError(&next).code(), ErrorCode::kNoSpace);
+  inode.RememberError(Status(ErrorCode::kIo, "third"));
+  for (auto* mark : {&one, &two, &later, &last}) {
+    EXPECT_EQ(inode.TakeError(mark).code(), ErrorCode::kIo);
+  }
 }
 
 }  // namespace
