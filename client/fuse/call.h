@@ -41,6 +41,8 @@ class Call {
 
   bool ReplyErrno(int error);
   bool Reply(const Status& status);  // an error, or plain success
+  // Let go when the call is over, answered and all.
+  void Hold(std::shared_ptr<void> held) { held_ = std::move(held); }
   // Also answered when the process is on its way out already.
   void SetFlush() { flush_ = true; }
   [[nodiscard]] const std::atomic<bool>& abandoned() const { return abandoned_; }
@@ -74,6 +76,7 @@ class Call {
   std::atomic<bool> answered_{false};
   std::atomic<bool> abandoned_{false};
   std::atomic<bool> flush_{false};
+  std::shared_ptr<void> held_;
   bool seen_ = false;  // by AnswerKilled, which leaves a handler time to end
   std::list<Call*>::iterator place_;
 };

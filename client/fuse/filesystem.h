@@ -12,6 +12,7 @@
 
 #include "client/fuse/call.h"
 #include "client/fuse/kernel_cache.h"
+#include "client/fuse/request_barrier.h"
 #include "client/vfs/core.h"
 #include "common/wire/mds.pb.h"
 
@@ -35,6 +36,7 @@ class Filesystem {
   MdsClient& mds() { return core_.mds(); }
   Calls& calls() { return calls_; }
   KernelCache& kernel_cache() { return kernel_cache_; }
+  RequestBarrier& barrier() { return barrier_; }
   const Options& options() const { return options_; }
   CallPtr Begin(fuse_req_t req) { return calls_.Begin(req); }
 
@@ -110,6 +112,7 @@ class Filesystem {
   const Options options_;
   Calls calls_;
   KernelCache kernel_cache_;
+  RequestBarrier barrier_;
 };
 
 // The answer to OPEN and, behind an entry, to CREATE, byte by byte: libfuse 3.14 has no name for

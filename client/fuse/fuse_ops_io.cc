@@ -24,6 +24,7 @@ void OnRead(fuse_req_t req, fuse_ino_t /*ino*/, size_t size, off_t offset, fuse_
     call->ReplyErrno(EBADF);
     return;
   }
+  if (handle->locked) call->Hold(fs.core().locks().Ending());
   if ((handle->flags & O_NOATIME) == 0) fs.core().access_times().FileRead(handle->inode);
   const auto from = static_cast<uint64_t>(offset);
   auto read = [&fs, call, handle, from, size] {
@@ -143,6 +144,7 @@ void OnWrite(fuse_req_t req, fuse_ino_t /*ino*/, fuse_bufvec* vector, off_t offs
     call->ReplyErrno(EBADF);
     return;
   }
+  if (handle->locked) call->Hold(fs.core().locks().Ending());
   const std::span<const uint8_t> data = PayloadOf(*vector);
   if (data.size() != fuse_buf_size(vector)) {
     call->ReplyErrno(EIO);

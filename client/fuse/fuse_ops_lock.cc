@@ -115,12 +115,20 @@ void OnGetlk(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi, struct flock* l
   });
 }
 
+// Of nothing: a mark in the queue.
+void OnRetrieveReply(fuse_req_t req, void* mark, fuse_ino_t /*ino*/, off_t /*offset*/,
+                     fuse_bufvec* /*data*/) {
+  Filesystem::Of(req).barrier().Marked(reinterpret_cast<uintptr_t>(mark));
+  fuse_reply_none(req);
+}
+
 }  // namespace
 
 void AddLockOps(fuse_lowlevel_ops* ops) {
   ops->getlk = OnGetlk;
   ops->setlk = OnSetlk;
   ops->flock = OnFlock;
+  ops->retrieve_reply = OnRetrieveReply;
 }
 
 }  // namespace weir::client

@@ -229,6 +229,7 @@ void OnFlush(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* fi) {
     ReplySynced(call, inode, files.ToldAtClose(*handle));
     return;
   }
+  call->Hold(fs.core().locks().Ending());
   auto closed = [&fs, call, inode, owner = fi->lock_owner,
                  loss = TakeLoss(fs, *handle, fi->fh)](const Status& stored) {
     const Status& status = stored.ok() ? loss : stored;

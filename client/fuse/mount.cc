@@ -63,7 +63,8 @@ AccessTimes::Rules WantedRules(const Mount::Options& options) {
 
 Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& options,
                           TakeoverLog* takeover, MountFlags* flags,
-                          std::function<void(InodeId)> forget_pages) {
+                          std::function<void(InodeId)> forget_pages,
+                          std::function<void(std::function<void()>)> after_kernel) {
   Core::Options core;
   core.mds_endpoint = endpoint;
   core.client_name = options.client_name.empty() ? DefaultClientName(options) : options.client_name;
@@ -78,6 +79,7 @@ Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& opt
   core.access_rules = [flags] { return flags->Now(); };
   core.kernel_times = options.writeback_cache;
   core.forget_pages = std::move(forget_pages);
+  core.after_kernel = std::move(after_kernel);
   core.takeover = takeover;
   core.file_io.takeover = takeover;
   core.file_io.buffer_writes = !options.writeback_cache;
@@ -137,8 +139,9 @@ class Mount::Impl {
         takeover_(std::move(takeover)),
         flags_(mountpoint_, WantedRules(options_)),
         core_(network, clock,
-              CoreOptions(endpoint, options_, takeover_.get(), &flags_,
-                          [this](InodeId id) { Forget(id); })),
+              CoreOptions(
+                  endpoint, options_, takeover_.get(), &flags_, [this](InodeId id) { Forget(id); },
+                  [this](auto then) { filesystem_.barrier().After(std::move(then)); })),
         awake_(options_.keep_awake ? AwakeProcessors::OfThisMachine(clock) : nullptr),
         filesystem_(core_, {options_.exclusive, options_.writeback_cache,
                             static_cast<uint32_t>(options_.readahead_bytes), awake_.get()}) {}
@@ -164,6 +167,7 @@ class Mount::Impl {
         options_.exclusive ? ReceiveLoop::Weight::kNormal : ReceiveLoop::Weight::kMost;
     receiving_ = std::make_unique<ReceiveLoop>(
         session_, weight, [this] { return core_.hurried(); }, [this](auto init) { OnInit(init); });
+    filesystem_.barrier().Start(session_, *receiving_);
     if (options_.device_fd >= 0) {
       AskAgain(options_.device_fd);
       HandOn();
@@ -246,6 +250,7 @@ class Mount::Impl {
     }
     if (loop_.joinable()) loop_.join();
     filesystem_.kernel_cache().Stop();
+    filesystem_.barrier().Stop();
     if (!core_.Shutdown(options_.unmount_timeout)) {
       result_ = Status(ErrorCode::kIo,
                        "unmounted " + mountpoint_ + " before all buffered data could be written");

@@ -11,6 +11,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <string>
 
 #include "client/fuse/fuse_api.h"
 #include "client/fuse/init_reply.h"
@@ -67,6 +69,15 @@ ssize_t WriteReply(int fd, iovec* parts, int count, void* /*userdata*/) {
   return writev(fd, parts, count);
 }
 
+// Whether that thread of this process waits for something that signals may break off.
+bool IsAsleep(int thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string stat;
+  if (!std::getline(file, stat)) return true;  // who cannot be looked at is not waited for
+  const size_t name_end = stat.rfind(") ");
+  return name_end == std::string::npos || stat[name_end + 2] == 'S';
+}
+
 }  // namespace
 
 Status CompleteInitReply(fuse_session* session) {
@@ -104,7 +115,8 @@ void ReceiveLoop::Process(void* received) {
 }
 
 // Every thread that waits for a request is woken by the end of the connection.
-int ReceiveLoop::ServeAlone() {
+int ReceiveLoop::ServeAlone(Taker* taker) {
+  taker->thread = gettid();
   if (weight_ == Weight::kMost) WeighMost();
   bool ahead = false;
   const auto run_ahead = [&](bool wanted) {
@@ -120,11 +132,14 @@ int ReceiveLoop::ServeAlone() {
   int result = 0;
   while (fuse_session_exited(session_) == 0 && !stopping_) {
     run_ahead(hurried_());
+    ++taker->turns;
+    taker->taking = true;
     result = fuse_session_receive_buf(session_, &buffer);
-    if (result == -EINTR) continue;
-    if (result <= 0) break;
-    if (buffer.size > kLarge) run_ahead(false);
-    Process(&buffer);
+    taker->taking = false;
+    if (result > 0 && buffer.size > kLarge) run_ahead(false);
+    if (result > 0) Process(&buffer);
+    ++taker->turns;
+    if (result <= 0 && result != -EINTR) break;
   }
   if (!stopping_) fuse_session_exit(session_);
   std::free(buffer.mem);  // libfuse allocated it
@@ -136,11 +151,16 @@ int ReceiveLoop::ServeAlone() {
 int ReceiveLoop::Serve(uint32_t threads) {
   (void)WakeSignal();
   std::vector<int> results(threads < 1 ? 1 : threads, 0);
+  {
+    const std::lock_guard lock(mutex_);
+    while (takers_.size() < results.size()) takers_.emplace_back();
+  }
   std::vector<std::thread> others;
   for (size_t i = 1; i < results.size(); ++i) {
-    others.emplace_back([this, &result = results[i]] { result = ServeAlone(); });
+    others.emplace_back(
+        [this, &result = results[i], taker = &takers_[i]] { result = ServeAlone(taker); });
   }
-  results[0] = ServeAlone();
+  results[0] = ServeAlone(&takers_[0]);
   for (std::thread& other : others) other.join();
   if (stopping_) return 0;
   fuse_session_reset(session_);
@@ -148,6 +168,27 @@ int ReceiveLoop::Serve(uint32_t threads) {
     if (result != 0) return result;
   }
   return 0;
+}
+
+// While it sleeps in taking one it has none in its hands.
+bool ReceiveLoop::Taker::Passed(uint64_t since) const {
+  if (since % 2 == 0 || turns != since) return true;
+  return taking && IsAsleep(thread) && (taking || turns != since);
+}
+
+std::vector<uint64_t> ReceiveLoop::Turns() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<uint64_t> turns;
+  for (const Taker& taker : takers_) turns.push_back(taker.turns);
+  return turns;
+}
+
+bool ReceiveLoop::HavePassed(const std::vector<uint64_t>& since) const {
+  const std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < since.size(); ++i) {
+    if (!takers_[i].Passed(since[i])) return false;
+  }
+  return true;
 }
 
 // A signal that comes just before a thread begins to wait is lost, so that it is sent again.

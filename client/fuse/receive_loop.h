@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <span>
@@ -58,8 +59,19 @@ class ReceiveLoop {
   // No further request is taken off once it returns; those that were may still be under way.
   void Stop();
 
+  // How often each thread has begun or ended a turn. HavePassed: each was between two at that time,
+  // has ended its turn since, or sleeps in the kernel.
+  [[nodiscard]] std::vector<uint64_t> Turns() const;
+  [[nodiscard]] bool HavePassed(const std::vector<uint64_t>& since) const;
+
  private:
-  int ServeAlone();
+  struct alignas(64) Taker {
+    std::atomic<int> thread{0};      // as the kernel numbers it
+    std::atomic<uint64_t> turns{0};  // odd: takes a request, or handles it
+    std::atomic<bool> taking{false};
+    [[nodiscard]] bool Passed(uint64_t since) const;
+  };
+  int ServeAlone(Taker* taker);
   void Process(void* buffer);
 
   fuse_session* const session_;
@@ -67,8 +79,9 @@ class ReceiveLoop {
   const Hurried hurried_;
   const OnInit on_init_;
   std::atomic<bool> stopping_{false};
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<pthread_t> serving_;  // threads that have not ended
+  std::deque<Taker> takers_;
 };
 
 }  // namespace weir::client

@@ -56,6 +56,7 @@ wire::OpenSessionRequest MdsClient::SessionRequest(bool first) const {
   if (events_.held_locks != nullptr) {
     for (wire::FileLock& lock : events_.held_locks()) *request.add_locks() = std::move(lock);
   }
+  request.set_settles_locks(events_.on_lock_question != nullptr);
   request.set_resumes(first && options_.resumes);
   if (!first || options_.resumes)
     return request;  // his right to the class was checked when he mounted
@@ -86,6 +87,7 @@ Status MdsClient::TakeSession(const std::string& body, TimePoint asked) {
   }
   WEIR_ASSIGN_OR_RETURN(ClusterMap map, weir::FromWire(reply.map()));
   root_ = reply.root_inode();
+  lock_seq_ = 0;
   if (reply.lost_locks_size() > 0 && events_.on_lost_locks != nullptr) {
     std::vector<InodeId> lost;
     for (const uint64_t inode : reply.lost_locks()) lost.emplace_back(inode);
@@ -188,6 +190,7 @@ void MdsClient::StartWatch() {
     request.set_have_tag_epoch(tag_epoch_);
   }
   request.set_wait_ms(kWatchWaitMs);
+  request.set_lock_seq(lock_seq_);
   if (events_.times) AddTimes(&request);
   if (options_.directories != nullptr) request.set_lease_seq(options_.directories->obeyed());
   if (options_.files != nullptr) request.set_file_lease_seq(options_.files->heard());
@@ -233,6 +236,10 @@ void MdsClient::OnWatch(Result<net::Reply> raw, TimePoint asked) {
   }
   if (reply.unknown_session()) return Reopen();
   ObeyRecalls(reply, asked);
+  if (reply.lock_seq() > lock_seq_ && events_.on_lock_question) {
+    lock_seq_ = reply.lock_seq();
+    events_.on_lock_question(reply.lock_seq());
+  }
   if (reply.has_map()) {
     auto map = weir::FromWire(reply.map());
     if (map.ok()) (void)TakeMap(std::make_shared<const ClusterMap>(std::move(*map)));

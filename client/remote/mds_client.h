@@ -66,6 +66,8 @@ class MdsClient {
     std::function<std::map<ClassId, MountClassTimes>()> times;
     std::function<std::vector<wire::FileLock>()> held_locks;  // optional, as is the next
     std::function<void(const std::vector<InodeId>&)> on_lost_locks;
+    // MDS_LOCKS_SETTLED is wanted; may be empty.
+    std::function<void(uint64_t seq)> on_lock_question;
     std::function<void(const std::vector<InodeId>&)> on_append_recall;  // rights are wanted back
     std::function<void()> on_session_lost;  // the MDS forgot what it gave; a new one is open
     // Leases on files: asked back, by recalls up to `seq`; gone with a session, of files that were
@@ -144,6 +146,7 @@ class MdsClient {
   std::unique_ptr<net::RpcClient> rpc_;
   std::atomic<uint64_t> root_{0};
   std::atomic<bool> closing_{false};
+  std::atomic<uint64_t> lock_seq_{0};  // of WatchReply, heard
   std::atomic<bool> watch_broken_{false};
   mutable std::mutex mutex_;
   MapPtr map_;

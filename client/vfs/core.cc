@@ -115,6 +115,7 @@ Status Core::Connect() {
   events.on_lost_leases = [this](const auto& written) {
     lease_keeper_->Lost(written, open_files_.All());
   };
+  events.on_lock_question = [this](uint64_t seq) { SettleLocks(seq); };
   events.on_lost_locks = [this](const std::vector<InodeId>& inodes) { OnLocksLost(inodes); };
   events.on_append_recall = [this](const auto& inodes) { appends_.Recall(inodes); };
   events.on_session_lost = [this] { appends_.Lost(); };
@@ -186,6 +187,24 @@ void Core::OnMap(const MapPtr& map) {
   osds_.SetMap(*map);
   objects_.SetMap(map);
   files_.SetMap(*map);
+}
+
+void Core::AfterKernel(std::function<void()> then) {
+  if (options_.after_kernel) return options_.after_kernel(std::move(then));
+  then();
+}
+
+// The kernel says that a file with locks is closed when the last I/O of it is over: so it is asked
+// once more after that.
+void Core::SettleLocks(uint64_t seq) {
+  auto tell = [this, seq] {
+    wire::LocksSettledRequest request;
+    request.set_seq(seq);
+    mds_->CallRaw(wire::MDS_LOCKS_SETTLED, request, true, [](const Result<net::Reply>&) {});
+  };
+  AfterKernel([this, tell] {
+    locks_.WhenEnded([this, tell] { AfterKernel([this, tell] { locks_.WhenEnded(tell); }); });
+  });
 }
 
 // Others had them meanwhile and may have changed the file: its users hear of it by an error.

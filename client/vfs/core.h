@@ -65,6 +65,9 @@ class Core final : private WriteReporter {
     TakeoverLog* takeover = nullptr;
     // The kernel forgets what it has of a file; waits for it. May be empty.
     std::function<void(InodeId)> forget_pages;
+    // Runs `then` when all that the kernel had asked for before has begun. Empty: there is no
+    // kernel.
+    std::function<void(std::function<void()> then)> after_kernel;
     std::function<void(InodeId)> forget_here;  // instead, see lease_keeper.h
   };
   Core(net::Network& network, Clock& clock, Options options);
@@ -137,6 +140,8 @@ class Core final : private WriteReporter {
   LeaseKeeper::Hooks LeaseHooks();
   void SendYield(uint64_t epoch, uint64_t seq, const std::vector<InodeId>& inodes,
                  std::function<void()> done);
+  void SettleLocks(uint64_t seq);
+  void AfterKernel(std::function<void()> then);
   void OnLocksLost(const std::vector<InodeId>& inodes);
   void TickLoop();
   std::vector<InodeId> InodesInUse() const;

@@ -216,7 +216,25 @@ void FileLocks::Released(InodeId inode, uint64_t handle) {
     }
     owners_of_.erase(owners);
   }
-  for (const auto& [owner, flock] : held) DropOwner(inode, owner, flock, [](int) {});
+  for (const auto& [owner, flock] : held) {
+    DropOwner(inode, owner, flock, [ending = Ending()](int) {});
+  }
+}
+
+std::shared_ptr<void> FileLocks::Ending() const {
+  const std::lock_guard lock(mutex_);
+  return gate_;
+}
+
+void FileLocks::WhenEnded(std::function<void()> then) {
+  std::shared_ptr<Gate> passed;
+  {
+    const std::lock_guard lock(mutex_);
+    gate_->open = std::move(then);
+    gate_->next = std::make_shared<Gate>();
+    passed = std::exchange(gate_, gate_->next);
+  }
+  passed = nullptr;  // which may open it, without the lock
 }
 
 bool FileLocks::Any() const {

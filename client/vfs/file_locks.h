@@ -80,6 +80,12 @@ class FileLocks {
   // The last descriptor of a handle is closed: what was locked through it goes.
   void Released(InodeId inode, uint64_t handle);
 
+  // Held by what may end locks when it is over: a close under way, or I/O of a file with locks,
+  // until whose end the kernel does not say that the file is closed.
+  [[nodiscard]] std::shared_ptr<void> Ending() const;
+  // When what holds that now is over, and the MDS has been told of the locks that went.
+  void WhenEnded(std::function<void()> then);
+
   [[nodiscard]] bool Any() const;
   [[nodiscard]] std::vector<wire::FileLock> Held() const;
   // The MDS gave them to others meanwhile.
@@ -96,6 +102,14 @@ class FileLocks {
     LockSet whole;
     LockSet& Of(bool flock) { return flock ? whole : ranges; }
   };
+  // Of what is handed out between two calls of WhenEnded; holds those that come later.
+  struct Gate {
+    std::function<void()> open;
+    std::shared_ptr<Gate> next;
+    ~Gate() {
+      if (open) open();
+    }
+  };
   void SendLock(uint64_t ticket, const LockAsk& ask);
   void SendWait(uint64_t ticket);
   void SendCancel(uint64_t ticket);
@@ -110,6 +124,7 @@ class FileLocks {
   uint64_t last_ticket_;
   std::unordered_map<uint64_t, Pending> pending_;
   std::unordered_map<InodeId, File> files_;
+  std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
   std::map<uint64_t, std::set<std::pair<uint64_t, bool>>> owners_of_;  // handle -> owner, flock
 };
 

@@ -9,6 +9,9 @@
 namespace weir::mds {
 namespace {
 
+// With a mount that is asked whether a lock is about to go.
+constexpr Duration kPatience = std::chrono::seconds(2);
+
 wire::LockReply ReplyOf(LockVerdict verdict) {
   wire::LockReply reply;
   reply.set_verdict(static_cast<wire::LockReply::Verdict>(verdict));
@@ -52,8 +55,11 @@ Status Malformed() {
 
 }  // namespace
 
-LockService::LockService(NamespaceDb& names, const std::vector<uint64_t>& holders)
+LockService::LockService(NamespaceDb& names, Clock& clock, const std::vector<uint64_t>& holders,
+                         std::function<void()> ask)
     : names_(names),
+      clock_(clock),
+      ask_(std::move(ask)),
       awaited_(holders.begin(), holders.end()),
       recorded_(holders.begin(), holders.end()) {}
 
@@ -71,7 +77,7 @@ void LockService::Lock(uint64_t session, const wire::LockRequest& request, Respo
     respond(Status::Ok(), ReplyOf(LockVerdict::kGranted));
     return TellAll(std::move(told));
   }
-  Work work = [this, wish, respond] { SetNow(wish, respond); };
+  Work work = [this, wish, respond] { SetNow(wish, respond, {}); };
   {
     const std::lock_guard lock(mutex_);
     if (!awaited_.empty()) {
@@ -116,13 +122,29 @@ void LockService::Recorded(uint64_t session, const Status& status) {
   }
 }
 
-void LockService::SetNow(const LockWish& wish, const Respond& respond) {
+bool LockService::DoubtsLocked(const LockWish& wish, Asked* asked,
+                               const std::function<Work()>& again) {
+  const auto held = table_.Conflict(wish);
+  if (!held.has_value()) return false;
+  const auto found = settlers_.find(held->owner.session);
+  if (found == settlers_.end() || !asked->insert(found->first).second) return false;
+  Settler& settler = found->second;
+  settler.doubts.push_back({++settler.asked, clock_.Now() + kPatience, again()});
+  return true;
+}
+
+void LockService::SetNow(const LockWish& wish, const Respond& respond, Asked asked) {
   LockTable::Told told;
   LockVerdict verdict{};
+  bool doubts = false;
   {
     const std::lock_guard lock(mutex_);
     verdict = table_.Set(wish, &told);
+    doubts = verdict == LockVerdict::kBusy && DoubtsLocked(wish, &asked, [&]() -> Work {
+               return [this, wish, respond, asked] { SetNow(wish, respond, asked); };
+             });
   }
+  if (doubts) return ask_();
   respond(Status::Ok(), ReplyOf(verdict));
   TellAll(std::move(told));
 }
@@ -149,8 +171,6 @@ void LockService::Cancel(uint64_t session, uint64_t ticket) {
 
 void LockService::Test(uint64_t session, const wire::LockRequest& request, Respond respond) {
   if (!IsValid(request.lock())) return respond(Malformed(), {});
-  const LockWish wish = WishOf(session, request.lock());
-  wire::LockReply reply;
   {
     const std::lock_guard lock(mutex_);
     if (!awaited_.empty()) {
@@ -159,10 +179,63 @@ void LockService::Test(uint64_t session, const wire::LockRequest& request, Respo
       });
       return;
     }
+  }
+  TestNow(WishOf(session, request.lock()), respond, {});
+}
+
+void LockService::TestNow(const LockWish& wish, const Respond& respond, Asked asked) {
+  wire::LockReply reply;
+  bool doubts = false;
+  {
+    const std::lock_guard lock(mutex_);
+    doubts = DoubtsLocked(wish, &asked, [&]() -> Work {
+      return [this, wish, respond, asked] { TestNow(wish, respond, asked); };
+    });
     const auto held = table_.Conflict(wish);
     if (held.has_value()) FillConflict(wish, *held, reply.mutable_conflict());
   }
+  if (doubts) return ask_();
   respond(Status::Ok(), reply);
+}
+
+void LockService::CanSettle(uint64_t session) {
+  const std::lock_guard lock(mutex_);
+  settlers_[session];
+}
+
+uint64_t LockService::AskedOf(uint64_t session) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = settlers_.find(session);
+  return found == settlers_.end() ? 0 : found->second.asked;
+}
+
+void LockService::Settled(uint64_t session, uint64_t seq) {
+  std::vector<Work> again;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = settlers_.find(session);
+    if (found == settlers_.end()) return;
+    std::deque<Doubt>& doubts = found->second.doubts;
+    for (; !doubts.empty() && doubts.front().seq <= seq; doubts.pop_front()) {
+      again.push_back(std::move(doubts.front().again));
+    }
+  }
+  for (const Work& work : again) work();
+}
+
+void LockService::Tick() {
+  std::vector<Work> again;
+  {
+    const std::lock_guard lock(mutex_);
+    const TimePoint now = clock_.Now();
+    for (auto& [session, settler] : settlers_) {
+      std::deque<Doubt>& doubts = settler.doubts;
+      for (; !doubts.empty() && doubts.front().until <= now; doubts.pop_front()) {
+        again.push_back(std::move(doubts.front().again));
+      }
+    }
+  }
+  for (const Work& work : again) work();
 }
 
 std::vector<uint64_t> LockService::Reclaim(uint64_t session,
@@ -190,13 +263,19 @@ std::vector<uint64_t> LockService::Reclaim(uint64_t session,
 void LockService::EndSession(uint64_t session) {
   LockTable::Told told;
   bool recorded = false;
+  std::deque<Doubt> doubts;
   {
     const std::lock_guard lock(mutex_);
+    if (const auto found = settlers_.find(session); found != settlers_.end()) {
+      doubts = std::move(found->second.doubts);
+      settlers_.erase(found);
+    }
     awaited_.erase(session);
     recorded = recorded_.erase(session) > 0;
     table_.DropSession(session, &told);
   }
   TellAll(std::move(told));
+  for (const Doubt& doubt : doubts) doubt.again();
   if (recorded) names_.SetLockHolder(session, false, [](const Status&) {});
   RunParked();
 }

@@ -5,10 +5,14 @@
 // until the time of grace is over. Who comes too late, or was silent for its lease and so lost its
 // locks to others, hears which files that concerns.
 //
+// Who would be refused for a lock that is held may have seen its file closed a moment ago, of which
+// the holder's mount hears a little later: so that one is asked first (see README.md).
+//
 // Threads: any. Answers run with no lock held, on the thread whose request brought them about.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -16,6 +20,7 @@
 #include <vector>
 
 #include "common/base/result.h"
+#include "common/base/time.h"
 #include "mds/locks/lock_table.h"
 
 namespace weir::wire {
@@ -33,7 +38,9 @@ class LockService {
   using Respond = std::function<void(const Status&, const wire::LockReply&)>;
 
   // `holders`: sessions that may have locks from before this start.
-  LockService(NamespaceDb& names, const std::vector<uint64_t>& holders);
+  // `ask`: somebody has something to hear by WATCH; see AskedOf.
+  LockService(NamespaceDb& names, Clock& clock, const std::vector<uint64_t>& holders,
+              std::function<void()> ask);
 
   void Lock(uint64_t session, const wire::LockRequest& request, Respond respond);
   void Wait(uint64_t session, uint64_t ticket, const Respond& respond);
@@ -44,18 +51,42 @@ class LockService {
   // inodes whose locks it has lost.
   std::vector<uint64_t> Reclaim(uint64_t session, const std::vector<wire::FileLock>& locks,
                                 bool resumes = false);
+  // The session can say when what was closed there has been unlocked.
+  void CanSettle(uint64_t session);
+  // Up to which it is asked to say so. Any thread's, also under locks.
+  [[nodiscard]] uint64_t AskedOf(uint64_t session) const;
+  // It has, as of when it was asked `seq`.
+  void Settled(uint64_t session, uint64_t seq);
   void EndSession(uint64_t session);
   void EndGrace();
+  void Tick();  // who does not say so is not waited for any longer
 
  private:
   using Work = std::function<void()>;
   void RunParked();
   void LockWhenRecorded(uint64_t session, Work work, const Respond& respond);
   void Recorded(uint64_t session, const Status& status);
-  void SetNow(const LockWish& wish, const Respond& respond);
+  // Sessions that were asked because of a request.
+  using Asked = std::set<uint64_t>;
+  void SetNow(const LockWish& wish, const Respond& respond, Asked asked);
+  void TestNow(const LockWish& wish, const Respond& respond, Asked asked);
+  // Whether the holder of what is in the way is asked first; `again` runs when it has answered.
+  bool DoubtsLocked(const LockWish& wish, Asked* asked, const std::function<Work()>& again);
+  struct Doubt {
+    uint64_t seq = 0;
+    TimePoint until;
+    Work again;
+  };
+  struct Settler {
+    uint64_t asked = 0;
+    std::deque<Doubt> doubts;  // in order
+  };
 
   NamespaceDb& names_;
-  std::mutex mutex_;
+  Clock& clock_;
+  const std::function<void()> ask_;
+  mutable std::mutex mutex_;
+  std::map<uint64_t, Settler> settlers_;
   LockTable table_;
   std::set<uint64_t> awaited_;  // holders of before who have not come back
   std::vector<Work> parked_;    // until nobody is awaited

@@ -24,11 +24,12 @@ bool DecodeLock(const MdsCore::Call& call, Request* request) {
 
 bool MdsCore::HandleLocks(const Call& call) {
   const uint32_t method = call->method();
-  if (method < wire::MDS_LOCK || method > wire::MDS_LOCK_TEST) return false;
+  if (method < wire::MDS_LOCK || method > wire::MDS_LOCKS_SETTLED) return false;
   OriginOf(call);  // a sign of life
   const uint64_t session = call->session();
   wire::LockRequest request;
   wire::LockTicket ticket;
+  wire::LocksSettledRequest settled;
   switch (method) {
     case wire::MDS_LOCK:
       if (DecodeLock(call, &request)) locks_->Lock(session, request, AnswerTo(call));
@@ -38,6 +39,11 @@ bool MdsCore::HandleLocks(const Call& call) {
       return true;
     case wire::MDS_LOCK_WAIT:
       if (DecodeLock(call, &ticket)) locks_->Wait(session, ticket.ticket(), AnswerTo(call));
+      return true;
+    case wire::MDS_LOCKS_SETTLED:
+      if (!DecodeLock(call, &settled)) return true;
+      locks_->Settled(session, settled.seq());
+      call->Respond(Status::Ok());
       return true;
     default:
       if (!DecodeLock(call, &ticket)) return true;

@@ -52,11 +52,11 @@ Status MdsCore::Begin() {
                             [this](uint64_t inode) { names_->FinishTruncate(inode); }});
   WEIR_ASSIGN_OR_RETURN(names_, NamespaceDb::Open(store_, clock_, *keeper_, *this, options_.ns));
   WEIR_ASSIGN_OR_RETURN(const std::vector<uint64_t> holders, names_->LockHolders());
-  locks_ = std::make_unique<LockService>(*names_, holders);
+  locks_ = std::make_unique<LockService>(*names_, clock_, holders, [this] { OnRecall(); });
   tag_epoch_ = names_->DurableTagEpoch();
-  watchers_ = std::make_unique<Watchers>(
-      Watchers::Sources{*keeper_, names_->leases(), names_->file_leases(),
-                        [this] { return tag_epoch_.load(); }, clock_});
+  watchers_ = std::make_unique<Watchers>(Watchers::Sources{
+      *keeper_, names_->leases(), names_->file_leases(), [this] { return tag_epoch_.load(); },
+      [this](uint64_t session) { return locks_->AskedOf(session); }, clock_});
   evictions_ = std::make_unique<Evictions>(*keeper_, [this](uint64_t id) { DropSession(id); });
   keeper_->SetOnChange([this] { watchers_->Flush(); });
   grace_ends_ = clock_.Now() + options_.grace;
@@ -170,6 +170,7 @@ void MdsCore::Tick() {
   names_->file_leases().Tick();
   names_->RetryParked();
   names_->TellUsage();
+  locks_->Tick();
   names_->CommitLazy();
   EvictSilentHolders();
   for (const uint64_t session : sessions_->TakeExpired()) {

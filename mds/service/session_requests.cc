@@ -113,6 +113,7 @@ void MdsCore::OpenSession(const Call& call) {
                   request.resumes());
   const std::vector<uint64_t> lost =
       locks_->Reclaim(session, {request.locks().begin(), request.locks().end()}, request.resumes());
+  if (request.settles_locks()) locks_->CanSettle(session);
   // What it was told before it said its mount class may have been wrong.
   if (admitted_unasked && !request.mount_class().empty()) names_->BumpTagEpoch();
   const auto klass = keeper_->ClassIdOf(request.mount_class());
@@ -190,7 +191,7 @@ void MdsCore::Watch(const Call& call) {
   if (known) {
     watchers_->Watch(call,
                      {request.have_epoch(), request.have_tag_epoch(), request.lease_seq(),
-                      request.file_lease_seq()},
+                      request.file_lease_seq(), request.lock_seq()},
                      wait);
     return;
   }

@@ -29,6 +29,7 @@ bool Watchers::Due(const Held& held) const {
          sources_.tag_epoch() > held.known.tag_epoch ||
          sources_.leases.HasRecalls(held.call->session(), held.known.lease_seq) ||
          sources_.file_leases.HasRecalls(held.call->session(), held.known.file_lease_seq) ||
+         sources_.lock_asked(held.call->session()) > held.known.lock_seq ||
          sources_.clock.Now() >= held.until;
 }
 
@@ -50,6 +51,7 @@ void Watchers::Answer(const Held& held) const {
       sources_.file_leases.RecallsOf(held.call->session(), held.known.file_lease_seq);
   reply.set_file_lease_seq(files.seq);
   for (const uint64_t inode : files.inodes) reply.add_recalled_files(inode);
+  reply.set_lock_seq(sources_.lock_asked(held.call->session()));
   held.call->Respond(reply.SerializeAsString());
 }
 

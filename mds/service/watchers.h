@@ -25,6 +25,7 @@ class Watchers {
     DirLeases& leases;
     FileLeases& file_leases;
     std::function<uint64_t()> tag_epoch;
+    std::function<uint64_t(uint64_t session)> lock_asked;  // of LockService
     Clock& clock;
   };
   explicit Watchers(Sources sources) : sources_(std::move(sources)) {}
@@ -34,6 +35,7 @@ class Watchers {
     uint64_t tag_epoch = 0;
     uint64_t lease_seq = 0;
     uint64_t file_lease_seq = 0;
+    uint64_t lock_seq = 0;
   };
   void Watch(std::shared_ptr<net::IncomingCall> call, const Known& known, Duration wait);
   // Answers what is due: after a change, and from time to time.

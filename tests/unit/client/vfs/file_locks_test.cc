@@ -183,5 +183,32 @@ TEST(FileLocksNotesTest, ASuccessorHoldsWhatWasNoted) {
   EXPECT_EQ(notes.back().type, LockAsk::Type::kNone);
 }
 
+// Who asks whether a lock is about to go is answered when everything that could end one is over.
+TEST_F(FileLocksTest, WhatEndsLocksIsWaitedForAndWhatComesLaterIsNot) {
+  std::vector<int> ended;
+  locks_.WhenEnded([&] { ended.push_back(0); });
+  EXPECT_EQ(ended, std::vector<int>{0}) << "nothing is under way";
+  auto early = locks_.Ending();
+  locks_.WhenEnded([&] { ended.push_back(1); });
+  auto late = locks_.Ending();
+  locks_.WhenEnded([&] { ended.push_back(2); });
+  late = nullptr;
+  EXPECT_EQ(ended, std::vector<int>{0}) << "the early one is under way for both";
+  auto latest = locks_.Ending();
+  early = nullptr;
+  EXPECT_EQ(ended, (std::vector<int>{0, 1, 2}));
+}
+
+TEST_F(FileLocksTest, AReleaseIsOverWhenTheMdsHasAnswered) {
+  Hold(LockAsk::Type::kWrite);
+  locks_.Released(kFile, kHandle);
+  bool ended = false;
+  locks_.WhenEnded([&] { ended = true; });
+  EXPECT_FALSE(ended);
+  EXPECT_EQ(Next().lock().type(), wire::FileLock::NONE);
+  Hear(wire::LockReply::GRANTED);
+  EXPECT_TRUE(ended);
+}
+
 }  // namespace
 }  // namespace weir::client
