@@ -170,6 +170,11 @@ void OnLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char* n
               MdsClient::Decoded<wire::EntryReply>(std::move(answer)));
 }
 
+// Before the kernel hears of it, which may then forget the inode.
+void TakeKept(Filesystem& fs, const Result<wire::TouchedReply>& reply) {
+  if (reply.ok() && reply->kept() != 0) fs.core().kept().Keep(InodeId(reply->kept()));
+}
+
 void Remove(fuse_req_t req, uint32_t method, fuse_ino_t parent, const char* name) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
@@ -177,10 +182,12 @@ void Remove(fuse_req_t req, uint32_t method, fuse_ino_t parent, const char* name
   fs.FillCaller(*call, parent, request.mutable_caller());
   request.set_parent(fs.ToInode(parent).value);
   request.set_name(name);
+  request.set_keep(true);
   auto changing =
       fs.core().directories().BeginChange({{Kind::kRemove, InodeId(request.parent()), name}});
   auto answer = [&fs, call, changing](const Result<wire::TouchedReply>& reply) {
     fs.core().NamesChanged(changing.get(), reply);
+    TakeKept(fs, reply);
     call->Reply(reply.status());
   };
   AfterHeld(fs, call, method, request, MdsClient::Decoded<wire::TouchedReply>(std::move(answer)));
@@ -205,6 +212,7 @@ void OnRename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t ne
   request.set_new_parent(fs.ToInode(new_parent).value);
   request.set_new_name(new_name);
   request.set_flags(flags);
+  request.set_keep(true);
   const InodeId from(request.old_parent());
   const InodeId to(request.new_parent());
   // Either name may appear and vanish: RENAME_EXCHANGE.
@@ -221,6 +229,7 @@ void OnRename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t ne
     const InodeId left(request.old_parent());
     const InodeId reached(request.new_parent());
     fs.core().NamesChanged(changing.get(), reply);
+    TakeKept(fs, reply);
     call->Reply(reply.status());
     KernelCache& kernel = fs.kernel_cache();
     if (uncovered) kernel.AskAgainSoon(fs.ToNumber(reached), request.new_name());

@@ -53,6 +53,9 @@ wire::OpenSessionRequest MdsClient::SessionRequest(bool first) const {
   request.set_exclusive(options_.exclusive);
   request.set_leases(options_.directories != nullptr);
   for (InodeId inode : events_.open_inodes()) request.add_open_inodes(inode.value);
+  if (events_.kept_inodes != nullptr) {
+    for (InodeId inode : events_.kept_inodes()) request.add_kept(inode.value);
+  }
   if (events_.held_locks != nullptr) {
     for (wire::FileLock& lock : events_.held_locks()) *request.add_locks() = std::move(lock);
   }

@@ -62,6 +62,7 @@ class MdsClient {
     std::function<void(MapPtr)> on_map;               // a newer map
     std::function<void(uint64_t tag_epoch)> on_tags;  // effective classes may have changed
     std::function<std::vector<InodeId>()> open_inodes;
+    std::function<std::vector<InodeId>()> kept_inodes;  // of TouchedReply; may be empty
     // Where the time of the classes goes here; may be empty.
     std::function<std::map<ClassId, MountClassTimes>()> times;
     std::function<std::vector<wire::FileLock>()> held_locks;  // optional, as is the next

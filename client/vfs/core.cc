@@ -38,7 +38,9 @@ Core::Core(net::Network& network, Clock& clock, Options options)
       clock_(clock),
       options_(std::move(options)),
       session_(options_.takeover != nullptr ? options_.takeover->session() : RandomSeed()),
+      inodes_([this](InodeId inode) { kept_.Forgotten(inode); }),
       open_files_(inodes_, [this](const auto& inodes, auto done) { SendRelease(inodes, done); }),
+      kept_(inodes_, [this](const auto& inodes) { ReleaseKept(inodes); }),
       access_times_(clock, inodes_, options_.access_rules,
                     [this](const auto& reads, bool strict, auto done) {
                       SendReads(reads, strict, std::move(done));
@@ -108,6 +110,7 @@ Status Core::Connect() {
     ForgetAllowed(open);  // a session that begins anew has been allowed nothing
     return open;
   };
+  events.kept_inodes = [this] { return kept_.All(); };
   events.held_locks = [this] { return locks_.Held(); };
   events.on_recall = [this](uint64_t seq, const auto& inodes) {
     lease_keeper_->Recalled(seq, inodes);
@@ -236,6 +239,7 @@ void Core::Tick() {
   objects_.SendDue();  // who has no thread has no waker either
   files_.Tick();
   open_files_.Tick();
+  kept_.Tick();
   access_times_.Tick();
   names_.Tick();
   classes_.Tick();
@@ -445,6 +449,12 @@ void Core::ReleaseTold(const std::vector<InodeId>& inodes, std::function<void()>
                   if (options_.takeover != nullptr) options_.takeover->Released(inodes);
                   done();
                 });
+}
+
+void Core::ReleaseKept(const std::vector<InodeId>& inodes) {
+  wire::ReleaseRequest request;
+  for (const InodeId inode : inodes) request.add_kept(inode.value);
+  mds_->CallRaw(wire::MDS_RELEASE, request, false, [](const Result<net::Reply>&) {});
 }
 
 void Core::SendReads(const std::vector<AccessTimes::Read>& reads, bool strict,

@@ -28,6 +28,7 @@
 #include "client/vfs/file_locks.h"
 #include "client/vfs/handle_table.h"
 #include "client/vfs/inode_table.h"
+#include "client/vfs/kept_inodes.h"
 #include "client/vfs/kernel_names.h"
 #include "client/vfs/lease_keeper.h"
 #include "client/vfs/open_files.h"
@@ -97,6 +98,7 @@ class Core final : private WriteReporter {
   [[nodiscard]] bool hurried() const { return osds_.any_bounded(); }
   HandleTable& handles() { return handles_; }
   OpenFiles& open_files() { return open_files_; }
+  KeptInodes& kept() { return kept_; }
   FileIo& files() { return files_; }
   CallerGroups& groups() { return groups_; }
   CallerClasses& classes() { return caller_classes_; }
@@ -129,6 +131,7 @@ class Core final : private WriteReporter {
   void SendReads(const std::vector<AccessTimes::Read>& reads, bool strict,
                  std::function<void()> done);
   void SendRelease(const std::vector<InodeId>& inodes, std::function<void()> done);
+  void ReleaseKept(const std::vector<InodeId>& inodes);
   void ReleaseTold(const std::vector<InodeId>& inodes, std::function<void()> done);
   void EndWriting(const std::vector<InodeId>& inodes);
   // What the MDS allowed them to grow holds no more.
@@ -158,6 +161,7 @@ class Core final : private WriteReporter {
   InodeTable inodes_;
   HandleTable handles_;
   OpenFiles open_files_;
+  KeptInodes kept_;
   AccessTimes access_times_;
   FileLocks locks_;
   CallerGroups groups_;

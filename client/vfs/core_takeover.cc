@@ -109,6 +109,7 @@ bool Core::Settle(Duration wait) {
   auto finished = done->get_future();
   files_.SyncAll([this, done] {
     open_files_.Tick();
+    kept_.Tick();
     access_times_.SendAll();
     // Requests to the MDS keep their order: once it has answered this one it has got all of them.
     wire::InodeRequest request;

@@ -336,12 +336,33 @@ InodePtr InodeTable::Lookup(InodeId id) {
   return entry.inode;
 }
 
-void InodeTable::Forget(InodeId id, uint64_t count) {
+InodePtr InodeTable::LookupKnown(InodeId id) {
   std::lock_guard lock(mutex_);
   auto it = entries_.find(id);
-  if (it == entries_.end()) return;
-  it->second.lookups -= std::min(it->second.lookups, count);
-  DropIfUnusedLocked(id);
+  if (it == entries_.end()) return nullptr;
+  ++it->second.lookups;
+  return it->second.inode;
+}
+
+void InodeTable::Forget(InodeId id, uint64_t count) {
+  {
+    std::lock_guard lock(mutex_);
+    auto it = entries_.find(id);
+    if (it == entries_.end()) return;
+    it->second.lookups -= std::min(it->second.lookups, count);
+    const bool tells = it->second.lookups == 0 && std::exchange(it->second.watched, false);
+    DropIfUnusedLocked(id);
+    if (!tells) return;
+  }
+  on_forgotten_(id);
+}
+
+bool InodeTable::Watch(InodeId id) {
+  std::lock_guard lock(mutex_);
+  auto it = entries_.find(id);
+  if (it == entries_.end() || it->second.lookups == 0) return false;
+  it->second.watched = true;
+  return true;
 }
 
 InodePtr InodeTable::Find(InodeId id) const {

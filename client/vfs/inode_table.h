@@ -11,6 +11,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -217,9 +218,17 @@ using InodePtr = std::shared_ptr<Inode>;
 
 class InodeTable {
  public:
+  // Runs, with no lock held, when the kernel has forgotten an inode that is watched.
+  explicit InodeTable(std::function<void(InodeId)> on_forgotten = nullptr)
+      : on_forgotten_(std::move(on_forgotten)) {}
   // The inode of that id, made when unknown. Lookup: the kernel gets one more reference to it.
   InodePtr Lookup(InodeId id);
+  // The same of one that the kernel or we refer to already; else null. What was known of it before
+  // counts for one that the kernel is told of only as long as it stays in the table.
+  InodePtr LookupKnown(InodeId id);
   void Forget(InodeId id, uint64_t count);
+  // It is told when the kernel forgets the inode. False: the kernel does not know it.
+  bool Watch(InodeId id);
   // Null when neither the kernel nor we refer to it.
   [[nodiscard]] InodePtr Find(InodeId id) const;
   InodePtr Pin(InodeId id);
@@ -233,10 +242,12 @@ class InodeTable {
     InodePtr inode;
     uint64_t lookups = 0;
     uint64_t pins = 0;
+    bool watched = false;
   };
   Entry& EntryLocked(InodeId id);
   void DropIfUnusedLocked(InodeId id);
 
+  const std::function<void(InodeId)> on_forgotten_;
   mutable std::mutex mutex_;
   std::unordered_map<InodeId, Entry> entries_;
 };

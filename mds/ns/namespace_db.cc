@@ -21,7 +21,8 @@ NamespaceDb::NamespaceDb(KvStore& store, Clock& clock, ClusterView& cluster,
       options_(options),
       overlay_(store, options.cached_keys),
       leases_(clock),
-      file_leases_(clock, options.file_leases) {
+      file_leases_(clock, options.file_leases),
+      lingering_(clock) {
   open_.number = 1;
 }
 
@@ -57,9 +58,10 @@ Operation NamespaceDb::MakeOperation(const RequestOrigin& origin) {
   const bool awaits_holders =
       origin.method != wire::MDS_WROTE && in_grace_ && file_leases_.AwaitsUnknown();
   if (full_) full_ = !store_.HasRoom();
-  return Operation(overlay_, {cluster_, opens_, classes_, leases_, file_leases_, grants_, writers_,
-                              untold_, stamps_, origin.session, origin.mount_class, origin.client,
-                              stamps_.Next(), in_grace_, awaits_holders, full_});
+  return Operation(
+      overlay_, {cluster_, opens_, classes_, leases_, file_leases_, grants_, writers_, untold_,
+                 stamps_, lingering_, origin.session, origin.mount_class, origin.client,
+                 stamps_.Next(), in_grace_, awaits_holders, full_});
 }
 
 void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
@@ -71,6 +73,7 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
     if (request.origin.method != wire::MDS_APPEND) {
       file_leases_.Ask(request.origin.session, wish, &request.told);
     }
+    for (const uint64_t directory : request.origin.changes) lingering_.LeaseTaken(directory);
     ready->runs.push_back([this] { listener_.OnRecall(); });
     return Park(std::move(request));
   }
@@ -116,6 +119,7 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
     Enqueue(&op.txn, {std::move(done), {}, {}, 0, turn}, ready);
     return;
   }
+  Linger(op, waiting.effects);
   waiting.answer = std::move(*answer);
   if (waiting.effects.truncate.has_value()) {
     // The answer is for FinishTruncate to give; the batch only starts the OSDs' work.
@@ -135,6 +139,11 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
   Enqueue(&op.txn, std::move(waiting), ready);
 }
 
+void NamespaceDb::Linger(const Operation& op, const Effects& effects) {
+  if (effects.kept != 0) lingering_.Keep(op.context.session, effects.kept);
+  if (effects.stays != 0) lingering_.Stay(effects.stays);
+}
+
 // It is prepared again when they are gone.
 void NamespaceDb::Park(Request request) {
   request.origin.turn.reset();  // the caller of Execute still has it
@@ -149,6 +158,9 @@ bool NamespaceDb::WaitsForFileLeases(Request* request, const Operation& op, bool
   const FileLeases::Verdict verdict =
       file_leases_.Ask(request->origin.session, wish, &request->told);
   if (verdict.asked) ready->runs.push_back([this] { listener_.OnRecall(); });
+  if (verdict.in_the_way) {
+    for (const uint64_t directory : op.changed_directories) lingering_.LeaseTaken(directory);
+  }
   // What holders from before a restart report is what the others wait for.
   if (request->origin.method == wire::MDS_WROTE) return verdict.in_the_way;
   for (const uint64_t session : op.awaited) writers_.Await(session, clock_.Now());

@@ -89,6 +89,10 @@ class NamespaceDb {
   void Reclaim(uint64_t session, const std::vector<uint64_t>& inodes, bool resumes);
   // Everything it had open is closed; orphans go. `told_all`: it has reported all that it wrote.
   void DropSession(uint64_t session, bool told_all);
+  // The session, which has begun anew, keeps these of those that it took the last name of.
+  void Keep(uint64_t session, const std::vector<uint64_t>& inodes);
+  // Orphans that stayed long enough for whoever may have asked for them go.
+  void EndLingering();
   // Nobody reclaims any more: orphans that nobody holds go.
   void EndGrace();
   [[nodiscard]] DirLeases& leases() { return leases_; }
@@ -176,6 +180,7 @@ class NamespaceDb {
   // `granted`: it is about to happen; else it is refused.
   bool WaitsForFileLeases(Request* request, const Operation& op, bool granted, Ready* ready);
   void Park(Request request);
+  void Linger(const Operation& op, const Effects& effects);
   bool AnswerRepeated(const Request& request, Ready* ready);
   void Keep(const RequestOrigin& origin, const std::string& answer, const Effects& effects,
             Txn* txn);
@@ -214,6 +219,7 @@ class NamespaceDb {
   Batch open_;                                      // collects; numbers start at 1
   std::map<uint64_t, std::set<uint64_t>> answers_;  // session -> ids kept
   Writers writers_;
+  Lingering lingering_;
   UntoldDirectories untold_;
   std::unordered_map<uint64_t, Truncating> truncating_;
   uint64_t durable_tag_epoch_ = 0;

@@ -240,6 +240,9 @@ void NamespaceDb::DropSession(uint64_t session, bool told_all) {
         if (lost.has_value()) op.txn.Put(MakeKey(Table::kLostWriter, *lost), "");
         op.context.grants.EndSession(session);
         if (!told_all) WEIR_RETURN_IF_ERROR(MarkLooseEnds(op, session));
+        for (const uint64_t inode : lingering_.KeepOnly(session, {})) {
+          WEIR_RETURN_IF_ERROR(op.PurgeIfUnused(inode));
+        }
         for (const uint64_t inode : op.context.opens.CloseAll(session)) {
           WEIR_RETURN_IF_ERROR(op.PurgeIfUnused(inode));
         }
@@ -247,6 +250,31 @@ void NamespaceDb::DropSession(uint64_t session, bool told_all) {
       },
       Ignore);
   RetryParked();  // behind it: who opens one of these files cuts off what was left behind its end
+}
+
+void NamespaceDb::Keep(uint64_t session, const std::vector<uint64_t>& inodes) {
+  Execute(
+      {.lazy = true},
+      [this, session, inodes](Operation& op) -> Result<std::string> {
+        for (const uint64_t inode : lingering_.KeepOnly(session, inodes)) {
+          WEIR_RETURN_IF_ERROR(op.PurgeIfUnused(inode));
+        }
+        return std::string();
+      },
+      Ignore);
+}
+
+void NamespaceDb::EndLingering() {
+  constexpr size_t kAtOnce = 4096;  // some ten milliseconds under the lock
+  Execute(
+      {.lazy = true},
+      [this](Operation& op) -> Result<std::string> {
+        for (const uint64_t inode : lingering_.TakeDue(kAtOnce)) {
+          WEIR_RETURN_IF_ERROR(op.PurgeIfUnused(inode));
+        }
+        return std::string();
+      },
+      Ignore);
 }
 
 void NamespaceDb::SetLockHolder(uint64_t session, bool holds,

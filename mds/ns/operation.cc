@@ -171,12 +171,7 @@ Status Operation::DropLink(Inode* inode, uint64_t parent, std::string_view name)
   if (primary) Count(parent, ShareOf(rec), -1);
   rec.set_nlink(inode->IsDirectory() ? 0 : rec.nlink() - 1);
   Changed(inode);
-  if (rec.nlink() == 0) {
-    Store(*inode);
-    txn.Put(MakeKey(Table::kOrphan, inode->id), "");
-    if (context.in_grace || context.opens.IsOpen(inode->id)) return Status::Ok();
-    return Purge(*inode);
-  }
+  if (rec.nlink() == 0) return DropLastLink(inode, parent);
   if (!primary) {
     txn.Delete(MakeKey(Table::kBackref, inode->id, parent, name));
     Store(*inode);
@@ -198,6 +193,27 @@ Status Operation::DropLink(Inode* inode, uint64_t parent, std::string_view name)
   txn.Delete(heir);
   Store(*inode);
   return Status::Ok();
+}
+
+Status Operation::DropLastLink(Inode* inode, uint64_t parent) {
+  if (!context.opens.IsOpen(inode->id)) {
+    // Its class has room again, though it may stay for a moment.
+    WEIR_RETURN_IF_ERROR(DropCharge(*this, *inode));
+    inode->rec.set_charged_bytes(0);
+  }
+  Store(*inode);
+  txn.Put(MakeKey(Table::kOrphan, inode->id), "");
+  const Lingering& lingering = context.lingering;
+  if (keeps) effects.kept = inode->id;
+  if (lingering.OthersKnow(context.session, inode->id, parent) && lingering.HasRoom()) {
+    effects.stays = inode->id;
+  }
+  if (effects.kept != 0 || effects.stays != 0 || IsNeeded(inode->id)) return Status::Ok();
+  return Purge(*inode);
+}
+
+bool Operation::IsNeeded(uint64_t inode) const {
+  return context.in_grace || context.opens.IsOpen(inode) || context.lingering.Stays(inode);
 }
 
 Status Operation::Purge(const Inode& inode) {
@@ -229,7 +245,7 @@ Status Operation::Purge(const Inode& inode) {
 }
 
 Status Operation::PurgeIfUnused(uint64_t inode) {
-  if (context.in_grace || context.opens.IsOpen(inode)) return Status::Ok();
+  if (IsNeeded(inode)) return Status::Ok();
   Result<Inode> loaded = Load(inode);
   if (!loaded.ok()) return loaded.code() == ErrorCode::kStale ? Status::Ok() : loaded.status();
   if (loaded->rec.nlink() > 0) return Status::Ok();
@@ -308,6 +324,7 @@ void Operation::FillAttr(const Inode& inode, wire::Attr* attr) {
 }
 
 Status Operation::FillEntry(const Inode& inode, wire::EntryReply* reply) {
+  context.lingering.Told(context.session, inode.id);
   FillAttr(inode, reply->mutable_attr());
   WEIR_ASSIGN_OR_RETURN(const ResolvedClass resolved, context.classes.Resolve(*this, inode));
   reply->mutable_effective_class()->set_class_id(resolved.id);

@@ -22,6 +22,7 @@
 #include "mds/ns/credentials.h"
 #include "mds/ns/dir_leases.h"
 #include "mds/ns/file_leases.h"
+#include "mds/ns/lingering.h"
 #include "mds/ns/open_files.h"
 #include "mds/ns/size_grants.h"
 #include "mds/ns/txn.h"
@@ -68,6 +69,8 @@ struct Effects {
   uint64_t opened_inode = 0;
   uint32_t open_flags = 0;
   bool may_write = false;  // from now on the session may have data on its way to OSDs
+  uint64_t kept = 0;       // inode that has lost its last name and stays for the session, or 0
+  uint64_t stays = 0;      // and for others
 };
 
 class Operation {
@@ -82,6 +85,7 @@ class Operation {
     Writers& writers;
     UntoldDirectories& untold;
     Stamps& stamps;
+    Lingering& lingering;
     uint64_t session = 0;
     std::string mount_class;
     std::string client;  // name of the mount
@@ -132,11 +136,11 @@ class Operation {
   // A new inode below `parent`, with its inherited group and layout; not stored yet.
   Result<Inode> NewInode(const Inode& parent, std::string_view name, uint32_t mode);
   // The name `parent/name` of `inode` goes: counts links, finds another primary link, makes an
-  // orphan or a purge of the last. Stores it.
+  // orphan or a purge of the last. Stores it. With `keeps` an orphan: it stays for the session.
   Status DropLink(Inode* inode, uint64_t parent, std::string_view name);
   // Removes every trace but the data, which is queued.
   Status Purge(const Inode& inode);
-  // Purges it when it has neither a link nor a holder.
+  // Purges it when it has neither a link nor a holder, and nobody may ask for it.
   Status PurgeIfUnused(uint64_t inode);
 
   void Opened(uint64_t inode, uint32_t flags);
@@ -183,10 +187,13 @@ class Operation {
   std::vector<uint64_t> awaited;  // missing sessions that may write to a file of these
   std::vector<uint64_t> looks;    // leased to the session by the answer, if that is given
   bool quotas_bind = true;
+  bool keeps = false;  // the session's kernel may know what it takes the last name of
   std::optional<uint64_t> waits_for_truncate;  // prepare again when that of this inode is done
 
  private:
   void AwaitWriters(const Inode& inode);
+  Status DropLastLink(Inode* inode, uint64_t parent);
+  [[nodiscard]] bool IsNeeded(uint64_t inode) const;
   Result<StateRecord> LoadState();
   Credentials who_;
   std::optional<bool> opened_before_;  // OpenFiles::TakeBack of what was opened

@@ -170,6 +170,7 @@ void MdsCore::Tick() {
   names_->file_leases().Tick();
   names_->RetryParked();
   names_->TellUsage();
+  names_->EndLingering();
   locks_->Tick();
   names_->CommitLazy();
   EvictSilentHolders();

@@ -57,6 +57,15 @@ uint64_t ResizedBy(const wire::SetAttrRequest& request) {
   return request.has_size() ? request.inode() : 0;
 }
 
+// Nobody waits for it to be durable: a restart knows which orphans there are.
+template <typename Request>
+bool IsLazy(const Request& /*request*/) {
+  return false;
+}
+bool IsLazy(const wire::ReleaseRequest& request) {
+  return request.inodes().empty();
+}
+
 // The class that a request says it is charged to.
 template <typename Request>
 uint32_t ClassOf(const Request& request) {
@@ -82,6 +91,7 @@ void Run(NamespaceDb& names, const InTurn& in_turn, RequestOrigin origin, const 
   }
   origin.changes = ChangesOf(origin.method, *request);
   origin.resizes = ResizedBy(*request);
+  origin.lazy = IsLazy(*request);
   const uint32_t class_id = ClassOf(*request);
   in_turn(class_id, [&names, origin = std::move(origin), call, operation,
                      request](FairQueue::Turn turn) mutable {

@@ -111,6 +111,7 @@ void MdsCore::OpenSession(const Call& call) {
   }
   names_->Reclaim(session, {request.open_inodes().begin(), request.open_inodes().end()},
                   request.resumes());
+  names_->Keep(session, {request.kept().begin(), request.kept().end()});
   const std::vector<uint64_t> lost =
       locks_->Reclaim(session, {request.locks().begin(), request.locks().end()}, request.resumes());
   if (request.settles_locks()) locks_->CanSettle(session);

@@ -15,7 +15,6 @@ class Row:
 
 
 JUSTIFIED = (
-    Row("names.removed_directories", "fchmod", "ESTALE"),
     Row("names.special_files", "read the null device", "EACCES"),
     Row("ranges.allocate_errors", "collapse|insert", "ENOTSUP|EOPNOTSUPP"),
     Row("attributes.times_move", "truncate same", r"\[\(False, False\)\]", on="exclusive"),

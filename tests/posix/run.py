@@ -15,13 +15,14 @@ import locks
 import mappings
 import names
 import ranges
+import replaced
 import times
 import xattrs
 from harness import BROKE_OFF, Place
 from justified import JUSTIFIED
 
 CASES = {f"{module.__name__}.{case.__name__}": case
-         for module in (names, listings, attributes, files, ranges, mappings, times, xattrs, locks)
+         for module in (names, listings, attributes, files, ranges, replaced, mappings, times, xattrs, locks)
          for case in module.CASES}
 
 

@@ -9,6 +9,10 @@ EmptyResult Release(Operation& op, const wire::ReleaseRequest& request) {
     op.context.grants.End(op.context.session, inode);
     op.context.file_leases.Closed(op.context.session, inode);
   }
+  for (const uint64_t inode : request.kept()) {
+    op.context.lingering.LetGo(op.context.session, inode);
+    WEIR_RETURN_IF_ERROR(op.PurgeIfUnused(inode));
+  }
   for (const uint64_t inode : request.inodes()) {
     WEIR_RETURN_IF_ERROR(op.PurgeIfUnused(inode));
   }

@@ -5,6 +5,7 @@ namespace weir::mds {
 
 TouchedResult RemoveDirectory(Operation& op, const wire::NameRequest& request) {
   op.SetCaller(request.caller());
+  op.keeps = request.keep();
   WEIR_ASSIGN_OR_RETURN(Inode parent, op.LoadDirectory(request.parent()));
   WEIR_RETURN_IF_ERROR(CheckAccess(op.who(), parent.rec, kMayExecute));
   const std::string& name = request.name();
@@ -28,6 +29,7 @@ TouchedResult RemoveDirectory(Operation& op, const wire::NameRequest& request) {
   WEIR_RETURN_IF_ERROR(op.DropLink(&inode, parent.id, name));
   wire::TouchedReply reply;
   reply.add_inodes(inode.id);
+  reply.set_kept(op.effects.kept);
   op.FillAttr(parent, reply.add_directories());
   return reply;
 }

@@ -51,6 +51,7 @@ class Renaming {
     if (NewParent() != OldParent()) op_.FillAttr(*NewParent(), reply.add_directories());
     reply.add_inodes(from_.inode.id);
     if (to_.has_value()) reply.add_inodes(to_->inode.id);
+    reply.set_kept(op_.effects.kept);
     return reply;
   }
 
@@ -234,6 +235,7 @@ class Renaming {
 
 TouchedResult Rename(Operation& op, const wire::RenameRequest& request) {
   op.SetCaller(request.caller());
+  op.keeps = request.keep();
   Renaming renaming(op, request);
   WEIR_RETURN_IF_ERROR(renaming.Run());
   return renaming.Touched();
