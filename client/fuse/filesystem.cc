@@ -41,11 +41,16 @@ void OnInit(void* userdata, fuse_conn_info* conn) {
 }  // namespace
 
 InodeId Filesystem::ToInode(fuse_ino_t number) {
-  return number == FUSE_ROOT_ID ? mds().root() : InodeId(number);
+  return number == FUSE_ROOT_ID ? mds().root() : NodeNumbers::InodeOf(number);
 }
 
 fuse_ino_t Filesystem::ToNumber(InodeId inode) {
   return inode == mds().root() ? FUSE_ROOT_ID : inode.value;
+}
+
+std::vector<fuse_ino_t> Filesystem::ToNumbers(InodeId inode) {
+  if (options_.exclusive || inode == mds().root()) return {ToNumber(inode)};
+  return numbers_.Of(inode);
 }
 
 InodePtr Filesystem::Find(fuse_ino_t number) {
@@ -139,17 +144,34 @@ FileAttr Filesystem::Learn(const InodePtr& inode, const wire::EntryReply& reply,
 fuse_entry_param Filesystem::LearnEntry(const wire::EntryReply& reply, uint64_t asked) {
   const InodePtr inode = core_.inodes().Lookup(InodeId(reply.attr().inode()));
   const FileAttr attr = Learn(inode, reply, asked);
-  return MakeEntry(*inode, attr);
+  return MakeEntry(*inode, attr, nullptr);
 }
 
-fuse_entry_param Filesystem::MakeEntry(const Inode& inode, const FileAttr& attr) {
+// Whatever entry the kernel gets is made here.
+fuse_entry_param Filesystem::MakeEntry(const Inode& inode, const FileAttr& attr,
+                                       const NodeNumbers::Place* place) {
   fuse_entry_param entry{};
   entry.attr = ToStat(attr);
-  entry.ino = ToNumber(inode.id());
+  const bool numbered = place != nullptr && S_ISDIR(attr.mode) && !options_.exclusive;
+  entry.ino = numbered ? GiveNumber(inode.id(), *place) : ToNumber(inode.id());
   entry.generation = 1;  // inode numbers are never used twice
   entry.attr_timeout = KeepSeconds(inode);
   entry.entry_timeout = options_.exclusive ? kAlways : 0;
   return entry;
+}
+
+fuse_ino_t Filesystem::GiveNumber(InodeId directory, const NodeNumbers::Place& place) {
+  if (directory == mds().root()) return FUSE_ROOT_ID;
+  const NodeNumbers::Given given = numbers_.Give(directory, place);
+  if (given.others.empty()) return given.number;
+  // Soon: whoever looks may hold what that takes.
+  for (const auto& old : given.elsewhere) kernel_cache_.ForgetPlaceSoon(old.parent, old.name);
+  const std::vector<std::string> names = core_.names().Known(directory);
+  for (const uint64_t other : given.others) {
+    for (const std::string& name : names) kernel_cache_.AskAgainSoon(other, name);
+    kernel_cache_.Drop(other, nullptr);
+  }
+  return given.number;
 }
 
 // A reader beside a local writer asks here each time: what the kernel is told of changes elsewhere
@@ -158,18 +180,20 @@ fuse_entry_param Filesystem::MakeEntry(const Inode& inode, const FileAttr& attr)
 double Filesystem::KeepSeconds(const Inode& inode) const {
   if (core_.directories().NamesAreChanging(inode.id())) return 0;
   const bool asks = inode.has_writers() || !KernelMayKeep() || !core_.leases().MayAnswer(inode);
-  if (!options_.exclusive && asks) return 0;
+  if (!options_.exclusive && (asks || numbers_.Several(inode.id()))) return 0;
   inode.KernelKeeps(true);
   if (options_.exclusive) return kAlways;
   return std::chrono::duration<double>(core_.leases().Trust()).count();
 }
 
 void Filesystem::AttributesMoved(const Inode& inode) {
-  if (inode.KernelKeeps(false)) kernel_cache_.AskAttributesAgain(ToNumber(inode.id()));
+  if (!inode.KernelKeeps(false)) return;
+  for (const fuse_ino_t number : ToNumbers(inode.id())) kernel_cache_.AskAttributesAgain(number);
 }
 
 double Filesystem::KeepName(const Inode& directory, std::string_view name, uint64_t asked) {
   if (options_.exclusive) return kAlways;
+  if (numbers_.Several(directory.id())) return 0;
   return std::chrono::duration<double>(core_.names().Give(directory, name, asked)).count();
 }
 
@@ -183,31 +207,64 @@ void Filesystem::ForgetNames(InodeId directory) {
     if (core_.directories().IsChanging(directory)) {
       kernel_cache_.AskAllAgain();
     } else {
-      kernel_cache_.AskAgain(ToNumber(directory), names);
+      for (const fuse_ino_t number : ToNumbers(directory)) kernel_cache_.AskAgain(number, names);
     }
   }
 }
 
-Filesystem::Naming Filesystem::Ask(const InodePtr& directory, std::string name) {
-  return {directory, std::move(name), core_.directories().Ask(directory->id()),
-          core_.names().Asked(*directory), core_.leases().Asked()};
+Filesystem::Naming Filesystem::Ask(fuse_ino_t number, std::string name) {
+  const InodePtr directory = Find(number);
+  return {directory,
+          {number, std::move(name)},
+          core_.directories().Ask(directory->id()),
+          core_.names().Asked(*directory),
+          core_.leases().Asked()};
 }
 
 fuse_entry_param Filesystem::LearnName(const Naming& naming, const wire::EntryReply& reply) {
-  if (naming.asking != nullptr) core_.directories().Learn(*naming.asking, naming.name, reply);
-  fuse_entry_param entry = LearnEntry(reply, naming.asked);
-  entry.entry_timeout = KeepName(*naming.directory, naming.name, naming.names_asked);
+  const std::string& name = naming.place.name;
+  if (naming.asking != nullptr) core_.directories().Learn(*naming.asking, name, reply);
+  const InodePtr inode = core_.inodes().Lookup(InodeId(reply.attr().inode()));
+  const FileAttr attr = Learn(inode, reply, naming.asked);
+  fuse_entry_param entry = MakeEntry(*inode, attr, &naming.place);
+  entry.entry_timeout = KeepName(*naming.directory, name, naming.names_asked);
   return entry;
 }
 
-fuse_entry_param Filesystem::CountEntry(const FileAttr& attr) {
-  const InodePtr inode = core_.inodes().Lookup(attr.inode);
-  const FileAttr newest = inode->Update(attr);
-  return MakeEntry(*inode, newest);
+bool Filesystem::CountKnown(const DirCache::Look& look, const NodeNumbers::Place& place,
+                            fuse_entry_param* entry) {
+  InodeTable& inodes = core_.inodes();
+  if (look.kind == DirCache::Look::Kind::kDirectory) {
+    const InodePtr directory = inodes.Lookup(look.attr.inode);
+    *entry = MakeEntry(*directory, directory->Update(look.attr), &place);
+    return true;
+  }
+  // Counted before it is judged: the kernel may be about to forget it, and with it would go what is
+  // known of it here.
+  const InodePtr other = inodes.LookupKnown(look.other);
+  if (other == nullptr) return false;
+  if (!core_.leases().MayAnswer(*other)) {
+    inodes.Forget(look.other, 1);
+    return false;
+  }
+  *entry = MakeEntry(*other, other->attr(), &place);
+  return true;
 }
 
 void Filesystem::UndoEntry(const fuse_entry_param& entry) {
-  core_.inodes().Forget(ToInode(entry.ino), 1);
+  Forget(entry.ino, 1);
+}
+
+void Filesystem::Forget(fuse_ino_t number, uint64_t count) {
+  if (!options_.exclusive) numbers_.Forget(number, count);
+  core_.inodes().Forget(ToInode(number), count);
+}
+
+void Filesystem::Renamed(const wire::TouchedReply& reply, const NodeNumbers::Place& from,
+                         const NodeNumbers::Place& to, bool exchanged) {
+  if (options_.exclusive || reply.inodes().empty()) return;
+  numbers_.Moved(InodeId(reply.inodes(0)), from, to);
+  if (exchanged && reply.inodes_size() > 1) numbers_.Moved(InodeId(reply.inodes(1)), to, from);
 }
 
 void Filesystem::ReplyEntry(const CallPtr& call, const fuse_entry_param& entry) {

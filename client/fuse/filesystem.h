@@ -14,6 +14,7 @@
 #include "client/fuse/kernel_cache.h"
 #include "client/fuse/request_barrier.h"
 #include "client/vfs/core.h"
+#include "client/vfs/node_numbers.h"
 #include "common/wire/mds.pb.h"
 
 namespace weir::client {
@@ -41,7 +42,9 @@ class Filesystem {
   CallPtr Begin(fuse_req_t req) { return calls_.Begin(req); }
 
   [[nodiscard]] InodeId ToInode(fuse_ino_t number);
+  // Of a file: directories may have several.
   [[nodiscard]] fuse_ino_t ToNumber(InodeId inode);
+  [[nodiscard]] std::vector<fuse_ino_t> ToNumbers(InodeId inode);
   // The inode the kernel speaks of; made when it is not known, which would be a kernel's mistake.
   InodePtr Find(fuse_ino_t number);
   // Who asks, and what an operation of his on `inode` (known or not, it may be null) is charged to.
@@ -58,23 +61,30 @@ class Filesystem {
   // Takes over what a reply tells of its inode; the attributes as the kernel shall see them.
   // `asked`: of FileLeases::Asked, before the request was sent; 0: learns no lease.
   FileAttr Learn(const InodePtr& inode, const wire::EntryReply& reply, uint64_t asked = 0);
-  // The same for an entry handed to the kernel: counts a lookup, which UndoEntry takes back.
+  // The same for an entry of a file handed to the kernel: counts a lookup, which UndoEntry takes
+  // back.
   fuse_entry_param LearnEntry(const wire::EntryReply& reply, uint64_t asked = 0);
-  // An entry known from earlier.
-  fuse_entry_param CountEntry(const FileAttr& attr);
+  // An entry that this mount has found by itself. False: not any more.
+  bool CountKnown(const DirCache::Look& look, const NodeNumbers::Place& place,
+                  fuse_entry_param* entry);
   void UndoEntry(const fuse_entry_param& entry);
   // Counted, unless the kernel did not take it.
   void ReplyEntry(const CallPtr& call, const fuse_entry_param& entry);
+  // The kernel has forgotten so many entries.
+  void Forget(fuse_ino_t number, uint64_t count);
+  // A rename of this mount is answered: directories take their numbers along.
+  void Renamed(const wire::TouchedReply& reply, const NodeNumbers::Place& from,
+               const NodeNumbers::Place& to, bool exchanged);
 
   // A name that is asked for or made, and what of the answer may be remembered.
   struct Naming {
     InodePtr directory;
-    std::string name;
+    NodeNumbers::Place place;
     std::shared_ptr<DirCache::Asking> asking;  // of directories()
     uint64_t names_asked = 0;                  // of names()
     uint64_t asked = 0;                        // of leases()
   };
-  [[nodiscard]] Naming Ask(const InodePtr& directory, std::string name);
+  [[nodiscard]] Naming Ask(fuse_ino_t directory, std::string name);
   // Takes over what the reply tells; for the kernel, as LearnEntry.
   fuse_entry_param LearnName(const Naming& naming, const wire::EntryReply& reply);
 
@@ -106,13 +116,16 @@ class Filesystem {
 
  private:
   std::vector<gid_t> GroupsOf(const Call& call);
-  fuse_entry_param MakeEntry(const Inode& inode, const FileAttr& attr);
+  fuse_entry_param MakeEntry(const Inode& inode, const FileAttr& attr,
+                             const NodeNumbers::Place* place);
+  fuse_ino_t GiveNumber(InodeId directory, const NodeNumbers::Place& place);
 
   Core& core_;
   const Options options_;
   Calls calls_;
   KernelCache kernel_cache_;
   RequestBarrier barrier_;
+  NodeNumbers numbers_;  // of directories, unless alone: nobody else moves them then
 };
 
 // The answer to OPEN and, behind an entry, to CREATE, byte by byte: libfuse 3.14 has no name for

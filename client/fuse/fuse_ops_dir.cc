@@ -23,7 +23,7 @@ constexpr uint64_t kLeavesAtime = 1;  // handle of a directory opened with O_NOA
 class Listing {
  public:
   // Made before the MDS is asked.
-  Listing(Filesystem& fs, const InodePtr& directory, size_t size, bool plus)
+  Listing(Filesystem& fs, fuse_ino_t directory, size_t size, bool plus)
       : fs_(fs), plus_(plus), naming_(fs.Ask(directory, "")), bytes_(size) {}
 
   bool AddDot(const char* name, InodeId inode, uint64_t offset) {
@@ -42,7 +42,7 @@ class Listing {
       entry.attr.st_mode = dirent.mode();
       return Put(dirent.name().c_str(), entry, offset);
     }
-    naming_.name = dirent.name();
+    naming_.place.name = dirent.name();
     const fuse_entry_param entry = fs_.LearnName(naming_, dirent.entry());
     if (!Put(dirent.name().c_str(), entry, offset)) {
       fs_.UndoEntry(entry);
@@ -112,7 +112,7 @@ void List(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, const fuse_
   request.set_before_cookie(from.end <= kBehindDotDot ? 0 : from.end - kBehindDotDot);
   request.set_max_entries(static_cast<uint32_t>(std::max<size_t>(size / least, 1)));
   request.set_plus(plus);
-  auto listing = std::make_shared<Listing>(fs, fs.Find(ino), size, plus);
+  auto listing = std::make_shared<Listing>(fs, ino, size, plus);
   fs.mds().Call<wire::ReaddirReply>(
       wire::MDS_READDIR, request, true,
       [&fs, call, directory, from, listing, handle = file.fh](Result<wire::ReaddirReply> reply) {
@@ -141,7 +141,8 @@ void OnOpendir(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   if ((fi->flags & O_NOATIME) != 0) how.handle = kLeavesAtime;
   // It drops a listing when it changes the directory, or is told to, as long as there is a lease.
   const InodePtr directory = fs.Find(ino);
-  const bool leased = fs.KernelMayKeep() && fs.core().leases().NamesOf(*directory) != 0;
+  const bool leased = fs.KernelMayKeep() && fs.ToNumbers(directory->id()).size() == 1 &&
+                      fs.core().leases().NamesOf(*directory) != 0;
   how.keep_cache = fs.options().exclusive || leased;
   // What it lists by itself is not seen here.
   how.cache_listing = how.keep_cache && (how.handle == kLeavesAtime ||

@@ -13,14 +13,14 @@ constexpr int64_t ToNs(const timespec& time) {
 
 void OnForget(fuse_req_t req, fuse_ino_t ino, uint64_t count) {
   Filesystem& fs = Filesystem::Of(req);
-  fs.core().inodes().Forget(fs.ToInode(ino), count);
+  fs.Forget(ino, count);
   fuse_reply_none(req);
 }
 
 void OnForgetMulti(fuse_req_t req, size_t count, fuse_forget_data* forgets) {
   Filesystem& fs = Filesystem::Of(req);
   for (size_t i = 0; i < count; ++i) {
-    fs.core().inodes().Forget(fs.ToInode(forgets[i].ino), forgets[i].nlookup);
+    fs.Forget(forgets[i].ino, forgets[i].nlookup);
   }
   fuse_reply_none(req);
 }

@@ -42,7 +42,7 @@ void AfterClosed(Filesystem& fs, const CallPtr& call, uint32_t method, const Req
 
 // What this mount may say by itself.
 bool LookHere(Filesystem& fs, const CallPtr& call, const InodePtr& parent,
-              const wire::NameRequest& request) {
+              const wire::NameRequest& request, const NodeNumbers::Place& place) {
   const uint64_t names_asked = fs.core().names().Asked(*parent);
   const DirCache::Look look =
       fs.core().directories().Find(InodeId(request.parent()), request.name(), request.caller());
@@ -56,11 +56,10 @@ bool LookHere(Filesystem& fs, const CallPtr& call, const InodePtr& parent,
       if (fs.options().exclusive) return false;  // the kernel would keep times that may be old
       break;
     case DirCache::Look::Kind::kOther:
-      const InodePtr known = fs.core().inodes().Find(look.attr.inode);
-      if (known == nullptr || !fs.core().leases().MayAnswer(*known)) return false;
       break;
   }
-  fuse_entry_param entry = fs.CountEntry(look.attr);
+  fuse_entry_param entry{};
+  if (!fs.CountKnown(look, place, &entry)) return false;
   entry.entry_timeout = fs.KeepName(*parent, request.name(), names_asked);
   fs.ReplyEntry(call, entry);
   return true;
@@ -91,9 +90,8 @@ void OnLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   request.set_parent(directory->id().value);
   request.set_name(name);
   AskForLease(fs, directory, request);
-  if (LookHere(fs, call, directory, request)) return;
-  auto answer = [&fs, call,
-                 naming = fs.Ask(directory, name)](const Result<wire::EntryReply>& reply) {
+  if (LookHere(fs, call, directory, request, {parent, name})) return;
+  auto answer = [&fs, call, naming = fs.Ask(parent, name)](const Result<wire::EntryReply>& reply) {
     if (reply.code() == ErrorCode::kNotFound) return ReplyAbsent(fs, call);
     if (!reply.ok()) {
       call->Reply(reply.status());
@@ -119,7 +117,7 @@ void Make(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_
   request.set_exclusive(true);
   const InodeId directory(request.parent());
   DirCache& directories = fs.core().directories();
-  auto naming = fs.Ask(fs.Find(parent), name);
+  auto naming = fs.Ask(parent, name);
   auto changing = directories.BeginChange({{Kind::kAdd, directory, name}});
   auto answer = [&fs, &directories, call, naming, changing](const Result<wire::EntryReply>& reply) {
     fs.core().NamesChanged(changing.get(), reply);
@@ -128,7 +126,7 @@ void Make(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_
       return;
     }
     if (naming.asking != nullptr && fs.options().exclusive && S_ISDIR(reply->attr().mode())) {
-      directories.LearnMade(*naming.asking, naming.name, *reply);
+      directories.LearnMade(*naming.asking, naming.place.name, *reply);
     }
     fs.ReplyEntry(call, fs.LearnName(naming, *reply));
   };
@@ -224,16 +222,17 @@ void OnRename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t ne
   const bool uncovered = names.Moves(from, name, *fs.Find(new_parent), new_name);
   const bool exchanges = (flags & RENAME_EXCHANGE) != 0;
   const bool back = exchanges && names.Moves(to, new_name, *fs.Find(parent), name);
-  auto answer = [&fs, call, changing, request, uncovered,
-                 back](const Result<wire::TouchedReply>& reply) {
-    const InodeId left(request.old_parent());
-    const InodeId reached(request.new_parent());
+  auto answer = [&fs, call, changing, uncovered, back, exchanges,
+                 left = NodeNumbers::Place{parent, name},
+                 reached = NodeNumbers::Place{new_parent, new_name}](
+                    const Result<wire::TouchedReply>& reply) {
+    if (reply.ok()) fs.Renamed(*reply, left, reached, exchanges);
     fs.core().NamesChanged(changing.get(), reply);
     TakeKept(fs, reply);
     call->Reply(reply.status());
     KernelCache& kernel = fs.kernel_cache();
-    if (uncovered) kernel.AskAgainSoon(fs.ToNumber(reached), request.new_name());
-    if (back) kernel.AskAgainSoon(fs.ToNumber(left), request.old_name());
+    if (uncovered) kernel.AskAgainSoon(reached.parent, reached.name);
+    if (back) kernel.AskAgainSoon(left.parent, left.name);
   };
   AfterClosed(fs, call, wire::MDS_RENAME, request,
               MdsClient::Decoded<wire::TouchedReply>(std::move(answer)));

@@ -173,7 +173,7 @@ void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   Filesystem::Naming naming;
   std::shared_ptr<DirCache::Changing> changing;
   if (!unnamed) {
-    naming = fs.Ask(fs.Find(parent), name);
+    naming = fs.Ask(parent, name);
     changing = fs.core().directories().BeginChange(
         {{DirCache::Kind::kAdd, InodeId(request.parent()), name}});
   }

@@ -58,6 +58,10 @@ void KernelCache::AskAttributesAgain(fuse_ino_t number) {
   fuse_lowlevel_notify_inval_inode(session_, number, -1, 0);
 }
 
+void KernelCache::ForgetPlaceSoon(fuse_ino_t directory, const std::string& name) {
+  Give({directory, nullptr, {name}, 0, true});
+}
+
 void KernelCache::AskAgain(fuse_ino_t directory, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     // An error means that the kernel does not know the name.
@@ -76,6 +80,11 @@ void KernelCache::AskAllAgain() {
 
 // An error means that the kernel knows nothing of the file, or is gone.
 void KernelCache::Obey(const Order& order) {
+  if (order.forgets) {
+    const std::string& name = order.names.front();
+    fuse_lowlevel_notify_inval_entry(session_, order.number, name.c_str(), name.size());
+    return;
+  }
   if (!order.names.empty()) return AskAgain(order.number, order.names);
   if (order.ends_of == 0) {
     fuse_lowlevel_notify_inval_inode(session_, order.number, 0, 0);

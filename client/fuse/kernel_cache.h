@@ -46,6 +46,8 @@ class KernelCache {
   void AskAgain(fuse_ino_t directory, const std::vector<std::string>& names);
   // The same, soon.
   void AskAgainSoon(fuse_ino_t directory, const std::string& name);
+  // It forgets the name soon, and with it the place that a directory has there.
+  void ForgetPlaceSoon(fuse_ino_t directory, const std::string& name);
   // Every name at once, without waiting; what is mounted on a directory may come off, and files
   // that are open look as if they had been removed.
   void AskAllAgain();
@@ -56,6 +58,7 @@ class KernelCache {
     std::function<void()> then;
     std::vector<std::string> names;  // to be asked for again; none: pages
     uint64_t ends_of = 0;            // only the ends of a file of that size; 0: all
+    bool forgets = false;            // the names
   };
   void Give(Order order);
   void Obey(const Order& order);

@@ -280,7 +280,9 @@ class Mount::Impl {
     fuse_session* session = notified_;
     if (session == nullptr) return;
     filesystem_.ForgetNames(inode);
-    fuse_lowlevel_notify_inval_inode(session, filesystem_.ToNumber(inode), 0, 0);
+    for (const fuse_ino_t number : filesystem_.ToNumbers(inode)) {
+      fuse_lowlevel_notify_inval_inode(session, number, 0, 0);
+    }
   }
 
   Status MakeSession() {

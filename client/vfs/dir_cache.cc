@@ -111,16 +111,14 @@ DirCache::Look DirCache::Find(InodeId parent, std::string_view name,
     // Its own lease covers the attributes that matter here.
     const auto leased = directories_.find(child->second);
     if (leased == directories_.end()) return {};
-    return {Look::Kind::kDirectory, leased->second.attr};
+    return {Look::Kind::kDirectory, leased->second.attr, {}};
   }
   const auto other = directory.others.find(std::string(name));
   if (other != directory.others.end()) {
-    Look look{Look::Kind::kOther, {}};
-    look.attr.inode = other->second;
-    return look;
+    return {Look::Kind::kOther, {}, other->second};
   }
   if (!directory.complete || directory.names.contains(HashOf(name))) return {};
-  return {Look::Kind::kAbsent, {}};
+  return {Look::Kind::kAbsent, {}, {}};
 }
 
 std::shared_ptr<DirCache::Asking> DirCache::Ask(InodeId parent) {

@@ -61,7 +61,8 @@ class DirCache {
 
   struct Look {
     enum class Kind : uint8_t { kAskMds, kAbsent, kDirectory, kOther } kind = Kind::kAskMds;
-    FileAttr attr;  // of the directory; its times and size may be old; of others the inode only
+    FileAttr attr;  // of the directory; its times and size may be old
+    InodeId other;  // of which nothing more is known here
   };
   Look Find(InodeId parent, std::string_view name, const wire::Caller& caller) const;
 

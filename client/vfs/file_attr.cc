@@ -1,5 +1,6 @@
 #include "client/vfs/file_attr.h"
 
+#include "common/base/check.h"
 #include "common/wire/mds.pb.h"
 
 namespace weir::client {
@@ -50,7 +51,12 @@ FileAttr FromWire(const wire::Attr& attr) {
   return out;
 }
 
+void CheckKnown(const FileAttr& attr) {
+  WEIR_CHECK((attr.mode & S_IFMT) != 0, "attributes for the kernel of an inode that is not known");
+}
+
 struct stat ToStat(const FileAttr& attr) {
+  CheckKnown(attr);
   struct stat st {};
   st.st_ino = attr.inode.value;
   st.st_mode = attr.mode;

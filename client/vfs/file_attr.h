@@ -37,6 +37,9 @@ struct FileAttr {
 };
 
 FileAttr FromWire(const wire::Attr& attr);
+// For the kernel, which takes an inode without a type for a broken one: EIO from then on. So it
+// must be known what it is.
+void CheckKnown(const FileAttr& attr);
 struct stat ToStat(const FileAttr& attr);
 
 }  // namespace client

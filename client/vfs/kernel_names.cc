@@ -74,6 +74,15 @@ std::vector<std::string> KernelNames::Take(InodeId directory) {
   return {known.taken.begin(), known.taken.end()};
 }
 
+std::vector<std::string> KernelNames::Known(InodeId directory) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = directories_.find(directory);
+  if (found == directories_.end()) return {};
+  std::vector<std::string> known(found->second.names.begin(), found->second.names.end());
+  known.insert(known.end(), found->second.older.begin(), found->second.older.end());
+  return known;
+}
+
 void KernelNames::Tick() {
   const std::lock_guard lock(mutex_);
   const TimePoint now = clock_.Now();

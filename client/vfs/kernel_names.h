@@ -48,6 +48,8 @@ class KernelNames {
   [[nodiscard]] Duration ArrivesIn(InodeId directory) const;
   // Then: what it may still remember, to be told of; until there is nothing.
   std::vector<std::string> Take(InodeId directory);
+  // The same without an end: it is to be told of them before the lease goes.
+  [[nodiscard]] std::vector<std::string> Known(InodeId directory) const;
   void Tick();  // forgets what the kernel has forgotten
 
  private:

@@ -58,10 +58,9 @@ Operation NamespaceDb::MakeOperation(const RequestOrigin& origin) {
   const bool awaits_holders =
       origin.method != wire::MDS_WROTE && in_grace_ && file_leases_.AwaitsUnknown();
   if (full_) full_ = !store_.HasRoom();
-  return Operation(
-      overlay_, {cluster_, opens_, classes_, leases_, file_leases_, grants_, writers_, untold_,
-                 stamps_, lingering_, origin.session, origin.mount_class, origin.client,
-                 stamps_.Next(), in_grace_, awaits_holders, full_});
+  return Operation(overlay_, {cluster_, opens_, classes_, leases_, file_leases_, grants_, writers_,
+                              untold_, stamps_, lingering_, origin.session, origin.mount_class,
+                              origin.client, stamps_.Next(), in_grace_, awaits_holders, full_});
 }
 
 void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
