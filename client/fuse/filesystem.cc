@@ -188,7 +188,9 @@ double Filesystem::KeepSeconds(const Inode& inode) const {
 
 void Filesystem::AttributesMoved(const Inode& inode) {
   if (!inode.KernelKeeps(false)) return;
-  for (const fuse_ino_t number : ToNumbers(inode.id())) kernel_cache_.AskAttributesAgain(number);
+  for (const fuse_ino_t number : ToNumbers(inode.id())) {
+    kernel_attributes_.AskAttributesAgain(number);
+  }
 }
 
 double Filesystem::KeepName(const Inode& directory, std::string_view name, uint64_t asked) {

@@ -37,6 +37,8 @@ class Filesystem {
   MdsClient& mds() { return core_.mds(); }
   Calls& calls() { return calls_; }
   KernelCache& kernel_cache() { return kernel_cache_; }
+  // The same for attributes alone, which never wait for data, as pages may.
+  KernelCache& kernel_attributes() { return kernel_attributes_; }
   RequestBarrier& barrier() { return barrier_; }
   const Options& options() const { return options_; }
   CallPtr Begin(fuse_req_t req) { return calls_.Begin(req); }
@@ -107,7 +109,8 @@ class Filesystem {
   }
   // How long the kernel may keep what it is told of the attributes of an inode.
   [[nodiscard]] double KeepSeconds(const Inode& inode) const;
-  // They have moved by what the kernel does not know of: it asks for them again.
+  // They have moved by what the kernel does not know of: it asks for them again, soon
+  // (kernel_attributes().WhenTold).
   void AttributesMoved(const Inode& inode);
   // And of a name; `asked`: of KernelNames::Asked.
   [[nodiscard]] double KeepName(const Inode& directory, std::string_view name, uint64_t asked);
@@ -124,6 +127,7 @@ class Filesystem {
   const Options options_;
   Calls calls_;
   KernelCache kernel_cache_;
+  KernelCache kernel_attributes_;
   RequestBarrier barrier_;
   NodeNumbers numbers_;  // of directories, unless alone: nobody else moves them then
 };

@@ -153,13 +153,15 @@ void OnWrite(fuse_req_t req, fuse_ino_t /*ino*/, fuse_bufvec* vector, off_t offs
   // The kernel's own write-back names nobody; with it the kernel drops set-id bits by itself.
   const bool kill_suid =
       !fs.options().exclusive && call->context().uid != 0 && handle->inode->has_suid_or_sgid();
-  auto reply = [&fs, call, inode = handle->inode, size = data.size(),
+  // A kernel that writes pages back takes the space of the file to be what it was before.
+  const bool tells = fs.options().writeback_cache && fi->writepage != 0;
+  const uint64_t blocks = tells ? handle->inode->attr().blocks : 0;
+  auto reply = [&fs, call, inode = handle->inode, size = data.size(), tells, blocks,
                 held = fs.core().BeginKernelWrite(handle->inode->id())](const Status& status) {
     if (!status.ok()) {
       call->Reply(status);
     } else {
-      // It takes the space of what it writes back by itself to be what it was.
-      if (fs.options().writeback_cache) fs.AttributesMoved(*inode);
+      if (tells && inode->attr().blocks != blocks) fs.AttributesMoved(*inode);
       call->ReplyWrite(size);
     }
   };

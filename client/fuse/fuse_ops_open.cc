@@ -261,8 +261,11 @@ void OnFsync(fuse_req_t req, fuse_ino_t /*ino*/, int /*datasync*/, fuse_file_inf
     return;
   }
   fs.core().files().Fsync(
-      handle, [call, handle, loss = TakeLoss(fs, *handle, fi->fh)](const Status& status) {
-        ReplySynced(call, handle->inode, status.ok() ? loss : status);
+      handle, [&fs, call, handle, loss = TakeLoss(fs, *handle, fi->fh)](const Status& status) {
+        // Who looks next finds the space that the file takes.
+        fs.kernel_attributes().WhenTold([call, handle, status, loss] {
+          ReplySynced(call, handle->inode, status.ok() ? loss : status);
+        });
       });
 }
 

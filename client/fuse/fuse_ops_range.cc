@@ -170,7 +170,7 @@ void OnCopyFileRange(fuse_req_t req, fuse_ino_t /*ino_in*/, off_t off_in, fuse_f
       call->Reply(copied.status());
     } else {
       NoteCopied(fs, *from);
-      call->ReplyWrite(*copied);
+      fs.kernel_attributes().WhenTold([call, size = *copied] { call->ReplyWrite(size); });
     }
   };
   fs.WhenSizeIsKnown(

@@ -55,11 +55,22 @@ void KernelCache::AskAgainSoon(fuse_ino_t directory, const std::string& name) {
 }
 
 void KernelCache::AskAttributesAgain(fuse_ino_t number) {
-  fuse_lowlevel_notify_inval_inode(session_, number, -1, 0);
+  Give({.number = number, .then = nullptr, .names = {}, .attributes = true});
+}
+
+void KernelCache::WhenTold(std::function<void()> then) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!orders_.empty() || telling_) {
+      orders_.push_back({.number = 0, .then = std::move(then), .names = {}, .attributes = true});
+      return;  // it is awake
+    }
+  }
+  then();
 }
 
 void KernelCache::ForgetPlaceSoon(fuse_ino_t directory, const std::string& name) {
-  Give({directory, nullptr, {name}, 0, true});
+  Give({.number = directory, .then = nullptr, .names = {name}, .forgets = true});
 }
 
 void KernelCache::AskAgain(fuse_ino_t directory, const std::vector<std::string>& names) {
@@ -86,6 +97,10 @@ void KernelCache::Obey(const Order& order) {
     return;
   }
   if (!order.names.empty()) return AskAgain(order.number, order.names);
+  if (order.attributes) {
+    if (order.number != 0) fuse_lowlevel_notify_inval_inode(session_, order.number, -1, 0);
+    return;
+  }
   if (order.ends_of == 0) {
     fuse_lowlevel_notify_inval_inode(session_, order.number, 0, 0);
     return;
@@ -102,9 +117,11 @@ void KernelCache::Tell() {
     if (orders_.empty()) return;
     Order order = std::move(orders_.front());
     orders_.pop_front();
+    telling_ = true;
     lock.unlock();
     Obey(order);
     lock.lock();
+    telling_ = false;
     if (!order.then) continue;
     following_.push_back(std::move(order.then));
     told_.notify_one();

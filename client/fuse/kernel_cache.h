@@ -38,8 +38,10 @@ class KernelCache {
   // The first and the last page: reads there ask this mount, once. Requires: nobody has the file
   // open for writing, or a write of his may be waited for.
   void DropEnds(fuse_ino_t number, uint64_t size, std::function<void()> then);
-  // The attributes alone, and at once: waits for nobody.
+  // The attributes alone, soon: waits for nobody but for orders that were given before.
   void AskAttributesAgain(fuse_ino_t number);
+  // `then` when the kernel has been told of all that was asked for before; at once, if it has.
+  void WhenTold(std::function<void()> then);
 
   // The kernel asks for those names again. Waits until operations of this mount in the directory
   // are over, so not for a thread that submits to a disk.
@@ -59,6 +61,7 @@ class KernelCache {
     std::vector<std::string> names;  // to be asked for again; none: pages
     uint64_t ends_of = 0;            // only the ends of a file of that size; 0: all
     bool forgets = false;            // the names
+    bool attributes = false;         // instead of pages; of number 0: nothing
   };
   void Give(Order order);
   void Obey(const Order& order);
@@ -69,6 +72,7 @@ class KernelCache {
   std::mutex mutex_;
   std::condition_variable changed_, told_;
   std::deque<Order> orders_;
+  bool telling_ = false;  // what was taken off them
   std::deque<std::function<void()>> following_;
   bool stopping_ = false;
   bool all_told_ = false;

@@ -162,6 +162,7 @@ class Mount::Impl {
     if (options_.device_fd < 0) WEIR_RETURN_IF_ERROR(MountIt());
     ShowFlags();
     filesystem_.kernel_cache().Start(session_);
+    filesystem_.kernel_attributes().Start(session_);
     // Where the disks are this process's own, its threads do the work of an OSD as well.
     const auto weight =
         options_.exclusive ? ReceiveLoop::Weight::kNormal : ReceiveLoop::Weight::kMost;
@@ -250,6 +251,7 @@ class Mount::Impl {
     }
     if (loop_.joinable()) loop_.join();
     filesystem_.kernel_cache().Stop();
+    filesystem_.kernel_attributes().Stop();
     filesystem_.barrier().Stop();
     if (!core_.Shutdown(options_.unmount_timeout)) {
       result_ = Status(ErrorCode::kIo,
