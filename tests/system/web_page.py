@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import sys
 import threading
 
 from weirtest import REPO, check, main, run
@@ -66,7 +65,8 @@ function look(frame, say) {
   for (const one of page.querySelectorAll("header *, main *")) {
     if (!shown(one) || one.closest("defs")) continue;
     let outer = one.parentElement;  // what it may not leave
-    while (outer && !outer.matches(".tile, .card, .panel, .troubles, header, main, td, th, svg.chart")) outer = outer.parentElement;
+    const bounds = ".tile, .card, .panel, .troubles, header, main, td, th, svg.chart";
+    while (outer && !outer.matches(bounds)) outer = outer.parentElement;
     const panel = one.closest(".panel");
     const free = panel && scrolls(panel) && !one.matches("td *, th *");
     if (outer && !free && !within(one, outer)) say(nameOf(one) + " leaves " + nameOf(outer));
@@ -161,17 +161,16 @@ def boxes_stay_where_they_belong(lab):
         check("CI" not in os.environ, "no chromium: tools/install-deps brings it")
         lab.show("  (no chromium here: nothing was looked at)")
         return
-    done = browse(lab, "--virtual-time-budget=60000", "--dump-dom", f"{serve(lab)}/frames")
+    site = serve(lab)
+    done = browse(lab, "--virtual-time-budget=60000", "--dump-dom", f"{site}/frames")
     found = re.search(r'<pre id="wrong">(.*?)</pre>', done.stdout, re.DOTALL)
     check(found is not None and found.group(1), f"the browser did not finish: {done.stdout[-500:]} {done.stderr[-1000:]}")
+    pictures = os.environ.get("WEIR_SCREENSHOTS")  # a directory, for a person to look at
+    for width in WIDTHS if pictures else ():
+        for name, scheme in (("light", 1), ("dark", 0)):
+            browse(lab, f"--window-size={width},1500", f"--blink-settings=preferredColorScheme={scheme}",
+                   "--virtual-time-budget=3000", f"--screenshot={pictures}/{width}-{name}.png", site)
     check(found.group(1) == "nothing wrong", "\n" + found.group(1))
 
-
-if "--screenshots" in sys.argv:  # for a person: one picture for each width
-    def boxes_stay_where_they_belong(lab):  # noqa: F811
-        site = serve(lab)
-        for width in WIDTHS:
-            browse(lab, f"--window-size={width},1500", "--virtual-time-budget=3000", f"--screenshot=/var/tmp/clit/web/{width}.png", site)
-            browse(lab, f"--window-size={width},1500", "--blink-settings=preferredColorScheme=0", "--virtual-time-budget=3000", f"--screenshot=/var/tmp/clit/web/{width}d.png", site)
 
 main("web_page", boxes_stay_where_they_belong)
