@@ -256,7 +256,11 @@ int Run(const Flags& flags) {
   if (!mds.ok()) return Fail(kUsage, mds.status().message());
   const Status logging = InitLogging({.level = *level, .file = {}, .program = "weir-osd"});
   if (!logging.ok()) return Fail(logging);
-  if (flags.mkfs) return RunMkfs(*config, flags, *tiers, mds->ToString());
+  if (flags.mkfs) {
+    const auto found = net::Resolve(*mds);
+    if (!found.ok()) return Fail(found.status());
+    return RunMkfs(*config, flags, *tiers, mds->ToString());
+  }
   return RunServe(*config, flags, *tiers, mds->ToString());
 }
 
