@@ -14,9 +14,10 @@ constexpr size_t kShareRunsMax = size_t{1} << 20;  // some 64 MiB of memory
 
 }  // namespace
 
-ExtentAllocator::ExtentAllocator(uint32_t first, uint32_t blocks, Medium medium)
+ExtentAllocator::ExtentAllocator(uint32_t first, uint32_t blocks, Medium medium, uint32_t spare)
     : first_(first),
       blocks_(blocks),
+      spare_(spare),
       medium_(medium),
       taken_((blocks + 63) / 64),
       group_free_((blocks + kGroup - 1) / kGroup, kGroup),
@@ -114,10 +115,20 @@ Extent ExtentAllocator::Give(Extent run, uint32_t* cursor) {
   return {first_ + run.place, run.count};
 }
 
-std::vector<Extent> ExtentAllocator::Allocate(uint32_t blocks) {
+bool ExtentAllocator::HasRoom(uint32_t blocks, Claim claim) const {
+  const uint32_t fresh = blocks - std::min(blocks, claim.reserved);
+  const uint32_t instead = std::min(fresh, claim.spare);
+  // Whoever adds something leaves the spare ones alone.
+  const uint32_t untouched = fresh > instead ? spare_ - std::min(spare_, instead) : 0;
+  return free_ >= reserved_ + fresh + untouched;
+}
+
+std::vector<Extent> ExtentAllocator::Allocate(uint32_t blocks, Claim claim) {
   std::lock_guard lock(mutex_);
+  WEIR_CHECK(claim.reserved <= reserved_);
   std::vector<Extent> result;
-  if (blocks == 0 || free_ - reserved_ < blocks) return result;
+  if (blocks == 0 || !HasRoom(blocks, claim)) return result;
+  reserved_ -= claim.reserved;
   uint32_t left = blocks;
   Extent run;
   if (blocks >= kSmall) {
@@ -142,17 +153,23 @@ std::vector<Extent> ExtentAllocator::Allocate(uint32_t blocks) {
   return result;
 }
 
-bool ExtentAllocator::Reserve() {
+void ExtentAllocator::Return(const std::vector<Extent>& extents, uint32_t reserved) {
   std::lock_guard lock(mutex_);
-  if (free_ - reserved_ == 0) return false;
-  ++reserved_;
+  for (const Extent& extent : extents) FreeLocked(extent);
+  reserved_ += reserved;
+}
+
+bool ExtentAllocator::Reserve(uint32_t blocks, uint32_t of_spare) {
+  std::lock_guard lock(mutex_);
+  if (!HasRoom(blocks, {0, of_spare})) return false;
+  reserved_ += blocks;
   return true;
 }
 
-void ExtentAllocator::Unreserve() {
+void ExtentAllocator::Unreserve(uint32_t blocks) {
   std::lock_guard lock(mutex_);
-  WEIR_CHECK(reserved_ > 0);
-  --reserved_;
+  WEIR_CHECK(reserved_ >= blocks);
+  reserved_ -= blocks;
 }
 
 uint32_t ExtentAllocator::AllocateReserved() {
@@ -177,6 +194,10 @@ bool ExtentAllocator::Take(Extent extent) {
 
 void ExtentAllocator::Free(Extent extent) {
   std::lock_guard lock(mutex_);
+  FreeLocked(extent);
+}
+
+void ExtentAllocator::FreeLocked(Extent extent) {
   for (const Extent& last : shares_.Remove(extent)) Mark(last.place - first_, last.count, false);
 }
 

@@ -6,6 +6,7 @@ namespace weir::osd {
 namespace {
 
 constexpr uint8_t kRecordVersion = 1;
+constexpr uint8_t kShardThatKeeps = 2;  // with a map of the blocks for which space is kept
 
 std::string ObjectKey(char kind, ObjectId id) {
   std::string key(1, kind);
@@ -79,7 +80,7 @@ Result<OnodeHead> DecodeHead(std::string_view value) {
   return head;
 }
 
-std::string EncodeShard(std::span<const BlockRef> refs) {
+std::string EncodeShard(std::span<const BlockRef> refs, uint64_t kept) {
   std::string runs, crcs;
   uint8_t count = 0;
   for (size_t i = 0; i < refs.size();) {
@@ -97,16 +98,19 @@ std::string EncodeShard(std::span<const BlockRef> refs) {
     i += length;
   }
   std::string out;
-  PutLe(out, kRecordVersion);
+  PutLe(out, kept == 0 ? kRecordVersion : kShardThatKeeps);
   PutLe(out, count);
-  return out + runs + crcs;
+  out += runs + crcs;
+  if (kept != 0) PutLe(out, kept);
+  return out;
 }
 
-Status DecodeShard(std::string_view value, std::span<BlockRef> refs) {
+Status DecodeShard(std::string_view value, std::span<BlockRef> refs, uint64_t* kept) {
   LeReader in(value);
   const auto version = in.Get<uint8_t>();
   const auto count = in.Get<uint8_t>();
-  if (version != kRecordVersion || count > kBlocksPerShard) return Malformed("extent map");
+  const bool known = version == kRecordVersion || version == kShardThatKeeps;
+  if (!known || count > kBlocksPerShard) return Malformed("extent map");
   LeReader crcs = in;
   crcs.Bytes(size_t{count} * 6);
   for (uint8_t run = 0; run < count; ++run) {
@@ -116,6 +120,8 @@ Status DecodeShard(std::string_view value, std::span<BlockRef> refs) {
     if (start + length > refs.size()) return Malformed("extent map");
     for (uint32_t i = 0; i < length; ++i) refs[start + i] = {place + i, crcs.Get<uint32_t>()};
   }
+  const uint64_t bits = version == kShardThatKeeps ? crcs.Get<uint64_t>() : 0;
+  if (kept != nullptr) *kept = bits;
   return crcs.ok() && crcs.left() == 0 ? Status() : Malformed("extent map");
 }
 

@@ -17,6 +17,7 @@ inline constexpr uint32_t kBlocksPerObject = kMaxObjectSize / kBlockSize;
 inline constexpr uint32_t kBlocksPerShard = 64;
 inline constexpr uint32_t kShardsPerObject = kBlocksPerObject / kBlocksPerShard;
 static_assert(kShardsPerObject == 16, "the head keeps one bit per shard in 16");
+static_assert(kBlocksPerShard == 64, "a shard keeps one bit per block in 64");
 
 // One block of an object: where on the device, in blocks (0: a hole), and its checksum.
 struct BlockRef {
@@ -50,10 +51,11 @@ ParsedKey ParseKey(std::string_view key);
 std::string EncodeHead(const OnodeHead& head);
 Result<OnodeHead> DecodeHead(std::string_view value);
 
-// `refs` are the blocks of one shard, at most kBlocksPerShard.
-std::string EncodeShard(std::span<const BlockRef> refs);
-// Fills refs[0 .. kBlocksPerShard).
-Status DecodeShard(std::string_view value, std::span<BlockRef> refs);
+// `refs` are the blocks of one shard, at most kBlocksPerShard. Bit i of `kept`: space is kept for
+// block i until it is written.
+std::string EncodeShard(std::span<const BlockRef> refs, uint64_t kept = 0);
+// Fills refs[0 .. kBlocksPerShard); `kept` may be null.
+Status DecodeShard(std::string_view value, std::span<BlockRef> refs, uint64_t* kept);
 
 // A whole block that waits in RocksDB for its place.
 std::string EncodeOverlay(uint64_t version, std::string_view block);

@@ -10,7 +10,7 @@
 namespace weir::osd {
 
 inline constexpr char kSuperMagic[8] = {'W', 'E', 'I', 'R', 'O', 'S', 'D', '\n'};
-inline constexpr uint32_t kFormatVersion = 2;
+inline constexpr uint32_t kFormatVersion = 3;
 inline constexpr uint32_t kOldestFormatVersion = 1;  // that is read, and turned into the newest
 inline constexpr uint64_t kFeatureTier = 1;          // one of the disks of an OSD that has several
 inline constexpr uint64_t kSuperOffsets[2] = {0, 512 << 10};

@@ -60,8 +60,9 @@ class Measurement {
   Status MakeFile() {
     const StoreStats stats = store_.Stats();
     constexpr uint64_t kMargin = 4;
-    if (stats.capacity_bytes - stats.used_bytes < kMargin * options_.file_bytes) {
-      return {ErrorCode::kNoSpace, "only " + FormatSize(stats.capacity_bytes - stats.used_bytes) +
+    const uint64_t free = stats.capacity_bytes - std::min(stats.capacity_bytes, stats.used_bytes);
+    if (free < kMargin * options_.file_bytes) {
+      return {ErrorCode::kNoSpace, "only " + FormatSize(free) +
                                        " are free, and measuring writes wants " +
                                        FormatSize(kMargin * options_.file_bytes)};
     }

@@ -7,6 +7,7 @@
 // block that somebody else got in the meantime.
 #include <algorithm>
 #include <future>
+#include <utility>
 
 #include "common/base/crc32c.h"
 #include "common/disk/io_meter.h"
@@ -88,8 +89,12 @@ std::vector<ExtentStore::ApplyTask> ExtentStore::TakeDeferred() {
     if (it == ref.object->overlays.end() || it->second.version != ref.version) continue;
     const uint32_t place = ref.object->RefOf(ref.block).place;
     ApplyTask task{ref.object, ref.block, ref.version, it->second.bytes, place, false, place, {}};
-    if (!it->second.reserved && (place == 0 || allocator_.IsShared(place))) continue;  // stays
+    if (!it->second.reserved && (place == 0 || allocator_.IsShared(place))) {
+      it->second.reserved = ref.object->Unkeep(ref.block);
+      if (!it->second.reserved) continue;  // stays
+    }
     if (it->second.reserved) {
+      it->second.moving = true;
       it->second.reserved = false;
       task.place = allocator_.AllocateReserved();
       task.fresh = true;
@@ -166,17 +171,18 @@ size_t ExtentStore::WriteTasks(std::vector<ApplyTask>& tasks, size_t begin, uint
 // All tasks of one object.
 void ExtentStore::FinishTasks(std::vector<ApplyTask>& tasks, size_t begin, size_t end) {
   const ObjectPtr object = tasks[begin].object;
-  std::lock_guard lock(object->mutex);
+  std::unique_lock lock(object->mutex);
   WriteBatch batch;
   std::vector<Extent> freed;
   for (size_t i = begin; i < end; ++i) {
     ApplyTask& task = tasks[i];
     const auto it = object->overlays.find(task.block);
     const bool current = it != object->overlays.end() && it->second.version == task.version;
+    if (it != object->overlays.end()) it->second.moving = false;
     if (!task.status.ok()) {  // the overlay stays in RocksDB and is tried again after a restart
       if (task.fresh) {
         allocator_.Free({task.place, 1});
-        if (current) it->second.reserved = allocator_.Reserve();
+        if (current) it->second.reserved = allocator_.Reserve(1, 1);
       }
       continue;
     }
@@ -203,8 +209,16 @@ void ExtentStore::FinishTasks(std::vector<ApplyTask>& tasks, size_t begin, size_
   object->applying = false;
   for (const Extent& extent : object->parked) allocator_.Free(extent);
   object->parked.clear();
-  if (batch.empty()) return;
-  if (object->exists) PutHead(*object, &batch);  // its shard bits may be new
+  const bool ends_spare = std::exchange(object->parks_spare, false);
+  if (!batch.empty()) {
+    if (object->exists) PutHead(*object, &batch);  // its shard bits may be new
+    PushMoved(object, std::move(batch), std::move(freed));
+  }
+  lock.unlock();
+  if (ends_spare) LeaveSpare();
+}
+
+void ExtentStore::PushMoved(const ObjectPtr& object, WriteBatch batch, std::vector<Extent> freed) {
   commits_.Push({std::move(batch), device_.completed_writes(), Duration(0),
                  [this, object, freed = std::move(freed)](const Status& status) {
                    if (!status.ok() || freed.empty()) return;

@@ -1,6 +1,7 @@
 #include "osd/store/extent_store.h"
 
 #include <algorithm>
+#include <bit>
 #include <set>
 #include <unordered_map>
 
@@ -15,6 +16,11 @@ uint32_t ToBlocks(uint64_t bytes) {
   return static_cast<uint32_t>(bytes / kBlockSize);
 }
 
+// What is overwritten on a full disk: a whole object at a time, and a round of small writes.
+uint32_t SpareBlocks(uint32_t blocks) {
+  return std::min(kBlocksPerObject + kBlocksPerObject / 2, blocks / 16);
+}
+
 }  // namespace
 
 ExtentStore::ExtentStore(BlockDevice& device, std::unique_ptr<RawKvStore> kv, Region data,
@@ -22,9 +28,10 @@ ExtentStore::ExtentStore(BlockDevice& device, std::unique_ptr<RawKvStore> kv, Re
     : device_(device),
       kv_(std::move(kv)),
       options_(options),
-      allocator_(ToBlocks(data.offset), ToBlocks(data.length),
-                 device.rotational() ? ExtentAllocator::Medium::kPlatter
-                                     : ExtentAllocator::Medium::kFlash),
+      allocator_(
+          ToBlocks(data.offset), ToBlocks(data.length),
+          device.rotational() ? ExtentAllocator::Medium::kPlatter : ExtentAllocator::Medium::kFlash,
+          SpareBlocks(ToBlocks(data.length))),
       writes_(device),
       commits_(*kv_, device, options.wake) {
   // An overlay that goes before its write buffer is turned into a table never reaches a table.
@@ -67,12 +74,15 @@ Status ExtentStore::RecoverSpace() {
   auto it = kv_->NewIterator();
   std::vector<BlockRef> refs(kBlocksPerShard);
   bool any_shared = false;
+  uint32_t all_kept = 0;
   for (it->Seek("O"); it->Valid(); it->Next()) {
     const ParsedKey key = ParseKey(it->key());
     if (key.kind == 'O') ++object_count_;
     if (key.kind != 'S') continue;
     std::fill(refs.begin(), refs.end(), BlockRef{});
-    WEIR_RETURN_IF_ERROR(DecodeShard(it->value(), refs));
+    uint64_t kept = 0;
+    WEIR_RETURN_IF_ERROR(DecodeShard(it->value(), refs, &kept));
+    all_kept += static_cast<uint32_t>(std::popcount(kept));
     for (const BlockRef& ref : refs) {
       if (ref.place == 0 || allocator_.Take({ref.place, 1})) continue;
       if (!allocator_.Contains({ref.place, 1})) {
@@ -87,6 +97,12 @@ Status ExtentStore::RecoverSpace() {
     }
   }
   WEIR_RETURN_IF_ERROR(it->status());
+  if (!allocator_.Reserve(all_kept, UINT32_MAX)) {
+    return {ErrorCode::kCorrupt, device_.name() + ": space is kept for " +
+                                     std::to_string(all_kept) +
+                                     " blocks, and not so many are free; restore the OSD from its "
+                                     "replicas"};
+  }
   return any_shared ? CheckShared() : Status();
 }
 
@@ -99,7 +115,7 @@ Status ExtentStore::CheckShared() {
   auto it = kv_->NewIterator();
   for (it->Seek("S"); it->Valid() && ParseKey(it->key()).kind == 'S'; it->Next()) {
     std::fill(refs.begin(), refs.end(), BlockRef{});
-    WEIR_RETURN_IF_ERROR(DecodeShard(it->value(), refs));
+    WEIR_RETURN_IF_ERROR(DecodeShard(it->value(), refs, nullptr));
     for (const BlockRef& ref : refs) {
       if (ref.place == 0 || !allocator_.IsShared(ref.place)) continue;
       if (crcs.size() >= kMostChecked) return {};
@@ -120,10 +136,12 @@ Status ExtentStore::RecoverOverlays() {
     WEIR_ASSIGN_OR_RETURN(const OverlayValue value, DecodeOverlay(it->value()));
     const ObjectPtr object = Lookup(key.id);
     if (!object->loaded) WEIR_RETURN_IF_ERROR(Load(*object));
-    Overlay overlay{Buffer::Aligned(kBlockSize), value.version, false};
+    Overlay overlay{Buffer::Aligned(kBlockSize), value.version};
     std::memcpy(overlay.bytes.data(), value.block.data(), kBlockSize);
     const uint32_t place = object->RefOf(key.number).place;
-    if (place == 0 || allocator_.IsShared(place)) overlay.reserved = allocator_.Reserve();
+    if (place == 0 || allocator_.IsShared(place)) {
+      overlay.reserved = object->Unkeep(key.number) || allocator_.Reserve(1, UINT32_MAX);
+    }
     object->overlays[key.number] = std::move(overlay);
     ++overlay_count_;
     deferred_.push_back({object, key.number, value.version});
@@ -299,8 +317,9 @@ void ExtentStore::SetBackgroundMeter(std::shared_ptr<IoMeter> meter) {
 
 StoreStats ExtentStore::Stats() const {
   StoreStats stats;
-  stats.capacity_bytes = allocator_.total_blocks() * kBlockSize;
-  stats.used_bytes = stats.capacity_bytes - allocator_.free_blocks() * kBlockSize;
+  const uint64_t total = allocator_.total_blocks();
+  stats.capacity_bytes = (total - allocator_.spare_blocks()) * kBlockSize;
+  stats.used_bytes = (total - allocator_.free_blocks()) * kBlockSize;
   stats.shared_bytes = allocator_.shared_blocks() * kBlockSize;
   stats.objects = object_count_;
   stats.checksum_errors = checksum_errors_;

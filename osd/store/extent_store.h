@@ -1,8 +1,8 @@
 // ExtentStore: the ObjectStore on a raw device. How it works, with the crash points of a write:
 // README.md. Split by idea: extent_store.cc (open, close, small calls), object_cache.cc (finding
 // and loading objects), write_path.cc (preparing operations), mutate.cc (what an operation
-// changes), range_ops.cc (holes, copies), read_path.cc, deferred.cc (moving overlays to their
-// places).
+// changes), range_ops.cc (holes, copies), allocated.cc (space kept for later, and a full disk),
+// read_path.cc, deferred.cc (moving overlays to their places).
 #pragma once
 
 #include <atomic>
@@ -38,6 +38,8 @@ class ExtentStore final : public ObjectStore {
   void DeleteInode(InodeId inode, uint64_t first_index, Done done) override;
   void DeleteSome(InodeId inode, uint64_t first_index, size_t most, SomeDone done) override;
   void Punch(ObjectId id, uint64_t offset, uint64_t length, WriteDone done) override;
+  void Allocate(ObjectId id, uint64_t offset, uint64_t length, bool zeros, WriteDone done) override;
+  void GiveBack(ObjectId id, uint64_t offset, uint64_t length, WriteDone done) override;
   void Copy(const CopySource& from, ObjectId to, uint64_t offset, uint64_t length,
             WriteDone done) override;
   void Extents(ObjectId id, uint64_t offset, uint64_t length, ExtentsDone done) override;
@@ -98,6 +100,7 @@ class ExtentStore final : public ObjectStore {
   void ReadEdges(const OpPtr& op);
   void PrepareImage(const OpPtr& op);
   void WriteImage(const OpPtr& op);
+  void WritePlaces(const OpPtr& op);
   void Ready(const OpPtr& op);
   void Fail(const OpPtr& op, Status status);
   void FailQueue(const ObjectPtr& object, const Status& status);
@@ -113,14 +116,35 @@ class ExtentStore final : public ObjectStore {
   void CopyBytes(const OpPtr& op);
   void DropRefs(StoreOp& op);
 
+  // allocated.cc
+  void StartAllocate(const OpPtr& op);
+  void AllocateZeros(const OpPtr& op);
+  void WriteWhenFull(const OpPtr& op);
+  bool AllocateClaimed(const OpPtr& op);
+  void Unclaim(const OpPtr& op);
+  void WithSpare(const OpPtr& op);
+  void TakeSpare(const OpPtr& op);
+  void LeaveSpare();
+  void EndSpare(Object& object);
+  // These require the object's mutex.
+  [[nodiscard]] bool HasOwnSpace(const Object& object, uint32_t block) const;
+  void Claim(Object& object, StoreOp& op) const;
+  bool ReserveToKeep(Object& object, StoreOp& op);
+  void KeepBlocks(Object& object, StoreOp& op, WriteBatch* batch, std::vector<Extent>* freed);
+  void GiveBackBlocks(Object& object, StoreOp& op, WriteBatch* batch);
+
   // mutate.cc; all require the object's mutex
   void Execute(const OpPtr& op);
   bool ReserveOverlays(Object& object, const StoreOp& op);
+  [[nodiscard]] Status NoSpace() const;
   [[nodiscard]] bool NeedsPlace(const Object& object, const StoreOp& op, uint32_t block) const;
   void PlaceImage(Object& object, StoreOp& op, WriteBatch* batch, std::vector<Extent>* freed);
   void PutOverlay(Object& object, uint32_t block, Buffer bytes, WriteBatch* batch);
+  void Unkeep(Object& object, uint32_t block);
   void PlaceRefs(Object& object, StoreOp& op, WriteBatch* batch, std::vector<Extent>* freed);
-  void MakeHole(Object& object, StoreOp& op, WriteBatch* batch, std::vector<Extent>* freed);
+  void Punch(Object& object, StoreOp& op, WriteBatch* batch, std::vector<Extent>* freed);
+  uint64_t MakeHole(Object& object, uint32_t first, uint32_t last, WriteBatch* batch,
+                    std::vector<Extent>* freed);
   void CutTo(Object& object, uint64_t size, WriteBatch* batch, std::vector<Extent>* freed);
   void Clear(Object& object, WriteBatch* batch, std::vector<Extent>* freed);
   void DropOverlay(Object& object, uint32_t block, WriteBatch* batch);
@@ -144,6 +168,7 @@ class ExtentStore final : public ObjectStore {
   size_t WriteTasks(std::vector<ApplyTask>& tasks, size_t begin, uint64_t bytes_max);
   size_t WriteMetered(std::vector<ApplyTask>& tasks, size_t begin);
   void FinishTasks(std::vector<ApplyTask>& tasks, size_t begin, size_t end);
+  void PushMoved(const ObjectPtr& object, WriteBatch batch, std::vector<Extent> freed);
   void WakeApplier();
 
   BlockDevice& device_;
@@ -173,6 +198,10 @@ class ExtentStore final : public ObjectStore {
   std::mutex outstanding_mutex_;
   std::condition_variable outstanding_changed_;
   std::atomic<uint64_t> outstanding_{0};
+
+  std::mutex spare_mutex_;
+  OpPtr spare_user_;               // may take the spare blocks now
+  std::deque<OpPtr> spare_queue_;  // wait for them
 
   std::atomic<uint64_t> piece_bytes_{UINT64_MAX};  // of large operations; see piecewise_io.h
 

@@ -91,6 +91,19 @@ void MemObjectStore::Punch(ObjectId id, uint64_t offset, uint64_t length, WriteD
   done(info);
 }
 
+void MemObjectStore::Allocate(ObjectId id, uint64_t offset, uint64_t length, bool zeros,
+                              WriteDone done) {
+  {
+    std::lock_guard lock(mutex_);
+    objects_[id].version = next_version_++;
+  }
+  Punch(id, offset, zeros ? length : 0, std::move(done));
+}
+
+void MemObjectStore::GiveBack(ObjectId id, uint64_t offset, uint64_t, WriteDone done) {
+  Punch(id, offset, 0, std::move(done));
+}
+
 void MemObjectStore::Copy(const CopySource& from, ObjectId to, uint64_t offset, uint64_t length,
                           WriteDone done) {
   Buffer data = Buffer::AlignedZeros(length);

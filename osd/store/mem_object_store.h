@@ -20,6 +20,8 @@ class MemObjectStore final : public ObjectStore {
   void DeleteInode(InodeId inode, uint64_t first_index, Done done) override;
   void DeleteSome(InodeId inode, uint64_t first_index, size_t most, SomeDone done) override;
   void Punch(ObjectId id, uint64_t offset, uint64_t length, WriteDone done) override;
+  void Allocate(ObjectId id, uint64_t offset, uint64_t length, bool zeros, WriteDone done) override;
+  void GiveBack(ObjectId id, uint64_t offset, uint64_t length, WriteDone done) override;
   void Copy(const CopySource& from, ObjectId to, uint64_t offset, uint64_t length,
             WriteDone done) override;
   // What is not in a block of zeros.

@@ -21,9 +21,17 @@ void AddFreed(std::vector<Extent>* freed, uint32_t place) {
   }
 }
 
-void Grow(Object& object, uint32_t blocks) {
-  const size_t rounded = (size_t{blocks} + kBlocksPerShard - 1) / kBlocksPerShard * kBlocksPerShard;
-  if (object.blocks.size() < rounded) object.blocks.resize(rounded);
+// How many blocks take space from now on.
+uint64_t NewBlocks(const Object& object, const StoreOp& op) {
+  uint64_t count = 0;
+  const auto whole = static_cast<uint32_t>(op.image.size() / kBlockSize);
+  for (uint32_t i = 0; i < whole; ++i) count += object.TakesSpace(op.first_block + i) ? 0 : 1;
+  for (uint32_t i = 0; i < op.refs.size(); ++i) {
+    count += op.refs[i].place == 0 || object.TakesSpace(op.first_block + i) ? 0 : 1;
+  }
+  for (const auto& [block, bytes] : op.patches) count += object.TakesSpace(block) ? 0 : 1;
+  for (const uint32_t block : op.claimed) count -= object.TakesSpace(block) ? 0 : 1;
+  return count;
 }
 
 }  // namespace
@@ -37,9 +45,14 @@ void ExtentStore::Execute(const OpPtr& op) {
     if (object.exists) Clear(object, &batch, &freed);
     return Commit(op, std::move(batch), std::move(freed), {});
   }
-  if (op->kind == StoreOp::Kind::kPunch && !object.exists) return Commit(op, {}, {}, {});
-  if (op->places.empty() && !ReserveOverlays(object, *op)) {
-    op->failure = {ErrorCode::kNoSpace, device_.name() + ": full; delete something or add an OSD"};
+  const bool only_takes_away =
+      op->kind == StoreOp::Kind::kPunch || op->kind == StoreOp::Kind::kGiveBack;
+  if (only_takes_away && !object.exists) return Commit(op, {}, {}, {});
+  op->grown_blocks = NewBlocks(object, *op);
+  const bool allocates = op->kind == StoreOp::Kind::kAllocate;
+  if ((allocates && !ReserveToKeep(object, *op)) ||
+      (op->places.empty() && !ReserveOverlays(object, *op))) {
+    op->failure = NoSpace();
     return;
   }
   if (!object.exists) ++object_count_;
@@ -53,14 +66,16 @@ void ExtentStore::Execute(const OpPtr& op) {
     }
   }
   if (op->kind == StoreOp::Kind::kCopy) PlaceRefs(object, *op, &batch, &freed);
-  if (op->kind == StoreOp::Kind::kPunch) MakeHole(object, *op, &batch, &freed);
+  if (op->kind == StoreOp::Kind::kPunch) Punch(object, *op, &batch, &freed);
+  if (allocates) KeepBlocks(object, *op, &batch, &freed);
+  if (op->kind == StoreOp::Kind::kGiveBack) GiveBackBlocks(object, *op, &batch);
   for (auto& [block, bytes] : op->patches) {
     PutOverlay(object, block, std::move(bytes), &batch);
     deferred.push_back({op->object, block, object.version});
   }
   if (op->kind == StoreOp::Kind::kTruncate) {
     CutTo(object, op->offset, &batch, &freed);
-  } else if (op->kind != StoreOp::Kind::kPunch) {
+  } else if (op->kind == StoreOp::Kind::kWrite || op->kind == StoreOp::Kind::kCopy) {
     object.size = std::max(object.size, op->offset + std::max(op->data.size(), op->length));
   }
   PutHead(object, &batch);
@@ -74,28 +89,42 @@ bool ExtentStore::NeedsPlace(const Object& object, const StoreOp& op, uint32_t b
   return place == 0 || allocator_.IsShared(place);
 }
 
+Status ExtentStore::NoSpace() const {
+  return {ErrorCode::kNoSpace, device_.name() + ": full; delete something or add an OSD"};
+}
+
 // A place that an overlay needs later is kept now, so that moving it cannot fail.
 bool ExtentStore::ReserveOverlays(Object& object, const StoreOp& op) {
   std::vector<uint32_t> blocks;
   for (uint32_t i = 0; i < op.image.size() / kBlockSize; ++i) blocks.push_back(op.first_block + i);
   for (const auto& [block, bytes] : op.patches) blocks.push_back(block);
   std::vector<uint32_t> reserved;
+  uint32_t taken = 0;
   for (const uint32_t block : blocks) {
     const auto old = object.overlays.find(block);
-    const bool kept = old != object.overlays.end() && old->second.reserved;
-    if (kept || !NeedsPlace(object, op, block)) continue;
-    if (!allocator_.Reserve()) {
-      for (size_t i = 0; i < reserved.size(); ++i) allocator_.Unreserve();
+    const bool known = old != object.overlays.end();
+    if ((known && old->second.reserved) || !NeedsPlace(object, op, block)) continue;
+    reserved.push_back(block);
+    if (object.IsKept(block)) continue;
+    // The one that is being moved gives its block back when this one has come instead.
+    if (!allocator_.Reserve(1, known && old->second.moving ? UINT32_MAX : 0)) {
+      allocator_.Unreserve(taken);
       return false;
     }
-    reserved.push_back(block);
+    ++taken;
   }
   for (const uint32_t block : reserved) {
     const auto [it, added] = object.overlays.try_emplace(block);
     if (added) ++overlay_count_;
     it->second.reserved = true;
+    object.Unkeep(block);
   }
   return true;
+}
+
+// Its block is free for others; the caller stores the shard.
+void ExtentStore::Unkeep(Object& object, uint32_t block) {
+  if (object.Unkeep(block)) allocator_.Unreserve();
 }
 
 void ExtentStore::PutOverlay(Object& object, uint32_t block, Buffer bytes, WriteBatch* batch) {
@@ -118,12 +147,13 @@ void ExtentStore::DropOverlay(Object& object, uint32_t block, WriteBatch* batch)
 void ExtentStore::PlaceImage(Object& object, StoreOp& op, WriteBatch* batch,
                              std::vector<Extent>* freed) {
   const auto count = static_cast<uint32_t>(op.crcs.size());
-  Grow(object, op.first_block + count);
+  object.GrowTo(op.first_block + count);
   uint32_t i = 0;
   for (const Extent& extent : op.places) {
     for (uint32_t j = 0; j < extent.count; ++j, ++i) {
       const uint32_t block = op.first_block + i;
       if (!object.overlays.empty()) DropOverlay(object, block, batch);
+      if (!object.kept.empty()) Unkeep(object, block);
       AddFreed(freed, object.blocks[block].place);
       object.blocks[block] = {extent.place + j, op.crcs[i]};
     }
@@ -136,10 +166,14 @@ void ExtentStore::PlaceImage(Object& object, StoreOp& op, WriteBatch* batch,
 void ExtentStore::PlaceRefs(Object& object, StoreOp& op, WriteBatch* batch,
                             std::vector<Extent>* freed) {
   const auto count = static_cast<uint32_t>(op.refs.size());
-  Grow(object, op.first_block + count);
+  object.GrowTo(op.first_block + count);
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t block = op.first_block + i;
-    if (!op.patches.contains(block)) DropOverlay(object, block, batch);
+    if (!op.patches.contains(block)) {
+      if (op.refs[i].place == 0 && object.TakesSpace(block)) ++op.freed_blocks;
+      DropOverlay(object, block, batch);
+    }
+    Unkeep(object, block);
     AddFreed(freed, object.blocks[block].place);
     object.blocks[block] = op.refs[i];
   }
@@ -148,27 +182,34 @@ void ExtentStore::PlaceRefs(Object& object, StoreOp& op, WriteBatch* batch,
   Charge(object);
 }
 
-void ExtentStore::MakeHole(Object& object, StoreOp& op, WriteBatch* batch,
-                           std::vector<Extent>* freed) {
+void ExtentStore::Punch(Object& object, StoreOp& op, WriteBatch* batch,
+                        std::vector<Extent>* freed) {
   const uint32_t first = BlocksOf(op.offset);
   // The rest of the last block holds nothing but zeros.
   const uint64_t end =
       op.end() >= object.size ? uint64_t{BlocksOf(op.end())} * kBlockSize : op.end();
-  const auto last = static_cast<uint32_t>(end / kBlockSize);
-  if (first >= last) return;
+  op.freed_blocks = MakeHole(object, first, static_cast<uint32_t>(end / kBlockSize), batch, freed);
+}
+
+// Returns how many blocks of [first, last) took space.
+uint64_t ExtentStore::MakeHole(Object& object, uint32_t first, uint32_t last, WriteBatch* batch,
+                               std::vector<Extent>* freed) {
+  uint64_t count = 0;
   for (auto it = object.overlays.lower_bound(first); it != object.overlays.end();) {
     const uint32_t block = (it++)->first;
     if (block >= last) break;
-    if (object.RefOf(block).place == 0) ++op.freed_blocks;
+    if (object.RefOf(block).place == 0 && !object.IsKept(block)) ++count;
     DropOverlay(object, block, batch);
   }
   const auto known = std::min<uint32_t>(last, static_cast<uint32_t>(object.blocks.size()));
   for (uint32_t block = first; block < known; ++block) {
-    if (object.blocks[block].place != 0) ++op.freed_blocks;
+    if (object.TakesSpace(block)) ++count;
+    Unkeep(object, block);
     AddFreed(freed, object.blocks[block].place);
     object.blocks[block] = {};
   }
   if (first < known) PutShards(object, first, known - 1, batch);
+  return count;
 }
 
 void ExtentStore::CutTo(Object& object, uint64_t size, WriteBatch* batch,
@@ -177,7 +218,8 @@ void ExtentStore::CutTo(Object& object, uint64_t size, WriteBatch* batch,
   while (!object.overlays.empty() && object.overlays.rbegin()->first >= keep) {
     DropOverlay(object, object.overlays.rbegin()->first, batch);
   }
-  for (size_t block = keep; block < object.blocks.size(); ++block) {
+  for (uint32_t block = keep; block < object.blocks.size(); ++block) {
+    Unkeep(object, block);
     AddFreed(freed, object.blocks[block].place);
     object.blocks[block] = {};
   }
@@ -193,6 +235,7 @@ void ExtentStore::Clear(Object& object, WriteBatch* batch, std::vector<Extent>* 
   object.exists = false;
   object.version = 0;
   object.blocks = {};
+  object.kept = {};
   --object_count_;
   Charge(object);
 }
@@ -203,11 +246,12 @@ void ExtentStore::PutShards(Object& object, uint32_t first_block, uint32_t last_
        ++shard) {
     const std::span<const BlockRef> refs(&object.blocks[size_t{shard} * kBlocksPerShard],
                                          kBlocksPerShard);
-    const bool any =
-        std::any_of(refs.begin(), refs.end(), [](const BlockRef& ref) { return ref.place != 0; });
+    const uint64_t kept = object.kept.empty() ? 0 : object.kept[shard];
+    const bool any = kept != 0 || std::any_of(refs.begin(), refs.end(),
+                                              [](const BlockRef& ref) { return ref.place != 0; });
     const auto bit = static_cast<uint16_t>(1u << shard);
     if (any) {
-      batch->Put(ShardKey(object.id, shard), EncodeShard(refs));
+      batch->Put(ShardKey(object.id, shard), EncodeShard(refs, kept));
       object.shards |= bit;
     } else if ((object.shards & bit) != 0) {
       batch->Delete(ShardKey(object.id, shard));
@@ -222,22 +266,24 @@ void ExtentStore::PutHead(const Object& object, WriteBatch* batch) {
 
 void ExtentStore::Commit(const OpPtr& op, WriteBatch batch, std::vector<Extent> freed,
                          std::vector<DeferredRef> deferred) {
-  const ObjectInfo info{op->object->size, op->object->version, op->freed_blocks * kBlockSize};
+  ObjectInfo info{op->object->size, op->object->version, op->freed_blocks * kBlockSize,
+                  op->grown_blocks * kBlockSize, std::move(op->keeps)};
   op->data = op->image = {};
   commits_.Push({std::move(batch), op->data_stamp, op->patience,
-                 [this, op, info, freed = std::move(freed),
+                 [this, op, info = std::move(info), freed = std::move(freed),
                   deferred = std::move(deferred)](const Status& status) mutable {
-                   if (!status.ok()) return op->done(status);
-                   if (!freed.empty()) {
+                   if (status.ok() && !freed.empty()) {
                      std::lock_guard lock(op->object->mutex);
                      ReleaseSpace(*op->object, freed);
                    }
+                   if (op->has_spare) EndSpare(*op->object);
+                   if (!status.ok()) return op->done(status);
                    if (!deferred.empty()) {
                      std::lock_guard lock(deferred_mutex_);
                      for (DeferredRef& ref : deferred) deferred_.push_back(std::move(ref));
                    }
                    if (!deferred.empty()) WakeApplier();
-                   op->done(info);
+                   op->done(std::move(info));
                  }});
 }
 

@@ -1,4 +1,4 @@
-// What the store keeps in memory about one object, and an operation on it. Internal to osd/store.
+// What the store has in memory about one object, and an operation on it. Internal to osd/store.
 #pragma once
 
 #include <deque>
@@ -21,6 +21,7 @@ struct Overlay {
   Buffer bytes;
   uint64_t version = 0;
   bool reserved = false;  // the block has no place: the allocator keeps one for it
+  bool moving = false;    // a fresh place is being written
 };
 
 // `mutex` guards everything; it is never held over I/O. Lock order: cache, object, commit queue.
@@ -36,26 +37,53 @@ struct Object {
   uint16_t shards = 0;           // records that exist in RocksDB once all batches are through
   std::vector<BlockRef> blocks;  // a multiple of kBlocksPerShard
   std::map<uint32_t, Overlay> overlays;
+  // One word per shard, or none: the blocks for which the allocator keeps one, since they were
+  // allocated and not written. No bit for what has an overlay with a reserved block.
+  std::vector<uint64_t> kept;
 
   std::deque<std::shared_ptr<StoreOp>> queue;  // in the order of the calls
 
   bool applying = false;       // overlays are being written to their places
   std::vector<Extent> parked;  // freed and durable, but `applying` may still write there
+  bool parks_spare = false;    // the operation with the spare blocks waits for them
 
   uint64_t charged = 0;  // bytes counted by the cache
 
+  // `blocks` covers so many of them.
+  void GrowTo(uint32_t count) {
+    const size_t rounded = (size_t{count} + kBlocksPerShard - 1) / kBlocksPerShard;
+    if (blocks.size() < rounded * kBlocksPerShard) blocks.resize(rounded * kBlocksPerShard);
+  }
   [[nodiscard]] BlockRef RefOf(uint32_t block) const {
     return block < blocks.size() ? blocks[block] : BlockRef{};
   }
+  [[nodiscard]] bool IsKept(uint32_t block) const {
+    return !kept.empty() && (kept[block / kBlocksPerShard] >> block % kBlocksPerShard & 1) != 0;
+  }
+  void Keep(uint32_t block) {
+    kept.resize(kShardsPerObject);
+    kept[block / kBlocksPerShard] |= uint64_t{1} << block % kBlocksPerShard;
+  }
+  bool Unkeep(uint32_t block) {  // false: it was not
+    if (!IsKept(block)) return false;
+    kept[block / kBlocksPerShard] &= ~(uint64_t{1} << block % kBlocksPerShard);
+    return true;
+  }
+  [[nodiscard]] bool HasBytes(uint32_t block) const {
+    return RefOf(block).place != 0 || overlays.contains(block);
+  }
+  // It counts as space of the object.
+  [[nodiscard]] bool TakesSpace(uint32_t block) const { return IsKept(block) || HasBytes(block); }
 };
 using ObjectPtr = std::shared_ptr<Object>;
 
 struct StoreOp {
-  enum class Kind { kWrite, kTruncate, kDelete, kPunch, kCopy };
+  enum class Kind { kWrite, kTruncate, kDelete, kPunch, kCopy, kAllocate, kGiveBack };
   ObjectPtr object;
   Kind kind = Kind::kWrite;
   uint64_t offset = 0;  // kTruncate: the new size
-  uint64_t length = 0;  // kPunch, kCopy
+  uint64_t length = 0;  // of all on ranges but writes
+  bool zeros = false;   // kAllocate: the range becomes zeros
   ObjectPtr source;     // kCopy
   uint64_t source_offset = 0;
   Buffer data;
@@ -64,6 +92,7 @@ struct StoreOp {
 
   // Guarded by object->mutex.
   bool started = false, ready = false;
+  bool early = false;  // started before it is at the head
 
   // Filled while the operation is prepared, by one thread at a time.
   Status aborted;  // the object could not be loaded; guarded by object->mutex
@@ -79,7 +108,18 @@ struct StoreOp {
   // `first_block` on get (0: a hole). Of those a reference is held until the object has them.
   std::map<uint32_t, Buffer> patches;
   std::vector<BlockRef> refs;
-  uint64_t freed_blocks = 0;  // kPunch
+  uint64_t freed_blocks = 0;  // kPunch, kGiveBack
+  uint64_t grown_blocks = 0;  // that take space from now on
+  // On a full disk: blocks of the object whose reserved blocks `places` used up, and whether the
+  // spare ones are this operation's.
+  std::vector<uint32_t> claimed;
+  uint32_t overwrites = 0;  // blocks with space of their own that was not claimed
+  bool has_spare = false;
+  // kAllocate: blocks that are to be kept, how many are reserved already, and what GiveBack may
+  // give back.
+  std::vector<uint32_t> to_keep;
+  uint32_t reserved = 0;
+  std::vector<ByteRange> keeps;
   uint64_t data_stamp = 0;
   Duration patience{0};
   [[nodiscard]] uint64_t end() const { return offset + length; }

@@ -49,7 +49,8 @@ void ExtentStore::EvictLocked() {
 }
 
 void ExtentStore::Charge(Object& object) {
-  const uint64_t now = kObjectBytes + object.blocks.capacity() * sizeof(BlockRef);
+  const uint64_t now = kObjectBytes + object.blocks.capacity() * sizeof(BlockRef) +
+                       object.kept.capacity() * sizeof(uint64_t);
   cache_bytes_ += now - object.charged;
   object.charged = now;
 }
@@ -104,6 +105,7 @@ Status ExtentStore::Load(Object& object) {
   Status status;
   OnodeHead head;
   std::vector<BlockRef> blocks;
+  std::vector<uint64_t> kept;
   Result<std::string> value = kv_->Get(HeadKey(object.id));
   bool exists = value.ok();
   if (exists) {
@@ -120,9 +122,12 @@ Status ExtentStore::Load(Object& object) {
     if ((head.shards >> shard & 1) == 0) continue;
     blocks.resize(size_t{shard + 1} * kBlocksPerShard);
     const Result<std::string> record = kv_->Get(ShardKey(object.id, shard));
-    status = record.ok()
-                 ? DecodeShard(*record, {&blocks[size_t{shard} * kBlocksPerShard], kBlocksPerShard})
-                 : record.status();
+    const std::span<BlockRef> refs(&blocks[size_t{shard} * kBlocksPerShard], kBlocksPerShard);
+    uint64_t bits = 0;
+    status = record.ok() ? DecodeShard(*record, refs, &bits) : record.status();
+    if (bits == 0) continue;
+    kept.resize(kShardsPerObject);
+    kept[shard] = bits;
   }
   std::lock_guard lock(object.mutex);
   object.loading = false;
@@ -133,6 +138,7 @@ Status ExtentStore::Load(Object& object) {
   object.version = head.version;
   object.shards = head.shards;
   object.blocks = std::move(blocks);
+  object.kept = std::move(kept);
   Charge(object);
   return {};
 }

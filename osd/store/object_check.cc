@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <unordered_map>
 
 #include "common/base/crc32c.h"
@@ -50,12 +51,14 @@ Status ObjectCheck::Run() {
     WEIR_RETURN_IF_ERROR(walked);
   }
   CountWaiting();
+  CheckKept();
   WEIR_RETURN_IF_ERROR(CheckShared());
   WEIR_RETURN_IF_ERROR(NameOwners());
   if (options_.repair) WEIR_RETURN_IF_ERROR(Repair());
   report_.facts = {{"capacity_bytes", uint64_t{count_} * kBlockSize},
                    {"used_bytes", used_blocks_ * kBlockSize},
                    {"leaked_bytes", leaked_blocks_ * kBlockSize},
+                   {"kept_bytes", kept_blocks_ * kBlockSize},
                    {"objects", objects_},
                    {"waiting_blocks", waiting_},
                    {"verified_bytes", verified_}};
@@ -164,7 +167,10 @@ Status ObjectCheck::Gather(ObjectId id, Records* records) {
     }
     ++waiting_;
     const BlockRef below = block < records->blocks.size() ? records->blocks[block] : BlockRef{};
-    overlaid_.push_back(below.place);
+    const auto kept = records->kept.find(block / kBlocksPerShard);
+    const bool is_kept =
+        kept != records->kept.end() && (kept->second >> block % kBlocksPerShard & 1) != 0;
+    if (!is_kept) overlaid_.push_back(below.place);
     WEIR_RETURN_IF_ERROR(Step(&overlays_));
   }
   return {};
@@ -177,13 +183,16 @@ void ObjectCheck::TakeShard(std::string_view value, uint32_t shard, Records* rec
     records->blocks.resize(base + kBlocksPerShard);
   }
   const std::span<BlockRef> refs(&records->blocks[base], kBlocksPerShard);
-  if (!DecodeShard(value, refs).ok()) {
+  uint64_t kept = 0;
+  if (!DecodeShard(value, refs, &kept).ok()) {
     std::fill(refs.begin(), refs.end(), BlockRef{});
     records->bad_shards |= static_cast<uint16_t>(1u << shard);
     findings().Add("record",
                    fmt::format("{}: extent map {} does not decode", NameOf(records->id), shard));
     return;
   }
+  if (kept != 0) records->kept[shard] = kept;
+  kept_blocks_ += static_cast<uint64_t>(std::popcount(kept));
   for (uint32_t i = 0; i < kBlocksPerShard; ++i) {
     if (refs[i].place == 0) continue;
     TakeBlock(records->id, static_cast<uint32_t>(base) + i, refs[i].place);
@@ -233,10 +242,12 @@ void ObjectCheck::CheckReach(const Records& records) {
     const bool stored = (records.shards >> shard & 1) != 0;
     if (!stored || (records.head.shards >> shard & 1) != 0) continue;
     const auto begin = records.blocks.begin() + size_t{shard} * kBlocksPerShard;
-    const auto blocks = std::count_if(begin, begin + kBlocksPerShard,
-                                      [](const BlockRef& ref) { return ref.place != 0; });
-    Unreachable(ShardKey(records.id, shard), fmt::format("{}: extent map {}", name, shard),
-                static_cast<uint64_t>(blocks));
+    auto blocks = static_cast<uint64_t>(std::count_if(
+        begin, begin + kBlocksPerShard, [](const BlockRef& ref) { return ref.place != 0; }));
+    if (const auto kept = records.kept.find(shard); kept != records.kept.end()) {
+      blocks += static_cast<uint64_t>(std::popcount(kept->second));
+    }
+    Unreachable(ShardKey(records.id, shard), fmt::format("{}: extent map {}", name, shard), blocks);
   }
   if (records.has_head) return;
   for (const auto& [block, overlay] : records.overlays) {
@@ -316,7 +327,7 @@ Status ObjectCheck::ForEachBlock(Visit visit) {
   for (it->Seek("S"); it->Valid() && it->key()[0] == 'S'; it->Next()) {
     const ParsedKey key = ParseKey(it->key());
     std::fill(refs.begin(), refs.end(), BlockRef{});
-    if (key.kind == 0 || !DecodeShard(it->value(), refs).ok()) continue;
+    if (key.kind == 0 || !DecodeShard(it->value(), refs, nullptr).ok()) continue;
     for (uint32_t i = 0; i < kBlocksPerShard; ++i) {
       if (refs[i].place < first_ || refs[i].place - first_ >= count_) continue;
       visit(key.id, key.number * kBlocksPerShard + i, refs[i]);
@@ -331,6 +342,13 @@ void ObjectCheck::CountWaiting() {
     const bool inside = place >= first_ && place - first_ < count_;
     if (!inside || named_again_[place - first_]) ++used_blocks_;
   }
+}
+
+void ObjectCheck::CheckKept() {
+  used_blocks_ += kept_blocks_;
+  if (used_blocks_ <= count_) return;
+  findings().Add("space", fmt::format("space is kept for {} blocks more than there are",
+                                      used_blocks_ - count_));
 }
 
 // Copies agree on the checksum of a block that they share; others have got it by mistake.

@@ -30,6 +30,8 @@ class ObjectCheck {
     bool has_head = false, head_ok = false;
     OnodeHead head;
     std::vector<BlockRef> blocks;
+    std::map<uint32_t, uint64_t>
+        kept;  // by shard: a bit for each block that has space without bytes
     uint16_t shards = 0, bad_shards = 0;
     std::map<uint32_t, Overlaid> overlays;
   };
@@ -59,6 +61,7 @@ class ObjectCheck {
   void Unreachable(std::string key, std::string what, uint64_t blocks);
   template <typename Visit>
   Status ForEachBlock(Visit visit);
+  void CheckKept();
   Status CheckShared();
   Status NameOwners();
   void CountWaiting();
@@ -76,10 +79,12 @@ class ObjectCheck {
   std::vector<bool> taken_, named_again_;
   bool any_named_again_ = false;
   std::map<uint32_t, std::vector<std::string>> claimed_;  // places in double use -> their owners
-  std::vector<uint32_t> overlaid_;                        // places with a block waiting for them
+  // Places with a block waiting for them, but those for which space is kept.
+  std::vector<uint32_t> overlaid_;
   WriteBatch repairs_;
   uint64_t mark_ = UINT64_MAX;  // above every version given
-  uint64_t objects_ = 0, used_blocks_ = 0, waiting_ = 0, leaked_blocks_ = 0, verified_ = 0;
+  uint64_t objects_ = 0, used_blocks_ = 0, kept_blocks_ = 0, waiting_ = 0, leaked_blocks_ = 0,
+           verified_ = 0;
 };
 
 }  // namespace weir::osd

@@ -10,7 +10,8 @@
 // runs
 //          on a thread of the store and must not block. Operations on one object take effect in the
 //          order of the calls.
-// Errors:  kNoSpace when the device is nearly full (deletes and truncates still work), kCorrupt,
+// Errors:  kNoSpace when the device is nearly full (deletes and truncates still work, as do writes
+//          of what was written or allocated before, unless copies share it), kCorrupt,
 // kIo,
 //          kInvalid for a range beyond kMaxObjectSize.
 #pragma once
@@ -36,17 +37,21 @@ namespace weir::osd {
 
 inline constexpr uint64_t kMaxObjectSize = 4 << 20;
 
-struct ObjectInfo {
-  uint64_t size = 0;         // one past the last byte ever written, unless truncated
-  uint64_t version = 0;      // grows with every change
-  uint64_t freed_bytes = 0;  // whole blocks that a hole took away, where the store counts
-};
-
 // Bytes of one object that are or are not holes.
 struct ByteRange {
   uint64_t offset = 0;
   uint64_t length = 0;
   friend bool operator==(const ByteRange&, const ByteRange&) = default;
+};
+
+struct ObjectInfo {
+  uint64_t size = 0;     // one past the last byte ever written, unless truncated
+  uint64_t version = 0;  // grows with every change
+  // Whole blocks that take no space any more, and those that do now and did not before, where the
+  // store counts.
+  uint64_t freed_bytes = 0;
+  uint64_t grown_bytes = 0;
+  std::vector<ByteRange> kept;  // by Allocate: what GiveBack may give back
 };
 
 struct CopySource {
@@ -107,6 +112,12 @@ class ObjectStore {
   // The range reads as zeros from now on, and its whole blocks take no space. The size stays, also
   // that of an object which does not exist. Works on a full device.
   virtual void Punch(ObjectId id, uint64_t offset, uint64_t length, WriteDone done);
+  // Keeps space for the whole blocks that the range touches, so that writing them never gives
+  // kNoSpace; they read as before, and count as used. The size stays; an object is made where there
+  // is none. `zeros`: the range reads as zeros from now on. All or nothing: kNoSpace.
+  virtual void Allocate(ObjectId id, uint64_t offset, uint64_t length, bool zeros, WriteDone done);
+  // Keeps nothing any more for the blocks of the range, but what was written to them.
+  virtual void GiveBack(ObjectId id, uint64_t offset, uint64_t length, WriteDone done);
   // Writes into `to` at `offset` the `length` bytes that `from` has (zeros where it has none) when
   // everything is in place that was acknowledged before the call. Whole blocks that lie alike in
   // both are shared, copy-on-write, and take neither space nor device time. The ranges must not

@@ -64,6 +64,12 @@ bool CopySharesBlocks(uint64_t from_offset, uint64_t to_offset, uint64_t length)
 void ObjectStore::Punch(ObjectId, uint64_t, uint64_t, WriteDone done) {
   done(Status(ErrorCode::kNotSupported, "this store makes no holes"));
 }
+void ObjectStore::Allocate(ObjectId, uint64_t, uint64_t, bool, WriteDone done) {
+  done(Status(ErrorCode::kNotSupported, "this store keeps no space"));
+}
+void ObjectStore::GiveBack(ObjectId, uint64_t, uint64_t, WriteDone done) {
+  done(Status(ErrorCode::kNotSupported, "this store keeps no space"));
+}
 void ObjectStore::Copy(const CopySource&, ObjectId, uint64_t, uint64_t, WriteDone done) {
   done(Status(ErrorCode::kNotSupported, "this store does not copy"));
 }
@@ -118,6 +124,7 @@ void ExtentStore::StartPunch(const OpPtr& op) {
   PunchEdges(op);
 }
 
+// Also of an allocation that makes zeros.
 void ExtentStore::PunchEdges(const OpPtr& op) {
   if (op->edges.empty()) return Ready(op);
   const uint32_t block = op->edges.back();

@@ -5,6 +5,7 @@
 //   record          a key or value that does not decode, numbers that cannot be
 //   double-use      a block that two places claim and do not share: neither can be trusted
 //   outside         a block outside of the data region
+//   space           more is kept for blocks that are not written than the region has
 //   leak            records that no object reaches: their space is never freed
 //   lost            an object whose head names a record that is missing
 //   behind-end      blocks or bytes behind the end of their object
@@ -30,9 +31,9 @@ struct CheckOptions {
 };
 
 // Facts: capacity_bytes, used_bytes (what a store that opens this device takes for used),
-// leaked_bytes, objects, waiting_blocks (small writes not yet at their places), verified_bytes; all
-// of before the repair.
-// Errors: what ReadIdentity says of a device that is no OSD; kIo.
+// leaked_bytes, kept_bytes (allocated and not written), objects, waiting_blocks (small writes not
+// yet at their places), verified_bytes; all of before the repair. Errors: what ReadIdentity says of
+// a device that is no OSD; kIo.
 Result<CheckReport> CheckStore(BlockDevice& device, const CheckOptions& options);
 
 }  // namespace weir::osd

@@ -19,10 +19,6 @@ bool IsWholeBlocks(const StoreOp& op) {
   return op.offset % kBlockSize == 0 && op.data.size() % kBlockSize == 0 && !op.data.empty();
 }
 
-Status NoSpace(const BlockDevice& device) {
-  return {ErrorCode::kNoSpace, device.name() + ": full; delete something or add an OSD"};
-}
-
 }  // namespace
 
 // Through the log a small write waits for one flush instead of two, but costs twice the processor
@@ -47,7 +43,7 @@ void ExtentStore::Enqueue(OpPtr op) {
     End();
   };
   const bool early = op->kind == StoreOp::Kind::kWrite && IsWholeBlocks(*op) && !DeferThis(*op);
-  op->started = early;
+  op->started = op->early = early;
   const ObjectPtr object = op->object;
   {
     std::lock_guard lock(object->mutex);
@@ -83,7 +79,7 @@ void ExtentStore::Pump(const ObjectPtr& object) {
     if (start) {
       Start(head);
     } else if (!failure.ok()) {
-      for (const Extent& extent : head->places) allocator_.Free(extent);
+      Unclaim(head);
       DropRefs(*head);
       head->done(failure);
     }
@@ -122,11 +118,15 @@ void ExtentStore::Start(const OpPtr& op) {
     case StoreOp::Kind::kPunch:
       return StartPunch(op);
     case StoreOp::Kind::kCopy:
-      if (KvIsFull()) return Fail(op, NoSpace(device_));
+      if (KvIsFull()) return Fail(op, NoSpace());
       return WhenLoaded(op->source, [this, op](const Status& status) {
         if (!status.ok()) return Fail(op, status);
         PlanCopy(op);
       });
+    case StoreOp::Kind::kAllocate:
+      return StartAllocate(op);
+    case StoreOp::Kind::kGiveBack:
+      return Ready(op);
   }
 }
 
@@ -189,7 +189,7 @@ void ExtentStore::PrepareImage(const OpPtr& op) {
     std::memcpy(op->image.data(), bytes.data(), keep);
     return Ready(op);
   }
-  if (KvIsFull()) return Fail(op, NoSpace(device_));
+  if (KvIsFull()) return Fail(op, NoSpace());
   if (op->data.empty()) return Ready(op);
   const uint64_t begin = op->offset, end = begin + op->data.size();
   const bool defer = DeferThis(*op);
@@ -225,7 +225,11 @@ void ExtentStore::PrepareImage(const OpPtr& op) {
 
 void ExtentStore::WriteImage(const OpPtr& op) {
   op->places = allocator_.Allocate(static_cast<uint32_t>(op->image.size() / kBlockSize));
-  if (op->places.empty()) return Fail(op, NoSpace(device_));
+  if (op->places.empty()) return WriteWhenFull(op);
+  WritePlaces(op);
+}
+
+void ExtentStore::WritePlaces(const OpPtr& op) {
   auto written = [this, op](Status status) {
     if (!status.ok()) return Fail(op, std::move(status));
     op->data_stamp = device_.completed_writes();

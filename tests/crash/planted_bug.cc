@@ -33,14 +33,15 @@ class BuggyKv final : public ForwardingKv {
   // The extent map with the checksums of what the disk has now.
   Result<std::string> Believe(const std::string& value) {
     std::vector<BlockRef> refs(kBlocksPerShard);
-    WEIR_RETURN_IF_ERROR(DecodeShard(value, refs));
+    uint64_t kept = 0;
+    WEIR_RETURN_IF_ERROR(DecodeShard(value, refs, &kept));
     const Buffer block = Buffer::Aligned(kBlockSize);
     for (BlockRef& ref : refs) {
       if (ref.place == 0) continue;
       WEIR_RETURN_IF_ERROR(device_.Read(uint64_t{ref.place} * kBlockSize, block));
       ref.crc = Crc32c(block.data(), kBlockSize);
     }
-    return EncodeShard(refs);
+    return EncodeShard(refs, kept);
   }
 
   BlockDevice& device_;

@@ -50,6 +50,18 @@ inline Result<ObjectInfo> PunchSync(ObjectStore& store, ObjectId id, uint64_t of
   store.Punch(id, offset, n, waiter.Callback());
   return waiter.future.get();
 }
+inline Result<ObjectInfo> AllocateSync(ObjectStore& store, ObjectId id, uint64_t offset, uint64_t n,
+                                       bool zeros = false) {
+  Waiter<Result<ObjectInfo>> waiter;
+  store.Allocate(id, offset, n, zeros, waiter.Callback());
+  return waiter.future.get();
+}
+inline Result<ObjectInfo> GiveBackSync(ObjectStore& store, ObjectId id, uint64_t offset,
+                                       uint64_t n) {
+  Waiter<Result<ObjectInfo>> waiter;
+  store.GiveBack(id, offset, n, waiter.Callback());
+  return waiter.future.get();
+}
 inline Result<ObjectInfo> CopySync(ObjectStore& store, const CopySource& from, ObjectId to,
                                    uint64_t offset, uint64_t n) {
   Waiter<Result<ObjectInfo>> waiter;
@@ -143,6 +155,7 @@ class History {
   void Finish(size_t i, bool ok, std::string after);
   void IssuePunch(ObjectStore& store, Prng& prng, size_t i, std::unique_lock<std::mutex> lock);
   void IssueCopy(ObjectStore& store, Prng& prng, size_t i, std::unique_lock<std::mutex> lock);
+  void IssueAllocate(ObjectStore& store, Prng& prng, size_t i, std::unique_lock<std::mutex> lock);
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -160,9 +173,11 @@ inline void History::Issue(ObjectStore& store, Prng& prng) {
   const uint64_t choice = prng.Uniform(0, 99);
   model.busy = true;
   ++in_flight_;
-  if (choice < 10) {
+  if (choice < 8) {
+    IssueAllocate(store, prng, i, std::move(lock));
+  } else if (choice < 16) {
     IssuePunch(store, prng, i, std::move(lock));
-  } else if (choice < 25) {
+  } else if (choice < 28) {
     IssueCopy(store, prng, i, std::move(lock));
   } else if (choice < 80) {
     const uint64_t offset =
@@ -206,6 +221,25 @@ inline void History::IssuePunch(ObjectStore& store, Prng& prng, size_t i,
               [this, i, after = std::move(after)](const Result<ObjectInfo>& info) {
                 Finish(i, info.ok(), after);
               });
+}
+
+inline void History::IssueAllocate(ObjectStore& store, Prng& prng, size_t i,
+                                   std::unique_lock<std::mutex> lock) {
+  Model& model = objects_[i];
+  std::string after = model.committed;
+  const uint64_t offset = prng.Uniform(0, after.size() + 100'000);
+  const uint64_t size = RandomSize(prng);
+  const bool zeros = prng.Chance(0.3);
+  for (uint64_t at = offset; zeros && at < std::min<uint64_t>(offset + size, after.size()); ++at) {
+    after[at] = 0;
+  }
+  model.possible.push_back(after);
+  lock.unlock();
+  auto done = [this, i, after = std::move(after)](const Result<ObjectInfo>& info) {
+    Finish(i, info.ok(), after);
+  };
+  if (!zeros && prng.Chance(0.2)) return store.GiveBack(IdOf(i), offset, size, done);
+  store.Allocate(IdOf(i), offset, size, zeros, done);
 }
 
 // From an object that is known and at rest, mostly block by block.

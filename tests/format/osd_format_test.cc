@@ -1,5 +1,5 @@
-// Superblock and records of an OSD's disk, formats 1 and 2. They differ in nothing but the version:
-// from 2 on copies share blocks.
+// Superblock and records of an OSD's disk, formats 1 to 3. From 2 on copies share blocks, which
+// changes no record; 3 has extent maps with blocks for which space is kept.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -66,6 +66,35 @@ TEST(OsdFormatTest, SuperblockOfFormat2) {
   EXPECT_EQ(IdentityOf(*read).tier, "fast");
 }
 
+TEST(OsdFormatTest, SuperblockOfFormat3) {
+  Superblock super = SuperblockOf(3);
+  ASSERT_TRUE(SetIdentity({"cluster", "disk", 3, 123456789}, &super).ok());
+  const Result<Superblock> read = ReadShipped("osd_superblock_v3.txt", super);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->version, 3u);
+  EXPECT_EQ(IdentityOf(*read).osd_id, 3u);
+}
+
+TEST(OsdFormatTest, ExtentMapsOfFormat3) {
+  Golden golden("osd_values_v3.txt");
+  std::vector<BlockRef> refs(kBlocksPerShard), read(kBlocksPerShard);
+  uint64_t kept = 0;
+  const uint64_t all = ~uint64_t{0};
+  ASSERT_TRUE(
+      DecodeShard(golden.Expect("nothing but kept", EncodeShard(refs, all)), read, &kept).ok());
+  EXPECT_EQ(read, refs);
+  EXPECT_EQ(kept, all);
+  for (uint32_t i = 0; i < 3; ++i) refs[i] = {1000 + i, 0xa0b0c0d0 + i};
+  const uint64_t some = uint64_t{1} << 63 | 0x38;
+  const std::string shard = golden.Expect("shard", EncodeShard(refs, some));
+  ASSERT_TRUE(DecodeShard(shard, read, &kept).ok());
+  EXPECT_EQ(read, refs);
+  EXPECT_EQ(kept, some);
+  for (size_t size = 0; size < shard.size(); ++size) {
+    EXPECT_FALSE(DecodeShard(shard.substr(0, size), read, &kept).ok()) << size;
+  }
+}
+
 TEST(OsdFormatTest, NewerFormatIsRefused) {
   MemDevice device(64 << 20);
   ASSERT_TRUE(StoreSuperblock(device, SuperblockOf(kFormatVersion + 1)).ok());
@@ -108,8 +137,10 @@ TEST(OsdFormatTest, ValuesOfFormat1) {
   refs[5] = {77, 1};                                                      // behind a hole
   refs[63] = {0xfffffffe, 0xffffffff};
   const std::string shard = golden.Expect("shard", EncodeShard(refs));
-  ASSERT_TRUE(DecodeShard(shard, read).ok());
+  uint64_t kept = 1;
+  ASSERT_TRUE(DecodeShard(shard, read, &kept).ok());
   EXPECT_EQ(read, refs);
+  EXPECT_EQ(kept, 0u);
 
   const std::string block(kBlockSize, 'w');
   const std::string overlay = golden.Expect("overlay", EncodeOverlay(99, block));

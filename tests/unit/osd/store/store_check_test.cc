@@ -50,7 +50,7 @@ class StoreCheckTest : public ::testing::Test {
   }
   std::vector<BlockRef> BlocksOf(ObjectId id) {
     std::vector<BlockRef> refs(kBlocksPerShard);
-    EXPECT_TRUE(DecodeShard(Stored(ShardKey(id, 0)), refs).ok());
+    EXPECT_TRUE(DecodeShard(Stored(ShardKey(id, 0)), refs, nullptr).ok());
     return refs;
   }
   void PutBlocks(ObjectId id, const std::vector<BlockRef>& refs) {
