@@ -33,12 +33,6 @@ Status LostError() {
   return {ErrorCode::kStale, "opened before this mount was evicted: others may have written since"};
 }
 
-uint64_t WholeBlocks(uint64_t offset, uint64_t length) {
-  const uint64_t first = offset / kBlockSize,
-                 last = (offset + length + kBlockSize - 1) / kBlockSize;
-  return length == 0 ? 0 : (last - first) * kBlockSize;
-}
-
 FileIo::FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, const CallerClasses& classes,
                FileLeases& leases, WriteReporter& reporter, Options options)
     : clock_(clock),
@@ -53,8 +47,9 @@ FileIo::FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, const Caller
                   [this](const InodePtr& inode, const OpenerPtr& opener, uint64_t offset,
                          const Buffer& data, WriteCallback done) {
                     const FileTarget target = TargetOf(*inode, *opener);
-                    WriteObjects(objects_, target, PrepareWrite(target.layout, offset, data),
-                                 std::move(done));
+                    WriteObjects(
+                        objects_, target, PrepareWrite(target.layout, offset, data),
+                        [done = std::move(done)](const auto& grown) { done(grown.status()); });
                   }),
       growth_([this](const Growth::Question& question, Growth::Answer answer) {
         reporter_.AskRoom(question.inode, question.class_id, question.end, std::move(answer));
@@ -202,10 +197,12 @@ void FileIo::WriteThrough(const Wrote& wrote, PreparedWrite write, WriteCallback
                           Abandoned abandoned) {
   WriteObjects(objects_, TargetOf(*wrote.inode, *wrote.opener, std::move(abandoned)),
                std::move(write),
-               [this, wrote, callback = std::move(callback)](const Status& status) {
-                 if (!status.ok()) return callback(status);
-                 NoteWrote(wrote);
-                 TellGrowth(wrote, callback);
+               [this, wrote, callback = std::move(callback)](const Result<uint64_t>& grown) {
+                 if (!grown.ok()) return callback(grown.status());
+                 Wrote done = wrote;
+                 done.space.wrote = *grown;
+                 NoteWrote(done);
+                 TellGrowth(done, callback);
                });
 }
 

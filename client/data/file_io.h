@@ -37,6 +37,16 @@ class WriteReporter {
   // Answers its attributes; kStale when the file is gone, kStaleEpoch when the mount was evicted.
   virtual void ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
                            std::function<void(Result<FileAttr>)> callback) = 0;
+  // Space is kept up to `end`: the file is charged for it, or kQuota.
+  struct AllocatedReport {
+    uint64_t end = 0;
+    bool keep_size = false;
+    int64_t mtime_ns = 0;
+    bool kill_suid = false;
+    ClassId class_id;
+  };
+  virtual void ReportAllocated(InodeId inode, const AllocatedReport& report,
+                               const Allocation& allocation, WriteCallback callback) = 0;
   // Whether the file may reach `end`; answers how far it may, kQuota when not so far.
   virtual void AskRoom(InodeId inode, ClassId class_id, uint64_t end,
                        std::function<void(Result<uint64_t>)> callback) = 0;
@@ -46,13 +56,12 @@ class WriteReporter {
 struct RangeChange {
   uint64_t offset = 0;
   uint64_t length = 0;
-  bool zeros = false;  // it reads as zeros afterwards, and takes no space
+  bool zeros = false;     // it reads as zeros afterwards
+  bool allocate = false;  // space is kept for it; else it takes none
   bool keep_size = false;
   bool kill_suid = false;
 };
 
-// What a range takes when it is stored.
-uint64_t WholeBlocks(uint64_t offset, uint64_t length);
 // What changes of a file get that was opened before the mount was evicted.
 Status LostError();
 
@@ -75,7 +84,7 @@ class FileIo {
   // `data` is not needed after the call.
   void Write(const HandlePtr& handle, uint64_t offset, std::span<const uint8_t> data,
              bool kill_suid, WriteCallback callback, Abandoned abandoned = nullptr);
-  // fallocate: room for a range, or zeros instead of what is there.
+  // fallocate: space that is kept for a range, of which the MDS knows then, or a hole.
   void Allocate(const HandlePtr& handle, const RangeChange& change, WriteCallback callback,
                 Abandoned abandoned = nullptr);
   // The next data or hole; none: there is no data behind `offset`, or it is not in the file.
@@ -148,6 +157,8 @@ class FileIo {
                     Abandoned abandoned);
   void WriteBehind(const Wrote& wrote, PreparedWrite write, WriteCallback callback,
                    Abandoned abandoned);
+  void KeepSpace(const Wrote& wrote, const RangeChange& change, WriteCallback callback,
+                 Abandoned abandoned);
   void MakeHole(const Wrote& wrote, const RangeChange& change, WriteCallback callback,
                 Abandoned abandoned);
   void NoteWrote(const Wrote& wrote);

@@ -12,18 +12,40 @@ void FileIo::Allocate(const HandlePtr& handle, const RangeChange& change, WriteC
   }
   if (handle->opener->is_fenced()) return callback(LostError());
   const InodePtr inode = handle->inode;
-  const Wrote wrote{inode, handle->opener, change.keep_size ? 0 : end, change.kill_suid};
+  const bool moves_size = change.allocate || !change.keep_size;  // or may do so without asking
+  const Wrote wrote{inode, handle->opener, moves_size ? end : 0, change.kill_suid};
   auto go = [this, wrote, change, callback = std::move(callback), abandoned](const Status& status) {
     if (!status.ok()) return callback(status);
     const bool leased = leases_.BeginWrite(wrote.inode->id());
     auto done = [this, wrote, leased, callback](const Status& made) {
       EndChange(wrote.inode, leased, made, callback);
     };
-    if (change.zeros) return MakeHole(wrote, change, done, abandoned);
-    NoteWrote(wrote);  // space is given when it is written
-    done(Status::Ok());
+    if (change.allocate) return KeepSpace(wrote, change, done, abandoned);
+    MakeHole(wrote, change, done, abandoned);
   };
   AwaitRoom(wrote, std::move(go), std::move(abandoned));
+}
+
+// The MDS has the last word on the room that there is, and is told at once: who asks next must find
+// less.
+void FileIo::KeepSpace(const Wrote& wrote, const RangeChange& change, WriteCallback callback,
+                       Abandoned abandoned) {
+  const FileTarget target = TargetOf(*wrote.inode, *wrote.opener, std::move(abandoned));
+  auto report = [this, wrote, change, target,
+                 callback = std::move(callback)](const Result<Allocation>& allocation) {
+    if (!allocation.ok()) return callback(allocation.status());
+    const WriteReporter::AllocatedReport told{wrote.end, change.keep_size, stamps_.Next(),
+                                              wrote.kill_suid, target.class_id};
+    auto charged = [this, target, allocation, callback](const Status& status) {
+      if (status.ok()) return callback(status);
+      GiveBackObjects(objects_, target, *allocation, [status, callback] { callback(status); });
+    };
+    reporter_.ReportAllocated(wrote.inode->id(), told, *allocation, charged);
+  };
+  write_back_.Flush(wrote.inode->id(), [this, wrote, change, target, report = std::move(report)] {
+    AllocateObjects(objects_, target, change.offset, change.length, change.zeros,
+                    wrote.inode->size(), report);
+  });
 }
 
 void FileIo::MakeHole(const Wrote& wrote, const RangeChange& change, WriteCallback callback,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/buffer.h"
 #include "common/base/check.h"
 
 namespace weir::client {
@@ -22,6 +23,12 @@ std::vector<ObjectSpan> MapSpans(const FileLayout& layout, uint64_t offset, uint
     span->pieces.push_back(extent);
   }
   return spans;
+}
+
+uint64_t WholeBlocks(uint64_t offset, uint64_t length) {
+  const uint64_t first = offset / kBlockSize,
+                 last = (offset + length + kBlockSize - 1) / kBlockSize;
+  return length == 0 ? 0 : (last - first) * kBlockSize;
 }
 
 }  // namespace weir::client

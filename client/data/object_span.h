@@ -19,4 +19,7 @@ struct ObjectSpan {
 // The spans of [offset, offset + length), one per object, in order of their first byte in the file.
 std::vector<ObjectSpan> MapSpans(const FileLayout& layout, uint64_t offset, uint64_t length);
 
+// What a range takes when it is stored.
+uint64_t WholeBlocks(uint64_t offset, uint64_t length);
+
 }  // namespace weir::client

@@ -10,16 +10,19 @@ namespace {
 struct WriteGather {
   std::mutex mutex;
   size_t missing = 0;
+  uint64_t grown = 0;
   Status error;
-  WriteCallback callback;
+  GrownCallback callback;
 
-  void Arrived(const Status& status) {
+  void Arrived(const Result<ObjectOutcome>& result, uint64_t most) {
     {
       std::lock_guard lock(mutex);
-      if (error.ok()) error = status;
+      if (result.ok()) grown += result->grown_bytes.value_or(most);
+      if (error.ok()) error = result.status();
       if (--missing > 0) return;
     }
-    callback(error);
+    if (!error.ok()) return callback(error);
+    callback(grown);
   }
 };
 
@@ -67,14 +70,17 @@ PreparedWrite PrepareWrite(const FileLayout& layout, uint64_t offset, const Buff
 }
 
 void WriteObjects(ObjectIo& io, const FileTarget& target, PreparedWrite write,
-                  WriteCallback callback) {
-  if (write.parts.empty()) return callback(Status::Ok());
+                  GrownCallback callback) {
+  if (write.parts.empty()) return callback(uint64_t{0});
   auto gather = std::make_shared<WriteGather>();
   gather->missing = write.parts.size();
   gather->callback = std::move(callback);
   for (PreparedWrite::Part& part : write.parts) {
     ObjectOp op = WriteOp(target, part);
-    op.done = [gather](Result<ObjectOutcome> result) { gather->Arrived(result.status()); };
+    const uint64_t most = WholeBlocks(op.offset, op.length);
+    op.done = [gather, most](const Result<ObjectOutcome>& result) {
+      gather->Arrived(result, most);
+    };
     io.Submit(std::move(op));
   }
 }

@@ -16,6 +16,8 @@
 namespace weir::client {
 
 using WriteCallback = std::function<void(Status)>;
+// How many bytes of blocks take space now that did not before; more where that is not known.
+using GrownCallback = std::function<void(Result<uint64_t>)>;
 
 struct PreparedWrite {
   struct Part {
@@ -32,6 +34,6 @@ PreparedWrite PrepareWrite(const FileLayout& layout, uint64_t offset, const uint
 PreparedWrite PrepareWrite(const FileLayout& layout, uint64_t offset, const Buffer& data);
 
 void WriteObjects(ObjectIo& io, const FileTarget& target, PreparedWrite write,
-                  WriteCallback callback);
+                  GrownCallback callback);
 
 }  // namespace weir::client

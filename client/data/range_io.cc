@@ -8,6 +8,7 @@
 
 #include "client/data/object_reader.h"
 #include "client/data/object_span.h"
+#include "common/base/after_all.h"
 
 namespace weir::client {
 namespace {
@@ -24,6 +25,7 @@ struct Window {
   std::mutex mutex;
   std::vector<ObjectSpan> spans;
   std::vector<ObjectOutcome> outcomes;
+  std::vector<bool> succeeded;
   size_t missing = 0;
   Status error;
   std::function<void(Window&)> all;
@@ -33,6 +35,7 @@ struct Window {
       std::lock_guard lock(mutex);
       if (result.ok()) {
         outcomes[index] = std::move(*result);
+        succeeded[index] = true;
       } else if (error.ok()) {
         error = result.status();
       }
@@ -87,10 +90,12 @@ struct Window {
 class Walk : public std::enable_shared_from_this<Walk> {
  public:
   using Visit = std::function<bool(const Window&, const FileRange&)>;  // true: that is enough
-  Walk(ObjectIo& io, FileTarget target, ObjectOp::Verb verb, Visit visit, WriteCallback done)
+  Walk(ObjectIo& io, FileTarget target, ObjectOp::Verb verb, Visit visit, WriteCallback done,
+       bool zeros = false)
       : io_(io),
         target_(std::move(target)),
         verb_(verb),
+        zeros_(zeros),
         osds_(io.OsdsOf(target_.layout.pool)),
         visit_(std::move(visit)),
         done_(std::move(done)) {}
@@ -102,6 +107,7 @@ class Walk : public std::enable_shared_from_this<Walk> {
     auto window = std::make_shared<Window>();
     window->spans = MapSpans(target_.layout, range.begin, range.end - range.begin);
     window->outcomes.resize(window->spans.size());
+    window->succeeded.resize(window->spans.size());
     window->missing = window->spans.size();
     window->all = [self = shared_from_this(), range, end](Window& answered) {
       self->Answered(answered, range, end);
@@ -109,16 +115,17 @@ class Walk : public std::enable_shared_from_this<Walk> {
     for (size_t i = 0; i < window->outcomes.size(); ++i) {
       ObjectOp op;
       op.verb = verb_;
-      op.write = verb_ == ObjectOp::Verb::kPunch;
+      op.write = verb_ != ObjectOp::Verb::kExtents;
+      op.zeros = zeros_;
       op.class_id = target_.class_id;
       op.pool = target_.layout.pool;
       op.tier = target_.layout.tier;
       op.object = {target_.inode, window->spans[i].object_index};
       op.offset = window->spans[i].object_offset;
       op.length = window->spans[i].length;
-      op.want_next = range.end < end;
+      op.want_next = range.end < end && verb_ != ObjectOp::Verb::kAllocate;
       op.abandoned = target_.abandoned;
-      if (verb_ == ObjectOp::Verb::kPunch) op.fenced = target_.fenced;
+      if (op.write) op.fenced = target_.fenced;
       op.done = [window, i](Result<ObjectOutcome> result) {
         window->Arrived(i, std::move(result));
       };
@@ -128,10 +135,11 @@ class Walk : public std::enable_shared_from_this<Walk> {
 
  private:
   void Answered(Window& window, const FileRange& range, uint64_t end) {
+    const bool enough = visit_(window, range);  // also what succeeded beside a failure
     if (!window.error.ok()) return done_(window.error);
-    if (visit_(window, range)) return done_(Status::Ok());
+    if (enough) return done_(Status::Ok());
     uint64_t next = range.end;
-    if (next < end) {
+    if (next < end && verb_ != ObjectOp::Verb::kAllocate) {
       const uint64_t index = window.NextIndex(osds_);
       const uint64_t set = index / target_.layout.stripe_count;
       const uint64_t set_bytes = target_.layout.stripe_count * target_.layout.object_size;
@@ -143,6 +151,7 @@ class Walk : public std::enable_shared_from_this<Walk> {
   ObjectIo& io_;
   const FileTarget target_;
   const ObjectOp::Verb verb_;
+  const bool zeros_;
   const size_t osds_;
   const Visit visit_;
   const WriteCallback done_;
@@ -160,6 +169,27 @@ std::optional<uint64_t> Find(Wanted wanted, const std::vector<FileRange>& data,
   }
   if (wanted == Wanted::kData || at >= range.end) return std::nullopt;
   return at;
+}
+
+// How much of what an object kept newly lies behind that offset of the file.
+uint64_t BytesBehind(uint64_t file_size, const ObjectSpan& span,
+                     const ObjectOutcome::Extents& kept) {
+  const uint64_t end = (file_size + kBlockSize - 1) / kBlockSize * kBlockSize;
+  uint64_t bytes = 0;
+  for (const auto& [offset, length] : kept) {
+    for (const ObjectExtent& piece : span.pieces) {
+      // Whole blocks are kept, although the range may begin and end within.
+      const uint64_t ragged = piece.object_offset % kBlockSize;
+      const uint64_t piece_end =
+          (piece.object_offset + piece.length + kBlockSize - 1) / kBlockSize * kBlockSize;
+      const uint64_t begin = std::max(offset, piece.object_offset - ragged);
+      const uint64_t stop = std::min(offset + length, piece_end);
+      if (begin >= stop) continue;
+      const uint64_t at = piece.file_offset - ragged + (begin - (piece.object_offset - ragged));
+      bytes += at + (stop - begin) - std::clamp(end, at, at + (stop - begin));
+    }
+  }
+  return bytes;
 }
 
 struct CopyPiece {
@@ -225,7 +255,8 @@ void CopyHere(ObjectIo& io, const FileTarget& from, const FileTarget& to, const 
                 if (!read.ok()) return done(read.status());
                 Buffer data = Buffer::Aligned(piece.to.length);
                 CopyTo(*read, data.data());
-                WriteObjects(io, to, PrepareWrite(to.layout, piece.to.file_offset, data), done);
+                WriteObjects(io, to, PrepareWrite(to.layout, piece.to.file_offset, data),
+                             [done](const Result<uint64_t>& grown) { done(grown.status()); });
               });
 }
 
@@ -267,6 +298,58 @@ void PunchObjects(ObjectIo& io, const FileTarget& target, uint64_t offset, uint6
   };
   std::make_shared<Walk>(io, target, ObjectOp::Verb::kPunch, count, done)
       ->Go(offset, offset + length);
+}
+
+void AllocateObjects(ObjectIo& io, const FileTarget& target, uint64_t offset, uint64_t length,
+                     bool zeros, uint64_t file_size, AllocationCallback callback) {
+  auto allocation = std::make_shared<Allocation>();
+  auto count = [allocation, file_size](const Window& window, const FileRange&) {
+    for (size_t i = 0; i < window.outcomes.size(); ++i) {
+      const ObjectOutcome& outcome = window.outcomes[i];
+      if (!window.succeeded[i]) continue;
+      const ObjectSpan& span = window.spans[i];
+      const uint64_t most = WholeBlocks(span.object_offset, span.length);
+      const uint64_t grown = outcome.grown_bytes.value_or(most);
+      allocation->grown_bytes += grown;
+      allocation->beyond_bytes += std::min(grown, BytesBehind(file_size, span, outcome.extents));
+      uint64_t& used = allocation->used_bytes[outcome.osd];
+      used = std::max(used, outcome.used_bytes);
+      if (!outcome.extents.empty()) {
+        allocation->kept.emplace_back(span.object_index, outcome.extents);
+      }
+    }
+    return false;
+  };
+  auto done = [&io, target, allocation, callback = std::move(callback)](const Status& status) {
+    if (status.ok()) return callback(std::move(*allocation));
+    GiveBackObjects(io, target, *allocation, [status, callback] { callback(status); });
+  };
+  std::make_shared<Walk>(io, target, ObjectOp::Verb::kAllocate, count, done, zeros)
+      ->Go(offset, offset + length);
+}
+
+void GiveBackObjects(ObjectIo& io, const FileTarget& target, const Allocation& allocation,
+                     std::function<void()> done) {
+  size_t count = 0;
+  for (const auto& [index, extents] : allocation.kept) count += extents.size();
+  if (count == 0) return done();
+  const auto given = AfterAll(count, std::move(done));
+  for (const auto& [index, extents] : allocation.kept) {
+    for (const auto& [offset, length] : extents) {
+      ObjectOp op;
+      op.verb = ObjectOp::Verb::kGiveBack;
+      op.write = true;
+      op.class_id = target.class_id;
+      op.pool = target.layout.pool;
+      op.tier = target.layout.tier;
+      op.object = {target.inode, index};
+      op.offset = offset;
+      op.length = length;
+      op.fenced = target.fenced;
+      op.done = [given](const Result<ObjectOutcome>&) { given(); };
+      io.Submit(std::move(op));
+    }
+  }
 }
 
 void FindInObjects(ObjectIo& io, const FileTarget& target, Wanted wanted, uint64_t offset,

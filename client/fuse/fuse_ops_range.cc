@@ -19,39 +19,40 @@ bool KillsSuid(const Filesystem& fs, const Call& call, const Inode& inode) {
 void ChangeRange(Filesystem& fs, const CallPtr& call, const HandlePtr& handle,
                  const RangeChange& change) {
   const auto reply = [call](const Status& status) { call->Reply(status); };
-  const uint64_t end = change.keep_size ? 0 : change.offset + change.length;
-  // Whoever asks for room next must find less: the MDS is told at once.
-  const auto changed = [&fs, inode = handle->inode, grows = end > handle->inode->size(),
-                        reply](const Status& status) {
-    if (!status.ok() || !grows) return reply(status);
-    fs.core().files().Sync(inode, false, reply);
-  };
-  fs.WhenQuotaAllows(handle->inode, end,
-                     [&fs, call, handle, change, reply, changed](const Status& status) {
-                       if (!status.ok()) return reply(status);
-                       fs.core().files().Allocate(handle, change, changed, AbandonedOf(call));
-                     });
+  const uint64_t end = change.allocate ? change.offset + change.length : 0;
+  fs.WhenQuotaAllows(handle->inode, end, [&fs, call, handle, change, reply](const Status& status) {
+    if (!status.ok()) return reply(status);
+    fs.core().files().Allocate(handle, change, reply, AbandonedOf(call));
+  });
 }
 
-// Nothing is set aside, as on a thin volume: what cannot be there now is refused, what is granted
-// may still meet a full cluster when it is written.
+// OSDs have the last word; what cannot be is refused before it takes room from others for a moment.
 void AllocateIfThereIsRoom(Filesystem& fs, const CallPtr& call, const HandlePtr& handle,
                            const RangeChange& change) {
-  const uint64_t size = handle->inode->size();
-  const uint64_t end = change.offset + change.length;
-  if (end <= size) return ChangeRange(fs, call, handle, change);
-  const uint64_t more = end - std::max(size, change.offset);
+  const uint64_t has = handle->inode->attr().blocks * 512;
   fs.mds().Call<wire::StatfsReply>(
       wire::MDS_STATFS, wire::Empty(), true,
-      [&fs, call, handle, change, more](Result<wire::StatfsReply> space) {
+      [&fs, call, handle, change, has](Result<wire::StatfsReply> space) {
         if (!space.ok()) {
           call->Reply(space.status());
-        } else if (space->free_bytes() < more) {
+        } else if (change.length > has && change.length - has > space->free_bytes()) {
           call->ReplyErrno(ENOSPC);
         } else {
           ChangeRange(fs, call, handle, change);
         }
       });
+}
+
+// What is allocated behind the end stays, as on a local disk.
+void PunchToTheEnd(Filesystem& fs, const CallPtr& call, const HandlePtr& handle,
+                   RangeChange change) {
+  const uint64_t end = change.offset + change.length;
+  fs.WhenSizeIsKnown(handle->inode, end, [&fs, call, handle, change, end]() mutable {
+    const uint64_t size = handle->inode->size();
+    const uint64_t last = (size + kBlockSize - 1) / kBlockSize * kBlockSize;
+    if (end > last) change.length = last - std::min(last, change.offset);
+    ChangeRange(fs, call, handle, change);
+  });
 }
 
 void OnFallocate(fuse_req_t req, fuse_ino_t /*ino*/, int mode, off_t offset, off_t length,
@@ -74,9 +75,10 @@ void OnFallocate(fuse_req_t req, fuse_ino_t /*ino*/, int mode, off_t offset, off
   change.offset = static_cast<uint64_t>(offset);
   change.length = static_cast<uint64_t>(length);
   change.zeros = kind != 0;
+  change.allocate = kind != FALLOC_FL_PUNCH_HOLE;
   change.keep_size = (mode & FALLOC_FL_KEEP_SIZE) != 0;
   change.kill_suid = KillsSuid(fs, *call, *handle->inode);
-  if (kind == FALLOC_FL_PUNCH_HOLE) return ChangeRange(fs, call, handle, change);
+  if (!change.allocate) return PunchToTheEnd(fs, call, handle, change);
   AllocateIfThereIsRoom(fs, call, handle, change);
 }
 

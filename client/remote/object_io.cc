@@ -248,6 +248,8 @@ void ObjectIo::OnReply(const PendingPtr& pending, const Key& key, Result<ObjectO
       ++window.answered_requests;
     }
     again = !result.ok() && ParkLocked(pending, result);
+    // What it did the first time does not count as grown any more.
+    if (result.ok() && pending->again) result->grown_bytes.reset();
     if (!stopped_) TakeDepartures(key, window, now, &departures);
   }
   SendAll(std::move(departures));
@@ -268,6 +270,7 @@ bool ObjectIo::ParkLocked(const PendingPtr& pending, const Result<ObjectOutcome>
   if (!checksum && !slow && !Passing(code)) return false;
   if (!checksum && !slow && clock_.Now() >= pending->deadline) return false;
   ++counters_.retried;
+  pending->again = true;
   parked_.push_back(pending);
   return true;
 }

@@ -92,6 +92,7 @@ class ObjectIo {
     TimePoint sent;          // first; valid once it was
     TimePoint left;          // the last time; too
     uint32_t checksum_retries = 0;
+    bool again = false;  // it may have been done before
   };
   using PendingPtr = std::shared_ptr<Pending>;
   struct Window {

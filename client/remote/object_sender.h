@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -17,14 +18,18 @@
 namespace weir::client {
 
 struct ObjectOutcome {
+  using Extents = std::vector<std::pair<uint64_t, uint64_t>>;  // offset and length
   Buffer payload;  // of a read: up to the length asked for, less where the object ends
   uint64_t object_size = 0;
   uint64_t window_bytes = 0;  // the OSD's grant for this class; 0: unchanged
   Duration server_time{0};    // between its arrival at the OSD and the answer; 0: not said
   Duration limit_time{0};     // of it: held back there by the class's own limit
   OsdId osd{};                // who answered
-  std::vector<std::pair<uint64_t, uint64_t>> extents;  // offset and length of what is no hole
-  uint64_t freed_bytes = 0;                            // by a hole
+  Extents extents;  // of what is no hole; kAllocate: for what nothing was kept or taken before
+  uint64_t freed_bytes = 0;  // by a hole
+  // Blocks that take space and did not before; none: it is not known.
+  std::optional<uint64_t> grown_bytes;
+  uint64_t used_bytes = 0;            // kAllocate: of the OSD
   uint64_t next_object = UINT64_MAX;  // index of the next object of the inode that this OSD has
 };
 // Becomes true when nobody waits for an operation any more, since its process was killed. Null:
@@ -34,7 +39,7 @@ using ObjectCallback = std::function<void(Result<ObjectOutcome>)>;
 
 struct ObjectOp {
   // kCopy: from an object that must lie on the same OSD.
-  enum class Verb : uint8_t { kData, kPunch, kCopy, kExtents };
+  enum class Verb : uint8_t { kData, kPunch, kCopy, kExtents, kAllocate, kGiveBack };
   Verb verb = Verb::kData;
   bool write = false;  // changes something
   ClassId class_id;
@@ -48,6 +53,7 @@ struct ObjectOp {
   ObjectId source;           // of a copy
   uint64_t source_offset = 0;
   bool want_next = false;  // kPunch, kExtents: answer next_object
+  bool zeros = false;      // kAllocate: the range becomes zeros
   ObjectCallback done;     // exactly once, on any thread, with no lock held
   Abandoned abandoned;
   Abandoned fenced;  // becomes true when the data may overwrite what others have written

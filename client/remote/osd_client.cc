@@ -21,6 +21,7 @@ std::string Encode(const ObjectOp& op, const ObjectSender::Stamp& stamp) {
   request.set_cluster(stamp.cluster);
   if (!op.tier.empty()) request.set_tier(op.tier.ToString());
   request.set_want_next(op.want_next);
+  request.set_zeros(op.zeros);
   if (op.verb == ObjectOp::Verb::kCopy) {
     request.set_source_inode(op.source.inode.value);
     request.set_source_index(op.source.index);
@@ -37,6 +38,10 @@ uint32_t MethodOf(const ObjectOp& op) {
       return wire::OSD_COPY;
     case ObjectOp::Verb::kExtents:
       return wire::OSD_EXTENTS;
+    case ObjectOp::Verb::kAllocate:
+      return wire::OSD_ALLOCATE;
+    case ObjectOp::Verb::kGiveBack:
+      return wire::OSD_GIVE_BACK;
     case ObjectOp::Verb::kData:
       break;
   }
@@ -64,6 +69,8 @@ Result<ObjectOutcome> Decode(bool write, OsdId osd, Result<net::Reply> raw) {
   outcome.limit_time = std::chrono::microseconds(reply.limit_us());
   outcome.osd = osd;
   outcome.freed_bytes = reply.freed_bytes();
+  if (reply.has_grown_bytes()) outcome.grown_bytes = reply.grown_bytes();
+  outcome.used_bytes = reply.used_bytes();
   for (int i = 0; i + 1 < reply.extents_size(); i += 2) {
     outcome.extents.emplace_back(reply.extents(i), reply.extents(i + 1));
   }

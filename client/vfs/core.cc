@@ -329,6 +329,36 @@ void Core::ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
                                });
 }
 
+void Core::ReportAllocated(InodeId inode, const AllocatedReport& report,
+                           const Allocation& allocation, WriteCallback callback) {
+  wire::AllocatedRequest request;
+  request.set_inode(inode.value);
+  request.set_end(report.end);
+  request.set_keep_size(report.keep_size);
+  request.set_grown_bytes(allocation.grown_bytes);
+  request.set_beyond_bytes(allocation.beyond_bytes);
+  request.set_mtime_ns(report.mtime_ns);
+  request.set_kill_suid(report.kill_suid);
+  request.set_class_id(report.class_id.value);
+  request.set_epoch(map_epoch_);
+  for (const auto& [osd, used] : allocation.used_bytes) {
+    auto* use = request.add_used();
+    use->set_osd(osd.value);
+    use->set_used_bytes(used);
+  }
+  mds_->Call<wire::EntryReply>(wire::MDS_ALLOCATED, request, false,
+                               [this, inode, asked = leases_.Asked(),
+                                callback = std::move(callback)](Result<wire::EntryReply> reply) {
+                                 if (!reply.ok()) return callback(reply.status());
+                                 const InodePtr known = inodes_.Find(inode);
+                                 if (known != nullptr) {
+                                   known->Update(FromWire(reply->attr()));
+                                   leases_.Learn(known, *reply, asked);
+                                 }
+                                 callback(Status::Ok());
+                               });
+}
+
 void Core::AskRoom(InodeId inode, ClassId class_id, uint64_t end,
                    std::function<void(Result<uint64_t>)> callback) {
   wire::GrowRequest request;

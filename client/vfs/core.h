@@ -122,6 +122,8 @@ class Core final : private WriteReporter {
  private:
   void ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
                    std::function<void(Result<FileAttr>)> callback) override;
+  void ReportAllocated(InodeId inode, const AllocatedReport& report, const Allocation& allocation,
+                       WriteCallback callback) override;
   void AskRoom(InodeId inode, ClassId class_id, uint64_t end,
                std::function<void(Result<uint64_t>)> callback) override;
   void TakeDirectories(DirCache::Changing* changing, std::span<const wire::Attr* const> told);

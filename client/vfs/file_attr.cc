@@ -45,6 +45,7 @@ FileAttr FromWire(const wire::Attr& attr) {
   out.rdev = attr.rdev();
   out.version = attr.version();
   out.blocks = attr.blocks();
+  out.allocated_end = attr.allocated_end();
   out.has_acl = attr.has_acl();
   if (attr.has_quota_room()) out.quota_room = attr.quota_room();
   out.layout = FromWire(attr.layout());

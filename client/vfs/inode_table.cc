@@ -46,7 +46,8 @@ void Inode::LayWrittenOver(FileAttr* attr) const {
   attr->size = std::max(attr->size, local_end_);
   const uint64_t most = attr->blocks + (untold_.wrote + telling_.wrote) / 512;
   const uint64_t freed = (untold_.freed + telling_.freed) / 512;
-  attr->blocks = std::min(BlocksUpTo(attr->size), most - std::min(most, freed));
+  attr->blocks =
+      std::min(BlocksUpTo(std::max(attr->size, attr->allocated_end)), most - std::min(most, freed));
   if (local_kill_suid_) {
     attr->mode &= ~static_cast<uint32_t>(S_ISUID);
     if ((attr->mode & S_IXGRP) != 0) attr->mode &= ~static_cast<uint32_t>(S_ISGID);
@@ -84,7 +85,8 @@ FileLayout Inode::layout() const {
 
 bool Inode::QuotaAllows(uint64_t end) const {
   std::lock_guard lock(mutex_);
-  return end <= attr_.size || end - attr_.size <= attr_.quota_room;
+  const uint64_t counted = std::max(attr_.size, attr_.allocated_end);
+  return end <= counted || end - counted <= attr_.quota_room;
 }
 
 bool Inode::has_quota() const {
@@ -149,7 +151,7 @@ uint64_t Inode::told_size() const {
 
 uint64_t Inode::allowed_end() const {
   std::lock_guard lock(mutex_);
-  return std::max(attr_.size, allowed_end_);
+  return std::max({attr_.size, attr_.allocated_end, allowed_end_});
 }
 
 void Inode::Allow(uint64_t end) {

@@ -128,6 +128,12 @@ bool ClusterKeeper::OsdHeard(OsdId osd, Epoch have_epoch, uint64_t used_bytes, E
   return true;
 }
 
+void ClusterKeeper::OsdUses(uint32_t osd, uint64_t used_bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto heard = heard_.find(OsdId(osd));
+  if (heard != heard_.end()) heard->second.used_bytes = used_bytes;
+}
+
 void ClusterKeeper::OsdMeasured(OsdId osd, const wire::ServiceMeasures& measures) {
   auto kept = std::make_shared<OsdMeasures>();
   kept->stable = measures.stable();

@@ -62,6 +62,7 @@ class ClusterKeeper final : public ClusterView {
   Result<OsdId> RegisterOsd(const wire::RegisterOsdRequest& request);
   // An OSD said that it lives and obeys `have_epoch`. False: unknown, it should register.
   // `fence_epoch`: nothing is left there of the sessions fenced up to it.
+  void OsdUses(uint32_t osd, uint64_t used_bytes) override;
   bool OsdHeard(OsdId osd, Epoch have_epoch, uint64_t used_bytes, Epoch fence_epoch = Epoch(0));
   // What it measured, for measured admission; kept until it is silent or says something newer.
   void OsdMeasured(OsdId osd, const wire::ServiceMeasures& measures);

@@ -73,16 +73,17 @@ Status CheckRoom(Operation& op, const Inode& inode, uint32_t claimed, uint64_t e
 Status ChargeSize(Operation& op, Inode* inode, uint32_t claimed) {
   InodeRecord& rec = inode->rec;
   WEIR_ASSIGN_OR_RETURN(uint32_t class_id, ChargedClass(op, *inode, claimed));
+  const uint64_t reach = inode->Reach();
   const bool moves = rec.charged_bytes() > 0 && rec.charged_class() != class_id;
-  if (moves && !CheckRoom(op, *inode, claimed, rec.size()).ok()) class_id = rec.charged_class();
-  if (rec.charged_class() != class_id || rec.charged_bytes() != rec.size()) {
+  if (moves && !CheckRoom(op, *inode, claimed, reach).ok()) class_id = rec.charged_class();
+  if (rec.charged_class() != class_id || rec.charged_bytes() != reach) {
     WEIR_RETURN_IF_ERROR(Uncharge(op, rec));
     WEIR_ASSIGN_OR_RETURN(const uint64_t held, HeldBy(op, class_id));
-    PutHeld(op, class_id, held + rec.size());
+    PutHeld(op, class_id, held + reach);
     rec.set_charged_class(class_id);
-    rec.set_charged_bytes(rec.size());
+    rec.set_charged_bytes(reach);
   }
-  op.context.grants.Charged(inode->id, class_id, rec.size());
+  op.context.grants.Charged(inode->id, class_id, reach);
   return Status::Ok();
 }
 

@@ -1,9 +1,10 @@
 // What the files of each class hold, and whether there is room for more: a class's capacity.
 //
 // A regular file counts against one class with its size, holes included, as it was last reported or
-// set. Which: the class of the nearest tag, else that of whoever wrote it, when its size is
-// reported or set; a file that finds no room in its new class stays with the old one. Sums are
-// stored with the sizes, in the same batch, so that no crash parts them.
+// set, and with what is allocated behind its end. Which: the class of the nearest tag, else that of
+// whoever wrote it, when its size is reported or set; a file that finds no room in its new class
+// stays with the old one. Sums are stored with the sizes, in the same batch, so that no crash parts
+// them.
 //
 // Who writes beyond what the file is charged for asks first (Grow) and is told how far he may go;
 // what he was told counts as taken (size_grants.h). So the sum over a class's files never exceeds
@@ -24,7 +25,7 @@ struct Inode;
 
 // Whose I/O it is. `claimed`: by the mount, where no tag says so.
 Result<uint32_t> ChargedClass(Operation& op, const Inode& inode, uint32_t claimed);
-// Charges the file for the size that it has; the caller stores it.
+// Charges the file for how far it reaches; the caller stores it.
 Status ChargeSize(Operation& op, Inode* inode, uint32_t claimed);
 // kQuota: its class has no room for a file that reaches so far.
 Status CheckRoom(Operation& op, const Inode& inode, uint32_t claimed, uint64_t end);

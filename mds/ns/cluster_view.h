@@ -45,6 +45,8 @@ class ClusterView {
   [[nodiscard]] virtual std::string DescribeObjects(uint64_t inode, const LayoutRecord& layout,
                                                     uint64_t size, size_t max) const = 0;
   [[nodiscard]] virtual SpaceInfo Space() const = 0;
+  // What an OSD has said just now, and will say itself a little later.
+  virtual void OsdUses(uint32_t /*osd*/, uint64_t /*used_bytes*/) {}
   // For people: how long the class was throttled lately, and who is to blame.
   [[nodiscard]] virtual std::string WhySlow(uint32_t class_id) const = 0;
   // What was written under an older map by a session that was evicted since.

@@ -20,17 +20,33 @@ bool Inode::IsRegular() const {
   return S_ISREG(rec.mode());
 }
 
-uint64_t Inode::DataBytes() const {
+uint64_t Inode::DataBeforeEnd() const {
   return rec.size() - std::min(rec.size(), rec.hole_bytes());
 }
 
+uint64_t Inode::DataBytes() const {
+  return DataBeforeEnd() + rec.beyond_bytes();
+}
+
+uint64_t Inode::Reach() const {
+  return std::max(rec.size(), rec.allocated_end());
+}
+
 void Inode::SetSize(uint64_t size, uint64_t data_bytes) {
+  const uint64_t grown = size - std::min(size, rec.size());
+  const uint64_t passed = std::min(grown, rec.beyond_bytes());
+  rec.set_beyond_bytes(rec.beyond_bytes() - passed);
   rec.set_size(size);
-  rec.set_hole_bytes(size - std::min(size, data_bytes));
+  rec.set_hole_bytes(size - std::min(size, data_bytes + passed));
+}
+
+void Inode::DropBeyondEnd() {
+  rec.set_allocated_end(std::min(rec.allocated_end(), rec.size()));
+  rec.set_beyond_bytes(0);
 }
 
 uint64_t DataAfter(const Inode& inode, const wire::SpaceChange& change) {
-  const uint64_t most = inode.DataBytes() + std::min(change.wrote_bytes(), kMaxFileSize);
+  const uint64_t most = inode.DataBeforeEnd() + std::min(change.wrote_bytes(), kMaxFileSize);
   return most - std::min(most, change.freed_bytes());
 }
 
@@ -275,6 +291,10 @@ void Operation::LooseEndIsCut(Inode* file) const {
 Status Operation::CutLooseEnd(Inode* file, uint32_t claimed_class) {
   if (!HasLooseEnd(*file) || context.opens.IsWritten(file->id)) return Status::Ok();
   LooseEndIsCut(file);
+  const uint64_t reach = file->Reach();
+  file->DropBeyondEnd();
+  CountReach(*file, reach);
+  WEIR_RETURN_IF_ERROR(ChargeSize(*this, file, claimed_class));
   StoreQuietly(*file);
   return CutOff(*file, file->rec.size(), claimed_class);
 }
@@ -320,6 +340,7 @@ void Operation::FillAttr(const Inode& inode, wire::Attr* attr) {
   layout->set_tier(rec.layout().tier());
   attr->set_has_acl(!rec.acl_access().empty() || !rec.acl_default().empty());
   const uint64_t blocks = (inode.DataBytes() + kBlockSize - 1) / kBlockSize;
+  attr->set_allocated_end(rec.allocated_end());
   attr->set_blocks(inode.IsRegular() ? blocks * (kBlockSize / 512) : 0);
 }
 

@@ -41,13 +41,20 @@ struct Inode {
 
   [[nodiscard]] bool IsDirectory() const;
   [[nodiscard]] bool IsRegular() const;
-  // What of a file may be data: never less than there is, as it is told of writes, not of what they
-  // overwrite.
+  // What of a file may take space: before its end never less than does, as it may be told of
+  // writes, not of what they overwrite; and behind its end.
   [[nodiscard]] uint64_t DataBytes() const;
+  [[nodiscard]] uint64_t DataBeforeEnd() const;
+  // To where data lies or space is kept: what quotas and capacities count.
+  [[nodiscard]] uint64_t Reach() const;
+  // `data_bytes`: before the end. What is kept behind it comes to lie before it when the file
+  // grows.
   void SetSize(uint64_t size, uint64_t data_bytes);
+  // Nothing is kept behind the end any more.
+  void DropBeyondEnd();
 };
 
-// Its DataBytes behind such a change.
+// Its DataBeforeEnd behind such a change.
 uint64_t DataAfter(const Inode& inode, const wire::SpaceChange& change);
 
 struct PurgeJob {
@@ -169,8 +176,8 @@ class Operation {
 
   // `directory` holds so many times that much more; see usage.h.
   void Count(uint64_t directory, const TreeUsage& share, int64_t times);
-  // A file is about to have that size.
-  void CountSize(const Inode& file, uint64_t size);
+  // A file that reached so far has changed.
+  void CountReach(const Inode& file, uint64_t before);
   // Writes what was counted. kQuota when there is no room for it.
   Status SettleUsage();
   Result<uint64_t> QuotaCount();

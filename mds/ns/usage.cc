@@ -80,7 +80,9 @@ TreeUsage ShareOf(const InodeRecord& inode) {
     share.set_directories(share.directories() + 1);
   } else {
     share.set_files(1);
-    if (S_ISREG(inode.mode())) share.set_bytes(static_cast<int64_t>(inode.size()));
+    if (S_ISREG(inode.mode())) {
+      share.set_bytes(static_cast<int64_t>(std::max(inode.size(), inode.allocated_end())));
+    }
   }
   return share;
 }
@@ -156,10 +158,10 @@ void Operation::Count(uint64_t directory, const TreeUsage& share, int64_t times)
   AddUsage(share, times, &usage_[directory]);
 }
 
-void Operation::CountSize(const Inode& file, uint64_t size) {
+void Operation::CountReach(const Inode& file, uint64_t before) {
   if (file.rec.nlink() == 0) return;
   TreeUsage grown;
-  grown.set_bytes(static_cast<int64_t>(size - file.rec.size()));
+  grown.set_bytes(static_cast<int64_t>(file.Reach() - before));
   Count(file.rec.parent(), grown, 1);
 }
 

@@ -1,6 +1,7 @@
 // How much lies below directories, and the quotas that limit it.
 //
-// Every directory record counts what is below it: bytes and entries, whatever has its primary link
+// Every directory record counts what is below it: entries and bytes (sizes of files, and what is
+// allocated behind their ends), whatever has its primary link
 // there. A change is counted in the directory itself, in the same batch as the change. Upwards it
 // goes lazily: a directory remembers what its parent has been told, those that have told less than
 // they know are in the table of untold ones, and in the background, or when somebody asks, they

@@ -53,6 +53,9 @@ uint64_t ResizedBy(const Request& /*request*/) {
 uint64_t ResizedBy(const wire::WroteRequest& request) {
   return request.inode();
 }
+uint64_t ResizedBy(const wire::AllocatedRequest& request) {
+  return request.keep_size() ? 0 : request.inode();
+}
 uint64_t ResizedBy(const wire::SetAttrRequest& request) {
   return request.has_size() ? request.inode() : 0;
 }
@@ -119,7 +122,8 @@ bool MdsCore::HandleNamespace(const Call& call) {
   const uint32_t method = call->method();
   const bool posix = method >= wire::MDS_LOOKUP && method <= wire::MDS_ACCESS;
   const bool later = method == wire::MDS_GROW || method == wire::MDS_APPEND ||
-                     method == wire::MDS_TMPFILE || method == wire::MDS_ACCESSED;
+                     method == wire::MDS_TMPFILE || method == wire::MDS_ALLOCATED ||
+                     method == wire::MDS_ACCESSED;
   if (!posix && !later) return false;
   RequestOrigin origin = OriginOf(call);
   const InTurn in_turn = [this](uint32_t class_id, FairQueue::Work work) {
@@ -152,6 +156,7 @@ bool MdsCore::HandleNamespace(const Call& call) {
     WEIR_RUN(MDS_RESOLVE_CLASSES, ResolveClasses)
     WEIR_RUN(MDS_ACCESS, Access)
     WEIR_RUN(MDS_GROW, Grow)
+    WEIR_RUN(MDS_ALLOCATED, Allocated)
     WEIR_RUN(MDS_APPEND, Append)
     WEIR_RUN(MDS_TMPFILE, MakeUnnamed)
     WEIR_RUN(MDS_ACCESSED, Accessed)

@@ -49,6 +49,8 @@ uint64_t ChargedBytes(const ObjectOp& op) {
     case ObjectOpKind::kTruncate:
     case ObjectOpKind::kPunch:
     case ObjectOpKind::kExtents:
+    case ObjectOpKind::kAllocate:
+    case ObjectOpKind::kGiveBack:
       return kMetadataOpBytes;
     case ObjectOpKind::kDeleteInode:
       return kMetadataOpBytes * std::max<uint64_t>(op.length, 1);
@@ -366,7 +368,7 @@ void Dispatcher::Start(ObjectOp* op) {
   auto with_info = [this, op](Result<ObjectInfo> info) {
     ObjectOpResult result;
     if (info.ok()) {
-      result.info = *info;
+      result.info = std::move(*info);
       AddNext(*op, &result);
     } else {
       result.status = info.status();
@@ -399,6 +401,12 @@ void Dispatcher::Start(ObjectOp* op) {
       return;
     case ObjectOpKind::kPunch:
       store_.Punch(op->object, op->offset, op->length, with_info);
+      return;
+    case ObjectOpKind::kAllocate:
+      store_.Allocate(op->object, op->offset, op->length, op->zeros, with_info);
+      return;
+    case ObjectOpKind::kGiveBack:
+      store_.GiveBack(op->object, op->offset, op->length, with_info);
       return;
     case ObjectOpKind::kCopy:
       store_.Copy(op->source, op->object, op->offset, op->length, with_info);

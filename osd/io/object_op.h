@@ -21,13 +21,15 @@ enum class ObjectOpKind : uint8_t {
   kPunch,
   kCopy,
   kExtents,
+  kAllocate,
+  kGiveBack,
   // I/O that whoever submits does itself: MayGo says when, Dispatcher::Ended that it is over.
   kBackgroundRead,
   kBackgroundWrite,
 };
 
-// What a truncate, punch or copy of shared blocks is charged, and a delete for each object: the
-// metadata commit that it causes.
+// What a truncate, punch, allocation or copy of shared blocks is charged, and a delete for each
+// object: the metadata commit that it causes.
 inline constexpr uint64_t kMetadataOpBytes = 4096;
 
 struct ObjectOpResult {
@@ -57,6 +59,7 @@ class ObjectOp {
   uint64_t length = 0;  // of all on ranges; background: too; kDeleteInode: objects at most, 0: all
   CopySource source;    // of a copy
   bool want_next = false;  // kPunch, kExtents: answer next_object too
+  bool zeros = false;      // kAllocate: the range becomes zeros
   Buffer data;             // of a write
   ClassId class_id;
   int64_t elsewhere = 0;  // DSFQ delay, in the unit of the cost

@@ -41,6 +41,10 @@ ObjectOpKind KindOf(uint32_t method) {
       return ObjectOpKind::kCopy;
     case wire::OSD_EXTENTS:
       return ObjectOpKind::kExtents;
+    case wire::OSD_ALLOCATE:
+      return ObjectOpKind::kAllocate;
+    case wire::OSD_GIVE_BACK:
+      return ObjectOpKind::kGiveBack;
     default:
       return ObjectOpKind::kStat;
   }
@@ -64,6 +68,10 @@ const char* NameOf(ObjectOpKind kind) {
       return "copy";
     case ObjectOpKind::kExtents:
       return "map";
+    case ObjectOpKind::kAllocate:
+      return "allocate";
+    case ObjectOpKind::kGiveBack:
+      return "give back";
     case ObjectOpKind::kBackgroundRead:
     case ObjectOpKind::kBackgroundWrite:
       break;  // never asked for from outside
@@ -75,12 +83,18 @@ const char* NameOf(ObjectOpKind kind) {
 bool IsOnRange(ObjectOpKind kind) {
   return kind == ObjectOpKind::kRead || kind == ObjectOpKind::kWrite ||
          kind == ObjectOpKind::kPunch || kind == ObjectOpKind::kCopy ||
-         kind == ObjectOpKind::kExtents;
+         kind == ObjectOpKind::kExtents || kind == ObjectOpKind::kAllocate ||
+         kind == ObjectOpKind::kGiveBack;
 }
 
 bool Changes(ObjectOpKind kind) {
   return kind != ObjectOpKind::kRead && kind != ObjectOpKind::kExtents &&
          kind != ObjectOpKind::kStat;
+}
+
+bool GivesSpace(ObjectOpKind kind) {
+  return kind == ObjectOpKind::kWrite || kind == ObjectOpKind::kCopy ||
+         kind == ObjectOpKind::kAllocate;
 }
 
 // "read of object 7.3 at 4096, 8192 bytes"
@@ -224,6 +238,8 @@ void ObjectService::Handle(std::shared_ptr<net::IncomingCall> call) {
     case wire::OSD_PUNCH:
     case wire::OSD_COPY:
     case wire::OSD_EXTENTS:
+    case wire::OSD_ALLOCATE:
+    case wire::OSD_GIVE_BACK:
       HandleObject(std::move(call));
       return;
     case wire::OSD_STATS:
@@ -278,6 +294,7 @@ void ObjectService::HandleObject(std::shared_ptr<net::IncomingCall> call) {
   }
   op->source = {{InodeId(request.source_inode()), request.source_index()}, request.source_offset()};
   op->want_next = request.want_next();
+  op->zeros = request.zeros();
   if (op->kind == ObjectOpKind::kWrite) op->data = call->payload();
   op->class_id = ChargedClass(op->kind, request);
   op->elsewhere = static_cast<int64_t>(std::min(request.elsewhere(), kLargestElsewhere));
@@ -374,6 +391,11 @@ void ObjectService::Answer(Op& op, ObjectOpResult result) {
   reply.set_limit_us(static_cast<uint64_t>(op.held_by_limit() / std::chrono::microseconds(1)));
   reply.set_next_index(result.next_index);
   reply.set_freed_bytes(result.info.freed_bytes);
+  if (GivesSpace(op.kind)) reply.set_grown_bytes(result.info.grown_bytes);
+  if (op.kind == ObjectOpKind::kAllocate) {
+    reply.set_used_bytes(options_.used_bytes ? options_.used_bytes() : store_.Stats().used_bytes);
+    result.extents = std::move(result.info.kept);
+  }
   for (const ByteRange& range : result.extents) {
     reply.add_extents(range.offset);
     reply.add_extents(range.length);

@@ -61,6 +61,8 @@ class ObjectService {
     std::function<void(std::unique_ptr<ObjectOp>, TierName)> submit;
     std::function<void(const DispatcherStats&, bool reset, wire::OsdStatsReply*)> add_stats;
     std::vector<Scrubber::Disk> further_disks;
+    // Of all its disks together; empty: of the store.
+    std::function<uint64_t()> used_bytes;
     // Nothing is changed before a map has come (session_fences.h).
     bool await_map = false;
   };

@@ -97,6 +97,7 @@ void OsdServer::AddTiers(const Dispatcher::Arm& arm, ObjectService::Options* ser
                               wire::OsdStatsReply* reply) {
     AddTierStats(*tiers_, first, reset, reply);
   };
+  service->used_bytes = [this] { return tiers_->TotalStore().used_bytes; };
   for (size_t k = 1; k < options_.tiers.size(); ++k) {
     service->further_disks.push_back({&tiers_->dispatcher(k), options_.tiers[k].store});
   }

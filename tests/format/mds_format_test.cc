@@ -39,6 +39,17 @@ InodeRecord SomeInode() {
   return inode;
 }
 
+TEST(MdsFormatTest, AnInodeWithSpaceBehindItsEnd) {
+  Golden golden("mds_allocated_v1.txt");
+  InodeRecord inode = SomeInode();
+  inode.set_allocated_end((uint64_t{1} << 40) + 8192);
+  inode.set_beyond_bytes(8192);
+  const auto read = DecodeValue<InodeRecord>(golden.Expect("inode", EncodeValue(inode)));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->allocated_end(), (uint64_t{1} << 40) + 8192);
+  EXPECT_EQ(read->beyond_bytes(), 8192u);
+}
+
 TEST(MdsFormatTest, KeysOfVersion1) {
   Golden golden("mds_keys_v1.txt");
   golden.Expect("answer", MakeKey(Table::kAnswer, 7, 8));

@@ -16,13 +16,14 @@ import mappings
 import names
 import ranges
 import replaced
+import reserved
 import times
 import xattrs
 from harness import BROKE_OFF, Place
 from justified import JUSTIFIED
 
 CASES = {f"{module.__name__}.{case.__name__}": case
-         for module in (names, listings, attributes, files, ranges, replaced, mappings, times, xattrs, locks)
+         for module in (names, listings, attributes, files, ranges, reserved, replaced, mappings, times, xattrs, locks)
          for case in module.CASES}
 
 

@@ -38,6 +38,9 @@ Result<wire::ListXattrReply> ListXattr(Operation& op, const wire::InodeRequest& 
 EmptyResult RemoveXattr(Operation& op, const wire::XattrRequest& request);
 Result<wire::StatfsReply> StatFs(Operation& op, const wire::Empty& request);
 EntryResult Wrote(Operation& op, const wire::WroteRequest& request);
+// Data of the file changed then; 0: now.
+void TakeWriteTime(const Operation& op, int64_t mtime_ns, Inode* inode);
+EntryResult Allocated(Operation& op, const wire::AllocatedRequest& request);
 Result<wire::GrowReply> Grow(Operation& op, const wire::GrowRequest& request);
 Result<wire::ResolveClassesReply> ResolveClasses(Operation& op,
                                                  const wire::ResolveClassesRequest& request);

@@ -100,12 +100,17 @@ Status ChangeSize(Operation& op, const wire::SetAttrRequest& request, Inode* ino
   const bool written_elsewhere = op.context.opens.WrittenElsewhere(op.context.session, inode->id);
   const uint64_t reach = std::max(inode->rec.size(), request.known_size());
   const bool loose_end = op.HasLooseEnd(*inode) && !written_elsewhere;
-  const bool data_beyond = request.size() < reach || written_elsewhere || loose_end;
+  const bool kept_beyond =
+      request.size() <= inode->rec.size() && request.size() < inode->rec.allocated_end();
+  const bool data_beyond = request.size() < reach || written_elsewhere || loose_end || kept_beyond;
   // A file that grows over what somebody left behind its end is to have zeros there.
   const uint64_t end = loose_end ? std::min(reach, request.size()) : request.size();
   if (loose_end) op.LooseEndIsCut(inode);
-  op.CountSize(*inode, request.size());
-  inode->SetSize(request.size(), inode->DataBytes());
+  const uint64_t counted = inode->Reach();
+  if (data_beyond && end <= inode->rec.size()) inode->DropBeyondEnd();
+  inode->SetSize(request.size(), inode->DataBeforeEnd());
+  if (data_beyond) inode->DropBeyondEnd();
+  op.CountReach(*inode, counted);
   WEIR_RETURN_IF_ERROR(ChargeSize(op, inode, claimed));
   inode->rec.set_mtime_ns(op.now());
   if (request.kill_suid() || !op.who().IsRoot()) {

@@ -15,16 +15,18 @@ namespace {
 // Sizes and space. What is there already is counted and charged, whatever room there is.
 Status TakeData(Operation& op, const wire::WroteRequest& request, Inode* inode) {
   const uint64_t size = std::max(inode->rec.size(), request.size_at_least());
-  op.CountSize(*inode, size);
   op.quotas_bind = false;  // the next write will be refused
+  const uint64_t reach = inode->Reach();
   inode->SetSize(size, request.has_space() ? DataAfter(*inode, request.space()) : size);
+  op.CountReach(*inode, reach);
   return ChargeSize(op, inode, request.class_id());
 }
 
-void TakeTimes(const Operation& op, const wire::WroteRequest& request, Inode* inode) {
+}  // namespace
+
+void TakeWriteTime(const Operation& op, int64_t mtime_ns, Inode* inode) {
   InodeRecord& rec = inode->rec;
-  const int64_t written =
-      request.mtime_ns() == 0 ? op.now() : op.context.stamps.Saw(request.mtime_ns());
+  const int64_t written = mtime_ns == 0 ? op.now() : op.context.stamps.Saw(mtime_ns);
   const int64_t before = rec.mtime_ns();
   int64_t mtime = MtimeAfterWrite({rec.atime_ns(), before, rec.ctime_ns()}, written);
   // Who else has it open drops what he read when the time moves.
@@ -33,6 +35,8 @@ void TakeTimes(const Operation& op, const wire::WroteRequest& request, Inode* in
   rec.set_mtime_ns(mtime);
   rec.set_ctime_ns(std::max(rec.ctime_ns(), mtime));
 }
+
+namespace {
 
 // The mount has judged that whoever set them may (client/vfs/held_attributes.h).
 void TakeAttributes(const Operation& op, const wire::WroteRequest::Attributes& attributes,
@@ -63,7 +67,8 @@ EntryResult Wrote(Operation& op, const wire::WroteRequest& request) {
   const bool has_data = !request.has_attributes() || request.size_at_least() > 0 ||
                         request.space().wrote_bytes() > 0 || request.space().freed_bytes() > 0;
   if (has_data) WEIR_RETURN_IF_ERROR(TakeData(op, request, &inode));
-  if (!request.has_attributes() || request.mtime_ns() != 0) TakeTimes(op, request, &inode);
+  if (!request.has_attributes() || request.mtime_ns() != 0)
+    TakeWriteTime(op, request.mtime_ns(), &inode);
   if (request.kill_suid()) inode.rec.set_mode(WithoutSetIds(inode.rec.mode()));
   if (request.has_attributes()) TakeAttributes(op, request.attributes(), &inode);
   inode.rec.set_ctime_ns(std::max(inode.rec.ctime_ns(), op.now()));

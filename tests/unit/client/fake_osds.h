@@ -80,6 +80,19 @@ class FakeOsds final : public ObjectSender {
       copied += op.length;
       return outcome;
     }
+    if (op.verb == ObjectOp::Verb::kAllocate || op.verb == ObjectOp::Verb::kGiveBack) {
+      const bool gives = op.verb == ObjectOp::Verb::kGiveBack;
+      const uint64_t first = op.offset / kBlockSize;
+      const uint64_t last = (op.offset + op.length + kBlockSize - 1) / kBlockSize;
+      outcome.grown_bytes = 0;
+      for (uint64_t block = first; block < last; ++block) {
+        if (gives) kept[op.object].erase(block);
+        if (gives || !kept[op.object].insert(block).second) continue;
+        outcome.extents.emplace_back(block * kBlockSize, kBlockSize);
+        *outcome.grown_bytes += kBlockSize;
+      }
+      return outcome;
+    }
     const auto found = objects.find(op.object);
     for (uint64_t i = op.offset; found != objects.end() && i < end(found->second); ++i) {
       if (op.verb == ObjectOp::Verb::kPunch) found->second[i] = 0;
@@ -113,6 +126,7 @@ class FakeOsds final : public ObjectSender {
   std::set<ObjectId> asked;        // for ranges
   std::vector<Flight> flights;
   std::map<ObjectId, std::string> objects;
+  std::map<ObjectId, std::set<uint64_t>> kept;  // blocks
   std::map<OsdId, bool> unreachable;
 
  private:

@@ -34,6 +34,10 @@ class RecordingReporter final : public WriteReporter {
       callback(attr);
     }
   }
+  void ReportAllocated(InodeId, const AllocatedReport&, const Allocation&,
+                       WriteCallback callback) override {
+    callback(Status::Ok());
+  }
   void AskRoom(InodeId /*inode*/, ClassId /*class_id*/, uint64_t end,
                std::function<void(Result<uint64_t>)> callback) override {
     ++asked;

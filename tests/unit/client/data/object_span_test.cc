@@ -42,7 +42,7 @@ TEST(ObjectSpanTest, OneSpanPerObjectAndWhatIsWrittenComesBack) {
       WriteObjects(
           io, target,
           PrepareWrite(layout, offset, reinterpret_cast<const uint8_t*>(bytes.data()), length),
-          [&](const Status& status) { written = status; });
+          [&](const Result<uint64_t>& grown) { written = grown.status(); });
       ASSERT_TRUE(written.ok());
       const uint64_t from = prng.Uniform(0, model.size() - 1);
       const uint64_t size = prng.Uniform(1, model.size() - from);

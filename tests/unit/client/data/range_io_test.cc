@@ -26,7 +26,7 @@ class RangeIoTest : public ::testing::Test {
   void Put(const FileTarget& file, uint64_t offset, const std::string& bytes) {
     const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
     WriteObjects(io_, file, PrepareWrite(file.layout, offset, data, bytes.size()),
-                 [](const Status& status) { EXPECT_TRUE(status.ok()); });
+                 [](const Result<uint64_t>& grown) { EXPECT_TRUE(grown.ok()); });
   }
   std::string Get(const FileTarget& file, uint64_t offset, uint64_t length) {
     std::string bytes(length, '?');
@@ -62,6 +62,33 @@ TEST_F(RangeIoTest, PunchReachesEveryStripe) {
   PunchObjects(io_, File(5), 5000, 40'000, [](const auto& freed) { EXPECT_TRUE(freed.ok()); });
   bytes.replace(5000, 40'000, 40'000, 0);
   EXPECT_EQ(Get(File(5), 0, bytes.size()), bytes);
+}
+
+TEST_F(RangeIoTest, AllocatesAllOrNothing) {
+  const auto blocks = [this] {
+    uint64_t count = 0;
+    for (const auto& [id, kept] : osds_.kept) count += kept.size();
+    return count;
+  };
+  Allocation first;
+  AllocateObjects(io_, File(5), 100, 2 * kBlockSize, false, kBlockSize, [&first](const auto& all) {
+    ASSERT_TRUE(all.ok());
+    first = *all;
+  });
+  EXPECT_EQ(blocks(), 3u);
+  EXPECT_EQ(first.grown_bytes, 3 * kBlockSize);
+  EXPECT_EQ(first.beyond_bytes, 2 * kBlockSize);
+  // The last of several objects has no room: what the others kept newly goes, and nothing else.
+  osds_.immediate = false;
+  Status status;
+  AllocateObjects(io_, File(5), 0, 10 * kBlockSize, false, 0,
+                  [&status](const auto& all) { status = all.status(); });
+  while (osds_.flights.size() > 1) osds_.Answer(0);
+  EXPECT_GT(blocks(), 3u);
+  osds_.immediate = true;
+  osds_.Fail(0, ErrorCode::kNoSpace);
+  EXPECT_EQ(status.code(), ErrorCode::kNoSpace);
+  EXPECT_EQ(blocks(), 3u);
 }
 
 TEST_F(RangeIoTest, FindsDataAndHolesAcrossStripes) {

@@ -124,6 +124,38 @@ TEST_F(SetAttrTest, HolesTakeNoBlocks) {
   EXPECT_EQ(Ask<wire::EntryReply>(wire::MDS_WROTE, wrote).attr().blocks(), 2u << 11);
 }
 
+// Goal: what is allocated counts at once, behind the end too, until the file is cut.
+TEST_F(SetAttrTest, AllocatedSpaceTakesBlocks) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  wire::AllocatedRequest kept;
+  kept.set_inode(f);
+  kept.set_end(1 << 20);
+  kept.set_keep_size(true);
+  kept.set_grown_bytes(1 << 20);
+  kept.set_beyond_bytes(1 << 20);
+  auto attr = Ask<wire::EntryReply>(wire::MDS_ALLOCATED, kept).attr();
+  EXPECT_EQ(attr.size(), 0u);
+  EXPECT_EQ(attr.blocks(), 2048u);
+  EXPECT_EQ(attr.allocated_end(), 1u << 20);
+  wire::WroteRequest wrote;
+  wrote.set_inode(f);
+  wrote.set_size_at_least(64 << 10);
+  wrote.mutable_space()->set_wrote_bytes(0);  // it took no more
+  EXPECT_EQ(Ask<wire::EntryReply>(wire::MDS_WROTE, wrote).attr().blocks(), 2048u);
+  EXPECT_EQ(Ask<wire::EntryReply>(wire::MDS_SETATTR, Size(f, 128 << 10)).attr().blocks(), 2048u);
+  osds.orders.clear();
+  attr = Ask<wire::EntryReply>(wire::MDS_SETATTR, Size(f, 128 << 10)).attr();
+  EXPECT_EQ(attr.blocks(), 256u);
+  EXPECT_EQ(attr.allocated_end(), 128u << 10);
+  EXPECT_FALSE(osds.orders.empty()) << "the OSDs keep it still";
+  kept.set_keep_size(false);
+  kept.set_grown_bytes((1 << 20) - (128 << 10));
+  kept.set_beyond_bytes((1 << 20) - (128 << 10));
+  attr = Ask<wire::EntryReply>(wire::MDS_ALLOCATED, kept).attr();
+  EXPECT_EQ(attr.size(), 1u << 20);
+  EXPECT_EQ(attr.blocks(), 2048u);
+}
+
 TEST_F(SetAttrTest, TruncateTellsTheOsdsAndAnswersWhenTheyAreDone) {
   const uint64_t f = CreateOpen(kRoot, "f");
   Grow(f, 10 << 20);
