@@ -10,6 +10,10 @@ namespace {
 constexpr uint32_t kTmpfile = 51;
 constexpr uint32_t kStatx = 52;
 
+struct Create {
+  fuse_in_header header;
+  fuse_create_in body;
+};
 struct Statx {
   fuse_in_header header;
   uint32_t getattr_flags, reserved;
@@ -24,9 +28,12 @@ void MakeFamiliar(std::span<uint8_t> request) {
   Statx statx;
   if (request.size() < sizeof(statx.header)) return;
   std::memcpy(&statx.header, request.data(), sizeof(statx.header));
-  if (statx.header.opcode == kTmpfile) {
-    statx.header.opcode = FUSE_CREATE;
-    std::memcpy(request.data(), &statx.header, sizeof(statx.header));
+  if (statx.header.opcode == kTmpfile && request.size() >= sizeof(Create)) {
+    Create create;
+    std::memcpy(&create, request.data(), sizeof(create));
+    create.header.opcode = FUSE_CREATE;
+    create.body.flags |= O_TMPFILE;
+    std::memcpy(request.data(), &create, sizeof(create));
   } else if (statx.header.opcode == kStatx && request.size() >= sizeof(statx)) {
     std::memcpy(&statx, request.data(), sizeof(statx));
     statx.header.opcode = FUSE_GETATTR;

@@ -12,7 +12,8 @@ namespace weir::client {
 
 // STATX comes as a GETATTR with this handle, which no open file has.
 inline constexpr uint64_t kStatxHandle = UINT64_MAX;
-// TMPFILE comes as a CREATE, which otherwise never has this flag.
+// TMPFILE comes as a CREATE with this flag, which no other has. The kernel sets it only when a
+// process asked; overlayfs makes such files without.
 inline constexpr bool IsTmpfile(int open_flags) {
   return (open_flags & O_TMPFILE) == O_TMPFILE;
 }

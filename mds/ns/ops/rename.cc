@@ -1,9 +1,9 @@
-// rename(2) with RENAME_NOREPLACE and RENAME_EXCHANGE.
-#include <fcntl.h>
-#include <stdio.h>
+// rename(2) with RENAME_NOREPLACE, RENAME_EXCHANGE and RENAME_WHITEOUT.
+#include <sys/stat.h>
 
 #include <optional>
 
+#include "mds/ns/acl.h"
 #include "mds/ns/operation.h"
 #include "mds/ns/ops/ops.h"
 #include "mds/ns/usage.h"
@@ -13,6 +13,7 @@ namespace {
 
 constexpr uint32_t kNoReplace = 1;  // RENAME_NOREPLACE
 constexpr uint32_t kExchange = 2;   // RENAME_EXCHANGE
+constexpr uint32_t kWhiteout = 4;   // RENAME_WHITEOUT
 
 // One of the two names.
 struct Side {
@@ -59,9 +60,10 @@ class Renaming {
   [[nodiscard]] bool Exchange() const { return (request_.flags() & kExchange) != 0; }
 
   Status CheckRequest() const {
-    if ((request_.flags() & ~(kNoReplace | kExchange)) != 0 ||
-        request_.flags() == (kNoReplace | kExchange)) {
-      return {ErrorCode::kInvalid, "rename knows NOREPLACE or EXCHANGE, not both"};
+    const bool other_than_exchange = (request_.flags() & ~kExchange) != 0;
+    if ((request_.flags() & ~(kNoReplace | kExchange | kWhiteout)) != 0 ||
+        (Exchange() && other_than_exchange)) {
+      return {ErrorCode::kInvalid, "rename knows EXCHANGE, or NOREPLACE and WHITEOUT"};
     }
     for (const std::string* name : {&request_.old_name(), &request_.new_name()}) {
       if (*name == "." || *name == "..") {
@@ -168,7 +170,11 @@ class Renaming {
   }
 
   Status Move() {
-    op_.RemoveDentry(OldParent(), from_.name, from_.dentry);
+    if ((request_.flags() & kWhiteout) != 0) {
+      WEIR_RETURN_IF_ERROR(LeaveWhiteout());
+    } else {
+      op_.RemoveDentry(OldParent(), from_.name, from_.dentry);
+    }
     if (to_.has_value()) {
       op_.RetargetDentry(NewParent()->id, to_->name, to_->dentry, from_.inode);
     } else {
@@ -178,6 +184,18 @@ class Renaming {
     Relink(&from_, NewParent()->id, request_.new_name());
     if (!to_.has_value()) return Status::Ok();
     return op_.DropLink(&to_->inode, to_->parent, to_->name);
+  }
+
+  // A device file of number 0, which overlayfs takes for "nothing here". The name existed all the
+  // time: readdir finds it where it was.
+  Status LeaveWhiteout() {
+    WEIR_ASSIGN_OR_RETURN(Inode whiteout, op_.NewInode(*OldParent(), from_.name, S_IFCHR));
+    InheritAcl(OldParent()->rec, 0, &whiteout.rec);
+    op_.Store(whiteout);
+    op_.Count(OldParent()->id, ShareOf(whiteout.rec), 1);
+    if (from_.inode.IsDirectory()) OldParent()->rec.set_nlink(OldParent()->rec.nlink() - 1);
+    op_.RetargetDentry(OldParent()->id, from_.name, from_.dentry, whiteout);
+    return Status::Ok();
   }
 
   Status Swap() {

@@ -34,11 +34,14 @@ TEST(NewerRequestsTest, StatxBecomesAGetattrThatIsMarked) {
   EXPECT_EQ(At<uint64_t>(bytes, handle), kStatxHandle);
 }
 
-TEST(NewerRequestsTest, TmpfileBecomesACreateWithTheSameBody) {
+TEST(NewerRequestsTest, TmpfileBecomesACreateThatIsMarkedWhoeverAsks) {
   std::vector<uint8_t> bytes = RequestOf(kTmpfile, sizeof(fuse_create_in) + 2);
   std::vector<uint8_t> expected = bytes;
   const uint32_t create = FUSE_CREATE;
   std::memcpy(expected.data() + offsetof(fuse_in_header, opcode), &create, sizeof(create));
+  const size_t flags = sizeof(fuse_in_header) + offsetof(fuse_create_in, flags);
+  const uint32_t marked = At<uint32_t>(bytes, flags) | O_TMPFILE;
+  std::memcpy(expected.data() + flags, &marked, sizeof(marked));
   MakeFamiliar(bytes);
   EXPECT_EQ(bytes, expected);
   EXPECT_TRUE(IsTmpfile(O_TMPFILE | O_RDWR));
@@ -52,10 +55,13 @@ TEST(NewerRequestsTest, OthersAndShortOnesAreLeftAlone) {
     MakeFamiliar(bytes);
     EXPECT_EQ(bytes, before) << opcode;
   }
-  std::vector<uint8_t> cut = RequestOf(kStatx, 23);
-  const std::vector<uint8_t> before = cut;
-  MakeFamiliar(cut);
-  EXPECT_EQ(cut, before);
+  for (const auto& [opcode, body] :
+       {std::pair<uint32_t, size_t>(kStatx, 24), {kTmpfile, sizeof(fuse_create_in)}}) {
+    std::vector<uint8_t> cut = RequestOf(opcode, body - 1);
+    const std::vector<uint8_t> before = cut;
+    MakeFamiliar(cut);
+    EXPECT_EQ(cut, before) << opcode;
+  }
   std::vector<uint8_t> tiny(sizeof(fuse_in_header) - 1, 0);
   MakeFamiliar(tiny);
 }

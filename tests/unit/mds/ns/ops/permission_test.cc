@@ -148,7 +148,11 @@ TEST_F(PermissionTest, TimesAndDevicesAndOpens) {
   wire::SetAttrRequest now = Change(f);
   now.set_mtime_now(true);
   EXPECT_EQ(Code(wire::MDS_SETATTR, now), ErrorCode::kOk);
-  EXPECT_EQ(Code(wire::MDS_MKNOD, New(d, "null", S_IFCHR | 0666)), ErrorCode::kPermission);
+  wire::CreateRequest device = New(d, "device", S_IFCHR | 0666);
+  device.set_rdev(0x103);
+  EXPECT_EQ(Code(wire::MDS_MKNOD, device), ErrorCode::kPermission);
+  EXPECT_EQ(Code(wire::MDS_MKNOD, New(d, "block", S_IFBLK | 0666)), ErrorCode::kPermission);
+  EXPECT_EQ(Code(wire::MDS_MKNOD, New(d, "whiteout", S_IFCHR | 0666)), ErrorCode::kOk);
   EXPECT_EQ(Code(wire::MDS_MKNOD, New(d, "pipe", S_IFIFO | 0666)), ErrorCode::kOk);
   Be(0, 0);
   EXPECT_EQ(Chmod(f, 0400), ErrorCode::kOk);

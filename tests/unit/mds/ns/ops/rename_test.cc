@@ -1,3 +1,4 @@
+#include "mds/check/namespace_check.h"
 #include "tests/unit/mds/mds_fixture.h"
 
 namespace weir::mds {
@@ -5,6 +6,7 @@ namespace {
 
 constexpr uint32_t kNoReplace = 1;
 constexpr uint32_t kExchange = 2;
+constexpr uint32_t kWhiteout = 4;
 
 class RenameTest : public MdsFixture {
  protected:
@@ -86,6 +88,33 @@ TEST_F(RenameTest, ExchangesAFileAndADirectory) {
   EXPECT_EQ(Stat(kRoot).attr().nlink(), 4u);
   EXPECT_EQ(Code(wire::MDS_UNLINK, Name(a, "d")), ErrorCode::kOk);
   EXPECT_EQ(Code(wire::MDS_RMDIR, Name(kRoot, "f")), ErrorCode::kOk);
+}
+
+TEST_F(RenameTest, LeavesAWhiteoutWhereTheNameWas) {
+  const uint64_t a = Mkdir(kRoot, "a");
+  const uint64_t b = Mkdir(kRoot, "b");
+  const uint64_t f = Touch(a, "f");
+  const uint64_t sub = Mkdir(a, "sub");
+  EXPECT_EQ(Rename(a, "f", b, "f", kWhiteout), ErrorCode::kOk);
+  EXPECT_EQ(Rename(a, "sub", b, "sub", kWhiteout | kNoReplace), ErrorCode::kOk);
+  EXPECT_EQ(Find(b, "f"), f);
+  EXPECT_EQ(Find(b, "sub"), sub);
+  EXPECT_EQ(List(a), (std::vector<std::string>{"f", "sub"}));  // where they were
+  for (const char* name : {"f", "sub"}) {
+    const wire::Attr left = Stat(Find(a, name)).attr();
+    EXPECT_EQ(left.mode(), static_cast<uint32_t>(S_IFCHR));
+    EXPECT_EQ(left.rdev(), 0u);
+    EXPECT_EQ(left.nlink(), 1u);
+  }
+  EXPECT_EQ(Stat(a).attr().nlink(), 2u);
+  EXPECT_EQ(Stat(b).attr().nlink(), 3u);
+  EXPECT_EQ(Get(a, "weir.rstats"), "bytes=0 files=2 directories=0 entries=2");
+  EXPECT_EQ(Rename(b, "f", a, "f", kWhiteout), ErrorCode::kOk);  // over a whiteout
+  EXPECT_EQ(Rename(b, "f", a, "f", kWhiteout | kExchange), ErrorCode::kInvalid);
+  EXPECT_EQ(Rename(b, "f", a, "f", 8), ErrorCode::kInvalid);
+  CheckReport report;
+  ASSERT_TRUE(CheckNamespace(Store(), {}, &report).ok());
+  EXPECT_EQ(report.findings.found(), 0u) << ToText(report);
 }
 
 TEST_F(RenameTest, BetweenTagsMovesTheTagEpoch) {
