@@ -22,7 +22,7 @@ void OnInit(void* userdata, fuse_conn_info* conn) {
   }
   conn->want = FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS |
                FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_DONT_MASK |
-               FUSE_CAP_POSIX_ACL;
+               FUSE_CAP_POSIX_ACL | FUSE_CAP_EXPORT_SUPPORT;
   // The kernel never keeps where links point: what it answers by itself moves no access time.
   if (!options.exclusive) {
     // Pages follow the attributes; set-id bits fall with the report of a write.
@@ -141,10 +141,11 @@ FileAttr Filesystem::Learn(const InodePtr& inode, const wire::EntryReply& reply,
   return attr;
 }
 
-fuse_entry_param Filesystem::LearnEntry(const wire::EntryReply& reply, uint64_t asked) {
+fuse_entry_param Filesystem::LearnEntry(const wire::EntryReply& reply, uint64_t asked,
+                                        const NodeNumbers::Place* place) {
   const InodePtr inode = core_.inodes().Lookup(InodeId(reply.attr().inode()));
   const FileAttr attr = Learn(inode, reply, asked);
-  return MakeEntry(*inode, attr, nullptr);
+  return MakeEntry(*inode, attr, place);
 }
 
 // Whatever entry the kernel gets is made here.
@@ -154,7 +155,8 @@ fuse_entry_param Filesystem::MakeEntry(const Inode& inode, const FileAttr& attr,
   entry.attr = ToStat(attr);
   const bool numbered = place != nullptr && S_ISDIR(attr.mode) && !options_.exclusive;
   entry.ino = numbered ? GiveNumber(inode.id(), *place) : ToNumber(inode.id());
-  entry.generation = 1;  // inode numbers are never used twice
+  // Inode numbers are never used twice. The kernel made its root by itself, of generation 0.
+  entry.generation = entry.ino == FUSE_ROOT_ID ? 0 : 1;
   entry.attr_timeout = KeepSeconds(inode);
   entry.entry_timeout = options_.exclusive ? kAlways : 0;
   return entry;
@@ -226,9 +228,7 @@ Filesystem::Naming Filesystem::Ask(fuse_ino_t number, std::string name) {
 fuse_entry_param Filesystem::LearnName(const Naming& naming, const wire::EntryReply& reply) {
   const std::string& name = naming.place.name;
   if (naming.asking != nullptr) core_.directories().Learn(*naming.asking, name, reply);
-  const InodePtr inode = core_.inodes().Lookup(InodeId(reply.attr().inode()));
-  const FileAttr attr = Learn(inode, reply, naming.asked);
-  fuse_entry_param entry = MakeEntry(*inode, attr, &naming.place);
+  fuse_entry_param entry = LearnEntry(reply, naming.asked, &naming.place);
   entry.entry_timeout = KeepName(*naming.directory, name, naming.names_asked);
   return entry;
 }

@@ -63,9 +63,10 @@ class Filesystem {
   // Takes over what a reply tells of its inode; the attributes as the kernel shall see them.
   // `asked`: of FileLeases::Asked, before the request was sent; 0: learns no lease.
   FileAttr Learn(const InodePtr& inode, const wire::EntryReply& reply, uint64_t asked = 0);
-  // The same for an entry of a file handed to the kernel: counts a lookup, which UndoEntry takes
-  // back.
-  fuse_entry_param LearnEntry(const wire::EntryReply& reply, uint64_t asked = 0);
+  // The same for an entry handed to the kernel: counts a lookup, which UndoEntry takes back.
+  // `place`: where the kernel looked; null: it can be no directory.
+  fuse_entry_param LearnEntry(const wire::EntryReply& reply, uint64_t asked = 0,
+                              const NodeNumbers::Place* place = nullptr);
   // An entry that this mount has found by itself. False: not any more.
   bool CountKnown(const DirCache::Look& look, const NodeNumbers::Place& place,
                   fuse_entry_param* entry);

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <string_view>
 
 #include "client/fuse/filesystem.h"
 
@@ -81,9 +82,39 @@ void AskForLease(Filesystem& fs, const InodePtr& directory, wire::NameRequest re
       });
 }
 
+// Path walks never ask for these: it is of a file handle, "." for what it names when the kernel
+// does not know that any more, ".." on the way up from a directory.
+bool IsOfHandle(std::string_view name) {
+  return name == "." || name == "..";
+}
+
+void LookupByHandle(Filesystem& fs, const CallPtr& call, fuse_ino_t number, const char* name) {
+  const InodeId inode = fs.ToInode(number);
+  // So another mount, of more than this one, calls what is the root here.
+  if (inode == fs.mds().root() && number != FUSE_ROOT_ID) return (void)call->ReplyErrno(ESTALE);
+  wire::NameRequest request;
+  fs.FillCaller(*call, number, request.mutable_caller());
+  request.set_parent(inode.value);
+  request.set_name(name);
+  request.set_handle_below(fs.mds().root().value);
+  fs.mds().Call<wire::EntryReply>(
+      wire::MDS_LOOKUP, request, true,
+      [&fs, call, place = NodeNumbers::Place{number, name},
+       asked = fs.core().leases().Asked()](const Result<wire::EntryReply>& reply) {
+        if (!reply.ok()) {
+          call->Reply(reply.status());
+          return;
+        }
+        fuse_entry_param entry = fs.LearnEntry(*reply, asked, &place);
+        entry.entry_timeout = 0;
+        fs.ReplyEntry(call, entry);
+      });
+}
+
 void OnLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
+  if (IsOfHandle(name)) return LookupByHandle(fs, call, parent, name);
   wire::NameRequest request;
   fs.FillCaller(*call, parent, request.mutable_caller());
   const InodePtr directory = fs.Find(parent);

@@ -10,6 +10,7 @@ import traceback
 
 import attributes
 import files
+import handles
 import listings
 import locks
 import mappings
@@ -23,7 +24,7 @@ from harness import BROKE_OFF, Place
 from justified import JUSTIFIED
 
 CASES = {f"{module.__name__}.{case.__name__}": case
-         for module in (names, listings, attributes, files, ranges, reserved, replaced, mappings, times, xattrs, locks)
+         for module in (names, listings, attributes, files, handles, ranges, reserved, replaced, mappings, times, xattrs, locks)
          for case in module.CASES}
 
 
