@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What lies on top of a mount: file handles across remounts and restarts, also through an NFS server, and overlayfs
 with its upper layer there, which does what it does on ext4."""
+import fcntl
 import hashlib
 import mmap
 import os
@@ -462,5 +463,31 @@ def overlay_on_a_cluster(lab):
     layers(lab, Shared(lab, small_cluster(lab)))
 
 
+# -- /proc/locks
+
+def locks_listed(mount):
+    """Of which kind the kernel lists locks that this process holds."""
+    path = f"{mount.mnt}/locked"
+    write_file(path, b"x")
+    with open(path, "r+b") as whole, open(path, "r+b") as part:
+        fcntl.flock(whole, fcntl.LOCK_EX)
+        fcntl.lockf(part, fcntl.LOCK_EX)
+        number = os.fstat(whole.fileno()).st_ino
+        with open("/proc/locks") as locks:
+            rows = [line.split() for line in locks]
+        found = sorted(row[1] for row in rows if row[4] == str(os.getpid()) and row[5].endswith(f":{number}"))
+    os.unlink(path)
+    return found
+
+
+def locks_of_a_kernel_are_listed(lab):
+    os.chmod(lab.dir, 0o755)
+    found = locks_listed(Alone(lab))
+    check(found == ["FLOCK", "POSIX"], f"/proc/locks of an embedded mount shows {found}")
+    found = locks_listed(Shared(lab, small_cluster(lab)))
+    check(found == [], f"the README says that /proc/locks does not show locks kept by an MDS: {found}")
+
+
 if __name__ == "__main__":
-    main("reexport", handles_embedded, handles_of_a_cluster, nfs_server, overlay_embedded, overlay_on_a_cluster)
+    main("reexport", handles_embedded, handles_of_a_cluster, nfs_server, overlay_embedded, overlay_on_a_cluster,
+         locks_of_a_kernel_are_listed)
