@@ -20,6 +20,9 @@ struct NamespaceOptions {
   // false: it may not be kept waiting, the commit thread does it. Empty: none may.
   std::function<bool(std::function<void()>& commit)> commit_here{};
   FileLeases::Options file_leases;
+  // Who owns the root of a file system that is made.
+  uint32_t maker_uid = 0;
+  uint32_t maker_gid = 0;
 };
 
 struct MdsOptions {

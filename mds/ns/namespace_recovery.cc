@@ -42,6 +42,8 @@ Status NamespaceDb::Format() {
   const int64_t now = clock_.WallNow().ns;
   InodeRecord root;
   root.set_mode(S_IFDIR | 0755);
+  root.set_uid(options_.maker_uid);
+  root.set_gid(options_.maker_gid);
   root.set_nlink(2);
   root.set_atime_ns(now);
   root.set_mtime_ns(now);

@@ -127,6 +127,8 @@ Status Serve(const Arguments& arguments, int signals) {
     const bool watched = !arguments.metrics.empty() || !arguments.web.empty();
     if (watched) listen.emplace_back(kSelf);
     MdsOptions serving;
+    serving.ns.maker_uid = geteuid();
+    serving.ns.maker_gid = getegid();
     serving.on_open = [&store] { return store->Keep(); };
     WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<MdsServer> server,
                           MdsServer::Start(*store, *network, SystemClock::Get(), listen, serving));

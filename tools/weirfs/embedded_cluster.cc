@@ -403,6 +403,8 @@ Status EmbeddedCluster::OpenMds() {
 Status EmbeddedCluster::StartMds() {
   mds::MdsOptions options;
   options.ns.commit_here = net::AnswerHere::Afterwards;
+  options.ns.maker_uid = geteuid();
+  options.ns.maker_gid = getegid();
   options.on_open = [this]() -> Status {
     WEIR_RETURN_IF_ERROR(mds_store_->Keep());
     return is_whole() ? Keep() : Status::Ok();
