@@ -99,7 +99,7 @@ void FileIo::ReadOver(const InodePtr& inode, const OpenerPtr& opener, uint64_t o
 }
 
 void FileIo::Write(const HandlePtr& handle, uint64_t offset, std::span<const uint8_t> data,
-                   bool kill_suid, WriteCallback callback, Abandoned abandoned) {
+                   const RightsLost& lost, WriteCallback callback, Abandoned abandoned) {
   const InodePtr& inode = handle->inode;
   if (offset + data.size() > kMaxFileSize) {
     return callback(Status(ErrorCode::kFileTooBig, "beyond the largest file"));
@@ -108,7 +108,7 @@ void FileIo::Write(const HandlePtr& handle, uint64_t offset, std::span<const uin
   const Wrote wrote{inode,
                     handle->opener,
                     offset + data.size(),
-                    kill_suid,
+                    lost,
                     {.wrote = WholeBlocks(offset, data.size())}};
   if (!NeedsRoom(wrote)) {
     return WriteNow(wrote, handle->direct, offset, data, std::move(callback), std::move(abandoned));
@@ -238,7 +238,7 @@ void FileIo::ReportGrowth(const InodePtr& inode) {
 
 void FileIo::NoteWrote(const Wrote& wrote) {
   const InodePtr& inode = wrote.inode;
-  inode->Wrote(wrote.end, stamps_.Next(), wrote.kill_suid, classes_.Of(*inode, *wrote.opener),
+  inode->Wrote(wrote.end, stamps_.Next(), wrote.lost, classes_.Of(*inode, *wrote.opener),
                wrote.space);
   std::lock_guard lock(mutex_);
   NoteUnreportedLocked(inode->id());

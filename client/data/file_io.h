@@ -42,7 +42,7 @@ class WriteReporter {
     uint64_t end = 0;
     bool keep_size = false;
     int64_t mtime_ns = 0;
-    bool kill_suid = false;
+    RightsLost lost;
     ClassId class_id;
   };
   virtual void ReportAllocated(InodeId inode, const AllocatedReport& report,
@@ -59,7 +59,7 @@ struct RangeChange {
   bool zeros = false;     // it reads as zeros afterwards
   bool allocate = false;  // space is kept for it; else it takes none
   bool keep_size = false;
-  bool kill_suid = false;
+  RightsLost lost;
 };
 
 // What changes of a file get that was opened before the mount was evicted.
@@ -83,7 +83,7 @@ class FileIo {
             Abandoned abandoned = nullptr);
   // `data` is not needed after the call.
   void Write(const HandlePtr& handle, uint64_t offset, std::span<const uint8_t> data,
-             bool kill_suid, WriteCallback callback, Abandoned abandoned = nullptr);
+             const RightsLost& lost, WriteCallback callback, Abandoned abandoned = nullptr);
   // fallocate: space that is kept for a range, of which the MDS knows then, or a hole.
   void Allocate(const HandlePtr& handle, const RangeChange& change, WriteCallback callback,
                 Abandoned abandoned = nullptr);
@@ -142,7 +142,7 @@ class FileIo {
     InodePtr inode;
     OpenerPtr opener;
     uint64_t end;
-    bool kill_suid;
+    RightsLost lost;
     SpaceChange space{};
   };
   FileTarget TargetOf(const Inode& inode, const Opener& opener,

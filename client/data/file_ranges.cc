@@ -13,7 +13,7 @@ void FileIo::Allocate(const HandlePtr& handle, const RangeChange& change, WriteC
   if (handle->opener->is_fenced()) return callback(LostError());
   const InodePtr inode = handle->inode;
   const bool moves_size = change.allocate || !change.keep_size;  // or may do so without asking
-  const Wrote wrote{inode, handle->opener, moves_size ? end : 0, change.kill_suid};
+  const Wrote wrote{inode, handle->opener, moves_size ? end : 0, change.lost};
   auto go = [this, wrote, change, callback = std::move(callback), abandoned](const Status& status) {
     if (!status.ok()) return callback(status);
     const bool leased = leases_.BeginWrite(wrote.inode->id());
@@ -35,7 +35,7 @@ void FileIo::KeepSpace(const Wrote& wrote, const RangeChange& change, WriteCallb
                  callback = std::move(callback)](const Result<Allocation>& allocation) {
     if (!allocation.ok()) return callback(allocation.status());
     const WriteReporter::AllocatedReport told{wrote.end, change.keep_size, stamps_.Next(),
-                                              wrote.kill_suid, target.class_id};
+                                              wrote.lost, target.class_id};
     auto charged = [this, target, allocation, callback](const Status& status) {
       if (status.ok()) return callback(status);
       GiveBackObjects(objects_, target, *allocation, [status, callback] { callback(status); });
@@ -84,7 +84,7 @@ void FileIo::Copy(const HandlePtr& from, uint64_t from_offset, const HandlePtr& 
     const uint64_t size = from->inode->size();
     if (from_offset >= size) return callback(uint64_t{0});
     const uint64_t length = std::min(range.length, size - from_offset);
-    const Wrote wrote{to->inode, to->opener, range.offset + length, range.kill_suid};
+    const Wrote wrote{to->inode, to->opener, range.offset + length, range.lost};
     auto go = [this, from, from_offset, wrote, to, range, length, callback,
                abandoned](const Status& status) {
       if (!status.ok()) return callback(status);

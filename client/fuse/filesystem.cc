@@ -25,8 +25,7 @@ void OnInit(void* userdata, fuse_conn_info* conn) {
                FUSE_CAP_POSIX_ACL | FUSE_CAP_EXPORT_SUPPORT;
   // The kernel never keeps where links point: what it answers by itself moves no access time.
   if (!options.exclusive) {
-    // Pages follow the attributes; set-id bits fall with the report of a write.
-    conn->want |= FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_HANDLE_KILLPRIV;
+    conn->want |= FUSE_CAP_AUTO_INVAL_DATA;  // pages follow the attributes
     conn->want |= FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS;
   }
   if (options.writeback_cache) conn->want |= FUSE_CAP_WRITEBACK_CACHE;
@@ -69,23 +68,14 @@ TimePoint Filesystem::GiveUpAt() {
   return timeout < TimePoint::Max() - now ? now + timeout : TimePoint::Max();
 }
 
-std::vector<gid_t> Filesystem::GroupsOf(const Call& call) {
+CallerRights Filesystem::RightsOf(const Call& call) {
   const fuse_ctx& context = call.context();
-  return core_.groups().Of({context.uid, context.gid, context.pid}, [&]() -> std::vector<gid_t> {
-    std::vector<gid_t> list(64);
-    int count = fuse_req_getgroups(call.request(), static_cast<int>(list.size()), list.data());
-    if (count > static_cast<int>(list.size())) {
-      list.resize(static_cast<size_t>(count));
-      count = fuse_req_getgroups(call.request(), count, list.data());
-    }
-    list.resize(static_cast<size_t>(std::max(count, 0)));
-    return list;
-  });
+  return core_.callers().Of({context.uid, context.gid, context.pid});
 }
 
 OpenerPtr Filesystem::OpenerOf(const Call& call) {
   const fuse_ctx& context = call.context();
-  return core_.classes().Open(context.uid, context.gid, GroupsOf(call), context.pid);
+  return core_.classes().Open(context.uid, context.gid, RightsOf(call).groups, context.pid);
 }
 
 void Filesystem::FillCaller(const Call& call, const Inode* inode, wire::Caller* caller) {
@@ -93,13 +83,13 @@ void Filesystem::FillCaller(const Call& call, const Inode* inode, wire::Caller* 
   caller->set_uid(context.uid);
   caller->set_gid(context.gid);
   caller->set_pid(static_cast<uint32_t>(context.pid));
-  const std::vector<gid_t> groups = GroupsOf(call);
-  for (gid_t group : groups) caller->add_groups(group);
+  const CallerRights rights = RightsOf(call);
+  client::ToWire(rights, caller);
   std::string exe = core_.classes().ExeOf(context.uid, context.pid);
   const auto tagged = inode == nullptr ? std::nullopt : inode->tag_class();
-  const ClassId charged = tagged.has_value()
-                              ? *tagged
-                              : core_.classes().OfCaller(context.uid, context.gid, groups, exe);
+  const ClassId charged =
+      tagged.has_value() ? *tagged
+                         : core_.classes().OfCaller(context.uid, context.gid, rights.groups, exe);
   caller->set_class_id(charged.value);
   if (!exe.empty()) caller->set_exe(std::move(exe));
 }
@@ -108,24 +98,73 @@ void Filesystem::FillCaller(const Call& call, fuse_ino_t number, wire::Caller* c
   FillCaller(call, core_.inodes().Find(ToInode(number)).get(), caller);
 }
 
-void Filesystem::CallOnce(const CallPtr& call, uint32_t method,
-                          const google::protobuf::MessageLite& request,
+bool Filesystem::WasRefused(const Result<net::Reply>& reply) {
+  return reply.code() == ErrorCode::kAccess || reply.code() == ErrorCode::kPermission;
+}
+
+bool Filesystem::LookAgain(wire::Caller* caller) {
+  const CallerId id{caller->uid(), caller->gid(), static_cast<pid_t>(caller->pid())};
+  if (id.uid == 0 || caller->unknown()) return false;
+  wire::Caller now = *caller;
+  client::ToWire(core_.callers().Anew(id), &now);
+  const bool other = now.SerializeAsString() != caller->SerializeAsString();
+  *caller = std::move(now);
+  return other;
+}
+
+void Filesystem::LookAtRoot(wire::Caller* caller) {
+  if (caller->uid() != 0) return;
+  const CallerRights rights =
+      core_.callers().Anew({0, caller->gid(), static_cast<pid_t>(caller->pid())});
+  if (!rights.known) return;  // the kernel has judged
+  client::ToWire(rights, caller);
+  caller->set_limited(true);
+}
+
+void Filesystem::SendOnce(const CallPtr& call, uint32_t method,
+                          const google::protobuf::MessageLite& request, Again again,
                           MdsClient::RawCallback callback) {
   TakeoverLog* const takeover = core_.takeover();
-  if (takeover == nullptr) return mds().CallRaw(method, request, false, std::move(callback));
   const uint64_t number = call->number();
-  uint64_t id = takeover->IdOf(number);
-  if (id == 0) {
+  uint64_t id = takeover == nullptr ? 0 : takeover->IdOf(number);
+  if (takeover != nullptr && id == 0) {
     id = mds().ReserveId();
     takeover->ChangeBegins(number, id);
   }
-  auto done = [this, takeover, number, id,
+  auto done = [this, call, method, takeover, number, id, again = std::move(again),
                callback = std::move(callback)](Result<net::Reply> reply) {
-    callback(std::move(reply));
-    takeover->ChangeEnds(number);
-    mds().FreeId(id);
+    const google::protobuf::MessageLite* const better = again ? again(reply) : nullptr;
+    if (better == nullptr) callback(std::move(reply));
+    if (takeover != nullptr) {
+      takeover->ChangeEnds(number);
+      mds().FreeId(id);
+    }
+    if (better != nullptr) SendOnce(call, method, *better, nullptr, callback);
   };
+  if (takeover == nullptr) return mds().CallRaw(method, request, false, std::move(done));
   mds().CallReserved(id, method, request, std::move(done));
+}
+
+void Filesystem::DropRights(const Call& call, const InodePtr& inode, const RightsLost& lost,
+                            std::function<void(const Status&)> then) {
+  if (!inode->MayLose(lost)) return then({});
+  wire::SetAttrRequest request;
+  FillCaller(call, inode.get(), request.mutable_caller());
+  if (!inode->Loses(lost, request.caller())) return then({});
+  request.set_inode(inode->id().value);
+  request.set_kill_suid(lost.set_ids);
+  request.set_kill_capability(lost.capability);
+  mds().Call<wire::EntryReply>(wire::MDS_SETATTR, request, false,
+                               [this, inode, asked = core_.leases().Asked(),
+                                then = std::move(then)](const Result<wire::EntryReply>& reply) {
+                                 if (!reply.ok()) return then(reply.status());
+                                 Learn(inode, *reply, asked);
+                                 // It would run the program with the bits that it remembers.
+                                 for (const fuse_ino_t number : ToNumbers(inode->id())) {
+                                   kernel_attributes_.AskAttributesAgain(number);
+                                 }
+                                 kernel_attributes_.WhenTold([then] { then({}); });
+                               });
 }
 
 FileAttr Filesystem::Learn(const InodePtr& inode, const wire::EntryReply& reply, uint64_t asked) {

@@ -55,10 +55,41 @@ class Filesystem {
   // Who opens a file with that call, and keeps on being charged for what is done through it.
   OpenerPtr OpenerOf(const Call& call);
 
-  // Asks the MDS for a change that must happen once, also when this process dies and the kernel
-  // asks its successor: that one gets the first answer. `callback` answers the kernel.
-  void CallOnce(const CallPtr& call, uint32_t method, const google::protobuf::MessageLite& request,
-                MdsClient::RawCallback callback);
+  // Asks the MDS in the name of the request's caller. The kernel has judged him already: what the
+  // MDS refuses is asked once more when he may more by now than was remembered of him.
+  template <typename Reply, typename Request>
+  void CallAs(uint32_t method, const Request& request, bool idempotent,
+              std::function<void(Result<Reply>)> callback) {
+    auto raw = MdsClient::Decoded<Reply>(std::move(callback));
+    auto again = AskAgainFor(request);
+    if (!again) return mds().CallRaw(method, request, idempotent, std::move(raw));
+    mds().CallRaw(method, request, idempotent,
+                  [this, method, idempotent, again = std::move(again),
+                   raw = std::move(raw)](Result<net::Reply> reply) {
+                    const google::protobuf::MessageLite* const better = again(reply);
+                    if (better == nullptr) return raw(std::move(reply));
+                    mds().CallRaw(method, *better, idempotent, raw);
+                  });
+  }
+
+  // The same for a change that must happen once, also when this process dies and the kernel asks
+  // its successor: that one gets the first answer. `callback` answers the kernel.
+  template <typename Request>
+  void CallOnce(const CallPtr& call, uint32_t method, const Request& request,
+                MdsClient::RawCallback callback) {
+    SendOnce(call, method, request, AskAgainFor(request), std::move(callback));
+  }
+
+  // Before data of the file is changed by that call: it loses what such changes cost it, durably,
+  // and the kernel knows.
+  void DropRights(const Call& call, const InodePtr& inode, const RightsLost& lost,
+                  std::function<void(const Status&)> then);
+  // As he is now: for what comes out differently, and is not refused. True: other than that said.
+  bool LookAgain(wire::Caller* caller);
+  // The same where root may have been left without some capability.
+  void LookAtRoot(wire::Caller* caller);
+  // What the caller may beyond his uid and gid.
+  CallerRights RightsOf(const Call& call);
 
   // Takes over what a reply tells of its inode; the attributes as the kernel shall see them.
   // `asked`: of FileLeases::Asked, before the request was sent; 0: learns no lease.
@@ -119,7 +150,19 @@ class Filesystem {
   void ForgetNames(InodeId directory);
 
  private:
-  std::vector<gid_t> GroupsOf(const Call& call);
+  // What to ask instead after such an answer; null: nothing.
+  using Again = std::function<const google::protobuf::MessageLite*(const Result<net::Reply>&)>;
+  template <typename Request>
+  Again AskAgainFor(const Request& request) {
+    if (request.caller().uid() == 0) return nullptr;
+    return [this, better = std::make_shared<Request>(request)](
+               const Result<net::Reply>& reply) -> const google::protobuf::MessageLite* {
+      return WasRefused(reply) && LookAgain(better->mutable_caller()) ? better.get() : nullptr;
+    };
+  }
+  static bool WasRefused(const Result<net::Reply>& reply);
+  void SendOnce(const CallPtr& call, uint32_t method, const google::protobuf::MessageLite& request,
+                Again again, MdsClient::RawCallback callback);
   fuse_entry_param MakeEntry(const Inode& inode, const FileAttr& attr,
                              const NodeNumbers::Place* place);
   fuse_ino_t GiveNumber(InodeId directory, const NodeNumbers::Place& place);

@@ -113,7 +113,7 @@ void List(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, const fuse_
   request.set_max_entries(static_cast<uint32_t>(std::max<size_t>(size / least, 1)));
   request.set_plus(plus);
   auto listing = std::make_shared<Listing>(fs, ino, size, plus);
-  fs.mds().Call<wire::ReaddirReply>(
+  fs.CallAs<wire::ReaddirReply>(
       wire::MDS_READDIR, request, true,
       [&fs, call, directory, from, listing, handle = file.fh](Result<wire::ReaddirReply> reply) {
         if (!reply.ok()) {
@@ -156,14 +156,14 @@ void OnOpendir(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   fs.FillCaller(*call, ino, request.mutable_caller());
   request.set_inode(fs.ToInode(ino).value);
   request.set_mask(R_OK);
-  fs.mds().CallRaw(wire::MDS_ACCESS, request, true,
-                   [call, opened](const Result<net::Reply>& reply) {
-                     if (!reply.ok()) {
-                       call->Reply(reply.status());
-                     } else {
-                       call->ReplyRaw(opened.data(), opened.size());
-                     }
-                   });
+  fs.CallAs<wire::Empty>(wire::MDS_ACCESS, request, true,
+                         [call, opened](const Result<wire::Empty>& reply) {
+                           if (!reply.ok()) {
+                             call->Reply(reply.status());
+                           } else {
+                             call->ReplyRaw(opened.data(), opened.size());
+                           }
+                         });
 }
 
 void OnReleasedir(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* /*fi*/) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "client/fuse/filesystem.h"
+#include "client/fuse/receive_loop.h"
 #include "client/takeover/takeover_log.h"
 
 namespace weir::client {
@@ -55,7 +56,7 @@ std::span<const uint8_t> PayloadOf(const fuse_bufvec& vector) {
 struct Writing {
   HandlePtr handle;
   uint64_t offset = 0;  // of an append: where the kernel has put it in its pages
-  bool kill_suid = false;
+  RightsLost lost;
 };
 
 // Where a quota may be in the way the data is kept until that is known.
@@ -63,7 +64,7 @@ void Write(Filesystem& fs, const CallPtr& call, const Writing& writing,
            std::span<const uint8_t> data, WriteCallback done) {
   const InodePtr& inode = writing.handle->inode;
   if (inode->QuotaAllows(writing.offset + data.size())) {
-    return fs.core().files().Write(writing.handle, writing.offset, data, writing.kill_suid,
+    return fs.core().files().Write(writing.handle, writing.offset, data, writing.lost,
                                    std::move(done), AbandonedOf(call));
   }
   fs.WhenQuotaAllows(inode, writing.offset + data.size(),
@@ -71,7 +72,7 @@ void Write(Filesystem& fs, const CallPtr& call, const Writing& writing,
                       done = std::move(done)](const Status& status) {
                        if (!status.ok()) return done(status);
                        fs.core().files().Write(writing.handle, writing.offset, copy.span(),
-                                               writing.kill_suid, done, AbandonedOf(call));
+                                               writing.lost, done, AbandonedOf(call));
                      });
 }
 
@@ -101,7 +102,7 @@ void WhetherAppended(Filesystem& fs, const CallPtr& call, const Writing& writing
 void AppendNow(Filesystem& fs, const CallPtr& call, const Writing& writing, const Buffer& data,
                const WriteCallback& reply) {
   const InodeId inode = writing.handle->inode->id();
-  const Writing there{writing.handle, writing.handle->inode->size(), writing.kill_suid};
+  const Writing there{writing.handle, writing.handle->inode->size(), writing.lost};
   TakeoverLog* const takeover = fs.core().takeover();
   if (takeover != nullptr) takeover->AppendBegins(call->number(), there.offset);
   // A process that reads through pages right after the append must find it.
@@ -135,6 +136,15 @@ void Append(Filesystem& fs, const CallPtr& call, const Writing& writing, const B
   });
 }
 
+void WriteOrAppend(Filesystem& fs, const CallPtr& call, const Writing& writing, bool append,
+                   std::span<const uint8_t> data, const WriteCallback& reply) {
+  if (append) {
+    Append(fs, call, writing, Buffer::CopyOf(data), reply);
+  } else {
+    Write(fs, call, writing, data, reply);
+  }
+}
+
 void OnWrite(fuse_req_t req, fuse_ino_t /*ino*/, fuse_bufvec* vector, off_t offset,
              fuse_file_info* fi) {
   Filesystem& fs = Filesystem::Of(req);
@@ -150,9 +160,6 @@ void OnWrite(fuse_req_t req, fuse_ino_t /*ino*/, fuse_bufvec* vector, off_t offs
     call->ReplyErrno(EIO);
     return;
   }
-  // The kernel's own write-back names nobody; with it the kernel drops set-id bits by itself.
-  const bool kill_suid =
-      !fs.options().exclusive && call->context().uid != 0 && handle->inode->has_suid_or_sgid();
   // A kernel that writes pages back takes the space of the file to be what it was before.
   const bool tells = fs.options().writeback_cache && fi->writepage != 0;
   const uint64_t blocks = tells ? handle->inode->attr().blocks : 0;
@@ -170,14 +177,20 @@ void OnWrite(fuse_req_t req, fuse_ino_t /*ino*/, fuse_bufvec* vector, off_t offs
   } else {
     handle->Changing(call->context().pid);
   }
-  const Writing writing{handle, static_cast<uint64_t>(offset), kill_suid};
+  // Pages are written back in nobody's name: whoever changed them has taken the rights already, or,
+  // by a mapping, takes none.
+  const bool by_process = fi->writepage == 0;
+  const RightsLost lost{RequestDropsSetIds(), by_process};
+  const Writing writing{handle, static_cast<uint64_t>(offset), lost};
   // Mapped pages go where they belong; the kernel of an exclusive mount knows the size by itself.
-  const bool append = (fi->flags & O_APPEND) != 0 && fi->writepage == 0;
-  if (append && !fs.options().exclusive) {
-    Append(fs, call, writing, Buffer::CopyOf(data), reply);
-  } else {
-    Write(fs, call, writing, data, reply);
-  }
+  const bool append = (fi->flags & O_APPEND) != 0 && by_process && !fs.options().exclusive;
+  if (!handle->inode->MayLose(lost)) return WriteOrAppend(fs, call, writing, append, data, reply);
+  fs.DropRights(
+      *call, handle->inode, lost,
+      [&fs, call, writing, append, reply, copy = Buffer::CopyOf(data)](const Status& status) {
+        if (!status.ok()) return reply(status);
+        WriteOrAppend(fs, call, writing, append, copy.span(), reply);
+      });
 }
 
 }  // namespace

@@ -102,6 +102,20 @@ void OnGetattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
       });
 }
 
+constexpr int kChanges = FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID |
+                         FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME |
+                         FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME_NOW;
+
+// Who may not have files that run as their group is not refused, but loses that bit; and of
+// chown(2) the kernel leaves set-id bits to us.
+void JudgeSetIds(Filesystem& fs, const Inode& inode, wire::SetAttrRequest* request) {
+  if ((request->mode() & S_ISGID) != 0) fs.LookAgain(request->mutable_caller());
+  const bool chown = request->has_uid() || request->has_gid() || request->same_owner();
+  if (!chown || (inode.attr().mode & (S_ISUID | S_ISGID)) == 0) return;
+  fs.LookAgain(request->mutable_caller());
+  fs.LookAtRoot(request->mutable_caller());
+}
+
 wire::SetAttrRequest DecodeSetattr(const struct stat& attr, int to_set, bool has_handle) {
   wire::SetAttrRequest request;
   if ((to_set & FUSE_SET_ATTR_MODE) != 0) request.set_mode(attr.st_mode);
@@ -166,7 +180,7 @@ void SendSetattr(Filesystem& fs, const CallPtr& call, const InodePtr& inode,
   if (request.has_mode() || request.has_uid() || request.has_gid()) {
     changing = fs.core().directories().BeginChange({{DirCache::Kind::kRights, inode->id(), {}}});
   }
-  fs.mds().Call<wire::EntryReply>(
+  fs.CallAs<wire::EntryReply>(
       wire::MDS_SETATTR, request, false,
       [&fs, call, inode, resizes, changing, late = IsLateForRemoved(fs, request),
        asked = fs.core().leases().Asked()](Result<wire::EntryReply> reply) {
@@ -196,7 +210,11 @@ void OnSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fu
   request.set_known_size(inode->size());
   // With its write-back cache the kernel brings its own times, in the name of whoever is there.
   request.set_times_checked(fs.options().exclusive);
-  request.set_kill_suid(request.has_size() && call->context().uid != 0);
+  request.set_kill_suid(request.has_size() && (to_set & FUSE_SET_ATTR_KILL_SUID) != 0);
+  // So the kernel also announces that somebody writes; what that costs the file goes with the
+  // write.
+  request.set_same_owner((to_set & kChanges) == 0 && !inode->has_writers());
+  JudgeSetIds(fs, *inode, &request);
   // A descriptor carries the class of whoever opened it.
   const HandlePtr handle = fi == nullptr ? nullptr : fs.core().handles().Find(fi->fh);
   if (handle != nullptr) {

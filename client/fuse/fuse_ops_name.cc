@@ -130,7 +130,7 @@ void OnLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
     }
     fs.ReplyEntry(call, fs.LearnName(naming, *reply));
   };
-  fs.mds().Call<wire::EntryReply>(wire::MDS_LOOKUP, request, true, std::move(answer));
+  fs.CallAs<wire::EntryReply>(wire::MDS_LOOKUP, request, true, std::move(answer));
 }
 
 void Make(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_t rdev,
@@ -142,6 +142,7 @@ void Make(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_
   request.set_parent(fs.ToInode(parent).value);
   request.set_name(name);
   request.set_mode(mode);
+  if ((mode & S_ISGID) != 0) fs.LookAgain(request.mutable_caller());
   request.set_umask(call->context().umask);
   request.set_rdev(rdev);
   if (target != nullptr) request.set_symlink_target(target);

@@ -117,7 +117,7 @@ void OnOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   // Counted first: what was closed last is not released meanwhile.
   fs.core().open_files().Open(inode->id(), [&fs, inode, request, answer] {
     fs.core().files().TellHeld(inode, [&fs, request, answer] {
-      fs.mds().Call<wire::EntryReply>(wire::MDS_OPEN, request, false, answer);
+      fs.CallAs<wire::EntryReply>(wire::MDS_OPEN, request, false, answer);
     });
   });
 }
@@ -164,6 +164,7 @@ void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   request.set_parent(fs.ToInode(parent).value);
   request.set_name(name);
   request.set_mode((mode & 07777) | S_IFREG);
+  if ((mode & S_ISGID) != 0) fs.LookAgain(request.mutable_caller());
   request.set_umask(call->context().umask);
   request.set_exclusive((fi->flags & O_EXCL) != 0);
   request.set_open_flags(static_cast<uint32_t>(fi->flags));

@@ -1,5 +1,6 @@
 // Ranges without data: fallocate, lseek for data and holes, copy_file_range.
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/falloc.h>
 #include <unistd.h>
 
@@ -11,9 +12,13 @@
 namespace weir::client {
 namespace {
 
-// The caller loses set-id bits by changing the file.
-bool KillsSuid(const Filesystem& fs, const Call& call, const Inode& inode) {
-  return !fs.options().exclusive && call.context().uid != 0 && inode.has_suid_or_sgid();
+// Of these changes the kernel does not say whether whoever makes them may keep set-id bits.
+RightsLost LostBy(Filesystem& fs, const Call& call, const Inode& inode) {
+  if (!inode.MayLose({true, true})) return {call.context().uid != 0, true};
+  const fuse_ctx& who = call.context();
+  const CallerRights rights = fs.core().callers().Anew({who.uid, who.gid, who.pid});
+  const bool keeps = rights.known ? rights.Can(CAP_FSETID) : who.uid == 0;
+  return {!keeps, true};
 }
 
 void ChangeRange(Filesystem& fs, const CallPtr& call, const HandlePtr& handle,
@@ -77,9 +82,17 @@ void OnFallocate(fuse_req_t req, fuse_ino_t /*ino*/, int mode, off_t offset, off
   change.zeros = kind != 0;
   change.allocate = kind != FALLOC_FL_PUNCH_HOLE;
   change.keep_size = (mode & FALLOC_FL_KEEP_SIZE) != 0;
-  change.kill_suid = KillsSuid(fs, *call, *handle->inode);
-  if (!change.allocate) return PunchToTheEnd(fs, call, handle, change);
-  AllocateIfThereIsRoom(fs, call, handle, change);
+  change.lost = LostBy(fs, *call, *handle->inode);
+  fs.DropRights(*call, handle->inode, change.lost,
+                [&fs, call, handle, change](const Status& status) {
+                  if (!status.ok()) {
+                    call->Reply(status);
+                  } else if (!change.allocate) {
+                    PunchToTheEnd(fs, call, handle, change);
+                  } else {
+                    AllocateIfThereIsRoom(fs, call, handle, change);
+                  }
+                });
 }
 
 void SeekAndReply(Filesystem& fs, const CallPtr& call, const HandlePtr& handle, Wanted wanted,
@@ -159,7 +172,7 @@ void OnCopyFileRange(fuse_req_t req, fuse_ino_t /*ino_in*/, off_t off_in, fuse_f
   RangeChange range;
   range.offset = static_cast<uint64_t>(off_out);
   range.length = length;
-  range.kill_suid = KillsSuid(fs, *call, *to->inode);
+  range.lost = LostBy(fs, *call, *to->inode);
   const auto from_offset = static_cast<uint64_t>(off_in);
   const bool over_itself = from->inode == to->inode && from_offset < range.offset + length &&
                            range.offset < from_offset + length;
@@ -175,17 +188,21 @@ void OnCopyFileRange(fuse_req_t req, fuse_ino_t /*ino_in*/, off_t off_in, fuse_f
       fs.kernel_attributes().WhenTold([call, size = *copied] { call->ReplyWrite(size); });
     }
   };
-  fs.WhenSizeIsKnown(
-      from->inode, from_offset + length, [&fs, call, from, from_offset, to, range, reply] {
-        const uint64_t size = from->inode->size();
-        const uint64_t length_there = std::min(range.length, size - std::min(size, from_offset));
-        fs.WhenQuotaAllows(to->inode, range.offset + length_there,
-                           [&fs, call, from, from_offset, to, range, reply](const Status& status) {
-                             if (!status.ok()) return reply(status);
-                             fs.core().files().Copy(from, from_offset, to, range, reply,
-                                                    AbandonedOf(call));
-                           });
-      });
+  auto copy = [&fs, call, from, from_offset, to, range, reply] {
+    const uint64_t size = from->inode->size();
+    const uint64_t length_there = std::min(range.length, size - std::min(size, from_offset));
+    fs.WhenQuotaAllows(to->inode, range.offset + length_there,
+                       [&fs, call, from, from_offset, to, range, reply](const Status& status) {
+                         if (!status.ok()) return reply(status);
+                         fs.core().files().Copy(from, from_offset, to, range, reply,
+                                                AbandonedOf(call));
+                       });
+  };
+  fs.DropRights(*call, to->inode, range.lost,
+                [&fs, from, end = from_offset + length, reply, copy](const Status& status) {
+                  if (!status.ok()) return reply(status);
+                  fs.WhenSizeIsKnown(from->inode, end, copy);
+                });
 }
 
 }  // namespace

@@ -8,7 +8,9 @@ namespace weir::client {
 namespace {
 
 // The kernel asks for it before every write.
-constexpr char kCapability[] = "security.capability";
+bool IsCapability(const char* name) {
+  return std::strcmp(name, "security.capability") == 0;
+}
 // ls -l asks for both of every file.
 constexpr char kSystem[] = "system.";
 constexpr char kAclAccess[] = "system.posix_acl_access";
@@ -52,7 +54,7 @@ void OnGetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
     return;
   }
   const InodePtr inode = fs.Find(ino);
-  const bool capability = std::strcmp(name, kCapability) == 0;
+  const bool capability = IsCapability(name);
   const int64_t now = fs.core().clock().Now().ns;
   if (capability && now < inode->no_capability_until()) {
     call->ReplyErrno(ENODATA);
@@ -70,43 +72,63 @@ void OnGetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
     call->Reply(reply.status());
   };
   fs.core().files().TellHeld(inode, [&fs, request = Request(fs, *call, ino, name), answer] {
-    fs.mds().Call<wire::XattrReply>(wire::MDS_GETXATTR, request, true, answer);
+    fs.CallAs<wire::XattrReply>(wire::MDS_GETXATTR, request, true, answer);
   });
 }
 
 void Change(const CallPtr& call, Filesystem& fs, uint32_t method, const wire::XattrRequest& request,
             const InodePtr& inode) {
-  inode->set_no_capability_until(0);
   fs.core().files().TellHeld(inode, [&fs, call, method, request, inode] {
     fs.CallOnce(call, method, request, [&fs, call, inode](const Result<net::Reply>& reply) {
-      inode->set_no_capability_until(0);
       fs.core().Changed({inode->id()});
       call->Reply(reply.status());
     });
   });
 }
 
-// The mode follows an ACL: whoever asks next must find both.
+// Whoever asks next must find the attributes that follow from it: `reply` when they are known.
+void LearnChange(Filesystem& fs, const CallPtr& call, const InodePtr& inode,
+                 const wire::XattrRequest& request) {
+  wire::InodeRequest again;
+  *again.mutable_caller() = request.caller();
+  again.set_inode(request.inode());
+  fs.mds().Call<wire::EntryReply>(wire::MDS_GETATTR, again, true,
+                                  [&fs, call, inode](const Result<wire::EntryReply>& attr) {
+                                    if (attr.ok()) fs.Learn(inode, *attr);
+                                    call->ReplyErrno(0);
+                                  });
+}
+
+// Writes before it took away what is set now, those behind it will: the MDS hears of the former
+// first.
+void ChangeCapability(const CallPtr& call, Filesystem& fs, uint32_t method,
+                      const wire::XattrRequest& request, const InodePtr& inode) {
+  inode->set_no_capability_until(0);
+  auto answer = [&fs, call, inode, request](const Result<net::Reply>& reply) {
+    inode->set_no_capability_until(0);
+    fs.core().Changed({inode->id()});
+    if (reply.ok()) return LearnChange(fs, call, inode, request);
+    call->Reply(reply.status());
+  };
+  fs.core().files().Sync(inode, false,
+                         [&fs, call, method, request, inode, answer](const Status& status) {
+                           if (!status.ok())
+                             inode->RememberError(status);  // for the next fsync or close
+                           fs.CallOnce(call, method, request, answer);
+                         });
+}
+
+// The mode follows an ACL.
 void ChangeAcl(const CallPtr& call, Filesystem& fs, uint32_t method,
                const wire::XattrRequest& request, const InodePtr& inode) {
   auto changing = fs.core().directories().BeginChange({{DirCache::Kind::kRights, inode->id(), {}}});
   auto answer = [&fs, call, inode, changing, request](const Result<net::Reply>& reply) {
     fs.core().Changed({inode->id()});
-    if (!reply.ok()) {
-      call->Reply(reply.status());
-      return;
-    }
-    wire::InodeRequest again;
-    *again.mutable_caller() = request.caller();
-    again.set_inode(request.inode());
-    fs.mds().Call<wire::EntryReply>(wire::MDS_GETATTR, again, true,
-                                    [&fs, call, inode](Result<wire::EntryReply> attr) {
-                                      if (attr.ok()) fs.Learn(inode, *attr);
-                                      call->ReplyErrno(0);
-                                    });
+    if (reply.ok()) return LearnChange(fs, call, inode, request);
+    call->Reply(reply.status());
   };
   fs.core().files().TellHeld(
-      inode, [&fs, method, request, answer] { fs.mds().CallRaw(method, request, false, answer); });
+      inode, [&fs, call, method, request, answer] { fs.CallOnce(call, method, request, answer); });
 }
 
 // A list that says no more than a mode is a chmod.
@@ -135,6 +157,7 @@ void OnSetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* va
   const InodePtr inode = fs.Find(ino);
   if (HoldAcl(fs, call, request, inode)) return;
   if (IsAcl(name)) return ChangeAcl(call, fs, wire::MDS_SETXATTR, request, inode);
+  if (IsCapability(name)) return ChangeCapability(call, fs, wire::MDS_SETXATTR, request, inode);
   Change(call, fs, wire::MDS_SETXATTR, request, inode);
 }
 
@@ -142,8 +165,10 @@ void OnRemovexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
   const wire::XattrRequest request = Request(fs, *call, ino, name);
-  if (IsAcl(name)) return ChangeAcl(call, fs, wire::MDS_REMOVEXATTR, request, fs.Find(ino));
-  Change(call, fs, wire::MDS_REMOVEXATTR, request, fs.Find(ino));
+  const InodePtr inode = fs.Find(ino);
+  if (IsAcl(name)) return ChangeAcl(call, fs, wire::MDS_REMOVEXATTR, request, inode);
+  if (IsCapability(name)) return ChangeCapability(call, fs, wire::MDS_REMOVEXATTR, request, inode);
+  Change(call, fs, wire::MDS_REMOVEXATTR, request, inode);
 }
 
 void OnListxattr(fuse_req_t req, fuse_ino_t ino, size_t size) {
@@ -152,18 +177,18 @@ void OnListxattr(fuse_req_t req, fuse_ino_t ino, size_t size) {
   wire::InodeRequest request;
   fs.FillCaller(*call, ino, request.mutable_caller());
   request.set_inode(fs.ToInode(ino).value);
-  fs.mds().Call<wire::ListXattrReply>(wire::MDS_LISTXATTR, request, true,
-                                      [call, size](Result<wire::ListXattrReply> reply) {
-                                        if (!reply.ok()) {
-                                          call->Reply(reply.status());
-                                          return;
-                                        }
-                                        std::string list;
-                                        for (const std::string& name : reply->names()) {
-                                          list.append(name).push_back('\0');
-                                        }
-                                        ReplyValue(call, list, size);
-                                      });
+  fs.CallAs<wire::ListXattrReply>(wire::MDS_LISTXATTR, request, true,
+                                  [call, size](Result<wire::ListXattrReply> reply) {
+                                    if (!reply.ok()) {
+                                      call->Reply(reply.status());
+                                      return;
+                                    }
+                                    std::string list;
+                                    for (const std::string& name : reply->names()) {
+                                      list.append(name).push_back('\0');
+                                    }
+                                    ReplyValue(call, list, size);
+                                  });
 }
 
 }  // namespace

@@ -12,7 +12,11 @@ namespace weir::client {
 // MAP_SHARED of a file that is opened with FOPEN_DIRECT_IO (Linux 6.6 and later).
 inline constexpr uint64_t kDirectIoAllowMmap = 1ULL << 36;
 
-inline constexpr uint64_t kYoungerInitFlags = kDirectIoAllowMmap;
+// Who writes says whether that costs the file its set-id bits, which fall here; and the kernel asks
+// for file capabilities no more before each write (Linux 5.11 and later).
+inline constexpr uint64_t kHandleKillprivV2 = 1ULL << 28;
+
+inline constexpr uint64_t kYoungerInitFlags = kDirectIoAllowMmap | kHandleKillprivV2;
 
 // The flags of both words that the kernel offers in `request`, a FUSE_INIT with its header.
 uint64_t OfferedInitFlags(std::span<const uint8_t> request);

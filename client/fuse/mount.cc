@@ -54,6 +54,23 @@ std::vector<gid_t> OwnGroups() {
   return groups;
 }
 
+CallerRights ReadRights(const CallerId& caller) {
+  if (auto rights = RightsOf(caller)) return *std::move(rights);
+  static std::once_flag told;
+  std::call_once(told, [&caller] {
+    WEIR_LOG_WARN(
+        "groups and capabilities of process {} of uid {} cannot be seen in /proc, as {}: what the "
+        "kernel allows such processes is granted, and rules by group or program do not match them "
+        "(this is said once)",
+        caller.pid, caller.uid,
+        SeesProcess(caller.pid) ? "it is gone, hidden or acts for another user"
+                                : "weirfs runs in another PID namespace");
+  });
+  CallerRights unknown;
+  unknown.known = false;
+  return unknown;
+}
+
 AccessTimes::Rules WantedRules(const Mount::Options& options) {
   using Rule = AccessTimes::Rule;
   const Rule rule = options.strictatime ? Rule::kStrict : Rule::kRelative;
@@ -69,6 +86,7 @@ Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& opt
   core.mds_endpoint = endpoint;
   core.client_name = options.client_name.empty() ? DefaultClientName(options) : options.client_name;
   core.mount_class = options.mount_class;
+  core.read_rights = ReadRights;
   core.read_exe = ExecutableOf;
   core.mounter = {getuid(), getgid(), getpid()};
   core.mounter_groups = OwnGroups();

@@ -1,5 +1,6 @@
 #include "client/fuse/process.h"
 
+#include <linux/capability.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -7,13 +8,37 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <vector>
 
 namespace weir::client {
 namespace {
 
+// Those that decide about files.
+constexpr uint64_t kCapabilities = uint64_t{1} << CAP_CHOWN | uint64_t{1} << CAP_DAC_OVERRIDE |
+                                   uint64_t{1} << CAP_DAC_READ_SEARCH | uint64_t{1} << CAP_FOWNER |
+                                   uint64_t{1} << CAP_FSETID | uint64_t{1} << CAP_SYS_ADMIN |
+                                   uint64_t{1} << CAP_MKNOD | uint64_t{1} << CAP_SETFCAP;
+
+// Whether its numbers of processes are ours.
+bool ProcIsOurs() {
+  static const bool ours = [] {
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.rfind("NSpid:", 0) != 0) continue;
+      std::istringstream numbers(line.substr(6));
+      pid_t outermost = 0, next = 0;
+      return (numbers >> outermost) && outermost == getpid() && !(numbers >> next);
+    }
+    return false;
+  }();
+  return ours;
+}
+
+// Empty for whom weirfs cannot see: under his number it would find somebody else.
 std::string FileOf(pid_t pid, const char* name) {
+  if (!SeesProcess(pid)) return {};
   return "/proc/" + std::to_string(pid) + "/" + name;
 }
 
@@ -41,7 +66,34 @@ uint64_t NumberIn(const std::vector<std::string>& stat, size_t field) {
   return std::strtoull(stat[field].c_str(), nullptr, 10);
 }
 
+std::string TextOf(const std::string& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+// Of "Uid:" and "Gid:": real, effective, saved, and by which files are accessed.
+bool ActsAs(std::istringstream& numbers, uint32_t id) {
+  uint32_t real = 0, effective = 0, saved = 0, of_files = 0;
+  return (numbers >> real >> effective >> saved >> of_files) && of_files == id;
+}
+
+// Ranges out here that a namespace maps; none: all there are.
+std::vector<IdRange> ParseMap(const std::string& text) {
+  std::vector<IdRange> ranges;
+  std::istringstream lines(text);
+  for (uint32_t inside = 0, first = 0, count = 0; lines >> inside >> first >> count;) {
+    if (first == 0 && count == UINT32_MAX) return {};
+    ranges.push_back({first, count});
+  }
+  if (ranges.empty()) ranges.push_back({0, 0});  // nothing
+  return ranges;
+}
+
 }  // namespace
+
+bool SeesProcess(pid_t pid) {
+  return pid != 0 && ProcIsOurs();
+}
 
 bool IsBeingKilled(pid_t pid) {
   constexpr uint64_t kSigKill = uint64_t{1} << 8;
@@ -67,6 +119,41 @@ bool IsOtherLivingProcess(pid_t thread, pid_t than) {
   if (access((siblings + "/" + std::to_string(thread)).c_str(), F_OK) == 0) return false;
   const std::vector<std::string> stat = StatOf(thread);
   return !stat.empty() && stat[kState] != "Z" && (NumberIn(stat, kFlags) & kExiting) == 0;
+}
+
+std::optional<CallerRights> ParseRights(const CallerId& caller, const std::string& status,
+                                        const std::string& uid_map, const std::string& gid_map) {
+  CallerRights rights;
+  bool acts_as_uid = false, acts_as_gid = false, has_groups = false, has_capabilities = false;
+  std::istringstream lines(status);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    const std::string name = line.substr(0, colon);
+    std::istringstream rest(line.substr(colon + 1));
+    if (name == "Uid") acts_as_uid = ActsAs(rest, caller.uid);
+    if (name == "Gid") acts_as_gid = ActsAs(rest, caller.gid);
+    if (name == "Groups") {
+      has_groups = true;
+      for (gid_t group = 0; rest >> group;) rights.groups.push_back(group);
+    } else if (name == "CapEff") {
+      has_capabilities = static_cast<bool>(rest >> std::hex >> rights.capabilities);
+    }
+  }
+  if (!acts_as_uid || !acts_as_gid || !has_groups || !has_capabilities) return std::nullopt;
+  rights.capabilities &= kCapabilities;
+  if (rights.capabilities == 0) return rights;
+  rights.uids = ParseMap(uid_map);
+  rights.gids = ParseMap(gid_map);
+  return rights;
+}
+
+std::optional<CallerRights> RightsOf(const CallerId& caller) {
+  const std::string status = TextOf(FileOf(caller.pid, "status"));
+  const auto plain = ParseRights(caller, status, {}, {});
+  if (!plain.has_value() || plain->capabilities == 0) return plain;
+  return ParseRights(caller, status, TextOf(FileOf(caller.pid, "uid_map")),
+                     TextOf(FileOf(caller.pid, "gid_map")));
 }
 
 std::string ExecutableOf(pid_t pid, uid_t uid) {

@@ -1,12 +1,18 @@
-// Other processes as /proc shows them. Each answer may be old when it is given.
+// Other processes as /proc shows them. Each answer may be old when it is given. In a PID namespace
+// of its own weirfs sees those of it at most: the kernel gives others the number 0.
 #pragma once
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
+
+#include "client/vfs/caller.h"
 
 namespace weir::client {
 
+// Whether it has a number here, and /proc is of this namespace.
+bool SeesProcess(pid_t pid);
 // SIGKILL is pending: sent, or made of another signal that ends the process.
 bool IsBeingKilled(pid_t pid);
 // It is on its way out because of a signal: its files are being closed for it.
@@ -16,5 +22,13 @@ bool IsEndedBySignal(pid_t pid);
 bool IsOtherLivingProcess(pid_t thread, pid_t than);
 // The path of the program that it runs, if it runs under that uid; empty when that cannot be known.
 std::string ExecutableOf(pid_t pid, uid_t uid);
+// Groups and capabilities of the thread, if it acts under those ids; none when that cannot be
+// known.
+std::optional<CallerRights> RightsOf(const CallerId& caller);
+
+// What status, uid_map and gid_map of a process say, as files of /proc. None: it acts under other
+// ids, or the text is not understood.
+std::optional<CallerRights> ParseRights(const CallerId& caller, const std::string& status,
+                                        const std::string& uid_map, const std::string& gid_map);
 
 }  // namespace weir::client

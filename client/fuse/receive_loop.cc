@@ -31,6 +31,7 @@ thread_local uint64_t request_number = 0;
 thread_local uint32_t request_opcode = 0;
 thread_local uint32_t request_read_bytes = 0;
 thread_local uint64_t offered_init_flags = 0;
+thread_local bool request_drops_set_ids = false;
 
 // Breaks off a thread's wait for a request, and does nothing else.
 int WakeSignal() {
@@ -78,6 +79,14 @@ bool IsAsleep(int thread) {
   return name_end == std::string::npos || stat[name_end + 2] == 'S';
 }
 
+// libfuse passes on other flags of a write only.
+bool DropsSetIds(const fuse_in_header& header, std::span<const uint8_t> request) {
+  fuse_write_in write{};
+  if (header.opcode != FUSE_WRITE || request.size() < sizeof(header) + sizeof(write)) return false;
+  std::memcpy(&write, request.data() + sizeof(header), sizeof(write));
+  return (write.write_flags & FUSE_WRITE_KILL_SUIDGID) != 0;
+}
+
 }  // namespace
 
 Status CompleteInitReply(fuse_session* session) {
@@ -95,6 +104,10 @@ uint32_t RequestOpcode() {
   return request_opcode;
 }
 
+bool RequestDropsSetIds() {
+  return request_drops_set_ids;
+}
+
 uint32_t RequestReadBytes() {
   return request_read_bytes;
 }
@@ -110,6 +123,7 @@ void ReceiveLoop::Process(void* received) {
   request_opcode = header.opcode;
   request_read_bytes = ReadBytesOf(header, request);
   if (header.opcode == FUSE_INIT) offered_init_flags = OfferedInitFlags(request);
+  request_drops_set_ids = DropsSetIds(header, request);
   fuse_session_process_buf(session_, buffer);
   if (header.opcode == FUSE_INIT && on_init_ != nullptr) on_init_(request);
 }

@@ -31,6 +31,8 @@ namespace weir::client {
 uint64_t RequestNumber();
 // And what it asks for, as linux/fuse.h numbers it.
 uint32_t RequestOpcode();
+// Whether a write costs the file its set-id bits, as the writer may not keep them.
+bool RequestDropsSetIds();
 // The bytes that a read asks for; 0 of anything else.
 uint32_t RequestReadBytes();
 

@@ -1,15 +1,21 @@
-// Callers: who asks, with supplementary groups. The kernel tells uid, gid and thread; the groups
-// come from /proc, which is slow, and are remembered for a second. Root needs none. Threads: any.
+// Callers: who asks, with groups and capabilities. The kernel tells uid, gid and thread; the rest
+// comes from /proc, which is slow, and is remembered for a second, or until it proves too little.
+// Root needs none. Threads: any.
 #pragma once
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "common/base/time.h"
+
+namespace weir::wire {
+class Caller;
+}
 
 namespace weir::client {
 
@@ -19,20 +25,47 @@ struct CallerId {
   pid_t pid = 0;
 };
 
-class CallerGroups {
+// So many ids from that one on.
+struct IdRange {
+  uint32_t first = 0;
+  uint32_t count = 0;
+  bool operator==(const IdRange&) const = default;
+};
+
+// What a process may beyond its uid and gid.
+struct CallerRights {
+  bool known = true;  // false: it could not be seen, and the rest says nothing
+  std::vector<gid_t> groups;
+  uint64_t capabilities = 0;  // effective ones that decide about files
+  std::vector<IdRange> uids;  // what its user namespace maps; none: everybody
+  std::vector<IdRange> gids;
+  bool operator==(const CallerRights&) const = default;
+
+  // Over files of anybody.
+  [[nodiscard]] bool Can(int capability) const {
+    return uids.empty() && gids.empty() && (capabilities >> capability & 1) != 0;
+  }
+};
+
+void ToWire(const CallerRights& rights, wire::Caller* caller);
+
+class Callers {
  public:
-  using Read = std::function<std::vector<gid_t>()>;
-  explicit CallerGroups(Clock& clock) : clock_(clock) {}
-  std::vector<gid_t> Of(const CallerId& caller, const Read& read);
+  using Read = std::function<CallerRights(const CallerId&)>;
+  Callers(Clock& clock, Read read) : clock_(clock), read_(std::move(read)) {}
+  [[nodiscard]] CallerRights Of(const CallerId& caller);
+  // As it is now; root's too.
+  [[nodiscard]] CallerRights Anew(const CallerId& caller);
 
  private:
   struct Entry {
     uid_t uid;
     gid_t gid;
     TimePoint read_at;
-    std::vector<gid_t> groups;
+    CallerRights rights;
   };
   Clock& clock_;
+  const Read read_;
   std::mutex mutex_;
   std::unordered_map<pid_t, Entry> entries_;
 };

@@ -52,7 +52,7 @@ Core::Core(net::Network& network, Clock& clock, Options options)
                                         Duration::max());
           },
           NoteLocks(options_.takeover), IdsAbove(options_)),
-      groups_(clock),
+      callers_(clock, options_.read_rights),
       directories_(clock),
       leases_(clock, options_.exclusive),
       names_(clock, leases_),
@@ -303,7 +303,8 @@ void Core::ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
   request.set_inode(inode.value);
   request.set_size_at_least(report.size_at_least);
   request.set_mtime_ns(mtime_ns);
-  request.set_kill_suid(report.kill_suid);
+  request.set_kill_suid(report.lost.set_ids);
+  request.set_kill_capability(report.lost.capability);
   request.set_commit(commit);
   request.set_class_id(report.class_id.value);
   request.mutable_space()->set_wrote_bytes(report.space.wrote);
@@ -338,7 +339,8 @@ void Core::ReportAllocated(InodeId inode, const AllocatedReport& report,
   request.set_grown_bytes(allocation.grown_bytes);
   request.set_beyond_bytes(allocation.beyond_bytes);
   request.set_mtime_ns(report.mtime_ns);
-  request.set_kill_suid(report.kill_suid);
+  request.set_kill_suid(report.lost.set_ids);
+  request.set_kill_capability(report.lost.capability);
   request.set_class_id(report.class_id.value);
   request.set_epoch(map_epoch_);
   for (const auto& [osd, used] : allocation.used_bytes) {

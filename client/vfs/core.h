@@ -59,6 +59,7 @@ class Core final : private WriteReporter {
     std::function<AccessTimes::Rules()> access_rules = [] { return AccessTimes::Rules(); };
     // The kernel writes back: times of files are its, and it tells them with SETATTR.
     bool kernel_times = false;
+    Callers::Read read_rights = [](const CallerId&) { return CallerRights(); };
     CallerClasses::ReadExe read_exe = [](pid_t, uid_t) { return std::string(); };
     CallerId mounter;  // whose right to the mount's class the MDS checks
     std::vector<gid_t> mounter_groups;
@@ -100,7 +101,7 @@ class Core final : private WriteReporter {
   OpenFiles& open_files() { return open_files_; }
   KeptInodes& kept() { return kept_; }
   FileIo& files() { return files_; }
-  CallerGroups& groups() { return groups_; }
+  Callers& callers() { return callers_; }
   CallerClasses& classes() { return caller_classes_; }
   DirCache& directories() { return directories_; }
   FileLeases& leases() { return leases_; }
@@ -166,7 +167,7 @@ class Core final : private WriteReporter {
   KeptInodes kept_;
   AccessTimes access_times_;
   FileLocks locks_;
-  CallerGroups groups_;
+  Callers callers_;
   DirCache directories_;
   FileLeases leases_;
   KernelNames names_;

@@ -47,6 +47,7 @@ FileAttr FromWire(const wire::Attr& attr) {
   out.blocks = attr.blocks();
   out.allocated_end = attr.allocated_end();
   out.has_acl = attr.has_acl();
+  out.may_have_capability = attr.may_have_capability();
   if (attr.has_quota_room()) out.quota_room = attr.quota_room();
   out.layout = FromWire(attr.layout());
   return out;

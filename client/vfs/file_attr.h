@@ -31,6 +31,7 @@ struct FileAttr {
   uint64_t blocks = 0;
   uint64_t allocated_end = 0;  // space is kept up to here, maybe behind the end
   bool has_acl = false;
+  bool may_have_capability = false;
   uint64_t quota_room = UINT64_MAX;  // bytes that it may grow by
   FileLayout layout;
 

@@ -59,6 +59,7 @@ bool MayHold(const FileAttr& file, const HeldAttributes& change, uint32_t caller
   const uint32_t bits = file.mode | change.mode.value_or(0);
   if (!file.IsRegular() || file.has_acl || (bits & kSetIds) != 0) return false;
   const bool gives_away = change.uid.has_value() || change.gid.has_value();
+  if (gives_away && file.may_have_capability) return false;
   return caller_uid == 0 || (caller_uid == file.uid && !gives_away);
 }
 

@@ -5,6 +5,7 @@
 
 #include "common/base/buffer.h"
 #include "common/posix/file_times.h"
+#include "common/wire/mds.pb.h"
 
 namespace weir::client {
 namespace {
@@ -48,7 +49,7 @@ void Inode::LayWrittenOver(FileAttr* attr) const {
   const uint64_t freed = (untold_.freed + telling_.freed) / 512;
   attr->blocks =
       std::min(BlocksUpTo(std::max(attr->size, attr->allocated_end)), most - std::min(most, freed));
-  if (local_kill_suid_) {
+  if (local_lost_.set_ids) {
     attr->mode &= ~static_cast<uint32_t>(S_ISUID);
     if ((attr->mode & S_IXGRP) != 0) attr->mode &= ~static_cast<uint32_t>(S_ISGID);
   }
@@ -94,9 +95,21 @@ bool Inode::has_quota() const {
   return attr_.quota_room != UINT64_MAX;
 }
 
-bool Inode::has_suid_or_sgid() const {
+bool Inode::MayLose(const RightsLost& lost) const {
   std::lock_guard lock(mutex_);
-  return (attr_.mode & (S_ISUID | S_ISGID)) != 0;
+  return (lost.set_ids && (attr_.mode & (S_ISUID | S_ISGID)) != 0) ||
+         (lost.capability && attr_.may_have_capability);
+}
+
+bool Inode::Loses(const RightsLost& lost, const wire::Caller& caller) const {
+  std::lock_guard lock(mutex_);
+  if (lost.capability && attr_.may_have_capability) return true;
+  if (!lost.set_ids || (attr_.mode & (S_ISUID | S_ISGID)) == 0) return false;
+  if ((attr_.mode & (S_ISUID | S_IXGRP)) != 0) return true;
+  const auto& groups = caller.groups();
+  const bool his = caller.gid() == attr_.gid ||
+                   std::find(groups.begin(), groups.end(), attr_.gid) != groups.end();
+  return !his;
 }
 
 bool Inode::Hold(const HeldAttributes& change, uint32_t caller_uid, ClassId class_id) {
@@ -117,18 +130,19 @@ bool Inode::holds_attributes() const {
   return !held_.empty() || !telling_held_.empty();
 }
 
-void Inode::Wrote(uint64_t end, int64_t mtime_ns, bool kill_suid, ClassId class_id,
+void Inode::Wrote(uint64_t end, int64_t mtime_ns, const RightsLost& lost, ClassId class_id,
                   const SpaceChange& space) {
   std::lock_guard lock(mutex_);
   if (written_ == reported_) {
     local_end_ = 0;
     local_mtime_ns_ = 0;
-    local_kill_suid_ = false;
+    local_lost_ = {};
   }
   ++written_;
   local_end_ = std::max(local_end_, end);
   local_mtime_ns_ = std::max(local_mtime_ns_, mtime_ns);
-  local_kill_suid_ |= kill_suid;
+  local_lost_.set_ids |= lost.set_ids;
+  local_lost_.capability |= lost.capability;
   local_class_ = class_id;
   untold_ += space;
   held_.mtime_ns.reset();
@@ -172,7 +186,7 @@ std::optional<Inode::Report> Inode::BeginReport() {
   }
   const SpaceChange space = std::exchange(untold_, {});
   telling_ += space;
-  Report report{written_, local_end_, local_mtime_ns_, local_kill_suid_, local_class_};
+  Report report{written_, local_end_, local_mtime_ns_, local_lost_, local_class_};
   report.space = space;
   return report;
 }

@@ -23,6 +23,10 @@
 #include "client/vfs/held_attributes.h"
 #include "common/base/result.h"
 
+namespace weir::wire {
+class Caller;
+}
+
 namespace weir::client {
 
 // What was written and punched, in whole blocks: the most that the former, and all that the latter
@@ -33,6 +37,13 @@ struct SpaceChange {
   [[nodiscard]] bool empty() const { return wrote == 0 && freed == 0; }
   SpaceChange& operator+=(const SpaceChange& other);
   SpaceChange& operator-=(const SpaceChange& other);
+};
+
+// What a file loses when its data is changed: set-id bits, unless whoever changes it may keep them,
+// and a file capability.
+struct RightsLost {
+  bool set_ids = false;
+  bool capability = false;
 };
 
 class Inode {
@@ -57,11 +68,14 @@ class Inode {
   // Whether quotas let the file reach that far, as far as the MDS has told.
   [[nodiscard]] bool QuotaAllows(uint64_t end) const;
   [[nodiscard]] bool has_quota() const;
-  [[nodiscard]] bool has_suid_or_sgid() const;
+  // Whether there is something of that to lose; by that caller: set-gid without execution by the
+  // group stays when it is his.
+  [[nodiscard]] bool MayLose(const RightsLost& lost) const;
+  [[nodiscard]] bool Loses(const RightsLost& lost, const wire::Caller& caller) const;
 
-  // Data up to `end` was written here at that time. `kill_suid`: by somebody who loses such bits;
-  // the report of it is charged to `class_id`.
-  void Wrote(uint64_t end, int64_t mtime_ns, bool kill_suid = false, ClassId class_id = {},
+  // Data up to `end` was written here at that time, which cost the file `lost`; the report of it is
+  // charged to `class_id`.
+  void Wrote(uint64_t end, int64_t mtime_ns, const RightsLost& lost = {}, ClassId class_id = {},
              const SpaceChange& space = {});
   // Sets that here, to be reported, when the caller may. A later write moves a held mtime.
   bool Hold(const HeldAttributes& change, uint32_t caller_uid, ClassId class_id);
@@ -86,7 +100,7 @@ class Inode {
     uint64_t sequence = 0;
     uint64_t size_at_least = 0;
     int64_t mtime_ns = 0;  // 0: nothing that was written moves it
-    bool kill_suid = false;
+    RightsLost lost;
     ClassId class_id;
     SpaceChange space;  // told by this report and no other
     // Nothing of what was written.
@@ -195,7 +209,7 @@ class Inode {
   FileAttr attr_;
   uint64_t local_end_ = 0;
   int64_t local_mtime_ns_ = 0;
-  bool local_kill_suid_ = false;
+  RightsLost local_lost_;
   ClassId local_class_;
   SpaceChange untold_;   // of what was written
   SpaceChange telling_;  // on its way to the MDS
@@ -209,7 +223,7 @@ class Inode {
   uint64_t allowed_end_ = 0;
   int64_t read_at_ns_ = 0;
   int64_t told_read_ns_ = 0;  // the last that the MDS has heard of
-  Status error_;  // of the last
+  Status error_;              // of the last
   uint64_t errors_ = 0;
   uint64_t errors_heard_ = 0;  // so many of them by somebody
   std::string target_;

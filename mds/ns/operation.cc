@@ -72,6 +72,17 @@ void Operation::SetCaller(const wire::Caller& caller) {
   who_.gid = caller.gid();
   who_.groups.assign(caller.groups().begin(), caller.groups().end());
   who_.exe = caller.exe();
+  who_.capabilities = caller.capabilities();
+  who_.uids.clear();
+  who_.gids.clear();
+  for (const wire::IdRange& range : caller.uids()) {
+    who_.uids.push_back({range.first(), range.count()});
+  }
+  for (const wire::IdRange& range : caller.gids()) {
+    who_.gids.push_back({range.first(), range.count()});
+  }
+  who_.limited = caller.limited();
+  who_.unknown = caller.unknown();
 }
 
 Result<Inode> Operation::Load(uint64_t inode) {
@@ -91,6 +102,16 @@ Result<Inode> Operation::LoadDirectory(uint64_t inode) {
 void Operation::Changed(Inode* inode) const {
   inode->rec.set_ctime_ns(now());
   inode->rec.set_version(inode->rec.version() + 1);
+}
+
+bool MayHaveCapability(const InodeRecord& inode) {
+  return inode.has_capability() ? inode.capability() : inode.has_xattrs();
+}
+
+void Operation::DropCapability(Inode* inode) {
+  if (!MayHaveCapability(inode->rec)) return;
+  txn.Delete(MakeKey(Table::kXattr, inode->id, kFileCapability));
+  inode->rec.set_capability(false);
 }
 
 void Operation::Modified(Inode* directory) const {
@@ -163,7 +184,7 @@ Result<Inode> Operation::NewInode(const Inode& parent, std::string_view name, ui
   rec.set_uid(who_.uid);
   rec.set_gid(inherits_group ? parent.rec.gid() : who_.gid);
   if (inherits_group && S_ISDIR(mode)) mode |= S_ISGID;
-  const bool may_run_as_group = who_.IsRoot() || who_.InGroup(rec.gid());
+  const bool may_run_as_group = !inherits_group || who_.MayRunAsGroup(parent.rec);
   if (!S_ISDIR(mode) && (mode & S_IXGRP) != 0 && !may_run_as_group) {
     mode &= ~static_cast<uint32_t>(S_ISGID);
   }
@@ -338,6 +359,7 @@ void Operation::FillAttr(const Inode& inode, wire::Attr* attr) {
   layout->set_object_size(rec.layout().object_size());
   layout->set_pool(rec.layout().pool());
   layout->set_tier(rec.layout().tier());
+  attr->set_may_have_capability(inode.IsRegular() && MayHaveCapability(rec));
   attr->set_has_acl(!rec.acl_access().empty() || !rec.acl_default().empty());
   const uint64_t blocks = (inode.DataBytes() + kBlockSize - 1) / kBlockSize;
   attr->set_allocated_end(rec.allocated_end());

@@ -127,6 +127,8 @@ class Operation {
   }
   // A new version of it, changed now.
   void Changed(Inode* inode) const;
+  // Takes a file capability away, as whatever changes data or owner does. The caller stores it.
+  void DropCapability(Inode* inode);
   void Modified(Inode* directory) const;  // mtime and ctime too
 
   // kNotFound when there is none.
@@ -206,6 +208,11 @@ class Operation {
   std::optional<bool> opened_before_;  // OpenFiles::TakeBack of what was opened
   std::map<uint64_t, TreeUsage> usage_;
 };
+
+// The extended attribute of a program that gives capabilities.
+inline constexpr std::string_view kFileCapability = "security.capability";
+// Not of a store from before this was kept: there whatever has attributes may have that one.
+bool MayHaveCapability(const InodeRecord& inode);
 
 // kNameTooLong, kInvalid for '/' and NUL, kNotFound for the empty name, kExists for "." and "..".
 Status CheckNewName(std::string_view name);

@@ -18,13 +18,15 @@ import names
 import ranges
 import replaced
 import reserved
+import rights
 import times
 import xattrs
 from harness import BROKE_OFF, Place
 from justified import JUSTIFIED
 
 CASES = {f"{module.__name__}.{case.__name__}": case
-         for module in (names, listings, attributes, files, handles, ranges, reserved, replaced, mappings, times, xattrs, locks)
+         for module in (names, listings, attributes, files, handles, ranges, reserved, replaced, mappings,
+                        times, xattrs, locks, rights)
          for case in module.CASES}
 
 

@@ -27,7 +27,7 @@ class DevCluster {
     cli::DisksWanted disks;  // nothing: as recorded
     std::vector<std::string> mounts;
     std::string mount_options;  // of all that `mounts` names
-    std::string token_rate;  // as typed; `rate` is what it means
+    std::string token_rate;     // as typed; `rate` is what it means
     uint64_t rate = 0;
     bool metrics = false;  // of every daemon, at a port that is free
     std::string web;       // ADDR:PORT of the page; empty: as recorded, else none

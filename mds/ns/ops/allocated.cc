@@ -48,7 +48,8 @@ EntryResult Allocated(Operation& op, const wire::AllocatedRequest& request) {
   InodeRecord& rec = inode.rec;
   TakeWriteTime(op, request.mtime_ns(), &inode);
   rec.set_ctime_ns(std::max(rec.ctime_ns(), op.now()));
-  if (request.kill_suid()) rec.set_mode(WithoutSetIds(rec.mode()));
+  if (request.kill_suid()) rec.set_mode(WithoutSetIds(rec, true));
+  if (request.kill_capability()) op.DropCapability(&inode);
   rec.set_version(rec.version() + 1);
   op.Store(inode);
   WEIR_RETURN_IF_ERROR(op.SettleUsage());  // before the answer tells the room left

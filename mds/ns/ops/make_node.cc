@@ -19,10 +19,11 @@ Status CheckType(const Operation& op, const wire::CreateRequest& request, uint32
     case S_IFSOCK:
       return Status::Ok();
     case S_IFCHR:
-    case S_IFBLK:
-      // A whiteout of overlayfs is a device in name only.
-      if (op.who().IsRoot() || (S_ISCHR(mode) && request.rdev() == 0)) return Status::Ok();
+    case S_IFBLK: {
+      const bool whiteout = S_ISCHR(mode) && request.rdev() == 0;  // of overlayfs: no device
+      if (whiteout || op.who().Can(Capability::kMknod)) return Status::Ok();
       return {ErrorCode::kPermission, "only root makes device files"};
+    }
     case S_IFLNK:
       if (request.symlink_target().empty()) {
         return {ErrorCode::kNotFound, "a symbolic link needs a target"};

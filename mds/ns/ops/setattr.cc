@@ -13,25 +13,54 @@
 namespace weir::mds {
 namespace {
 
+// By chown(2), which needs who may chmod where there is something to lose.
+Status LoseSetIds(const Operation& op, Inode* inode) {
+  if (inode->IsDirectory()) return Status::Ok();
+  const uint32_t mode = WithoutSetIds(inode->rec, op.who().MayRunAsGroup(inode->rec));
+  if (mode != inode->rec.mode() && !op.who().Owns(inode->rec)) {
+    return InodeError(ErrorCode::kPermission, inode->id, "belongs to somebody else");
+  }
+  inode->rec.set_mode(mode);
+  return Status::Ok();
+}
+
 Status ChangeOwner(Operation& op, const wire::SetAttrRequest& request, Inode* inode) {
+  // A file capability goes as well; without a new owner the kernel removes it by itself.
+  if (request.same_owner()) return LoseSetIds(op, inode);
   if (!request.has_uid() && !request.has_gid()) return Status::Ok();
   const uint32_t uid = request.has_uid() ? request.uid() : inode->rec.uid();
   const uint32_t gid = request.has_gid() ? request.gid() : inode->rec.gid();
   const Credentials& who = op.who();
   const bool gives_away = uid != inode->rec.uid();
-  const bool foreign_group = gid != inode->rec.gid() && !who.InGroup(gid);
-  if (!who.IsRoot() && (gives_away || foreign_group || !who.Owns(inode->rec))) {
+  const bool other_group = gid != inode->rec.gid();
+  const bool his_own = who.uid == inode->rec.uid() && !gives_away;
+  const bool may = (his_own && (!other_group || who.InGroup(gid))) ||
+                   (who.Can(Capability::kChown, inode->rec) && who.Maps(uid, gid));
+  if (!may) {
     return InodeError(ErrorCode::kPermission, inode->id,
                       "can be given away by root only, and to a group of the owner's by the owner");
   }
-  if (gives_away || gid != inode->rec.gid()) WEIR_RETURN_IF_ERROR(op.TakeNames(*inode));
+  if (gives_away || other_group) WEIR_RETURN_IF_ERROR(op.TakeNames(*inode));
+  WEIR_RETURN_IF_ERROR(LoseSetIds(op, inode));
+  op.DropCapability(inode);
   inode->rec.set_uid(uid);
   inode->rec.set_gid(gid);
-  if (!inode->IsDirectory()) inode->rec.set_mode(WithoutSetIds(inode->rec.mode()));
   return Status::Ok();
 }
 
-// The kernel takes set-id bits off a file by itself, in the name of whoever writes.
+// What a file loses by a change of its data: mounts ask for that before they write, in anybody's
+// name, and a change of size is one.
+void DropRights(Operation& op, const wire::SetAttrRequest& request, Inode* inode) {
+  const bool cuts = request.has_size();
+  const Credentials& who = op.who();
+  if (request.kill_suid() || (cuts && !who.Can(Capability::kFsetid))) {
+    const bool his_group = who.unknown || who.InGroup(inode->rec.gid());
+    inode->rec.set_mode(WithoutSetIds(inode->rec, his_group));
+  }
+  if (request.kill_capability() || cuts) op.DropCapability(inode);
+}
+
+// A kernel that cannot leave it to us takes set-id bits off a file in the name of whoever writes.
 bool OnlyDropsSetIds(uint32_t before, uint32_t after) {
   return before != after &&
          (before & ~static_cast<uint32_t>(S_ISUID | S_ISGID)) ==
@@ -47,8 +76,7 @@ Status ChangeMode(const Operation& op, const wire::SetAttrRequest& request, Inod
   if (!op.who().Owns(inode->rec) && !writes) {
     return InodeError(ErrorCode::kPermission, inode->id, "belongs to somebody else");
   }
-  const bool in_group = op.who().IsRoot() || op.who().InGroup(inode->rec.gid());
-  if (!in_group) mode &= ~static_cast<uint32_t>(S_ISGID);
+  if (!op.who().MayRunAsGroup(inode->rec)) mode &= ~static_cast<uint32_t>(S_ISGID);
   ReplaceMode(mode, &inode->rec);
   return Status::Ok();
 }
@@ -113,9 +141,6 @@ Status ChangeSize(Operation& op, const wire::SetAttrRequest& request, Inode* ino
   op.CountReach(*inode, counted);
   WEIR_RETURN_IF_ERROR(ChargeSize(op, inode, claimed));
   inode->rec.set_mtime_ns(op.now());
-  if (request.kill_suid() || !op.who().IsRoot()) {
-    inode->rec.set_mode(WithoutSetIds(inode->rec.mode()));
-  }
   if (!data_beyond) return Status::Ok();
   return op.CutOff(*inode, end, claimed);
 }
@@ -128,11 +153,11 @@ EntryResult SetAttr(Operation& op, const wire::SetAttrRequest& request) {
   op.Judges(inode);
   WEIR_RETURN_IF_ERROR(CheckSize(op, request, inode));
   WEIR_RETURN_IF_ERROR(CheckTimes(op, request, inode));
+  DropRights(op, request, &inode);
   WEIR_RETURN_IF_ERROR(ChangeOwner(op, request, &inode));
   WEIR_RETURN_IF_ERROR(ChangeMode(op, request, &inode));
   WEIR_RETURN_IF_ERROR(ChangeSize(op, request, &inode));
   ChangeTimes(op, request, &inode);
-  if (request.kill_suid()) inode.rec.set_mode(WithoutSetIds(inode.rec.mode()));
   op.Changed(&inode);
   op.Store(inode);
   WEIR_RETURN_IF_ERROR(op.SettleUsage());  // before the answer tells the room left

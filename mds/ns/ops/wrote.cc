@@ -39,12 +39,14 @@ void TakeWriteTime(const Operation& op, int64_t mtime_ns, Inode* inode) {
 namespace {
 
 // The mount has judged that whoever set them may (client/vfs/held_attributes.h).
-void TakeAttributes(const Operation& op, const wire::WroteRequest::Attributes& attributes,
-                    Inode* inode) {
+void TakeAttributes(Operation& op, const wire::WroteRequest::Attributes& attributes, Inode* inode) {
   InodeRecord& rec = inode->rec;
   if (attributes.has_uid()) rec.set_uid(attributes.uid());
   if (attributes.has_gid()) rec.set_gid(attributes.gid());
-  if (attributes.has_uid() || attributes.has_gid()) rec.set_mode(WithoutSetIds(rec.mode()));
+  if (attributes.has_uid() || attributes.has_gid()) {
+    rec.set_mode(WithoutSetIds(rec, true));
+    op.DropCapability(inode);
+  }
   if (attributes.has_mode()) ReplaceMode(attributes.mode(), &rec);
   if (attributes.has_atime_ns()) {
     rec.set_atime_ns(attributes.atime_ns());
@@ -69,7 +71,8 @@ EntryResult Wrote(Operation& op, const wire::WroteRequest& request) {
   if (has_data) WEIR_RETURN_IF_ERROR(TakeData(op, request, &inode));
   if (!request.has_attributes() || request.mtime_ns() != 0)
     TakeWriteTime(op, request.mtime_ns(), &inode);
-  if (request.kill_suid()) inode.rec.set_mode(WithoutSetIds(inode.rec.mode()));
+  if (request.kill_suid()) inode.rec.set_mode(WithoutSetIds(inode.rec, true));
+  if (request.kill_capability()) op.DropCapability(&inode);
   if (request.has_attributes()) TakeAttributes(op, request.attributes(), &inode);
   inode.rec.set_ctime_ns(std::max(inode.rec.ctime_ns(), op.now()));
   inode.rec.set_version(inode.rec.version() + 1);

@@ -39,7 +39,8 @@ Status CheckName(std::string_view name) {
 }
 
 // Who may change an attribute of this name.
-Status CheckMayChange(const Operation& op, const Inode& inode, std::string_view name) {
+Status CheckMayChange(const Operation& op, const Inode& inode, std::string_view name,
+                      bool removes) {
   if (IsVirtual(name)) {
     return {ErrorCode::kPermission, std::string(name) + " is read-only"};
   }
@@ -60,8 +61,13 @@ Status CheckMayChange(const Operation& op, const Inode& inode, std::string_view 
     if (op.who().Owns(inode.rec)) return Status::Ok();
     return InodeError(ErrorCode::kPermission, inode.id, "belongs to somebody else");
   }
+  if (name == kFileCapability) {
+    // The kernel takes it away in the name of whoever changes the file.
+    if (removes || op.who().Can(Capability::kSetfcap, inode.rec)) return Status::Ok();
+    return {ErrorCode::kPermission, std::string(name) + " is for root"};
+  }
   if (name.starts_with("trusted.") || name.starts_with("security.")) {
-    if (op.who().IsRoot()) return Status::Ok();
+    if (op.who().Can(Capability::kSysAdmin)) return Status::Ok();
     return {ErrorCode::kPermission, std::string(name) + " is for root"};
   }
   return {ErrorCode::kNotSupported, std::string(name) + " is of no supported kind"};
@@ -78,7 +84,7 @@ Status CheckMayRead(const Operation& op, const Inode& inode, std::string_view na
     return CheckAccess(op.who(), inode.rec, kMayRead);
   }
   if (name.starts_with("trusted.")) {
-    return op.who().IsRoot() ? Status::Ok() : Status(ErrorCode::kNoData);
+    return op.who().Can(Capability::kSysAdmin) ? Status::Ok() : Status(ErrorCode::kNoData);
   }
   if (name.starts_with("security.")) return Status::Ok();
   return {ErrorCode::kNotSupported, std::string(name) + " is of no supported kind"};
@@ -99,8 +105,7 @@ Status SetTag(Operation& op, const wire::XattrRequest& request, Inode* inode) {
 }
 
 Status SetAcl(const Operation& op, std::string_view name, std::string_view value, Inode* inode) {
-  const bool keeps_set_gid = op.who().IsRoot() || op.who().InGroup(inode->rec.gid());
-  return ChangeAcl(name, value, keeps_set_gid, &inode->rec);
+  return ChangeAcl(name, value, op.who().MayRunAsGroup(inode->rec), &inode->rec);
 }
 
 const std::string& AclOf(const Inode& inode, std::string_view name) {
@@ -144,7 +149,7 @@ EmptyResult SetXattr(Operation& op, const wire::XattrRequest& request) {
   }
   WEIR_ASSIGN_OR_RETURN(Inode inode, op.Load(request.inode()));
   if (!op.who().IsRoot()) op.Judges(inode);
-  WEIR_RETURN_IF_ERROR(CheckMayChange(op, inode, name));
+  WEIR_RETURN_IF_ERROR(CheckMayChange(op, inode, name, false));
   if (name == kTag) {
     WEIR_RETURN_IF_ERROR(SetTag(op, request, &inode));
   } else if (IsQuota(name)) {
@@ -158,6 +163,8 @@ EmptyResult SetXattr(Operation& op, const wire::XattrRequest& request) {
         SetLayoutWord(op, &inode, name.substr(kLayoutPrefix.size()), request.value()));
   } else {
     WEIR_RETURN_IF_ERROR(SetPlain(op, request, inode));
+    const bool capability = name == kFileCapability;
+    if (capability || !inode.rec.has_xattrs()) inode.rec.set_capability(capability);
     inode.rec.set_has_xattrs(true);
   }
   op.Changed(&inode);
@@ -225,10 +232,12 @@ Result<wire::ListXattrReply> ListXattr(Operation& op, const wire::InodeRequest& 
     }
   }
   if (!inode.rec.has_xattrs()) return reply;
+  // The kernel passes lists on as they are.
+  const bool shows_trusted = op.who().Can(Capability::kSysAdmin) && !op.who().unknown;
   const std::string prefix = MakeKey(Table::kXattr, inode.id);
   WEIR_RETURN_IF_ERROR(op.txn.Scan(prefix, PrefixEnd(prefix), [&](std::string_view key, auto) {
     const std::string_view name = key.substr(prefix.size());
-    if (op.who().IsRoot() || !name.starts_with("trusted.")) reply.add_names(std::string(name));
+    if (shows_trusted || !name.starts_with("trusted.")) reply.add_names(std::string(name));
     return true;
   }));
   return reply;
@@ -240,7 +249,7 @@ EmptyResult RemoveXattr(Operation& op, const wire::XattrRequest& request) {
   WEIR_RETURN_IF_ERROR(CheckName(name));
   WEIR_ASSIGN_OR_RETURN(Inode inode, op.Load(request.inode()));
   if (!op.who().IsRoot()) op.Judges(inode);
-  WEIR_RETURN_IF_ERROR(CheckMayChange(op, inode, name));
+  WEIR_RETURN_IF_ERROR(CheckMayChange(op, inode, name, true));
   if (name == kTag) {
     if (inode.rec.tag().empty()) return Status(ErrorCode::kNoData);
     inode.rec.clear_tag();
@@ -258,6 +267,7 @@ EmptyResult RemoveXattr(Operation& op, const wire::XattrRequest& request) {
     WEIR_ASSIGN_OR_RETURN(const Overlay::Value old, op.txn.Get(key));
     if (!old.has_value()) return Status(ErrorCode::kNoData);
     op.txn.Delete(key);
+    if (name == kFileCapability) inode.rec.set_capability(false);
   }
   op.Changed(&inode);
   op.Store(inode);

@@ -89,8 +89,7 @@ class FileIoTest : public ::testing::Test {
   }
   void Write(const HandlePtr& handle, uint64_t offset, uint64_t length) {
     const std::vector<uint8_t> data(length, 'x');
-    files_.Write(handle, offset, data, false,
-                 [](const Status& status) { EXPECT_TRUE(status.ok()); });
+    files_.Write(handle, offset, data, {}, [](const Status& status) { EXPECT_TRUE(status.ok()); });
   }
   void Sync() {
     bool synced = false;
@@ -194,7 +193,7 @@ TEST_F(FileIoTest, WritesBeyondTheRoomOfTheirClassFail) {
   const std::vector<uint8_t> data(kMiB, 'x');
   std::vector<ErrorCode> codes;
   const auto write = [&](uint64_t offset) {
-    files_.Write(handle, offset, data, false,
+    files_.Write(handle, offset, data, {},
                  [&](const Status& status) { codes.push_back(status.code()); });
   };
   write(0);

@@ -77,7 +77,7 @@ class SharedWriteTest : public ::testing::Test {
     auto ended = std::make_shared<std::optional<ErrorCode>>();
     const std::vector<uint8_t> data(100, 'x');
     handle->Changing(1);
-    files_.Write(handle, offset, data, false,
+    files_.Write(handle, offset, data, {},
                  [ended](const Status& status) { *ended = status.code(); });
     return ended;
   }
@@ -293,7 +293,7 @@ class LazyCloseTest : public SharedWriteTest {
   void WriteOne() {
     const std::vector<uint8_t> data(100, 'x');
     handle_->Changing(1);
-    lazy_.Write(handle_, 0, data, false, [](const Status& status) { EXPECT_TRUE(status.ok()); });
+    lazy_.Write(handle_, 0, data, {}, [](const Status& status) { EXPECT_TRUE(status.ok()); });
   }
   FileIo lazy_{clock_, objects_, inodes_, classes_, leases_, reporter_, Lazy()};
 };

@@ -1,4 +1,6 @@
 // Who may do what: mode bits, sticky directories, set-id rules, ownership.
+#include "mds/format/ns_values.pb.h"
+#include "mds/ns/credentials.h"
 #include "tests/unit/mds/mds_fixture.h"
 
 namespace weir::mds {
@@ -164,6 +166,147 @@ TEST_F(PermissionTest, TimesAndDevicesAndOpens) {
   open.set_inode(d);
   open.set_flags(2);
   EXPECT_EQ(Code(wire::MDS_OPEN, open), ErrorCode::kIsDirectory);
+}
+
+uint64_t Bit(Capability capability) {
+  return uint64_t{1} << static_cast<uint8_t>(capability);
+}
+
+TEST_F(PermissionTest, CapabilitiesDoWhatRootMayAndNoMore) {
+  struct Row {
+    Capability capability;
+    uint32_t mode, mask;
+    ErrorCode want;
+  };
+  const Row rows[] = {
+      {Capability::kDacReadSearch, S_IFREG, 4, ErrorCode::kOk},
+      {Capability::kDacReadSearch, S_IFREG, 6, ErrorCode::kAccess},
+      {Capability::kDacReadSearch, S_IFREG | 0100, 1, ErrorCode::kAccess},
+      {Capability::kDacReadSearch, S_IFDIR, 5, ErrorCode::kOk},
+      {Capability::kDacReadSearch, S_IFDIR, 3, ErrorCode::kAccess},
+      {Capability::kDacOverride, S_IFREG, 6, ErrorCode::kOk},
+      {Capability::kDacOverride, S_IFREG, 1, ErrorCode::kAccess},
+      {Capability::kDacOverride, S_IFREG | 0100, 1, ErrorCode::kOk},
+      {Capability::kDacOverride, S_IFDIR, 7, ErrorCode::kOk},
+      {Capability::kFowner, S_IFREG, 4, ErrorCode::kAccess},
+  };
+  for (const Row& row : rows) {
+    InodeRecord inode;
+    inode.set_uid(10);
+    inode.set_gid(20);
+    inode.set_mode(row.mode);
+    Credentials who{.uid = 11, .gid = 21, .capabilities = Bit(row.capability)};
+    EXPECT_EQ(CheckAccess(who, inode, row.mask).code(), row.want)
+        << std::oct << row.mode << " mask " << row.mask;
+    who.uids = {{11, 5}};
+    who.gids = {{20, 5}};
+    EXPECT_EQ(CheckAccess(who, inode, row.mask).code(), ErrorCode::kAccess)
+        << "the owner is not of his user namespace";
+    who.uids = {{10, 5}};
+    EXPECT_EQ(CheckAccess(who, inode, row.mask).code(), row.want);
+  }
+}
+
+TEST_F(PermissionTest, WhoCouldNotBeSeenIsTakenForNobodyWithoutGroups) {
+  const uint64_t f = Touch(kRoot, "f", 0640);
+  EXPECT_EQ(Chown(f, 10, 20), ErrorCode::kOk);
+  Be(11, 30);
+  wire::AccessRequest request;
+  *request.mutable_caller() = Caller();
+  request.set_inode(f);
+  request.set_mask(4);
+  EXPECT_EQ(Code(wire::MDS_ACCESS, request), ErrorCode::kAccess);
+  request.mutable_caller()->set_unknown(true);
+  EXPECT_EQ(Code(wire::MDS_ACCESS, request), ErrorCode::kOk);
+  Credentials who{.uid = 11, .gid = 30, .unknown = true};
+  EXPECT_FALSE(who.InGroup(20)) << "rights to classes are not the kernel's";
+}
+
+TEST_F(PermissionTest, RootOfAUserNamespaceGivesAwayWithinIt) {
+  const uint64_t f = Touch(kRoot, "f", 0644);
+  EXPECT_EQ(Chown(f, 100000, 100000), ErrorCode::kOk);
+  Be(100000, 100000);
+  const auto chown = [&](uint32_t user, uint32_t group) {
+    wire::SetAttrRequest request = Change(f);
+    request.mutable_caller()->set_capabilities(Bit(Capability::kChown));
+    for (auto* range :
+         {request.mutable_caller()->add_uids(), request.mutable_caller()->add_gids()}) {
+      range->set_first(100000);
+      range->set_count(65536);
+    }
+    request.set_uid(user);
+    request.set_gid(group);
+    return Code(wire::MDS_SETATTR, request);
+  };
+  EXPECT_EQ(chown(0, 0), ErrorCode::kPermission);
+  EXPECT_EQ(chown(101000, 165536), ErrorCode::kPermission);
+  EXPECT_EQ(chown(101000, 101000), ErrorCode::kOk);
+  EXPECT_EQ(chown(100000, 100000), ErrorCode::kOk) << "it is still of the namespace";
+}
+
+TEST_F(PermissionTest, AFileCapabilityGoesWithDataAndOwnerInAnybodysName) {
+  const auto has_one = [this](uint64_t inode) {
+    wire::XattrRequest request;
+    *request.mutable_caller() = Caller();
+    request.set_inode(inode);
+    request.set_name("security.capability");
+    return Code(wire::MDS_GETXATTR, request) == ErrorCode::kOk;
+  };
+  const auto give = [&](uint64_t inode) {
+    Be(0, 0);
+    wire::XattrRequest request;
+    *request.mutable_caller() = Caller();
+    request.set_inode(inode);
+    request.set_name("security.capability");
+    request.set_value("some");
+    EXPECT_EQ(Code(wire::MDS_SETXATTR, request), ErrorCode::kOk);
+    EXPECT_TRUE(has_one(inode));
+    EXPECT_TRUE(Stat(inode).attr().may_have_capability());
+  };
+  const uint64_t f = Touch(kRoot, "f");
+  EXPECT_EQ(Chmod(f, 06777), ErrorCode::kOk);
+  EXPECT_FALSE(Stat(f).attr().may_have_capability());
+  give(f);
+  Be(10, 10);
+  wire::SetAttrRequest before_a_write = Change(f);
+  before_a_write.set_kill_suid(true);
+  before_a_write.set_kill_capability(true);
+  EXPECT_EQ(Code(wire::MDS_SETATTR, before_a_write), ErrorCode::kOk);
+  EXPECT_FALSE(has_one(f));
+  EXPECT_EQ(ModeOf(f), 0777u);
+  give(f);
+  Be(10, 10);
+  wire::SetAttrRequest cut = Change(f);
+  cut.set_size(0);
+  EXPECT_EQ(Code(wire::MDS_SETATTR, cut), ErrorCode::kOk);
+  EXPECT_FALSE(has_one(f));
+  give(f);
+  wire::WroteRequest wrote;
+  wrote.set_inode(f);
+  wrote.set_size_at_least(5);
+  EXPECT_EQ(Code(wire::MDS_WROTE, wrote), ErrorCode::kOk);
+  EXPECT_TRUE(has_one(f)) << "the kernel's own write-back";
+  wrote.set_kill_capability(true);
+  EXPECT_EQ(Code(wire::MDS_WROTE, wrote), ErrorCode::kOk);
+  EXPECT_FALSE(has_one(f));
+  give(f);
+  EXPECT_EQ(Chown(f, 10, 10), ErrorCode::kOk);
+  EXPECT_FALSE(has_one(f));
+}
+
+TEST_F(PermissionTest, ChownOfNothingTakesSetIdsFromWhoOwns) {
+  const uint64_t f = Touch(kRoot, "f");
+  EXPECT_EQ(Chown(f, 10, 20), ErrorCode::kOk);
+  EXPECT_EQ(Chmod(f, 06777), ErrorCode::kOk);
+  Be(11, 20);
+  wire::SetAttrRequest nothing = Change(f);
+  nothing.set_same_owner(true);
+  EXPECT_EQ(Code(wire::MDS_SETATTR, nothing), ErrorCode::kPermission);
+  Be(10, 20);
+  nothing = Change(f);
+  nothing.set_same_owner(true);
+  EXPECT_EQ(Code(wire::MDS_SETATTR, nothing), ErrorCode::kOk);
+  EXPECT_EQ(ModeOf(f), 0777u);
 }
 
 }  // namespace
