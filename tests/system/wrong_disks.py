@@ -505,7 +505,13 @@ def disks_that_hold_something(lab):
         run(*mkfs(path, endpoint, "--size", "64MiB"))
         refused("there already", mkfs(path, endpoint, "--size", "64MiB"), 1, path, same=[path])
         refused("there already", mkfs(path, endpoint, "--size", "64MiB", "--force"), 1, path, same=[path])
-        run(*mkfs(lab.path("noise.img"), endpoint, "--force"))
+        refused("twice", weirfs(lab.path("new"), mnt, "--disk", path, "--disk", path), 2, path, "twice", same=[path])
+        for name in ("noise", "ext4"):
+            run(*mkfs(lab.path(f"{name}.img"), endpoint, "--force"))
+    run(*weirfs(lab.path("forced"), mnt, "--disk", lab.path("text.img"), "--force", *RATE))
+    umount(mnt, lab.path("forced"))
+    lab.on_exit(lambda: run(*dev("down", lab.path("forced.dev")), ok=None))
+    run(*dev("up", lab.path("forced.dev"), "--disk", lab.path("gpt.img"), "--force", *RATE))
 
 
 def disks_in_use(lab):

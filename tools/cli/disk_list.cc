@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "common/base/files.h"
 #include "common/base/units.h"
@@ -105,6 +106,20 @@ std::string NamesOf(const DiskList& list) {
   return names;
 }
 
+Status CheckDistinct(const DiskList& list) {
+  std::set<std::string> paths;
+  for (const DiskList::Disk& disk : list.disks) {
+    std::vector<TierSpec> parts = disk.tiers;
+    if (parts.empty()) parts.push_back({"", disk.path});
+    for (const TierSpec& part : parts) {
+      WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(part.disk));
+      if (paths.insert(spec.path).second) continue;
+      return {ErrorCode::kInvalid, fmt::format("the disk '{}' is named twice", spec.path)};
+    }
+  }
+  return Status::Ok();
+}
+
 // Relative and absolute names of what lies in DIR are the same disk, of version 1 too.
 std::string Recorded(const std::string& dir, const DiskList::Disk& disk) {
   DiskList::Disk same = disk;
@@ -160,7 +175,12 @@ Status SaveDiskList(const std::string& dir, const DiskList& list) {
   for (const DiskList::Image& image : list.images) {
     json["images"].push_back({{"name", image.name}, {"size", image.size}});
   }
-  return WriteFileAtomically(DiskListPath(dir), json.dump() + "\n");
+  try {
+    return WriteFileAtomically(DiskListPath(dir), json.dump() + "\n");
+  } catch (const Json::exception& error) {
+    return {ErrorCode::kInvalid,
+            fmt::format("a path cannot be recorded in '{}': {}", DiskListPath(dir), error.what())};
+  }
 }
 
 Result<DiskList> PlanDisks(const std::string& dir, const DisksWanted& wanted) {
@@ -186,6 +206,7 @@ Result<DiskList> PlanDisks(const std::string& dir, const DisksWanted& wanted) {
     }
     list.disks.push_back(std::move(disk));
   }
+  WEIR_RETURN_IF_ERROR(CheckDistinct(list));
   return list;
 }
 

@@ -163,9 +163,7 @@ Status ExamineNamed(const std::vector<std::string>& paths) {
     WEIR_ASSIGN_OR_RETURN(osd::OsdDisks seen, osd::OsdDisks::Look({{"", path}}));
     const Status free = seen.CheckFree();
     if (free.code() == ErrorCode::kExists) {
-      return {free.code(), free.message() +
-                               " (weir-dev formats disks that hold nothing: name "
-                               "another, or weir-osd --mkfs --force destroys it)"};
+      return {free.code(), free.message() + " (name another disk; --force destroys what is there)"};
     }
     WEIR_RETURN_IF_ERROR(free);
   }
@@ -203,7 +201,7 @@ Status DevCluster::Up(const std::string& dir, const UpOptions& options) {
   WEIR_ASSIGN_OR_RETURN(State state, Examine(path, options));
   DevCluster cluster(path, std::move(*lock), std::move(state));
   WEIR_RETURN_IF_ERROR(cluster.Plan(options));
-  Status status = cluster.StartAll();
+  Status status = cluster.StartAll(options.force);
   if (!status.ok()) {
     if (Status down = cluster.Down(); !down.ok()) {
       status = Status(status.code(), status.message() + "; and then: " + down.message());
@@ -225,7 +223,7 @@ Result<State> DevCluster::Examine(const std::string& dir, const UpOptions& optio
                           dir)};
     }
     WEIR_RETURN_IF_ERROR(LookAtDirectory(dir + "/mds", DataOwner::kWeirMds).status());
-    WEIR_RETURN_IF_ERROR(ExamineNamed(named));
+    if (!options.force) WEIR_RETURN_IF_ERROR(ExamineNamed(named));
     return State();
   }
   WEIR_RETURN_IF_ERROR(state.status());
@@ -332,10 +330,10 @@ Status DevCluster::NoteWhole() const {
   return WriteRecord(dir_, record);
 }
 
-Status DevCluster::StartAll() {
+Status DevCluster::StartAll(bool force) {
   WEIR_RETURN_IF_ERROR(StartMds());
   for (size_t i = 0; i < state_.osds.size(); ++i) {
-    if (!state_.osds[i].formatted) WEIR_RETURN_IF_ERROR(FormatOsd(i));
+    if (!state_.osds[i].formatted) WEIR_RETURN_IF_ERROR(FormatOsd(i, force));
     WEIR_RETURN_IF_ERROR(StartOsd(i));
   }
   WEIR_RETURN_IF_ERROR(NoteWhole());
@@ -373,7 +371,7 @@ Status DevCluster::StartMds() {
   return cli::WriteFileAtomically(dir_ + "/endpoint", state_.endpoint + "\n");
 }
 
-Status DevCluster::FormatOsd(size_t index) {
+Status DevCluster::FormatOsd(size_t index, bool force) {
   OsdState& osd = state_.osds[index];
   const std::string name = fmt::format("osd.{}", index);
   for (const cli::DiskList::Image& image : osd.images) {
@@ -391,6 +389,7 @@ Status DevCluster::FormatOsd(size_t index) {
   }
   std::vector<std::string> command = {Binary("weir-osd"), "--mkfs", DiskOption(osd),
                                       DisksOf(osd),       "--mds",  state_.endpoint};
+  if (force && !osd.is_image) command.emplace_back("--force");
   if (!state_.token_rate.empty()) {
     command.insert(command.end(), {"--token-rate", state_.token_rate});
   }

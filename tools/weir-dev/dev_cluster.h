@@ -29,6 +29,7 @@ class DevCluster {
     std::string mount_options;  // of all that `mounts` names
     std::string token_rate;     // as typed; `rate` is what it means
     uint64_t rate = 0;
+    bool force = false;    // format named disks whatever they hold, at first use
     bool metrics = false;  // of every daemon, at a port that is free
     std::string web;       // ADDR:PORT of the page; empty: as recorded, else none
   };
@@ -55,9 +56,9 @@ class DevCluster {
   Status Plan(const UpOptions& options);
   Status PlanDisks(const UpOptions& options);
   Status PlanMetrics();
-  Status StartAll();
+  Status StartAll(bool force);
   Status StartMds();
-  Status FormatOsd(size_t index);
+  Status FormatOsd(size_t index, bool force);
   Status NoteWhole() const;
   Status StartOsd(size_t index);
   Status StartMount(size_t index);

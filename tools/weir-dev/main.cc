@@ -184,6 +184,8 @@ void Declare(CLI::App& app, Arguments& arguments) {
   up->add_option("--token-rate", arguments.up.token_rate,
                  "global token rate of each OSD (default: profiled at mkfs)")
       ->type_name("RATE");
+  up->add_flag("--force", arguments.up.force,
+               "at first use: format the disks that are named whatever they hold");
   up->add_flag("--metrics", arguments.up.metrics,
                "metrics for Prometheus from every daemon (weir-dev status says where)");
   up->add_option("--web", arguments.up.web, "the web page of weir-mds at this address")

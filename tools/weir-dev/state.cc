@@ -180,7 +180,12 @@ Status SaveState(const std::string& dir, const State& state) {
                               {"metrics", mount.metrics},
                               {"process", ToJson(mount.process)}});
   }
-  return cli::WriteFileAtomically(PathOf(dir), json.dump(1) + "\n");
+  try {
+    return cli::WriteFileAtomically(PathOf(dir), json.dump(1) + "\n");
+  } catch (const Json::exception& error) {
+    return {ErrorCode::kInvalid,
+            fmt::format("a path cannot be recorded in '{}': {}", PathOf(dir), error.what())};
+  }
 }
 
 Result<DaemonName> ParseDaemon(const State& state, const std::string& text) {

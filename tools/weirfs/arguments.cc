@@ -63,6 +63,8 @@ void Declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--tier-disk", arguments.tier_disks,
                  "with --data: an OSD of several disks, fastest first; repeatable")
       ->type_name("NAME=DISK,NAME=DISK...");
+  app.add_flag("--force", arguments.force,
+               "with --data, at first use: format the disks that are named whatever they hold");
   app.add_option("--token-rate", arguments.token_rate,
                  "with --data: global token rate of each OSD (default: measured at first use)")
       ->type_name("RATE");

@@ -20,7 +20,7 @@ struct Arguments {
   bool insecure = false, replace = false, upgrade = false;
   size_t osds = 0;
   std::vector<std::string> disks, tier_disks;
-  bool foreground = false;
+  bool foreground = false, force = false;
   // For weirfs itself, as one version starts another.
   std::string held, held_at;
   uint32_t takes_over = 0;

@@ -194,12 +194,11 @@ std::string NameOf(const DiskList::Disk& disk) {
   return disk.tiers.empty() ? disk.path : FormatTierDisks(disk.tiers);
 }
 
-Status MayFormat(const Status& free) {
+Status MayFormat(osd::OsdDisks& disks, const EmbeddedCluster::Options& options) {
+  if (options.force) return Status::Ok();
+  const Status free = disks.CheckFree();
   if (free.code() != ErrorCode::kExists) return free;
-  return {free.code(), free.message() +
-                           ": weirfs formats disks that hold nothing (name another; "
-                           "or, if nothing on it is to be kept, wipe it with wipefs "
-                           "-a and blkdiscard -z or dd)"};
+  return {free.code(), free.message() + " (name another disk; --force destroys what is there)"};
 }
 
 Status ExamineWhole(const EmbeddedCluster::Options& options, const DataRecord& record,
@@ -229,7 +228,7 @@ Status ExamineNamed(const EmbeddedCluster::Options& options, const DiskList& lis
     });
     if (parts.empty()) continue;
     WEIR_ASSIGN_OR_RETURN(osd::OsdDisks seen, osd::OsdDisks::Look(parts));
-    WEIR_RETURN_IF_ERROR(MayFormat(seen.CheckFree()));
+    WEIR_RETURN_IF_ERROR(MayFormat(seen, options));
   }
   return Status::Ok();
 }
@@ -455,8 +454,9 @@ Status EmbeddedCluster::FormatMissing() {
 }
 
 Status EmbeddedCluster::Format(Osd& osd) {
-  WEIR_RETURN_IF_ERROR(MayFormat(osd.disks->CheckFree()));
+  WEIR_RETURN_IF_ERROR(MayFormat(*osd.disks, options_));
   osd::FormatOsdOptions format;
+  format.force = options_.force;
   format.token_rate = options_.token_rate;
   format.osd_uuid = osd.uuid;
   WEIR_ASSIGN_OR_RETURN(const auto mds, ConnectToMds());

@@ -51,6 +51,7 @@ class EmbeddedCluster {
     std::string dir;  // absolute
     std::string mountpoint;
     cli::DisksWanted disks;
+    bool force = false;       // format named disks whatever they hold, at first use
     uint64_t token_rate = 0;  // 0: measured when a disk is formatted
   };
 

@@ -81,6 +81,7 @@ Status PlanCluster(const Arguments& arguments, const std::string& data, Plan* pl
   EmbeddedCluster::Options& cluster = plan->cluster;
   cluster.dir = cli::AbsolutePath(data);
   cluster.disks.osds = arguments.osds;
+  cluster.force = arguments.force;
   if (arguments.osds > kMostOsds) {
     return {ErrorCode::kInvalid, fmt::format("--osds {}: at most {}", arguments.osds, kMostOsds)};
   }
@@ -108,9 +109,9 @@ Status PlanCluster(const Arguments& arguments, const std::string& data, Plan* pl
 
 Status PlanClient(const Arguments& arguments, Plan* plan) {
   if (arguments.osds > 0 || !arguments.osd_size.empty() || !arguments.disks.empty() ||
-      !arguments.tier_disks.empty() || !arguments.token_rate.empty()) {
+      !arguments.tier_disks.empty() || !arguments.token_rate.empty() || arguments.force) {
     return {ErrorCode::kInvalid,
-            "--osds, --osd-size, --disk, --tier-disk and --token-rate go with --data"};
+            "--osds, --osd-size, --disk, --tier-disk, --token-rate and --force go with --data"};
   }
   const std::string& text = arguments.places.front();
   WEIR_ASSIGN_OR_RETURN(const cli::Source source, cli::SplitSource(text));

@@ -96,8 +96,8 @@ def wait_for_mount(path, child, log, patience_s=90):
 def write_image(path, size):
     """Makes a file of `size` bytes whose every block is allocated and written: a disk in use.
 
-    The data is seeded noise, so that nothing below can make blocks cheap; the first MiB is zero, as a
-    blank disk's, so that mkfs finds no foreign signature.
+    The data is seeded noise, so that nothing below can make blocks cheap, and WeirFS is told by --force that it is nobody's;
+    the first MiB is zero, as a blank disk's, so that mkfs finds no foreign signature.
     """
     chunk = mmap.mmap(-1, 4 * MIB)  # Page-aligned, as O_DIRECT wants it.
     chunk.write(random.Random(path).randbytes(len(chunk)))

@@ -54,7 +54,7 @@ class Embedded(WeirFs):
 
     def _up(self):
         self._child = self.host.start(self._log, self.host.program("weirfs"), "-f", "--data", self._cluster(),
-                                      "--disk", self._disk, self._mount)
+                                      "--disk", self._disk, "--force", self._mount)
         wait_for_mount(self._mount, self._child, self._log)
 
     def _down(self):
@@ -82,7 +82,7 @@ class Cluster(WeirFs):
     def start(self):
         disks = [self.host.disk(f"{self.name}-{i}") for i in range(self.disks)]
         self.host.undo(self._end)
-        self._dev("up", *(x for d in disks for x in ("--disk", d)), "--mount", self._mount)
+        self._dev("up", "--force", *(x for d in disks for x in ("--disk", d)), "--mount", self._mount)
         if not is_mounted(self._mount):
             raise BenchError(f"'weir-dev up' returned, but nothing is mounted on {self._mount}")
         self.data = self._mount
