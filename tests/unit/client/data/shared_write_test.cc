@@ -422,7 +422,7 @@ class AloneWriteTest : public SharedWriteTest {
   std::shared_ptr<std::optional<ErrorCode>> WriteAlone(uint64_t offset) {
     auto ended = std::make_shared<std::optional<ErrorCode>>();
     const std::vector<uint8_t> data(100, 'x');
-    alone_.Write(handle_, offset, data, false,
+    alone_.Write(handle_, offset, data, {},
                  [ended](const Status& status) { *ended = status.code(); });
     return ended;
   }

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/wire/mds.pb.h"
+
 namespace weir::client {
 namespace {
 
@@ -79,15 +81,40 @@ TEST(InodeTest, SetIdBitsFallAtOnce) {
   inode.Update(attr);
   inode.Wrote(10, 5);
   EXPECT_EQ(inode.attr().mode, attr.mode);  // by somebody who may
-  inode.Wrote(10, 6, true);
+  inode.Wrote(10, 6, {.set_ids = true});
   EXPECT_EQ(inode.attr().mode, S_IFREG | 0755u);
+}
+
+TEST(InodeTest, OnlyWhatIsThereIsLost) {
+  Inode inode{InodeId(2)};
+  FileAttr attr = AttrOf(1, 100);
+  attr.mode = S_IFREG | 0755;
+  attr.gid = 7;
+  inode.Update(attr);
+  const RightsLost all{.set_ids = true, .capability = true};
+  EXPECT_FALSE(inode.MayLose(all));
+  attr.version = 2;
+  attr.may_have_capability = true;
+  inode.Update(attr);
+  EXPECT_TRUE(inode.MayLose(all));
+  EXPECT_FALSE(inode.MayLose({.set_ids = true}));
+  attr.version = 3;
+  attr.may_have_capability = false;
+  attr.mode = S_IFREG | S_ISGID | 0666;
+  inode.Update(attr);
+  EXPECT_FALSE(inode.MayLose({.capability = true}));
+  wire::Caller caller;
+  caller.set_gid(8);
+  EXPECT_TRUE(inode.Loses(all, caller));
+  caller.add_groups(7);
+  EXPECT_FALSE(inode.Loses(all, caller)) << "set-gid without execution stays when the group is his";
 }
 
 TEST(InodeTest, EveryByteOfSpaceIsReportedOnce) {
   Inode inode{InodeId(2)};
-  inode.Wrote(8192, 1, false, {}, {.wrote = 8192});
+  inode.Wrote(8192, 1, {}, {}, {.wrote = 8192});
   const auto first = inode.BeginReport();
-  inode.Wrote(4096, 2, false, {}, {.wrote = 4096, .freed = 100});
+  inode.Wrote(4096, 2, {}, {}, {.wrote = 4096, .freed = 100});
   const auto second = inode.BeginReport();
   EXPECT_EQ(first->space.wrote, 8192u);
   EXPECT_EQ(second->space.wrote, 4096u);
