@@ -30,10 +30,11 @@ SpaceChange& SpaceChange::operator-=(const SpaceChange& other) {
 
 FileAttr Inode::MergedLocked() const {
   FileAttr merged = attr_;
-  // The MDS was told how long ago it was, and counts from when it heard: that is not another read.
+  // The MDS was told how long ago it was, and counts from when it heard: that is not another read,
+  // unless somebody has set the time to now, which sets ctime to the same.
   const int64_t mine = read_at_ns_ != 0 ? read_at_ns_ : told_read_ns_;
-  const bool heard_late = mine != 0 && merged.ctime_ns <= mine && merged.atime_ns > mine &&
-                          merged.atime_ns - mine < kHeardWithin;
+  const bool heard_late = mine != 0 && merged.ctime_ns != merged.atime_ns &&
+                          merged.atime_ns > mine && merged.atime_ns - mine < kHeardWithin;
   if (heard_late) merged.atime_ns = mine;
   if (read_at_ns_ != 0) merged.atime_ns = std::max(merged.atime_ns, read_at_ns_);
   if (written_ != reported_) LayWrittenOver(&merged);

@@ -28,6 +28,7 @@ class HeldReports final : public WriteReporter {
       attr.inode = kFile;
       attr.version = ++version;
       attr.size = report.size_at_least;
+      attr.layout = LayoutOf(kMiB, 1, 4 * kMiB);
       callback(attr);
     };
   }

@@ -89,6 +89,10 @@ TEST_F(AccessTimesTest, WhatTheMdsMakesOfAReadIsNotAnother) {
   AnswerAll();
   EXPECT_EQ(file->attr().atime_ns, read_at);
   heard.version = 3;
+  heard.ctime_ns = heard.atime_ns + 5;  // a chmod
+  file->Update(heard);
+  EXPECT_EQ(file->attr().atime_ns, read_at);
+  heard.version = 4;
   heard.ctime_ns = heard.atime_ns;  // somebody has set it
   file->Update(heard);
   EXPECT_EQ(file->attr().atime_ns, heard.atime_ns);

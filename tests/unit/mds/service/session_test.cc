@@ -57,6 +57,8 @@ TEST_F(SessionTest, AnUnlinkedFileLivesUntilTheLastSessionLetsGo) {
   EXPECT_TRUE(Stat(f).sole_opener());
   EXPECT_EQ(Purged(), 0u);
   EXPECT_EQ(Release(f), ErrorCode::kOk);
+  EXPECT_EQ(Purged(), 0u);  // session 7 was told of it lately when its name went
+  Pass(Lingering::kGrace);
   EXPECT_EQ(Code(wire::MDS_GETATTR, At(f)), ErrorCode::kStale);
   EXPECT_EQ(Purged(), 1u);
 }
