@@ -321,7 +321,7 @@ Status FileIo::Told(Handle& handle, const Status& status) {
 }
 
 Status FileIo::ToldAtClose(Handle& handle, const Status& status) {
-  if (handle.HearsAtClose()) return Told(handle, status);
+  if (handle.HearsAtClose()) return handle.HasNewErrors() ? Told(handle, status) : status;
   if (!status.ok()) handle.inode->RememberError(status);  // for those who wrote
   return Status::Ok();
 }

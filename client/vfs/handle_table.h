@@ -48,8 +48,10 @@ struct Handle {
   // another process than the second.
   using OtherProcess = std::function<bool(pid_t, pid_t)>;
   [[nodiscard]] bool MustFlush(pid_t closer, const OtherProcess& other_process) const;
-  // A close tells of errors: whoever has only read hears of none.
+  // A close tells of errors that came while the file was open through it: whoever has only read
+  // hears of none.
   [[nodiscard]] bool HearsAtClose() const { return locked || changes() != before_; }
+  [[nodiscard]] bool HasNewErrors() const { return inode->errors() != errors_before_; }
 
  private:
   [[nodiscard]] Changes ChangesLocked() const;
@@ -58,6 +60,7 @@ struct Handle {
   mutable std::mutex mutex_;
   uint64_t own_ = 0;
   const Changes before_;
+  const uint64_t errors_before_;
   Changes flushed_;
   pid_t changed_by_ = kNobody;  // since the last flush
 };

@@ -319,6 +319,11 @@ uint64_t Inode::ErrorMark() const {
   return errors_heard_;
 }
 
+uint64_t Inode::errors() const {
+  std::lock_guard lock(mutex_);
+  return errors_;
+}
+
 bool Inode::has_error() const {
   std::lock_guard lock(mutex_);
   return errors_ != errors_heard_;

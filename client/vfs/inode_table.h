@@ -149,7 +149,8 @@ class Inode {
   [[nodiscard]] uint64_t ErrorMark() const;  // of a new handle
   // The first error behind the mark that nobody had heard of, or the last; ok: there is none.
   Status TakeError(std::atomic<uint64_t>* mark);
-  [[nodiscard]] bool has_error() const;  // that nobody has heard of
+  [[nodiscard]] bool has_error() const;   // that nobody has heard of
+  [[nodiscard]] uint64_t errors() const;  // so far
   // Whoever took it is gone: it is for the next who comes.
   void NotHeard(const Status& status);
 

@@ -4,6 +4,7 @@
 The last test stops the process of a mount that has data in its buffers: the other goes on after the lease, and what
 the stopped one still had never reaches the file.
 """
+import errno
 import fcntl
 import mmap
 import os
@@ -458,8 +459,8 @@ def a_silent_mount_loses(lab):
         os.close(file)
     except OSError:
         pass
-    with open(ours, "r+b") as again:  # as anybody who mounts now
-        again.write(b"and it may write")
+    # As anybody who mounts now; what was opened before the mount heard of its eviction is told so.
+    wait_until(lambda: writes_start(ours, b"and it may write"), "a mount that came back to write", timeout=20)
     check(read_start(theirs) == b"and it may write", "a mount that came back cannot write")
     os.close(other)
 
@@ -481,6 +482,16 @@ def read_start(path):
             return file.read(16)
     except OSError as error:
         return error
+
+
+def writes_start(path, data):
+    try:
+        with open(path, "r+b", buffering=0) as file:
+            file.write(data)
+    except OSError as error:
+        check(error.errno == errno.ESTALE, f"a mount that came back: {error}")
+        return False
+    return True
 
 
 if __name__ == "__main__":

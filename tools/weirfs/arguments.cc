@@ -59,16 +59,20 @@ void Declare(CLI::App& app, Arguments& arguments) {
       ->type_name("SIZE");
   app.add_option("--disk", arguments.disks,
                  "with --data: an OSD on this raw or emulated disk; repeatable")
+      ->allow_extra_args(false)  // what follows is MNT
       ->type_name("DISK");
   app.add_option("--tier-disk", arguments.tier_disks,
                  "with --data: an OSD of several disks, fastest first; repeatable")
+      ->allow_extra_args(false)
       ->type_name("NAME=DISK,NAME=DISK...");
   app.add_flag("--force", arguments.force,
                "with --data, at first use: format the disks that are named whatever they hold");
   app.add_option("--token-rate", arguments.token_rate,
                  "with --data: global token rate of each OSD (default: measured at first use)")
       ->type_name("RATE");
-  app.add_option("-o", arguments.option_lists, "mount options")->type_name("OPTIONS");
+  app.add_option("-o", arguments.option_lists, "mount options")
+      ->allow_extra_args(false)
+      ->type_name("OPTIONS");
   app.add_flag("-f", arguments.foreground, "stay in the foreground");
   app.add_option("--log", arguments.log, "trace, debug, info, warn, error or off")
       ->type_name("LEVEL");
