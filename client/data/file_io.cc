@@ -313,7 +313,7 @@ void FileIo::Sync(const InodePtr& inode, bool commit, WriteCallback callback) {
 }
 
 Status FileIo::Told(Handle& handle, const Status& status) {
-  const Status earlier = handle.inode->TakeError(&handle.errors_told);
+  Status earlier = handle.inode->TakeError(&handle.errors_told);
   if (earlier.ok()) return status;
   std::lock_guard lock(mutex_);
   NoteStoredLocked(*handle.inode);

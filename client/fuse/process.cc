@@ -150,7 +150,7 @@ std::optional<CallerRights> ParseRights(const CallerId& caller, const std::strin
 
 std::optional<CallerRights> RightsOf(const CallerId& caller) {
   const std::string status = TextOf(FileOf(caller.pid, "status"));
-  const auto plain = ParseRights(caller, status, {}, {});
+  auto plain = ParseRights(caller, status, {}, {});
   if (!plain.has_value() || plain->capabilities == 0) return plain;
   return ParseRights(caller, status, TextOf(FileOf(caller.pid, "uid_map")),
                      TextOf(FileOf(caller.pid, "gid_map")));

@@ -53,7 +53,7 @@ class ZmqServer final : public ServerTransport {
     Status missed;
     for (Endpoint address : addresses) {
       if (!endpoint_.empty()) address.port = ParseEndpoint(endpoint_)->port;
-      const Status status = socket_.Bind(address.ToString());
+      Status status = socket_.Bind(address.ToString());
       if (!status.ok() && status.code() != ErrorCode::kNotFound) return status;
       if (!status.ok()) missed = status;
       if (status.ok() && endpoint_.empty()) endpoint_ = socket_.BoundEndpoint();

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "osd/store/extent_store.h"
+#include "osd/store/object_bounds.h"
 
 namespace weir::osd {
 namespace {
@@ -45,19 +46,11 @@ void AddBlock(std::vector<ByteRange>* ranges, uint32_t block) {
   }
 }
 
-Status BeyondObject() {
-  return {ErrorCode::kInvalid, "allocation beyond the largest object"};
-}
-
-bool Fits(uint64_t offset, uint64_t length) {
-  return offset <= kMaxObjectSize && length <= kMaxObjectSize - offset;
-}
-
 }  // namespace
 
 void ExtentStore::Allocate(ObjectId id, uint64_t offset, uint64_t length, bool zeros,
                            WriteDone done) {
-  if (!Fits(offset, length)) return done(BeyondObject());
+  if (!Fits(offset, length)) return done(BeyondObject("allocation"));
   auto op = std::make_shared<StoreOp>();
   op->kind = StoreOp::Kind::kAllocate;
   op->offset = offset;
@@ -69,7 +62,7 @@ void ExtentStore::Allocate(ObjectId id, uint64_t offset, uint64_t length, bool z
 }
 
 void ExtentStore::GiveBack(ObjectId id, uint64_t offset, uint64_t length, WriteDone done) {
-  if (!Fits(offset, length)) return done(BeyondObject());
+  if (!Fits(offset, length)) return done(BeyondObject("allocation"));
   auto op = std::make_shared<StoreOp>();
   op->kind = StoreOp::Kind::kGiveBack;
   op->offset = offset;

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "osd/store/extent_store.h"
+#include "osd/store/object_bounds.h"
 
 namespace weir::osd {
 namespace {
@@ -32,14 +33,6 @@ Buffer BlockWithoutPart(const Buffer& old, uint32_t block, const Part& part) {
   if (!old.empty()) std::memcpy(bytes.data(), old.data(), old.size());
   std::memset(bytes.data() + (part.begin - uint64_t{block} * kBlockSize), 0, part.end - part.begin);
   return bytes;
-}
-
-Status BeyondObject(const char* what) {
-  return {ErrorCode::kInvalid, std::string(what) + " beyond the largest object"};
-}
-
-bool Fits(uint64_t offset, uint64_t length) {
-  return offset <= kMaxObjectSize && length <= kMaxObjectSize - offset;
 }
 
 std::vector<Extent> RunsOf(const std::vector<BlockRef>& refs) {

@@ -196,7 +196,7 @@ std::string NameOf(const DiskList::Disk& disk) {
 
 Status MayFormat(osd::OsdDisks& disks, const EmbeddedCluster::Options& options) {
   if (options.force) return Status::Ok();
-  const Status free = disks.CheckFree();
+  Status free = disks.CheckFree();
   if (free.code() != ErrorCode::kExists) return free;
   return {free.code(), free.message() + " (name another disk; --force destroys what is there)"};
 }
