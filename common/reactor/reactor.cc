@@ -1,0 +1,198 @@
+#include "common/reactor/reactor.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/reactor/poller.h"
+
+namespace weir {
+namespace {
+
+thread_local const Reactor* current = nullptr;
+
+Result<std::optional<Reactor::Backend>> BackendOfEnvironment() {
+  const char* const value = std::getenv("WEIR_REACTOR");
+  if (value == nullptr || *value == '\0') return std::optional<Reactor::Backend>();
+  if (std::string_view(value) == "uring") return std::optional(Reactor::Backend::kUring);
+  if (std::string_view(value) == "epoll") return std::optional(Reactor::Backend::kEpoll);
+  return {ErrorCode::kInvalid, "WEIR_REACTOR=" + std::string(value) + ": uring or epoll"};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Reactor>> Reactor::Create(const Options& options) {
+  std::optional<Backend> backend = options.backend;
+  if (!backend) {
+    WEIR_ASSIGN_OR_RETURN(backend, BackendOfEnvironment());
+  }
+  if (backend != Backend::kEpoll) {
+    auto poller = MakeUringPoller(options.large_entries);
+    if (poller.ok()) {
+      return std::unique_ptr<Reactor>(
+          new Reactor(std::move(*poller), Backend::kUring, options.name));
+    }
+    if (backend || poller.code() != ErrorCode::kNotSupported) return poller.status();
+  }
+  WEIR_ASSIGN_OR_RETURN(auto poller, MakeEpollPoller());
+  return std::unique_ptr<Reactor>(new Reactor(std::move(poller), Backend::kEpoll, options.name));
+}
+
+Reactor::Reactor(std::unique_ptr<Poller> poller, Backend backend, std::string name)
+    : poller_(std::move(poller)), backend_(backend), name_(std::move(name)) {}
+
+Reactor::~Reactor() {
+  Stop();
+}
+
+void Reactor::Start() {
+  WEIR_CHECK(!thread_.joinable(), "a reactor is started once");
+  thread_ = std::thread([this] { Run(); });
+  pthread_setname_np(thread_.native_handle(), name_.substr(0, 15).c_str());
+}
+
+void Reactor::Stop() {
+  if (!thread_.joinable()) return;
+  WEIR_CHECK(!InLoop(), "a reactor is stopped by its own task");
+  stopping_ = true;
+  Wake();
+  thread_.join();
+  std::vector<Task> dropped;  // destroyed without the lock: a task may own what posts when it dies
+  {
+    const std::lock_guard lock(mutex_);
+    dropped.swap(posted_);
+  }
+}
+
+bool Reactor::InLoop() const {
+  return current == this;
+}
+
+void Reactor::Wake() {
+  if (sleeping_.exchange(false)) poller_->Wake();
+}
+
+// Dekker: the poster stores its task, then loads sleeping_; the reactor stores sleeping_, then
+// looks for tasks (MustNotSleep). Both are seq_cst, so one of them sees the other.
+void Reactor::Post(Task task) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return;
+    posted_.push_back(std::move(task));
+  }
+  if (!InLoop()) Wake();
+}
+
+void Reactor::AtTurnEnd(Task task) {
+  turn_ends_.push_back(std::move(task));
+}
+
+LoopTimer Reactor::RunAt(TimePoint when, Task task) {
+  return timers_.Add(when, std::move(task));
+}
+
+void Reactor::CancelTimer(LoopTimer timer) {
+  timers_.Cancel(timer);
+}
+
+void Reactor::Call(const Task& task) {
+  if (InLoop()) return task();
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  Post([&] {
+    task();
+    const std::lock_guard lock(mutex);
+    done = true;
+    changed.notify_one();
+  });
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] { return done; });
+}
+
+void Reactor::Watch(int fd, Watcher* watcher) {
+  poller_->Watch(fd, watcher);
+}
+
+void Reactor::Unwatch(Watcher* watcher) {
+  poller_->Unwatch(watcher);
+  std::erase(continued_, watcher);
+  std::replace(continuing_.begin(), continuing_.end(), watcher, static_cast<Watcher*>(nullptr));
+}
+
+void Reactor::WaitWritable(Watcher* watcher) {
+  poller_->WaitWritable(watcher);
+}
+
+void Reactor::Continue(Watcher* watcher) {
+  if (std::find(continued_.begin(), continued_.end(), watcher) == continued_.end()) {
+    continued_.push_back(watcher);
+  }
+}
+
+void Reactor::Submit(DiskRequest* request) {
+  poller_->Submit(request);
+}
+
+io_uring* Reactor::ring() const {
+  return poller_->ring();
+}
+
+void Reactor::Run() {
+  current = this;
+  poller_->Enter();
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    RunPosted();
+    timers_.Run(SystemClock::Get().Now());
+    RunContinued();
+    RunTurnEnds();
+    sleeping_ = true;
+    if (MustNotSleep()) {
+      sleeping_ = false;
+      poller_->Wait(TimePoint());
+    } else {
+      waits_.fetch_add(1, std::memory_order_relaxed);
+      poller_->Wait(timers_.Next());
+      sleeping_ = false;
+    }
+    poller_->Run();
+  }
+  current = nullptr;
+}
+
+bool Reactor::MustNotSleep() {
+  if (stopping_ || !continued_.empty() || !turn_ends_.empty()) return true;
+  const std::lock_guard lock(mutex_);
+  return !posted_.empty();
+}
+
+void Reactor::RunPosted() {
+  {
+    const std::lock_guard lock(mutex_);
+    running_.swap(posted_);
+  }
+  for (Task& task : running_) task();
+  running_.clear();
+}
+
+void Reactor::RunContinued() {
+  continuing_.swap(continued_);
+  for (size_t i = 0; i < continuing_.size(); ++i) {
+    if (continuing_[i] != nullptr) continuing_[i]->OnReadable();
+  }
+  continuing_.clear();
+}
+
+// Those that they add run in the next turn, which comes at once.
+void Reactor::RunTurnEnds() {
+  ending_.swap(turn_ends_);
+  for (Task& end : ending_) end();
+  ending_.clear();
+}
+
+}  // namespace weir
