@@ -126,8 +126,8 @@ class ReactorTest : public testing::TestWithParam<Reactor::Backend> {
 
 INSTANTIATE_TEST_SUITE_P(Backends, ReactorTest,
                          testing::Values(Reactor::Backend::kUring, Reactor::Backend::kEpoll),
-                         [](const auto& info) {
-                           return info.param == Reactor::Backend::kUring ? "Uring" : "Epoll";
+                         [](const auto& tested) {
+                           return tested.param == Reactor::Backend::kUring ? "Uring" : "Epoll";
                          });
 
 TEST_P(ReactorTest, PostedTasksRunInOrderOnItsThread) {
