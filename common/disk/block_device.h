@@ -1,6 +1,6 @@
 // BlockDevice: raw blocks. Public calls check, count and complain; a backend is five small
-// virtuals. Backends: the io_uring device of OpenDevice (block device or image file, O_DIRECT),
-// MemDevice and FaultyDevice (tests).
+// virtuals. Backends: the device of OpenDevice (block device or image file, O_DIRECT, on a
+// reactor), MemDevice and FaultyDevice (tests).
 //
 // Units:   bytes. Offsets, lengths and buffer addresses are multiples of kBlockSize (4096).
 // Threads: every call from any thread. Completion callbacks run on the device's own completion
@@ -20,6 +20,8 @@
 #include "common/base/result.h"
 
 namespace weir {
+
+class Reactor;
 
 class BlockDevice {
  public:
@@ -86,8 +88,11 @@ struct OpenOptions {
   bool direct = true;     // O_DIRECT; otherwise through the page cache
   bool exclusive = true;  // O_EXCL on a block device, flock on an image file: nobody else has it
   bool threads = true;    // false: only Read, Write and Flush are called, and none is started
+  // Takes the asynchronous requests to the disk and completes them, and outlives the device; null:
+  // one of the device's own.
+  Reactor* reactor = nullptr;
 };
-// A block device or image file, O_DIRECT, io_uring underneath.
+// A block device or image file, O_DIRECT, a reactor underneath.
 // A loop device and the file below it are one disk.
 // kBusy: mounted, or another process has it; kInvalid: not a multiple of kBlockSize, or neither a
 // block device nor a file; kNotFound, kAccess: as the operating system says.

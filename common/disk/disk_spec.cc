@@ -5,6 +5,7 @@
 
 #include "common/base/units.h"
 #include "common/disk/emulated_device.h"
+#include "common/reactor/reactor.h"
 
 namespace weir {
 namespace {
@@ -185,16 +186,17 @@ std::string WithPath(std::string_view spec, std::string_view path) {
          std::string(comma == std::string_view::npos ? "" : rest.substr(comma));
 }
 
-Result<std::unique_ptr<BlockDevice>> OpenDisk(const std::string& text) {
+Result<std::unique_ptr<BlockDevice>> OpenDisk(const std::string& text, Reactor* reactor) {
   WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(text));
   if (spec.path.empty()) {
     return Status(ErrorCode::kInvalid, "disk '" + text + "': names no image (PATH for a SIZE)");
   }
-  if (!spec.emulated()) return OpenDevice(spec.path, {});
+  if (!spec.emulated()) return OpenDevice(spec.path, {.reactor = reactor});
   // Through the page cache: the time is the model's, and memory is the fastest image.
-  WEIR_ASSIGN_OR_RETURN(auto image, OpenDevice(spec.path, {.direct = false}));
+  WEIR_ASSIGN_OR_RETURN(auto image, OpenDevice(spec.path, {.direct = false, .reactor = reactor}));
   EmulatedDevice::Options options;
   options.flush_host = spec.flush_host;
+  options.loop = reactor;
   options.name = text.substr(0, kHdd.size()) + spec.path;
   options.rotational = std::holds_alternative<HddModel>(spec.model);
   auto make = [model = spec.model, size = image->size()](model::EventQueue* events) {

@@ -45,8 +45,9 @@ Result<DiskSpec> ParseDiskSpec(std::string_view text);
 // The same words with another WHERE, for a program that makes the image or makes a path absolute.
 std::string WithPath(std::string_view spec, std::string_view path);
 
-// Opens what `text` says. An image that does not exist is kNotFound.
-Result<std::unique_ptr<BlockDevice>> OpenDisk(const std::string& text);
+// Opens what `text` says. An image that does not exist is kNotFound. `reactor`: of OpenOptions; an
+// emulated disk, too, answers there.
+Result<std::unique_ptr<BlockDevice>> OpenDisk(const std::string& text, Reactor* reactor = nullptr);
 
 // For --help.
 inline constexpr const char* kDiskSpecHelp =

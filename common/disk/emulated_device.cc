@@ -55,7 +55,7 @@ std::unique_ptr<BlockDevice> EmulatedDevice::Start(std::unique_ptr<BlockDevice> 
                                                    const MakeModel& make, Clock& clock,
                                                    Options options) {
   auto device = std::make_unique<EmulatedDevice>(std::move(below), make, clock, std::move(options));
-  device->thread_ = std::thread([raw = device.get()] { raw->Loop(); });
+  device->thread_ = std::thread([raw = device.get()] { raw->Run(); });
   return device;
 }
 
@@ -99,11 +99,16 @@ void EmulatedDevice::RealEnded(const RequestPtr& request, Status status) {
     if (!request->model_ended) return;
   }
   ++late_;
-  Answer(*request);
+  Answer(request);
 }
 
-void EmulatedDevice::Answer(Request& request) {
-  if (options_.on_answer) options_.on_answer(clock_.Now() - request.due);
+void EmulatedDevice::Answer(const RequestPtr& request) {
+  if (options_.on_answer) options_.on_answer(clock_.Now() - request->due);
+  if (options_.loop == nullptr) return Deliver(*request);
+  options_.loop->Post([this, request] { Deliver(*request); });
+}
+
+void EmulatedDevice::Deliver(Request& request) {
   answering = true;
   request.done(std::move(request.status));
   answering = false;
@@ -145,12 +150,12 @@ TimePoint EmulatedDevice::Advance() {
     if (due_.empty()) return events_.next();
     const std::vector<RequestPtr> due = std::exchange(due_, {});
     lock.unlock();
-    for (const RequestPtr& request : due) Answer(*request);
+    for (const RequestPtr& request : due) Answer(request);
     lock.lock();
   }
 }
 
-void EmulatedDevice::Loop() {
+void EmulatedDevice::Run() {
   SleepPrecisely();
   Lateness lateness(std::chrono::microseconds(60));
   for (;;) {

@@ -7,8 +7,9 @@
 // device below that is slower than the model makes the answer as late as it is; `late` counts
 // those.
 //
-// Threads: every call from any thread; callbacks run on the device's thread (or, of a late answer,
-//          on that of the device below) and must not block; a synchronous read is allowed there.
+// Threads: every call from any thread; callbacks run on Options::loop (without one on the device's
+//          thread or, of a late answer, on that of the device below) and must not block; a
+//          synchronous read is allowed there.
 // Errors:  those of the device below, at the model's time.
 #pragma once
 
@@ -26,6 +27,7 @@
 #include "common/disk/block_device.h"
 #include "common/disk/model/disk_model.h"
 #include "common/disk/model/event_queue.h"
+#include "common/reactor/loop.h"
 
 namespace weir {
 
@@ -35,6 +37,7 @@ class EmulatedDevice final : public BlockDevice {
     std::string name;
     bool rotational = false;
     bool flush_host = false;  // flushes reach the device below
+    Loop* loop = nullptr;     // runs the callbacks; null: the thread that has the answer
     // Told of each answer how much later than the model's moment it began; from the thread that
     // gives it, before the answer.
     std::function<void(Duration)> on_answer;
@@ -83,8 +86,9 @@ class EmulatedDevice final : public BlockDevice {
 
   RequestPtr Submit(const model::DiskIo& io, Done done);
   void RealEnded(const RequestPtr& request, Status status);
-  void Answer(Request& request);
-  void Loop();
+  void Answer(const RequestPtr& request);
+  void Deliver(Request& request);
+  void Run();
 
   const std::unique_ptr<BlockDevice> below_;
   Clock& clock_;

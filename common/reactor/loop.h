@@ -34,4 +34,9 @@ class Loop {
   virtual void CancelTimer(LoopTimer timer) = 0;
 };
 
+// Runs `task` now on the loop's own thread, else posts it.
+void RunInLoop(Loop& loop, Loop::Task task);
+// Runs `task` in the loop and waits for its end. Requires: the loop runs, and goes on until then.
+void RunInLoopAndWait(Loop& loop, const Loop::Task& task);
+
 }  // namespace weir

@@ -3,7 +3,6 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
@@ -98,21 +97,6 @@ LoopTimer Reactor::RunAt(TimePoint when, Task task) {
 
 void Reactor::CancelTimer(LoopTimer timer) {
   timers_.Cancel(timer);
-}
-
-void Reactor::Call(const Task& task) {
-  if (InLoop()) return task();
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool done = false;
-  Post([&] {
-    task();
-    const std::lock_guard lock(mutex);
-    done = true;
-    changed.notify_one();
-  });
-  std::unique_lock lock(mutex);
-  changed.wait(lock, [&] { return done; });
 }
 
 void Reactor::Watch(int fd, Watcher* watcher) {

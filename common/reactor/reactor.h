@@ -6,7 +6,7 @@
 // Backends: io_uring (Linux 5.19 and newer), or epoll and Linux AIO where io_uring is refused, as
 //           containers' seccomp filters do. The environment variable WEIR_REACTOR, `uring` or
 //           `epoll`, decides for a whole process.
-// Threads:  Post, Call, Start and Stop from any other thread; Watch, Unwatch, Submit and the timers
+// Threads:  Post, Start and Stop from any other thread; Watch, Unwatch, Submit and the timers
 //           from the reactor's own, or before Start.
 // Errors:   Create: kIo says which resource is missing. A disk request ends with -errno.
 // Source:   one loop per core instead of hops between threads: README.md has the measurements.
@@ -91,10 +91,6 @@ class Reactor final : public Loop {
   void AtTurnEnd(Task task) override;
   LoopTimer RunAt(TimePoint when, Task task) override;
   void CancelTimer(LoopTimer timer) override;
-  // Runs `task` on the reactor's thread and waits for its end. Not before Start nor after Stop;
-  // on the reactor's own thread it runs at once.
-  void Call(const Task& task);
-
   // `watcher` hears of `fd` until Unwatch, which comes before the descriptor is closed.
   void Watch(int fd, Watcher* watcher);
   void Unwatch(Watcher* watcher);

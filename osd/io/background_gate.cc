@@ -7,27 +7,26 @@
 #include "osd/io/dispatcher.h"
 
 namespace weir::osd {
-namespace {
 
-// What Begin returns when there is nothing for the Dispatcher to be told in the end.
-char outside_ticket = 0;
-
-}  // namespace
+// One piece of I/O between Begin and End; guarded by the gate's mutex.
+struct BackgroundGate::Ticket {
+  ObjectOp* op = nullptr;  // the Dispatcher's; null: it has left the queue, outside
+  bool released = false;
+};
 
 class BackgroundGate::Op final : public ObjectOp {
  public:
-  explicit Op(BackgroundGate* gate) : gate_(gate) {}
+  Op(BackgroundGate* gate, Ticket* ticket) : gate_(gate), ticket_(ticket) {}
   void MayGo() override {
     const std::lock_guard lock(gate_->mutex_);
-    released_ = true;
+    ticket_->released = true;
     gate_->changed_.notify_all();
   }
   void Done(ObjectOpResult) override {}
-  [[nodiscard]] bool released() const { return released_; }
 
  private:
   BackgroundGate* const gate_;
-  bool released_ = false;  // guarded by the gate's mutex
+  Ticket* const ticket_;
 };
 
 BackgroundGate::BackgroundGate(Dispatcher& dispatcher, Clock& clock, ClassId class_id,
@@ -38,15 +37,30 @@ BackgroundGate::~BackgroundGate() {
   Close();
 }
 
-bool BackgroundGate::WaitForTurn(Lock& lock, const Op& op, const Io& io, TimePoint floor_at) {
+bool BackgroundGate::WaitForTurn(Lock& lock, const Ticket& ticket, const Io& io,
+                                 TimePoint floor_at) {
   const std::chrono::steady_clock::time_point until{Duration(floor_at.ns)};
-  changed_.wait_until(lock, until, [&] { return op.released() || MustGo(io); });
-  return op.released();
+  changed_.wait_until(lock, until, [&] { return ticket.released || MustGo(io); });
+  return ticket.released;
+}
+
+bool BackgroundGate::Withdraw(Lock& lock, Ticket& ticket) {
+  bool asked = false;
+  lock.unlock();
+  dispatcher_.loop().Post([&, op = ticket.op] {
+    const bool withdrawn = dispatcher_.ServeOutside(op);
+    const std::lock_guard answer(mutex_);
+    if (withdrawn) ticket.op = nullptr;
+    asked = true;
+    changed_.notify_all();
+  });
+  lock.lock();
+  // Not withdrawn: it was let go before.
+  changed_.wait(lock, [&] { return asked; });
+  return ticket.op == nullptr;
 }
 
 void* BackgroundGate::Begin(const Io& io) {
-  // The Dispatcher may start other people's operations on this thread.
-  const BackgroundThread foreground(false);
   Lock lock(mutex_);
   if (closed_) return nullptr;
   ++asking_;
@@ -56,35 +70,35 @@ void* BackgroundGate::Begin(const Io& io) {
   const TimePoint floor_at = std::max(now, floor_paid_) + alone;
   floor_paid_ = floor_at;
 
-  auto owned = std::make_unique<Op>(this);
-  Op* op = owned.get();
+  auto* ticket = new Ticket;  // until End
+  auto* op = new Op(this, ticket);
   op->kind = io.write ? ObjectOpKind::kBackgroundWrite : ObjectOpKind::kBackgroundRead;
   op->class_id = class_id_;
   op->length = io.bytes;
   op->offset = io.offset;
+  ticket->op = op;
   lock.unlock();
-  dispatcher_.Submit(std::move(owned));  // may call MayGo
+  dispatcher_.loop().Post([this, op] { dispatcher_.Submit(std::unique_ptr<ObjectOp>(op)); });
   lock.lock();
-  bool withdrawn = false;
-  if (!WaitForTurn(lock, *op, io, floor_at)) {
-    lock.unlock();
-    withdrawn = dispatcher_.ServeOutside(op);
-    lock.lock();
-    // Not withdrawn: on its way out of the scheduler at this moment.
-    changed_.wait(lock, [&] { return withdrawn || op->released(); });
-  }
+  if (!WaitForTurn(lock, *ticket, io, floor_at)) Withdraw(lock, *ticket);
   // Served before the floor would have, in its turn or because it was urgent: the floor has that
   // much less to make up for, or the next would wait for what is long served.
   floor_paid_ = std::max(now, floor_paid_ - std::max(Duration(0), floor_at - clock_.Now()));
-  return withdrawn ? static_cast<void*>(&outside_ticket) : op;
+  return ticket;
 }
 
-void BackgroundGate::End(void* ticket) {
-  if (ticket == nullptr) return;
-  const BackgroundThread foreground(false);
-  if (ticket != &outside_ticket) dispatcher_.Ended(static_cast<Op*>(ticket));
-  const std::lock_guard lock(mutex_);
-  if (--asking_ == 0) changed_.notify_all();
+void BackgroundGate::End(void* ended) {
+  if (ended == nullptr) return;
+  const std::unique_ptr<Ticket> ticket(static_cast<Ticket*>(ended));
+  const auto leave = [this] {
+    const std::lock_guard lock(mutex_);
+    if (--asking_ == 0) changed_.notify_all();
+  };
+  if (ticket->op == nullptr) return leave();
+  dispatcher_.loop().Post([this, leave, op = ticket->op] {
+    dispatcher_.Ended(op);
+    leave();
+  });
 }
 
 void BackgroundGate::SetUrgent(bool urgent) {

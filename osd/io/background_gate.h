@@ -1,8 +1,8 @@
 // BackgroundGate: background I/O of the store as a class of the pipeline (system.compaction).
 //
-// A background thread asks Begin, which queues a request of the class in the Dispatcher and waits
-// until the scheduler lets it onto the device; the thread itself does the I/O and says End. Three
-// ways out of the queue let the I/O go at once, counted as outside and not drained from the
+// A background thread asks Begin, which has the Dispatcher's loop queue a request of the class and
+// waits until the scheduler lets it onto the device; the thread itself does the I/O and says End.
+// Three ways out of the queue let the I/O go at once, counted as outside and not drained from the
 // root (algorithms.md §4: floors of system.* are booked beside G0):
 //
 //   floor   the class has got less than `floor` bytes per second since it asked
@@ -14,7 +14,8 @@
 // ever. Begin returns after bytes / floor at the latest, however full the device and whatever the
 // scheduler says, and holds no lock that the foreground takes.
 //
-// Units:   bytes, bytes per second. Threads: any; Begin blocks. Close before the Dispatcher ends.
+// Units:   bytes, bytes per second. Threads: any; Begin and Close block, and are not called on the
+//          loop while somebody asks. Close before the Dispatcher ends.
 #pragma once
 
 #include <condition_variable>
@@ -46,11 +47,14 @@ class BackgroundGate final : public IoMeter {
   void Close();
 
  private:
+  struct Ticket;
   class Op;
   using Lock = std::unique_lock<std::mutex>;
   bool MustGo(const Io& io) const { return urgent_ || closed_ || io.urgent; }
   // Until the scheduler has let it go (true) or it must go.
-  bool WaitForTurn(Lock& lock, const Op& op, const Io& io, TimePoint floor_at);
+  bool WaitForTurn(Lock& lock, const Ticket& ticket, const Io& io, TimePoint floor_at);
+  // Takes it out of the queue. False: it was released meanwhile.
+  bool Withdraw(Lock& lock, Ticket& ticket);
 
   Dispatcher& dispatcher_;
   Clock& clock_;

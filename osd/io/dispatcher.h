@@ -1,39 +1,33 @@
-// Dispatcher: the one place where the pure Scheduler meets threads and the device.
+// Dispatcher: the one place where the pure Scheduler meets the clock, the device and a loop.
 //
-//   Submit (RPC threads) ─► Scheduler ─► ObjectStore ─► completion (store threads) ─► Done
-//                              ▲  pump: pull what may start, start it, until nothing may
+//   Submit ─► Scheduler ─► ObjectStore ─► completion ─► Done
+//                 ▲  pump: pull what may start, start it, until nothing may
 //
-// One mutex guards the Scheduler and the statistics; it is never held over I/O or a callback.
-// A completion that nobody waits for takes it not at all: the operation is answered, and the next
-// who asks the Scheduler anything first tells it of all that ended, each at its time.
-// A small read that comes when nothing is under way, so that there is nothing to decide, goes
-// ahead: the Scheduler is told of a few such at once, with what is told next, as every step that it
-// takes alone finds its memory cold. Whoever pulls a small read starts it at once. Everything else
-// that is pulled stands in one line, in the order of the pulls, and at most one thread at a time
-// starts from there; it, or whoever comes, goes on. No request hops threads: it starts on the
-// thread that submitted it, or on that of the completion that made room. An RPC or store thread
-// hands over to the wake-up thread after kPumpBudget starts, and leaves it the large writes while
-// somebody is in a hurry, so that it is never kept from its own work.
+// It belongs to one loop, which also receives the requests and owns the device: an operation is
+// decided, started and answered on that thread, without a lock. The store calls back on it, too
+// (StoreOptions::loop).
+// A small read starts as soon as it is pulled. Everything else that is pulled stands in one line,
+// in the order of the pulls; of large writes, which are checked and summed when they start, at most
+// kBulkPerTurn bytes start in a turn of the loop, so that it hears of small requests in between.
 //
 // Units:   bytes, monotonic times of the injected clock.
-// Threads: everything from any thread.
+// Threads: the loop's, except where a call says otherwise.
 // Errors:  none of its own; an operation's error goes to its Done.
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "common/base/time.h"
 #include "common/qos/qos_config.h"
+#include "common/reactor/loop.h"
 #include "osd/io/latency_histogram.h"
 #include "osd/io/object_op.h"
 #include "osd/io/rate_meter.h"
@@ -85,16 +79,14 @@ uint64_t ChargedBytesOf(const ObjectOp& op);
 
 class Dispatcher {
  public:
-  // Asks for a Poll at that time at the latest; called without any lock of the Dispatcher. Empty:
-  // the owner asks NextWake() itself (tests under a manual clock), and pumping has no budget.
-  using Arm = std::function<void(TimePoint)>;
-
-  // Starts with class 0. The store and the clock must outlive the Dispatcher.
-  Dispatcher(ObjectStore& store, Clock& clock, const SchedulerConfig& config, Arm arm,
+  // Starts with class 0. The store, the clock and the loop must outlive the Dispatcher.
+  Dispatcher(ObjectStore& store, Clock& clock, Loop& loop, const SchedulerConfig& config,
              qos::DecisionRecorder* recorder = nullptr);
-  ~Dispatcher();  // Requires: idle, see WaitIdle
+  ~Dispatcher();  // Requires: idle, see WhenIdle
   Dispatcher(const Dispatcher&) = delete;
   Dispatcher& operator=(const Dispatcher&) = delete;
+
+  [[nodiscard]] Loop& loop() const { return loop_; }
 
   // How long somebody on this machine has waited for a processor, a sum that grows; empty: it is
   // not known any more. Asked while a class with a latency bound is in a hurry.
@@ -103,7 +95,7 @@ class Dispatcher {
   void WatchProcessors(Processors processors) { processors_ = std::move(processors); }
 
   // While true each operation that comes starts at once, past the scheduler and every counter but
-  // bypassed_bytes. Only to measure what metering costs.
+  // bypassed_bytes. Only to measure what metering costs. Any thread.
   void SetBypass(bool bypass) { bypass_ = bypass; }
 
   void Submit(std::unique_ptr<ObjectOp> op);
@@ -113,9 +105,10 @@ class Dispatcher {
   // goes now, whatever the scheduler says. The operation is gone. False: it may go anyway.
   bool ServeOutside(ObjectOp* op);
 
-  // Control loops that are due, and requests whose time has come. Returns when to call again.
+  // Control loops that are due, and requests whose time has come; the Dispatcher asks its loop for
+  // it. Returns when it wants to be called again.
   TimePoint Poll();
-  [[nodiscard]] TimePoint NextWake();
+  [[nodiscard]] TimePoint NextWake() const;
 
   // Makes the running scheduler obey a new configuration: what changed, and nothing else, so that
   // buckets and tags of the others go on undisturbed. Classes that are not listed are removed.
@@ -133,70 +126,55 @@ class Dispatcher {
   [[nodiscard]] qos::ServiceReport Measures();
   // The disk has become slower than promised.
   [[nodiscard]] bool disk_is_slow() const { return disk_is_slow_; }
-  [[nodiscard]] uint64_t outstanding();
+  // Submitted and not yet answered and accounted.
+  [[nodiscard]] uint64_t outstanding() const { return outstanding_; }
 
   // For a clean end: lifts every limit, so that what is queued goes as fast as the device can.
   void BeginDrain();
-  // Waits until nothing is queued or on the device. Somebody must complete what is there.
-  void WaitIdle();
+  // Runs `idle` once nothing is outstanding; at once, if that is so.
+  void WhenIdle(std::function<void()> idle);
 
  private:
-  static constexpr int kBatch = 16;           // pulled per hold of the lock
-  static constexpr uint64_t kMostAhead = 16;  // before the scheduler is told of them
-  static constexpr int kPumpBudget = 64;      // starts before an RPC or store thread hands over
+  static constexpr int kBatch = 16;                    // pulled before the first of them starts
+  static constexpr uint64_t kBulkPerTurn = 128 << 10;  // bytes of large writes
   static constexpr Duration kLongestPatience = std::chrono::milliseconds(5);
 
-  using Lock = std::unique_lock<std::mutex>;
-  // Of the clock, and never before a moment that the scheduler was told, which knows then of all
-  // that ended; needs the lock.
+  // Of the clock, and never before a moment that the scheduler was told.
   TimePoint Now();
-  // Whether it may start before the scheduler is told of it; needs the lock, as the rest.
-  bool GoesAhead(ObjectOp* op);
-  void TellStart(ObjectOp* op);
-  // Tells the scheduler of what went ahead and of what is in finished_.
-  void AccountFinished();
-  void AccountOne(ObjectOp* op);
-  // Pulls and starts; needs the lock, which it lets go while it starts. Returns when to poll next.
-  TimePoint Pump(Lock& lock, int budget);
-  TimePoint PumpOnce(Lock& lock, int budget);
-  // Finishes must take the lock from now on; needs the lock.
-  [[nodiscard]] bool SomebodyWaits() const;
-  // Pulls until nothing may go or the budget is spent, and starts the small reads.
-  void PullAll(Lock& lock, int* budget);
-  // Pulls a few: small reads to `quick`, returning how many, the rest to pulled_.
-  int PullBatch(ObjectOp** quick);
-  void StartThese(Lock& lock, ObjectOp** ops, int count);
+  // Pulls and starts until nothing may go, and asks for the next Poll. From within itself, as when
+  // the store completes inside the call: leaves a note.
+  void Pump();
+  // A few, of which small reads start at once.
+  void PullBatch();
+  void StartPulled();
+  void ContinueInNextTurn();
+  void ArmTimer();
   void TellPieces(TimePoint now);
-  void NoteFull();
-  void LetThemWait(ObjectOp** pulled, int count, TimePoint now);
+  void NoteFull(TimePoint now);
+  void LetThemWait(const std::vector<ObjectOp*>& pulled, TimePoint now);
   void Start(ObjectOp* op);
   void StartWrite(ObjectOp* op, ObjectStore::WriteDone done);
   void StartDelete(ObjectOp* op);
   void StartExtents(ObjectOp* op);
-  void AddNext(const ObjectOp& op, ObjectOpResult* result);
+  void FinishWithNext(ObjectOp* op, ObjectOpResult result);
   Duration Landed(ObjectOp* op);
-  void Finish(ObjectOp* op, ObjectOpResult result, int budget);
-  // It was answered: tells the scheduler now if somebody waits, else whoever comes next does.
-  void FinishAnswered(ObjectOp* op, int budget);
-  void AccountIfLast();
-  void FinishThenAnswer(ObjectOp* op, ObjectOpResult result, int budget);
-  void Account(const ObjectOp& op, TimePoint now);
-  void ArmOutside(TimePoint when) const;
-  // When the scheduler wants a Poll, whatever else happens; needs the lock.
+  void Finish(ObjectOp* op, ObjectOpResult result);
+  // It was answered; the scheduler is told.
+  void AccountInNextTurn();
+  void AccountAnswered();
+  void AccountOne(ObjectOp& op);
+  void Account(const ObjectOp& op, TimePoint when);
+  void Leave();
+  // When the scheduler wants a Poll, whatever else happens.
   [[nodiscard]] TimePoint NextTimer() const;
-  // Tells the scheduler, if it is time, how long processors were waited for; needs the lock.
+  // Tells the scheduler, if it is time, how long processors were waited for.
   void LookAtProcessors(TimePoint now);
-  [[nodiscard]] int Budget() const;
-  // Of a thread of background I/O: the wake-up thread pumps for it.
-  [[nodiscard]] int BackgroundBudget() const;
 
   ObjectStore& store_;
   Clock& clock_;
-  const Arm arm_;
+  Loop& loop_;
   Processors processors_;  // may be empty
 
-  std::mutex mutex_;
-  std::condition_variable idle_;
   qos::Scheduler scheduler_;
   SchedulerConfig config_;
   std::map<ClassId, ClassSpec> classes_;
@@ -212,24 +190,23 @@ class Dispatcher {
   TimePoint counted_since_;
   TimePoint latest_;
   TimePoint pull_wake_ = TimePoint::Max();  // what the last Pull asked for
-  std::atomic<uint64_t> outstanding_{0};    // changes under the lock
+  uint64_t outstanding_ = 0;
   uint64_t bypassed_bytes_ = 0;
   std::atomic<bool> bypass_{false};
-  std::deque<ObjectOp*> pulled_;       // from the scheduler, not started
-  uint64_t piece_bytes_ = UINT64_MAX;  // what the store was told last
-  ObjectOp* ahead_ = nullptr;          // the last that went ahead, until the scheduler is told
-  uint64_t ahead_count_ = 0;           // with those before it of which it is not told either
+  std::vector<ObjectOp*> batch_;                     // of PullBatch, kept for its capacity
+  std::deque<ObjectOp*> pulled_;                     // from the scheduler, not started
+  uint64_t bulk_left_ = kBulkPerTurn;                // of this turn
+  uint64_t piece_bytes_ = UINT64_MAX;                // what the store was told last
+  std::vector<std::unique_ptr<ObjectOp>> answered_;  // the scheduler is still to be told
   bool pumping_ = false;
   bool pump_again_ = false;
+  bool continues_ = false;  // a task of the next turn goes on
   bool draining_ = false;
-  int wait_idle_ = 0;  // callers of WaitIdle
+  LoopTimer timer_ = 0;
+  TimePoint timer_at_ = TimePoint::Max();
+  std::vector<std::function<void()>> when_idle_;
   std::atomic<bool> disk_is_slow_{false};
-
-  // The two of a finish without the lock. It puts its operation into the one and then looks at the
-  // other; whoever is going to wait sets that and then looks into the first: one of them sees.
-  std::atomic<ObjectOp*> finished_{nullptr};  // a list, the last first
-  std::atomic<bool> somebody_waits_{false};   // for room, or for all to end
-  std::atomic<uint64_t> finishing_{0};  // calls of Finish, which may touch this until they end
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for tasks of the loop
 };
 
 }  // namespace weir::osd

@@ -26,7 +26,7 @@ bool SameConfig(const SchedulerConfig& a, const SchedulerConfig& b) {
 }  // namespace
 
 void Dispatcher::Apply(const SchedulerConfig& config, const std::vector<ClassSpec>& classes) {
-  Lock lock(mutex_);
+  AccountAnswered();
   if (draining_) return;
   const TimePoint now = Now();
   if (!SameConfig(config, config_)) {
@@ -54,18 +54,15 @@ void Dispatcher::Apply(const SchedulerConfig& config, const std::vector<ClassSpe
     scheduler_.SetClass(spec, now);
     classes_[id] = spec;
   }
-  const TimePoint wake = Pump(lock, Budget());
-  lock.unlock();
-  ArmOutside(wake);
+  Pump();
 }
 
 void Dispatcher::SetBooked(uint64_t bytes_per_s) {
-  Lock lock(mutex_);
   scheduler_.SetBooked(bytes_per_s);
 }
 
 void Dispatcher::BeginDrain() {
-  Lock lock(mutex_);
+  AccountAnswered();
   draining_ = true;
   const TimePoint now = Now();
   for (const auto& [id, spec] : classes_) {
@@ -80,9 +77,7 @@ void Dispatcher::BeginDrain() {
   config_.guarantee = GuaranteeKind::kNone;
   config_.gate = GateKind::kConserving;
   scheduler_.Configure(config_, now);
-  const TimePoint wake = Pump(lock, Budget());
-  lock.unlock();
-  ArmOutside(wake);
+  Pump();
 }
 
 }  // namespace weir::osd

@@ -14,9 +14,7 @@ LatencyQuantiles QuantilesOf(const LatencyHistogram& latency) {
 
 }  // namespace
 
-void Dispatcher::NoteFull() {
-  if (ahead_ != nullptr) AccountFinished();
-  const TimePoint now = latest_ = std::max(latest_, clock_.Now());  // what has ended is for later
+void Dispatcher::NoteFull(TimePoint now) {
   const bool waits = config_.gate == GateKind::kStrict && scheduler_.queued() > 0;
   const bool full = waits || (scheduler_.in_flight() > 0 && !scheduler_.HasFreeSlot(now));
   if (full == full_) return;
@@ -26,7 +24,7 @@ void Dispatcher::NoteFull() {
 }
 
 DispatcherStats Dispatcher::Stats(bool reset) {
-  Lock lock(mutex_);
+  AccountAnswered();
   const TimePoint now = Now();
   DispatcherStats stats;
   stats.token_rate = scheduler_.token_rate();
@@ -77,7 +75,7 @@ DispatcherStats Dispatcher::Stats(bool reset) {
 }
 
 std::map<ClassId, OsdClassTimes> Dispatcher::Times() {
-  Lock lock(mutex_);
+  AccountAnswered();
   std::map<ClassId, OsdClassTimes> all;
   for (qos::ClassCounters& total : scheduler_.Counters(Now())) {
     const qos::ClassCounters& outside = outside_[total.id];
@@ -89,16 +87,14 @@ std::map<ClassId, OsdClassTimes> Dispatcher::Times() {
 }
 
 DispatcherActivity Dispatcher::Activity() {
-  Lock lock(mutex_);
-  AccountFinished();
+  AccountAnswered();
   DispatcherActivity activity = activity_;
   if (full_) activity.full += Now() - full_since_;
   return activity;
 }
 
 qos::ServiceReport Dispatcher::Measures() {
-  Lock lock(mutex_);
-  AccountFinished();
+  AccountAnswered();
   return scheduler_.Measures();
 }
 

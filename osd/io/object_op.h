@@ -42,15 +42,16 @@ struct ObjectOpResult {
 };
 
 // Derived by whoever submits; the Dispatcher owns it from Submit until some time after Done.
+// Threads: all calls on the Dispatcher's loop.
 class ObjectOp {
  public:
   virtual ~ObjectOp() = default;
-  // Exactly once, on a thread of the store; must not block. The Dispatcher's lock is not held. What
-  // it keeps for the answer it lets go here: it may live on for a second.
+  // Exactly once; must not block. What it keeps for the answer it lets go here: it may live on
+  // until the next turn.
   virtual void Done(ObjectOpResult result) = 0;
   // Once, of a write, when it starts, where it may take its time; not ok: that is the result.
   virtual Status Check() { return {}; }
-  // Of background I/O, once, from any thread; must not block.
+  // Of background I/O, once; must not block.
   virtual void MayGo() {}
 
   ObjectOpKind kind = ObjectOpKind::kRead;
@@ -65,22 +66,16 @@ class ObjectOp {
   int64_t elsewhere = 0;  // DSFQ delay, in the unit of the cost
 
   // How long its class's own limit held it; in Done.
-  [[nodiscard]] Duration held_by_limit() const {
-    return went_ahead_ ? Duration(0) : request_.held_by_limit;
-  }
+  [[nodiscard]] Duration held_by_limit() const { return request_.held_by_limit; }
   // It ran while somebody waited for each small request, on a disk without a head; in Done.
-  [[nodiscard]] bool in_hurry() const { return !went_ahead_ && request_.in_hurry; }
+  [[nodiscard]] bool in_hurry() const { return request_.in_hurry; }
 
  private:
   friend class Dispatcher;
   qos::Request request_;
-  bool went_ahead_ = false;  // started before the scheduler was told; else told_ means nothing
-  bool told_ = false;        // of the start; under the Dispatcher's lock
-  TimePoint ahead_since_;
   bool bypasses_ = false;
   Duration patience_{0};
   TimePoint finished_;
-  ObjectOp* finished_before_ = nullptr;  // in Dispatcher::finished_
 };
 
 }  // namespace weir::osd

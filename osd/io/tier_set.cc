@@ -40,13 +40,11 @@ class Joined {
       : whole_(std::move(whole)), missing_(parts) {}
   [[nodiscard]] const ObjectOp& whole() const { return *whole_; }
   void Arrived(const ObjectOpResult& part) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (error_.ok()) error_ = part.status;
-      if (part.next_index > 0)
-        next_ = next_ == 0 ? part.next_index : std::min(next_, part.next_index);
-      if (--missing_ > 0) return;
+    if (error_.ok()) error_ = part.status;
+    if (part.next_index > 0) {
+      next_ = next_ == 0 ? part.next_index : std::min(next_, part.next_index);
     }
+    if (--missing_ > 0) return;
     ObjectOpResult result;
     result.status = error_;
     result.next_index = next_;
@@ -55,7 +53,6 @@ class Joined {
 
  private:
   const std::unique_ptr<ObjectOp> whole_;
-  std::mutex mutex_;
   size_t missing_;
   Status error_;
   uint64_t next_ = 0;  // the first object that some tier has left
@@ -89,8 +86,7 @@ void Add(const StoreStats& one, StoreStats* sum) {
 
 }  // namespace
 
-TierSet::TierSet(Dispatcher& first, std::vector<Tier> tiers, Clock& clock, bool meter_background,
-                 const Dispatcher::Arm& arm)
+TierSet::TierSet(Dispatcher& first, std::vector<Tier> tiers, Clock& clock, bool meter_background)
     : first_(first),
       tiers_(std::move(tiers)),
       slowest_(SlowestOf(tiers_)),
@@ -104,7 +100,7 @@ TierSet::TierSet(Dispatcher& first, std::vector<Tier> tiers, Clock& clock, bool 
     SchedulerConfig config;
     config.token_rate = tiers_[k].token_rate;
     Further tier;
-    tier.dispatcher = std::make_unique<Dispatcher>(*tiers_[k].store, clock, config, arm);
+    tier.dispatcher = std::make_unique<Dispatcher>(*tiers_[k].store, clock, first.loop(), config);
     tier.gate =
         std::make_shared<BackgroundGate>(*tier.dispatcher, clock, kSystemCompaction,
                                          DefaultFloor(kSystemCompaction, config.token_rate));
@@ -126,15 +122,12 @@ size_t TierSet::IndexOf(TierName name) const {
 void TierSet::Submit(std::unique_ptr<ObjectOp> op, TierName tier) {
   if (op->kind == ObjectOpKind::kDeleteInode) return SubmitToAll(std::move(op));
   const size_t k = IndexOf(tier);
-  {
-    const std::lock_guard lock(mutex_);
-    // A class that is not known is served as best effort.
-    const bool known = sharing_.contains(op->class_id);
-    const ClassId id = known ? op->class_id : kBestEffort;
-    if (known || TakesPart(op->class_id)) {
-      op->elsewhere = delays_.OnRequest(id, k, op->elsewhere, TokensOf(ChargedBytesOf(*op)));
-      loop_.Count(id, k, clock_.Now());
-    }
+  // A class that is not known is served as best effort.
+  const bool known = sharing_.contains(op->class_id);
+  const ClassId id = known ? op->class_id : kBestEffort;
+  if (known || TakesPart(op->class_id)) {
+    op->elsewhere = delays_.OnRequest(id, k, op->elsewhere, TokensOf(ChargedBytesOf(*op)));
+    loop_.Count(id, k, clock_.Now());
   }
   At(k).Submit(std::move(op));
 }
@@ -171,22 +164,18 @@ void TierSet::TakeClasses(const std::vector<ClassSpec>& classes, TimePoint now) 
 }
 
 void TierSet::Apply(const SchedulerConfig& config, const std::vector<ClassSpec>& classes) {
-  const std::lock_guard changing(changing_);
-  {
-    const std::lock_guard lock(mutex_);
-    const TimePoint now = clock_.Now();
-    if (!(config.allocation == config_.allocation)) {
-      loop_.Configure(config.allocation, now);
-      shares_.clear();
-    }
-    config_ = config;
-    TakeClasses(classes, now);
+  const TimePoint now = clock_.Now();
+  if (!(config.allocation == config_.allocation)) {
+    loop_.Configure(config.allocation, now);
+    shares_.clear();
   }
+  config_ = config;
+  TakeClasses(classes, now);
   ApplyToAll();
 }
 
 // The shares that were computed, as weights whose sum is that of the operator's.
-std::vector<ClassSpec> TierSet::WeightedLocked() const {
+std::vector<ClassSpec> TierSet::Weighted() const {
   std::vector<ClassSpec> weighted = classes_;
   if (config_.allocation.kind == AllocationKind::kFair) return weighted;
   double operators = 0, shared = 0;
@@ -207,15 +196,9 @@ std::vector<ClassSpec> TierSet::WeightedLocked() const {
 }
 
 void TierSet::ApplyToAll() {
-  SchedulerConfig config;
-  std::vector<ClassSpec> classes;
-  {
-    const std::lock_guard lock(mutex_);
-    config = config_;
-    classes = WeightedLocked();
-  }
+  const std::vector<ClassSpec> classes = Weighted();
   for (size_t k = 0; k < tiers_.size(); ++k) {
-    const SchedulerConfig own = ConfigOf(k, config);
+    const SchedulerConfig own = ConfigOf(k, config_);
     for (const ClassSpec& spec : classes) {
       if (k == 0 || spec.id != kSystemCompaction) continue;
       further_[k - 1].gate->SetFloor(BackgroundFloor(spec, own.token_rate));
@@ -224,7 +207,7 @@ void TierSet::ApplyToAll() {
   }
 }
 
-// Requires mutex_. True when the weights are others now.
+// True when the weights are others now.
 bool TierSet::Look(TimePoint now, const std::vector<DispatcherActivity>& activity) {
   if (now - looked_ >= kLook) {
     std::vector<qos::TierActivity> since;
@@ -262,31 +245,36 @@ std::map<ClassId, OsdClassTimes> TierSet::Times() {
 }
 
 TimePoint TierSet::Poll() {
-  TimePoint next = TimePoint::Max();
-  for (const Further& tier : further_) next = std::min(next, tier.dispatcher->Poll());
   std::vector<DispatcherActivity> activity;
   activity.reserve(tiers_.size());
   for (size_t k = 0; k < tiers_.size(); ++k) activity.push_back(At(k).Activity());
-  bool moved = false;
-  {
-    const std::lock_guard lock(mutex_);
-    moved = Look(clock_.Now(), activity);
-    next = std::min({next, looked_ + kLook, loop_.NextTick()});
-  }
-  if (moved) {
-    const std::lock_guard changing(changing_);
-    ApplyToAll();
-  }
-  return next;
+  if (Look(clock_.Now(), activity)) ApplyToAll();
+  return std::min(looked_ + kLook, loop_.NextTick());
 }
 
-void TierSet::Stop() {
+void TierSet::CloseGates() {
   for (size_t k = 1; k < tiers_.size(); ++k) {
     tiers_[k].store->SetBackgroundMeter(nullptr);
     further_[k - 1].gate->Close();
-    further_[k - 1].dispatcher->BeginDrain();
   }
-  for (const Further& tier : further_) tier.dispatcher->WaitIdle();
+}
+
+void TierSet::BeginDrain() {
+  for (const Further& tier : further_) tier.dispatcher->BeginDrain();
+}
+
+void TierSet::WhenIdle(const std::function<void()>& idle) {
+  auto left = std::make_shared<size_t>(further_.size());
+  for (const Further& tier : further_) {
+    tier.dispatcher->WhenIdle([left, idle] {
+      if (--*left == 0) idle();
+    });
+  }
+}
+
+bool TierSet::idle() const {
+  return std::all_of(further_.begin(), further_.end(),
+                     [](const Further& tier) { return tier.dispatcher->outstanding() == 0; });
 }
 
 std::vector<TierSet::Report> TierSet::Reports(const DispatcherStats& first, bool reset) {
@@ -298,7 +286,6 @@ std::vector<TierSet::Report> TierSet::Reports(const DispatcherStats& first, bool
     report.stats = k == 0 ? first : At(k).Stats(reset);
     report.token_rate = report.stats.token_rate;
   }
-  const std::lock_guard lock(mutex_);
   const qos::Tiers capacities = loop_.CurrentTiers();
   for (size_t k = 0; k < tiers_.size(); ++k) {
     reports[k].busy = busy_[k];
@@ -307,15 +294,13 @@ std::vector<TierSet::Report> TierSet::Reports(const DispatcherStats& first, bool
   return reports;
 }
 
-std::vector<qos::BottleneckAware::Division> TierSet::Divisions() {
-  const std::lock_guard lock(mutex_);
+std::vector<qos::BottleneckAware::Division> TierSet::Divisions() const {
   return loop_.divisions();
 }
 
-std::map<ClassId, double> TierSet::Weights() {
-  const std::lock_guard lock(mutex_);
+std::map<ClassId, double> TierSet::Weights() const {
   std::map<ClassId, double> weights;
-  for (const ClassSpec& spec : WeightedLocked()) weights[spec.id] = spec.weight;
+  for (const ClassSpec& spec : Weighted()) weights[spec.id] = spec.weight;
   return weights;
 }
 

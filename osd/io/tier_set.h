@@ -15,13 +15,12 @@
 // of the system keep theirs.
 //
 // Units:   requests per second where capacities of tiers are meant, else bytes.
-// Threads: any. Two locks: `changing_` makes changes of configuration one after the other and is
-//          held while they are applied; `mutex_` is short and held over nothing.
+// Threads: those of the Dispatchers' loop, which is one; TotalStore from any.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <vector>
 
@@ -51,30 +50,34 @@ class TierSet {
 
   // `first` serves tiers[0] and is told its configuration here; it, the stores and the clock
   // outlive the set. Requires: 2 to kTiersMax tiers.
-  TierSet(Dispatcher& first, std::vector<Tier> tiers, Clock& clock, bool meter_background,
-          const Dispatcher::Arm& arm);
-  ~TierSet();  // Requires: Stop
+  TierSet(Dispatcher& first, std::vector<Tier> tiers, Clock& clock, bool meter_background);
+  ~TierSet();  // Requires: WhenIdle
 
   void Submit(std::unique_ptr<ObjectOp> op, TierName tier);
 
   // As Dispatcher::Apply. The token rate is that of the slowest tier; if it is not what was
   // measured there, the others' are changed in proportion.
   void Apply(const SchedulerConfig& config, const std::vector<ClassSpec>& classes);
-  // Pipelines of the further tiers, and the loop. Returns when to call again.
+  // The loop that divides the tiers, when it is due; returns when to call again. Pipelines wake
+  // themselves.
   TimePoint Poll();
   // What admission has booked of each tier.
   void SetBooked(uint64_t bytes_per_s);
   // One of the tiers has become slower than promised.
   [[nodiscard]] bool disk_is_slow() const;
-  // Serves what the further tiers have queued. The first is its owner's to stop, before or after.
-  void Stop();
+  // For a clean end of the further tiers; the first is its owner's. Any thread but the loop's.
+  void CloseGates();
+  void BeginDrain();
+  // Runs `idle` once nothing is outstanding on the further tiers.
+  void WhenIdle(const std::function<void()>& idle);
+  [[nodiscard]] bool idle() const;
 
   [[nodiscard]] Dispatcher& dispatcher(size_t tier) { return At(tier); }
   // `first`: what the first tier's Dispatcher has said, which is reset by who asks it.
   std::vector<Report> Reports(const DispatcherStats& first, bool reset);
-  [[nodiscard]] std::vector<qos::BottleneckAware::Division> Divisions();
+  [[nodiscard]] std::vector<qos::BottleneckAware::Division> Divisions() const;
   // In the schedulers now, by class.
-  [[nodiscard]] std::map<ClassId, double> Weights();
+  [[nodiscard]] std::map<ClassId, double> Weights() const;
   // Of all tiers together.
   [[nodiscard]] StoreStats TotalStore() const;
   [[nodiscard]] std::map<ClassId, OsdClassTimes> Times();
@@ -95,7 +98,7 @@ class TierSet {
   void SubmitToAll(std::unique_ptr<ObjectOp> op);
   [[nodiscard]] SchedulerConfig ConfigOf(size_t tier, const SchedulerConfig& config) const;
   void TakeClasses(const std::vector<ClassSpec>& classes, TimePoint now);
-  [[nodiscard]] std::vector<ClassSpec> WeightedLocked() const;
+  [[nodiscard]] std::vector<ClassSpec> Weighted() const;
   void ApplyToAll();  // requires changing_
   bool Look(TimePoint now, const std::vector<DispatcherActivity>& activity);
 
@@ -105,9 +108,6 @@ class TierSet {
   Clock& clock_;
   std::vector<Further> further_;
 
-  std::mutex changing_;
-
-  std::mutex mutex_;  // what follows
   SchedulerConfig config_;
   std::vector<ClassSpec> classes_;
   std::set<ClassId> sharing_;  // those among whom the tiers are divided

@@ -28,10 +28,6 @@ void Scheduler::RemoveClass(ClassId id, TimePoint now) {
   impl_->RemoveClass(id, now);
 }
 
-bool Scheduler::GoesAtOnce(const Request& request, TimePoint now) const {
-  return impl_->GoesAtOnce(request, now);
-}
-
 void Scheduler::Enqueue(Request* request, TimePoint now) {
   Note({.kind = Kind::kEnqueue, .now = now, .request = request});
   impl_->Enqueue(request, now);

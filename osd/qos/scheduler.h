@@ -135,11 +135,6 @@ class Scheduler {
   // released).
   void RemoveClass(ClassId id, TimePoint now);
 
-  // Whether that request, enqueued at `now` while nothing is under way, would certainly be what a
-  // Pull of that time gives. Its caller may then start it and tell (Enqueue, Pull, Completed, each
-  // at its time) afterwards, also of several that came one after the other, before telling anything
-  // else. Only looks; false where the answer would cost more than it saves.
-  [[nodiscard]] bool GoesAtOnce(const Request& request, TimePoint now) const;
   void Enqueue(Request* request, TimePoint now);
   // Next request for the device, at most `depth` at a time between Pull and Landed or Completed.
   PullResult Pull(TimePoint now);

@@ -37,18 +37,6 @@ int64_t Scheduler::Impl::CostOf(const Request& request) const {
   return TokensOf(request.bytes);
 }
 
-// Alone it is first in every order, so only what holds back a lone request is asked: the expiry of
-// a promise, the class's own limit and transactions, the root, and a device that is kept for
-// others. Small reads of thin classes, one after the other, change none of these but anticipation.
-bool Scheduler::Impl::GoesAtOnce(const Request& request, TimePoint now) const {
-  if (queued_ > 0 || started_ > 0 || depth_ <= 1 || now >= next_expiry_) return false;
-  if (dsfq_ == nullptr || gate_.limits() || config_.anticipation) return false;
-  if (InHurry(now) || IsKept(now)) return false;
-  if (request.op != OpKind::kRead || request.bytes > DepthControl::kHurriedBytesEach) return false;
-  const ClassQueue* queue = Find(request.class_id);
-  return !IsBackground(queue->id()) && !queue->ceiling && !queue->transactions;
-}
-
 void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
   WEIR_CHECK(request->stage == Request::Stage::kOutside, "a request is enqueued once");
   ClassQueue* queue = Find(request->class_id);

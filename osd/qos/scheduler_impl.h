@@ -33,7 +33,6 @@ class Scheduler::Impl {
   Impl(const SchedulerConfig& config, TimePoint now);
 
   // The path of a request.
-  [[nodiscard]] bool GoesAtOnce(const Request& request, TimePoint now) const;
   void Enqueue(Request* request, TimePoint now);
   PullResult Pull(TimePoint now);
   void Landed(Request* request, TimePoint now);

@@ -18,6 +18,7 @@
 #include "common/disk/disk_spec.h"
 #include "common/monitor/monitor.h"
 #include "common/net/rpc.h"
+#include "common/reactor/reactor.h"
 #include "common/wire/mds.pb.h"
 #include "osd/decisions/decision_log.h"
 #include "osd/service/format_osd.h"
@@ -256,7 +257,9 @@ Status Format(const MkfsDaemonOptions& options, OsdIdentity* identity) {
 Status Serve(const DaemonOptions& options) {
   StoreOptions store_options;
   store_options.memory_bytes = options.memory_bytes / 2;
-  WEIR_ASSIGN_OR_RETURN(OsdDisks disks, OsdDisks::Open(DisksOf(options)));
+  WEIR_ASSIGN_OR_RETURN(const auto reactor, Reactor::Create({.name = "osd"}));
+  reactor->Start();
+  WEIR_ASSIGN_OR_RETURN(OsdDisks disks, OsdDisks::Open(DisksOf(options), reactor.get()));
   WEIR_ASSIGN_OR_RETURN(const OsdIdentity identity, disks.Identify());
   WEIR_RETURN_IF_ERROR(CheckCluster(identity, options));
   StateFile pid;
@@ -265,6 +268,7 @@ Status Serve(const DaemonOptions& options) {
   if (status.ok()) status = disks.Keep();
   if (status.ok()) {
     OsdServer::Options server;
+    server.loop = reactor.get();
     server.tiers = disks.tiers();
     server.device = &disks.first_device();
     status = ServeStore(options, identity, disks.first(), std::move(server));

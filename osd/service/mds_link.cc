@@ -38,11 +38,17 @@ void ToWire(const qos::ServiceReport& report, wire::ServiceMeasures* message) {
 
 }  // namespace
 
-MdsLink::MdsLink(Clock& clock, Options options, Hooks hooks, std::unique_ptr<net::RpcClient> mds)
-    : clock_(clock), options_(std::move(options)), hooks_(std::move(hooks)), mds_(std::move(mds)) {}
+MdsLink::MdsLink(Clock& clock, Loop& loop, Options options, Hooks hooks,
+                 std::unique_ptr<net::RpcClient> mds)
+    : clock_(clock),
+      loop_(loop),
+      options_(std::move(options)),
+      hooks_(std::move(hooks)),
+      mds_(std::move(mds)) {}
 
 MdsLink::~MdsLink() {
   Stop();
+  loop_.CancelTimer(retry_);
 }
 
 void MdsLink::Stop() {
@@ -81,6 +87,17 @@ void MdsLink::Start() {
   Register();
 }
 
+void MdsLink::Call(uint32_t method, const std::string& body, const net::CallOptions& options,
+                   OnReply on_reply) {
+  mds_->Call(method, body, {}, options,
+             [this, on_reply, alive = std::weak_ptr(alive_)](Result<net::Reply> reply) {
+               auto owned = std::make_shared<Result<net::Reply>>(std::move(reply));
+               RunInLoop(loop_, [this, on_reply, alive, owned] {
+                 if (!alive.expired() && !stopping()) (this->*on_reply)(*owned);
+               });
+             });
+}
+
 void MdsLink::Register() {
   wire::RegisterOsdRequest request;
   request.set_cluster_uuid(options_.identity.cluster_uuid);
@@ -94,12 +111,10 @@ void MdsLink::Register() {
     info->set_name(tier.name);
     info->set_capacity_bytes(tier.capacity_bytes);
   }
-  mds_->Call(wire::MDS_REGISTER_OSD, request.SerializeAsString(), {}, {},
-             [this](const Result<net::Reply>& reply) { OnRegistered(reply); });
+  Call(wire::MDS_REGISTER_OSD, request.SerializeAsString(), {}, &MdsLink::OnRegistered);
 }
 
 void MdsLink::OnRegistered(const Result<net::Reply>& reply) {
-  if (stopping()) return;
   if (!reply.ok()) {
     if (IsRefusal(reply.code()) && !registered()) {
       Refuse(reply.status());
@@ -154,9 +169,9 @@ void MdsLink::Watch() {
   if (hooks_.measures) ToWire(hooks_.measures(), request.mutable_measures());
   if (hooks_.times) AddTimes(&request);
   if (hooks_.fenced) request.set_fence_epoch(hooks_.fenced().value);
-  mds_->Call(wire::MDS_WATCH, request.SerializeAsString(), {},
-             {.timeout = options_.watch_wait + std::chrono::seconds(5), .idempotent = true},
-             [this](const Result<net::Reply>& reply) { OnWatched(reply); });
+  Call(wire::MDS_WATCH, request.SerializeAsString(),
+       {.timeout = options_.watch_wait + std::chrono::seconds(5), .idempotent = true},
+       &MdsLink::OnWatched);
 }
 
 void MdsLink::AddTimes(wire::WatchRequest* request) {
@@ -171,7 +186,6 @@ void MdsLink::AddTimes(wire::WatchRequest* request) {
 }
 
 void MdsLink::OnWatched(const Result<net::Reply>& reply) {
-  if (stopping()) return;
   if (!reply.ok()) {
     RetryLater(Next::kWatch, reply.status());
     return;
@@ -218,12 +232,9 @@ void MdsLink::Refuse(const Status& status) {
 }
 
 void MdsLink::RetryLater(Next next, const Status& why) {
-  TimePoint at;
   bool fresh = false;
   {
     std::lock_guard lock(mutex_);
-    next_ = next;
-    next_at_ = at = clock_.Now() + options_.retry_after;
     fresh = last_problem_ != why.message();
     last_problem_ = why.message();
   }
@@ -232,22 +243,10 @@ void MdsLink::RetryLater(Next next, const Status& why) {
                                                        : "cannot watch the MDS, trying on")
                       .message());
   }
-  hooks_.arm(at);
-}
-
-TimePoint MdsLink::Poll() {
-  Next due = Next::kNothing;
-  {
-    std::lock_guard lock(mutex_);
-    if (stopping_) return TimePoint::Max();
-    if (clock_.Now() < next_at_) return next_at_;
-    due = next_;
-    next_ = Next::kNothing;
-    next_at_ = TimePoint::Max();
-  }
-  if (due == Next::kRegister) Register();
-  if (due == Next::kWatch) Watch();
-  return TimePoint::Max();
+  retry_ = loop_.RunAt(clock_.Now() + options_.retry_after, [this, next] {
+    if (stopping()) return;
+    next == Next::kRegister ? Register() : Watch();
+  });
 }
 
 }  // namespace weir::osd

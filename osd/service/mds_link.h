@@ -7,7 +7,7 @@
 // lets the MDS tell an operator that a change holds. A failed call is repeated after a pause, for
 // ever; only a refusal of the first registration is final.
 //
-// Threads: callbacks run on the RpcClient's thread; Poll on any one thread.
+// Threads: the loop's, where hooks run, too; WaitRegistered waits on any other.
 // Errors:  WaitRegistered returns the refusal (kWrongCluster and the like).
 #pragma once
 
@@ -26,6 +26,7 @@
 #include "common/net/rpc.h"
 #include "common/placement/cluster_map.h"
 #include "common/qos/class_times.h"
+#include "common/reactor/loop.h"
 #include "osd/qos/admission/service_monitor.h"
 #include "osd/store/object_store.h"
 
@@ -58,32 +59,33 @@ class MdsLink {
     std::function<std::map<ClassId, OsdClassTimes>()> times;
     // Nothing is left of the sessions that were fenced up to this epoch. May be empty.
     std::function<Epoch()> fenced;
-    // Ask for a Poll by then.
-    std::function<void(TimePoint)> arm;
     std::function<void(const std::string&)> report;
     // Once: the MDS has taken this OSD in (ok), or has refused it for good. May be empty.
     std::function<void(const Status&)> registered;
   };
-  // The client is of this link alone; the clock must outlive it.
-  MdsLink(Clock& clock, Options options, Hooks hooks, std::unique_ptr<net::RpcClient> mds);
+  // The client is of this link alone; the clock and the loop must outlive it.
+  MdsLink(Clock& clock, Loop& loop, Options options, Hooks hooks,
+          std::unique_ptr<net::RpcClient> mds);
   ~MdsLink();  // drops the connection; no hook runs afterwards
 
   // Sends the first registration.
   void Start();
-  // Repeats what failed, if it is time. Returns when to call again.
-  TimePoint Poll();
 
   [[nodiscard]] bool registered() const;
   // Waits until the MDS has taken this OSD in, or has refused it, or Stop.
   Status WaitRegistered();
-  // Ends the link; WaitRegistered returns kCancelled. No call to Poll after it.
+  // Ends the link; WaitRegistered returns kCancelled.
   void Stop();
 
   [[nodiscard]] Epoch epoch() const;
 
  private:
-  enum class Next : uint8_t { kNothing, kRegister, kWatch };
+  enum class Next : uint8_t { kRegister, kWatch };
+  using OnReply = void (MdsLink::*)(const Result<net::Reply>&);
 
+  // Calls the MDS; the answer comes on the loop, or never after Stop.
+  void Call(uint32_t method, const std::string& body, const net::CallOptions& options,
+            OnReply on_reply);
   void Register();
   void Watch();
   void AddTimes(wire::WatchRequest* request);
@@ -96,6 +98,7 @@ class MdsLink {
   [[nodiscard]] bool stopping() const;
 
   Clock& clock_;
+  Loop& loop_;
   const Options options_;
   const Hooks hooks_;
   std::unique_ptr<net::RpcClient> mds_;
@@ -108,9 +111,9 @@ class MdsLink {
   bool registered_ = false;
   bool stopping_ = false;
   std::optional<Status> refused_;
-  Next next_ = Next::kNothing;
-  TimePoint next_at_ = TimePoint::Max();
   std::string last_problem_;  // reported once, not at every retry
+  LoopTimer retry_ = 0;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for tasks of the loop
 };
 
 }  // namespace weir::osd

@@ -179,7 +179,6 @@ class ObjectService::Op final : public ObjectOp {
 
 // What is left of the inodes of one request, and how many of them are not done yet.
 struct ObjectService::Deletes {
-  std::mutex mutex;
   int pending = 0;
   Status error;  // the first
   std::vector<uint64_t> next_indexes;
@@ -217,17 +216,13 @@ void ObjectService::EndBackground() {
 
 void ObjectService::StopAccepting() {
   scrubber_.Stop();
-  std::lock_guard lock(mutex_);
   accepting_ = false;
 }
 
 void ObjectService::Handle(std::shared_ptr<net::IncomingCall> call) {
-  {
-    std::lock_guard lock(mutex_);
-    if (!accepting_) {
-      parked_.push_back(std::move(call));
-      return;
-    }
+  if (!accepting_) {
+    parked_.push_back(std::move(call));
+    return;
   }
   switch (call->method()) {
     case wire::OSD_READ:
@@ -325,12 +320,9 @@ void ObjectService::HandleDeletes(const std::shared_ptr<net::IncomingCall>& call
 
 void ObjectService::Join(const Op& op, const Status& status, uint64_t next_index) {
   Deletes& deletes = *op.deletes;
-  {
-    const std::lock_guard lock(deletes.mutex);
-    deletes.next_indexes[op.place] = next_index;
-    if (deletes.error.ok()) deletes.error = status;
-    if (--deletes.pending > 0) return;
-  }
+  deletes.next_indexes[op.place] = next_index;
+  if (deletes.error.ok()) deletes.error = status;
+  if (--deletes.pending > 0) return;
   if (!deletes.error.ok()) return op.call().Respond(deletes.error);
   wire::ObjectReply reply;
   reply.set_next_index(deletes.next_indexes.front());
@@ -370,7 +362,7 @@ void ObjectService::ReportFailure(const Status& status) {
 }
 
 void ObjectService::Answer(Op& op, ObjectOpResult result) {
-  const net::LendThread lend;  // the Dispatcher answers without a lock
+  const net::LendThread lend;  // a mount in this process is answered without a hop
   net::IncomingCall& call = op.call();
   const TimePoint now = clock_.Now();
   const uint64_t window =
@@ -421,22 +413,16 @@ void ObjectService::HandleProfile(std::shared_ptr<net::IncomingCall> call) {
                    fmt::format("osd.{}: profile request does not parse", identity_.osd_id)});
     return;
   }
-  std::unique_lock lock(mutex_);
-  if (profiling_) {
-    lock.unlock();
+  if (profiling_.exchange(true)) {
     call->Respond({ErrorCode::kBusy,
                    fmt::format("osd.{} is being profiled already: ask again in a few seconds",
                                identity_.osd_id)});
     return;
   }
-  profiling_ = true;
   if (profiler_.joinable()) profiler_.join();  // it has cleared profiling_ and is all but gone
   profiler_ = std::thread([this, pattern, call = std::move(call)] {
     const Result<DiskProfile> profile = options_.profile(pattern);
-    {
-      std::lock_guard done(mutex_);
-      profiling_ = false;
-    }
+    profiling_ = false;
     if (!profile.ok()) {
       call->Respond(profile.status().Annotate(fmt::format("osd.{}: profile", identity_.osd_id)));
       return;

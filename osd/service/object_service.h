@@ -1,8 +1,9 @@
 // ObjectService: what the OSD answers. Checks a request, sends it through the Dispatcher, and turns
 // the result into a reply; knows nothing of sockets.
 //
-// Threads: Handle on the RPC server's I/O thread (or several); never blocks. Replies leave from the
-//          store's threads.
+// Threads: the Dispatcher's loop; nothing blocks but EndBackground and the destructor, which are
+// not
+//          called there while something is under way.
 // Errors:  kWrongCluster; kBadMessage for a body that does not parse, a payload that is not as long
 //          as it says or fails its crc32c (the sender sends it anew, under a new request id);
 //          kInvalid for a range outside of an object; kBusy beyond twice the window; kStale for a
@@ -14,7 +15,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -49,8 +49,7 @@ class ObjectService {
  public:
   struct Options {
     SessionWindows::Options windows;
-    // One line about something that went wrong with an object, for the log. May be called from any
-    // thread.
+    // One line about something that went wrong with an object, for the log. Any thread.
     std::function<void(const std::string&)> report;
     // Measures the disk, taking its time; empty: OSD_PROFILE is not supported.
     std::function<Result<DiskProfile>(const ProfilePattern&)> profile;
@@ -112,14 +111,12 @@ class ObjectService {
   const Options options_;
   SessionWindows windows_;
   SessionFences fences_;
-  std::atomic<uint64_t> epoch_{0};
+  uint64_t epoch_ = 0;
   std::atomic<uint64_t> io_errors_{0};
-
-  std::mutex mutex_;
   bool accepting_ = true;
   std::vector<std::shared_ptr<net::IncomingCall>> parked_;
   Scrubber scrubber_;
-  bool profiling_ = false;
+  std::atomic<bool> profiling_{false};
   std::thread profiler_;
 };
 

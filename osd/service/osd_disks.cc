@@ -13,11 +13,12 @@
 
 namespace weir::osd {
 
-Result<OsdDisks> OsdDisks::Open(const std::vector<TierSpec>& disks) {
+Result<OsdDisks> OsdDisks::Open(const std::vector<TierSpec>& disks, Reactor* reactor) {
   OsdDisks opened;
+  opened.reactor_ = reactor;
   for (const TierSpec& spec : disks) {
     WEIR_ASSIGN_OR_RETURN(const DiskSpec disk, ParseDiskSpec(spec.disk));
-    WEIR_ASSIGN_OR_RETURN(auto device, OpenDisk(spec.disk));
+    WEIR_ASSIGN_OR_RETURN(auto device, OpenDisk(spec.disk, reactor));
     opened.disks_.push_back({.name = spec.name, .path = disk.path, .device = std::move(device)});
   }
   return opened;
@@ -118,6 +119,7 @@ Result<OsdIdentity> OsdDisks::OpenStores(const StoreOptions& options) {
   WEIR_ASSIGN_OR_RETURN(OsdIdentity identity, Identify());
   StoreOptions part = options;
   part.memory_bytes = options.memory_bytes / disks_.size();
+  part.loop = reactor_;
   for (Disk& disk : disks_) {
     disk.scratch = std::make_unique<ScratchDevice>(*disk.device);
     WEIR_ASSIGN_OR_RETURN(disk.store, OpenStore(*disk.scratch, part));

@@ -34,8 +34,9 @@ class OsdDisks {
  public:
   // For Identify and CheckFree only: of disks that may be in use; starts no thread.
   static Result<OsdDisks> Look(const std::vector<TierSpec>& disks);
-  // Locks them; nothing is read yet.
-  static Result<OsdDisks> Open(const std::vector<TierSpec>& disks);
+  // Locks them; nothing is read yet. `reactor`: takes requests to the disks, and is where the
+  // stores call back; it outlives them. Null: devices and stores have threads of their own.
+  static Result<OsdDisks> Open(const std::vector<TierSpec>& disks, Reactor* reactor = nullptr);
 
   // Of an OSD, its token rate being that of the slowest disk.
   Result<OsdIdentity> Identify();
@@ -68,6 +69,7 @@ class OsdDisks {
   [[nodiscard]] OsdIdentity Whole() const;
 
   std::vector<Disk> disks_;
+  Reactor* reactor_ = nullptr;
 };
 
 }  // namespace weir::osd

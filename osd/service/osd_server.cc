@@ -1,6 +1,8 @@
 #include "osd/service/osd_server.h"
 
 #include <algorithm>
+#include <future>
+#include <utility>
 
 #include "common/base/units.h"
 #include "common/net/rpc.h"
@@ -22,6 +24,9 @@ uint64_t NewSession(const OsdIdentity& identity, Clock& clock) {
       std::hash<std::string>{}(identity.osd_uuid),
       MixHash(static_cast<uint64_t>(clock.WallNow().ns), static_cast<uint64_t>(clock.Now().ns)));
 }
+
+// At what the disk gives.
+constexpr Duration kLook = std::chrono::milliseconds(500);
 
 SchedulerConfig InitialConfig(const OsdIdentity& identity) {
   SchedulerConfig config;
@@ -51,10 +56,10 @@ OsdServer::OsdServer(ObjectStore& store, OsdIdentity identity, net::Network& net
       store_(store),
       clock_(clock),
       options_(std::move(options)),
-      waker_(clock, [this] { return Poll(); }) {
-  Dispatcher::Arm arm;
-  if (options_.run_timer || options_.wake_by) arm = [this](TimePoint when) { Wake(when); };
-  dispatcher_ = std::make_unique<Dispatcher>(store_, clock_, InitialConfig(identity_), arm,
+      loop_(options_.loop) {}
+
+void OsdServer::Build() {
+  dispatcher_ = std::make_unique<Dispatcher>(store_, clock_, *loop_, InitialConfig(identity_),
                                              options_.recorder);
   gate_ = std::make_shared<BackgroundGate>(*dispatcher_, clock_, kSystemCompaction,
                                            DefaultFloor(kSystemCompaction, identity_.token_rate));
@@ -68,25 +73,21 @@ OsdServer::OsdServer(ObjectStore& store, OsdIdentity identity, net::Network& net
   if (options_.device != nullptr) {
     service.profile = [this](const ProfilePattern& pattern) { return Profile(pattern); };
   }
-  if (!options_.tiers.empty()) AddTiers(arm, &service);
+  if (!options_.tiers.empty()) AddTiers(&service);
   SetMetering(options_.metering);
   service_ =
       std::make_unique<ObjectService>(*dispatcher_, store_, clock_, identity_, std::move(service));
+  Look();
 }
 
-void OsdServer::Wake(TimePoint when) {
-  if (options_.wake_by) return options_.wake_by(when);
-  waker_.WakeBy(when);
-}
-
-void OsdServer::AddTiers(const Dispatcher::Arm& arm, ObjectService::Options* service) {
+void OsdServer::AddTiers(ObjectService::Options* service) {
   std::vector<TierSet::Tier> tiers;
   tiers.reserve(options_.tiers.size());
   for (const Tier& tier : options_.tiers) {
     tiers.push_back({tier.name, tier.store, tier.token_rate});
   }
-  tiers_ = std::make_unique<TierSet>(*dispatcher_, std::move(tiers), clock_,
-                                     options_.meter_background, arm);
+  tiers_ =
+      std::make_unique<TierSet>(*dispatcher_, std::move(tiers), clock_, options_.meter_background);
   for (size_t k = 1; options_.watch_processors && k < options_.tiers.size(); ++k) {
     tiers_->dispatcher(k).WatchProcessors(WatchThisMachine());
   }
@@ -130,10 +131,15 @@ Result<std::unique_ptr<OsdServer>> OsdServer::Start(ObjectStore& store, const Os
   if (!options.report) options.report = [](const std::string&) {};
   std::unique_ptr<OsdServer> server(
       new OsdServer(store, identity, network, clock, std::move(options)));
+  if (server->loop_ == nullptr) {
+    WEIR_ASSIGN_OR_RETURN(server->own_, Reactor::Create({.name = "osd"}));
+    server->loop_ = server->own_.get();
+    server->own_->Start();
+  }
+  RunInLoopAndWait(*server->loop_, [&server] { server->Build(); });
   WEIR_RETURN_IF_ERROR(server->Listen());
   WEIR_RETURN_IF_ERROR(server->Connect());
-  if (server->options_.run_timer && !server->options_.wake_by) server->waker_.Start();
-  server->link_->Start();
+  RunInLoopAndWait(*server->loop_, [&server] { server->link_->Start(); });
   return server;
 }
 
@@ -144,19 +150,13 @@ Status OsdServer::Listen() {
   net::RpcServerOptions rpc;
   // Beyond what the windows allow in the worst case, twice the budget, nothing is even queued.
   rpc.max_queued_bytes = 2 * options_.queue_bytes_max;
-  const auto handler = [service = service_.get()](std::shared_ptr<net::IncomingCall> call) {
-    service->Handle(std::move(call));
+  const auto handler = [this](const std::shared_ptr<net::IncomingCall>& call) {
+    RunInLoop(*loop_, [service = service_.get(), call] { service->Handle(call); });
   };
   for (const std::string& endpoint : options_.listen) {
     WEIR_ASSIGN_OR_RETURN(auto server,
                           net::RpcServer::Start(network_, clock_, endpoint, handler, rpc));
     servers_.push_back(std::move(server));
-  }
-  rpc.prompt = true;
-  for (const std::string& endpoint : endpoints()) {
-    auto server = net::RpcServer::Start(network_, clock_, endpoint, handler, rpc);
-    // Without one, the ordinary server hears all.
-    if (server.ok()) prompt_servers_.push_back(std::move(*server));
   }
   return {};
 }
@@ -171,7 +171,6 @@ Status OsdServer::Connect() {
   hooks.measures = [this] { return tiers_ ? tiers_->Measures() : dispatcher_->Measures(); };
   hooks.times = [this] { return tiers_ ? tiers_->Times() : dispatcher_->Times(); };
   hooks.fenced = [this] { return service_->fences().Drained(); };
-  hooks.arm = [this](TimePoint when) { Wake(when); };
   hooks.report = options_.report;
   hooks.registered = options_.on_registered;
   MdsLink::Options link;
@@ -180,42 +179,69 @@ Status OsdServer::Connect() {
   for (const Tier& tier : options_.tiers) {
     link.tiers.push_back({tier.name.ToString(), tier.store->Stats().capacity_bytes});
   }
-  link_ = std::make_unique<MdsLink>(clock_, std::move(link), std::move(hooks), std::move(client));
+  link_ = std::make_unique<MdsLink>(clock_, *loop_, std::move(link), std::move(hooks),
+                                    std::move(client));
   return {};
 }
 
 OsdServer::~OsdServer() {
   Stop();
+  if (dispatcher_ == nullptr) return;
+  RunInLoopAndWait(*loop_, [this] {
+    loop_->CancelTimer(look_);
+    link_.reset();
+    service_.reset();
+    tiers_.reset();
+    dispatcher_.reset();
+  });
 }
 
+// What background threads of the stores wait for ends before the loop is asked for anything.
 void OsdServer::BeginStop() {
-  if (stopping_) return;
-  stopping_ = true;
-  service_->StopAccepting();
+  if (std::exchange(stopping_, true) || dispatcher_ == nullptr) return;
   store_.SetBackgroundMeter(nullptr);
   gate_->Close();
-  dispatcher_->BeginDrain();
+  if (tiers_) tiers_->CloseGates();
+  RunInLoopAndWait(*loop_, [this] {
+    if (service_) service_->StopAccepting();
+    dispatcher_->BeginDrain();
+    if (tiers_) tiers_->BeginDrain();
+  });
+}
+
+bool OsdServer::idle() const {
+  return dispatcher_->outstanding() == 0 && (!tiers_ || tiers_->idle());
+}
+
+void OsdServer::AwaitIdle() {
+  std::promise<void> idle;
+  loop_->Post([this, &idle] {
+    const auto further = [this, &idle] {
+      tiers_ ? tiers_->WhenIdle([&idle] { idle.set_value(); }) : idle.set_value();
+    };
+    dispatcher_->WhenIdle(further);
+  });
+  idle.get_future().wait();
 }
 
 void OsdServer::Stop() {
-  if (stopped_) return;
-  stopped_ = true;
+  if (std::exchange(stopped_, true) || dispatcher_ == nullptr) return;
   BeginStop();
-  if (tiers_) tiers_->Stop();
-  dispatcher_->WaitIdle();
+  const bool elsewhere = !loop_->InLoop();
+  if (elsewhere) AwaitIdle();
   servers_.clear();
-  prompt_servers_.clear();
-  service_->EndBackground();  // it writes to the store, which the owner closes next
-  if (tiers_) tiers_->Stop();
-  dispatcher_->WaitIdle();  // a handler may have been past StopAccepting's check
-  waker_.Stop();
-  if (link_) link_->Stop();
+  service_->EndBackground();   // it writes to the store, which the owner closes next
+  if (elsewhere) AwaitIdle();  // a handler may have been past StopAccepting's check
+  RunInLoopAndWait(*loop_, [this] {
+    if (link_) link_->Stop();
+  });
 }
 
-TimePoint OsdServer::Poll() {
-  const TimePoint next = std::min(dispatcher_->Poll(), link_->Poll());
+void OsdServer::Look() {
+  TimePoint next = clock_.Now() + kLook;
+  if (tiers_) next = std::min(next, tiers_->Poll());
   if (DiskIsSlow() != reported_slow_) ReportDisk();
-  return tiers_ ? std::min(next, tiers_->Poll()) : next;
+  look_ = loop_->RunAt(next, [this] { Look(); });
 }
 
 bool OsdServer::DiskIsSlow() const {

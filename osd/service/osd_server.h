@@ -1,16 +1,17 @@
-// OsdServer: one OSD, usable in-process. Puts the parts together:
+// OsdServer: one OSD, usable in-process. Puts the parts together, all of them on one loop:
 //
 //   RpcServer(s) ─► ObjectService ─► Dispatcher ─► ObjectStore
 //                       MdsLink ──► Dispatcher.Apply (classes, boxes, rates of each new map)
 // With several disks a TierSet stands where the Dispatcher does here, with one for each.
-//                       Waker ────► Poll of both, when due
 //
 // It serves as soon as Start returns, with the token rate of the disk's identity and class 0 only;
 // the map follows once the MDS has answered.
 //
-// Threads:   Start, Stop and the destructor from the owner's thread; the rest from any.
-// Ownership: store, device, network and clock belong to the caller and outlive the server. Closing
-//            the store is the caller's, after Stop.
+// Threads:   Start, WaitRegistered, Stop and the destructor from the owner's thread, which is not
+//            the loop's, unless nothing there has one (simulations: BeginStop, idle); the rest as
+//            said there.
+// Ownership: store, device, network, clock and loop belong to the caller and outlive the server.
+//            Closing the store is the caller's, after Stop.
 // Errors:    Start: what Listen says of an endpoint (in use, not well formed). WaitRegistered: the
 //            refusal of the MDS, kWrongCluster when the disk belongs to another one.
 #pragma once
@@ -23,7 +24,7 @@
 
 #include "common/base/result.h"
 #include "common/base/time.h"
-#include "common/base/waker.h"
+#include "common/reactor/reactor.h"
 #include "osd/io/background_gate.h"
 #include "osd/io/dispatcher.h"
 #include "osd/io/tier_set.h"
@@ -66,13 +67,12 @@ class OsdServer {
     qos::DecisionRecorder* recorder = nullptr;
     // The pipelines hear of the pressure on this machine's processors, where the kernel counts it.
     bool watch_processors = false;
-    // False: no wake-up thread; the owner calls Poll (tests under a manual clock).
-    bool run_timer = true;
-    // Instead of the wake-up thread: the owner calls Poll by then. Any thread, no lock held.
-    std::function<void(TimePoint)> wake_by{};
+    // Serves everything; the store calls back there (StoreOptions::loop). Null: a reactor of its
+    // own.
+    Loop* loop = nullptr;
     // Lines for the log; any thread.
     std::function<void(const std::string&)> report;
-    // Once, from a thread of the network: registered (ok) or refused. May be empty.
+    // Once, on the loop: registered (ok) or refused. May be empty.
     std::function<void(const Status&)> on_registered;
   };
   static Result<std::unique_ptr<OsdServer>> Start(ObjectStore& store, const OsdIdentity& identity,
@@ -90,13 +90,12 @@ class OsdServer {
   // The first half of Stop, which does not wait; what is under way goes on until idle(). For an
   // owner who must work for that himself.
   void BeginStop();
-  [[nodiscard]] bool idle() { return dispatcher_->outstanding() == 0; }
+  [[nodiscard]] bool idle() const;
 
   // False: operations that come go past the pipeline, to measure what it costs. No contract holds.
   // Any thread.
   void SetMetering(bool on);
 
-  TimePoint Poll();
   // As bound: a port 0 is resolved. In the order of Options::listen.
   [[nodiscard]] std::vector<std::string> endpoints() const;
   [[nodiscard]] Epoch epoch() const { return link_->epoch(); }
@@ -107,12 +106,15 @@ class OsdServer {
             Options options);
   Status Listen();
   Status Connect();
+  void Build();
   void Apply(const ClusterMap& map);
+  // At the tiers when they are due, and at what the disk gives; asks to be called again.
+  void Look();
+  void AwaitIdle();
   [[nodiscard]] bool DiskIsSlow() const;
   // A line in the log when the disk becomes slower than promised, or is no more.
   void ReportDisk();
-  void Wake(TimePoint when);
-  void AddTiers(const Dispatcher::Arm& arm, ObjectService::Options* service);
+  void AddTiers(ObjectService::Options* service);
   [[nodiscard]] Result<DiskProfile> Profile(const ProfilePattern& pattern);
 
   const OsdIdentity identity_;
@@ -120,17 +122,18 @@ class OsdServer {
   ObjectStore& store_;
   Clock& clock_;
   const Options options_;
-  Waker waker_;
+  std::unique_ptr<Reactor> own_;  // null: the owner's
+  Loop* loop_ = nullptr;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::shared_ptr<BackgroundGate> gate_;
   std::unique_ptr<TierSet> tiers_;  // null: one disk
   std::unique_ptr<ObjectService> service_;
   std::vector<std::unique_ptr<net::RpcServer>> servers_;
-  std::vector<std::unique_ptr<net::RpcServer>> prompt_servers_;  // of those that may have one
   std::unique_ptr<MdsLink> link_;
   bool stopping_ = false;
   bool stopped_ = false;
-  bool reported_slow_ = false;  // under the polling thread
+  bool reported_slow_ = false;
+  LoopTimer look_ = 0;
 };
 
 }  // namespace weir::osd

@@ -134,7 +134,8 @@ Result<Buffer> Scrubber::Read(const Disk& disk, ObjectId id, uint64_t offset, ui
   op->offset = offset;
   op->length = length;
   op->class_id = kSystemScrub;
-  disk.dispatcher->Submit(std::move(op));
+  disk.dispatcher->loop().Post(
+      [disk, raw = op.release()] { disk.dispatcher->Submit(std::unique_ptr<ObjectOp>(raw)); });
   ObjectOpResult result = future.get();
   if (!result.status.ok()) return result.status;
   const std::lock_guard lock(mutex_);

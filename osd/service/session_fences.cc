@@ -5,7 +5,6 @@
 namespace weir::osd {
 
 Status SessionFences::Begin(uint64_t session, uint64_t epoch) {
-  const std::lock_guard lock(mutex_);
   if (awaits_map_) return {ErrorCode::kBusy, "the MDS has not told yet who may write"};
   const auto fence = fences_.find(session);
   if (fence != fences_.end() && Epoch(epoch) < fence->second) {
@@ -16,7 +15,6 @@ Status SessionFences::Begin(uint64_t session, uint64_t epoch) {
 }
 
 void SessionFences::End(uint64_t session, uint64_t epoch) {
-  const std::lock_guard lock(mutex_);
   const auto found = under_way_.find(session);
   if (found == under_way_.end()) return;
   const auto count = found->second.find(epoch);
@@ -26,14 +24,12 @@ void SessionFences::End(uint64_t session, uint64_t epoch) {
 }
 
 void SessionFences::Apply(const std::map<uint64_t, Epoch>& fences, Epoch map_epoch) {
-  const std::lock_guard lock(mutex_);
   awaits_map_ = false;
   fences_ = fences;
   map_epoch_ = map_epoch;
 }
 
 Epoch SessionFences::Drained() const {
-  const std::lock_guard lock(mutex_);
   Epoch drained = map_epoch_;
   for (const auto& [session, fence] : fences_) {
     const auto found = under_way_.find(session);

@@ -8,12 +8,11 @@
 // An OSD that begins anew may have missed fences: until it has heard of them nobody changes
 // anything, for what was fenced meanwhile may come first.
 //
-// Threads: any; one short lock. Errors: kStale for what is fenced; kBusy, try again, before Apply.
+// Threads: one at a time. Errors: kStale for what is fenced; kBusy, try again, before Apply.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <unordered_map>
 
 #include "common/base/ids.h"
@@ -35,7 +34,6 @@ class SessionFences {
   [[nodiscard]] Epoch Drained() const;
 
  private:
-  mutable std::mutex mutex_;
   bool awaits_map_;
   std::map<uint64_t, Epoch> fences_;
   Epoch map_epoch_{0};

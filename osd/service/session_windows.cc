@@ -41,7 +41,6 @@ void SessionWindows::ForgetIdle(TimePoint now) {
 }
 
 Status SessionWindows::Admit(uint64_t session, ClassId class_id, uint64_t bytes, TimePoint now) {
-  std::lock_guard lock(mutex_);
   ForgetIdle(now);
   Pair& pair = Touch({session, class_id}, now);
   const uint64_t grant = std::max(Grant(), pair.granted);
@@ -58,7 +57,6 @@ Status SessionWindows::Admit(uint64_t session, ClassId class_id, uint64_t bytes,
 
 uint64_t SessionWindows::Release(uint64_t session, ClassId class_id, uint64_t bytes, TimePoint now,
                                  bool in_hurry) {
-  std::lock_guard lock(mutex_);
   Pair& pair = Touch({session, class_id}, now);
   WEIR_CHECK(pair.in_flight >= bytes, "a request was released twice");
   pair.in_flight -= bytes;
@@ -68,12 +66,10 @@ uint64_t SessionWindows::Release(uint64_t session, ClassId class_id, uint64_t by
 }
 
 uint64_t SessionWindows::in_flight_bytes() const {
-  std::lock_guard lock(mutex_);
   return in_flight_;
 }
 
 size_t SessionWindows::active() const {
-  std::lock_guard lock(mutex_);
   return pairs_.size();
 }
 

@@ -7,13 +7,12 @@
 // one request under way, however large.
 //
 // Units:   payload bytes, of writes and reads alike.
-// Threads: any; one short lock.
+// Threads: one at a time.
 // Errors:  kBusy, to be sent again when something was answered.
 #pragma once
 
 #include <cstdint>
 #include <list>
-#include <mutex>
 #include <unordered_map>
 
 #include "common/base/ids.h"
@@ -65,7 +64,6 @@ class SessionWindows {
   [[nodiscard]] uint64_t Grant() const;
 
   const Options options_;
-  mutable std::mutex mutex_;
   std::unordered_map<Key, Pair, KeyHash> pairs_;
   std::list<Key> by_use_;  // longest unused first
   uint64_t in_flight_ = 0;

@@ -1,18 +1,16 @@
 #include "osd/store/commit_queue.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 namespace weir::osd {
 
-CommitQueue::CommitQueue(KvStore& kv, BlockDevice& device, std::function<void()> wake)
-    : kv_(kv), device_(device), wake_(std::move(wake)) {
+CommitQueue::CommitQueue(KvStore& kv, BlockDevice& device, Loop* loop, std::function<void()> wake)
+    : kv_(kv), device_(device), loop_(loop), wake_(std::move(wake)) {
   if (wake_) return;
   committer_ = std::thread([this] {
     while (CommitSome()) {
-    }
-  });
-  finisher_ = std::thread([this] {
-    while (FinishSome()) {
     }
   });
 }
@@ -35,8 +33,7 @@ void CommitQueue::Push(Item item) {
 }
 
 bool CommitQueue::Work() {
-  const bool committed = CommitSome();
-  return FinishSome() || committed;
+  return CommitSome();
 }
 
 void CommitQueue::Stop() {
@@ -49,12 +46,6 @@ void CommitQueue::Stop() {
   }
   changed_.notify_one();
   committer_.join();
-  {
-    std::lock_guard lock(finished_mutex_);
-    finish_stopping_ = true;
-  }
-  finished_changed_.notify_one();
-  finisher_.join();
 }
 
 bool CommitQueue::TakeDurable(Group* group) {
@@ -105,29 +96,16 @@ bool CommitQueue::CommitSome() {
   }
   Status status = CommitGroup(group);
   if (!status.ok()) failed_ = true;
-  {
-    std::lock_guard lock(finished_mutex_);
-    finished_.push_back({std::move(group), std::move(status)});
-  }
-  finished_changed_.notify_one();
+  Deliver(std::move(group), std::move(status));
   if (after_group) after_group();
   return true;
 }
 
-bool CommitQueue::FinishSome() {
-  std::vector<Finished> ready;
-  {
-    std::unique_lock lock(finished_mutex_);
-    if (!wake_) {
-      finished_changed_.wait(lock, [this] { return finish_stopping_ || !finished_.empty(); });
-    }
-    if (finished_.empty()) return false;
-    ready.swap(finished_);
-  }
-  for (Finished& finished : ready) {
-    for (Item& item : finished.group) item.done(finished.status);
-  }
-  return true;
+void CommitQueue::Deliver(Group group, Status status) {
+  const auto run = [group = std::make_shared<Group>(std::move(group)), status = std::move(status)] {
+    for (Item& item : *group) item.done(status);
+  };
+  loop_ != nullptr ? loop_->Post(run) : run();
 }
 
 }  // namespace weir::osd

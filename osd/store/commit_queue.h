@@ -1,7 +1,8 @@
 // CommitQueue: makes metadata changes durable in groups, in the order they were pushed.
 //
-// One thread takes what is ready, up to kGroupMax items, and applies it as one synced batch;
-// another runs the callbacks, so that the next group is under way meanwhile. A change whose data
+// One thread takes what is ready, up to kGroupMax items, and applies it as one synced batch; the
+// callbacks of a group are one task of the store's loop, so that the next group is under way
+// meanwhile, and a group costs one hop there and one back. A change whose data
 // was written to the device first must not become durable before that data: each item carries the
 // stamp of its data (BlockDevice::completed_writes after the write), and a group holds only items
 // whose data is durable. The synced batch flushes the device, so that in a steady stream one flush
@@ -12,7 +13,7 @@
 // is flushed was slower: one more hop for each of more and smaller groups.)
 //
 // Requires: a durable Apply of `kv` flushes `device` (rocks_kv_store.h promises it).
-// Threads: any. Callbacks run on the queue's second thread, in order.
+// Threads: any. Callbacks run on the loop, in order; without one, on the queue's thread.
 // Errors: after a failed batch or flush nothing is known about what is durable: that group and
 // every
 //         later item fail, until the store is opened again.
@@ -29,6 +30,7 @@
 #include "common/base/time.h"
 #include "common/disk/block_device.h"
 #include "common/kv/kv_store.h"
+#include "common/reactor/loop.h"
 
 namespace weir::osd {
 
@@ -44,16 +46,18 @@ class CommitQueue {
     TimePoint commit_by{};  // the queue's own
   };
 
-  // `wake`: instead of the two threads the owner is told that there is something for Work; under
-  // the caller's locks. Empty: threads.
-  CommitQueue(KvStore& kv, BlockDevice& device, std::function<void()> wake = nullptr);
+  // `loop` runs the callbacks; null: the queue's thread does. `wake`: instead of the thread the
+  // owner is told that there is something for Work; under the caller's locks. Empty: a thread.
+  CommitQueue(KvStore& kv, BlockDevice& device, Loop* loop = nullptr,
+              std::function<void()> wake = nullptr);
   ~CommitQueue();
 
   void Push(Item item);
-  // Without threads: commits a group, whatever patience its items have, and runs its callbacks.
+  // Without a thread: commits a group, whatever patience its items have, and runs its callbacks.
   // False: there was nothing.
   bool Work();
-  // Runs everything pushed, then ends the threads. No Push after it.
+  // Commits everything pushed, then ends the thread. No Push after it. A loop may still have
+  // callbacks to run.
   void Stop();
 
   [[nodiscard]] bool failed() const { return failed_; }
@@ -64,17 +68,14 @@ class CommitQueue {
 
  private:
   using Group = std::vector<Item>;
-  struct Finished {
-    Group group;
-    Status status;
-  };
-  bool CommitSome();  // false: nothing, and with threads: nothing will come
-  bool FinishSome();
+  bool CommitSome();  // false: nothing, and with a thread: nothing will come
+  void Deliver(Group group, Status status);
   bool TakeDurable(Group* group);  // false: stopped and empty
   Status CommitGroup(Group& group);
 
   KvStore& kv_;
   BlockDevice& device_;
+  Loop* const loop_;  // may be null
   const std::function<void()> wake_;
   std::atomic<bool> failed_{false};
   std::atomic<uint64_t> commits_{0}, committed_items_{0};
@@ -85,12 +86,7 @@ class CommitQueue {
   TimePoint commit_by_ = TimePoint::Max();  // when somebody in queue_ runs out of patience
   bool stopping_ = false;
 
-  std::mutex finished_mutex_;
-  std::condition_variable finished_changed_;
-  std::vector<Finished> finished_;
-  bool finish_stopping_ = false;
-
-  std::thread committer_, finisher_;
+  std::thread committer_;
 };
 
 }  // namespace weir::osd

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <future>
 #include <set>
 #include <unordered_map>
 
@@ -33,7 +34,7 @@ ExtentStore::ExtentStore(BlockDevice& device, std::unique_ptr<RawKvStore> kv, Re
           device.rotational() ? ExtentAllocator::Medium::kPlatter : ExtentAllocator::Medium::kFlash,
           SpareBlocks(ToBlocks(data.length))),
       writes_(device),
-      commits_(*kv_, device, options.wake) {
+      commits_(*kv_, device, options.loop, options.wake) {
   // An overlay that goes before its write buffer is turned into a table never reaches a table.
   options_.deferred_apply_bytes =
       std::min(options_.deferred_apply_bytes, kv_->write_buffer_bytes() / 4);
@@ -60,7 +61,7 @@ Status ExtentStore::Recover() {
   WEIR_RETURN_IF_ERROR(kv_->Apply(batch, Durability::kDurable));
   if (options_.wake) return {};
   loader_ = std::thread([this] {
-    while (LoadSome()) {
+    while (RunLoaderTask()) {
     }
   });
   applier_ = std::thread([this] {
@@ -234,17 +235,29 @@ Result<std::set<ObjectId>> ExtentStore::FirstObjects(ObjectId from, size_t most)
   return ids;
 }
 
-// The set of objects is fixed inside the call, so that one made after it is never deleted.
 void ExtentStore::DeleteSome(InodeId inode, uint64_t first_index, size_t most, SomeDone done) {
-  auto ids = FirstObjects({inode, first_index}, most + 1);
-  if (!ids.ok()) return done(ids.status());
+  Begin();
+  OnLoader([this, inode, first_index, most, done = std::move(done)] {
+    OnLoop([this, most, done, ids = FirstObjects({inode, first_index}, most + 1)]() mutable {
+      if (ids.ok()) {
+        DeleteThese(std::move(*ids), most, done);
+      } else {
+        done(ids.status());
+      }
+      End();
+    });
+  });
+}
+
+// All but what is over `most`, where the caller is to go on.
+void ExtentStore::DeleteThese(std::set<ObjectId> ids, size_t most, SomeDone done) {
   uint64_t next = 0;
-  if (ids->size() > most) {
-    const auto left = std::next(ids->begin(), static_cast<std::ptrdiff_t>(most));
+  if (ids.size() > most) {
+    const auto left = std::next(ids.begin(), static_cast<std::ptrdiff_t>(most));
     next = left->index;
-    ids->erase(left, ids->end());
+    ids.erase(left, ids.end());
   }
-  if (ids->empty()) return done(next);
+  if (ids.empty()) return done(next);
   struct Join {
     std::mutex mutex;
     size_t left;
@@ -253,10 +266,10 @@ void ExtentStore::DeleteSome(InodeId inode, uint64_t first_index, size_t most, S
     SomeDone done;
   };
   auto join = std::make_shared<Join>();
-  join->left = ids->size();
+  join->left = ids.size();
   join->next = next;
   join->done = std::move(done);
-  for (const ObjectId& id : *ids) {
+  for (const ObjectId& id : ids) {
     Delete(id, [join](Status status) {
       {
         std::lock_guard lock(join->mutex);
@@ -331,12 +344,20 @@ StoreStats ExtentStore::Stats() const {
 }
 
 bool ExtentStore::Work() {
-  const bool loaded = LoadSome();
+  const bool loaded = RunLoaderTask();
   return commits_.Work() || loaded;
 }
 
 bool ExtentStore::MoveOverlays() {
   return ApplyWhenDue();
+}
+
+// What was posted to the loop has run.
+void ExtentStore::AwaitLoop() const {
+  if (options_.loop == nullptr) return;
+  std::promise<void> ran;
+  options_.loop->Post([&ran] { ran.set_value(); });
+  ran.get_future().wait();
 }
 
 Status ExtentStore::Close() {
@@ -363,6 +384,7 @@ Status ExtentStore::Close() {
   load_changed_.notify_one();
   if (loader_.joinable()) loader_.join();
   commits_.Stop();
+  AwaitLoop();
   if (!commits_.failed()) return {};
   return {ErrorCode::kIo, device_.name() + ": a commit failed; what was not acknowledged is lost"};
 }

@@ -13,6 +13,7 @@
 
 #include "common/disk/block_device.h"
 #include "common/kv/rocks_kv_store.h"
+#include "common/reactor/loop.h"
 #include "osd/alloc/extent_allocator.h"
 #include "osd/store/commit_queue.h"
 #include "osd/store/object.h"
@@ -43,7 +44,7 @@ class ExtentStore final : public ObjectStore {
   void Copy(const CopySource& from, ObjectId to, uint64_t offset, uint64_t length,
             WriteDone done) override;
   void Extents(ObjectId id, uint64_t offset, uint64_t length, ExtentsDone done) override;
-  Result<uint64_t> NextIndex(ObjectId id) override;
+  void NextIndex(ObjectId id, NextDone done) override;
   void Stat(ObjectId id, InfoDone done) override;
   Result<std::optional<ObjectId>> NextObject(ObjectId from) override;
   uint64_t LbaHint(ObjectId id, uint64_t offset) override;
@@ -74,9 +75,11 @@ class ExtentStore final : public ObjectStore {
 
   // extent_store.cc
   Result<std::set<ObjectId>> FirstObjects(ObjectId from, size_t most);
+  void DeleteThese(std::set<ObjectId> ids, size_t most, SomeDone done);
   Status RecoverSpace();
   Status CheckShared();
   Status RecoverOverlays();
+  void AwaitLoop() const;
   void Begin();  // an operation or read is under way
   void End();
   uint64_t NextVersion(WriteBatch* batch);
@@ -88,8 +91,13 @@ class ExtentStore final : public ObjectStore {
   void Charge(Object& object);  // requires object.mutex
   void WhenLoaded(const ObjectPtr& object, std::function<void(const Status&)> run);
   void RequestLoadLocked(const ObjectPtr& object);  // requires object->mutex
-  bool LoadSome();  // false: nothing, and with threads: nothing will come
+  void LoadNow(const ObjectPtr& object);
   Status Load(Object& object);
+  // Where RocksDB may be waited for.
+  void OnLoader(std::function<void()> task);
+  bool RunLoaderTask();  // false: nothing, and with threads: nothing will come
+  // Where the store calls back.
+  void OnLoop(std::function<void()> task) const;
 
   // write_path.cc
   void Enqueue(OpPtr op);
@@ -108,6 +116,7 @@ class ExtentStore final : public ObjectStore {
   bool KvIsFull();
 
   // range_ops.cc
+  Result<uint64_t> FindNextIndex(ObjectId id);
   void StartPunch(const OpPtr& op);
   void PunchEdges(const OpPtr& op);
   void PlanCopy(const OpPtr& op);
@@ -185,7 +194,7 @@ class ExtentStore final : public ObjectStore {
 
   std::mutex load_mutex_;
   std::condition_variable load_changed_;
-  std::deque<ObjectPtr> to_load_;
+  std::deque<std::function<void()>> to_load_;
 
   std::mutex deferred_mutex_;
   std::condition_variable deferred_changed_;

@@ -144,11 +144,14 @@ void MemObjectStore::Extents(ObjectId id, uint64_t offset, uint64_t length, Exte
   done(std::move(ranges));
 }
 
-Result<uint64_t> MemObjectStore::NextIndex(ObjectId id) {
-  std::lock_guard lock(mutex_);
-  const auto it = objects_.upper_bound(id);
-  const bool same = it != objects_.end() && it->first.inode == id.inode;
-  return same ? it->first.index : UINT64_MAX;
+void MemObjectStore::NextIndex(ObjectId id, NextDone done) {
+  uint64_t next = UINT64_MAX;
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = objects_.upper_bound(id);
+    if (it != objects_.end() && it->first.inode == id.inode) next = it->first.index;
+  }
+  done(next);
 }
 
 void MemObjectStore::Stat(ObjectId id, InfoDone done) {

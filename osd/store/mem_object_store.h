@@ -26,7 +26,7 @@ class MemObjectStore final : public ObjectStore {
             WriteDone done) override;
   // What is not in a block of zeros.
   void Extents(ObjectId id, uint64_t offset, uint64_t length, ExtentsDone done) override;
-  Result<uint64_t> NextIndex(ObjectId id) override;
+  void NextIndex(ObjectId id, NextDone done) override;
   void Stat(ObjectId id, InfoDone done) override;
   Result<std::optional<ObjectId>> NextObject(ObjectId from) override;
   uint64_t LbaHint(ObjectId id, uint64_t offset) override;

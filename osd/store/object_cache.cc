@@ -70,35 +70,49 @@ void ExtentStore::WhenLoaded(const ObjectPtr& object, std::function<void(const S
 void ExtentStore::RequestLoadLocked(const ObjectPtr& object) {
   if (object->loading) return;
   object->loading = true;
+  OnLoader([this, object] { LoadNow(object); });
+}
+
+void ExtentStore::OnLoader(std::function<void()> task) {
   {
     std::lock_guard lock(load_mutex_);
-    to_load_.push_back(object);
+    to_load_.push_back(std::move(task));
   }
   load_changed_.notify_one();
   if (options_.wake) options_.wake();
 }
 
-bool ExtentStore::LoadSome() {
-  ObjectPtr object;
+void ExtentStore::OnLoop(std::function<void()> task) const {
+  options_.loop != nullptr ? options_.loop->Post(std::move(task)) : task();
+}
+
+bool ExtentStore::RunLoaderTask() {
+  std::function<void()> task;
   {
     std::unique_lock lock(load_mutex_);
     if (!options_.wake) {
       load_changed_.wait(lock, [this] { return stopping_ || !to_load_.empty(); });
     }
     if (to_load_.empty()) return false;
-    object = std::move(to_load_.front());
+    task = std::move(to_load_.front());
     to_load_.pop_front();
   }
-  const Status status = Load(*object);
-  std::vector<std::function<void(const Status&)>> waiting;
-  {
-    std::lock_guard lock(object->mutex);
-    waiting.swap(object->waiting);
-  }
-  for (auto& run : waiting) run(status);
-  if (!status.ok()) FailQueue(object, status);
-  Pump(object);
+  task();
   return true;
+}
+
+void ExtentStore::LoadNow(const ObjectPtr& object) {
+  const Status status = Load(*object);
+  OnLoop([this, object, status] {
+    std::vector<std::function<void(const Status&)>> waiting;
+    {
+      std::lock_guard lock(object->mutex);
+      waiting.swap(object->waiting);
+    }
+    for (auto& run : waiting) run(status);
+    if (!status.ok()) FailQueue(object, status);
+    Pump(object);
+  });
 }
 
 Status ExtentStore::Load(Object& object) {

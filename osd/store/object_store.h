@@ -6,13 +6,11 @@
 // zeros.
 //
 // Units:   bytes; any offset and length, aligned or not.
-// Threads: calls from any thread; they never block for long and never hold a lock over I/O. `done`
-// runs
-//          on a thread of the store and must not block. Operations on one object take effect in the
-//          order of the calls.
+// Threads: calls from any thread; they never wait for RocksDB or the device. `done` runs on
+//          StoreOptions::loop, or without one on a thread of the store or the device, and must not
+//          block. Operations on one object take effect in the order of the calls.
 // Errors:  kNoSpace when the device is nearly full (deletes and truncates still work, as do writes
-//          of what was written or allocated before, unless copies share it), kCorrupt,
-// kIo,
+//          of what was written or allocated before, unless copies share it), kCorrupt, kIo,
 //          kInvalid for a range beyond kMaxObjectSize.
 #pragma once
 
@@ -31,6 +29,7 @@
 namespace weir {
 class BlockDevice;
 class IoMeter;
+class Loop;
 }  // namespace weir
 
 namespace weir::osd {
@@ -104,7 +103,8 @@ class ObjectStore {
   // Cuts (or extends with zeros) to `size`.
   virtual void Truncate(ObjectId id, uint64_t size, WriteDone done) = 0;
   virtual void Delete(ObjectId id, Done done) = 0;
-  // Deletes the objects of an inode with index >= first_index.
+  // Deletes the objects of an inode with index >= first_index. One that is made meanwhile may go,
+  // too.
   virtual void DeleteInode(InodeId inode, uint64_t first_index, Done done) = 0;
   // So many of them at most, from the first on. Says where to go on; 0: there is no more.
   using SomeDone = std::function<void(Result<uint64_t> next_index)>;
@@ -128,7 +128,8 @@ class ObjectStore {
   virtual void Extents(ObjectId id, uint64_t offset, uint64_t length, ExtentsDone done);
   // The index of the next object of the same inode behind this one; UINT64_MAX: there is none.
   // Looks into the index: not for every request.
-  virtual Result<uint64_t> NextIndex(ObjectId id);
+  using NextDone = std::function<void(Result<uint64_t>)>;
+  virtual void NextIndex(ObjectId id, NextDone done);
   // Size 0 and version 0 for one that does not exist.
   virtual void Stat(ObjectId id, InfoDone done) = 0;
 
@@ -169,6 +170,9 @@ struct StoreOptions {
   uint64_t deferred_write_max = 8192;       // at most this: through the RocksDB log (0: never)
   uint64_t deferred_apply_bytes = 8 << 20;  // so much waits in the log before it is moved out
   uint64_t kv_write_buffer_bytes = 0;       // of RocksDB; 0: by the size of the device
+  // Where the store calls back, and whose thread the device completes on; outlives the store. Null:
+  // on threads of the store and the device.
+  Loop* loop = nullptr;
   // For simulations: no threads; the store says, under locks of its own, that its owner is to call
   // ExtentStore::Work soon. Empty: threads.
   std::function<void()> wake{};

@@ -69,8 +69,8 @@ void ObjectStore::Copy(const CopySource&, ObjectId, uint64_t, uint64_t, WriteDon
 void ObjectStore::Extents(ObjectId, uint64_t, uint64_t, ExtentsDone done) {
   done(Status(ErrorCode::kNotSupported, "this store does not know its holes"));
 }
-Result<uint64_t> ObjectStore::NextIndex(ObjectId) {
-  return Status(ErrorCode::kNotSupported, "this store does not list its objects");
+void ObjectStore::NextIndex(ObjectId, NextDone done) {
+  done(Status(ErrorCode::kNotSupported, "this store does not list its objects"));
 }
 
 void ExtentStore::Punch(ObjectId id, uint64_t offset, uint64_t length, WriteDone done) {
@@ -253,7 +253,17 @@ void ExtentStore::Extents(ObjectId id, uint64_t offset, uint64_t length, Extents
   });
 }
 
-Result<uint64_t> ExtentStore::NextIndex(ObjectId id) {
+void ExtentStore::NextIndex(ObjectId id, NextDone done) {
+  Begin();
+  OnLoader([this, id, done = std::move(done)] {
+    OnLoop([this, done, next = FindNextIndex(id)] {
+      done(next);
+      End();
+    });
+  });
+}
+
+Result<uint64_t> ExtentStore::FindNextIndex(ObjectId id) {
   uint64_t next = UINT64_MAX;
   if (id.index == UINT64_MAX) return next;
   const ObjectId from{id.inode, id.index + 1};

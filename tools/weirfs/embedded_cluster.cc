@@ -342,10 +342,13 @@ Status EmbeddedCluster::MakeImages() const {
 Status EmbeddedCluster::OpenDisks() {
   for (const DiskList::Disk& disk : list_.disks) {
     WEIR_ASSIGN_OR_RETURN(const std::vector<TierSpec> parts, cli::PartsOf(options_.dir, disk));
-    auto disks = osd::OsdDisks::Open(parts);
+    WEIR_ASSIGN_OR_RETURN(auto reactor, Reactor::Create({.name = "osd"}));
+    reactor->Start();
+    auto disks = osd::OsdDisks::Open(parts, reactor.get());
     if (!disks.ok()) return is_whole() ? Damaged(options_.dir, disks.status()) : disks.status();
     Osd& osd = osds_.emplace_back();
     osd.uuid = disk.uuid;
+    osd.reactor = std::move(reactor);
     osd.disks = std::make_unique<osd::OsdDisks>(*std::move(disks));
   }
   return Status::Ok();
@@ -469,6 +472,7 @@ Status EmbeddedCluster::Format(Osd& osd) {
 Status EmbeddedCluster::Serve(Osd& osd) {
   const std::string name = fmt::format("osd.{}", osd.identity.osd_id);
   osd::OsdServer::Options server;
+  server.loop = osd.reactor.get();
   server.tiers = osd.disks->tiers();
   server.listen = {"inproc://" + name, "ipc://" + SocketOf(name)};
   server.mds = MdsEndpoint();

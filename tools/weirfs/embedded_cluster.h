@@ -26,6 +26,7 @@
 
 #include "common/base/result.h"
 #include "common/disk/data_directory.h"
+#include "common/reactor/reactor.h"
 #include "osd/store/object_store.h"
 #include "tools/cli/disk_list.h"
 #include "tools/cli/files.h"
@@ -72,6 +73,7 @@ class EmbeddedCluster {
   struct Osd {
     std::string uuid;  // that it is to get, or has; empty: not known
     osd::OsdIdentity identity;
+    std::unique_ptr<Reactor> reactor;  // outlives what follows
     std::unique_ptr<osd::OsdDisks> disks;
     std::unique_ptr<osd::OsdServer> server;
   };

@@ -102,7 +102,9 @@ Status SimOsd::Boot() {
   if (world_.bug == Bug::kWrongOrder) medium_.IgnoreFlushes(true);
   life_ = std::make_shared<int>();
   working_ = dying_ = false;
-  poll_at_ = TimePoint::Max();
+  run_at_ = TimePoint::Max();
+  loop_ =
+      std::make_unique<testing::ManualLoop>(world_.clock, [this](TimePoint when) { RunBy(when); });
   device_ = std::make_unique<SimDevice>(medium_, world_.network, world_.clock, world_.prng);
   device_->OnPowerLoss([this] { PowerLost(); });
   auto kv = std::make_unique<SimKv>(table_, device_.get(), world_.prng);
@@ -112,11 +114,9 @@ Status SimOsd::Boot() {
   server.listen = {"inproc://" + name_};
   server.mds = kMdsEndpoint;
   server.meter_background = false;  // who asks waits for his turn
-  server.run_timer = false;
-  server.wake_by = [this](TimePoint when) { PollBy(when); };
+  server.loop = loop_.get();
   WEIR_ASSIGN_OR_RETURN(server_, osd::OsdServer::Start(store_->objects(), identity_, *node_,
                                                        world_.clock, std::move(server)));
-  PollBy(world_.clock.Now());
   WorkLater();
   return {};
 }
@@ -138,15 +138,15 @@ void SimOsd::Work() {
   if (worked || moved) WorkLater();
 }
 
-void SimOsd::PollBy(TimePoint when) {
-  if (dying_ || when >= poll_at_) return;
-  poll_at_ = when;
+void SimOsd::RunBy(TimePoint when) {
+  if (dying_ || when >= run_at_) return;
+  run_at_ = when;
   const TimePoint due = std::max(when, world_.clock.Now());
   world_.network.At(due, [this, when, alive = std::weak_ptr(life_)] {
-    if (alive.expired() || !up() || poll_at_ != when) return;
-    poll_at_ = TimePoint::Max();
-    const TimePoint next = server_->Poll();
-    PollBy(std::max(next, world_.clock.Now() + Duration(1000)));
+    if (alive.expired() || run_at_ != when) return;
+    run_at_ = TimePoint::Max();
+    loop_->RunDue();
+    RunBy(std::max(loop_->NextTimer(), world_.clock.Now() + Duration(1000)));
   });
 }
 
@@ -181,9 +181,10 @@ void SimOsd::Crash() {
   device_->PowerOff();
   server_->BeginStop();
   while (!server_->idle()) {
-    if (!store_->Work()) server_->Poll();
+    if (!store_->Work()) loop_->RunDue();
   }
   server_.reset();
+  loop_.reset();
   store_.reset();
   device_.reset();
   life_.reset();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "common/testing/manual_loop.h"
 #include "mds/service/mds_server.h"
 #include "osd/service/osd_server.h"
 #include "tests/crash/cluster/planted.h"
@@ -80,7 +81,7 @@ class SimOsd {
  private:
   void WorkLater();
   void Work();
-  void PollBy(TimePoint when);
+  void RunBy(TimePoint when);
   void PowerLost();
 
   World& world_;
@@ -90,11 +91,12 @@ class SimOsd {
   SimTable table_;
   FaultyDevice medium_;
   std::unique_ptr<SimDevice> device_;
+  std::unique_ptr<testing::ManualLoop> loop_;
   std::unique_ptr<SimStore> store_;
   std::unique_ptr<osd::OsdServer> server_;
   std::shared_ptr<int> life_;
   bool working_ = false, dying_ = false;
-  TimePoint poll_at_ = TimePoint::Max();
+  TimePoint run_at_ = TimePoint::Max();  // of loop_
 };
 
 }  // namespace weir::crash

@@ -166,7 +166,7 @@ TEST_P(ReactorTest, ATimerRunsWhenItIsDueAndNotWhenCancelled) {
   Event done;
   bool cancelled_ran = false;
   TimePoint due, ran;
-  reactor_->Call([&] {
+  RunInLoopAndWait(*reactor_, [&] {
     const TimePoint now = SystemClock::Get().Now();
     due = now + 2ms;
     const LoopTimer cancelled = reactor_->RunAt(now + 1ms, [&] { cancelled_ran = true; });
@@ -184,7 +184,7 @@ TEST_P(ReactorTest, ATimerRunsWhenItIsDueAndNotWhenCancelled) {
 TEST_P(ReactorTest, TheEndOfATurnComesAfterEverythingThatTheTurnFound) {
   std::string order;
   Event done;
-  reactor_->Call([&] {
+  RunInLoopAndWait(*reactor_, [&] {
     reactor_->AtTurnEnd([&] { order += 'e'; });
     order += 'a';
     reactor_->Post([&] {
@@ -200,12 +200,12 @@ TEST_P(ReactorTest, AWatcherHearsEverythingAndOfTheEnd) {
   SocketPair pair;
   Listener listener(*reactor_, pair.ours(), 3);
   pair.Say("before ");
-  reactor_->Call([&] { reactor_->Watch(pair.ours(), &listener); });
+  RunInLoopAndWait(*reactor_, [&] { reactor_->Watch(pair.ours(), &listener); });
   pair.Say("after");
   listener.came.Await(4);
   pair.CloseTheirs();
   listener.gone.Await();
-  reactor_->Call([&] {
+  RunInLoopAndWait(*reactor_, [&] {
     EXPECT_EQ(listener.heard, "before after");
     reactor_->Unwatch(&listener);
   });
@@ -214,14 +214,14 @@ TEST_P(ReactorTest, AWatcherHearsEverythingAndOfTheEnd) {
 TEST_P(ReactorTest, AfterUnwatchNothingIsHeardAlsoOfWhatHadCome) {
   SocketPair pair;
   Listener listener(*reactor_, pair.ours());
-  reactor_->Call([&] {
+  RunInLoopAndWait(*reactor_, [&] {
     reactor_->Watch(pair.ours(), &listener);
     pair.Say("too late");
     reactor_->Continue(&listener);
     reactor_->Unwatch(&listener);
   });
-  reactor_->Call([] {});
-  reactor_->Call([&] { EXPECT_EQ(listener.calls, 0); });
+  RunInLoopAndWait(*reactor_, [] {});
+  RunInLoopAndWait(*reactor_, [&] { EXPECT_EQ(listener.calls, 0); });
 }
 
 // Both descriptors are ready in one turn; the one that is called first ends the other.
@@ -243,14 +243,14 @@ TEST_P(ReactorTest, OneWatcherMayEndAnotherThatIsReadyToo) {
   Ender a(*reactor_, first.ours()), b(*reactor_, second.ours());
   a.other = &b;
   b.other = &a;
-  reactor_->Call([&] {
+  RunInLoopAndWait(*reactor_, [&] {
     reactor_->Watch(first.ours(), &a);
     reactor_->Watch(second.ours(), &b);
     first.Say("x");
     second.Say("x");
   });
-  for (int i = 0; i < 3; ++i) reactor_->Call([] {});
-  reactor_->Call([&] {
+  for (int i = 0; i < 3; ++i) RunInLoopAndWait(*reactor_, [] {});
+  RunInLoopAndWait(*reactor_, [&] {
     EXPECT_EQ(a.calls + b.calls, 1);
     reactor_->Unwatch(a.calls == 1 ? &a : &b);
   });
@@ -260,7 +260,7 @@ TEST_P(ReactorTest, AWriterIsToldWhenThereIsRoomAgain) {
   SocketPair pair;
   Listener listener(*reactor_, pair.ours());
   const std::string much(1 << 20, 'x');
-  reactor_->Call([&] {
+  RunInLoopAndWait(*reactor_, [&] {
     reactor_->Watch(pair.ours(), &listener);
     while (send(pair.ours(), much.data(), much.size(), MSG_DONTWAIT) > 0) {
     }
@@ -270,7 +270,7 @@ TEST_P(ReactorTest, AWriterIsToldWhenThereIsRoomAgain) {
   while (read(pair.theirs(), sink.data(), sink.size()) > 0) {
   }
   listener.writable.Await();
-  reactor_->Call([&] { reactor_->Unwatch(&listener); });
+  RunInLoopAndWait(*reactor_, [&] { reactor_->Unwatch(&listener); });
 }
 
 TEST_P(ReactorTest, ADiskRequestReadsWhatAnotherHasWritten) {
@@ -284,10 +284,10 @@ TEST_P(ReactorTest, ADiskRequestReadsWhatAnotherHasWritten) {
   Request sync(DiskRequest::Kind::kSync, file, 0, nullptr, 0);
   Request read(DiskRequest::Kind::kRead, file, 4096, in.data(), 8192);
   Request wrong(DiskRequest::Kind::kRead, -1, 0, in.data(), 4096);
-  reactor_->Call([&] { reactor_->Submit(&write); });
+  RunInLoopAndWait(*reactor_, [&] { reactor_->Submit(&write); });
   write.done.Await();
   EXPECT_EQ(write.result, 8192);
-  reactor_->Call([&] {
+  RunInLoopAndWait(*reactor_, [&] {
     reactor_->Submit(&sync);
     reactor_->Submit(&read);
     reactor_->Submit(&wrong);
@@ -330,7 +330,7 @@ TEST_P(ReactorTest, MoreDiskRequestsThanTheKernelTakesAtOnceAllEnd) {
     write->length = 4096;
     writes.push_back(std::move(write));
   }
-  reactor_->Call([&] {
+  RunInLoopAndWait(*reactor_, [&] {
     for (auto& write : writes) reactor_->Submit(write.get());
   });
   done.Await(kRequests);
@@ -342,12 +342,12 @@ TEST_P(ReactorTest, MoreDiskRequestsThanTheKernelTakesAtOnceAllEnd) {
 TEST_P(ReactorTest, WithNothingToDoItSleeps) {
   SocketPair pair;
   Listener listener(*reactor_, pair.ours());
-  reactor_->Call([&] { reactor_->Watch(pair.ours(), &listener); });
+  RunInLoopAndWait(*reactor_, [&] { reactor_->Watch(pair.ours(), &listener); });
   pair.Say("hello");
   listener.came.Await();
   Event later;
   uint64_t before = 0, after = 0;
-  reactor_->Call([&] {
+  RunInLoopAndWait(*reactor_, [&] {
     before = reactor_->waits();
     reactor_->RunAt(SystemClock::Get().Now() + 20ms, [&] {
       after = reactor_->waits();
@@ -356,13 +356,13 @@ TEST_P(ReactorTest, WithNothingToDoItSleeps) {
   });
   later.Await();
   EXPECT_LE(after - before, 4U);
-  reactor_->Call([&] { reactor_->Unwatch(&listener); });
+  RunInLoopAndWait(*reactor_, [&] { reactor_->Unwatch(&listener); });
 }
 
 TEST_P(ReactorTest, WhatIsLeftAtItsEndIsDroppedAndFreed) {
   auto owned = std::make_shared<int>(1);
   std::weak_ptr<int> left = owned;
-  reactor_->Call([&] { reactor_->RunAt(TimePoint::Max(), [owned] {}); });
+  RunInLoopAndWait(*reactor_, [&] { reactor_->RunAt(TimePoint::Max(), [owned] {}); });
   owned.reset();
   reactor_->Stop();
   reactor_->Post([] { FAIL() << "ran after its end"; });

@@ -5,8 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <memory>
+#include <optional>
 #include <thread>
 
+#include "common/reactor/reactor.h"
 #include "osd/io/dispatcher.h"
 #include "tests/unit/osd/io/held_object_store.h"
 
@@ -44,24 +47,48 @@ class BackgroundGateTest : public ::testing::Test {
     spec.name = "system.compaction";
     ClassSpec rest;
     rest.name = "best-effort";
-    dispatcher_.Apply(DepthOne(), {rest, spec});
+    reactor_->Start();
+    InLoop([&] {
+      dispatcher_ = std::make_unique<Dispatcher>(store_, SystemClock::Get(), *reactor_, DepthOne());
+      dispatcher_->Apply(DepthOne(), {rest, spec});
+    });
+    gate_.emplace(*dispatcher_, SystemClock::Get(), kSystemCompaction, kNever);
   }
   ~BackgroundGateTest() override {
-    gate_.Close();
-    store_.ReleaseAll();
+    gate_->Close();
+    InLoop([&] {
+      store_.ReleaseAll();
+      dispatcher_.reset();
+    });
   }
-  void FillTheDevice() { dispatcher_.Submit(std::make_unique<Foreground>()); }
+  void InLoop(const Loop::Task& task) { RunInLoopAndWait(*reactor_, task); }
+  void FillTheDevice() {
+    InLoop([&] { dispatcher_->Submit(std::make_unique<Foreground>()); });
+  }
+  void ReleaseAll() {
+    InLoop([&] { store_.ReleaseAll(); });
+  }
+  uint64_t Outstanding() {
+    uint64_t outstanding = 0;
+    InLoop([&] { outstanding = dispatcher_->outstanding(); });
+    return outstanding;
+  }
+  DispatcherStats Stats() {
+    DispatcherStats stats;
+    InLoop([&] { stats = dispatcher_->Stats(false); });
+    return stats;
+  }
   std::future<void*> Ask(IoMeter::Io io = {.write = true, .bytes = 4096}) {
-    return std::async(std::launch::async, [this, io] { return gate_.Begin(io); });
+    return std::async(std::launch::async, [this, io] { return gate_->Begin(io); });
   }
   uint64_t Served() {
-    for (const auto& one : dispatcher_.Stats(false).classes) {
+    for (const auto& one : Stats().classes) {
       if (one.counters.id == kSystemCompaction) return one.counters.served_bytes;
     }
     return 0;
   }
   bool Queued() {
-    for (const auto& one : dispatcher_.Stats(false).classes) {
+    for (const auto& one : Stats().classes) {
       if (one.counters.id == kSystemCompaction) return one.counters.queued_ops > 0;
     }
     return false;
@@ -72,7 +99,7 @@ class BackgroundGateTest : public ::testing::Test {
     const auto end = std::chrono::steady_clock::now() + 60s;
     while (!Queued()) {
       if (std::chrono::steady_clock::now() > end) {
-        gate_.SetUrgent(true);  // lets go of who waits for it
+        gate_->SetUrgent(true);  // lets go of who waits for it
         return false;
       }
       std::this_thread::yield();
@@ -81,15 +108,16 @@ class BackgroundGateTest : public ::testing::Test {
   }
 
   testing::HeldObjectStore store_;
-  Dispatcher dispatcher_{store_, SystemClock::Get(), DepthOne(), {}};
-  BackgroundGate gate_{dispatcher_, SystemClock::Get(), kSystemCompaction, kNever};
+  std::unique_ptr<Reactor> reactor_ = *Reactor::Create({});
+  std::unique_ptr<Dispatcher> dispatcher_;
+  std::optional<BackgroundGate> gate_;
 };
 
 TEST_F(BackgroundGateTest, OnAFreeDeviceItGoesThroughTheSchedulerAndIsCounted) {
-  void* ticket = gate_.Begin({.write = true, .bytes = 4096});
-  EXPECT_EQ(dispatcher_.outstanding(), 1u);
-  gate_.End(ticket);
-  EXPECT_EQ(dispatcher_.outstanding(), 0u);
+  void* ticket = gate_->Begin({.write = true, .bytes = 4096});
+  EXPECT_EQ(Outstanding(), 1u);
+  gate_->End(ticket);
+  EXPECT_EQ(Outstanding(), 0u);
   EXPECT_EQ(Served(), 4096u);
 }
 
@@ -98,50 +126,50 @@ TEST_F(BackgroundGateTest, ItWaitsForAFullDeviceAndGoesWhenThereIsRoom) {
   std::future<void*> asked = Ask();
   ASSERT_TRUE(IsQueued());
   EXPECT_EQ(asked.wait_for(0s), std::future_status::timeout);
-  store_.ReleaseAll();
-  gate_.End(asked.get());
+  ReleaseAll();
+  gate_->End(asked.get());
   EXPECT_EQ(Served(), 4096u);
 }
 
 TEST_F(BackgroundGateTest, TheFloorIsServedHoweverFullTheDeviceIs) {
   FillTheDevice();
-  gate_.SetFloor(kFast);
-  for (int i = 0; i < 3; ++i) gate_.End(gate_.Begin({.write = true, .bytes = 4096}));
+  gate_->SetFloor(kFast);
+  for (int i = 0; i < 3; ++i) gate_->End(gate_->Begin({.write = true, .bytes = 4096}));
   EXPECT_EQ(Served(), 3 * 4096u);
 }
 
 TEST_F(BackgroundGateTest, WhatTheForegroundWaitsForGoesAtOnce) {
   FillTheDevice();
-  gate_.End(gate_.Begin({.write = true, .bytes = 4096, .offset = 0, .urgent = true}));
+  gate_->End(gate_->Begin({.write = true, .bytes = 4096, .offset = 0, .urgent = true}));
   std::future<void*> asked = Ask();
   ASSERT_TRUE(IsQueued());
-  gate_.SetUrgent(true);
-  gate_.End(asked.get());
+  gate_->SetUrgent(true);
+  gate_->End(asked.get());
   EXPECT_EQ(Served(), 2 * 4096u);
 }
 
 TEST_F(BackgroundGateTest, WhatWentUrgentlyIsNoDebtToTheFloor) {
   FillTheDevice();
-  gate_.End(gate_.Begin({.write = true, .bytes = 4096, .offset = 0, .urgent = true}));
-  gate_.SetFloor(kFast);
+  gate_->End(gate_->Begin({.write = true, .bytes = 4096, .offset = 0, .urgent = true}));
+  gate_->SetFloor(kFast);
   std::future<void*> asked = Ask();
   const bool came = asked.wait_for(60s) == std::future_status::ready;
   EXPECT_TRUE(came);
-  if (!came) gate_.SetUrgent(true);
-  gate_.End(asked.get());
+  if (!came) gate_->SetUrgent(true);
+  gate_->End(asked.get());
 }
 
 TEST_F(BackgroundGateTest, ClosingLetsWhoWaitsGoAndKnowsNobodyLater) {
   FillTheDevice();
   std::future<void*> asked = Ask();
   ASSERT_TRUE(IsQueued());
-  auto closed = std::async(std::launch::async, [this] { gate_.Close(); });
+  auto closed = std::async(std::launch::async, [this] { gate_->Close(); });
   void* ticket = asked.get();
   EXPECT_EQ(closed.wait_for(0s), std::future_status::timeout);  // its I/O is under way
-  gate_.End(ticket);
+  gate_->End(ticket);
   closed.get();
-  EXPECT_EQ(gate_.Begin({.write = true, .bytes = 4096}), nullptr);
-  EXPECT_EQ(dispatcher_.outstanding(), 1u);  // the foreground's
+  EXPECT_EQ(gate_->Begin({.write = true, .bytes = 4096}), nullptr);
+  EXPECT_EQ(Outstanding(), 1u);  // the foreground's
 }
 
 }  // namespace

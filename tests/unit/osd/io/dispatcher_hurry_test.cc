@@ -1,13 +1,13 @@
-// Who starts what on which thread while somebody waits for small reads, and when a write leaves the
+// What starts in which order while somebody waits for small reads, and when a write leaves the
 // device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "common/testing/manual_clock.h"
+#include "common/testing/manual_loop.h"
 #include "osd/io/dispatcher.h"
 #include "tests/unit/osd/io/held_object_store.h"
 
@@ -59,8 +59,9 @@ ClassSpec Class(ClassId id) {
 
 class DispatcherHurryTest : public ::testing::Test {
  protected:
-  void Start(const SchedulerConfig& config, Dispatcher::Arm arm = nullptr) {
-    dispatcher_ = std::make_unique<Dispatcher>(store_, clock_, config, std::move(arm));
+  void Start(const SchedulerConfig& config) {
+    store_.after = [this] { loop_.Run(); };
+    dispatcher_ = std::make_unique<Dispatcher>(store_, clock_, loop_, config);
     dispatcher_->Apply(config, {Class(kReader), Class(kWriters)});
   }
   void Submit(ObjectOpKind kind, uint64_t inode, uint64_t bytes, ClassId class_id) {
@@ -76,6 +77,7 @@ class DispatcherHurryTest : public ::testing::Test {
     if (kind == ObjectOpKind::kRead) op->length = bytes;
     if (kind == ObjectOpKind::kWrite) op->data = Buffer::AlignedZeros(bytes);
     dispatcher_->Submit(std::move(op));
+    if (runs_loop_) loop_.Run();
   }
   void Read(uint64_t inode) { Submit(ObjectOpKind::kRead, inode, 4 * kKiB, kReader); }
   void Write(uint64_t inode, uint64_t bytes) {
@@ -83,15 +85,15 @@ class DispatcherHurryTest : public ::testing::Test {
   }
   void TearDown() override {
     dispatcher_->BeginDrain();
-    while (dispatcher_->outstanding() > 0) {
-      dispatcher_->Poll();
-      store_.ReleaseAll();
-    }
+    loop_.Run();
+    store_.ReleaseAll();
+    EXPECT_EQ(dispatcher_->outstanding(), 0u);
   }
 
   weir::testing::ManualClock clock_;
+  weir::testing::ManualLoop loop_{clock_};
   testing::HeldObjectStore store_;
-  TimePoint armed_ = TimePoint::Max();
+  bool runs_loop_ = true;  // after each submission
   std::unique_ptr<Dispatcher> dispatcher_;
   std::vector<uint64_t> done_;
   size_t held_at_done_ = 0;
@@ -101,7 +103,8 @@ class DispatcherHurryTest : public ::testing::Test {
 
 TEST_F(DispatcherHurryTest, ProcessorsAreLookedAtWhileABoundIsInAHurryAndAsLongAsTheyTell) {
   const SchedulerConfig config = Unified();
-  dispatcher_ = std::make_unique<Dispatcher>(store_, clock_, config, nullptr);
+  store_.after = [this] { loop_.Run(); };
+  dispatcher_ = std::make_unique<Dispatcher>(store_, clock_, loop_, config);
   int looks = 0;
   std::optional<Duration> waited = Duration(0);
   dispatcher_->WatchProcessors([&] {
@@ -189,55 +192,31 @@ TEST_F(DispatcherHurryTest, WhoWaitsForASmallReadHearsBeforeTheNextStarts) {
   EXPECT_THAT(store_.started(), ElementsAre("write 2.0 at 0"));
 }
 
-TEST_F(DispatcherHurryTest, ASmallReadStartsWhileAnotherThreadStartsAWrite) {
+// Those that the loop hears of meanwhile are not behind all that was pulled.
+TEST_F(DispatcherHurryTest, OfLargeWritesATurnStartsAFewAndHearsOfSmallReadsInBetween) {
   SchedulerConfig config = OneByOne();
-  config.depth = 4;
+  config.depth = 8;
   Start(config);
-  std::vector<std::string> meanwhile;
-  store_.on_write = [&] {
-    std::thread([&] { Read(2); }).join();
-    meanwhile = store_.started();
-  };
-  Write(1, kMiB);
-  EXPECT_THAT(meanwhile, ElementsAre("read 2.0 at 0"));
-  EXPECT_THAT(store_.started(), ElementsAre("read 2.0 at 0", "write 1.0 at 0"));
-}
-
-TEST_F(DispatcherHurryTest, WritesKeepTheirOrderWhoeverPullsThem) {
-  SchedulerConfig config = OneByOne();
-  config.depth = 4;
-  Start(config);
-  bool first = true;
-  store_.on_write = [&] {
-    if (!std::exchange(first, false)) return;
-    std::thread([&] { Write(2, 64 * kKiB); }).join();
-    EXPECT_THAT(store_.started(), IsEmpty());  // the one who starts the first goes on with it
-  };
-  Write(1, 64 * kKiB);
-  EXPECT_THAT(store_.started(), ElementsAre("write 1.0 at 0", "write 2.0 at 0"));
-}
-
-TEST_F(DispatcherHurryTest, OnlyTheWakeUpThreadStartsLargeWritesMeanwhile) {
-  Start(Unified(), [this](TimePoint when) { armed_ = std::min(armed_, when); });
-  for (int i = 0; i < 10; ++i) {  // so that the device is known
-    Write(1, 64 * kKiB);
-    clock_.Advance(100us);
-    store_.ReleaseAll();
-  }
-  Write(1, 64 * kKiB);
-  ASSERT_EQ(store_.held(), 1u);  // nobody is in a hurry
-  Read(2);
-  ASSERT_EQ(store_.held(), 2u);
-  armed_ = TimePoint::Max();
-  store_.ReleaseAll();
-  Write(3, 64 * kKiB);
-  EXPECT_EQ(store_.held(), 0u);
-  EXPECT_EQ(armed_, clock_.Now());
-  Write(4, 4 * kKiB);  // behind it in line
+  runs_loop_ = false;
+  for (uint64_t inode = 1; inode <= 3; ++inode) Write(inode, kMiB);
+  EXPECT_THAT(store_.started(), ElementsAre("write 1.0 at 0"));
+  Write(4, 4 * kKiB);  // in line behind them
   Read(5);             // not in line
-  EXPECT_THAT(store_.started(), ElementsAre("read 5.0 at 0"));
-  dispatcher_->Poll();
-  EXPECT_THAT(store_.started(), ElementsAre("read 5.0 at 0", "write 3.0 at 0", "write 4.0 at 0"));
+  EXPECT_THAT(store_.started(), ElementsAre("write 1.0 at 0", "read 5.0 at 0"));
+  loop_.Run();
+  EXPECT_THAT(store_.started(), ElementsAre("write 1.0 at 0", "read 5.0 at 0", "write 2.0 at 0",
+                                            "write 3.0 at 0", "write 4.0 at 0"));
+}
+
+TEST_F(DispatcherHurryTest, TwoWritesOf64KiBStartInATurn) {
+  SchedulerConfig config = OneByOne();
+  config.depth = 8;
+  Start(config);
+  runs_loop_ = false;
+  for (uint64_t inode = 1; inode <= 3; ++inode) Write(inode, 64 * kKiB);
+  EXPECT_THAT(store_.started(), ElementsAre("write 1.0 at 0", "write 2.0 at 0"));
+  loop_.Run();
+  EXPECT_EQ(store_.held(), 3u);
 }
 
 // A flush of its own for each would come between the reads.
@@ -300,7 +279,7 @@ TEST_F(DispatcherHurryTest, TheBypassIsSwitchedWhileOperationsAreUnderWay) {
   dispatcher_->SetBypass(false);
   Write(4, 64 * kKiB);
   EXPECT_EQ(store_.held(), 2u);
-  while (store_.held() > 0) store_.ReleaseAll();
+  store_.ReleaseAll();
   EXPECT_THAT(done_, UnorderedElementsAre(1, 2, 3, 4));
   EXPECT_EQ(dispatcher_->outstanding(), 0u);
   const DispatcherStats stats = dispatcher_->Stats(false);

@@ -8,8 +8,9 @@
 #include <future>
 #include <thread>
 
-#include "common/base/waker.h"
+#include "common/reactor/reactor.h"
 #include "common/testing/manual_clock.h"
+#include "common/testing/manual_loop.h"
 #include "tests/unit/osd/io/held_object_store.h"
 
 namespace weir::osd {
@@ -63,7 +64,8 @@ ClassSpec Class(ClassId id, uint64_t reserved) {
 class DispatcherTest : public ::testing::Test {
  protected:
   void Start(const SchedulerConfig& config) {
-    dispatcher_ = std::make_unique<Dispatcher>(store_, clock_, config, nullptr);
+    store_.after = [this] { loop_.Run(); };
+    dispatcher_ = std::make_unique<Dispatcher>(store_, clock_, loop_, config);
   }
   void Write(uint64_t inode, uint64_t offset, uint64_t bytes, ClassId class_id = kBestEffort) {
     auto op = std::make_unique<TestOp>([this, inode](const ObjectOpResult& result) {
@@ -76,6 +78,16 @@ class DispatcherTest : public ::testing::Test {
     op->data = Buffer::AlignedZeros(bytes);
     op->class_id = class_id;
     dispatcher_->Submit(std::move(op));
+    loop_.Run();
+  }
+  TimePoint Poll() {
+    const TimePoint next = dispatcher_->Poll();
+    loop_.Run();
+    return next;
+  }
+  void Apply(const SchedulerConfig& config, const std::vector<ClassSpec>& classes) {
+    dispatcher_->Apply(config, classes);
+    loop_.Run();
   }
   DispatcherClassStats Of(ClassId id, bool reset = false) {
     for (const auto& one : dispatcher_->Stats(reset).classes) {
@@ -86,11 +98,13 @@ class DispatcherTest : public ::testing::Test {
   void TearDown() override {
     if (!dispatcher_) return;
     dispatcher_->BeginDrain();
+    loop_.Run();
     store_.ReleaseAll();
     EXPECT_EQ(dispatcher_->outstanding(), 0u);
   }
 
   weir::testing::ManualClock clock_;
+  weir::testing::ManualLoop loop_{clock_};
   testing::HeldObjectStore store_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::vector<uint64_t> done_;
@@ -103,11 +117,11 @@ TEST_F(DispatcherTest, APacedWriteMayWaitForCompanyOneBehindAFullDeviceMayNot) {
   Write(2, 0, kMiB);
   ASSERT_EQ(store_.held(), 1u);
   clock_.Advance(100ms);
-  dispatcher_->Poll();
+  Poll();
   ASSERT_EQ(store_.held(), 2u);
   EXPECT_EQ(store_.last_patience, 5ms);
 
-  dispatcher_->Apply(Plain(2), {});
+  Apply(Plain(2), {});
   Write(3, 0, kMiB);
   clock_.Advance(100ms);
   store_.Release();
@@ -142,7 +156,7 @@ TEST_F(DispatcherTest, TheStoreWritesInPiecesWhileSomebodyIsInAHurry) {
   SchedulerConfig base;
   base.token_rate = 200 * kMiB;
   Start(*ApplyProfile("unified", base));
-  dispatcher_->Apply(*ApplyProfile("unified", base), {Class(kGold, 0), Class(kWeb, 0)});
+  Apply(*ApplyProfile("unified", base), {Class(kGold, 0), Class(kWeb, 0)});
   for (uint64_t i = 0; i < 40; ++i) {  // a device of 1 ms per MiB and 10 us each
     const uint64_t bytes = i % 2 == 0 ? kMiB : kMiB / 16;
     Write(100 + i, 0, bytes, kWeb);
@@ -161,7 +175,7 @@ TEST_F(DispatcherTest, TheStoreWritesInPiecesWhileSomebodyIsInAHurry) {
 
 TEST_F(DispatcherTest, AReservedClassPassesTheQueueOfAnother) {
   Start(Strict(8 * kMiB));
-  dispatcher_->Apply(Strict(8 * kMiB), {Class(kGold, 4 * kMiB), Class(kWeb, 0)});
+  Apply(Strict(8 * kMiB), {Class(kGold, 4 * kMiB), Class(kWeb, 0)});
   for (uint64_t inode = 100; inode < 132; ++inode) Write(inode, 0, kMiB, kWeb);
   Write(1, 0, kMiB, kGold);
   // At 8 MiB/s the queue of web alone is worth four seconds; gold owns half the rate, so that its
@@ -169,7 +183,7 @@ TEST_F(DispatcherTest, AReservedClassPassesTheQueueOfAnother) {
   std::vector<std::string> started;
   while (started.empty() || started.back() != "write 1.0 at 0") {
     clock_.Set(dispatcher_->NextWake());
-    dispatcher_->Poll();
+    Poll();
     started = store_.started();
     ASSERT_LT(clock_.Now(), TimePoint{} + 300ms);
   }
@@ -187,7 +201,7 @@ TEST_F(DispatcherTest, PollAtTheTimeItAskedForStartsWhatWaitedForTokens) {
     const TimePoint wake = dispatcher_->NextWake();
     ASSERT_GT(wake, clock_.Now());
     clock_.Set(wake);
-    dispatcher_->Poll();
+    Poll();
     before = store_.held();
   }
   EXPECT_EQ(before, 16u);
@@ -208,28 +222,28 @@ TEST_F(DispatcherTest, AnotherConfigurationTakesHoldOfWhatIsQueued) {
   Start(Plain(1));
   for (uint64_t inode = 0; inode < 8; ++inode) Write(inode, 0, 4096);
   EXPECT_EQ(store_.held(), 1u);
-  dispatcher_->Apply(Plain(4), {});
+  Apply(Plain(4), {});
   EXPECT_EQ(store_.held(), 4u);
-  dispatcher_->Apply(Plain(8), {});
+  Apply(Plain(8), {});
   EXPECT_EQ(store_.held(), 8u);
 }
 
 TEST_F(DispatcherTest, TheSameConfigurationAgainDoesNotRefillBuckets) {
   const SchedulerConfig config = Strict(4 * kMiB);
   Start(config);
-  dispatcher_->Apply(config, {Class(kWeb, kMiB)});
+  Apply(config, {Class(kWeb, kMiB)});
   for (uint64_t inode = 0; inode < 32; ++inode) Write(inode, 0, kMiB, kWeb);
   const size_t before = store_.held();
   ASSERT_LT(before, 32u);
-  for (int i = 0; i < 10; ++i) dispatcher_->Apply(config, {Class(kWeb, kMiB)});
+  for (int i = 0; i < 10; ++i) Apply(config, {Class(kWeb, kMiB)});
   EXPECT_EQ(store_.held(), before);
 }
 
 TEST_F(DispatcherTest, ARemovedClassIsServedAsClassZero) {
   Start(Plain(1));
-  dispatcher_->Apply(Plain(1), {Class(kBestEffort, 0), Class(kGold, 0)});
+  Apply(Plain(1), {Class(kBestEffort, 0), Class(kGold, 0)});
   for (uint64_t inode = 0; inode < 4; ++inode) Write(inode, 0, 4096, kGold);
-  dispatcher_->Apply(Plain(1), {Class(kBestEffort, 0)});
+  Apply(Plain(1), {Class(kBestEffort, 0)});
   store_.ReleaseAll();
   EXPECT_EQ(done_.size(), 4u);
   EXPECT_EQ(Of(kGold).counters.id, ClassId(0)) << "gone from the statistics";
@@ -240,7 +254,7 @@ TEST_F(DispatcherTest, ARemovedClassIsServedAsClassZero) {
 
 TEST_F(DispatcherTest, StatisticsCountLatencyFromArrivalAndStartAgainAtReset) {
   Start(Plain(1));
-  dispatcher_->Apply(Plain(1), {Class(kBestEffort, 0), Class(kGold, 0)});
+  Apply(Plain(1), {Class(kBestEffort, 0), Class(kGold, 0)});
   clock_.Advance(10s);
   Write(1, 0, 8192, kGold);
   Write(2, 0, 8192, kGold);
@@ -286,10 +300,11 @@ TEST_F(DispatcherTest, DrainingLiftsLimitsAndRates) {
   Start(Strict(kMiB));
   ClassSpec slow = Class(kWeb, 0);
   slow.limit_bytes_per_s = 1024;
-  dispatcher_->Apply(Strict(kMiB), {slow});
+  Apply(Strict(kMiB), {slow});
   for (uint64_t inode = 0; inode < 64; ++inode) Write(inode, 0, kMiB, kWeb);
   ASSERT_LT(store_.held(), 64u);
   dispatcher_->BeginDrain();
+  loop_.Run();
   store_.ReleaseAll();
   EXPECT_EQ(done_.size(), 64u);
 }
@@ -305,17 +320,24 @@ TEST_F(DispatcherTest, ErrorsOfTheStoreReachTheCaller) {
   EXPECT_EQ(seen.code(), ErrorCode::kCorrupt);
 }
 
-// Several submitting threads, completions on another one, and the wake-up thread: everything is
-// served exactly once. Its worth is under TSan.
+// A completion that found nobody waiting, and a request that came to wait while it was answered.
+TEST_F(DispatcherTest, WhoAsksAgainInTheAnswerIsNotLeftBehind) {
+  Start(Plain(1));
+  auto op = std::make_unique<TestOp>([&](const ObjectOpResult&) { Write(3, 0, 4096); });
+  op->length = 4096;
+  dispatcher_->Submit(std::move(op));
+  store_.Release();
+  EXPECT_THAT(store_.started(), ElementsAre("write 3.0 at 0"));
+}
+
+// Requests from several threads by way of the loop, completions handed to it by another: everything
+// is served exactly once. Its worth is under TSan.
 TEST(DispatcherThreadsTest, ServesEverythingOnceWithThreadsOnAllSides) {
   testing::HeldObjectStore store;
-  SystemClock& clock = SystemClock::Get();
-  std::unique_ptr<Dispatcher> dispatcher;
-  Waker waker(clock, [&] { return dispatcher->Poll(); });
-  SchedulerConfig config = Strict(2000 * kMiB);
-  dispatcher = std::make_unique<Dispatcher>(store, clock, config,
-                                            [&](TimePoint when) { waker.WakeBy(when); });
-  waker.Start();
+  auto reactor = *Reactor::Create({});
+  reactor->Start();
+  auto dispatcher =
+      std::make_unique<Dispatcher>(store, SystemClock::Get(), *reactor, Strict(2000 * kMiB));
   constexpr int kThreads = 3;
   constexpr int kEach = 2000;
   std::atomic<int> done{0};
@@ -323,7 +345,7 @@ TEST(DispatcherThreadsTest, ServesEverythingOnceWithThreadsOnAllSides) {
   std::thread device([&] {
     while (!stop) {
       if (store.held() > 0) {
-        store.Release();
+        RunInLoopAndWait(*reactor, [&] { store.ReleaseAll(); });
       } else {
         std::this_thread::yield();
       }
@@ -333,29 +355,24 @@ TEST(DispatcherThreadsTest, ServesEverythingOnceWithThreadsOnAllSides) {
   for (int t = 0; t < kThreads; ++t) {
     submitters.emplace_back([&, t] {
       for (int i = 0; i < kEach; ++i) {
-        auto op = std::make_unique<TestOp>([&](const ObjectOpResult&) { ++done; });
-        op->object = {InodeId(static_cast<uint64_t>(t)), 0};
-        op->length = 4096;
-        dispatcher->Submit(std::move(op));
+        auto op = std::make_shared<std::unique_ptr<ObjectOp>>(
+            std::make_unique<TestOp>([&](const ObjectOpResult&) { ++done; }));
+        (*op)->kind = i % 3 == 0 ? ObjectOpKind::kRead : ObjectOpKind::kWrite;
+        (*op)->object = {InodeId(static_cast<uint64_t>(t)), 0};
+        (*op)->length = 4096;
+        if (i % 3 != 0) (*op)->data = Buffer::AlignedZeros(i % 3 == 1 ? 4096 : 64 << 10);
+        reactor->Post([&, op] { dispatcher->Submit(std::move(*op)); });
       }
     });
   }
-  for (std::thread& thread : submitters) thread.join();
-  dispatcher->WaitIdle();
-  EXPECT_EQ(done, kThreads * kEach);
-  waker.Stop();
+  for (std::thread& submitter : submitters) submitter.join();
+  std::promise<void> idle;
+  reactor->Post([&] { dispatcher->WhenIdle([&] { idle.set_value(); }); });
+  idle.get_future().wait();
   stop = true;
   device.join();
-}
-
-// A completion that found nobody waiting, and a request that came to wait while it was answered.
-TEST_F(DispatcherTest, WhoAsksAgainInTheAnswerIsNotLeftBehind) {
-  Start(Plain(1));
-  auto op = std::make_unique<TestOp>([&](const ObjectOpResult&) { Write(3, 0, 4096); });
-  op->length = 4096;
-  dispatcher_->Submit(std::move(op));
-  store_.Release();
-  EXPECT_THAT(store_.started(), ElementsAre("write 3.0 at 0"));
+  EXPECT_EQ(done, kThreads * kEach);
+  RunInLoopAndWait(*reactor, [&] { dispatcher.reset(); });
 }
 
 }  // namespace

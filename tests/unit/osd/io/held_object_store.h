@@ -25,6 +25,7 @@ class HeldObjectStore final : public ObjectStore {
     std::function<Duration()> landed;  // of a write that asked for it, see Land
   };
   std::function<void()> on_write;  // inside each Write, before it is held
+  std::function<void()> after;     // behind each Release and Land
   bool immediate = false;
   Status fail;  // of every operation completed from now on
   StoreStats stats;
@@ -49,6 +50,7 @@ class HeldObjectStore final : public ObjectStore {
       started_.erase(started_.begin() + static_cast<std::ptrdiff_t>(index));
     }
     complete();
+    if (after) after();
   }
   // The data of the i-th is where it belongs, its commit is still to come; returns how long it may
   // be.
@@ -58,7 +60,9 @@ class HeldObjectStore final : public ObjectStore {
       std::lock_guard lock(mutex_);
       landed = std::move(started_.at(index).landed);
     }
-    return landed();
+    const Duration patience = landed();
+    if (after) after();
+    return patience;
   }
   [[nodiscard]] bool Lands(size_t index = 0) const {
     std::lock_guard lock(mutex_);

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "common/testing/manual_clock.h"
+#include "common/testing/manual_loop.h"
 #include "osd/qos/admission/service_monitor.h"
 #include "tests/unit/osd/io/held_object_store.h"
 
@@ -43,8 +44,9 @@ class TestOp final : public ObjectOp {
 class TierSetTest : public ::testing::Test {
  protected:
   TierSetTest()
-      : first_(ssd_, clock_, Config(), {}),
-        set_(first_, {{Ssd(), &ssd_, 100 * kMiB}, {Hdd(), &hdd_, 10 * kMiB}}, clock_, false, {}) {
+      : first_(ssd_, clock_, loop_, Config()),
+        set_(first_, {{Ssd(), &ssd_, 100 * kMiB}, {Hdd(), &hdd_, 10 * kMiB}}, clock_, false) {
+    ssd_.after = hdd_.after = [this] { loop_.RunDue(); };
     set_.Apply(Config(), Classes());
   }
   ~TierSetTest() override {
@@ -52,8 +54,10 @@ class TierSetTest : public ::testing::Test {
     ssd_.ReleaseAll();
     hdd_.ReleaseAll();
     first_.BeginDrain();
-    set_.Stop();
-    first_.WaitIdle();
+    set_.BeginDrain();
+    loop_.Run();
+    EXPECT_EQ(first_.outstanding(), 0u);
+    EXPECT_TRUE(set_.idle());
   }
   static TierName Ssd() { return TierName::FromWire("ssd"); }
   static TierName Hdd() { return TierName::FromWire("hdd"); }
@@ -80,6 +84,7 @@ class TierSetTest : public ::testing::Test {
     op->length = kind == ObjectOpKind::kDeleteInode ? 0 : 4096;
     op->class_id = id;
     set_.Submit(std::move(op), tier);
+    loop_.Run();
   }
   // Both are full for `seconds`: a class has a hundred requests queued on each tier, and what the
   // tiers do a second is 20 and 100.
@@ -88,8 +93,8 @@ class TierSetTest : public ::testing::Test {
       clock_.Advance(10ms);
       Release(&ssd_);
       if (tick % 5 == 0) Release(&hdd_);
+      loop_.RunDue();
       set_.Poll();
-      first_.Poll();
     }
   }
   // One request is served, and its class sends the next: oltp 3 of 4 to the hdd, mail 1 of 20.
@@ -108,6 +113,7 @@ class TierSetTest : public ::testing::Test {
   double WeightOf(ClassId id) { return set_.Weights().at(id); }
 
   weir::testing::ManualClock clock_;
+  weir::testing::ManualLoop loop_{clock_};
   testing::HeldObjectStore ssd_, hdd_;
   Dispatcher first_;
   TierSet set_;

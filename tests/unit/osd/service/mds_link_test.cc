@@ -6,6 +6,7 @@
 #include <deque>
 
 #include "common/testing/manual_clock.h"
+#include "common/testing/manual_loop.h"
 #include "common/wire/mds.pb.h"
 
 namespace weir::osd {
@@ -14,6 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 class ScriptedMds final : public net::RpcClient {
  public:
@@ -41,11 +43,10 @@ class MdsLinkTest : public ::testing::Test {
     MdsLink::Hooks hooks;
     hooks.apply = [this](const ClusterMap& map) { applied_.push_back(map.epoch.value); };
     hooks.store_stats = [] { return StoreStats{.capacity_bytes = 1000, .used_bytes = 5}; };
-    hooks.arm = [this](TimePoint when) { armed_ = when; };
     hooks.report = [this](const std::string& line) { reports_.push_back(line); };
     hooks.registered = [this](const Status& status) { told_.push_back(status.code()); };
     link_ = std::make_unique<MdsLink>(
-        clock_, MdsLink::Options{.identity = kIdentity, .endpoint = "tcp://127.0.0.1:9"},
+        clock_, loop_, MdsLink::Options{.identity = kIdentity, .endpoint = "tcp://127.0.0.1:9"},
         std::move(hooks), std::make_unique<ScriptedMds>(&asked_));
     link_->Start();
   }
@@ -81,11 +82,11 @@ class MdsLinkTest : public ::testing::Test {
   }
 
   weir::testing::ManualClock clock_;
+  weir::testing::ManualLoop loop_{clock_};
   std::deque<ScriptedMds::Asked> asked_;
   std::vector<uint64_t> applied_;
   std::vector<std::string> reports_;
   std::vector<ErrorCode> told_;
-  TimePoint armed_ = TimePoint::Max();
   std::unique_ptr<MdsLink> link_;
 };
 
@@ -139,11 +140,9 @@ TEST_F(MdsLinkTest, TriesAgainAfterAPauseAndReportsTheSameTroubleOnce) {
   for (int i = 0; i < 3; ++i) {
     Answer(Status(ErrorCode::kTimedOut, "mds at tcp://x: no answer"));
     EXPECT_TRUE(asked_.empty()) << "no hot loop";
-    EXPECT_EQ(armed_, clock_.Now() + 200ms);
-    EXPECT_EQ(link_->Poll(), armed_) << "too early";
-    EXPECT_TRUE(asked_.empty());
-    clock_.Set(armed_);
-    link_->Poll();
+    EXPECT_EQ(loop_.NextTimer(), clock_.Now() + 200ms);
+    clock_.Set(loop_.NextTimer());
+    loop_.RunDue();
     Take<wire::RegisterOsdRequest>(wire::MDS_REGISTER_OSD);
   }
   EXPECT_EQ(reports_.size(), 1u);
@@ -151,7 +150,7 @@ TEST_F(MdsLinkTest, TriesAgainAfterAPauseAndReportsTheSameTroubleOnce) {
   AnswerRegistered(5);
   Answer(Status(ErrorCode::kUnreachable, "gone"));
   clock_.Advance(1s);
-  link_->Poll();
+  loop_.RunDue();
   EXPECT_EQ(Take<wire::WatchRequest>(wire::MDS_WATCH).have_epoch(), 5u);
   EXPECT_EQ(reports_.size(), 2u);
 }
@@ -161,7 +160,7 @@ TEST_F(MdsLinkTest, ARefusalIsFinalAndSaysWhy) {
   EXPECT_EQ(link_->WaitRegistered().code(), ErrorCode::kNotFound);
   EXPECT_THAT(told_, ElementsAre(ErrorCode::kNotFound));
   clock_.Advance(1h);
-  link_->Poll();
+  loop_.RunDue();
   EXPECT_TRUE(asked_.empty());
 }
 
@@ -184,14 +183,15 @@ TEST_F(MdsLinkTest, AMapThatCannotBeReadIsNotReportedAsObeyed) {
   Answer(bad);
   EXPECT_THAT(applied_, ElementsAre(5));
   clock_.Advance(1s);
-  link_->Poll();
+  loop_.RunDue();
   EXPECT_EQ(Take<wire::WatchRequest>(wire::MDS_WATCH).have_epoch(), 5u);
 }
 
 TEST_F(MdsLinkTest, StopEndsAWaitForRegistration) {
   link_->Stop();
   EXPECT_EQ(link_->WaitRegistered().code(), ErrorCode::kCancelled);
-  EXPECT_EQ(link_->Poll(), TimePoint::Max());
+  Answer(Status(ErrorCode::kCancelled, "the connection closes"));
+  EXPECT_THAT(told_, IsEmpty());
 }
 
 }  // namespace

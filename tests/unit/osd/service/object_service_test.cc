@@ -7,6 +7,7 @@
 #include "common/base/crc32c.h"
 #include "common/placement/cluster_map.h"
 #include "common/testing/manual_clock.h"
+#include "common/testing/manual_loop.h"
 #include "common/wire/osd.pb.h"
 #include "tests/unit/osd/io/held_object_store.h"
 #include "tests/unit/osd/service/fake_call.h"
@@ -26,7 +27,8 @@ class ObjectServiceTest : public ::testing::Test {
   ObjectServiceTest() {
     SchedulerConfig config;
     config.guarantee = GuaranteeKind::kNone;
-    dispatcher_ = std::make_unique<Dispatcher>(store_, clock_, config, nullptr);
+    store_.after = [this] { loop_.Run(); };
+    dispatcher_ = std::make_unique<Dispatcher>(store_, clock_, loop_, config);
     ObjectService::Options options;
     options.report = [this](const std::string& line) { reports_.push_back(line); };
     Make(std::move(options));
@@ -44,6 +46,7 @@ class ObjectServiceTest : public ::testing::Test {
     auto answer = std::make_shared<std::optional<testing::Answer>>();
     service_->Handle(
         std::make_shared<testing::FakeCall>(method, session, std::move(body), payload, answer));
+    loop_.Run();
     return answer;
   }
   static wire::ObjectRequest Request(uint64_t inode, uint64_t offset, uint64_t length) {
@@ -77,6 +80,7 @@ class ObjectServiceTest : public ::testing::Test {
   void TearDown() override { store_.ReleaseAll(); }
 
   weir::testing::ManualClock clock_;
+  weir::testing::ManualLoop loop_{clock_};
   testing::HeldObjectStore store_;
   std::vector<std::string> reports_;
   std::unique_ptr<Dispatcher> dispatcher_;

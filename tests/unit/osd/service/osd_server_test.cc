@@ -11,6 +11,7 @@
 #include "common/base/crc32c.h"
 #include "common/net/rpc.h"
 #include "common/placement/cluster_map.h"
+#include "common/reactor/reactor.h"
 #include "common/wire/mds.pb.h"
 #include "common/wire/osd.pb.h"
 #include "tests/unit/osd/io/held_object_store.h"
@@ -54,10 +55,12 @@ class SmallMds {
 class OsdServerTest : public ::testing::Test {
  protected:
   void SetUp() override {
+    reactor_->Start();
     store_.immediate = true;
     OsdServer::Options options;
     options.listen = {"inproc://osd.3"};
     options.mds = "inproc://mds";
+    options.loop = reactor_.get();
     auto server =
         OsdServer::Start(store_, kIdentity, *network_, SystemClock::Get(), std::move(options));
     ASSERT_TRUE(server.ok()) << server.status();
@@ -101,6 +104,7 @@ class OsdServerTest : public ::testing::Test {
   std::unique_ptr<net::Network> network_ = net::MakeZmqNetwork();
   SmallMds mds_{*network_};
   testing::HeldObjectStore store_;
+  std::unique_ptr<Reactor> reactor_ = *Reactor::Create({});
   std::unique_ptr<OsdServer> server_;
   std::unique_ptr<net::RpcClient> client_;
 };
@@ -156,7 +160,7 @@ TEST_F(OsdServerTest, ANewMapIsObeyedBeforeTheNextWatchSaysSo) {
   ASSERT_TRUE(said.ParseFromString(watch->body()));
   EXPECT_EQ(said.have_epoch(), 6u);
   EXPECT_EQ(store_.held(), 5u) << "depth 5 holds by now";
-  store_.ReleaseAll();
+  RunInLoopAndWait(*reactor_, [this] { store_.ReleaseAll(); });
 }
 
 TEST_F(OsdServerTest, StopsWhileTheMdsIsSilent) {

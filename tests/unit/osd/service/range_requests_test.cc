@@ -4,6 +4,7 @@
 
 #include "common/placement/cluster_map.h"
 #include "common/testing/manual_clock.h"
+#include "common/testing/manual_loop.h"
 #include "common/wire/osd.pb.h"
 #include "osd/service/object_service.h"
 #include "osd/store/mem_object_store.h"
@@ -57,8 +58,9 @@ class RangeRequestsTest : public ::testing::Test {
   }
 
   weir::testing::ManualClock clock_;
+  weir::testing::ManualLoop loop_{clock_};
   MemObjectStore store_;
-  Dispatcher dispatcher_{store_, clock_, Config(), nullptr};
+  Dispatcher dispatcher_{store_, clock_, loop_, Config()};
   ObjectService service_{dispatcher_, store_, clock_, kIdentity, {}};
   Status status_;
 };

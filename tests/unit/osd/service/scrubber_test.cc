@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/disk/mem_device.h"
+#include "common/reactor/reactor.h"
 #include "common/testing/manual_clock.h"
 #include "common/wire/osd.pb.h"
 #include "osd/store/object_store.h"
@@ -18,10 +19,13 @@ class ScrubberTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(MakeStore(device_, {}).ok());
-    store_ = *OpenStore(device_, {});
+    reactor_->Start();
+    store_ = *OpenStore(device_, {.loop = reactor_.get()});
     SchedulerConfig config;
     config.guarantee = GuaranteeKind::kNone;
-    dispatcher_ = std::make_unique<Dispatcher>(*store_, clock_, config, nullptr);
+    RunInLoopAndWait(*reactor_, [&] {
+      dispatcher_ = std::make_unique<Dispatcher>(*store_, clock_, *reactor_, config);
+    });
     scrubber_ =
         std::make_unique<Scrubber>(std::vector<Scrubber::Disk>{{dispatcher_.get(), store_.get()}},
                                    [this](const std::string& line) { reports_.push_back(line); });
@@ -30,6 +34,11 @@ class ScrubberTest : public ::testing::Test {
       ASSERT_TRUE(
           testing::WriteSync(*store_, Id(i), 0, testing::RandomBytes(prng, 1'000'000)).ok());
     }
+  }
+  void TearDown() override {
+    scrubber_.reset();
+    RunInLoopAndWait(*reactor_, [&] { dispatcher_.reset(); });
+    store_.reset();
   }
   static ObjectId Id(uint64_t i) { return {InodeId(10 + i), i}; }
   ScrubProgress Scrub() {
@@ -47,6 +56,7 @@ class ScrubberTest : public ::testing::Test {
 
   MemDevice device_{kBytes};
   weir::testing::ManualClock clock_;
+  std::unique_ptr<Reactor> reactor_ = *Reactor::Create({});
   std::unique_ptr<ObjectStore> store_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::vector<std::string> reports_;

@@ -7,6 +7,7 @@
 #include "common/disk/faulty_device.h"
 #include "common/disk/mem_device.h"
 #include "common/kv/mem_kv_store.h"
+#include "common/testing/manual_loop.h"
 
 namespace weir::osd {
 namespace {
@@ -71,11 +72,30 @@ TEST_F(CommitQueueTest, AFailedFlushFailsWhatDependsOnItForGood) {
   EXPECT_EQ(kv_.Get("a").code(), ErrorCode::kNotFound);
 }
 
-// Its owner does what the threads would do, when it likes.
+// One hop back for all of them.
+TEST_F(CommitQueueTest, TheCallbacksOfAGroupAreOneTaskOfTheLoop) {
+  weir::testing::ManualLoop loop(SystemClock::Get());
+  std::vector<std::string> done;
+  CommitQueue queue(kv_, device_, &loop, [] {});
+  for (const char* key : {"a", "b"}) {
+    CommitQueue::Item item;
+    item.batch.Put(key, "value");
+    item.done = [&done, key](const Status&) { done.emplace_back(key); };
+    queue.Push(std::move(item));
+  }
+  EXPECT_TRUE(queue.Work());
+  EXPECT_TRUE(kv_.Get("b").ok());
+  EXPECT_TRUE(done.empty());
+  EXPECT_EQ(loop.tasks(), 1u);
+  loop.Run();
+  EXPECT_EQ(done, (std::vector<std::string>{"a", "b"}));
+}
+
+// Its owner does what the thread would do, when it likes.
 TEST_F(CommitQueueTest, WithoutThreadsNothingHappensButInWork) {
   int wakes = 0;
   std::vector<std::string> done;
-  CommitQueue queue(kv_, device_, [&] { ++wakes; });
+  CommitQueue queue(kv_, device_, nullptr, [&] { ++wakes; });
   for (const char* key : {"a", "b"}) {
     CommitQueue::Item item;
     item.batch.Put(key, "value");

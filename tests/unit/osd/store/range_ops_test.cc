@@ -2,6 +2,8 @@
 // extent_store_test.cc, power loss in tests/crash.
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include "common/disk/faulty_device.h"
 #include "common/testing/seed.h"
 #include "osd/format/superblock_format.h"
@@ -38,6 +40,12 @@ class RangeOpsTest : public ::testing::Test {
   uint64_t Used() {
     Reopen();  // all overlays are in their places then
     return store_->Stats().used_bytes;
+  }
+
+  uint64_t NextIndex(ObjectId id) {
+    std::promise<uint64_t> next;
+    store_->NextIndex(id, [&next](const Result<uint64_t>& found) { next.set_value(*found); });
+    return next.get_future().get();
   }
 
   FaultyDevice device_{std::make_unique<MemDevice>(80 * kMiB)};
@@ -165,10 +173,10 @@ TEST_F(RangeOpsTest, NextIndexFindsTheNextObjectOfTheInode) {
     ASSERT_TRUE(WriteSync(*store_, {InodeId(30), index}, 0, Buffer::CopyOf("x")).ok());
   }
   Reopen();
-  EXPECT_EQ(*store_->NextIndex({InodeId(30), 0}), 5u);
-  EXPECT_EQ(*store_->NextIndex({InodeId(30), 5}), 9u);
-  EXPECT_EQ(*store_->NextIndex({InodeId(30), 9}), UINT64_MAX);
-  EXPECT_EQ(*store_->NextIndex({InodeId(29), 0}), UINT64_MAX);
+  EXPECT_EQ(NextIndex({InodeId(30), 0}), 5u);
+  EXPECT_EQ(NextIndex({InodeId(30), 5}), 9u);
+  EXPECT_EQ(NextIndex({InodeId(30), 9}), UINT64_MAX);
+  EXPECT_EQ(NextIndex({InodeId(29), 0}), UINT64_MAX);
 }
 
 }  // namespace

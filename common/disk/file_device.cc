@@ -1,11 +1,10 @@
-// The real device: O_DIRECT, one io_uring with its completion thread, and AIO for small reads.
+// The real device: a descriptor, O_DIRECT, whose asynchronous requests a reactor takes to the disk.
 //
-// Asynchronous requests are submitted by the calling thread and completed on the ring's thread, or
-// on the AioReader's. What neither could finish at once goes to the ring.
-// Synchronous ones are plain pread, pwrite and fdatasync in the calling thread: RocksDB's log needs
-// one write and one flush in a row, and each hop through a ring would add two context switches.
+// Requests of the reactor's own thread go there at the end of its turn, those of other threads by
+// way of its mailbox; all are completed on its thread. Synchronous ones are plain pread, pwrite and
+// fdatasync in the calling thread: RocksDB's log needs one write and one flush in a row, and each
+// hop would add two context switches.
 #include <fcntl.h>
-#include <liburing.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
 #include <sys/file.h>
@@ -17,23 +16,20 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <condition_variable>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
-#include <thread>
 
-#include "common/disk/aio_reader.h"
+#include "common/base/check.h"
 #include "common/disk/block_device.h"
 #include "common/disk/loop_device.h"
+#include "common/reactor/reactor.h"
 
 namespace weir {
 namespace {
 
-constexpr unsigned kRingEntries = 512;
 constexpr size_t kReadAtOnce = 64 << 10;
 
-class UringDevice final : public BlockDevice {
+class FileDevice final : public BlockDevice {
  public:
   struct Traits {
     bool rotational;
@@ -42,29 +38,23 @@ class UringDevice final : public BlockDevice {
     bool in_memory;  // on a tmpfs
   };
   // `below`: of the file below a loop device, locked; -1: none.
-  UringDevice(int fd, int below, uint64_t size, std::string name, const Traits& traits)
+  FileDevice(int fd, int below, uint64_t size, std::string name, const Traits& traits)
       : fd_(fd), below_(below), size_(size), name_(std::move(name)), traits_(traits) {}
 
-  ~UringDevice() override {
-    small_reads_.reset();
-    if (thread_.joinable()) {
-      SubmitNop();
-      thread_.join();
-      io_uring_queue_exit(&ring_);
-    }
+  ~FileDevice() override {
+    own_.reset();
     close(fd_);
     if (below_ >= 0) close(below_);
   }
 
-  Status Start() {
-    if (int error = io_uring_queue_init(kRingEntries, &ring_, 0); error < 0) {
-      return Status::FromErrno(-error, name_ + ": cannot set up io_uring");
+  // Null: a reactor of its own.
+  Status Start(Reactor* reactor) {
+    if (reactor == nullptr) {
+      WEIR_ASSIGN_OR_RETURN(own_, Reactor::Create({.name = "disk"}));
+      own_->Start();
+      reactor = own_.get();
     }
-    thread_ = std::thread([this] { Reap(); });
-    if (traits_.cached) return {};  // AIO would wait for the medium in the calling thread
-    small_reads_ = AioReader::Start([this](void* request, int64_t result) {
-      Complete(static_cast<Request*>(request), static_cast<int>(result));
-    });
+    reactor_ = reactor;
     return {};
   }
 
@@ -89,16 +79,16 @@ class UringDevice final : public BlockDevice {
  protected:
   void DoRead(uint64_t offset, Buffer buffer, Done done) override {
     if (traits_.cached && ReadAtOnce(offset, buffer)) return done({});
-    auto* request = new Request{Request::kRead, offset, std::move(buffer), std::move(done)};
-    uint8_t* const data = request->buffer.data();
-    const size_t length = request->buffer.size();
-    const bool small = small_reads_ != nullptr && length <= AioReader::kLargest;
-    if (!small || !small_reads_->Read(fd_, offset, data, length, request)) Submit(request);
+    Submit(
+        new Request(*this, DiskRequest::Kind::kRead, offset, std::move(buffer), std::move(done)));
   }
   void DoWrite(uint64_t offset, Buffer buffer, Done done) override {
-    Submit(new Request{Request::kWrite, offset, std::move(buffer), std::move(done)});
+    Submit(
+        new Request(*this, DiskRequest::Kind::kWrite, offset, std::move(buffer), std::move(done)));
   }
-  void DoFlush(Done done) override { Submit(new Request{Request::kFlush, 0, {}, std::move(done)}); }
+  void DoFlush(Done done) override {
+    Submit(new Request(*this, DiskRequest::Kind::kSync, 0, {}, std::move(done)));
+  }
 
   Status DoDiscard(uint64_t offset, uint64_t length) override {
     if (traits_.image) {
@@ -132,12 +122,20 @@ class UringDevice final : public BlockDevice {
   }
 
  private:
-  struct Request {
-    enum Kind { kRead, kWrite, kFlush } kind;
-    uint64_t offset;
-    Buffer buffer;
-    Done done;
-    size_t moved = 0;  // bytes of an earlier, short completion
+  struct Request final : DiskRequest {
+    Request(FileDevice& of, Kind what, uint64_t at, Buffer bytes, BlockDevice::Done then)
+        : device(of), buffer(std::move(bytes)), done(std::move(then)) {
+      kind = what;
+      fd = of.fd_;
+      offset = at;
+      data = buffer.data();
+      length = static_cast<uint32_t>(buffer.size());
+    }
+    void Done(int64_t result) override { device.Complete(this, result); }
+
+    FileDevice& device;
+    const Buffer buffer;
+    const BlockDevice::Done done;
   };
 
   // What the page cache has takes less time to copy than to ask another thread for. A tmpfs has all
@@ -170,77 +168,38 @@ class UringDevice final : public BlockDevice {
   }
 
   void Submit(Request* request) {
-    std::lock_guard lock(mutex_);
-    io_uring_sqe* sqe = NextSqe();
-    const auto length = static_cast<unsigned>(request->buffer.size() - request->moved);
-    uint8_t* data = request->buffer.data() + request->moved;
-    switch (request->kind) {
-      case Request::kRead:
-        io_uring_prep_read(sqe, fd_, data, length, request->offset + request->moved);
-        break;
-      case Request::kWrite:
-        io_uring_prep_write(sqe, fd_, data, length, request->offset + request->moved);
-        break;
-      case Request::kFlush:
-        io_uring_prep_fsync(sqe, fd_, IORING_FSYNC_DATASYNC);
-        break;
-    }
-    io_uring_sqe_set_data(sqe, request);
-    io_uring_submit(&ring_);
+    WEIR_CHECK(reactor_ != nullptr, "a device without threads is asked to work behind one's back");
+    if (reactor_->InLoop()) return reactor_->Submit(request);
+    reactor_->Post([this, request] { reactor_->Submit(request); });
   }
 
-  void SubmitNop() {
-    std::lock_guard lock(mutex_);
-    io_uring_sqe* sqe = NextSqe();
-    io_uring_prep_nop(sqe);
-    io_uring_sqe_set_data(sqe, nullptr);
-    io_uring_submit(&ring_);
-  }
-
-  io_uring_sqe* NextSqe() {
-    io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
-    while (sqe == nullptr) {  // only when the kernel refused submissions for lack of memory
-      io_uring_submit(&ring_);
-      sqe = io_uring_get_sqe(&ring_);
+  void Complete(Request* request, int64_t result) {
+    if (result == -EAGAIN || result == -EINTR) return reactor_->Submit(request);
+    const bool sync = request->kind == DiskRequest::Kind::kSync;
+    if (result < 0 || (result == 0 && !sync)) {
+      constexpr std::string_view kVerbs[] = {"read", "write", "flush"};
+      const int error = result < 0 ? static_cast<int>(-result) : EIO;
+      const Status failure =
+          Failure(error, kVerbs[static_cast<size_t>(request->kind)], request->offset);
+      const std::unique_ptr<Request> owned(request);
+      return owned->done(failure);
     }
-    return sqe;
-  }
-
-  void Reap() {
-    for (;;) {
-      io_uring_cqe* cqe = nullptr;
-      if (io_uring_wait_cqe(&ring_, &cqe) < 0) continue;
-      auto* request = static_cast<Request*>(io_uring_cqe_get_data(cqe));
-      const int result = cqe->res;
-      io_uring_cqe_seen(&ring_, cqe);
-      if (request == nullptr) return;
-      Complete(request, result);
+    if (!sync && result < request->length) {  // a short one: the rest
+      request->offset += static_cast<uint64_t>(result);
+      request->data += result;
+      request->length -= static_cast<uint32_t>(result);
+      return reactor_->Submit(request);
     }
-  }
-
-  void Complete(Request* request, int result) {
-    if (result == -EAGAIN || result == -EINTR) return Submit(request);
-    std::unique_ptr<Request> owned(request);
-    if (request->kind == Request::kFlush) {
-      return request->done(result < 0 ? Failure(-result, "flush", 0) : Status());
-    }
-    if (result <= 0) {
-      const char* verb = request->kind == Request::kRead ? "read" : "write";
-      return request->done(Failure(result < 0 ? -result : EIO, verb, request->offset));
-    }
-    request->moved += static_cast<size_t>(result);
-    if (request->moved < request->buffer.size()) return Submit(owned.release());
-    request->done({});
+    const std::unique_ptr<Request> owned(request);
+    owned->done({});
   }
 
   const int fd_, below_;
   std::atomic<uint64_t> size_;
   const std::string name_;
   const Traits traits_;
-  std::mutex mutex_;  // guards the submission side of ring_
-  io_uring ring_{};
-  std::thread thread_;
-  std::unique_ptr<AioReader> small_reads_;  // none: the ring takes them
+  Reactor* reactor_ = nullptr;    // null: only synchronous calls
+  std::unique_ptr<Reactor> own_;  // of nobody else
 };
 
 bool IsRotational(dev_t device) {
@@ -353,12 +312,12 @@ Result<std::unique_ptr<BlockDevice>> OpenDevice(const std::string& path,
   size = size / kBlockSize * kBlockSize;  // a disk may end with a few odd sectors
   struct statfs home {};
   const bool in_memory = !block && fstatfs(fd, &home) == 0 && home.f_type == TMPFS_MAGIC;
-  const UringDevice::Traits traits{.rotational = block && IsRotational(info.st_rdev),
-                                   .image = !block,
-                                   .cached = !options.direct,
-                                   .in_memory = in_memory};
-  auto device = std::make_unique<UringDevice>(fd, below, size, path, traits);
-  if (options.threads) WEIR_RETURN_IF_ERROR(device->Start());
+  const FileDevice::Traits traits{.rotational = block && IsRotational(info.st_rdev),
+                                  .image = !block,
+                                  .cached = !options.direct,
+                                  .in_memory = in_memory};
+  auto device = std::make_unique<FileDevice>(fd, below, size, path, traits);
+  if (options.threads) WEIR_RETURN_IF_ERROR(device->Start(options.reactor));
   return std::unique_ptr<BlockDevice>(std::move(device));
 }
 
