@@ -1,13 +1,14 @@
-// Transport: messages in, messages out. ZeroMQ in daemons (zmq_transport.h), for prompt messages
-// within a machine a socket without it (unix_transport.h), a direct hand-over inside one process, a
-// simulated network in tests (common/testing/sim_transport.h). Knows nothing of requests or
-// replies; that is rpc.h.
+// Transport: messages in, messages out. Streams for requests (stream_transport.h), ZeroMQ for the
+// control plane (zmq_transport.h), a direct hand-over inside one process, a simulated network in
+// tests (common/testing/sim_transport.h). Knows nothing of requests or replies; that is rpc.h.
 //
 // Endpoints: inproc://NAME, ipc://PATH, tcp://HOST:PORT (port 0: any free one,
 //            ServerTransport::endpoint() tells); see endpoint.h.
-// Threads:   Send, RunAfter from any thread, never blocking. Callbacks and tasks run on the
-//            transport's own I/O thread (or one that was lent to it), one at a time, and must not
-//            block. A transport is not destroyed from its own callbacks.
+// Threads:   Send, RunAfter from any thread, never blocking. Callbacks and tasks run on the thread
+//            of the transport's reactor, which other transports share; inproc: on its own I/O
+//            thread (or one that was lent to it). One at a time; they must not block. A transport
+//            is not destroyed from its own callbacks, nor by who holds a lock that a callback of
+//            any transport of the reactor may want: its destruction waits for the reactor.
 // Delivery:  in order per connection, at most once, maybe not at all; a frame that is no WeirFS
 //            frame (envelope.h) is counted and dropped before any callback.
 #pragma once
@@ -16,10 +17,15 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/base/buffer.h"
 #include "common/base/result.h"
 #include "common/base/time.h"
+
+namespace weir {
+class Reactor;
+}
 
 namespace weir::net {
 
@@ -86,6 +92,9 @@ class ServerTransport : public IoTimer {
   // To a peer that has gone: dropped.
   virtual void Send(PeerId peer, Message message) = 0;
   [[nodiscard]] virtual const std::string& endpoint() const = 0;
+  // Where clients find its streams, `unix:@NAME` or `tcp://HOST:PORT`; a host `*` is the one that
+  // the client knows the server by. Empty: messages come in at endpoint() only.
+  [[nodiscard]] virtual std::vector<std::string> stream_endpoints() const { return {}; }
   [[nodiscard]] virtual TransportCounters Counters() const = 0;
 };
 
@@ -102,17 +111,20 @@ class ClientTransport : public IoTimer {
   virtual void Reset() = 0;
 };
 
-// Where transports come from: one per process, shared by all its servers and clients.
+// Where transports come from: one per process, shared by all its servers and clients. It outlives
+// its transports.
 class Network {
  public:
   virtual ~Network() = default;
+  // For messages of whichever client.
   virtual Result<std::unique_ptr<ServerTransport>> Listen(const std::string& endpoint) = 0;
+  // For requests.
   virtual Result<std::unique_ptr<ClientTransport>> Dial(const std::string& endpoint) = 0;
-  // For small messages that are waited for by contract: the threads of these transports run before
-  // all that take turns (RunAheadOfTurns), so what their callbacks do must be short. The server is
-  // one more of a process that listens at `endpoint`; kNotSupported where no client could find it.
-  // On the same machine a client that finds none is not connected until there is one; from another
-  // he talks to the ordinary one, his own threads being prompt all the same.
+  // For the control plane: tools, registration, watches, statistics. The server cannot tell and
+  // does not care.
+  virtual Result<std::unique_ptr<ClientTransport>> DialControl(const std::string& endpoint) {
+    return Dial(endpoint);
+  }
   virtual Result<std::unique_ptr<ServerTransport>> ListenPrompt(const std::string& endpoint) {
     return Status(ErrorCode::kNotSupported, endpoint + " has one server");
   }
