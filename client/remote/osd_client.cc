@@ -1,5 +1,6 @@
 #include "client/remote/osd_client.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "common/base/crc32c.h"
@@ -78,12 +79,10 @@ Result<ObjectOutcome> Decode(bool write, OsdId osd, Result<net::Reply> raw) {
   return outcome;
 }
 
-std::set<ClassId> BoundedClasses(const ClusterMap& map) {
-  std::set<ClassId> bounded;
-  for (const auto& [id, entry] : map.classes) {
-    if (entry.spec.service.bound > Duration(0)) bounded.insert(id);
-  }
-  return bounded;
+bool AnyBounded(const ClusterMap& map) {
+  return std::any_of(map.classes.begin(), map.classes.end(), [](const auto& entry) {
+    return entry.second.spec.service.bound > Duration(0);
+  });
 }
 
 }  // namespace
@@ -108,19 +107,14 @@ const OsdClient::Connection* OsdClient::FindLocked(OsdId osd) const {
 net::RpcClient& OsdClient::RpcForLocked(const Connection& connection, const ObjectOp& op) const {
   const bool small = !op.write && op.verb == ObjectOp::Verb::kData && op.length <= kSmallRead;
   if (!small) return *connection.rpc;
-  if (connection.prompt && bounded_.contains(op.class_id) && connection.prompt->connected()) {
-    return *connection.prompt;
-  }
   const bool apart = connection.small_reads && connection.small_reads->connected();
   return apart ? *connection.small_reads : *connection.rpc;
 }
 
-OsdClient::RpcPtr OsdClient::Dial(const std::string& endpoint, uint64_t session,
-                                  bool prompt) const {
+OsdClient::RpcPtr OsdClient::Dial(const std::string& endpoint, uint64_t session) const {
   net::RpcClient::Options options;
   options.session = session;
   options.ids_above = ids_above_;
-  options.prompt = prompt;
   auto rpc = net::RpcClient::Connect(network_, clock_, endpoint, options);
   return rpc.ok() ? std::move(*rpc) : nullptr;
 }
@@ -152,40 +146,22 @@ bool OsdClient::Reachable(OsdId osd) const {
 void OsdClient::SetMap(const ClusterMap& map) {
   std::vector<RpcPtr> closed;  // destroyed after the lock is gone: their callbacks may send again
   std::lock_guard serial(set_map_mutex_);
-  std::set<ClassId> bounded = BoundedClasses(map);
-  const bool any_bounded = !bounded.empty();
-  {
-    std::unique_lock lock(mutex_);
-    bounded_.swap(bounded);
-    any_bounded_ = any_bounded;
-  }
+  any_bounded_ = AnyBounded(map);
   for (const auto& [id, osd] : map.osds) {
     if (osd.endpoint.empty()) continue;
-    const bool lanes = network_.LargeDelaySmall(osd.endpoint);
-    bool moved = true;
-    bool prompt = lanes && any_bounded;
     {
       std::shared_lock lock(mutex_);
       const Connection* current = FindLocked(id);
-      moved = current == nullptr || current->endpoint != osd.endpoint;
-      prompt = prompt && (moved || !current->prompt);
+      if (current != nullptr && current->endpoint == osd.endpoint) continue;
     }
-    if (!moved && !prompt) continue;
-    Connection next{osd.endpoint, nullptr, nullptr, nullptr};
-    if (moved) {
-      next.rpc = Dial(osd.endpoint, session_);
-      if (!next.rpc) continue;  // an endpoint that cannot be dialled is as good as unreachable
-      if (lanes) next.small_reads = Dial(osd.endpoint, MixHash(session_));
+    Connection next{osd.endpoint, Dial(osd.endpoint, session_), nullptr};
+    if (!next.rpc) continue;  // an endpoint that cannot be dialled is as good as unreachable
+    if (network_.LargeDelaySmall(osd.endpoint)) {
+      next.small_reads = Dial(osd.endpoint, MixHash(session_));
     }
-    if (prompt) next.prompt = Dial(osd.endpoint, MixHash(MixHash(session_)), true);
     std::unique_lock lock(mutex_);
-    Connection& connection = connections_[id];
-    if (moved) {
-      std::swap(connection, next);
-    } else {
-      std::swap(connection.prompt, next.prompt);
-    }
-    for (RpcPtr* old : {&next.rpc, &next.small_reads, &next.prompt}) {
+    std::swap(connections_[id], next);
+    for (RpcPtr* old : {&next.rpc, &next.small_reads}) {
       if (*old) closed.push_back(std::move(*old));
     }
   }

@@ -2,15 +2,10 @@
 // Puts the payload checksum on writes and checks it on reads.
 //
 // Where messages queue on their way (a socket, not the same process) an OSD has a second connection
-// for small reads, a session of its own, with threads of its own. Somebody waits for each of them,
-// and on the first one they would wait for megabytes of writes. Reads change nothing, so fences of
-// the mount's session need not know of the other, and the order of requests means nothing: what
-// depends on another request is sent after its answer.
-//
-// As soon as a class has a latency bound, an OSD has a third one, for its small reads, whose
-// threads run before all that take turns (net::Network::DialPrompt), here and, on the same machine,
-// there. Only for those: it is the administrator who gives bounds, and who has one can take the
-// processors from the others.
+// for small reads, a session of its own. Somebody waits for each of them, and on the first one they
+// would wait for megabytes of writes. Reads change nothing, so fences of the mount's session need
+// not know of the other, and the order of requests means nothing: what depends on another request
+// is sent after its answer.
 //
 // Threads: any.
 #pragma once
@@ -19,7 +14,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <shared_mutex>
 #include <string>
 
@@ -50,15 +44,13 @@ class OsdClient final : public ObjectSender {
     std::string endpoint;
     RpcPtr rpc;
     RpcPtr small_reads;  // null: they take the first one
-    RpcPtr prompt;       // of classes with a bound; null: they take the one above
   };
   static constexpr uint64_t kSmallRead = 32 << 10;
 
   [[nodiscard]] const Connection* FindLocked(OsdId osd) const;
   [[nodiscard]] net::RpcClient& RpcForLocked(const Connection& connection,
                                              const ObjectOp& op) const;
-  [[nodiscard]] RpcPtr Dial(const std::string& endpoint, uint64_t session,
-                            bool prompt = false) const;
+  [[nodiscard]] RpcPtr Dial(const std::string& endpoint, uint64_t session) const;
 
   net::Network& network_;
   Clock& clock_;
@@ -70,7 +62,6 @@ class OsdClient final : public ObjectSender {
   // feet, and none is destroyed on its own I/O thread.
   mutable std::shared_mutex mutex_;
   std::map<OsdId, Connection> connections_;
-  std::set<ClassId> bounded_;  // classes with a latency bound
   std::atomic<bool> any_bounded_{false};
 };
 

@@ -74,13 +74,6 @@ void WeighMost() {
   (void)syscall(SYS_sched_setattr, 0, &*attributes, 0);
 }
 
-void StartAheadOfTurns(const std::function<void()>& start) {
-  std::thread([&start] {
-    (void)RunAhead(SCHED_FIFO);
-    start();
-  }).join();
-}
-
 Duration TurnOfThisThread() {
   const std::optional<Attributes> attributes = NormalPolicy();
   return attributes ? Duration(static_cast<int64_t>(attributes->runtime_ns)) : Duration(0);

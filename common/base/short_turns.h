@@ -8,8 +8,6 @@
 // Source: EEVDF's request size, sched_setattr(2) since Linux 6.12. Older kernels: nothing happens.
 #pragma once
 
-#include <functional>
-
 #include "common/base/time.h"
 
 namespace weir {
@@ -30,10 +28,6 @@ bool RunAheadOfTurns();
 // takes nothing from other processes. Threads that it starts weigh what others do. Other policies
 // than the normal one that the process was given stay as they are.
 void WeighMost();
-
-// Calls `start` on a thread that runs ahead and waits for its end. Threads that `start` starts run
-// ahead, too: for libraries that have threads of their own.
-void StartAheadOfTurns(const std::function<void()>& start);
 
 // What the kernel says of the calling thread; 0: it does not tell.
 Duration TurnOfThisThread();

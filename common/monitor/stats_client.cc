@@ -34,6 +34,7 @@ Result<net::RpcClient*> StatsClient::ClientOf(const std::string& endpoint, Clien
   if (client == nullptr) {
     net::RpcClient::Options options;
     options.session = session_;
+    options.control = true;
     WEIR_ASSIGN_OR_RETURN(client, net::RpcClient::Connect(network_, clock_, endpoint, options));
   }
   return client.get();

@@ -38,15 +38,18 @@ Status Bad(std::string what) {
   return {ErrorCode::kBadMessage, std::move(what)};
 }
 
+Status BadVersion(uint16_t version) {
+  return Bad("frame has protocol version " + std::to_string(version) + "; this is version " +
+             std::to_string(kProtocolVersion));
+}
+
 Result<Fixed> DecodeFixed(Direction direction, std::string_view frame) {
   Fixed fixed;
   if (frame.size() < sizeof(fixed)) return Bad("frame is shorter than an envelope");
   std::memcpy(&fixed, frame.data(), sizeof(fixed));
   if (fixed.magic != MagicOf(direction)) return Bad("frame has a foreign magic");
-  if (fixed.version != kProtocolVersion || fixed.reserved != 0) {
-    return Bad("frame has protocol version " + std::to_string(fixed.version) +
-               "; this is version " + std::to_string(kProtocolVersion));
-  }
+  const bool known = fixed.version == kProtocolVersion || fixed.version == kHelloVersion;
+  if (!known || fixed.reserved != 0) return BadVersion(fixed.version);
   if (fixed.header_bytes > kMaxHeaderBytes) return Bad("header is over the limit of 1 MiB");
   return fixed;
 }
@@ -54,7 +57,7 @@ Result<Fixed> DecodeFixed(Direction direction, std::string_view frame) {
 }  // namespace
 
 Result<std::string> EncodeFrame(Direction direction, const wire::RpcHeader& header,
-                                size_t payload_bytes) {
+                                size_t payload_bytes, uint16_t version) {
   const size_t header_bytes = header.ByteSizeLong();
   if (header_bytes > kMaxHeaderBytes) {
     return {ErrorCode::kTooBig, "message header of " + std::to_string(header_bytes) +
@@ -67,7 +70,7 @@ Result<std::string> EncodeFrame(Direction direction, const wire::RpcHeader& head
   std::string frame(kEnvelopeBytes + header_bytes, '\0');
   header.SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t*>(&frame[kEnvelopeBytes]));
   Fixed fixed{.magic = MagicOf(direction),
-              .version = kProtocolVersion,
+              .version = version,
               .reserved = 0,
               .header_bytes = static_cast<uint32_t>(header_bytes),
               .payload_bytes = static_cast<uint32_t>(payload_bytes),
@@ -80,6 +83,7 @@ Result<std::string> EncodeFrame(Direction direction, const wire::RpcHeader& head
 
 Result<FrameSizes> DecodeSizes(Direction direction, std::string_view envelope) {
   WEIR_ASSIGN_OR_RETURN(const Fixed fixed, DecodeFixed(direction, envelope));
+  if (fixed.version != kProtocolVersion) return BadVersion(fixed.version);
   if (fixed.payload_bytes > kMaxPayloadBytes) return Bad("payload is over the limit of 8 MiB");
   return FrameSizes{fixed.header_bytes, fixed.payload_bytes};
 }
@@ -89,12 +93,16 @@ Result<Envelope> DecodeEnvelope(Direction direction, std::string_view frame) {
   if (fixed.header_bytes != frame.size() - sizeof(fixed)) return Bad("frame is truncated");
   if (fixed.crc != Checksum(frame.data(), fixed.header_bytes))
     return Bad("header checksum differs");
-  return Envelope{frame.substr(sizeof(fixed)), fixed.payload_bytes};
+  return Envelope{frame.substr(sizeof(fixed)), fixed.payload_bytes, fixed.version};
 }
 
 Status DecodeFrame(Direction direction, std::string_view frame, size_t payload_bytes,
-                   wire::RpcHeader* header, bool* payload_matches) {
+                   wire::RpcHeader* header, bool* payload_matches, uint16_t* version) {
   WEIR_ASSIGN_OR_RETURN(const Envelope envelope, DecodeEnvelope(direction, frame));
+  if (version != nullptr) *version = envelope.version;
+  if (version == nullptr && envelope.version != kProtocolVersion) {
+    return BadVersion(envelope.version);
+  }
   if (!header->ParseFromArray(envelope.header.data(), static_cast<int>(envelope.header.size()))) {
     return Bad("header does not parse");
   }

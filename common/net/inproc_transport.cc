@@ -24,10 +24,6 @@ struct ClientEnd {
   ClientTransport::OnConnect on_connect;
 };
 
-bool NoDescriptors() {
-  return false;
-}
-
 thread_local bool lent = false;
 
 template <typename End>
@@ -80,7 +76,7 @@ class InprocServer final : public ServerTransport {
 
   Status Start(OnMessage on_message) override {
     end_->on_message = std::move(on_message);
-    end_->loop.Start({}, NoDescriptors);
+    end_->loop.Start();
     const std::lock_guard lock(names_->mutex);
     names_->servers[endpoint_] = end_;
     for (auto& [id, peer] : names_->peers) {
@@ -133,7 +129,7 @@ class InprocClient final : public ClientTransport {
   Status Start(OnMessage on_message, OnConnect on_connect) override {
     end_->on_message = std::move(on_message);
     end_->on_connect = std::move(on_connect);
-    end_->loop.Start({}, NoDescriptors);
+    end_->loop.Start();
     const std::lock_guard lock(names_->mutex);
     id_ = names_->ConnectLocked(endpoint_, end_);
     return Status::Ok();

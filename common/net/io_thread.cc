@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "common/base/short_turns.h"
 #include "common/net/transport.h"
 
 namespace weir::net {
@@ -73,16 +72,11 @@ IoThread::~IoThread() {
   close(wake_fd_);
 }
 
-void IoThread::Start(std::vector<int> fds, std::function<bool()> drain, bool ahead) {
-  fds_ = std::move(fds);
-  drain_ = std::move(drain);
+void IoThread::Start() {
   // The mutex publishes thread_ to tasks that ask InThread().
   const std::lock_guard lock(mutex_);
   started_ = true;
-  thread_ = std::thread([this, ahead] {
-    if (ahead) (void)RunAheadOfTurns();
-    Run();
-  });
+  thread_ = std::thread([this] { Run(); });
 }
 
 void IoThread::Stop() {
@@ -128,11 +122,6 @@ void IoThread::RunOrPost(Task task, std::shared_ptr<void> owner) {
   }
 }
 
-void IoThread::DrainAgain() {
-  const std::lock_guard lock(mutex_);
-  drain_again_ = true;
-}
-
 bool IoThread::LendTo(Task& task) {
   const std::unique_lock running(running_mutex_, std::try_to_lock);
   if (!running.owns_lock()) return false;
@@ -149,7 +138,7 @@ bool IoThread::LendTo(Task& task) {
       const std::lock_guard lock(mutex_);
       if (tasks_.empty() || left == 0 || stopping_) {
         lent_ = false;
-        if (!tasks_.empty() || drain_again_) WakeLocked();
+        if (!tasks_.empty()) WakeLocked();
         break;
       }
       more.swap(tasks_);
@@ -182,11 +171,8 @@ void IoThread::Run() {
       const std::lock_guard running(running_mutex_);
       worked = RunTasks();
       worked |= RunTimer();
-      {
-        const std::lock_guard lock(mutex_);
-        if (stopping_) return;
-      }
-      worked |= drain_();
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return;
     }
     if (!worked) Wait();
   }
@@ -219,25 +205,23 @@ void IoThread::Wait() {
   TimePoint until;
   {
     const std::lock_guard lock(mutex_);
-    if (stopping_ || !tasks_.empty() || std::exchange(drain_again_, false)) return;
+    if (stopping_ || !tasks_.empty()) return;
     waiting_ = true;
     until = timer_at_;
   }
-  std::vector<pollfd> polls{{wake_fd_, POLLIN, 0}};
-  for (const int fd : fds_) polls.push_back({fd, POLLIN, 0});
+  pollfd woken{wake_fd_, POLLIN, 0};
   timespec timeout{};
   if (until != TimePoint::Max()) {
     const int64_t ns = std::max<int64_t>((until - SystemClock::Get().Now()).count(), 0);
     timeout = {ns / 1'000'000'000, ns % 1'000'000'000};
   }
-  ppoll(polls.data(), polls.size(), until == TimePoint::Max() ? nullptr : &timeout, nullptr);
+  ppoll(&woken, 1, until == TimePoint::Max() ? nullptr : &timeout, nullptr);
   {
     const std::lock_guard lock(mutex_);
     waiting_ = false;
-    drain_again_ = false;
   }
   uint64_t count = 0;
-  if (polls[0].revents != 0) (void)!read(wake_fd_, &count, sizeof(count));
+  if (woken.revents != 0) (void)!read(wake_fd_, &count, sizeof(count));
 }
 
 }  // namespace weir::net

@@ -1,5 +1,4 @@
-// IoThread: one thread with a task queue, one timer and, optionally, a file descriptor to watch.
-// Every transport owns one; what a transport does to its sockets happens here.
+// IoThread: one thread with a task queue and one timer, for each end of inproc.
 //
 // One task or timer runs at a time, wherever it runs: RunOrPost lends the caller's thread while the
 // own one has nothing to do, which saves the two context switches of a hop.
@@ -27,10 +26,7 @@ class IoThread {
   IoThread(const IoThread&) = delete;
   IoThread& operator=(const IoThread&) = delete;
 
-  // Starts the thread. `drain` is called before every wait and does what the descriptors (each
-  // readable at most; edge triggered is fine) have to offer; it returns whether it did anything.
-  // `ahead`: RunAheadOfTurns.
-  void Start(std::vector<int> fds, std::function<bool()> drain, bool ahead = false);
+  void Start();
   // Runs the tasks posted so far no more, waits for the running one. Later posts are dropped.
   void Stop();
 
@@ -41,8 +37,6 @@ class IoThread {
   // with an `owner` that keeps this alive, left to the caller's RunLater if there is one. The
   // caller holds no lock that a task may want.
   void RunOrPost(Task task, std::shared_ptr<void> owner = nullptr);
-  // From inside a task: the descriptors may have something to offer although they do not say so.
-  void DrainAgain();
   void RunAfter(Duration delay, Task task);
   [[nodiscard]] bool InThread() const;
 
@@ -55,17 +49,14 @@ class IoThread {
   void WakeLocked();
 
   int wake_fd_;
-  std::vector<int> fds_;
-  std::function<bool()> drain_;
   std::thread thread_;
 
-  // Held by whoever runs tasks, the timer or drain_. Taken before mutex_.
+  // Held by whoever runs tasks or the timer. Taken before mutex_.
   InheritingMutex running_mutex_;
 
   InheritingMutex mutex_;
   std::vector<Task> tasks_;
   bool lent_ = false;  // somebody else's thread runs tasks and looks for more when it is done
-  bool drain_again_ = false;
   bool started_ = false;
   bool waiting_ = false;  // the thread sleeps, or is about to, and nobody has woken it yet
   bool stopping_ = false;

@@ -11,8 +11,8 @@
 // answers goes to the caller like any other error. At most one RpcClient per session and server:
 // request ids count up from 1 in each.
 //
-// Threads: Call and Respond from any thread. Handlers run on the server's I/O thread, callbacks on
-// the client's; neither may block.
+// Threads: Call and Respond from any thread. Handlers and callbacks run on the threads of their
+// transports (transport.h); neither may block.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,6 @@ class IncomingCall {
 struct RpcServerOptions {
   uint64_t max_queued_bytes = 512 << 20;  // payloads and bodies of unanswered requests
   size_t remembered_replies_per_session = 4096;
-  bool prompt = false;  // Network::ListenPrompt
 };
 
 class RpcServer {
@@ -87,7 +86,7 @@ class RpcClient {
   struct Options {
     uint64_t session = 0;  // same for every client of one mount or tool; random
     // An unanswered request goes out again after this (then twice, four times ... this) although
-    // the connection looks sound; cures nothing over ZeroMQ, costs little.
+    // the connection looks sound; cures nothing over a socket, costs little.
     Duration resend_interval = std::chrono::seconds(10);
     Duration ping_interval = std::chrono::milliseconds(500);
     Duration peer_timeout = std::chrono::seconds(3);
@@ -96,7 +95,7 @@ class RpcClient {
     // unless it is reserved: then it may be asked again here, and finds the answer of the first.
     uint64_t ids_above = 0;
     std::vector<uint64_t> reserved_ids = {};
-    bool prompt = false;  // Network::DialPrompt
+    bool control = false;  // Network::DialControl
   };
   static Result<std::unique_ptr<RpcClient>> Connect(Network& network, Clock& clock,
                                                     const std::string& endpoint,

@@ -431,7 +431,7 @@ Result<std::unique_ptr<RpcClient>> RpcClient::Connect(Network& network, Clock& c
                                                       const std::string& endpoint,
                                                       const Options& options) {
   WEIR_ASSIGN_OR_RETURN(auto transport,
-                        options.prompt ? network.DialPrompt(endpoint) : network.Dial(endpoint));
+                        options.control ? network.DialControl(endpoint) : network.Dial(endpoint));
   auto client = std::make_unique<Client>(std::move(transport), clock, endpoint, options);
   WEIR_RETURN_IF_ERROR(client->Start());
   return std::unique_ptr<RpcClient>(std::move(client));

@@ -5,8 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/log.h"
 #include "common/base/prng.h"
 #include "common/net/envelope.h"
+#include "common/net/hello.h"
 #include "common/net/rpc.h"
 #include "common/net/session_memory.h"
 #include "common/wire/rpc.pb.h"
@@ -41,7 +43,11 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
 
  private:
   void OnMessage(PeerId peer, Message message);
+  void OnHello(PeerId peer, const wire::RpcHeader& header);
+  void OnPing(PeerId peer, const wire::RpcHeader& header);
   void OnRequest(PeerId peer, wire::RpcHeader header, Buffer payload);
+  void Refuse(PeerId peer, const wire::RpcHeader& request, uint16_t version);
+  [[nodiscard]] wire::RpcHeader MakePong(const wire::RpcHeader& ping) const;
   Message MakeReply(uint64_t session, uint64_t id, const Status& status, std::string body,
                     Buffer payload) const;
   void ReplyTo(PeerId peer, const wire::RpcHeader& request, const Status& status,
@@ -53,6 +59,8 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   RpcServer::Handler handler_;
   const RpcServerOptions options_;
   const uint64_t incarnation_;
+
+  bool refused_ = false;  // a peer of another version; of the transport's thread
 
   std::mutex mutex_;
   std::condition_variable sent_;
@@ -107,24 +115,13 @@ void ServerCore::Stop() {
 void ServerCore::OnMessage(PeerId peer, Message message) {
   wire::RpcHeader header;
   bool payload_matches = false;
+  uint16_t version = 0;
   const Status decoded = DecodeFrame(Direction::kToServer, message.header, message.payload.size(),
-                                     &header, &payload_matches);
+                                     &header, &payload_matches, &version);
   if (!decoded.ok()) return;
-  if (header.kind() == wire::RpcHeader::PING) {
-    const std::lock_guard lock(mutex_);
-    if (stopped_) return;
-    const auto it = sessions_.find(header.session());
-    if (it != sessions_.end()) {
-      it->second.last_heard = clock_.Now();
-      it->second.Acknowledge(header.acked_below(), {header.acked().begin(), header.acked().end()});
-    }
-    wire::RpcHeader pong;
-    pong.set_kind(wire::RpcHeader::PONG);
-    pong.set_session(header.session());
-    pong.set_incarnation(incarnation_);
-    transport_->Send(peer, {*EncodeFrame(Direction::kToClient, pong, 0), {}});
-    return;
-  }
+  if (header.kind() == wire::RpcHeader::HELLO) return OnHello(peer, header);
+  if (version != kProtocolVersion) return Refuse(peer, header, version);
+  if (header.kind() == wire::RpcHeader::PING) return OnPing(peer, header);
   if (header.kind() != wire::RpcHeader::REQUEST || !payload_matches) {
     const std::lock_guard lock(mutex_);
     const char* why = payload_matches ? "a server takes requests and pings only"
@@ -133,6 +130,53 @@ void ServerCore::OnMessage(PeerId peer, Message message) {
     return;
   }
   OnRequest(peer, std::move(header), std::move(message.payload));
+}
+
+void ServerCore::OnHello(PeerId peer, const wire::RpcHeader& header) {
+  const std::lock_guard lock(mutex_);
+  if (stopped_) return;
+  transport_->Send(peer, EncodeHelloAnswer({header.session(), header.request_id()}, incarnation_,
+                                           transport_->streams()));
+}
+
+void ServerCore::OnPing(PeerId peer, const wire::RpcHeader& header) {
+  const std::lock_guard lock(mutex_);
+  if (stopped_) return;
+  const auto it = sessions_.find(header.session());
+  if (it != sessions_.end()) {
+    it->second.last_heard = clock_.Now();
+    it->second.Acknowledge(header.acked_below(), {header.acked().begin(), header.acked().end()});
+  }
+  transport_->Send(peer, {*EncodeFrame(Direction::kToClient, MakePong(header), 0), {}});
+}
+
+wire::RpcHeader ServerCore::MakePong(const wire::RpcHeader& ping) const {
+  wire::RpcHeader pong;
+  pong.set_kind(wire::RpcHeader::PONG);
+  pong.set_session(ping.session());
+  pong.set_incarnation(incarnation_);
+  return pong;
+}
+
+// In words of the peer's own version, which has no HELLO. It sends no request before its ping was
+// answered.
+void ServerCore::Refuse(PeerId peer, const wire::RpcHeader& request, uint16_t version) {
+  const bool ping = request.kind() == wire::RpcHeader::PING;
+  if (!ping && request.kind() != wire::RpcHeader::REQUEST) return;
+  wire::RpcHeader answer = MakePong(request);
+  if (!ping) {
+    const std::string why = "this server speaks wire version " + std::to_string(kProtocolVersion) +
+                            ", its client version " + std::to_string(version) +
+                            "; install the same release on both";
+    answer.set_kind(wire::RpcHeader::REPLY);
+    answer.set_request_id(request.request_id());
+    answer.set_status(static_cast<uint32_t>(ErrorCode::kNotSupported));
+    answer.set_error(why);
+    if (!std::exchange(refused_, true)) WEIR_LOG_ERROR("a client was refused: {}", why);
+  }
+  const std::lock_guard lock(mutex_);
+  if (stopped_) return;
+  transport_->Send(peer, {*EncodeFrame(Direction::kToClient, answer, 0, version), {}});
 }
 
 void ServerCore::OnRequest(PeerId peer, wire::RpcHeader header, Buffer payload) {
@@ -254,8 +298,7 @@ class Server final : public RpcServer {
 Result<std::unique_ptr<RpcServer>> RpcServer::Start(Network& network, Clock& clock,
                                                     const std::string& endpoint, Handler handler,
                                                     const RpcServerOptions& options) {
-  WEIR_ASSIGN_OR_RETURN(auto transport,
-                        options.prompt ? network.ListenPrompt(endpoint) : network.Listen(endpoint));
+  WEIR_ASSIGN_OR_RETURN(auto transport, network.Listen(endpoint));
   auto core =
       std::make_shared<ServerCore>(std::move(transport), clock, std::move(handler), options);
   auto server = std::make_unique<Server>(core);

@@ -66,7 +66,7 @@ class StreamConnection final : public std::enable_shared_from_this<StreamConnect
   void End(Ended how);
   void SendAtTurnEnd();
   void SendQueued();
-  size_t Gather(Parts* parts) const;
+  size_t Gather(Parts* parts, size_t most) const;
   void Forget(size_t sent);
 
   Reactor& reactor_;

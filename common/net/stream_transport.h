@@ -28,14 +28,15 @@ Result<std::unique_ptr<ServerTransport>> ListenStreams(Reactor& reactor, const E
 class StreamFinder {
  public:
   struct Found {
-    std::vector<std::string> streams;  // ServerTransport::stream_endpoints
-    std::string host;                  // the address at which the server was asked; ipc: empty
+    StreamAddresses streams;
+    std::string host;  // the address at which the server was asked; ipc: empty
   };
   using OnFound = std::function<void(const Found&)>;
 
   virtual ~StreamFinder() = default;
   // Answers are given to `on_found`, on the reactor's thread and never within Ask: one, several, or
-  // none if the question or its answer was lost. Asking again replaces the question.
+  // none if the question or its answer was lost. Asking again replaces the question. `on_found` may
+  // Stop.
   virtual void Ask(OnFound on_found) = 0;
   // No answer any more; what asking took is given back.
   virtual void Stop() = 0;

@@ -19,9 +19,9 @@ struct TcpListeners {
 // share; the ports of the endpoints do not matter. kNotFound: it has none of them.
 Result<TcpListeners> ListenTcp(const std::vector<Endpoint>& addresses);
 
-// Begins to connect to an address. Writable: FinishTcp tells how it went.
+// Begins to connect to an address. FinishTcp tells how it went: true, connected; false, not yet.
 Result<int> DialTcp(const Endpoint& address);
-Status FinishTcp(int socket);
+Result<bool> FinishTcp(int socket);
 
 // Small messages leave at once, and a peer that has gone without a word is noticed.
 void SetUpTcp(int socket);

@@ -84,6 +84,16 @@ class IoTimer {
   virtual void RunAfter(Duration delay, std::function<void()> task) = 0;
 };
 
+// Where clients find a server's streams.
+struct StreamAddresses {
+  // `unix:@NAME` or `tcp://HOST:PORT`; a host `*` is the one that the client knows the server by.
+  // None: messages come in at ServerTransport::endpoint() only.
+  std::vector<std::string> endpoints;
+  // The first message on a stream is a HELLO with it. So a port that somebody else has got since
+  // leads to nobody.
+  uint64_t id = 0;
+};
+
 class ServerTransport : public IoTimer {
  public:
   using OnMessage = std::function<void(PeerId, Message)>;
@@ -92,9 +102,7 @@ class ServerTransport : public IoTimer {
   // To a peer that has gone: dropped.
   virtual void Send(PeerId peer, Message message) = 0;
   [[nodiscard]] virtual const std::string& endpoint() const = 0;
-  // Where clients find its streams, `unix:@NAME` or `tcp://HOST:PORT`; a host `*` is the one that
-  // the client knows the server by. Empty: messages come in at endpoint() only.
-  [[nodiscard]] virtual std::vector<std::string> stream_endpoints() const { return {}; }
+  [[nodiscard]] virtual StreamAddresses streams() const { return {}; }
   [[nodiscard]] virtual TransportCounters Counters() const = 0;
 };
 
@@ -125,12 +133,9 @@ class Network {
   virtual Result<std::unique_ptr<ClientTransport>> DialControl(const std::string& endpoint) {
     return Dial(endpoint);
   }
-  virtual Result<std::unique_ptr<ServerTransport>> ListenPrompt(const std::string& endpoint) {
-    return Status(ErrorCode::kNotSupported, endpoint + " has one server");
-  }
-  virtual Result<std::unique_ptr<ClientTransport>> DialPrompt(const std::string& endpoint) {
-    return Dial(endpoint);
-  }
+  // The same network, with transports that live on `reactor`. Networks without reactors ignore it.
+  // Outlived by this one.
+  virtual std::unique_ptr<Network> On(Reactor& reactor);
   // Small messages wait for large ones that were sent before them, so that a connection of their
   // own is worth it. Not where messages are handed over.
   [[nodiscard]] virtual bool LargeDelaySmall(const std::string& endpoint) const {
@@ -139,9 +144,10 @@ class Network {
   }
 };
 
-// ZeroMQ for tcp:// and ipc://, a direct hand-over for inproc://, whose names live in this object:
-// one per process. kInvalid for an endpoint that is not well formed, says what is wrong with it;
+// Streams and ZeroMQ for tcp:// and ipc://, a direct hand-over for inproc://, whose names live in
+// this object. Transports live on `reactor`, which runs until this object is gone; null: on one of
+// this object's own. kInvalid for an endpoint that is not well formed, says what is wrong with it;
 // kBusy for one that a living process listens on.
-std::unique_ptr<Network> MakeZmqNetwork();
+std::unique_ptr<Network> MakeNetwork(Reactor* reactor = nullptr);
 
 }  // namespace weir::net

@@ -3,9 +3,13 @@
 #include <zmq.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <utility>
+
+#include "common/base/check.h"
 
 namespace weir::net {
 namespace {
@@ -13,6 +17,9 @@ namespace {
 // The routing id that ZeroMQ gives a peer: a zero byte and a 32-bit number.
 constexpr size_t kRoutingIdBytes = 5;
 constexpr size_t kMaxFrameBytes = kMaxPayloadBytes;
+// Of a context: a client that looks for a server takes three, and may look for many at once.
+constexpr int kMostSockets = 16'384;
+constexpr int kUnbindPatienceMs = 5000;
 
 struct OwnedMsg {
   OwnedMsg() { zmq_msg_init(&msg); }
@@ -42,6 +49,13 @@ int GetFd(void* socket) {
   size_t size = sizeof(fd);
   zmq_getsockopt(socket, ZMQ_FD, &fd, &size);
   return fd;
+}
+
+std::string LastEndpoint(void* socket) {
+  std::array<char, 512> text{};
+  size_t size = text.size();
+  zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, text.data(), &size);
+  return text.data();
 }
 
 // Keeps the received frame alive as long as somebody uses its bytes.
@@ -105,22 +119,47 @@ bool ToPeer(OwnedMsg& frame, PeerId* peer) {
 
 }  // namespace
 
-ZmqSocket::ZmqSocket(Direction sends) : sends_(sends) {}
-
-ZmqSocket::~ZmqSocket() {
-  if (monitor_ != nullptr) {
-    zmq_socket_monitor(socket_, nullptr, 0);
-    zmq_close(monitor_);
-  }
-  if (socket_ != nullptr) zmq_close(socket_);
-  if (context_ != nullptr) zmq_ctx_term(context_);
+ZmqContext::ZmqContext() : context_(zmq_ctx_new()) {
+  WEIR_CHECK(context_ != nullptr, "no ZeroMQ context");
+  zmq_ctx_set(context_, ZMQ_IO_THREADS, 1);
+  zmq_ctx_set(context_, ZMQ_MAX_SOCKETS, kMostSockets);
 }
 
-Status ZmqSocket::Open(int movers) {
-  context_ = zmq_ctx_new();
+ZmqContext::~ZmqContext() {
+  zmq_ctx_term(context_);
+}
+
+ZmqSocket::ZmqSocket(std::shared_ptr<ZmqContext> context, Direction sends)
+    : context_(std::move(context)), sends_(sends) {}
+
+ZmqSocket::~ZmqSocket() {
+  EndMonitor();
+  Unbind();
+  if (socket_ != nullptr) zmq_close(socket_);
+}
+
+void ZmqSocket::EndMonitor() {
+  if (monitor_ == nullptr) return;
+  zmq_socket_monitor(socket_, nullptr, 0);
+  zmq_close(std::exchange(monitor_, nullptr));
+}
+
+// Listeners are closed by ZeroMQ's own thread, which tells when it has done so.
+void ZmqSocket::Unbind() {
+  if (bound_.empty() || !WatchEvents(ZMQ_EVENT_CLOSED).ok()) return;
+  SetInt(monitor_, ZMQ_RCVTIMEO, kUnbindPatienceMs);
+  for (const std::string& endpoint : bound_) {
+    if (zmq_unbind(socket_, endpoint.c_str()) != 0) continue;
+    OwnedMsg closed;
+    if (zmq_msg_recv(&closed.msg, monitor_, 0) < 0) break;
+    SkipRest(monitor_);
+  }
+  EndMonitor();
+}
+
+Status ZmqSocket::Open() {
   const bool server = sends_ == Direction::kToClient;
-  if (context_ != nullptr) zmq_ctx_set(context_, ZMQ_IO_THREADS, movers);
-  if (context_ != nullptr) socket_ = zmq_socket(context_, server ? ZMQ_ROUTER : ZMQ_DEALER);
+  socket_ = zmq_socket(context_->get(), server ? ZMQ_ROUTER : ZMQ_DEALER);
   if (socket_ == nullptr) return ZmqError("cannot make a socket");
   bool ok = SetInt(socket_, ZMQ_LINGER, 0) && SetInt(socket_, ZMQ_SNDHWM, 0) &&
             SetInt(socket_, ZMQ_RCVHWM, 0) && SetInt(socket_, ZMQ_IPV6, 1) &&
@@ -138,8 +177,9 @@ Status ZmqSocket::Open(int movers) {
 }
 
 Status ZmqSocket::Bind(const std::string& endpoint) {
-  if (zmq_bind(socket_, endpoint.c_str()) == 0) return Status::Ok();
-  return ZmqError("cannot listen on " + endpoint);
+  if (zmq_bind(socket_, endpoint.c_str()) != 0) return ZmqError("cannot listen on " + endpoint);
+  bound_.push_back(LastEndpoint(socket_));
+  return Status::Ok();
 }
 
 Status ZmqSocket::Connect(const std::string& endpoint) {
@@ -153,10 +193,7 @@ Status ZmqSocket::Disconnect(const std::string& endpoint) {
 }
 
 std::string ZmqSocket::BoundEndpoint() const {
-  std::array<char, 512> text{};
-  size_t size = text.size();
-  zmq_getsockopt(socket_, ZMQ_LAST_ENDPOINT, text.data(), &size);
-  std::string bound = text.data();
+  std::string bound = LastEndpoint(socket_);
   // A dual-stack socket reports IPv4 addresses in IPv6 clothes; people and maps want them plain.
   constexpr std::string_view kMapped = "tcp://[::ffff:";
   if (bound.starts_with(kMapped)) {
@@ -172,14 +209,19 @@ int ZmqSocket::fd() const {
 }
 
 Status ZmqSocket::Watch() {
-  if (zmq_socket_monitor(socket_, "inproc://watch",
-                         ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED |
-                             ZMQ_EVENT_CONNECT_RETRIED) != 0) {
+  return WatchEvents(ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED |
+                     ZMQ_EVENT_CONNECT_RETRIED);
+}
+
+Status ZmqSocket::WatchEvents(int events) {
+  static std::atomic<uint64_t> last{0};
+  const std::string name = "inproc://watch-" + std::to_string(++last);
+  if (zmq_socket_monitor(socket_, name.c_str(), events) != 0) {
     return ZmqError("cannot watch a socket");
   }
-  monitor_ = zmq_socket(context_, ZMQ_PAIR);
+  monitor_ = zmq_socket(context_->get(), ZMQ_PAIR);
   if (monitor_ == nullptr || !SetInt(monitor_, ZMQ_LINGER, 0) ||
-      zmq_connect(monitor_, "inproc://watch") != 0) {
+      zmq_connect(monitor_, name.c_str()) != 0) {
     return ZmqError("cannot watch a socket");
   }
   return Status::Ok();

@@ -1,13 +1,13 @@
-// ZmqSocket: a ZeroMQ context with one socket, and messages in its frames. Private to
-// zmq_transport; one of the two places that include zmq.
+// ZmqContext: what the ZeroMQ sockets of a process share. ZmqSocket: one of them, and messages in
+// its frames. Private to zmq_transport; the one place that includes zmq.
 //
-// A context of its own, because its termination is the one way to know that an endpoint is free
-// again, and because a busy connection wants an I/O thread of its own (measured).
-// Threads: one at a time; creation, use and destruction may be different threads.
+// Threads: of a socket one at a time; creation, use and destruction may be different threads.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "common/base/result.h"
 #include "common/net/envelope.h"
@@ -15,16 +15,27 @@
 
 namespace weir::net {
 
+class ZmqContext {
+ public:
+  ZmqContext();
+  ~ZmqContext();  // waits until the last socket has gone
+  ZmqContext(const ZmqContext&) = delete;
+  ZmqContext& operator=(const ZmqContext&) = delete;
+  [[nodiscard]] void* get() const { return context_; }
+
+ private:
+  void* const context_;
+};
+
 class ZmqSocket {
  public:
-  explicit ZmqSocket(Direction sends);
-  ~ZmqSocket();
+  ZmqSocket(std::shared_ptr<ZmqContext> context, Direction sends);
+  ~ZmqSocket();  // what it listened on is free again
   ZmqSocket(const ZmqSocket&) = delete;
   ZmqSocket& operator=(const ZmqSocket&) = delete;
 
-  // A ROUTER if it sends to clients, else a DEALER. `movers`: threads that move its bytes; those of
-  // the calling thread's policy.
-  Status Open(int movers);
+  // A ROUTER if it sends to clients, else a DEALER.
+  Status Open();
   // kNotFound: the address is none of this machine.
   Status Bind(const std::string& endpoint);
   Status Connect(const std::string& endpoint);
@@ -46,16 +57,23 @@ class ZmqSocket {
   enum class Received : uint8_t { kNothing, kMessage, kMalformed };
   // Never waits. `peer` is set on a ROUTER only.
   Received Receive(PeerId* peer, Message* message);
-  // Whether Receive has something. Sending may have taken the sign of that off the descriptor.
+  // Whether Receive has something. Sending and receiving may have taken the sign of that off the
+  // descriptor.
   [[nodiscard]] bool HasInput() const;
   // Never waits; false when it had to drop the message: no such peer, no connection.
   bool Send(PeerId peer, Message message);
 
  private:
-  Direction sends_;
-  void* context_ = nullptr;
+  // Has `events` of the socket told to monitor_.
+  Status WatchEvents(int events);
+  void EndMonitor();
+  void Unbind();
+
+  const std::shared_ptr<ZmqContext> context_;
+  const Direction sends_;
   void* socket_ = nullptr;
   void* monitor_ = nullptr;
+  std::vector<std::string> bound_;
 };
 
 }  // namespace weir::net

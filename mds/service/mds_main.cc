@@ -121,7 +121,7 @@ Status Serve(const Arguments& arguments, int signals) {
   options.cluster = record.cluster;
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<MdsStore> store,
                         OpenMdsStore(arguments.data, options));
-  const std::unique_ptr<net::Network> network = net::MakeZmqNetwork();
+  const std::unique_ptr<net::Network> network = net::MakeNetwork();
   {
     std::vector<std::string> listen = arguments.listen;
     const bool watched = !arguments.metrics.empty() || !arguments.web.empty();

@@ -173,6 +173,7 @@ Result<std::unique_ptr<net::RpcClient>> ConnectToMds(net::Network& network,
                                                      const std::string& endpoint) {
   net::RpcClient::Options options;
   options.session = RandomSeed();
+  options.control = true;
   return net::RpcClient::Connect(network, SystemClock::Get(), endpoint, options);
 }
 
@@ -180,7 +181,7 @@ Result<std::unique_ptr<net::RpcClient>> ConnectToMds(net::Network& network,
 // that does not answer says so later.
 Status CheckCluster(const OsdIdentity& identity, const DaemonOptions& options) {
   constexpr Duration kPatience = std::chrono::seconds(2);
-  const auto network = net::MakeZmqNetwork();
+  const auto network = net::MakeNetwork();
   WEIR_ASSIGN_OR_RETURN(const auto mds, ConnectToMds(*network, options.mds));
   const auto reply = mds->CallAndWait(wire::MDS_GET_MAP, {}, {}, {.timeout = kPatience});
   wire::ClusterMap map;
@@ -205,7 +206,7 @@ namespace {
 // From a store that is open to one that may be closed.
 Status ServeStore(const DaemonOptions& options, const OsdIdentity& identity, ObjectStore& store,
                   OsdServer::Options server_options) {
-  const auto network = net::MakeZmqNetwork();
+  const auto network = net::MakeNetwork();
   Registration registration;
   server_options.listen = {options.listen};
   if (!options.metrics.empty()) server_options.listen.emplace_back(kSelf);
@@ -234,7 +235,7 @@ Status ServeStore(const DaemonOptions& options, const OsdIdentity& identity, Obj
 }
 
 Status Format(const MkfsDaemonOptions& options, OsdIdentity* identity) {
-  const auto network = net::MakeZmqNetwork();
+  const auto network = net::MakeNetwork();
   WEIR_ASSIGN_OR_RETURN(OsdDisks disks, OsdDisks::Open(DisksOf(options)));
   if (!options.force) {
     const Status free = disks.CheckFree();

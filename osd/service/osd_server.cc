@@ -164,6 +164,7 @@ Status OsdServer::Listen() {
 Status OsdServer::Connect() {
   net::RpcClient::Options rpc;
   rpc.session = NewSession(identity_, clock_);
+  rpc.control = true;
   WEIR_ASSIGN_OR_RETURN(auto client, net::RpcClient::Connect(network_, clock_, options_.mds, rpc));
   MdsLink::Hooks hooks;
   hooks.apply = [this](const ClusterMap& map) { Apply(map); };

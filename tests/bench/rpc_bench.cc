@@ -14,7 +14,7 @@ namespace {
 const char* const kEndpoints[] = {"inproc://bench", "ipc://", "tcp://127.0.0.1:0"};
 
 void RoundTrips(benchmark::State& state) {
-  auto network = MakeZmqNetwork();
+  auto network = MakeNetwork();
   std::string endpoint = kEndpoints[state.range(0)];
   if (endpoint == "ipc://") endpoint += "/tmp/weir_rpc_bench." + std::to_string(getpid());
   auto server = RpcServer::Start(

@@ -76,7 +76,7 @@ std::string ReachableEndpoint(const std::string& osd_endpoint, const std::string
 }
 
 ClusterLink::ClusterLink(std::string endpoint)
-    : endpoint_(std::move(endpoint)), network_(net::MakeZmqNetwork()) {
+    : endpoint_(std::move(endpoint)), network_(net::MakeNetwork()) {
   std::random_device entropy;
   session_ = (uint64_t{entropy()} << 32) | entropy();
 }
@@ -100,6 +100,7 @@ Result<net::RpcClient*> ClusterLink::ClientOf(const std::string& endpoint) {
   if (client == nullptr) {
     net::RpcClient::Options options;
     options.session = session_;
+    options.control = true;
     auto made = net::RpcClient::Connect(*network_, SystemClock::Get(), endpoint, options);
     if (!made.ok()) return made.status();
     client = std::move(*made);

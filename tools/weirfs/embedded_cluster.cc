@@ -443,6 +443,7 @@ Result<std::unique_ptr<net::RpcClient>> EmbeddedCluster::ConnectToMds() const {
   WEIR_ASSIGN_OR_RETURN(const std::string unique, osd::NewUuid());
   net::RpcClient::Options client;
   client.session = std::hash<std::string>()(unique);
+  client.control = true;
   return net::RpcClient::Connect(network_, SystemClock::Get(), MdsEndpoint(), client);
 }
 

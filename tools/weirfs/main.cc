@@ -275,7 +275,7 @@ Status Serve(const Plan& plan, Background& background, const Held* held = nullpt
       [held](client::Mount& mount) {
         if (held != nullptr) HandOver(mount, *held);
       });
-  const std::unique_ptr<net::Network> network = net::MakeZmqNetwork();
+  const std::unique_ptr<net::Network> network = net::MakeNetwork();
   std::unique_ptr<EmbeddedCluster> cluster;
   if (plan.embedded) {
     WEIR_ASSIGN_OR_RETURN(cluster, EmbeddedCluster::Start(*network, plan.cluster));

@@ -50,7 +50,7 @@ Result<std::unique_ptr<Temporary>> Temporary::Make(cli::ClusterLink& link,
   WEIR_RETURN_IF_ERROR(made->MakeClasses());
   WEIR_RETURN_IF_ERROR(made->MakeFile());
   WEIR_RETURN_IF_ERROR(made->ChooseObjects(map));
-  made->network_ = net::MakeZmqNetwork();
+  made->network_ = net::MakeNetwork();
   Clock& clock = SystemClock::Get();
   made->osd_client_ =
       std::make_unique<client::OsdClient>(*made->network_, clock, RandomSeed(), kPatience);

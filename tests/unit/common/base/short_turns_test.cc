@@ -41,19 +41,6 @@ TEST(ShortTurnsTest, WhoRunsAheadOfThemDoesSoAlone) {
   EXPECT_EQ(own & ~SCHED_RESET_ON_FORK, SCHED_FIFO);
 }
 
-TEST(ShortTurnsTest, WhatIsStartedAheadOfThemHasThreadsThatRunAhead) {
-  const int before = sched_getscheduler(0);
-  int own = -1, started = -1;
-  StartAheadOfTurns([&] {
-    own = sched_getscheduler(0);
-    std::thread([&] { started = sched_getscheduler(0); }).join();
-  });
-  EXPECT_EQ(sched_getscheduler(0), before);
-  if (own == before) GTEST_SKIP() << "this process may not ask for it";
-  EXPECT_EQ(own, SCHED_FIFO);
-  EXPECT_EQ(started, SCHED_FIFO);
-}
-
 TEST(ShortTurnsTest, WhoWeighsMostDoesSoAlone) {
   const auto nice = [] { return getpriority(PRIO_PROCESS, gettid()); };
   const int before = nice();

@@ -16,9 +16,7 @@ namespace {
 
 class IoThreadTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    loop_.Start({}, [] { return false; });
-  }
+  void SetUp() override { loop_.Start(); }
   // Waits until everything posted before has run.
   void Settle() {
     std::promise<void> done;
@@ -53,7 +51,7 @@ TEST_F(IoThreadTest, ABusyLoopDoesNot) {
 
 TEST_F(IoThreadTest, ATaskOnABorrowedThreadDoesNotNest) {
   IoThread other;
-  other.Start({}, [] { return false; });
+  other.Start();
   std::promise<std::thread::id> inner;
   std::thread::id outer;
   while (outer != std::this_thread::get_id()) {
@@ -75,7 +73,7 @@ TEST_F(IoThreadTest, ATaskOnABorrowedThreadDoesNotNest) {
 
 TEST_F(IoThreadTest, WhatWouldNestRunsHereWhenTheCallerSaysWhere) {
   const auto owner = std::make_shared<IoThread>();
-  owner->Start({}, [] { return false; });
+  owner->Start();
   const std::thread::id here = std::this_thread::get_id();
   std::thread::id outer, inner;
   thread_local bool inside = false;
@@ -121,22 +119,6 @@ TEST_F(IoThreadTest, WorkThatMayBlockWaitsUntilTheCallerIsThrough) {
   }
   EXPECT_EQ(ran, 1);
   EXPECT_NE(work, nullptr) << "still the caller's";
-}
-
-TEST_F(IoThreadTest, ABorrowedThreadMayHaveTakenTheSignThatThereIsInput) {
-  IoThread loop;
-  std::atomic<bool> input{false};
-  std::promise<void> drained;
-  loop.Start({}, [&] {
-    if (!input.exchange(false)) return false;
-    drained.set_value();
-    return true;
-  });
-  loop.RunOrPost([&] {
-    input = true;
-    if (!loop.InThread()) loop.DrainAgain();
-  });
-  drained.get_future().wait();
 }
 
 TEST_F(IoThreadTest, OneTaskAtATimeAndEachOnceWhoeverRunsThem) {

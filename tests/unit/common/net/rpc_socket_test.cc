@@ -1,4 +1,5 @@
 // RPC over real sockets: what the simulated network of rpc_test.cc cannot show.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 
 #include "common/net/endpoint.h"
 #include "common/net/rpc.h"
+#include "common/reactor/reactor.h"
 
 namespace weir::net {
 namespace {
@@ -25,10 +27,10 @@ class RpcSocketTest : public ::testing::TestWithParam<const char*> {
   }
   ~RpcSocketTest() override { std::filesystem::remove_all(dir_); }
 
+  static std::string kind() { return GetParam(); }
   std::string Fresh() {
-    const std::string kind = GetParam();
-    if (kind == "tcp") return "tcp://127.0.0.1:0";
-    if (kind == "ipc") return "ipc://" + (dir_ / "socket").string();
+    if (kind() == "tcp" || kind() == "control") return "tcp://127.0.0.1:0";
+    if (kind() == "ipc") return "ipc://" + (dir_ / "socket").string();
     return "inproc://server";
   }
   std::unique_ptr<RpcServer> Serve(const std::string& endpoint, RpcServer::Handler handler) {
@@ -37,7 +39,8 @@ class RpcSocketTest : public ::testing::TestWithParam<const char*> {
     return *std::move(server);
   }
   std::unique_ptr<RpcClient> Dial(const std::string& endpoint) {
-    auto client = RpcClient::Connect(*network_, SystemClock::Get(), endpoint, {.session = 7});
+    auto client = RpcClient::Connect(*network_, SystemClock::Get(), endpoint,
+                                     {.session = 7, .control = kind() == "control"});
     EXPECT_TRUE(client.ok()) << client.status();
     return *std::move(client);
   }
@@ -46,7 +49,7 @@ class RpcSocketTest : public ::testing::TestWithParam<const char*> {
   }
 
   std::filesystem::path dir_;
-  std::unique_ptr<Network> network_ = MakeZmqNetwork();
+  std::unique_ptr<Network> network_ = MakeNetwork();
 };
 
 TEST_P(RpcSocketTest, EchoesBodyAndPayloadOfEverySize) {
@@ -124,7 +127,28 @@ TEST_P(RpcSocketTest, ManyCallsFromManyThreadsAreEachAnsweredOnce) {
   EXPECT_EQ(good.load(), 800);
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, RpcSocketTest, ::testing::Values("inproc", "ipc", "tcp"),
+TEST_P(RpcSocketTest, TransportsLiveOnTheReactorThatTheirViewOfTheNetworkNames) {
+  if (kind() == "inproc") GTEST_SKIP() << "has threads of its own";
+  auto reactor = *Reactor::Create({});
+  reactor->Start();
+  const auto there = network_->On(*reactor);
+  std::promise<bool> on_it;
+  auto server = *RpcServer::Start(*there, SystemClock::Get(), Fresh(),
+                                  [&](const std::shared_ptr<IncomingCall>& call) {
+                                    on_it.set_value(reactor->InLoop());
+                                    call->Respond(call->body());
+                                  });
+  auto client = Dial(server->endpoint());
+  std::promise<bool> elsewhere;
+  client->Call(1, "x", {}, {.timeout = kPatience},
+               [&](const Result<Reply>&) { elsewhere.set_value(!reactor->InLoop()); });
+  EXPECT_TRUE(on_it.get_future().get());
+  EXPECT_TRUE(elsewhere.get_future().get());
+  server = nullptr;
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, RpcSocketTest,
+                         ::testing::Values("inproc", "ipc", "tcp", "control"),
                          [](const auto& param) { return std::string(param.param); });
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Real sockets against strangers: raw ZeroMQ peers, stale and live socket files, foreign bytes.
 #include "common/net/zmq_transport.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -11,7 +12,9 @@
 #include <future>
 
 #include "common/net/envelope.h"
+#include "common/net/hello.h"
 #include "common/net/rpc.h"
+#include "common/net/zmq_finder.h"
 #include "common/wire/rpc.pb.h"
 
 namespace weir::net {
@@ -43,14 +46,16 @@ class RawPeer {
       ASSERT_GE(zmq_send(socket_, frames[i].data(), frames[i].size(), more), 0);
     }
   }
-  wire::RpcHeader Receive() {
+  wire::RpcHeader Receive(uint16_t version = kProtocolVersion) {
     std::string frame(1 << 16, '\0');
     const int size = zmq_recv(socket_, frame.data(), frame.size(), 0);
     EXPECT_GE(size, 0) << "no answer";
     frame.resize(size < 0 ? 0 : static_cast<size_t>(size));
     wire::RpcHeader header;
     bool matches = false;
-    EXPECT_TRUE(DecodeFrame(Direction::kToClient, frame, 0, &header, &matches).ok());
+    uint16_t of = 0;
+    EXPECT_TRUE(DecodeFrame(Direction::kToClient, frame, 0, &header, &matches, &of).ok());
+    EXPECT_EQ(of, version);
     return header;
   }
 
@@ -61,7 +66,7 @@ class RawPeer {
 
 TEST(ZmqTransportTest, ARawPeerThatSendsRubbishIsCountedAndTheServerServesOn) {
   std::atomic<int> handled{0};
-  auto network = MakeZmqNetwork();
+  auto network = MakeNetwork();
   auto server = *RpcServer::Start(*network, SystemClock::Get(), "tcp://127.0.0.1:0",
                                   [&](const std::shared_ptr<IncomingCall>& call) {
                                     ++handled;
@@ -95,8 +100,95 @@ TEST(ZmqTransportTest, ARawPeerThatSendsRubbishIsCountedAndTheServerServesOn) {
   EXPECT_TRUE(client->CallAndWait(1, "x", {}, {.timeout = kPatience}).ok());
 }
 
+// A peer of version 1 hears what is wrong, in frames that it can read.
+TEST(ZmqTransportTest, AClientOfVersion1IsToldThatItIsTooOld) {
+  auto network = MakeNetwork();
+  auto server = *RpcServer::Start(*network, SystemClock::Get(), "tcp://127.0.0.1:0",
+                                  [](const std::shared_ptr<IncomingCall>&) { FAIL(); });
+  RawPeer peer(server->endpoint());
+  wire::RpcHeader header;
+  header.set_session(5);
+  header.set_kind(wire::RpcHeader::PING);
+  peer.Send({*EncodeFrame(Direction::kToServer, header, 0, 1)});
+  EXPECT_EQ(peer.Receive(1).kind(), wire::RpcHeader::PONG) << "else it would never ask";
+  header.set_kind(wire::RpcHeader::REQUEST);
+  header.set_request_id(9);
+  peer.Send({*EncodeFrame(Direction::kToServer, header, 0, 1)});
+  const wire::RpcHeader refusal = peer.Receive(1);
+  EXPECT_EQ(refusal.kind(), wire::RpcHeader::REPLY);
+  EXPECT_EQ(refusal.session(), 5u);
+  EXPECT_EQ(refusal.request_id(), 9u);
+  EXPECT_EQ(refusal.status(), static_cast<uint32_t>(ErrorCode::kNotSupported));
+  EXPECT_THAT(refusal.error(), ::testing::HasSubstr("wire version 2"));
+}
+
+TEST(ZmqTransportTest, HelloNamesTheStreamsOfTheServer) {
+  auto network = MakeNetwork();
+  auto server = *RpcServer::Start(*network, SystemClock::Get(), "tcp://127.0.0.1:0",
+                                  [](const std::shared_ptr<IncomingCall>&) { FAIL(); });
+  RawPeer peer(server->endpoint());
+  peer.Send({EncodeHello({.session = 5, .number = 8}).header});
+  const wire::RpcHeader answer = peer.Receive(kHelloVersion);
+  EXPECT_EQ(answer.kind(), wire::RpcHeader::HELLO);
+  EXPECT_EQ(answer.session(), 5u);
+  EXPECT_EQ(answer.request_id(), 8u);
+  EXPECT_NE(answer.incarnation(), 0u);
+  EXPECT_NE(answer.streams_id(), 0u);
+  ASSERT_EQ(answer.stream_endpoints_size(), 2);
+  EXPECT_THAT(answer.stream_endpoints(0), ::testing::StartsWith("unix:@weirfs-"));
+  EXPECT_THAT(answer.stream_endpoints(1), ::testing::StartsWith("tcp://*:"));
+}
+
+// Its answer to HELLO is the refusal of a request.
+TEST(ZmqTransportTest, AServerOfVersion1IsReportedAndNotCalled) {
+  auto reactor = *Reactor::Create({});
+  reactor->Start();
+  ControlPlane plane;
+  auto server = *ListenZmq(plane, *reactor, *ParseEndpoint("tcp://127.0.0.1:0"));
+  std::promise<void> asked_again;
+  int asked = 0;
+  ASSERT_TRUE(server
+                  ->Start([&](PeerId peer, const Message& message) {
+                    wire::RpcHeader header;
+                    bool matches = false;
+                    uint16_t version = 0;
+                    (void)DecodeFrame(Direction::kToServer, message.header, 0, &header, &matches,
+                                      &version);
+                    EXPECT_EQ(version, 1);
+                    header.set_kind(wire::RpcHeader::REPLY);
+                    header.set_status(static_cast<uint32_t>(ErrorCode::kBadMessage));
+                    server->Send(peer, {*EncodeFrame(Direction::kToClient, header, 0, 1), {}});
+                    if (++asked == 2) asked_again.set_value();
+                  })
+                  .ok());
+  auto finder = MakeZmqFinder(plane, *reactor, *ParseEndpoint(server->endpoint()));
+  bool found = false;
+  auto client = DialStreams(*reactor, std::move(finder), {.ask_again = 20ms});
+  ASSERT_TRUE(client->Start([](const Message&) {}, [&] { found = true; }).ok());
+  EXPECT_EQ(asked_again.get_future().wait_for(kPatience), std::future_status::ready);
+  client = nullptr;
+  EXPECT_FALSE(found);
+  server = nullptr;
+}
+
+TEST(ZmqTransportTest, TheEndOfAServerFreesItsEndpoint) {
+  auto reactor = *Reactor::Create({});
+  reactor->Start();
+  ControlPlane plane;
+  std::string endpoint = "tcp://127.0.0.1:0";
+  for (int i = 0; i < 50; ++i) {
+    auto server = ListenZmq(plane, *reactor, *ParseEndpoint(endpoint));
+    ASSERT_TRUE(server.ok()) << server.status() << " at turn " << i;
+    endpoint = (*server)->endpoint();
+    ASSERT_TRUE((*server)->Start([](PeerId, const Message&) {}).ok());
+  }
+}
+
 TEST(ZmqTransportTest, DroppedMessagesAreCounted) {
-  auto server = *ListenZmq(*ParseEndpoint("tcp://127.0.0.1:0"));
+  auto reactor = *Reactor::Create({});
+  reactor->Start();
+  ControlPlane plane;
+  auto server = *ListenZmq(plane, *reactor, *ParseEndpoint("tcp://127.0.0.1:0"));
   std::promise<Message> arrived;
   ASSERT_TRUE(server->Start([&](PeerId, Message m) { arrived.set_value(std::move(m)); }).ok());
   RawPeer peer(server->endpoint());
@@ -111,7 +203,7 @@ TEST(ZmqTransportTest, DroppedMessagesAreCounted) {
 }
 
 TEST(ZmqTransportTest, ThePayloadIsNotCopiedInsideAProcess) {
-  auto network = MakeZmqNetwork();
+  auto network = MakeNetwork();
   const uint8_t* seen = nullptr;
   auto server = *RpcServer::Start(*network, SystemClock::Get(), "inproc://identity",
                                   [&](const std::shared_ptr<IncomingCall>& call) {
@@ -134,13 +226,16 @@ TEST(ZmqTransportTest, TheSocketFileOfADeadProcessIsReplaced) {
   path.string().copy(address.sun_path, sizeof(address.sun_path) - 1);
   ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   close(fd);  // leaves the file
-  auto server = ListenZmq(*ParseEndpoint("ipc://" + path.string()));
+  auto reactor = *Reactor::Create({});
+  reactor->Start();
+  ControlPlane plane;
+  auto server = ListenZmq(plane, *reactor, *ParseEndpoint("ipc://" + path.string()));
   EXPECT_TRUE(server.ok()) << server.status();
   std::filesystem::remove(path);
 }
 
 TEST(ZmqTransportTest, BadEndpointsAreInvalid) {
-  auto network = MakeZmqNetwork();
+  auto network = MakeNetwork();
   EXPECT_EQ(network->Listen("tcp://nowhere").code(), ErrorCode::kInvalid);
   EXPECT_EQ(network->Dial("tcp://127.0.0.1:0").code(), ErrorCode::kInvalid);
   EXPECT_EQ(network->Listen("ipc:///" + std::string(150, 'x')).code(), ErrorCode::kInvalid);

@@ -101,7 +101,7 @@ class OsdServerTest : public ::testing::Test {
     return request;
   }
 
-  std::unique_ptr<net::Network> network_ = net::MakeZmqNetwork();
+  std::unique_ptr<net::Network> network_ = net::MakeNetwork();
   SmallMds mds_{*network_};
   testing::HeldObjectStore store_;
   std::unique_ptr<Reactor> reactor_ = *Reactor::Create({});
