@@ -10,11 +10,8 @@
 
 #include "common/placement/cluster_map.h"
 #include "common/wire/decisions.pb.h"
-#include "osd/qos/scheduler.h"
 
 namespace weir::osd {
-
-using Kind = qos::Decision::Kind;
 
 Result<std::unique_ptr<DecisionLog>> DecisionLog::Create(const std::string& path, Report report) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -33,37 +30,27 @@ Result<std::unique_ptr<DecisionLog>> DecisionLog::Create(const std::string& path
   return log;
 }
 
-uint64_t DecisionLog::NumberOf(const qos::Decision& decision) {
-  if (decision.request == nullptr) return 0;
-  if (decision.kind == Kind::kEnqueue) return numbers_[decision.request] = ++arrived_;
-  const auto found = numbers_.find(decision.request);
-  const uint64_t number = found->second;
-  if (decision.kind == Kind::kCompleted) numbers_.erase(found);
-  return number;
-}
-
 void DecisionLog::Note(const qos::Decision& decision) {
   if (!file_.is_open()) return;
+  const Event event = maker_.Make(decision);
   wire::Decision message;
-  message.set_kind(static_cast<uint32_t>(decision.kind));
-  message.set_now_ns(decision.now.ns);
-  message.set_request(NumberOf(decision));
-  message.set_class_id(decision.class_id.value);
-  message.set_amount(decision.amount);
-  if (decision.config != nullptr) *message.mutable_config() = ToWire(*decision.config);
-  if (decision.spec != nullptr) {
-    *message.mutable_class_info() = ToWire(ClassEntry{.spec = *decision.spec});
-    const auto& ends = decision.spec->reservation_ends;
+  message.set_kind(static_cast<uint32_t>(event.kind));
+  message.set_now_ns(event.now.ns);
+  message.set_request(event.request);
+  message.set_class_id(event.class_id.value);
+  message.set_amount(event.amount);
+  if (event.config != nullptr) *message.mutable_config() = ToWire(*event.config);
+  if (event.spec != nullptr) {
+    *message.mutable_class_info() = ToWire(ClassEntry{.spec = *event.spec});
+    const auto& ends = event.spec->reservation_ends;
     if (ends) message.set_reservation_ends_ns(ends->ns);
   }
-  if (decision.kind == Kind::kEnqueue) {
-    const qos::Request& request = *decision.request;
-    message.set_class_id(request.class_id.value);
-    message.set_op(static_cast<uint32_t>(request.op));
-    message.set_bytes(request.bytes);
-    message.set_lba(request.lba);
-    message.set_elsewhere(request.elsewhere);
-    message.set_transaction(request.transaction);
+  if (event.kind == Event::Kind::kEnqueue) {
+    message.set_op(static_cast<uint32_t>(event.op));
+    message.set_bytes(event.bytes);
+    message.set_lba(event.lba);
+    message.set_elsewhere(event.elsewhere);
+    message.set_transaction(event.transaction);
   }
   Write(message);
 }

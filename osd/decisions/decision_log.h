@@ -12,10 +12,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "common/base/result.h"
-#include "osd/qos/decision_recorder.h"
+#include "osd/decisions/event.h"
 
 namespace weir::wire {
 class Decision;
@@ -39,15 +38,13 @@ class DecisionLog final : public qos::DecisionRecorder {
  private:
   DecisionLog(std::string path, Report report)
       : path_(std::move(path)), report_(std::move(report)) {}
-  uint64_t NumberOf(const qos::Decision& decision);
   void Write(const wire::Decision& message);
 
   const std::string path_;
   const Report report_;
   std::ofstream file_;
-  uint64_t written_ = 0;                                       // bytes
-  uint64_t arrived_ = 0;                                       // requests
-  std::unordered_map<const qos::Request*, uint64_t> numbers_;  // of those that are not complete
+  uint64_t written_ = 0;  // bytes
+  EventMaker maker_;
 };
 
 }  // namespace weir::osd
