@@ -11,7 +11,9 @@
 #include <sstream>
 #include <thread>
 
+#include "osd/decisions/recording.h"
 #include "osd/decisions/replay.h"
+#include "osd/decisions/served.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/parse.h"
 #include "tools/cli/program.h"
@@ -20,6 +22,7 @@
 #include "tools/sim/output/document.h"
 #include "tools/sim/output/plot.h"
 #include "tools/sim/output/scenario_document.h"
+#include "tools/sim/recordings/record.h"
 #include "tools/sim/scenario/scenario.h"
 
 namespace weir::sim {
@@ -35,6 +38,10 @@ struct Arguments {
   std::string plot;  // directory for figures
   std::string scenario;
   std::string decisions;
+  std::string recordings;  // a folder, or of `pack` a file
+  bool inputs_only = false;
+  uint64_t events = UINT64_MAX;
+  double percent = 5;
   bool timing = false;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
   std::function<Result<ExitCode>(const Arguments&)> action;
@@ -199,6 +206,53 @@ Result<ExitCode> Replay(const Arguments& arguments) {
   return ExitCode::kFailed;
 }
 
+// Where the totals of classes are furthest apart when only the inputs are given.
+Result<ExitCode> ReplayLoosely(const Arguments& arguments) {
+  WEIR_ASSIGN_OR_RETURN(const std::vector<osd::Event> events,
+                        osd::LoadRecording(arguments.decisions));
+  const osd::ServedGap gap = osd::LargestGap(
+      osd::ServedOf(events), osd::ServedOf(osd::ReplayInputs(events)), osd::kRequestsFree);
+  fmt::print("class {} is furthest off after {:.1f} s: {} bytes recorded, {} replayed ({:.2f} %)\n",
+             gap.id.value, ToSeconds(gap.at), gap.recorded, gap.replayed, 100 * gap.part);
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> Record(const Arguments& arguments) {
+  WEIR_RETURN_IF_ERROR(RecordAll(arguments.recordings));
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> Compare(const Arguments& arguments) {
+  WEIR_ASSIGN_OR_RETURN(const std::vector<Compared> all,
+                        CompareRecordings(arguments.recordings, arguments.decisions));
+  cli::Table table({"RECORDING", "APART", "CLASS", "AFTER", "BYTES", "BYTES NOW"});
+  size_t apart = 0;
+  for (const auto& [name, gap] : all) {
+    if (100 * gap.part <= arguments.percent) continue;
+    ++apart;
+    table.AddRow({name, fmt::format("{:.1f} %", 100 * gap.part), fmt::format("{}", gap.id.value),
+                  fmt::format("{:.1f} s", ToSeconds(gap.at)), fmt::format("{}", gap.recorded),
+                  fmt::format("{}", gap.replayed)});
+  }
+  if (apart > 0) fmt::print("{}", table.Render());
+  fmt::print("{} of {} recordings are more than {} % apart\n", apart, all.size(),
+             arguments.percent);
+  return apart == 0 ? ExitCode::kDone : ExitCode::kFailed;
+}
+
+Result<ExitCode> Pack(const Arguments& arguments) {
+  osd::EventKeeper keeper(arguments.events);
+  WEIR_ASSIGN_OR_RETURN(const osd::Replayed replayed,
+                        osd::ReplayDecisions(arguments.decisions, &keeper));
+  if (replayed.difference) {
+    return {ErrorCode::kInvalid,
+            fmt::format("'{}' does not come out as recorded (weir-sim replay says where)",
+                        arguments.decisions)};
+  }
+  WEIR_RETURN_IF_ERROR(osd::SaveRecording(arguments.recordings, keeper.events()));
+  return ExitCode::kDone;
+}
+
 void Declare(CLI::App& app, Arguments& arguments) {
   app.require_subcommand(1);
   app.set_version_flag("--version", cli::VersionText("weir-sim"));
@@ -237,13 +291,47 @@ void Declare(CLI::App& app, Arguments& arguments) {
   scenario->callback([&] { arguments.action = RunOneScenario; });
   auto* replay = app.add_subcommand(
       "replay", "do again what an OSD wrote down; exit 1 when a decision comes out otherwise");
-  replay->add_option("file", arguments.decisions, "of weir-osd --decision-log")
+  replay->add_option("file", arguments.decisions, "of weir-osd --decision-log, or a recording")
       ->required()
       ->type_name("FILE");
+  replay->add_flag("--inputs", arguments.inputs_only,
+                   "only what comes from outside; how far what classes are served is off (of "
+                   "recordings)");
   replay->footer(
       "Example: weir-osd --disk /dev/sdb --mds tcp://10.0.0.1:7370 --decision-log /tmp/d\n"
       "         weir-sim replay /tmp/d");
-  replay->callback([&] { arguments.action = Replay; });
+  replay->callback([&] { arguments.action = arguments.inputs_only ? ReplayLoosely : Replay; });
+  auto* record = app.add_subcommand(
+      "record", "record the scheduler under many workloads, as tests/decisions keeps them");
+  record->add_option("directory", arguments.recordings, "for the files")
+      ->required()
+      ->type_name("DIR");
+  record->footer("Example: weir-sim record tests/decisions");
+  record->callback([&] { arguments.action = Record; });
+  auto* compare = app.add_subcommand(
+      "compare", "how far what classes were served is apart; exit 1 when it is too far");
+  compare->add_option("recorded", arguments.recordings, "a folder of recordings")
+      ->required()
+      ->type_name("DIR");
+  compare->add_option("now", arguments.decisions, "what `weir-sim record` made since")
+      ->required()
+      ->type_name("DIR");
+  compare->add_option("--percent", arguments.percent, "that may be between them (5)")
+      ->type_name("N");
+  compare->footer(
+      "Example: weir-sim record /tmp/now\n"
+      "         weir-sim compare tests/decisions /tmp/now");
+  compare->callback([&] { arguments.action = Compare; });
+  auto* pack = app.add_subcommand("pack", "make a recording of what an OSD wrote down");
+  pack->add_option("file", arguments.decisions, "of weir-osd --decision-log")
+      ->required()
+      ->type_name("FILE");
+  pack->add_option("recording", arguments.recordings, "the new file")
+      ->required()
+      ->type_name("RECORDING");
+  pack->add_option("--events", arguments.events, "no more than so many (all)")->type_name("N");
+  pack->footer("Example: weir-sim pack /tmp/d tests/decisions/osd-fio.rec --events 10000");
+  pack->callback([&] { arguments.action = Pack; });
 }
 
 }  // namespace

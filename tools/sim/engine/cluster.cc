@@ -21,9 +21,10 @@ Cluster::Cluster(size_t osds, const SchedulerConfig& config, uint64_t device_rat
 
 Cluster::~Cluster() = default;
 
-SimOsd& Cluster::AddOsd(const SchedulerConfig& config, const DeviceFactory& device) {
+SimOsd& Cluster::AddOsd(const SchedulerConfig& config, const DeviceFactory& device,
+                        osd::qos::DecisionRecorder* recorder) {
   cost_ = config.cost;
-  return AddOsd(ProductPolicy(config), device);
+  return AddOsd(ProductPolicy(config, recorder), device);
 }
 
 SimOsd& Cluster::AddOsd(const PolicyFactory& policy, const DeviceFactory& device) {

@@ -38,7 +38,8 @@ class Cluster {
   Cluster& operator=(const Cluster&) = delete;
 
   // The unit of delays follows the cost of the config that was added last (one per cluster).
-  SimOsd& AddOsd(const SchedulerConfig& config, const DeviceFactory& device);
+  SimOsd& AddOsd(const SchedulerConfig& config, const DeviceFactory& device,
+                 osd::qos::DecisionRecorder* recorder = nullptr);
   SimOsd& AddOsd(const PolicyFactory& policy, const DeviceFactory& device);
   void SetHook(std::unique_ptr<CoordinatorHook> hook) { hook_ = std::move(hook); }
   // False: coordinators say nothing about other OSDs (the planted fault of mutation tests).

@@ -5,7 +5,9 @@ namespace {
 
 class SchedulerPolicy final : public Policy {
  public:
-  SchedulerPolicy(const SchedulerConfig& config, TimePoint now) : scheduler_(config, now) {}
+  SchedulerPolicy(const SchedulerConfig& config, TimePoint now,
+                  osd::qos::DecisionRecorder* recorder)
+      : scheduler_(config, now, recorder) {}
 
   void SetClass(const ClassSpec& spec, TimePoint now) override { scheduler_.SetClass(spec, now); }
   void Enqueue(osd::qos::Request* request, TimePoint now) override {
@@ -27,8 +29,10 @@ class SchedulerPolicy final : public Policy {
 
 }  // namespace
 
-PolicyFactory ProductPolicy(const SchedulerConfig& config) {
-  return [config](TimePoint now) { return std::make_unique<SchedulerPolicy>(config, now); };
+PolicyFactory ProductPolicy(const SchedulerConfig& config, osd::qos::DecisionRecorder* recorder) {
+  return [config, recorder](TimePoint now) {
+    return std::make_unique<SchedulerPolicy>(config, now, recorder);
+  };
 }
 
 }  // namespace weir::sim

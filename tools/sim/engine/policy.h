@@ -26,7 +26,8 @@ class Policy {
 
 using PolicyFactory = std::function<std::unique_ptr<Policy>(TimePoint now)>;
 
-// The product's scheduler.
-PolicyFactory ProductPolicy(const SchedulerConfig& config);
+// The product's scheduler. The recorder, if there is one, hears what is done to it.
+PolicyFactory ProductPolicy(const SchedulerConfig& config,
+                            osd::qos::DecisionRecorder* recorder = nullptr);
 
 }  // namespace weir::sim
