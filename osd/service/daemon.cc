@@ -205,8 +205,9 @@ namespace {
 
 // From a store that is open to one that may be closed.
 Status ServeStore(const DaemonOptions& options, const OsdIdentity& identity, ObjectStore& store,
-                  OsdServer::Options server_options) {
-  const auto network = net::MakeNetwork();
+                  Reactor& reactor, OsdServer::Options server_options) {
+  const auto network = net::MakeNetwork(&reactor);
+  server_options.loop = &reactor;
   Registration registration;
   server_options.listen = {options.listen};
   if (!options.metrics.empty()) server_options.listen.emplace_back(kSelf);
@@ -269,10 +270,9 @@ Status Serve(const DaemonOptions& options) {
   if (status.ok()) status = disks.Keep();
   if (status.ok()) {
     OsdServer::Options server;
-    server.loop = reactor.get();
     server.tiers = disks.tiers();
     server.device = &disks.first_device();
-    status = ServeStore(options, identity, disks.first(), std::move(server));
+    status = ServeStore(options, identity, disks.first(), *reactor, std::move(server));
   }
   const Status closed = disks.CloseStores();
   return status.ok() ? closed : status;
