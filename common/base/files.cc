@@ -3,12 +3,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 namespace weir {
@@ -27,16 +28,42 @@ int SyncDirectoryOf(const std::string& path) {
 }  // namespace
 
 Result<std::string> ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return {ErrorCode::kNotFound, fmt::format("there is no readable file '{}'", path)};
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+  constexpr size_t kLargest = 64 << 20;
+  constexpr size_t kPiece = 64 << 10;
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  struct stat info {};
+  if (fd < 0) {
+    if (errno != ENOENT) return Status::FromErrno(errno, fmt::format("cannot open '{}'", path));
+    if (lstat(path.c_str(), &info) != 0) {
+      return {ErrorCode::kNotFound, fmt::format("there is no file '{}'", path)};
+    }
+    return {ErrorCode::kCorrupt, fmt::format("'{}' is a symbolic link to nothing", path)};
+  }
+  Status status;
+  std::string text;
+  if (fstat(fd, &info) != 0) status = Status::FromErrno(errno, path);
+  if (!S_ISREG(info.st_mode)) {
+    status = {ErrorCode::kCorrupt, fmt::format("'{}' is no regular file", path)};
+  }
+  for (size_t had = SIZE_MAX; status.ok() && text.size() != had;) {
+    had = text.size();
+    text.resize(had + kPiece);
+    const ssize_t got = read(fd, text.data() + had, kPiece);
+    if (got < 0) status = Status::FromErrno(errno, fmt::format("cannot read '{}'", path));
+    text.resize(had + static_cast<size_t>(std::max<ssize_t>(got, 0)));
+    if (text.size() > kLargest) {
+      status = {ErrorCode::kCorrupt, fmt::format("'{}' has more than {} bytes", path, kLargest)};
+    }
+  }
+  close(fd);
+  if (!status.ok()) return status;
+  return text;
 }
 
 Status WriteFileAtomically(const std::string& path, const std::string& text) {
   const std::string temporary = path + ".new";
-  const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  unlink(temporary.c_str());  // of one that was cut short; if it is a link, not what it leads to
+  const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd < 0) return Status::FromErrno(errno, fmt::format("cannot create '{}'", temporary));
   const bool written = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   int error = written && fsync(fd) == 0 ? 0 : errno;

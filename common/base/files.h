@@ -7,7 +7,8 @@
 
 namespace weir {
 
-// The whole file; kNotFound when there is none.
+// The whole file. kNotFound when there is none; kCorrupt for what is none of ours: no regular file,
+// or larger than 64 MiB; else what the operating system says.
 Result<std::string> ReadFile(const std::string& path);
 // Replaces it in one step, durably: a reader sees the old text or the new.
 Status WriteFileAtomically(const std::string& path, const std::string& text);

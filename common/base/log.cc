@@ -4,6 +4,7 @@
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -59,16 +60,39 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::err;
 }
 
+// Null: a log may lie there. Images of disks begin with zeros, or have some soon.
+const char* WhyNoLog(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return nullptr;
+  if (S_ISBLK(info.st_mode)) return "it is a disk";
+  if (!S_ISREG(info.st_mode)) return nullptr;
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return nullptr;
+  std::array<char, 4096> head{};
+  const ssize_t size = read(fd, head.data(), head.size());
+  close(fd);
+  const bool text = size <= 0 || memchr(head.data(), '\0', static_cast<size_t>(size)) == nullptr;
+  return text ? nullptr : "it holds something else than text";
+}
+
 // spdlog would make the folders, too, of a path that was mistyped.
 Status CheckFile(const std::string& path) {
   if (path.empty()) return Status::Ok();
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (fd < 0) return {ErrorCode::kIo, "cannot log to '" + path + "': " + strerror(errno)};
+  WEIR_ASSIGN_OR_RETURN(const int fd, OpenLogFile(path));
   close(fd);
   return Status::Ok();
 }
 
 }  // namespace
+
+Result<int> OpenLogFile(const std::string& path) {
+  const char* why = WhyNoLog(path);
+  const int fd =
+      why != nullptr ? -1 : open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd >= 0) return fd;
+  if (why == nullptr) why = strerror(errno);
+  return Status(ErrorCode::kIo, "cannot log to '" + path + "': " + why);
+}
 
 std::atomic<LogLevel> log_internal::level{LogLevel::kInfo};
 

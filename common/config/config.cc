@@ -91,7 +91,7 @@ Result<Config> Config::Load(std::vector<Setting> schema, const ConfigSources& so
 }
 
 Status Config::LoadFile(const std::string& path) {
-  if (!std::filesystem::exists(path)) {
+  if (!std::filesystem::exists(path) || std::filesystem::is_directory(path)) {
     return {ErrorCode::kNotFound, "there is no configuration file '" + path + "'"};
   }
   std::vector<FileValue> values;

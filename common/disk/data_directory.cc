@@ -42,11 +42,12 @@ std::string RecordPath(const std::string& dir) {
 
 // Throws what a wrong type or a missing key throws.
 Result<DataRecord> ParseRecord(const std::string& path, const Json& json) {
-  if (const int version = json.at("version").get<int>(); version != kVersion) {
+  if (const Json& version = json.at("version");
+      version != kVersion || !version.is_number_integer()) {
     return {ErrorCode::kCorrupt,
             fmt::format("'{}' is of version {}, and this program knows {}: use the one that wrote "
                         "it, or a newer",
-                        path, version, kVersion)};
+                        path, version.dump(), kVersion)};
   }
   const auto name = json.at("program").get<std::string>();
   const auto state = json.at("state").get<std::string>();
@@ -92,6 +93,30 @@ bool HoldsNothing(const fs::directory_entry& entry) {
 
 bool IsOsdImage(const std::string& name) {
   return name.starts_with("osd.") && name.ends_with(".img");
+}
+
+// What the programs make in DIR, and replace or write to.
+bool IsTaken(const fs::path& name) {
+  const std::string text = name.string();
+  for (const char* taken : {"owner.json", "disks.json", "weir-dev.json", "prometheus.json", "lock",
+                            "endpoint", "weirfs.log", "mds.img", "mds", "log", "run"}) {
+    if (text == taken) return true;
+  }
+  return text.ends_with(".sock") || text.ends_with(".new");
+}
+
+// A disk that lies in DIR, by whatever name, is none of its other files.
+Status CheckDiskNames(const std::string& dir, const std::vector<std::string>& disks) {
+  std::error_code error;
+  const fs::path top = fs::weakly_canonical(dir, error);
+  for (const std::string& disk : disks) {
+    const fs::path inside = fs::weakly_canonical(disk, error).lexically_relative(top);
+    if (inside.empty() || !IsTaken(*inside.begin())) continue;
+    return {ErrorCode::kInvalid,
+            fmt::format("'{}' cannot be a disk: '{}' has another use for '{}' (take another name)",
+                        disk, dir, inside.begin()->string())};
+  }
+  return Status::Ok();
 }
 
 Status Anothers(const std::string& dir, DataOwner owner) {
@@ -162,6 +187,7 @@ bool IsBelow(const fs::path& path, const fs::path& top) {
 
 Result<DataRecord> LookAtDirectory(const std::string& dir, DataOwner asker,
                                    const std::vector<std::string>& expected) {
+  WEIR_RETURN_IF_ERROR(CheckDiskNames(dir, expected));
   struct stat info {};
   if (stat(dir.c_str(), &info) != 0) {
     if (errno == ENOENT) return DataRecord{.owner = asker};

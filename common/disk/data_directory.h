@@ -15,7 +15,8 @@
 // Earlier versions left no owner.json: disks.json, weir-dev.json or a lone mds.img tells.
 //
 // Threads: any.
-// Errors:  kExists: another's; kCorrupt: damaged, or of a newer version. They name the way out.
+// Errors:  kExists: another's; kCorrupt: damaged, or of a newer version; kAccess and the like: it
+//          cannot be read. They name the way out.
 #pragma once
 
 #include <string>
@@ -35,8 +36,8 @@ struct DataRecord {
   bool recorded = false;  // false: new, or told by its other files
 };
 
-// Looks, and changes nothing. `expected`: paths in it that the command line names, and that
-// therefore may lie in a new one.
+// Looks, and changes nothing. `expected`: disks that the command line names, and that therefore may
+// lie in a new one; kInvalid if DIR needs such a name for something else.
 Result<DataRecord> LookAtDirectory(const std::string& dir, DataOwner asker,
                                    const std::vector<std::string>& expected = {});
 Status WriteRecord(const std::string& dir, const DataRecord& record);

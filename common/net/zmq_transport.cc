@@ -1,8 +1,7 @@
 #include "common/net/zmq_transport.h"
 
 #include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 
 #include "common/base/log.h"
 #include "common/base/prng.h"
+#include "common/net/probe.h"
 #include "common/net/resolve.h"
 #include "common/net/transport_loop.h"
 
@@ -281,17 +281,17 @@ class ControlClient final : public ZmqClient {
   HelloQuestion question_;
 };
 
-// Whether somebody accepts connections on a socket file. ZeroMQ would silently unlink it.
-bool IsAlive(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::copy(path.begin(), path.end(), address.sun_path);
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) return false;
-  const int result = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
-  const bool alive = result == 0 || errno == EAGAIN;  // EAGAIN: its backlog is full
-  close(fd);
-  return alive;
+// ZeroMQ silently unlinks whatever lies at the path: only a socket that somebody left may go.
+Status CheckSocketFile(const Endpoint& endpoint) {
+  const bool is_abstract = endpoint.address.starts_with('@');
+  struct stat info {};
+  if (is_abstract || lstat(endpoint.address.c_str(), &info) != 0) return Status::Ok();
+  if (!S_ISSOCK(info.st_mode)) {
+    return {ErrorCode::kExists, "cannot listen on " + endpoint.ToString() +
+                                    ": there is a file of that name, which is no socket"};
+  }
+  if (!MayListen(endpoint, Duration::zero())) return Status::Ok();
+  return {ErrorCode::kBusy, "cannot listen on " + endpoint.ToString() + ": already in use"};
 }
 
 }  // namespace
@@ -337,9 +337,7 @@ Status CheckFilesLeft(const Endpoint& endpoint) {
 Result<std::unique_ptr<ServerTransport>> ListenZmq(ControlPlane& plane, Reactor& reactor,
                                                    const Endpoint& endpoint) {
   WEIR_RETURN_IF_ERROR(CheckFilesLeft(endpoint));
-  if (endpoint.kind == Endpoint::Kind::kIpc && IsAlive(endpoint.address)) {
-    return {ErrorCode::kBusy, "cannot listen on " + endpoint.ToString() + ": already in use"};
-  }
+  if (endpoint.kind == Endpoint::Kind::kIpc) WEIR_RETURN_IF_ERROR(CheckSocketFile(endpoint));
   auto server = std::make_unique<ZmqServer>(plane, reactor);
   WEIR_RETURN_IF_ERROR(server->Bind(endpoint));
   return std::unique_ptr<ServerTransport>(std::move(server));

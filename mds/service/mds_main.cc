@@ -58,6 +58,9 @@ int Fail(int code, const std::string& message) {
 // Flags win over the file, which wins over the defaults.
 Status ReadConfig(Arguments* arguments, const CLI::App& app) {
   if (arguments->config.empty()) return Status::Ok();
+  if (std::filesystem::is_directory(arguments->config)) {
+    return {ErrorCode::kInvalid, "there is no configuration file '" + arguments->config + "'"};
+  }
   try {
     const toml::table file = toml::parse_file(arguments->config);
     for (const auto& [key, value] : file) {

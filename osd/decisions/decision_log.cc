@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <google/protobuf/util/delimited_message_util.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,13 +14,25 @@
 
 namespace weir::osd {
 
+namespace {
+
+Status CannotCreate(const std::string& path, int error) {
+  const ErrorCode code = error == EEXIST ? ErrorCode::kExists : ErrorCode::kIo;
+  return {code, fmt::format("--decision-log: cannot create '{}': {}", path,
+                            std::generic_category().message(error))};
+}
+
+}  // namespace
+
+Status DecisionLog::CheckNew(const std::string& path) {
+  struct stat info {};
+  const bool exists = !path.empty() && ::lstat(path.c_str(), &info) == 0;
+  return exists ? CannotCreate(path, EEXIST) : Status::Ok();
+}
+
 Result<std::unique_ptr<DecisionLog>> DecisionLog::Create(const std::string& path, Report report) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd < 0) {
-    const ErrorCode code = errno == EEXIST ? ErrorCode::kExists : ErrorCode::kIo;
-    return {code, fmt::format("--decision-log: cannot create '{}': {}", path,
-                              std::generic_category().message(errno))};
-  }
+  if (fd < 0) return CannotCreate(path, errno);
   ::close(fd);
   std::unique_ptr<DecisionLog> log(new DecisionLog(path, std::move(report)));
   log->file_.open(path, std::ios::binary | std::ios::trunc);

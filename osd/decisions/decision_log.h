@@ -30,6 +30,8 @@ class DecisionLog final : public qos::DecisionRecorder {
   // A line for the log of the daemon.
   using Report = std::function<void(const std::string&)>;
 
+  // Whether there is something of that name, before it is time to make the log. An empty path: no.
+  static Status CheckNew(const std::string& path);
   // kExists: nothing is overwritten.
   static Result<std::unique_ptr<DecisionLog>> Create(const std::string& path, Report report);
 

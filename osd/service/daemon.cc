@@ -10,16 +10,18 @@
 #include <mutex>
 #include <optional>
 
-#include "common/base/files.h"
 #include "common/base/log.h"
+#include "common/base/note_file.h"
 #include "common/base/prng.h"
 #include "common/base/units.h"
 #include "common/disk/block_device.h"
 #include "common/disk/disk_spec.h"
 #include "common/monitor/monitor.h"
+#include "common/net/probe.h"
 #include "common/net/rpc.h"
 #include "common/reactor/reactor.h"
 #include "common/wire/mds.pb.h"
+#include "common/wire/osd.pb.h"
 #include "osd/decisions/decision_log.h"
 #include "osd/service/format_osd.h"
 #include "osd/service/osd_disks.h"
@@ -51,23 +53,6 @@ sigset_t OurSignals() {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&signals, signal);
   return signals;
 }
-
-// A file that a script waits for: there whole, or not there; gone when this object goes.
-class StateFile {
- public:
-  ~StateFile() {
-    if (!path_.empty()) ::unlink(path_.c_str());
-  }
-  Status Write(const std::string& path, const std::string& text) {
-    if (path.empty()) return {};
-    WEIR_RETURN_IF_ERROR(WriteFileAtomically(path, text + "\n"));
-    path_ = path;
-    return {};
-  }
-
- private:
-  std::string path_;
-};
 
 // The answer of the MDS to the first registration, for a thread that waits on file descriptors.
 class Registration {
@@ -111,7 +96,7 @@ Status WaitForEnd(OsdServer& server, const DaemonOptions& options, Registration&
   const sigset_t signals = OurSignals();
   const UniqueFd signal_fd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   if (signal_fd.get() < 0) return Status::FromErrno(errno, "cannot wait for signals");
-  StateFile ready;
+  NoteFile ready;
   for (;;) {
     pollfd fds[] = {{signal_fd.get(), POLLIN, 0}, {registration.fd(), POLLIN, 0}};
     if (::poll(fds, 2, -1) < 0) {
@@ -149,26 +134,6 @@ std::vector<TierSpec> DisksOf(const Options& options) {
   return options.tiers.empty() ? std::vector<TierSpec>{{"", options.disk}} : options.tiers;
 }
 
-// Images that are made for a format, and go again unless that succeeds.
-class NewImages {
- public:
-  ~NewImages() {
-    for (const std::string& path : paths_) ::unlink(path.c_str());
-  }
-  Status Make(const std::vector<TierSpec>& disks, uint64_t size) {
-    for (const TierSpec& disk : disks) {
-      WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(disk.disk));
-      WEIR_RETURN_IF_ERROR(CreateImage(spec.path, size));
-      paths_.push_back(spec.path);
-    }
-    return {};
-  }
-  void Keep() { paths_.clear(); }
-
- private:
-  std::vector<std::string> paths_;
-};
-
 Result<std::unique_ptr<net::RpcClient>> ConnectToMds(net::Network& network,
                                                      const std::string& endpoint) {
   net::RpcClient::Options options;
@@ -177,20 +142,46 @@ Result<std::unique_ptr<net::RpcClient>> ConnectToMds(net::Network& network,
   return net::RpcClient::Connect(network, SystemClock::Get(), endpoint, options);
 }
 
-// Before anything of it is opened, a disk of another cluster is told by the MDS that it is for. One
-// that does not answer says so later.
+constexpr Duration kPatience = std::chrono::seconds(2);
+
+// Two copies of one disk, both written to, would lose what each alone got.
+Status CheckNotServed(net::Network& network, const OsdIdentity& identity, const std::string& disks,
+                      const wire::ClusterMap& map) {
+  for (const wire::OsdInfo& osd : map.osds()) {
+    if (osd.uuid() != identity.osd_uuid || !osd.up()) continue;
+    const auto endpoint = net::ParseEndpoint(osd.endpoint());
+    if (!endpoint.ok() || !net::MayListen(*endpoint, kPatience)) return {};
+    net::RpcClient::Options options;
+    options.session = RandomSeed();
+    const auto there =
+        net::RpcClient::Connect(network, SystemClock::Get(), osd.endpoint(), options);
+    if (!there.ok()) return {};
+    const auto reply = (*there)->CallAndWait(wire::OSD_STATS, {}, {}, {.timeout = kPatience});
+    wire::OsdStatsReply stats;
+    const bool known = reply.ok() && stats.ParseFromString(reply->body);
+    if (!known || stats.osd_uuid() != identity.osd_uuid) return {};
+    return {ErrorCode::kBusy, disks + " is osd." + std::to_string(identity.osd_id) +
+                                  ", which another weir-osd serves at " + osd.endpoint() +
+                                  ": this is a copy of its disk, or it is to be stopped first"};
+  }
+  return {};
+}
+
+// Before anything of it is opened, the MDS that a disk is for tells whether it is of another
+// cluster or served already. One that does not answer says so later.
 Status CheckCluster(const OsdIdentity& identity, const DaemonOptions& options) {
-  constexpr Duration kPatience = std::chrono::seconds(2);
   const auto network = net::MakeNetwork();
   WEIR_ASSIGN_OR_RETURN(const auto mds, ConnectToMds(*network, options.mds));
   const auto reply = mds->CallAndWait(wire::MDS_GET_MAP, {}, {}, {.timeout = kPatience});
   wire::ClusterMap map;
   if (!reply.ok() || !map.ParseFromString(reply->body)) return {};
-  if (map.cluster_uuid() == identity.cluster_uuid) return {};
-  return {ErrorCode::kWrongCluster, options.disk + FormatTierDisks(options.tiers) + " is osd." +
-                                        std::to_string(identity.osd_id) + " of cluster " +
-                                        identity.cluster_uuid + ", the MDS at " + options.mds +
-                                        " serves cluster " + map.cluster_uuid()};
+  const std::string disks = options.disk + FormatTierDisks(options.tiers);
+  if (map.cluster_uuid() == identity.cluster_uuid) {
+    return CheckNotServed(*network, identity, disks, map);
+  }
+  return {ErrorCode::kWrongCluster, disks + " is osd." + std::to_string(identity.osd_id) +
+                                        " of cluster " + identity.cluster_uuid + ", the MDS at " +
+                                        options.mds + " serves cluster " + map.cluster_uuid()};
 }
 
 }  // namespace
@@ -235,9 +226,10 @@ Status ServeStore(const DaemonOptions& options, const OsdIdentity& identity, Obj
   return status;
 }
 
-Status Format(const MkfsDaemonOptions& options, OsdIdentity* identity) {
+Status Format(const MkfsDaemonOptions& options, const std::vector<TierSpec>& specs,
+              OsdIdentity* identity) {
   const auto network = net::MakeNetwork();
-  WEIR_ASSIGN_OR_RETURN(OsdDisks disks, OsdDisks::Open(DisksOf(options)));
+  WEIR_ASSIGN_OR_RETURN(OsdDisks disks, OsdDisks::Open(specs));
   if (!options.force) {
     const Status free = disks.CheckFree();
     if (free.code() == ErrorCode::kExists) {
@@ -254,17 +246,32 @@ Status Format(const MkfsDaemonOptions& options, OsdIdentity* identity) {
   return {};
 }
 
+// Makes the images of `specs` from the one at `next` on, which get their names when all are
+// formatted: of a format that fails or is ended by a signal nothing is left.
+Status FormatImages(const MkfsDaemonOptions& options, std::vector<TierSpec>* specs, size_t next,
+                    OsdIdentity* identity) {
+  if (next == specs->size()) return Format(options, *specs, identity);
+  std::string& disk = (*specs)[next].disk;
+  WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(disk));
+  return CreateImage(spec.path, options.size, [&](const std::string& unnamed) {
+    disk = WithPath(disk, unnamed);
+    return FormatImages(options, specs, next + 1, identity);
+  });
+}
+
 }  // namespace
 
 Status Serve(const DaemonOptions& options) {
   StoreOptions store_options;
   store_options.memory_bytes = options.memory_bytes / 2;
+  WEIR_RETURN_IF_ERROR(NoteFile::Check(options.ready_file));
+  WEIR_RETURN_IF_ERROR(DecisionLog::CheckNew(options.decision_log));
   WEIR_ASSIGN_OR_RETURN(const auto reactor, Reactor::Create({.name = "osd"}));
   reactor->Start();
   WEIR_ASSIGN_OR_RETURN(OsdDisks disks, OsdDisks::Open(DisksOf(options), reactor.get()));
   WEIR_ASSIGN_OR_RETURN(const OsdIdentity identity, disks.Identify());
   WEIR_RETURN_IF_ERROR(CheckCluster(identity, options));
-  StateFile pid;
+  NoteFile pid;
   WEIR_RETURN_IF_ERROR(pid.Write(options.pid_file, std::to_string(::getpid())));
   Status status = disks.OpenStores(store_options).status();
   if (status.ok()) status = disks.Keep();
@@ -279,11 +286,10 @@ Status Serve(const DaemonOptions& options) {
 }
 
 Status Mkfs(const MkfsDaemonOptions& options) {
-  NewImages images;
-  if (options.size > 0) WEIR_RETURN_IF_ERROR(images.Make(DisksOf(options), options.size));
   OsdIdentity identity;
-  WEIR_RETURN_IF_ERROR(Format(options, &identity));
-  images.Keep();
+  std::vector<TierSpec> specs = DisksOf(options);
+  WEIR_RETURN_IF_ERROR(options.size > 0 ? FormatImages(options, &specs, 0, &identity)
+                                        : Format(options, specs, &identity));
   WEIR_LOG_INFO("{} is osd.{} of cluster {}, {}", options.disk + FormatTierDisks(options.tiers),
                 identity.osd_id, identity.cluster_uuid, FormatRate(identity.token_rate));
   return {};

@@ -48,6 +48,7 @@ void ObjectService::HandleStats(net::IncomingCall& call) {
   const StoreStats store = store_.Stats();
   wire::OsdStatsReply reply;
   reply.set_osd_id(identity_.osd_id);
+  reply.set_osd_uuid(identity_.osd_uuid);
   reply.set_token_rate(stats.token_rate);
   reply.set_base_token_rate(stats.base_token_rate);
   reply.set_device_bytes_per_s(stats.device_bytes_per_s);

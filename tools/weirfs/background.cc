@@ -13,6 +13,7 @@
 #include <cstring>
 #include <utility>
 
+#include "common/base/log.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/program.h"
 
@@ -82,11 +83,7 @@ Status InterruptedBy(int signal) {
 Result<Background> Background::Leave(const std::string& log_path) {
   int log = -1;
   if (!log_path.empty()) {
-    log = open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (log < 0) {
-      return Status(ErrorCode::kIo,
-                    fmt::format("cannot log to '{}': {}", log_path, strerror(errno)));
-    }
+    WEIR_ASSIGN_OR_RETURN(log, OpenLogFile(log_path));
   }
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return Status::FromErrno(errno, "cannot make a pipe");

@@ -15,6 +15,7 @@
 #include "common/base/file_clock.h"
 #include "common/base/freed_memory.h"
 #include "common/base/log.h"
+#include "common/base/note_file.h"
 #include "common/base/short_turns.h"
 #include "common/disk/disk_spec.h"
 #include "common/disk/tier_spec.h"
@@ -36,7 +37,6 @@
 #include "tools/weirfs/holder.h"
 #include "tools/weirfs/mountpoint.h"
 #include "tools/weirfs/options.h"
-#include "tools/weirfs/pid_file.h"
 #include "tools/weirfs/remount.h"
 #include "tools/weirfs/stop_signals.h"
 
@@ -157,6 +157,7 @@ Result<Plan> MakePlan(const Arguments& arguments, const MountOptions& options) {
   WEIR_ASSIGN_OR_RETURN(plan.log_level, ParseLogLevel(arguments.log));
   if (!arguments.log_file.empty()) plan.log_file = cli::AbsolutePath(arguments.log_file);
   if (!arguments.pid_file.empty()) plan.pid_file = cli::AbsolutePath(arguments.pid_file);
+  WEIR_RETURN_IF_ERROR(NoteFile::Check(plan.pid_file));
   // From fstab a source comes first even with data=DIR, and means nothing then.
   const std::string& data = arguments.data.empty() ? options.data : arguments.data;
   const size_t wanted = data.empty() || !options.data.empty() ? 2 : 1;
@@ -259,9 +260,10 @@ client::Mount::Options MountOptionsOf(const Plan& plan, const Held* held) {
 }
 
 // A holder ends after the process that serves, whose successors do not write it anew.
-Status WritePid(const Plan& plan, const Held* held, PidFile* file) {
-  if (held == nullptr) return file->Write(plan.pid_file, getpid());
+Status WritePid(const Plan& plan, const Held* held, NoteFile* file) {
+  if (held == nullptr) return file->Write(plan.pid_file, std::to_string(getpid()));
   if (held->device >= 0 || plan.pid_file.empty()) return Status::Ok();
+  WEIR_RETURN_IF_ERROR(NoteFile::Check(plan.pid_file));
   return cli::WriteFileAtomically(plan.pid_file, std::to_string(getppid()) + "\n");
 }
 
@@ -287,7 +289,7 @@ Status Serve(const Plan& plan, Background& background, const Held* held = nullpt
   WEIR_ASSIGN_OR_RETURN(auto mount, client::Mount::Start(*network, clock, plan.mds_endpoint,
                                                          plan.mountpoint, std::move(options)));
   WEIR_ASSIGN_OR_RETURN(auto monitor, StartMonitor(*network, plan, cluster.get(), *mount));
-  PidFile pid_file;
+  NoteFile pid_file;
   WEIR_RETURN_IF_ERROR(WritePid(plan, held, &pid_file));
   WEIR_LOG_INFO("mounted on {}", plan.mountpoint);
   background.Announce(Status::Ok());
@@ -316,8 +318,8 @@ int Supervise(const Plan& plan, Background& background, Holder::Options options,
   }
   options.mountpoint = plan.mountpoint;
   options.on_fork = [&background] { background.LeaveItToChild(); };
-  PidFile pid_file;
-  pid_file.Expect(plan.pid_file, getpid());
+  NoteFile pid_file;
+  pid_file.Expect(plan.pid_file, std::to_string(getpid()));
   Holder holder(std::move(options), held);
   return holder.Run([&](const Held& given) {
     const Status status = Serve(plan, background, &given);

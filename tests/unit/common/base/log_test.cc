@@ -34,5 +34,17 @@ TEST(LogTest, NamesWhatItCannotDo) {
   EXPECT_THAT(ParseLogLevel("loud").status().message(), ::testing::HasSubstr("'loud'"));
 }
 
+// `--log-file DISK` is soon typed, and a disk that is appended to is damaged.
+TEST(LogTest, LiesInNothingButText) {
+  const auto path =
+      std::filesystem::temp_directory_path() / ("weir_image_" + std::to_string(getpid()));
+  std::ofstream(path) << "";
+  std::filesystem::resize_file(path, 4096);
+  EXPECT_THAT(OpenLogFile(path.string()).status().message(), ::testing::HasSubstr(path.string()));
+  EXPECT_EQ(InitLogging({LogLevel::kInfo, path.string(), ""}).code(), ErrorCode::kIo);
+  EXPECT_EQ(std::filesystem::file_size(path), 4096);
+  std::filesystem::remove(path);
+}
+
 }  // namespace
 }  // namespace weir

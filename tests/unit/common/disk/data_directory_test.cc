@@ -79,6 +79,30 @@ TEST_F(DataDirectoryTest, WithSomebodysFilesIsNotNew) {
   EXPECT_EQ(Look(DataOwner::kWeirfs).code(), ErrorCode::kExists);
 }
 
+TEST_F(DataDirectoryTest, AVersionIsAWholeNumber) {
+  for (const std::string version : {"1.9", "true", "4294967297", "-1", "\"1\"", "null"}) {
+    Write("owner.json",
+          R"({"program":"weir-mds","state":"whole","cluster":"c","version":)" + version + "}");
+    EXPECT_EQ(Look(DataOwner::kWeirMds).code(), ErrorCode::kCorrupt) << version;
+  }
+}
+
+// They are replaced, appended to or unlinked as soon as something serves.
+TEST_F(DataDirectoryTest, ADiskIsNoneOfItsOtherFiles) {
+  fs::create_directory_symlink(dir_, dir_ + ".link");
+  for (const std::string name : {"owner.json", "endpoint", "lock", "weirfs.log", "mds.img",
+                                 "mds.sock", "mds/mds.img", "log/osd.0.log", "./x.new"}) {
+    for (const std::string& top : {dir_, dir_ + "/.", dir_ + ".link"}) {
+      const std::string disk = top + "/" + name;
+      EXPECT_EQ(LookAtDirectory(dir_, DataOwner::kWeirfs, {disk}).code(), ErrorCode::kInvalid);
+    }
+  }
+  fs::remove(dir_ + ".link");
+  for (const std::string disk : {dir_ + "/disk.img", dir_ + "/osd.0.img", dir_ + ".lock/lock"}) {
+    EXPECT_TRUE(LookAtDirectory(dir_, DataOwner::kWeirfs, {disk}).ok()) << disk;
+  }
+}
+
 TEST_F(DataDirectoryTest, AMountpointMustNotHideIt) {
   fs::create_directories(dir_ + "/a/data");
   fs::create_directories(dir_ + "/b");

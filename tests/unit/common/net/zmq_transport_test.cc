@@ -9,6 +9,7 @@
 #include <zmq.h>
 
 #include <filesystem>
+#include <fstream>
 #include <future>
 
 #include "common/net/envelope.h"
@@ -63,6 +64,31 @@ class RawPeer {
   void* context_;
   void* socket_;
 };
+
+// Goal: `--listen ipc://FILE` destroys no file. ZeroMQ unlinks whatever is there.
+TEST(ZmqTransportTest, AServerTakesThePlaceOfNothingButAnAbandonedSocket) {
+  const std::string path = ::testing::TempDir() + "/weir_place." + std::to_string(getpid());
+  auto network = MakeZmqNetwork();
+  std::ofstream(path) << "my thesis";
+  EXPECT_EQ(network->Listen("ipc://" + path).code(), ErrorCode::kExists);
+  std::string text;
+  std::getline(std::ifstream(path), text);
+  EXPECT_EQ(text, "my thesis");
+  std::filesystem::remove(path);
+  std::filesystem::create_symlink("/none", path);
+  EXPECT_EQ(network->Listen("ipc://" + path).code(), ErrorCode::kExists);
+  std::filesystem::remove(path);
+
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  const int datagrams = socket(AF_UNIX, SOCK_DGRAM, 0);  // as of a system's log
+  ASSERT_EQ(bind(datagrams, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  EXPECT_EQ(network->Listen("ipc://" + path).code(), ErrorCode::kBusy);
+  close(datagrams);
+  EXPECT_TRUE(network->Listen("ipc://" + path).ok()) << "nobody has it any more";
+  std::filesystem::remove(path);
+}
 
 TEST(ZmqTransportTest, ARawPeerThatSendsRubbishIsCountedAndTheServerServesOn) {
   std::atomic<int> handled{0};
