@@ -2,6 +2,7 @@
 """Each program on each kind of wrong directory, device and image: refused with the right exit code, the thing is named,
 and no byte of it has changed. What was interrupted goes on, what was moved opens."""
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -20,16 +21,19 @@ ZEROS = bytes(MIB)
 
 
 def contents(path):
-    """A digest of a file's or device's bytes; holes are skipped."""
+    """A digest of a file's or device's bytes; holes are skipped, which devices cannot tell."""
     digest = hashlib.blake2b()
     with open(path, "rb", buffering=0) as file:
         at, end = 0, file.seek(0, os.SEEK_END)
         while at < end:
-            try:
-                at = os.lseek(file.fileno(), at, os.SEEK_DATA)
+            stop = end
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                try:
+                    at = os.lseek(file.fileno(), at, os.SEEK_DATA)
+                except OSError as error:
+                    check(error.errno == errno.ENXIO, f"{path}: {error}")
+                    break
                 stop = os.lseek(file.fileno(), at, os.SEEK_HOLE)
-            except OSError:
-                break
             while at < stop:
                 file.seek(at)
                 piece = file.read(min(MIB, stop - at))
@@ -49,7 +53,10 @@ def snapshot(*paths):
             if os.path.relpath(path, top) in TALK or not os.path.lexists(path):
                 continue
             mode = os.lstat(path).st_mode
-            seen[path] = contents(path) if stat.S_ISREG(mode) or stat.S_ISBLK(mode) else stat.S_IFMT(mode)
+            if stat.S_ISREG(mode) or stat.S_ISBLK(mode):
+                seen[path] = contents(path)
+            else:
+                seen[path] = os.readlink(path) if stat.S_ISLNK(mode) else stat.S_IFMT(mode)
     return seen
 
 
@@ -203,6 +210,18 @@ DAMAGE = (  # (what, how, words that must be in the error)
      ("weir-mds",)),
     ("owner.json is of a newer version", lambda d, o: edited(f"{d}/owner.json", lambda j: j.update(version=9)),
      ("owner.json", "version 9")),
+    ("owner.json is of version 1.9", lambda d, o: edited(f"{d}/owner.json", lambda j: j.update(version=1.9)), ("version 1.9",)),
+    ("owner.json is of version 2^32 + 1", lambda d, o: edited(f"{d}/owner.json", lambda j: j.update(version=(1 << 32) + 1)),
+     ("version 4294967297",)),
+    ("owner.json is a fifo", lambda d, o: (os.unlink(f"{d}/owner.json"), os.mkfifo(f"{d}/owner.json")), ("owner.json",)),
+    ("owner.json is endless", lambda d, o: (os.unlink(f"{d}/owner.json"), os.symlink("/dev/zero", f"{d}/owner.json")),
+     ("owner.json",)),
+    ("owner.json leads nowhere", lambda d, o: (os.unlink(f"{d}/owner.json"), os.symlink(f"{d}/none", f"{d}/owner.json")),
+     ("owner.json",)),
+    ("disks.json is a fifo", lambda d, o: (os.unlink(f"{d}/disks.json"), os.mkfifo(f"{d}/disks.json")), ("disks.json",)),
+    ("disks.json is of 40 GiB", lambda d, o: os.truncate(f"{d}/disks.json", 40 << 30), ("disks.json",)),
+    ("disks.json names a path with a zero", lambda d, o: edited(f"{d}/disks.json", lambda j: j["disks"][0].update(path="disk.img\0x")),
+     ("disks.json", "zero")),
     ("owner.json names nobody", lambda d, o: edited(f"{d}/owner.json", lambda j: j.update(program="x")), ("owner.json",)),
     ("owner.json is no object", lambda d, o: write(f"{d}/owner.json", "[]"), ("owner.json",)),
     ("owner.json is empty", lambda d, o: write(f"{d}/owner.json", ""), ("owner.json",)),
@@ -235,7 +254,6 @@ def damaged_embedded_directories(lab):
     run(*weirfs(data, mnt))  # a copy at another place opens
     with open(f"{mnt}/file") as file:
         check(file.read() == "whole", "the copy holds something else")
-    refused("in use", weirfs(data, lab.path("other")), (1, 5), same=[])
     os.makedirs(lab.path("second"))
     refused("in use", weirfs(data, lab.path("second")), 1, "in use", mnt)
     umount(mnt, data)
@@ -376,6 +394,42 @@ def foreign_directories(lab):
         refused("read-only", argv, 1, data, same=[data])
 
 
+def files_in_the_way(lab):
+    """What programs make, replace, append to or unlink is none of somebody's files, and none of the disks."""
+    mnt = unmounted(lab)
+    whole, cluster_mds = make_embedded(lab, "whole", mnt), make_mds(lab, "mds")
+    letter, image, folder = lab.path("letter"), blank(lab.path("image"), 256 * MIB), lab.path("folder")
+    write(letter, "dear,")
+    os.makedirs(folder)
+    os.symlink(letter, lab.path("link"))
+    loop = run("losetup", "--find", "--show", image).stdout.strip()
+    lab.on_exit(lambda: run("losetup", "-d", loop, ok=None))
+    same = [whole, cluster_mds, letter, image, folder, loop]
+    with serving_mds(lab.path("mds.2")) as endpoint:
+        disk = blank(lab.path("osd"))
+        run(*mkfs(disk, endpoint))
+        osd = [f"{BIN}/weir-osd", "--disk", disk, "--mds", endpoint]
+        for path in (letter, lab.path("link"), image, folder):
+            for argv in (weirfs(whole, mnt, "--pid-file", path), [f"{BIN}/weirfs", endpoint, mnt, "--pid-file", path],
+                         [*osd, "--pid-file", path], [*osd, "--ready-file", path], [*osd, "--decision-log", path]):
+                refused(f"{path} as {argv[-2]}", argv, 1, os.path.basename(os.path.realpath(path)), same=[*same, disk])
+    for path in (image, folder, loop, f"{whole}/disk.img", f"{whole}/mds.img"):
+        for how in ([], ["-f"]):
+            refused(f"{path} as a log", weirfs(whole, mnt, "--log-file", path, *how), 1, f"cannot log to '{path}'", same=same)
+    for path in (letter, lab.path("link"), image, folder):
+        refused(f"listening at {path}", [f"{BIN}/weir-mds", "--data", cluster_mds, "--listen", f"ipc://{path}"], 1, path, same=same)
+    write(f"{whole}/mds.sock", "dear,")
+    refused("a letter named mds.sock", weirfs(whole, mnt), 1, "mds.sock", same=[f"{whole}/mds.sock"])
+    # Names that the directory itself has a use for.
+    for name in ("owner.json", "disks.json", "endpoint", "lock", "weirfs.log", "mds.img", "mds.sock", "mds/x", "log/x"):
+        data = lab.path("new")
+        shutil.rmtree(data, ignore_errors=True)
+        os.makedirs(os.path.dirname(f"{data}/{name}"))
+        blank(f"{data}/{name}")
+        for argv in (weirfs(data, mnt, "--disk", f"{data}/{name}", *RATE), dev("up", data, "--disk", f"{data}/{name}", *RATE)):
+            refused(f"{name} as a disk", argv, 2, f"{data}/{name}", same=[data])
+
+
 DEV_DAMAGE = (
     ("osd.0.img is zeros", lambda d: blank(f"{d}/osd.0.img", 256 * MIB), ("osd.0.img",)),
     ("osd.0.img is cut off", lambda d: os.truncate(f"{d}/osd.0.img", 20 * MIB), ("osd.0.img", "smaller")),
@@ -413,7 +467,6 @@ def clusters_of_weir_dev(lab):
     for what, how, words in DEV_DAMAGE:
         data = copy_of(lab, whole, "work")
         how(data)
-        os.makedirs(f"{data}/mds", exist_ok=True)
         refused(what, dev("up", data), 1, *words, same=[data])
     for options, words in ((("--osds", "3"), ("2", "3")), (("--osd-size", "300MiB"), ("256MiB", "300MiB")),
                            (("--token-rate", "7MiB/s"), ("500MiB/s", "7MiB/s")), (("--disk", "hdd:256MiB"), ("hdd:",))):
@@ -437,6 +490,31 @@ def clusters_of_weir_dev(lab):
     run(*dev("up", moved))
     check(ports in run(*dev("status", moved, "-o", "json")).stdout, "mounts would look for it at another port")
     run(*dev("down", moved))
+
+
+def copies_of_disks(lab):
+    """Of two copies of a disk one is served: what went to the other would be lost."""
+    first, second = lab.path("first"), lab.path("second")
+    for data in (first, second):
+        lab.on_exit(lambda data=data: run(*dev("down", data), ok=None))
+    run(*dev("up", first, "--osd-size", "256MiB", *RATE))
+    run(*dev("down", first))
+    slim(f"{first}/mds/mds.img", f"{first}/osd.0.img")
+    copy_of(lab, first, "second")
+    run(*dev("up", second))
+    run(*dev("down", second))
+    run(*dev("up", first))
+    with open(f"{first}/endpoint") as file:
+        endpoint = file.read().strip()
+    serving = run(f"{BIN}/osdctl", "--cluster", first, "osd", "ls", "-o", "json").stdout
+    refused("up beside its original", dev("up", second), 1, "already in use")
+    refused("a copied disk", [f"{BIN}/weir-osd", "--disk", f"{second}/osd.0.img", "--mds", endpoint], 1, "osd.0", "copy",
+            same=[f"{second}/osd.0.img"])
+    check(json.loads(serving)["osds"][0].get("endpoint") == json.loads(
+        run(f"{BIN}/osdctl", "--cluster", first, "osd", "ls", "-o", "json").stdout)["osds"][0].get("endpoint"),
+        "the copy took the place of the original")
+    run(*dev("kill", first), "osd.0")
+    run(*dev("start", first), "osd.0")  # of one that cannot say so it is known that it is gone
 
 
 def pid_of(data, daemon):
@@ -465,6 +543,13 @@ def some_disks(lab, endpoint):
         ("an OSD without its head", made("headless.img", lambda p: (shutil.copy(ours, p), put(p, 0, bytes(MIB)))),
          ("damaged",)),
     ]
+
+
+def opens_images(pid):
+    with contextlib.suppress(OSError):
+        files = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+        return sum(file.endswith(" (deleted)") for file in files) >= 4  # both, by who makes and by who formats them
+    return False
 
 
 def disks_that_hold_something(lab):
@@ -502,6 +587,14 @@ def disks_that_hold_something(lab):
         refused("no MDS", [f"{BIN}/weir-osd", "--mkfs", "--tier-disk", f"a={path},b={path}.b", "--size", "64MiB", "--mds",
                            "ipc://" + lab.path("nobody"), *RATE], 6)
         check(not os.path.exists(path) and not os.path.exists(path + ".b"), "a refused mkfs left its image")
+        # Profiled, it takes seconds: ended meanwhile it leaves nothing.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            argv = [f"{BIN}/weir-osd", "--mkfs", "--tier-disk", f"a={path},b={path}.b", "--size", "64MiB", "--mds", endpoint]
+            with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as process:
+                wait_until(lambda p=process: p.poll() is not None or opens_images(p.pid), "mkfs to open its images")
+                process.send_signal(number)
+            check(process.returncode == -number, f"mkfs ended by {number.name}: {process.returncode}")
+            check(not os.path.exists(path) and not os.path.exists(path + ".b"), f"{number.name}: mkfs left its image")
         run(*mkfs(path, endpoint, "--size", "64MiB"))
         refused("there already", mkfs(path, endpoint, "--size", "64MiB"), 1, path, same=[path])
         refused("there already", mkfs(path, endpoint, "--size", "64MiB", "--force"), 1, path, same=[path])
@@ -582,6 +675,30 @@ def interrupted_first_starts(lab):
         umount(mnt, data)
 
 
+def what_weir_dev_refuses_makes_nothing(lab):
+    data = lab.path("data")
+    lab.on_exit(lambda: run(*dev("down", data), ok=None))
+    for options, code, word in ((("--osd-size", "300000001"), 2, "4096"), (("--osd-size", "1000TiB"), 1, "no room"),
+                                (("--disk", "hdd:300000001"), 2, "4096"), (("--web", "x"), 2, "--web"),
+                                (("--mount", ""), 2, "--mount"), (("--osd-size", ""), 2, "--osd-size")):
+        refused(f"{options}", dev("up", data, *options), code, word)
+        check(not os.path.exists(data), f"{options}: made {data}")
+    done = run("bash", "-c", 'ulimit -n 40; exec "$@"', "bash", *dev("up", data), ok=None)
+    check(done.returncode == 1 and "ulimit -n" in done.stderr and not os.path.exists(data), f"few files: {done}")
+    # Ended by a signal, it takes down what it has started.
+    for number, last in ((signal.SIGINT, "mds/mds.img"), (signal.SIGTERM, "mds/endpoint"), (signal.SIGHUP, "osd.0.img")):
+        shutil.rmtree(data, ignore_errors=True)
+        with subprocess.Popen(dev("up", data, "--osd-size", "256MiB"), stderr=subprocess.PIPE, text=True) as process:
+            wait_until(lambda last=last, p=process: os.path.exists(f"{data}/{last}") or p.poll() is not None, last)
+            process.send_signal(number)
+            _, error = process.communicate(timeout=60)
+        check(process.returncode == 1 and number.name in error, f"{number.name}: {process.returncode} {error}")
+        daemons = json.loads(run(*dev("status", data, "-o", "json"), ok=(7,)).stdout)["daemons"]
+        check(not any(daemon["up"] for daemon in daemons), f"{number.name}: {daemons} run")
+        with open(f"{data}/mds/lock") as file:
+            check(not os.path.exists(f"/proc/{file.read().strip()}"), f"{number.name}: weir-mds lives on")
+
+
 def interrupted_first_start_of_a_cluster(lab):
     data = lab.path("first")
     lab.on_exit(lambda: run(*dev("down", data), ok=None))
@@ -606,5 +723,6 @@ def interrupted_first_start_of_a_cluster(lab):
 
 if __name__ == "__main__":
     main("wrong_disks", damaged_embedded_directories, damaged_mds_directories, other_options_are_refused,
-         mountpoints_beside_their_data, directories_of_others, foreign_directories, clusters_of_weir_dev,
-         disks_that_hold_something, disks_in_use, interrupted_first_starts, interrupted_first_start_of_a_cluster)
+         mountpoints_beside_their_data, directories_of_others, foreign_directories, files_in_the_way,
+         clusters_of_weir_dev, copies_of_disks, disks_that_hold_something, disks_in_use, interrupted_first_starts,
+         what_weir_dev_refuses_makes_nothing, interrupted_first_start_of_a_cluster)

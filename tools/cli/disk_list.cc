@@ -9,6 +9,7 @@
 
 #include "common/base/files.h"
 #include "common/base/units.h"
+#include "common/disk/block_device.h"
 #include "common/disk/data_directory.h"
 #include "common/disk/disk_spec.h"
 
@@ -45,6 +46,7 @@ void CheckSpec(const std::string& text, bool ours) {
   const auto spec = ParseDiskSpec(text);
   if (!spec.ok()) throw Wrong{spec.status().message()};
   if (spec->path.empty()) throw Wrong{"a disk without a path"};
+  if (spec->path.find('\0') != std::string::npos) throw Wrong{"a path with a zero byte"};
   if (ours && spec->path.find('/') != std::string::npos) {
     throw Wrong{fmt::format("the image '{}' is not named in the directory", spec->path)};
   }
@@ -207,7 +209,34 @@ Result<DiskList> PlanDisks(const std::string& dir, const DisksWanted& wanted) {
     list.disks.push_back(std::move(disk));
   }
   WEIR_RETURN_IF_ERROR(CheckDistinct(list));
+  for (const DiskList::Image& image : list.images) {
+    if (image.size % kBlockSize == 0) continue;
+    return Status(ErrorCode::kInvalid, fmt::format("an image of {} bytes: wants a multiple of {}",
+                                                   image.size, kBlockSize));
+  }
   return list;
+}
+
+Result<uint64_t> FreeBytes(const std::string& dir) {
+  std::error_code error;
+  fs::path at = dir;
+  while (!fs::exists(at, error) && at.has_relative_path()) at = at.parent_path();
+  const fs::space_info space = fs::space(at, error);
+  if (!error) return space.available;
+  return Status::FromErrno(error.value(), fmt::format("cannot look at '{}'", dir));
+}
+
+Status CheckRoom(const std::string& dir, const DiskList& list, uint64_t more) {
+  uint64_t needed = more;
+  for (const DiskList::Image& image : list.images) {
+    needed = image.size > UINT64_MAX - needed ? UINT64_MAX : needed + image.size;
+  }
+  WEIR_ASSIGN_OR_RETURN(const uint64_t free, FreeBytes(dir));
+  if (list.images.empty() || needed <= free) return Status::Ok();
+  return {ErrorCode::kNoSpace,
+          fmt::format("no room in '{}' for {} OSD images, {} with the MDS's: {} free there (name a "
+                      "smaller --osd-size, a raw --disk, or another directory)",
+                      dir, list.images.size(), FormatSize(needed), FormatSize(free))};
 }
 
 Status CheckSameDisks(const std::string& dir, const DiskList& known, const DisksWanted& wanted) {

@@ -52,6 +52,12 @@ std::string DiskListPath(const std::string& dir);
 Result<DiskList> LoadDiskList(const std::string& dir);
 Status SaveDiskList(const std::string& dir, const DiskList& list);
 
+// kNoSpace unless the images, whose sizes are known, fit into DIR (or where it is to be) beside
+// `more` bytes.
+Result<uint64_t> FreeBytes(const std::string& dir);
+Status CheckRoom(const std::string& dir, const DiskList& list, uint64_t more);
+
+// kInvalid: the same disk twice, or an image that is no whole number of blocks.
 Result<DiskList> PlanDisks(const std::string& dir, const DisksWanted& wanted);
 // Whether what is asked for is what is there; sizes are those of the files.
 Status CheckSameDisks(const std::string& dir, const DiskList& known, const DisksWanted& wanted);

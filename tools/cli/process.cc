@@ -21,6 +21,10 @@ namespace {
 
 constexpr int kPollMs = 10;
 
+// For a signal handler.
+volatile sig_atomic_t interrupted = 0;
+volatile sig_atomic_t running = 0;  // the process that RunLogged waits for
+
 Result<pid_t> Spawn(const std::vector<std::string>& command, const std::string& log_path,
                     bool own_session) {
   std::vector<char*> arguments;
@@ -37,7 +41,9 @@ Result<pid_t> Spawn(const std::vector<std::string>& command, const std::string& 
   posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
+  // What ends us on a terminal comes to it from us, once.
   if (own_session) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+  if (!own_session) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
 
   pid_t pid = 0;
   const int error =
@@ -97,14 +103,32 @@ Result<ProcessId> StartDaemon(const std::vector<std::string>& command,
   return process;
 }
 
+void CatchSignals() {
+  struct sigaction action {};
+  action.sa_handler = [](int signal) {
+    interrupted = signal;
+    if (running > 0) kill(running, signal);
+  };
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+}
+
+int Interrupted() {
+  return interrupted;
+}
+
 int RunLogged(const std::vector<std::string>& command, const std::string& log_path) {
   constexpr int kCannotStart = 127;
   const auto pid = Spawn(command, log_path, false);
   if (!pid.ok()) return kCannotStart;
+  running = *pid;
+  if (interrupted != 0) kill(*pid, interrupted);  // one that came before it was known
   int status = 0;
-  while (waitpid(*pid, &status, 0) < 0) {
-    if (errno != EINTR) return kCannotStart;
-  }
+  pid_t ended = 0;
+  do {
+    ended = waitpid(*pid, &status, 0);
+  } while (ended < 0 && errno == EINTR);
+  running = 0;
+  if (ended < 0) return kCannotStart;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

@@ -31,6 +31,10 @@ bool WaitUntilGone(const ProcessId& process, Duration timeout);
 
 // Starts a daemon of its own session: stdin empty, stdout and stderr appended to `log_path`.
 Result<ProcessId> StartDaemon(const std::vector<std::string>& command, const std::string& log_path);
+// From here on SIGINT, SIGTERM and SIGHUP do not end this process but what RunLogged runs, and
+// Interrupted tells the number of the last one; 0: none came.
+void CatchSignals();
+int Interrupted();
 // Runs a program to its end with its output appended to `log_path` (empty: thrown away); the exit
 // status, 128 + signal when it was killed, 127 when it could not be started.
 int RunLogged(const std::vector<std::string>& command, const std::string& log_path);

@@ -6,11 +6,13 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -105,6 +107,11 @@ Result<std::vector<TierSpec>> PartsOf(const OsdState& osd) {
   return ParseTierDisks(osd.tiers);
 }
 
+uint64_t SizeOf(const cli::DiskList::Image& image, const cli::DisksWanted& wanted) {
+  if (image.size > 0) return image.size;
+  return wanted.osd_size > 0 ? wanted.osd_size : kDefaultOsdSize;
+}
+
 Status CheckMounts(const std::string& dir, const std::vector<std::string>& mounts) {
   for (const std::string& mount : mounts) {
     const std::string overlap = OverlapOf(dir, mount);
@@ -170,6 +177,20 @@ Status ExamineNamed(const std::vector<std::string>& paths) {
   return Status::Ok();
 }
 
+Status CheckGoesOn() {
+  const int signal = cli::Interrupted();
+  if (signal == 0) return Status::Ok();
+  return {ErrorCode::kCancelled,
+          fmt::format("interrupted by SIG{}: what had been started is stopped again",
+                      sigabbrev_np(signal))};
+}
+
+// Of a file that is replaced by another, never written to; 0: there is none.
+ino_t NumberOf(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 ? info.st_ino : 0;
+}
+
 std::string NameOf(const DaemonName& name) {
   switch (name.kind) {
     case DaemonName::Kind::kMds:
@@ -195,6 +216,7 @@ std::string DevCluster::Binary(const std::string& name) const {
 Status DevCluster::Up(const std::string& dir, const UpOptions& options) {
   const std::string path = cli::AbsolutePath(dir);
   WEIR_RETURN_IF_ERROR(Examine(path, options).status());
+  cli::CatchSignals();
   WEIR_RETURN_IF_ERROR(MakeDirectories(path));
   auto lock = cli::LockFile::Take(path + "/lock");
   if (!lock.ok()) return lock.status().Annotate(fmt::format("cannot use '{}'", dir));
@@ -224,6 +246,9 @@ Result<State> DevCluster::Examine(const std::string& dir, const UpOptions& optio
     }
     WEIR_RETURN_IF_ERROR(LookAtDirectory(dir + "/mds", DataOwner::kWeirMds).status());
     if (!options.force) WEIR_RETURN_IF_ERROR(ExamineNamed(named));
+    WEIR_ASSIGN_OR_RETURN(cli::DiskList list, cli::PlanDisks(dir, options.disks));
+    for (auto& image : list.images) image.size = SizeOf(image, options.disks);
+    WEIR_RETURN_IF_ERROR(cli::CheckRoom(dir, list, mds::MdsStoreOptions().image_bytes));
     return State();
   }
   WEIR_RETURN_IF_ERROR(state.status());
@@ -302,7 +327,7 @@ Status DevCluster::PlanMetrics() {
 
 // Recorded before anything is made, so that a start which is cut short is known as one.
 Status DevCluster::PlanDisks(const UpOptions& options) {
-  state_.osd_size = options.disks.osd_size == 0 ? kDefaultOsdSize : options.disks.osd_size;
+  state_.osd_size = SizeOf({}, options.disks);
   state_.token_rate = options.token_rate;
   WEIR_ASSIGN_OR_RETURN(const cli::DiskList list, cli::PlanDisks(dir_, options.disks));
   for (const cli::DiskList::Disk& disk : list.disks) {
@@ -313,7 +338,7 @@ Status DevCluster::PlanDisks(const UpOptions& options) {
         disk.tiers.empty() ? parts.front().disk : FormatTierDisks(parts);
     for (cli::DiskList::Image image : list.images) {
       if (!image.name.starts_with(fmt::format("osd.{}.", state_.osds.size() - 1))) continue;
-      if (image.size == 0) image.size = state_.osd_size;
+      image.size = SizeOf(image, options.disks);
       osd.images.push_back(image);
     }
   }
@@ -338,7 +363,7 @@ Status DevCluster::StartAll(bool force) {
   }
   WEIR_RETURN_IF_ERROR(NoteWhole());
   for (size_t i = 0; i < state_.mounts.size(); ++i) WEIR_RETURN_IF_ERROR(StartMount(i));
-  return Status::Ok();
+  return CheckGoesOn();
 }
 
 template <typename Ready>
@@ -346,6 +371,7 @@ Status DevCluster::WaitFor(const std::string& name, const ProcessId& process, Re
   constexpr int kPollMs = 10;
   const TimePoint end = SystemClock::Get().Now() + kStartTimeout;
   while (!ready()) {
+    WEIR_RETURN_IF_ERROR(CheckGoesOn());
     const bool alive = cli::IsAlive(process);
     if (alive && SystemClock::Get().Now() < end) {
       poll(nullptr, 0, kPollMs);
@@ -363,11 +389,15 @@ Status DevCluster::StartMds() {
                                       state_.endpoint};
   AddOption("--metrics", state_.metrics, &command);
   AddOption("--web", state_.web, &command);
+  // Whoever has taken the port meanwhile would answer there, too.
+  const std::string serves = dir_ + "/mds/endpoint";
+  const ino_t before = NumberOf(serves);
   WEIR_ASSIGN_OR_RETURN(state_.mds, cli::StartDaemon(command, LogOf("mds.0")));
   WEIR_RETURN_IF_ERROR(Save());
-  std::unique_ptr<cli::ClusterLink> link;
-  WEIR_ASSIGN_OR_RETURN(link, cli::ClusterLink::Open(state_.endpoint));
-  WEIR_RETURN_IF_ERROR(WaitFor("mds.0", state_.mds, [&] { return link->Map().ok(); }));
+  WEIR_RETURN_IF_ERROR(WaitFor("mds.0", state_.mds, [&] {
+    const ino_t now = NumberOf(serves);
+    return now != 0 && now != before;
+  }));
   return cli::WriteFileAtomically(dir_ + "/endpoint", state_.endpoint + "\n");
 }
 
@@ -394,6 +424,7 @@ Status DevCluster::FormatOsd(size_t index, bool force) {
     command.insert(command.end(), {"--token-rate", state_.token_rate});
   }
   if (const int code = cli::RunLogged(command, LogOf(name)); code != 0) {
+    WEIR_RETURN_IF_ERROR(CheckGoesOn());
     return {ErrorCode::kIo, fmt::format("cannot format {} on '{}' (exit {}):{}", name, DisksOf(osd),
                                         code, cli::TailOf(LogOf(name), kLogLines))};
   }
@@ -430,6 +461,7 @@ Status DevCluster::StartMount(size_t index) {
   const int code = cli::RunLogged(command, LogOf(name));
   const auto pid = cli::ReadFile(pid_file);
   if (code != 0 || !pid.ok()) {
+    WEIR_RETURN_IF_ERROR(CheckGoesOn());
     return {ErrorCode::kIo, fmt::format("cannot mount {} on '{}' (exit {}):{}", name, mount.path,
                                         code, cli::TailOf(LogOf(name), kLogLines))};
   }

@@ -8,6 +8,7 @@
 #include "common/base/units.h"
 #include "common/disk/disk_spec.h"
 #include "common/disk/tier_spec.h"
+#include "common/monitor/http_server.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/mounts.h"
 #include "tools/cli/parse.h"
@@ -21,6 +22,8 @@ namespace weir::dev {
 namespace {
 
 using cli::ExitCode;
+
+constexpr uint64_t kLeastFiles = 256;  // what its daemons need, each
 
 struct Arguments {
   std::string dir, osd_size, daemon;
@@ -69,6 +72,10 @@ Result<ExitCode> RunUp(const Arguments& arguments) {
   if (!options.token_rate.empty()) {
     WEIR_ASSIGN_OR_RETURN(options.rate, cli::RateValue("--token-rate", options.token_rate));
   }
+  if (!options.web.empty()) {
+    WEIR_RETURN_IF_ERROR(monitor::ParseHttpAddress("--web", options.web, false).status());
+  }
+  WEIR_RETURN_IF_ERROR(cli::NeedFiles(kLeastFiles));
   WEIR_RETURN_IF_ERROR(DevCluster::Up(arguments.dir, options));
   return ExitCode::kDone;
 }

@@ -56,6 +56,7 @@ std::string Rebase(const std::string& text, const std::function<std::string(std:
   const auto spec = ParseDiskSpec(text);
   if (!spec.ok()) throw Wrong{spec.status().message()};
   if (spec->path.empty()) throw Wrong{"a disk without a path"};
+  if (spec->path.find('\0') != std::string::npos) throw Wrong{"a path with a zero byte"};
   return WithPath(text, path(spec->path));
 }
 
@@ -102,6 +103,10 @@ OsdState ToOsd(const std::string& dir, uint64_t version, size_t index, const Jso
   RebaseDisks(&osd, [&](const std::string& path) { return PathFromRecord(dir, path); });
   for (const Json& image : ListOf(json, "images")) {
     osd.images.push_back({image.at("name").get<std::string>(), NumberOf<uint64_t>(image, "size")});
+    if (osd.images.back().name.find_first_of(std::string_view("/\0", 2)) != std::string::npos) {
+      throw Wrong{
+          fmt::format("the image '{}' is not named in the directory", osd.images.back().name)};
+    }
   }
   return osd;
 }
@@ -139,6 +144,7 @@ State FromJson(const std::string& dir, const Json& json) {
 
 Result<State> LoadState(const std::string& dir) {
   const auto text = cli::ReadFile(PathOf(dir));
+  if (!text.ok() && text.code() != ErrorCode::kNotFound) return text.status();
   if (!text.ok()) {
     return {ErrorCode::kNotFound,
             fmt::format("there is no cluster in '{}' (weir-dev up --dir {} makes one)", dir, dir)};

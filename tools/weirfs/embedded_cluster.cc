@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -62,6 +61,9 @@ Result<cli::LockFile> TakeLock(const std::string& dir) {
   if (ending && cli::WaitUntilGone(cli::Identify(pid), kEndingPatience)) {
     return cli::LockFile::Take(path);
   }
+  if (mountpoint.empty()) {  // who has just taken it
+    return {ErrorCode::kBusy, fmt::format("'{}' is in use: another start works on it", dir)};
+  }
   return {ErrorCode::kBusy,
           fmt::format("'{}' is in use: process {} has it mounted on '{}' (umount that first)", dir,
                       pid, mountpoint)};
@@ -75,17 +77,9 @@ bool IsLocked(const std::string& dir) {
   return locked;
 }
 
-Result<uint64_t> FreeBytes(const std::string& dir) {
-  struct statvfs info {};
-  if (statvfs(dir.c_str(), &info) != 0) {
-    return Status::FromErrno(errno, fmt::format("cannot look at '{}'", dir));
-  }
-  return uint64_t{info.f_bavail} * info.f_frsize;
-}
-
 // What an image file gets whose size nobody said: what fits into half of what is free.
 Result<uint64_t> ImageSize(const std::string& dir, uint64_t images) {
-  WEIR_ASSIGN_OR_RETURN(const uint64_t free, FreeBytes(dir));
+  WEIR_ASSIGN_OR_RETURN(const uint64_t free, cli::FreeBytes(dir));
   const uint64_t size = std::min(kDefaultOsdSize, free / 2 / images / (1 << 20) * (1 << 20));
   if (size >= kSmallestOsdSize) return size;
   return {ErrorCode::kNoSpace,
@@ -94,20 +88,12 @@ Result<uint64_t> ImageSize(const std::string& dir, uint64_t images) {
                       dir, images, FormatSize(kSmallestOsdSize), FormatSize(free))};
 }
 
-Status ChooseSizes(const std::string& dir, std::vector<DiskList::Image>* images) {
-  uint64_t needed = kSmallMdsImageSize;
-  for (DiskList::Image& image : *images) {
-    if (image.size == 0) {
-      WEIR_ASSIGN_OR_RETURN(image.size, ImageSize(dir, images->size()));
-    }
-    needed += image.size;
+Status ChooseSizes(const std::string& dir, DiskList* list) {
+  for (DiskList::Image& image : list->images) {
+    if (image.size > 0) continue;
+    WEIR_ASSIGN_OR_RETURN(image.size, ImageSize(dir, list->images.size()));
   }
-  WEIR_ASSIGN_OR_RETURN(const uint64_t free, FreeBytes(dir));
-  if (images->empty() || needed <= free) return Status::Ok();
-  return {ErrorCode::kNoSpace,
-          fmt::format("no room in '{}' for {} OSD images, {} with the MDS's: {} free there (name a "
-                      "smaller --osd-size, a raw --disk, or another --data)",
-                      dir, images->size(), FormatSize(needed), FormatSize(free))};
+  return cli::CheckRoom(dir, *list, kSmallMdsImageSize);
 }
 
 Result<DataRecord> Look(const EmbeddedCluster::Options& options) {
@@ -269,7 +255,8 @@ Status EmbeddedCluster::Examine(const Options& options) {
   }
   if (!list.disks.empty()) return Status::Ok();
   WEIR_ASSIGN_OR_RETURN(list, cli::PlanDisks(options.dir, options.disks));
-  return ExamineNamed(options, list);
+  WEIR_RETURN_IF_ERROR(ExamineNamed(options, list));
+  return ChooseSizes(options.dir, &list);
 }
 
 Status EmbeddedCluster::Run() {
@@ -320,7 +307,7 @@ Status EmbeddedCluster::ChooseSockets() {
 Status EmbeddedCluster::PlanNew() {
   WEIR_ASSIGN_OR_RETURN(list_, cli::PlanDisks(options_.dir, options_.disks));
   WEIR_RETURN_IF_ERROR(ExamineNamed(options_, list_));
-  WEIR_RETURN_IF_ERROR(ChooseSizes(options_.dir, &list_.images));
+  WEIR_RETURN_IF_ERROR(ChooseSizes(options_.dir, &list_));
   for (DiskList::Disk& disk : list_.disks) {
     WEIR_ASSIGN_OR_RETURN(disk.uuid, osd::NewUuid());
   }
@@ -393,7 +380,7 @@ Status EmbeddedCluster::CheckCluster() const {
 }
 
 Status EmbeddedCluster::OpenMds() {
-  WEIR_ASSIGN_OR_RETURN(const uint64_t free, FreeBytes(options_.dir));
+  WEIR_ASSIGN_OR_RETURN(const uint64_t free, cli::FreeBytes(options_.dir));
   mds::MdsStoreOptions store;
   store.image_bytes = free > 4 * kMdsImageSize ? kMdsImageSize : kSmallMdsImageSize;
   store.make = !is_whole();

@@ -87,10 +87,21 @@ TEST_F(DiskListTest, ReadsVersion1AndNothingThatIsWrong) {
         R"({"version":2,"disks":[{"path":"a","is_image":true}]})",
         R"({"version":2,"disks":[{"path":"a","is_image":true}],"images":[{"name":"a","size":-1}]})",
         R"({"version":1,"disks":[{"path":"/a","is_image":true}]})",
+        R"({"version":1,"disks":[{"path":"a\u0000b","is_image":true}]})",
         R"({"version":1,"disks":[{"path":"","is_image":false}]})",
         R"({"version":1,"disks":[{"path":"a","is_image":1}]})"}) {
     EXPECT_EQ(load(text).code(), ErrorCode::kCorrupt) << text;
   }
+}
+
+TEST_F(DiskListTest, RefusesImagesOfOddSizesAndWithoutRoom) {
+  EXPECT_EQ(PlanDisks(dir_, {.osds = 1, .osd_size = 300'000'001}).code(), ErrorCode::kInvalid);
+  EXPECT_EQ(PlanDisks(dir_, {.disks = {"hdd:300000001"}}).code(), ErrorCode::kInvalid);
+  DiskList list = *PlanDisks(dir_, {.osds = 2, .osd_size = 4096});
+  EXPECT_TRUE(CheckRoom(dir_ + "/not/yet/there", list, 0).ok());
+  EXPECT_EQ(CheckRoom(dir_, list, UINT64_MAX - 4096).code(), ErrorCode::kNoSpace);
+  list.images[0].size = uint64_t{1} << 60;
+  EXPECT_EQ(CheckRoom(dir_, list, 0).code(), ErrorCode::kNoSpace);
 }
 
 }  // namespace

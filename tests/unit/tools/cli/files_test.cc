@@ -1,11 +1,14 @@
 #include "tools/cli/files.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
+#include "common/base/note_file.h"
 #include "tools/cli/cluster_link.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/mounts.h"
@@ -41,6 +44,54 @@ TEST_F(FilesTest, ACopyIsReplacedAsAWhole) {
   ASSERT_TRUE(WriteFileAtomically(path, "2\n").ok());
   EXPECT_EQ(*ReadFile(path), "2\n");
   EXPECT_EQ(ReadFile(dir_ + "/none").code(), ErrorCode::kNotFound);
+}
+
+// A look at a directory must not wait for ever, nor fill the memory.
+TEST_F(FilesTest, OnlyRegularFilesOfASensibleSizeAreRead) {
+  ASSERT_EQ(mkfifo((dir_ + "/fifo").c_str(), 0600), 0);
+  std::filesystem::create_symlink("/dev/zero", dir_ + "/zeros");
+  std::filesystem::create_symlink(dir_ + "/none", dir_ + "/dangling");
+  std::ofstream(dir_ + "/large") << "x";
+  std::filesystem::resize_file(dir_ + "/large", uint64_t{1} << 40);
+  for (const std::string name : {"/fifo", "/zeros", "/dangling", "/large", ""}) {
+    EXPECT_EQ(ReadFile(dir_ + name).code(), ErrorCode::kCorrupt) << name;
+  }
+}
+
+TEST_F(FilesTest, AWriteLeavesWhatALinkOfItsDraftLeadsTo) {
+  std::ofstream(dir_ + "/diary") << "dear";
+  std::filesystem::create_symlink(dir_ + "/diary", dir_ + "/file.new");
+  ASSERT_TRUE(WriteFileAtomically(dir_ + "/file", "one\n").ok());
+  EXPECT_EQ(*ReadFile(dir_ + "/diary"), "dear");
+  EXPECT_EQ(*ReadFile(dir_ + "/file"), "one\n");
+}
+
+TEST_F(FilesTest, ANoteReplacesNotesOnlyAndGoes) {
+  const std::string path = dir_ + "/note";
+  for (const std::string text : {"", "77\n", "77", "tcp://127.0.0.1:7370\n"}) {
+    std::ofstream(path, std::ios::trunc) << text;
+    {
+      NoteFile note;
+      ASSERT_TRUE(note.Write(path, "78").ok()) << text;
+      EXPECT_EQ(*ReadFile(path), "78\n");
+    }
+    EXPECT_FALSE(std::filesystem::exists(path));
+  }
+  for (const std::string text : {"my thesis", "77\n78\n", "7 dwarfs\n"}) {
+    std::ofstream(path, std::ios::trunc) << text;
+    EXPECT_EQ(NoteFile().Write(path, "78").code(), ErrorCode::kExists);
+    EXPECT_EQ(*ReadFile(path), text);
+  }
+  EXPECT_EQ(NoteFile().Write(dir_, "78").code(), ErrorCode::kExists);
+  std::filesystem::remove(path);
+  {
+    NoteFile first, second;
+    ASSERT_TRUE(first.Write(path, "1").ok());
+    ASSERT_TRUE(second.Write(path, "2").ok());
+    first.Expect(path, "1");
+    second.Expect("", "");  // leaves it
+  }
+  EXPECT_EQ(*ReadFile(path), "2\n");
 }
 
 TEST_F(FilesTest, AClusterIsADirectoryOrAnEndpoint) {
