@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The web page at every width and in both colour schemes: boxes stay within theirs and off each other, words are legible."""
+"""The web page at every width, with few and many classes, in both schemes: boxes stay within theirs and off each other, words are legible."""
 import http.server
 import json
 import os
@@ -10,13 +10,16 @@ import threading
 from weirtest import REPO, check, main, run
 
 PAGE = os.path.join(REPO, "common", "monitor", "web", "index.html")
-WIDTHS = (400, 480, 560, 640, 768, 900, 1024, 1150, 1300, 1440, 1600, 1920)
+WIDTHS = (320, 360, 400, 480, 560, 640, 768, 900, 1024, 1150, 1300, 1440, 1600, 1920, 2560)
+# How many classes are shown at which widths.
+FRAMES = [(4, width) for width in WIDTHS] + [(count, width) for count in (1, 50) for width in (320, 900, 2560)]
 GIB = 1 << 30
 
 
-def document():
-    """What a busy and unhealthy cluster answers: long names, large numbers, idle and broken classes."""
-    names = ["gold", "a-class-whose-name-has-sixty-four-characters-as-many-as-there-may-be", "backup", "best-effort"]
+def document(count):
+    """What a busy and unhealthy cluster of so many classes answers: long names, large numbers, idle and broken classes."""
+    names = ["gold", "W" * 64, "a-class-whose-name-has-sixty-four-characters-as-many-as-may-be-it", "best-effort"]
+    names = (["best-effort"] if count == 1 else names) + [f"tenant-{i}-of-many" for i in range(count - len(names))]
     classes = [{"class": name, "id": 16 + i if name != "best-effort" else 0, "system": False, "weight": 1.5,
                 "promised_bytes_per_s": 1234567890 if i < 2 else 0, "promised_iops": 0, "latency_bound_us": 20000,
                 "limit_bytes_per_s": 999 * GIB if i == 1 else None, "violation_seconds": 86400 * i, "deadline_misses": i}
@@ -36,7 +39,7 @@ def document():
 # One frame for each width and scheme, so that one browser looks at all of them. It writes what is wrong into its body.
 HARNESS = """<!doctype html><meta charset="utf-8"><body><pre id="wrong"></pre><script>
 "use strict";
-const WIDTHS = %s;
+const FRAMES = %s;
 const wrong = new Set();
 const nameOf = one => one.tagName.toLowerCase() + (one.id ? "#" + one.id : one.classList.length ? "." + one.classList[0] : "");
 function channel(value) { value /= 255; return value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4; }
@@ -98,15 +101,15 @@ async function drawn(frame) {
   while (!frame.contentDocument.documentElement.dataset.drawn) await new Promise(done => setTimeout(done, 50));
 }
 async function all() {
-  for (const width of WIDTHS) {
+  for (const [classes, width] of FRAMES) {
     const frame = document.createElement("iframe");
     frame.style.cssText = `width: ${width}px; height: 1200px; border: 0; display: block`;
-    frame.src = "/";
+    frame.src = `/${classes}/`;
     document.body.append(frame);
     await drawn(frame);
     for (const theme of ["light", "dark"]) {
       frame.contentDocument.documentElement.dataset.theme = theme;
-      look(frame, text => wrong.add(`${width} ${theme}: ${text}`));
+      look(frame, text => wrong.add(`${classes} classes, ${width} ${theme}: ${text}`));
     }
     frame.remove();
   }
@@ -121,13 +124,14 @@ class Server(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         path = self.path.split("?")[0]
-        if path == "/":
+        asked = re.fullmatch(r"/(\d+)/(.*)", path)
+        if path == "/frames":
+            self.answer("text/html", (HARNESS % json.dumps(FRAMES)).encode())
+        elif asked and asked[2] == "":
             with open(PAGE, "rb") as file:
                 self.answer("text/html", file.read())
-        elif path == "/frames":
-            self.answer("text/html", (HARNESS % json.dumps(WIDTHS)).encode())
-        elif path == "/api/v1/cluster":
-            self.answer("application/json", json.dumps(document()).encode())
+        elif asked and asked[2] == "api/v1/cluster":
+            self.answer("application/json", json.dumps(document(int(asked[1]))).encode())
         else:
             self.send_error(404)
 
@@ -166,10 +170,10 @@ def boxes_stay_where_they_belong(lab):
     found = re.search(r'<pre id="wrong">(.*?)</pre>', done.stdout, re.DOTALL)
     check(found is not None and found.group(1), f"the browser did not finish: {done.stdout[-500:]} {done.stderr[-1000:]}")
     pictures = os.environ.get("WEIR_SCREENSHOTS")  # a directory, for a person to look at
-    for width in WIDTHS if pictures else ():
+    for classes, width in FRAMES if pictures else ():
         for name, scheme in (("light", 1), ("dark", 0)):
             browse(lab, f"--window-size={width},1500", f"--blink-settings=preferredColorScheme={scheme}",
-                   "--virtual-time-budget=3000", f"--screenshot={pictures}/{width}-{name}.png", site)
+                   "--virtual-time-budget=3000", f"--screenshot={pictures}/{classes}-{width}-{name}.png", f"{site}/{classes}/")
     check(found.group(1) == "nothing wrong", "\n" + found.group(1))
 
 
