@@ -21,7 +21,7 @@ Status NoteFile::Check(const std::string& path) {
   static const std::regex kNote("([0-9]+|(tcp|ipc|inproc)://[^\n]*)?\n?");
   struct stat info {};
   for (const std::string& name : {path, path + ".new"}) {  // as it is written
-    if (path.empty() || lstat(name.c_str(), &info) != 0 || S_ISLNK(info.st_mode)) continue;
+    if (path.empty() || stat(name.c_str(), &info) != 0) continue;
     if (S_ISREG(info.st_mode) && info.st_size <= kLongestLine) {
       const auto text = ReadFile(name);
       if (text.ok() && std::regex_match(*text, kNote)) continue;

@@ -398,7 +398,7 @@ def files_in_the_way(lab):
     """What programs make, replace, append to or unlink is none of somebody's files, and none of the disks."""
     mnt = unmounted(lab)
     whole, cluster_mds = make_embedded(lab, "whole", mnt), make_mds(lab, "mds")
-    letter, image, folder = lab.path("letter"), blank(lab.path("image"), 256 * MIB), lab.path("folder")
+    letter, image, folder = lab.path("letter"), blank(lab.path("image"), MIB), lab.path("folder")
     write(letter, "dear,")
     os.makedirs(folder)
     os.symlink(letter, lab.path("link"))
@@ -412,12 +412,13 @@ def files_in_the_way(lab):
         for path in (letter, lab.path("link"), image, folder):
             for argv in (weirfs(whole, mnt, "--pid-file", path), [f"{BIN}/weirfs", endpoint, mnt, "--pid-file", path],
                          [*osd, "--pid-file", path], [*osd, "--ready-file", path], [*osd, "--decision-log", path]):
-                refused(f"{path} as {argv[-2]}", argv, 1, os.path.basename(os.path.realpath(path)), same=[*same, disk])
+                refused(f"{path} as {argv[-2]}", argv, 1, same=[*same, disk])
     for path in (image, folder, loop, f"{whole}/disk.img", f"{whole}/mds.img"):
         for how in ([], ["-f"]):
             refused(f"{path} as a log", weirfs(whole, mnt, "--log-file", path, *how), 1, f"cannot log to '{path}'", same=same)
     for path in (letter, lab.path("link"), image, folder):
-        refused(f"listening at {path}", [f"{BIN}/weir-mds", "--data", cluster_mds, "--listen", f"ipc://{path}"], 1, path, same=same)
+        refused(f"listening at {path}", [f"{BIN}/weir-mds", "--data", cluster_mds, "--listen", f"ipc://{path}"], 1, path,
+                same=[letter, image, folder])
     write(f"{whole}/mds.sock", "dear,")
     refused("a letter named mds.sock", weirfs(whole, mnt), 1, "mds.sock", same=[f"{whole}/mds.sock"])
     # Names that the directory itself has a use for.

@@ -42,7 +42,7 @@ TEST(LogTest, LiesInNothingButText) {
   std::filesystem::resize_file(path, 4096);
   EXPECT_THAT(OpenLogFile(path.string()).status().message(), ::testing::HasSubstr(path.string()));
   EXPECT_EQ(InitLogging({LogLevel::kInfo, path.string(), ""}).code(), ErrorCode::kIo);
-  EXPECT_EQ(std::filesystem::file_size(path), 4096);
+  EXPECT_EQ(std::filesystem::file_size(path), 4096u);
   std::filesystem::remove(path);
 }
 

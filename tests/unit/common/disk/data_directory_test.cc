@@ -98,7 +98,7 @@ TEST_F(DataDirectoryTest, ADiskIsNoneOfItsOtherFiles) {
     }
   }
   fs::remove(dir_ + ".link");
-  for (const std::string disk : {dir_ + "/disk.img", dir_ + "/osd.0.img", dir_ + ".lock/lock"}) {
+  for (const std::string& disk : {dir_ + "/disk.img", dir_ + "/osd.0.img", dir_ + ".lock/lock"}) {
     EXPECT_TRUE(LookAtDirectory(dir_, DataOwner::kWeirfs, {disk}).ok()) << disk;
   }
 }
