@@ -419,6 +419,8 @@ def files_in_the_way(lab):
     for path in (letter, lab.path("link"), image, folder):
         refused(f"listening at {path}", [f"{BIN}/weir-mds", "--data", cluster_mds, "--listen", f"ipc://{path}"], 1, path,
                 same=[letter, image, folder])
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(f"{whole}/mds.sock")
     write(f"{whole}/mds.sock", "dear,")
     refused("a letter named mds.sock", weirfs(whole, mnt), 1, "mds.sock", same=[f"{whole}/mds.sock"])
     # Names that the directory itself has a use for.
