@@ -68,7 +68,7 @@ class RawPeer {
 // Goal: `--listen ipc://FILE` destroys no file. ZeroMQ unlinks whatever is there.
 TEST(ZmqTransportTest, AServerTakesThePlaceOfNothingButAnAbandonedSocket) {
   const std::string path = ::testing::TempDir() + "/weir_place." + std::to_string(getpid());
-  auto network = MakeZmqNetwork();
+  auto network = MakeNetwork();
   std::ofstream(path) << "my thesis";
   EXPECT_EQ(network->Listen("ipc://" + path).code(), ErrorCode::kExists);
   std::string text;
