@@ -2,11 +2,12 @@
 
 #include <linux/fuse.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "client/fuse/process.h"
-#include "client/fuse/receive_loop.h"
+#include "client/fuse/request_handler.h"
 #include "client/vfs/errno_map.h"
 
 namespace weir::client {
@@ -114,16 +115,41 @@ bool Call::ReplyLock(const struct flock& lock) {
   return Claim() && fuse_reply_lock(req_, &lock) == 0;
 }
 
+void Call::OnInterrupt(std::function<void()> then) {
+  {
+    const std::lock_guard lock(calls_.mutex_);
+    if (!interrupted_) {
+      on_interrupt_ = std::move(then);
+      return;
+    }
+  }
+  then();
+}
+
 CallPtr Calls::Begin(fuse_req_t req) {
   auto call = std::make_shared<Call>(*this, req, awake_);
   std::lock_guard lock(mutex_);
   call->place_ = open_.insert(open_.end(), call.get());
+  call->interrupted_ = early_.Take(call->number_);
   return call;
 }
 
 void Calls::Remove(Call* call) {
   std::lock_guard lock(mutex_);
   open_.erase(call->place_);
+}
+
+void Calls::Interrupt(uint64_t number) {
+  std::function<void()> then;
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = std::find_if(open_.begin(), open_.end(),
+                                 [number](const Call* call) { return call->number_ == number; });
+    if (it == open_.end()) return early_.Remember(number);
+    (*it)->interrupted_ = true;
+    then = std::exchange((*it)->on_interrupt_, nullptr);
+  }
+  if (then) then();
 }
 
 bool Calls::AnswerKilled() {
@@ -135,7 +161,7 @@ bool Calls::AnswerKilled() {
       Call* call = *it;
       const fuse_req_t req = call->req_;
       const bool gone = std::exchange(call->seen_, true) &&
-                        IsGone(call->context_.pid, call->flush_, fuse_req_interrupted(req) != 0);
+                        IsGone(call->context_.pid, call->flush_, call->interrupted_);
       if (gone) call->abandoned_ = true;
       // Claimed, the call may be gone: its owner lets go of it without our lock.
       const bool abandon = gone && !call->answered_.exchange(true);

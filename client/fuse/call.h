@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 
 #include <atomic>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "client/data/object_reader.h"
+#include "client/fuse/early_interrupts.h"
 #include "client/fuse/fuse_api.h"
 #include "common/base/awake_processors.h"
 #include "common/base/time.h"
@@ -38,6 +40,9 @@ class Call {
   [[nodiscard]] const fuse_ctx& context() const { return context_; }
   [[nodiscard]] fuse_req_t request() const { return req_; }  // only while the handler runs
   [[nodiscard]] uint64_t number() const { return number_; }  // as the kernel counts
+  // `then` runs when a signal interrupts the process, at once if one has; the call may be answered
+  // and gone by that time. Once.
+  void OnInterrupt(std::function<void()> then);
 
   bool ReplyErrno(int error);
   bool Reply(const Status& status);  // an error, or plain success
@@ -77,7 +82,10 @@ class Call {
   std::atomic<bool> abandoned_{false};
   std::atomic<bool> flush_{false};
   std::shared_ptr<void> held_;
+  // Guarded by the mutex of calls_:
   bool seen_ = false;  // by AnswerKilled, which leaves a handler time to end
+  bool interrupted_ = false;
+  std::function<void()> on_interrupt_;
   std::list<Call*>::iterator place_;
 };
 using CallPtr = std::shared_ptr<Call>;
@@ -92,6 +100,9 @@ class Calls {
   // `awake`: is told of calls that may wait for other threads more than for disks; null: nobody is.
   explicit Calls(AwakeProcessors* awake) : awake_(awake) {}
   CallPtr Begin(fuse_req_t req);
+  // The kernel says that a signal interrupts the process behind that call, which may not have come
+  // here yet: another thread has it.
+  void Interrupt(uint64_t number);
   // Answers those whose process is being killed. False: there was none.
   bool AnswerKilled();
   [[nodiscard]] size_t outstanding() const;
@@ -103,6 +114,7 @@ class Calls {
   AwakeProcessors* const awake_;
   mutable std::mutex mutex_;
   std::list<Call*> open_;
+  EarlyInterrupts early_;
 };
 
 }  // namespace weir::client

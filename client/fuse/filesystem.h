@@ -2,7 +2,7 @@
 // may believe what it was told, and the translation of inode numbers.
 //
 // The kernel's root is number 1 whatever directory is mounted.
-// Threads: handlers run on libfuse's threads and never block; answers come from RPC threads.
+// Threads: handlers run on the reactors and never block; answers come from RPC threads.
 #pragma once
 
 #include <functional>

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "client/fuse/filesystem.h"
-#include "client/fuse/receive_loop.h"
+#include "client/fuse/request_handler.h"
 #include "client/takeover/takeover_log.h"
 
 namespace weir::client {

@@ -30,11 +30,6 @@ LockAsk Ask(Filesystem& fs, fuse_ino_t ino, const fuse_file_info& fi) {
   return ask;
 }
 
-// The request may be answered and gone by now: what leads on is only the ticket.
-void OnInterrupt(fuse_req_t req, void* ticket) {
-  Filesystem::Of(req).core().locks().Cancel(reinterpret_cast<uintptr_t>(ticket));
-}
-
 void Set(Filesystem& fs, const CallPtr& call, const LockAsk& ask, uint64_t ticket) {
   fs.core().locks().Set(ask, ticket, [&fs, call, ask](int error) {
     if (call->ReplyErrno(error) || error != 0 || ask.type == LockAsk::Type::kNone) return;
@@ -53,12 +48,7 @@ void Start(fuse_req_t req, fuse_ino_t ino, const LockAsk& ask) {
   if (sets && handle != nullptr) handle->locked = true;
   const uint64_t ticket = sets ? fs.core().locks().NewTicket() : 0;
   const InodePtr inode = fs.Find(ino);
-  // Now, for behind Set the request may be answered and gone.
-  if (sets && ask.wait) {
-    // A number, never followed.
-    void* const data = reinterpret_cast<void*>(ticket);  // NOLINT(performance-no-int-to-ptr)
-    fuse_req_interrupt_func(req, OnInterrupt, data);
-  }
+  if (sets && ask.wait) call->OnInterrupt([&fs, ticket] { fs.core().locks().Cancel(ticket); });
   // Whoever locks next sees what was written under this lock.
   if (ask.type != LockAsk::Type::kWrite && inode->has_unreported()) {
     fs.core().files().Sync(inode, false, [&fs, call, ask, ticket, inode](const Status& status) {
@@ -115,20 +105,12 @@ void OnGetlk(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi, struct flock* l
   });
 }
 
-// Of nothing: a mark in the queue.
-void OnRetrieveReply(fuse_req_t req, void* mark, fuse_ino_t /*ino*/, off_t /*offset*/,
-                     fuse_bufvec* /*data*/) {
-  Filesystem::Of(req).barrier().Marked(reinterpret_cast<uintptr_t>(mark));
-  fuse_reply_none(req);
-}
-
 }  // namespace
 
 void AddLockOps(fuse_lowlevel_ops* ops) {
   ops->getlk = OnGetlk;
   ops->setlk = OnSetlk;
   ops->flock = OnFlock;
-  ops->retrieve_reply = OnRetrieveReply;
 }
 
 }  // namespace weir::client

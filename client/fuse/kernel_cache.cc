@@ -12,10 +12,10 @@ constexpr uint64_t kPage = 4096;
 constexpr int32_t kIncEpoch = 8;  // by number, as the kernel's header may be older than the kernel
 }  // namespace
 
-void KernelCache::Start(fuse_session* session) {
+void KernelCache::Start(fuse_session* session, Reactor& follower) {
   session_ = session;
+  follower_ = &follower;
   teller_ = std::thread([this] { Tell(); });
-  follower_ = std::thread([this] { Follow(); });
 }
 
 void KernelCache::Stop() {
@@ -26,12 +26,7 @@ void KernelCache::Stop() {
   }
   changed_.notify_one();
   teller_.join();
-  {
-    std::lock_guard lock(mutex_);
-    all_told_ = true;
-  }
-  told_.notify_one();
-  follower_.join();
+  follower_->Call([] {});  // behind what was posted
 }
 
 void KernelCache::Give(Order order) {
@@ -122,23 +117,7 @@ void KernelCache::Tell() {
     Obey(order);
     lock.lock();
     telling_ = false;
-    if (!order.then) continue;
-    following_.push_back(std::move(order.then));
-    told_.notify_one();
-  }
-}
-
-void KernelCache::Follow() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    told_.wait(lock, [this] { return all_told_ || !following_.empty(); });
-    if (following_.empty()) return;
-    std::function<void()> then = std::move(following_.front());
-    following_.pop_front();
-    lock.unlock();
-    then();
-    then = nullptr;  // and what it holds, without the lock
-    lock.lock();
+    if (order.then) follower_->Post(std::move(order.then));
   }
 }
 

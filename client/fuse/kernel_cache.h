@@ -1,13 +1,13 @@
 // KernelCache: makes the kernel write back and forget pages of files, on a thread of its own: while
 // it does, it asks this mount to write, which the threads that serve it must be free for.
 //
-// That thread tells the kernel and runs nothing else; what follows runs on another. Where the disks
+// That thread tells the kernel and runs nothing else; what follows runs on a loop. Where the disks
 // are in this process, a write of somebody else may be submitted to io_uring by whichever thread
 // comes along, and io_uring ends it on the thread that submitted it: never, if that one waits in
 // the kernel for pages to be written, and the write is theirs.
 //
-// Threads: any; `then` runs on the second thread of this object. Lifetime: Stop before the session
-//          ends.
+// Threads: any; `then` runs on the reactor of Start. Lifetime: Stop before the session ends, while
+//          the reactor runs.
 #pragma once
 
 #include <condition_variable>
@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "client/fuse/fuse_api.h"
+#include "common/reactor/reactor.h"
 
 namespace weir::client {
 
@@ -29,7 +30,7 @@ class KernelCache {
   KernelCache(const KernelCache&) = delete;
   KernelCache& operator=(const KernelCache&) = delete;
 
-  void Start(fuse_session* session);
+  void Start(fuse_session* session, Reactor& follower);
   // Runs what was asked for first, without the kernel if that is gone.
   void Stop();
   // All pages of the file; those that were changed have been written when `then` runs.
@@ -66,17 +67,15 @@ class KernelCache {
   void Give(Order order);
   void Obey(const Order& order);
   void Tell();
-  void Follow();
 
   fuse_session* session_ = nullptr;
   std::mutex mutex_;
-  std::condition_variable changed_, told_;
+  std::condition_variable changed_;
   std::deque<Order> orders_;
   bool telling_ = false;  // what was taken off them
-  std::deque<std::function<void()>> following_;
   bool stopping_ = false;
-  bool all_told_ = false;
-  std::thread teller_, follower_;
+  Reactor* follower_ = nullptr;
+  std::thread teller_;
 };
 
 }  // namespace weir::client

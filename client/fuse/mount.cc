@@ -17,10 +17,11 @@
 #include <thread>
 
 #include "client/fuse/filesystem.h"
+#include "client/fuse/kernel_reactors.h"
 #include "client/fuse/kernel_tuning.h"
 #include "client/fuse/mount_flags.h"
 #include "client/fuse/process.h"
-#include "client/fuse/receive_loop.h"
+#include "client/fuse/request_handler.h"
 #include "client/fuse/resend.h"
 #include "client/takeover/takeover_log.h"
 #include "client/vfs/core.h"
@@ -33,9 +34,6 @@ namespace {
 
 constexpr uint64_t kReadAheadKib = 4096;
 constexpr uint32_t kKernelQueue = 4096;
-// That take requests off the kernel.
-constexpr uint32_t kThreads = 2;
-constexpr uint32_t kThreadsOfMostWeight = 4;
 constexpr auto kLazyUnmountGrace = std::chrono::seconds(2);
 constexpr Duration kAnswersAwaited = std::chrono::milliseconds(300);
 constexpr Duration kAnswerLook = std::chrono::milliseconds(5);
@@ -170,6 +168,7 @@ class Mount::Impl {
   }
 
   Status Start() {
+    WEIR_RETURN_IF_ERROR(MakeReactors());
     // What the kernel has of files that were open is asked to be dropped while the core opens.
     if (options_.device_fd >= 0) WEIR_RETURN_IF_ERROR(GoOn());
     WEIR_RETURN_IF_ERROR(core_.Open([this] {
@@ -179,19 +178,25 @@ class Mount::Impl {
     if (options_.before_mount) options_.before_mount();
     if (options_.device_fd < 0) WEIR_RETURN_IF_ERROR(MountIt());
     ShowFlags();
-    filesystem_.kernel_cache().Start(session_);
-    filesystem_.kernel_attributes().Start(session_);
-    // Where the disks are this process's own, its threads do the work of an OSD as well.
-    const auto weight =
-        options_.exclusive ? ReceiveLoop::Weight::kNormal : ReceiveLoop::Weight::kMost;
-    receiving_ = std::make_unique<ReceiveLoop>(
-        session_, weight, [this] { return core_.hurried(); }, [this](auto init) { OnInit(init); });
-    filesystem_.barrier().Start(session_, *receiving_);
+    filesystem_.kernel_cache().Start(session_, reactors_->first());
+    filesystem_.kernel_attributes().Start(session_, reactors_->first());
+    filesystem_.barrier().Start(*reactors_);
+    handler_ = std::make_unique<RequestHandler>(
+        session_,
+        RequestHandler::Hooks{
+            .on_init = [this](auto init) { OnInit(init); },
+            .on_interrupt = [this](auto number) { filesystem_.calls().Interrupt(number); },
+            .on_mark = [this](auto mark) { filesystem_.barrier().Marked(mark); },
+        });
     if (options_.device_fd >= 0) {
       AskAgain(options_.device_fd);
       HandOn();
     }
-    loop_ = std::thread([this] { Loop(); });
+    {
+      const std::lock_guard lock(mutex_);
+      serving_ = true;
+    }
+    reactors_->Start(fuse_session_fd(session_), *handler_);
     RaiseReadAhead(device_, kReadAheadKib);
     RaiseQueueLimits(device_, kKernelQueue);
     return Status::Ok();
@@ -199,7 +204,7 @@ class Mount::Impl {
 
   void Stop() {
     std::unique_lock lock(mutex_);
-    if (!loop_.joinable() || ended_ || std::exchange(stopping_, true)) return;
+    if (!serving_ || ended_ || std::exchange(stopping_, true)) return;
     lock.unlock();
     if (geteuid() != 0) {
       RunFusermount(mountpoint_);
@@ -224,7 +229,7 @@ class Mount::Impl {
       if (ended_ || stopping_) return {ErrorCode::kBusy, "it is being unmounted"};
       handing_over_ = true;
     }
-    receiving_->Stop();
+    reactors_->Stop();
     AwaitAnswers();
     (void)core_.Settle(wait);
     return Status::Ok();
@@ -264,10 +269,10 @@ class Mount::Impl {
   Status Wait() {
     {
       std::unique_lock lock(mutex_);
-      if (!loop_.joinable() && session_ == nullptr) return result_;
-      ended_changed_.wait(lock, [this] { return ended_ || !loop_.joinable(); });
+      if (!serving_ && session_ == nullptr) return result_;
+      ended_changed_.wait(lock, [this] { return ended_ || !serving_; });
+      serving_ = false;
     }
-    if (loop_.joinable()) loop_.join();
     filesystem_.kernel_cache().Stop();
     filesystem_.kernel_attributes().Stop();
     filesystem_.barrier().Stop();
@@ -275,6 +280,7 @@ class Mount::Impl {
       result_ = Status(ErrorCode::kIo,
                        "unmounted " + mountpoint_ + " before all buffered data could be written");
     }
+    reactors_ = nullptr;
     if (session_ != nullptr) {
       fuse_session_unmount(session_);
       fuse_session_destroy(session_);
@@ -303,6 +309,17 @@ class Mount::Impl {
     for (const fuse_ino_t number : filesystem_.ToNumbers(inode)) {
       fuse_lowlevel_notify_inval_inode(session, number, 0, 0);
     }
+  }
+
+  Status MakeReactors() {
+    KernelReactors::Options wanted;
+    wanted.count = options_.reactors;
+    // Where the disks are this process's own, its threads do the work of an OSD as well.
+    wanted.weight = options_.exclusive ? Inbox::Weight::kNormal : Inbox::Weight::kMost;
+    wanted.hurried = [this] { return core_.hurried(); };
+    wanted.on_end = [this](int error) { Ended(error); };
+    WEIR_ASSIGN_OR_RETURN(reactors_, KernelReactors::Create(wanted));
+    return Status::Ok();
   }
 
   Status MakeSession() {
@@ -376,13 +393,13 @@ class Mount::Impl {
     }
   }
 
-  void Loop() {
-    const int error = receiving_->Serve(options_.exclusive ? kThreads : kThreadsOfMostWeight);
+  // On a reactor.
+  void Ended(int code) {
     std::lock_guard lock(mutex_);
-    if (handing_over_) return;  // the process ends without unmounting
+    if (handing_over_) return;    // the process ends without unmounting
+    fuse_session_exit(session_);  // answers from now on find nobody, and libfuse says nothing
     // ENODEV is how an unmount looks from here; ECONNABORTED our own abort.
-    const int code = error < 0 ? -error : 0;
-    if (code != 0 && code != ENODEV && code != ECONNABORTED && !stopping_) {
+    if (code != ENODEV && code != ECONNABORTED && !stopping_) {
       result_ = Status::FromErrno(code, "serving " + mountpoint_);
     }
     ended_ = true;
@@ -400,10 +417,11 @@ class Mount::Impl {
   fuse_session* session_ = nullptr;
   std::atomic<fuse_session*> notified_{nullptr};
   std::string device_;
-  std::unique_ptr<ReceiveLoop> receiving_;
-  std::thread loop_;
+  std::unique_ptr<RequestHandler> handler_;
+  std::unique_ptr<KernelReactors> reactors_;  // ends before what its tasks use
   std::mutex mutex_;
   std::condition_variable ended_changed_;
+  bool serving_ = false;
   bool ended_ = false;
   bool stopping_ = false;
   bool handing_over_ = false;

@@ -46,6 +46,8 @@ class Mount {
     // Processors do not sleep while few requests are under way, where this process may see to that
     // (common/base/awake_processors.h).
     bool keep_awake = false;
+    // Threads that take the kernel's requests and run their handlers, 1 to 4.
+    uint32_t reactors = 2;
     // Operations fail this long after their peer became unreachable; max: they wait.
     Duration timeout = Duration::max();
     Duration connect_timeout = std::chrono::seconds(10);

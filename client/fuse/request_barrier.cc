@@ -3,77 +3,90 @@
 #include <chrono>
 #include <utility>
 
-#include "client/fuse/receive_loop.h"
-
 namespace weir::client {
 namespace {
 
 // A kernel that gives no mark, or a handler that hangs, keeps nobody longer.
 constexpr auto kPatience = std::chrono::seconds(1);
-constexpr auto kLookAgain = std::chrono::microseconds(50);
+// Even, and above all that the kernel counts by itself: the number of a mark is that of no request.
+constexpr uint64_t kMarks = uint64_t{1} << 62;
+
+uint64_t MarkOf(uint64_t round) {
+  return kMarks + 2 * round;
+}
 
 }  // namespace
 
-void RequestBarrier::Start(fuse_session* session, const ReceiveLoop& loop) {
-  session_ = session;
-  loop_ = &loop;
-  thread_ = std::thread([this] { Run(); });
+void RequestBarrier::Start(KernelReactors& reactors) {
+  const std::lock_guard lock(mutex_);
+  reactors_ = &reactors;
 }
 
 void RequestBarrier::Stop() {
-  if (!thread_.joinable()) return;
+  std::vector<std::function<void()>> passing, waiting;
   {
     const std::lock_guard lock(mutex_);
-    stopping_ = true;
+    reactors_ = nullptr;
+    passing.swap(passing_);
+    waiting.swap(waiting_);
   }
-  changed_.notify_all();
-  thread_.join();
+  for (const auto& then : passing) then();
+  for (const auto& then : waiting) then();
 }
 
 void RequestBarrier::After(std::function<void()> then) {
   {
     const std::lock_guard lock(mutex_);
-    waiting_.push_back(std::move(then));
+    if (reactors_ != nullptr) {
+      waiting_.push_back(std::move(then));
+      if (!std::exchange(under_way_, true)) reactors_->first().Post([this] { Ask(); });
+      return;
+    }
   }
-  changed_.notify_all();
+  then();
+}
+
+void RequestBarrier::Ask() {
+  KernelReactors* reactors = nullptr;
+  uint64_t round = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (reactors_ == nullptr) return;
+    reactors = reactors_;
+    passing_.swap(waiting_);
+    round = ++round_;
+    marks_ = reactors_->Mark(MarkOf(round));
+    if (marks_ == 0) Await(round);
+  }
+  patience_ =
+      reactors->first().RunAt(SystemClock::Get().Now() + kPatience, [this, round] { Pass(round); });
 }
 
 void RequestBarrier::Marked(uint64_t mark) {
+  const std::lock_guard lock(mutex_);
+  if (reactors_ != nullptr && mark == MarkOf(round_) && --marks_ == 0) Await(round_);
+}
+
+void RequestBarrier::Await(uint64_t round) {
+  reactors_->WhenHandled([this, first = &reactors_->first(), round] {
+    first->Post([this, first, round] {
+      if (Pass(round)) first->CancelTimer(patience_);
+    });
+  });
+}
+
+bool RequestBarrier::Pass(uint64_t round) {
+  std::vector<std::function<void()>> now;
   {
     const std::lock_guard lock(mutex_);
-    marked_ = mark;
+    if (round != round_ || !under_way_) return false;  // that one has passed
+    now.swap(passing_);
+    under_way_ = !waiting_.empty() && reactors_ != nullptr;
+    if (under_way_) reactors_->first().Post([this] { Ask(); });
+    ++round_;
   }
-  changed_.notify_all();
-}
-
-void RequestBarrier::AwaitMark(std::unique_lock<std::mutex>* lock) {
-  const uint64_t mark = ++asked_;
-  lock->unlock();
-  void* const cookie = reinterpret_cast<void*>(mark);  // NOLINT(performance-no-int-to-ptr)
-  const int error = fuse_lowlevel_notify_retrieve(session_, FUSE_ROOT_ID, 0, 0, cookie);
-  lock->lock();
-  if (error != 0) return;
-  changed_.wait_for(*lock, kPatience, [&] { return stopping_ || marked_ >= mark; });
-}
-
-void RequestBarrier::Run() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
-    std::vector<std::function<void()>> now = std::exchange(waiting_, {});
-    if (!stopping_) AwaitMark(&lock);
-    const bool stopping = stopping_;
-    lock.unlock();
-    const auto until = std::chrono::steady_clock::now() + kPatience;
-    const std::vector<uint64_t> turns = loop_->Turns();
-    while (!stopping && !loop_->HavePassed(turns) && std::chrono::steady_clock::now() < until) {
-      std::this_thread::sleep_for(kLookAgain);
-    }
-    for (const auto& then : now) then();
-    now.clear();  // and what they hold, without the lock
-    if (stopping) return;
-    lock.lock();
-  }
+  for (const auto& then : now) then();
+  return true;
 }
 
 }  // namespace weir::client

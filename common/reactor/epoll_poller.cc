@@ -59,9 +59,10 @@ class EpollPoller final : public Poller {
 
   void Enter() override {}
   void Watch(int fd, Watcher* watcher) override {
-    auto* watched = new Watched{fd, watcher};
-    WEIR_CHECK(watched_.emplace(watcher, watched).second, "a watcher watches one descriptor");
-    SetEvents(EPOLL_CTL_ADD, *watched, 0);
+    SetEvents(EPOLL_CTL_ADD, *Add(fd, watcher), EPOLLRDHUP | EPOLLET);
+  }
+  void WatchShared(int fd, Watcher* watcher) override {
+    SetEvents(EPOLL_CTL_ADD, *Add(fd, watcher), EPOLLEXCLUSIVE);
   }
   void Unwatch(Watcher* watcher) override {
     const auto it = watched_.find(watcher);
@@ -75,7 +76,7 @@ class EpollPoller final : public Poller {
   void WaitWritable(Watcher* watcher) override {
     Watched* const watched = watched_.at(watcher);
     watched->writing = true;
-    SetEvents(EPOLL_CTL_MOD, *watched, EPOLLOUT);
+    SetEvents(EPOLL_CTL_MOD, *watched, EPOLLOUT | EPOLLRDHUP | EPOLLET);
   }
 
   void Submit(DiskRequest* request) override { waiting_.push_back(request); }
@@ -109,9 +110,14 @@ class EpollPoller final : public Poller {
     bool writing = false;
   };
 
+  Watched* Add(int fd, Watcher* watcher) {
+    auto* watched = new Watched{fd, watcher};
+    WEIR_CHECK(watched_.emplace(watcher, watched).second, "a watcher watches one descriptor");
+    return watched;
+  }
   void SetEvents(int how, Watched& watched, uint32_t more) const {
     epoll_event event{};
-    event.events = EPOLLIN | EPOLLRDHUP | EPOLLET | more;
+    event.events = EPOLLIN | more;
     event.data.ptr = &watched;
     WEIR_CHECK(epoll_ctl(epoll_, how, watched.fd, &event) == 0, "epoll takes no descriptor");
   }
@@ -121,7 +127,7 @@ class EpollPoller final : public Poller {
     if (watched->watcher != nullptr && watched->writing &&
         (event.events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0) {
       watched->writing = false;
-      SetEvents(EPOLL_CTL_MOD, *watched, 0);
+      SetEvents(EPOLL_CTL_MOD, *watched, EPOLLRDHUP | EPOLLET);
       watched->watcher->OnWritable();
     }
     if (watched->watcher != nullptr && (event.events & ~EPOLLOUT) != 0) {

@@ -18,6 +18,7 @@ class Poller {
   // First call on the thread that makes all others.
   virtual void Enter() = 0;
   virtual void Watch(int fd, Watcher* watcher) = 0;
+  virtual void WatchShared(int fd, Watcher* watcher) = 0;
   virtual void Unwatch(Watcher* watcher) = 0;
   virtual void WaitWritable(Watcher* watcher) = 0;
   virtual void Submit(DiskRequest* request) = 0;

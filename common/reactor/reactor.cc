@@ -103,6 +103,10 @@ void Reactor::Watch(int fd, Watcher* watcher) {
   poller_->Watch(fd, watcher);
 }
 
+void Reactor::WatchShared(int fd, Watcher* watcher) {
+  poller_->WatchShared(fd, watcher);
+}
+
 void Reactor::Unwatch(Watcher* watcher) {
   poller_->Unwatch(watcher);
   std::erase(continued_, watcher);

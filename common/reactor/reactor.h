@@ -93,6 +93,9 @@ class Reactor final : public Loop {
   void CancelTimer(LoopTimer timer) override;
   // `watcher` hears of `fd` until Unwatch, which comes before the descriptor is closed.
   void Watch(int fd, Watcher* watcher);
+  // The same for a descriptor that several reactors watch so: what comes wakes one of those that
+  // sleep. Level triggered: OnReadable each turn as long as there is something to read.
+  void WatchShared(int fd, Watcher* watcher);
   void Unwatch(Watcher* watcher);
   // OnWritable once there is room in the socket's buffer.
   void WaitWritable(Watcher* watcher);

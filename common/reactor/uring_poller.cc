@@ -1,5 +1,6 @@
 #include <liburing.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -73,11 +74,8 @@ class UringPoller final : public Poller {
     ArmWake();
   }
 
-  void Watch(int fd, Watcher* watcher) override {
-    auto* watched = new Watched{fd, watcher};
-    WEIR_CHECK(watched_.emplace(watcher, watched).second, "a watcher watches one descriptor");
-    ArmReadable(watched);
-  }
+  void Watch(int fd, Watcher* watcher) override { Add(fd, watcher, false); }
+  void WatchShared(int fd, Watcher* watcher) override { Add(fd, watcher, true); }
   void Unwatch(Watcher* watcher) override {
     const auto it = watched_.find(watcher);
     WEIR_CHECK(it != watched_.end(), "a watcher that nobody knows");
@@ -138,6 +136,7 @@ class UringPoller final : public Poller {
   struct Watched {
     int fd;
     Watcher* watcher;      // null: not watched any more, waits for its requests to end
+    bool shared;           // WatchShared: one poll at a time, which wakes one of its kind
     bool reading = false;  // a poll is under way
     bool writing = false;
   };
@@ -153,10 +152,19 @@ class UringPoller final : public Poller {
     }
     return sqe;
   }
+  void Add(int fd, Watcher* watcher, bool shared) {
+    auto* watched = new Watched{fd, watcher, shared};
+    WEIR_CHECK(watched_.emplace(watcher, watched).second, "a watcher watches one descriptor");
+    ArmReadable(watched);
+  }
   void ArmReadable(Watched* watched) {
     watched->reading = true;
     io_uring_sqe* const sqe = NextEntry();
-    io_uring_prep_poll_multishot(sqe, watched->fd, POLLIN | POLLRDHUP);
+    if (watched->shared) {
+      io_uring_prep_poll_add(sqe, watched->fd, POLLIN | EPOLLEXCLUSIVE);
+    } else {
+      io_uring_prep_poll_multishot(sqe, watched->fd, POLLIN | POLLRDHUP);
+    }
     sqe->user_data = TagOf(watched, kReadable);
   }
   void CancelPoll(uint64_t tag) {
@@ -215,7 +223,7 @@ class UringPoller final : public Poller {
     const bool more = (cqe.flags & IORING_CQE_F_MORE) != 0;
     if (!more) watched->reading = false;
     if (watched->watcher == nullptr) return;
-    if (!more) ArmReadable(watched);  // before the callback, which may unwatch
+    if (!more) ArmReadable(watched);  // before the callback, which may unwatch; submitted after it
     watched->watcher->OnReadable();
   }
   void FreeEnded() {

@@ -26,7 +26,8 @@ void Declare(CLI::App& app, Arguments& arguments) {
   app.footer(
       std::string(kDiskSpecHelp) +
       "\n\nOptions behind -o: class=NAME, client=NAME (as rules call this mount), ro, allow_other, "
-      "timeout=S,\n[no]writeback_cache (the kernel's, which knows no classes; on with --data), "
+      "timeout=S,\nreactors=N (threads that serve the kernel, 1 to 4; default: 2), "
+      "[no]writeback_cache (the kernel's, which knows no classes; on with --data), "
       "data=DIR, noatime,\nnodiratime, strictatime (else access times move as by relatime), "
       "supervise (of a cluster: a\nsecond process goes on with open files when weirfs dies, and "
       "for --upgrade), lazy_close (of a\ncluster: close(2) does not wait for the disks, fsync "

@@ -177,6 +177,7 @@ Result<Plan> MakePlan(const Arguments& arguments, const MountOptions& options) {
   mount.nodiratime = options.nodiratime;
   mount.strictatime = options.strictatime;
   mount.lazy_close = options.lazy_close;
+  mount.reactors = options.reactors;
   mount.keep_awake =
       options.keep_awake.value_or(std::thread::hardware_concurrency() <= kFewProcessors);
   if (options.keep_awake.value_or(false) && !AwakeProcessors::MayKeepAwake()) {

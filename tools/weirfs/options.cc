@@ -32,7 +32,8 @@ constexpr std::array kRestricting = {"nosuid", "nodev", "noexec", "sync", "dirsy
 constexpr std::array kLoosening = {"suid", "dev", "exec"};
 // What the kernel shows of a mount, and mount(8) gives back when it mounts that anew.
 constexpr std::array kOfTheKernel = {"user_id", "group_id", "rootmode", "max_read", "blksize"};
-constexpr std::array kWithValue = {"class", "client", "data", "timeout"};
+constexpr std::array kWithValue = {"class", "client", "data", "reactors", "timeout"};
+constexpr uint64_t kMostReactors = 4;
 
 template <typename Words>
 bool Has(const Words& words, std::string_view word) {
@@ -43,6 +44,14 @@ bool Has(const Words& words, std::string_view word) {
 Result<Duration> TimeoutValue(const std::string& text) {
   const bool bare = !text.empty() && (std::isdigit(static_cast<unsigned char>(text.back())) != 0);
   return cli::DurationValue("-o timeout", bare ? text + "s" : text);
+}
+
+Result<uint32_t> ReactorsValue(const std::string& text) {
+  if (text.size() == 1 && text[0] >= '1' && text[0] <= '0' + static_cast<char>(kMostReactors)) {
+    return static_cast<uint32_t>(text[0] - '0');
+  }
+  return {ErrorCode::kInvalid,
+          fmt::format("-o reactors={}: a number from 1 to {}", text, kMostReactors)};
 }
 
 Status AddValue(std::string_view name, const std::string& value, MountOptions* options) {
@@ -57,6 +66,10 @@ Status AddValue(std::string_view name, const std::string& value, MountOptions* o
   if (name == "client") {
     options->client_name = value;
     return cli::CheckName("client", value);
+  }
+  if (name == "reactors") {
+    WEIR_ASSIGN_OR_RETURN(options->reactors, ReactorsValue(value));
+    return Status::Ok();
   }
   WEIR_ASSIGN_OR_RETURN(options->timeout, TimeoutValue(value));
   return Status::Ok();

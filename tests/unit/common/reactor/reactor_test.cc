@@ -211,6 +211,39 @@ TEST_P(ReactorTest, AWatcherHearsEverythingAndOfTheEnd) {
   });
 }
 
+// Goal: what several reactors watch is read to its end, though no watcher reads all or asks for
+// another turn. Method: a thousand bytes at once, one byte per call.
+TEST_P(ReactorTest, WhatReactorsWatchTogetherIsReadToItsEnd) {
+  class OneByte final : public Watcher {
+   public:
+    OneByte(int fd, Event& came) : fd_(fd), came_(came) {}
+    void OnReadable() override {
+      char byte = 0;
+      if (read(fd_, &byte, 1) == 1) came_.Set();
+    }
+
+   private:
+    const int fd_;
+    Event& came_;
+  };
+  Reactor::Options options;
+  options.backend = GetParam();
+  auto other = Reactor::Create(options);
+  ASSERT_TRUE(other.ok());
+  (*other)->Start();
+  const SocketPair pair;
+  Event came;
+  OneByte here(pair.ours(), came), there(pair.ours(), came);
+  reactor_->Call([&] { reactor_->WatchShared(pair.ours(), &here); });
+  (*other)->Call([&] { (*other)->WatchShared(pair.ours(), &there); });
+  pair.Say("a");
+  came.Await(1);
+  pair.Say(std::string(999, 'b'));
+  came.Await(1000);
+  reactor_->Call([&] { reactor_->Unwatch(&here); });
+  (*other)->Call([&] { (*other)->Unwatch(&there); });
+}
+
 TEST_P(ReactorTest, AfterUnwatchNothingIsHeardAlsoOfWhatHadCome) {
   SocketPair pair;
   Listener listener(*reactor_, pair.ours());

@@ -20,6 +20,17 @@ TEST(MountOptionsTest, TakesOursAndPassesOverWhatFstabGivesEveryFilesystem) {
   EXPECT_EQ(options.kernel_flags, (std::vector<std::string>{"dev", "suid"}));
 }
 
+TEST(MountOptionsTest, OneToFourReactors) {
+  MountOptions options;
+  EXPECT_EQ(options.reactors, 2U);
+  ASSERT_TRUE(AddMountOptions("reactors=4", true, &options).ok());
+  EXPECT_EQ(options.reactors, 4U);
+  for (const char* wrong :
+       {"reactors=0", "reactors=5", "reactors=", "reactors=two", "reactors=11"}) {
+    EXPECT_EQ(AddMountOptions(wrong, true, &options).code(), ErrorCode::kInvalid) << wrong;
+  }
+}
+
 TEST(MountOptionsTest, TheMountHasANameAndAChoiceOfCaches) {
   MountOptions options;
   ASSERT_TRUE(AddMountOptions("client=node7,writeback_cache", true, &options).ok());

@@ -1,0 +1,52 @@
+// RequestHandler: what becomes of one request of the kernel. libfuse gets most, and calls our
+// operations; interrupts and marks of the barrier never reach it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "common/base/result.h"
+
+struct fuse_session;
+
+namespace weir::client {
+
+// The kernel's number of the request that this thread has handed to libfuse; in its handler.
+uint64_t RequestNumber();
+// And what it asks for, as linux/fuse.h numbers it.
+uint32_t RequestOpcode();
+// Whether a write costs the file its set-id bits, as the writer may not keep them.
+bool RequestDropsSetIds();
+// The bytes that a read asks for; 0 of anything else.
+uint32_t RequestReadBytes();
+
+// Has the answer to FUSE_INIT say what libfuse cannot (init_reply.h). Once, before anything serves
+// a session that is mounted.
+Status CompleteInitReply(fuse_session* session);
+
+// Threads: any, several at a time.
+class RequestHandler {
+ public:
+  struct Hooks {
+    // The kernel's first request, when it has been answered.
+    std::function<void(std::span<const uint8_t> init)> on_init;
+    // Of the request with that number.
+    std::function<void(uint64_t number)> on_interrupt;
+    std::function<void(uint64_t mark)> on_mark;
+  };
+  RequestHandler(fuse_session* session, Hooks hooks)
+      : session_(session), hooks_(std::move(hooks)) {}
+
+  // `request`: with its header; changed. What its handler sends and receives at once happens within
+  // (net::AnswerHere).
+  void Handle(std::span<uint8_t> request);
+
+ private:
+  void GiveToLibfuse(std::span<uint8_t> request);
+
+  fuse_session* const session_;
+  const Hooks hooks_;
+};
+
+}  // namespace weir::client
