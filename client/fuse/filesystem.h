@@ -84,6 +84,11 @@ class Filesystem {
   // and the kernel knows.
   void DropRights(const Call& call, const InodePtr& inode, const RightsLost& lost,
                   std::function<void(const Status&)> then);
+  // SETATTR in the name of that call. What was written here goes first, or its report would move
+  // times and size set by it. `then`: the attributes as the kernel shall see them.
+  using AttrsSet = std::function<void(const Result<FileAttr>&)>;
+  void SetAttributes(const CallPtr& call, const InodePtr& inode,
+                     const wire::SetAttrRequest& request, AttrsSet then);
   // As he is now: for what comes out differently, and is not refused. True: other than that said.
   bool LookAgain(wire::Caller* caller);
   // The same where root may have been left without some capability.

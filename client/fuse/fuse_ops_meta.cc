@@ -172,32 +172,21 @@ bool IsLateForRemoved(const Filesystem& fs, const wire::SetAttrRequest& request)
          !request.has_gid() && !request.has_size();
 }
 
-void SendSetattr(Filesystem& fs, const CallPtr& call, const InodePtr& inode,
-                 const wire::SetAttrRequest& request) {
+void SendSetattr(Filesystem& fs, const InodePtr& inode, const wire::SetAttrRequest& request,
+                 Filesystem::AttrsSet then) {
   const bool resizes = request.has_size();
   if (request.has_atime_ns() || request.atime_now()) inode->ForgetRead();
   std::shared_ptr<DirCache::Changing> changing;
   if (request.has_mode() || request.has_uid() || request.has_gid()) {
     changing = fs.core().directories().BeginChange({{DirCache::Kind::kRights, inode->id(), {}}});
   }
-  fs.CallAs<wire::EntryReply>(
-      wire::MDS_SETATTR, request, false,
-      [&fs, call, inode, resizes, changing, late = IsLateForRemoved(fs, request),
-       asked = fs.core().leases().Asked()](Result<wire::EntryReply> reply) {
-        if (late && reply.code() == ErrorCode::kStale) {
-          FileAttr removed = inode->attr();
-          removed.nlink = 0;
-          call->ReplyAttr(ToStat(removed), 0);
-          return;
-        }
-        if (!reply.ok()) {
-          call->Reply(reply.status());
-          return;
-        }
-        if (resizes) inode->Resized(fs.core().Heard(reply->attr()));
-        const FileAttr attr = fs.Learn(inode, *reply, asked);
-        call->ReplyAttr(ToStat(attr), fs.KeepSeconds(*inode));
-      });
+  fs.CallAs<wire::EntryReply>(wire::MDS_SETATTR, request, false,
+                              [&fs, inode, resizes, changing, then = std::move(then),
+                               asked = fs.core().leases().Asked()](Result<wire::EntryReply> reply) {
+                                if (!reply.ok()) return then(reply.status());
+                                if (resizes) inode->Resized(fs.core().Heard(reply->attr()));
+                                then(fs.Learn(inode, *reply, asked));
+                              });
 }
 
 void OnSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fuse_file_info* fi) {
@@ -222,14 +211,19 @@ void OnSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fu
     request.mutable_caller()->set_class_id(charged.value);
   }
   if (HoldSetattr(fs, call, inode, request)) return;
-  if (!inode->has_unreported()) return SendSetattr(fs, call, inode, request);
-  // What was written goes first, or its report would move times and size set here.
-  fs.core().files().Sync(inode, false, [&fs, call, inode, request](const Status& status) {
-    // A failed write-back belongs to the next fsync or close.
-    if (!status.ok()) inode->RememberError(status);
-    if (call->abandoned()) return;  // its process is dead, and others may have written since
-    SendSetattr(fs, call, inode, request);
-  });
+  fs.SetAttributes(
+      call, inode, request,
+      [&fs, call, inode, late = IsLateForRemoved(fs, request)](const Result<FileAttr>& set) {
+        if (late && set.code() == ErrorCode::kStale) {
+          FileAttr removed = inode->attr();
+          removed.nlink = 0;
+          call->ReplyAttr(ToStat(removed), 0);
+        } else if (set.ok()) {
+          call->ReplyAttr(ToStat(*set), fs.KeepSeconds(*inode));
+        } else {
+          call->Reply(set.status());
+        }
+      });
 }
 
 struct statvfs ToStatvfs(const wire::StatfsReply& reply) {
@@ -292,6 +286,20 @@ void OnReadlink(fuse_req_t req, fuse_ino_t ino) {
 }
 
 }  // namespace
+
+void Filesystem::SetAttributes(const CallPtr& call, const InodePtr& inode,
+                               const wire::SetAttrRequest& request, AttrsSet then) {
+  if (!inode->has_unreported()) return SendSetattr(*this, inode, request, std::move(then));
+  core_.files().Sync(inode, false,
+                     [this, call, inode, request, then = std::move(then)](const Status& status) {
+                       // A failed write-back belongs to the next fsync or close.
+                       if (!status.ok()) inode->RememberError(status);
+                       // Its process is dead, and others may have written since.
+                       if (call->abandoned())
+                         return then(Status(ErrorCode::kCancelled, "its process is dead"));
+                       SendSetattr(*this, inode, request, then);
+                     });
+}
 
 void AddMetaOps(fuse_lowlevel_ops* ops) {
   ops->forget = OnForget;

@@ -122,15 +122,46 @@ void OnOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   });
 }
 
-void FinishCreate(Filesystem& fs, const CallPtr& call, const Opening& opening,
-                  const wire::EntryReply& reply, const fuse_entry_param& entry) {
-  const InodeId id(reply.attr().inode());
-  const OpenReply open =
-      Admit(fs, opening, MakeHandle(fs.core().inodes().Find(id), opening), reply.attr().version());
+void AnswerCreate(Filesystem& fs, const CallPtr& call, const Opening& opening,
+                  const InodePtr& inode, uint64_t version, const fuse_entry_param& entry) {
+  const OpenReply open = Admit(fs, opening, MakeHandle(inode, opening), version);
   const std::string bytes = EncodeCreate(entry, open);
   if (call->ReplyRaw(bytes.data(), bytes.size())) return;
   Drop(fs, open.handle);
   fs.UndoEntry(entry);
+}
+
+// The kernel takes it for a new file, which it does not truncate.
+void TruncateFound(Filesystem& fs, const CallPtr& call, const Opening& opening,
+                   const InodePtr& inode, const fuse_entry_param& entry) {
+  wire::SetAttrRequest request;
+  fs.FillCaller(*call, inode.get(), request.mutable_caller());
+  request.set_inode(inode->id().value);
+  request.set_size(0);
+  request.set_has_handle(true);  // CREATE has checked already
+  request.set_known_size(inode->size());
+  fs.SetAttributes(call, inode, request,
+                   [&fs, call, opening, inode, entry](const Result<FileAttr>& cut) {
+                     if (cut.ok()) {
+                       fuse_entry_param now = entry;
+                       now.attr = ToStat(*cut);
+                       now.attr_timeout = 0;
+                       return AnswerCreate(fs, call, opening, inode, cut->version, now);
+                     }
+                     fs.core().open_files().Close(inode->id());
+                     fs.UndoEntry(entry);
+                     call->Reply(cut.status());
+                   });
+}
+
+void FinishCreate(Filesystem& fs, const CallPtr& call, const Opening& opening,
+                  const wire::EntryReply& reply, const fuse_entry_param& entry) {
+  const InodePtr inode = fs.core().inodes().Find(InodeId(reply.attr().inode()));
+  const bool found = !reply.has_directory() && !IsTmpfile(opening.flags);
+  if (found && (opening.flags & O_TRUNC) != 0) {
+    return TruncateFound(fs, call, opening, inode, entry);
+  }
+  AnswerCreate(fs, call, opening, inode, reply.attr().version(), entry);
 }
 
 // The rare create that found a file which this mount was giving back at that moment.
@@ -139,7 +170,7 @@ void OpenAgain(Filesystem& fs, const CallPtr& call, const Opening& opening,
   const InodeId id(created.attr().inode());
   wire::OpenRequest request;
   request.set_inode(id.value);  // as root: CREATE has checked already
-  request.set_flags(O_RDONLY);
+  request.set_flags(static_cast<uint32_t>(opening.flags));
   fs.core().open_files().Open(id, [&fs, call, opening, id, request] {
     fs.mds().Call<wire::EntryReply>(wire::MDS_OPEN, request, false,
                                     [&fs, call, opening, id](Result<wire::EntryReply> reply) {

@@ -7,10 +7,16 @@ import errno
 import fcntl
 import multiprocessing
 import os
+import random
 import signal
+import stat
 import struct
+import sys
 
-from weirtest import Cluster, Embedded, check, main
+from weirtest import REPO, Cluster, Embedded, check, main
+
+sys.path.insert(0, os.path.join(REPO, "tests", "posix"))
+from harness import Child, outcome  # noqa: E402
 
 
 def two_mounts(lab):
@@ -21,7 +27,7 @@ def two_mounts(lab):
 def in_processes(*works):
     """Runs each in a process of its own; returns what they return. One that fails fails here."""
     def run(work, out):
-        signal.alarm(120)  # none hangs
+        signal.alarm(600)  # none hangs
         out.send(work())
     started = []
     for work in works:
@@ -219,6 +225,51 @@ def what_another_mount_removed_is_still_open(lab):
     check(not lost, f"{lost}")
 
 
+# Names that one mount makes while another opens them to make them
+
+NEWS = {"file": lambda path: os.rename(f"{path}.full", path), "link": lambda path: os.symlink("full", path), "fifo": os.mkfifo,
+        "socket": lambda path: os.mknod(path, stat.S_IFSOCK | 0o644)}
+# What an open for writing with O_TRUNC gets: the type and the size, or the errno.
+FOUND = {"file": (stat.S_IFREG, 0), "link": (stat.S_IFREG, 0), "fifo": (stat.S_IFIFO, 0), "socket": "ENXIO"}
+
+
+def open_to_make(path):
+    held = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_RDWR | os.O_NONBLOCK, 0o644)
+    seen = os.fstat(held)
+    os.close(held)
+    return stat.S_IFMT(seen.st_mode), seen.st_size
+
+
+def creates_meet(ours, theirs, turns, pause):
+    """One mount makes names, the other opens them with O_CREAT a moment before or after; what came out wrong."""
+    wrong = collections.Counter()
+    with Child(lambda child: child.serve(lambda kind, name: NEWS[kind](f"{ours}/{name}"))) as maker:
+        for turn in range(turns):
+            for kind, right in FOUND.items():
+                name = f"{turn}.{kind}"
+                if kind == "file":
+                    with open(f"{ours}/{name}.full", "w") as file:
+                        file.write("contents")
+                maker.send((kind, name))
+                maker.ready(pause.uniform(0, 0.006))
+                opened = outcome(open_to_make, f"{theirs}/{name}")
+                made = maker.receive()
+                if opened != right and not (made == "EEXIST" and opened == (stat.S_IFREG, 0)):
+                    wrong[f"{kind}: {opened}"] += 1
+                os.unlink(f"{theirs}/{name}")
+    return wrong
+
+
+def what_another_mount_makes_is_opened(lab):
+    """By O_CREAT, whatever it is, though it was not there a moment before; a file is truncated. The moments are many."""
+    ours, theirs = two_mounts(lab)
+    with open(f"{ours}/full", "w") as file:
+        file.write("contents")
+    pause = random.Random(1)
+    wrong = sum((creates_meet(ours, theirs, 8, pause) for _ in range(10)), collections.Counter())
+    check(not wrong, f"{dict(wrong)}")
+
+
 # Locks of files that are closed
 
 F_OFD_SETLK, F_OFD_GETLK = 37, 36
@@ -350,5 +401,5 @@ def removal_beside_another_mount(lab):
 if __name__ == "__main__":
     main("names_under_change", moved_directories_are_renamed, who_stands_in_a_moved_directory_stays_there,
          a_queue_of_directories, names_that_always_exist, names_that_always_exist_embedded,
-         what_another_mount_removed_is_still_open, locks_of_closed_files_are_free, locks_that_are_held_are_refused,
+         what_another_mount_removed_is_still_open, what_another_mount_makes_is_opened, locks_of_closed_files_are_free, locks_that_are_held_are_refused,
          removal_beside_another_mount)

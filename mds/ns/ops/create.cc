@@ -1,4 +1,5 @@
-// open(O_CREAT) of a regular file: makes it, or opens the one that is there unless O_EXCL.
+// open(O_CREAT) of a regular file: makes it, or opens the one that is there unless O_EXCL. What
+// else is there, a kernel that knew of no name opens by itself when it has looked again: kStale.
 #include <sys/stat.h>
 
 #include <utility>
@@ -17,8 +18,8 @@ EntryResult Create(Operation& op, const wire::CreateRequest& request) {
     if (S_ISDIR(existing->mode())) {
       return InodeError(ErrorCode::kIsDirectory, existing->inode(), "is a directory");
     }
-    if (S_ISLNK(existing->mode())) {
-      return InodeError(ErrorCode::kLoop, existing->inode(), "is a symbolic link");
+    if (!S_ISREG(existing->mode())) {
+      return InodeError(ErrorCode::kStale, existing->inode(), "is no regular file");
     }
     wire::OpenRequest open;
     *open.mutable_caller() = request.caller();

@@ -78,6 +78,25 @@ TEST_F(TreeTest, RefusesNamesAndTypesThatPosixRefuses) {
   EXPECT_EQ(Ask<wire::EntryReply>(wire::MDS_CREATE, exclusive).attr().inode(), file);
 }
 
+// The mount truncates what was found, and its kernel looks again at what is no file.
+TEST_F(TreeTest, CreateSaysWhetherItFoundAFile) {
+  const auto made = Ask<wire::EntryReply>(wire::MDS_CREATE, New(kRoot, "f", 0644));
+  EXPECT_TRUE(made.has_directory());
+  const auto found = Ask<wire::EntryReply>(wire::MDS_CREATE, New(kRoot, "f", 0644));
+  EXPECT_EQ(found.attr().inode(), made.attr().inode());
+  EXPECT_FALSE(found.has_directory());
+  wire::CreateRequest link = New(kRoot, "link", S_IFLNK | 0777);
+  link.set_symlink_target("f");
+  ASSERT_EQ(Code(wire::MDS_MKNOD, link), ErrorCode::kOk);
+  ASSERT_EQ(Code(wire::MDS_MKNOD, New(kRoot, "fifo", S_IFIFO | 0644)), ErrorCode::kOk);
+  ASSERT_EQ(Code(wire::MDS_MKNOD, New(kRoot, "socket", S_IFSOCK | 0644)), ErrorCode::kOk);
+  Mkdir(kRoot, "dir");
+  for (const char* other : {"link", "fifo", "socket"}) {
+    EXPECT_EQ(Code(wire::MDS_CREATE, New(kRoot, other, 0644)), ErrorCode::kStale) << other;
+  }
+  EXPECT_EQ(Code(wire::MDS_CREATE, New(kRoot, "dir", 0644)), ErrorCode::kIsDirectory);
+}
+
 TEST_F(TreeTest, DirectoriesCountTheirLinksAndMustBeEmptyToGo) {
   const uint64_t a = Mkdir(kRoot, "a");
   EXPECT_EQ(Stat(a).attr().nlink(), 2u);
