@@ -262,18 +262,22 @@ void OnFlush(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* fi) {
     return;
   }
   call->Hold(fs.core().locks().Ending());
+  const Handle::AtClose todo = handle->CloseBy(call->context().pid, IsOtherLivingProcess);
+  // Whoever gets the closer's locks next sees what was written under them.
+  const bool unlocks = fs.core().locks().HasLocks(inode->id(), fi->lock_owner);
+  const bool stores = unlocks || todo == Handle::AtClose::kStore;
+  const bool hears = stores || todo == Handle::AtClose::kTell;
   auto closed = [&fs, call, inode, owner = fi->lock_owner,
-                 loss = TakeLoss(fs, *handle, fi->fh)](const Status& stored) {
+                 loss =
+                     hears ? TakeLoss(fs, *handle, fi->fh) : Status::Ok()](const Status& stored) {
     const Status& status = stored.ok() ? loss : stored;
     fs.core().locks().Closed(inode->id(), owner,
                              [call, inode, status] { ReplySynced(call, inode, status); });
   };
-  // Whoever gets the closer's locks next sees what was written under them.
-  const bool unlocks = fs.core().locks().HasLocks(inode->id(), fi->lock_owner);
-  if (unlocks || handle->MustFlush(call->context().pid, IsOtherLivingProcess)) {
-    return files.Close(handle, closed);
-  }
-  auto unchanged = [&files, handle, closed] { closed(files.ToldAtClose(*handle)); };
+  if (stores) return files.Close(handle, closed);
+  auto unchanged = [&files, handle, hears, closed] {
+    closed(hears ? files.ToldAtClose(*handle) : Status::Ok());
+  };
   if (!handle->MayWrite()) return unchanged();
   files.TellHeld(inode, unchanged);  // a mode, say, of which only the MDS needs to hear
 }

@@ -36,16 +36,17 @@ void Handle::Flushed(const Changes& then) {
   if (flushed_.own == own_) changed_by_ = kNobody;
 }
 
-bool Handle::MustFlush(pid_t closer, const OtherProcess& other_process) const {
+Handle::AtClose Handle::CloseBy(pid_t closer, const OtherProcess& other_process) const {
   pid_t by = 0;
   {
     std::lock_guard lock(mutex_);
     const Changes now = ChangesLocked();
-    if (now == flushed_) return false;
-    if (now.pages != flushed_.pages) return true;
+    if (now == flushed_) return AtClose::kTell;
+    if (now.pages != flushed_.pages) return AtClose::kStore;
     by = changed_by_;
   }
-  return by <= 0 || closer <= 0 || !other_process(by, closer);
+  const bool of_other = by > 0 && closer > 0 && other_process(by, closer);
+  return of_other ? AtClose::kNothing : AtClose::kStore;
 }
 
 uint64_t HandleTable::Add(HandlePtr handle) {

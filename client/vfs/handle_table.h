@@ -43,11 +43,12 @@ struct Handle {
   [[nodiscard]] Changes changes() const;
   // All that was changed by then is stored, or whoever asked was told that it is not.
   void Flushed(const Changes& then);
-  // Whether a close by that thread is to store something first: not what another process has
-  // written that lives, and will close it too. `other_process`: the first lives, and is a thread of
-  // another process than the second.
+  // What a close by that thread is to do: store what was written, and tell of errors; only tell; or
+  // nothing, as what is not stored is of another process that lives and will close it too, and
+  // hear. `other_process`: the first lives, and is a thread of another process than the second.
+  enum class AtClose : uint8_t { kStore, kTell, kNothing };
   using OtherProcess = std::function<bool(pid_t, pid_t)>;
-  [[nodiscard]] bool MustFlush(pid_t closer, const OtherProcess& other_process) const;
+  [[nodiscard]] AtClose CloseBy(pid_t closer, const OtherProcess& other_process) const;
   // A close tells of errors that came while the file was open through it: whoever has only read
   // hears of none.
   [[nodiscard]] bool HearsAtClose() const { return locked || changes() != before_; }

@@ -98,6 +98,8 @@ def errors_go_to_those_who_wrote(lab):
     check(told(os.fsync, two) != "ok", "a later failure was not told")
     check(told(os.close, reader) == "ok", "a reader heard at close of a failure")
     check(told(os.close, two) == "ok", "one that wrote nothing heard at close of a failure")
+    with Child(lambda child: child.send(told(os.close, one))) as child:
+        check(child.receive() == "ok", "a child that wrote nothing heard at close")
     check(told(os.close, one) != "ok", "the writer did not hear at close")
     system.dev("start", "osd.0")
 

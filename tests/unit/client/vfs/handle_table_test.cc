@@ -13,11 +13,14 @@ constexpr pid_t kParent = 100, kItsThread = 101, kChild = 200;
 
 class HandleTest : public ::testing::Test {
  protected:
-  bool Flushes(const Handle& handle, pid_t closer) {
-    return handle.MustFlush(closer, [this](pid_t thread, pid_t than) {
+  Handle::AtClose AtClose(const Handle& handle, pid_t closer) {
+    return handle.CloseBy(closer, [this](pid_t thread, pid_t than) {
       const auto process = [](pid_t pid) { return pid / 100; };
       return alive_.contains(thread) && process(thread) != process(than);
     });
+  }
+  bool Flushes(const Handle& handle, pid_t closer) {
+    return AtClose(handle, closer) == Handle::AtClose::kStore;
   }
   std::set<pid_t> alive_{kParent, kItsThread, kChild};
   InodePtr inode_ = std::make_shared<Inode>(InodeId(5));
@@ -48,10 +51,12 @@ TEST_F(HandleTest, TheWriterWaitsUntilItHasBeenFlushedAndAgainWhenItHasWrittenMo
 
 TEST_F(HandleTest, AChildDoesNotWaitForWhatAParentWroteThatLives) {
   handle_.Changing(kParent);
-  EXPECT_FALSE(Flushes(handle_, kChild));
+  EXPECT_EQ(AtClose(handle_, kChild), Handle::AtClose::kNothing) << "nor hears of its errors";
   EXPECT_TRUE(Flushes(handle_, kParent));
   alive_.erase(kParent);
   EXPECT_TRUE(Flushes(handle_, kChild)) << "nobody else will close it";
+  handle_.Flushed(handle_.changes());
+  EXPECT_EQ(AtClose(handle_, kChild), Handle::AtClose::kTell);
 }
 
 TEST_F(HandleTest, WhoeverCannotBeKnownIsWaitedFor) {
