@@ -452,15 +452,11 @@ void Core::TakeDirectories(DirCache::Changing* changing, std::span<const wire::A
   directories_.End(changing);
 }
 
-void Core::EndWriting(const std::vector<InodeId>& inodes) {
-  for (const InodeId id : inodes) leases_.EndWriting(id);
-}
-
 // With the lease goes the right to hold attributes: those that are held go first.
 void Core::SendRelease(const std::vector<InodeId>& inodes, std::function<void()> done) {
   ForgetAllowed(inodes);
   appends_.Recall(inodes);
-  EndWriting(inodes);
+  for (const InodeId id : inodes) leases_.BeginRelease(id);
   const auto told = AfterAll(inodes.size(),
                              [this, inodes, done = std::move(done)] { ReleaseTold(inodes, done); });
   for (const InodeId id : inodes) {
@@ -477,7 +473,7 @@ void Core::ReleaseTold(const std::vector<InodeId>& inodes, std::function<void()>
   for (InodeId inode : inodes) request.add_inodes(inode.value);
   mds_->CallRaw(wire::MDS_RELEASE, request, false,
                 [this, inodes, done = std::move(done)](const Result<net::Reply>&) {
-                  EndWriting(inodes);  // answers that were given before have come in between
+                  for (const InodeId id : inodes) leases_.EndRelease(id);
                   if (options_.takeover != nullptr) options_.takeover->Released(inodes);
                   done();
                 });

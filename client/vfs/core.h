@@ -136,7 +136,6 @@ class Core final : private WriteReporter {
   void SendRelease(const std::vector<InodeId>& inodes, std::function<void()> done);
   void ReleaseKept(const std::vector<InodeId>& inodes);
   void ReleaseTold(const std::vector<InodeId>& inodes, std::function<void()> done);
-  void EndWriting(const std::vector<InodeId>& inodes);
   // What the MDS allowed them to grow holds no more.
   void ForgetAllowed(const std::vector<InodeId>& inodes);
   void AskClasses(const std::vector<InodeId>& inodes,

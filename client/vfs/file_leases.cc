@@ -18,7 +18,7 @@ std::vector<InodeId> FileLeases::BeginSession(uint64_t epoch, TimePoint asked) {
   trusted_until_ = (asked + kLeaseTrust).ns;
   for (auto it = writing_.begin(); it != writing_.end();) {
     if (Forbid(&it->second)) written.push_back(it->first);
-    it = it->second.under_way == 0 && it->second.quiet.empty() ? writing_.erase(it) : std::next(it);
+    it = it->second.IsOver() && it->second.quiet.empty() ? writing_.erase(it) : std::next(it);
   }
   return written;
 }
@@ -56,6 +56,7 @@ void FileLeases::Learn(const InodePtr& inode, const wire::EntryReply& reply, uin
   if (inode->lease() <= no_lease_) inode->set_lease(++last_lease_);
   if (!lease.write()) return;
   Writing& writing = writing_[inode->id()];
+  if (writing.releasing) return;
   writing.allowed = true;
   writing.unseen = writing.unseen || lease.unseen();
 }
@@ -103,7 +104,7 @@ void FileLeases::EndWrite(InodeId inode) {
     const auto found = writing_.find(inode);
     if (found == writing_.end() || --found->second.under_way > 0) return;
     quiet.swap(found->second.quiet);
-    if (!found->second.allowed) writing_.erase(found);
+    if (found->second.IsOver()) writing_.erase(found);
   }
   for (const auto& run : quiet) run();
 }
@@ -120,9 +121,19 @@ bool FileLeases::Revoke(const InodePtr& inode) {
   return StopWritingLocked(inode->id());
 }
 
-void FileLeases::EndWriting(InodeId inode) {
+void FileLeases::BeginRelease(InodeId inode) {
   const std::lock_guard lock(mutex_);
-  StopWritingLocked(inode);
+  Writing& writing = writing_[inode];
+  Forbid(&writing);
+  writing.releasing = true;
+}
+
+void FileLeases::EndRelease(InodeId inode) {
+  const std::lock_guard lock(mutex_);
+  const auto found = writing_.find(inode);
+  if (found == writing_.end()) return;
+  found->second.releasing = false;
+  if (found->second.IsOver()) writing_.erase(found);
 }
 
 bool FileLeases::Forbid(Writing* writing) {
@@ -134,7 +145,7 @@ bool FileLeases::StopWritingLocked(InodeId inode) {
   const auto found = writing_.find(inode);
   if (found == writing_.end()) return false;
   const bool allowed = Forbid(&found->second);
-  if (found->second.under_way == 0) writing_.erase(found);
+  if (found->second.IsOver()) writing_.erase(found);
   return allowed;
 }
 

@@ -64,8 +64,10 @@ class FileLeases {
   [[nodiscard]] bool IsUnseen(InodeId inode) const;
   // Nothing more may be answered or written under the lease. True: it was one for writing.
   bool Revoke(const InodePtr& inode);
-  // With the last close the MDS takes that back.
-  void EndWriting(InodeId inode);
+  // With the last close the MDS takes that back. In between no answer allows it again: what the
+  // MDS said before it heard of the close holds no longer.
+  void BeginRelease(InodeId inode);
+  void EndRelease(InodeId inode);
   // Runs `quiet` when all writes that were begun are over. After Revoke.
   void WhenQuiet(InodeId inode, std::function<void()> quiet);
 
@@ -73,8 +75,10 @@ class FileLeases {
   struct Writing {
     bool allowed = false;
     bool unseen = false;
+    bool releasing = false;
     uint32_t under_way = 0;
     std::vector<std::function<void()>> quiet;
+    [[nodiscard]] bool IsOver() const { return !allowed && !releasing && under_way == 0; }
   };
 
   static bool Forbid(Writing* writing);

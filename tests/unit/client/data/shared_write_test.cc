@@ -255,8 +255,9 @@ TEST_F(SharedWriteTest, AnotherOwnerIsHeldOnlyOfWhatNobodyElseHasSeen) {
   EXPECT_TRUE(GiveAway());
   Lease();
   EXPECT_TRUE(GiveAway()) << "opened once more";
-  leases_.EndWriting(inode_->id());
+  leases_.BeginRelease(inode_->id());
   EXPECT_FALSE(GiveAway());
+  leases_.EndRelease(inode_->id());
   Lease();
   EXPECT_FALSE(GiveAway()) << "others may have looked in between";
 }

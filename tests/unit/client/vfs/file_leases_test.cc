@@ -93,9 +93,28 @@ TEST_F(FileLeasesTest, AChangeOfOneFileSaysNothingOfOthers) {
 
 TEST_F(FileLeasesTest, WhatWasReadHoldsWhenTheFileIsClosed) {
   Learn(true);
-  leases.EndWriting(kFile);
+  leases.BeginRelease(kFile);
+  leases.EndRelease(kFile);
   EXPECT_TRUE(leases.MayAnswer(*inode));
   EXPECT_FALSE(leases.BeginWrite(kFile));
+}
+
+// What would be held under it then, nobody would ask for.
+TEST_F(FileLeasesTest, NoAnswerAllowsWritesWhileTheFileIsReleased) {
+  Learn(true);
+  ASSERT_TRUE(leases.BeginWrite(kFile));
+  leases.BeginRelease(kFile);
+  bool quiet = false;
+  leases.WhenQuiet(kFile, [&] { quiet = true; });
+  leases.EndWrite(kFile);
+  EXPECT_TRUE(quiet);
+  Learn(true);
+  EXPECT_FALSE(leases.BeginWrite(kFile)) << "the MDS has not heard of the close yet";
+  EXPECT_TRUE(leases.MayAnswer(*inode));
+  leases.EndRelease(kFile);
+  EXPECT_FALSE(leases.BeginWrite(kFile));
+  Learn(true);
+  EXPECT_TRUE(leases.BeginWrite(kFile)) << "opened again";
 }
 
 TEST_F(FileLeasesTest, WritesUnderWayEndBeforeTheLeaseGoes) {

@@ -299,13 +299,13 @@ class World {
     Sync(mount, number, [=, this, &mount] {
       File& file = mount.files[number];
       file.open = false;
-      mount.leases.EndWriting(file.inode->id());
+      mount.leases.BeginRelease(file.inode->id());
       After(Latency(), [=, this, &mount] {
         opens_.Close(Session(mount), number);
         leases_.Closed(Session(mount), number);
         Retry();
         After(Latency(), [=, &mount] {
-          mount.leases.EndWriting(InodeId(number));
+          mount.leases.EndRelease(InodeId(number));
           next();
         });
       });
