@@ -29,19 +29,23 @@ ObjectPtr ExtentStore::FindCached(ObjectId id) {
   return it == cache_.end() ? nullptr : it->second.object;
 }
 
-// An object is dropped only when nobody but the cache knows it: operations, uncommitted batches and
-// waiting overlays all hold a pointer. Looks at a few candidates per call, so a call stays short.
+// An object is dropped only when nobody but the cache knows it (operations, uncommitted batches and
+// waiting overlays hold a pointer), and never with an overlay: one that could not be moved waits
+// for the next start, when they are all read. Looks at a few candidates per call, so a call stays
+// short.
 void ExtentStore::EvictLocked() {
   const uint64_t limit = options_.memory_bytes / 2;
   for (int looked = 0; looked < 8 && cache_bytes_ > limit && !lru_.empty(); ++looked) {
     const auto it = cache_.find(lru_.front());
-    if (it->second.object.use_count() > 1) {
+    bool needed = it->second.object.use_count() > 1;
+    if (!needed) {
+      std::lock_guard lock(it->second.object->mutex);
+      needed = !it->second.object->overlays.empty();
+      if (!needed) cache_bytes_ -= it->second.object->charged;
+    }
+    if (needed) {
       lru_.splice(lru_.end(), lru_, lru_.begin());
       continue;
-    }
-    {
-      std::lock_guard lock(it->second.object->mutex);
-      cache_bytes_ -= it->second.object->charged;
     }
     lru_.pop_front();
     cache_.erase(it);

@@ -109,6 +109,46 @@ TEST_F(ExtentStoreTest, AgreesWithTheModelOverRandomOperationsAndReopens) {
   EXPECT_EQ(store_->Stats().checksum_errors, 0u);
 }
 
+// Goal: small writes stay readable when the device refuses to take them to their places.
+// Method: the moves fail; then the cache drops what it may.
+TEST_F(ExtentStoreTest, WhatCouldNotBeMovedOutlivesTheCache) {
+  store_.reset();
+  options_.kv_write_buffer_bytes = 4 * options_.deferred_apply_bytes;
+  options_.wake = [] {};  // the test does what is due
+  Open();
+  auto& store = dynamic_cast<ExtentStore&>(*store_);
+  const auto work_until = [&](const auto& waiter) {
+    while (waiter.future.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
+      store.Work();
+  };
+  Prng prng(TestSeed());
+  const auto write = [&](const ObjectId& id, uint64_t offset, const Buffer& data) {
+    Waiter<Result<ObjectInfo>> waiter;
+    store.Write(id, offset, data, {}, waiter.Callback());
+    work_until(waiter);
+    ASSERT_TRUE(waiter.future.get().ok());
+  };
+  const auto read = [&] {
+    Waiter<Result<Buffer>> waiter;
+    store.Read(kObject, 0, 2 * options_.deferred_apply_bytes, waiter.Callback());
+    work_until(waiter);
+    return std::string(waiter.future.get()->view());
+  };
+  std::string expected;
+  while (expected.size() <= options_.deferred_apply_bytes) {
+    const Buffer block = RandomBytes(prng, kBlockSize);
+    write(kObject, expected.size(), block);
+    expected += block.view();
+  }
+  device_.FailAt(0, 1);
+  EXPECT_TRUE(store.MoveOverlays());
+  device_.ClearFaults();
+  const Buffer large = RandomBytes(prng, 128 << 10);
+  for (uint64_t i = 0; i < 200; ++i) write({InodeId(50), i}, kMaxObjectSize - large.size(), large);
+  EXPECT_TRUE(read() == expected) << "an object was loaded without what waits for its place";
+  while (store.MoveOverlays()) store.Work();
+}
+
 TEST_F(ExtentStoreTest, OperationsOnOneObjectTakeEffectInTheOrderOfTheCalls) {
   Prng prng(TestSeed());
   MemObjectStore model;
