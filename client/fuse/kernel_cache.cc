@@ -26,7 +26,7 @@ void KernelCache::Stop() {
   }
   changed_.notify_one();
   teller_.join();
-  follower_->Call([] {});  // behind what was posted
+  RunInLoopAndWait(*follower_, [] {});  // behind what was posted
 }
 
 void KernelCache::Give(Order order) {

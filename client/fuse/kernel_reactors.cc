@@ -47,7 +47,7 @@ void KernelReactors::Start(int device, RequestHandler& handler) {
 void KernelReactors::Stop() {
   for (const auto& member : members_) {
     if (member->reader == nullptr) continue;
-    member->reactor->Call([reader = member->reader.get()] { reader->Stop(); });
+    RunInLoopAndWait(*member->reactor, [reader = member->reader.get()] { reader->Stop(); });
   }
 }
 

@@ -67,7 +67,7 @@ class StreamClient final : public ClientTransport {
                                   })),
         finder_(std::move(finder)) {}
   ~StreamClient() override {
-    loop_->reactor().Call([this] {
+    RunInLoopAndWait(loop_->reactor(), [this] {
       loop_->End();
       HangUp();
       finder_ = nullptr;

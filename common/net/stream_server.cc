@@ -79,7 +79,7 @@ class StreamServer final : public ServerTransport {
     streams_.id = RandomSeed();
   }
   ~StreamServer() override {
-    loop_->reactor().Call([this] {
+    RunInLoopAndWait(loop_->reactor(), [this] {
       loop_->End();
       acceptors_.clear();
       for (const auto& [id, peer] : peers_) peer.connection->Close();

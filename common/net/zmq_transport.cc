@@ -57,7 +57,7 @@ class ZmqServer final : public ServerTransport {
             reactor, [this](PeerId peer, Message message) { Deliver(peer, std::move(message)); })),
         look_(reactor) {}
   ~ZmqServer() override {
-    loop_->reactor().Call([this] {
+    RunInLoopAndWait(loop_->reactor(), [this] {
       loop_->End();
       look_.Stop();
     });
@@ -142,7 +142,7 @@ class ControlClient final : public ZmqClient {
     question_.session = RandomSeed();
   }
   ~ControlClient() override {
-    loop_->reactor().Call([this] {
+    RunInLoopAndWait(loop_->reactor(), [this] {
       loop_->End();
       look_.Stop();
       watch_.Stop();

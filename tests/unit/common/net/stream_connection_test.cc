@@ -25,7 +25,7 @@ class StreamConnectionTest : public ReactorFixture {
     if (IsSkipped()) return;
     std::array<int, 2> ends{};
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
-    reactor_->Call([&] {
+    RunInLoopAndWait(*reactor_, [&] {
       client_ = StreamConnection::Make(
           *reactor_, ends[0], Direction::kToServer,
           {.on_message = [this](Message message) { answers_.Add(std::move(message)); },
@@ -38,14 +38,14 @@ class StreamConnectionTest : public ReactorFixture {
   }
   void TearDown() override {
     if (reactor_ == nullptr) return;
-    reactor_->Call([this] {
+    RunInLoopAndWait(*reactor_, [this] {
       if (client_) client_->Close();
       if (server_) server_->Close();
     });
   }
   uint64_t SendsOfClient() {
     uint64_t sends = 0;
-    reactor_->Call([&] { sends = client_->sends(); });
+    RunInLoopAndWait(*reactor_, [&] { sends = client_->sends(); });
     return sends;
   }
 
@@ -56,7 +56,7 @@ class StreamConnectionTest : public ReactorFixture {
 
 TEST_P(StreamConnectionTest, WhatATurnProducesLeavesTogether) {
   constexpr uint64_t kMessages = 1000;
-  reactor_->Call([this] {
+  RunInLoopAndWait(*reactor_, [this] {
     for (uint64_t i = 0; i < kMessages; ++i) client_->Send(Numbered(Direction::kToServer, i, 0));
   });
   for (uint64_t i = 0; i < kMessages; ++i) {
@@ -71,7 +71,7 @@ TEST_P(StreamConnectionTest, LargeAndSmallMessagesStayInOrder) {
   const std::vector<size_t> sizes = {0, 1, 4096, 65'536, 100'000, 1 << 20, kMaxPayloadBytes};
   std::vector<size_t> sent;
   for (int i = 0; i < 40; ++i) sent.push_back(sizes[dice.Uniform(0, i < 4 ? 6 : 5)]);
-  reactor_->Call([&] {
+  RunInLoopAndWait(*reactor_, [&] {
     for (size_t i = 0; i < sent.size(); ++i) {
       client_->Send(Numbered(Direction::kToServer, i, sent[i]));
       server_->Send(Numbered(Direction::kToClient, i, sent[i]));
@@ -97,7 +97,7 @@ class RawPeerTest : public ReactorFixture {
     std::array<int, 2> ends{};
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
     raw_ = ends[0];
-    reactor_->Call([&] {
+    RunInLoopAndWait(*reactor_, [&] {
       server_ = StreamConnection::Make(
           *reactor_, ends[1], Direction::kToClient,
           {.on_message = [this](Message message) { came_.Add(std::move(message)); },
@@ -106,7 +106,7 @@ class RawPeerTest : public ReactorFixture {
   }
   void TearDown() override {
     if (reactor_ == nullptr) return;
-    reactor_->Call([this] { server_->Close(); });
+    RunInLoopAndWait(*reactor_, [this] { server_->Close(); });
     if (raw_ >= 0) close(raw_);
   }
   void Say(std::string_view bytes) const {
@@ -123,13 +123,14 @@ class RawPeerTest : public ReactorFixture {
 
 TEST_P(RawPeerTest, ASlowReaderGetsEverythingAndHoldsUpNobody) {
   constexpr int kMessages = 8;
-  reactor_->Call([this] {
+  RunInLoopAndWait(*reactor_, [this] {
     for (int i = 0; i < kMessages; ++i) {
       server_->Send(Numbered(Direction::kToClient, static_cast<uint64_t>(i), 1 << 20));
     }
   });
   size_t queued = 0;
-  reactor_->Call([&] { queued = server_->queued(); });  // the reactor does not wait for it
+  RunInLoopAndWait(*reactor_,
+                   [&] { queued = server_->queued(); });  // the reactor does not wait for it
   EXPECT_GT(queued, 0u);
   MessageReader reader(Direction::kToClient);
   for (uint64_t next = 0; next < kMessages;) {
@@ -149,7 +150,7 @@ TEST_P(RawPeerTest, AFloodOfOnePeerLeavesTurnsToOthers) {
   for (uint64_t i = 0; i < 200; ++i) flood += Numbered(Direction::kToServer, i, 0).header;
   std::vector<size_t> seen;
   std::promise<void> turn_over;
-  reactor_->Call([&] {
+  RunInLoopAndWait(*reactor_, [&] {
     Say(flood);
     // What the kernel says of the flood is heard in the next turn; this is asked two turns later.
     reactor_->Post([&] {
@@ -189,7 +190,8 @@ TEST_P(RawPeerTest, APeerThatGoesInTheMiddleOfAMessageIsGone) {
   Say(half.payload.view().substr(0, 400));
   HangUp();
   EXPECT_EQ(ended_.Next(), StreamConnection::Ended::kGone);
-  reactor_->Call([this] { server_->Send(Numbered(Direction::kToClient, 1, 0)); });  // dropped
+  RunInLoopAndWait(*reactor_,
+                   [this] { server_->Send(Numbered(Direction::kToClient, 1, 0)); });  // dropped
 }
 
 TEST_P(RawPeerTest, AnEventMayCloseTheConnectionItCameFrom) {
@@ -197,7 +199,7 @@ TEST_P(RawPeerTest, AnEventMayCloseTheConnectionItCameFrom) {
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
   Arrivals<int> heard;
   std::shared_ptr<StreamConnection> one;
-  reactor_->Call([&] {
+  RunInLoopAndWait(*reactor_, [&] {
     one = StreamConnection::Make(*reactor_, ends[1], Direction::kToClient,
                                  {.on_message =
                                       [&](const Message&) {
@@ -216,7 +218,7 @@ TEST_P(RawPeerTest, AnEventMayCloseTheConnectionItCameFrom) {
   ssize_t end = -1;
   while ((end = read(ends[0], &byte, 1)) < 0 && errno == EAGAIN) std::this_thread::yield();
   EXPECT_LE(end, 0) << "it was closed";
-  reactor_->Call([] {});
+  RunInLoopAndWait(*reactor_, [] {});
   EXPECT_EQ(heard.count(), 0u) << "nothing came afterwards";
   close(ends[0]);
 }

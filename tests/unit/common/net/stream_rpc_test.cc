@@ -136,7 +136,7 @@ TEST_P(StreamRpcTest, CallsOfManyThreadsAndOfTheReactorAreEachAnsweredOnce) {
     });
   }
   Arrivals<bool> answered;
-  reactor_->Call([&] {
+  RunInLoopAndWait(*reactor_, [&] {
     for (int i = 0; i < 100; ++i) {
       client->Call(1, "here", {}, {.timeout = kStreamPatience},
                    [&](const Result<Reply>& reply) { answered.Add(reply.ok()); });

@@ -144,7 +144,7 @@ TEST_P(StreamTransportTest, MessagesOfOneThreadStayInOrderWhateverOthersSend) {
       for (uint64_t i = 0; i < kEach; ++i) client.Send(t * kEach + i, i % 7);
     });
   }
-  reactor_->Call([&] {
+  RunInLoopAndWait(*reactor_, [&] {
     for (uint64_t i = 0; i < kEach; ++i) client.Send(kThreads * kEach + i, 0);
   });
   for (std::thread& thread : threads) thread.join();
@@ -209,7 +209,7 @@ TEST_P(StreamTransportTest, ALostHelloIsAskedAgainAndASecondAnswerIsIgnored) {
   directory_.Repeat(5);
   Client client(*reactor_, directory_);
   client.ExpectEcho(2);
-  reactor_->Call([] {});  // the other answers have come
+  RunInLoopAndWait(*reactor_, [] {});  // the other answers have come
   client.Send(3, 0);
   EXPECT_EQ(client.NextNumber(), 3u);
   EXPECT_EQ(client.connections.count(), 0u);

@@ -234,14 +234,14 @@ TEST_P(ReactorTest, WhatReactorsWatchTogetherIsReadToItsEnd) {
   const SocketPair pair;
   Event came;
   OneByte here(pair.ours(), came), there(pair.ours(), came);
-  reactor_->Call([&] { reactor_->WatchShared(pair.ours(), &here); });
-  (*other)->Call([&] { (*other)->WatchShared(pair.ours(), &there); });
+  RunInLoopAndWait(*reactor_, [&] { reactor_->WatchShared(pair.ours(), &here); });
+  RunInLoopAndWait(**other, [&] { (*other)->WatchShared(pair.ours(), &there); });
   pair.Say("a");
   came.Await(1);
   pair.Say(std::string(999, 'b'));
   came.Await(1000);
-  reactor_->Call([&] { reactor_->Unwatch(&here); });
-  (*other)->Call([&] { (*other)->Unwatch(&there); });
+  RunInLoopAndWait(*reactor_, [&] { reactor_->Unwatch(&here); });
+  RunInLoopAndWait(**other, [&] { (*other)->Unwatch(&there); });
 }
 
 TEST_P(ReactorTest, AfterUnwatchNothingIsHeardAlsoOfWhatHadCome) {
