@@ -1,4 +1,7 @@
 // Attributes: getattr, setattr, statfs, readlink, forget.
+#include <linux/capability.h>
+#include <sys/stat.h>
+
 #include <cerrno>
 
 #include "client/fuse/filesystem.h"
@@ -106,14 +109,31 @@ constexpr int kChanges = FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_
                          FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME |
                          FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME_NOW;
 
+// A request that changes nothing is chown(2) that names nobody, or announces that somebody writes.
+// What that costs the file goes with the write. While somebody has it open for writing it is taken
+// for the former only from an owner, who loses set-id bits either way, unless his writes keep them.
+bool IsChownOfNothing(const Inode& inode, const wire::Caller& caller) {
+  if (!inode.has_writers()) return true;
+  const FileAttr attr = inode.attr();
+  if ((attr.mode & (S_ISUID | S_ISGID)) == 0) return false;
+  const bool everywhere = caller.uids().empty() && caller.gids().empty() && !caller.unknown();
+  const auto can = [&](int capability) {
+    return everywhere && (caller.capabilities() >> capability & 1) != 0;
+  };
+  const bool keeps_them = can(CAP_FSETID) || (caller.uid() == 0 && !caller.limited());
+  return !keeps_them && (caller.uid() == attr.uid || can(CAP_FOWNER));
+}
+
 // Who may not have files that run as their group is not refused, but loses that bit; and of
 // chown(2) the kernel leaves set-id bits to us.
 void JudgeSetIds(Filesystem& fs, const Inode& inode, wire::SetAttrRequest* request) {
   if ((request->mode() & S_ISGID) != 0) fs.LookAgain(request->mutable_caller());
   const bool chown = request->has_uid() || request->has_gid() || request->same_owner();
-  if (!chown || (inode.attr().mode & (S_ISUID | S_ISGID)) == 0) return;
-  fs.LookAgain(request->mutable_caller());
-  fs.LookAtRoot(request->mutable_caller());
+  if (chown && (inode.attr().mode & (S_ISUID | S_ISGID)) != 0) {
+    fs.LookAgain(request->mutable_caller());
+    fs.LookAtRoot(request->mutable_caller());
+  }
+  if (request->same_owner()) request->set_same_owner(IsChownOfNothing(inode, request->caller()));
 }
 
 wire::SetAttrRequest DecodeSetattr(const struct stat& attr, int to_set, bool has_handle) {
@@ -200,9 +220,7 @@ void OnSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fu
   // With its write-back cache the kernel brings its own times, in the name of whoever is there.
   request.set_times_checked(fs.options().exclusive);
   request.set_kill_suid(request.has_size() && (to_set & FUSE_SET_ATTR_KILL_SUID) != 0);
-  // So the kernel also announces that somebody writes; what that costs the file goes with the
-  // write.
-  request.set_same_owner((to_set & kChanges) == 0 && !inode->has_writers());
+  request.set_same_owner((to_set & kChanges) == 0);
   JudgeSetIds(fs, *inode, &request);
   // A descriptor carries the class of whoever opened it.
   const HandlePtr handle = fi == nullptr ? nullptr : fs.core().handles().Find(fi->fh);

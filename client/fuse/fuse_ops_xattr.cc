@@ -1,6 +1,9 @@
 // Extended attributes: setxattr, getxattr, listxattr, removexattr.
+#include <sys/stat.h>
+
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "client/fuse/filesystem.h"
 
@@ -118,17 +121,22 @@ void ChangeCapability(const CallPtr& call, Filesystem& fs, uint32_t method,
                          });
 }
 
-// The mode follows an ACL.
-void ChangeAcl(const CallPtr& call, Filesystem& fs, uint32_t method,
-               const wire::XattrRequest& request, const InodePtr& inode) {
+// The mode follows an ACL; who may not have files that run as their group loses that bit, too.
+void ChangeAcl(const CallPtr& call, Filesystem& fs, uint32_t method, wire::XattrRequest request,
+               const InodePtr& inode) {
+  if ((inode->attr().mode & S_ISGID) != 0) {
+    fs.LookAgain(request.mutable_caller());
+    fs.LookAtRoot(request.mutable_caller());
+  }
   auto changing = fs.core().directories().BeginChange({{DirCache::Kind::kRights, inode->id(), {}}});
   auto answer = [&fs, call, inode, changing, request](const Result<net::Reply>& reply) {
     fs.core().Changed({inode->id()});
     if (reply.ok()) return LearnChange(fs, call, inode, request);
     call->Reply(reply.status());
   };
-  fs.core().files().TellHeld(
-      inode, [&fs, call, method, request, answer] { fs.CallOnce(call, method, request, answer); });
+  fs.core().files().TellHeld(inode, [&fs, call, method, request = std::move(request), answer] {
+    fs.CallOnce(call, method, request, answer);
+  });
 }
 
 // A list that says no more than a mode is a chmod.

@@ -21,6 +21,10 @@ CAPABILITY = "security.capability"
 NET_RAW = struct.pack("<IIIII", 0x02000001, 1 << 13, 0, 0, 0)  # cap_net_raw+ep
 
 KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 1, 2, 16
+RWF_APPEND, RWF_NOAPPEND = 0x10, 0x20
+SYS_IO_SETUP, SYS_IO_DESTROY, SYS_IO_GETEVENTS, SYS_IO_SUBMIT = 206, 207, 208, 209  # of x86-64
+SYS_IO_URING_SETUP, SYS_IO_URING_ENTER = 425, 426
+IORING_OP_FALLOCATE, IORING_OP_WRITE = 17, 23
 PR_SET_KEEPCAPS = 8
 CLONE_NEWUSER = 0x10000000
 
@@ -93,12 +97,98 @@ def send_over(path):
     os.close(source)
 
 
-def store_mapped(path):
+def write_with(flag, offset=0, opened=os.O_WRONLY):
+    return with_fd(lambda fd: os.pwritev(fd, [b"x" * 100], offset, flag), opened)
+
+
+def from_pipe(move):
+    """`move(source, fd)` with a pipe that holds a page."""
+    def act(fd):
+        source, into = os.pipe()
+        try:
+            os.write(into, b"p" * 4096)
+            move(source, fd)
+        finally:
+            os.close(source)
+            os.close(into)
+    return act
+
+
+def map_and_store(flags=0, flush=True):
     def store(fd):
         with mmap.mmap(fd, 8192) as mapped:
             mapped[0:4] = b"mmap"
-            mapped.flush()
-    with_fd(store)(path)
+            if flush:
+                mapped.flush()
+    return with_fd(store, os.O_RDWR | flags)
+
+
+def swap_and_write(path):
+    """Through another name that came while it was open."""
+    def act(fd):
+        os.rename(path, path + ".moved")
+        os.write(fd, b"x")
+        os.rename(path + ".moved", path)
+    with_fd(act)(path)
+
+
+def submit_aio(fd, code, page):
+    context, count = ctypes.c_ulong(), ctypes.c_long()
+    checked(libc.syscall(SYS_IO_SETUP, 1, ctypes.byref(context)))
+    control = ctypes.create_string_buffer(struct.pack("=QIIHhIQQqQII", 0, 0, 0, code, 0, fd, page, 4096, 0, 0, 0, 0))
+    pointer = ctypes.c_void_p(ctypes.addressof(control))
+    event = ctypes.create_string_buffer(32)
+    try:
+        if libc.syscall(SYS_IO_SUBMIT, context, 1, ctypes.byref(pointer)) != 1:
+            raise OSError(ctypes.get_errno(), "io_submit")
+        libc.syscall(SYS_IO_GETEVENTS, context, 1, 1, event, None)
+        result = struct.unpack_from("=q", event.raw, 16)[0]
+        if result < 0:
+            raise OSError(-result, "an asynchronous write")
+    finally:
+        libc.syscall(SYS_IO_DESTROY, context)
+
+
+def asynchronous(flags=0):
+    def act(fd):
+        page = mmap.mmap(-1, 4096)
+        submit_aio(fd, 1, ctypes.addressof(ctypes.c_char.from_buffer(page)))  # IOCB_CMD_PWRITE
+    return with_fd(act, os.O_WRONLY | flags)
+
+
+class Ring:
+    """An io_uring of one entry."""
+
+    def __init__(self):
+        params = ctypes.create_string_buffer(120)
+        self.fd = libc.syscall(SYS_IO_URING_SETUP, 1, params)
+        if self.fd < 0:
+            raise OSError(ctypes.get_errno(), "io_uring_setup")
+        entries = struct.unpack_from("=II", params.raw, 0)
+        self.sq = struct.unpack_from("=8I", params.raw, 40)  # head tail ring_mask ring_entries flags dropped array
+        self.cq = struct.unpack_from("=8I", params.raw, 80)  # head tail ring_mask ring_entries overflow cqes
+        self.sq_ring = mmap.mmap(self.fd, self.sq[6] + entries[0] * 4, offset=0)
+        self.cq_ring = mmap.mmap(self.fd, self.cq[5] + entries[1] * 16, offset=0x8000000)
+        self.sqes = mmap.mmap(self.fd, entries[0] * 64, offset=0x10000000)
+
+    def run(self, opcode, fd, address, length, offset):
+        self.sqes[0:64] = struct.pack("=BBHiQQIIQ24x", opcode, 0, 0, fd, offset, address, length, 0, 0)
+        struct.pack_into("=I", self.sq_ring, self.sq[6], 0)
+        struct.pack_into("=I", self.sq_ring, self.sq[1], 1)
+        if libc.syscall(SYS_IO_URING_ENTER, self.fd, 1, 1, 1, None, 0) != 1:
+            raise OSError(ctypes.get_errno(), "io_uring_enter")
+        result = struct.unpack_from("=Qi", self.cq_ring, self.cq[5])[1]
+        os.close(self.fd)
+        if result < 0:
+            raise OSError(-result, "through an io_uring")
+
+
+def ringed(opcode, address=None, length=4096, flags=0):
+    def act(fd):
+        page = mmap.mmap(-1, 4096)
+        where = ctypes.addressof(ctypes.c_char.from_buffer(page)) if address is None else address
+        Ring().run(opcode, fd, where, length, 0)
+    return with_fd(act, os.O_WRONLY | flags)
 
 
 ACTS = {
@@ -123,7 +213,23 @@ ACTS = {
     "zero behind the end": fallocate(ZERO_RANGE | KEEP_SIZE, 65536),
     "copy": copy_over,
     "sendfile": send_over,
-    "mapped store": store_mapped,
+    "mapped store": map_and_store(),
+    "mapped store without msync": map_and_store(flush=False),
+    "mapped store beside O_DIRECT": map_and_store(os.O_DIRECT),
+    "write with RWF_APPEND": write_with(RWF_APPEND),
+    "write with RWF_DSYNC": write_with(os.RWF_DSYNC),
+    "write with RWF_NOAPPEND": write_with(RWF_NOAPPEND, 10, os.O_WRONLY | os.O_APPEND),
+    "splice": with_fd(from_pipe(lambda source, fd: os.splice(source, fd, 4096, offset_dst=4096))),
+    "write while it is renamed": swap_and_write,
+    "asynchronous write": asynchronous(),
+    "asynchronous direct write": asynchronous(os.O_DIRECT),
+    "ring write": ringed(IORING_OP_WRITE),
+    "ring direct write": ringed(IORING_OP_WRITE, flags=os.O_DIRECT),
+    "ring allocation": ringed(IORING_OP_FALLOCATE, 100000, 0),
+    "truncate to the same size": lambda path: os.truncate(path, 65536),
+    "ftruncate to the same size": with_fd(lambda fd: os.ftruncate(fd, 65536)),
+    "punch behind the end": fallocate(PUNCH_HOLE | KEEP_SIZE, 1 << 20),
+    "allocate what cannot be": fallocate(0, 0, 0),
     "read": with_fd(lambda fd: os.read(fd, 10), os.O_RDONLY),
     "open for writing": lambda path: open_and_close(path, os.O_RDWR),
     "write of nothing": with_fd(lambda fd: os.write(fd, b"")),
@@ -163,6 +269,67 @@ def changed_files(p, prepare, facts):
         for act, path in paths.items():
             p.note(f"{act} by {who}", done[act])
             p.note(f"{act} by {who}, seen elsewhere", facts(f"{p.other}/{os.path.basename(path)}"))
+
+
+def changed_through_what_another_opened(p):
+    """Who changes counts, not who opened."""
+    for opener, who in (("root", "stranger"), ("owner", "stranger"), ("stranger", "root")):
+        for name, flags, act in (
+                ("write", 0, lambda fd: os.write(fd, b"x")), ("ftruncate", 0, lambda fd: os.ftruncate(fd, 5)),
+                ("append", os.O_APPEND, lambda fd: os.write(fd, b"x")),
+                ("direct", os.O_DIRECT, lambda fd: os.pwritev(fd, [mmap.mmap(-1, 4096)], 0)),
+                ("allocate", 0, lambda fd: checked(libc.fallocate(fd, 0, ctypes.c_long(0), ctypes.c_long(100000))))):
+            path = p.file("f", b"0123" * 16384, owner=(USER, GROUP), mode=0o777)
+
+            def body(child, flags=flags, opener=opener, who=who, act=act, path=path):
+                os.setresuid(WRITERS[opener][0][0], WRITERS[opener][0][0], 0)
+                fd = os.open(path, os.O_RDWR | flags)
+                os.setresuid(0, 0, 0)
+                os.chmod(path, 0o6777)
+                os.setxattr(path, CAPABILITY, NET_RAW)
+                os.setresuid(WRITERS[who][0][0], WRITERS[who][0][0], 0)
+                child.send((outcome(act, fd), permissions_of(path), capability_of(path)))
+            with Child(body) as child:
+                p.note(f"{name} of what {opener} opened by {who}", child.receive())
+            p.note(f"{name} of what {opener} opened by {who}, elsewhere",
+                   (permissions_of(p.other + "/f"), capability_of(p.other + "/f")))
+            os.unlink(path)
+
+
+def a_chown_of_nothing_beside_a_writer(p):
+    """Kernels announce writes by a request that looks the same."""
+    for who, (user, capabilities) in WRITERS.items():
+        for how in ("closed", "open", "written"):
+            path = p.file("f", b"data", 0o6777, (USER, GROUP))
+            fd = -1 if how == "closed" else os.open(path, os.O_RDWR)
+            if how == "written":
+                os.write(fd, b"x")  # root's, which costs nothing
+            done = run_as(user, outcome, os.chown, path, -1, -1, capabilities=capabilities)
+            p.note(f"{how}, by {who}", (done, permissions_of(path)))
+            p.note(f"{how}, by {who}, what is left", permissions_of(p.other + "/f"))
+            if fd >= 0:
+                os.close(fd)
+            os.unlink(path)
+
+
+def lists_and_set_gid(p):
+    """Who sets a list on what runs as a group that is not his."""
+    lists = {"rich": acl(7, 5, 5, 5, users=[(THIRD, 5)]), "plain": acl(7, 7, 5)}
+    for who, (user, capabilities) in {**WRITERS, "owner in no group": ((USER, THIRD, []), None)}.items():
+        for kind, mode in (("file", 0o2775), ("file", 0o6775), ("directory", 0o2775)):
+            for name, value in lists.items():
+                path = p.dir("x", mode, (USER, GROUP)) if kind == "directory" else p.file("x", b"x", mode, (USER, GROUP))
+                done = run_as(user, outcome, os.setxattr, path, ACCESS, value, capabilities=capabilities)
+                p.note(f"{kind} {mode:o} {name} by {who}", (done, permissions_of(path), permissions_of(p.other + "/x")))
+                os.rmdir(path) if kind == "directory" else os.unlink(path)
+
+
+def given_away_with_a_capability(p):
+    """A directory keeps it, which does nothing there."""
+    for kind, path in (("file", p.file("f", b"x", 0o755)), ("directory", p.dir("d"))):
+        os.setxattr(path, CAPABILITY, NET_RAW)
+        os.chown(path, USER, GROUP)
+        p.note(kind, capability_of(path))
 
 
 def set_ids_fall_6777(p):
@@ -463,7 +630,8 @@ def unpacking_in_a_namespace(p):
         p.note(f"{name} from outside", (st.st_uid, st.st_gid, oct(st.st_mode)))
 
 
-CASES = (set_ids_fall_6777, set_ids_fall_2666, set_ids_fall_4666, capabilities_fall, both_fall, what_keeps_a_capability,
-         a_capability_that_is_set_after_a_write_stays, set_ids_and_owners, users_with_capabilities,
-         root_without_capabilities, capabilities_that_come_and_go, groups_that_come, root_of_a_namespace,
-         half_of_a_file_is_in_the_namespace, a_user_of_a_namespace, unpacking_in_a_namespace)
+CASES = (changed_through_what_another_opened, a_chown_of_nothing_beside_a_writer, lists_and_set_gid,
+         given_away_with_a_capability, set_ids_fall_6777, set_ids_fall_2666, set_ids_fall_4666, capabilities_fall,
+         both_fall, what_keeps_a_capability, a_capability_that_is_set_after_a_write_stays, set_ids_and_owners,
+         users_with_capabilities, root_without_capabilities, capabilities_that_come_and_go, groups_that_come,
+         root_of_a_namespace, half_of_a_file_is_in_the_namespace, a_user_of_a_namespace, unpacking_in_a_namespace)

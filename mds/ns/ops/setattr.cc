@@ -42,7 +42,7 @@ Status ChangeOwner(Operation& op, const wire::SetAttrRequest& request, Inode* in
   }
   if (gives_away || other_group) WEIR_RETURN_IF_ERROR(op.TakeNames(*inode));
   WEIR_RETURN_IF_ERROR(LoseSetIds(op, inode));
-  op.DropCapability(inode);
+  if (!inode->IsDirectory()) op.DropCapability(inode);
   inode->rec.set_uid(uid);
   inode->rec.set_gid(gid);
   return Status::Ok();
