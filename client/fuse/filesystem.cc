@@ -102,6 +102,27 @@ bool Filesystem::WasRefused(const Result<net::Reply>& reply) {
   return reply.code() == ErrorCode::kAccess || reply.code() == ErrorCode::kPermission;
 }
 
+void Filesystem::AddLeased(uint64_t directory, Leased* leased) {
+  Judged judged{core_.inodes().Find(InodeId(directory)), false, {}};
+  if (judged.directory != nullptr) {
+    judged.leased = core_.leases().MayAnswer(*judged.directory);
+    judged.attr = judged.directory->attr();
+  }
+  leased->push_back(std::move(judged));
+}
+
+bool Filesystem::StillLeased(const Leased& leased) {
+  if (leased.empty()) return false;
+  if (options_.exclusive) return true;
+  return std::all_of(leased.begin(), leased.end(), [this](const Judged& judged) {
+    if (!judged.leased || !core_.leases().MayAnswer(*judged.directory)) return false;
+    const FileAttr& before = judged.attr;
+    const FileAttr now = judged.directory->attr();
+    return now.mode == before.mode && now.uid == before.uid && now.gid == before.gid &&
+           (now.version == before.version || (!now.has_acl && !before.has_acl));
+  });
+}
+
 bool Filesystem::LookAgain(wire::Caller* caller) {
   const CallerId id{caller->uid(), caller->gid(), static_cast<pid_t>(caller->pid())};
   if (id.uid == 0 || caller->unknown()) return false;

@@ -56,7 +56,9 @@ class Filesystem {
   OpenerPtr OpenerOf(const Call& call);
 
   // Asks the MDS in the name of the request's caller. The kernel has judged him already: what the
-  // MDS refuses is asked once more when he may more by now than was remembered of him.
+  // MDS refuses is asked once more when he may more by now than was remembered of him, or when the
+  // kernel judged by the same attributes: then it knows more of him. Overlayfs acts as a user, with
+  // rights of its own.
   template <typename Reply, typename Request>
   void CallAs(uint32_t method, const Request& request, bool idempotent,
               std::function<void(Result<Reply>)> callback) {
@@ -157,14 +159,37 @@ class Filesystem {
  private:
   // What to ask instead after such an answer; null: nothing.
   using Again = std::function<const google::protobuf::MessageLite*(const Result<net::Reply>&)>;
+  // A directory, and what a kernel judges by while this mount may say it.
+  struct Judged {
+    InodePtr directory;
+    bool leased = false;
+    FileAttr attr;
+  };
+  using Leased = std::vector<Judged>;
+  template <typename Request>
+  Leased DirectoriesOf(const Request& request) {
+    Leased leased;
+    if constexpr (requires { request.parent(); }) AddLeased(request.parent(), &leased);
+    if constexpr (requires { request.old_parent(); }) AddLeased(request.old_parent(), &leased);
+    if constexpr (requires { request.new_parent(); }) AddLeased(request.new_parent(), &leased);
+    return leased;
+  }
   template <typename Request>
   Again AskAgainFor(const Request& request) {
     if (request.caller().uid() == 0) return nullptr;
-    return [this, better = std::make_shared<Request>(request)](
+    return [this, better = std::make_shared<Request>(request), leased = DirectoriesOf(request)](
                const Result<net::Reply>& reply) -> const google::protobuf::MessageLite* {
-      return WasRefused(reply) && LookAgain(better->mutable_caller()) ? better.get() : nullptr;
+      if (!WasRefused(reply)) return nullptr;
+      if (reply.code() == ErrorCode::kAccess && StillLeased(leased)) {
+        better->mutable_caller()->set_unknown(true);
+        return better.get();
+      }
+      return LookAgain(better->mutable_caller()) ? better.get() : nullptr;
     };
   }
+  void AddLeased(uint64_t directory, Leased* leased);
+  // All along: the kernel has judged by what the MDS refuses by. False if there are none.
+  bool StillLeased(const Leased& leased);
   static bool WasRefused(const Result<net::Reply>& reply);
   void SendOnce(const CallPtr& call, uint32_t method, const google::protobuf::MessageLite& request,
                 Again again, MdsClient::RawCallback callback);

@@ -351,6 +351,13 @@ def use(top):
             ("removes", os.unlink, f"{top}/home/draft"),
             ("makes", write_file, f"{top}/home/fresh", b"fresh"),
             ("renames", os.rename, f"{top}/home/notes", f"{top}/home/notes2"),
+            ("makes again what he removed", write_file, f"{top}/home/draft", b"second"),
+            ("makes a directory where a file was", os.mkdir, f"{top}/home/notes"),
+            ("makes in it", write_file, f"{top}/home/notes/new", b"new"),
+            ("removes that", shutil.rmtree, f"{top}/home/notes"),
+            ("makes a link where it was", os.symlink, "draft", f"{top}/home/notes"),
+            ("replaces by a link", lambda: (os.unlink(f"{top}/home/notes"),
+                                            os.link(f"{top}/home/draft", f"{top}/home/notes"))[0]),
             ("makes in /tmp", write_file, f"{top}/tmp/mine", b"mine"),
             ("removes another's", os.unlink, f"{top}/tmp/named"),
             ("writes another's", append, f"{top}/etc/passwd", b"x")):
@@ -418,7 +425,8 @@ def compare(name, here, there):
     check(not bad, f"overlay {name}: {len(bad)} differences\n  " + "\n  ".join(bad[:40]))
 
 
-WAYS = {"plain": "", "full": ",redirect_dir=on,index=on,metacopy=on", "userxattr": ",userxattr"}
+WAYS = {"plain": "", "full": ",redirect_dir=on,index=on,metacopy=on", "userxattr": ",userxattr",
+        "exported": ",index=on,nfs_export=on"}
 
 
 def local_ext4(lab):
@@ -449,9 +457,25 @@ def layers(lab, mount):
         compare(f"{way}, upper layer on the mount", here, there)
         compare(f"{way}, both layers on the mount",
                 layer(lab, f"{way}.both", mount.mnt, f"{mount.mnt}/lower", options), there)
+    copied_up_of_users(lab, local, f"{local}/lower", "local")
+    copied_up_of_users(lab, mount.mnt, f"{local}/lower", "mount")
     for entry in os.listdir(mount.mnt):
         shutil.rmtree(f"{mount.mnt}/{entry}")
     check(os.listdir(mount.mnt) == [], "layers cannot be removed")
+
+
+def copied_up_of_users(lab, top, lower, name):
+    """Of an overlay whose file handles are durable users go on to see what was copied up."""
+    overlay = Overlay(lab, f"handles.{name}", top, lower, WAYS["exported"])
+    append(f"{overlay.place}/usr/appended", b"more")
+    for when in ("at once", "when the kernel has forgotten it", "mounted again"):
+        got = as_user(USER, outcome, lambda: os.stat(f"{overlay.place}/usr/appended").st_size)
+        check(got == len("usr/appended") * 500 + 4, f"{name}: a user sees a file that was copied up, {when}: {got}")
+        forget(top)
+        if when != "at once":
+            overlay.umount()
+            overlay.mount()
+    overlay.umount()
 
 
 def overlay_embedded(lab):
