@@ -152,7 +152,22 @@ void Calls::Interrupt(uint64_t number) {
   if (then) then();
 }
 
+// Those that somebody could take back.
+void Calls::InterruptSignalled() {
+  std::vector<std::function<void()>> taken_back;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Call* call : open_) {
+      if (!call->seen_ || !call->on_interrupt_ || !IsSignalled(call->context_.pid)) continue;
+      call->interrupted_ = true;
+      taken_back.push_back(std::exchange(call->on_interrupt_, nullptr));
+    }
+  }
+  for (const auto& take_back : taken_back) take_back();
+}
+
 bool Calls::AnswerKilled() {
+  if (mistrusts_) InterruptSignalled();
   // Whoever is claimed here was not answered yet, and nobody else will touch it again.
   std::vector<fuse_req_t> killed;
   {
@@ -161,7 +176,7 @@ bool Calls::AnswerKilled() {
       Call* call = *it;
       const fuse_req_t req = call->req_;
       const bool gone = std::exchange(call->seen_, true) &&
-                        IsGone(call->context_.pid, call->flush_, call->interrupted_);
+                        IsGone(call->context_.pid, call->flush_, call->interrupted_ || mistrusts_);
       if (gone) call->abandoned_ = true;
       // Claimed, the call may be gone: its owner lets go of it without our lock.
       const bool abandon = gone && !call->answered_.exchange(true);

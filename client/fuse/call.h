@@ -103,6 +103,9 @@ class Calls {
   // The kernel says that a signal interrupts the process behind that call, which may not have come
   // here yet: another thread has it.
   void Interrupt(uint64_t number);
+  // The kernel loses interrupts of requests that were not yet on their way when the signal came, as
+  // it does over io_uring: AnswerKilled looks at every process from now on.
+  void MistrustInterrupts() { mistrusts_ = true; }
   // Answers those whose process is being killed. False: there was none.
   bool AnswerKilled();
   [[nodiscard]] size_t outstanding() const;
@@ -110,8 +113,10 @@ class Calls {
  private:
   friend class Call;
   void Remove(Call* call);
+  void InterruptSignalled();
 
   AwakeProcessors* const awake_;
+  std::atomic<bool> mistrusts_{false};
   mutable std::mutex mutex_;
   std::list<Call*> open_;
   EarlyInterrupts early_;

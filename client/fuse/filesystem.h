@@ -13,6 +13,7 @@
 #include "client/fuse/call.h"
 #include "client/fuse/kernel_cache.h"
 #include "client/fuse/request_barrier.h"
+#include "client/fuse/ring_requests.h"
 #include "client/vfs/core.h"
 #include "client/vfs/node_numbers.h"
 #include "common/wire/mds.pb.h"
@@ -40,6 +41,8 @@ class Filesystem {
   // The same for attributes alone, which never wait for data, as pages may.
   KernelCache& kernel_attributes() { return kernel_attributes_; }
   RequestBarrier& barrier() { return barrier_; }
+  // Of the way back for answers.
+  RingRequests& ring_requests() { return ring_requests_; }
   const Options& options() const { return options_; }
   CallPtr Begin(fuse_req_t req) { return calls_.Begin(req); }
 
@@ -203,6 +206,7 @@ class Filesystem {
   KernelCache kernel_cache_;
   KernelCache kernel_attributes_;
   RequestBarrier barrier_;
+  RingRequests ring_requests_;
   NodeNumbers numbers_;  // of directories, unless alone: nobody else moves them then
 };
 

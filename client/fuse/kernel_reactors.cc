@@ -6,8 +6,16 @@
 #include <string>
 
 #include "client/fuse/queue_mark.h"
+#include "client/fuse/ring_support.h"
+#include "common/base/log.h"
 
 namespace weir::client {
+namespace {
+
+// What OnInit asks the kernel for: a request moves no more.
+constexpr uint32_t kLargestPayload = 1U << 20;
+
+}  // namespace
 
 Result<std::unique_ptr<KernelReactors>> KernelReactors::Create(Options options) {
   std::unique_ptr<KernelReactors> reactors(new KernelReactors(std::move(options)));
@@ -15,6 +23,7 @@ Result<std::unique_ptr<KernelReactors>> KernelReactors::Create(Options options) 
   for (uint32_t i = 0; i < count; ++i) {
     Reactor::Options wanted;
     wanted.name = "mount/" + std::to_string(i);
+    wanted.large_entries = reactors->options_.rings;
     auto member = std::make_unique<Member>();
     WEIR_ASSIGN_OR_RETURN(member->reactor, Reactor::Create(wanted));
     member->reactor->Start();
@@ -27,7 +36,13 @@ KernelReactors::~KernelReactors() {
   for (const auto& member : members_) member->reactor->Stop();
 }
 
-void KernelReactors::Start(int device, RequestHandler& handler) {
+bool KernelReactors::CanRing() const {
+  return options_.rings && std::all_of(members_.begin(), members_.end(), [](const auto& member) {
+           return member->reactor->backend() == Reactor::Backend::kUring;
+         });
+}
+
+void KernelReactors::Prepare(int device, RequestHandler& handler) {
   device_ = device;
   (void)fcntl(device, F_SETFL, fcntl(device, F_GETFL) | O_NONBLOCK);
   const auto on_end = [this](int error) {
@@ -39,8 +54,48 @@ void KernelReactors::Start(int device, RequestHandler& handler) {
     member->reader =
         std::make_unique<DeviceReader>(*member->reactor, *member->inbox, device, on_end);
   }
+}
+
+Status KernelReactors::PrepareRings(RingRequests& requests, uint64_t bytes_max) {
+  const uint16_t processors = PossibleProcessors();
+  const RingDepth::Limits depth =
+      RingDepth::LimitsOf(bytes_max, uint64_t{processors} * kLargestPayload);
+  if (depth.first == 0) {
+    return {ErrorCode::kNoSpace,
+            "the requests of " + std::to_string(processors) + " processors do not fit into memory"};
+  }
+  for (size_t i = 0; i < members_.size(); ++i) {
+    Member& member = *members_[i];
+    RingQueues::Options options;
+    for (size_t processor = i; processor < processors; processor += members_.size()) {
+      options.processors.push_back(static_cast<uint16_t>(processor));
+    }
+    options.payload_bytes = kLargestPayload;
+    options.depth = depth;
+    options.on_refusal = [this](int error) {
+      if (!ringing_.exchange(false)) return;
+      WEIR_LOG_WARN("the kernel refuses FUSE over io_uring: requests come by /dev/fuse ({})",
+                    Status::FromErrno(error, "registration").message());
+    };
+    member.rings =
+        std::make_unique<RingQueues>(*member.reactor, *member.inbox, requests, std::move(options));
+    WEIR_RETURN_IF_ERROR(member.rings->Map());
+  }
+  return Status::Ok();
+}
+
+void KernelReactors::Start() {
   for (const auto& member : members_) {
     member->reactor->Post([reader = member->reader.get()] { reader->Start(); });
+  }
+}
+
+void KernelReactors::StartRings() {
+  ringing_ = true;
+  WEIR_LOG_INFO("requests come by FUSE over io_uring");
+  for (const auto& member : members_) {
+    member->reactor->Post(
+        [rings = member->rings.get(), device = device_] { rings->Start(device); });
   }
 }
 
@@ -51,8 +106,27 @@ void KernelReactors::Stop() {
   }
 }
 
-size_t KernelReactors::Mark(uint64_t mark) const {
-  return AskForMark(device_, mark) ? 1 : 0;
+size_t KernelReactors::Mark(uint64_t mark, const std::function<void()>& refused) const {
+  if (!ringing_) return AskForMark(device_, mark) ? 1 : 0;
+  size_t queues = 0;
+  for (const auto& member : members_) {
+    queues += member->rings->size();
+    member->reactor->Post(
+        [rings = member->rings.get(), mark, refused] { rings->Mark(mark, refused); });
+  }
+  return queues;
+}
+
+RingQueues::Counters KernelReactors::ring_counters() const {
+  RingQueues::Counters sum;
+  if (!ringing_) return sum;
+  for (const auto& member : members_) {
+    const RingQueues::Counters one = member->rings->counters();
+    sum.requests += one.requests;
+    sum.entries += one.entries;
+    sum.bytes += one.bytes;
+  }
+  return sum;
 }
 
 void KernelReactors::WhenHandled(const std::function<void()>& then) {

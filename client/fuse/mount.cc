@@ -17,12 +17,14 @@
 #include <thread>
 
 #include "client/fuse/filesystem.h"
+#include "client/fuse/init_reply.h"
 #include "client/fuse/kernel_reactors.h"
 #include "client/fuse/kernel_tuning.h"
 #include "client/fuse/mount_flags.h"
 #include "client/fuse/process.h"
 #include "client/fuse/request_handler.h"
 #include "client/fuse/resend.h"
+#include "client/fuse/ring_support.h"
 #include "client/takeover/takeover_log.h"
 #include "client/vfs/core.h"
 #include "common/base/awake_processors.h"
@@ -192,11 +194,13 @@ class Mount::Impl {
       AskAgain(options_.device_fd);
       HandOn();
     }
+    reactors_->Prepare(fuse_session_fd(session_), *handler_);
+    WEIR_RETURN_IF_ERROR(PrepareRings());
     {
       const std::lock_guard lock(mutex_);
       serving_ = true;
     }
-    reactors_->Start(fuse_session_fd(session_), *handler_);
+    reactors_->Start();
     RaiseReadAhead(device_, kReadAheadKib);
     RaiseQueueLimits(device_, kKernelQueue);
     return Status::Ok();
@@ -261,6 +265,11 @@ class Mount::Impl {
     out.dirty_bytes = core_.files().dirty_bytes();
     out.inodes = core_.inodes().size();
     out.kernel_requests = filesystem_.calls().outstanding();
+    out.over_uring = reactors_->ringing();
+    const RingQueues::Counters rings = reactors_->ring_counters();
+    out.ring_requests = rings.requests;
+    out.ring_entries = rings.entries;
+    out.ring_bytes = rings.bytes;
     out.map_epoch = map->epoch.value;
     out.mds_connected = core_.mds().connected();
     return out;
@@ -318,7 +327,38 @@ class Mount::Impl {
     wanted.weight = options_.exclusive ? Inbox::Weight::kNormal : Inbox::Weight::kMost;
     wanted.hurried = [this] { return core_.hurried(); };
     wanted.on_end = [this](int error) { Ended(error); };
+    Status rings = MayRing();
+    wanted.rings = rings.ok();
     WEIR_ASSIGN_OR_RETURN(reactors_, KernelReactors::Create(wanted));
+    if (rings.ok() && !reactors_->CanRing()) {
+      rings = Status(ErrorCode::kNotSupported, "this process may not use io_uring");
+    }
+    wants_rings_ = rings.ok();
+    if (!rings.ok() && options_.uring == Uring::kOn) {
+      return {rings.code(), "-o uring=on: " + rings.message()};
+    }
+    return Status::Ok();
+  }
+
+  [[nodiscard]] Status MayRing() const {
+    if (options_.uring == Uring::kOff) return {ErrorCode::kInvalid, "not wanted"};
+    // The kernel does not ask a successor for what lies in rings.
+    if (takeover_ != nullptr) {
+      return {ErrorCode::kInvalid, "a mount that another process may go on with takes /dev/fuse"};
+    }
+    return RingsOffered();
+  }
+
+  Status PrepareRings() {
+    if (!wants_rings_) return Status::Ok();
+    const Status status = reactors_->PrepareRings(filesystem_.ring_requests(), RingBytesMax());
+    if (status.ok()) {
+      handler_->Want(kOverIoUring);
+      return Status::Ok();
+    }
+    if (options_.uring == Uring::kOn) return status;
+    WEIR_LOG_INFO("requests come by /dev/fuse: {}", status.message());
+    wants_rings_ = false;
     return Status::Ok();
   }
 
@@ -378,6 +418,11 @@ class Mount::Impl {
   }
 
   void OnInit(std::span<const uint8_t> request) {
+    if (wants_rings_ && (OfferedInitFlags(request) & kOverIoUring) != 0) {
+      filesystem_.calls().MistrustInterrupts();
+      handler_->NeverWait();
+      reactors_->StartRings();
+    }
     if (takeover_ == nullptr) return;
     if (!CanAskAgain(request)) {
       WEIR_LOG_WARN("this kernel is older than 6.9: the mount ends with its process");
@@ -421,6 +466,7 @@ class Mount::Impl {
   std::unique_ptr<KernelReactors> reactors_;  // ends before what its tasks use
   std::mutex mutex_;
   std::condition_variable ended_changed_;
+  bool wants_rings_ = false;
   bool serving_ = false;
   bool ended_ = false;
   bool stopping_ = false;

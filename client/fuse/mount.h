@@ -25,6 +25,7 @@ namespace weir::client {
 
 class Mount {
  public:
+  enum class Uring : uint8_t { kAuto, kOn, kOff };
   struct Options {
     std::string mount_class;        // class of untagged files; empty: best-effort
     std::string subtree;            // directory of the file system to mount; empty: its root
@@ -46,6 +47,10 @@ class Mount {
     // Processors do not sleep while few requests are under way, where this process may see to that
     // (common/base/awake_processors.h).
     bool keep_awake = false;
+    // By what way the kernel's requests come. kAuto: io_uring where the kernel offers it and memory
+    // allows, and no other process may have to go on with the mount; else /dev/fuse. kOn: kInvalid
+    // or kNotSupported says why not.
+    Uring uring = Uring::kAuto;
     // Threads that take the kernel's requests and run their handlers, 1 to 4.
     uint32_t reactors = 2;
     // Operations fail this long after their peer became unreachable; max: they wait.
@@ -79,6 +84,10 @@ class Mount {
     uint64_t dirty_bytes = 0;
     uint64_t inodes = 0;           // that the kernel or we hold
     uint64_t kernel_requests = 0;  // not answered yet
+    bool over_uring = false;       // they come by io_uring, else by /dev/fuse
+    uint64_t ring_requests = 0;    // that came so
+    uint64_t ring_entries = 0;
+    uint64_t ring_bytes = 0;  // of memory that these have in use
     uint64_t map_epoch = 0;
     bool mds_connected = false;
   };

@@ -106,6 +106,18 @@ bool IsBeingKilled(pid_t pid) {
   return false;
 }
 
+bool IsSignalled(pid_t thread) {
+  uint64_t pending = 0, passed_over = 0;
+  std::ifstream status(FileOf(thread, "status"));
+  for (std::string line; std::getline(status, line);) {
+    const uint64_t set =
+        std::strtoull(line.c_str() + std::min<size_t>(7, line.size()), nullptr, 16);
+    if (line.rfind("SigPnd:", 0) == 0 || line.rfind("ShdPnd:", 0) == 0) pending |= set;
+    if (line.rfind("SigBlk:", 0) == 0 || line.rfind("SigIgn:", 0) == 0) passed_over |= set;
+  }
+  return (pending & ~passed_over) != 0;
+}
+
 bool IsEndedBySignal(pid_t pid) {
   constexpr uint64_t kSignal = 0x7f;
   const std::vector<std::string> stat = StatOf(pid);

@@ -15,6 +15,8 @@ namespace weir::client {
 bool SeesProcess(pid_t pid);
 // SIGKILL is pending: sent, or made of another signal that ends the process.
 bool IsBeingKilled(pid_t pid);
+// Some signal is pending that the thread neither blocks nor ignores.
+bool IsSignalled(pid_t thread);
 // It is on its way out because of a signal: its files are being closed for it.
 bool IsEndedBySignal(pid_t pid);
 // The first is a thread that lives, and of another process than the second. False also when that

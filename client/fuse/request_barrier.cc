@@ -55,7 +55,8 @@ void RequestBarrier::Ask() {
     reactors = reactors_;
     passing_.swap(waiting_);
     round = ++round_;
-    marks_ = reactors_->Mark(MarkOf(round));
+    const uint64_t mark = MarkOf(round);
+    marks_ = reactors_->Mark(mark, [this, mark] { Marked(mark); });
     if (marks_ == 0) Await(round);
   }
   patience_ =

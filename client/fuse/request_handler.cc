@@ -6,9 +6,10 @@
 
 #include <cstring>
 
-#include "client/fuse/fuse_api.h"
+#include "client/fuse/filesystem.h"
 #include "client/fuse/init_reply.h"
 #include "client/fuse/newer_requests.h"
+#include "client/fuse/ring_queues.h"
 #include "common/net/transport.h"
 
 namespace weir::client {
@@ -18,6 +19,7 @@ thread_local uint64_t request_number = 0;
 thread_local uint32_t request_opcode = 0;
 thread_local uint32_t request_read_bytes = 0;
 thread_local uint64_t offered_init_flags = 0;
+thread_local uint64_t wanted_init_flags = 0;
 thread_local bool request_drops_set_ids = false;
 
 fuse_in_header HeaderOf(std::span<const uint8_t> request) {
@@ -45,10 +47,37 @@ ssize_t ReadRequest(int fd, void* buffer, size_t size, void* /*userdata*/) {
   return read(fd, buffer, size);
 }
 
+bool OnlyLooks(uint32_t opcode) {
+  switch (opcode) {
+    case FUSE_LOOKUP:
+    case FUSE_GETATTR:
+    case FUSE_READLINK:
+    case FUSE_READ:
+    case FUSE_STATFS:
+    case FUSE_GETXATTR:
+    case FUSE_LISTXATTR:
+    case FUSE_READDIR:
+    case FUSE_READDIRPLUS:
+    case FUSE_ACCESS:
+    case FUSE_LSEEK:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // libfuse sends a header and, unless it is an error, a fuse_init_out.
-ssize_t WriteReply(int fd, iovec* parts, int count, void* /*userdata*/) {
+ssize_t WriteReply(int fd, iovec* parts, int count, void* userdata) {
+  fuse_out_header header{};
+  std::memcpy(&header, parts[0].iov_base, sizeof(header));
+  RingRequests& rings = static_cast<Filesystem*>(userdata)->ring_requests();
+  RingEntry* const entry = header.unique == 0 ? nullptr : rings.Take(header.unique);
+  if (entry != nullptr) {
+    entry->Answer({parts, static_cast<size_t>(count)});
+    return header.len;
+  }
   if (request_opcode == FUSE_INIT && count == 2) {
-    AddInitFlags(offered_init_flags, kYoungerInitFlags,
+    AddInitFlags(offered_init_flags, wanted_init_flags,
                  {static_cast<uint8_t*>(parts[1].iov_base), parts[1].iov_len});
   }
   return writev(fd, parts, count);
@@ -91,8 +120,10 @@ void RequestHandler::Handle(std::span<uint8_t> request) {
   const fuse_in_header header = HeaderOf(request);
   if (header.opcode == FUSE_NOTIFY_REPLY) return hooks_.on_mark(header.unique);
   if (header.opcode == FUSE_INTERRUPT) return hooks_.on_interrupt(InterruptedBy(request));
-  const net::AnswerHere here;
   MakeFamiliar(request);
+  if (never_waits_ && !OnlyLooks(header.opcode)) return GiveToLibfuse(request);
+  const net::AnswerHere
+      here;  // a change of names is committed within, where the MDS is this process's
   GiveToLibfuse(request);
 }
 
@@ -101,7 +132,10 @@ void RequestHandler::GiveToLibfuse(std::span<uint8_t> request) {
   request_number = header.unique;
   request_opcode = header.opcode;
   request_read_bytes = ReadBytesOf(header, request);
-  if (header.opcode == FUSE_INIT) offered_init_flags = OfferedInitFlags(request);
+  if (header.opcode == FUSE_INIT) {
+    offered_init_flags = OfferedInitFlags(request);
+    wanted_init_flags = kYoungerInitFlags | more_init_flags_;
+  }
   request_drops_set_ids = DropsSetIds(header, request);
   fuse_buf buffer{};
   buffer.mem = request.data();

@@ -27,6 +27,8 @@ void Declare(CLI::App& app, Arguments& arguments) {
       std::string(kDiskSpecHelp) +
       "\n\nOptions behind -o: class=NAME, client=NAME (as rules call this mount), ro, allow_other, "
       "timeout=S,\nreactors=N (threads that serve the kernel, 1 to 4; default: 2), "
+      "uring=auto|on|off (FUSE over\n"
+      "io_uring; auto: where the kernel offers it), "
       "[no]writeback_cache (the kernel's, which knows no classes; on with --data), "
       "data=DIR, noatime,\nnodiratime, strictatime (else access times move as by relatime), "
       "supervise (of a cluster: a\nsecond process goes on with open files when weirfs dies, and "

@@ -40,6 +40,12 @@ void AddClientMetrics(const client::Mount::Counters& counters, monitor::MetricPa
   gauge("weir_client_inodes", "Inodes that the mount knows.", counters.inodes);
   gauge("weir_client_kernel_requests", "Requests of the kernel that wait for an answer.",
         counters.kernel_requests);
+  gauge("weir_client_over_uring", "1 where the kernel's requests come by io_uring, 0: /dev/fuse.",
+        counters.over_uring ? 1 : 0);
+  counter("weir_client_ring_requests_total", "Requests of the kernel that came by io_uring.",
+          counters.ring_requests);
+  gauge("weir_client_ring_entries", "How many may be there at once.", counters.ring_entries);
+  gauge("weir_client_ring_bytes", "Memory that they have in use.", counters.ring_bytes);
   gauge("weir_client_map_epoch", "Epoch of its cluster map.", counters.map_epoch);
   gauge("weir_client_mds_connected", "1 while it hears from the MDS.",
         counters.mds_connected ? 1 : 0);

@@ -178,6 +178,7 @@ Result<Plan> MakePlan(const Arguments& arguments, const MountOptions& options) {
   mount.strictatime = options.strictatime;
   mount.lazy_close = options.lazy_close;
   mount.reactors = options.reactors;
+  mount.uring = options.uring;
   mount.keep_awake =
       options.keep_awake.value_or(std::thread::hardware_concurrency() <= kFewProcessors);
   if (options.keep_awake.value_or(false) && !AwakeProcessors::MayKeepAwake()) {
@@ -198,6 +199,11 @@ Result<Plan> MakePlan(const Arguments& arguments, const MountOptions& options) {
     return Status(ErrorCode::kInvalid,
                   "-o supervise is for mounts of a cluster: with --data the cluster ends with its "
                   "process");
+  }
+  if (options.supervise && options.uring == client::Mount::Uring::kOn) {
+    return Status(ErrorCode::kInvalid,
+                  "-o supervise and -o uring=on exclude each other: the kernel does not ask a "
+                  "successor for what lies in rings");
   }
   plan.supervise = options.supervise;
   if (options.lazy_close && (plan.embedded || plan.supervise)) {

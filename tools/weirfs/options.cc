@@ -32,7 +32,7 @@ constexpr std::array kRestricting = {"nosuid", "nodev", "noexec", "sync", "dirsy
 constexpr std::array kLoosening = {"suid", "dev", "exec"};
 // What the kernel shows of a mount, and mount(8) gives back when it mounts that anew.
 constexpr std::array kOfTheKernel = {"user_id", "group_id", "rootmode", "max_read", "blksize"};
-constexpr std::array kWithValue = {"class", "client", "data", "reactors", "timeout"};
+constexpr std::array kWithValue = {"class", "client", "data", "reactors", "timeout", "uring"};
 constexpr uint64_t kMostReactors = 4;
 
 template <typename Words>
@@ -54,6 +54,13 @@ Result<uint32_t> ReactorsValue(const std::string& text) {
           fmt::format("-o reactors={}: a number from 1 to {}", text, kMostReactors)};
 }
 
+Result<client::Mount::Uring> UringValue(const std::string& text) {
+  if (text == "auto") return client::Mount::Uring::kAuto;
+  if (text == "on") return client::Mount::Uring::kOn;
+  if (text == "off") return client::Mount::Uring::kOff;
+  return {ErrorCode::kInvalid, fmt::format("-o uring={}: auto, on or off", text)};
+}
+
 Status AddValue(std::string_view name, const std::string& value, MountOptions* options) {
   if (name == "data") {
     options->data = value;
@@ -66,6 +73,10 @@ Status AddValue(std::string_view name, const std::string& value, MountOptions* o
   if (name == "client") {
     options->client_name = value;
     return cli::CheckName("client", value);
+  }
+  if (name == "uring") {
+    WEIR_ASSIGN_OR_RETURN(options->uring, UringValue(value));
+    return Status::Ok();
   }
   if (name == "reactors") {
     WEIR_ASSIGN_OR_RETURN(options->reactors, ReactorsValue(value));

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "client/fuse/mount.h"
 #include "common/base/result.h"
 #include "common/base/time.h"
 
@@ -23,7 +24,8 @@ struct MountOptions {
   bool lazy_close = false;  // a close does not wait for the disks
   bool supervise = false;   // another process goes on with the mount when this one dies
   bool noatime = false, nodiratime = false, strictatime = false;  // neither: relatime
-  uint32_t reactors = 2;                                          // threads for requests
+  client::Mount::Uring uring = client::Mount::Uring::kAuto;
+  uint32_t reactors = 2;                  // threads for requests
   std::optional<bool> keep_awake;         // processors; none: on where there are few
   std::optional<bool> writeback_cache;    // of the kernel; none: on where no second mount can exist
   std::optional<Duration> timeout;        // none: I/O waits for lost peers as long as it takes
