@@ -1,5 +1,7 @@
 #include "mds/cluster/chain_keeper.h"
 
+#include "common/base/check.h"
+
 namespace weir::mds {
 
 using namespace replication;  // NOLINT: this file speaks the protocol's words
@@ -66,6 +68,7 @@ std::optional<Chain> PlanChain(const Chain& now, const std::function<MemberHealt
 }
 
 void ChainKeeper::Lead(uint64_t term, std::vector<Chain> chains, TimePoint now) {
+  WEIR_CHECK(term > term_, "a term is led once");
   leading_ = true;
   term_ = term;
   led_since_ = now;

@@ -49,7 +49,8 @@ class ChainKeeper {
   };
   ChainKeeper(const Options& options, KeeperHost& host) : options_(options), host_(host) {}
 
-  // It has become leader, and read the chains afterwards.
+  // It has become leader, and read the chains afterwards. Requires: the term is new; who has
+  // stepped down may still have a proposal of the old one under way, and answers to its seals.
   void Lead(uint64_t term, std::vector<replication::Chain> chains, TimePoint now);
   void StepDown() { leading_ = false; }
   [[nodiscard]] bool leading() const { return leading_; }

@@ -329,6 +329,7 @@ void SimMds::Receive(const Packet& packet) {
 void SimMds::On(const EtcdAnswer& answer) {
   if (answer.candidate != candidate() || answer.term < term_) return;
   if (!answer.leads) {
+    if (keeper_->leading()) ++resigned_;
     keeper_->StepDown();
     return;
   }
@@ -337,7 +338,7 @@ void SimMds::On(const EtcdAnswer& answer) {
     return;
   }
   keeper_->HoldsAuthorityUntil(answer.asked_at + kLease);
-  if (answer.term == term_ && keeper_->leading()) return;
+  if (answer.term == term_) return;
   term_ = answer.term;
   std::vector<Chain> chains;
   for (const auto& [slot, chain] : answer.chains) chains.push_back(chain);

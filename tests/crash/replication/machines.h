@@ -119,12 +119,15 @@ class SimMds final : public mds::KeeperHost {
   void Receive(const Packet& packet);
   void On(const EtcdAnswer& answer);
   [[nodiscard]] TimePoint Now() { return world_.BootTime(node_); }
-  [[nodiscard]] uint64_t candidate() const { return (uint64_t{node_} << 32) + boots_; }
+  // Who has stepped down stands as somebody else.
+  [[nodiscard]] uint64_t candidate() const {
+    return (uint64_t{node_} << 32) + (boots_ << 16) + resigned_;
+  }
 
   World& world_;
   const Setup setup_;
   const Node node_;
-  uint64_t boots_ = 0, term_ = 0;
+  uint64_t boots_ = 0, resigned_ = 0, term_ = 0;
   std::unique_ptr<mds::ChainKeeper> keeper_;
 };
 
