@@ -35,7 +35,10 @@ void ChainMember::ForwardUnsent(TimePoint now) {
   while (link_ != nullptr && !unsent_.empty()) {
     const Version version = *unsent_.begin();
     Pending& pending = pending_.at(version);
-    if (!credits_.TryTake(chain_->members[*position_ + 1].osd, *position_ + 1, pending.bytes)) {
+    const OsdId next = chain_->members[*position_ + 1].osd;
+    if (version.chain < chain_->version) {  // its place in other queues does not follow positions
+      credits_.Take(next, *position_ + 1, pending.bytes);
+    } else if (!credits_.TryTake(next, *position_ + 1, pending.bytes)) {
       return;
     }
     unsent_.erase(unsent_.begin());

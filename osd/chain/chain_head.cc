@@ -131,10 +131,11 @@ void ChainMember::Abort(const Refused& refused, TimePoint now) {
     const auto waiter = waiters_.find(operation.id);
     const bool first = operation.version == refused.version;
     if (!first && waiter == waiters_.end()) continue;  // its client will ask again
-    credits_.Take(options_.osd, 0, operation.bytes.size());
     if (first) {
+      credits_.Take(options_.osd, 0, operation.bytes.size());
       OrderRefusal(operation, refused.status, now);
-    } else {
+    } else {  // it may have been a refusal itself, and be none now
+      credits_.Take(options_.osd, 0, waiter->second.request.bytes.size());
       Order(waiter->second.request, now);
     }
   }
