@@ -21,19 +21,30 @@ Result<std::unique_ptr<KernelReactors>> KernelReactors::Create(Options options) 
   std::unique_ptr<KernelReactors> reactors(new KernelReactors(std::move(options)));
   const uint32_t count = std::clamp(reactors->options_.count, uint32_t{1}, kMost);
   for (uint32_t i = 0; i < count; ++i) {
-    Reactor::Options wanted;
-    wanted.name = "mount/" + std::to_string(i);
-    wanted.large_entries = reactors->options_.rings;
     auto member = std::make_unique<Member>();
-    WEIR_ASSIGN_OR_RETURN(member->reactor, Reactor::Create(wanted));
-    member->reactor->Start();
+    member->reactor = i == 0 && !reactors->options_.rings ? reactors->options_.first : nullptr;
+    if (member->reactor == nullptr) {
+      Reactor::Options wanted;
+      wanted.name = "mount/" + std::to_string(i);
+      wanted.large_entries = reactors->options_.rings;
+      WEIR_ASSIGN_OR_RETURN(member->own, Reactor::Create(wanted));
+      member->reactor = member->own.get();
+      member->own->Start();
+    }
     reactors->members_.push_back(std::move(member));
   }
   return reactors;
 }
 
 KernelReactors::~KernelReactors() {
-  for (const auto& member : members_) member->reactor->Stop();
+  Stop();
+  for (const auto& member : members_) {
+    if (member->own != nullptr) {
+      member->own->Stop();
+    } else {
+      RunInLoopAndWait(*member->reactor, [] {});  // behind the turn that still knew of us
+    }
+  }
 }
 
 bool KernelReactors::CanRing() const {

@@ -26,6 +26,9 @@ class KernelReactors {
   static constexpr uint32_t kMost = 4;
   struct Options {
     uint32_t count = 2;  // at most kMost
+    // Serves as the first of them, without rings: the OSD's of this process, which then hears of a
+    // request without a hop. Outlives this. Null: one of our own.
+    Reactor* first = nullptr;
     bool rings = false;  // may take FUSE over io_uring
     Inbox::Weight weight = Inbox::Weight::kNormal;
     Inbox::Hurried hurried;
@@ -66,7 +69,8 @@ class KernelReactors {
 
  private:
   struct Member {
-    std::unique_ptr<Reactor> reactor;
+    std::unique_ptr<Reactor> own;  // null: somebody else's
+    Reactor* reactor = nullptr;
     std::unique_ptr<Inbox> inbox;
     std::unique_ptr<DeviceReader> reader;
     std::unique_ptr<RingQueues> rings;  // null: by /dev/fuse alone

@@ -194,6 +194,7 @@ class Mount::Impl {
       AskAgain(options_.device_fd);
       HandOn();
     }
+    if (options_.first_reactor != nullptr) handler_->NeverWait();
     reactors_->Prepare(fuse_session_fd(session_), *handler_);
     WEIR_RETURN_IF_ERROR(PrepareRings());
     {
@@ -323,6 +324,7 @@ class Mount::Impl {
   Status MakeReactors() {
     KernelReactors::Options wanted;
     wanted.count = options_.reactors;
+    wanted.first = options_.first_reactor;
     // Where the disks are this process's own, its threads do the work of an OSD as well.
     wanted.weight = options_.exclusive ? Inbox::Weight::kNormal : Inbox::Weight::kMost;
     wanted.hurried = [this] { return core_.hurried(); };

@@ -17,6 +17,9 @@
 #include "common/base/result.h"
 #include "common/base/time.h"
 
+namespace weir {
+class Reactor;
+}
 namespace weir::net {
 class Network;
 }
@@ -53,6 +56,8 @@ class Mount {
     Uring uring = Uring::kAuto;
     // Threads that take the kernel's requests and run their handlers, 1 to 4.
     uint32_t reactors = 2;
+    // The OSD's of this process, which serves the kernel, too, as one of them; outlives the mount.
+    Reactor* first_reactor = nullptr;
     // Operations fail this long after their peer became unreachable; max: they wait.
     Duration timeout = Duration::max();
     Duration connect_timeout = std::chrono::seconds(10);

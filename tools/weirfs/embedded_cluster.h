@@ -68,6 +68,8 @@ class EmbeddedCluster {
   [[nodiscard]] static const char* MdsEndpoint() { return "inproc://mds"; }
   // Within this process.
   [[nodiscard]] std::vector<std::string> OsdEndpoints() const;
+  // Of the first OSD.
+  [[nodiscard]] Reactor& reactor() const { return *osds_.front().reactor; }
 
  private:
   struct Osd {

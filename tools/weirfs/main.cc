@@ -293,6 +293,7 @@ Status Serve(const Plan& plan, Background& background, const Held* held = nullpt
   Clock& clock = plan.embedded ? static_cast<Clock&>(FileClock::Get()) : SystemClock::Get();
   client::Mount::Options options = MountOptionsOf(plan, held);
   options.before_mount = [&signals] { signals.Mounting(); };
+  if (cluster != nullptr) options.first_reactor = &cluster->reactor();
   WEIR_ASSIGN_OR_RETURN(auto mount, client::Mount::Start(*network, clock, plan.mds_endpoint,
                                                          plan.mountpoint, std::move(options)));
   WEIR_ASSIGN_OR_RETURN(auto monitor, StartMonitor(*network, plan, cluster.get(), *mount));
