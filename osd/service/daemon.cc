@@ -13,6 +13,7 @@
 #include "common/base/log.h"
 #include "common/base/note_file.h"
 #include "common/base/prng.h"
+#include "common/base/short_turns.h"
 #include "common/base/units.h"
 #include "common/disk/block_device.h"
 #include "common/disk/disk_spec.h"
@@ -268,6 +269,9 @@ Status Serve(const DaemonOptions& options) {
   WEIR_RETURN_IF_ERROR(DecisionLog::CheckNew(options.decision_log));
   WEIR_ASSIGN_OR_RETURN(const auto reactor, Reactor::Create({.name = "osd"}));
   reactor->Start();
+  // One thread serves all clients: beside processes with a thread for each it would get the time of
+  // one of those.
+  reactor->Post([] { WeighMost(); });
   WEIR_ASSIGN_OR_RETURN(OsdDisks disks, OsdDisks::Open(DisksOf(options), reactor.get()));
   WEIR_ASSIGN_OR_RETURN(const OsdIdentity identity, disks.Identify());
   WEIR_RETURN_IF_ERROR(CheckCluster(identity, options));

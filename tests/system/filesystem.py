@@ -240,7 +240,7 @@ def requests_are_taken_off_first(lab):
                     found.append(task)
         return found
 
-    wait_until(lambda: len(urgent()) == 4, "four threads of the mount, which take requests off, to have a nice value of -20")
+    wait_until(lambda: len(urgent()) == 2, "the mount's two reactors, which take requests off, to have a nice value of -20")
     first = urgent()
 
     def run_ahead(how_many):
@@ -248,7 +248,7 @@ def requests_are_taken_off_first(lab):
         return sum(stat_of(pid, task)[38] == str(os.SCHED_FIFO) for task in first) == how_many
 
     system.osdctl("class", "create", "db", "--latency", "5ms@95%", "--max-pending", 0)
-    wait_until(lambda: run_ahead(4), "the threads that take requests off to run ahead of turns, as a class has a bound")
+    wait_until(lambda: run_ahead(2), "the threads that take requests off to run ahead of turns, as a class has a bound")
     system.osdctl("class", "rm", "db")
     wait_until(lambda: run_ahead(0), "them to take turns again")
 
