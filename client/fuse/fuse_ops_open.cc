@@ -90,19 +90,37 @@ OpenReply Admit(Filesystem& fs, const Opening& opening, const HandlePtr& handle,
   return reply;
 }
 
-void OnOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
-  Filesystem& fs = Filesystem::Of(req);
-  CallPtr call = fs.Begin(req);
-  const InodePtr inode = fs.Find(ino);
+// Whether that answer to an open says that it is to be asked for again, by `again`, when this mount
+// has heard that it was evicted. Else `failed`.
+bool AskAgainWhenHeard(Filesystem& fs, const Status& status, uint64_t epoch,
+                       const std::function<void()>& again,
+                       const std::function<void(const Status&)>& failed) {
+  if (status.code() != ErrorCode::kStaleEpoch) return false;
+  fs.core().AwaitEviction(epoch, fs.GiveUpAt(), [again, failed](const Status& heard) {
+    heard.ok() ? again() : failed(heard);
+  });
+  return true;
+}
+
+// Counted as open already.
+void AskOpen(Filesystem& fs, const CallPtr& call, const InodePtr& inode, int flags) {
   wire::OpenRequest request;
+  request.set_epoch(fs.core().map_epoch());
   fs.FillCaller(*call, inode.get(), request.mutable_caller());
   request.set_inode(inode->id().value);
-  request.set_flags(static_cast<uint32_t>(fi->flags));
-  const Opening opening{fs.OpenerOf(*call), fi->flags, fs.core().leases().Asked(), call->number()};
-  auto answer = [&fs, call, inode, opening](Result<wire::EntryReply> reply) {
+  request.set_flags(static_cast<uint32_t>(flags));
+  const Opening opening{fs.OpenerOf(*call), flags, fs.core().leases().Asked(), call->number()};
+  auto failed = [&fs, call, inode](const Status& status) {
+    fs.core().open_files().Close(inode->id());
+    call->Reply(status);
+  };
+  auto answer = [&fs, call, inode, opening, failed,
+                 epoch = request.epoch()](Result<wire::EntryReply> reply) {
     if (!reply.ok()) {
-      fs.core().open_files().Close(inode->id());
-      call->Reply(reply.status());
+      const auto again = [&fs, call, inode, flags = opening.flags] {
+        AskOpen(fs, call, inode, flags);
+      };
+      if (!AskAgainWhenHeard(fs, reply.status(), epoch, again, failed)) failed(reply.status());
       return;
     }
     fs.Learn(inode, *reply, opening.asked);
@@ -114,12 +132,18 @@ void OnOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
     if (!open.drop_ends) return tell();
     fs.kernel_cache().DropEnds(fs.ToNumber(inode->id()), inode->size(), tell);
   };
-  // Counted first: what was closed last is not released meanwhile.
-  fs.core().open_files().Open(inode->id(), [&fs, inode, request, answer] {
-    fs.core().files().TellHeld(inode, [&fs, request, answer] {
-      fs.CallAs<wire::EntryReply>(wire::MDS_OPEN, request, false, answer);
-    });
+  fs.core().files().TellHeld(inode, [&fs, request, answer] {
+    fs.CallAs<wire::EntryReply>(wire::MDS_OPEN, request, false, answer);
   });
+}
+
+void OnOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
+  Filesystem& fs = Filesystem::Of(req);
+  CallPtr call = fs.Begin(req);
+  const InodePtr inode = fs.Find(ino);
+  // Counted first: what was closed last is not released meanwhile.
+  fs.core().open_files().Open(
+      inode->id(), [&fs, call, inode, flags = fi->flags] { AskOpen(fs, call, inode, flags); });
 }
 
 void AnswerCreate(Filesystem& fs, const CallPtr& call, const Opening& opening,
@@ -164,67 +188,89 @@ void FinishCreate(Filesystem& fs, const CallPtr& call, const Opening& opening,
   AnswerCreate(fs, call, opening, inode, reply.attr().version(), entry);
 }
 
-// The rare create that found a file which this mount was giving back at that moment.
-void OpenAgain(Filesystem& fs, const CallPtr& call, const Opening& opening,
-               const wire::EntryReply& created) {
-  const InodeId id(created.attr().inode());
+// The rare create that found a file which this mount was giving back at that moment. `failed`: runs
+// in its place.
+void OpenAgain(Filesystem& fs, const CallPtr& call, const Opening& opening, InodeId id,
+               uint64_t epoch, const std::function<void(const Status&)>& failed) {
   wire::OpenRequest request;
+  request.set_epoch(epoch);
   request.set_inode(id.value);  // as root: CREATE has checked already
   request.set_flags(static_cast<uint32_t>(opening.flags));
-  fs.core().open_files().Open(id, [&fs, call, opening, id, request] {
-    fs.mds().Call<wire::EntryReply>(wire::MDS_OPEN, request, false,
-                                    [&fs, call, opening, id](Result<wire::EntryReply> reply) {
-                                      fs.core().open_files().Close(id);  // Opened has counted it
-                                      if (!reply.ok()) {
-                                        fs.core().open_files().Close(id);
-                                        call->Reply(reply.status());
-                                        return;
-                                      }
-                                      const auto entry = fs.LearnEntry(*reply, opening.asked);
-                                      FinishCreate(fs, call, opening, *reply, entry);
-                                    });
+  auto answer = [&fs, call, opening, id, failed](Result<wire::EntryReply> reply) {
+    fs.core().open_files().Close(id);  // Opened has counted it
+    if (!reply.ok()) {
+      fs.core().open_files().Close(id);
+      return failed(reply.status());
+    }
+    FinishCreate(fs, call, opening, *reply, fs.LearnEntry(*reply, opening.asked));
+  };
+  fs.core().open_files().Open(id, [&fs, request, answer] {
+    fs.mds().Call<wire::EntryReply>(wire::MDS_OPEN, request, false, answer);
   });
 }
 
-void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
-              fuse_file_info* fi) {
-  Filesystem& fs = Filesystem::Of(req);
-  CallPtr call = fs.Begin(req);
+// What a new file is to be, besides who asks.
+struct Creation {
+  fuse_ino_t parent = 0;
+  std::string name;
+  mode_t mode = 0;
+  int flags = 0;
+};
+
+wire::CreateRequest ToRequest(Filesystem& fs, const Call& call, const Creation& file) {
   wire::CreateRequest request;
-  fs.FillCaller(*call, parent, request.mutable_caller());
-  request.set_parent(fs.ToInode(parent).value);
-  request.set_name(name);
-  request.set_mode((mode & 07777) | S_IFREG);
-  if ((mode & S_ISGID) != 0) fs.LookAgain(request.mutable_caller());
-  request.set_umask(call->context().umask);
-  request.set_exclusive((fi->flags & O_EXCL) != 0);
-  request.set_open_flags(static_cast<uint32_t>(fi->flags));
-  const Opening opening{fs.OpenerOf(*call), fi->flags, fs.core().leases().Asked(), call->number()};
+  request.set_epoch(fs.core().map_epoch());
+  fs.FillCaller(call, file.parent, request.mutable_caller());
+  request.set_parent(fs.ToInode(file.parent).value);
+  request.set_name(file.name);
+  request.set_mode((file.mode & 07777) | S_IFREG);
+  if ((file.mode & S_ISGID) != 0) fs.LookAgain(request.mutable_caller());
+  request.set_umask(call.context().umask);
+  request.set_exclusive((file.flags & O_EXCL) != 0);
+  request.set_open_flags(static_cast<uint32_t>(file.flags));
+  return request;
+}
+
+void AskCreate(Filesystem& fs, const CallPtr& call, const Creation& file) {
+  const wire::CreateRequest request = ToRequest(fs, *call, file);
+  const Opening opening{fs.OpenerOf(*call), file.flags, fs.core().leases().Asked(), call->number()};
   const uint64_t begun = fs.core().open_files().BeginCreate();
-  const bool unnamed = IsTmpfile(fi->flags);
+  const bool unnamed = IsTmpfile(file.flags);
   Filesystem::Naming naming;
   std::shared_ptr<DirCache::Changing> changing;
   if (!unnamed) {
-    naming = fs.Ask(parent, name);
+    naming = fs.Ask(file.parent, file.name);
     changing = fs.core().directories().BeginChange(
-        {{DirCache::Kind::kAdd, InodeId(request.parent()), name}});
+        {{DirCache::Kind::kAdd, InodeId(request.parent()), file.name}});
   }
-  auto answer = [&fs, call, begun, changing, opening, naming](Result<wire::EntryReply> reply) {
+  auto answer = [&fs, call, begun, changing, opening, naming, file,
+                 epoch = request.epoch()](Result<wire::EntryReply> reply) {
     const InodeId id(reply.ok() ? reply->attr().inode() : 0);
     const bool settled = fs.core().open_files().Opened(id, begun);
     if (changing != nullptr) fs.core().NamesChanged(changing.get(), reply);
+    const auto failed = [&fs, call, file, epoch](const Status& status) {
+      const auto again = [&fs, call, file] { AskCreate(fs, call, file); };
+      const auto refused = [call](const Status& why) { call->Reply(why); };
+      if (!AskAgainWhenHeard(fs, status, epoch, again, refused)) refused(status);
+    };
     if (!reply.ok()) {
-      call->Reply(reply.status());
+      failed(reply.status());
     } else if (settled) {
       const auto entry = naming.directory == nullptr ? fs.LearnEntry(*reply, opening.asked)
                                                      : fs.LearnName(naming, *reply);
       FinishCreate(fs, call, opening, *reply, entry);
     } else {
-      OpenAgain(fs, call, opening, *reply);
+      OpenAgain(fs, call, opening, id, epoch, failed);
     }
   };
   fs.CallOnce(call, unnamed ? wire::MDS_TMPFILE : wire::MDS_CREATE, request,
               MdsClient::Decoded<wire::EntryReply>(std::move(answer)));
+}
+
+void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
+              fuse_file_info* fi) {
+  Filesystem& fs = Filesystem::Of(req);
+  AskCreate(fs, fs.Begin(req), {parent, name, mode, fi->flags});
 }
 
 // Whether something is gone that a predecessor of this process took from it; says so once.

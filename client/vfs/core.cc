@@ -184,12 +184,17 @@ void Core::OnMap(const MapPtr& map) {
     caller_classes_.Fence();
     objects_.DropFenced();
     files_.Evicted();
+    eviction_waits_.Heard(fenced_.value);
   }
   map_epoch_ = map->epoch.value;
   caller_classes_.SetMap(map);
   osds_.SetMap(*map);
   objects_.SetMap(map);
   files_.SetMap(*map);
+}
+
+void Core::AwaitEviction(uint64_t epoch, TimePoint until, std::function<void(const Status&)> then) {
+  eviction_waits_.Await(epoch, until, std::move(then));
 }
 
 void Core::AfterKernel(std::function<void()> then) {
@@ -243,11 +248,13 @@ void Core::Tick() {
   access_times_.Tick();
   names_.Tick();
   classes_.Tick();
+  eviction_waits_.Tick(clock_.Now());
   if (free_left_at_ <= clock_.Now()) FreeLeftIds();
 }
 
 void Core::Abandon() {
   shut_down_ = true;
+  eviction_waits_.Stop();
   if (lease_keeper_ != nullptr) lease_keeper_->Stop();
   objects_.Stop();
   limits_.Stop();
@@ -270,6 +277,7 @@ bool Core::Shutdown(Duration wait) {
     tick_wakes_.notify_all();
     ticks_.join();
   }
+  eviction_waits_.Stop();
   if (mds_ != nullptr) access_times_.SendAll();
   if (lease_keeper_ != nullptr) lease_keeper_->Stop();
   objects_.Stop();

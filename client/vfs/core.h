@@ -24,6 +24,7 @@
 #include "client/vfs/caller_classes.h"
 #include "client/vfs/class_resolver.h"
 #include "client/vfs/dir_cache.h"
+#include "client/vfs/eviction_waits.h"
 #include "client/vfs/file_leases.h"
 #include "client/vfs/file_locks.h"
 #include "client/vfs/handle_table.h"
@@ -113,6 +114,12 @@ class Core final : private WriteReporter {
   void NamesChanged(DirCache::Changing* changing, const Result<wire::TouchedReply>& reply);
   // What a reply tells of an inode; what is stamped here from now on is no older.
   FileAttr Heard(const wire::Attr& attr);
+  // Of the map that is obeyed. Read before an opener is made, it says of an open what the MDS is
+  // to judge by.
+  [[nodiscard]] uint64_t map_epoch() const { return map_epoch_; }
+  // The MDS has refused an open under that epoch with kStaleEpoch, as it has evicted this mount:
+  // `then` runs in a Tick when that is known here, or with kTimedOut after `until`.
+  void AwaitEviction(uint64_t epoch, TimePoint until, std::function<void(const Status&)> then);
   // Of the kernel, until the result is destroyed; null where no mount could be in its way.
   std::shared_ptr<void> BeginKernelWrite(InodeId inode);
   FileLocks& locks() { return locks_; }
@@ -181,6 +188,7 @@ class Core final : private WriteReporter {
   std::unique_ptr<LeaseKeeper> lease_keeper_;
   std::atomic<uint64_t> map_epoch_{0};
   Epoch fenced_;  // on the thread that brings maps
+  EvictionWaits eviction_waits_;
   TimePoint free_left_at_ = TimePoint::Max();
 
   std::function<void()> on_tick_;

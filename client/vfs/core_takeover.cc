@@ -29,6 +29,7 @@ std::function<void()> AfterCalls(size_t calls, std::function<void()> then) {
 void Core::Resume() {
   const MountState& left = options_.takeover->left();
   fenced_ = Epoch(left.fenced);
+  eviction_waits_.Heard(left.fenced);
   handles_.SetLast(left.last_handle);
   for (const auto& [number, file] : left.handles) ResumeFile(file);
   std::unordered_set<uint64_t> open;

@@ -320,6 +320,11 @@ Status Operation::CutLooseEnd(Inode* file, uint32_t claimed_class) {
   return CutOff(*file, file->rec.size(), claimed_class);
 }
 
+Status Operation::CheckHasHeard(uint64_t epoch) const {
+  if (!context.cluster.IsFenced(context.session, epoch)) return Status::Ok();
+  return {ErrorCode::kStaleEpoch, "the mount was evicted and does not know it yet"};
+}
+
 void Operation::Opened(uint64_t inode, uint32_t flags) {
   const bool writes = (flags & O_ACCMODE) != O_RDONLY;
   if (context.opens.IsOpenBy(context.session, inode)) {

@@ -152,6 +152,9 @@ class Operation {
   // Purges it when it has neither a link nor a holder, and nobody may ask for it.
   Status PurgeIfUnused(uint64_t inode);
 
+  // Of whoever opens something under a map of that epoch: kStaleEpoch when the map tells of no
+  // eviction of his yet, and there was one. What he holds he would take for opened before that.
+  [[nodiscard]] Status CheckHasHeard(uint64_t epoch) const;
   void Opened(uint64_t inode, uint32_t flags);
   // It is prepared again later: what it opened and may look at is not open and not leased
   // meanwhile.

@@ -432,6 +432,7 @@ def a_silent_mount_loses(lab):
     ours, theirs = (f"{mount}/file" for mount in system.mounts)
     with open(f"{system.dir}/run/mnt.0.pid") as text:
         process = int(text.read())
+    late = []
     file = os.open(ours, os.O_RDWR | os.O_CREAT, 0o644)
     os.write(file, b"before" * 100)
     os.fsync(file)
@@ -443,8 +444,19 @@ def a_silent_mount_loses(lab):
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.pwrite(other, b"the new truth!!!", 0)
         os.fsync(other)
+        # Whoever opens from now on, however early, is as anybody who mounts now.
+        latecomers = [threading.Thread(target=lambda path=path: late.append(writes_start(path, b"and it may write")))
+                      for path in (ours, f"{ours}.new")]
+        for latecomer in latecomers:
+            latecomer.start()
+            wait_until(lambda: waits_for_weirfs(latecomer.native_id), "an open to wait for a silent mount")  # noqa: B023
     finally:
         os.kill(process, signal.SIGCONT)
+    for latecomer in latecomers:
+        latecomer.join()
+    check(late == [None, None], f"opened after the eviction, before the mount heard of it: {late}")
+    for path in (theirs, f"{theirs}.new"):
+        check(read_start(path) == b"and it may write", "a mount that came back cannot write")
     failed = None
     try:
         os.fsync(file)
@@ -453,15 +465,12 @@ def a_silent_mount_loses(lab):
     except OSError as error:
         failed = error
     check(failed is not None, "the stopped mount was told that its data is safe")
-    wait_until(lambda: read_start(ours) == b"the new truth!!!", "the stopped mount to see the truth", timeout=20)
-    check(read_start(theirs) == b"the new truth!!!", "overwritten by a mount that was evicted")
+    for path in (ours, theirs):
+        check(read_start(path) == b"and it may write", "overwritten by a mount that was evicted")
     try:
         os.close(file)
     except OSError:
         pass
-    # As anybody who mounts now; what was opened before the mount heard of its eviction is told so.
-    wait_until(lambda: writes_start(ours, b"and it may write"), "a mount that came back to write", timeout=20)
-    check(read_start(theirs) == b"and it may write", "a mount that came back cannot write")
     os.close(other)
 
 
@@ -486,12 +495,17 @@ def read_start(path):
 
 def writes_start(path, data):
     try:
-        with open(path, "r+b", buffering=0) as file:
-            file.write(data)
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        os.write(file, data)
+        os.close(file)
     except OSError as error:
-        check(error.errno == errno.ESTALE, f"a mount that came back: {error}")
-        return False
-    return True
+        return errno.errorcode[error.errno]
+    return None
+
+
+def waits_for_weirfs(thread):
+    with open(f"/proc/self/task/{thread}/wchan") as text:
+        return "request_wait_answer" in text.read()
 
 
 if __name__ == "__main__":

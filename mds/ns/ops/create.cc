@@ -10,6 +10,7 @@
 namespace weir::mds {
 
 EntryResult Create(Operation& op, const wire::CreateRequest& request) {
+  WEIR_RETURN_IF_ERROR(op.CheckHasHeard(request.epoch()));
   op.SetCaller(request.caller());
   WEIR_ASSIGN_OR_RETURN(Inode parent, op.LoadDirectory(request.parent()));
   WEIR_RETURN_IF_ERROR(CheckAccess(op.who(), parent.rec, kMayExecute));
@@ -25,6 +26,7 @@ EntryResult Create(Operation& op, const wire::CreateRequest& request) {
     *open.mutable_caller() = request.caller();
     open.set_inode(existing->inode());
     open.set_flags(request.open_flags());
+    open.set_epoch(request.epoch());
     return Open(op, open);
   }
   WEIR_RETURN_IF_ERROR(CheckNewName(request.name()));

@@ -20,6 +20,7 @@ uint32_t MaskOf(uint32_t flags) {
 }  // namespace
 
 EntryResult Open(Operation& op, const wire::OpenRequest& request) {
+  WEIR_RETURN_IF_ERROR(op.CheckHasHeard(request.epoch()));
   op.SetCaller(request.caller());
   WEIR_ASSIGN_OR_RETURN(Inode inode, op.Load(request.inode()));
   const uint32_t mask = MaskOf(request.flags());

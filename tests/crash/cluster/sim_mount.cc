@@ -31,7 +31,6 @@ SimMount::SimMount(World& world, std::string name)
   };
   core_ = std::make_unique<Core>(*node_, world.clock, options);
   core_->names().Enable();
-  opener_ = core_->classes().Open(0, 0, {}, 0);
 }
 
 Answer<Status> SimMount::Mount() {

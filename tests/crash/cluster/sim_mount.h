@@ -73,14 +73,25 @@ class SimMount {
                 uint64_t names_asked);
   bool LookHere(InodeId parent, const std::string& name, const wire::Caller& caller, Entry* found);
   client::InodePtr Find(InodeId inode);
-  client::HandlePtr MakeHandle(InodeId inode, const wire::EntryReply& reply);
+  // Who opens, and under which map.
+  struct Opening {
+    uint64_t epoch;
+    client::OpenerPtr opener;
+  };
+  Opening BeginOpen();
+  using Opened = std::function<void(Result<client::HandlePtr>)>;
+  void AskCreate(InodeId parent, const std::string& name, bool exclusive, const Opened& done);
+  void AskOpen(InodeId inode, const Opened& done);  // counted as open already
+  // False: the answer does not ask for that.
+  bool AskAgainWhenHeard(const Status& status, const Opening& opening, std::function<void()> again);
+  client::HandlePtr MakeHandle(InodeId inode, const Opening& opening,
+                               const wire::EntryReply& reply);
   void AskForLease(wire::NameRequest request);
 
   World& world_;
   const std::string name_;
   std::unique_ptr<net::Network> node_;
   std::unique_ptr<client::Core> core_;
-  client::OpenerPtr opener_;
   SimKernel kernel_;
   std::shared_ptr<int> life_ = std::make_shared<int>();
 };

@@ -11,69 +11,94 @@ namespace weir::crash {
 using client::DirCache;
 using client::HandlePtr;
 
-HandlePtr SimMount::MakeHandle(InodeId inode, const wire::EntryReply& reply) {
+HandlePtr SimMount::MakeHandle(InodeId inode, const Opening& opening,
+                               const wire::EntryReply& reply) {
   client::InodePtr opened = core_->inodes().Find(inode);  // pinned, as it is open
   opened->Update(client::FromWire(reply.attr()));
   opened->SeenAtOpen(reply.attr().version());
   opened->AddWriter();
-  return std::make_shared<client::Handle>(std::move(opened), opener_, O_RDWR);
+  return std::make_shared<client::Handle>(std::move(opened), opening.opener, O_RDWR);
+}
+
+SimMount::Opening SimMount::BeginOpen() {
+  const uint64_t epoch = core_->map_epoch();
+  return {epoch, core_->classes().Open(0, 0, {}, 0)};
+}
+
+bool SimMount::AskAgainWhenHeard(const Status& status, const Opening& opening,
+                                 std::function<void()> again) {
+  if (status.code() != ErrorCode::kStaleEpoch) return false;
+  core_->AwaitEviction(opening.epoch, TimePoint::Max(),
+                       [again = std::move(again)](const Status& heard) {
+                         if (heard.ok()) again();  // else this mount is gone
+                       });
+  return true;
+}
+
+void SimMount::AskCreate(InodeId parent, const std::string& name, bool exclusive,
+                         const Opened& done) {
+  const Opening opening = BeginOpen();
+  wire::CreateRequest request;
+  request.set_epoch(opening.epoch);
+  Fill(request.mutable_caller());
+  request.set_parent(parent.value);
+  request.set_name(name);
+  request.set_mode(S_IFREG | 0644);
+  request.set_exclusive(exclusive);
+  request.set_open_flags(O_RDWR);
+  const uint64_t begun = core_->open_files().BeginCreate();
+  auto naming = AskName(parent, name);
+  auto changing = core_->directories().BeginChange({{DirCache::Kind::kAdd, parent, name}});
+  core_->mds().Call<wire::EntryReply>(wire::MDS_CREATE, request, false,
+                                      [this, done, begun, changing, naming, opening, parent, name,
+                                       exclusive](Result<wire::EntryReply> reply) {
+                                        const InodeId id(reply.ok() ? reply->attr().inode() : 0);
+                                        const bool settled = core_->open_files().Opened(id, begun);
+                                        core_->NamesChanged(changing.get(), reply);
+                                        const auto again = [=, this] {
+                                          AskCreate(parent, name, exclusive, done);
+                                        };
+                                        if (AskAgainWhenHeard(reply.status(), opening, again))
+                                          return;
+                                        if (!reply.ok()) return done(reply.status());
+                                        if (settled) {
+                                          LearnName(naming, *reply);
+                                          return done(MakeHandle(id, opening, *reply));
+                                        }
+                                        // A release of ours may have overtaken it.
+                                        core_->open_files().Open(id, [this, done, id] {
+                                          AskOpen(id, done);
+                                          core_->open_files().Close(id);  // Opened has counted it
+                                        });
+                                      });
+}
+
+void SimMount::AskOpen(InodeId inode, const Opened& done) {
+  const Opening opening = BeginOpen();
+  wire::OpenRequest request;
+  request.set_epoch(opening.epoch);
+  Fill(request.mutable_caller());
+  request.set_inode(inode.value);
+  request.set_flags(O_RDWR);
+  auto answer = [this, done, inode, opening](Result<wire::EntryReply> reply) {
+    if (AskAgainWhenHeard(reply.status(), opening, [=, this] { AskOpen(inode, done); })) return;
+    if (reply.ok()) return done(MakeHandle(inode, opening, *reply));
+    core_->open_files().Close(inode);
+    done(reply.status());
+  };
+  core_->files().TellHeld(Find(inode), [this, request, answer] {
+    core_->mds().Call<wire::EntryReply>(wire::MDS_OPEN, request, false, answer);
+  });
 }
 
 Answer<Result<HandlePtr>> SimMount::Create(InodeId parent, std::string name, bool exclusive) {
-  return Ask<Result<HandlePtr>>([this, parent, name, exclusive](auto done) {
-    wire::CreateRequest request;
-    Fill(request.mutable_caller());
-    request.set_parent(parent.value);
-    request.set_name(name);
-    request.set_mode(S_IFREG | 0644);
-    request.set_exclusive(exclusive);
-    request.set_open_flags(O_RDWR);
-    const uint64_t begun = core_->open_files().BeginCreate();
-    auto naming = AskName(parent, name);
-    auto changing = core_->directories().BeginChange({{DirCache::Kind::kAdd, parent, name}});
-    core_->mds().Call<wire::EntryReply>(
-        wire::MDS_CREATE, request, false,
-        [this, done, begun, changing, naming](Result<wire::EntryReply> reply) {
-          const InodeId id(reply.ok() ? reply->attr().inode() : 0);
-          const bool settled = core_->open_files().Opened(id, begun);
-          core_->NamesChanged(changing.get(), reply);
-          if (!reply.ok()) return done(reply.status());
-          if (settled) {
-            LearnName(naming, *reply);
-            return done(MakeHandle(id, *reply));
-          }
-          // A release of ours may have overtaken it.
-          wire::OpenRequest again;
-          again.set_inode(id.value);
-          core_->open_files().Open(id, [this, done, id, again] {
-            core_->mds().Call<wire::EntryReply>(
-                wire::MDS_OPEN, again, false, [this, done, id](Result<wire::EntryReply> opened) {
-                  core_->open_files().Close(id);  // Opened has counted it
-                  if (opened.ok()) return done(MakeHandle(id, *opened));
-                  core_->open_files().Close(id);
-                  done(opened.status());
-                });
-          });
-        });
-  });
+  return Ask<Result<HandlePtr>>(
+      [this, parent, name, exclusive](auto done) { AskCreate(parent, name, exclusive, done); });
 }
 
 Answer<Result<HandlePtr>> SimMount::Open(InodeId inode) {
   return Ask<Result<HandlePtr>>([this, inode](auto done) {
-    wire::OpenRequest request;
-    Fill(request.mutable_caller());
-    request.set_inode(inode.value);
-    request.set_flags(O_RDWR);
-    auto answer = [this, done, inode](Result<wire::EntryReply> reply) {
-      if (reply.ok()) return done(MakeHandle(inode, *reply));
-      core_->open_files().Close(inode);
-      done(reply.status());
-    };
-    core_->open_files().Open(inode, [this, inode, request, answer] {
-      core_->files().TellHeld(Find(inode), [this, request, answer] {
-        core_->mds().Call<wire::EntryReply>(wire::MDS_OPEN, request, false, answer);
-      });
-    });
+    core_->open_files().Open(inode, [this, inode, done] { AskOpen(inode, done); });
   });
 }
 

@@ -306,6 +306,16 @@ TEST_F(FileLeaseTest, ASilentWriterIsFencedBeforeOthersGoOn) {
   EXPECT_EQ(Start(7, wire::MDS_WROTE, NewReport(f, 1 << 20, before))->answer->status.code(),
             ErrorCode::kStaleEpoch)
       << "kStale is said of files that are gone, which nobody misses";
+  wire::OpenRequest late = NewOpen(f, 2);
+  late.set_epoch(before);
+  EXPECT_EQ(Start(7, wire::MDS_OPEN, late)->answer->status.code(), ErrorCode::kStaleEpoch);
+  wire::CreateRequest made = New(kRoot, "made", 0644);
+  made.set_epoch(before);
+  for (const uint32_t method : {wire::MDS_CREATE, wire::MDS_TMPFILE}) {
+    EXPECT_EQ(Start(7, method, made)->answer->status.code(), ErrorCode::kStaleEpoch);
+  }
+  late.set_epoch(fence);
+  EXPECT_EQ(Start(7, wire::MDS_OPEN, late)->answer->status.code(), ErrorCode::kOk);
   session = kOther;
   EXPECT_EQ(Stat(f).attr().size(), 0u);
   session = 7;
