@@ -353,7 +353,7 @@ class Mount::Impl {
 
   Status PrepareRings() {
     if (!wants_rings_) return Status::Ok();
-    const Status status = reactors_->PrepareRings(filesystem_.ring_requests(), RingBytesMax());
+    Status status = reactors_->PrepareRings(filesystem_.ring_requests(), RingBytesMax());
     if (status.ok()) {
       handler_->Want(kOverIoUring);
       return Status::Ok();

@@ -73,7 +73,7 @@ Status ListenError(const Endpoint& endpoint) {
 
 Result<int> ListenAtOne(const Endpoint& endpoint) {
   WEIR_ASSIGN_OR_RETURN(Address address, AddressOf(endpoint));
-  const Result<int> fd = MakeSocket(address);
+  Result<int> fd = MakeSocket(address);
   if (!fd.ok() && errno != EAFNOSUPPORT) return fd;
   if (!fd.ok() && endpoint.address == "*") {  // a machine without IPv6
     return ListenAtOne({endpoint.kind, "0.0.0.0", endpoint.port});

@@ -12,7 +12,7 @@
 namespace weir::client {
 namespace {
 
-class RingProtocolTest : public testing::Test {
+class RingProtocolTest : public ::testing::Test {
  protected:
   // As the kernel puts a request there.
   void Put(uint32_t operation_bytes, const std::string& payload) {

@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 
 constexpr TimePoint kStart{};
 
-class EvictionWaitsTest : public testing::Test {
+class EvictionWaitsTest : public ::testing::Test {
  protected:
   void Await(uint64_t epoch, TimePoint until = TimePoint::Max()) {
     waits.Await(epoch, until, [this](const Status& status) { ended.push_back(status.code()); });

@@ -108,7 +108,7 @@ class Request final : public DiskRequest {
   Event done;
 };
 
-class ReactorTest : public testing::TestWithParam<Reactor::Backend> {
+class ReactorTest : public ::testing::TestWithParam<Reactor::Backend> {
  protected:
   void SetUp() override {
     Reactor::Options options;
@@ -125,7 +125,7 @@ class ReactorTest : public testing::TestWithParam<Reactor::Backend> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Backends, ReactorTest,
-                         testing::Values(Reactor::Backend::kUring, Reactor::Backend::kEpoll),
+                         ::testing::Values(Reactor::Backend::kUring, Reactor::Backend::kEpoll),
                          [](const auto& tested) {
                            return tested.param == Reactor::Backend::kUring ? "Uring" : "Epoll";
                          });
