@@ -11,6 +11,8 @@
 namespace weir::client {
 namespace {
 
+constexpr size_t kKernelPage = 4096;
+
 // Whether the kernel keeps no pages of what goes through the handle.
 bool PassesPages(const Filesystem& fs, const Handle& handle) {
   return (handle.direct && !fs.options().writeback_cache) ||
@@ -42,7 +44,10 @@ void OnRead(fuse_req_t req, fuse_ino_t /*ino*/, size_t size, off_t offset, fuse_
   };
   // Reads into pages, of a mapping say, name no owner of locks: the kernel knows the size then, and
   // holds the page, so that it must not be asked to drop it.
-  if (fi->lock_owner == 0 || !PassesPages(fs, *handle)) return read();
+  if (fi->lock_owner == 0 || !PassesPages(fs, *handle)) {
+    handle->inode->FillsPages();
+    return read();
+  }
   fs.WhenSizeIsKnown(handle->inode, from + size, read);
 }
 
@@ -175,6 +180,7 @@ void OnWrite(fuse_req_t req, fuse_ino_t /*ino*/, fuse_bufvec* vector, off_t offs
   if (fi->writepage != 0) {
     handle->inode->WrotePages();
   } else {
+    if (data.size() >= kKernelPage) handle->inode->FillsPages();
     handle->Changing(call->context().pid);
   }
   // Pages are written back in nobody's name: whoever changed them has taken the rights already, or,

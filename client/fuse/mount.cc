@@ -81,6 +81,7 @@ AccessTimes::Rules WantedRules(const Mount::Options& options) {
 Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& options,
                           TakeoverLog* takeover, MountFlags* flags,
                           std::function<void(InodeId)> forget_pages,
+                          std::function<void(InodeId)> forget_attributes,
                           std::function<void(std::function<void()>)> after_kernel) {
   Core::Options core;
   core.mds_endpoint = endpoint;
@@ -97,6 +98,8 @@ Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& opt
   core.access_rules = [flags] { return flags->Now(); };
   core.kernel_times = options.writeback_cache;
   core.forget_pages = std::move(forget_pages);
+  core.forget_attributes = std::move(forget_attributes);
+  core.waits_for_page = WaitsInKernel;
   core.after_kernel = std::move(after_kernel);
   core.takeover = takeover;
   core.file_io.takeover = takeover;
@@ -159,6 +162,7 @@ class Mount::Impl {
         core_(network, clock,
               CoreOptions(
                   endpoint, options_, takeover_.get(), &flags_, [this](InodeId id) { Forget(id); },
+                  [this](InodeId id) { ForgetAttributes(id); },
                   [this](auto then) { filesystem_.barrier().After(std::move(then)); })),
         awake_(options_.keep_awake ? AwakeProcessors::OfThisMachine(clock) : nullptr),
         filesystem_(core_, {options_.exclusive, options_.writeback_cache,
@@ -318,6 +322,14 @@ class Mount::Impl {
     filesystem_.ForgetNames(inode);
     for (const fuse_ino_t number : filesystem_.ToNumbers(inode)) {
       fuse_lowlevel_notify_inval_inode(session, number, 0, 0);
+    }
+  }
+
+  void ForgetAttributes(InodeId inode) {
+    fuse_session* session = notified_;
+    if (session == nullptr) return;
+    for (const fuse_ino_t number : filesystem_.ToNumbers(inode)) {
+      fuse_lowlevel_notify_inval_inode(session, number, -1, 0);
     }
   }
 

@@ -168,6 +168,11 @@ std::optional<CallerRights> RightsOf(const CallerId& caller) {
                      TextOf(FileOf(caller.pid, "gid_map")));
 }
 
+bool WaitsInKernel(pid_t thread) {
+  const std::vector<std::string> stat = StatOf(thread);
+  return stat.empty() || stat[kState] == "D";
+}
+
 std::string ExecutableOf(pid_t pid, uid_t uid) {
   struct stat owner {};
   char path[PATH_MAX];

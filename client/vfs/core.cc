@@ -144,6 +144,8 @@ void Core::OpenAsync(std::function<void(const Status&)> done) {
 LeaseKeeper::Hooks Core::LeaseHooks() {
   LeaseKeeper::Hooks hooks;
   hooks.forget_pages = options_.forget_pages;
+  hooks.forget_attributes = options_.forget_attributes;
+  hooks.waits_for_page = options_.waits_for_page;
   hooks.forget_here = options_.forget_here;
   hooks.flush = [this](const InodePtr& inode, std::function<void()> done) {
     files_.Sync(inode, false, [inode, done = std::move(done)](const Status& status) {
@@ -247,6 +249,7 @@ void Core::Tick() {
   kept_.Tick();
   access_times_.Tick();
   names_.Tick();
+  if (lease_keeper_ != nullptr) lease_keeper_->Tick(clock_.Now());
   classes_.Tick();
   eviction_waits_.Tick(clock_.Now());
   if (free_left_at_ <= clock_.Now()) FreeLeftIds();

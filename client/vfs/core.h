@@ -68,6 +68,9 @@ class Core final : private WriteReporter {
     TakeoverLog* takeover = nullptr;
     // The kernel forgets what it has of a file; waits for it. May be empty.
     std::function<void(InodeId)> forget_pages;
+    // See lease_keeper.h.
+    std::function<void(InodeId)> forget_attributes;
+    std::function<bool(pid_t)> waits_for_page;
     // Runs `then` when all that the kernel had asked for before has begun. Empty: there is no
     // kernel.
     std::function<void(std::function<void()> then)> after_kernel;

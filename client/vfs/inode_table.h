@@ -182,6 +182,9 @@ class Inode {
   // The kernel has written pages of it, of which it does not say through what they were changed.
   void WrotePages() { page_writes_.fetch_add(1); }
   [[nodiscard]] uint64_t page_writes() const { return page_writes_.load(); }
+  // The kernel gets pages of it that it did not have, by a read or as the write of a whole page.
+  void FillsPages() { page_fills_.fetch_add(1, std::memory_order_relaxed); }
+  [[nodiscard]] uint64_t page_fills() const { return page_fills_.load(std::memory_order_relaxed); }
 
   // security.capability is asked for before every write; its absence is worth remembering.
   void set_no_capability_until(int64_t ns) { no_capability_until_.store(ns); }
@@ -200,6 +203,7 @@ class Inode {
   std::atomic<uint64_t> generation_{1};
   std::atomic<uint64_t> writers_{0};
   std::atomic<uint64_t> page_writes_{0};
+  std::atomic<uint64_t> page_fills_{0};
   std::atomic<uint64_t> answerable_{0};
   std::atomic<uint64_t> changed_at_{0};
   std::atomic<uint64_t> lease_{0};

@@ -1,6 +1,7 @@
 #include "client/vfs/lease_keeper.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <unordered_set>
 #include <utility>
@@ -9,6 +10,8 @@ namespace weir::client {
 namespace {
 constexpr int kForgettingThreads = 4;
 constexpr int kForNames = 2;
+constexpr auto kPageWaitLook = std::chrono::microseconds(100);
+constexpr Duration kUntilLeftoversGo = std::chrono::seconds(1);
 }  // namespace
 
 class LeaseKeeper::KernelWrites {
@@ -94,8 +97,8 @@ std::shared_ptr<void> LeaseKeeper::BeginKernelWrite(InodeId inode) {
   kernel_writes_->Begin(inode);
   std::shared_ptr<void> until(nullptr,
                               [writes = kernel_writes_, inode](void*) { writes->End(inode); });
-  std::unique_lock lock(mutex_);
-  YieldEarly(inode, &lock);
+  const std::lock_guard lock(mutex_);
+  Hasten(inode);
   return until;
 }
 
@@ -106,7 +109,7 @@ void LeaseKeeper::Demand(const InodePtr& inode, bool flush, uint64_t epoch, uint
   Work& work = found->second;
   if (!added && seq != 0 && epoch == work.epoch && seq <= work.seq) return;
   if (seq != 0) {
-    if (epoch != work.epoch) work.yielded = 0;
+    if (epoch != work.epoch) work.yielded = work.as_of = 0;
     work.epoch = epoch;
     work.seq = seq;
   }
@@ -116,7 +119,7 @@ void LeaseKeeper::Demand(const InodePtr& inode, bool flush, uint64_t epoch, uint
     return Start(id, &lock);
   }
   work.waits = true;
-  if (kernel_writes_->Any(id)) YieldEarly(id, &lock);
+  if (kernel_writes_->Any(id)) Hasten(id);
 }
 
 void LeaseKeeper::Start(InodeId inode, std::unique_lock<std::mutex>* lock) {
@@ -161,16 +164,53 @@ void LeaseKeeper::Yield(InodeId inode, uint64_t seq, std::unique_lock<std::mutex
   });
 }
 
+void LeaseKeeper::Hasten(InodeId inode) {
+  const auto found = works_.find(inode);
+  if (found == works_.end() || !found->second.forgetting) return;
+  hasty_.push_back(inode);
+  hastened_.notify_one();
+}
+
+// The kernel drops the attributes before it waits for the first page. Were the recall obeyed
+// earlier, the kernel could drop them when both writers have ended, and with them the size that
+// somebody has asked for since.
+void LeaseKeeper::AwaitPageWait(InodeId inode, std::unique_lock<std::mutex>* lock) {
+  if (hooks_.waits_for_page == nullptr) return;
+  for (auto found = works_.find(inode); !stopping_ && found != works_.end();
+       found = works_.find(inode)) {
+    if (!found->second.forgetting) return;
+    const pid_t forgetter = found->second.forgetter;
+    lock->unlock();
+    const bool waits = hooks_.waits_for_page(forgetter);
+    if (!waits) std::this_thread::sleep_for(kPageWaitLook);
+    lock->lock();
+    if (waits) return;
+  }
+}
+
 // Of what is to be flushed nothing is given up before.
 void LeaseKeeper::YieldEarly(InodeId inode, std::unique_lock<std::mutex>* lock) {
+  AwaitPageWait(inode, lock);
   const auto found = works_.find(inode);
   if (found == works_.end() || !found->second.forgetting || found->second.flush) return;
-  Yield(inode, found->second.seq, lock);
+  Work& work = found->second;
+  const uint64_t seq = work.seq;
+  if (seq <= work.yielded) return;
+  if (seq > work.as_of) {
+    work.overtaken = true;
+    work.waits = false;
+    work.hastening = true;
+    lock->unlock();
+    hooks_.forget_attributes(inode);
+    lock->lock();
+    work.hastening = false;
+  }
+  Yield(inode, seq, lock);
 }
 
 void LeaseKeeper::Settle(Works::iterator work, std::unique_lock<std::mutex>* lock) {
   const Work& state = work->second;
-  if (state.forgetting || state.flushing || state.unanswered > 0) return;
+  if (state.forgetting || state.hastening || state.flushing || state.unanswered > 0) return;
   if (state.waits) return Start(work->first, lock);
   works_.erase(work);
 }
@@ -185,21 +225,39 @@ void LeaseKeeper::Forget(Queue* queue) {
     Work& work = works_.at(id);
     work.waits = false;
     work.forgetting = true;
-    const uint64_t seq = work.seq;
-    if (!work.flush && kernel_writes_->Any(id)) {
-      hasty_.push_back(id);
-      hastened_.notify_one();
-    }
+    work.forgetter = gettid();
+    work.overtaken = false;
+    work.fills = work.inode->page_fills();
+    work.as_of = work.seq;
+    if (!work.flush && kernel_writes_->Any(id)) Hasten(id);
     lock.unlock();
     hooks_.forget_pages(id);  // dirty pages are written by then
     lock.lock();
     work.forgetting = false;
-    GiveBack(&work, seq, &lock);
+    if (work.overtaken && !work.waits && work.inode->page_fills() != work.fills) {
+      leftovers_.push_back({work.inode, work.inode->told(), {}});
+    }
+    GiveBack(&work, work.as_of, &lock);
     if (!lock.owns_lock()) lock.lock();
   }
 }
 
-// By a thread of its own: the one that asks the kernel shall have done so by then.
+void LeaseKeeper::Tick(TimePoint now) {
+  std::vector<InodePtr> due;
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(leftovers_, [&](Leftover& left) {
+      if (left.inode->told() != left.told) return true;
+      if (left.due == TimePoint{}) left.due = now + kUntilLeftoversGo;
+      if (now < left.due) return false;
+      due.push_back(left.inode);
+      return true;
+    });
+  }
+  for (const InodePtr& inode : due) Demand(inode, false, 0, 0);
+}
+
+// By a thread of its own, as the one that asks the kernel waits there.
 void LeaseKeeper::HastenYields() {
   std::unique_lock lock(mutex_);
   while (true) {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <condition_variable>
 #include <future>
+#include <optional>
+#include <thread>
 
 #include "client/vfs/dir_cache.h"
 #include "client/vfs/lease_keeper.h"
@@ -195,24 +197,103 @@ TEST_F(LeaseKeeperTest, AReadersLeaseGoesWhenTheKernelHasForgotten) {
   EXPECT_EQ(Await(2), (std::vector<std::string>{"forget", "yield 1"}));
 }
 
-// Pages that are held until the kernel's own write is answered.
-TEST_F(LeaseKeeperTest, AKernelThatWritesIsNotWaitedFor) {
+// A kernel that holds pages until its own write is answered, while another mount writes as well.
+class KernelThatWritesTest : public LeaseKeeperTest {
+ protected:
+  KernelThatWritesTest() {
+    LeaseKeeper::Hooks hooks = Hooks();
+    hooks.forget_pages = [this, held = answered.get_future().share()](InodeId) {
+      Note("forget");
+      held.wait();
+    };
+    hooks.forget_attributes = [this](InodeId) { Note("attributes"); };
+    keeper.emplace(leases, inodes, std::move(hooks));
+    keeper->Recalled(1, {kFile});
+    Await(1);
+    write = keeper->BeginKernelWrite(kFile);
+    Await(2);
+    keeper->Recalled(2, {kFile});
+  }
+  void Answer() {
+    write.reset();
+    answered.set_value();
+  }
+  // Until the keeper has done with the file.
+  void AwaitEnd(const std::function<void()>& meanwhile) {
+    while (inode.use_count() > of_nobody_else) {
+      meanwhile();
+      std::this_thread::yield();
+    }
+  }
+
+  const std::vector<std::string> obeyed = {"forget", "yield 1", "attributes", "yield 2"};
+  const int64_t of_nobody_else = inode.use_count();
+  std::promise<void> answered;
+  std::shared_ptr<void> write;
+  std::optional<LeaseKeeper> keeper;
+};
+
+// The kernel would drop the size that it asks for as soon as the writers have ended.
+TEST_F(KernelThatWritesTest, DropsAttributesBeforeTheOtherWriteEndsAndNotAfter) {
+  EXPECT_EQ(Await(4), obeyed);
+  Answer();
+  AwaitEnd([] {});
+  EXPECT_EQ(Await(0), obeyed);
+}
+
+TEST_F(KernelThatWritesTest, PagesThatCameMeanwhileGoLater) {
+  EXPECT_EQ(Await(4), obeyed);
+  inode->FillsPages();
+  Answer();
+  AwaitEnd([this] {
+    keeper->Tick(clock.Now());
+    clock.Advance(1s);
+  });
+  std::vector<std::string> all = obeyed;
+  all.emplace_back("forget");
+  EXPECT_EQ(Await(5), all);
+}
+
+TEST_F(KernelThatWritesTest, PagesThatCameMeanwhileGoWithALook) {
+  EXPECT_EQ(Await(4), obeyed);
+  inode->FillsPages();
+  Answer();
+  AwaitEnd([this] {
+    inode->set_told(inode->told() + 1);
+    keeper->Tick(clock.Now());
+    clock.Advance(100ms);
+  });
+  EXPECT_EQ(Await(0), obeyed);
+}
+
+TEST_F(KernelThatWritesTest, IsAskedForPagesAgainWhenItIsFree) {
+  EXPECT_EQ(Await(4), obeyed);
+  write.reset();
+  keeper->Recalled(3, {kFile});
+  answered.set_value();
+  std::vector<std::string> all = obeyed;
+  all.insert(all.end(), {"forget", "yield 3"});
+  EXPECT_EQ(Await(6), all);
+}
+
+// It has dropped the attributes by then.
+TEST_F(LeaseKeeperTest, AKernelThatWritesIsWaitedForUntilItWaitsForAPage) {
   LeaseKeeper::Hooks hooks = Hooks();
   std::promise<void> answered;
   hooks.forget_pages = [this, held = answered.get_future().share()](InodeId) {
     Note("forget");
     held.wait();
   };
+  hooks.waits_for_page = [this, looks = 0](pid_t) mutable {
+    Note("look");
+    return ++looks == 2;
+  };
   LeaseKeeper keeper(leases, inodes, hooks);
   keeper.Recalled(1, {kFile});
   EXPECT_EQ(Await(1), std::vector<std::string>{"forget"});
-  const auto first = keeper.BeginKernelWrite(kFile);
-  EXPECT_EQ(Await(2), (std::vector<std::string>{"forget", "yield 1"}));
-  keeper.Recalled(2, {kFile});
-  EXPECT_EQ(Await(3), (std::vector<std::string>{"forget", "yield 1", "yield 2"}));
+  const auto write = keeper.BeginKernelWrite(kFile);
+  EXPECT_EQ(Await(4), (std::vector<std::string>{"forget", "look", "look", "yield 1"}));
   answered.set_value();
-  EXPECT_EQ(Await(4), (std::vector<std::string>{"forget", "yield 1", "yield 2", "forget"}))
-      << "what was read since the first";
 }
 
 TEST_F(LeaseKeeperTest, AKernelThatWritesAlreadyIsNotWaitedForEither) {
