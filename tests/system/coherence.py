@@ -74,6 +74,49 @@ def writers_share_a_page(ours, theirs):
         os.close(file)
 
 
+def sizes_are_seen_beside_a_writer(ours, theirs):
+    """One writes at the start of a file that the other makes longer; a read right after both have ended is whole."""
+    ends, step = 4 * PAGE, 1000
+
+    def write(file, half, rounds=3):
+        for turn in range(rounds):
+            for page in range(4):
+                os.pwrite(file, bytes([turn + 1]) * (PAGE // 2), page * PAGE + half * PAGE // 2)
+
+    def append(path, _file):
+        with open(path, "ab", buffering=0) as end:
+            for _ in range(8):
+                end.write(b"a" * step)
+
+    def allocate(_path, file):
+        for number in range(8):
+            os.posix_fallocate(file, 0, ends + (number + 1) * step)
+
+    def truncate(_path, file):
+        for number in range(8):
+            os.ftruncate(file, ends + (number + 1) * step)
+
+    def share(_path, file):
+        write(file, 1)
+
+    for turn, (grow, size) in enumerate(((share, ends), (append, ends + 8 * step), (allocate, ends + 8 * step),
+                                         (truncate, ends + 8 * step)) * 5):
+        files = open_both(f"{ours}{turn}", f"{theirs}{turn}")
+        if grow is append:
+            os.ftruncate(files[0], ends)
+        threads = [threading.Thread(target=write, args=(files[0], 0)),
+                   threading.Thread(target=grow, args=(f"{theirs}{turn}", files[1]))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=60)
+            check(not thread.is_alive(), f"{grow.__name__}: two mounts wait for each other")
+        for file in files:
+            seen = len(os.pread(file, size + PAGE, 0))
+            check(seen == size, f"{grow.__name__}: {seen} of {size} bytes")
+            os.close(file)
+
+
 def mappings_follow(ours, theirs):
     """A mapping sees what the other mount writes, and what is stored through it is seen there after msync."""
     file, other = open_both(ours, theirs)
@@ -349,8 +392,9 @@ def both_work_in_one_directory(ours, theirs):
 
 def two_mounts_are_one_machine(lab):
     system = Cluster(lab, mounts=2)
-    for part in (what_is_written_is_seen, writers_share_a_page, mappings_follow, what_was_looked_at_is_forgotten,
-                 both_work_in_one_directory, attributes_set_on_a_file_that_is_written_are_seen):
+    for part in (what_is_written_is_seen, writers_share_a_page, sizes_are_seen_beside_a_writer, mappings_follow,
+                 what_was_looked_at_is_forgotten, both_work_in_one_directory,
+                 attributes_set_on_a_file_that_is_written_are_seen):
         part(*(f"{mount}/{part.__name__}" for mount in system.mounts))
 
 
