@@ -54,6 +54,7 @@ std::optional<FileLeases::Grant> FileLeases::Offer(uint64_t session, uint64_t in
     }
   }
   if (!open && (rests || (!mine && !HasRoomLocked(session, &found->second)))) return std::nullopt;
+  if (!mine && being_cut_.contains(inode)) return std::nullopt;
   Kind now_due = Kind::kTold;
   if (!rests) now_due = alone && opens.WritesAlone(session, inode) ? Kind::kWrite : Kind::kRead;
   Hold& hold = files_[inode].holds[session];
@@ -132,6 +133,16 @@ void FileLeases::Read(uint64_t session, uint64_t inode) {
     if (holder == session || hold.kind != Kind::kRead || hold.recalled()) continue;
     RecallLocked(holder, inode, &hold, &nobody_waits);
   }
+}
+
+void FileLeases::BeginCut(uint64_t inode) {
+  const std::lock_guard lock(mutex_);
+  being_cut_.insert(inode);
+}
+
+void FileLeases::EndCut(uint64_t inode) {
+  const std::lock_guard lock(mutex_);
+  being_cut_.erase(inode);
 }
 
 void FileLeases::Gone(uint64_t inode) {

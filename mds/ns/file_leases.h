@@ -32,6 +32,7 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "common/base/time.h"
@@ -82,6 +83,10 @@ class FileLeases {
   void Read(uint64_t session, uint64_t inode);
   // There is no such inode any more.
   void Gone(uint64_t inode);
+  // While OSDs cut off a file only who has leases on it already may remember what is shown of it:
+  // how much space it takes follows.
+  void BeginCut(uint64_t inode);
+  void EndCut(uint64_t inode);
 
   struct Verdict {
     bool in_the_way = false;  // leases of others must go first
@@ -154,6 +159,7 @@ class FileLeases {
   mutable std::mutex mutex_;
   std::unordered_map<uint64_t, Session> sessions_;
   std::unordered_map<uint64_t, File> files_;
+  std::unordered_set<uint64_t> being_cut_;
   TimePoint unknown_until_;
   TimePoint next_sweep_;
 };

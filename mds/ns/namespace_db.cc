@@ -129,6 +129,7 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
                   request.origin,
                   {},
                   {}};
+    file_leases_.BeginCut(waiting.effects.truncate->inode);
     truncating.opened.opened_inode = waiting.effects.opened_inode;
     truncating.opened.open_flags = waiting.effects.open_flags;
     waiting.done = nullptr;
@@ -289,6 +290,7 @@ bool NamespaceDb::CommitPrepared() {
         if (lost == truncating_.end()) continue;
         if (lost->second.done != nullptr) orphaned.push_back(std::move(lost->second.done));
         for (Request& queued : lost->second.queued) orphaned.push_back(std::move(queued.done));
+        file_leases_.EndCut(lost->first);
         truncating_.erase(lost);
       }
     }

@@ -77,9 +77,10 @@ class NamespaceDb {
 
   void Execute(RequestOrigin origin, Prepare prepare, Done done);
 
-  // The OSDs have cut the file off; answers whoever waited. `done` of the SETATTR runs when that is
-  // durable too: a replay after its answer could destroy what was written since.
-  void FinishTruncate(uint64_t inode);
+  // The OSDs have cut the file off, which freed so much; answers whoever waited. `done` of the
+  // SETATTR runs when that is durable too: a replay after its answer could destroy what was written
+  // since.
+  void FinishTruncate(uint64_t inode, uint64_t freed_bytes);
   // The data of a purged inode is gone.
   void FinishPurge(uint64_t inode);
 
@@ -189,6 +190,7 @@ class NamespaceDb {
   Status BumpTagEpochIn(Txn* txn, uint64_t* epoch);
   void Enqueue(Txn* txn, Waiting waiting, Ready* ready);
   void Finish(Waiting waiting, const Status& status);
+  static void CountFreed(uint64_t freed_bytes, Truncating* truncating, Txn* txn);
   void EndTruncate(uint64_t inode, const Status& status);
   void RunCommits();
   void CommitHere();  // on a thread that prepared, unless somebody commits already

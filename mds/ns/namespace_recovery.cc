@@ -154,6 +154,7 @@ Status NamespaceDb::LoadTruncates() {
     }
     const uint64_t inode = ReadBigEndian(key, kFirstNumber);
     truncating_[inode].job = {inode, std::move(*record)};
+    file_leases_.BeginCut(inode);
     return true;
   };
   WEIR_RETURN_IF_ERROR(overlay_.Scan(prefix, PrefixEnd(prefix), &seen, visit));

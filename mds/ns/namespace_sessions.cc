@@ -121,7 +121,28 @@ std::vector<uint64_t> NamespaceDb::SessionsWithAnswers() {
   return sessions;
 }
 
-void NamespaceDb::FinishTruncate(uint64_t inode) {
+// A cut leaves at most what the file was counted with, less what it freed. Where somebody has
+// changed the file meanwhile, what it is counted with may be of after the cut: it stays.
+void NamespaceDb::CountFreed(uint64_t freed_bytes, Truncating* truncating, Txn* txn) {
+  const TruncateRecord& cut = truncating->job.record;
+  const uint64_t left = cut.data_bytes() - std::min(cut.data_bytes(), freed_bytes);
+  const std::string key = MakeKey(Table::kInode, truncating->job.inode);
+  auto record = txn->GetRecord<InodeRecord>(key);
+  if (cut.data_bytes() == 0 || !record.ok() || !record->has_value()) return;
+  Inode inode{truncating->job.inode, std::move(**record)};
+  if (inode.rec.version() != cut.version() || inode.DataBeforeEnd() <= left) return;
+  inode.SetSize(inode.rec.size(), left);
+  inode.rec.set_version(cut.version() + 1);
+  txn->PutRecord(key, inode.rec);
+  if (truncating->done == nullptr) return;
+  wire::EntryReply answer;
+  WEIR_CHECK(answer.ParseFromString(truncating->answer), "a cut that counts is a SETATTR's");
+  answer.mutable_attr()->set_blocks(inode.Blocks());
+  answer.mutable_attr()->set_version(inode.rec.version());
+  truncating->answer = answer.SerializeAsString();
+}
+
+void NamespaceDb::FinishTruncate(uint64_t inode, uint64_t freed_bytes) {
   Ready ready;
   {
     const std::lock_guard lock(mutex_);
@@ -130,6 +151,7 @@ void NamespaceDb::FinishTruncate(uint64_t inode) {
     Truncating& truncating = found->second;
     Txn txn(overlay_);
     txn.Delete(MakeKey(Table::kTruncate, inode));
+    CountFreed(freed_bytes, &truncating, &txn);
     if (truncating.done != nullptr) {
       Keep(truncating.origin, truncating.answer, truncating.opened, &txn);
     }
@@ -152,6 +174,7 @@ void NamespaceDb::EndTruncate(uint64_t inode, const Status& status) {
     if (found == truncating_.end()) return;
     std::vector<Request> queued = std::move(found->second.queued);
     truncating_.erase(found);
+    file_leases_.EndCut(inode);
     for (Request& request : queued) {
       if (status.ok()) {
         ExecuteLocked(std::move(request), &ready);

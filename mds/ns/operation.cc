@@ -45,6 +45,11 @@ void Inode::DropBeyondEnd() {
   rec.set_beyond_bytes(0);
 }
 
+uint64_t Inode::Blocks() const {
+  if (!IsRegular()) return 0;
+  return (DataBytes() + kBlockSize - 1) / kBlockSize * (kBlockSize / 512);
+}
+
 uint64_t DataAfter(const Inode& inode, const wire::SpaceChange& change) {
   const uint64_t most = inode.DataBeforeEnd() + std::min(change.wrote_bytes(), kMaxFileSize);
   return most - std::min(most, change.freed_bytes());
@@ -289,12 +294,15 @@ Status Operation::PurgeIfUnused(uint64_t inode) {
   return Purge(*loaded);
 }
 
-Status Operation::CutOff(const Inode& file, uint64_t size, uint32_t claimed_class) {
+Status Operation::CutOff(const Inode& file, uint64_t size, uint32_t claimed_class,
+                         uint64_t data_bytes) {
   WEIR_ASSIGN_OR_RETURN(const uint32_t charged, ChargedClass(*this, file, claimed_class));
   TruncateJob job{file.id, {}};
   *job.record.mutable_layout() = file.rec.layout();
   job.record.set_size(size);
   job.record.set_class_id(charged);
+  job.record.set_data_bytes(data_bytes);
+  job.record.set_version(file.rec.version());
   txn.PutRecord(MakeKey(Table::kTruncate, file.id), job.record);
   effects.truncate = std::move(job);
   return Status::Ok();
@@ -317,7 +325,7 @@ Status Operation::CutLooseEnd(Inode* file, uint32_t claimed_class) {
   CountReach(*file, reach);
   WEIR_RETURN_IF_ERROR(ChargeSize(*this, file, claimed_class));
   StoreQuietly(*file);
-  return CutOff(*file, file->rec.size(), claimed_class);
+  return CutOff(*file, file->rec.size(), claimed_class, 0);
 }
 
 Status Operation::CheckHasHeard(uint64_t epoch) const {
@@ -366,9 +374,8 @@ void Operation::FillAttr(const Inode& inode, wire::Attr* attr) {
   layout->set_tier(rec.layout().tier());
   attr->set_may_have_capability(inode.IsRegular() && MayHaveCapability(rec));
   attr->set_has_acl(!rec.acl_access().empty() || !rec.acl_default().empty());
-  const uint64_t blocks = (inode.DataBytes() + kBlockSize - 1) / kBlockSize;
   attr->set_allocated_end(rec.allocated_end());
-  attr->set_blocks(inode.IsRegular() ? blocks * (kBlockSize / 512) : 0);
+  attr->set_blocks(inode.Blocks());
 }
 
 Status Operation::FillEntry(const Inode& inode, wire::EntryReply* reply) {

@@ -52,6 +52,8 @@ struct Inode {
   void SetSize(uint64_t size, uint64_t data_bytes);
   // Nothing is kept behind the end any more.
   void DropBeyondEnd();
+  // As st_blocks.
+  [[nodiscard]] uint64_t Blocks() const;
 };
 
 // Its DataBeforeEnd behind such a change.
@@ -171,7 +173,8 @@ class Operation {
   // An entry with such an offer.
   Result<wire::EntryReply> LeasedEntry(const Inode& inode);
   // OSDs delete what lies behind `size` before the answer goes out, charged to what the file is.
-  Status CutOff(const Inode& file, uint64_t size, uint32_t claimed_class);
+  // `data_bytes`: TruncateRecord's.
+  Status CutOff(const Inode& file, uint64_t size, uint32_t claimed_class, uint64_t data_bytes);
   // Whoever wrote to it ended without a word and may have left data behind its end.
   [[nodiscard]] bool HasLooseEnd(const Inode& file) const;
   void LooseEndIsCut(Inode* file) const;

@@ -49,7 +49,9 @@ Status MdsCore::Begin() {
       osds_, clock_,
       ObjectWork::Callbacks{[this] { return keeper_->map(); },
                             [this](uint64_t inode) { names_->FinishPurge(inode); },
-                            [this](uint64_t inode) { names_->FinishTruncate(inode); }});
+                            [this](uint64_t inode, uint64_t freed_bytes) {
+                              names_->FinishTruncate(inode, freed_bytes);
+                            }});
   WEIR_ASSIGN_OR_RETURN(names_, NamespaceDb::Open(store_, clock_, *keeper_, *this, options_.ns));
   WEIR_ASSIGN_OR_RETURN(const std::vector<uint64_t> holders, names_->LockHolders());
   locks_ = std::make_unique<LockService>(*names_, clock_, holders, [this] { OnRecall(); });

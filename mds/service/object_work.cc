@@ -123,6 +123,7 @@ void ObjectWork::Answered(const Shared& item, const ObjectOrder& order, const Or
   {
     const std::lock_guard lock(mutex_);
     if (stopped_) return;
+    item->freed_bytes += end.freed_bytes;
     if (!end.status.ok()) {
       WEIR_LOG_DEBUG("cutting off inode {}: {}", item->inode, end.status.message());
       item->orders.push_back(order);
@@ -139,7 +140,7 @@ void ObjectWork::Answered(const Shared& item, const ObjectOrder& order, const Or
 
 void ObjectWork::Finished(const Shared& item) {
   if (!item->purge) {
-    callbacks_.truncated(item->inode);
+    callbacks_.truncated(item->inode, item->freed_bytes);
     return;
   }
   {

@@ -25,7 +25,7 @@ class ObjectWork {
   struct Callbacks {
     std::function<std::shared_ptr<const ClusterMap>()> map;
     std::function<void(uint64_t inode)> purged;
-    std::function<void(uint64_t inode)> truncated;
+    std::function<void(uint64_t inode, uint64_t freed_bytes)> truncated;
   };
   ObjectWork(OsdPort& osds, Clock& clock, Callbacks callbacks)
       : osds_(osds), clock_(clock), callbacks_(std::move(callbacks)) {}
@@ -49,6 +49,7 @@ class ObjectWork {
     bool purge = false;
     std::vector<ObjectOrder> orders;  // not done yet and not on their way
     size_t in_flight = 0;
+    uint64_t freed_bytes = 0;
     TimePoint retry_at = TimePoint::Max();
   };
   using Shared = std::shared_ptr<Item>;

@@ -23,10 +23,11 @@ struct ObjectOrder {
 };
 
 struct OrderEnd {
-  OrderEnd(Status how, uint64_t next = 0)  // NOLINT: implicit by design
-      : status(std::move(how)), next_index(next) {}
+  OrderEnd(Status how, uint64_t next = 0, uint64_t freed = 0)  // NOLINT: implicit by design
+      : status(std::move(how)), next_index(next), freed_bytes(freed) {}
   Status status;
-  uint64_t next_index;  // kDeleteInode: the first that is left; 0: none
+  uint64_t next_index;   // kDeleteInode: the first that is left; 0: none
+  uint64_t freed_bytes;  // of blocks; only of an order that stands alone in its request
 };
 
 class OsdPort {

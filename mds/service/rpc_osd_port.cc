@@ -57,7 +57,7 @@ void RpcOsdPort::Send(const ClusterMap& map, const ObjectOrder& order,
                   [done = std::move(done), to = order.osd](const Result<net::Reply>& reply) {
                     wire::ObjectReply answer;
                     const Status status = ReadReply(to, reply, &answer);
-                    done({status, answer.next_index()});
+                    done({status, answer.next_index(), answer.freed_bytes()});
                   });
 }
 

@@ -212,21 +212,20 @@ void Dispatcher::ContinueInNextTurn() {
 }
 
 void Dispatcher::StartDelete(ObjectOp* op) {
+  auto done = [this, op](const Result<DeletedObjects>& deleted) {
+    ObjectOpResult result;
+    result.status = deleted.status();
+    if (deleted.ok()) {
+      result.next_index = deleted->next_index;
+      result.info.freed_bytes = deleted->freed_bytes;
+    }
+    Finish(op, std::move(result));
+  };
   if (op->length == 0) {
-    store_.DeleteInode(op->object.inode, op->object.index, [this, op](Status status) {
-      ObjectOpResult result;
-      result.status = std::move(status);
-      Finish(op, std::move(result));
-    });
-    return;
+    store_.DeleteInode(op->object.inode, op->object.index, std::move(done));
+  } else {
+    store_.DeleteSome(op->object.inode, op->object.index, op->length, std::move(done));
   }
-  store_.DeleteSome(op->object.inode, op->object.index, op->length,
-                    [this, op](const Result<uint64_t>& next) {
-                      ObjectOpResult result;
-                      result.status = next.status();
-                      if (next.ok()) result.next_index = *next;
-                      Finish(op, std::move(result));
-                    });
 }
 
 void Dispatcher::StartExtents(ObjectOp* op) {

@@ -34,7 +34,7 @@ inline constexpr uint64_t kMetadataOpBytes = 4096;
 
 struct ObjectOpResult {
   Status status;
-  ObjectInfo info;          // of writes, truncates and stats
+  ObjectInfo info;          // of writes, truncates and stats; what deletes freed
   Buffer data;              // of reads
   uint64_t next_index = 0;  // of deletes: the first that is left; 0: none
   std::vector<ByteRange> extents;

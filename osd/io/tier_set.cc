@@ -44,9 +44,11 @@ class Joined {
     if (part.next_index > 0) {
       next_ = next_ == 0 ? part.next_index : std::min(next_, part.next_index);
     }
+    freed_bytes_ += part.info.freed_bytes;
     if (--missing_ > 0) return;
     ObjectOpResult result;
     result.status = error_;
+    result.info.freed_bytes = freed_bytes_;
     result.next_index = next_;
     whole_->Done(std::move(result));
   }
@@ -56,6 +58,7 @@ class Joined {
   size_t missing_;
   Status error_;
   uint64_t next_ = 0;  // the first object that some tier has left
+  uint64_t freed_bytes_ = 0;
 };
 
 class PartOp final : public ObjectOp {

@@ -53,7 +53,9 @@ class Measurement {
 
   Status RemoveFile() {
     std::promise<Status> done;
-    store_.DeleteInode(kFileOfNobody, 0, [&done](Status status) { done.set_value(status); });
+    store_.DeleteInode(kFileOfNobody, 0, [&done](const Result<DeletedObjects>& deleted) {
+      done.set_value(deleted.status());
+    });
     return done.get_future().get();
   }
 

@@ -202,16 +202,19 @@ void ExtentStore::Truncate(ObjectId id, uint64_t size, WriteDone done) {
 }
 
 void ExtentStore::Delete(ObjectId id, Done done) {
+  DeleteOne(id, [done = std::move(done)](const Result<ObjectInfo>& info) { done(info.status()); });
+}
+
+void ExtentStore::DeleteOne(ObjectId id, WriteDone done) {
   auto op = std::make_shared<StoreOp>();
   op->kind = StoreOp::Kind::kDelete;
-  op->done = [done = std::move(done)](Result<ObjectInfo> info) { done(info.status()); };
+  op->done = std::move(done);
   op->object = Lookup(id);
   Enqueue(std::move(op));
 }
 
-void ExtentStore::DeleteInode(InodeId inode, uint64_t first_index, Done done) {
-  DeleteSome(inode, first_index, SIZE_MAX - 1,
-             [done = std::move(done)](const Result<uint64_t>& next) { done(next.status()); });
+void ExtentStore::DeleteInode(InodeId inode, uint64_t first_index, DeletedDone done) {
+  DeleteSome(inode, first_index, SIZE_MAX - 1, std::move(done));
 }
 
 // The first objects of an inode, so many at most; those in memory may not exist.
@@ -235,7 +238,7 @@ Result<std::set<ObjectId>> ExtentStore::FirstObjects(ObjectId from, size_t most)
   return ids;
 }
 
-void ExtentStore::DeleteSome(InodeId inode, uint64_t first_index, size_t most, SomeDone done) {
+void ExtentStore::DeleteSome(InodeId inode, uint64_t first_index, size_t most, DeletedDone done) {
   Begin();
   OnLoader([this, inode, first_index, most, done = std::move(done)] {
     OnLoop([this, most, done, ids = FirstObjects({inode, first_index}, most + 1)]() mutable {
@@ -250,34 +253,35 @@ void ExtentStore::DeleteSome(InodeId inode, uint64_t first_index, size_t most, S
 }
 
 // All but what is over `most`, where the caller is to go on.
-void ExtentStore::DeleteThese(std::set<ObjectId> ids, size_t most, SomeDone done) {
-  uint64_t next = 0;
+void ExtentStore::DeleteThese(std::set<ObjectId> ids, size_t most, DeletedDone done) {
+  DeletedObjects deleted;
   if (ids.size() > most) {
     const auto left = std::next(ids.begin(), static_cast<std::ptrdiff_t>(most));
-    next = left->index;
+    deleted.next_index = left->index;
     ids.erase(left, ids.end());
   }
-  if (ids.empty()) return done(next);
+  if (ids.empty()) return done(deleted);
   struct Join {
     std::mutex mutex;
     size_t left;
     Status first_error;
-    uint64_t next;
-    SomeDone done;
+    DeletedObjects deleted;
+    DeletedDone done;
   };
   auto join = std::make_shared<Join>();
   join->left = ids.size();
-  join->next = next;
+  join->deleted = deleted;
   join->done = std::move(done);
   for (const ObjectId& id : ids) {
-    Delete(id, [join](Status status) {
+    DeleteOne(id, [join](const Result<ObjectInfo>& info) {
       {
         std::lock_guard lock(join->mutex);
-        if (!status.ok() && join->first_error.ok()) join->first_error = std::move(status);
+        if (info.ok()) join->deleted.freed_bytes += info->freed_bytes;
+        if (!info.ok() && join->first_error.ok()) join->first_error = info.status();
         if (--join->left > 0) return;
       }
       if (!join->first_error.ok()) return join->done(join->first_error);
-      join->done(join->next);
+      join->done(join->deleted);
     });
   }
 }

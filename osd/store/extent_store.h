@@ -36,8 +36,8 @@ class ExtentStore final : public ObjectStore {
              WriteDone done) override;
   void Truncate(ObjectId id, uint64_t size, WriteDone done) override;
   void Delete(ObjectId id, Done done) override;
-  void DeleteInode(InodeId inode, uint64_t first_index, Done done) override;
-  void DeleteSome(InodeId inode, uint64_t first_index, size_t most, SomeDone done) override;
+  void DeleteInode(InodeId inode, uint64_t first_index, DeletedDone done) override;
+  void DeleteSome(InodeId inode, uint64_t first_index, size_t most, DeletedDone done) override;
   void Punch(ObjectId id, uint64_t offset, uint64_t length, WriteDone done) override;
   void Allocate(ObjectId id, uint64_t offset, uint64_t length, bool zeros, WriteDone done) override;
   void GiveBack(ObjectId id, uint64_t offset, uint64_t length, WriteDone done) override;
@@ -75,7 +75,8 @@ class ExtentStore final : public ObjectStore {
 
   // extent_store.cc
   Result<std::set<ObjectId>> FirstObjects(ObjectId from, size_t most);
-  void DeleteThese(std::set<ObjectId> ids, size_t most, SomeDone done);
+  void DeleteThese(std::set<ObjectId> ids, size_t most, DeletedDone done);
+  void DeleteOne(ObjectId id, WriteDone done);
   Status RecoverSpace();
   Status CheckShared();
   Status RecoverOverlays();
@@ -154,8 +155,9 @@ class ExtentStore final : public ObjectStore {
   void Punch(Object& object, StoreOp& op, WriteBatch* batch, std::vector<Extent>* freed);
   uint64_t MakeHole(Object& object, uint32_t first, uint32_t last, WriteBatch* batch,
                     std::vector<Extent>* freed);
-  void CutTo(Object& object, uint64_t size, WriteBatch* batch, std::vector<Extent>* freed);
-  void Clear(Object& object, WriteBatch* batch, std::vector<Extent>* freed);
+  void CutTo(Object& object, uint64_t size, StoreOp& op, WriteBatch* batch,
+             std::vector<Extent>* freed);
+  void Clear(Object& object, StoreOp& op, WriteBatch* batch, std::vector<Extent>* freed);
   void DropOverlay(Object& object, uint32_t block, WriteBatch* batch);
   void PutShards(Object& object, uint32_t first_block, uint32_t last_block, WriteBatch* batch);
   static void PutHead(const Object& object, WriteBatch* batch);

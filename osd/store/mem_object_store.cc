@@ -59,12 +59,12 @@ void MemObjectStore::Delete(ObjectId id, Done done) {
   done({});
 }
 
-void MemObjectStore::DeleteInode(InodeId inode, uint64_t first_index, Done done) {
-  DeleteSome(inode, first_index, SIZE_MAX,
-             [done = std::move(done)](const Result<uint64_t>& next) { done(next.status()); });
+void MemObjectStore::DeleteInode(InodeId inode, uint64_t first_index, DeletedDone done) {
+  DeleteSome(inode, first_index, SIZE_MAX, std::move(done));
 }
 
-void MemObjectStore::DeleteSome(InodeId inode, uint64_t first_index, size_t most, SomeDone done) {
+void MemObjectStore::DeleteSome(InodeId inode, uint64_t first_index, size_t most,
+                                DeletedDone done) {
   uint64_t next = 0;
   {
     std::lock_guard lock(mutex_);
@@ -72,7 +72,7 @@ void MemObjectStore::DeleteSome(InodeId inode, uint64_t first_index, size_t most
     while (it != objects_.end() && it->first.inode == inode && most-- > 0) it = objects_.erase(it);
     if (it != objects_.end() && it->first.inode == inode) next = it->first.index;
   }
-  done(next);
+  done(DeletedObjects{next, 0});
 }
 
 void MemObjectStore::Punch(ObjectId id, uint64_t offset, uint64_t length, WriteDone done) {

@@ -17,8 +17,8 @@ class MemObjectStore final : public ObjectStore {
              WriteDone done) override;
   void Truncate(ObjectId id, uint64_t size, WriteDone done) override;
   void Delete(ObjectId id, Done done) override;
-  void DeleteInode(InodeId inode, uint64_t first_index, Done done) override;
-  void DeleteSome(InodeId inode, uint64_t first_index, size_t most, SomeDone done) override;
+  void DeleteInode(InodeId inode, uint64_t first_index, DeletedDone done) override;
+  void DeleteSome(InodeId inode, uint64_t first_index, size_t most, DeletedDone done) override;
   void Punch(ObjectId id, uint64_t offset, uint64_t length, WriteDone done) override;
   void Allocate(ObjectId id, uint64_t offset, uint64_t length, bool zeros, WriteDone done) override;
   void GiveBack(ObjectId id, uint64_t offset, uint64_t length, WriteDone done) override;

@@ -42,7 +42,7 @@ void ExtentStore::Execute(const OpPtr& op) {
   std::vector<Extent> freed;
   std::vector<DeferredRef> deferred;
   if (op->kind == StoreOp::Kind::kDelete) {
-    if (object.exists) Clear(object, &batch, &freed);
+    if (object.exists) Clear(object, *op, &batch, &freed);
     return Commit(op, std::move(batch), std::move(freed), {});
   }
   const bool only_takes_away =
@@ -74,7 +74,7 @@ void ExtentStore::Execute(const OpPtr& op) {
     deferred.push_back({op->object, block, object.version});
   }
   if (op->kind == StoreOp::Kind::kTruncate) {
-    CutTo(object, op->offset, &batch, &freed);
+    CutTo(object, op->offset, *op, &batch, &freed);
   } else if (op->kind == StoreOp::Kind::kWrite || op->kind == StoreOp::Kind::kCopy) {
     object.size = std::max(object.size, op->offset + std::max(op->data.size(), op->length));
   }
@@ -212,25 +212,15 @@ uint64_t ExtentStore::MakeHole(Object& object, uint32_t first, uint32_t last, Wr
   return count;
 }
 
-void ExtentStore::CutTo(Object& object, uint64_t size, WriteBatch* batch,
+void ExtentStore::CutTo(Object& object, uint64_t size, StoreOp& op, WriteBatch* batch,
                         std::vector<Extent>* freed) {
-  const uint32_t keep = BlocksOf(size);
-  while (!object.overlays.empty() && object.overlays.rbegin()->first >= keep) {
-    DropOverlay(object, object.overlays.rbegin()->first, batch);
-  }
-  for (uint32_t block = keep; block < object.blocks.size(); ++block) {
-    Unkeep(object, block);
-    AddFreed(freed, object.blocks[block].place);
-    object.blocks[block] = {};
-  }
-  if (keep < object.blocks.size()) {
-    PutShards(object, keep, static_cast<uint32_t>(object.blocks.size()) - 1, batch);
-  }
+  op.freed_blocks = MakeHole(object, BlocksOf(size), UINT32_MAX, batch, freed);
   object.size = size;
 }
 
-void ExtentStore::Clear(Object& object, WriteBatch* batch, std::vector<Extent>* freed) {
-  CutTo(object, 0, batch, freed);
+void ExtentStore::Clear(Object& object, StoreOp& op, WriteBatch* batch,
+                        std::vector<Extent>* freed) {
+  CutTo(object, 0, op, batch, freed);
   batch->Delete(HeadKey(object.id));
   object.exists = false;
   object.version = 0;

@@ -108,7 +108,7 @@ struct StoreOp {
   // `first_block` on get (0: a hole). Of those a reference is held until the object has them.
   std::map<uint32_t, Buffer> patches;
   std::vector<BlockRef> refs;
-  uint64_t freed_blocks = 0;  // kPunch, kGiveBack
+  uint64_t freed_blocks = 0;  // of all that take away
   uint64_t grown_blocks = 0;  // that take space from now on
   // On a full disk: blocks of the object whose reserved blocks `places` used up, and whether the
   // spare ones are this operation's.

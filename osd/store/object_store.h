@@ -53,6 +53,11 @@ struct ObjectInfo {
   std::vector<ByteRange> kept;  // by Allocate: what GiveBack may give back
 };
 
+struct DeletedObjects {
+  uint64_t next_index = 0;   // the first that is left; 0: there is none
+  uint64_t freed_bytes = 0;  // where the store counts
+};
+
 struct CopySource {
   ObjectId id;
   uint64_t offset = 0;
@@ -90,6 +95,7 @@ class ObjectStore {
   using WriteDone = std::function<void(Result<ObjectInfo>)>;
   using InfoDone = std::function<void(Result<ObjectInfo>)>;
   using ExtentsDone = std::function<void(Result<std::vector<ByteRange>>)>;
+  using DeletedDone = std::function<void(Result<DeletedObjects>)>;
   using Done = std::function<void(Status)>;
 
   virtual ~ObjectStore() = default;
@@ -105,10 +111,9 @@ class ObjectStore {
   virtual void Delete(ObjectId id, Done done) = 0;
   // Deletes the objects of an inode with index >= first_index. One that is made meanwhile may go,
   // too.
-  virtual void DeleteInode(InodeId inode, uint64_t first_index, Done done) = 0;
-  // So many of them at most, from the first on. Says where to go on; 0: there is no more.
-  using SomeDone = std::function<void(Result<uint64_t> next_index)>;
-  virtual void DeleteSome(InodeId inode, uint64_t first_index, size_t most, SomeDone done) = 0;
+  virtual void DeleteInode(InodeId inode, uint64_t first_index, DeletedDone done) = 0;
+  // So many of them at most, from the first on.
+  virtual void DeleteSome(InodeId inode, uint64_t first_index, size_t most, DeletedDone done) = 0;
   // The range reads as zeros from now on, and its whole blocks take no space. The size stays, also
   // that of an object which does not exist. Works on a full device.
   virtual void Punch(ObjectId id, uint64_t offset, uint64_t length, WriteDone done);

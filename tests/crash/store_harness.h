@@ -84,15 +84,15 @@ inline Status DeleteSync(ObjectStore& store, ObjectId id) {
   store.Delete(id, waiter.Callback());
   return waiter.future.get();
 }
-inline Status DeleteInodeSync(ObjectStore& store, InodeId inode, uint64_t first) {
-  Waiter<Status> waiter;
+inline Result<DeletedObjects> DeleteInodeSync(ObjectStore& store, InodeId inode, uint64_t first) {
+  Waiter<Result<DeletedObjects>> waiter;
   store.DeleteInode(inode, first, waiter.Callback());
   return waiter.future.get();
 }
 
-inline Result<uint64_t> DeleteSomeSync(ObjectStore& store, InodeId inode, uint64_t first,
-                                       size_t most) {
-  Waiter<Result<uint64_t>> waiter;
+inline Result<DeletedObjects> DeleteSomeSync(ObjectStore& store, InodeId inode, uint64_t first,
+                                             size_t most) {
+  Waiter<Result<DeletedObjects>> waiter;
   store.DeleteSome(inode, first, most, waiter.Callback());
   return waiter.future.get();
 }

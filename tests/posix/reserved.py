@@ -103,6 +103,32 @@ def sparse_files_take_what_they_have(p):
     os.close(fd)
 
 
+def cuts_of_sparse_files(p):
+    for name, make, sizes in (
+            ("data far out", lambda fd: os.pwrite(fd, pattern(MIB), 3 * MIB), (2, 5, 0)),
+            ("data in two places", lambda fd: (os.pwrite(fd, pattern(MIB), 0), os.pwrite(fd, pattern(2 * MIB), 20 * MIB)),
+             (21, 10, 30, 1)),
+            ("space kept", lambda fd: fallocate(fd, 0, 3 * MIB, 3 * MIB), (5, 4, 2)),
+            ("space kept behind the end", lambda fd: fallocate(fd, KEEP_SIZE, 9 * MIB, 3 * MIB), (10, 5)),
+            ("a hole made", lambda fd: (os.pwrite(fd, pattern(8 * MIB), 0),
+                                        fallocate(fd, PUNCH | KEEP_SIZE, MIB, 5 * MIB)), (7, 3))):
+        fd = new(p, name)
+        make(fd)
+        os.fsync(fd)
+        p.note(name, facts(fd)[:2])
+        for size in sizes:
+            os.ftruncate(fd, size * MIB)
+            p.note(f"{name}, cut to {size}", facts(fd)[:2])
+            p.note(f"{name}, cut to {size}, through the other mount",
+                   round(os.stat(f"{p.other}/{name}").st_blocks * 512 / UNIT))
+        os.pwrite(fd, pattern(MIB), 40 * MIB)
+        os.close(fd)
+        os.truncate(p / name, 39 * MIB)
+        p.note(f"{name}, cut by name", round(os.stat(p / name).st_blocks * 512 / UNIT))
+        os.truncate(p / name, 0)
+        p.note(f"{name}, emptied", os.stat(p / name).st_blocks)
+
+
 def copies_of_it_are_zeros(p):
     fd, to = new(p), new(p, "g")
     fallocate(fd, 0, 0, 2 * MIB)
@@ -117,4 +143,4 @@ def copies_of_it_are_zeros(p):
 
 
 CASES = (space_is_kept, space_behind_the_end, zeros_stay_allocated, sparse_files_take_what_they_have,
-         copies_of_it_are_zeros)
+         cuts_of_sparse_files, copies_of_it_are_zeros)

@@ -135,6 +135,8 @@ Status ChangeSize(Operation& op, const wire::SetAttrRequest& request, Inode* ino
   const uint64_t end = loose_end ? std::min(reach, request.size()) : request.size();
   if (loose_end) op.LooseEndIsCut(inode);
   const uint64_t counted = inode->Reach();
+  // Of what a loose end has behind the size nothing was counted.
+  const uint64_t data_bytes = loose_end ? 0 : inode->DataBytes();
   if (data_beyond && end <= inode->rec.size()) inode->DropBeyondEnd();
   inode->SetSize(request.size(), inode->DataBeforeEnd());
   if (data_beyond) inode->DropBeyondEnd();
@@ -142,7 +144,7 @@ Status ChangeSize(Operation& op, const wire::SetAttrRequest& request, Inode* ino
   WEIR_RETURN_IF_ERROR(ChargeSize(op, inode, claimed));
   inode->rec.set_mtime_ns(op.now());
   if (!data_beyond) return Status::Ok();
-  return op.CutOff(*inode, end, claimed);
+  return op.CutOff(*inode, end, claimed, data_bytes);
 }
 
 }  // namespace
@@ -156,9 +158,9 @@ EntryResult SetAttr(Operation& op, const wire::SetAttrRequest& request) {
   DropRights(op, request, &inode);
   WEIR_RETURN_IF_ERROR(ChangeOwner(op, request, &inode));
   WEIR_RETURN_IF_ERROR(ChangeMode(op, request, &inode));
+  op.Changed(&inode);
   WEIR_RETURN_IF_ERROR(ChangeSize(op, request, &inode));
   ChangeTimes(op, request, &inode);
-  op.Changed(&inode);
   op.Store(inode);
   WEIR_RETURN_IF_ERROR(op.SettleUsage());  // before the answer tells the room left
   return op.LeasedEntry(inode);

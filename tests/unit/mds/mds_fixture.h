@@ -57,18 +57,29 @@ class RecordingOsds final : public OsdPort {
     if (hold) {
       held.push_back(std::move(done));
     } else {
-      done(answer);
+      done(End());
     }
   }
   void Release() {
     auto waiting = std::exchange(held, {});
-    for (const auto& done : waiting) done(answer);
+    for (const auto& done : waiting) done(End());
   }
   std::vector<ObjectOrder> orders;
   std::vector<std::function<void(OrderEnd)>> held;
   Status answer;
-  std::vector<uint64_t> left;  // what the next deletes answer as left
+  std::vector<uint64_t> left;   // what the next deletes answer as left
+  std::vector<uint64_t> frees;  // what the next that succeed answer as freed
   bool hold = false;
+
+ private:
+  OrderEnd End() {
+    OrderEnd end(answer);
+    if (answer.ok() && !frees.empty()) {
+      end.freed_bytes = frees.front();
+      frees.erase(frees.begin());
+    }
+    return end;
+  }
 };
 
 class MdsFixture : public ::testing::Test {

@@ -83,6 +83,37 @@ TEST_F(ClassSpaceTest, GrowsToItsCapacityAndNoFurther) {
   EXPECT_EQ(Allowed(CreateOpen(kRoot, "free"), 500 * kMiB), 500 * kMiB);
 }
 
+// The class and the directory count to where space is kept, whatever of it takes blocks.
+TEST_F(ClassSpaceTest, CutsOfSpaceThatIsKeptGiveTheRoomBack) {
+  const auto usage = [this](uint64_t mib) {
+    const std::string bytes = "bytes=" + std::to_string(mib * kMiB);
+    return std::pair(Held(gold_) == mib * kMiB, Get(dir_, "weir.rstats").starts_with(bytes + " "));
+  };
+  const std::pair all(true, true);
+  const uint64_t a = CreateOpen(dir_, "a");
+  wire::AllocatedRequest kept;
+  kept.set_inode(a);
+  kept.set_end(6 * kMiB);
+  kept.set_grown_bytes(3 * kMiB);
+  ASSERT_EQ(Code(wire::MDS_ALLOCATED, kept), ErrorCode::kOk);
+  EXPECT_EQ(usage(6), all);
+  osds.frees = {kMiB};
+  EXPECT_EQ(Cut(a, 5 * kMiB), ErrorCode::kOk);
+  EXPECT_EQ(usage(5), all);
+  kept.set_end(9 * kMiB);
+  kept.set_keep_size(true);
+  kept.set_grown_bytes(4 * kMiB);
+  kept.set_beyond_bytes(4 * kMiB);
+  ASSERT_EQ(Code(wire::MDS_ALLOCATED, kept), ErrorCode::kOk);
+  EXPECT_EQ(usage(9), all);
+  osds.frees = {4 * kMiB};
+  EXPECT_EQ(Cut(a, 5 * kMiB), ErrorCode::kOk);
+  EXPECT_EQ(usage(5), all);
+  EXPECT_EQ(Stat(a).attr().blocks(), 2 * kMiB / 512);
+  Restart();
+  EXPECT_EQ(usage(5), all);
+}
+
 TEST_F(ClassSpaceTest, AWriterIsAllowedMoreThanItAskedForButNotAll) {
   ASSERT_TRUE(SetCapacity("gold", 512 * kMiB).status.ok());
   const uint64_t a = CreateOpen(dir_, "a");

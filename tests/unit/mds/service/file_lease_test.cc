@@ -489,5 +489,25 @@ TEST_F(FileLeaseTest, AfterARestartNobodyIsFencedEarlyForFilesThatNobodyWants) {
   EXPECT_TRUE(core->keeper().map()->fences.empty());
 }
 
+// How much space the file takes is known when the OSDs have answered.
+TEST_F(FileLeaseTest, WhileAFileIsCutOffNobodyElseMayRememberIt) {
+  session = 7;
+  const uint64_t f = Touch(kRoot, "f");
+  wire::WroteRequest wrote = NewReport(f, 4 << 20, Epoch());
+  wrote.mutable_space()->set_wrote_bytes(1 << 20);
+  Ask<wire::EntryReply>(wire::MDS_WROTE, wrote);
+  wire::SetAttrRequest cut = Change(f);
+  cut.set_size(2 << 20);
+  osds.hold = true;
+  osds.frees = {0, 1 << 20};
+  const auto call = Start(7, wire::MDS_SETATTR, cut);
+  session = kOther;
+  EXPECT_FALSE(Stat(f).has_file_lease());
+  osds.Release();
+  EXPECT_TRUE(Finish(call).status.ok());
+  EXPECT_TRUE(Stat(f).has_file_lease());
+  EXPECT_EQ(Stat(f).attr().blocks(), 0u);
+}
+
 }  // namespace
 }  // namespace weir::mds

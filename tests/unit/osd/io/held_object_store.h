@@ -108,7 +108,7 @@ class HeldObjectStore final : public ObjectStore {
       done(fail);
     });
   }
-  void DeleteSome(InodeId inode, uint64_t first_index, size_t most, SomeDone done) override {
+  void DeleteSome(InodeId inode, uint64_t first_index, size_t most, DeletedDone done) override {
     Hold("delete-some", {inode, first_index}, 0,
          [this, inode, first_index, most, done = std::move(done)] {
            uint64_t next = 0;
@@ -121,10 +121,10 @@ class HeldObjectStore final : public ObjectStore {
              if (it != objects_.end() && it->first.inode == inode) next = it->first.index;
            }
            if (!fail.ok()) return done(fail);
-           done(next);
+           done(DeletedObjects{next, 0});
          });
   }
-  void DeleteInode(InodeId inode, uint64_t first_index, Done done) override {
+  void DeleteInode(InodeId inode, uint64_t first_index, DeletedDone done) override {
     Hold("delete-inode", {inode, first_index}, 0,
          [this, inode, first_index, done = std::move(done)] {
            {
@@ -133,7 +133,8 @@ class HeldObjectStore final : public ObjectStore {
                return item.first.inode == inode && item.first.index >= first_index;
              });
            }
-           done(fail);
+           if (!fail.ok()) return done(fail);
+           done(DeletedObjects{});
          });
   }
   void Stat(ObjectId id, InfoDone done) override {

@@ -93,7 +93,8 @@ TEST_F(AllocatedTest, WritesUseItUpBlockByBlock) {
   EXPECT_EQ(Used(), used + kBlockSize);
   EXPECT_EQ(PunchSync(*store_, kOne, 0, 60 * kBlockSize)->freed_bytes, 60 * kBlockSize);
   EXPECT_EQ(Used(), 41 * kBlockSize);
-  ASSERT_TRUE(TruncateSync(*store_, kOne, 70 * kBlockSize).ok());
+  // Of its 41 blocks 9 were small writes that may not have been moved to their places yet.
+  EXPECT_EQ(TruncateSync(*store_, kOne, 70 * kBlockSize)->freed_bytes, 31 * kBlockSize);
   EXPECT_EQ(Used(), 10 * kBlockSize);
   Reopen();
   ASSERT_TRUE(DeleteSync(*store_, kOne).ok());

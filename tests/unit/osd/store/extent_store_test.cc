@@ -272,7 +272,8 @@ TEST_F(ExtentStoreTest, ObjectsOfAnInodeAreDeletedInSteps) {
   do {
     const auto answer = DeleteSomeSync(*store_, inode, next, 4);
     ASSERT_TRUE(answer.ok()) << answer.status();
-    next = *answer;
+    next = answer->next_index;
+    EXPECT_EQ(answer->freed_bytes, (next > 0 ? 4 : 1) * kBlockSize);
     left.push_back(store_->Stats().objects);
   } while (next > 0);
   EXPECT_EQ(left, (std::vector<uint64_t>{7, 3, 2}));

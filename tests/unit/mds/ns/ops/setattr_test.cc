@@ -13,6 +13,13 @@ class SetAttrTest : public MdsFixture {
     request.set_size(size);
     return request;
   }
+  void Write(uint64_t inode, uint64_t end, uint64_t grown_bytes) {
+    wire::WroteRequest request;
+    request.set_inode(inode);
+    request.set_size_at_least(end);
+    request.mutable_space()->set_wrote_bytes(grown_bytes);
+    Ask<wire::EntryReply>(wire::MDS_WROTE, request);
+  }
 };
 
 TEST_F(SetAttrTest, WroteOnlyGrowsAndTimesNeverGoBack) {
@@ -200,6 +207,45 @@ TEST_F(SetAttrTest, ATruncateThatARestartInterruptsIsDoneBeforeAnybodyOpens) {
   osds.orders.clear();
   Restart();
   EXPECT_TRUE(osds.orders.empty()) << "the intent is gone";
+}
+
+// Of a sparse file only the OSDs know what a cut frees.
+TEST_F(SetAttrTest, WhatACutFreesIsCountedNoMore) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  Write(f, 4 << 20, 1 << 20);
+  osds.frees = {0, 1 << 20};
+  auto cut = Ask<wire::EntryReply>(wire::MDS_SETATTR, Size(f, 2 << 20)).attr();
+  EXPECT_EQ(cut.blocks(), 0u);
+  EXPECT_EQ(Stat(f).attr().blocks(), 0u);
+  EXPECT_EQ(Stat(f).attr().version(), cut.version());
+
+  Write(f, 8 << 20, 3 << 20);
+  osds.frees = {1 << 20};
+  osds.answer = Status(ErrorCode::kUnreachable);
+  const auto call = Send(wire::MDS_SETATTR, Size(f, 7 << 20));
+  Finish(call);
+  EXPECT_EQ(Stat(f).attr().blocks(), 3u << 11) << "not known yet";
+  osds.answer = Status::Ok();
+  clock.Advance(1s);
+  core->Tick();
+  EXPECT_TRUE(Finish(call).status.ok());
+  EXPECT_EQ(Stat(f).attr().blocks(), 2u << 11);
+  Restart();
+  EXPECT_EQ(Stat(f).attr().blocks(), 2u << 11);
+}
+
+// What is written meanwhile may be of before the cut or of after it.
+TEST_F(SetAttrTest, NeverLessIsCountedThanAFileTakes) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  Write(f, 4 << 20, 1 << 20);
+  osds.hold = true;
+  osds.frees = {0, 1 << 20};
+  const auto call = Send(wire::MDS_SETATTR, Size(f, 2 << 20));
+  Finish(call);
+  Write(f, 2 << 20, 2 << 20);
+  osds.Release();
+  EXPECT_TRUE(Finish(call).status.ok());
+  EXPECT_EQ(Stat(f).attr().blocks(), 4u << 10);
 }
 
 TEST_F(SetAttrTest, FailedOrdersAreSentAgain) {
