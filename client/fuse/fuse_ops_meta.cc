@@ -151,6 +151,7 @@ wire::SetAttrRequest DecodeSetattr(const struct stat& attr, int to_set, bool has
   } else if ((to_set & FUSE_SET_ATTR_MTIME) != 0) {
     request.set_mtime_ns(ToNs(attr.st_mtim));
   }
+  if ((to_set & FUSE_SET_ATTR_CTIME) != 0) request.set_ctime_ns(ToNs(attr.st_ctim));
   if ((to_set & FUSE_SET_ATTR_SIZE) != 0) {
     request.set_size(static_cast<uint64_t>(attr.st_size));
     request.set_has_handle(has_handle);
@@ -219,6 +220,9 @@ void OnSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fu
   request.set_known_size(inode->size());
   // With its write-back cache the kernel brings its own times, in the name of whoever is there.
   request.set_times_checked(fs.options().exclusive);
+  // It moves none when truncate(2) names the size that a file has, and says so by naming none.
+  const bool keeps_times = fs.options().writeback_cache && request.has_size();
+  if (keeps_times && !request.has_ctime_ns()) request.set_ctime_ns(0);
   request.set_kill_suid(request.has_size() && (to_set & FUSE_SET_ATTR_KILL_SUID) != 0);
   request.set_same_owner((to_set & kChanges) == 0);
   JudgeSetIds(fs, *inode, &request);

@@ -330,6 +330,7 @@ void Core::ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
     if (held.gid.has_value()) attributes->set_gid(*held.gid);
     if (held.atime_ns.has_value()) attributes->set_atime_ns(*held.atime_ns);
     if (held.mtime_ns.has_value()) attributes->set_mtime_ns(*held.mtime_ns);
+    if (!held.empty()) attributes->set_ctime_ns(held.ctime_ns);
   }
   mds_->Call<wire::EntryReply>(wire::MDS_WROTE, request, false,
                                [this, inode, asked = leases_.Asked(),
@@ -350,6 +351,7 @@ void Core::ReportAllocated(InodeId inode, const AllocatedReport& report,
   request.set_grown_bytes(allocation.grown_bytes);
   request.set_beyond_bytes(allocation.beyond_bytes);
   request.set_mtime_ns(report.mtime_ns);
+  request.set_keeps_times(options_.kernel_times);
   request.set_kill_suid(report.lost.set_ids);
   request.set_kill_capability(report.lost.capability);
   request.set_class_id(report.class_id.value);

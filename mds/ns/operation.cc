@@ -109,6 +109,11 @@ void Operation::Changed(Inode* inode) const {
   inode->rec.set_version(inode->rec.version() + 1);
 }
 
+void Operation::ChangedAt(int64_t ctime_ns, Inode* inode) const {
+  inode->rec.set_ctime_ns(std::max(inode->rec.ctime_ns(), context.stamps.Saw(ctime_ns)));
+  inode->rec.set_version(inode->rec.version() + 1);
+}
+
 bool MayHaveCapability(const InodeRecord& inode) {
   return inode.has_capability() ? inode.capability() : inode.has_xattrs();
 }

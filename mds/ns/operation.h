@@ -129,6 +129,8 @@ class Operation {
   }
   // A new version of it, changed now.
   void Changed(Inode* inode) const;
+  // Of what a mount has done and tells now: its time, unless the inode was changed later.
+  void ChangedAt(int64_t ctime_ns, Inode* inode) const;
   // Takes a file capability away, as whatever changes data or owner does. The caller stores it.
   void DropCapability(Inode* inode);
   void Modified(Inode* directory) const;  // mtime and ctime too

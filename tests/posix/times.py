@@ -6,7 +6,8 @@ import os
 import subprocess
 import time
 
-from harness import CLOCK_REALTIME_COARSE, Child
+from handles import forget
+from harness import ACCESS, CLOCK_REALTIME_COARSE, USER, Child, acl
 
 PAGE = 4096
 HOUR = 3600 * 10**9
@@ -247,6 +248,66 @@ def changes_of_one_file_follow(p):
     p.note("ctime went back", sum(b[1] < a[1] for a, b in zip(seen, seen[1:])))
 
 
+def changes_that_are_not_of_data():
+    return {
+        "chmod": lambda path: os.chmod(path, 0o604),
+        "chown": lambda path: os.chown(path, 7, 7),
+        "chown of nothing": lambda path: os.chown(path, -1, -1),
+        "utime": lambda path: os.utime(path, ns=(5, 1_000_000_007)),
+        "touch": os.utime,
+        "atime": lambda path: os.utime(path, ns=(5, os.stat(path).st_mtime_ns)),
+        "setxattr": lambda path: os.setxattr(path, "user.x", b"1"),
+        "access list": lambda path: os.setxattr(path, ACCESS, acl(6, 4, 4, 6, users=[(USER, 4)])),
+        "link": lambda path: os.link(path, f"{path}.link"),
+        "rename": lambda path: (os.rename(path, f"{path}.new"), os.rename(f"{path}.new", path)),
+        "truncate to the same size": lambda path: os.truncate(path, os.stat(path).st_size),
+    }
+
+
+def times_of(path):
+    st = os.stat(path)
+    return st.st_mtime_ns, st.st_ctime_ns
+
+
+def times_stay_when_nothing_is_done(p):
+    """Neither when what was changed is stored or forgotten, nor when others look."""
+    source = p.file("source", b"s" * PAGE)
+    changes = {**kinds_of_change(source), **changes_that_are_not_of_data()}
+    seen = {}
+    for name, change in changes.items():
+        path = p.file(name, b"x" * 4 * PAGE)
+        p.tick()
+        change(path)
+        seen[name] = times_of(path)
+        p.tick()
+    p.note("moved", [name for name, times in seen.items() if times_of(p / name) != times])
+    p.note("other there", [name for name, times in seen.items() if times_of(f"{p.other}/{name}") != times])
+    forget(p.top)
+    p.note("moved when forgotten", [name for name, times in seen.items() if times_of(p / name) != times])
+    p.note("other there then", [name for name, times in seen.items() if times_of(f"{p.other}/{name}") != times])
+
+
+def times_stay_while_files_are_open(p):
+    source = p.file("source", b"s" * PAGE)
+    changes = {**kinds_of_change(source), **changes_that_are_not_of_data()}
+    for what, store in (("stored", os.fsync), ("closed", lambda fd: None), ("looked at", None)):
+        moved = []
+        for name, change in changes.items():
+            path = p.file(f"{name}.{what}", b"x" * 4 * PAGE)
+            with opened(path) as fd:
+                os.pwrite(fd, b"own", 0)
+                p.tick()
+                change(path)
+                times = times_of(path)
+                p.tick()
+                if store is None:
+                    moved += [name for top in (p.other, p.top) if times_of(f"{top}/{name}.{what}") != times]
+                else:
+                    store(fd)
+            moved += [name for top in (p.top, p.other) if times_of(f"{top}/{name}.{what}") != times]
+        p.note(f"moved when {what}", moved)
+
+
 def space_is_seen_while_open(p):
     path = p / "f"
     with opened(path, os.O_CREAT | os.O_RDWR) as fd:
@@ -399,5 +460,5 @@ def links_and_listings(p):
 
 
 CASES = (changes_are_now, changes_through_open_files, directories_are_now, later_is_not_older,
-         changes_of_one_file_follow, space_is_seen_while_open, reads_of_what_was_just_written, executables,
-         links_and_listings)
+         changes_of_one_file_follow, times_stay_when_nothing_is_done, times_stay_while_files_are_open,
+         space_is_seen_while_open, reads_of_what_was_just_written, executables, links_and_listings)

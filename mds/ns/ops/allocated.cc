@@ -46,8 +46,7 @@ EntryResult Allocated(Operation& op, const wire::AllocatedRequest& request) {
   }
   WEIR_RETURN_IF_ERROR(TakeSpace(op, request, &inode));
   InodeRecord& rec = inode.rec;
-  TakeWriteTime(op, request.mtime_ns(), &inode);
-  rec.set_ctime_ns(std::max(rec.ctime_ns(), op.now()));
+  if (!request.keeps_times()) TakeWriteTime(op, request.mtime_ns(), &inode);
   if (request.kill_suid()) rec.set_mode(WithoutSetIds(rec, true));
   if (request.kill_capability()) op.DropCapability(&inode);
   rec.set_version(rec.version() + 1);

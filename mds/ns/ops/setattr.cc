@@ -142,7 +142,7 @@ Status ChangeSize(Operation& op, const wire::SetAttrRequest& request, Inode* ino
   if (data_beyond) inode->DropBeyondEnd();
   op.CountReach(*inode, counted);
   WEIR_RETURN_IF_ERROR(ChargeSize(op, inode, claimed));
-  inode->rec.set_mtime_ns(op.now());
+  if (!request.has_ctime_ns()) inode->rec.set_mtime_ns(op.now());  // else it comes along
   if (!data_beyond) return Status::Ok();
   return op.CutOff(*inode, end, claimed, data_bytes);
 }
@@ -158,7 +158,11 @@ EntryResult SetAttr(Operation& op, const wire::SetAttrRequest& request) {
   DropRights(op, request, &inode);
   WEIR_RETURN_IF_ERROR(ChangeOwner(op, request, &inode));
   WEIR_RETURN_IF_ERROR(ChangeMode(op, request, &inode));
-  op.Changed(&inode);
+  if (request.has_ctime_ns()) {
+    op.ChangedAt(request.ctime_ns(), &inode);
+  } else {
+    op.Changed(&inode);
+  }
   WEIR_RETURN_IF_ERROR(ChangeSize(op, request, &inode));
   ChangeTimes(op, request, &inode);
   op.Store(inode);

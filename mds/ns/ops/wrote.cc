@@ -53,6 +53,10 @@ void TakeAttributes(Operation& op, const wire::WroteRequest::Attributes& attribu
     rec.set_atime_set_ns(op.now());
   }
   if (attributes.has_mtime_ns()) rec.set_mtime_ns(attributes.mtime_ns());
+  if (attributes.has_ctime_ns()) {
+    const int64_t ctime = op.context.stamps.Saw(attributes.ctime_ns());
+    rec.set_ctime_ns(std::max(rec.ctime_ns(), ctime));
+  }
 }
 
 }  // namespace
@@ -74,7 +78,6 @@ EntryResult Wrote(Operation& op, const wire::WroteRequest& request) {
   if (request.kill_suid()) inode.rec.set_mode(WithoutSetIds(inode.rec, true));
   if (request.kill_capability()) op.DropCapability(&inode);
   if (request.has_attributes()) TakeAttributes(op, request.attributes(), &inode);
-  inode.rec.set_ctime_ns(std::max(inode.rec.ctime_ns(), op.now()));
   inode.rec.set_version(inode.rec.version() + 1);
   op.Store(inode);
   WEIR_RETURN_IF_ERROR(op.SettleUsage());  // before the answer tells the room left

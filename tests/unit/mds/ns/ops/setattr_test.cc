@@ -52,12 +52,16 @@ TEST_F(SetAttrTest, WroteBringsWhatWasSetAtTheMount) {
   told.set_inode(f);
   told.mutable_space();
   told.mutable_attributes()->set_mode(0601);
+  told.mutable_attributes()->set_ctime_ns(mtime + 5);
   auto after = Ask<wire::EntryReply>(wire::MDS_WROTE, told).attr();
   EXPECT_EQ(after.mode(), S_IFREG | 0601u);
   EXPECT_EQ(after.mtime_ns(), mtime);
-  EXPECT_EQ(after.ctime_ns(), clock.WallNow().ns);
+  EXPECT_EQ(after.ctime_ns(), mtime + 5) << "when it was set";
   EXPECT_EQ(after.size(), 5000u);
   EXPECT_EQ(after.blocks(), 16u);
+  told.mutable_attributes()->set_ctime_ns(mtime + 3);
+  after = Ask<wire::EntryReply>(wire::MDS_WROTE, told).attr();
+  EXPECT_EQ(after.ctime_ns(), mtime + 5) << "it never goes back";
   told.clear_attributes();
   told.set_size_at_least(8192);
   told.set_mtime_ns(clock.WallNow().ns);
@@ -70,6 +74,48 @@ TEST_F(SetAttrTest, WroteBringsWhatWasSetAtTheMount) {
   EXPECT_EQ(std::pair(after.uid(), after.gid()), std::pair(17u, 18u));
   EXPECT_EQ(std::pair(after.atime_ns(), after.mtime_ns()), std::pair(int64_t{5}, int64_t{6}));
   EXPECT_EQ(after.mode(), S_IFREG | 0601u);
+}
+
+// Goal: the time of a change is that of when it was made, not of when the MDS heard of it; it
+// neither goes back nor lies ahead of what happens next.
+TEST_F(SetAttrTest, AReportMovesNoTimeOfItsOwn) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  const int64_t made = clock.WallNow().ns;
+  clock.Advance(1s);
+  wire::SetAttrRequest change = Change(f);
+  change.set_mode(0600);
+  change.set_ctime_ns(made + 7);
+  EXPECT_EQ(Ask<wire::EntryReply>(wire::MDS_SETATTR, change).attr().ctime_ns(), made + 7);
+  change.set_size(10);
+  change.set_mtime_ns(made + 6);
+  change.set_ctime_ns(made + 6);
+  wire::Attr after = Ask<wire::EntryReply>(wire::MDS_SETATTR, change).attr();
+  EXPECT_EQ(after.mtime_ns(), made + 6);
+  EXPECT_EQ(after.ctime_ns(), made + 7);
+  wire::WroteRequest wrote;
+  wrote.set_inode(f);
+  wrote.set_size_at_least(100);
+  wrote.set_mtime_ns(made + 8);
+  after = Ask<wire::EntryReply>(wire::MDS_WROTE, wrote).attr();
+  EXPECT_EQ(std::pair(after.mtime_ns(), after.ctime_ns()), std::pair(made + 8, made + 8));
+  wire::AllocatedRequest kept;
+  kept.set_inode(f);
+  kept.set_end(4096);
+  kept.set_mtime_ns(made + 9);
+  kept.set_keeps_times(true);
+  after = Ask<wire::EntryReply>(wire::MDS_ALLOCATED, kept).attr();
+  EXPECT_EQ(std::pair(after.mtime_ns(), after.ctime_ns()), std::pair(made + 8, made + 8));
+  kept.set_keeps_times(false);
+  after = Ask<wire::EntryReply>(wire::MDS_ALLOCATED, kept).attr();
+  EXPECT_EQ(std::pair(after.mtime_ns(), after.ctime_ns()), std::pair(made + 9, made + 9));
+  change = Change(f);
+  change.set_ctime_ns(clock.WallNow().ns + Duration(1h).count());
+  after = Ask<wire::EntryReply>(wire::MDS_SETATTR, change).attr();
+  EXPECT_EQ(after.ctime_ns(), clock.WallNow().ns) << "a clock that is not believed";
+  change.set_ctime_ns(clock.WallNow().ns + Duration(2s).count());
+  after = Ask<wire::EntryReply>(wire::MDS_SETATTR, change).attr();
+  EXPECT_EQ(after.ctime_ns(), change.ctime_ns());
+  EXPECT_GE(Stat(CreateOpen(kRoot, "later")).attr().ctime_ns(), change.ctime_ns());
 }
 
 // Goal: a write moves an mtime that was set, also one that lies ahead; a report that comes late
