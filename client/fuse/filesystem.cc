@@ -193,7 +193,6 @@ FileAttr Filesystem::Learn(const InodePtr& inode, const wire::EntryReply& reply,
     const wire::EffectiveClass& found = reply.effective_class();
     inode->set_tag_class(found.tagged() ? std::optional(ClassId(found.class_id())) : std::nullopt);
   }
-  inode->set_told(core_.clock().Now().ns);
   const FileAttr attr = inode->Update(core_.Heard(reply.attr()));
   // Alone, the kernel knows the others better.
   const bool learns = asked != 0 && (attr.IsRegular() || !options_.exclusive);

@@ -21,7 +21,6 @@ constexpr char kAclAccess[] = "system.posix_acl_access";
 bool IsAcl(const char* name) {
   return std::strcmp(name, kAclAccess) == 0 || std::strcmp(name, "system.posix_acl_default") == 0;
 }
-constexpr int64_t kForget = 1'000'000'000;  // where others may set it: one second
 
 // A value or list, or its size when the caller only asks for that.
 void ReplyValue(const CallPtr& call, const std::string& value, size_t size) {
@@ -46,11 +45,23 @@ wire::XattrRequest Request(Filesystem& fs, const Call& call, fuse_ino_t ino, con
   return request;
 }
 
-bool HasNoAcl(Filesystem& fs, const Inode& inode, int64_t now) {
-  const bool known =
-      inode.told() != INT64_MIN && (fs.options().exclusive || now - inode.told() < kForget);
+bool HasNoAcl(Filesystem& fs, const Inode& inode) {
+  const FileLeases& leases = fs.core().leases();
   const FileAttr attr = inode.attr();
+  const bool known = leases.alone() ? attr.mode != 0 : leases.MayAnswer(inode);
   return known && !attr.has_acl && !S_ISLNK(attr.mode);
+}
+
+// Of a file that is open for writing the MDS tells each change elsewhere before it is answered.
+bool HearsOfCapability(Filesystem& fs, const Inode& inode) {
+  const FileLeases& leases = fs.core().leases();
+  return leases.alone() || (inode.has_writers() && leases.Trust() > Duration::zero());
+}
+
+bool HasNoCapability(Filesystem& fs, const Inode& inode) {
+  const FileAttr attr = inode.attr();
+  if (attr.IsRegular() && fs.core().leases().MayAnswer(inode)) return !attr.may_have_capability;
+  return HearsOfCapability(fs, inode) && inode.has_no_capability();
 }
 
 void OnGetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
@@ -63,20 +74,19 @@ void OnGetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
   }
   const InodePtr inode = fs.Find(ino);
   const bool capability = IsCapability(name);
-  const int64_t now = fs.core().clock().Now().ns;
-  if (capability && now < inode->no_capability_until()) {
+  if (capability && HasNoCapability(fs, *inode)) {
     call->ReplyErrno(ENODATA);
     return;
   }
-  if (acl && HasNoAcl(fs, *inode, now)) {
+  if (acl && HasNoAcl(fs, *inode)) {
     call->ReplyErrno(ENODATA);
     return;
   }
-  auto answer = [&fs, call, inode, size, capability, now](Result<wire::XattrReply> reply) {
+  const bool remembers = capability && HearsOfCapability(fs, *inode);
+  auto answer = [call, inode, size, remembers,
+                 as_of = inode->capability_mark()](Result<wire::XattrReply> reply) {
     if (reply.ok()) return ReplyValue(call, reply->value(), size);
-    if (capability && reply.code() == ErrorCode::kNoData) {
-      inode->set_no_capability_until(fs.options().exclusive ? INT64_MAX : now + kForget);
-    }
+    if (remembers && reply.code() == ErrorCode::kNoData) inode->HasNoCapability(as_of);
     call->Reply(reply.status());
   };
   fs.core().files().TellHeld(inode, [&fs, request = Request(fs, *call, ino, name), answer] {
@@ -111,9 +121,9 @@ void LearnChange(Filesystem& fs, const CallPtr& call, const InodePtr& inode,
 // first.
 void ChangeCapability(const CallPtr& call, Filesystem& fs, uint32_t method,
                       const wire::XattrRequest& request, const InodePtr& inode) {
-  inode->set_no_capability_until(0);
+  inode->AskForCapability();
   auto answer = [&fs, call, inode, request](const Result<net::Reply>& reply) {
-    inode->set_no_capability_until(0);
+    inode->AskForCapability();
     fs.core().Changed({inode->id()});
     if (reply.ok()) return LearnChange(fs, call, inode, request);
     call->Reply(reply.status());

@@ -136,6 +136,7 @@ class Inode {
   void Distrust() {
     set_answerable(0);
     set_lease(0);
+    AskForCapability();
     generation_.fetch_add(1, std::memory_order_acq_rel);
   }
 
@@ -164,12 +165,11 @@ class Inode {
   // Somebody sets the time himself.
   void ForgetRead();
 
-  // When the MDS last told of it.
-  void set_told(int64_t ns) { told_.store(ns, std::memory_order_relaxed); }
-  [[nodiscard]] int64_t told() const { return told_.load(std::memory_order_relaxed); }
   // Handles open for writing, through which the kernel may have pages that were not written yet.
   void AddWriter() { writers_.fetch_add(1); }
-  void RemoveWriter() { writers_.fetch_sub(1); }
+  void RemoveWriter() {
+    if (writers_.fetch_sub(1) == 1) AskForCapability();
+  }
   [[nodiscard]] bool has_writers() const { return writers_.load() > 0; }
 
   // Of a symbolic link: where it points, once that was asked; it never changes.
@@ -186,9 +186,12 @@ class Inode {
   void FillsPages() { page_fills_.fetch_add(1, std::memory_order_relaxed); }
   [[nodiscard]] uint64_t page_fills() const { return page_fills_.load(std::memory_order_relaxed); }
 
-  // security.capability is asked for before every write; its absence is worth remembering.
-  void set_no_capability_until(int64_t ns) { no_capability_until_.store(ns); }
-  [[nodiscard]] int64_t no_capability_until() const { return no_capability_until_.load(); }
+  // security.capability is asked for before every write; its absence is worth remembering as long
+  // as the MDS tells of changes elsewhere. `as_of`: of capability_mark() before it was asked for.
+  [[nodiscard]] uint64_t capability_mark() const { return capability_mark_.load(); }
+  void HasNoCapability(uint64_t as_of) { no_capability_.store(as_of); }
+  [[nodiscard]] bool has_no_capability() const { return no_capability_ == capability_mark_; }
+  void AskForCapability() { capability_mark_.fetch_add(1); }
 
  private:
   FileAttr MergedLocked() const;
@@ -207,8 +210,8 @@ class Inode {
   std::atomic<uint64_t> answerable_{0};
   std::atomic<uint64_t> changed_at_{0};
   std::atomic<uint64_t> lease_{0};
-  std::atomic<int64_t> no_capability_until_{0};
-  std::atomic<int64_t> told_{INT64_MIN};
+  std::atomic<uint64_t> capability_mark_{1};
+  std::atomic<uint64_t> no_capability_{0};
   mutable std::atomic<bool> kernel_keeps_{false};
   mutable std::mutex mutex_;
   FileAttr attr_;

@@ -190,5 +190,30 @@ def acl_through_both(p):
     p.call_as("by mode again", user, open_and_close, elsewhere + "/f", os.O_RDONLY)
 
 
+def set_elsewhere(p):
+    """What is asked for again and again, as by kernels before each write, is there as soon as another mount has set it."""
+    capability = struct.pack("<IIIII", 0x02000001, 1 << 10, 0, 0, 0)
+    path, elsewhere = p.file("f", b"data"), f"{p.other}/f"
+    for how, flags in (("closed", None), ("read", os.O_RDONLY), ("written", os.O_RDWR)):
+        fd = None if flags is None else os.open(path, flags)
+        for name, value in (("security.capability", capability), (ACCESS, acl(6, 4, 4, 6, users=[(USER, 4)]))):
+            if how == "closed" and name == ACCESS:
+                continue
+            for round_ in range(3):
+                if how == "written":
+                    os.pwrite(fd, b"data", 0)
+                p.call(f"{how}: {name} {round_}: none", os.getxattr, path, name)
+                os.setxattr(elsewhere, name, value)
+                p.call(f"{how}: {name} {round_}: set", os.getxattr, path, name)
+                p.note(f"{how}: {name} {round_}: listed", name in os.listxattr(path))
+                if how == "written" and name != ACCESS:
+                    os.pwrite(fd, b"gone", 0)
+                    p.call(f"{how}: {name} {round_}: lost by a write", os.getxattr, elsewhere, name)
+                else:
+                    os.removexattr(elsewhere, name)
+        if fd is not None:
+            os.close(fd)
+
+
 CASES = (plain_attributes, namespaces_by_kind_and_user, capability_falls, acl_errors, acl_and_mode, acl_is_inherited,
-         acl_is_enforced, acl_by_others, acl_through_both)
+         acl_is_enforced, acl_by_others, acl_through_both, set_elsewhere)
