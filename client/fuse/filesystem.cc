@@ -193,6 +193,7 @@ FileAttr Filesystem::Learn(const InodePtr& inode, const wire::EntryReply& reply,
     const wire::EffectiveClass& found = reply.effective_class();
     inode->set_tag_class(found.tagged() ? std::optional(ClassId(found.class_id())) : std::nullopt);
   }
+  inode->set_told(core_.clock().Now().ns);
   const FileAttr attr = inode->Update(core_.Heard(reply.attr()));
   // Alone, the kernel knows the others better.
   const bool learns = asked != 0 && (attr.IsRegular() || !options_.exclusive);
@@ -214,8 +215,9 @@ fuse_entry_param Filesystem::MakeEntry(const Inode& inode, const FileAttr& attr,
   entry.attr = ToStat(attr);
   const bool numbered = place != nullptr && S_ISDIR(attr.mode) && !options_.exclusive;
   entry.ino = numbered ? GiveNumber(inode.id(), *place) : ToNumber(inode.id());
-  // Inode numbers are never used twice. The kernel made its root by itself, of generation 0.
-  entry.generation = entry.ino == FUSE_ROOT_ID ? 0 : 1;
+  // Inode numbers are never used twice, but by another cluster. The kernel made its root by itself,
+  // of generation 0.
+  entry.generation = entry.ino == FUSE_ROOT_ID ? 0 : core_.generation();
   entry.attr_timeout = KeepSeconds(inode);
   entry.entry_timeout = options_.exclusive ? kAlways : 0;
   return entry;

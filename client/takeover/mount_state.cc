@@ -95,6 +95,7 @@ bool MountState::Apply(const takeover::Record& record) {
       last_handle = record.begin().last_handle();
       fenced = record.begin().fenced();
       init = record.begin().init();
+      generation = record.begin().generation();
       return true;
     case What::kOpened: {
       OpenedFile file = FromRecord(record.opened());
@@ -141,6 +142,9 @@ bool MountState::Apply(const takeover::Record& record) {
       return true;
     case What::kInit:
       init = record.init();
+      return true;
+    case What::kGeneration:
+      generation = record.generation();
       return true;
     case What::kTold:
       if (const auto told = handles.find(record.told()); told != handles.end()) {
@@ -195,6 +199,7 @@ std::vector<std::string> MountState::Snapshot() const {
   begin.set_last_handle(last_handle);
   begin.set_fenced(fenced);
   begin.set_init(init);
+  begin.set_generation(generation);
   out.push_back(record.SerializeAsString());
   for (const auto& [number, file] : handles) out.push_back(OpenedRecord(file).SerializeAsString());
   if (!unreleased.empty()) out.push_back(InodesRecord(unreleased).SerializeAsString());

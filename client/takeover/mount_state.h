@@ -46,6 +46,7 @@ struct MountState {
   uint64_t last_handle = 0;
   uint64_t fenced = 0;
   std::string init;
+  uint32_t generation = 0;
   std::map<uint64_t, OpenedFile> handles;
   std::set<uint64_t> unreleased;  // inodes that the MDS may take for open without need
   std::set<uint64_t> dirty;       // inodes

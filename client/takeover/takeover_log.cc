@@ -9,6 +9,7 @@ namespace weir::client {
 namespace {
 constexpr uint64_t kRewriteLeast = 1 << 20;
 // The kernel's numbers of requests that it gives out again have this bit, which the first had not.
+constexpr uint32_t kGenerationOfOld = 1;  // where nobody has written it down
 constexpr uint64_t kResent = uint64_t{1} << 63;
 }  // namespace
 
@@ -59,6 +60,14 @@ void TakeoverLog::Init(std::string request) {
   takeover::Record record;
   record.set_init(std::move(request));
   Note(record);
+}
+
+uint32_t TakeoverLog::Generation(uint32_t ours) {
+  if (is_successor()) return std::max(left_.generation, kGenerationOfOld);
+  takeover::Record record;
+  record.set_generation(ours);
+  Note(record);
+  return ours;
 }
 
 void TakeoverLog::Opened(OpenedFile file) {

@@ -33,6 +33,8 @@ class TakeoverLog {
   [[nodiscard]] uint64_t ids_above() const { return lives_ << 40; }
 
   void Init(std::string request);
+  // That the kernel is to know inodes by, unless a predecessor has told it of another.
+  uint32_t Generation(uint32_t ours);
   void Opened(OpenedFile file);
   void Closed(uint64_t number, InodeId inode);
   void Released(const std::vector<InodeId>& inodes);

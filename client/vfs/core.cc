@@ -174,6 +174,12 @@ void Core::SendYield(uint64_t epoch, uint64_t seq, const std::vector<InodeId>& i
       [done = std::move(done)](const Result<net::Reply>&) { done(); }, Duration::max());
 }
 
+uint32_t Core::GenerationOf(const ClusterMap& map) {
+  const uint64_t hash = map.ClusterHash();
+  const uint32_t ours = std::max(static_cast<uint32_t>(hash ^ hash >> 32), 1u);
+  return options_.takeover == nullptr ? ours : options_.takeover->Generation(ours);
+}
+
 void Core::OnMap(const MapPtr& map) {
   const auto fence = map->fences.find(session_);
   if (fence != map->fences.end() && fenced_ < fence->second) {
@@ -188,6 +194,7 @@ void Core::OnMap(const MapPtr& map) {
     files_.Evicted();
     eviction_waits_.Heard(fenced_.value);
   }
+  if (generation_ == 0) generation_ = GenerationOf(*map);
   map_epoch_ = map->epoch.value;
   caller_classes_.SetMap(map);
   osds_.SetMap(*map);

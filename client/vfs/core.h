@@ -97,6 +97,9 @@ class Core final : private WriteReporter {
 
   Clock& clock() { return clock_; }
   TakeoverLog* takeover() { return options_.takeover; }
+  // Of every inode but the root: the same for whoever mounts this cluster, another for another one,
+  // which gives the same numbers to other files.
+  [[nodiscard]] uint32_t generation() const { return generation_; }
   MdsClient& mds() { return *mds_; }
   InodeTable& inodes() { return inodes_; }
   // Whether somebody waits for small requests by contract.
@@ -151,6 +154,7 @@ class Core final : private WriteReporter {
   void AskClasses(const std::vector<InodeId>& inodes,
                   std::function<void(Result<ClassResolver::Answer>)> done);
   Status Connect();
+  uint32_t GenerationOf(const ClusterMap& map);
   void OnMap(const MapPtr& map);
   LeaseKeeper::Hooks LeaseHooks();
   void SendYield(uint64_t epoch, uint64_t seq, const std::vector<InodeId>& inodes,
@@ -190,7 +194,8 @@ class Core final : private WriteReporter {
   std::unique_ptr<MdsClient> mds_;
   std::unique_ptr<LeaseKeeper> lease_keeper_;
   std::atomic<uint64_t> map_epoch_{0};
-  Epoch fenced_;  // on the thread that brings maps
+  std::atomic<uint32_t> generation_{0};  // 0: no map has come
+  Epoch fenced_;                         // on the thread that brings maps
   EvictionWaits eviction_waits_;
   TimePoint free_left_at_ = TimePoint::Max();
 

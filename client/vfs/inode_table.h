@@ -165,6 +165,9 @@ class Inode {
   // Somebody sets the time himself.
   void ForgetRead();
 
+  // When the MDS last told of it.
+  void set_told(int64_t ns) { told_.store(ns, std::memory_order_relaxed); }
+  [[nodiscard]] int64_t told() const { return told_.load(std::memory_order_relaxed); }
   // Handles open for writing, through which the kernel may have pages that were not written yet.
   void AddWriter() { writers_.fetch_add(1); }
   void RemoveWriter() {
@@ -206,6 +209,7 @@ class Inode {
   std::atomic<uint64_t> generation_{1};
   std::atomic<uint64_t> writers_{0};
   std::atomic<uint64_t> page_writes_{0};
+  std::atomic<int64_t> told_{INT64_MIN};
   std::atomic<uint64_t> page_fills_{0};
   std::atomic<uint64_t> answerable_{0};
   std::atomic<uint64_t> changed_at_{0};

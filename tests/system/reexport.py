@@ -129,6 +129,46 @@ def handles_of_a_cluster(lab):
     handles_outlive_a_death(lab, system)
 
 
+def check_handles_of_another(top, make_anew):
+    """The same names in the same order get the same numbers."""
+    handles = take_handles(top)
+    numbers = [os.lstat(f"{top}/{name}").st_ino for name in ("a/b/file", "a/b/c", "a/symlink")]
+    make_anew()
+    take_handles(top)
+    check(numbers == [os.lstat(f"{top}/{name}").st_ino for name in ("a/b/file", "a/b/c", "a/symlink")],
+          "a new filesystem numbers its files otherwise: this test says nothing")
+    for forgotten in (False, True):
+        if forgotten:
+            forget(top)
+        for name, flags in (("a/b/file", os.O_RDONLY), ("a/b/c", os.O_RDONLY), ("a/symlink", os.O_PATH)):
+            got = outcome(seen, top, handles[name], flags)
+            check(got == "ESTALE", f"{name} by a handle of the filesystem that was there before: {got}")
+
+
+def handles_of_another_filesystem(lab):
+    os.chmod(lab.dir, 0o755)
+    alone = Alone(lab)
+
+    def embedded_anew():
+        alone.umount()
+        shutil.rmtree(alone.dir)
+        alone.mount()
+
+    check_handles_of_another(alone.mnt, embedded_anew)
+    system = small_cluster(lab)
+    mount = Shared(lab, system)
+
+    def cluster_anew():
+        mount.umount()
+        system.down()
+        shutil.rmtree(system.dir)
+        with open(f"{small_cluster(lab).dir}/endpoint") as file:
+            mount.source = file.read().strip()
+        mount.mount()
+
+    check_handles_of_another(mount.mnt, cluster_anew)
+
+
 def handles_stay_below_a_subtree(lab, system, whole):
     os.makedirs(f"{whole}/tree/in")
     write_file(f"{whole}/tree/in/file", b"inside")
@@ -513,5 +553,5 @@ def locks_of_a_kernel_are_listed(lab):
 
 
 if __name__ == "__main__":
-    main("reexport", handles_embedded, handles_of_a_cluster, nfs_server, overlay_embedded, overlay_on_a_cluster,
+    main("reexport", handles_embedded, handles_of_a_cluster, handles_of_another_filesystem, nfs_server, overlay_embedded, overlay_on_a_cluster,
          locks_of_a_kernel_are_listed)
