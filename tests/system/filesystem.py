@@ -236,7 +236,9 @@ def requests_are_taken_off_first(lab):
         found = []
         for task in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
-                if stat_of(pid, task)[16] == "-20":
+                with open(f"/proc/{pid}/task/{task}/comm") as name:
+                    takes_requests = name.read().startswith("mount/")
+                if takes_requests and stat_of(pid, task)[16] == "-20":
                     found.append(task)
         return found
 
