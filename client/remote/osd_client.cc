@@ -16,7 +16,7 @@ std::string Encode(const ObjectOp& op, const ObjectSender::Stamp& stamp) {
   request.set_offset(op.offset);
   request.set_length(op.length);
   request.set_class_id(op.class_id.value);
-  request.set_elsewhere(static_cast<uint64_t>(stamp.elsewhere));
+  request.add_delays(static_cast<uint64_t>(stamp.elsewhere));
   request.set_epoch(stamp.epoch);
   request.set_payload_crc(op.payload_crc);
   request.set_cluster(stamp.cluster);

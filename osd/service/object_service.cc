@@ -19,6 +19,12 @@ constexpr uint64_t kLargestElsewhere = uint64_t{1} << 40;
 constexpr uint32_t kObjectsAtOnce = 256;
 constexpr int kMoreInodesMax = 255;
 
+// A chain has one member, its head.
+int64_t DelayHere(const wire::ObjectRequest& request) {
+  if (request.delays().empty()) return 0;
+  return static_cast<int64_t>(std::min(request.delays(0), kLargestElsewhere));
+}
+
 uint64_t HashOf(const OsdIdentity& identity) {
   ClusterMap map;
   map.cluster_uuid = identity.cluster_uuid;
@@ -292,7 +298,7 @@ void ObjectService::HandleObject(std::shared_ptr<net::IncomingCall> call) {
   op->zeros = request.zeros();
   if (op->kind == ObjectOpKind::kWrite) op->data = call->payload();
   op->class_id = ChargedClass(op->kind, request);
-  op->elsewhere = static_cast<int64_t>(std::min(request.elsewhere(), kLargestElsewhere));
+  op->elsewhere = DelayHere(request);
   Begin(std::move(op), std::move(status));
 }
 
@@ -313,7 +319,7 @@ void ObjectService::HandleDeletes(const std::shared_ptr<net::IncomingCall>& call
     op->object = {InodeId(op->request.inode()), request.index()};
     op->length = std::min(request.objects_max(), kObjectsAtOnce);
     op->class_id = ChargedClass(op->kind, request);
-    op->elsewhere = static_cast<int64_t>(std::min(request.elsewhere(), kLargestElsewhere));
+    op->elsewhere = DelayHere(request);
     Begin(std::move(op), Status::Ok());
   }
 }
@@ -377,7 +383,7 @@ void ObjectService::Answer(Op& op, ObjectOpResult result) {
   if (op.deletes != nullptr) return Join(op, result.status, result.next_index);
   wire::ObjectReply reply;
   reply.set_object_size(result.info.size);
-  reply.set_version(result.info.version);
+  reply.mutable_object_version()->set_sequence(result.info.version);
   reply.set_window_bytes(window);
   reply.set_server_us(static_cast<uint64_t>((now - op.arrived) / std::chrono::microseconds(1)));
   reply.set_limit_us(static_cast<uint64_t>(op.held_by_limit() / std::chrono::microseconds(1)));

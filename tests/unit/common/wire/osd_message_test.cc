@@ -13,9 +13,9 @@ TEST(OsdMessageTest, ADelayAddsAtMostSixteenBytes) {
   request.set_length(4 << 20);
   request.set_class_id(16);
   const size_t without = request.SerializeAsString().size();
-  request.set_elsewhere(4096);  // 4 MiB elsewhere
-  EXPECT_LE(request.SerializeAsString().size(), without + 3);
-  request.set_elsewhere(UINT64_MAX);
+  request.add_delays(4096);  // 4 MiB elsewhere
+  EXPECT_LE(request.SerializeAsString().size(), without + 5);
+  request.set_delays(0, UINT64_MAX);
   EXPECT_LE(request.SerializeAsString().size(), without + 16);
 }
 
