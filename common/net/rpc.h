@@ -8,8 +8,8 @@
 // is dialled anew, and after a reconnect it gets every outstanding request again: a few at first,
 // then ever more, fewer and slower when connections keep breaking. Bounds: a server refuses with
 // kBusy above its byte bound; the client retries that after a backoff. A kBusy that a handler
-// answers goes to the caller like any other error. At most one RpcClient per session and server:
-// request ids count up from 1 in each.
+// answers goes to the caller like any other error. At most one RpcClient per sub-session
+// (sub_session.h) and server: request ids count up from 1 in each.
 //
 // Threads: Call and Respond from any thread. Handlers and callbacks run on the threads of their
 // transports (transport.h); neither may block.
@@ -24,6 +24,7 @@
 #include "common/base/buffer.h"
 #include "common/base/result.h"
 #include "common/base/time.h"
+#include "common/net/sub_session.h"
 #include "common/net/transport.h"
 
 namespace weir::net {
@@ -39,9 +40,12 @@ class IncomingCall {
  public:
   virtual ~IncomingCall() = default;
   [[nodiscard]] uint32_t method() const { return method_; }
-  [[nodiscard]] uint64_t session() const { return session_; }
+  // Whose it is, on whichever of its connections.
+  [[nodiscard]] uint64_t session() const { return SessionOf(sub_session_); }
+  // With the connection's number (sub_session.h): names the request together with its id.
+  [[nodiscard]] uint64_t sub_session() const { return sub_session_; }
   [[nodiscard]] uint64_t request_id() const { return request_id_; }
-  // Every request id of this session below it has been answered and needs no memory any more.
+  // Every request id of this sub-session below it has been answered and needs no memory any more.
   [[nodiscard]] uint64_t acked_below() const { return acked_below_; }
   [[nodiscard]] const std::string& body() const { return body_; }
   [[nodiscard]] const Buffer& payload() const { return payload_; }
@@ -51,7 +55,7 @@ class IncomingCall {
 
  protected:
   uint32_t method_ = 0;
-  uint64_t session_ = 0;
+  uint64_t sub_session_ = 0;
   uint64_t request_id_ = 0;
   uint64_t acked_below_ = 0;
   std::string body_;
@@ -84,7 +88,7 @@ class RpcClient {
  public:
   using Callback = std::function<void(Result<Reply>)>;
   struct Options {
-    uint64_t session = 0;  // same for every client of one mount or tool; random
+    uint64_t session = 0;  // random; of one mount's or tool's clients alike but for the connection
     // An unanswered request goes out again after this (then twice, four times ... this) although
     // the connection looks sound; cures nothing over a socket, costs little.
     Duration resend_interval = std::chrono::seconds(10);

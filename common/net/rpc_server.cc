@@ -67,7 +67,7 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   bool stopped_ = false;
   int sending_ = 0;  // answers on their way to transport_, which must stay
   uint64_t queued_bytes_ = 0;
-  std::unordered_map<uint64_t, SessionMemory> sessions_;
+  std::unordered_map<uint64_t, SessionMemory> sessions_;  // by sub-session
   std::unique_ptr<ServerTransport> transport_;
 };
 
@@ -76,7 +76,7 @@ class Call final : public IncomingCall {
   Call(std::shared_ptr<ServerCore> core, wire::RpcHeader header, Buffer payload)
       : core_(std::move(core)) {
     method_ = header.method();
-    session_ = header.session();
+    sub_session_ = header.session();
     request_id_ = header.request_id();
     acked_below_ = header.acked_below();
     body_ = std::move(*header.mutable_body());
@@ -250,13 +250,13 @@ void ServerCore::ReplyTo(PeerId peer, const wire::RpcHeader& request, const Stat
 void ServerCore::Respond(const IncomingCall& call, size_t bytes, const Status& status,
                          std::string body, Buffer payload) {
   Message reply =
-      MakeReply(call.session(), call.request_id(), status, std::move(body), std::move(payload));
+      MakeReply(call.sub_session(), call.request_id(), status, std::move(body), std::move(payload));
   std::vector<PeerId> peers;
   {
     const std::lock_guard lock(mutex_);
     if (stopped_) return;
     queued_bytes_ -= bytes;
-    const auto it = sessions_.find(call.session());
+    const auto it = sessions_.find(call.sub_session());
     WEIR_CHECK(it != sessions_.end(), "a session with an unanswered call was forgotten");
     peers = it->second.Finish(call.request_id(), reply);
     ++sending_;

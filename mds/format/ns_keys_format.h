@@ -12,7 +12,7 @@
 namespace weir::mds {
 
 enum class Table : char {
-  kAnswer = 'a',      // session, request id        -> AnswerRecord
+  kAnswer = 'a',      // sub-session, request id    -> AnswerRecord
   kBackref = 'b',     // inode, parent, name        -> "" : a link besides the primary one
   kCookie = 'c',      // directory, cookie          -> CookieRecord
   kDentry = 'd',      // directory, name            -> DentryRecord

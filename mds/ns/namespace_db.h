@@ -37,6 +37,7 @@ namespace weir::mds {
 // Who asked what, for answers that are safe to repeat.
 struct RequestOrigin {
   uint64_t session = 0;
+  uint64_t sub_session = 0;  // whose ids these are (common/net/sub_session.h)
   uint64_t request_id = 0;   // 0: nobody repeats it
   uint64_t acked_below = 0;  // ids whose answers need no memory any more
   uint32_t method = 0;
@@ -219,7 +220,7 @@ class NamespaceDb {
   bool commit_wanted_ = false;                      // of open_
   bool committing_ = false;                         // and answering what is committed
   Batch open_;                                      // collects; numbers start at 1
-  std::map<uint64_t, std::set<uint64_t>> answers_;  // session -> ids kept
+  std::map<uint64_t, std::set<uint64_t>> answers_;  // sub-session -> ids kept
   Writers writers_;
   Lingering lingering_;
   UntoldDirectories untold_;

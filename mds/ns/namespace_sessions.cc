@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/net/sub_session.h"
 #include "mds/ns/namespace_db.h"
 #include "mds/ns/usage.h"
 
@@ -26,12 +27,12 @@ Status MarkLooseEnds(Operation& op, uint64_t session) {
 
 bool NamespaceDb::AnswerRepeated(const Request& request, Ready* ready) {
   const RequestOrigin& origin = request.origin;
-  const auto session = answers_.find(origin.session);
+  const auto session = answers_.find(origin.sub_session);
   if (origin.request_id == 0 || session == answers_.end()) return false;
   if (!session->second.contains(origin.request_id)) return false;
   Txn txn(overlay_);
   auto record =
-      txn.GetRecord<AnswerRecord>(MakeKey(Table::kAnswer, origin.session, origin.request_id));
+      txn.GetRecord<AnswerRecord>(MakeKey(Table::kAnswer, origin.sub_session, origin.request_id));
   if (!record.ok() || !record->has_value()) return false;
   Waiting waiting{request.done, (*record)->body(), {}};
   if ((*record)->opened_inode() != 0) {
@@ -58,16 +59,16 @@ void NamespaceDb::Keep(const RequestOrigin& origin, const std::string& answer,
   record.set_body(answer);
   record.set_opened_inode(effects.opened_inode);
   record.set_open_flags(effects.open_flags);
-  txn->PutRecord(MakeKey(Table::kAnswer, origin.session, origin.request_id), record);
-  answers_[origin.session].insert(origin.request_id);
+  txn->PutRecord(MakeKey(Table::kAnswer, origin.sub_session, origin.request_id), record);
+  answers_[origin.sub_session].insert(origin.request_id);
 }
 
 void NamespaceDb::TrimAnswers(const RequestOrigin& origin, Txn* txn) {
-  const auto session = answers_.find(origin.session);
+  const auto session = answers_.find(origin.sub_session);
   if (session == answers_.end()) return;
   std::set<uint64_t>& ids = session->second;
   while (!ids.empty() && *ids.begin() < origin.acked_below) {
-    txn->Delete(MakeKey(Table::kAnswer, origin.session, *ids.begin()));
+    txn->Delete(MakeKey(Table::kAnswer, origin.sub_session, *ids.begin()));
     ids.erase(ids.begin());
   }
 }
@@ -107,8 +108,13 @@ void NamespaceDb::ForgetAnswers(uint64_t session) {
   Execute(
       {},
       [this, session](Operation& op) -> Result<std::string> {
-        TrimAnswers({session, 0, UINT64_MAX, 0, {}}, &op.txn);
-        answers_.erase(session);
+        for (uint32_t i = 0; i < net::kMostConnections; ++i) {
+          RequestOrigin gone;
+          gone.sub_session = net::OnConnection(session, i);
+          gone.acked_below = UINT64_MAX;
+          TrimAnswers(gone, &op.txn);
+          answers_.erase(gone.sub_session);
+        }
         return std::string();
       },
       Ignore);
@@ -116,9 +122,9 @@ void NamespaceDb::ForgetAnswers(uint64_t session) {
 
 std::vector<uint64_t> NamespaceDb::SessionsWithAnswers() {
   const std::lock_guard lock(mutex_);
-  std::vector<uint64_t> sessions;
-  for (const auto& [session, ids] : answers_) sessions.push_back(session);
-  return sessions;
+  std::set<uint64_t> sessions;
+  for (const auto& [sub_session, ids] : answers_) sessions.insert(net::SessionOf(sub_session));
+  return {sessions.begin(), sessions.end()};
 }
 
 // A cut leaves at most what the file was counted with, less what it freed. Where somebody has

@@ -58,7 +58,7 @@ bool MdsCore::HandleAdmin(const Call& call) {
 
 void MdsCore::ChangeMap(const Call& call, Change change) {
   Post([this, call, change = std::move(change)] {
-    const Asked asked{call->session(), call->request_id()};
+    const Asked asked{call->sub_session(), call->request_id()};
     const std::optional<std::string> before = keeper_->AnswerTo(asked);
     const Result<std::string> body =
         before.has_value() ? Result<std::string>(*before) : change(asked);

@@ -88,6 +88,7 @@ MdsCore::~MdsCore() {
 RequestOrigin MdsCore::OriginOf(const Call& call) {
   RequestOrigin origin;
   origin.session = call->session();
+  origin.sub_session = call->sub_session();
   origin.request_id = call->request_id();
   origin.acked_below = call->acked_below();
   origin.method = call->method();

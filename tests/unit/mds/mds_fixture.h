@@ -29,7 +29,7 @@ class TestCall final : public net::IncomingCall {
  public:
   TestCall(uint32_t method, uint64_t session, uint64_t id, std::string body) {
     method_ = method;
-    session_ = session;
+    sub_session_ = session;
     request_id_ = id;
     body_ = std::move(body);
   }

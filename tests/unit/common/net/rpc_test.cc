@@ -43,6 +43,34 @@ class RpcTest : public ::testing::Test {
   std::unique_ptr<RpcServer> server_;
 };
 
+// Each counts its requests from 1, and acknowledges its own.
+TEST_F(RpcTest, ConnectionsOfOneSessionAreToldApartAndServedForThatSession) {
+  std::map<std::string, int> applied;
+  std::vector<std::pair<uint64_t, uint64_t>> heard;  // session, request id
+  Serve([&](const std::shared_ptr<IncomingCall>& call) {
+    ++applied[call->body()];
+    heard.emplace_back(call->session(), call->request_id());
+    call->Respond(call->body());
+  });
+  std::vector<std::unique_ptr<RpcClient>> clients;
+  for (uint32_t i = 0; i < kMostConnections; ++i) clients.push_back(Dial(OnConnection(7, i)));
+  network_.SetOptions({.drop = 0.3, .duplicate = 0.3, .disconnect = 0.05, .linger = 0.5});
+  for (int round = 0; round < 10; ++round) {
+    for (size_t i = 0; i < clients.size(); ++i) {
+      const std::string body = std::to_string(round) + "/" + std::to_string(i);
+      const Result<Reply> reply = CallAndRun(*clients[i], body, {.timeout = Duration::max()});
+      ASSERT_TRUE(reply.ok()) << reply.status();
+      EXPECT_EQ(reply->body, body);
+    }
+  }
+  EXPECT_EQ(applied.size(), 10 * clients.size());
+  for (const auto& [body, times] : applied) EXPECT_EQ(times, 1) << body;
+  for (size_t i = 0; i < heard.size(); ++i) {
+    EXPECT_EQ(heard[i].first, 7u);
+    EXPECT_EQ(heard[i].second, 1 + i / clients.size());
+  }
+}
+
 TEST_F(RpcTest, NothingIsAppliedTwiceAndEverythingOnceUnderLossDuplicationAndReconnects) {
   uint64_t sent = 0;
   for (uint64_t seed = 1; seed <= 30; ++seed) {

@@ -291,6 +291,55 @@ TEST_F(SessionTest, AnswersAreForgottenOnceTheClientHasThem) {
   EXPECT_EQ(answers(), 0u);
 }
 
+// Requests are told apart by connection, also after a restart; files are the session's.
+TEST_F(SessionTest, ConnectionsOfASessionShareWhatIsOpenAndNotTheirRequests) {
+  const uint64_t first = session;
+  wire::CreateRequest create = New(kRoot, "f", 0644);
+  create.set_exclusive(true);
+  create.set_open_flags(2);
+  const Answer made = Try(wire::MDS_CREATE, create, 100);
+  ASSERT_TRUE(made.status.ok()) << made.status;
+  session = net::OnConnection(first, 5);
+  create.set_name("g");
+  const Answer other = Try(wire::MDS_CREATE, create, 100);
+  ASSERT_TRUE(other.status.ok()) << other.status;
+  EXPECT_NE(other.body, made.body) << "another connection's request of that number";
+  Restart();
+  EXPECT_EQ(Try(wire::MDS_CREATE, create, 100).body, other.body);
+
+  wire::EntryReply reply;
+  ASSERT_TRUE(reply.ParseFromString(made.body));
+  wire::OpenRequest open;
+  *open.mutable_caller() = Caller();
+  open.set_inode(reply.attr().inode());
+  open.set_flags(2);
+  EXPECT_EQ(Code(wire::MDS_OPEN, open), ErrorCode::kOk);
+  EXPECT_TRUE(Stat(reply.attr().inode()).sole_opener()) << "it is the same mount";
+}
+
+TEST_F(SessionTest, AnswersAreForgottenByConnectionAndAllWithTheSession) {
+  const uint64_t first = session;
+  auto answers = [&] {
+    size_t count = 0;
+    const auto it = mem.NewIterator();
+    for (it->Seek("a"); it->Valid() && it->key()[0] == 'a'; it->Next()) ++count;
+    return count;
+  };
+  Touch(kRoot, "a");
+  session = net::OnConnection(first, 3);
+  auto call = std::make_shared<TestCall>(wire::MDS_MKNOD, session, ++last_id,
+                                         New(kRoot, "b", S_IFREG | 0644).SerializeAsString());
+  call->AckedBelow(last_id);
+  core->Handle(call);
+  EXPECT_TRUE(Finish(call).status.ok());
+  EXPECT_EQ(answers(), 2u) << "of the first connection nothing was acknowledged";
+  EXPECT_EQ(core->names().SessionsWithAnswers(), std::vector<uint64_t>{first});
+  session = first;
+  EXPECT_EQ(Code(wire::MDS_CLOSE_SESSION, wire::Empty()), ErrorCode::kOk);
+  core->names().CommitPrepared();
+  EXPECT_EQ(answers(), 0u);
+}
+
 TEST_F(SessionTest, WatchAnswersAtOnceWhenSomethingIsNewerAndElseWaits) {
   OpenSession();
   wire::WatchRequest watch;

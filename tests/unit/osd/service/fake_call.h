@@ -21,7 +21,7 @@ class FakeCall final : public net::IncomingCall {
            std::shared_ptr<std::optional<Answer>> answer)
       : answer_(std::move(answer)) {
     method_ = method;
-    session_ = session;
+    sub_session_ = session;
     body_ = std::move(body);
     payload_ = std::move(payload);
   }

@@ -129,6 +129,14 @@ TEST_F(OsdServerTest, ServesReadsAtOnceAndWritesWhenItKnowsWhoMay) {
   map.fences[99] = Epoch(5);
   Register(map);
   EXPECT_EQ(write().code(), ErrorCode::kStale) << "fenced while this OSD was away";
+  for (uint32_t i = 1; i < net::kMostConnections; ++i) {
+    const auto another = net::RpcClient::Connect(*network_, SystemClock::Get(), "inproc://osd.3",
+                                                 {.session = net::OnConnection(99, i)});
+    ASSERT_TRUE(another.ok()) << another.status();
+    const auto refused =
+        (*another)->CallAndWait(wire::OSD_WRITE, request.SerializeAsString(), data, {});
+    EXPECT_EQ(refused.code(), ErrorCode::kStale) << "by another connection of that session";
+  }
   request.set_epoch(5);
   ASSERT_TRUE(write().ok());
   const auto written = read();
