@@ -145,8 +145,10 @@ void Reactor::Run() {
       poller_->Wait(TimePoint());
     } else {
       waits_.fetch_add(1, std::memory_order_relaxed);
+      const TimePoint before = SystemClock::Get().Now();
       poller_->Wait(timers_.Next());
       sleeping_ = false;
+      waited_ += SystemClock::Get().Now() - before;
     }
     poller_->Run();
   }

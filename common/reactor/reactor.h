@@ -94,7 +94,9 @@ class Reactor final : public Loop {
   // `watcher` hears of `fd` until Unwatch, which comes before the descriptor is closed.
   void Watch(int fd, Watcher* watcher);
   // The same for a descriptor that several reactors watch so: what comes wakes one of those that
-  // sleep. Level triggered: OnReadable each turn as long as there is something to read.
+  // sleep. Level triggered: OnReadable each turn as long as there is something to read. Who leaves
+  // it to the others unwatches in OnReadable, having found nothing more: at any other time he may
+  // take a wake with him that was theirs.
   void WatchShared(int fd, Watcher* watcher);
   void Unwatch(Watcher* watcher);
   // OnWritable once there is room in the socket's buffer.
@@ -113,6 +115,8 @@ class Reactor final : public Loop {
 
   // Turns that ended in a wait, since Start.
   [[nodiscard]] uint64_t waits() const { return waits_.load(std::memory_order_relaxed); }
+  // How long it has waited, since Start. On the reactor's thread.
+  [[nodiscard]] Duration waited() const { return waited_; }
 
  private:
   Reactor(std::unique_ptr<Poller> poller, Backend backend, std::string name);
@@ -131,6 +135,7 @@ class Reactor final : public Loop {
   std::atomic<uint64_t> waits_{0};
 
   // Of the reactor's thread.
+  Duration waited_{0};
   TimerQueue timers_;
   std::vector<Task> turn_ends_;
   std::vector<Task> ending_, running_;  // kept for their capacity

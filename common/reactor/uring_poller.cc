@@ -223,8 +223,12 @@ class UringPoller final : public Poller {
     const bool more = (cqe.flags & IORING_CQE_F_MORE) != 0;
     if (!more) watched->reading = false;
     if (watched->watcher == nullptr) return;
-    if (!more) ArmReadable(watched);  // before the callback, which may unwatch; submitted after it
+    if (!more && !watched->shared) ArmReadable(watched);  // submitted after the callback
     watched->watcher->OnReadable();
+    // Not before the callback, which may have unwatched: a poll that is cancelled may first wait
+    // again and take a wake that is another's, and this one's wake has brought the callback here.
+    // It stays allocated until FreeEnded.
+    if (watched->shared && watched->watcher != nullptr) ArmReadable(watched);
   }
   void FreeEnded() {
     std::erase_if(ended_, [](Watched* watched) {

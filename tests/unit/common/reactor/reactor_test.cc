@@ -244,6 +244,64 @@ TEST_P(ReactorTest, WhatReactorsWatchTogetherIsReadToItsEnd) {
   RunInLoopAndWait(**other, [&] { (*other)->Unwatch(&there); });
 }
 
+// Goal: who leaves a shared descriptor takes no wake with him. Method: of two that watch, one
+// leaves after each byte that he hears and comes back later; every byte must be heard, one at a
+// time.
+TEST_P(ReactorTest, WhoLeavesWhatIsWatchedTogetherTakesNoWakeWithHim) {
+  class Reader : public Watcher {
+   public:
+    Reader(int fd, Event& came) : fd_(fd), came_(came) {}
+    void OnReadable() override {
+      char byte = 0;
+      while (read(fd_, &byte, 1) == 1) came_.Set();
+    }
+
+   private:
+    const int fd_;
+    Event& came_;
+  };
+  class Leaver final : public Reader {
+   public:
+    Leaver(Reactor& reactor, int fd, Event& came) : Reader(fd, came), reactor_(reactor) {}
+    void OnReadable() override {
+      Reader::OnReadable();
+      reactor_.Unwatch(this);
+      watching = false;
+      ++left;
+    }
+    bool watching = false;
+    int left = 0;
+
+   private:
+    Reactor& reactor_;
+  };
+  Reactor::Options options;
+  options.backend = GetParam();
+  auto other = Reactor::Create(options);
+  ASSERT_TRUE(other.ok());
+  (*other)->Start();
+  const SocketPair pair;
+  Event came;
+  Reader stays(pair.ours(), came);
+  Leaver leaves(**other, pair.ours(), came);
+  RunInLoopAndWait(*reactor_, [&] { reactor_->WatchShared(pair.ours(), &stays); });
+  for (int i = 1; i <= 5000; ++i) {
+    if (i % 3 != 0) {
+      (*other)->Post([&] {
+        if (std::exchange(leaves.watching, true)) return;
+        (*other)->WatchShared(pair.ours(), &leaves);
+      });
+    }
+    pair.Say("a");
+    came.Await(i);
+  }
+  RunInLoopAndWait(**other, [&] {
+    EXPECT_GT(leaves.left, 0);
+    if (leaves.watching) (*other)->Unwatch(&leaves);
+  });
+  RunInLoopAndWait(*reactor_, [&] { reactor_->Unwatch(&stays); });
+}
+
 TEST_P(ReactorTest, AfterUnwatchNothingIsHeardAlsoOfWhatHadCome) {
   SocketPair pair;
   Listener listener(*reactor_, pair.ours());
