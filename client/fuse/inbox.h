@@ -43,9 +43,12 @@ class Inbox final : private Watcher {
   // Handles a small request at once. A large one stays the caller's until `handled`.
   void Take(std::span<uint8_t> request);
   void TakeLarge(std::span<uint8_t> request, std::function<void()> handled);
+  [[nodiscard]] bool holds_large() const { return !large_.empty(); }
   [[nodiscard]] bool full() const { return large_.size() >= kMostLarge; }
   // Handles all that it has.
   void Empty();
+  // No more comes for a while: its thread takes turns.
+  void Rest() { RunAhead(false); }
   // When everything taken before has been through its handler.
   void WhenHandled(std::function<void()> then);
 

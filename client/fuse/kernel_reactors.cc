@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "client/fuse/queue_mark.h"
 #include "client/fuse/ring_support.h"
@@ -17,8 +18,8 @@ constexpr uint32_t kLargestPayload = 1U << 20;
 
 }  // namespace
 
-Result<std::unique_ptr<KernelReactors>> KernelReactors::Create(Options options) {
-  std::unique_ptr<KernelReactors> reactors(new KernelReactors(std::move(options)));
+Result<std::unique_ptr<KernelReactors>> KernelReactors::Create(const Options& options) {
+  std::unique_ptr<KernelReactors> reactors(new KernelReactors(options));
   const uint32_t count = std::clamp(reactors->options_.count, uint32_t{1}, kMost);
   for (uint32_t i = 0; i < count; ++i) {
     auto member = std::make_unique<Member>();
@@ -53,17 +54,28 @@ bool KernelReactors::CanRing() const {
          });
 }
 
-void KernelReactors::Prepare(int device, RequestHandler& handler) {
+std::vector<Reactor*> KernelReactors::all() const {
+  std::vector<Reactor*> reactors;
+  for (const auto& member : members_) reactors.push_back(member->reactor);
+  return reactors;
+}
+
+void KernelReactors::Prepare(int device, RequestHandler& handler, Serving serving) {
   device_ = device;
+  serving_ = std::move(serving);
   (void)fcntl(device, F_SETFL, fcntl(device, F_GETFL) | O_NONBLOCK);
-  const auto on_end = [this](int error) {
-    if (!ended_.exchange(true)) options_.on_end(error);
+  DeviceReader::Options options;
+  options.device = device;
+  options.on_end = [this](int error) {
+    if (!ended_.exchange(true)) serving_.on_end(error);
   };
-  for (const auto& member : members_) {
-    member->inbox =
-        std::make_unique<Inbox>(*member->reactor, handler, options_.weight, options_.hurried);
-    member->reader =
-        std::make_unique<DeviceReader>(*member->reactor, *member->inbox, device, on_end);
+  // From the last one, which has nobody to call.
+  for (auto it = members_.rbegin(); it != members_.rend(); ++it) {
+    Member& member = **it;
+    member.inbox =
+        std::make_unique<Inbox>(*member.reactor, handler, serving_.weight, serving_.hurried);
+    member.reader = std::make_unique<DeviceReader>(*member.reactor, *member.inbox, options);
+    if (serving_.first_takes) options.next = member.reader.get();
   }
 }
 
@@ -96,8 +108,10 @@ Status KernelReactors::PrepareRings(RingRequests& requests, uint64_t bytes_max) 
 }
 
 void KernelReactors::Start() {
-  for (const auto& member : members_) {
-    member->reactor->Post([reader = member->reader.get()] { reader->Start(); });
+  for (size_t i = 0; i < members_.size(); ++i) {
+    const bool helps = serving_.first_takes && i > 0;
+    members_[i]->reactor->Post(
+        [reader = members_[i]->reader.get(), helps] { reader->Start(helps); });
   }
 }
 

@@ -1,9 +1,11 @@
-// KernelReactors: the threads that take the kernel's requests and run their handlers, all alike.
+// KernelReactors: the threads that take the kernel's requests, run their handlers, and have the
+// mount's connections (client/remote/reactor_networks.h).
 //
 // The kernel's queue knows no classes: whoever comes to its end waits until all before him was
 // taken off; so there is more than one, and each takes small requests before it goes on with large
 // ones (inbox.h).
 // Threads: Start and the destructor from one; Stop from any but a reactor's; the rest from any.
+// Lifetime: outlives whatever has connections on them.
 #pragma once
 
 #include <atomic>
@@ -30,13 +32,17 @@ class KernelReactors {
     // request without a hop. Outlives this. Null: one of our own.
     Reactor* first = nullptr;
     bool rings = false;  // may take FUSE over io_uring
+  };
+  struct Serving {
     Inbox::Weight weight = Inbox::Weight::kNormal;
     Inbox::Hurried hurried;
+    // The first takes requests and the others help it (device_reader.h); else all take alike.
+    bool first_takes = false;
     // Told once that the mount has ended, with the error; on a reactor. Not after Stop.
     std::function<void(int error)> on_end;
   };
   // kIo: the machine has no reactor left.
-  static Result<std::unique_ptr<KernelReactors>> Create(Options options);
+  static Result<std::unique_ptr<KernelReactors>> Create(const Options& options);
   ~KernelReactors();  // ends the threads
   KernelReactors(const KernelReactors&) = delete;
   KernelReactors& operator=(const KernelReactors&) = delete;
@@ -44,7 +50,7 @@ class KernelReactors {
   // Whether all of them have an io_uring.
   [[nodiscard]] bool CanRing() const;
   // `device`: the kernel's end of the mount, from now on without blocking.
-  void Prepare(int device, RequestHandler& handler);
+  void Prepare(int device, RequestHandler& handler, Serving serving);
   // Before Start: maps what StartRings needs. `bytes_max`: for all requests at once.
   Status PrepareRings(RingRequests& requests, uint64_t bytes_max);
   void Start();
@@ -56,6 +62,7 @@ class KernelReactors {
   void Stop();
 
   [[nodiscard]] Reactor& first() const { return *members_.front()->reactor; }
+  [[nodiscard]] std::vector<Reactor*> all() const;
   // Has the kernel put `mark` behind everything that it has queued. How often it will come, or
   // `refused` be called, on a reactor.
   [[nodiscard]] size_t Mark(uint64_t mark, const std::function<void()>& refused) const;
@@ -75,9 +82,10 @@ class KernelReactors {
     std::unique_ptr<DeviceReader> reader;
     std::unique_ptr<RingQueues> rings;  // null: by /dev/fuse alone
   };
-  explicit KernelReactors(Options options) : options_(std::move(options)) {}
+  explicit KernelReactors(const Options& options) : options_(options) {}
 
   const Options options_;
+  Serving serving_;
   int device_ = -1;
   std::atomic<bool> ended_{false};
   std::atomic<bool> ringing_{false};

@@ -25,6 +25,7 @@
 #include "client/fuse/request_handler.h"
 #include "client/fuse/resend.h"
 #include "client/fuse/ring_support.h"
+#include "client/remote/reactor_networks.h"
 #include "client/takeover/takeover_log.h"
 #include "client/vfs/core.h"
 #include "common/base/awake_processors.h"
@@ -111,6 +112,15 @@ Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& opt
   return core;
 }
 
+Status MayRing(const Mount::Options& options) {
+  if (options.uring == Mount::Uring::kOff) return {ErrorCode::kInvalid, "not wanted"};
+  // The kernel does not ask a successor for what lies in rings.
+  if (options.state_fd >= 0) {
+    return {ErrorCode::kInvalid, "a mount that another process may go on with takes /dev/fuse"};
+  }
+  return RingsOffered();
+}
+
 // As libfuse reads values of options: a comma in one would begin the next.
 std::string EscapeOption(const std::string& value) {
   std::string text;
@@ -151,15 +161,20 @@ void Detach(const std::string& mountpoint) {
 
 }  // namespace
 
+static_assert(KernelReactors::kMost <= ReactorNetworks::kMost, "each has connections of its own");
+
 class Mount::Impl {
  public:
   Impl(net::Network& network, Clock& clock, const std::string& endpoint, std::string mountpoint,
-       Options options, std::unique_ptr<TakeoverLog> takeover)
+       Options options, std::unique_ptr<TakeoverLog> takeover,
+       std::unique_ptr<KernelReactors> reactors)
       : mountpoint_(std::move(mountpoint)),
         options_(std::move(options)),
         takeover_(std::move(takeover)),
         flags_(mountpoint_, WantedRules(options_)),
-        core_(network, clock,
+        reactors_(std::move(reactors)),
+        networks_(NetworksOf(network)),
+        core_(networks_, clock,
               CoreOptions(
                   endpoint, options_, takeover_.get(), &flags_, [this](InodeId id) { Forget(id); },
                   [this](InodeId id) { ForgetAttributes(id); },
@@ -171,10 +186,11 @@ class Mount::Impl {
   ~Impl() {
     Stop();
     (void)Wait();
+    EndThreads(Duration::zero());  // of one that has not begun to serve
   }
 
   Status Start() {
-    WEIR_RETURN_IF_ERROR(MakeReactors());
+    WEIR_RETURN_IF_ERROR(ChooseWay());
     // What the kernel has of files that were open is asked to be dropped while the core opens.
     if (options_.device_fd >= 0) WEIR_RETURN_IF_ERROR(GoOn());
     WEIR_RETURN_IF_ERROR(core_.Open([this] {
@@ -199,7 +215,7 @@ class Mount::Impl {
       HandOn();
     }
     if (options_.first_reactor != nullptr) handler_->NeverWait();
-    reactors_->Prepare(fuse_session_fd(session_), *handler_);
+    reactors_->Prepare(fuse_session_fd(session_), *handler_, HowToServe());
     WEIR_RETURN_IF_ERROR(PrepareRings());
     {
       const std::lock_guard lock(mutex_);
@@ -290,11 +306,10 @@ class Mount::Impl {
     filesystem_.kernel_cache().Stop();
     filesystem_.kernel_attributes().Stop();
     filesystem_.barrier().Stop();
-    if (!core_.Shutdown(options_.unmount_timeout)) {
+    if (!EndThreads(options_.unmount_timeout)) {
       result_ = Status(ErrorCode::kIo,
                        "unmounted " + mountpoint_ + " before all buffered data could be written");
     }
-    reactors_ = nullptr;
     if (session_ != nullptr) {
       fuse_session_unmount(session_);
       fuse_session_destroy(session_);
@@ -333,17 +348,33 @@ class Mount::Impl {
     }
   }
 
-  Status MakeReactors() {
-    KernelReactors::Options wanted;
-    wanted.count = options_.reactors;
-    wanted.first = options_.first_reactor;
+  // One connection to each server where another process may go on with the session, and within a
+  // process, where messages are handed over.
+  [[nodiscard]] ReactorNetworks NetworksOf(net::Network& network) const {
+    if (options_.exclusive) return ReactorNetworks(network);
+    if (takeover_ != nullptr) return ReactorNetworks(network, {&reactors_->first()});
+    return ReactorNetworks(network, reactors_->all());
+  }
+
+  // False: data was lost. Connections first, which live on the reactors.
+  bool EndThreads(Duration wait) {
+    const bool stored = core_.Shutdown(wait);
+    reactors_ = nullptr;
+    return stored;
+  }
+
+  [[nodiscard]] KernelReactors::Serving HowToServe() {
+    KernelReactors::Serving serving;
     // Where the disks are this process's own, its threads do the work of an OSD as well.
-    wanted.weight = options_.exclusive ? Inbox::Weight::kNormal : Inbox::Weight::kMost;
-    wanted.hurried = [this] { return core_.hurried(); };
-    wanted.on_end = [this](int error) { Ended(error); };
-    Status rings = MayRing();
-    wanted.rings = rings.ok();
-    WEIR_ASSIGN_OR_RETURN(reactors_, KernelReactors::Create(wanted));
+    serving.weight = options_.exclusive ? Inbox::Weight::kNormal : Inbox::Weight::kMost;
+    serving.hurried = [this] { return core_.hurried(); };
+    serving.first_takes = !options_.exclusive;
+    serving.on_end = [this](int error) { Ended(error); };
+    return serving;
+  }
+
+  Status ChooseWay() {
+    Status rings = MayRing(options_);
     if (rings.ok() && !reactors_->CanRing()) {
       rings = Status(ErrorCode::kNotSupported, "this process may not use io_uring");
     }
@@ -352,15 +383,6 @@ class Mount::Impl {
       return {rings.code(), "-o uring=on: " + rings.message()};
     }
     return Status::Ok();
-  }
-
-  [[nodiscard]] Status MayRing() const {
-    if (options_.uring == Uring::kOff) return {ErrorCode::kInvalid, "not wanted"};
-    // The kernel does not ask a successor for what lies in rings.
-    if (takeover_ != nullptr) {
-      return {ErrorCode::kInvalid, "a mount that another process may go on with takes /dev/fuse"};
-    }
-    return RingsOffered();
   }
 
   Status PrepareRings() {
@@ -469,6 +491,8 @@ class Mount::Impl {
   const Options options_;
   const std::unique_ptr<TakeoverLog> takeover_;  // null: no other process can go on
   MountFlags flags_;
+  std::unique_ptr<KernelReactors> reactors_;  // ended before anything that their tasks use goes
+  const ReactorNetworks networks_;
   Core core_;
   const std::unique_ptr<AwakeProcessors> awake_;  // null: they sleep as they like
   Filesystem filesystem_;
@@ -477,7 +501,6 @@ class Mount::Impl {
   std::atomic<fuse_session*> notified_{nullptr};
   std::string device_;
   std::unique_ptr<RequestHandler> handler_;
-  std::unique_ptr<KernelReactors> reactors_;  // ends before what its tasks use
   std::mutex mutex_;
   std::condition_variable ended_changed_;
   bool wants_rings_ = false;
@@ -506,8 +529,11 @@ Result<std::unique_ptr<Mount>> Mount::Start(net::Network& network, Clock& clock,
     }
     place = resolved;
   }
+  WEIR_ASSIGN_OR_RETURN(auto reactors, KernelReactors::Create({.count = options.reactors,
+                                                               .first = options.first_reactor,
+                                                               .rings = MayRing(options).ok()}));
   auto impl = std::make_unique<Impl>(network, clock, mds_endpoint, place, std::move(options),
-                                     std::move(takeover));
+                                     std::move(takeover), std::move(reactors));
   WEIR_RETURN_IF_ERROR(impl->Start());
   return std::unique_ptr<Mount>(new Mount(std::move(impl)));
 }

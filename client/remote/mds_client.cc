@@ -5,6 +5,7 @@
 
 #include "client/vfs/dir_cache.h"
 #include "client/vfs/file_leases.h"
+#include "common/net/sub_session.h"
 #include "common/net/transport.h"
 #include "common/placement/times_wire.h"
 #include "common/wire/mds.pb.h"
@@ -18,22 +19,65 @@ constexpr Duration kLossPatience = std::chrono::seconds(1);
 // An answer that got lost is asked for again: without a session of its own a mount is evicted soon
 // after a restart of the MDS, whatever else it asks for.
 constexpr Duration kWatchTimeout = std::chrono::seconds(2);
+
+static_assert(ReactorNetworks::kMost <= net::kMostConnections,
+              "each reactor has a connection of one session to the MDS");
+
+// What the mount tells or asks by itself, while the next of its kind may follow before the answer:
+// those are heard in the order in which they were sent. A process waits for everything else.
+bool KeepsOrder(uint32_t method) {
+  switch (method) {
+    case wire::MDS_OPEN_SESSION:
+    case wire::MDS_CLOSE_SESSION:
+    case wire::MDS_WATCH:
+    case wire::MDS_RELEASE:
+    case wire::MDS_YIELD:
+    case wire::MDS_APPEND:
+    case wire::MDS_GIVE_BACK:
+    case wire::MDS_GROW:  // room that releases give back
+    case wire::MDS_WROTE:
+    case wire::MDS_ACCESSED:
+    case wire::MDS_LOCK:
+    case wire::MDS_LOCK_WAIT:
+    case wire::MDS_LOCK_CANCEL:
+    case wire::MDS_LOCK_TEST:
+    case wire::MDS_LOCKS_SETTLED:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
-MdsClient::MdsClient(Clock& clock, Options options, Events events)
-    : clock_(clock), options_(std::move(options)), events_(std::move(events)) {}
+MdsClient::MdsClient(const ReactorNetworks& networks, Clock& clock, Options options, Events events)
+    : networks_(networks),
+      clock_(clock),
+      options_(std::move(options)),
+      events_(std::move(events)) {}
 
-Result<std::unique_ptr<MdsClient>> MdsClient::Connect(net::Network& network, Clock& clock,
+Result<std::unique_ptr<MdsClient>> MdsClient::Connect(const ReactorNetworks& networks, Clock& clock,
                                                       Options options, Events events) {
-  std::unique_ptr<MdsClient> client(new MdsClient(clock, std::move(options), std::move(events)));
-  net::RpcClient::Options rpc_options;
-  rpc_options.session = client->options_.session;
-  rpc_options.ids_above = client->options_.ids_above;
-  rpc_options.reserved_ids = client->options_.reserved_ids;
-  auto rpc = net::RpcClient::Connect(network, clock, client->options_.endpoint, rpc_options);
-  if (!rpc.ok()) return rpc.status();
-  client->rpc_ = std::move(*rpc);
+  std::unique_ptr<MdsClient> client(
+      new MdsClient(networks, clock, std::move(options), std::move(events)));
+  WEIR_ASSIGN_OR_RETURN(client->rpc_, client->Dial(0));
   return client;
+}
+
+Result<std::unique_ptr<net::RpcClient>> MdsClient::Dial(size_t lane) const {
+  net::RpcClient::Options options;
+  options.session = net::OnConnection(options_.session, static_cast<uint32_t>(lane));
+  options.ids_above = options_.ids_above;
+  if (lane == 0) options.reserved_ids = options_.reserved_ids;
+  return net::RpcClient::Connect(networks_.at(lane), clock_, options_.endpoint, options);
+}
+
+net::RpcClient& MdsClient::RpcFor(uint32_t method) {
+  const size_t here = networks_.Here();
+  if (here == 0 || KeepsOrder(method)) return *rpc_;
+  lanes_[here].wanted.store(true, std::memory_order_relaxed);
+  net::RpcClient* const own = lanes_[here].rpc.load(std::memory_order_acquire);
+  return own != nullptr && own->connected() ? *own : *rpc_;
 }
 
 MdsClient::~MdsClient() {
@@ -42,7 +86,12 @@ MdsClient::~MdsClient() {
 
 void MdsClient::Stop() {
   closing_ = true;
-  rpc_.reset();  // runs what is outstanding with kCancelled while the members still exist
+  // Runs what is outstanding with kCancelled while the members still exist.
+  for (Lane& lane : lanes_) {
+    lane.rpc = nullptr;
+    lane.owned.reset();
+  }
+  rpc_.reset();
 }
 
 wire::OpenSessionRequest MdsClient::SessionRequest(bool first) const {
@@ -172,7 +221,7 @@ void MdsClient::CallRaw(uint32_t method, const google::protobuf::MessageLite& re
   call.timeout = patience.value_or(options_.timeout);
   call.idempotent = idempotent;
   const net::LendThread lend;  // an MDS knows nothing of our locks, and never answers from here
-  rpc_->Call(method, request.SerializeAsString(), {}, call, std::move(callback));
+  RpcFor(method).Call(method, request.SerializeAsString(), {}, call, std::move(callback));
 }
 
 void MdsClient::CallReserved(uint64_t id, uint32_t method,
@@ -273,6 +322,14 @@ void MdsClient::Reopen() {
 }
 
 void MdsClient::Tick() {
+  for (size_t i = 1; i < networks_.size() && !closing_; ++i) {
+    Lane& lane = lanes_[i];
+    if (!lane.wanted || lane.owned != nullptr) continue;
+    auto rpc = Dial(i);
+    if (!rpc.ok()) continue;  // the first one is there
+    lane.owned = *std::move(rpc);
+    lane.rpc.store(lane.owned.get(), std::memory_order_release);
+  }
   if (!closing_ && watch_broken_.exchange(false)) StartWatch();
 }
 

@@ -3,10 +3,15 @@
 //
 // An MDS that forgot the session (restart, lease expired) is told of it again with every inode that
 // is open here, before anything else is believed.
-// Threads: calls from any thread; callbacks on the RPC's I/O thread, which they must not block.
+// A call leaves by the connection of the reactor whose thread makes it, as soon as that has one
+// (osd_client.h), and is answered there. What must not be overtaken, by its method, and what has a
+// reserved id goes by the first reactor's, as do the session and the watch.
+// Threads: calls from any thread; callbacks on a reactor or an RPC's I/O thread, which they must
+//          not block. Tick as OsdClient's.
 // Errors:  a call ends with what the MDS answered, or kTimedOut / kUnreachable after the timeout.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <functional>
@@ -17,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "client/remote/reactor_networks.h"
 #include "client/vfs/caller.h"
 #include "common/net/rpc.h"
 #include "common/placement/cluster_map.h"
@@ -77,7 +83,7 @@ class MdsClient {
     std::function<void(const std::vector<InodeId>&)> on_lost_leases;
   };
 
-  static Result<std::unique_ptr<MdsClient>> Connect(net::Network& network, Clock& clock,
+  static Result<std::unique_ptr<MdsClient>> Connect(const ReactorNetworks& networks, Clock& clock,
                                                     Options options, Events events);
   ~MdsClient();
 
@@ -125,11 +131,14 @@ class MdsClient {
   [[nodiscard]] Duration timeout() const { return options_.timeout; }
   [[nodiscard]] InodeId root() const { return InodeId(root_.load()); }
   [[nodiscard]] MapPtr map() const;
-  // Restarts a watch that ended in an error; called now and then.
+  // Restarts a watch that ended in an error, and connects reactors that have begun to call; called
+  // now and then.
   void Tick();
 
  private:
-  MdsClient(Clock& clock, Options options, Events events);
+  MdsClient(const ReactorNetworks& networks, Clock& clock, Options options, Events events);
+  [[nodiscard]] Result<std::unique_ptr<net::RpcClient>> Dial(size_t lane) const;
+  [[nodiscard]] net::RpcClient& RpcFor(uint32_t method);
   wire::OpenSessionRequest SessionRequest(bool first) const;
   Status TakeFirst(const Result<net::Reply>& reply, TimePoint asked);
   Status TakeSession(const std::string& body, TimePoint asked);
@@ -141,10 +150,18 @@ class MdsClient {
   [[nodiscard]] TimePoint Now() const;
   void Reopen();
 
+  const ReactorNetworks& networks_;
   Clock& clock_;
   const Options options_;
   const Events events_;
-  std::unique_ptr<net::RpcClient> rpc_;
+  std::unique_ptr<net::RpcClient> rpc_;  // of the first reactor
+  // Of the others: wanted by who calls there, made by Tick, there until Stop.
+  struct Lane {
+    std::atomic<bool> wanted{false};
+    std::unique_ptr<net::RpcClient> owned;
+    std::atomic<net::RpcClient*> rpc{nullptr};
+  };
+  std::array<Lane, ReactorNetworks::kMost> lanes_;
   std::atomic<uint64_t> root_{0};
   std::atomic<bool> closing_{false};
   std::atomic<uint64_t> lock_seq_{0};  // of WatchReply, heard

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/base/crc32c.h"
+#include "common/net/sub_session.h"
 #include "common/wire/osd.pb.h"
 
 namespace weir::client {
@@ -85,11 +86,16 @@ bool AnyBounded(const ClusterMap& map) {
   });
 }
 
+// Of a lane: its own number, and that for its small reads.
+constexpr size_t kSmallReads = ReactorNetworks::kMost;
+static_assert(2 * ReactorNetworks::kMost <= net::kMostConnections,
+              "each reactor has two connections of one session to an OSD");
+
 }  // namespace
 
-OsdClient::OsdClient(net::Network& network, Clock& clock, uint64_t session, Duration timeout,
-                     uint64_t ids_above)
-    : network_(network),
+OsdClient::OsdClient(const ReactorNetworks& networks, Clock& clock, uint64_t session,
+                     Duration timeout, uint64_t ids_above)
+    : networks_(networks),
       clock_(clock),
       session_(session),
       timeout_(timeout),
@@ -104,23 +110,36 @@ const OsdClient::Connection* OsdClient::FindLocked(OsdId osd) const {
   return it == connections_.end() ? nullptr : &it->second;
 }
 
-net::RpcClient& OsdClient::RpcForLocked(const Connection& connection, const ObjectOp& op) const {
+net::RpcClient& OsdClient::RpcFor(const Connection& connection, size_t lane, const ObjectOp& op) {
+  const Lane& own = connection.lanes[lane];
+  const bool ready = lane == 0 || (own.rpc && own.rpc->connected());
+  const Lane& chosen = ready ? own : connection.lanes[0];
   const bool small = !op.write && op.verb == ObjectOp::Verb::kData && op.length <= kSmallRead;
-  if (!small) return *connection.rpc;
-  const bool apart = connection.small_reads && connection.small_reads->connected();
-  return apart ? *connection.small_reads : *connection.rpc;
+  const bool apart = small && chosen.small_reads && chosen.small_reads->connected();
+  return apart ? *chosen.small_reads : *chosen.rpc;
 }
 
-OsdClient::RpcPtr OsdClient::Dial(const std::string& endpoint, uint64_t session) const {
+OsdClient::RpcPtr OsdClient::Dial(const std::string& endpoint, size_t lane,
+                                  size_t connection) const {
   net::RpcClient::Options options;
-  options.session = session;
+  options.session = net::OnConnection(session_, static_cast<uint32_t>(connection));
   options.ids_above = ids_above_;
-  auto rpc = net::RpcClient::Connect(network_, clock_, endpoint, options);
+  auto rpc = net::RpcClient::Connect(networks_.at(lane), clock_, endpoint, options);
   return rpc.ok() ? std::move(*rpc) : nullptr;
+}
+
+OsdClient::Lane OsdClient::DialLane(const std::string& endpoint, size_t lane) const {
+  Lane dialled{Dial(endpoint, lane, lane), nullptr};
+  if (dialled.rpc && networks_.at(lane).LargeDelaySmall(endpoint)) {
+    dialled.small_reads = Dial(endpoint, lane, kSmallReads + lane);
+  }
+  return dialled;
 }
 
 void OsdClient::Send(const ObjectOp& op, const Stamp& stamp, ObjectCallback callback) {
   const net::LendThread lend;  // an OSD knows nothing of our locks, and never answers from here
+  const size_t lane = networks_.Here();
+  wanted_[lane].store(true, std::memory_order_relaxed);
   std::shared_lock lock(mutex_);
   const Connection* connection = FindLocked(stamp.osd);
   if (connection == nullptr) {
@@ -131,7 +150,7 @@ void OsdClient::Send(const ObjectOp& op, const Stamp& stamp, ObjectCallback call
   net::CallOptions call;
   call.timeout = timeout_;
   call.idempotent = !op.write;
-  RpcForLocked(*connection, op)
+  RpcFor(*connection, lane, op)
       .Call(MethodOf(op), Encode(op, stamp), op.payload, call,
             [write = op.write, osd = stamp.osd, callback = std::move(callback)](
                 Result<net::Reply> raw) { callback(Decode(write, osd, std::move(raw))); });
@@ -140,11 +159,11 @@ void OsdClient::Send(const ObjectOp& op, const Stamp& stamp, ObjectCallback call
 bool OsdClient::Reachable(OsdId osd) const {
   std::shared_lock lock(mutex_);
   const Connection* connection = FindLocked(osd);
-  return connection != nullptr && connection->rpc->connected();
+  return connection != nullptr && connection->lanes[0].rpc->connected();
 }
 
 void OsdClient::SetMap(const ClusterMap& map) {
-  std::vector<RpcPtr> closed;  // destroyed after the lock is gone: their callbacks may send again
+  std::vector<Lane> closed;  // destroyed after the lock is gone: their callbacks may send again
   std::lock_guard serial(set_map_mutex_);
   any_bounded_ = AnyBounded(map);
   for (const auto& [id, osd] : map.osds) {
@@ -152,27 +171,58 @@ void OsdClient::SetMap(const ClusterMap& map) {
     {
       std::shared_lock lock(mutex_);
       const Connection* current = FindLocked(id);
+      if (stopped_) return;
       if (current != nullptr && current->endpoint == osd.endpoint) continue;
     }
-    Connection next{osd.endpoint, Dial(osd.endpoint, session_), nullptr};
-    if (!next.rpc) continue;  // an endpoint that cannot be dialled is as good as unreachable
-    if (network_.LargeDelaySmall(osd.endpoint)) {
-      next.small_reads = Dial(osd.endpoint, MixHash(session_));
-    }
+    Connection next;
+    next.endpoint = osd.endpoint;
+    next.lanes[0] = DialLane(osd.endpoint, 0);
+    if (!next.lanes[0].rpc) continue;  // what cannot be dialled is as good as unreachable
     std::unique_lock lock(mutex_);
-    std::swap(connections_[id], next);
-    for (RpcPtr* old : {&next.rpc, &next.small_reads}) {
-      if (*old) closed.push_back(std::move(*old));
+    if (!stopped_) std::swap(connections_[id], next);
+    closed.push_back(std::move(next.lanes[0]));
+    for (size_t i = 1; i < next.lanes.size(); ++i) {
+      if (next.lanes[i].rpc) replaced_.push_back(std::move(next.lanes[i]));
     }
+  }
+}
+
+void OsdClient::Tick() {
+  for (size_t lane = 1; lane < networks_.size(); ++lane) {
+    if (wanted_[lane]) DialWanted(lane);
+  }
+  std::vector<Lane> closed;
+  const std::unique_lock lock(mutex_);
+  closed.swap(replaced_);
+}
+
+void OsdClient::DialWanted(size_t lane) {
+  std::vector<std::pair<OsdId, std::string>> missing;
+  {
+    const std::shared_lock lock(mutex_);
+    for (const auto& [id, connection] : connections_) {
+      if (!connection.lanes[lane].rpc) missing.emplace_back(id, connection.endpoint);
+    }
+  }
+  for (const auto& [id, endpoint] : missing) {
+    Lane dialled = DialLane(endpoint, lane);
+    const std::unique_lock lock(mutex_);
+    const auto found = connections_.find(id);
+    const bool fits = !stopped_ && found != connections_.end() &&
+                      found->second.endpoint == endpoint && !found->second.lanes[lane].rpc;
+    if (fits) std::swap(found->second.lanes[lane], dialled);
+    if (dialled.rpc) replaced_.push_back(std::move(dialled));
   }
 }
 
 void OsdClient::Stop() {
   std::map<OsdId, Connection> connections;
-  {
-    std::unique_lock lock(mutex_);
-    connections.swap(connections_);
-  }
+  std::vector<Lane> replaced;
+  std::unique_lock lock(mutex_);
+  stopped_ = true;
+  connections.swap(connections_);
+  replaced.swap(replaced_);
+  lock.unlock();
 }
 
 }  // namespace weir::client

@@ -8,6 +8,7 @@
 #include "common/base/after_all.h"
 #include "common/base/log.h"
 #include "common/base/prng.h"
+#include "common/net/sub_session.h"
 #include "common/wire/mds.pb.h"
 
 namespace weir::client {
@@ -33,8 +34,8 @@ bool MayHaveHappened(ErrorCode code) {
 
 }  // namespace
 
-Core::Core(net::Network& network, Clock& clock, Options options)
-    : network_(network),
+Core::Core(const ReactorNetworks& networks, Clock& clock, Options options)
+    : networks_(networks),
       clock_(clock),
       options_(std::move(options)),
       session_(options_.takeover != nullptr ? options_.takeover->session() : RandomSeed()),
@@ -57,7 +58,7 @@ Core::Core(net::Network& network, Clock& clock, Options options)
       leases_(clock, options_.exclusive),
       names_(clock, leases_),
       caller_classes_({options_.client_name, options_.mount_class}, options_.read_exe),
-      osds_(network, clock, session_, options_.timeout, IdsAbove(options_)),
+      osds_(networks, clock, session_, options_.timeout, IdsAbove(options_)),
       objects_(clock, osds_,
                {.timeout = options_.timeout,
                 .wake_by = [this](TimePoint when) { limits_.WakeBy(when); }}),
@@ -122,7 +123,7 @@ Status Core::Connect() {
   events.on_lost_locks = [this](const std::vector<InodeId>& inodes) { OnLocksLost(inodes); };
   events.on_append_recall = [this](const auto& inodes) { appends_.Recall(inodes); };
   events.on_session_lost = [this] { appends_.Lost(); };
-  WEIR_ASSIGN_OR_RETURN(mds_, MdsClient::Connect(network_, clock_, options, std::move(events)));
+  WEIR_ASSIGN_OR_RETURN(mds_, MdsClient::Connect(networks_, clock_, options, std::move(events)));
   return Status::Ok();
 }
 
@@ -181,7 +182,7 @@ uint32_t Core::GenerationOf(const ClusterMap& map) {
 }
 
 void Core::OnMap(const MapPtr& map) {
-  const auto fence = map->fences.find(session_);
+  const auto fence = map->fences.find(net::SessionOf(session_));
   if (fence != map->fences.end() && fenced_ < fence->second) {
     // What is older than this map must not go out under it.
     fenced_ = fence->second;
@@ -249,6 +250,7 @@ void Core::TickLoop() {
 
 void Core::Tick() {
   mds_->Tick();
+  osds_.Tick();
   objects_.Tick();
   objects_.SendDue();  // who has no thread has no waker either
   files_.Tick();

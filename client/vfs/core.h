@@ -18,6 +18,7 @@
 #include "client/remote/mds_client.h"
 #include "client/remote/object_io.h"
 #include "client/remote/osd_client.h"
+#include "client/remote/reactor_networks.h"
 #include "client/vfs/access_times.h"
 #include "client/vfs/append_rights.h"
 #include "client/vfs/caller.h"
@@ -76,7 +77,8 @@ class Core final : private WriteReporter {
     std::function<void(std::function<void()> then)> after_kernel;
     std::function<void(InodeId)> forget_here;  // instead, see lease_keeper.h
   };
-  Core(net::Network& network, Clock& clock, Options options);
+  // `networks` outlives it.
+  Core(const ReactorNetworks& networks, Clock& clock, Options options);
   ~Core() override;
 
   // Connects, waits for the session, starts the ticks; `on_tick` runs with each of them.
@@ -170,7 +172,7 @@ class Core final : private WriteReporter {
   void RefreshOpenFiles();
   void FreeLeftIds();
 
-  net::Network& network_;
+  const ReactorNetworks& networks_;
   Clock& clock_;
   const Options options_;
   const uint64_t session_;

@@ -246,13 +246,13 @@ def requests_are_taken_off_first(lab):
     first = urgent()
 
     def run_ahead(how_many):
-        os.statvfs(system.mnt)  # each finds out with a request
+        os.statvfs(system.mnt)  # it finds out with a request
         return sum(stat_of(pid, task)[38] == str(os.SCHED_FIFO) for task in first) == how_many
 
     system.osdctl("class", "create", "db", "--latency", "5ms@95%", "--max-pending", 0)
-    wait_until(lambda: run_ahead(2), "the threads that take requests off to run ahead of turns, as a class has a bound")
+    wait_until(lambda: run_ahead(1), "the thread that takes requests off to run ahead of turns, as a class has a bound")
     system.osdctl("class", "rm", "db")
-    wait_until(lambda: run_ahead(0), "them to take turns again")
+    wait_until(lambda: run_ahead(0), "it to take turns again")
 
 
 def unlinked_but_open(lab):

@@ -23,7 +23,6 @@
 #include "common/monitor/monitor.h"
 #include "common/net/resolve.h"
 #include "common/net/transport.h"
-#include "common/reactor/reactor.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/files.h"
 #include "tools/cli/mounts.h"
@@ -285,11 +284,7 @@ Status Serve(const Plan& plan, Background& background, const Held* held = nullpt
       [held](client::Mount& mount) {
         if (held != nullptr) HandOver(mount, *held);
       });
-  WEIR_ASSIGN_OR_RETURN(const auto reactor, Reactor::Create({.name = "net"}));
-  reactor->Start();
-  // All answers of a cluster come by it, for however many processes wait for them.
-  if (!plan.embedded) reactor->Post([] { WeighMost(); });
-  const std::unique_ptr<net::Network> network = net::MakeNetwork(reactor.get());
+  const std::unique_ptr<net::Network> network = net::MakeNetwork();
   std::unique_ptr<EmbeddedCluster> cluster;
   if (plan.embedded) {
     WEIR_ASSIGN_OR_RETURN(cluster, EmbeddedCluster::Start(*network, plan.cluster));

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <functional>
 #include <utility>
 
 namespace weir::crash {
@@ -14,6 +15,10 @@ SimMount::SimMount(World& world, std::string name)
     : world_(world),
       name_(std::move(name)),
       node_(world.network.Node(name_)),
+      // Requests go by either of two connections, as if two threads had sent them.
+      networks_(
+          *node_, 2,
+          [prng = Prng(std::hash<std::string>()(name_))]() mutable { return prng.Uniform(0, 1); }),
       kernel_(world.clock) {
   world_.network.Revive(name_);
   Core::Options options;
@@ -29,7 +34,7 @@ SimMount::SimMount(World& world, std::string name)
     }
     kernel_.Forget(inode);
   };
-  core_ = std::make_unique<Core>(*node_, world.clock, options);
+  core_ = std::make_unique<Core>(networks_, world.clock, options);
   core_->names().Enable();
 }
 

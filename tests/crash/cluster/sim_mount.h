@@ -91,6 +91,7 @@ class SimMount {
   World& world_;
   const std::string name_;
   std::unique_ptr<net::Network> node_;
+  client::ReactorNetworks networks_;
   std::unique_ptr<client::Core> core_;
   SimKernel kernel_;
   std::shared_ptr<int> life_ = std::make_shared<int>();

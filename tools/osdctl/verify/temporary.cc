@@ -52,8 +52,9 @@ Result<std::unique_ptr<Temporary>> Temporary::Make(cli::ClusterLink& link,
   WEIR_RETURN_IF_ERROR(made->ChooseObjects(map));
   made->network_ = net::MakeNetwork();
   Clock& clock = SystemClock::Get();
+  made->networks_ = std::make_unique<client::ReactorNetworks>(*made->network_);
   made->osd_client_ =
-      std::make_unique<client::OsdClient>(*made->network_, clock, RandomSeed(), kPatience);
+      std::make_unique<client::OsdClient>(*made->networks_, clock, RandomSeed(), kPatience);
   client::ObjectIo::Options options;
   options.timeout = kPatience;
   made->io_ = std::make_unique<client::ObjectIo>(clock, *made->osd_client_, options);

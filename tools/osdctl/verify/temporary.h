@@ -58,6 +58,7 @@ class Temporary {
   uint64_t inode_ = 0;  // 0: none yet
   std::vector<ObjectId> objects_[2];
   std::unique_ptr<net::Network> network_;
+  std::unique_ptr<client::ReactorNetworks> networks_;
   std::unique_ptr<client::OsdClient> osd_client_;
   std::unique_ptr<client::ObjectIo> io_;
 };
