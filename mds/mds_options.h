@@ -16,9 +16,6 @@ struct NamespaceOptions {
   bool commit_thread = true;  // false: the owner calls CommitPrepared
   // Without a commit thread: there is something to commit. Called under a lock.
   std::function<void()> on_prepared{};
-  // Has the calling thread run `commit` once it holds no lock, which saves two context switches;
-  // false: it may not be kept waiting, the commit thread does it. Empty: none may.
-  std::function<bool(std::function<void()>& commit)> commit_here{};
   FileLeases::Options file_leases;
   // Who owns the root of a file system that is made.
   uint32_t maker_uid = 0;

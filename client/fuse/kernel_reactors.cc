@@ -75,7 +75,7 @@ void KernelReactors::Prepare(int device, RequestHandler& handler, Serving servin
     member.inbox =
         std::make_unique<Inbox>(*member.reactor, handler, serving_.weight, serving_.hurried);
     member.reader = std::make_unique<DeviceReader>(*member.reactor, *member.inbox, options);
-    if (serving_.first_takes) options.next = member.reader.get();
+    options.next = member.reader.get();
   }
 }
 
@@ -109,7 +109,7 @@ Status KernelReactors::PrepareRings(RingRequests& requests, uint64_t bytes_max) 
 
 void KernelReactors::Start() {
   for (size_t i = 0; i < members_.size(); ++i) {
-    const bool helps = serving_.first_takes && i > 0;
+    const bool helps = i > 0;  // the one before, when called
     members_[i]->reactor->Post(
         [reader = members_[i]->reader.get(), helps] { reader->Start(helps); });
   }

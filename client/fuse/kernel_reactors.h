@@ -36,8 +36,6 @@ class KernelReactors {
   struct Serving {
     Inbox::Weight weight = Inbox::Weight::kNormal;
     Inbox::Hurried hurried;
-    // The first takes requests and the others help it (device_reader.h); else all take alike.
-    bool first_takes = false;
     // Told once that the mount has ended, with the error; on a reactor. Not after Stop.
     std::function<void(int error)> on_end;
   };

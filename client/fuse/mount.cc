@@ -214,7 +214,6 @@ class Mount::Impl {
       AskAgain(options_.device_fd);
       HandOn();
     }
-    if (options_.first_reactor != nullptr) handler_->NeverWait();
     reactors_->Prepare(fuse_session_fd(session_), *handler_, HowToServe());
     WEIR_RETURN_IF_ERROR(PrepareRings());
     {
@@ -368,7 +367,6 @@ class Mount::Impl {
     // Where the disks are this process's own, its threads do the work of an OSD as well.
     serving.weight = options_.exclusive ? Inbox::Weight::kNormal : Inbox::Weight::kMost;
     serving.hurried = [this] { return core_.hurried(); };
-    serving.first_takes = !options_.exclusive;
     serving.on_end = [this](int error) { Ended(error); };
     return serving;
   }
@@ -456,7 +454,6 @@ class Mount::Impl {
   void OnInit(std::span<const uint8_t> request) {
     if (wants_rings_ && (OfferedInitFlags(request) & kOverIoUring) != 0) {
       filesystem_.calls().MistrustInterrupts();
-      handler_->NeverWait();
       reactors_->StartRings();
     }
     if (takeover_ == nullptr) return;

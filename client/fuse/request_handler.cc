@@ -10,7 +10,6 @@
 #include "client/fuse/init_reply.h"
 #include "client/fuse/newer_requests.h"
 #include "client/fuse/ring_queues.h"
-#include "common/net/transport.h"
 
 namespace weir::client {
 namespace {
@@ -45,25 +44,6 @@ uint64_t InterruptedBy(std::span<const uint8_t> request) {
 // libfuse asks for both; it is given what others have read.
 ssize_t ReadRequest(int fd, void* buffer, size_t size, void* /*userdata*/) {
   return read(fd, buffer, size);
-}
-
-bool OnlyLooks(uint32_t opcode) {
-  switch (opcode) {
-    case FUSE_LOOKUP:
-    case FUSE_GETATTR:
-    case FUSE_READLINK:
-    case FUSE_READ:
-    case FUSE_STATFS:
-    case FUSE_GETXATTR:
-    case FUSE_LISTXATTR:
-    case FUSE_READDIR:
-    case FUSE_READDIRPLUS:
-    case FUSE_ACCESS:
-    case FUSE_LSEEK:
-      return true;
-    default:
-      return false;
-  }
 }
 
 // libfuse sends a header and, unless it is an error, a fuse_init_out.
@@ -121,9 +101,6 @@ void RequestHandler::Handle(std::span<uint8_t> request) {
   if (header.opcode == FUSE_NOTIFY_REPLY) return hooks_.on_mark(header.unique);
   if (header.opcode == FUSE_INTERRUPT) return hooks_.on_interrupt(InterruptedBy(request));
   MakeFamiliar(request);
-  if (never_waits_ && !OnlyLooks(header.opcode)) return GiveToLibfuse(request);
-  const net::AnswerHere
-      here;  // a change of names is committed within, where the MDS is this process's
   GiveToLibfuse(request);
 }
 

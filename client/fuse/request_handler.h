@@ -41,10 +41,7 @@ class RequestHandler {
 
   // What the answer to FUSE_INIT says besides, where the kernel offers it. Before that.
   void Want(uint64_t init_flags) { more_init_flags_ |= init_flags; }
-  // Handlers wait for no disk from now on: each thread has requests that only it can take.
-  void NeverWait() { never_waits_ = true; }
-  // `request`: with its header; changed. What its handler sends and receives at once happens within
-  // (net::AnswerHere).
+  // `request`: with its header; changed.
   void Handle(std::span<uint8_t> request);
 
  private:
@@ -53,7 +50,6 @@ class RequestHandler {
   fuse_session* const session_;
   const Hooks hooks_;
   uint64_t more_init_flags_ = 0;
-  std::atomic<bool> never_waits_{false};
 };
 
 }  // namespace weir::client

@@ -220,7 +220,6 @@ void MdsClient::CallRaw(uint32_t method, const google::protobuf::MessageLite& re
   net::CallOptions call;
   call.timeout = patience.value_or(options_.timeout);
   call.idempotent = idempotent;
-  const net::LendThread lend;  // an MDS knows nothing of our locks, and never answers from here
   RpcFor(method).Call(method, request.SerializeAsString(), {}, call, std::move(callback));
 }
 
@@ -230,7 +229,6 @@ void MdsClient::CallReserved(uint64_t id, uint32_t method,
   net::CallOptions call;
   call.timeout = options_.timeout;
   call.reserved_id = id;
-  const net::LendThread lend;
   rpc_->Call(method, request.SerializeAsString(), {}, call, std::move(callback));
 }
 

@@ -137,7 +137,6 @@ OsdClient::Lane OsdClient::DialLane(const std::string& endpoint, size_t lane) co
 }
 
 void OsdClient::Send(const ObjectOp& op, const Stamp& stamp, ObjectCallback callback) {
-  const net::LendThread lend;  // an OSD knows nothing of our locks, and never answers from here
   const size_t lane = networks_.Here();
   wanted_[lane].store(true, std::memory_order_relaxed);
   std::shared_lock lock(mutex_);

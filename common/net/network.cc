@@ -73,10 +73,10 @@ class SocketNetwork final : public Network {
 
   Result<std::unique_ptr<ServerTransport>> Listen(const std::string& text) override {
     WEIR_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(text));
-    if (endpoint.kind == Endpoint::Kind::kInproc) {
-      return shared_->inproc().Listen(endpoint.ToString());
-    }
     WEIR_ASSIGN_OR_RETURN(Reactor* const reactor, ReactorOfOurs());
+    if (endpoint.kind == Endpoint::Kind::kInproc) {
+      return shared_->inproc().Listen(endpoint.ToString(), *reactor);
+    }
     WEIR_ASSIGN_OR_RETURN(auto control, ListenZmq(shared_->plane(), *reactor, endpoint));
     WEIR_ASSIGN_OR_RETURN(auto streams, ListenStreams(*reactor, endpoint));
     return std::unique_ptr<ServerTransport>(
@@ -84,20 +84,20 @@ class SocketNetwork final : public Network {
   }
   Result<std::unique_ptr<ClientTransport>> Dial(const std::string& text) override {
     WEIR_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(text));
+    WEIR_ASSIGN_OR_RETURN(Reactor* const reactor, ReactorOfOurs());
     if (endpoint.kind == Endpoint::Kind::kInproc) {
-      return shared_->inproc().Dial(endpoint.ToString());
+      return shared_->inproc().Dial(endpoint.ToString(), *reactor);
     }
     WEIR_RETURN_IF_ERROR(CheckDial(endpoint));
-    WEIR_ASSIGN_OR_RETURN(Reactor* const reactor, ReactorOfOurs());
     return DialStreams(*reactor, MakeZmqFinder(shared_->plane(), *reactor, endpoint));
   }
   Result<std::unique_ptr<ClientTransport>> DialControl(const std::string& text) override {
     WEIR_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(text));
+    WEIR_ASSIGN_OR_RETURN(Reactor* const reactor, ReactorOfOurs());
     if (endpoint.kind == Endpoint::Kind::kInproc) {
-      return shared_->inproc().Dial(endpoint.ToString());
+      return shared_->inproc().Dial(endpoint.ToString(), *reactor);
     }
     WEIR_RETURN_IF_ERROR(CheckDial(endpoint));
-    WEIR_ASSIGN_OR_RETURN(Reactor* const reactor, ReactorOfOurs());
     WEIR_ASSIGN_OR_RETURN(auto client, ZmqClient::Dial(shared_->plane(), *reactor, endpoint));
     return std::unique_ptr<ClientTransport>(std::move(client));
   }

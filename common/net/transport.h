@@ -5,10 +5,10 @@
 // Endpoints: inproc://NAME, ipc://PATH, tcp://HOST:PORT (port 0: any free one,
 //            ServerTransport::endpoint() tells); see endpoint.h.
 // Threads:   Send, RunAfter from any thread, never blocking. Callbacks and tasks run on the thread
-//            of the transport's reactor, which other transports share; inproc: on its own I/O
-//            thread (or one that was lent to it). One at a time; they must not block. A transport
-//            is not destroyed from its own callbacks, nor by who holds a lock that a callback of
-//            any transport of the reactor may want: its destruction waits for the reactor.
+//            of the transport's reactor, which other transports share, one at a time and never
+//            within Send; they must not block. A transport is not destroyed from its own
+//            callbacks, nor by who holds a lock that a callback of any transport of the reactor
+//            may want: its destruction waits for the reactor.
 // Delivery:  in order per connection, at most once, maybe not at all; a frame that is no WeirFS
 //            frame (envelope.h) is counted and dropped before any callback.
 #pragma once
@@ -43,40 +43,7 @@ struct TransportCounters {
   uint64_t dropped_malformed = 0;
 };
 
-// While one lives, what the calling thread sends to a receiver in the same process may be received
-// on this very thread, if the receiver's own has nothing to do (inproc_transport.h): no hop, no
-// context switch. Whoever declares it holds no lock that the receiver's callbacks may want.
-class LendThread {
- public:
-  LendThread();
-  ~LendThread();
-  LendThread(const LendThread&) = delete;
-  LendThread& operator=(const LendThread&) = delete;
-
- private:
-  const bool before_;
-};
-
-// While one lives, answers that the calling thread's own messages bring about at once are not
-// handed to another thread: its end receives them here, if their receivers have nothing to do.
-// Whoever declares it holds no lock then that the receivers' callbacks may want. One within
-// another, or on a thread of a transport, does nothing.
-class AnswerHere {
- public:
-  AnswerHere();
-  ~AnswerHere();
-  AnswerHere(const AnswerHere&) = delete;
-  AnswerHere& operator=(const AnswerHere&) = delete;
-
-  // Has the calling thread run `work`, which may block, when it has received what it could. False:
-  // it has no AnswerHere, or work already; `work` is the caller's still.
-  static bool Afterwards(std::function<void()>& work);
-
- private:
-  const bool outermost_;
-};
-
-// The one timer of an I/O thread; its user multiplexes. Simulated time in tests.
+// The one timer of a transport; its user multiplexes. Simulated time in tests.
 class IoTimer {
  public:
   virtual ~IoTimer() = default;
@@ -97,7 +64,7 @@ struct StreamAddresses {
 class ServerTransport : public IoTimer {
  public:
   using OnMessage = std::function<void(PeerId, Message)>;
-  // Destruction stops the I/O thread; no callback runs afterwards.
+  // No callback runs after destruction.
   virtual Status Start(OnMessage on_message) = 0;
   // To a peer that has gone: dropped.
   virtual void Send(PeerId peer, Message message) = 0;

@@ -302,12 +302,9 @@ std::shared_ptr<ZmqContext> ControlPlane::context() {
   return context_;
 }
 
-IoThread& ControlPlane::resolver() {
+ResolverThread& ControlPlane::resolver() {
   const std::lock_guard lock(mutex_);
-  if (resolver_ == nullptr) {
-    resolver_ = std::make_unique<IoThread>();
-    resolver_->Start();
-  }
+  if (resolver_ == nullptr) resolver_ = std::make_unique<ResolverThread>();
   return *resolver_;
 }
 

@@ -10,7 +10,7 @@
 
 #include "common/net/endpoint.h"
 #include "common/net/hello.h"
-#include "common/net/io_thread.h"
+#include "common/net/resolver_thread.h"
 #include "common/net/transport.h"
 #include "common/net/zmq_socket.h"
 #include "common/reactor/reactor.h"
@@ -23,7 +23,7 @@ class ControlPlane {
   // Threads: any.
   std::shared_ptr<ZmqContext> context();
   // Asks DNS, on a thread of its own.
-  IoThread& resolver();
+  ResolverThread& resolver();
   // Once about each endpoint, until HELLO was understood there.
   void Complain(const std::string& endpoint, const std::string& what);
   void Understood(const std::string& endpoint);
@@ -31,8 +31,8 @@ class ControlPlane {
  private:
   std::mutex mutex_;
   std::set<std::string> complained_;
-  std::shared_ptr<ZmqContext> context_;  // made when the first socket is
-  std::unique_ptr<IoThread> resolver_;   // made when the first name is asked for
+  std::shared_ptr<ZmqContext> context_;       // made when the first socket is
+  std::unique_ptr<ResolverThread> resolver_;  // made when the first name is asked for
 };
 
 // kIo: there are not as many descriptors left as a transport may need at its start, with its

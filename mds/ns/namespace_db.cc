@@ -5,13 +5,6 @@
 #include <utility>
 
 namespace weir::mds {
-namespace {
-
-// Batches that a thread commits, its own first, before the commit thread has to go on.
-constexpr int kBatchesHere = 8;
-
-}  // namespace
-
 NamespaceDb::NamespaceDb(KvStore& store, Clock& clock, ClusterView& cluster,
                          CommitListener& listener, const Options& options)
     : store_(store),
@@ -46,11 +39,7 @@ void NamespaceDb::Execute(RequestOrigin origin, Prepare prepare, Done done) {
 
 // Without the lock, which whoever commits takes first.
 void NamespaceDb::RunReady(const Ready& ready) {
-  if (ready.commit) {
-    std::function<void()> commit;
-    if (options_.commit_here) commit = [this] { CommitHere(); };
-    if (!commit || !options_.commit_here(commit)) prepared_.notify_one();
-  }
+  if (ready.commit) prepared_.notify_one();
   for (const auto& run : ready.runs) run();
 }
 
@@ -211,27 +200,12 @@ void NamespaceDb::Finish(Waiting waiting, const Status& status) {
 void NamespaceDb::RunCommits() {
   std::unique_lock lock(mutex_);
   while (true) {
-    prepared_.wait(lock, [&] { return !committing_ && (stopping_ || commit_wanted_); });
+    prepared_.wait(lock, [&] { return stopping_ || commit_wanted_; });
     if (stopping_ && open_.empty()) return;
-    committing_ = true;
-    lock.unlock();
-    CommitPrepared();
-    lock.lock();
-    committing_ = false;
-  }
-}
-
-void NamespaceDb::CommitHere() {
-  std::unique_lock lock(mutex_);
-  if (committing_) return;  // whoever does takes this batch next
-  committing_ = true;
-  for (int left = kBatchesHere; commit_wanted_ && left > 0; --left) {
     lock.unlock();
     CommitPrepared();
     lock.lock();
   }
-  committing_ = false;
-  if (commit_wanted_ || stopping_) prepared_.notify_one();
 }
 
 void NamespaceDb::CommitLazy() {

@@ -194,7 +194,6 @@ class NamespaceDb {
   static void CountFreed(uint64_t freed_bytes, Truncating* truncating, Txn* txn);
   void EndTruncate(uint64_t inode, const Status& status);
   void RunCommits();
-  void CommitHere();  // on a thread that prepared, unless somebody commits already
   Operation MakeOperation(const RequestOrigin& origin);
   void RestoreLeases(uint64_t session, const std::vector<uint64_t>& inodes);
 
@@ -218,7 +217,6 @@ class NamespaceDb {
   bool in_grace_ = false;
   bool stopping_ = false;
   bool commit_wanted_ = false;                      // of open_
-  bool committing_ = false;                         // and answering what is committed
   Batch open_;                                      // collects; numbers start at 1
   std::map<uint64_t, std::set<uint64_t>> answers_;  // sub-session -> ids kept
   Writers writers_;

@@ -107,7 +107,6 @@ void Run(NamespaceDb& names, const InTurn& in_turn, RequestOrigin origin, const 
           return reply->SerializeAsString();
         },
         [call](Status status, std::string body) {
-          const net::LendThread lend;  // an answer is given without a lock
           if (status.code() == ErrorCode::kInvalid && call->method() == wire::MDS_SETXATTR) {
             WEIR_LOG_WARN("setxattr refused: {}", status.message());
           }

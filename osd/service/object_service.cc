@@ -368,7 +368,6 @@ void ObjectService::ReportFailure(const Status& status) {
 }
 
 void ObjectService::Answer(Op& op, ObjectOpResult result) {
-  const net::LendThread lend;  // a mount in this process is answered without a hop
   net::IncomingCall& call = op.call();
   const TimePoint now = clock_.Now();
   const uint64_t window =

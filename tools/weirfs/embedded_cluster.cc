@@ -221,14 +221,16 @@ Status ExamineNamed(const EmbeddedCluster::Options& options, const DiskList& lis
 
 }  // namespace
 
-EmbeddedCluster::EmbeddedCluster(net::Network& network, Options options, cli::LockFile lock)
-    : network_(network), options_(std::move(options)), lock_(std::move(lock)) {}
+EmbeddedCluster::EmbeddedCluster(net::Network& network, Reactor& reactor, Options options,
+                                 cli::LockFile lock)
+    : network_(network), reactor_(reactor), options_(std::move(options)), lock_(std::move(lock)) {}
 
 EmbeddedCluster::~EmbeddedCluster() {
   if (const Status status = Stop(); !status.ok()) WEIR_LOG_ERROR("ending: {}", status.message());
 }
 
 Result<std::unique_ptr<EmbeddedCluster>> EmbeddedCluster::Start(net::Network& network,
+                                                                Reactor& reactor,
                                                                 const Options& options) {
   WEIR_RETURN_IF_ERROR(Look(options).status());
   std::error_code error;
@@ -237,7 +239,8 @@ Result<std::unique_ptr<EmbeddedCluster>> EmbeddedCluster::Start(net::Network& ne
     return Status::FromErrno(error.value(), fmt::format("cannot make '{}'", options.dir));
   }
   WEIR_ASSIGN_OR_RETURN(cli::LockFile lock, TakeLock(options.dir));
-  std::unique_ptr<EmbeddedCluster> cluster(new EmbeddedCluster(network, options, std::move(lock)));
+  std::unique_ptr<EmbeddedCluster> cluster(
+      new EmbeddedCluster(network, reactor, options, std::move(lock)));
   cluster->lock_.Write(fmt::format("{} {}\n", getpid(), options.mountpoint));
   WEIR_RETURN_IF_ERROR(cluster->Run());
   return cluster;
@@ -329,13 +332,19 @@ Status EmbeddedCluster::MakeImages() const {
 Status EmbeddedCluster::OpenDisks() {
   for (const DiskList::Disk& disk : list_.disks) {
     WEIR_ASSIGN_OR_RETURN(const std::vector<TierSpec> parts, cli::PartsOf(options_.dir, disk));
-    WEIR_ASSIGN_OR_RETURN(auto reactor, Reactor::Create({.name = "osd"}));
-    reactor->Start();
-    auto disks = osd::OsdDisks::Open(parts, reactor.get());
+    std::unique_ptr<Reactor> own;
+    if (!osds_.empty()) {
+      WEIR_ASSIGN_OR_RETURN(own, Reactor::Create({.name = "osd"}));
+      own->Start();
+    }
+    Reactor& reactor = own != nullptr ? *own : reactor_;
+    auto disks = osd::OsdDisks::Open(parts, &reactor);
     if (!disks.ok()) return is_whole() ? Damaged(options_.dir, disks.status()) : disks.status();
     Osd& osd = osds_.emplace_back();
     osd.uuid = disk.uuid;
-    osd.reactor = std::move(reactor);
+    osd.own_reactor = std::move(own);
+    osd.reactor = &reactor;
+    osd.network = network_.On(reactor);
     osd.disks = std::make_unique<osd::OsdDisks>(*std::move(disks));
   }
   return Status::Ok();
@@ -391,7 +400,6 @@ Status EmbeddedCluster::OpenMds() {
 
 Status EmbeddedCluster::StartMds() {
   mds::MdsOptions options;
-  options.ns.commit_here = net::AnswerHere::Afterwards;
   options.ns.maker_uid = geteuid();
   options.ns.maker_gid = getegid();
   options.on_open = [this]() -> Status {
@@ -460,7 +468,7 @@ Status EmbeddedCluster::Format(Osd& osd) {
 Status EmbeddedCluster::Serve(Osd& osd) {
   const std::string name = fmt::format("osd.{}", osd.identity.osd_id);
   osd::OsdServer::Options server;
-  server.loop = osd.reactor.get();
+  server.loop = osd.reactor;
   server.tiers = osd.disks->tiers();
   server.listen = {"inproc://" + name, "ipc://" + SocketOf(name)};
   server.mds = MdsEndpoint();
@@ -468,7 +476,7 @@ Status EmbeddedCluster::Serve(Osd& osd) {
   server.watch_processors = true;
   server.report = [name](const std::string& line) { WEIR_LOG_INFO("{}: {}", name, line); };
   WEIR_ASSIGN_OR_RETURN(osd.server,
-                        osd::OsdServer::Start(osd.disks->first(), osd.identity, network_,
+                        osd::OsdServer::Start(osd.disks->first(), osd.identity, *osd.network,
                                               SystemClock::Get(), std::move(server)));
   return osd.server->WaitRegistered();
 }

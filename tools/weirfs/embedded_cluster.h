@@ -58,8 +58,9 @@ class EmbeddedCluster {
 
   // Refuses what a look can tell, and changes nothing; starts no thread.
   static Status Examine(const Options& options);
-  // Everything serves when it returns. The network outlives the cluster.
-  static Result<std::unique_ptr<EmbeddedCluster>> Start(net::Network& network,
+  // Everything serves when it returns: the MDS and the first OSD on `reactor`, each further OSD on
+  // one of its own. Network and reactor outlive the cluster.
+  static Result<std::unique_ptr<EmbeddedCluster>> Start(net::Network& network, Reactor& reactor,
                                                         const Options& options);
   ~EmbeddedCluster();  // stops
   // Serves what is under way, closes the stores. The first thing that failed.
@@ -68,19 +69,19 @@ class EmbeddedCluster {
   [[nodiscard]] static const char* MdsEndpoint() { return "inproc://mds"; }
   // Within this process.
   [[nodiscard]] std::vector<std::string> OsdEndpoints() const;
-  // Of the first OSD.
-  [[nodiscard]] Reactor& reactor() const { return *osds_.front().reactor; }
 
  private:
   struct Osd {
     std::string uuid;  // that it is to get, or has; empty: not known
     osd::OsdIdentity identity;
-    std::unique_ptr<Reactor> reactor;  // outlives what follows
+    std::unique_ptr<Reactor> own_reactor;  // outlives what follows; null: the cluster's
+    Reactor* reactor = nullptr;
+    std::unique_ptr<net::Network> network;
     std::unique_ptr<osd::OsdDisks> disks;
     std::unique_ptr<osd::OsdServer> server;
   };
 
-  EmbeddedCluster(net::Network& network, Options options, cli::LockFile lock);
+  EmbeddedCluster(net::Network& network, Reactor& reactor, Options options, cli::LockFile lock);
   Status Run();
   Status ChooseSockets();
   Status PlanNew();
@@ -100,7 +101,8 @@ class EmbeddedCluster {
   [[nodiscard]] bool is_whole() const { return record_.state == DataState::kWhole; }
   [[nodiscard]] std::string SocketOf(const std::string& name) const;
 
-  net::Network& network_;
+  net::Network& network_;  // on reactor_
+  Reactor& reactor_;
   const Options options_;
   cli::LockFile lock_;
   std::string socket_dir_;

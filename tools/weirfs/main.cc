@@ -23,6 +23,7 @@
 #include "common/monitor/monitor.h"
 #include "common/net/resolve.h"
 #include "common/net/transport.h"
+#include "common/reactor/reactor.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/files.h"
 #include "tools/cli/mounts.h"
@@ -284,16 +285,22 @@ Status Serve(const Plan& plan, Background& background, const Held* held = nullpt
       [held](client::Mount& mount) {
         if (held != nullptr) HandOver(mount, *held);
       });
-  const std::unique_ptr<net::Network> network = net::MakeNetwork();
+  // Of the MDS, the first OSD and the first reactor of the mount, where all are this process.
+  std::unique_ptr<Reactor> reactor;
+  if (plan.embedded) {
+    WEIR_ASSIGN_OR_RETURN(reactor, Reactor::Create({.name = "mount/0"}));
+    reactor->Start();
+  }
+  const std::unique_ptr<net::Network> network = net::MakeNetwork(reactor.get());
   std::unique_ptr<EmbeddedCluster> cluster;
   if (plan.embedded) {
-    WEIR_ASSIGN_OR_RETURN(cluster, EmbeddedCluster::Start(*network, plan.cluster));
+    WEIR_ASSIGN_OR_RETURN(cluster, EmbeddedCluster::Start(*network, *reactor, plan.cluster));
   }
   // A kernel that writes back stamps what it writes: who stamps beside it goes by its clock.
   Clock& clock = plan.embedded ? static_cast<Clock&>(FileClock::Get()) : SystemClock::Get();
   client::Mount::Options options = MountOptionsOf(plan, held);
   options.before_mount = [&signals] { signals.Mounting(); };
-  if (cluster != nullptr) options.first_reactor = &cluster->reactor();
+  options.first_reactor = reactor.get();
   WEIR_ASSIGN_OR_RETURN(auto mount, client::Mount::Start(*network, clock, plan.mds_endpoint,
                                                          plan.mountpoint, std::move(options)));
   WEIR_ASSIGN_OR_RETURN(auto monitor, StartMonitor(*network, plan, cluster.get(), *mount));

@@ -128,7 +128,6 @@ TEST_P(RpcSocketTest, ManyCallsFromManyThreadsAreEachAnsweredOnce) {
 }
 
 TEST_P(RpcSocketTest, TransportsLiveOnTheReactorThatTheirViewOfTheNetworkNames) {
-  if (kind() == "inproc") GTEST_SKIP() << "has threads of its own";
   auto reactor = *Reactor::Create({});
   reactor->Start();
   const auto there = network_->On(*reactor);
