@@ -64,6 +64,25 @@ bool HasNoCapability(Filesystem& fs, const Inode& inode) {
   return HearsOfCapability(fs, inode) && inode.has_no_capability();
 }
 
+// The kernel keeps what it hears of a list until it is told to forget that, which a recall of the
+// lease on the file does. This is the lease of now; 0: none, or nothing is to be kept.
+uint64_t LeaseOnAcl(Filesystem& fs, const Inode& inode) {
+  const FileLeases& leases = fs.core().leases();
+  if (!fs.KernelMayKeep() || !leases.MayAnswer(inode)) return 0;
+  return leases.alone() ? UINT64_MAX : inode.lease();
+}
+
+// `lease`: before the list was asked for. If that has not held all along the kernel is told to
+// forget the list before it hears it: it then does not keep it.
+void AnswerAcl(Filesystem& fs, const InodePtr& inode, uint64_t lease,
+               std::function<void()> answer) {
+  if (fs.options().exclusive || (lease != 0 && lease == LeaseOnAcl(fs, *inode))) return answer();
+  for (const fuse_ino_t number : fs.ToNumbers(inode->id())) {
+    fs.kernel_attributes().AskAttributesAgain(number);
+  }
+  fs.kernel_attributes().WhenTold(std::move(answer));
+}
+
 void OnGetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
@@ -78,16 +97,21 @@ void OnGetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
     call->ReplyErrno(ENODATA);
     return;
   }
+  const uint64_t lease = acl ? LeaseOnAcl(fs, *inode) : 0;
   if (acl && HasNoAcl(fs, *inode)) {
-    call->ReplyErrno(ENODATA);
+    AnswerAcl(fs, inode, lease, [call] { call->ReplyErrno(ENODATA); });
     return;
   }
   const bool remembers = capability && HearsOfCapability(fs, *inode);
-  auto answer = [call, inode, size, remembers,
-                 as_of = inode->capability_mark()](Result<wire::XattrReply> reply) {
+  auto tell = [call, inode, size, remembers,
+               as_of = inode->capability_mark()](const Result<wire::XattrReply>& reply) {
     if (reply.ok()) return ReplyValue(call, reply->value(), size);
     if (remembers && reply.code() == ErrorCode::kNoData) inode->HasNoCapability(as_of);
     call->Reply(reply.status());
+  };
+  auto answer = [&fs, inode, acl, lease, tell](Result<wire::XattrReply> reply) {
+    if (!acl) return tell(reply);
+    AnswerAcl(fs, inode, lease, [tell, reply = std::move(reply)] { tell(reply); });
   };
   fs.core().files().TellHeld(inode, [&fs, request = Request(fs, *call, ino, name), answer] {
     fs.CallAs<wire::XattrReply>(wire::MDS_GETXATTR, request, true, answer);

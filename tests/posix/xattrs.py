@@ -197,8 +197,6 @@ def set_elsewhere(p):
     for how, flags in (("closed", None), ("read", os.O_RDONLY), ("written", os.O_RDWR)):
         fd = None if flags is None else os.open(path, flags)
         for name, value in (("security.capability", capability), (ACCESS, acl(6, 4, 4, 6, users=[(USER, 4)]))):
-            if how == "closed" and name == ACCESS:
-                continue
             for round_ in range(3):
                 if how == "written":
                     os.pwrite(fd, b"data", 0)
@@ -215,5 +213,28 @@ def set_elsewhere(p):
             os.close(fd)
 
 
+def acl_set_elsewhere(p):
+    """Nobody has the file or directory open, and its lists were asked for before another mount sets, changes and removes them."""
+    user = WHO["stranger"]
+    for name, make in (("f", lambda: p.file("f", b"data", mode=0o640)), ("d", lambda: p.dir("d", 0o750))):
+        make()
+        elsewhere = f"{p.other}/{name}"
+        kinds = (ACCESS, DEFAULT) if name == "d" else (ACCESS,)
+        for round_ in range(6):
+            def shown(what, name=name, kinds=kinds, round_=round_):
+                p.note(f"{name} {round_} {what}", [outcome(get_acl, p / name, kind) for kind in kinds])
+                if round_ % 2 != 0:  # who looks at the attributes has the kernel ask for all of it
+                    p.note(f"{name} {round_} {what}, access", (as_user(user, os.access, p / name, os.R_OK), mode_of(p / name)))
+            shown("none")
+            for kind in kinds:
+                os.setxattr(elsewhere, kind, acl(6, 4, 0, 6, users=[(OTHER, 4)]))
+            shown("set")
+            for kind in kinds:
+                os.setxattr(elsewhere, kind, acl(6, 4, 0, 4, users=[(OTHER, 0)]))
+            shown("changed")
+            for kind in kinds:
+                os.removexattr(elsewhere, kind)
+
+
 CASES = (plain_attributes, namespaces_by_kind_and_user, capability_falls, acl_errors, acl_and_mode, acl_is_inherited,
-         acl_is_enforced, acl_by_others, acl_through_both, set_elsewhere)
+         acl_is_enforced, acl_by_others, acl_through_both, set_elsewhere, acl_set_elsewhere)
