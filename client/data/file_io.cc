@@ -27,6 +27,10 @@ Segments Overlay(const Segments& below, uint64_t offset, uint64_t length,
   return {merged};
 }
 
+bool FoundNoRoom(ErrorCode code) {
+  return code == ErrorCode::kNoSpace || code == ErrorCode::kQuota;
+}
+
 }  // namespace
 
 Status LostError() {
@@ -47,9 +51,11 @@ FileIo::FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, const Caller
                   [this](const InodePtr& inode, const OpenerPtr& opener, uint64_t offset,
                          const Buffer& data, WriteCallback done) {
                     const FileTarget target = TargetOf(*inode, *opener);
-                    WriteObjects(
-                        objects_, target, PrepareWrite(target.layout, offset, data),
-                        [done = std::move(done)](const auto& grown) { done(grown.status()); });
+                    WriteObjects(objects_, target, PrepareWrite(target.layout, offset, data),
+                                 [inode, done = std::move(done)](const auto& grown) {
+                                   if (FoundNoRoom(grown.code())) inode->MeetsNoRoom();
+                                   done(grown.status());
+                                 });
                   }),
       growth_([this](const Growth::Question& question, Growth::Answer answer) {
         reporter_.AskRoom(question.inode, question.class_id, question.end, std::move(answer));
@@ -145,7 +151,7 @@ void FileIo::WriteNow(const Wrote& wrote, bool direct, uint64_t offset,
       EndChange(inode, true, status, callback);
     };
   }
-  if (options_.buffer_writes && !direct) {
+  if (options_.buffer_writes && !direct && !inode->lacks_room()) {
     const WriteBack::Writer writer{wrote.opener, classes_.Of(*inode, *wrote.opener)};
     // The size is known here before the kernel hears of success, as a read may follow at once.
     return write_back_.Write(
@@ -199,6 +205,8 @@ void FileIo::WriteThrough(const Wrote& wrote, PreparedWrite write, WriteCallback
                std::move(write),
                [this, wrote, callback = std::move(callback)](const Result<uint64_t>& grown) {
                  if (!grown.ok()) return callback(grown.status());
+                 // What only replaces something says nothing of room.
+                 if (*grown > 0) wrote.inode->FindsRoom();
                  Wrote done = wrote;
                  done.space.wrote = *grown;
                  NoteWrote(done);

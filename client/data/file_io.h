@@ -5,7 +5,8 @@
 // arrive joined by the kernel's cache and go straight to the OSDs, as all direct ones do. A report
 // (MDS_WROTE) follows the data: at fsync, at close, and when it is 4 s old; attributes that are
 // held go with it. Without a lease for writing (file_leases.h) nothing is buffered or held, and the
-// report precedes the answer.
+// report precedes the answer. Nor is anything buffered of a file whose last write-back found no
+// room, until a write finds some.
 // Every request is charged to the class of the file for whoever opened it, as it is when the
 // request is made: also what was read ahead for him, and what he wrote some seconds ago. Threads:
 // any; callbacks on RPC threads, or before the call returns. Errors: as read_ahead.h,

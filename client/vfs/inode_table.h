@@ -155,6 +155,12 @@ class Inode {
   // Whoever took it is gone: it is for the next who comes.
   void NotHeard(const Status& status);
 
+  // What was written here last, and answered before it was stored, found no room: until a write has
+  // found some, each is stored before it is answered, so that whoever goes on writing hears of it.
+  void MeetsNoRoom() { lacks_room_.store(true, std::memory_order_relaxed); }
+  void FindsRoom() { lacks_room_.store(false, std::memory_order_relaxed); }
+  [[nodiscard]] bool lacks_room() const { return lacks_room_.load(std::memory_order_relaxed); }
+
   // Whether a read would move its access time. `strict`: any does. `now_ns` need not be exact.
   [[nodiscard]] bool ReadCounts(int64_t now_ns, bool strict) const;
   // A read that counts: its time is shown here until the MDS has heard of it.
@@ -217,6 +223,7 @@ class Inode {
   std::atomic<uint64_t> capability_mark_{1};
   std::atomic<uint64_t> no_capability_{0};
   mutable std::atomic<bool> kernel_keeps_{false};
+  std::atomic<bool> lacks_room_{false};
   mutable std::mutex mutex_;
   FileAttr attr_;
   uint64_t local_end_ = 0;

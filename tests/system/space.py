@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Classes hold no more than their capacity; purges go on at their floor; a disk that became slower is noticed."""
+"""Classes hold no more than their capacity; full disks say so; purges go on at
+their floor; a disk that became slower is noticed."""
 import errno
 import json
 import os
@@ -105,6 +106,50 @@ def capacity_in_one_process(lab):
     wait_until(lambda: show(system, "gold")["held_bytes"] == 0, "emptied files to count no more")
 
 
+def told(function, *args):
+    """The errno it ends with; 0: it does not."""
+    try:
+        function(*args)
+        return 0
+    except OSError as error:
+        return error.errno
+
+
+def write_until_told(fd, most):
+    """Writes until write(2) says that there is no room; returns how much it took."""
+    data = os.urandom(MIB)
+    for index in range(most // MIB):
+        code = told(os.write, fd, data)
+        if code != 0:
+            check(code == errno.ENOSPC, f"write: {errno.errorcode[code]}")
+            return index * MIB
+    raise Failure(f"write(2) took {most} bytes, and more than the disk has")
+
+
+def a_full_disk_is_told_by_write(lab):
+    system = Cluster(lab, osd_size="256MiB", mounts=2)
+    info = os.statvfs(system.mnt)
+    disk = info.f_blocks * info.f_frsize
+    fd = os.open(f"{system.mnt}/big", os.O_WRONLY | os.O_CREAT, 0o644)
+    took = write_until_told(fd, disk + 64 * MIB)
+    check(took > disk // 2, f"full after {took} bytes of {disk}")
+    for _ in range(5):
+        check(told(os.write, fd, os.urandom(MIB)) == errno.ENOSPC, "write(2) takes what there is no room for")
+    check(told(os.fsync, fd) == errno.ENOSPC, "fsync does not tell what was lost")
+    check(told(os.fsync, fd) == 0, "fsync tells it twice")
+    # Another file of the same mount, and one of another mount.
+    for number, mount in enumerate(system.mounts):
+        other = os.open(f"{mount}/other{number}", os.O_WRONLY | os.O_CREAT, 0o644)
+        lost = write_until_told(other, 64 * MIB)
+        check((told(os.close, other) == errno.ENOSPC) == (lost > 0), "close does not tell what was lost")
+    # Where there is room again, all is as before.
+    os.ftruncate(fd, 0)
+    os.lseek(fd, 0, os.SEEK_SET)
+    for _ in range(32):
+        check(told(os.write, fd, os.urandom(MIB)) == 0, "write(2) does not see the room")
+    check(told(os.fsync, fd) == 0 and told(os.close, fd) == 0, "there is room, and it was not used")
+
+
 def row(system, name):
     osd = json.loads(system.osdctl("stat", name, "-o", "json").stdout)["osds"][0]
     return osd["classes"][0]
@@ -159,4 +204,5 @@ def a_slower_disk_is_noticed_and_purges_go_on(lab):
 
 
 if __name__ == "__main__":
-    main("space", capacity_is_kept, capacity_in_one_process, a_slower_disk_is_noticed_and_purges_go_on)
+    main("space", capacity_is_kept, capacity_in_one_process, a_full_disk_is_told_by_write,
+         a_slower_disk_is_noticed_and_purges_go_on)

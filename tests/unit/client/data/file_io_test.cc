@@ -131,6 +131,45 @@ TEST_F(FileIoTest, BufferedWritesLeaveInTheNameOfWhoWroteThem) {
   EXPECT_EQ(Charged(), (std::multiset<ClassId>{kBestEffort, kWeb}));
 }
 
+// Goal: write(2) hears that there is no room, and not fsync alone. Method: the OSD refuses what was
+// answered before; what follows is answered as it is.
+TEST_F(FileIoTest, AFileThatFoundNoRoomIsStoredBeforeItsWritesAreAnswered) {
+  osds_.immediate = false;
+  for (const ErrorCode code : {ErrorCode::kNoSpace, ErrorCode::kQuota}) {
+    const HandlePtr handle = Open(1001);
+    std::vector<ErrorCode> heard;
+    const auto write = [&](uint64_t offset, uint64_t length) {
+      const std::vector<uint8_t> data(length, 'x');
+      files_.Write(handle, offset, data, {},
+                   [&](const Status& status) { heard.push_back(status.code()); });
+    };
+    write(0, kMiB);  // leaves at once
+    EXPECT_EQ(heard, std::vector{ErrorCode::kOk});
+    osds_.Fail(0, code);
+
+    write(kMiB, 4096);
+    write(kMiB + 4096, 4096);
+    EXPECT_EQ(heard.size(), 1u) << "answered before it was stored";
+    osds_.Fail(1, code);
+    osds_.Fail(0, code);
+    write(kMiB, 4096);
+    osds_.Fail(0, code);
+    EXPECT_EQ(heard, (std::vector{ErrorCode::kOk, code, code, code}));
+
+    write(kMiB, 4096);
+    osds_.Answer(0);
+    write(kMiB + 4096, 4096);
+    EXPECT_TRUE(osds_.flights.empty()) << "there is room, and it waits for nothing";
+    EXPECT_EQ(heard.size(), 6u);
+    EXPECT_EQ(heard.back(), ErrorCode::kOk);
+
+    ErrorCode synced = ErrorCode::kOk;
+    files_.Fsync(handle, [&](const Status& status) { synced = status.code(); });
+    osds_.AnswerAll();
+    EXPECT_EQ(synced, code) << "what was lost";
+  }
+}
+
 TEST_F(FileIoTest, AnFsyncBySomebodyElseDoesNotChangeWhoPays) {
   Write(Open(1001), 0, 4096);
   Sync();  // it is the file that is synced; the caller does not matter
