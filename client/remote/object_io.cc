@@ -40,7 +40,10 @@ bool SourceIsThere(const ClusterMap& map, const ObjectOp& op, OsdId osd) {
 }  // namespace
 
 ObjectIo::ObjectIo(Clock& clock, ObjectSender& sender, Options options)
-    : clock_(clock), sender_(sender), options_(std::move(options)) {}
+    : clock_(clock),
+      sender_(sender),
+      options_(std::move(options)),
+      room_waits_(clock, options_.ask_removals) {}
 
 ObjectIo::~ObjectIo() = default;
 
@@ -253,7 +256,12 @@ void ObjectIo::OnReply(const PendingPtr& pending, const Key& key, Result<ObjectO
     if (!stopped_) TakeDepartures(key, window, now, &departures);
   }
   SendAll(std::move(departures));
-  if (!again) pending->op.done(std::move(result));
+  if (again) return;
+  if (result.code() != ErrorCode::kNoSpace) return pending->op.done(std::move(result));
+  room_waits_.Await(&pending->room, [this, pending, result = std::move(result)](bool goes_again) {
+    if (goes_again) return Route(pending);
+    pending->op.done(result);
+  });
 }
 
 bool ObjectIo::ParkLocked(const PendingPtr& pending, const Result<ObjectOutcome>& result) {
@@ -325,6 +333,7 @@ void ObjectIo::Tick() {
                                                       " has been unreachable for too long"));
   }
   for (PendingPtr& pending : again) Route(std::move(pending));
+  room_waits_.Tick();
 }
 
 template <typename Gone>
@@ -354,6 +363,7 @@ void ObjectIo::DropFenced() {
 }
 
 void ObjectIo::Stop() {
+  room_waits_.Stop();
   std::vector<PendingPtr> dropped;
   const TimePoint now = clock_.Now();
   {

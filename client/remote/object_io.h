@@ -9,6 +9,8 @@
 // A class with a limit over several OSDs leaves, the oldest request that fits its window first, as
 // client/qos/limit_window.h lets it; what one OSD enforces alone is left to that OSD.
 //
+// A change that meets no room is tried again while removals are under way: room_waits.h.
+//
 // Threads: any; callbacks run with no lock held. Errors: with a timeout, kTimedOut for an OSD that
 // is unreachable that long; without one, requests wait until it is back.
 #pragma once
@@ -24,6 +26,7 @@
 #include "client/qos/limit_window.h"
 #include "client/remote/mount_meter.h"
 #include "client/remote/object_sender.h"
+#include "client/remote/room_waits.h"
 #include "common/base/inheriting_mutex.h"
 #include "common/placement/cluster_map.h"
 
@@ -37,6 +40,7 @@ class ObjectIo {
     Duration timeout = Duration::max();
     // Asks for a SendDue at that moment; called under a lock. Empty: the OSDs alone hold limits.
     std::function<void(TimePoint)> wake_by;
+    RoomWaits::Ask ask_removals;
   };
   struct Counters {
     uint64_t sent = 0;
@@ -93,6 +97,7 @@ class ObjectIo {
     TimePoint left;          // the last time; too
     uint32_t checksum_retries = 0;
     bool again = false;  // it may have been done before
+    RoomWaits::Wait room;
   };
   using PendingPtr = std::shared_ptr<Pending>;
   struct Window {
@@ -144,6 +149,7 @@ class ObjectIo {
   std::vector<PendingPtr> parked_;  // wait for a map or for the next Tick
   Counters counters_;
   MountMeter meter_;
+  RoomWaits room_waits_;
 };
 
 }  // namespace weir::client

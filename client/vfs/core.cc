@@ -61,7 +61,8 @@ Core::Core(const ReactorNetworks& networks, Clock& clock, Options options)
       osds_(networks, clock, session_, options_.timeout, IdsAbove(options_)),
       objects_(clock, osds_,
                {.timeout = options_.timeout,
-                .wake_by = [this](TimePoint when) { limits_.WakeBy(when); }}),
+                .wake_by = [this](TimePoint when) { limits_.WakeBy(when); },
+                .ask_removals = [this](auto done) { AskRemovals(std::move(done)); }}),
       limits_(clock, [this] { return objects_.SendDue(); }),
       files_(clock, objects_, inodes_, caller_classes_, leases_, *this, options_.file_io),
       appends_({[this](InodeId inode, auto done) { AskAppend(inode, std::move(done)); },
@@ -476,6 +477,7 @@ void Core::TakeDirectories(DirCache::Changing* changing, std::span<const wire::A
 
 // With the lease goes the right to hold attributes: those that are held go first.
 void Core::SendRelease(const std::vector<InodeId>& inodes, std::function<void()> done) {
+  ++releases_;
   ForgetAllowed(inodes);
   appends_.Recall(inodes);
   for (const InodeId id : inodes) leases_.BeginRelease(id);
@@ -497,6 +499,7 @@ void Core::ReleaseTold(const std::vector<InodeId>& inodes, std::function<void()>
                 [this, inodes, done = std::move(done)](const Result<net::Reply>&) {
                   for (const InodeId id : inodes) leases_.EndRelease(id);
                   if (options_.takeover != nullptr) options_.takeover->Released(inodes);
+                  --releases_;
                   done();
                 });
 }
@@ -504,7 +507,23 @@ void Core::ReleaseTold(const std::vector<InodeId>& inodes, std::function<void()>
 void Core::ReleaseKept(const std::vector<InodeId>& inodes) {
   wire::ReleaseRequest request;
   for (const InodeId inode : inodes) request.add_kept(inode.value);
-  mds_->CallRaw(wire::MDS_RELEASE, request, false, [](const Result<net::Reply>&) {});
+  ++releases_;
+  mds_->CallRaw(wire::MDS_RELEASE, request, false,
+                [this](const Result<net::Reply>&) { --releases_; });
+}
+
+// The MDS counts what stays for a moment since others may ask for it, too. What is on its way to be
+// released here it may not know of yet.
+void Core::AskRemovals(std::function<void(Result<uint64_t>)> done) {
+  open_files_.Tick();
+  kept_.Tick();
+  const uint64_t here = releases_;
+  mds_->Call<wire::StatusReply>(
+      wire::MDS_STATUS, wire::Empty(), true,
+      [here, done = std::move(done)](const Result<wire::StatusReply>& reply) {
+        if (!reply.ok()) return done(reply.status());
+        done(reply->pending_purges() + here);
+      });
 }
 
 void Core::SendReads(const std::vector<AccessTimes::Read>& reads, bool strict,

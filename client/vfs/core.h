@@ -150,6 +150,7 @@ class Core final : private WriteReporter {
                  std::function<void()> done);
   void SendRelease(const std::vector<InodeId>& inodes, std::function<void()> done);
   void ReleaseKept(const std::vector<InodeId>& inodes);
+  void AskRemovals(std::function<void(Result<uint64_t>)> done);
   void ReleaseTold(const std::vector<InodeId>& inodes, std::function<void()> done);
   // What the MDS allowed them to grow holds no more.
   void ForgetAllowed(const std::vector<InodeId>& inodes);
@@ -196,6 +197,7 @@ class Core final : private WriteReporter {
   std::unique_ptr<MdsClient> mds_;
   std::unique_ptr<LeaseKeeper> lease_keeper_;
   std::atomic<uint64_t> map_epoch_{0};
+  std::atomic<uint64_t> releases_{0};    // on their way to the MDS
   std::atomic<uint32_t> generation_{0};  // 0: no map has come
   Epoch fenced_;                         // on the thread that brings maps
   EvictionWaits eviction_waits_;

@@ -35,6 +35,15 @@ void Lingering::Stay(uint64_t inode) {
   due_.emplace_back(until, inode);
 }
 
+size_t Lingering::CountUnopened(const std::function<bool(uint64_t)>& is_open) const {
+  size_t count = 0;
+  for (const auto& [inode, session] : kept_) count += is_open(inode) ? 0 : 1;
+  for (const auto& [inode, until] : staying_) {
+    count += kept_.contains(inode) || is_open(inode) ? 0 : 1;
+  }
+  return count;
+}
+
 std::vector<uint64_t> Lingering::TakeDue(size_t most) {
   std::vector<uint64_t> due;
   const TimePoint now = clock_.Now();

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -54,6 +55,8 @@ class Lingering {
   [[nodiscard]] bool Stays(uint64_t inode) const {
     return kept_.contains(inode) || staying_.contains(inode);
   }
+  // How many stay that nobody has open: they go soon.
+  [[nodiscard]] size_t CountUnopened(const std::function<bool(uint64_t)>& is_open) const;
   // Those whose kGrace is over, so many at most.
   std::vector<uint64_t> TakeDue(size_t most);
 

@@ -245,16 +245,21 @@ void MdsCore::GetMap(const Call& call) {
   call->Respond(map.SerializeAsString());
 }
 
+// Removals that are decided and not durable yet are no purges yet: the answer waits for them, as it
+// has read what they change, and counts purges then.
 void MdsCore::GetStatus(const Call& call) {
+  const auto lingering = std::make_shared<size_t>(0);
   names_->Execute(
       {},
-      [this](Operation& op) -> Result<std::string> {
+      [this, lingering](Operation& op) -> Result<std::string> {
         WEIR_ASSIGN_OR_RETURN(const wire::StatfsReply space, StatFs(op, {}));
         wire::StatusReply reply;
         *reply.mutable_map() = MapWithUse();
         reply.set_sessions(sessions_->count());
         reply.set_inodes(space.inodes());
-        reply.set_pending_purges(objects_->pending_purges());
+        const OpenFiles& opens = op.context.opens;
+        *lingering = op.context.lingering.CountUnopened(
+            [&opens](uint64_t inode) { return opens.IsOpen(inode); });
         std::vector<uint32_t> classes;
         for (const auto& info : reply.map().classes()) classes.push_back(info.id());
         WEIR_ASSIGN_OR_RETURN(const uint64_t promised, PromisedSpace(op, classes));
@@ -266,7 +271,10 @@ void MdsCore::GetStatus(const Call& call) {
         for (std::string& warning : keeper_->Warnings()) reply.add_warnings(std::move(warning));
         return reply.SerializeAsString();
       },
-      [call](Status status, std::string body) {
+      [this, call, lingering](Status status, std::string body) {
+        wire::StatusReply last;  // what is appended to a message joins it
+        last.set_pending_purges(objects_->pending_purges() + *lingering);
+        if (status.ok()) last.AppendToString(&body);
         call->Respond(std::move(status), std::move(body), {});
       });
 }

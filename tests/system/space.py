@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Classes hold no more than their capacity; full disks say so; purges go on at
+"""Classes hold no more than their capacity; full disks say so, and removals make room on them at once; purges go on at
 their floor; a disk that became slower is noticed."""
 import errno
 import json
+import mmap
 import os
 import signal
 import subprocess
@@ -150,6 +151,41 @@ def a_full_disk_is_told_by_write(lab):
     check(told(os.fsync, fd) == 0 and told(os.close, fd) == 0, "there is room, and it was not used")
 
 
+def rewrite_on_a_full_disk(top, remover, pieces, direct):
+    """Whoever removes what fills a disk, in files of so many MiB, may write something else at once."""
+    data = mmap.mmap(-1, MIB)
+    data[:] = os.urandom(MIB)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_DIRECT
+    names, code = [], 0
+    while code == 0:
+        names.append(f"f{len(names)}")
+        fd = os.open(f"{top}/{names[-1]}", flags, 0o644)
+        for _ in range(pieces):
+            code = code or told(os.write, fd, data)
+        os.close(fd)
+    check(code == errno.ENOSPC, f"filling it: {errno.errorcode[code]}")
+    for name in names:
+        os.unlink(f"{remover}/{name}")
+    fd = os.open(f"{top}/new", flags if direct else flags & ~os.O_DIRECT, 0o644)
+    for index in range(32):
+        check(told(os.write, fd, data) == 0, f"{len(names)} files removed: no room for MiB {index} afterwards")
+    check(told(os.fsync, fd) == 0, f"{len(names)} files removed: no room for what was written afterwards")
+    os.close(fd)
+    os.unlink(f"{top}/new")
+
+
+def removals_make_room_at_once(lab):
+    system = Cluster(lab, osd_size="256MiB", mounts=2)
+    for remover in system.mounts:
+        for pieces, direct in ((1024, True), (1024, False), (2, False)):
+            rewrite_on_a_full_disk(system.mnt, remover, pieces, direct)
+
+
+def removals_make_room_at_once_in_one_process(lab):
+    system = Embedded(lab, "--osd-size", "256MiB", "--token-rate", "1GiB/s")
+    rewrite_on_a_full_disk(system.mnt, system.mnt, 1024, True)
+
+
 def row(system, name):
     osd = json.loads(system.osdctl("stat", name, "-o", "json").stdout)["osds"][0]
     return osd["classes"][0]
@@ -204,5 +240,5 @@ def a_slower_disk_is_noticed_and_purges_go_on(lab):
 
 
 if __name__ == "__main__":
-    main("space", capacity_is_kept, capacity_in_one_process, a_full_disk_is_told_by_write,
-         a_slower_disk_is_noticed_and_purges_go_on)
+    main("space", capacity_is_kept, capacity_in_one_process, a_full_disk_is_told_by_write, removals_make_room_at_once,
+         removals_make_room_at_once_in_one_process, a_slower_disk_is_noticed_and_purges_go_on)

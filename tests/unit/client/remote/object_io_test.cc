@@ -67,6 +67,42 @@ TEST_F(ObjectIoTest, AClassWithAFullWindowDelaysNoOther) {
   EXPECT_EQ(osds_.flights.back().op.class_id, ClassId(17));
 }
 
+TEST_F(ObjectIoTest, AWriteThatMeetsNoRoomGoesAgainWhileRemovalsAreUnderWay) {
+  std::vector<uint64_t> removals = {1, 0};
+  Start({.ask_removals = [&](const auto& answer) {
+    answer(removals.front());
+    if (removals.size() > 1) removals.erase(removals.begin());
+  }});
+  clock_.Advance(1s);
+  std::vector<ErrorCode> ends;
+  const auto write = [&] {
+    ObjectOp op;
+    op.write = true;
+    op.class_id = ClassId(16);
+    op.pool = PoolId(1);
+    op.object = {InodeId(7), 0};
+    op.length = 4096;
+    op.payload = Buffer::Aligned(4096);
+    op.done = [&](const Result<ObjectOutcome>& result) { ends.push_back(result.code()); };
+    io_->Submit(std::move(op));
+  };
+  write();
+  osds_.Fail(0, ErrorCode::kNoSpace);
+  ASSERT_EQ(osds_.flights.size(), 1u) << "it goes again at once";
+  osds_.Fail(0, ErrorCode::kNoSpace);
+  EXPECT_TRUE(osds_.flights.empty());
+  clock_.Advance(1s);
+  io_->Tick();
+  ASSERT_EQ(osds_.flights.size(), 1u);
+  osds_.Answer(0);
+  EXPECT_EQ(ends, std::vector{ErrorCode::kOk});
+
+  write();
+  osds_.Fail(0, ErrorCode::kNoSpace);
+  osds_.Fail(0, ErrorCode::kNoSpace);
+  EXPECT_EQ(ends, (std::vector{ErrorCode::kOk, ErrorCode::kNoSpace})) << "nothing is being removed";
+}
+
 TEST_F(ObjectIoTest, BooksWhereItsRequestsWait) {
   Start({.window_requests = 1});
   Read("first", 16, 4096);

@@ -79,6 +79,27 @@ TEST_F(LingeringTest, StaysForWhoTookItsLastNameUntilHeLetsGo) {
   }
 }
 
+// Who waits for room learns of files that are about to go, and not of those that are being used.
+TEST_F(LingeringTest, CountsAsARemovalUnlessItIsOpen) {
+  const auto pending = [this] {
+    return Ask<wire::StatusReply>(wire::MDS_STATUS, wire::Empty()).pending_purges();
+  };
+  session = kMine;
+  const uint64_t file = Touch(kRoot, "f");
+  const uint64_t kept = Touch(kRoot, "g");
+  EXPECT_EQ(Look(kOther, "f"), ErrorCode::kOk);
+  EXPECT_EQ(pending(), 0U);
+  EXPECT_EQ(RemoveKeeping(kMine, wire::MDS_UNLINK, "f"), file);
+  EXPECT_EQ(RemoveKeeping(kMine, wire::MDS_UNLINK, "g"), kept);
+  EXPECT_EQ(pending(), 2U);
+  EXPECT_EQ(OpenBy(kOther, file), ErrorCode::kOk);
+  EXPECT_EQ(pending(), 1U);
+  EXPECT_EQ(Release(file), ErrorCode::kOk);
+  EXPECT_EQ(pending(), 2U);
+  LetGo(kMine, file);
+  EXPECT_EQ(pending(), 2U) << "it stays for the other one";
+}
+
 TEST_F(LingeringTest, IsGoneAtOnceWhenNobodyKnowsIt) {
   session = kMine;
   const uint64_t file = Touch(kRoot, "f");

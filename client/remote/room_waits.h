@@ -1,0 +1,72 @@
+// RoomWaits: requests that met no room on an OSD while data of removed files is still to go.
+//
+// A removal is answered before the OSDs have deleted the data, so whoever removes a file on a full
+// disk and writes another one would be told that there is no room. Who meets none therefore has the
+// MDS asked how many removals are not done: while there are any he tries again, after 100 ms and
+// then in longer and longer steps, for kLongest; once there are none, one last time. When somebody
+// has waited in vain nobody waits for those same removals, which may be of an OSD that is away.
+//
+// Threads: any; `then` runs with no lock held.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/base/time.h"
+
+namespace weir::client {
+
+class RoomWaits {
+ public:
+  static constexpr Duration kLongest = std::chrono::seconds(10);
+  static constexpr Duration kFirstPause = std::chrono::milliseconds(100);
+  static constexpr Duration kLongestPause = std::chrono::seconds(1);
+
+  // How many removals the OSDs have not done, as the MDS knows.
+  using Ask = std::function<void(std::function<void(Result<uint64_t>)>)>;
+  // Of one request, over all its tries.
+  struct Wait {
+    TimePoint until;  // set when it first meets no room
+    bool last = false;
+  };
+  using Then = std::function<void(bool again)>;
+
+  // Without `ask` nobody waits.
+  RoomWaits(Clock& clock, Ask ask) : clock_(clock), ask_(std::move(ask)) {}
+
+  // It met no room: `then` says whether it is to try again. `wait` lives until then.
+  void Await(Wait* wait, Then then);
+  // Some times a second.
+  void Tick();
+  // Nobody waits any more.
+  void Stop();
+
+ private:
+  struct Waiter {
+    Wait* wait;
+    Then then;
+    uint64_t number;
+  };
+  bool Enter(Wait* wait, Then* then);
+  void AskNow();
+  void Answered(uint64_t up_to, const Result<uint64_t>& pending);
+
+  Clock& clock_;
+  const Ask ask_;
+  std::mutex mutex_;
+  bool stopped_ = false;
+  bool asking_ = false;
+  std::vector<Waiter> waiters_;
+  uint64_t last_number_ = 0;
+  Duration pause_ = kFirstPause;
+  TimePoint ask_at_;                 // not before
+  uint64_t pending_ = 0;             // as was last heard
+  std::optional<uint64_t> in_vain_;  // so many were pending when somebody had waited long enough
+};
+
+}  // namespace weir::client
