@@ -141,6 +141,14 @@ def versions_and_bad_usage(lab):
         check("--version" in run(f"{BIN}/{program}", "--help").stdout, f"{program} --help")
     refused(run(f"{BIN}/weirfs", ok=None), 2, "weirfs --data DIR MNT", "ENDPOINT[:/SUBTREE] MNT")
     refused(run(f"{BIN}/weirfs", "x", ok=None), 2, "weirfs --data DIR MNT")
+    for words, nearest in (("osdctl clas create gold", "'class'"), ("osdctl class crate gold", "'class create'"),
+                           ("osdctl osd shwo 0", "'osd show'"), ("osdctl rule tets", "'rule test'"),
+                           ("osdctl verify isolatoin", "'verify isolation'"), ("osdctl top --clutser x", "'--cluster'"),
+                           ("weir-dev dwon --dir x", "'down'"), ("weir-dev up --dri x", "'--dir'"),
+                           ("weir-sim rnu all", "'run'"), ("weir-mds --dtaa x", "'--data'"), ("weir-osd --disc x", "'--disk'"),
+                           ("weirfs --dtaa x y", "'--data'")):
+        program, *rest = words.split()
+        refused(run(f"{BIN}/{program}", *rest, ok=None), 2, "there is no", f"the nearest is {nearest}")
     check("over all OSDs together" in " ".join(run(f"{BIN}/osdctl", "class", "set", "--help").stdout.split()),
           "what --limit limits")
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/cli/exit_code.h"
@@ -25,6 +26,98 @@ std::string EmptyOption(const CLI::App& app) {
   return {};
 }
 
+// How many letters are to be typed, left out, changed, or swapped with the next one.
+size_t TypingErrors(std::string_view typed, std::string_view meant) {
+  std::vector<std::vector<size_t>> errors(typed.size() + 1, std::vector<size_t>(meant.size() + 1));
+  for (size_t i = 0; i <= typed.size(); ++i) {
+    for (size_t j = 0; j <= meant.size(); ++j) {
+      size_t& here = errors[i][j];
+      if (i == 0 || j == 0) {
+        here = i + j;
+        continue;
+      }
+      const bool same = typed[i - 1] == meant[j - 1];
+      here = std::min(
+          {errors[i - 1][j] + 1, errors[i][j - 1] + 1, errors[i - 1][j - 1] + (same ? 0 : 1)});
+      const bool swapped =
+          i > 1 && j > 1 && typed[i - 1] == meant[j - 2] && typed[i - 2] == meant[j - 1];
+      if (swapped) here = std::min(here, errors[i - 2][j - 2] + 1);
+    }
+  }
+  return errors.back().back();
+}
+
+// What `word` was probably to be; empty: nothing is near.
+std::string NearestOf(const std::string& word, const std::vector<std::string>& names) {
+  std::string nearest;
+  size_t least = 1 + word.size() / 4;  // more is another word
+  for (const std::string& name : names) {
+    const bool begins = word.size() > 1 && (name.starts_with(word) || word.starts_with(name));
+    const size_t errors = begins ? 1 : TypingErrors(word, name);
+    if (errors > least || (errors == least && !nearest.empty())) continue;
+    least = errors;
+    nearest = name;
+  }
+  return nearest;
+}
+
+std::vector<std::string> VerbsOf(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(verb->get_name());
+  }
+  return names;
+}
+
+// As they are typed, of this verb and those above it, which take them, too.
+std::vector<std::string> OptionsOf(const CLI::App* app) {
+  std::vector<std::string> names;
+  for (; app != nullptr; app = app->get_parent()) {
+    for (const CLI::Option* option : app->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+  }
+  return names;
+}
+
+std::string WithNearest(const std::string& what, const std::string& nearest) {
+  return nearest.empty() ? what : what + ", the nearest is '" + nearest + "'";
+}
+
+std::string Listed(const std::vector<std::string>& words) {
+  std::string list;
+  for (const std::string& word : words) list += (list.empty() ? "" : ", ") + word;
+  return list;
+}
+
+// What is wrong with what was typed; empty: what CLI11 says of it is all.
+std::string WhatIsMistyped(const CLI::App& app) {
+  // CLI11 misses a verb where somebody mistyped one.
+  const CLI::App* deepest = &app;
+  std::string words;
+  while (!deepest->get_subcommands().empty()) {
+    deepest = deepest->get_subcommands().front();
+    words += deepest->get_name() + " ";
+  }
+  const std::vector<std::string> unknown = app.remaining(true);
+  if (!unknown.empty() && unknown.front().starts_with("--")) {
+    const std::string option = unknown.front().substr(0, unknown.front().find('='));
+    return WithNearest("there is no option '" + option + "'",
+                       NearestOf(option, OptionsOf(deepest)));
+  }
+  if (deepest->get_require_subcommand_min() == 0) return {};
+  const std::vector<std::string> verbs = VerbsOf(*deepest);
+  if (unknown.empty()) {
+    return "a verb is missing" +
+           (words.empty() ? "" : " behind '" + words.substr(0, words.size() - 1) + "'") + ": " +
+           Listed(verbs);
+  }
+  const std::string none = "there is no verb '" + words + unknown.front() + "'";
+  const std::string nearest = NearestOf(unknown.front(), verbs);
+  if (nearest.empty()) return none + ", there are " + Listed(verbs);
+  return WithNearest(none, words + nearest);
+}
+
 }  // namespace
 
 std::optional<int> Parse(CLI::App& app, int argc, char** argv) {
@@ -37,11 +130,8 @@ std::optional<int> Parse(CLI::App& app, int argc, char** argv) {
     fputs((std::string(call.what()) + "\n").c_str(), stdout);
     return 0;
   } catch (const CLI::ParseError& error) {
-    // CLI11 misses a verb where somebody mistyped one.
-    const std::vector<std::string> unknown = app.remaining(true);
-    const bool no_verb =
-        app.get_require_subcommand_min() > 0 && app.get_subcommands().empty() && !unknown.empty();
-    const std::string why = no_verb ? "there is no verb '" + unknown.front() + "'" : error.what();
+    const std::string mistyped = WhatIsMistyped(app);
+    const std::string why = mistyped.empty() ? error.what() : mistyped;
     return Fail(app.get_name(), Status(ErrorCode::kInvalid, why + " (see --help)"));
   }
   if (const std::string name = EmptyOption(app); !name.empty()) {
