@@ -25,6 +25,7 @@
 #include "mds/service/mds_store.h"
 #include "tools/cli/parse.h"
 #include "tools/cli/program.h"
+#include "tools/cli/starter.h"
 #include "tools/cli/version.h"
 
 namespace weir::mds {
@@ -257,6 +258,7 @@ int Main(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
   const int signals = ::signalfd(-1, &set, SFD_CLOEXEC);
   if (signals < 0) return Fail(kFailed, Status::FromErrno(errno, "signalfd").message());
+  cli::Starter::Take().Watch();
   const Status served = Serve(arguments, signals);
   ::close(signals);
   if (!served.ok()) return Fail(kFailed, served.message());

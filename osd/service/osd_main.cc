@@ -20,6 +20,7 @@
 #include "osd/store/store_check.h"
 #include "tools/cli/parse.h"
 #include "tools/cli/program.h"
+#include "tools/cli/starter.h"
 #include "tools/cli/version.h"
 
 namespace weir::osd {
@@ -256,6 +257,7 @@ int Run(const Flags& flags) {
   if (!mds.ok()) return Fail(kUsage, mds.status().message());
   const Status logging = InitLogging({.level = *level, .file = {}, .program = "weir-osd"});
   if (!logging.ok()) return Fail(logging);
+  cli::Starter::Take().Watch();
   if (flags.mkfs) {
     const auto found = net::Resolve(*mds);
     if (!found.ok()) return Fail(found.status());

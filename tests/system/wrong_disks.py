@@ -10,7 +10,7 @@ import subprocess
 
 from untouched import (RATE, blank, copy_of, dev, mkfs, noise, put, refused, serving_mds, slim, umount, unmounted, weirfs,
                        write)
-from weirtest import BIN, MIB, Failure, check, main, run, wait_until
+from weirtest import BIN, MIB, check, is_mounted, main, run, wait_until
 
 def copies_of_disks(lab):
     """Of two copies of a disk one is served: what went to the other would be lost."""
@@ -190,28 +190,64 @@ def interrupted_first_starts(lab):
         umount(mnt, data)
 
 
-def interrupted_first_start_of_a_cluster(lab):
-    data = lab.path("first")
-    lab.on_exit(lambda: run(*dev("down", data), ok=None))
-    for last in ("weir-dev.json", "mds/mds.img", "osd.0.img"):
-        shutil.rmtree(data, ignore_errors=True)
-        options = ("--osds", "2", "--osd-size", "256MiB", *RATE)
-        with subprocess.Popen(dev("up", data, *options)) as process:
-            wait_until(lambda last=last, p=process: os.path.exists(f"{data}/{last}") or p.poll() is not None, last)
-            process.send_signal(signal.SIGKILL)
+def processes_of(data):
+    """What runs of a cluster: every daemon of it is told of its directory, or of a file there."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+            if f"{data}/".encode() in file.read():
+                found.append(int(pid))
+    return found
 
-        def up():  # what it had started may still be at work
+
+def killed_at(data, last, argv):
+    """weir-dev, killed as soon as that file is there: what it has started ends by itself. False: all was served by then."""
+    def held(pid):  # by its only pipe
+        return any(os.readlink(f"/proc/{pid}/fd/{fd}").startswith("pipe:") for fd in os.listdir(f"/proc/{pid}/fd"))
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        wait_until(lambda: os.path.exists(f"{data}/{last}") or process.poll() is not None, last)
+        process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: process.poll() is not None or open(f"/proc/{process.pid}/stat").read().split(") ")[1][0] == "T",
+                   "weir-dev to stand still")
+        if process.poll() is not None or not held(process.pid):
+            process.send_signal(signal.SIGCONT)
+            return False
+        # One that ends shows no command any more, and holds its locks still.
+        with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
+            started = {int(pid) for pid in file.read().split()} | set(processes_of(data))
+        process.send_signal(signal.SIGKILL)
+    wait_until(lambda: not processes_of(data) and not any(os.path.exists(f"/proc/{pid}") for pid in started),
+               f"what a weir-dev had started that was killed at {last} to end")
+    return True
+
+
+def killed_starts_of_a_cluster(lab):
+    mnt, data = unmounted(lab), lab.path("cluster")
+    lab.on_exit(lambda: run(*dev("down", data), ok=None))
+    lab.on_exit(lambda: [os.kill(pid, signal.SIGKILL) for pid in processes_of(data)])
+    options = ("--osds", "2", "--osd-size", "256MiB", "--mount", mnt, *RATE)
+    for last in ("weir-dev.json", "mds/mds.img", "osd.0.img", "log/mnt.0.log"):
+        shutil.rmtree(data, ignore_errors=True)
+        while not killed_at(data, last, dev("up", data, *options)):
             run(*dev("down", data))
-            done = run(*dev("up", data, *options), ok=None)
-            if done.returncode == 0:
-                return True
-            if "in use" in done.stderr:
-                return False
-            raise Failure(f"killed at {last}: {done.stderr}")
-        wait_until(up, "the cluster to come up")
+            shutil.rmtree(data)
+        check(not is_mounted(mnt), f"killed at {last}: the mount is still there")
+        run(*dev("up", data, *options))
+        write(f"{mnt}/file", last)
         run(*dev("down", data))
+    # As well when it starts what was there before, or one daemon.
+    while not killed_at(data, "run/osd.0.ready", dev("up", data)):
+        run(*dev("down", data))
+    run(*dev("up", data))
+    run(*dev("kill", data), "osd.1")
+    before = set(processes_of(data))
+    with subprocess.Popen([*dev("start", data), "osd.1"]) as process:
+        wait_until(lambda: set(processes_of(data)) - before or process.poll() is not None, "osd.1 to start")
+        process.send_signal(signal.SIGKILL)
+    run(*dev("down", data))
+    wait_until(lambda: not processes_of(data), "what a weir-dev had started that was killed to end")
 
 
 if __name__ == "__main__":
     main("wrong_disks", copies_of_disks, disks_that_hold_something, disks_in_use, interrupted_first_starts,
-         interrupted_first_start_of_a_cluster)
+         killed_starts_of_a_cluster)

@@ -14,6 +14,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "tools/cli/starter.h"
+
 extern char** environ;
 
 namespace weir::cli {
@@ -39,6 +41,14 @@ Result<pid_t> Spawn(const std::vector<std::string>& command, const std::string& 
   posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log, O_WRONLY | O_CREAT | O_APPEND, 0644);
   posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  // Onto itself: that one it inherits.
+  const int held_by = HeldByFd();
+  if (held_by >= 0) posix_spawn_file_actions_adddup2(&files, held_by, held_by);
+  std::vector<char*> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) variables.push_back(*variable);
+  std::string starter = fmt::format("{}={}", kStarterVariable, held_by);
+  if (held_by >= 0) variables.push_back(starter.data());
+  variables.push_back(nullptr);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   // What ends us on a terminal comes to it from us, once.
@@ -47,7 +57,7 @@ Result<pid_t> Spawn(const std::vector<std::string>& command, const std::string& 
 
   pid_t pid = 0;
   const int error =
-      posix_spawnp(&pid, arguments[0], &files, &attributes, arguments.data(), environ);
+      posix_spawnp(&pid, arguments[0], &files, &attributes, arguments.data(), variables.data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (error != 0) return Status::FromErrno(error, fmt::format("cannot start {}", command[0]));

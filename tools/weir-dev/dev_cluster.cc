@@ -30,6 +30,7 @@
 #include "osd/service/osd_disks.h"
 #include "tools/cli/cluster_link.h"
 #include "tools/cli/mounts.h"
+#include "tools/cli/starter.h"
 
 namespace weir::dev {
 namespace {
@@ -217,6 +218,7 @@ Status DevCluster::Up(const std::string& dir, const UpOptions& options) {
   const std::string path = cli::AbsolutePath(dir);
   WEIR_RETURN_IF_ERROR(Examine(path, options).status());
   cli::CatchSignals();
+  WEIR_ASSIGN_OR_RETURN(cli::Leash leash, cli::Leash::Hold());
   WEIR_RETURN_IF_ERROR(MakeDirectories(path));
   auto lock = cli::LockFile::Take(path + "/lock");
   if (!lock.ok()) return lock.status().Annotate(fmt::format("cannot use '{}'", dir));
@@ -229,6 +231,7 @@ Status DevCluster::Up(const std::string& dir, const UpOptions& options) {
       status = Status(status.code(), status.message() + "; and then: " + down.message());
     }
   }
+  leash.LetGo();
   return status;
 }
 
@@ -473,15 +476,12 @@ Status DevCluster::Start(const DaemonName& name) {
   if (cli::IsAlive(ProcessOf(state_, name))) {
     return {ErrorCode::kBusy, fmt::format("{} runs already", NameOf(name))};
   }
-  switch (name.kind) {
-    case DaemonName::Kind::kMds:
-      return StartMds();
-    case DaemonName::Kind::kOsd:
-      return StartOsd(name.index);
-    case DaemonName::Kind::kMount:
-      break;
-  }
-  return StartMount(name.index);
+  WEIR_ASSIGN_OR_RETURN(cli::Leash leash, cli::Leash::Hold());
+  Status status = name.kind == DaemonName::Kind::kMds   ? StartMds()
+                  : name.kind == DaemonName::Kind::kOsd ? StartOsd(name.index)
+                                                        : StartMount(name.index);
+  leash.LetGo();
+  return status;
 }
 
 Status DevCluster::Kill(const DaemonName& name) {

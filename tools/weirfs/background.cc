@@ -130,8 +130,12 @@ void Background::LeaveItToChild() {
   if (fd_ >= 0) close(std::exchange(fd_, -1));
 }
 
-void CloseInheritedFiles() {
-  close_range(STDERR_FILENO + 1, ~0u, 0);
+void CloseInheritedFiles(int one) {
+  if (one < 0) one = STDERR_FILENO;
+  if (one > STDERR_FILENO + 1) {
+    close_range(STDERR_FILENO + 1, static_cast<unsigned>(one) - 1, 0);
+  }
+  close_range(static_cast<unsigned>(one) + 1, ~0u, 0);
 }
 
 }  // namespace weir::weirfs

@@ -39,7 +39,7 @@ class Background {
 // What a signal that came too early is announced as.
 Status InterruptedBy(int signal);
 
-// Closes every file that the caller left open beyond the first three.
-void CloseInheritedFiles();
+// Closes every file that the caller left open beyond the first three, but `one` (-1: none).
+void CloseInheritedFiles(int one);
 
 }  // namespace weir::weirfs

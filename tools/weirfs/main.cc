@@ -30,6 +30,7 @@
 #include "tools/cli/parse.h"
 #include "tools/cli/program.h"
 #include "tools/cli/source.h"
+#include "tools/cli/starter.h"
 #include "tools/cli/values.h"
 #include "tools/weirfs/arguments.h"
 #include "tools/weirfs/background.h"
@@ -396,13 +397,15 @@ int Run(const Arguments& arguments, const std::vector<std::string>& argv) {
     }
   }
   StopSignals::Block();
-  if (arguments.held.empty()) CloseInheritedFiles();
+  cli::Starter starter = cli::Starter::Take();
+  if (arguments.held.empty()) CloseInheritedFiles(starter.fd());
   auto background = arguments.foreground || !arguments.held.empty()
                         ? Result<Background>(Background::Stay())
                         : Background::Leave(plan->log_file);
   if (!background.ok()) return cli::Fail("weirfs", background.status());
   const std::string log_file = arguments.foreground ? arguments.log_file : "";
   Status status = InitLogging({.level = plan->log_level, .file = log_file, .program = "weirfs"});
+  starter.Watch();
   if (status.ok() && plan->supervise) return Supervise(*plan, *background, holder, held);
   if (status.ok()) status = Serve(*plan, *background);
   if (status.ok()) return 0;
