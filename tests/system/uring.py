@@ -13,9 +13,11 @@ import subprocess
 import sys
 import time
 
-from weirtest import BIN, MIB, SIGNALS, Cluster, Embedded, Failure, check, is_mounted, main, run, wait_until
+from weirtest import BIN, MIB, REPO, SIGNALS, Cluster, Embedded, Failure, check, is_mounted, main, run, wait_until
 
-PARAMETER = "/sys/module/fuse/parameters/enable_uring"
+sys.path.insert(0, os.path.join(REPO, "tools", "lib"))
+import fuse_rings  # noqa: E402  (the path comes first)
+
 FIRST_ENTRIES = 128  # of a queue, before it grows
 
 
@@ -69,14 +71,29 @@ class Child:
         return self.end()
 
 
+def stack_of(pid):
+    """Where in the kernel it stands."""
+    with open(f"/proc/{pid}/stack") as file:
+        return file.read()
+
+
 def waits(pid):
     """Whether it stands in the kernel's FUSE, waiting for an answer."""
-    with open(f"/proc/{pid}/stack") as file:
-        return "fuse" in file.read()
+    return "fuse" in stack_of(pid)
 
 
 def all_wait(children):
     wait_until(lambda: all(waits(child.pid) for child in children), "all to wait for an answer")
+
+
+def waits_for_lock(pid):
+    """In the kernel, whether that keeps this mount's locks itself (one process over /dev/fuse) or asks the mount."""
+    return "fcntl_setlk" in stack_of(pid)
+
+
+def all_wait_for_lock(children):
+    """Not only for their open(2), which is a request, too."""
+    wait_until(lambda: all(waits_for_lock(child.pid) for child in children), "all to wait for the lock")
 
 
 def refused_with_a_word(lab):
@@ -117,7 +134,7 @@ def killed_in_every_state(lab):
         fcntl.lockf(own, fcntl.LOCK_EX)
 
     waiting = Child(lock)
-    all_wait([waiting])
+    all_wait_for_lock([waiting])
     status = waiting.kill()
     check(os.WIFSIGNALED(status), f"a waiting lock: {status}")
     system.dev("kill", "osd.0")
@@ -126,8 +143,10 @@ def killed_in_every_state(lab):
     for child in data:
         check(os.WIFSIGNALED(child.kill()), "a process that waits for an OSD was not killed")
     system.dev("kill", "mds.0")
-    names = [Child(lambda name=name: os.mkdir(f"{mount}/{name}")) for name in "ab"]  # one behind the other
-    all_wait(names[:1])
+    names = [Child(lambda: os.mkdir(f"{mount}/a"))]
+    all_wait(names)
+    names.append(Child(lambda: os.mkdir(f"{mount}/b")))  # behind the other, at their directory's lock
+    wait_until(lambda: "filename_create" in stack_of(names[1].pid), "the second to wait behind the first")
     for child in names:
         check(os.WIFSIGNALED(child.kill()), "a process that waits for the MDS was not killed")
     # Many at once, and killed in the moment of asking as well.
@@ -167,7 +186,7 @@ def interrupted_locks(lab):
 
         for _ in range(20):
             child = Child(wait_for_lock)
-            all_wait([child])
+            all_wait_for_lock([child])
             os.kill(child.pid, signal.SIGUSR1)
             check(child.end() == 0, "a signal did not end the wait for a lock")
     with open(f"{mount}/file", "wb") as again:
@@ -187,7 +206,7 @@ def more_locks_than_entries(lab):
             fcntl.lockf(own, fcntl.LOCK_EX)
 
     children = [Child(lock, 0) for _ in range(FIRST_ENTRIES + 70)]
-    all_wait(children)
+    all_wait_for_lock(children)
     os.sched_setaffinity(0, {0})
     try:
         os.stat(f"{mount}/file")
@@ -311,29 +330,8 @@ def files_and_pages(lab):
         check(os.stat(f"{system.mnt}/f{size}").st_size == size, "a size was lost over a remount")
 
 
-@contextlib.contextmanager
-def parameter_set():
-    """Yields why it cannot be; else None."""
-    try:
-        with open(PARAMETER) as file:
-            before = file.read().strip()
-        if before == "Y":
-            yield None
-            return
-        with open(PARAMETER, "w") as file:
-            file.write("Y")
-    except OSError as error:
-        yield error
-        return
-    try:
-        yield None
-    finally:
-        with open(PARAMETER, "w") as file:
-            file.write(before)
-
-
 if __name__ == "__main__":
-    with parameter_set() as why_not:
+    with fuse_rings.wanted() as why_not:
         if why_not is not None:
             print(f"skipped uring: FUSE over io_uring is not to be had: {why_not}")
             sys.exit(0)
