@@ -4,13 +4,18 @@ import contextlib
 import io
 import json
 import os
+import subprocess
 import sys
+import tempfile
+import threading
 import unittest
+from unittest import mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tools", "lib"))
 
-from bench import cli, fio, isolation, jobs, metering, report, scheduler  # noqa: E402
+from bench import acceptance, against, cli, commit, cost, fio, isolation, jobs, metering, postgres, report  # noqa: E402
+from bench import scheduler, verdicts  # noqa: E402
 from bench.host import BenchError  # noqa: E402
 
 LIMITS = ["raw", "passthrough"]
@@ -99,6 +104,159 @@ class FloorTest(unittest.TestCase):
         self.assertEqual(report.shortfalls(list(rows.values()), failures), ["start on weirfs-cluster: no contact"])
 
 
+class AcceptanceTest(unittest.TestCase):
+    """The table of musts and the arithmetic that holds two builds to it."""
+
+    def judged(self, row, system, old, new, limit=None):
+        medians = {(system, "old", row): old, (system, "new", row): new}
+        limits = {(acceptance.BY_NAME[row].limit, row): limit}
+        found = acceptance.judge([row], [system], {k: v for k, v in medians.items() if v is not None}, limits, {})
+        self.assertEqual(len(found), 1)
+        return found[0]
+
+    def passes(self, *args):
+        return self.judged(*args).passed
+
+    def test_rates_are_multiples_of_the_old_build(self):
+        self.assertIs(self.passes("write16", "weirfs-cluster", 1000, 2000), True)
+        self.assertIs(self.passes("write16", "weirfs-cluster", 1000, 1999), False)
+        judged = self.judged("read16", "weirfs-embedded", 1000, 1500, 10_000)
+        self.assertEqual((judged.ratio, judged.share, judged.passed, judged.goal_reached), (1.5, 0.15, True, True))
+        self.assertIs(self.judged("read16", "weirfs-embedded", 1000, 1499, 10_000).goal_reached, False)
+
+    def test_a_row_near_the_raw_device_holds(self):
+        self.assertIs(self.passes("coldstat", "weirfs-cluster", 800, 1000, 1000), False)  # A passthrough is no wall.
+        self.assertIs(self.passes("read16", "weirfs-cluster", 800, 900, 1000), True)
+        self.assertIs(self.passes("read16", "weirfs-cluster", 800, 899, 1000), False)
+
+    def test_switches_are_multiples_of_one_process_and_numbers_of_a_cluster(self):
+        self.assertIs(self.passes("read1.switches", "weirfs-embedded", 10, 9.5), True)
+        self.assertIs(self.passes("read1.switches", "weirfs-embedded", 10, 9.6), False)
+        self.assertIs(self.passes("read1.switches", "weirfs-cluster", None, 12), True)
+        self.assertIs(self.passes("read1.switches", "weirfs-cluster", 12.1, 12.1), False)
+
+    def test_latencies_are_differences(self):
+        self.assertIs(self.passes("read1.p50", "weirfs-embedded", 90, 90, 60), True)
+        self.assertIs(self.passes("read1.p50", "weirfs-embedded", 90, 90.1, 60), False)
+        self.assertIs(self.passes("read1.p50", "weirfs-cluster", 200, 170, 60), True)
+        self.assertIs(self.passes("read1.p50", "weirfs-cluster", 200, 171, 60), False)
+
+    def test_databases_are_shares_of_ext4(self):
+        self.assertIs(self.passes("postgres.1client", "weirfs-embedded", 1, 72, 100), True)
+        self.assertIs(self.passes("postgres.1client", "weirfs-embedded", 1, 71, 100), False)
+        self.assertIsNone(self.passes("postgres.1client", "weirfs-embedded", 1, 71))
+
+    def test_what_was_not_measured_is_unknown_and_not_passed(self):
+        for old, new in ((None, 100), (100, None)):
+            judged = self.judged("write16", "weirfs-embedded", old, new)
+            self.assertIsNone(judged.passed)
+            self.assertIn("not measured", verdicts.shortfalls([judged], [])[0])
+        self.assertEqual(verdicts.shortfalls([], []), ["no row was measured"])
+
+    def test_a_goal_is_nobodys_failure(self):
+        judged = self.judged("write1m", "weirfs-embedded", 100, 111)
+        self.assertEqual((judged.passed, judged.goal_reached), (True, False))
+        self.assertEqual(verdicts.shortfalls([judged], []), [])
+
+    def test_every_goal_asks_for_more_than_its_must(self):
+        for row in acceptance.ROWS:
+            for system, must in row.musts.items():
+                if must.goal is not None:
+                    more = must.goal > must.value if must.how in ("times", "share") else must.goal < must.value
+                    self.assertTrue(more, (row.name, system))
+
+    def test_every_row_of_the_table_is_measured_in_its_unit(self):
+        measured = {row: unit for load in against.loads() for row, unit in load.rows().items()} | metering.rows()
+        for row in acceptance.ROWS:
+            self.assertEqual(measured.get(row.name), row.unit, row.name)
+
+    def test_builds_take_turns_in_coming_first(self):
+        self.assertEqual([against.turns(["raw", "old", "new"], r) for r in range(2)],
+                         [["raw", "old", "new"], ["new", "old", "raw"]])
+
+    def test_the_table_tells_limit_way_must_and_goal(self):
+        medians = {("weirfs-embedded", build, "read16"): value for build, value in (("old", 1000), ("new", 1400))}
+        over = {("weirfs-embedded", "old"): "/dev/fuse", ("weirfs-embedded", "new"): "io_uring"}
+        rows = acceptance.judge(["read16"], ["weirfs-embedded"], medians, {("raw", "read16"): 2000}, over)
+        text = verdicts.to_table(rows).splitlines()[1]
+        for part in ("1.40", "70 % raw (75 to 90 %)", "/dev/fuse -> io_uring", ">= 1.25 x", "ok", "[>= 1.5 x]"):
+            self.assertIn(part, text)
+        document = json.loads(verdicts.to_json(rows, [], {}))["rows"][0]
+        self.assertEqual((document["ratio"], document["share"], document["pass"], document["goal_reached"]),
+                         (1.4, 0.7, True, False))
+
+    def test_switches_are_read_from_the_kernels_counters(self):
+        self.assertEqual(cost.switches("cpu  1 2 3\nctxt 1234\nbtime 5\n"), 1234)
+        self.assertRaises(BenchError, cost.switches, "cpu 1\n")
+
+    def test_pgbench_says_its_rate_without_the_connections(self):
+        self.assertEqual(postgres.parse("latency average = 2 ms\ntps = 512.25 (without initial connection time)\n"), 512.25)
+        self.assertRaises(BenchError, postgres.parse, "pgbench: error: connection failed\n")
+
+
+class ThreadsTest(unittest.TestCase):
+    def test_the_most_threads_of_any_process_of_a_kind_are_counted_under_load(self):
+        looked = threading.Event()
+
+        class Load:
+            def prepare(self, _system):
+                pass
+
+            def run(self, *_):
+                looked.wait(60)
+
+        class System:
+            def processes(self):
+                looked.set()
+                return {"mount": [os.getpid()], "osd": [child.pid, os.getpid()], "mds": [child.pid]}
+
+        with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
+            rows = cost.Threads(Load()).measure(System(), 1, 0)
+        self.assertEqual(rows, {"threads.mount": 2, "threads.osd": 2, "threads.mds": 1})  # This one and the load's.
+
+
+class CommitTest(unittest.TestCase):
+    """Building another commit, in a repository of a few bytes and without a compiler."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.repo, self.root = os.path.join(folder.name, "repo"), os.path.join(folder.name, "root")
+        os.mkdir(self.repo)
+        self.git("init", "-q")
+        for text in ("one", "two"):
+            with open(os.path.join(self.repo, "file"), "w", encoding="ascii") as file:
+                file.write(text)
+            self.git("add", "file")
+            self.git("-c", "user.name=a", "-c", "user.email=a@example", "commit", "-q", "-m", text)
+
+    def git(self, *args):
+        subprocess.run(["git", "-C", self.repo, *args], check=True, stdin=subprocess.DEVNULL)
+
+    def test_a_commit_is_unpacked_and_built_once_in_its_own_folder(self):
+        built = []
+        with mock.patch.object(commit, "build", built.append), contextlib.redirect_stderr(io.StringIO()):
+            for _ in range(2):
+                programs = commit.programs(self.repo, "HEAD~1", self.root)
+        place = commit.folder(commit.resolve(self.repo, "HEAD~1"), self.root)
+        self.assertEqual((built, programs), ([place], os.path.join(place, "build", "release", "bin")))
+        with open(os.path.join(place, "file"), encoding="ascii") as file:
+            self.assertEqual(file.read(), "one")
+        commit.clean(self.root)
+        self.assertFalse(os.path.exists(self.root))
+
+    def test_a_build_that_failed_is_tried_again(self):
+        broken = mock.patch.object(commit, "build", side_effect=BenchError("no compiler"))
+        with broken, contextlib.redirect_stderr(io.StringIO()):
+            for _ in range(2):
+                with self.assertRaisesRegex(BenchError, "no compiler"):
+                    commit.programs(self.repo, "HEAD", self.root)
+
+    def test_what_is_no_commit_is_named(self):
+        with self.assertRaisesRegex(BenchError, "'nope' is no commit"):
+            commit.programs(self.repo, "nope", self.root)
+
+
 class OutputTest(unittest.TestCase):
     def test_json_has_the_keys_of_the_contract(self):
         rows = list(table(("raw", "randread-4k-16jobs", "IOPS", [5.12345, 6, 7])).values())
@@ -116,11 +274,11 @@ class OutputTest(unittest.TestCase):
 class ParseTest(unittest.TestCase):
     JOB = {"error": 0, "read": {"total_ios": 0},
            "write": {"total_ios": 10, "bw_bytes": 5_000_000, "iops": 12.5, "runtime": 1500,
-                     "lat_ns": {"percentile": {"99.000000": 2_000_000}}}}
+                     "lat_ns": {"percentile": {"50.000000": 500_000, "99.000000": 2_000_000}}}}
 
     def test_fio_result_after_a_note(self):
         result = fio.parse("x", "fio: a note\n" + json.dumps({"jobs": [self.JOB]}))
-        self.assertEqual(result, fio.Result(mb_per_s=5, iops=12.5, p99_us=2000, seconds=1.5))
+        self.assertEqual(result, fio.Result(mb_per_s=5, iops=12.5, p50_us=500, p99_us=2000, requests=10, seconds=1.5))
 
     def test_fio_errors_are_not_figures(self):
         for text in ("fio: no such engine", json.dumps({"jobs": [{**self.JOB, "error": 5}]}),
@@ -170,6 +328,15 @@ class ChoiceTest(unittest.TestCase):
         self.assertIn("invalid size value", self.refused("--disk-size=-4G"))
         self.assertIn("--file-size", self.refused("--disk-size", "1G", "--file-size", "512M"))
         self.assertIn("--runtime", self.refused("--runtime", "0"))
+        self.assertIn("--against", self.refused("--uring"))
+
+    def test_a_comparison_has_rows_of_its_own_and_smaller_disks(self):
+        options = cli.parse(["--against", "fa680be", "threads", "read1.p50", "post*"])
+        self.assertEqual(options.rows, ["threads.mount", "threads.osd", "threads.mds", "read1.p50", "postgres.1client",
+                                        "postgres.8clients"])
+        self.assertEqual((options.chosen, options.disk_size), ([], 2 << 30))
+        self.assertIn("no row 'isolation'", self.refused("--against", "fa680be", "isolation"))
+        self.assertEqual(cli.parse(["--against", "fa680be"]).rows, list(acceptance.BY_NAME))
 
 
 if __name__ == "__main__":

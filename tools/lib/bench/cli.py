@@ -5,12 +5,12 @@ import os
 import signal
 import sys
 
-from . import isolation, jobs, metering, report, scheduler
-from .host import MIB, BenchError, Host, say
-from .systems import Passthrough, Peer, Raw
+from . import acceptance, against, commit, isolation, jobs, metering, postgres, report, scheduler, verdicts
+from .host import MIB, SIGNALS, BenchError, Host, say
+from .systems import Ext4, Passthrough, Peer, Raw
 from .weirfs import Cluster, Embedded
 
-SYSTEMS = [Raw, Passthrough, Embedded, Cluster]
+SYSTEMS = [Raw, Passthrough, Ext4, Embedded, Cluster]
 LIMITS = [s.name for s in SYSTEMS if s.limit]
 PEERS = "peers"
 REPO = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
@@ -21,6 +21,9 @@ EXAMPLES = """examples:
   tools/bench --check -o json > bench.json        exit 1 when a row is below its floor
   tools/bench isolation scheduler --repeats 1
   tools/bench peers seqwrite-1M-direct --peers-dir DIR --peer moosefs
+  tools/bench postgres                            pgbench over ext4 and over mounts
+  tools/bench --against fa680be --check           another commit and this build in turns; exit 1 when a must is missed
+  tools/bench --against HEAD~5 read1 'write*' --uring --systems raw,weirfs-embedded
 """
 
 
@@ -35,7 +38,7 @@ def size(text):
 
 def names():
     """{job: what it measures} in the order of measuring."""
-    return {**{j.name: j.about for j in jobs.JOBS}, scheduler.NAME: scheduler.ABOUT, metering.NAME: metering.ABOUT,
+    return {**{j.name: j.about for j in jobs.JOBS}, postgres.NAME: postgres.ABOUT, scheduler.NAME: scheduler.ABOUT, metering.NAME: metering.ABOUT,
             isolation.NAME: isolation.ABOUT,
             PEERS: "adds one other filesystem to the rows (needs --peers-dir)"}
 
@@ -49,10 +52,13 @@ def parse(argv):
     parser.add_argument("--systems", help=f"comma-separated, of {','.join(s.name for s in SYSTEMS)} (default: all)")
     parser.add_argument("--runtime", type=float, default=4, metavar="S", help="seconds of one run (default 4)")
     parser.add_argument("--repeats", type=int, default=3, metavar="N", help="runs of each row (default 3)")
-    parser.add_argument("--check", action="store_true", help="exit 1 when a row misses its floor")
+    parser.add_argument("--check", action="store_true", help="exit 1 when a row misses its floor or must")
+    parser.add_argument("--against", metavar="COMMIT", help="builds that commit and compares the acceptance rows of both builds")
+    parser.add_argument("--uring", action="store_true", help="with --against: FUSE over io_uring meanwhile, where a build has it")
+    parser.add_argument("--clean-against", action="store_true", help=f"remove what --against built below {commit.ROOT}")
     parser.add_argument("--all", action="store_true", help="isolation also on systems without classes")
     parser.add_argument("--work", default="/var/tmp", metavar="DIR", help="where the disk images are (default /var/tmp)")
-    parser.add_argument("--disk-size", type=size, default=size("4G"), metavar="SIZE", help="of each disk (default 4G)")
+    parser.add_argument("--disk-size", type=size, metavar="SIZE", help="of each disk (default 4G; 2G with --against)")
     parser.add_argument("--file-size", type=size, metavar="SIZE", help="of the files (default: a quarter of a disk)")
     parser.add_argument("--keep-images", action="store_true", help="keep the written images for the next run")
     parser.add_argument("--bin", metavar="DIR", help="where the programs are (default: WEIR_BIN, build/release/bin)")
@@ -65,15 +71,7 @@ def parse(argv):
 
 def complete(parser, options):
     """Resolves names, systems and defaults; ends with exit code 2 and a reason where that fails."""
-    chosen = []
-    for pattern in options.names or ["*"]:
-        found = fnmatch.filter(names(), pattern)
-        if not found:
-            parser.error(f"no row '{pattern}'; there are: {', '.join(names())}")
-        chosen += found
-    if chosen == [PEERS]:
-        chosen += [job.name for job in jobs.JOBS]
-    options.chosen = [name for name in names() if name in chosen]
+    choose(parser, options)
     known = {s.name: s for s in SYSTEMS}
     wanted = options.systems.split(",") if options.systems else list(known)
     if unknown := [name for name in wanted if name not in known]:
@@ -81,6 +79,7 @@ def complete(parser, options):
     options.system_types = [s for s in SYSTEMS if s.name in wanted]
     if options.runtime < 0.1 or options.repeats < 1:
         parser.error("--runtime must be at least 0.1 and --repeats at least 1")
+    options.disk_size = options.disk_size or size("2G" if options.against else "4G")
     options.file_size = options.file_size or options.disk_size // 4
     if options.file_size < 64 * MIB or options.file_size > options.disk_size // 4:
         parser.error("--file-size must be at least 64M and at most a quarter of --disk-size")
@@ -90,6 +89,27 @@ def complete(parser, options):
             parser.error("'peers' needs --peers-dir, a directory with the scripts up-PEER and down-PEER")
         say("bench: no --peers-dir given: no other filesystem is measured beside")
         options.chosen.remove(PEERS)
+
+
+def choose(parser, options):
+    if options.against:
+        try:
+            options.rows = against.names(options.names)
+        except ValueError as error:
+            parser.error(str(error))
+        options.chosen = []
+        return
+    if options.uring:
+        parser.error("--uring belongs to --against; without it, the kernel's switch stays as it is")
+    chosen = []
+    for pattern in options.names or ["*"]:
+        found = fnmatch.filter(names(), pattern)
+        if not found:
+            parser.error(f"no row '{pattern}'; there are: {', '.join(names())}")
+        chosen += found
+    if chosen == [PEERS]:
+        chosen += [job.name for job in jobs.JOBS]
+    options.chosen = [name for name in names() if name in chosen]
 
 
 class Bench:
@@ -102,6 +122,11 @@ class Bench:
         self._values = {}
         self._failures = {}
         self._tables = [j for j in jobs.JOBS if j.name in options.chosen]
+        if postgres.NAME in options.chosen:
+            if why := postgres.missing():
+                say(f"bench: {postgres.NAME} is skipped: {why}")
+            else:
+                self._tables.append(postgres.Postgres())
 
     def run(self):
         if scheduler.NAME in self._options.chosen:
@@ -110,7 +135,7 @@ class Bench:
             self._metering()
         systems = self._start_systems()
         for job in self._tables:
-            self._measure(job, [s for s in systems if job.suits(s)])
+            self._measure(job, [s for s in systems if job.suits(s) and (s.name != Ext4.name or job.name == postgres.NAME)])
         if isolation.NAME in self._options.chosen:  # Last: it changes the settings of the systems.
             for system in systems:
                 if system.has_classes or (self._options.all and system.limit):
@@ -133,13 +158,12 @@ class Bench:
         options = self._options
         if not self._tables and isolation.NAME not in options.chosen:
             return []
-        wanted = [kind(self._host, options.file_size) for kind in options.system_types
-                  if self._tables or kind.has_classes or options.all]
+        wanted = [kind(self._host, options.file_size) for kind in options.system_types if self._needs(kind)]
         if PEERS in options.chosen:
             wanted.append(Peer(self._host, options.file_size, options.peers_dir, options.peer))
         for system in wanted:
             for program in system.programs:
-                self._host.program(program)
+                system.program(program)
         self._host.need_space(sum(s.disks for s in wanted))
         started = []
         for system in wanted:
@@ -147,6 +171,11 @@ class Bench:
             if self._guard(system.name, "start", lambda s=system: s.start() or True):
                 started.append(system)
         return started
+
+    def _needs(self, kind):
+        if kind is Ext4:
+            return any(job.name == postgres.NAME for job in self._tables)
+        return bool(self._tables) or kind.has_classes or self._options.all
 
     def _measure(self, job, systems):
         """Interleaved, so that whatever else the machine does hits all systems alike."""
@@ -159,7 +188,7 @@ class Bench:
                 self._keep(system.name, got, job.rows())
                 if got:
                     say(f"{job.name} {repeat + 1}/{self._options.repeats}: {system.name} "
-                        f"{report.figure(got[job.name])} {job.unit}")
+                        f"{report.figure(next(iter(got.values())))} {next(iter(job.rows().values()))}")
 
     def _isolation(self, system):
         trial = isolation.Isolation(system, self._options.runtime)
@@ -217,31 +246,57 @@ def measure(options):
         bench.run()
         return bench.rows(), bench.failures()
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)  # Cleaning up is not interrupted.
-        host.close()
+        host.close_undisturbed()
+
+
+def list_rows(options):
+    about = names()
+    if options.against:
+        about = {name: ", ".join(f"{system} {acceptance.words(must, must.value)}" for system, must in row.musts.items())
+                 for name, row in acceptance.BY_NAME.items()}
+    for name, text in about.items():
+        print(f"{name:34}{text}")
+    return 0
+
+
+def compare(options):
+    """The result of --against as text, and what it misses."""
+    table, failures = against.measure(options, REPO)
+    settings = {**settings_of(options), "against": options.against, "fuse_over_io_uring": options.uring}
+    said = verdicts.to_json(table, failures, settings) if options.output == "json" else verdicts.to_table(table)
+    return said, verdicts.shortfalls(table, failures), failures
+
+
+def single(options):
+    table, failures = measure(options)
+    said = report.to_json(table, failures, settings_of(options)) if options.output == "json" else report.to_table(table)
+    return said, report.shortfalls(table, failures), failures
+
+
+def settings_of(options):
+    return {"runtime_s": options.runtime, "repeats": options.repeats, "disk_bytes": options.disk_size,
+            "file_bytes": options.file_size, "cores": os.cpu_count(), "load": os.getloadavg()[0]}
 
 
 def main(argv):
     options = parse(argv)
     if options.list:
-        for name, about in names().items():
-            print(f"{name:28}{about}")
-        return 0
+        return list_rows(options)
+    if options.clean_against:
+        commit.clean()
+        if not options.against:
+            return 0
     if os.geteuid() != 0:
         say("tools/bench: needs root, for loop devices and mounts: run it with sudo")
         return 1
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in SIGNALS:
         signal.signal(number, end_on_signal)
     try:
-        table, failures = measure(options)
+        said, bad, failures = compare(options) if options.against else single(options)
     except BenchError as e:
         say(f"tools/bench: {e}")
         return 1
-    settings = {"runtime_s": options.runtime, "repeats": options.repeats, "disk_bytes": options.disk_size,
-                "file_bytes": options.file_size, "cores": os.cpu_count(), "load": os.getloadavg()[0]}
-    print(report.to_json(table, failures, settings) if options.output == "json" else report.to_table(table))
-    bad = report.shortfalls(table, failures)
+    print(said)
     if options.check:
         for text in bad:
             say(f"tools/bench: {text}")

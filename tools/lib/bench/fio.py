@@ -7,7 +7,7 @@ import subprocess
 from .host import BenchError, run
 
 COMMON = ["--output-format=json", "--group_reporting", "--thread", "--norandommap", "--fallocate=none",
-          "--clat_percentiles=0", "--lat_percentiles=1", "--percentile_list=99"]
+          "--clat_percentiles=0", "--lat_percentiles=1", "--percentile_list=50:99"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,7 +15,9 @@ class Result:
     """One direction of one job; latencies include the submission (lat, not clat)."""
     mb_per_s: float
     iops: float
+    p50_us: float
     p99_us: float
+    requests: int
     seconds: float
 
 
@@ -34,8 +36,8 @@ def parse(name, text):
     side = job["write"] if job["write"]["total_ios"] else job["read"]
     if not side["total_ios"]:
         raise BenchError(f"fio job '{name}' moved nothing")
-    p99 = side["lat_ns"].get("percentile", {}).get("99.000000", 0)
-    return Result(side["bw_bytes"] / 1e6, side["iops"], p99 / 1e3, side["runtime"] / 1e3)
+    p50, p99 = (side["lat_ns"].get("percentile", {}).get(f"{p}.000000", 0) / 1e3 for p in (50, 99))
+    return Result(side["bw_bytes"] / 1e6, side["iops"], p50, p99, side["total_ios"], side["runtime"] / 1e3)
 
 
 def measure(name, options, patience_s=300):

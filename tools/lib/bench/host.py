@@ -8,12 +8,14 @@ import mmap
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 
 MIB = 1 << 20
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class BenchError(Exception):
@@ -145,8 +147,14 @@ class Host:
     def close(self):
         self._undo.close()
 
-    def program(self, name):
-        path = os.path.join(self.bin_dir, name)
+    def close_undisturbed(self):
+        """The end of a program: cleaning up is not interrupted by another signal."""
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        self.close()
+
+    def program(self, name, bin_dir=None):
+        path = os.path.join(bin_dir or self.bin_dir, name)
         if not os.access(path, os.X_OK):
             raise BenchError(f"no program {path}: build it with 'cmake --preset release && "
                              f"cmake --build --preset release', or name another place with --bin")

@@ -31,17 +31,27 @@ class FioJob:
     def suits(self, system):
         return system.data is not None or self.layout != "new"
 
-    def measure(self, system, runtime_s, repeat):
-        """{row: value} of one run."""
+    def prepare(self, system):
         system.lay_out(self.layout)
         if self.cold:
             system.cold()
+
+    def run(self, system, runtime_s, repeat):
+        """fio's Result of one run on files that are prepared."""
         timed = {"time_based": 1} if self.timed else {}
-        result = fio.measure(self.name, {**self.options, **system.target(self.layout), **timed,
-                                         "runtime": f"{int(runtime_s * 1000)}ms", "randseed": 1000 + repeat})
+        return fio.measure(self.name, {**self.options, **system.target(self.layout), **timed,
+                                       "runtime": f"{int(runtime_s * 1000)}ms", "randseed": 1000 + repeat})
+
+    def figure(self, result):
+        return result.mb_per_s if self.unit == "MB/s" else result.iops
+
+    def measure(self, system, runtime_s, repeat):
+        """{row: value} of one run."""
+        self.prepare(system)
+        result = self.run(system, runtime_s, repeat)
         if self.layout == "new":
             system.lay_out("new")
-        return {self.name: result.mb_per_s if self.unit == "MB/s" else result.iops}
+        return {self.name: self.figure(result)}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,6 @@ a machine that grows faster or slower meanwhile does it to both. fio's histogram
 second; those in which the switch moved count for neither. A negative loss is noise.
 """
 import glob
-import json
 import os
 import signal
 import tempfile
@@ -102,15 +101,14 @@ class Switched(Cluster):
         return super()._dev(verb, *args, env={"WEIR_OSD_METERING_SWITCH": "true"})
 
     def osd_pid(self):
-        with open(os.path.join(self._cluster(), "weir-dev.json"), encoding="utf-8") as file:
-            return json.load(file)["osds"][0]["process"]["pid"]
+        return self.processes()["osd"][0]
 
 
 class Metering:
     """The cluster, ready to be compared with itself."""
 
-    def __init__(self, host, file_bytes, runtime_s):
-        self._system = Switched(host, file_bytes)
+    def __init__(self, host, file_bytes, runtime_s, build=None):
+        self._system = Switched(host, file_bytes, build)
         self._runtime_s = RUNTIMES * runtime_s
 
     def start(self):

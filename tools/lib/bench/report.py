@@ -126,8 +126,12 @@ def to_table(table):
     for r in table:
         lines.append([r["job"], r["system"], r["unit"], *(figure(r[k]) for k in ("min", "median", "max", "limit")),
                       f"{100 * r['ratio']:.0f} %" if r["ratio"] is not None else "-", verdict(r)])
-    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-    left = {0, 1, 2, 8}
+    return aligned(lines, {0, 1, 2, 8})
+
+
+def aligned(lines, left):
+    """Lines of cells as text; the columns in `left` are flush left."""
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     return "\n".join("  ".join(c.ljust(w) if i in left else c.rjust(w)
                                for i, (c, w) in enumerate(zip(line, widths))).rstrip() for line in lines)
 

@@ -15,9 +15,11 @@ class System:
     name = ""
     disks = 1
     programs = ()        # Of ours, that have to be built.
+    bin_dir = None       # Where they are, if not where the Host's are.
     data = None
     device = None
     limit = False        # Is it one of those whose lower is the limit of a row?
+    has_owners = False   # Do its files belong to whoever makes them, as a database's server wants it?
     has_classes = False  # Can directories be put into classes of service?
 
     def __init__(self, host, file_bytes):
@@ -27,6 +29,9 @@ class System:
 
     def start(self):
         raise NotImplementedError
+
+    def program(self, name):
+        return self.host.program(name, self.bin_dir)
 
     def cold(self):
         """Nothing of the files is in memory, neither in the kernel nor in the system's own caches."""
@@ -82,6 +87,26 @@ class Raw(System):
         self.device = self.host.disk(self.name)
 
 
+class Ext4(System):
+    """ext4 on a loop device: what a database has that is not mounted from anybody."""
+    name = "ext4"
+    limit = True
+    has_owners = True
+
+    def start(self):
+        self.data = mount_ext4(self.host, self.name)
+
+
+def mount_ext4(host, name):
+    """The mountpoint of a new ext4 on a loop device."""
+    device = host.disk(name)
+    run("mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", device)
+    place = host.folder(name, "ext4")
+    run("mount", device, place)
+    host.undo(unmount, place)
+    return place
+
+
 class Passthrough(System):
     """weir-passthrough over an ext4 on a loop device.
 
@@ -93,11 +118,8 @@ class Passthrough(System):
     limit = True
 
     def start(self):
-        device = self.host.disk(self.name)
-        run("mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", device)
-        below, mount = self.host.folder(self.name, "ext4"), self.host.folder(self.name, "mnt")
-        run("mount", device, below)
-        self.host.undo(unmount, below)
+        mount_ext4(self.host, self.name)
+        mount = self.host.folder(self.name, "mnt")
         root = self.host.folder(self.name, "ext4", "root")
         log = os.path.join(self.host.dir, self.name, "log")
         child = self.host.start(log, self.host.program("weir-passthrough"), root, mount, JOBS)
