@@ -14,7 +14,7 @@ from unittest import mock
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tools", "lib"))
 
-from bench import acceptance, against, cli, commit, cost, fio, isolation, jobs, metering, postgres, report  # noqa: E402
+from bench import acceptance, against, cli, commit, cost, fio, isolation, jobs, metering, onodes, postgres, report  # noqa: E402
 from bench import scheduler, verdicts  # noqa: E402
 from bench.host import BenchError  # noqa: E402
 
@@ -192,6 +192,24 @@ class AcceptanceTest(unittest.TestCase):
     def test_pgbench_says_its_rate_without_the_connections(self):
         self.assertEqual(postgres.parse("latency average = 2 ms\ntps = 512.25 (without initial connection time)\n"), 512.25)
         self.assertRaises(BenchError, postgres.parse, "pgbench: error: connection failed\n")
+
+
+class OnodesTest(unittest.TestCase):
+    def test_every_object_is_read_once_by_one_of_the_readers(self):
+        options = onodes.each_object("/mnt", 800)
+        skip = int(options["rw"].removeprefix("read:").removesuffix("k")) * 1024
+        self.assertEqual(skip + 4096, onodes.OBJECT)
+        of_one = options["io_size"] // 4096
+        self.assertEqual((of_one * options["numjobs"], options["size"]), (800, of_one * onodes.OBJECT))
+
+    def test_the_neighbour_is_compared_with_itself_beside_the_second_pass(self):
+        def result(p99, iops):
+            return fio.Result(mb_per_s=1, iops=iops, p50_us=1, p99_us=p99, requests=1, seconds=1)
+
+        beside = {"cold": (result(300, 1), result(1, 4000)), "known": (result(200, 1), result(1, 8000))}
+        rows = onodes.rows_of(result(100, 1), beside)
+        self.assertEqual(list(rows), list(onodes.ColdOnodes().rows()))
+        self.assertEqual(list(rows.values()), [1.5, 100, 300, 200, 4000, 8000])
 
 
 class ThreadsTest(unittest.TestCase):

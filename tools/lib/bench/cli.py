@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 
-from . import acceptance, against, commit, isolation, jobs, metering, postgres, report, scheduler, verdicts
+from . import acceptance, against, commit, isolation, jobs, metering, onodes, postgres, report, scheduler, verdicts
 from .host import MIB, SIGNALS, BenchError, Host, say
 from .systems import Ext4, Passthrough, Peer, Raw
 from .weirfs import Cluster, Embedded
@@ -38,7 +38,7 @@ def size(text):
 
 def names():
     """{job: what it measures} in the order of measuring."""
-    return {**{j.name: j.about for j in jobs.JOBS}, postgres.NAME: postgres.ABOUT, scheduler.NAME: scheduler.ABOUT, metering.NAME: metering.ABOUT,
+    return {**{j.name: j.about for j in jobs.JOBS}, onodes.NAME: onodes.ABOUT, postgres.NAME: postgres.ABOUT, scheduler.NAME: scheduler.ABOUT, metering.NAME: metering.ABOUT,
             isolation.NAME: isolation.ABOUT,
             PEERS: "adds one other filesystem to the rows (needs --peers-dir)"}
 
@@ -122,6 +122,8 @@ class Bench:
         self._values = {}
         self._failures = {}
         self._tables = [j for j in jobs.JOBS if j.name in options.chosen]
+        if onodes.NAME in options.chosen:
+            self._tables.append(onodes.ColdOnodes())
         if postgres.NAME in options.chosen:
             if why := postgres.missing():
                 say(f"bench: {postgres.NAME} is skipped: {why}")
