@@ -16,6 +16,12 @@ struct NamespaceOptions {
   bool commit_thread = true;  // false: the owner calls CommitPrepared
   // Without a commit thread: there is something to commit. Called under a lock.
   std::function<void()> on_prepared{};
+  // That read what operations find missing from memory. 0: whoever began the operation does, when
+  // he has let go of the lock.
+  size_t loader_threads = 2;
+  // Without such threads: there is something to load, the owner calls LoadMissing. Called under a
+  // lock.
+  std::function<void()> on_missing{};
   FileLeases::Options file_leases;
   // Who owns the root of a file system that is made.
   uint32_t maker_uid = 0;

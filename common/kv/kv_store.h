@@ -8,6 +8,7 @@
 // Errors:  kNotFound from Get; kIo, kCorrupt, kNoSpace from the medium. A failed Apply changed
 // nothing
 //          that a later Get may see, unless the store reports itself failed from then on.
+//          kAgain from what reads memory only: it would have to ask the medium.
 #pragma once
 
 #include <memory>
@@ -67,6 +68,8 @@ class KvStore {
 
   virtual ~KvStore() = default;
   virtual Result<std::string> Get(std::string_view key) = 0;
+  // The same without a wait for the medium. What Get has read is in memory for a while.
+  virtual Result<std::string> GetInMemory(std::string_view key) { return Get(key); }
   virtual Status Apply(const WriteBatch& batch, Durability durability) = 0;
   // False: nearly full. What is left is for what makes it smaller, and for the store itself.
   virtual bool HasRoom() { return true; }
@@ -76,6 +79,11 @@ class KvStore {
   // For keys before `end` only: what lies behind, deleted keys among it, need not be looked at.
   virtual std::unique_ptr<Iterator> NewIteratorBefore(std::string_view /*end*/) {
     return NewIterator();
+  }
+  // The same without a wait for the medium: where it would have to, it is not valid any more and
+  // its status is kAgain.
+  virtual std::unique_ptr<Iterator> NewIteratorInMemory(std::string_view end) {
+    return NewIteratorBefore(end);
   }
 };
 

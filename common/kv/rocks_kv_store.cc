@@ -25,6 +25,7 @@ Status FromRocks(const rocksdb::Status& status) {
   if (status.IsNotFound()) code = ErrorCode::kNotFound;
   if (status.IsCorruption()) code = ErrorCode::kCorrupt;
   if (status.IsNoSpace()) code = ErrorCode::kNoSpace;
+  if (status.IsIncomplete()) code = ErrorCode::kAgain;  // not in memory
   // Of what is asked here only a database without its beginning.
   if (status.IsInvalidArgument()) code = ErrorCode::kCorrupt;
   return {code, "metadata store: " + status.ToString()};
@@ -132,8 +133,10 @@ class RawEnv final : public rocksdb::EnvWrapper {
 class RocksIterator final : public KvStore::Iterator {
  public:
   // `end`: empty for none.
-  RocksIterator(rocksdb::DB& db, std::string_view end) : end_(end), bound_(end_) {
+  RocksIterator(rocksdb::DB& db, std::string_view end, rocksdb::ReadTier tier)
+      : end_(end), bound_(end_) {
     rocksdb::ReadOptions options;
+    options.read_tier = tier;
     if (!end_.empty()) options.iterate_upper_bound = &bound_;
     iterator_.reset(db.NewIterator(options));
   }
@@ -184,6 +187,14 @@ class RocksKvStore final : public RawKvStore {
     return value;
   }
 
+  Result<std::string> GetInMemory(std::string_view key) override {
+    rocksdb::ReadOptions options;
+    options.read_tier = rocksdb::kBlockCacheTier;
+    std::string value;
+    WEIR_RETURN_IF_ERROR(FromRocks(db_->Get(options, ToSlice(key), &value)));
+    return value;
+  }
+
   Status Apply(const WriteBatch& batch, Durability durability) override {
     rocksdb::WriteBatch out;
     for (const WriteBatch::Op& op : batch.ops()) {
@@ -206,7 +217,10 @@ class RocksKvStore final : public RawKvStore {
 
   std::unique_ptr<Iterator> NewIterator() override { return NewIteratorBefore({}); }
   std::unique_ptr<Iterator> NewIteratorBefore(std::string_view end) override {
-    return std::make_unique<RocksIterator>(*db_, end);
+    return std::make_unique<RocksIterator>(*db_, end, rocksdb::kReadAllTier);
+  }
+  std::unique_ptr<Iterator> NewIteratorInMemory(std::string_view end) override {
+    return std::make_unique<RocksIterator>(*db_, end, rocksdb::kBlockCacheTier);
   }
   uint64_t free_bytes() override { return volume_ == nullptr ? 0 : volume_->free_bytes(); }
   uint64_t total_bytes() override { return volume_ == nullptr ? 0 : volume_->total_bytes(); }

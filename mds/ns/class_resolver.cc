@@ -82,6 +82,7 @@ Result<std::string> ClassResolver::PathOf(Operation& op, const Inode& inode) {
     path.insert(0, "/" + record.name());
     if (record.parent() == kRootInode.value) return path;
     Result<Inode> parent = op.Load(record.parent());
+    if (!parent.ok() && parent.code() != ErrorCode::kStale) return parent.status();
     if (!parent.ok()) return path;  // an orphan's: as far as it is known
     record = std::move(parent->rec);
   }

@@ -5,6 +5,14 @@
 #include <utility>
 
 namespace weir::mds {
+namespace {
+
+// What was loaded for an operation and is missing again so often is read under the lock: memory is
+// too small for it just now, and it must come to an end.
+constexpr int kLostMost = 3;
+
+}  // namespace
+
 NamespaceDb::NamespaceDb(KvStore& store, Clock& clock, ClusterView& cluster,
                          CommitListener& listener, const Options& options)
     : store_(store),
@@ -17,9 +25,13 @@ NamespaceDb::NamespaceDb(KvStore& store, Clock& clock, ClusterView& cluster,
       file_leases_(clock, options.file_leases),
       lingering_(clock) {
   open_.number = 1;
+  loader_ = std::make_unique<StoreLoader>(
+      store, options.on_missing ? 0 : options.loader_threads,
+      [this](std::vector<StoreLoader::Job> loaded) { PrepareAgain(std::move(loaded)); });
 }
 
 NamespaceDb::~NamespaceDb() {
+  loader_->Stop();  // what is aside has changed nothing
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -29,31 +41,84 @@ NamespaceDb::~NamespaceDb() {
 }
 
 void NamespaceDb::Execute(RequestOrigin origin, Prepare prepare, Done done) {
+  const std::shared_ptr<void> turn = origin.turn;  // not let go under the lock
   Ready ready;
   {
     const std::lock_guard lock(mutex_);
     ExecuteLocked({std::move(origin), std::move(prepare), std::move(done), {}}, &ready);
   }
-  RunReady(ready);
+  RunReady(std::move(ready));
 }
 
 // Without the lock, which whoever commits takes first.
-void NamespaceDb::RunReady(const Ready& ready) {
+void NamespaceDb::RunReady(Ready ready) {
   if (ready.commit) prepared_.notify_one();
   for (const auto& run : ready.runs) run();
+  if (ready.load) loader_->RunHere();
 }
 
-Operation NamespaceDb::MakeOperation(const RequestOrigin& origin) {
+// Nothing is decided from what was missing: whatever it did is taken back, but for what holds all
+// the same when it is prepared again.
+void NamespaceDb::PutAside(Request request, std::vector<Overlay::Missing> missing, Ready* ready) {
+  StoreLoader::Job job{++last_aside_, {}};
+  bool lost = false;
+  for (Overlay::Missing& what : missing) {
+    lost = !request.loaded.insert(what).second || lost;
+    const uint64_t load = what.is_key() ? overlay_.BeginLoad(what.begin) : 0;
+    job.items.push_back({std::move(what), load});
+  }
+  if (lost) ++request.lost;
+  aside_.emplace(job.id, std::move(request));
+  loader_->Submit(std::move(job));
+  ready->load = options_.loader_threads == 0 && !options_.on_missing;
+  if (options_.on_missing) options_.on_missing();
+}
+
+void NamespaceDb::PrepareAgain(std::vector<StoreLoader::Job> loaded) {
+  std::vector<std::shared_ptr<void>> turns;  // not let go under the lock
+  Ready ready;
+  {
+    const std::lock_guard lock(mutex_);
+    for (StoreLoader::Job& job : loaded) {
+      auto request = aside_.extract(job.id);
+      turns.push_back(request.mapped().origin.turn);
+      Status failed;
+      for (StoreLoader::Item& item : job.items) {
+        if (!item.what.is_key()) continue;
+        if (item.value.ok()) {
+          overlay_.EndLoad(item.what.begin, item.load, *std::move(item.value));
+        } else {
+          failed = item.value.status();
+        }
+      }
+      if (failed.ok()) {
+        ExecuteLocked(std::move(request.mapped()), &ready);
+      } else {
+        ready.runs.push_back(
+            [done = std::move(request.mapped().done), failed] { done(failed, {}); });
+      }
+    }
+  }
+  RunReady(std::move(ready));
+}
+
+Txn::Reads NamespaceDb::ReadsOf(const Request& request) {
+  const bool waits = request.origin.unrepeatable || request.lost == kLostMost;
+  return waits ? Txn::Reads::kDisk : Txn::Reads::kMemory;
+}
+
+Operation NamespaceDb::MakeOperation(const RequestOrigin& origin, Txn::Reads reads) {
   const bool awaits_holders =
       origin.method != wire::MDS_WROTE && in_grace_ && file_leases_.AwaitsUnknown();
   if (full_) full_ = !store_.HasRoom();
-  return Operation(overlay_, {cluster_, opens_, classes_, leases_, file_leases_, grants_, writers_,
-                              untold_, stamps_, lingering_, origin.session, origin.mount_class,
-                              origin.client, stamps_.Next(), in_grace_, awaits_holders, full_});
+  return Operation(overlay_, reads,
+                   {cluster_, opens_, classes_, leases_, file_leases_, grants_, writers_, untold_,
+                    stamps_, lingering_, origin.session, origin.mount_class, origin.client,
+                    stamps_.Next(), in_grace_, awaits_holders, full_});
 }
 
 void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
-  if (AnswerRepeated(request, ready)) return;
+  if (AnswerRepeated(&request, ready)) return;
   if (leases_.InTheWay(request.origin.session, request.origin.changes) ||
       leases_.AppendInTheWay(request.origin.session, request.origin.resizes)) {
     // Whoever is silent is waited for once.
@@ -65,9 +130,16 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
     ready->runs.push_back([this] { listener_.OnRecall(); });
     return Park(std::move(request));
   }
-  Operation op = MakeOperation(request.origin);
+  Operation op = MakeOperation(request.origin, ReadsOf(request));
   const bool recorded = leases_.recorded();
+  const auto put_aside = [&] {
+    op.TakeBack();
+    leases_.set_recorded(recorded);
+    if (op.effects.tags_changed || op.effects.tree_moved) classes_.Forget();
+    PutAside(std::move(request), std::move(op.txn.missing()), ready);
+  };
   Result<std::string> answer = request.prepare(op);
+  if (!op.txn.missing().empty()) return put_aside();
   if (op.waits_for_truncate.has_value()) {
     const auto truncating = truncating_.find(*op.waits_for_truncate);
     if (truncating != truncating_.end()) {
@@ -80,19 +152,24 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
   if (WaitsForFileLeases(&request, op, answer.ok(), ready)) {
     op.TakeBack();
     leases_.set_recorded(recorded);
+    if (op.effects.tags_changed || op.effects.tree_moved) classes_.Forget();
     return Park(std::move(request));
   }
-  const std::shared_ptr<void> turn = std::exchange(request.origin.turn, nullptr);
-  Waiting waiting{std::move(request.done), {}, std::move(op.effects), 0, turn, request.origin.lazy};
-  const bool moved = waiting.effects.tags_changed || waiting.effects.tree_moved;
+  uint64_t tag_epoch = 0;
+  uint64_t new_writer = 0;
   Status status = answer.status();
   if (status.ok()) status = op.SettleUsage();
   const bool changes = !op.txn.writes().empty();
-  if (status.ok()) status = RecordWriter(&op, &waiting);
-  if (status.ok() && waiting.effects.tags_changed) {
-    status = BumpTagEpochIn(&op.txn, &waiting.tag_epoch);
+  if (status.ok()) status = RecordWriter(&op, &new_writer);
+  if (status.ok() && op.effects.tags_changed) status = BumpTagEpochIn(&op.txn, &tag_epoch);
+  if (!op.txn.missing().empty()) {
+    if (new_writer != 0) writers_.Remove(new_writer);
+    return put_aside();
   }
-  if (moved) classes_.Forget();
+  const std::shared_ptr<void> turn = std::exchange(request.origin.turn, nullptr);
+  Waiting waiting{std::move(request.done), {},        std::move(op.effects), tag_epoch, turn,
+                  request.origin.lazy,     new_writer};
+  if (waiting.effects.tags_changed || waiting.effects.tree_moved) classes_.Forget();
   if (status.ok()) {
     for (const uint64_t inode : waiting.effects.gone) file_leases_.Gone(inode);
   }
@@ -215,7 +292,7 @@ void NamespaceDb::CommitLazy() {
     ready.commit = !open_.empty() && !commit_wanted_;
     commit_wanted_ |= ready.commit;
   }
-  RunReady(ready);
+  RunReady(std::move(ready));
 }
 
 bool NamespaceDb::CommitPrepared() {
@@ -280,6 +357,10 @@ bool NamespaceDb::CommitPrepared() {
 uint64_t NamespaceDb::DurableTagEpoch() const {
   const std::lock_guard lock(mutex_);
   return durable_tag_epoch_;
+}
+uint64_t NamespaceDb::put_aside() const {
+  const std::lock_guard lock(mutex_);
+  return last_aside_;
 }
 uint64_t NamespaceDb::commits() const {
   const std::lock_guard lock(mutex_);

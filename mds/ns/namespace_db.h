@@ -3,13 +3,18 @@
 // while the last batch was on its way to the disk goes into the next one, and is answered when that
 // is durable.
 //
+// Memory:     preparing does not wait for the disk. An operation that finds something missing from
+//             memory changes nothing; it is put aside until that has been loaded, and prepared anew
+//             as if it had come then. Others pass it meanwhile: whoever has two under way at once
+//             cannot tell in which order they happen.
 // Order:      as prepared. An answer that builds on a change which is not durable yet waits for it,
 // so
 //             nobody is ever told what a crash could take back.
 // Atomicity:  an operation is in one batch, whole or not at all, together with the answer it gave:
 //             a request that is repeated, also after a restart, gets that answer.
-// Threads:    every call from any thread. Done runs on the thread that commits, or at once on the
-//             caller's when there is nothing to wait for; never under the lock.
+// Threads:    every call from any thread. Done runs on the thread that commits, at once on the
+//             caller's when there is nothing to wait for, or on one that has loaded; never under
+//             the lock.
 // Errors:     what the operation says; kIo and the like when the store fails: then everything that
 //             waited fails, and what the store has is what holds.
 #pragma once
@@ -31,6 +36,7 @@
 #include "common/kv/kv_store.h"
 #include "mds/mds_options.h"
 #include "mds/ns/operation.h"
+#include "mds/ns/store_loader.h"
 
 namespace weir::mds {
 
@@ -47,6 +53,8 @@ struct RequestOrigin {
   std::vector<uint64_t> changes;
   uint64_t resizes = 0;  // file that others' rights to append go before; 0: none
   bool lazy = false;     // nobody waits for it to be durable
+  // It cannot be prepared twice: it reads from the disk, under the lock.
+  bool unrepeatable = false;
   // Held until the operation is durable, but not while it waits for leases or for OSDs; never let
   // go under the lock.
   std::shared_ptr<void> turn;
@@ -86,9 +94,11 @@ class NamespaceDb {
   void FinishPurge(uint64_t inode);
 
   // The session holds these inodes open from before our restart, or its own: then (`resumes`) how
-  // they are open is known. What it may have buffered of them is asked for, if it knows leases:
-  // after FileLeases::Begin.
+  // they are open is known.
   void Reclaim(uint64_t session, const std::vector<uint64_t>& inodes, bool resumes);
+  // The rest of it, in an operation of the session that has begun anew: what it may have buffered
+  // of them is asked for, if it knows leases: after FileLeases::Begin.
+  Status CameBack(Operation& op, const std::vector<uint64_t>& inodes);
   // Everything it had open is closed; orphans go. `told_all`: it has reported all that it wrote.
   void DropSession(uint64_t session, bool told_all);
   // The session, which has begun anew, keeps these of those that it took the last name of.
@@ -129,6 +139,11 @@ class NamespaceDb {
   void CommitLazy();
   // One batch: for owners without a commit thread. False: nothing was prepared.
   bool CommitPrepared();
+  // For owners without loading threads (NamespaceOptions::on_missing): loads what is missing and
+  // prepares again. False: nothing was.
+  bool LoadMissing() { return loader_->RunHere(); }
+  // Operations that have been put aside since the start, each time.
+  [[nodiscard]] uint64_t put_aside() const;
   [[nodiscard]] uint64_t commits() const;
   [[nodiscard]] uint64_t committed_operations() const;
 
@@ -138,6 +153,9 @@ class NamespaceDb {
     Prepare prepare;
     Done done;
     std::vector<FileLeases::Told> told;  // of what it is about to change
+    // What has been loaded for it, and how often some of that was missing again.
+    std::set<Overlay::Missing> loaded = {};
+    int lost = 0;
   };
   struct Waiting {  // for its batch
     Done done;
@@ -176,26 +194,31 @@ class NamespaceDb {
   struct Ready {
     std::vector<std::function<void()>> runs;
     bool commit = false;  // the commit thread has something to do
+    bool load = false;    // here
   };
-  void RunReady(const Ready& ready);
+  void RunReady(Ready ready);
   void ExecuteLocked(Request request, Ready* ready);
   // `granted`: it is about to happen; else it is refused.
   bool WaitsForFileLeases(Request* request, const Operation& op, bool granted, Ready* ready);
   void Park(Request request);
   void Linger(const Operation& op, const Effects& effects);
-  bool AnswerRepeated(const Request& request, Ready* ready);
+  bool AnswerRepeated(Request* request, Ready* ready);
   void Keep(const RequestOrigin& origin, const std::string& answer, const Effects& effects,
             Txn* txn);
   void TrimAnswers(const RequestOrigin& origin, Txn* txn);
-  Status RecordWriter(Operation* op, Waiting* waiting);
+  // `new_writer`: the session, when it is recorded for the first time.
+  Status RecordWriter(Operation* op, uint64_t* new_writer);
   Status BumpTagEpochIn(Txn* txn, uint64_t* epoch);
   void Enqueue(Txn* txn, Waiting waiting, Ready* ready);
   void Finish(Waiting waiting, const Status& status);
   static void CountFreed(uint64_t freed_bytes, Truncating* truncating, Txn* txn);
   void EndTruncate(uint64_t inode, const Status& status);
   void RunCommits();
-  Operation MakeOperation(const RequestOrigin& origin);
-  void RestoreLeases(uint64_t session, const std::vector<uint64_t>& inodes);
+  static Txn::Reads ReadsOf(const Request& request);
+  Operation MakeOperation(const RequestOrigin& origin, Txn::Reads reads);
+  void PurgeUnused(std::vector<uint64_t> inodes);
+  void PutAside(Request request, std::vector<Overlay::Missing> missing, Ready* ready);
+  void PrepareAgain(std::vector<StoreLoader::Job> loaded);
 
   KvStore& store_;
   Clock& clock_;
@@ -227,7 +250,10 @@ class NamespaceDb {
   uint64_t durable_batch_ = 0;
   uint64_t commits_ = 0;
   uint64_t committed_operations_ = 0;
+  std::map<uint64_t, Request> aside_;  // by the number of their load
+  uint64_t last_aside_ = 0;
   std::thread committer_;
+  std::unique_ptr<StoreLoader> loader_;
 };
 
 }  // namespace weir::mds

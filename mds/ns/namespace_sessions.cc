@@ -25,28 +25,36 @@ Status MarkLooseEnds(Operation& op, uint64_t session) {
 }
 }  // namespace
 
-bool NamespaceDb::AnswerRepeated(const Request& request, Ready* ready) {
-  const RequestOrigin& origin = request.origin;
+// True: it is taken care of. Never done again because its answer could not be read.
+bool NamespaceDb::AnswerRepeated(Request* request, Ready* ready) {
+  const RequestOrigin& origin = request->origin;
   const auto session = answers_.find(origin.sub_session);
   if (origin.request_id == 0 || session == answers_.end()) return false;
   if (!session->second.contains(origin.request_id)) return false;
-  Txn txn(overlay_);
-  auto record =
-      txn.GetRecord<AnswerRecord>(MakeKey(Table::kAnswer, origin.sub_session, origin.request_id));
-  if (!record.ok() || !record->has_value()) return false;
-  Waiting waiting{request.done, (*record)->body(), {}};
-  if ((*record)->opened_inode() != 0) {
-    Operation op = MakeOperation(origin);
+  Operation op = MakeOperation(origin, ReadsOf(*request));
+  auto record = op.txn.GetRecord<AnswerRecord>(
+      MakeKey(Table::kAnswer, origin.sub_session, origin.request_id));
+  Status status = record.status();
+  uint64_t new_writer = 0;
+  if (status.ok() && !record->has_value()) return false;
+  if (status.ok() && (*record)->opened_inode() != 0) {
     op.Opened((*record)->opened_inode(), (*record)->open_flags());
-    waiting.effects = std::move(op.effects);
-    const Status recorded = RecordWriter(&op, &waiting);
-    if (!recorded.ok()) {
-      ready->runs.push_back([done = std::move(waiting.done), recorded] { done(recorded, {}); });
-      return true;
-    }
-    txn.writes().merge(op.txn.writes());
+    status = RecordWriter(&op, &new_writer);
   }
-  Enqueue(&txn, std::move(waiting), ready);
+  if (!status.ok()) {
+    op.TakeBack();
+    if (new_writer != 0) writers_.Remove(new_writer);
+    if (!op.txn.missing().empty()) {
+      PutAside(std::move(*request), std::move(op.txn.missing()), ready);
+    } else {
+      ready->runs.push_back([done = std::move(request->done), status] { done(status, {}); });
+    }
+    return true;
+  }
+  Waiting waiting{std::move(request->done), (*record)->body(), std::move(op.effects)};
+  waiting.turn = std::exchange(request->origin.turn, nullptr);
+  waiting.new_writer = new_writer;
+  Enqueue(&op.txn, std::move(waiting), ready);
   return true;
 }
 
@@ -74,9 +82,9 @@ void NamespaceDb::TrimAnswers(const RequestOrigin& origin, Txn* txn) {
 }
 
 // The session once in its life; a file whenever others wrote to it before.
-Status NamespaceDb::RecordWriter(Operation* op, Waiting* waiting) {
+Status NamespaceDb::RecordWriter(Operation* op, uint64_t* new_writer) {
   const uint64_t session = op->context.session;
-  const Effects& effects = waiting->effects;
+  const Effects& effects = op->effects;
   if (!effects.may_write) return Status::Ok();
   if (!writers_.Knows(session)) {
     WEIR_ASSIGN_OR_RETURN(auto state, op->txn.GetRecord<StateRecord>(kStateKey));
@@ -87,7 +95,7 @@ Status NamespaceDb::RecordWriter(Operation* op, Waiting* waiting) {
     op->txn.PutRecord(kStateKey, *state);
     op->txn.PutRecord(MakeKey(Table::kWriter, session), record);
     writers_.Add(session, record.number());
-    waiting->new_writer = session;
+    *new_writer = session;
   }
   const uint64_t number = writers_.NumberOf(session);
   if (effects.opened_inode == 0 || number == 0) return Status::Ok();
@@ -169,7 +177,7 @@ void NamespaceDb::FinishTruncate(uint64_t inode, uint64_t freed_bytes) {
     };
     Enqueue(&txn, {std::move(done), std::move(truncating.answer), {}}, &ready);
   }
-  RunReady(ready);
+  RunReady(std::move(ready));
 }
 
 void NamespaceDb::EndTruncate(uint64_t inode, const Status& status) {
@@ -189,7 +197,7 @@ void NamespaceDb::EndTruncate(uint64_t inode, const Status& status) {
       }
     }
   }
-  RunReady(ready);
+  RunReady(std::move(ready));
 }
 
 // Not durable, it is purged again, which finds nothing.
@@ -210,22 +218,24 @@ void NamespaceDb::Reclaim(uint64_t session, const std::vector<uint64_t>& inodes,
     // How it was opened is not known any more: assume for writing.
     opens_.Open(session, inode, true);
   }
-  RestoreLeases(session, inodes);
-  writers_.CameBack(session);
 }
 
 // It may have buffered data of them: others wait until that has been stored.
-void NamespaceDb::RestoreLeases(uint64_t session, const std::vector<uint64_t>& inodes) {
-  Operation op = MakeOperation({.session = session});
+Status NamespaceDb::CameBack(Operation& op, const std::vector<uint64_t>& inodes) {
+  const uint64_t session = op.context.session;
   const uint64_t number = writers_.NumberOf(session);
-  if (number == 0) return;
-  for (const uint64_t inode : inodes) {
-    const Result<Inode> file = op.Load(inode);
-    if (!file.ok()) continue;
-    const auto& named = file->rec.writers();
-    if (std::find(named.begin(), named.end(), number) == named.end()) continue;
-    file_leases_.Restore(session, inode);
+  if (number != 0) {
+    WEIR_RETURN_IF_ERROR(op.Fetch(inodes));
+    for (const uint64_t inode : inodes) {
+      const Result<Inode> file = op.Load(inode);
+      if (!file.ok()) continue;
+      const auto& named = file->rec.writers();
+      if (std::find(named.begin(), named.end(), number) == named.end()) continue;
+      file_leases_.Restore(session, inode);
+    }
   }
+  writers_.CameBack(session);
+  return Status::Ok();
 }
 
 bool NamespaceDb::MayWrite(uint64_t session) const {
@@ -255,14 +265,22 @@ void NamespaceDb::RetryParked() {
     std::vector<Request> parked = std::exchange(parked_, {});
     for (Request& request : parked) ExecuteLocked(std::move(request), &ready);
   }
-  RunReady(ready);
+  RunReady(std::move(ready));
 }
 
+// At once, whatever is in memory: the session may begin anew right behind it.
 void NamespaceDb::DropSession(uint64_t session, bool told_all) {
+  std::vector<uint64_t> held;
+  {
+    const std::lock_guard lock(mutex_);
+    held = opens_.OpenBy(session);
+  }
+  // Into memory, while others go on.
+  for (const uint64_t inode : held) (void)store_.Get(MakeKey(Table::kInode, inode)).ok();
   leases_.End(session);
   file_leases_.End(session);
   Execute(
-      {},
+      {.unrepeatable = true},
       [this, session, told_all](Operation& op) -> Result<std::string> {
         if (writers_.Knows(session)) op.txn.Delete(MakeKey(Table::kWriter, session));
         const auto lost = writers_.Drop(session, told_all);
@@ -282,25 +300,31 @@ void NamespaceDb::DropSession(uint64_t session, bool told_all) {
 }
 
 void NamespaceDb::Keep(uint64_t session, const std::vector<uint64_t>& inodes) {
-  Execute(
-      {.lazy = true},
-      [this, session, inodes](Operation& op) -> Result<std::string> {
-        for (const uint64_t inode : lingering_.KeepOnly(session, inodes)) {
-          WEIR_RETURN_IF_ERROR(op.PurgeIfUnused(inode));
-        }
-        return std::string();
-      },
-      Ignore);
+  std::vector<uint64_t> others;
+  {
+    const std::lock_guard lock(mutex_);
+    others = lingering_.KeepOnly(session, inodes);
+  }
+  PurgeUnused(std::move(others));
 }
 
 void NamespaceDb::EndLingering() {
   constexpr size_t kAtOnce = 4096;  // some ten milliseconds under the lock
+  std::vector<uint64_t> due;
+  {
+    const std::lock_guard lock(mutex_);
+    due = lingering_.TakeDue(kAtOnce);
+  }
+  PurgeUnused(std::move(due));
+}
+
+void NamespaceDb::PurgeUnused(std::vector<uint64_t> inodes) {
+  if (inodes.empty()) return;
   Execute(
       {.lazy = true},
-      [this](Operation& op) -> Result<std::string> {
-        for (const uint64_t inode : lingering_.TakeDue(kAtOnce)) {
-          WEIR_RETURN_IF_ERROR(op.PurgeIfUnused(inode));
-        }
+      [inodes = std::move(inodes)](Operation& op) -> Result<std::string> {
+        WEIR_RETURN_IF_ERROR(op.BeforePurge(inodes));
+        for (const uint64_t inode : inodes) WEIR_RETURN_IF_ERROR(op.PurgeIfUnused(inode));
         return std::string();
       },
       Ignore);
@@ -346,6 +370,7 @@ void NamespaceDb::EndGrace() {
               orphans.push_back(ReadBigEndian(key, kFirstNumber));
               return true;
             }));
+        WEIR_RETURN_IF_ERROR(op.BeforePurge(orphans));
         for (const uint64_t inode : orphans) WEIR_RETURN_IF_ERROR(op.PurgeIfUnused(inode));
         return std::string();
       },

@@ -34,12 +34,14 @@ class OpenFiles {
     holders->second.erase(session);
     if (holders->second.empty()) holders_.erase(holders);
   }
+  [[nodiscard]] std::vector<uint64_t> OpenBy(uint64_t session) const {
+    const auto held = inodes_.find(session);
+    if (held == inodes_.end()) return {};
+    return {held->second.begin(), held->second.end()};
+  }
   // Closes all of a session; returns what it had open.
   std::vector<uint64_t> CloseAll(uint64_t session) {
-    std::vector<uint64_t> closed;
-    if (const auto held = inodes_.find(session); held != inodes_.end()) {
-      closed.assign(held->second.begin(), held->second.end());
-    }
+    std::vector<uint64_t> closed = OpenBy(session);
     for (const uint64_t inode : closed) Close(session, inode);
     return closed;
   }

@@ -96,6 +96,13 @@ Result<Inode> Operation::Load(uint64_t inode) {
   return Inode{inode, std::move(*record)};
 }
 
+Status Operation::Fetch(const std::vector<uint64_t>& inodes) {
+  std::vector<std::string> keys;
+  keys.reserve(inodes.size());
+  for (const uint64_t inode : inodes) keys.push_back(MakeKey(Table::kInode, inode));
+  return txn.Fetch(keys);
+}
+
 Result<Inode> Operation::LoadDirectory(uint64_t inode) {
   WEIR_ASSIGN_OR_RETURN(Inode loaded, Load(inode));
   if (!loaded.IsDirectory()) {
@@ -288,6 +295,25 @@ Status Operation::Purge(const Inode& inode) {
   *purge.mutable_layout() = inode.rec.layout();
   txn.PutRecord(MakeKey(Table::kPurge, inode.id), purge);
   effects.purges.push_back({inode.id, inode.rec.layout()});
+  return Status::Ok();
+}
+
+Status Operation::BeforePurge(const std::vector<uint64_t>& inodes) {
+  WEIR_RETURN_IF_ERROR(Fetch(inodes));
+  WEIR_RETURN_IF_ERROR(LoadState().status());
+  for (const uint64_t inode : inodes) {
+    Result<Inode> loaded = Load(inode);
+    if (!loaded.ok() && loaded.code() == ErrorCode::kStale) continue;
+    WEIR_RETURN_IF_ERROR(loaded.status());
+    if (loaded->rec.nlink() > 0) continue;
+    if (loaded->rec.charged_bytes() > 0) {
+      WEIR_RETURN_IF_ERROR(HeldBy(*this, loaded->rec.charged_class()).status());
+    }
+    if (!loaded->rec.has_xattrs()) continue;
+    const std::string xattrs = MakeKey(Table::kXattr, inode);
+    WEIR_RETURN_IF_ERROR(txn.Scan(xattrs, PrefixEnd(xattrs), [](auto, auto) { return true; }));
+  }
+  txn.ReadFromDisk();
   return Status::Ok();
 }
 

@@ -103,7 +103,8 @@ class Operation {
     bool awaits_holders = false;  // after a restart: what concerns files is prepared again later
     bool full = false;            // the store: what adds is refused, so that all else can go on
   };
-  Operation(Overlay& overlay, Context context) : txn(overlay), context(std::move(context)) {}
+  Operation(Overlay& overlay, Txn::Reads reads, Context context)
+      : txn(overlay, reads), context(std::move(context)) {}
 
   void SetCaller(const wire::Caller& caller);
   [[nodiscard]] const Credentials& who() const { return who_; }
@@ -113,6 +114,8 @@ class Operation {
   Result<Inode> Load(uint64_t inode);
   // kNotDirectory besides.
   Result<Inode> LoadDirectory(uint64_t inode);
+  // Before a number of them is loaded: notes at once which are missing from memory.
+  Status Fetch(const std::vector<uint64_t>& inodes);
   void Store(const Inode& inode) {
     (inode.IsDirectory() ? changed_directories : changed).push_back(inode.id);
     AwaitWriters(inode);
@@ -155,13 +158,16 @@ class Operation {
   Status Purge(const Inode& inode);
   // Purges it when it has neither a link nor a holder, and nobody may ask for it.
   Status PurgeIfUnused(uint64_t inode);
+  // Reads what PurgeIfUnused of these will: before a caller does what cannot be taken back. From
+  // there on reads wait for the disk, should memory have lost it again.
+  Status BeforePurge(const std::vector<uint64_t>& inodes);
 
   // Of whoever opens something under a map of that epoch: kStaleEpoch when the map tells of no
   // eviction of his yet, and there was one. What he holds he would take for opened before that.
   [[nodiscard]] Status CheckHasHeard(uint64_t epoch) const;
   void Opened(uint64_t inode, uint32_t flags);
   // It is prepared again later: what it opened and may look at is not open and not leased
-  // meanwhile.
+  // meanwhile. What else it has done in memory stays as it would be after it.
   void TakeBack();
   Status FillEntry(const Inode& inode, wire::EntryReply* reply);
   void FillAttr(const Inode& inode, wire::Attr* attr);

@@ -24,7 +24,8 @@ bool IsAskedFor(const std::string& key) {
 
 }  // namespace
 
-Result<Overlay::Value> Overlay::Get(const std::string& key, uint64_t* seen) {
+Result<Overlay::Value> Overlay::Get(const std::string& key, uint64_t* seen,
+                                    std::vector<Missing>* missing) {
   if (const auto pending = pending_.find(key); pending != pending_.end()) {
     *seen = std::max(*seen, pending->second.batch);
     return pending->second.value;
@@ -33,7 +34,8 @@ Result<Overlay::Value> Overlay::Get(const std::string& key, uint64_t* seen) {
     uses_.splice(uses_.end(), uses_, cached->second.use);
     return cached->second.value;
   }
-  Result<std::string> stored = store_.Get(key);
+  Result<std::string> stored = missing == nullptr ? store_.Get(key) : store_.GetInMemory(key);
+  if (missing != nullptr && stored.code() == ErrorCode::kAgain) missing->push_back({key, {}});
   if (!stored.ok() && stored.code() != ErrorCode::kNotFound) return stored.status();
   Value value;
   if (stored.ok()) value = std::move(*stored);
@@ -42,12 +44,19 @@ Result<Overlay::Value> Overlay::Get(const std::string& key, uint64_t* seen) {
 }
 
 Status Overlay::Scan(std::string_view begin, std::string_view end, uint64_t* seen,
-                     const Visit& visit) {
-  const std::unique_ptr<KvStore::Iterator> stored = store_.NewIteratorBefore(end);
+                     const Visit& visit, std::vector<Missing>* missing) {
+  const std::unique_ptr<KvStore::Iterator> stored =
+      missing == nullptr ? store_.NewIteratorBefore(end) : store_.NewIteratorInMemory(end);
+  std::string at(begin);  // up to here memory has them
   stored->Seek(begin);
   auto pending = pending_.lower_bound(begin);
   while (true) {
+    if (missing != nullptr && !stored->Valid() && stored->status().code() == ErrorCode::kAgain) {
+      missing->push_back({std::move(at), std::string(end)});
+      return stored->status();
+    }
     const bool has_stored = stored->Valid() && stored->key() < end;
+    if (missing != nullptr && has_stored) at = stored->key();
     const bool has_pending = pending != pending_.end() && pending->first < end;
     if (!has_stored && !has_pending) return stored->status();
     if (has_pending && (!has_stored || pending->first <= stored->key())) {
@@ -66,6 +75,7 @@ Status Overlay::Scan(std::string_view begin, std::string_view end, uint64_t* see
 
 void Overlay::Put(const std::string& key, Value value, uint64_t batch) {
   if (!IsAskedFor(key)) Forget(key);
+  if (!loading_.empty()) loading_.erase(key);
   const auto [pending, inserted] = pending_.try_emplace(key);
   if (inserted || pending->second.batch != batch) of_batch_[batch].push_back(pending);
   pending->second = {std::move(value), batch};
@@ -102,6 +112,20 @@ void Overlay::Reset() {
   of_batch_.clear();
   cache_.clear();
   uses_.clear();
+  loading_.clear();
+}
+
+uint64_t Overlay::BeginLoad(const std::string& key) {
+  loading_[key] = ++last_load_;
+  return last_load_;
+}
+
+// A key that is pending was written since, or is not loaded: it would have been found.
+void Overlay::EndLoad(const std::string& key, uint64_t load, Value value) {
+  const auto loading = loading_.find(key);
+  if (loading == loading_.end() || loading->second != load) return;
+  loading_.erase(loading);
+  Remember(key, std::move(value));
 }
 
 void Overlay::Remember(const std::string& key, Value value) {

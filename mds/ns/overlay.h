@@ -5,6 +5,9 @@
 // n
 //          are durable. A read tells the youngest uncommitted batch it saw, so that an answer built
 //          on it can be held back until that batch is durable.
+// Memory:  a read may be told to ask memory only. It fails with kAgain, then, where the disk would
+//          have to be asked, and adds what that is to a list for somebody to load (store_loader.h).
+//          BeginLoad and EndLoad hand over what was loaded, unless it was changed meanwhile.
 // Threads: none of its own; the caller holds the NamespaceDb lock.
 #pragma once
 
@@ -15,7 +18,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
+#include <vector>
 
 #include "common/kv/kv_store.h"
 
@@ -27,11 +32,29 @@ class Overlay {
 
   Overlay(KvStore& store, size_t cached_keys) : store_(store), cached_keys_max_(cached_keys) {}
 
-  // `seen` grows to the batch the value comes from when that is not durable yet.
-  Result<Value> Get(const std::string& key, uint64_t* seen);
+  // What is not in memory: keys from `begin` on and before `end`, or `begin` alone without an end.
+  struct Missing {
+    std::string begin;
+    std::string end;
+    [[nodiscard]] bool is_key() const { return end.empty(); }
+    bool operator<(const Missing& other) const {
+      return std::tie(begin, end) < std::tie(other.begin, other.end);
+    }
+  };
+
+  // `seen` grows to the batch the value comes from when that is not durable yet. With `missing`
+  // memory alone is asked.
+  Result<Value> Get(const std::string& key, uint64_t* seen,
+                    std::vector<Missing>* missing = nullptr);
   // Keys of [begin, end) in order until `visit` returns false.
   using Visit = std::function<bool(std::string_view key, std::string_view value)>;
-  Status Scan(std::string_view begin, std::string_view end, uint64_t* seen, const Visit& visit);
+  Status Scan(std::string_view begin, std::string_view end, uint64_t* seen, const Visit& visit,
+              std::vector<Missing>* missing = nullptr);
+
+  // The key is about to be read; returns the number of that load.
+  uint64_t BeginLoad(const std::string& key);
+  // This is what the store had. Remembered, unless the key was written or loaded anew since.
+  void EndLoad(const std::string& key, uint64_t load, Value value);
 
   // Batches come in order. Of several values of a key in one, the last counts.
   void Put(const std::string& key, Value value, uint64_t batch);
@@ -61,6 +84,8 @@ class Overlay {
   std::map<uint64_t, std::vector<PendingMap::iterator>> of_batch_;
   std::unordered_map<std::string, Cached> cache_;  // older than what is pending
   std::list<const std::string*> uses_;  // least recently used first; points at keys of cache_
+  std::unordered_map<std::string, uint64_t> loading_;  // key -> its last load, not written since
+  uint64_t last_load_ = 0;
 };
 
 }  // namespace weir::mds

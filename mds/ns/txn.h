@@ -1,11 +1,17 @@
 // Txn: the reads and writes of one operation while it is prepared. Writes stay here until the
-// operation has decided everything; an operation that fails leaves nothing behind. Threads: lives
-// under the NamespaceDb lock.
+// operation has decided everything; an operation that fails leaves nothing behind.
+//
+// With Reads::kMemory nothing waits for the disk: a read that would have to fails with kAgain and
+// is noted. Whatever the operation makes of that, it counts for nothing and is prepared again when
+// `missing` has been loaded.
+//
+// Threads: lives under the NamespaceDb lock.
 #pragma once
 
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "mds/format/ns_keys_format.h"
 #include "mds/format/ns_values_format.h"
@@ -15,11 +21,24 @@ namespace weir::mds {
 
 class Txn {
  public:
-  explicit Txn(Overlay& overlay) : overlay_(overlay) {}
+  enum class Reads { kMemory, kDisk };
+  explicit Txn(Overlay& overlay, Reads reads = Reads::kDisk)
+      : overlay_(overlay), to_load_(reads == Reads::kMemory ? &missing_ : nullptr) {}
+  Txn(const Txn&) = delete;
+  Txn& operator=(const Txn&) = delete;
 
   Result<Overlay::Value> Get(const std::string& key) {
     if (const auto own = writes_.find(key); own != writes_.end()) return own->second;
-    return overlay_.Get(key, &seen_);
+    return overlay_.Get(key, &seen_, to_load_);
+  }
+  // Notes all of these at once that are missing: else each would be found, and loaded, by itself.
+  Status Fetch(const std::vector<std::string>& keys) {
+    Status status;
+    for (const std::string& key : keys) {
+      Status one = Get(key).status();
+      if (!one.ok()) status = std::move(one);
+    }
+    return status;
   }
   // None when there is no such key.
   template <typename Record>
@@ -31,7 +50,7 @@ class Txn {
   }
   // What was there before this operation: its own writes are not seen.
   Status Scan(const std::string& begin, const std::string& end, const Overlay::Visit& visit) {
-    return overlay_.Scan(begin, end, &seen_, visit);
+    return overlay_.Scan(begin, end, &seen_, visit, to_load_);
   }
   void Put(const std::string& key, std::string value) { writes_[key] = std::move(value); }
   template <typename Record>
@@ -43,11 +62,16 @@ class Txn {
   [[nodiscard]] std::map<std::string, Overlay::Value>& writes() { return writes_; }
   // The youngest batch that something read here comes from; 0: all durable.
   [[nodiscard]] uint64_t seen() const { return seen_; }
+  // From here on; not once something is missing.
+  void ReadFromDisk() { to_load_ = nullptr; }
+  [[nodiscard]] std::vector<Overlay::Missing>& missing() { return missing_; }
 
  private:
   Overlay& overlay_;
   std::map<std::string, Overlay::Value> writes_;
   uint64_t seen_ = 0;
+  std::vector<Overlay::Missing> missing_;
+  std::vector<Overlay::Missing>* to_load_;  // missing_, or null: reads wait for the disk
 };
 
 }  // namespace weir::mds

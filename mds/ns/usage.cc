@@ -3,8 +3,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "common/base/units.h"
 #include "mds/ns/operation.h"
@@ -119,8 +121,11 @@ Status TellUpwards(Operation& op, uint64_t directory) {
 
 Result<bool> TellSome(Operation& op, size_t limit) {
   WEIR_RETURN_IF_ERROR(LearnUntold(op));
+  const std::set<uint64_t>& all = op.context.untold.all();
+  const auto last = std::next(all.begin(), static_cast<int64_t>(std::min(limit, all.size())));
+  WEIR_RETURN_IF_ERROR(op.Fetch({all.begin(), last}));
   size_t told = 0;
-  for (const uint64_t directory : op.context.untold.all()) {
+  for (const uint64_t directory : all) {
     if (told++ == limit) return true;
     WEIR_RETURN_IF_ERROR(TellUpwards(op, directory));
   }

@@ -2,9 +2,9 @@
 // namespace, the cluster map, sessions, watchers and the work that OSDs must do.
 //
 // Threads: Handle from any thread; it never waits for the disk (one exception: the first file of a
-//          pool). Answers come from the commit thread, changes of the map from a background thread,
-//          which also ticks. Without background the owner calls Tick, and Handle does it all
-//          itself.
+//          pool). Answers come from the commit thread and from those that load, changes of the map
+//          from a background thread, which also ticks. Without background the owner calls Tick, and
+//          Handle does it all itself.
 #pragma once
 
 #include <atomic>

@@ -40,6 +40,9 @@ class ImageStore final : public MdsStore {
   Status Keep() override { return scratch_.Keep(); }
 
   Result<std::string> Get(std::string_view key) override { return store_->Get(key); }
+  Result<std::string> GetInMemory(std::string_view key) override {
+    return store_->GetInMemory(key);
+  }
   Status Apply(const WriteBatch& batch, Durability durability) override {
     return store_->Apply(batch, durability);
   }
@@ -48,6 +51,9 @@ class ImageStore final : public MdsStore {
   std::unique_ptr<Iterator> NewIterator() override { return store_->NewIterator(); }
   std::unique_ptr<Iterator> NewIteratorBefore(std::string_view end) override {
     return store_->NewIteratorBefore(end);
+  }
+  std::unique_ptr<Iterator> NewIteratorInMemory(std::string_view end) override {
+    return store_->NewIteratorInMemory(end);
   }
 
  private:

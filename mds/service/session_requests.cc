@@ -109,8 +109,9 @@ void MdsCore::OpenSession(const Call& call) {
     reply->set_lease_epoch(names_->leases().Begin(session));
     names_->file_leases().Begin(session, reply->lease_epoch());
   }
-  names_->Reclaim(session, {request.open_inodes().begin(), request.open_inodes().end()},
-                  request.resumes());
+  const std::vector<uint64_t> open_inodes(request.open_inodes().begin(),
+                                          request.open_inodes().end());
+  names_->Reclaim(session, open_inodes, request.resumes());
   names_->Keep(session, {request.kept().begin(), request.kept().end()});
   const std::vector<uint64_t> lost =
       locks_->Reclaim(session, {request.locks().begin(), request.locks().end()}, request.resumes());
@@ -131,10 +132,11 @@ void MdsCore::OpenSession(const Call& call) {
   origin.session = session;
   names_->Execute(
       origin,
-      [reply, path = request.subtree(),
-       holds = request.open_inodes_size() > 0](Operation& op) -> Result<std::string> {
-        op.effects.may_write = holds;
+      [this, reply, path = request.subtree(), open_inodes](Operation& op) -> Result<std::string> {
+        op.effects.may_write = !open_inodes.empty();
         const Result<Inode> root = FindDirectory(op, path);
+        if (!op.txn.missing().empty()) return root.status();
+        WEIR_RETURN_IF_ERROR(names_->CameBack(op, open_inodes));
         if (!root.ok()) return root.status().Annotate("cannot mount '/" + path + "'");
         reply->set_root_inode(root->id);
         return reply->SerializeAsString();

@@ -1,6 +1,7 @@
 // Reads move the access time, as Linux does it: see AccessedRequest. Nobody's data is older for it,
 // so the version stays; whoever remembers the time hears of it, soon.
 #include <algorithm>
+#include <vector>
 
 #include "common/posix/file_times.h"
 #include "mds/ns/operation.h"
@@ -9,6 +10,9 @@
 namespace weir::mds {
 
 EmptyResult Accessed(Operation& op, const wire::AccessedRequest& request) {
+  std::vector<uint64_t> inodes;
+  for (const auto& read : request.reads()) inodes.push_back(read.inode());
+  WEIR_RETURN_IF_ERROR(op.Fetch(inodes));
   for (const auto& read : request.reads()) {
     Result<Inode> inode = op.Load(read.inode());
     if (!inode.ok()) {

@@ -2,6 +2,7 @@
 // stays, so that a listing neither repeats nor skips what was there all the time. What is made, or
 // gets another name, after a listing began stands behind the end that it was given then.
 #include <algorithm>
+#include <vector>
 
 #include "mds/ns/operation.h"
 #include "mds/ns/ops/ops.h"
@@ -55,6 +56,9 @@ Result<wire::ReaddirReply> ReadDirectory(Operation& op, const wire::ReaddirReque
   WEIR_RETURN_IF_ERROR(bad);
   if (!request.plus()) return reply;
 
+  std::vector<uint64_t> inodes;
+  for (const wire::DirEntry& entry : reply.entries()) inodes.push_back(entry.inode());
+  WEIR_RETURN_IF_ERROR(op.Fetch(inodes));
   bytes = 0;
   for (int i = 0; i < reply.entries_size(); ++i) {
     wire::DirEntry* entry = reply.mutable_entries(i);

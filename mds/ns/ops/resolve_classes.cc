@@ -9,6 +9,7 @@ Result<wire::ResolveClassesReply> ResolveClasses(Operation& op,
   WEIR_ASSIGN_OR_RETURN(const auto state, op.txn.GetRecord<StateRecord>(kStateKey));
   wire::ResolveClassesReply reply;
   reply.set_tag_epoch(state.has_value() ? state->tag_epoch() : 0);
+  WEIR_RETURN_IF_ERROR(op.Fetch({request.inodes().begin(), request.inodes().end()}));
   for (const uint64_t id : request.inodes()) {
     wire::EffectiveClass* answer = reply.add_classes();
     Result<Inode> inode = op.Load(id);

@@ -31,8 +31,11 @@ Status SimMds::Boot() {
   options.background = false;
   options.ns.commit_thread = false;
   options.ns.on_prepared = [this] { CommitLater(); };
-  WEIR_ASSIGN_OR_RETURN(server_,
-                        mds::MdsServer::Start(*kv_, *node_, world_.clock, {kMdsEndpoint}, options));
+  options.ns.on_missing = [this] { LoadLater(); };
+  loading_ = false;
+  cold_ = std::make_unique<testing::ColdKvStore>(*kv_);
+  WEIR_ASSIGN_OR_RETURN(
+      server_, mds::MdsServer::Start(*cold_, *node_, world_.clock, {kMdsEndpoint}, options));
   TickLater();
   return {};
 }
@@ -63,6 +66,16 @@ void SimMds::CommitLater() {
   });
 }
 
+// A while later, so that other operations pass those that wait for it.
+void SimMds::LoadLater() {
+  if (std::exchange(loading_, true)) return;
+  world_.After(world_.Between(20, 1000), [this, alive = std::weak_ptr(life_)] {
+    if (alive.expired() || !up()) return;
+    loading_ = false;
+    core().names().LoadMissing();
+  });
+}
+
 void SimMds::CrashSoon() {
   kv_->FailAt(world_.prng.Uniform(0, kCrashWithin), [this] {
     world_.network.Kill("mds");
@@ -81,6 +94,7 @@ void SimMds::Crash() {
   world_.network.Kill("mds");
   life_.reset();
   server_.reset();
+  cold_.reset();
   kv_.reset();
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "common/testing/cold_kv_store.h"
 #include "common/testing/manual_loop.h"
 #include "mds/service/mds_server.h"
 #include "osd/service/osd_server.h"
@@ -52,14 +53,17 @@ class SimMds {
  private:
   void TickLater();
   void CommitLater();
+  void LoadLater();
 
   World& world_;
   std::unique_ptr<net::Network> node_;
   SimTable table_;
   std::unique_ptr<SimKv> kv_;
+  std::unique_ptr<testing::ColdKvStore> cold_;  // above kv_
   std::unique_ptr<mds::MdsServer> server_;
   std::shared_ptr<int> life_;  // events of an earlier one do nothing
   bool committing_ = false;
+  bool loading_ = false;
 };
 
 class SimOsd {

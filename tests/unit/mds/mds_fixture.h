@@ -1,10 +1,12 @@
-// MdsFixture: a whole MdsCore in one thread: memory store, manual clock, OSDs that only write down
-// what they are told. `Ask` sends a request and commits until it is answered.
+// MdsFixture: a whole MdsCore in one thread: a store of which nothing is in memory before it has
+// been loaded, manual clock, OSDs that only write down what they are told. `Ask` sends a request
+// and commits until it is answered.
 #pragma once
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,6 +16,7 @@
 
 #include "common/base/log.h"
 #include "common/kv/mem_kv_store.h"
+#include "common/testing/cold_kv_store.h"
 #include "common/testing/manual_clock.h"
 #include "common/wire/mds.pb.h"
 #include "mds/service/mds_core.h"
@@ -98,6 +101,9 @@ class MdsFixture : public ::testing::Test {
     MdsOptions options;
     options.background = false;
     options.ns.commit_thread = false;
+    options.ns.loader_threads = 0;
+    options.ns.on_missing = on_missing;
+    options.ns.cached_keys = cached_keys;
     auto opened = MdsCore::Open(Store(), clock, osds, options);
     ASSERT_TRUE(opened.ok()) << opened.status();
     core = *std::move(opened);
@@ -105,9 +111,10 @@ class MdsFixture : public ::testing::Test {
   // The process ends without a word; what was prepared and not committed is lost.
   void Restart() {
     core.reset();
+    cold.Forget();
     Start();
   }
-  virtual KvStore& Store() { return mem; }
+  virtual KvStore& Store() { return cold; }
 
   uint32_t AddOsd(const std::string& uuid, uint64_t token_rate) {
     wire::RegisterOsdRequest request;
@@ -289,6 +296,10 @@ class MdsFixture : public ::testing::Test {
   }
 
   MemKvStore mem;
+  testing::ColdKvStore cold{mem};
+  // Of the next Start. With on_missing what is missing is loaded by the test.
+  std::function<void()> on_missing;
+  size_t cached_keys = 400'000;
   testing::ManualClock clock;
   RecordingOsds osds;
   std::unique_ptr<MdsCore> core;

@@ -85,6 +85,35 @@ TYPED_TEST(KvStoreTest, BatchesApplyInOrderAndKeysCompareAsUnsignedBytes) {
   EXPECT_TRUE(it->status().ok());
 }
 
+TYPED_TEST(KvStoreTest, WhatHasBeenReadIsInMemoryAndWhatIsNotKeepsNobodyWaiting) {
+  auto store = this->backend_.Open();
+  WriteBatch batch;
+  batch.Put("a", "1");
+  batch.Put("b", "2");
+  ASSERT_TRUE(store->Apply(batch, Durability::kDurable).ok());
+  EXPECT_EQ(*store->GetInMemory("a"), "1");  // was just written
+  if constexpr (TypeParam::kPersists) {
+    store.reset();
+    store = this->backend_.Open();
+    EXPECT_EQ(store->GetInMemory("a").code(), ErrorCode::kAgain);
+    auto cold = store->NewIteratorInMemory("c");
+    cold->Seek("a");
+    EXPECT_FALSE(cold->Valid());
+    EXPECT_EQ(cold->status().code(), ErrorCode::kAgain);
+  }
+  EXPECT_EQ(*store->Get("a"), "1");
+  EXPECT_EQ(*store->GetInMemory("a"), "1");
+  EXPECT_EQ(store->GetInMemory("aa").code(), ErrorCode::kNotFound);
+  auto it = store->NewIteratorInMemory("c");
+  it->Seek("a");
+  ASSERT_TRUE(it->Valid());
+  it->Next();
+  ASSERT_TRUE(it->Valid());
+  EXPECT_EQ(it->value(), "2");
+  it->Next();
+  EXPECT_TRUE(it->status().ok());
+}
+
 TYPED_TEST(KvStoreTest, WhatLiesBehindTheEndNeedNotBeSeenAndNothingBeforeItIsMissed) {
   auto store = this->backend_.Open();
   WriteBatch batch;

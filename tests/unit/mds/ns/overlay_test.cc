@@ -25,6 +25,7 @@ class OverlayTest : public ::testing::Test {
   }
   MemKvStore store_;
   Overlay overlay_{store_, 8};
+  uint64_t batch_ = 0;
 };
 
 TEST_F(OverlayTest, TheLastOfSeveralValuesIsWrittenOnce) {
@@ -74,6 +75,30 @@ TEST_F(OverlayTest, WhatWasReadBeforeItWasWrittenIsNotRemembered) {
   Commit(1);
   EXPECT_EQ(Get("mstate", &seen), "1");
   EXPECT_EQ(Get("aanswer", &seen), "1");
+}
+
+// The accident: what a load had read before the write was remembered behind it.
+TEST_F(OverlayTest, WhatIsWrittenDuringALoadIsNotReplacedByWhatWasLoaded) {
+  uint64_t seen = 0;
+  for (const std::string key : {"iinode", "aanswer"}) {
+    const uint64_t load = overlay_.BeginLoad(key);
+    overlay_.Put(key, "new", ++batch_);
+    Commit(batch_);
+    overlay_.EndLoad(key, load, "old");
+    EXPECT_EQ(Get(key, &seen), "new");
+  }
+}
+
+TEST_F(OverlayTest, OfTwoLoadsOnlyTheLaterIsBelieved) {
+  uint64_t seen = 0;
+  const uint64_t early = overlay_.BeginLoad("aanswer");
+  overlay_.Put("aanswer", "new", ++batch_);
+  Commit(batch_);
+  const uint64_t late = overlay_.BeginLoad("aanswer");
+  overlay_.EndLoad("aanswer", early, "old");
+  EXPECT_EQ(Get("aanswer", &seen), "new");
+  overlay_.EndLoad("aanswer", late, "new");
+  EXPECT_EQ(Get("aanswer", &seen), "new");
 }
 
 }  // namespace
