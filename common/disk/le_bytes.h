@@ -19,6 +19,9 @@ void PutLe(std::string& out, T value) {
 }
 
 // Big-endian, so that keys sort as numbers.
+inline void PutBe32(std::string& out, uint32_t value) {
+  for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<char>(value >> shift));
+}
 inline void PutBe64(std::string& out, uint64_t value) {
   for (int shift = 56; shift >= 0; shift -= 8) out.push_back(static_cast<char>(value >> shift));
 }
@@ -31,6 +34,11 @@ class LeReader {
     T value{};
     const std::string_view raw = Bytes(sizeof(T));
     if (ok_) std::memcpy(&value, raw.data(), sizeof(T));
+    return value;
+  }
+  uint32_t GetBe32() {
+    uint32_t value = 0;
+    for (const char c : Bytes(4)) value = value << 8 | static_cast<uint8_t>(c);
     return value;
   }
   uint64_t GetBe64() {

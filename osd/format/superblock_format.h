@@ -10,7 +10,7 @@
 namespace weir::osd {
 
 inline constexpr char kSuperMagic[8] = {'W', 'E', 'I', 'R', 'O', 'S', 'D', '\n'};
-inline constexpr uint32_t kFormatVersion = 3;
+inline constexpr uint32_t kFormatVersion = 4;
 inline constexpr uint32_t kOldestFormatVersion = 1;  // that is read, and turned into the newest
 inline constexpr uint64_t kFeatureTier = 1;          // one of the disks of an OSD that has several
 inline constexpr uint64_t kSuperOffsets[2] = {0, 512 << 10};
@@ -38,8 +38,10 @@ struct Superblock {
   char tier[8];         // name, padded with zeros
   uint32_t tier_index;  // 0: where files go that name none
   uint32_t tiers;       // that the OSD has
+  uint64_t life;        // how often a store was opened here; 0 before format 4
 };
-static_assert(sizeof(Superblock) == 200 && offsetof(Superblock, generation) == 16);
+static_assert(sizeof(Superblock) == 208 && offsetof(Superblock, life) == 200 &&
+              offsetof(Superblock, generation) == 16);
 static_assert(offsetof(Superblock, cluster_uuid) == 88);
 
 }  // namespace weir::osd

@@ -72,6 +72,36 @@ bool IsLargeWrite(const ObjectOp& op) {
   return op.kind == ObjectOpKind::kWrite && op.data.size() >= qos::kLandingBytes;
 }
 
+ObjectChange ChangeOf(const ObjectOp& op) {
+  ObjectChange change{.id = op.object,
+                      .offset = op.offset,
+                      .length = op.length,
+                      .zeros = op.zeros,
+                      .source = op.source,
+                      .data = op.data,
+                      .terms = op.terms};
+  switch (op.kind) {
+    case ObjectOpKind::kTruncate:
+      change.kind = ObjectChange::Kind::kTruncate;
+      break;
+    case ObjectOpKind::kPunch:
+      change.kind = ObjectChange::Kind::kPunch;
+      break;
+    case ObjectOpKind::kAllocate:
+      change.kind = ObjectChange::Kind::kAllocate;
+      break;
+    case ObjectOpKind::kGiveBack:
+      change.kind = ObjectChange::Kind::kGiveBack;
+      break;
+    case ObjectOpKind::kCopy:
+      change.kind = ObjectChange::Kind::kCopy;
+      break;
+    default:
+      change.kind = ObjectChange::Kind::kWrite;
+  }
+  return change;
+}
+
 bool IsBackground(ObjectOpKind kind) {
   return kind == ObjectOpKind::kBackgroundRead || kind == ObjectOpKind::kBackgroundWrite;
 }
@@ -250,9 +280,10 @@ void Dispatcher::FinishWithNext(ObjectOp* op, ObjectOpResult result) {
 
 void Dispatcher::StartWrite(ObjectOp* op, ObjectStore::WriteDone done) {
   if (Status status = op->Check(); !status.ok()) return done(std::move(status));
-  WriteHints hints{.patience = op->patience_};
-  if (IsLargeWrite(*op) && !op->bypasses_) hints.landed = [this, op] { return Landed(op); };
-  store_.Write(op->object, op->offset, op->data, hints, std::move(done));
+  ObjectChange change = ChangeOf(*op);
+  change.hints.patience = op->patience_;
+  if (IsLargeWrite(*op) && !op->bypasses_) change.hints.landed = [this, op] { return Landed(op); };
+  store_.Change(std::move(change), std::move(done));
 }
 
 void Dispatcher::Start(ObjectOp* op) {
@@ -277,26 +308,18 @@ void Dispatcher::Start(ObjectOp* op) {
     case ObjectOpKind::kWrite:
       StartWrite(op, with_info);
       return;
-    case ObjectOpKind::kTruncate:
-      store_.Truncate(op->object, op->offset, with_info);
-      return;
     case ObjectOpKind::kDeleteInode:
       StartDelete(op);
       return;
     case ObjectOpKind::kStat:
       store_.Stat(op->object, with_info);
       return;
+    case ObjectOpKind::kTruncate:
     case ObjectOpKind::kPunch:
-      store_.Punch(op->object, op->offset, op->length, with_info);
-      return;
     case ObjectOpKind::kAllocate:
-      store_.Allocate(op->object, op->offset, op->length, op->zeros, with_info);
-      return;
     case ObjectOpKind::kGiveBack:
-      store_.GiveBack(op->object, op->offset, op->length, with_info);
-      return;
     case ObjectOpKind::kCopy:
-      store_.Copy(op->source, op->object, op->offset, op->length, with_info);
+      store_.Change(ChangeOf(*op), with_info);
       return;
     case ObjectOpKind::kExtents:
       StartExtents(op);

@@ -32,6 +32,14 @@ enum class ObjectOpKind : uint8_t {
 // object: the metadata commit that it causes.
 inline constexpr uint64_t kMetadataOpBytes = 4096;
 
+// Whose operation it is within its class, and what the mount takes it for. Nobody decides by them
+// yet.
+struct OpFlow {
+  uint32_t uid = 0;
+  uint64_t opener = 0;  // 0: none
+};
+enum class OpLane : uint8_t { kUnknown, kInteractive, kBulk, kBackground };
+
 struct ObjectOpResult {
   Status status;
   ObjectInfo info;          // of writes, truncates and stats; what deletes freed
@@ -62,6 +70,9 @@ class ObjectOp {
   bool want_next = false;  // kPunch, kExtents: answer next_object too
   bool zeros = false;      // kAllocate: the range becomes zeros
   Buffer data;             // of a write
+  ChangeTerms terms;       // of what changes one object
+  OpFlow flow;
+  OpLane lane = OpLane::kUnknown;
   ClassId class_id;
   int64_t elsewhere = 0;  // DSFQ delay, in the unit of the cost
 

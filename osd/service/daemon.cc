@@ -273,11 +273,13 @@ Status Serve(const DaemonOptions& options) {
   // one of those.
   reactor->Post([] { WeighMost(); });
   WEIR_ASSIGN_OR_RETURN(OsdDisks disks, OsdDisks::Open(DisksOf(options), reactor.get()));
-  WEIR_ASSIGN_OR_RETURN(const OsdIdentity identity, disks.Identify());
+  WEIR_ASSIGN_OR_RETURN(OsdIdentity identity, disks.Identify());
   WEIR_RETURN_IF_ERROR(CheckCluster(identity, options));
   NoteFile pid;
   WEIR_RETURN_IF_ERROR(pid.Write(options.pid_file, std::to_string(::getpid())));
-  Status status = disks.OpenStores(store_options).status();
+  const Result<OsdIdentity> opened = disks.OpenStores(store_options);
+  Status status = opened.status();
+  if (opened.ok()) identity = *opened;
   if (status.ok()) status = disks.Keep();
   if (status.ok()) {
     OsdServer::Options server;

@@ -106,6 +106,7 @@ void MdsLink::Register() {
   request.set_endpoint(options_.endpoint);
   request.set_capacity_bytes(hooks_.store_stats().capacity_bytes);
   request.set_token_rate(options_.identity.token_rate);
+  request.set_life(options_.identity.life);
   for (const Options::Tier& tier : options_.tiers) {
     wire::TierInfo* info = request.add_tiers();
     info->set_name(tier.name);
@@ -215,6 +216,7 @@ void MdsLink::OnWatched(const Result<net::Reply>& reply) {
 Status MdsLink::Apply(const wire::ClusterMap& message) {
   const Result<ClusterMap> map = FromWire(message);
   if (!map.ok()) return map.status().Annotate("map from the MDS");
+  if (hooks_.came) hooks_.came(message);
   hooks_.apply(*map);
   std::lock_guard lock(mutex_);
   epoch_ = map->epoch;

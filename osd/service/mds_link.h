@@ -31,8 +31,9 @@
 #include "osd/store/object_store.h"
 
 namespace weir::wire {
+class ClusterMap;
 class WatchRequest;
-}
+}  // namespace weir::wire
 
 namespace weir::osd {
 
@@ -52,6 +53,8 @@ class MdsLink {
   struct Hooks {
     // Obey this map; when it returns, it holds.
     std::function<void(const ClusterMap&)> apply;
+    // The same map as it came, before `apply`. May be empty.
+    std::function<void(const wire::ClusterMap&)> came;
     std::function<StoreStats()> store_stats;
     // What the MDS needs for admission by measurement. May be empty.
     std::function<qos::ServiceReport()> measures;

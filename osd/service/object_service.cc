@@ -18,6 +18,7 @@ constexpr uint64_t kLargestElsewhere = uint64_t{1} << 40;
 // Of a delete in steps: what is charged as one request should not be large.
 constexpr uint32_t kObjectsAtOnce = 256;
 constexpr int kMoreInodesMax = 255;
+constexpr size_t kCapabilityMax = 256;
 
 // A chain has one member, its head.
 int64_t DelayHere(const wire::ObjectRequest& request) {
@@ -96,6 +97,39 @@ bool IsOnRange(ObjectOpKind kind) {
 bool Changes(ObjectOpKind kind) {
   return kind != ObjectOpKind::kRead && kind != ObjectOpKind::kExtents &&
          kind != ObjectOpKind::kStat;
+}
+
+ChangeTerms TermsOf(const wire::ObjectRequest& request) {
+  ChangeTerms terms;
+  if (request.has_slot()) terms.slot = SlotId{request.pool(), request.slot()};
+  terms.chain_version = request.chain_version();
+  terms.op = {.session = request.op().session(),
+              .number = request.op().number(),
+              .session_floor = request.op().session_floor(),
+              .object_floor = request.op().object_floor()};
+  if (request.has_expected_version()) {
+    const wire::ObjectVersion& version = request.expected_version();
+    terms.expected = replication::Version{version.chain(), version.sequence()};
+  }
+  terms.append = request.append();
+  return terms;
+}
+
+OpLane LaneOf(const wire::ObjectRequest& request) {
+  switch (request.lane()) {
+    case wire::LANE_INTERACTIVE:
+      return OpLane::kInteractive;
+    case wire::LANE_BULK:
+      return OpLane::kBulk;
+    case wire::LANE_BACKGROUND:
+      return OpLane::kBackground;
+    default:
+      return OpLane::kUnknown;
+  }
+}
+
+bool SaysVersion(ObjectOpKind kind) {
+  return kind == ObjectOpKind::kStat || (Changes(kind) && kind != ObjectOpKind::kDeleteInode);
 }
 
 bool GivesSpace(ObjectOpKind kind) {
@@ -268,6 +302,12 @@ Status ObjectService::CheckRequest(const wire::ObjectRequest& request,
   }
   const ObjectOpKind kind = KindOf(call.method());
   if (kind != ObjectOpKind::kDeleteInode) WEIR_RETURN_IF_ERROR(CheckRange(request));
+  if (request.capability().size() > kCapabilityMax) {
+    return {ErrorCode::kInvalid, "a capability of more than 256 bytes"};
+  }
+  if (request.append() && kind != ObjectOpKind::kWrite) {
+    return {ErrorCode::kInvalid, "only a write can append"};
+  }
   if (request.more_inodes_size() > kMoreInodesMax) return {ErrorCode::kInvalid, "too many inodes"};
   if (kind == ObjectOpKind::kWrite) return CheckLength(request, call.payload());
   if (!call.payload().empty()) return {ErrorCode::kBadMessage, "takes no payload"};
@@ -284,6 +324,7 @@ void ObjectService::HandleObject(std::shared_ptr<net::IncomingCall> call) {
     return;
   }
   Status status = CheckRequest(request, *call);
+  if (status.ok() && RefuseStaleChain(*op)) return;
   if (op->kind == ObjectOpKind::kDeleteInode && status.ok() && request.more_inodes_size() > 0) {
     return HandleDeletes(call, request);
   }
@@ -296,10 +337,30 @@ void ObjectService::HandleObject(std::shared_ptr<net::IncomingCall> call) {
   op->source = {{InodeId(request.source_inode()), request.source_index()}, request.source_offset()};
   op->want_next = request.want_next();
   op->zeros = request.zeros();
+  if (Changes(op->kind) && op->kind != ObjectOpKind::kDeleteInode) op->terms = TermsOf(request);
+  op->flow = {request.flow().uid(), request.flow().opener()};
+  op->lane = LaneOf(request);
   if (op->kind == ObjectOpKind::kWrite) op->data = call->payload();
   op->class_id = ChargedClass(op->kind, request);
   op->elsewhere = DelayHere(request);
   Begin(std::move(op), std::move(status));
+}
+
+// A newer chain than ours is served: the map that has it is under way.
+bool ObjectService::RefuseStaleChain(Op& op) const {
+  const wire::ObjectRequest& request = op.request;
+  if (request.chain_version() == 0 || !request.has_slot()) return false;
+  const wire::Chain* newer =
+      chains_.NewerThan({request.pool(), request.slot()}, request.chain_version());
+  if (newer == nullptr) return false;
+  wire::ObjectReply reply;
+  *reply.mutable_newer_chain() = *newer;
+  const Status stale{ErrorCode::kStaleEpoch,
+                     fmt::format("osd.{}: {}: slot {} of pool {} has chain {} since, not {}",
+                                 identity_.osd_id, Describe(op.kind, request), request.slot(),
+                                 request.pool(), newer->version(), request.chain_version())};
+  op.call().Respond(stale, reply.SerializeAsString(), {});
+  return true;
 }
 
 // Each is an operation of its own, which takes its turn; the last one answers for all.
@@ -382,7 +443,11 @@ void ObjectService::Answer(Op& op, ObjectOpResult result) {
   if (op.deletes != nullptr) return Join(op, result.status, result.next_index);
   wire::ObjectReply reply;
   reply.set_object_size(result.info.size);
-  reply.mutable_object_version()->set_sequence(result.info.version);
+  if (SaysVersion(op.kind)) {
+    reply.mutable_object_version()->set_chain(result.info.version.chain);
+    reply.mutable_object_version()->set_sequence(result.info.version.sequence);
+  }
+  if (result.info.append_offset.has_value()) reply.set_append_offset(*result.info.append_offset);
   reply.set_window_bytes(window);
   reply.set_server_us(static_cast<uint64_t>((now - op.arrived) / std::chrono::microseconds(1)));
   reply.set_limit_us(static_cast<uint64_t>(op.held_by_limit() / std::chrono::microseconds(1)));

@@ -7,8 +7,9 @@
 // Errors:  kWrongCluster; kBadMessage for a body that does not parse, a payload that is not as long
 //          as it says or fails its crc32c (the sender sends it anew, under a new request id);
 //          kInvalid for a range outside of an object; kBusy beyond twice the window; kStale for a
-//          change by an evicted session. What the store answers comes back with the operation and
-//          the object in front.
+//          change by an evicted session; kStaleEpoch, with the newer chain in the reply, for a
+//          request under an older chain than the map's. What the store answers comes back with the
+//          operation and the object in front.
 #pragma once
 
 #include <atomic>
@@ -27,6 +28,7 @@
 #include "osd/service/scrubber.h"
 #include "osd/service/session_fences.h"
 #include "osd/service/session_windows.h"
+#include "osd/service/slot_chains.h"
 #include "osd/store/object_store.h"
 
 namespace weir::net {
@@ -84,6 +86,7 @@ class ObjectService {
   void SetEpoch(uint64_t epoch) { epoch_ = epoch; }
 
   [[nodiscard]] uint64_t io_errors() const { return io_errors_; }
+  [[nodiscard]] SlotChains& chains() { return chains_; }
   [[nodiscard]] SessionFences& fences() { return fences_; }
   [[nodiscard]] const SessionWindows& windows() const { return windows_; }
 
@@ -94,6 +97,7 @@ class ObjectService {
   void HandleObject(std::shared_ptr<net::IncomingCall> call);
   void HandleDeletes(const std::shared_ptr<net::IncomingCall>& call,
                      const wire::ObjectRequest& request);
+  bool RefuseStaleChain(Op& op) const;
   void Begin(std::unique_ptr<Op> op, Status status);
   static void Join(const Op& op, const Status& status, uint64_t next_index);
   void HandleStats(net::IncomingCall& call);
@@ -111,6 +115,7 @@ class ObjectService {
   const Options options_;
   SessionWindows windows_;
   SessionFences fences_;
+  SlotChains chains_;
   uint64_t epoch_ = 0;
   std::atomic<uint64_t> io_errors_{0};
   bool accepting_ = true;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "common/base/log.h"
 #include "common/base/units.h"
 #include "common/disk/disk_contents.h"
 #include "common/disk/disk_spec.h"
@@ -12,6 +13,21 @@
 #include "osd/service/format_osd.h"
 
 namespace weir::osd {
+
+namespace {
+
+Status AnnounceUpgrade(BlockDevice& device) {
+  WEIR_ASSIGN_OR_RETURN(const uint32_t version, ReadFormatVersion(device));
+  if (version == kFormatVersion) return {};
+  WEIR_LOG_INFO(
+      "{}: turns from disk format {} into {}; from now on older programs refuse it, and there is "
+      "no "
+      "way back",
+      device.name(), version, kFormatVersion);
+  return {};
+}
+
+}  // namespace
 
 Result<OsdDisks> OsdDisks::Open(const std::vector<TierSpec>& disks, Reactor* reactor) {
   OsdDisks opened;
@@ -122,8 +138,11 @@ Result<OsdIdentity> OsdDisks::OpenStores(const StoreOptions& options) {
   part.loop = reactor_;
   for (Disk& disk : disks_) {
     disk.scratch = std::make_unique<ScratchDevice>(*disk.device);
+    WEIR_RETURN_IF_ERROR(AnnounceUpgrade(*disk.device));
     WEIR_ASSIGN_OR_RETURN(disk.store, OpenStore(*disk.scratch, part));
+    WEIR_ASSIGN_OR_RETURN(disk.identity, ReadIdentity(*disk.scratch));
   }
+  identity.life = disks_.front().identity.life;  // it is opened whenever the others are
   return identity;
 }
 

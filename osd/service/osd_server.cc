@@ -168,6 +168,7 @@ Status OsdServer::Connect() {
   WEIR_ASSIGN_OR_RETURN(auto client, net::RpcClient::Connect(network_, clock_, options_.mds, rpc));
   MdsLink::Hooks hooks;
   hooks.apply = [this](const ClusterMap& map) { Apply(map); };
+  hooks.came = [this](const wire::ClusterMap& map) { service_->chains().Apply(map); };
   hooks.store_stats = [this] { return tiers_ ? tiers_->TotalStore() : store_.Stats(); };
   hooks.measures = [this] { return tiers_ ? tiers_->Measures() : dispatcher_->Measures(); };
   hooks.times = [this] { return tiers_ ? tiers_->Times() : dispatcher_->Times(); };

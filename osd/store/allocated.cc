@@ -48,30 +48,6 @@ void AddBlock(std::vector<ByteRange>* ranges, uint32_t block) {
 
 }  // namespace
 
-void ExtentStore::Allocate(ObjectId id, uint64_t offset, uint64_t length, bool zeros,
-                           WriteDone done) {
-  if (!Fits(offset, length)) return done(BeyondObject("allocation"));
-  auto op = std::make_shared<StoreOp>();
-  op->kind = StoreOp::Kind::kAllocate;
-  op->offset = offset;
-  op->length = length;
-  op->zeros = zeros;
-  op->done = std::move(done);
-  op->object = Lookup(id);
-  Enqueue(std::move(op));
-}
-
-void ExtentStore::GiveBack(ObjectId id, uint64_t offset, uint64_t length, WriteDone done) {
-  if (!Fits(offset, length)) return done(BeyondObject("allocation"));
-  auto op = std::make_shared<StoreOp>();
-  op->kind = StoreOp::Kind::kGiveBack;
-  op->offset = offset;
-  op->length = length;
-  op->done = std::move(done);
-  op->object = Lookup(id);
-  Enqueue(std::move(op));
-}
-
 // Writing or overwriting the block needs no room.
 bool ExtentStore::HasOwnSpace(const Object& object, uint32_t block) const {
   if (object.IsKept(block)) return true;

@@ -11,7 +11,7 @@
 namespace weir::osd {
 namespace {
 
-constexpr uint64_t kVersionStep = 1 << 20;
+constexpr uint64_t kSequenceStep = 1 << 20;
 
 uint32_t ToBlocks(uint64_t bytes) {
   return static_cast<uint32_t>(bytes / kBlockSize);
@@ -49,14 +49,15 @@ Status ExtentStore::Recover() {
   WEIR_RETURN_IF_ERROR(RecoverSpace());
   WEIR_RETURN_IF_ERROR(RecoverOverlays());
   if (Result<std::string> mark = kv_->Get(kVersionMarkKey); mark.ok()) {
-    next_version_ = std::max<uint64_t>(1, LeReader(*mark).Get<uint64_t>());
+    next_sequence_ = std::max<uint64_t>(1, LeReader(*mark).Get<uint64_t>());
   } else if (mark.code() != ErrorCode::kNotFound) {
     return mark.status();
   }
-  version_mark_ = next_version_ + kVersionStep;
+  sequence_mark_ = next_sequence_ + kSequenceStep;
   WriteBatch batch;
+  WEIR_RETURN_IF_ERROR(op_table_.Load(*kv_, &batch));
   std::string mark;
-  PutLe(mark, version_mark_.load());
+  PutLe(mark, sequence_mark_.load());
   batch.Put(kVersionMarkKey, mark);
   WEIR_RETURN_IF_ERROR(kv_->Apply(batch, Durability::kDurable));
   if (options_.wake) return {};
@@ -78,7 +79,7 @@ Status ExtentStore::RecoverSpace() {
   uint32_t all_kept = 0;
   for (it->Seek("O"); it->Valid(); it->Next()) {
     const ParsedKey key = ParseKey(it->key());
-    if (key.kind == 'O') ++object_count_;
+    if (key.kind == 'O' && !IsTombstone(it->value())) ++object_count_;
     if (key.kind != 'S') continue;
     std::fill(refs.begin(), refs.end(), BlockRef{});
     uint64_t kept = 0;
@@ -160,45 +161,17 @@ void ExtentStore::End() {
   if (--outstanding_ == 0) outstanding_changed_.notify_all();
 }
 
-uint64_t ExtentStore::NextVersion(WriteBatch* batch) {
-  const uint64_t version = next_version_++;
-  uint64_t mark = version_mark_;
+uint64_t ExtentStore::NextSequence(WriteBatch* batch) {
+  const uint64_t sequence = next_sequence_++;
+  uint64_t mark = sequence_mark_;
   // Raised half a step ahead, so that the new mark is durable long before it is reached.
-  if (version + kVersionStep / 2 > mark &&
-      version_mark_.compare_exchange_strong(mark, mark + kVersionStep)) {
+  if (sequence + kSequenceStep / 2 > mark &&
+      sequence_mark_.compare_exchange_strong(mark, mark + kSequenceStep)) {
     std::string value;
-    PutLe(value, mark + kVersionStep);
+    PutLe(value, mark + kSequenceStep);
     batch->Put(kVersionMarkKey, value);
   }
-  return version;
-}
-
-void ExtentStore::Write(ObjectId id, uint64_t offset, Buffer data, const WriteHints& hints,
-                        WriteDone done) {
-  if (offset > kMaxObjectSize || data.size() > kMaxObjectSize - offset) {
-    return done(Status(ErrorCode::kInvalid, "write beyond the largest object"));
-  }
-  auto op = std::make_shared<StoreOp>();
-  op->kind = StoreOp::Kind::kWrite;
-  op->patience = hints.patience;
-  op->landed = hints.landed;
-  op->offset = offset;
-  op->data = std::move(data);
-  op->done = std::move(done);
-  op->object = Lookup(id);
-  Enqueue(std::move(op));
-}
-
-void ExtentStore::Truncate(ObjectId id, uint64_t size, WriteDone done) {
-  if (size > kMaxObjectSize) {
-    return done(Status(ErrorCode::kInvalid, "truncate beyond the largest object"));
-  }
-  auto op = std::make_shared<StoreOp>();
-  op->kind = StoreOp::Kind::kTruncate;
-  op->offset = size;
-  op->done = std::move(done);
-  op->object = Lookup(id);
-  Enqueue(std::move(op));
+  return sequence;
 }
 
 void ExtentStore::Delete(ObjectId id, Done done) {
@@ -229,10 +202,12 @@ Result<std::set<ObjectId>> ExtentStore::FirstObjects(ObjectId from, size_t most)
   }
   auto it = kv_->NewIteratorBefore(HeadKeysEnd(from.inode));
   size_t stored = 0;
-  for (it->Seek(HeadKey(from)); it->Valid() && stored < most; it->Next(), ++stored) {
+  for (it->Seek(HeadKey(from)); it->Valid() && stored < most; it->Next()) {
     const ParsedKey key = ParseKey(it->key());
     if (key.kind != 'O' || key.id.inode != from.inode) break;
+    if (IsTombstone(it->value())) continue;
     ids.insert(key.id);
+    ++stored;
   }
   WEIR_RETURN_IF_ERROR(it->status());
   return ids;
@@ -294,7 +269,7 @@ void ExtentStore::Stat(ObjectId id, InfoDone done) {
       ObjectInfo info;
       {
         std::lock_guard lock(object->mutex);
-        info = {object->size, object->version};
+        info = {object->size, object->data_version};
       }
       done(info);
     } else {
@@ -306,11 +281,13 @@ void ExtentStore::Stat(ObjectId id, InfoDone done) {
 
 Result<std::optional<ObjectId>> ExtentStore::NextObject(ObjectId from) {
   const auto it = kv_->NewIterator();
-  it->Seek(HeadKey(from));
+  for (it->Seek(HeadKey(from)); it->Valid(); it->Next()) {
+    const ParsedKey key = ParseKey(it->key());
+    if (key.kind != 'O') break;
+    if (!IsTombstone(it->value())) return std::optional<ObjectId>(key.id);
+  }
   WEIR_RETURN_IF_ERROR(it->status());
-  const ParsedKey key = it->Valid() ? ParseKey(it->key()) : ParsedKey{};
-  if (key.kind != 'O') return std::optional<ObjectId>();
-  return std::optional<ObjectId>(key.id);
+  return std::optional<ObjectId>();
 }
 
 uint64_t ExtentStore::LbaHint(ObjectId id, uint64_t offset) {

@@ -1,7 +1,8 @@
 // ExtentStore: the ObjectStore on a raw device. How it works, with the crash points of a write:
 // README.md. Split by idea: extent_store.cc (open, close, small calls), object_cache.cc (finding
-// and loading objects), write_path.cc (preparing operations), mutate.cc (what an operation
-// changes), range_ops.cc (holes, copies), allocated.cc (space kept for later, and a full disk),
+// and loading objects), changes.cc (operations as they are asked for), write_path.cc (preparing
+// operations), mutate.cc (what an operation changes), once.cc (what became of it, for who asks
+// again), range_ops.cc (holes, copies), allocated.cc (space kept for later, and a full disk),
 // read_path.cc, deferred.cc (moving overlays to their places).
 #pragma once
 
@@ -18,6 +19,7 @@
 #include "osd/store/commit_queue.h"
 #include "osd/store/object.h"
 #include "osd/store/object_store.h"
+#include "osd/store/op_table.h"
 #include "osd/store/write_gatherer.h"
 
 namespace weir::osd {
@@ -32,6 +34,7 @@ class ExtentStore final : public ObjectStore {
   Status Recover();
 
   void Read(ObjectId id, uint64_t offset, uint64_t length, ReadDone done) override;
+  void Change(ObjectChange change, WriteDone done) override;
   void Write(ObjectId id, uint64_t offset, Buffer data, const WriteHints& hints,
              WriteDone done) override;
   void Truncate(ObjectId id, uint64_t size, WriteDone done) override;
@@ -83,7 +86,7 @@ class ExtentStore final : public ObjectStore {
   void AwaitLoop() const;
   void Begin();  // an operation or read is under way
   void End();
-  uint64_t NextVersion(WriteBatch* batch);
+  uint64_t NextSequence(WriteBatch* batch);
 
   // object_cache.cc
   ObjectPtr Lookup(ObjectId id);
@@ -104,6 +107,7 @@ class ExtentStore final : public ObjectStore {
   void Enqueue(OpPtr op);
   void Pump(const ObjectPtr& object);
   void Start(const OpPtr& op);
+  void StartAppend(const OpPtr& op);
   void StartWrite(const OpPtr& op);
   void StartTruncate(const OpPtr& op);
   void ReadEdges(const OpPtr& op);
@@ -145,6 +149,15 @@ class ExtentStore final : public ObjectStore {
 
   // mutate.cc; all require the object's mutex
   void Execute(const OpPtr& op);
+  void Delete(const OpPtr& op, WriteBatch batch);
+  // once.cc; these require the object's mutex and the table's.
+  std::unique_lock<std::mutex> LockTable(const Object& object, const StoreOp& op);
+  bool Admit(const OpPtr& op, WriteBatch* batch);
+  static void CheckExpected(const Object& object, StoreOp& op);
+  void Refuse(const OpPtr& op, WriteBatch batch);
+  void RecordDone(Object& object, const StoreOp& op, WriteBatch* batch);
+  void PutTombstone(Object& object, WriteBatch* batch);
+  void Settle(const OpPtr& op, WriteBatch batch, Status status, ObjectInfo info);
   bool ReserveOverlays(Object& object, const StoreOp& op);
   [[nodiscard]] Status NoSpace() const;
   [[nodiscard]] bool NeedsPlace(const Object& object, const StoreOp& op, uint32_t block) const;
@@ -161,6 +174,8 @@ class ExtentStore final : public ObjectStore {
   void DropOverlay(Object& object, uint32_t block, WriteBatch* batch);
   void PutShards(Object& object, uint32_t first_block, uint32_t last_block, WriteBatch* batch);
   static void PutHead(const Object& object, WriteBatch* batch);
+  static void PutIndex(Object& object, std::optional<SlotId> slot, WriteBatch* batch);
+  replication::Version NextVersion(const Object& object, const StoreOp& op, WriteBatch* batch);
   void Commit(const OpPtr& op, WriteBatch batch, std::vector<Extent> freed,
               std::vector<DeferredRef> deferred);
   void ReleaseSpace(Object& object, const std::vector<Extent>& freed);
@@ -188,6 +203,7 @@ class ExtentStore final : public ObjectStore {
   ExtentAllocator allocator_;
   WriteGatherer writes_;
   CommitQueue commits_;
+  OpTable op_table_;
 
   std::mutex cache_mutex_;
   std::map<ObjectId, CacheEntry> cache_;
@@ -218,7 +234,7 @@ class ExtentStore final : public ObjectStore {
 
   std::atomic<bool> stopping_{false}, kv_full_{false};
   bool closed_ = false;
-  std::atomic<uint64_t> next_version_{1}, version_mark_{0};
+  std::atomic<uint64_t> next_sequence_{1}, sequence_mark_{0};
   std::atomic<uint64_t> object_count_{0}, checksum_errors_{0};
   std::thread loader_, applier_;
 };

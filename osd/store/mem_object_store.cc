@@ -31,7 +31,7 @@ void MemObjectStore::Write(ObjectId id, uint64_t offset, Buffer data, const Writ
     if (object.bytes.size() < offset + data.size()) object.bytes.resize(offset + data.size());
     if (!data.empty()) std::memcpy(object.bytes.data() + offset, data.data(), data.size());
     object.version = next_version_++;
-    info = {object.bytes.size(), object.version};
+    info = {object.bytes.size(), {0, object.version}};
   }
   done(info);
 }
@@ -46,7 +46,7 @@ void MemObjectStore::Truncate(ObjectId id, uint64_t size, WriteDone done) {
     Object& object = objects_[id];
     object.bytes.resize(size);
     object.version = next_version_++;
-    info = {size, object.version};
+    info = {size, {0, object.version}};
   }
   done(info);
 }
@@ -85,7 +85,7 @@ void MemObjectStore::Punch(ObjectId id, uint64_t offset, uint64_t length, WriteD
       const uint64_t end = std::min<uint64_t>(offset + length, bytes.size());
       for (uint64_t i = offset; i < end; ++i) bytes[i] = 0;
       it->second.version = next_version_++;
-      info = {bytes.size(), it->second.version};
+      info = {bytes.size(), {0, it->second.version}};
     }
   }
   done(info);
@@ -159,7 +159,7 @@ void MemObjectStore::Stat(ObjectId id, InfoDone done) {
   {
     std::lock_guard lock(mutex_);
     const auto it = objects_.find(id);
-    if (it != objects_.end()) info = {it->second.bytes.size(), it->second.version};
+    if (it != objects_.end()) info = {it->second.bytes.size(), {0, it->second.version}};
   }
   done(info);
 }

@@ -86,14 +86,19 @@ Status UpdateIdentity(BlockDevice& device, const OsdIdentity& identity) {
   return StoreSuperblock(device, super);
 }
 
+Result<uint32_t> ReadFormatVersion(BlockDevice& device) {
+  WEIR_RETURN_IF_ERROR(ReadIdentity(device).status());
+  WEIR_ASSIGN_OR_RETURN(const Superblock super, LoadSuperblock(device));
+  return super.version;
+}
+
 Result<std::unique_ptr<ObjectStore>> OpenStore(BlockDevice& device, const StoreOptions& options) {
   WEIR_RETURN_IF_ERROR(ReadIdentity(device).status());
   WEIR_ASSIGN_OR_RETURN(Superblock super, LoadSuperblock(device));
-  if (super.version < kFormatVersion) {  // an older program must not open what is written from now
-    super.version = kFormatVersion;
-    ++super.generation;
-    WEIR_RETURN_IF_ERROR(StoreSuperblock(device, super));
-  }
+  super.version = kFormatVersion;  // an older program must not open what is written from now
+  ++super.life;
+  ++super.generation;
+  WEIR_RETURN_IF_ERROR(StoreSuperblock(device, super));
   WEIR_ASSIGN_OR_RETURN(auto kv,
                         OpenRawKvStore(device, {super.kv_offset, super.kv_bytes},
                                        {.cache_bytes = options.memory_bytes / 4,

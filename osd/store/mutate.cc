@@ -39,25 +39,32 @@ uint64_t NewBlocks(const Object& object, const StoreOp& op) {
 void ExtentStore::Execute(const OpPtr& op) {
   Object& object = *op->object;
   WriteBatch batch;
+  const auto table = LockTable(object, *op);
+  if (op->HasId() && !Admit(op, &batch)) return;
+  if (op->failure.ok()) CheckExpected(object, *op);
+  if (!op->failure.ok()) return Refuse(op, std::move(batch));
+  if (op->kind == StoreOp::Kind::kDelete) return Delete(op, std::move(batch));
   std::vector<Extent> freed;
   std::vector<DeferredRef> deferred;
-  if (op->kind == StoreOp::Kind::kDelete) {
-    if (object.exists) Clear(object, *op, &batch, &freed);
-    return Commit(op, std::move(batch), std::move(freed), {});
-  }
   const bool only_takes_away =
       op->kind == StoreOp::Kind::kPunch || op->kind == StoreOp::Kind::kGiveBack;
-  if (only_takes_away && !object.exists) return Commit(op, {}, {}, {});
+  if (only_takes_away && !object.exists) {
+    RecordDone(object, *op, &batch);
+    return Commit(op, std::move(batch), {}, {});
+  }
   op->grown_blocks = NewBlocks(object, *op);
   const bool allocates = op->kind == StoreOp::Kind::kAllocate;
   if ((allocates && !ReserveToKeep(object, *op)) ||
       (op->places.empty() && !ReserveOverlays(object, *op))) {
     op->failure = NoSpace();
-    return;
+    return Refuse(op, std::move(batch));
   }
-  if (!object.exists) ++object_count_;
+  if (!object.exists) {
+    ++object_count_;
+    op_table_.Revive(object.id);
+  }
   object.exists = true;
-  object.version = NextVersion(&batch);
+  object.version = object.data_version = NextVersion(object, *op, &batch);
   if (!op->places.empty()) {
     PlaceImage(object, *op, &batch, &freed);
   } else {
@@ -71,15 +78,24 @@ void ExtentStore::Execute(const OpPtr& op) {
   if (op->kind == StoreOp::Kind::kGiveBack) GiveBackBlocks(object, *op, &batch);
   for (auto& [block, bytes] : op->patches) {
     PutOverlay(object, block, std::move(bytes), &batch);
-    deferred.push_back({op->object, block, object.version});
+    deferred.push_back({op->object, block, object.version.sequence});
   }
   if (op->kind == StoreOp::Kind::kTruncate) {
     CutTo(object, op->offset, *op, &batch, &freed);
   } else if (op->kind == StoreOp::Kind::kWrite || op->kind == StoreOp::Kind::kCopy) {
     object.size = std::max(object.size, op->offset + std::max(op->data.size(), op->length));
   }
+  PutIndex(object, op->terms.slot, &batch);
   PutHead(object, &batch);
+  RecordDone(object, *op, &batch);
   Commit(op, std::move(batch), std::move(freed), std::move(deferred));
+}
+
+void ExtentStore::Delete(const OpPtr& op, WriteBatch batch) {
+  Object& object = *op->object;
+  std::vector<Extent> freed;
+  if (object.exists) Clear(object, *op, &batch, &freed);
+  Commit(op, std::move(batch), std::move(freed), {});
 }
 
 // Whether an overlay of the block cannot be moved over the place that the block has.
@@ -131,8 +147,9 @@ void ExtentStore::PutOverlay(Object& object, uint32_t block, Buffer bytes, Write
   const auto [it, added] = object.overlays.try_emplace(block);
   if (added) ++overlay_count_;
   it->second.bytes = std::move(bytes);
-  it->second.version = object.version;
-  batch->Put(OverlayKey(object.id, block), EncodeOverlay(object.version, it->second.bytes.view()));
+  it->second.version = object.version.sequence;
+  batch->Put(OverlayKey(object.id, block),
+             EncodeOverlay(object.version.sequence, it->second.bytes.view()));
 }
 
 void ExtentStore::DropOverlay(Object& object, uint32_t block, WriteBatch* batch) {
@@ -221,9 +238,16 @@ void ExtentStore::CutTo(Object& object, uint64_t size, StoreOp& op, WriteBatch* 
 void ExtentStore::Clear(Object& object, StoreOp& op, WriteBatch* batch,
                         std::vector<Extent>* freed) {
   CutTo(object, 0, op, batch, freed);
-  batch->Delete(HeadKey(object.id));
   object.exists = false;
-  object.version = 0;
+  object.data_version = {};
+  if (op_table_.Bury(object.id, object.slot)) {
+    object.version = NextVersion(object, op, batch);
+    PutTombstone(object, batch);
+  } else {
+    batch->Delete(HeadKey(object.id));
+    if (object.slot.has_value()) batch->Delete(IndexKey(*object.slot, object.id));
+    object.slot.reset();
+  }
   object.blocks = {};
   object.kept = {};
   --object_count_;
@@ -251,13 +275,39 @@ void ExtentStore::PutShards(Object& object, uint32_t first_block, uint32_t last_
 }
 
 void ExtentStore::PutHead(const Object& object, WriteBatch* batch) {
-  batch->Put(HeadKey(object.id), EncodeHead({object.size, object.version, object.shards}));
+  batch->Put(HeadKey(object.id), EncodeHead({.size = object.size,
+                                             .version = object.version,
+                                             .data_version = object.data_version,
+                                             .shards = object.shards,
+                                             .tombstone = !object.exists,
+                                             .slot = object.slot}));
+}
+
+// Of an object with a new version, in the slot that the sender said, if it did.
+void ExtentStore::PutIndex(Object& object, std::optional<SlotId> slot, WriteBatch* batch) {
+  if (slot.has_value() && object.slot.has_value() && *slot != *object.slot) {
+    batch->Delete(IndexKey(*object.slot, object.id));
+  }
+  if (slot.has_value()) object.slot = slot;
+  if (object.slot.has_value()) {
+    batch->Put(IndexKey(*object.slot, object.id), EncodeVersion(object.version));
+  }
+}
+
+// Sequences are the store's own as long as no chain orders operations; they grow over all objects.
+replication::Version ExtentStore::NextVersion(const Object& object, const StoreOp& op,
+                                              WriteBatch* batch) {
+  return {std::max(object.version.chain, op.terms.chain_version), NextSequence(batch)};
 }
 
 void ExtentStore::Commit(const OpPtr& op, WriteBatch batch, std::vector<Extent> freed,
                          std::vector<DeferredRef> deferred) {
-  ObjectInfo info{op->object->size, op->object->version, op->freed_blocks * kBlockSize,
-                  op->grown_blocks * kBlockSize, std::move(op->keeps)};
+  ObjectInfo info{.size = op->object->size,
+                  .version = op->object->data_version,
+                  .freed_bytes = op->freed_blocks * kBlockSize,
+                  .grown_bytes = op->grown_blocks * kBlockSize,
+                  .kept = std::move(op->keeps)};
+  if (op->terms.append) info.append_offset = op->offset;
   op->data = op->image = {};
   commits_.Push({std::move(batch), op->data_stamp, op->patience,
                  [this, op, info = std::move(info), freed = std::move(freed),

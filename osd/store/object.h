@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "osd/alloc/extent_allocator.h"
@@ -19,7 +20,7 @@ struct StoreOp;
 // A whole block that lives in RocksDB until it is moved to its place.
 struct Overlay {
   Buffer bytes;
-  uint64_t version = 0;
+  uint64_t version = 0;   // of the object then: its sequence, which is never given twice
   bool reserved = false;  // the block has no place: the allocator keeps one for it
   bool moving = false;    // a fresh place is being written
 };
@@ -33,9 +34,12 @@ struct Object {
   std::vector<std::function<void(const Status&)>> waiting;  // for the load
 
   bool exists = false;
-  uint64_t size = 0, version = 0;
-  uint16_t shards = 0;           // records that exist in RocksDB once all batches are through
-  std::vector<BlockRef> blocks;  // a multiple of kBlocksPerShard
+  uint64_t size = 0;
+  replication::Version version;       // of the last operation; stays when the object goes
+  replication::Version data_version;  // of the last one that changed it
+  std::optional<SlotId> slot;         // whose index has it
+  uint16_t shards = 0;                // records that exist in RocksDB once all batches are through
+  std::vector<BlockRef> blocks;       // a multiple of kBlocksPerShard
   std::map<uint32_t, Overlay> overlays;
   // One word per shard, or none: the blocks for which the allocator keeps one, since they were
   // allocated and not written. No bit for what has an overlay with a reserved block.
@@ -86,6 +90,7 @@ struct StoreOp {
   bool zeros = false;   // kAllocate: the range becomes zeros
   ObjectPtr source;     // kCopy
   uint64_t source_offset = 0;
+  ChangeTerms terms;
   Buffer data;
   std::function<void(Result<ObjectInfo>)> done;
   std::function<Duration()> landed;  // WriteHints; may be empty
@@ -98,6 +103,9 @@ struct StoreOp {
   Status aborted;  // the object could not be loaded; guarded by object->mutex
 
   Status failure;
+  // Its answer is on its way although it changed nothing: it was made before, or its refusal is
+  // kept. What it has taken is to be given back.
+  bool settled = false;
   std::vector<uint32_t> edges;     // blocks that must be read before they are partly changed
   std::map<uint32_t, Buffer> old;  // their bytes, up to the end of the object
   uint32_t first_block = 0;        // of `image`
@@ -122,6 +130,7 @@ struct StoreOp {
   std::vector<ByteRange> keeps;
   uint64_t data_stamp = 0;
   Duration patience{0};
+  [[nodiscard]] bool HasId() const { return terms.op.session != 0; }
   [[nodiscard]] uint64_t end() const { return offset + length; }
 };
 using OpPtr = std::shared_ptr<StoreOp>;

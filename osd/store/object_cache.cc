@@ -151,9 +151,11 @@ Status ExtentStore::Load(Object& object) {
   object.loading = false;
   if (!status.ok()) return status.Annotate("loading an object");
   object.loaded = true;
-  object.exists = exists;
+  object.exists = exists && !head.tombstone;
   object.size = head.size;
   object.version = head.version;
+  object.data_version = head.data_version;
+  object.slot = head.slot;
   object.shards = head.shards;
   object.blocks = std::move(blocks);
   object.kept = std::move(kept);

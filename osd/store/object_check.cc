@@ -9,6 +9,7 @@
 #include "common/base/crc32c.h"
 #include "common/disk/block_device.h"
 #include "common/disk/le_bytes.h"
+#include "osd/store/id_check.h"
 
 namespace weir::osd {
 namespace {
@@ -44,7 +45,8 @@ ObjectCheck::ObjectCheck(KvStore& kv, BlockDevice& device, const Superblock& sup
 Status ObjectCheck::Run() {
   WEIR_RETURN_IF_ERROR(ReadMark());
   WEIR_RETURN_IF_ERROR(CountStrangers());
-  const Status walked = Walk();
+  Status walked = Walk();
+  if (walked.ok()) walked = CheckIds(kv_, &findings(), options_.repair ? &repairs_ : &unwanted_);
   if (walked.code() == ErrorCode::kCorrupt) {
     findings().Add("tables", walked.message());
   } else {
@@ -79,7 +81,7 @@ Status ObjectCheck::ReadMark() {
 
 // Keys outside of the tables.
 Status ObjectCheck::CountStrangers() {
-  const std::string known = "DOS";
+  const std::string known = "DFINOS";
   auto it = kv_.NewIterator();
   uint64_t strangers = 0;
   for (it->Seek(""); it->Valid();) {
@@ -149,7 +151,7 @@ Status ObjectCheck::Gather(ObjectId id, Records* records) {
     } else {
       findings().Add("record", NameOf(id) + ": its head does not decode");
     }
-    ++objects_;
+    if (!records->head.tombstone) ++objects_;
     WEIR_RETURN_IF_ERROR(Step(&heads_));
   }
   for (; shards_.valid() && shards_.key.id == id;) {
@@ -219,12 +221,13 @@ void ObjectCheck::TakeBlock(ObjectId id, uint32_t block, uint32_t place) {
 void ObjectCheck::CheckHead(const Records& records) {
   if (!records.head_ok) return;
   const std::string name = NameOf(records.id);
-  if (records.head.version >= mark_) {
+  const uint64_t sequence = records.head.version.sequence;
+  if (sequence >= mark_) {
     findings().Add("record", fmt::format("{}: version {} was never given (next is at most {})",
-                                         name, records.head.version, mark_));
+                                         name, sequence, mark_));
   }
   for (const auto& [block, overlay] : records.overlays) {
-    if (overlay.version <= records.head.version) continue;
+    if (overlay.version <= sequence) continue;
     findings().Add("record", fmt::format("{}: block {} is newer than the object", name, block));
   }
   const auto missing = static_cast<uint16_t>(records.head.shards & ~records.shards);
@@ -382,7 +385,9 @@ Status ObjectCheck::NameOwners() {
 Status ObjectCheck::Repair() {
   if (repairs_.empty()) return {};
   WEIR_RETURN_IF_ERROR(kv_.Apply(repairs_, Durability::kDurable));
-  findings().Repaired("leak");
+  for (const char* kind : {"leak", "index"}) {
+    if (findings().CountOf(kind) > 0) findings().Repaired(kind);
+  }
   return {};
 }
 

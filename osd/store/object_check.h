@@ -81,7 +81,7 @@ class ObjectCheck {
   std::map<uint32_t, std::vector<std::string>> claimed_;  // places in double use -> their owners
   // Places with a block waiting for them, but those for which space is kept.
   std::vector<uint32_t> overlaid_;
-  WriteBatch repairs_;
+  WriteBatch repairs_, unwanted_;
   uint64_t mark_ = UINT64_MAX;  // above every version given
   uint64_t objects_ = 0, used_blocks_ = 0, kept_blocks_ = 0, waiting_ = 0, leaked_blocks_ = 0,
            verified_ = 0;

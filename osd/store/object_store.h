@@ -25,6 +25,7 @@
 #include "common/base/ids.h"
 #include "common/base/result.h"
 #include "common/base/time.h"
+#include "common/replication/chain.h"
 
 namespace weir {
 class BlockDevice;
@@ -43,14 +44,22 @@ struct ByteRange {
   friend bool operator==(const ByteRange&, const ByteRange&) = default;
 };
 
+// A slot of a pool, as whoever asks places objects.
+struct SlotId {
+  uint32_t pool = 0;
+  uint32_t slot = 0;
+  friend constexpr auto operator<=>(const SlotId&, const SlotId&) = default;
+};
+
 struct ObjectInfo {
-  uint64_t size = 0;     // one past the last byte ever written, unless truncated
-  uint64_t version = 0;  // grows with every change
+  uint64_t size = 0;             // one past the last byte ever written, unless truncated
+  replication::Version version;  // of the change, or the last one; grows with each
   // Whole blocks that take no space any more, and those that do now and did not before, where the
   // store counts.
   uint64_t freed_bytes = 0;
   uint64_t grown_bytes = 0;
-  std::vector<ByteRange> kept;  // by Allocate: what GiveBack may give back
+  std::vector<ByteRange> kept;              // by Allocate: what GiveBack may give back
+  std::optional<uint64_t> append_offset{};  // of an append: where it went
 };
 
 struct DeletedObjects {
@@ -73,6 +82,35 @@ struct WriteHints {
   // commit that it shares with others is left. Not called for a write that fails before, nor for
   // one whose data goes with the commit. Returns its patience from now on.
   std::function<Duration()> landed{};
+};
+
+// A request as its sender repeats it until it is answered; common/wire/REPLICATION.md.
+struct OpTerms {
+  uint64_t session = 0;  // 0: it is not named and may be carried out twice
+  uint64_t number = 0;
+  uint64_t session_floor = 0;  // below it the session asks nothing more of the slot
+  uint64_t object_floor = 0;   // and nothing of the object; both at most `number`
+};
+// On which conditions a change is made, and what is kept of it.
+struct ChangeTerms {
+  std::optional<SlotId> slot{};
+  uint64_t chain_version = 0;  // of the slot's chain at the sender; 0: not said
+  OpTerms op{};
+  std::optional<replication::Version>
+      expected{};       // kAgain unless the object has it; none(): no object
+  bool append = false;  // a write at the object's end, wherever that is
+};
+struct ObjectChange {
+  enum class Kind : uint8_t { kWrite, kTruncate, kPunch, kAllocate, kGiveBack, kCopy };
+  Kind kind = Kind::kWrite;
+  ObjectId id{};
+  uint64_t offset = 0;  // kTruncate: the new size
+  uint64_t length = 0;  // of all on ranges but writes
+  bool zeros = false;   // kAllocate
+  CopySource source{};  // kCopy
+  Buffer data{};        // kWrite
+  WriteHints hints{};   // kWrite
+  ChangeTerms terms{};
 };
 
 struct StoreStats {
@@ -106,6 +144,10 @@ class ObjectStore {
   // Writes all of `data` at `offset`, growing the object as needed.
   virtual void Write(ObjectId id, uint64_t offset, Buffer data, const WriteHints& hints,
                      WriteDone done) = 0;
+  // Any of the changes below, on terms. With op.session it is made once, however often and over
+  // whatever restarts it is asked for: who asks again gets the first answer, also kNoSpace and
+  // kAgain. Below a floor nothing is made: kCancelled. A store that keeps no ids ignores the terms.
+  virtual void Change(ObjectChange change, WriteDone done);
   // Cuts (or extends with zeros) to `size`.
   virtual void Truncate(ObjectId id, uint64_t size, WriteDone done) = 0;
   virtual void Delete(ObjectId id, Done done) = 0;
@@ -168,6 +210,9 @@ struct OsdIdentity {
   std::string tier{};
   uint32_t tier_index = 0;
   uint32_t tiers = 0;  // 0: the OSD's only disk
+  // How often a store was opened there, the last time included; only read, and written by
+  // OpenStore.
+  uint64_t life = 0;
 };
 
 struct StoreOptions {
@@ -199,7 +244,10 @@ Status CheckUnused(BlockDevice& device);
 Result<OsdIdentity> ReadIdentity(BlockDevice& device);
 // Writes a changed identity (a measured token rate, say) to the superblocks of a formatted device.
 Status UpdateIdentity(BlockDevice& device, const OsdIdentity& identity);
-// Opens a formatted device and recovers it. The device must outlive the store.
+// The version of the disk format before OpenStore, which makes it the newest; errors as
+// ReadIdentity.
+Result<uint32_t> ReadFormatVersion(BlockDevice& device);
+// Opens a formatted device, for one life more, and recovers it. The device must outlive the store.
 Result<std::unique_ptr<ObjectStore>> OpenStore(BlockDevice& device, const StoreOptions& options);
 
 }  // namespace weir::osd

@@ -73,34 +73,6 @@ void ObjectStore::NextIndex(ObjectId, NextDone done) {
   done(Status(ErrorCode::kNotSupported, "this store does not list its objects"));
 }
 
-void ExtentStore::Punch(ObjectId id, uint64_t offset, uint64_t length, WriteDone done) {
-  if (!Fits(offset, length)) return done(BeyondObject("hole"));
-  auto op = std::make_shared<StoreOp>();
-  op->kind = StoreOp::Kind::kPunch;
-  op->offset = offset;
-  op->length = length;
-  op->done = std::move(done);
-  op->object = Lookup(id);
-  Enqueue(std::move(op));
-}
-
-void ExtentStore::Copy(const CopySource& from, ObjectId to, uint64_t offset, uint64_t length,
-                       WriteDone done) {
-  if (!Fits(offset, length) || !Fits(from.offset, length)) return done(BeyondObject("copy"));
-  if (from.id == to && offset < from.offset + length && from.offset < offset + length) {
-    return done(Status(ErrorCode::kInvalid, "copy of a range over itself"));
-  }
-  auto op = std::make_shared<StoreOp>();
-  op->kind = StoreOp::Kind::kCopy;
-  op->offset = offset;
-  op->length = length;
-  op->source_offset = from.offset;
-  op->source = Lookup(from.id);
-  op->done = std::move(done);
-  op->object = Lookup(to);
-  Enqueue(std::move(op));
-}
-
 void ExtentStore::StartPunch(const OpPtr& op) {
   {
     std::lock_guard lock(op->object->mutex);
@@ -274,13 +246,14 @@ Result<uint64_t> ExtentStore::FindNextIndex(ObjectId id) {
     if (it != cache_.end() && it->first.inode == id.inode) next = it->first.index;
   }
   auto it = kv_->NewIteratorBefore(HeadKeysEnd(id.inode));
-  it->Seek(HeadKey(from));
-  if (!it->Valid()) {
-    WEIR_RETURN_IF_ERROR(it->status());
-    return next;
+  for (it->Seek(HeadKey(from)); it->Valid(); it->Next()) {
+    const ParsedKey key = ParseKey(it->key());
+    if (key.kind != 'O' || key.id.inode != id.inode) break;
+    if (IsTombstone(it->value())) continue;
+    next = std::min(next, key.id.index);
+    break;
   }
-  const ParsedKey key = ParseKey(it->key());
-  if (key.kind == 'O' && key.id.inode == id.inode) next = std::min(next, key.id.index);
+  WEIR_RETURN_IF_ERROR(it->status());
   return next;
 }
 

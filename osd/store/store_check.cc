@@ -10,6 +10,15 @@
 namespace weir::osd {
 namespace {
 
+// Where the power failed between the two writes of a start, one copy is of the life before.
+bool IsOfLifeBefore(Superblock copy, const Superblock& super) {
+  if (copy.generation + 1 != super.generation || copy.life + 1 != super.life) return false;
+  copy.generation = super.generation;
+  copy.life = super.life;
+  copy.version = super.version;
+  return std::memcmp(&copy, &super, sizeof super) == 0;
+}
+
 // Both copies must be what the store goes by.
 Status CheckCopies(BlockDevice& device, const Superblock& super, bool repair, Findings* findings) {
   Superblock plain = super;
@@ -20,7 +29,7 @@ Status CheckCopies(BlockDevice& device, const Superblock& super, bool repair, Fi
     if (copy.ok()) {
       Superblock other = *copy;
       other.crc = 0;
-      if (std::memcmp(&other, &plain, sizeof plain) != 0) {
+      if (std::memcmp(&other, &plain, sizeof plain) != 0 && !IsOfLifeBefore(other, plain)) {
         what =
             fmt::format("is of generation {}, the other of {}", other.generation, super.generation);
       }

@@ -1,18 +1,19 @@
 // CheckStore: whether what lies on an OSD's device holds together (weir-osd --fsck).
 //
-//   superblock      a copy is damaged, or older than the other
+//   superblock      a copy is damaged, or older than the other by more than a start writes
 //   volume, tables  RocksDB's files: space given twice, damaged tables
 //   record          a key or value that does not decode, numbers that cannot be
 //   double-use      a block that two places claim and do not share: neither can be trusted
 //   outside         a block outside of the data region
 //   space           more is kept for blocks that are not written than the region has
 //   leak            records that no object reaches: their space is never freed
-//   lost            an object whose head names a record that is missing
-//   behind-end      blocks or bytes behind the end of their object
-//   checksum        (deep) a block that is not what was written
+//   index           a slot that does not list an object with its version, or lists what is not
+//   there lost            an object whose head names a record that is missing behind-end blocks or
+//   bytes behind the end of their object checksum        (deep) a block that is not what was
+//   written
 //
 // A device that is not repaired is not written to: recovery runs in memory. Repaired is what can be
-// without losing anything: a superblock from the other copy, leaks.
+// without losing anything: a superblock from the other copy, leaks, the index.
 // Threads: one; nobody else may have the device. Memory: a bit per block.
 #pragma once
 

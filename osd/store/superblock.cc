@@ -122,7 +122,8 @@ OsdIdentity IdentityOf(const Superblock& super) {
           .token_rate = super.token_rate,
           .tier = std::string(super.tier, strnlen(super.tier, sizeof super.tier)),
           .tier_index = super.tier_index,
-          .tiers = super.tiers};
+          .tiers = super.tiers,
+          .life = super.life};
 }
 
 Status SetIdentity(const OsdIdentity& identity, Superblock* super) {

@@ -8,6 +8,7 @@
 
 #include "common/base/crc32c.h"
 #include "osd/store/extent_store.h"
+#include "osd/store/object_bounds.h"
 #include "osd/store/piecewise_io.h"
 
 namespace weir::osd {
@@ -42,7 +43,8 @@ void ExtentStore::Enqueue(OpPtr op) {
     done(std::move(info));
     End();
   };
-  const bool early = op->kind == StoreOp::Kind::kWrite && IsWholeBlocks(*op) && !DeferThis(*op);
+  const bool early = op->kind == StoreOp::Kind::kWrite && !op->terms.append && IsWholeBlocks(*op) &&
+                     !DeferThis(*op);
   op->started = op->early = early;
   const ObjectPtr object = op->object;
   {
@@ -71,17 +73,17 @@ void ExtentStore::Pump(const ObjectPtr& object) {
         return;
       } else {
         object->queue.pop_front();
+        // One that failed already may have been made before.
+        if (head->aborted.ok() && (head->failure.ok() || head->HasId())) Execute(head);
         failure = head->aborted.ok() ? head->failure : head->aborted;
-        if (failure.ok()) Execute(head);
-        if (failure.ok()) failure = head->failure;
       }
     }
     if (start) {
       Start(head);
-    } else if (!failure.ok()) {
+    } else if (head->settled || !failure.ok()) {
       Unclaim(head);
       DropRefs(*head);
-      head->done(failure);
+      head->settled ? End() : head->done(failure);
     }
   }
 }
@@ -110,7 +112,7 @@ void ExtentStore::Fail(const OpPtr& op, Status status) {
 void ExtentStore::Start(const OpPtr& op) {
   switch (op->kind) {
     case StoreOp::Kind::kWrite:
-      return StartWrite(op);
+      return op->terms.append ? StartAppend(op) : StartWrite(op);
     case StoreOp::Kind::kTruncate:
       return StartTruncate(op);
     case StoreOp::Kind::kDelete:
@@ -128,6 +130,16 @@ void ExtentStore::Start(const OpPtr& op) {
     case StoreOp::Kind::kGiveBack:
       return Ready(op);
   }
+}
+
+// At the head of the queue, so that the end stays where it is.
+void ExtentStore::StartAppend(const OpPtr& op) {
+  {
+    std::lock_guard lock(op->object->mutex);
+    op->offset = op->object->size;
+  }
+  if (!Fits(op->offset, op->data.size())) return Fail(op, BeyondObject("append"));
+  StartWrite(op);
 }
 
 void ExtentStore::StartWrite(const OpPtr& op) {

@@ -31,6 +31,7 @@ class HeldObjectStore final : public ObjectStore {
   StoreStats stats;
   Duration last_patience{0};          // of a write
   uint64_t piece_bytes = UINT64_MAX;  // as told last
+  ChangeTerms last_terms;             // of a change
 
   [[nodiscard]] std::vector<std::string> started() const {
     std::lock_guard lock(mutex_);
@@ -79,6 +80,10 @@ class HeldObjectStore final : public ObjectStore {
       const uint64_t from = std::min<uint64_t>(offset, bytes.size());
       done(Buffer::CopyOf(std::string_view(bytes).substr(from, length)));
     });
+  }
+  void Change(ObjectChange change, WriteDone done) override {
+    last_terms = change.terms;
+    ObjectStore::Change(std::move(change), std::move(done));
   }
   void Write(ObjectId id, uint64_t offset, Buffer data, const WriteHints& hints,
              WriteDone done) override {
@@ -140,7 +145,7 @@ class HeldObjectStore final : public ObjectStore {
   void Stat(ObjectId id, InfoDone done) override {
     Hold("stat", id, 0, [this, id, done = std::move(done)] {
       if (!fail.ok()) return done(fail);
-      done(ObjectInfo{Get(id).size(), version_});
+      done(ObjectInfo{Get(id).size(), {0, version_}});
     });
   }
   Result<std::optional<ObjectId>> NextObject(ObjectId from) override {
@@ -175,7 +180,7 @@ class HeldObjectStore final : public ObjectStore {
   ObjectInfo Put(ObjectId id, const std::string& bytes) {
     std::lock_guard lock(mutex_);
     objects_[id] = bytes;
-    return {bytes.size(), ++version_};
+    return {bytes.size(), {0, ++version_}};
   }
 
   mutable std::mutex mutex_;

@@ -35,7 +35,11 @@ class ScriptedMds final : public net::RpcClient {
   std::deque<Asked>* asked_;
 };
 
-const OsdIdentity kIdentity{"5e1f-cluster", "0a-osd", 3, 77 << 20};
+const OsdIdentity kIdentity{.cluster_uuid = "5e1f-cluster",
+                            .osd_uuid = "0a-osd",
+                            .osd_id = 3,
+                            .token_rate = 77 << 20,
+                            .life = 6};
 
 class MdsLinkTest : public ::testing::Test {
  protected:
@@ -97,6 +101,7 @@ TEST_F(MdsLinkTest, RegistersObeysTheMapAndSaysSoInTheNextWatchAtOnce) {
   EXPECT_EQ(request.endpoint(), "tcp://127.0.0.1:9");
   EXPECT_EQ(request.capacity_bytes(), 1000u);
   EXPECT_EQ(request.token_rate(), 77u << 20);
+  EXPECT_EQ(request.life(), 6u);
   EXPECT_FALSE(link_->registered());
   AnswerRegistered(5);
   EXPECT_TRUE(link_->WaitRegistered().ok());

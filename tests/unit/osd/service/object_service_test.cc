@@ -204,6 +204,87 @@ TEST_F(ObjectServiceTest, RefusesRangesOutsideOfAnObjectWithoutOverflow) {
   Ok(edge);
 }
 
+TEST_F(ObjectServiceTest, TheStoreHearsTheTermsOfAChange) {
+  const Buffer data = Buffer::CopyOf("x");
+  wire::ObjectRequest request = WriteRequest(7, 0, data);
+  request.set_pool(2);
+  request.set_slot(0);
+  request.set_chain_version(5);
+  request.mutable_op()->set_session(9);
+  request.mutable_op()->set_number(44);
+  request.mutable_op()->set_session_floor(41);
+  request.mutable_op()->set_object_floor(43);
+  request.mutable_expected_version();
+  request.set_append(true);
+  const Pending write = Send(wire::OSD_WRITE, request, data);
+  store_.ReleaseAll();
+  EXPECT_TRUE(Ok(write).has_object_version());
+  const ChangeTerms& terms = store_.last_terms;
+  EXPECT_EQ(terms.slot, (SlotId{2, 0}));
+  EXPECT_EQ(terms.chain_version, 5u);
+  EXPECT_EQ(terms.op.session, 9u);
+  EXPECT_EQ(terms.op.number, 44u);
+  EXPECT_EQ(terms.op.session_floor, 41u);
+  EXPECT_EQ(terms.op.object_floor, 43u);
+  EXPECT_EQ(terms.expected, replication::Version());
+  EXPECT_TRUE(terms.append);
+
+  const Pending truncate = Send(wire::OSD_TRUNCATE, Request(7, 0, 0));
+  store_.ReleaseAll();
+  Ok(truncate);
+  EXPECT_FALSE(store_.last_terms.slot.has_value());
+  EXPECT_EQ(store_.last_terms.op.session, 0u);
+  EXPECT_FALSE(store_.last_terms.expected.has_value());
+  const Pending read = Send(wire::OSD_READ, Request(7, 0, 1));
+  store_.ReleaseAll();
+  EXPECT_FALSE(Ok(read).has_object_version());
+  EXPECT_EQ(Refusal(Send(wire::OSD_TRUNCATE, request)).code(), ErrorCode::kInvalid);
+}
+
+// Goal: who goes by an older chain is told the newer one; reads, too. Who is ahead is served.
+TEST_F(ObjectServiceTest, ARequestUnderAnOlderChainIsAnsweredWithTheNewer) {
+  wire::ClusterMap map;
+  wire::PoolInfo* pool = map.add_pools();
+  pool->set_id(2);
+  pool->add_chains();
+  wire::Chain* chain = pool->add_chains();
+  chain->set_version(6);
+  chain->add_members()->set_osd(3);
+  service_->chains().Apply(map);
+  wire::ObjectRequest request = Request(7, 0, 1);
+  request.set_pool(2);
+  request.set_slot(1);
+  request.set_chain_version(5);
+  const Pending stale = Send(wire::OSD_READ, request);
+  ASSERT_EQ(Refusal(stale).code(), ErrorCode::kStaleEpoch);
+  wire::ObjectReply reply;
+  ASSERT_TRUE(reply.ParseFromString((*stale)->body));
+  EXPECT_EQ(reply.newer_chain().version(), 6u);
+  EXPECT_EQ(reply.newer_chain().members(0).osd(), 3u);
+  const auto is_served = [&](uint64_t version, uint32_t slot) {
+    request.set_chain_version(version);
+    request.set_slot(slot);
+    const Pending read = Send(wire::OSD_READ, request);
+    store_.ReleaseAll();
+    Ok(read);
+  };
+  is_served(6, 1);
+  is_served(7, 1);
+  is_served(0, 1);
+  is_served(1, 0);  // chains that have no versions
+  is_served(1, 2);  // a slot that the map does not have
+}
+
+TEST_F(ObjectServiceTest, RefusesACapabilityThatIsTooLong) {
+  wire::ObjectRequest request = Request(7, 0, 0);
+  request.set_capability(std::string(257, 'c'));
+  EXPECT_EQ(Refusal(Send(wire::OSD_STAT_OBJECT, request)).code(), ErrorCode::kInvalid);
+  request.set_capability(std::string(256, 'c'));
+  const Pending stat = Send(wire::OSD_STAT_OBJECT, request);
+  store_.ReleaseAll();
+  Ok(stat);
+}
+
 TEST_F(ObjectServiceTest, RefusesUnknownMethods) {
   EXPECT_EQ(Refusal(SendRaw(999, "")).code(), ErrorCode::kNotSupported);
 }

@@ -110,7 +110,7 @@ TEST_F(AllocatedTest, GivesBackWhatWasNotWritten) {
   EXPECT_EQ(Used(), 4 * kBlockSize);
   EXPECT_EQ(StatSync(*store_, kOne)->size, 2 * kBlockSize);
   ASSERT_TRUE(GiveBackSync(*store_, kTwo, 0, kMiB).ok());
-  EXPECT_EQ(StatSync(*store_, kTwo)->version, 0u);
+  EXPECT_EQ(StatSync(*store_, kTwo)->version, replication::Version());
 }
 
 TEST_F(AllocatedTest, ZerosStayAllocated) {
@@ -135,7 +135,7 @@ TEST_F(AllocatedTest, AllOrNothing) {
   EXPECT_EQ(AllocateSync(*store_, kTwo, 0, 3 * kMiB).code(), ErrorCode::kNoSpace);
   EXPECT_EQ(AllocateSync(*store_, kTwo, 0, 3 * kMiB, true).code(), ErrorCode::kNoSpace);
   EXPECT_EQ(Used(), used);
-  EXPECT_EQ(StatSync(*store_, kTwo)->version, 0u);
+  EXPECT_EQ(StatSync(*store_, kTwo)->version, replication::Version());
   EXPECT_TRUE(AllocateSync(*store_, kOne, 0, 2 * kMiB).ok()) << "it is there already";
   Reopen();
 }

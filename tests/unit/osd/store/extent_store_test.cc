@@ -153,7 +153,7 @@ TEST_F(ExtentStoreTest, OperationsOnOneObjectTakeEffectInTheOrderOfTheCalls) {
   Prng prng(TestSeed());
   MemObjectStore model;
   std::vector<Waiter<Result<ObjectInfo>>> waiters(200);
-  uint64_t version = 0;
+  replication::Version version;
   for (auto& waiter : waiters) {
     const uint64_t offset =
         prng.Chance(0.5) ? kBlockSize * prng.Uniform(0, 8) : prng.Uniform(0, 40000);
@@ -171,14 +171,14 @@ TEST_F(ExtentStoreTest, OperationsOnOneObjectTakeEffectInTheOrderOfTheCalls) {
 }
 
 TEST_F(ExtentStoreTest, VersionsKeepGrowingAcrossDeleteAndReopen) {
-  uint64_t last = 0;
+  replication::Version last;
   for (int i = 0; i < 4; ++i) {
     const Result<ObjectInfo> info = WriteSync(*store_, kObject, 0, Buffer::CopyOf("x"));
     ASSERT_TRUE(info.ok());
     EXPECT_GT(info->version, last);
     last = info->version;
     ASSERT_TRUE(DeleteSync(*store_, kObject).ok());
-    EXPECT_EQ(StatSync(*store_, kObject)->version, 0u);
+    EXPECT_EQ(StatSync(*store_, kObject)->version, replication::Version());
     Reopen();
   }
 }

@@ -152,11 +152,68 @@ TEST_F(StoreCheckTest, RecordsThatDoNotDecodeOrCannotBeAreFound) {
   Change(batch);
   ExpectOnly("record", 2);
   OnodeHead head = *DecodeHead(Stored(HeadKey(kLarge)));
-  head.version = uint64_t{1} << 60;
+  head.version.sequence = uint64_t{1} << 60;
   batch.Clear();
   batch.Put(HeadKey(kLarge), EncodeHead(head));
   Change(batch);
   ExpectOnly("record", 3);
+}
+
+// Goal: what the index of a slot says wrongly is found, and made right from the heads.
+TEST_F(StoreCheckTest, AnIndexThatDisagreesWithTheHeadsIsFoundAndRepaired) {
+  constexpr SlotId kSlot{1, 7};
+  OnodeHead head = *DecodeHead(Stored(HeadKey(kLarge)));
+  head.slot = kSlot;
+  WriteBatch batch;
+  batch.Put(HeadKey(kLarge), EncodeHead(head));                         // not listed
+  batch.Put(IndexKey(kSlot, kOther), EncodeVersion({0, 1}));            // of no slot
+  batch.Put(IndexKey(kSlot, {InodeId(99), 0}), EncodeVersion({0, 1}));  // not there
+  Change(batch);
+  ExpectOnly("index", 3);
+  EXPECT_EQ(Check({.repair = true}).findings.CountOf("index"), 3u);
+  EXPECT_TRUE(Check().findings.clean());
+  EXPECT_EQ(*DecodeVersion(Stored(IndexKey(kSlot, kLarge))), head.version);
+  batch.Clear();
+  batch.Put(IndexKey(kSlot, kLarge), EncodeVersion({9, 9}));
+  Change(batch);
+  ExpectOnly("index", 1);
+}
+
+TEST_F(StoreCheckTest, OpIdsAndTombstonesThatNobodyNeedsAreLeaks) {
+  const ObjectId gone{InodeId(98), 0};
+  WriteBatch batch;
+  batch.Put(OpIdsKey({InodeId(99), 0}, 1), EncodeOpIds({}));
+  batch.Put(HeadKey(gone), EncodeHead({.tombstone = true}));
+  batch.Put(OpIdsKey(kLarge, 1), EncodeOpIds({}));
+  Change(batch);
+  ExpectOnly("leak", 2);
+  EXPECT_EQ(Check().Fact("objects"), 2u);
+  EXPECT_EQ(Check({.repair = true}).findings.CountOf("leak"), 2u);
+  EXPECT_TRUE(Check().findings.clean());
+}
+
+TEST_F(StoreCheckTest, FloorsAndOpIdsThatDoNotDecodeAreFound) {
+  WriteBatch batch;
+  batch.Put(SessionFloorKey({1, 7}, 1), "short");
+  batch.Put(OpIdsKey(kLarge, 1), "short");
+  batch.Put(SessionFloorKey({1, 7}, 2) + "long", EncodeFloor(1));
+  batch.Put(OpIdsKey(kLarge, 2),
+            EncodeOpIds({.ids = {{.number = 2}, {.number = 1}}}));  // not in their order
+  Change(batch);
+  ExpectOnly("record", 4);
+}
+
+// Goal: a start that was cut short is no damage. Method: one copy of the life before.
+TEST_F(StoreCheckTest, ACopyOfTheLifeBeforeIsNoDamage) {
+  Buffer block = Buffer::Aligned(kBlockSize);
+  ASSERT_TRUE(device.Read(kSuperOffsets[1], block).ok());
+  { auto store = *OpenStore(device, {}); }
+  ASSERT_TRUE(device.Write(kSuperOffsets[1], block).ok());
+  EXPECT_TRUE(Check().findings.clean());
+  { auto store = *OpenStore(device, {}); }
+  { auto store = *OpenStore(device, {}); }
+  ASSERT_TRUE(device.Write(kSuperOffsets[1], block).ok());
+  ExpectOnly("superblock", 1);
 }
 
 TEST_F(StoreCheckTest, DamagedTablesAreDamageAndNoFailure) {
