@@ -82,6 +82,8 @@ struct CallOptions {
   Duration timeout = std::chrono::seconds(30);  // Duration::max(): never gives up
   bool idempotent = false;   // the server need not remember the answer (reads, big replies)
   uint64_t reserved_id = 0;  // of ReserveId or Options::reserved_ids; 0: gets an id of its own
+  // Gets the body of an answer that is an error, before the callback. Null: nobody wants it.
+  std::shared_ptr<std::string> error_body = nullptr;
 };
 
 class RpcClient {

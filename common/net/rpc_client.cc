@@ -59,6 +59,7 @@ class Client final : public RpcClient {
     wire::RpcHeader header;
     Buffer payload;
     Callback callback;
+    std::shared_ptr<std::string> error_body;
     TimePoint deadline;
     TimePoint resend_at;       // when it goes out again, for whichever reason
     Duration backoff{0};       // of the last refusal; 0: none yet
@@ -168,6 +169,7 @@ void Client::Call(uint32_t method, std::string body, Buffer payload, const CallO
       call.header.set_body(std::move(body));
       call.payload = std::move(payload);
       call.callback = std::move(callback);
+      call.error_body = options.error_body;
       call.deadline = Later(clock_.Now(), options.timeout);
       call.resend_at = TimePoint::Max();
       call.resend_delay = options_.resend_interval;
@@ -294,6 +296,9 @@ void Client::OnReplyLocked(wire::RpcHeader header, Buffer payload, Done* done) {
     return;
   }
   const auto code = static_cast<ErrorCode>(header.status());
+  if (code != ErrorCode::kOk && call.error_body != nullptr) {
+    *call.error_body = std::move(*header.mutable_body());
+  }
   Callback callback = FinishLocked(it);
   if (code == ErrorCode::kOk) {
     done->emplace_back(std::move(callback),

@@ -216,6 +216,17 @@ TEST_F(RpcTest, ABusyHandlerIsTheCallersBusiness) {
   EXPECT_EQ(reply.status().message(), "in use");
 }
 
+TEST_F(RpcTest, WhoeverAsksForItGetsTheBodyOfAnError) {
+  Serve([&](const std::shared_ptr<IncomingCall>& call) {
+    call->Respond(Status(ErrorCode::kStaleEpoch, "ask again"), "of whom", {});
+  });
+  auto client = Dial();
+  CallOptions options;
+  options.error_body = std::make_shared<std::string>();
+  EXPECT_EQ(CallAndRun(*client, "x", options).code(), ErrorCode::kStaleEpoch);
+  EXPECT_EQ(*options.error_body, "of whom");
+}
+
 TEST_F(RpcTest, ADroppedCallIsAnsweredAndAClosedClientCancels) {
   Serve([&](const std::shared_ptr<IncomingCall>&) {});
   auto client = Dial();
