@@ -49,8 +49,9 @@ FileIo::FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, const Caller
       read_ahead_(options.read_ahead),
       write_back_(clock, options.write_back,
                   [this](const InodePtr& inode, const OpenerPtr& opener, uint64_t offset,
-                         const Buffer& data, WriteCallback done) {
-                    const FileTarget target = TargetOf(*inode, *opener);
+                         const Buffer& data, bool aged, WriteCallback done) {
+                    FileTarget target = TargetOf(*inode, *opener);
+                    target.background = aged;
                     WriteObjects(objects_, target, PrepareWrite(target.layout, offset, data),
                                  [inode, done = std::move(done)](const auto& grown) {
                                    if (FoundNoRoom(grown.code())) inode->MeetsNoRoom();
@@ -62,8 +63,9 @@ FileIo::FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, const Caller
       }) {}
 
 FileTarget FileIo::TargetOf(const Inode& inode, const Opener& opener, Abandoned abandoned) const {
-  return {inode.id(), classes_.Of(inode, opener), inode.layout(), std::move(abandoned),
-          opener.fenced()};
+  return {inode.id(),      classes_.Of(inode, opener),
+          inode.layout(),  std::move(abandoned),
+          opener.fenced(), opener.flow()};
 }
 
 void FileIo::Read(const HandlePtr& handle, uint64_t offset, uint64_t length, ReadCallback callback,
@@ -74,11 +76,11 @@ void FileIo::Read(const HandlePtr& handle, uint64_t offset, uint64_t length, Rea
   if (offset >= size) return callback(Segments{});
   length = std::min(length, size - offset);
   if (handle->direct || options_.read_ahead.ahead_bytes == 0) {
-    return ReadOver(inode, opener, offset, length, std::move(callback), std::move(abandoned));
+    return ReadOver({inode, opener, std::move(abandoned)}, offset, length, std::move(callback));
   }
   // What is fetched ahead may serve others than the caller.
-  auto fetch = [this, inode, opener](uint64_t from, uint64_t bytes, ReadCallback done) {
-    ReadOver(inode, opener, from, bytes, std::move(done), nullptr);
+  auto fetch = [this, inode, opener](uint64_t from, uint64_t bytes, bool ahead, ReadCallback done) {
+    ReadOver({inode, opener, nullptr, ahead}, from, bytes, std::move(done));
   };
   read_ahead_.Read(handle->stream, classes_.Of(*inode, *opener), offset, length, size,
                    inode->generation(), fetch, std::move(callback));
@@ -86,10 +88,10 @@ void FileIo::Read(const HandlePtr& handle, uint64_t offset, uint64_t length, Rea
 
 // What lies over the OSDs' bytes is taken before they are asked: data that lands there meanwhile
 // cannot be missed.
-void FileIo::ReadOver(const InodePtr& inode, const OpenerPtr& opener, uint64_t offset,
-                      uint64_t length, ReadCallback callback, Abandoned abandoned) {
-  auto pieces = write_back_.Overlapping(inode->id(), offset, length);
-  const FileTarget target = TargetOf(*inode, *opener, std::move(abandoned));
+void FileIo::ReadOver(Reader reader, uint64_t offset, uint64_t length, ReadCallback callback) {
+  auto pieces = write_back_.Overlapping(reader.inode->id(), offset, length);
+  FileTarget target = TargetOf(*reader.inode, *reader.opener, std::move(reader.abandoned));
+  target.background = reader.background;
   if (pieces.empty()) return ReadObjects(objects_, target, offset, length, std::move(callback));
   if (CoveredBy(pieces, offset, length)) {
     Segments zeros;

@@ -148,8 +148,13 @@ class FileIo {
   };
   FileTarget TargetOf(const Inode& inode, const Opener& opener,
                       Abandoned abandoned = nullptr) const;
-  void ReadOver(const InodePtr& inode, const OpenerPtr& opener, uint64_t offset, uint64_t length,
-                ReadCallback callback, Abandoned abandoned);
+  struct Reader {
+    InodePtr inode;
+    OpenerPtr opener;
+    Abandoned abandoned = nullptr;
+    bool background = false;  // nobody has asked for it yet
+  };
+  void ReadOver(Reader reader, uint64_t offset, uint64_t length, ReadCallback callback);
   void WriteNow(const Wrote& wrote, bool direct, uint64_t offset, std::span<const uint8_t> data,
                 WriteCallback callback, Abandoned abandoned);
   void WriteShared(const Wrote& wrote, PreparedWrite write, WriteCallback callback,

@@ -13,6 +13,23 @@ struct FileTarget {
   FileLayout layout;
   Abandoned abandoned = nullptr;
   Abandoned fenced = nullptr;  // of a write
+  Flow flow{};
+  bool background = false;  // nobody waits for it
+
+  // A request to one of its objects.
+  [[nodiscard]] ObjectOp Op(uint64_t object_index, uint64_t offset, uint64_t length) const {
+    ObjectOp op;
+    op.class_id = class_id;
+    op.flow = flow;
+    op.background = background;
+    op.pool = layout.pool;
+    op.tier = layout.tier;
+    op.object = {inode, object_index};
+    op.offset = offset;
+    op.length = length;
+    op.abandoned = abandoned;
+    return op;
+  }
 };
 
 }  // namespace weir::client

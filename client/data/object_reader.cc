@@ -55,15 +55,7 @@ struct ReadGather {
 };
 
 ObjectOp ReadOp(const FileTarget& target, const ObjectSpan& span) {
-  ObjectOp op;
-  op.class_id = target.class_id;
-  op.pool = target.layout.pool;
-  op.tier = target.layout.tier;
-  op.object = {target.inode, span.object_index};
-  op.offset = span.object_offset;
-  op.length = span.length;
-  op.abandoned = target.abandoned;
-  return op;
+  return target.Op(span.object_index, span.object_offset, span.length);
 }
 
 void ReadOne(ObjectIo& io, ObjectOp op, ReadCallback callback) {

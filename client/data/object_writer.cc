@@ -27,17 +27,10 @@ struct WriteGather {
 };
 
 ObjectOp WriteOp(const FileTarget& target, PreparedWrite::Part& part) {
-  ObjectOp op;
+  ObjectOp op = target.Op(part.span.object_index, part.span.object_offset, part.span.length);
   op.write = true;
-  op.class_id = target.class_id;
-  op.pool = target.layout.pool;
-  op.tier = target.layout.tier;
-  op.object = {target.inode, part.span.object_index};
-  op.offset = part.span.object_offset;
-  op.length = part.span.length;
   op.payload = std::move(part.payload);
   op.payload_crc = part.crc;
-  op.abandoned = target.abandoned;
   op.fenced = target.fenced;
   return op;
 }

@@ -113,18 +113,12 @@ class Walk : public std::enable_shared_from_this<Walk> {
       self->Answered(answered, range, end);
     };
     for (size_t i = 0; i < window->outcomes.size(); ++i) {
-      ObjectOp op;
+      const ObjectSpan& span = window->spans[i];
+      ObjectOp op = target_.Op(span.object_index, span.object_offset, span.length);
       op.verb = verb_;
       op.write = verb_ != ObjectOp::Verb::kExtents;
       op.zeros = zeros_;
-      op.class_id = target_.class_id;
-      op.pool = target_.layout.pool;
-      op.tier = target_.layout.tier;
-      op.object = {target_.inode, window->spans[i].object_index};
-      op.offset = window->spans[i].object_offset;
-      op.length = window->spans[i].length;
       op.want_next = range.end < end && verb_ != ObjectOp::Verb::kAllocate;
-      op.abandoned = target_.abandoned;
       if (op.write) op.fenced = target_.fenced;
       op.done = [window, i](Result<ObjectOutcome> result) {
         window->Arrived(i, std::move(result));
@@ -262,18 +256,11 @@ void CopyHere(ObjectIo& io, const FileTarget& from, const FileTarget& to, const 
 
 void CopyInOsd(ObjectIo& io, const FileTarget& from, const FileTarget& to, const CopyPiece& piece,
                WriteCallback done) {
-  ObjectOp op;
+  ObjectOp op = to.Op(piece.to.object_index, piece.to.object_offset, piece.to.length);
   op.verb = ObjectOp::Verb::kCopy;
   op.write = true;
-  op.class_id = to.class_id;
-  op.pool = to.layout.pool;
-  op.tier = to.layout.tier;
-  op.object = {to.inode, piece.to.object_index};
-  op.offset = piece.to.object_offset;
-  op.length = piece.to.length;
   op.source = {from.inode, piece.from.object_index};
   op.source_offset = piece.from.object_offset;
-  op.abandoned = to.abandoned;
   op.fenced = to.fenced;
   op.done = [&io, from, to, piece, done = std::move(done)](const Result<ObjectOutcome>& result) {
     // The map has changed, or the OSD is an older one.
@@ -336,15 +323,10 @@ void GiveBackObjects(ObjectIo& io, const FileTarget& target, const Allocation& a
   const auto given = AfterAll(count, std::move(done));
   for (const auto& [index, extents] : allocation.kept) {
     for (const auto& [offset, length] : extents) {
-      ObjectOp op;
+      ObjectOp op = target.Op(index, offset, length);
       op.verb = ObjectOp::Verb::kGiveBack;
       op.write = true;
-      op.class_id = target.class_id;
-      op.pool = target.layout.pool;
-      op.tier = target.layout.tier;
-      op.object = {target.inode, index};
-      op.offset = offset;
-      op.length = length;
+      op.abandoned = nullptr;  // what is kept goes back whoever was killed
       op.fenced = target.fenced;
       op.done = [given](const Result<ObjectOutcome>&) { given(); };
       io.Submit(std::move(op));

@@ -73,7 +73,7 @@ bool ReadAhead::Reserve(ClassId class_id, uint64_t bytes) {
 void ReadAhead::Read(Stream& stream, ClassId class_id, uint64_t offset, uint64_t length,
                      uint64_t size, uint64_t generation, const Fetch& fetch,
                      ReadCallback callback) {
-  if (options_.ahead_bytes == 0) return fetch(offset, length, std::move(callback));
+  if (options_.ahead_bytes == 0) return fetch(offset, length, false, std::move(callback));
   std::shared_ptr<Chunk> chunk;
   bool sequential = false;
   {
@@ -98,7 +98,7 @@ void ReadAhead::Read(Stream& stream, ClassId class_id, uint64_t offset, uint64_t
     });
   }
   if (sequential) FetchAhead(stream, class_id, size, generation, fetch);
-  if (chunk == nullptr) return fetch(offset, length, std::move(callback));
+  if (chunk == nullptr) return fetch(offset, length, false, std::move(callback));
   Chunk::Waiter waiter{offset, length, std::move(callback)};
   {
     std::lock_guard lock(chunk->mutex);
@@ -131,7 +131,7 @@ void ReadAhead::FetchAhead(Stream& stream, ClassId class_id, uint64_t size, uint
     state.ahead_until = begin;
   }
   for (const std::shared_ptr<Chunk>& chunk : started) {
-    fetch(chunk->begin, chunk->bytes, [chunk](Result<Segments> data) {
+    fetch(chunk->begin, chunk->bytes, true, [chunk](Result<Segments> data) {
       std::vector<Chunk::Waiter> waiters;
       {
         std::lock_guard lock(chunk->mutex);

@@ -19,8 +19,8 @@ namespace weir::client {
 
 class ReadAhead {
  public:
-  // Fetches a range; the same contract as ReadObjects.
-  using Fetch = std::function<void(uint64_t offset, uint64_t length, ReadCallback)>;
+  // Fetches a range; the same contract as ReadObjects. `ahead`: beyond what was asked for.
+  using Fetch = std::function<void(uint64_t offset, uint64_t length, bool ahead, ReadCallback)>;
 
   struct Options {
     uint64_t ahead_bytes = 4 << 20;  // per handle; 0 switches all of it off

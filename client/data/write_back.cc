@@ -143,11 +143,12 @@ void WriteBack::AppendLocked(Run& run, std::span<const uint8_t> data) {
   budget_.Took(run.writer.class_id, data.size(), clock_.Now());
 }
 
-void WriteBack::LaunchLocked(File& file, std::map<uint64_t, Run>::iterator it, Work* work) {
+void WriteBack::LaunchLocked(File& file, std::map<uint64_t, Run>::iterator it, Work* work,
+                             bool aged) {
   Run& run = it->second;
   dirty_bytes_ -= run.size;
   file.flying.push_back(
-      {it->first, run.buffer.Slice(0, run.size), run.sequence, run.writer, false});
+      {it->first, run.buffer.Slice(0, run.size), run.sequence, run.writer, aged, false});
   file.dirty.erase(it);
   StartReadyLocked(file, work);
 }
@@ -177,7 +178,7 @@ void WriteBack::StartReadyLocked(File& file, Work* work) {
     if (behind) continue;
     flight->started = true;
     work->starts.push_back(
-        {file.inode, flight->writer.opener, flight, flight->offset, flight->data});
+        {file.inode, flight->writer.opener, flight, flight->offset, flight->data, flight->aged});
   }
 }
 
@@ -226,7 +227,7 @@ void WriteBack::AdmitBlockedLocked(Work* work) {
 
 void WriteBack::Do(Work work) {
   for (Work::Start& start : work.starts) {
-    store_(start.inode, start.opener, start.offset, std::move(start.data),
+    store_(start.inode, start.opener, start.offset, std::move(start.data), start.aged,
            [this, inode = start.inode, flight = start.flight](const Status& status) {
              Landed(inode, flight, status);
            });
@@ -287,7 +288,7 @@ void WriteBack::Tick() {
     for (auto& [id, file] : files_) {
       for (auto run = file.dirty.begin(); run != file.dirty.end();) {
         auto next = std::next(run);
-        if (run->second.born <= old) LaunchLocked(file, run, &work);
+        if (run->second.born <= old) LaunchLocked(file, run, &work, true);
         run = next;
       }
     }

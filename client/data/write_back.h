@@ -40,9 +40,10 @@ class WriteBack {
     OpenerPtr opener;
     ClassId class_id;
   };
-  // Brings one run to the OSDs, in the name of whoever began it.
+  // Brings one run to the OSDs, in the name of whoever began it. `aged`: it has grown old, and
+  // nobody waited for it when it left.
   using Store = std::function<void(const InodePtr&, const OpenerPtr&, uint64_t offset, Buffer data,
-                                   WriteCallback done)>;
+                                   bool aged, WriteCallback done)>;
 
   // Bytes of a file that are newer than the OSDs'.
   struct Piece {
@@ -83,6 +84,7 @@ class WriteBack {
     Buffer data;
     uint64_t sequence = 0;
     Writer writer;
+    bool aged = false;
     bool started = false;
   };
   struct FlushWaiter {
@@ -111,6 +113,7 @@ class WriteBack {
       std::list<Flight>::iterator flight;
       uint64_t offset;
       Buffer data;
+      bool aged;
     };
     std::vector<Start> starts;
     std::vector<std::function<void()>> calls;
@@ -122,7 +125,8 @@ class WriteBack {
   void InsertPieceLocked(File& file, const Writer& writer, uint64_t offset,
                          std::span<const uint8_t> data);
   void AppendLocked(Run& run, std::span<const uint8_t> data);
-  void LaunchLocked(File& file, std::map<uint64_t, Run>::iterator run, Work* work);
+  void LaunchLocked(File& file, std::map<uint64_t, Run>::iterator run, Work* work,
+                    bool aged = false);
   void LaunchAllLocked(File& file, Work* work);
   void LaunchClassLocked(ClassId class_id, Work* work);
   void StartReadyLocked(File& file, Work* work);

@@ -75,7 +75,8 @@ CallerRights Filesystem::RightsOf(const Call& call) {
 
 OpenerPtr Filesystem::OpenerOf(const Call& call) {
   const fuse_ctx& context = call.context();
-  return core_.classes().Open(context.uid, context.gid, RightsOf(call).groups, context.pid);
+  return core_.classes().Open(context.uid, context.gid, RightsOf(call).groups, context.pid,
+                              core_.callers().ThreadGroupOf(context.pid));
 }
 
 void Filesystem::FillCaller(const Call& call, const Inode* inode, wire::Caller* caller) {
@@ -83,6 +84,7 @@ void Filesystem::FillCaller(const Call& call, const Inode* inode, wire::Caller* 
   caller->set_uid(context.uid);
   caller->set_gid(context.gid);
   caller->set_pid(static_cast<uint32_t>(context.pid));
+  caller->set_opener(core_.callers().ThreadGroupOf(context.pid));
   const CallerRights rights = RightsOf(call);
   client::ToWire(rights, caller);
   std::string exe = core_.classes().ExeOf(context.uid, context.pid);

@@ -89,6 +89,7 @@ Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& opt
   core.client_name = options.client_name.empty() ? DefaultClientName(options) : options.client_name;
   core.mount_class = options.mount_class;
   core.read_rights = ReadRights;
+  core.read_thread_group = ThreadGroupOf;
   core.read_exe = ExecutableOf;
   core.mounter = {getuid(), getgid(), getpid()};
   core.mounter_groups = OwnGroups();

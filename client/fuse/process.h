@@ -25,6 +25,8 @@ bool IsOtherLivingProcess(pid_t thread, pid_t than);
 // A thread of this process waits in the kernel for what no signal ends. True also when that cannot
 // be known.
 bool WaitsInKernel(pid_t thread);
+// The number of the process that the thread belongs to; 0 when that cannot be known.
+pid_t ThreadGroupOf(pid_t thread);
 // The path of the program that it runs, if it runs under that uid; empty when that cannot be known.
 std::string ExecutableOf(pid_t pid, uid_t uid);
 // Groups and capabilities of the thread, if it acts under those ids; none when that cannot be

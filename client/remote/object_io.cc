@@ -4,6 +4,7 @@
 #include <limits>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace weir::client {
 namespace {
@@ -32,10 +33,21 @@ bool IsLimitedOverOsds(const ClusterMap& map, const ClassSpec& spec) {
   return spec.limit_bytes_per_s && !each && map.osds.size() > 1;
 }
 
-bool SourceIsThere(const ClusterMap& map, const ObjectOp& op, OsdId osd) {
+bool SourceIsThere(const SlotChains& chains, const ObjectOp& op, OsdId osd) {
   if (op.verb != ObjectOp::Verb::kCopy) return true;
-  const Chain* chain = map.ChainOf(op.pool, op.source);
-  return chain != nullptr && !chain->empty() && chain->front() == osd;
+  const auto place = chains.Of(op.pool, op.source);
+  return place.has_value() && place->chain->head() == osd;
+}
+
+// A read asks one member, a change goes through all that serve or come back.
+std::vector<OsdId> PathOf(const Chain& chain, bool write) {
+  std::vector<OsdId> path;
+  for (const replication::Member& member : chain.members) {
+    if (member.state == replication::MemberState::kOffline) break;
+    path.push_back(member.osd);
+    if (!write) break;
+  }
+  return path;
 }
 }  // namespace
 
@@ -43,6 +55,7 @@ ObjectIo::ObjectIo(Clock& clock, ObjectSender& sender, Options options)
     : clock_(clock),
       sender_(sender),
       options_(std::move(options)),
+      ids_(options_.session, options_.ids_above),
       room_waits_(clock, options_.ask_removals) {}
 
 ObjectIo::~ObjectIo() = default;
@@ -60,8 +73,7 @@ void ObjectIo::Route(PendingPtr pending) {
   const TimePoint now = clock_.Now();
   {
     std::lock_guard lock(mutex_);
-    const Chain* chain =
-        map_ == nullptr ? nullptr : map_->ChainOf(pending->op.pool, pending->op.object);
+    const auto place = chains_.Of(pending->op.pool, pending->op.object);
     if (stopped_) {
       error = Status(ErrorCode::kCancelled, "the mount is going away");
     } else if (pending->op.abandoned != nullptr && *pending->op.abandoned) {
@@ -72,16 +84,21 @@ void ObjectIo::Route(PendingPtr pending) {
     } else if (map_ != nullptr && !map_->pools.contains(pending->op.pool)) {
       error = Status(ErrorCode::kIo, "object " + std::to_string(pending->op.object.inode.value) +
                                          " lies in a pool that does not exist any more");
-    } else if (chain == nullptr || chain->empty()) {
+    } else if (!place.has_value()) {
       parked_.push_back(std::move(pending));  // a pool may still get its first OSD
       return;
     } else {
-      pending->osd = chain->front();
-      if (!SourceIsThere(*map_, pending->op, pending->osd)) {
+      pending->osd = place->chain->head();
+      pending->slot = place->slot;
+      pending->chain_version = place->chain->version;
+      pending->path = PathOf(*place->chain, pending->op.write);
+      if (!SourceIsThere(chains_, pending->op, pending->osd)) {
         error = Status(ErrorCode::kNotSupported, "the source of the copy is on another OSD");
       }
     }
-    if (error.ok()) {
+    if (!error.ok()) {
+      EndNumberLocked(*pending);
+    } else {
       const Key key{pending->op.class_id, pending->osd};
       Window& window = windows_[key];
       if (window.limit_bytes == 0) window.limit_bytes = options_.first_window_bytes;
@@ -158,12 +175,35 @@ void ObjectIo::TakeFront(const Key& key, Window& window, TimePoint now,
   window.last_turn = ++counters_.sent;
   meter_.Sent(key.first, now);
   pending->left = now;
-  if (pending->elsewhere < 0) {
-    pending->sent = now;
-    pending->elsewhere = tracker_.OnSend(key.first, key.second, TokensOf(bytes));
+  if (pending->delays.empty()) pending->sent = now;
+  ObjectSender::Stamp stamp = StampLocked(*pending, bytes);
+  out->push_back({std::move(pending), std::move(stamp)});
+}
+
+ObjectSender::Stamp ObjectIo::StampLocked(Pending& pending, uint64_t bytes) {
+  const ObjectOp& op = pending.op;
+  pending.delays.resize(std::min(pending.delays.size(), pending.path.size()));
+  for (size_t i = pending.delays.size(); i < pending.path.size(); ++i) {
+    const int64_t delay = tracker_.OnSend(op.class_id, pending.path[i], TokensOf(bytes));
+    pending.delays.push_back(static_cast<uint64_t>(delay));
   }
-  const ObjectSender::Stamp stamp{key.second, pending->elsewhere, map_->epoch.value, cluster_hash_};
-  out->push_back({std::move(pending), stamp});
+  ObjectSender::Stamp stamp;
+  stamp.osd = pending.osd;
+  stamp.delays = pending.delays;
+  stamp.epoch = map_->epoch.value;
+  stamp.cluster = cluster_hash_;
+  stamp.slot = pending.slot;
+  stamp.chain_version = pending.chain_version;
+  if (op.write && ids_.session() != 0) {
+    if (pending.number == 0) pending.number = ids_.Begin(op.object);
+    stamp.op = {ids_.session(), pending.number};
+    stamp.floors = ids_.FloorsOf(op.object);
+  }
+  return stamp;
+}
+
+void ObjectIo::EndNumberLocked(Pending& pending) {
+  if (pending.number != 0) ids_.End(pending.op.object, std::exchange(pending.number, 0));
 }
 
 void ObjectIo::NoteBack(const Pending& pending, const Result<ObjectOutcome>& result,
@@ -222,18 +262,19 @@ void ObjectIo::SendAll(std::vector<Departure> departures) {
     const Key key{departure.pending->op.class_id, departure.stamp.osd};
     const ObjectOp& op = departure.pending->op;
     sender_.Send(op, departure.stamp,
-                 [this, key, pending = departure.pending](Result<ObjectOutcome> result) {
-                   OnReply(pending, key, std::move(result));
+                 [this, key, pending = departure.pending](ObjectAnswer answer) {
+                   OnReply(pending, key, std::move(answer));
                  });
   }
 }
 
-void ObjectIo::OnReply(const PendingPtr& pending, const Key& key, Result<ObjectOutcome> result) {
+void ObjectIo::OnReply(const PendingPtr& pending, const Key& key, ObjectAnswer answer) {
+  Result<ObjectOutcome>& result = answer.result;
   if (!ReadIsIntact(pending->op, result)) {
     result = Status(ErrorCode::kBadMessage, "an OSD answered more than was asked for");
   }
   std::vector<Departure> departures;
-  bool again = false;
+  Then then = Then::kEnd;
   const TimePoint now = clock_.Now();
   {
     std::lock_guard lock(mutex_);
@@ -250,13 +291,15 @@ void ObjectIo::OnReply(const PendingPtr& pending, const Key& key, Result<ObjectO
       window.answered_bytes += pending->op.length;
       ++window.answered_requests;
     }
-    again = !result.ok() && ParkLocked(pending, result);
+    if (!result.ok()) then = AfterLocked(pending, &answer);
+    if (then == Then::kEnd) EndNumberLocked(*pending);
     // What it did the first time does not count as grown any more.
     if (result.ok() && pending->again) result->grown_bytes.reset();
     if (!stopped_) TakeDepartures(key, window, now, &departures);
   }
   SendAll(std::move(departures));
-  if (again) return;
+  if (then == Then::kNow) Route(pending);
+  if (then != Then::kEnd) return;
   if (result.code() != ErrorCode::kNoSpace) return pending->op.done(std::move(result));
   room_waits_.Await(&pending->room, [this, pending, result = std::move(result)](bool goes_again) {
     if (goes_again) return Route(pending);
@@ -264,23 +307,32 @@ void ObjectIo::OnReply(const PendingPtr& pending, const Key& key, Result<ObjectO
   });
 }
 
-bool ObjectIo::ParkLocked(const PendingPtr& pending, const Result<ObjectOutcome>& result) {
-  if (stopped_) return false;
-  const ErrorCode code = result.code();
+auto ObjectIo::AfterLocked(const PendingPtr& pending, ObjectAnswer* answer) -> Then {
+  if (stopped_) return Then::kEnd;
+  const ErrorCode code = answer->result.code();
+  const ObjectOp& op = pending->op;
+  if (answer->newer_chain.has_value()) {
+    (void)chains_.Take(op.pool, pending->slot, *std::move(answer->newer_chain));
+  }
   // A checksum that is wrong on arrival says nothing of the disk: once more.
   const bool checksum = code == ErrorCode::kCorrupt || code == ErrorCode::kBadMessage;
   if (checksum) {
     ++counters_.checksum_errors;
-    if (pending->checksum_retries++ >= kChecksumRetries) return false;
+    if (pending->checksum_retries++ >= kChecksumRetries) return Then::kEnd;
   }
   // Out of time, but the OSD is alive: it is only slow, as it may be for a throttled class.
   const bool slow = code == ErrorCode::kTimedOut && sender_.Reachable(pending->osd);
-  if (!checksum && !slow && !Passing(code)) return false;
-  if (!checksum && !slow && clock_.Now() >= pending->deadline) return false;
+  if (!checksum && !slow && !Passing(code)) return Then::kEnd;
+  if (!checksum && !slow && clock_.Now() >= pending->deadline) return Then::kEnd;
   ++counters_.retried;
   pending->again = true;
+  const Chain* const chain = chains_.Find(op.pool, pending->slot);
+  if (code == ErrorCode::kStaleEpoch && chain != nullptr &&
+      chain->version > pending->chain_version) {
+    return Then::kNow;
+  }
   parked_.push_back(pending);
-  return true;
+  return Then::kLater;
 }
 
 void ObjectIo::SetMap(std::shared_ptr<const ClusterMap> map) {
@@ -293,6 +345,7 @@ void ObjectIo::SetMap(std::shared_ptr<const ClusterMap> map) {
       }
     }
     map_ = std::move(map);
+    chains_.SetMap(map_);
     cluster_hash_ = map_->ClusterHash();
     SetLimitsLocked(clock_.Now(), &departures);
   }
@@ -312,6 +365,7 @@ std::vector<ObjectIo::PendingPtr> ObjectIo::TakeExpiredLocked(TimePoint now) {
   auto late = [&](const PendingPtr& pending) {
     if (now < pending->deadline || sender_.Reachable(pending->osd)) return false;
     expired.push_back(pending);
+    EndNumberLocked(*pending);
     return true;
   };
   std::erase_if(parked_, late);
@@ -344,6 +398,7 @@ void ObjectIo::EndUnsent(Gone gone, const Status& status) {
     const auto take = [&](const PendingPtr& pending) {
       if (!gone(pending->op)) return false;
       dropped.push_back(pending);
+      EndNumberLocked(*pending);
       return true;
     };
     std::erase_if(parked_, take);
@@ -375,6 +430,7 @@ void ObjectIo::Stop() {
       EraseFrom(
           key.first, window, [](const PendingPtr&) { return true; }, now);
     }
+    for (const PendingPtr& pending : dropped) EndNumberLocked(*pending);
   }
   for (PendingPtr& pending : dropped) {
     pending->op.done(Status(ErrorCode::kCancelled, "the mount is going away"));
@@ -388,11 +444,9 @@ std::map<ClassId, MountClassTimes> ObjectIo::Times() {
 
 bool ObjectIo::Together(PoolId pool, ObjectId one, ObjectId other) const {
   std::lock_guard lock(mutex_);
-  if (map_ == nullptr) return false;
-  const Chain* first = map_->ChainOf(pool, one);
-  const Chain* second = map_->ChainOf(pool, other);
-  return first != nullptr && second != nullptr && !first->empty() && !second->empty() &&
-         first->front() == second->front();
+  const auto first = chains_.Of(pool, one);
+  const auto second = chains_.Of(pool, other);
+  return first.has_value() && second.has_value() && first->chain->head() == second->chain->head();
 }
 
 size_t ObjectIo::OsdsOf(PoolId pool) const {
@@ -402,7 +456,7 @@ size_t ObjectIo::OsdsOf(PoolId pool) const {
   const auto found = map_->pools.find(pool);
   if (found == map_->pools.end()) return 0;
   for (const Chain& chain : found->second.chains) {
-    if (!chain.empty()) osds.insert(chain.front());
+    if (!chain.empty()) osds.insert(chain.head());
   }
   return osds.size();
 }

@@ -4,7 +4,11 @@
 // flight, always at least one request; FIFO within, and no class is ever behind another. The DSFQ
 // delay is taken from the tracker when a request really leaves; a retry carries that of its first
 // sending. Requests refused for a stale epoch or a vanished endpoint go out again under the next
-// map; a wrong checksum on a read is retried once, then kCorrupt.
+// map, at once when the refusal brought a newer chain; a wrong checksum on a read is retried once,
+// then kCorrupt.
+//
+// What changes an object is numbered when it leaves first, and keeps its number until it is
+// answered or given up (common/replication/op_ids.h).
 //
 // A class with a limit over several OSDs leaves, the oldest request that fits its window first, as
 // client/qos/limit_window.h lets it; what one OSD enforces alone is left to that OSD.
@@ -27,8 +31,10 @@
 #include "client/remote/mount_meter.h"
 #include "client/remote/object_sender.h"
 #include "client/remote/room_waits.h"
+#include "client/remote/slot_chains.h"
 #include "common/base/inheriting_mutex.h"
 #include "common/placement/cluster_map.h"
+#include "common/replication/op_ids.h"
 
 namespace weir::client {
 
@@ -38,6 +44,8 @@ class ObjectIo {
     uint64_t first_window_bytes = 8 << 20;
     uint32_t window_requests = 128;
     Duration timeout = Duration::max();
+    uint64_t session = 0;    // in whose name objects change; 0: operations have no ids
+    uint64_t ids_above = 0;  // of a process that goes on with that session
     // Asks for a SendDue at that moment; called under a lock. Empty: the OSDs alone hold limits.
     std::function<void(TimePoint)> wake_by;
     RoomWaits::Ask ask_removals;
@@ -92,9 +100,13 @@ class ObjectIo {
     ObjectOp op;
     OsdId osd;
     TimePoint deadline = TimePoint::Max();
-    int64_t elsewhere = -1;  // not sent yet
-    TimePoint sent;          // first; valid once it was
-    TimePoint left;          // the last time; too
+    uint32_t slot = 0;             // of its object
+    uint64_t chain_version = 0;    // by which the OSD was chosen
+    std::vector<OsdId> path;       // whom it reaches; the first is that OSD
+    std::vector<uint64_t> delays;  // of these; empty: not sent yet
+    uint64_t number = 0;           // of a change; 0: it has none yet
+    TimePoint sent;                // first; valid once it was
+    TimePoint left;                // the last time; too
     uint32_t checksum_retries = 0;
     bool again = false;  // it may have been done before
     RoomWaits::Wait room;
@@ -128,8 +140,13 @@ class ObjectIo {
   void NoteBack(const Pending& pending, const Result<ObjectOutcome>& result, TimePoint now);
   void SetLimitsLocked(TimePoint now, std::vector<Departure>* out);
   void SendAll(std::vector<Departure> departures);
-  void OnReply(const PendingPtr& pending, const Key& key, Result<ObjectOutcome> result);
-  bool ParkLocked(const PendingPtr& pending, const Result<ObjectOutcome>& result);
+  void OnReply(const PendingPtr& pending, const Key& key, ObjectAnswer answer);
+  enum class Then : uint8_t { kEnd, kLater, kNow };
+  // What becomes of a request that was answered so.
+  Then AfterLocked(const PendingPtr& pending, ObjectAnswer* answer);
+  [[nodiscard]] ObjectSender::Stamp StampLocked(Pending& pending, uint64_t bytes);
+  // It will not be asked for any more.
+  void EndNumberLocked(Pending& pending);
   std::vector<PendingPtr> TakeExpiredLocked(TimePoint now);
   template <typename Gone>
   void EndUnsent(Gone gone, const Status& status);
@@ -142,6 +159,8 @@ class ObjectIo {
   mutable InheritingMutex mutex_;
   bool stopped_ = false;
   std::shared_ptr<const ClusterMap> map_;
+  SlotChains chains_;
+  replication::OpIds ids_;
   uint64_t cluster_hash_ = 0;
   DelayTracker tracker_;
   Windows windows_;

@@ -14,6 +14,9 @@
 #include "common/base/result.h"
 #include "common/base/tier_name.h"
 #include "common/base/time.h"
+#include "common/placement/cluster_map.h"
+#include "common/qos/lane.h"
+#include "common/replication/messages.h"
 
 namespace weir::client {
 
@@ -37,12 +40,21 @@ struct ObjectOutcome {
 using Abandoned = std::shared_ptr<const std::atomic<bool>>;
 using ObjectCallback = std::function<void(Result<ObjectOutcome>)>;
 
+// Whose request it is, within its class.
+struct Flow {
+  uint32_t uid = 0;
+  uint64_t opener = 0;  // thread group that opened the file; 0: none, or not to be seen
+  friend bool operator==(const Flow&, const Flow&) = default;
+};
+
 struct ObjectOp {
   // kCopy: from an object that must lie on the same OSD.
   enum class Verb : uint8_t { kData, kPunch, kCopy, kExtents, kAllocate, kGiveBack };
   Verb verb = Verb::kData;
   bool write = false;  // changes something
   ClassId class_id;
+  Flow flow{};
+  bool background = false;  // nobody waits for it
   PoolId pool;
   TierName tier{};
   ObjectId object;
@@ -64,19 +76,31 @@ struct ObjectOp {
     if (verb == Verb::kCopy && offset % kBlockSize != source_offset % kBlockSize) return 2 * length;
     return kBlockSize;
   }
+  [[nodiscard]] Lane lane() const { return background ? Lane::kBackground : LaneOf(cost()); }
+};
+
+struct ObjectAnswer {
+  Result<ObjectOutcome> result;
+  std::optional<Chain> newer_chain = std::nullopt;  // of the object's slot, with kStaleEpoch
 };
 
 class ObjectSender {
  public:
   struct Stamp {
     OsdId osd;
-    int64_t elsewhere = 0;  // DSFQ delay
+    std::vector<uint64_t> delays;  // DSFQ, of each member that the request reaches, head first
     uint64_t epoch = 0;
     uint64_t cluster = 0;
+    uint32_t slot = 0;           // of the object in its pool
+    uint64_t chain_version = 0;  // of that slot, as it was when the OSD was chosen
+    // Of what changes something; session 0: it has none.
+    replication::OpId op;
+    replication::IdFloors floors;
   };
+  using Callback = std::function<void(ObjectAnswer)>;
   virtual ~ObjectSender() = default;
   // kUnreachable at once when the OSD is not known; kCancelled when its endpoint changed meanwhile.
-  virtual void Send(const ObjectOp& op, const Stamp& stamp, ObjectCallback callback) = 0;
+  virtual void Send(const ObjectOp& op, const Stamp& stamp, Callback callback) = 0;
   [[nodiscard]] virtual bool Reachable(OsdId osd) const = 0;
 };
 

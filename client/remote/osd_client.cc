@@ -10,6 +10,10 @@
 namespace weir::client {
 namespace {
 
+static_assert(static_cast<int>(Lane::kInteractive) == wire::LANE_INTERACTIVE &&
+              static_cast<int>(Lane::kBulk) == wire::LANE_BULK &&
+              static_cast<int>(Lane::kBackground) == wire::LANE_BACKGROUND);
+
 std::string Encode(const ObjectOp& op, const ObjectSender::Stamp& stamp) {
   wire::ObjectRequest request;
   request.set_inode(op.object.inode.value);
@@ -17,7 +21,20 @@ std::string Encode(const ObjectOp& op, const ObjectSender::Stamp& stamp) {
   request.set_offset(op.offset);
   request.set_length(op.length);
   request.set_class_id(op.class_id.value);
-  request.add_delays(static_cast<uint64_t>(stamp.elsewhere));
+  for (const uint64_t delay : stamp.delays) request.add_delays(delay);
+  request.mutable_flow()->set_uid(op.flow.uid);
+  request.mutable_flow()->set_opener(op.flow.opener);
+  request.set_lane(static_cast<wire::Lane>(op.lane()));
+  request.set_pool(op.pool.value);
+  request.set_slot(stamp.slot);
+  request.set_chain_version(stamp.chain_version);
+  if (stamp.op.session != 0) {
+    wire::OpId* id = request.mutable_op();
+    id->set_session(stamp.op.session);
+    id->set_number(stamp.op.number);
+    id->set_session_floor(stamp.floors.session);
+    id->set_object_floor(stamp.floors.object);
+  }
   request.set_epoch(stamp.epoch);
   request.set_payload_crc(op.payload_crc);
   request.set_cluster(stamp.cluster);
@@ -80,6 +97,14 @@ Result<ObjectOutcome> Decode(bool write, OsdId osd, Result<net::Reply> raw) {
   return outcome;
 }
 
+// Of a refusal.
+std::optional<Chain> NewerChain(const std::string& body) {
+  wire::ObjectReply reply;
+  if (!reply.ParseFromString(body) || !reply.has_newer_chain()) return std::nullopt;
+  auto chain = weir::FromWire(reply.newer_chain());
+  return chain.ok() ? std::optional(*std::move(chain)) : std::nullopt;
+}
+
 bool AnyBounded(const ClusterMap& map) {
   return std::any_of(map.classes.begin(), map.classes.end(), [](const auto& entry) {
     return entry.second.spec.service.bound > Duration(0);
@@ -136,23 +161,28 @@ OsdClient::Lane OsdClient::DialLane(const std::string& endpoint, size_t lane) co
   return dialled;
 }
 
-void OsdClient::Send(const ObjectOp& op, const Stamp& stamp, ObjectCallback callback) {
+void OsdClient::Send(const ObjectOp& op, const Stamp& stamp, Callback callback) {
   const size_t lane = networks_.Here();
   wanted_[lane].store(true, std::memory_order_relaxed);
   std::shared_lock lock(mutex_);
   const Connection* connection = FindLocked(stamp.osd);
   if (connection == nullptr) {
     lock.unlock();
-    return callback(Status(ErrorCode::kUnreachable,
-                           "osd." + std::to_string(stamp.osd.value) + " is not in the map"));
+    return callback({Status(ErrorCode::kUnreachable,
+                            "osd." + std::to_string(stamp.osd.value) + " is not in the map")});
   }
   net::CallOptions call;
   call.timeout = timeout_;
   call.idempotent = !op.write;
+  call.error_body = std::make_shared<std::string>();
   RpcFor(*connection, lane, op)
       .Call(MethodOf(op), Encode(op, stamp), op.payload, call,
-            [write = op.write, osd = stamp.osd, callback = std::move(callback)](
-                Result<net::Reply> raw) { callback(Decode(write, osd, std::move(raw))); });
+            [write = op.write, osd = stamp.osd, error_body = call.error_body,
+             callback = std::move(callback)](Result<net::Reply> raw) {
+              std::optional<Chain> newer;
+              if (raw.code() == ErrorCode::kStaleEpoch) newer = NewerChain(*error_body);
+              callback({Decode(write, osd, std::move(raw)), std::move(newer)});
+            });
 }
 
 bool OsdClient::Reachable(OsdId osd) const {

@@ -38,7 +38,7 @@ class OsdClient final : public ObjectSender {
             uint64_t ids_above = 0);
   ~OsdClient() override;
 
-  void Send(const ObjectOp& op, const Stamp& stamp, ObjectCallback callback) override;
+  void Send(const ObjectOp& op, const Stamp& stamp, Callback callback) override;
   [[nodiscard]] bool Reachable(OsdId osd) const override;
   void SetMap(const ClusterMap& map);
   // Whether a class has a latency bound.

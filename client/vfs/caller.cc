@@ -45,4 +45,21 @@ CallerRights Callers::Anew(const CallerId& caller) {
   return rights;
 }
 
+uint64_t Callers::ThreadGroupOf(pid_t thread) {
+  if (thread == 0 || read_group_ == nullptr) return 0;
+  const TimePoint now = clock_.Now();
+  {
+    std::lock_guard lock(mutex_);
+    const auto known = groups_.find(thread);
+    if (known != groups_.end() && now - known->second.read_at < kValid) {
+      return static_cast<uint64_t>(known->second.number);
+    }
+  }
+  const pid_t group = read_group_(thread);
+  std::lock_guard lock(mutex_);
+  if (groups_.size() >= kMostEntries) groups_.clear();
+  groups_[thread] = {group, now};
+  return static_cast<uint64_t>(group);
+}
+
 }  // namespace weir::client

@@ -1,6 +1,7 @@
 // Callers: who asks, with groups and capabilities. The kernel tells uid, gid and thread; the rest
 // comes from /proc, which is slow, and is remembered for a second, or until it proves too little.
-// Root needs none. Threads: any.
+// Root needs none. Of everybody, root too, the thread group is known: flows are counted by it.
+// Threads: any.
 #pragma once
 
 #include <sys/types.h>
@@ -52,10 +53,15 @@ void ToWire(const CallerRights& rights, wire::Caller* caller);
 class Callers {
  public:
   using Read = std::function<CallerRights(const CallerId&)>;
-  Callers(Clock& clock, Read read) : clock_(clock), read_(std::move(read)) {}
+  // 0: it cannot be known.
+  using ReadGroup = std::function<pid_t(pid_t thread)>;
+  Callers(Clock& clock, Read read, ReadGroup read_group = nullptr)
+      : clock_(clock), read_(std::move(read)), read_group_(std::move(read_group)) {}
   [[nodiscard]] CallerRights Of(const CallerId& caller);
   // As it is now; root's too.
   [[nodiscard]] CallerRights Anew(const CallerId& caller);
+  // By whose number this mount names the openers of a user; 0: it cannot be known.
+  [[nodiscard]] uint64_t ThreadGroupOf(pid_t thread);
 
  private:
   struct Entry {
@@ -64,10 +70,16 @@ class Callers {
     TimePoint read_at;
     CallerRights rights;
   };
+  struct Group {
+    pid_t number;
+    TimePoint read_at;
+  };
   Clock& clock_;
   const Read read_;
+  const ReadGroup read_group_;
   std::mutex mutex_;
   std::unordered_map<pid_t, Entry> entries_;
+  std::unordered_map<pid_t, Group> groups_;
 };
 
 }  // namespace weir::client

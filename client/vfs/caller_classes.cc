@@ -20,13 +20,15 @@ void CallerClasses::SetMap(std::shared_ptr<const ClusterMap> map) {
   version_.fetch_add(1, std::memory_order_release);
 }
 
-OpenerPtr CallerClasses::Open(uid_t uid, gid_t gid, std::vector<gid_t> groups, pid_t pid) const {
+OpenerPtr CallerClasses::Open(uid_t uid, gid_t gid, std::vector<gid_t> groups, pid_t pid,
+                              uint64_t thread_group) const {
   Abandoned fenced;
   {
     std::lock_guard lock(mutex_);
     fenced = fenced_;
   }
-  auto opener = std::make_shared<Opener>(uid, gid, std::move(groups), pid, std::move(fenced));
+  auto opener =
+      std::make_shared<Opener>(uid, gid, std::move(groups), pid, std::move(fenced), thread_group);
   if (asks_exe_) (void)ExeOf(*opener);
   return opener;
 }
@@ -43,7 +45,7 @@ OpenerPtr CallerClasses::Restore(const Former& former) const {
     fenced = fenced_;
   }
   auto opener = std::make_shared<Opener>(former.uid, former.gid, former.groups, former.pid,
-                                         std::move(fenced));
+                                         std::move(fenced), former.thread_group);
   opener->exe_known_ = former.exe.has_value();
   opener->exe_ = former.exe.value_or("");
   return opener;

@@ -1,10 +1,10 @@
 // CallerClasses: which class I/O is charged to: the tag's, if one covers the file, else that of
 // whoever opened it: by the first rule that matches him, else the mount's, else best-effort.
 //
-// An Opener is who opened a file: uid, gid, groups and executable as they were at OPEN. It is kept
-// in the handle and goes with the data through read-ahead and write-back, whose requests come from
-// the kernel's or our own threads. Rules may change at any time: an Opener remembers what they said
-// about him until a newer map comes.
+// An Opener is who opened a file: uid, gid, groups, thread group and executable as they were at
+// OPEN. It is kept in the handle and goes with the data through read-ahead and write-back, whose
+// requests come from the kernel's or our own threads. Rules may change at any time: an Opener
+// remembers what they said about him until a newer map comes.
 //
 // The executable is read at OPEN only when some rule asks for one. When the first such rule comes
 // later, it is read at the next I/O, if the thread that opened still runs under the same uid.
@@ -29,8 +29,14 @@ namespace weir::client {
 
 class Opener {
  public:
-  Opener(uid_t uid, gid_t gid, std::vector<gid_t> groups, pid_t pid, Abandoned fenced = nullptr)
-      : uid_(uid), gid_(gid), groups_(std::move(groups)), pid_(pid), fenced_(std::move(fenced)) {}
+  Opener(uid_t uid, gid_t gid, std::vector<gid_t> groups, pid_t pid, Abandoned fenced = nullptr,
+         uint64_t thread_group = 0)
+      : uid_(uid),
+        gid_(gid),
+        groups_(std::move(groups)),
+        pid_(pid),
+        thread_group_(thread_group),
+        fenced_(std::move(fenced)) {}
 
   // True for ever when the session in which he opened was evicted: nothing may be written in his
   // name any more. Null: never.
@@ -41,6 +47,8 @@ class Opener {
   [[nodiscard]] gid_t gid() const { return gid_; }
   [[nodiscard]] const std::vector<gid_t>& groups() const { return groups_; }
   [[nodiscard]] pid_t pid() const { return pid_; }
+  // By which the OSDs tell him from others of his class.
+  [[nodiscard]] Flow flow() const { return {uid_, thread_group_}; }
   // When it was asked for.
   [[nodiscard]] std::optional<std::string> exe() const;
 
@@ -49,7 +57,8 @@ class Opener {
   const uid_t uid_;
   const gid_t gid_;
   const std::vector<gid_t> groups_;
-  const pid_t pid_;  // 0: nobody's process
+  const pid_t pid_;              // 0: nobody's process
+  const uint64_t thread_group_;  // 0: unknown
   const Abandoned fenced_;
   mutable std::mutex mutex_;
   mutable bool exe_known_ = false;
@@ -72,13 +81,16 @@ class CallerClasses {
 
   void SetMap(std::shared_ptr<const ClusterMap> map);
 
-  OpenerPtr Open(uid_t uid, gid_t gid, std::vector<gid_t> groups, pid_t pid) const;
+  // `thread_group`: as Callers::ThreadGroupOf.
+  OpenerPtr Open(uid_t uid, gid_t gid, std::vector<gid_t> groups, pid_t pid,
+                 uint64_t thread_group = 0) const;
   // Who opened a file through a predecessor of this process.
   struct Former {
     uid_t uid = 0;
     gid_t gid = 0;
     std::vector<gid_t> groups;
     pid_t pid = 0;
+    uint64_t thread_group = 0;
     std::optional<std::string> exe;  // when it was asked for
     bool fenced = false;
   };

@@ -53,7 +53,7 @@ Core::Core(const ReactorNetworks& networks, Clock& clock, Options options)
                                         Duration::max());
           },
           NoteLocks(options_.takeover), IdsAbove(options_)),
-      callers_(clock, options_.read_rights),
+      callers_(clock, options_.read_rights, options_.read_thread_group),
       directories_(clock),
       leases_(clock, options_.exclusive),
       names_(clock, leases_),
@@ -61,6 +61,8 @@ Core::Core(const ReactorNetworks& networks, Clock& clock, Options options)
       osds_(networks, clock, session_, options_.timeout, IdsAbove(options_)),
       objects_(clock, osds_,
                {.timeout = options_.timeout,
+                .session = session_,
+                .ids_above = IdsAbove(options_),
                 .wake_by = [this](TimePoint when) { limits_.WakeBy(when); },
                 .ask_removals = [this](auto done) { AskRemovals(std::move(done)); }}),
       limits_(clock, [this] { return objects_.SendDue(); }),

@@ -62,6 +62,7 @@ class Core final : private WriteReporter {
     // The kernel writes back: times of files are its, and it tells them with SETATTR.
     bool kernel_times = false;
     Callers::Read read_rights = [](const CallerId&) { return CallerRights(); };
+    Callers::ReadGroup read_thread_group;  // empty: nobody's is known
     CallerClasses::ReadExe read_exe = [](pid_t, uid_t) { return std::string(); };
     CallerId mounter;  // whose right to the mount's class the MDS checks
     std::vector<gid_t> mounter_groups;

@@ -47,12 +47,16 @@ void Core::Resume() {
 
 void Core::ResumeFile(const OpenedFile& file) {
   open_files_.Open(file.inode, [] {});
-  auto opener = caller_classes_.Restore({.uid = file.uid,
-                                         .gid = file.gid,
-                                         .groups = {file.groups.begin(), file.groups.end()},
-                                         .pid = file.pid,
-                                         .exe = file.exe,
-                                         .fenced = file.fenced});
+  // Of a process that has ended, its number tells it from others as well.
+  const uint64_t group = callers_.ThreadGroupOf(file.pid);
+  auto opener =
+      caller_classes_.Restore({.uid = file.uid,
+                               .gid = file.gid,
+                               .groups = {file.groups.begin(), file.groups.end()},
+                               .pid = file.pid,
+                               .thread_group = group != 0 ? group : static_cast<uint64_t>(file.pid),
+                               .exe = file.exe,
+                               .fenced = file.fenced});
   auto handle = std::make_shared<Handle>(inodes_.Find(file.inode), std::move(opener), file.flags);
   handle->lost = file.lost;
   if (handle->MayWrite()) handle->inode->AddWriter();

@@ -11,6 +11,31 @@ namespace {
 
 constexpr uint32_t kMostReplicas = 16;
 
+using replication::MemberState;
+
+MemberState StateFromWire(wire::ChainMember::State state) {
+  switch (state) {
+    case wire::ChainMember::SERVING:
+      return MemberState::kServing;
+    case wire::ChainMember::SYNCING:
+      return MemberState::kSyncing;
+    default:
+      return MemberState::kOffline;
+  }
+}
+
+wire::ChainMember::State ToWire(MemberState state) {
+  switch (state) {
+    case MemberState::kServing:
+      return wire::ChainMember::SERVING;
+    case MemberState::kSyncing:
+      return wire::ChainMember::SYNCING;
+    case MemberState::kOffline:
+      break;
+  }
+  return wire::ChainMember::OFFLINE;
+}
+
 Status Bad(const std::string& what) {
   return {ErrorCode::kBadMessage, "cluster map: " + what};
 }
@@ -56,12 +81,9 @@ Result<OsdEntry> OsdFromWire(const wire::OsdInfo& message) {
 }
 
 Result<Chain> ChainFromWire(const wire::Chain& message, const ClusterMap& map) {
-  Chain chain = ToIds<OsdId>(message.osds());
-  if (chain.empty()) return Bad("a chain is empty");
-  if (chain.size() > kMostReplicas) return Bad("a chain is longer than 16");
-  for (auto it = chain.begin(); it != chain.end(); ++it) {
-    if (!map.osds.contains(*it)) return Bad("a chain names an unknown OSD");
-    if (std::find(chain.begin(), it, *it) != it) return Bad("a chain names an OSD twice");
+  WEIR_ASSIGN_OR_RETURN(Chain chain, FromWire(message));
+  for (const replication::Member& member : chain.members) {
+    if (!map.osds.contains(member.osd)) return Bad("a chain names an unknown OSD");
   }
   return chain;
 }
@@ -72,11 +94,15 @@ Result<Pool> PoolFromWire(const wire::PoolInfo& message, const ClusterMap& map) 
             .name = message.name(),
             .osds = ToIds<OsdId>(message.osds()),
             .replicas = message.replicas(),
+            .min_replicas = message.has_min_replicas() ? message.min_replicas() : 1,
             .chains = {},
             .in_use = message.in_use(),
             .all_osds = message.all_osds()};
   if (pool.replicas < 1 || pool.replicas > kMostReplicas) {
     return Bad(name + ": replicas must be between 1 and 16");
+  }
+  if (pool.min_replicas < 1 || pool.min_replicas > pool.replicas) {
+    return Bad(name + ": min_replicas must be between 1 and replicas");
   }
   if (static_cast<uint32_t>(message.chains_size()) > kMaxSlots) {
     return Bad(name + ": more than 65536 chains");
@@ -184,11 +210,21 @@ const Pool* ClusterMap::FindPool(std::string_view name) const {
   return nullptr;
 }
 
-const Chain* ClusterMap::ChainOf(PoolId pool, ObjectId object) const {
+std::optional<uint32_t> ClusterMap::SlotOf(PoolId pool, ObjectId object) const {
   const auto it = pools.find(pool);
-  if (it == pools.end() || it->second.chains.empty()) return nullptr;
-  const auto& chains = it->second.chains;
-  return &chains[MixHash(object.inode.value, object.index) % chains.size()];
+  if (it == pools.end() || it->second.chains.empty()) return std::nullopt;
+  const uint64_t slots = it->second.chains.size();
+  return static_cast<uint32_t>(MixHash(object.inode.value, object.index) % slots);
+}
+
+const Chain* ClusterMap::ChainOf(PoolId pool, ObjectId object) const {
+  const std::optional<uint32_t> slot = SlotOf(pool, object);
+  return slot.has_value() ? &pools.at(pool).chains[*slot] : nullptr;
+}
+
+bool Chain::Has(OsdId osd) const {
+  return std::any_of(members.begin(), members.end(),
+                     [osd](const replication::Member& member) { return member.osd == osd; });
 }
 
 uint64_t ClusterMap::ClusterHash() const {
@@ -200,6 +236,7 @@ uint64_t ClusterMap::ClusterHash() const {
 Result<ClusterMap> FromWire(const wire::ClusterMap& message) {
   ClusterMap map;
   map.epoch = Epoch(message.epoch());
+  map.term = message.term();
   map.tag_epoch = message.tag_epoch();
   map.cluster_uuid = message.cluster_uuid();
   std::set<std::string> osd_names, pool_names, class_names;
@@ -231,6 +268,48 @@ Result<ClusterMap> FromWire(const wire::ClusterMap& message) {
     map.rules.push_back(std::move(rule));
   }
   return map;
+}
+
+Result<Chain> FromWire(const wire::Chain& message) {
+  Chain chain;
+  chain.version = std::max<uint64_t>(message.version(), 1);
+  for (const wire::ChainMember& member : message.members()) {
+    if (!wire::ChainMember::State_IsValid(member.state()))
+      return Bad("a chain has a member of no state");
+    chain.members.push_back({OsdId(member.osd()), member.life(), StateFromWire(member.state())});
+  }
+  if (chain.empty()) {
+    for (const uint32_t osd : message.osds()) {
+      chain.members.push_back({OsdId(osd), 0, MemberState::kServing});
+    }
+  }
+  const auto& members = chain.members;
+  if (members.empty()) return Bad("a chain is empty");
+  if (members.size() > kMostReplicas) return Bad("a chain is longer than 16");
+  if (members.front().state != MemberState::kServing) return Bad("nobody serves in a chain");
+  for (size_t i = 1; i < members.size(); ++i) {
+    const MemberState before = members[i - 1].state;
+    const MemberState state = members[i].state;
+    if (state < before || (state == before && state == MemberState::kSyncing)) {
+      return Bad("a chain's members serve first, then one is syncing, then some are offline");
+    }
+    for (size_t other = 0; other < i; ++other) {
+      if (members[other].osd == members[i].osd) return Bad("a chain names an OSD twice");
+    }
+  }
+  return chain;
+}
+
+wire::Chain ToWire(const Chain& chain) {
+  wire::Chain message;
+  message.set_version(chain.version);
+  for (const replication::Member& member : chain.members) {
+    wire::ChainMember* to = message.add_members();
+    to->set_osd(member.osd.value);
+    to->set_life(member.life);
+    to->set_state(ToWire(member.state));
+  }
+  return message;
 }
 
 Result<ClassEntry> FromWire(const wire::ClassInfo& message) {
@@ -361,6 +440,7 @@ wire::ClassInfo ToWire(const ClassEntry& entry) {
 wire::ClusterMap ToWire(const ClusterMap& map) {
   wire::ClusterMap message;
   message.set_epoch(map.epoch.value);
+  message.set_term(map.term);
   message.set_tag_epoch(map.tag_epoch);
   message.set_cluster_uuid(map.cluster_uuid);
   for (const auto& [id, osd] : map.osds) {
@@ -387,10 +467,8 @@ wire::ClusterMap ToWire(const ClusterMap& map) {
     to->set_replicas(pool.replicas);
     to->set_in_use(pool.in_use);
     to->set_all_osds(pool.all_osds);
-    for (const Chain& chain : pool.chains) {
-      auto* chain_to = to->add_chains();
-      for (const OsdId osd : chain) chain_to->add_osds(osd.value);
-    }
+    to->set_min_replicas(pool.min_replicas);
+    for (const Chain& chain : pool.chains) *to->add_chains() = ToWire(chain);
   }
   for (const auto& [id, entry] : map.classes) *message.add_classes() = ToWire(entry);
   for (const ClassRule& rule : map.rules) *message.add_rules() = ToWire(rule);

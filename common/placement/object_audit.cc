@@ -19,11 +19,8 @@ void ObjectAudit::Saw(OsdId osd, ObjectId id, uint64_t size,
     return;
   }
   const Chain* chain = map_.ChainOf(file->layout.pool, id);
-  bool at_home = false;
-  for (size_t i = 0; chain != nullptr && i < chain->size(); ++i) {
-    at_home = at_home || (*chain)[i] == osd;
-  }
-  if (!at_home) findings_.Add("misplaced", name + " lies where the map does not look for it");
+  if (chain == nullptr || !chain->Has(osd))
+    findings_.Add("misplaced", name + " lies where the map does not look for it");
   if (size > file->layout.object_size) {
     findings_.Add("overlong", fmt::format("{}, of which its file has {} at most", name,
                                           file->layout.object_size));

@@ -3,6 +3,7 @@
 // only where its score beats one of the winners, which happens for exactly its share.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/placement/cluster_map.h"
@@ -38,9 +39,27 @@ std::vector<Chain> ComputeChains(PoolId pool, uint32_t slots, uint32_t replicas,
       scored[i] = {Score(pool, slot, candidates[i]), candidates[i].osd};
     }
     std::partial_sort(scored.begin(), scored.begin() + replicas, scored.end(), Better);
-    for (uint32_t r = 0; r < replicas; ++r) chains[slot].push_back(scored[r].osd);
+    for (uint32_t r = 0; r < replicas; ++r) {
+      chains[slot].members.push_back({scored[r].osd, 0, replication::MemberState::kServing});
+    }
   }
   return chains;
+}
+
+void ReplaceChains(std::vector<Chain>* chains, std::vector<Chain> next) {
+  for (size_t slot = 0; slot < next.size() && slot < chains->size(); ++slot) {
+    Chain& old = (*chains)[slot];
+    if (old.empty()) continue;
+    const bool same = std::equal(old.members.begin(), old.members.end(), next[slot].members.begin(),
+                                 next[slot].members.end(),
+                                 [](const auto& a, const auto& b) { return a.osd == b.osd; });
+    if (same) {
+      next[slot] = std::move(old);
+    } else {
+      next[slot].version = old.version + 1;
+    }
+  }
+  *chains = std::move(next);
 }
 
 }  // namespace weir

@@ -60,6 +60,8 @@ class ClusterKeeper final : public ClusterView {
 
   // OSDs.
   Result<OsdId> RegisterOsd(const wire::RegisterOsdRequest& request);
+  // Which life of its disk an OSD registered in; 0: not since this MDS started, or it did not say.
+  [[nodiscard]] uint64_t LifeOf(OsdId osd) const;
   // An OSD said that it lives and obeys `have_epoch`. False: unknown, it should register.
   // `fence_epoch`: nothing is left there of the sessions fenced up to it.
   void OsdUses(uint32_t osd, uint64_t used_bytes) override;
@@ -155,6 +157,7 @@ class ClusterKeeper final : public ClusterView {
   mutable std::mutex mutex_;     // what is below; taken inside `changing_`, never over the disk
   std::shared_ptr<const ClusterMap> map_;
   std::map<OsdId, Heard> heard_;
+  std::map<OsdId, uint64_t> lives_;
   std::map<OsdId, std::shared_ptr<const OsdMeasures>> measures_;
   TimeBook times_;  // has a lock of its own
   OnChange on_change_;

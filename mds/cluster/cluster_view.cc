@@ -118,8 +118,8 @@ std::string ClusterKeeper::DescribeObjects(uint64_t inode, const LayoutRecord& l
       text += "none";
       continue;
     }
-    for (size_t i = 0; i < chain->size(); ++i) {
-      text += (i == 0 ? "osd." : ",osd.") + std::to_string((*chain)[i].value);
+    for (size_t i = 0; i < chain->members.size(); ++i) {
+      text += (i == 0 ? "osd." : ",osd.") + std::to_string(chain->members[i].osd.value);
     }
   }
   return text;

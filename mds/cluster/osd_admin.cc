@@ -31,7 +31,7 @@ void Recompute(const ClusterMap& map, Pool* pool) {
   const uint32_t slots =
       pool->chains.empty() ? kDefaultSlots : static_cast<uint32_t>(pool->chains.size());
   if (candidates.size() < pool->replicas) return;
-  pool->chains = ComputeChains(pool->id, slots, pool->replicas, candidates);
+  ReplaceChains(&pool->chains, ComputeChains(pool->id, slots, pool->replicas, candidates));
 }
 
 void Join(ClusterMap* map, OsdId osd) {
@@ -158,6 +158,7 @@ Result<OsdId> ClusterKeeper::RegisterOsd(const wire::RegisterOsdRequest& request
     }
     const std::lock_guard lock(mutex_);
     heard_[id] = {clock_.Now(), Epoch(0), osd.used_bytes};
+    lives_[id] = request.life();
   }
   WEIR_RETURN_IF_ERROR(Commit(std::move(next), std::move(ids)));
   if (request.endpoint().empty()) {
@@ -166,6 +167,12 @@ Result<OsdId> ClusterKeeper::RegisterOsd(const wire::RegisterOsdRequest& request
     WEIR_LOG_INFO("osd.{} registered at '{}'", id.value, request.endpoint());
   }
   return id;
+}
+
+uint64_t ClusterKeeper::LifeOf(OsdId osd) const {
+  const std::lock_guard lock(mutex_);
+  const auto life = lives_.find(osd);
+  return life == lives_.end() ? 0 : life->second;
 }
 
 Result<OsdId> ClusterKeeper::IdOf(const wire::RegisterOsdRequest& request, Ids* ids) const {

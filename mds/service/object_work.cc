@@ -77,7 +77,7 @@ std::vector<ObjectOrder> ObjectWork::OrdersOf(const TruncateJob& job) const {
   for (const TruncatePlan::Cut& cut : plan.cuts) {
     const Chain* chain = map->ChainOf(layout.pool, {inode, cut.object_index});
     if (chain == nullptr) continue;
-    orders.push_back({ObjectOrder::Kind::kTruncate, chain->front(), inode, cut.object_index, 0,
+    orders.push_back({ObjectOrder::Kind::kTruncate, chain->head(), inode, cut.object_index, 0,
                       cut.object_size, charged, layout.tier});
   }
   for (const OsdId osd : pool->second.osds) {

@@ -28,7 +28,7 @@ void ParseMap(std::string_view bytes) {
   (void)weir::ToWire(*map);
   for (const auto& [id, pool] : map->pools) {
     const auto* chain = map->ChainOf(id, {weir::InodeId(1), 2});
-    if (chain != nullptr && !map->osds.contains(chain->at(0))) __builtin_trap();
+    if (chain != nullptr && !map->osds.contains(chain->head())) __builtin_trap();
   }
 }
 

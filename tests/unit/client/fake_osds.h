@@ -21,14 +21,16 @@ class FakeOsds final : public ObjectSender {
   struct Flight {
     ObjectOp op;
     Stamp stamp;
-    ObjectCallback callback;
+    Callback callback;
   };
 
-  void Send(const ObjectOp& op, const Stamp& stamp, ObjectCallback callback) override {
+  void Send(const ObjectOp& op, const Stamp& stamp, Callback callback) override {
     flights.push_back({op, stamp, std::move(callback)});
     ++sent;
     charged.insert(op.class_id);
     tiers.insert(op.tier.ToString());
+    flows.insert({op.flow.uid, op.flow.opener});
+    ++lanes[op.lane()];
     if (immediate) Answer(flights.size() - 1);
   }
   [[nodiscard]] bool Reachable(OsdId osd) const override { return !unreachable.contains(osd); }
@@ -37,7 +39,7 @@ class FakeOsds final : public ObjectSender {
   void Answer(size_t place, uint64_t window_bytes = 0) {
     Flight flight = Take(place);
     if (flight.op.verb != ObjectOp::Verb::kData) {
-      flight.callback(AnswerRange(flight));
+      flight.callback({AnswerRange(flight)});
       return;
     }
     std::string& object = objects[flight.op.object];
@@ -56,9 +58,13 @@ class FakeOsds final : public ObjectSender {
     outcome.window_bytes = window_bytes;
     outcome.server_time = server_time;
     outcome.limit_time = limit_time;
-    flight.callback(std::move(outcome));
+    flight.callback({std::move(outcome)});
   }
-  void Fail(size_t place, ErrorCode code) { Take(place).callback(Status(code, "told to fail")); }
+  void Fail(size_t place, ErrorCode code) { Take(place).callback({Status(code, "told to fail")}); }
+  // The OSD knows a newer chain of the object's slot.
+  void Refuse(size_t place, const Chain& newer) {
+    Take(place).callback({Status(ErrorCode::kStaleEpoch, "another chain is in force"), newer});
+  }
   void AnswerAll() {
     while (!flights.empty()) Answer(0);
   }
@@ -109,7 +115,7 @@ class FakeOsds final : public ObjectSender {
     for (const auto& [id, bytes] : objects) known.insert(id);
     for (const ObjectId id : known) {
       if (!op.want_next || id.inode != op.object.inode || id.index <= op.object.index) continue;
-      if (map != nullptr && map->ChainOf(op.pool, id)->front() != flight.stamp.osd) continue;
+      if (map != nullptr && map->ChainOf(op.pool, id)->head() != flight.stamp.osd) continue;
       outcome.next_object = std::min(outcome.next_object, id.index);
     }
     return outcome;
@@ -123,7 +129,9 @@ class FakeOsds final : public ObjectSender {
   uint64_t sent = 0;
   std::multiset<ClassId> charged;  // of all that was sent
   std::set<std::string> tiers;     // too
-  std::set<ObjectId> asked;        // for ranges
+  std::set<std::pair<uint32_t, uint64_t>> flows;
+  std::map<Lane, int> lanes;
+  std::set<ObjectId> asked;  // for ranges
   std::vector<Flight> flights;
   std::map<ObjectId, std::string> objects;
   std::map<ObjectId, std::set<uint64_t>> kept;  // blocks
@@ -150,7 +158,7 @@ inline std::shared_ptr<const ClusterMap> MapOf(uint32_t osds, uint64_t epoch = 1
     pool.osds.emplace_back(OsdId(i));
   }
   for (uint32_t slot = 0; osds > 0 && slot < 16; ++slot) {
-    pool.chains.push_back({OsdId(slot % osds)});
+    pool.chains.push_back({1, {{OsdId(slot % osds), 0, replication::MemberState::kServing}}});
   }
   map->pools[pool.id] = pool;
   return map;

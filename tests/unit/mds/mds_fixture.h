@@ -116,8 +116,9 @@ class MdsFixture : public ::testing::Test {
   }
   virtual KvStore& Store() { return cold; }
 
-  uint32_t AddOsd(const std::string& uuid, uint64_t token_rate) {
+  uint32_t AddOsd(const std::string& uuid, uint64_t token_rate, uint64_t life = 0) {
     wire::RegisterOsdRequest request;
+    request.set_life(life);
     request.set_osd_uuid(uuid);
     request.set_endpoint("inproc://" + uuid);
     request.set_capacity_bytes(uint64_t{1} << 30);

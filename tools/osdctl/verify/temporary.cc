@@ -30,7 +30,7 @@ wire::Caller Me() {
 std::set<uint32_t> HeadsOf(const Pool& pool) {
   std::set<uint32_t> heads;
   for (const Chain& chain : pool.chains) {
-    if (!chain.empty()) heads.insert(chain.front().value);
+    if (!chain.empty()) heads.insert(chain.head().value);
   }
   return heads;
 }
@@ -53,9 +53,10 @@ Result<std::unique_ptr<Temporary>> Temporary::Make(cli::ClusterLink& link,
   made->network_ = net::MakeNetwork();
   Clock& clock = SystemClock::Get();
   made->networks_ = std::make_unique<client::ReactorNetworks>(*made->network_);
-  made->osd_client_ =
-      std::make_unique<client::OsdClient>(*made->networks_, clock, RandomSeed(), kPatience);
   client::ObjectIo::Options options;
+  options.session = RandomSeed();
+  made->osd_client_ =
+      std::make_unique<client::OsdClient>(*made->networks_, clock, options.session, kPatience);
   options.timeout = kPatience;
   made->io_ = std::make_unique<client::ObjectIo>(clock, *made->osd_client_, options);
   made->osd_client_->SetMap(map);
@@ -156,7 +157,7 @@ Status Temporary::ChooseObjects(const ClusterMap& map) {
     const ObjectId object{InodeId(inode_), index};
     const Chain* chain = map.ChainOf(pool_, object);
     if (chain == nullptr || chain->empty()) continue;
-    const uint32_t head = chain->front().value;
+    const uint32_t head = chain->head().value;
     if (std::count(osds_.begin(), osds_.end(), head) == 0) continue;
     size_t& here = found[head];
     if (here == 2 * kObjectsPerOsd) continue;

@@ -80,7 +80,7 @@ class FileIoTest : public ::testing::Test {
     objects_.SetMap(map);
   }
   HandlePtr Open(uid_t uid, bool direct = false) {
-    return std::make_shared<Handle>(inode_, classes_.Open(uid, uid, {}, 0),
+    return std::make_shared<Handle>(inode_, classes_.Open(uid, uid, {}, 0, uid + 10'000),
                                     direct ? O_RDWR | O_DIRECT : O_RDWR);
   }
   void Read(const HandlePtr& handle, uint64_t offset, uint64_t length) {
@@ -110,6 +110,26 @@ class FileIoTest : public ::testing::Test {
   FileIo files_{clock_, objects_, inodes_, classes_, leases_, reporter_, {}};
   InodePtr inode_;
 };
+
+// What nobody waits for says so, and all of it says whose it is.
+TEST_F(FileIoTest, RequestsNameTheOpenerAndTheirLane) {
+  using Flows = std::set<std::pair<uint32_t, uint64_t>>;
+  const HandlePtr web = Open(1001);
+  for (uint64_t i = 0; i < 8; ++i) Read(web, i * 4096, 4096);
+  EXPECT_EQ(osds_.flows, (Flows{{1001, 11'001}}));
+  EXPECT_GT(osds_.lanes[Lane::kInteractive], 0);
+  EXPECT_GT(osds_.lanes[Lane::kBackground], 0) << "nothing was fetched ahead";
+  osds_.lanes.clear();
+  osds_.flows.clear();
+  Write(Open(1002), 0, 8192);
+  Sync();
+  EXPECT_EQ(osds_.lanes, (std::map<Lane, int>{{Lane::kInteractive, 1}})) << "somebody waits";
+  Write(Open(1002), 0, 8192);
+  clock_.Advance(5s);
+  files_.Tick();
+  EXPECT_EQ(osds_.lanes[Lane::kBackground], 1) << "it has only grown old";
+  EXPECT_EQ(osds_.flows, (Flows{{1002, 11'002}}));
+}
 
 TEST_F(FileIoTest, ReadsAndWhatIsFetchedAheadBelongToTheOpener) {
   const HandlePtr web = Open(1001);

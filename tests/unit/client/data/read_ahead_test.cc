@@ -12,6 +12,7 @@ class ReadAheadTest : public ::testing::Test {
   struct Fetched {
     uint64_t offset;
     uint64_t length;
+    bool ahead;
     ReadCallback callback;
   };
   static constexpr uint64_t kSize = 1000;
@@ -27,8 +28,8 @@ class ReadAheadTest : public ::testing::Test {
   void Read(ReadAhead& ahead, uint64_t offset, uint64_t length) {
     ahead.Read(
         stream_, ClassId(16), offset, length, kSize, version_,
-        [this](uint64_t from, uint64_t bytes, ReadCallback done) {
-          fetches_.push_back({from, bytes, std::move(done)});
+        [this](uint64_t from, uint64_t bytes, bool is_ahead, ReadCallback done) {
+          fetches_.push_back({from, bytes, is_ahead, std::move(done)});
         },
         [this](const Result<Segments>& data) {
           ASSERT_TRUE(data.ok());
@@ -115,8 +116,8 @@ TEST_F(ReadAheadTest, AClassThatHasFilledItsShareLeavesTheOthersTheirs) {
   const auto read = [&](ReadAhead::Stream& stream, ClassId class_id, uint64_t offset) {
     ahead.Read(
         stream, class_id, offset, 50, kSize, version_,
-        [this](uint64_t from, uint64_t bytes, ReadCallback done) {
-          fetches_.push_back({from, bytes, std::move(done)});
+        [this](uint64_t from, uint64_t bytes, bool is_ahead, ReadCallback done) {
+          fetches_.push_back({from, bytes, is_ahead, std::move(done)});
         },
         [](const Result<Segments>&) {});
   };

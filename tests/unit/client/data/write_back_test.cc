@@ -19,6 +19,7 @@ struct Flight {
   OpenerPtr opener;
   uint64_t offset;
   Buffer data;
+  bool aged;
   WriteCallback done;
 };
 
@@ -28,8 +29,8 @@ class WriteBackTest : public ::testing::Test {
     write_back_ = std::make_unique<WriteBack>(
         clock_, options,
         [this](const InodePtr& inode, const OpenerPtr& opener, uint64_t offset, Buffer data,
-               WriteCallback done) {
-          flights_.push_back({inode, opener, offset, std::move(data), std::move(done)});
+               bool aged, WriteCallback done) {
+          flights_.push_back({inode, opener, offset, std::move(data), aged, std::move(done)});
         });
   }
   static std::span<const uint8_t> Bytes(const std::string& text) {

@@ -4,6 +4,9 @@
 #include <linux/capability.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <thread>
+
 namespace weir::client {
 namespace {
 
@@ -30,6 +33,16 @@ TEST(ProcessTest, WhatDecidesAboutNoFileIsLeftOut) {
       ParseRights(kCaller, StatusText("1000 1000 1000 1000", "0000000000002000"), {}, {});
   ASSERT_TRUE(rights.has_value());
   EXPECT_EQ(rights->capabilities, 0U);
+}
+
+TEST(ProcessTest, AThreadBelongsToItsProcess) {
+  if (!SeesProcess(getpid())) GTEST_SKIP() << "/proc is of another namespace";
+  EXPECT_EQ(ThreadGroupOf(getpid()), getpid());
+  pid_t of_thread = 0;
+  std::thread([&] { of_thread = ThreadGroupOf(gettid()); }).join();
+  EXPECT_EQ(of_thread, getpid());
+  EXPECT_EQ(ThreadGroupOf(0), 0);
+  EXPECT_EQ(ThreadGroupOf(INT32_MAX), 0) << "there is no such thread";
 }
 
 // The number is another's by now, or the thread acts for somebody.

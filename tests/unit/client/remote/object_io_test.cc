@@ -15,6 +15,7 @@ namespace weir::client {
 namespace {
 
 using namespace std::chrono_literals;
+using Delays = std::vector<uint64_t>;
 
 class ObjectIoTest : public ::testing::Test {
  protected:
@@ -33,6 +34,33 @@ class ObjectIoTest : public ::testing::Test {
       ends_.emplace_back(name, result.code());
     };
     io_->Submit(std::move(op));
+  }
+
+  void Write(const std::string& name, uint64_t index, uint64_t bytes = 4096,
+             bool background = false) {
+    ObjectOp op;
+    op.class_id = ClassId(16);
+    op.write = true;
+    op.background = background;
+    op.pool = PoolId(1);
+    op.object = {InodeId(7), index};
+    op.length = bytes;
+    op.payload = Buffer::AlignedZeros(bytes);
+    op.payload_crc = Crc32c(op.payload.data(), bytes);
+    op.done = [this, name](const Result<ObjectOutcome>& result) {
+      ends_.emplace_back(name, result.code());
+    };
+    io_->Submit(std::move(op));
+  }
+  [[nodiscard]] const ObjectSender::Stamp& Stamp(size_t flight) const {
+    return osds_.flights.at(flight).stamp;
+  }
+  static Chain ChainOf(uint64_t version, const std::vector<uint32_t>& osds) {
+    Chain chain{version, {}};
+    for (const uint32_t osd : osds) {
+      chain.members.push_back({OsdId(osd), 0, replication::MemberState::kServing});
+    }
+    return chain;
   }
 
   testing::ManualClock clock_;
@@ -141,33 +169,144 @@ TEST_F(ObjectIoTest, TheDelayIsThatOfTheMomentOfLeaving) {
   const auto map = MapOf(2);
   // Two objects on different OSDs.
   uint64_t other = 1;
-  while (map->ChainOf(PoolId(1), {InodeId(7), other})->front() ==
-         map->ChainOf(PoolId(1), {InodeId(7), 0})->front()) {
+  while (map->ChainOf(PoolId(1), {InodeId(7), other})->head() ==
+         map->ChainOf(PoolId(1), {InodeId(7), 0})->head()) {
     ++other;
   }
   Read("first", 16, 4096, 0);
   Read("queued", 16, 4096, 0);  // does not leave yet: counts nowhere
   Read("elsewhere", 16, 8192, other);
   ASSERT_EQ(osds_.flights.size(), 2u);
-  EXPECT_EQ(osds_.flights[1].stamp.elsewhere, 4) << "first request there: all sent so far (A3)";
+  EXPECT_EQ(osds_.flights[1].stamp.delays, Delays{4})
+      << "first request there: all sent so far (A3)";
   osds_.Answer(0);
   ASSERT_EQ(osds_.flights.size(), 2u);
-  EXPECT_EQ(osds_.flights.back().stamp.elsewhere, 8) << "what went elsewhere meanwhile";
+  EXPECT_EQ(osds_.flights.back().stamp.delays, Delays{8}) << "what went elsewhere meanwhile";
 }
 
 TEST_F(ObjectIoTest, AStaleEpochGoesOutAgainWithItsFirstDelayUnderTheNewMap) {
   Start();
   Read("op", 16, 4096);
-  const int64_t delay = osds_.flights[0].stamp.elsewhere;
+  const Delays delays = osds_.flights[0].stamp.delays;
   osds_.Fail(0, ErrorCode::kStaleEpoch);
   EXPECT_TRUE(ends_.empty());
   EXPECT_TRUE(osds_.flights.empty());
   io_->SetMap(MapOf(1, 2));
   ASSERT_EQ(osds_.flights.size(), 1u);
   EXPECT_EQ(osds_.flights[0].stamp.epoch, 2u);
-  EXPECT_EQ(osds_.flights[0].stamp.elsewhere, delay);
+  EXPECT_EQ(osds_.flights[0].stamp.delays, delays);
   osds_.Answer(0);
   EXPECT_EQ(ends_.back().second, ErrorCode::kOk);
+}
+
+TEST_F(ObjectIoTest, ARequestNamesTheChainByWhichItsOsdWasChosen) {
+  Start({}, 3);
+  Read("op", 16, 4096, 5);
+  const ClusterMap map = *MapOf(3);
+  const ObjectId object{InodeId(7), 5};
+  EXPECT_EQ(Stamp(0).slot, map.SlotOf(PoolId(1), object));
+  EXPECT_EQ(Stamp(0).chain_version, 1u);
+  EXPECT_EQ(Stamp(0).osd, map.ChainOf(PoolId(1), object)->head());
+}
+
+TEST_F(ObjectIoTest, ANewerChainIsObeyedAtOnceByAllThatGoesToItsSlot) {
+  Start({.session = 9}, 3);
+  Write("first", 5);
+  Write("second", 5);
+  const uint32_t slot = Stamp(0).slot;
+  const uint32_t other = (Stamp(0).osd.value + 1) % 3;
+  const replication::OpId id = Stamp(0).op;
+  osds_.Refuse(0, ChainOf(4, {other}));
+  ASSERT_EQ(osds_.flights.size(), 2u) << "neither a map nor a Tick was needed";
+  EXPECT_EQ(Stamp(1).osd, OsdId(other));
+  EXPECT_EQ(Stamp(1).slot, slot);
+  EXPECT_EQ(Stamp(1).chain_version, 4u);
+  EXPECT_EQ(Stamp(1).op, id) << "it is the same change";
+  osds_.Fail(0, ErrorCode::kStaleEpoch);  // the second hears nothing new, and need not
+  ASSERT_EQ(osds_.flights.size(), 2u);
+  EXPECT_EQ(Stamp(1).osd, OsdId(other));
+  Read("third", 16, 4096, 5);
+  EXPECT_EQ(Stamp(2).chain_version, 4u);
+  // What is no news waits for a map, or it would go round and round.
+  osds_.Refuse(2, ChainOf(4, {other}));
+  ASSERT_EQ(osds_.flights.size(), 2u);
+  EXPECT_TRUE(ends_.empty());
+  io_->SetMap(MapOf(3, 2));
+  ASSERT_EQ(osds_.flights.size(), 3u);
+  EXPECT_EQ(Stamp(2).chain_version, 4u) << "that map is older in this";
+  osds_.AnswerAll();
+  ASSERT_EQ(ends_.size(), 3u);
+  for (const auto& end : ends_) EXPECT_EQ(end.second, ErrorCode::kOk);
+}
+
+TEST_F(ObjectIoTest, AChangeKeepsItsNumberInEveryRetryAndFloorsFollowWhatIsOpen) {
+  Start({.session = 9, .ids_above = 100});
+  Write("a", 1);
+  Read("no change", 16, 4096, 1);
+  Write("b", 2);
+  Write("c", 1);
+  using replication::OpId;
+  EXPECT_EQ(Stamp(0).op, (OpId{9, 101}));
+  EXPECT_EQ(Stamp(1).op, OpId()) << "a read has none";
+  EXPECT_EQ(Stamp(2).op, (OpId{9, 102}));
+  EXPECT_EQ(Stamp(3).op, (OpId{9, 103}));
+  EXPECT_EQ(Stamp(3).floors.session, 101u);
+  EXPECT_EQ(Stamp(3).floors.object, 101u);
+  EXPECT_EQ(Stamp(2).floors.object, 102u);
+  osds_.Answer(1);
+  osds_.Answer(0);
+  osds_.Fail(0, ErrorCode::kBusy);         // b
+  osds_.Fail(0, ErrorCode::kUnreachable);  // c
+  EXPECT_TRUE(osds_.flights.empty());
+  io_->Tick();
+  ASSERT_EQ(osds_.flights.size(), 2u);
+  EXPECT_EQ(Stamp(0).op, (OpId{9, 102}));
+  EXPECT_EQ(Stamp(1).op, (OpId{9, 103}));
+  EXPECT_EQ(Stamp(1).floors.session, 102u) << "a was answered";
+  EXPECT_EQ(Stamp(1).floors.object, 103u);
+  osds_.Fail(0, ErrorCode::kNoSpace);
+  osds_.Answer(0);
+  Write("d", 2);
+  EXPECT_EQ(Stamp(0).op, (OpId{9, 104}));
+  EXPECT_EQ(Stamp(0).floors.session, 104u) << "an error is an answer";
+}
+
+TEST_F(ObjectIoTest, WhatIsGivenUpHoldsNoFloorBack) {
+  Start({.timeout = 10s, .session = 9});
+  Write("a", 1);
+  Write("b", 1);
+  osds_.Fail(0, ErrorCode::kUnreachable);
+  osds_.unreachable[Stamp(0).osd] = true;
+  clock_.Advance(11s);
+  io_->Tick();
+  ASSERT_EQ(ends_.size(), 1u);
+  Write("c", 2);
+  EXPECT_EQ(Stamp(1).floors.session, 2u) << "nobody asks for a again";
+}
+
+TEST_F(ObjectIoTest, AChangeTellsEachMemberOfItsDelayAndAReadOnlyOne) {
+  Start({.session = 9}, 3);
+  auto map = std::make_shared<ClusterMap>(*MapOf(3, 2));
+  for (Chain& chain : map->pools.at(PoolId(1)).chains) {
+    chain = ChainOf(2, {0, 1, 2});
+    chain.members[2].state = replication::MemberState::kOffline;
+  }
+  io_->SetMap(map);
+  Write("a", 1);
+  EXPECT_EQ(Stamp(0).osd, OsdId(0));
+  EXPECT_EQ(Stamp(0).delays, (Delays{0, 4})) << "the head's copy was served elsewhere";
+  Read("b", 16, 4096, 1);
+  EXPECT_EQ(Stamp(1).delays, Delays{4});
+}
+
+TEST_F(ObjectIoTest, ALaneIsWhatTheRequestIsTakenFor) {
+  Start();
+  Write("small", 1, kInteractiveBytesMax);
+  Write("large", 1, kInteractiveBytesMax + 1);
+  Write("nobody waits", 1, 4096, true);
+  EXPECT_EQ(osds_.flights[0].op.lane(), Lane::kInteractive);
+  EXPECT_EQ(osds_.flights[1].op.lane(), Lane::kBulk);
+  EXPECT_EQ(osds_.flights[2].op.lane(), Lane::kBackground);
 }
 
 TEST_F(ObjectIoTest, AWrongChecksumIsReadOnceMoreThenReported) {
@@ -329,10 +468,10 @@ TEST_F(LimitedObjectIoTest, AFullWindowHoldsUpNoOtherOsd) {
   Start({.first_window_bytes = 100, .wake_by = [](TimePoint) {}}, 3);
   Limit(1000);
   const auto map = MapOf(3);
-  const OsdId first = map->ChainOf(PoolId(1), {InodeId(7), 0})->front();
+  const OsdId first = map->ChainOf(PoolId(1), {InodeId(7), 0})->head();
   for (int i = 0; i < 4; ++i) Read("to the first", 16, 100, 0);
   for (uint64_t i = 1; i < 12; ++i) {
-    if (map->ChainOf(PoolId(1), {InodeId(7), i})->front() != first) Read("elsewhere", 16, 100, i);
+    if (map->ChainOf(PoolId(1), {InodeId(7), i})->head() != first) Read("elsewhere", 16, 100, i);
   }
   std::set<OsdId> asked;
   for (const auto& flight : osds_.flights) asked.insert(flight.stamp.osd);
@@ -345,7 +484,7 @@ TEST_F(LimitedObjectIoTest, AFullWindowHoldsUpNoOtherOsd) {
 TEST_F(LimitedObjectIoTest, TheOsdsInTurns) {
   StartLimited();
   const auto map = MapOf(3);
-  const auto osd_of = [&](uint64_t i) { return map->ChainOf(PoolId(1), {InodeId(7), i})->front(); };
+  const auto osd_of = [&](uint64_t i) { return map->ChainOf(PoolId(1), {InodeId(7), i})->head(); };
   std::map<OsdId, uint64_t> object_on;
   for (uint64_t i = 0; object_on.size() < 3; ++i) object_on.emplace(osd_of(i), i);
   for (const auto& [osd, object] : object_on) {
@@ -408,11 +547,11 @@ TEST_F(LimitedObjectIoTest, WhatFailedTakesNothingOfTheLimit) {
 
 TEST_F(LimitedObjectIoTest, AnOsdThatIsGoneDoesNotKeepTheClassFromTheOthers) {
   StartLimited();
-  const OsdId gone = MapOf(3)->ChainOf(PoolId(1), {InodeId(7), 0})->front();
+  const OsdId gone = MapOf(3)->ChainOf(PoolId(1), {InodeId(7), 0})->head();
   for (int i = 0; i < 20; ++i) Read("gone", 16, 100, 0);
   EXPECT_EQ(osds_.flights.size(), 11u);
   uint64_t other = 1;
-  while (MapOf(3)->ChainOf(PoolId(1), {InodeId(7), other})->front() == gone) ++other;
+  while (MapOf(3)->ChainOf(PoolId(1), {InodeId(7), other})->head() == gone) ++other;
   for (int i = 0; i < 20; ++i) Read("there", 16, 100, other);
   clock_.Advance(2s);
   io_->SendDue();

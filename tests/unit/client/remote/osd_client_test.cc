@@ -55,19 +55,20 @@ class OsdClientTest : public ::testing::Test {
     client_->SetMap(MapWith({}));
   }
   std::unique_ptr<net::RpcServer> Serve(const std::string& endpoint) {
-    auto server = net::RpcServer::Start(
-        *network_, SystemClock::Get(), endpoint,
-        [this](const std::shared_ptr<net::IncomingCall>& call) {
-          EXPECT_EQ(call->session(), kSession);  // fences know this one
-          heard_ = (call->sub_session() ^ kSession) >> net::kConnectionShift;
-          if (deaf_) {
-            const std::lock_guard lock(mutex_);
-            held_.push_back(call);
-            return;
-          }
-          call->Respond(Status::Ok(), wire::ObjectReply().SerializeAsString(), Buffer());
-        },
-        {});
+    auto server =
+        net::RpcServer::Start(*network_, SystemClock::Get(), endpoint,
+                              [this](const std::shared_ptr<net::IncomingCall>& call) {
+                                EXPECT_EQ(call->session(), kSession);  // fences know this one
+                                heard_ = (call->sub_session() ^ kSession) >> net::kConnectionShift;
+                                if (deaf_) {
+                                  const std::lock_guard lock(mutex_);
+                                  held_.push_back(call);
+                                  return;
+                                }
+                                (void)request_.ParseFromString(call->body());
+                                call->Respond(answer_, reply_.SerializeAsString(), Buffer());
+                              },
+                              {});
     EXPECT_TRUE(server.ok()) << server.status();
     return std::move(*server);
   }
@@ -78,7 +79,7 @@ class OsdClientTest : public ::testing::Test {
     for (const ClassId id : bounded) map.classes[id].spec.service.bound = 5ms;
     return map;
   }
-  void Send(bool write, uint64_t length, ObjectCallback callback) {
+  void Send(bool write, uint64_t length, ObjectSender::Callback callback) {
     ObjectOp op;
     op.class_id = kAnyClass;
     op.write = write;
@@ -90,8 +91,8 @@ class OsdClientTest : public ::testing::Test {
   uint64_t ConnectionOf(bool write, uint64_t length, int reactor = -1) {
     std::promise<void> answered;
     const auto send = [&] {
-      Send(write, length, [&](const Result<ObjectOutcome>& outcome) {
-        EXPECT_TRUE(outcome.ok()) << outcome.status();
+      Send(write, length, [&](const ObjectAnswer& answer) {
+        EXPECT_TRUE(answer.result.ok()) << answer.result.status();
         answered.set_value();
       });
     };
@@ -107,6 +108,9 @@ class OsdClientTest : public ::testing::Test {
   std::atomic<bool> deaf_{false};
   std::mutex mutex_;
   std::vector<std::shared_ptr<net::IncomingCall>> held_;
+  wire::ObjectRequest request_;  // the last one
+  Status answer_;
+  wire::ObjectReply reply_;
   std::unique_ptr<net::RpcServer> server_;
   std::unique_ptr<OsdClient> client_;
 };
@@ -140,8 +144,7 @@ TEST_F(OsdClientTest, AnOsdThatHasMovedIsReachedByEachReactorAndNothingWaitsForT
   deaf_ = true;
   std::promise<ErrorCode> ended;
   reactors_[1]->Post([&] {
-    Send(true, 4096,
-         [&](const Result<ObjectOutcome>& outcome) { ended.set_value(outcome.code()); });
+    Send(true, 4096, [&](const ObjectAnswer& answer) { ended.set_value(answer.result.code()); });
   });
   for (bool heard = false; !heard; std::this_thread::yield()) {
     const std::lock_guard lock(mutex_);
@@ -164,9 +167,54 @@ TEST_F(OsdClientTest, OnceStoppedNoMapConnectsAgain) {
   client_->SetMap(MapWith({}));
   client_->Tick();
   EXPECT_FALSE(client_->Reachable(kOsd));
-  Send(true, 4096, [](const Result<ObjectOutcome>& outcome) {
-    EXPECT_EQ(outcome.code(), ErrorCode::kUnreachable);
+  Send(true, 4096, [](const ObjectAnswer& answer) {
+    EXPECT_EQ(answer.result.code(), ErrorCode::kUnreachable);
   });
+}
+
+TEST_F(OsdClientTest, WhatAnOsdMustKnowOfAChangeStandsInTheRequest) {
+  Start(false);
+  ObjectOp op;
+  op.write = true;
+  op.class_id = kAnyClass;
+  op.flow = {1001, 4711};
+  op.pool = PoolId(2);
+  op.object = {InodeId(5), 6};
+  op.length = 4096;
+  op.payload = Buffer::AlignedZeros(4096);
+  ObjectSender::Stamp stamp{.osd = kOsd, .delays = {3, 4}, .slot = 8, .chain_version = 9};
+  stamp.op = {kSession, 12};
+  stamp.floors = {10, 11};
+  answer_ = Status(ErrorCode::kStaleEpoch, "not any more");
+  *reply_.mutable_newer_chain() =
+      ToWire(Chain{10, {{OsdId(4), 1, replication::MemberState::kServing}}});
+  std::promise<ObjectAnswer> answered;
+  client_->Send(op, stamp, [&](ObjectAnswer answer) { answered.set_value(std::move(answer)); });
+  const ObjectAnswer answer = answered.get_future().get();
+  EXPECT_EQ(answer.result.code(), ErrorCode::kStaleEpoch);
+  ASSERT_TRUE(answer.newer_chain.has_value());
+  EXPECT_EQ(answer.newer_chain->version, 10u);
+  EXPECT_EQ(answer.newer_chain->head(), OsdId(4));
+  EXPECT_EQ(std::vector<uint64_t>(request_.delays().begin(), request_.delays().end()),
+            (std::vector<uint64_t>{3, 4}));
+  EXPECT_EQ(request_.flow().uid(), 1001u);
+  EXPECT_EQ(request_.flow().opener(), 4711u);
+  EXPECT_EQ(request_.lane(), wire::LANE_INTERACTIVE);
+  EXPECT_EQ(request_.pool(), 2u);
+  EXPECT_EQ(request_.slot(), 8u);
+  EXPECT_EQ(request_.chain_version(), 9u);
+  EXPECT_EQ(request_.op().session(), kSession);
+  EXPECT_EQ(request_.op().number(), 12u);
+  EXPECT_EQ(request_.op().session_floor(), 10u);
+  EXPECT_EQ(request_.op().object_floor(), 11u);
+  // A read has no number, and any other refusal no chain.
+  answer_ = Status(ErrorCode::kBusy, "not now");
+  op.write = false;
+  stamp.op = {};
+  std::promise<ObjectAnswer> read;
+  client_->Send(op, stamp, [&](ObjectAnswer got) { read.set_value(std::move(got)); });
+  EXPECT_FALSE(read.get_future().get().newer_chain.has_value());
+  EXPECT_FALSE(request_.has_op());
 }
 
 TEST_F(OsdClientTest, TellsWhetherAClassHasALatencyBound) {

@@ -44,6 +44,26 @@ TEST_F(CallersTest, RootNeedsNoLook) {
   EXPECT_EQ(looks_, 0);
 }
 
+TEST_F(CallersTest, TheThreadGroupIsRememberedForASecond) {
+  pid_t group = 70;
+  int asked = 0;
+  Callers callers(
+      clock_, [](const CallerId&) { return CallerRights(); },
+      [&](pid_t) {
+        ++asked;
+        return group;
+      });
+  EXPECT_EQ(callers.ThreadGroupOf(77), 70u);
+  group = 71;
+  EXPECT_EQ(callers.ThreadGroupOf(77), 70u);
+  EXPECT_EQ(callers.ThreadGroupOf(78), 71u);
+  clock_.Advance(1s);
+  EXPECT_EQ(callers.ThreadGroupOf(77), 71u);
+  EXPECT_EQ(asked, 3);
+  EXPECT_EQ(callers.ThreadGroupOf(0), 0u) << "of nobody whom the kernel names";
+  EXPECT_EQ(callers_.ThreadGroupOf(77), 0u);
+}
+
 TEST_F(CallersTest, WhatIsSentReplacesWhatWasThere) {
   wire::Caller caller;
   caller.add_groups(9);

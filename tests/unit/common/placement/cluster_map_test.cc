@@ -56,6 +56,47 @@ TEST(ClusterMapTest, SurvivesTheWire) {
   EXPECT_EQ(back->ClusterHash(), map.ClusterHash());
 }
 
+TEST(ClusterMapTest, ChainsKeepVersionsLivesAndStatesOverTheWire) {
+  ClusterMap map = Sample();
+  map.term = 77;
+  Pool& pool = map.pools.at(PoolId(1));
+  pool.replicas = 3;
+  pool.min_replicas = 2;
+  using replication::MemberState;
+  pool.chains[3] = {9,
+                    {{OsdId(2), 4, MemberState::kServing},
+                     {OsdId(0), 7, MemberState::kSyncing},
+                     {OsdId(1), 0, MemberState::kOffline}}};
+  const wire::ClusterMap message = ToWire(map);
+  const auto back = FromWire(message);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->term, 77u);
+  EXPECT_EQ(back->pools.at(PoolId(1)).min_replicas, 2u);
+  EXPECT_EQ(back->pools.at(PoolId(1)).chains, pool.chains);
+  EXPECT_TRUE(back->pools.at(PoolId(1)).chains[3].Has(OsdId(1)));
+  for (const wire::Chain& chain : message.pools(0).chains()) EXPECT_TRUE(chain.osds().empty());
+}
+
+TEST(ClusterMapTest, AChainOfWireOneIsReadAsMembersThatServe) {
+  wire::ClusterMap message = ToWire(Sample());
+  wire::Chain old;
+  old.add_osds(2);
+  old.add_osds(0);
+  *message.mutable_pools(0)->mutable_chains(5) = old;
+  auto map = FromWire(message);
+  ASSERT_TRUE(map.ok()) << map.status();
+  using replication::MemberState;
+  const Chain expected{
+      1, {{OsdId(2), 0, MemberState::kServing}, {OsdId(0), 0, MemberState::kServing}}};
+  EXPECT_EQ(map->pools.at(PoolId(1)).chains[5], expected);
+  // With members, nobody looks at it.
+  *message.mutable_pools(0)->mutable_chains(5) = ToWire(expected);
+  message.mutable_pools(0)->mutable_chains(5)->add_osds(9);
+  map = FromWire(message);
+  ASSERT_TRUE(map.ok()) << map.status();
+  EXPECT_EQ(map->pools.at(PoolId(1)).chains[5], expected);
+}
+
 TEST(ClusterMapTest, AFixedServiceEstimateSurvivesTheWireUntilAProfileIsSet) {
   ClusterMap map = Sample();
   SchedulerConfig& qos = map.osds.at(OsdId(0)).qos;
@@ -103,7 +144,7 @@ TEST(ClusterMapTest, EveryObjectHasAChainOfItsPool) {
   for (uint64_t i = 0; i < 1000; ++i) {
     const Chain* chain = map.ChainOf(PoolId(1), {InodeId(i), i / 3});
     ASSERT_NE(chain, nullptr);
-    ++heads[chain->at(0)];
+    ++heads[chain->head()];
   }
   EXPECT_EQ(heads.size(), 2u);
   EXPECT_EQ(map.ChainOf(PoolId(2), {}), nullptr);
@@ -133,6 +174,22 @@ TEST(ClusterMapTest, WhatIsOutOfRangeIsABadMessageThatNamesIt) {
                 chain->add_osds(0);
               }),
               HasSubstr("twice"));
+  const auto members = [&](const std::vector<wire::ChainMember::State>& states) {
+    return message([&](auto& m) {
+      auto* chain = m.mutable_pools(0)->add_chains();
+      for (const auto state : states) {
+        auto* member = chain->add_members();
+        member->set_osd(static_cast<uint32_t>(chain->members_size() - 1));
+        member->set_state(state);
+      }
+    });
+  };
+  using Member = wire::ChainMember;
+  EXPECT_THAT(members({Member::OFFLINE}), HasSubstr("nobody serves"));
+  EXPECT_THAT(members({Member::SERVING, Member::OFFLINE, Member::SYNCING}), HasSubstr("syncing"));
+  EXPECT_THAT(members({Member::SERVING, Member::SYNCING, Member::SYNCING}), HasSubstr("syncing"));
+  EXPECT_THAT(message([](auto& m) { m.mutable_pools(0)->set_min_replicas(2); }),
+              HasSubstr("min_replicas"));
   EXPECT_THAT(message([](auto& m) { m.mutable_pools(0)->add_osds(9); }), HasSubstr("unknown OSD"));
   EXPECT_THAT(message([&](auto& m) { m.mutable_classes(0)->set_weight(nan); }),
               HasSubstr("class 16: weight"));

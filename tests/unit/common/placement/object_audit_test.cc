@@ -23,7 +23,7 @@ class ObjectAuditTest : public ::testing::Test {
     file.size = size;
     return file;
   }
-  [[nodiscard]] OsdId HomeOf(ObjectId id) const { return map_.ChainOf(PoolId(1), id)->front(); }
+  [[nodiscard]] OsdId HomeOf(ObjectId id) const { return map_.ChainOf(PoolId(1), id)->head(); }
   [[nodiscard]] OsdId OtherThan(OsdId osd) const { return OsdId(1 - osd.value); }
 
   ClusterMap map_;

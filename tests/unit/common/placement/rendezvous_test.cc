@@ -21,7 +21,7 @@ constexpr uint32_t kSlots = 20'000;
 TEST(RendezvousTest, WeightsAreRespected) {
   std::map<OsdId, double> heads;
   for (const Chain& chain : ComputeChains(PoolId(1), kSlots, 1, Osds({1, 2, 5}))) {
-    heads[chain.at(0)] += 1.0 / kSlots;
+    heads[chain.head()] += 1.0 / kSlots;
   }
   EXPECT_NEAR(heads[OsdId(0)], 1.0 / 8, 0.01);
   EXPECT_NEAR(heads[OsdId(1)], 2.0 / 8, 0.01);
@@ -34,7 +34,7 @@ TEST(RendezvousTest, AnOsdThatJoinsTakesItsShareAndMovesNothingElse) {
   double moved = 0;
   for (uint32_t slot = 0; slot < kSlots; ++slot) {
     if (before[slot] == after[slot]) continue;
-    ASSERT_EQ(after[slot][0], OsdId(3));
+    ASSERT_EQ(after[slot].head(), OsdId(3));
     moved += 1.0 / kSlots;
   }
   EXPECT_NEAR(moved, 0.25, 0.01);
@@ -47,9 +47,33 @@ TEST(RendezvousTest, ChainsNameDistinctOsdsAndTheOrderOfCandidatesDoesNotMatter)
   EXPECT_EQ(chains, ComputeChains(PoolId(7), 500, 3, candidates));
   EXPECT_NE(chains, ComputeChains(PoolId(8), 500, 3, candidates));
   for (const Chain& chain : chains) {
-    ASSERT_EQ(chain.size(), 3u);
-    ASSERT_EQ(std::set<OsdId>(chain.begin(), chain.end()).size(), 3u);
+    std::set<OsdId> osds;
+    for (const replication::Member& member : chain.members) osds.insert(member.osd);
+    ASSERT_EQ(chain.members.size(), 3u);
+    ASSERT_EQ(osds.size(), 3u);
   }
+}
+
+TEST(RendezvousTest, AChainThatChangesGetsTheNextVersionAndNoOther) {
+  std::vector<Chain> chains = ComputeChains(PoolId(1), 100, 1, Osds({1, 1, 1}));
+  for (const Chain& chain : chains) ASSERT_EQ(chain.version, 1u);
+  chains[7].version = 40;
+  chains[7].members[0].life = 5;
+  const std::vector<Chain> before = chains;
+  ReplaceChains(&chains, ComputeChains(PoolId(1), 100, 1, Osds({1, 1, 1, 1})));
+  int changed = 0;
+  for (size_t slot = 0; slot < chains.size(); ++slot) {
+    if (chains[slot].head() == before[slot].head()) {
+      ASSERT_EQ(chains[slot], before[slot]) << "slot " << slot;
+    } else {
+      ASSERT_EQ(chains[slot].version, before[slot].version + 1) << "slot " << slot;
+      ++changed;
+    }
+  }
+  EXPECT_GT(changed, 0);
+  std::vector<Chain> none(3);
+  ReplaceChains(&none, ComputeChains(PoolId(1), 3, 1, Osds({1})));
+  for (const Chain& chain : none) EXPECT_EQ(chain.version, 1u) << "the first one that it has";
 }
 
 }  // namespace

@@ -39,6 +39,27 @@ TEST_F(ClusterKeeperTest, GivesIdsInOrderAndKeepsThem) {
   EXPECT_EQ(Map()->FindPool("default")->osds.size(), 4u);
 }
 
+TEST_F(ClusterKeeperTest, ChainsThatAnOsdTakesGetTheNextVersionAndItsLifeIsKnown) {
+  const auto before = Map()->FindPool("default")->chains;
+  EXPECT_EQ(AddOsd("disk-b", 1, 12), 1u);
+  const auto after = Map()->FindPool("default")->chains;
+  ASSERT_EQ(after.size(), before.size());
+  size_t taken = 0;
+  for (size_t slot = 0; slot < after.size(); ++slot) {
+    EXPECT_EQ(before[slot].version, 1u);
+    EXPECT_EQ(after[slot].version, after[slot].head() == OsdId(1) ? 2u : 1u);
+    taken += after[slot].head() == OsdId(1) ? 1 : 0;
+  }
+  EXPECT_GT(taken, 0u);
+  EXPECT_EQ(core->keeper().LifeOf(OsdId(1)), 12u);
+  EXPECT_EQ(core->keeper().LifeOf(OsdId(9)), 0u);
+  EXPECT_EQ(AddOsd("disk-b", 1, 13), 1u);
+  EXPECT_EQ(core->keeper().LifeOf(OsdId(1)), 13u);
+  EXPECT_EQ(Map()->FindPool("default")->chains, after) << "it is the same OSD";
+  Restart();
+  EXPECT_EQ(Map()->FindPool("default")->chains, after);
+}
+
 TEST_F(ClusterKeeperTest, RefusesAnOsdOfAnotherClusterNamingBoth) {
   wire::RegisterOsdRequest request;
   request.set_cluster_uuid("elsewhere");
