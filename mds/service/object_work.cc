@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/log.h"
+#include "common/base/prng.h"
 #include "common/placement/striper.h"
 
 namespace weir::mds {
@@ -18,7 +19,21 @@ FileLayout ToFileLayout(const LayoutRecord& record) {
   return layout;
 }
 
+// Who cuts off an object now, by which chain. False: nobody has it.
+bool Aim(const ClusterMap& map, ObjectOrder* order) {
+  const ObjectId object{order->inode, order->index};
+  const Chain* const chain = map.ChainOf(order->pool, object);
+  if (chain == nullptr || chain->empty()) return false;
+  order->osd = chain->head();
+  order->slot = map.SlotOf(order->pool, object);
+  order->chain_version = chain->version;
+  return true;
+}
+
 }  // namespace
+
+ObjectWork::ObjectWork(OsdPort& osds, Clock& clock, Callbacks callbacks)
+    : osds_(osds), clock_(clock), callbacks_(std::move(callbacks)), ids_(RandomSeed()) {}
 
 void ObjectWork::Purge(const PurgeJob& job) {
   {
@@ -59,8 +74,15 @@ std::vector<ObjectOrder> ObjectWork::OrdersOf(const PurgeJob& job) const {
   const auto pool = map->pools.find(PoolId(job.layout.pool()));
   if (pool == map->pools.end()) return orders;
   for (const OsdId osd : pool->second.osds) {
-    orders.push_back(
-        {ObjectOrder::Kind::kDeleteInode, osd, InodeId(job.inode), 0, 1, 0, kSystemPurge, {}});
+    orders.push_back({ObjectOrder::Kind::kDeleteInode,
+                      osd,
+                      InodeId(job.inode),
+                      0,
+                      1,
+                      0,
+                      kSystemPurge,
+                      {},
+                      pool->first});
   }
   return orders;
 }
@@ -75,14 +97,27 @@ std::vector<ObjectOrder> ObjectWork::OrdersOf(const TruncateJob& job) const {
   const ClassId charged(job.record.class_id());
   const InodeId inode(job.inode);
   for (const TruncatePlan::Cut& cut : plan.cuts) {
-    const Chain* chain = map->ChainOf(layout.pool, {inode, cut.object_index});
-    if (chain == nullptr) continue;
-    orders.push_back({ObjectOrder::Kind::kTruncate, chain->head(), inode, cut.object_index, 0,
-                      cut.object_size, charged, layout.tier});
+    ObjectOrder order{ObjectOrder::Kind::kTruncate,
+                      {},
+                      inode,
+                      cut.object_index,
+                      0,
+                      cut.object_size,
+                      charged,
+                      layout.tier,
+                      layout.pool};
+    if (Aim(*map, &order)) orders.push_back(order);
   }
   for (const OsdId osd : pool->second.osds) {
-    orders.push_back(
-        {ObjectOrder::Kind::kDeleteInode, osd, inode, plan.first_gone, 0, 0, charged, {}});
+    orders.push_back({ObjectOrder::Kind::kDeleteInode,
+                      osd,
+                      inode,
+                      plan.first_gone,
+                      0,
+                      0,
+                      charged,
+                      {},
+                      layout.pool});
   }
   return orders;
 }
@@ -107,9 +142,20 @@ void ObjectWork::Send(const Shared& item) {
   for (const ObjectOrder& order : orders) SendOne(item, order);
 }
 
-void ObjectWork::SendOne(const Shared& item, const ObjectOrder& order) {
-  osds_.Send(*callbacks_.map(), order,
-             [this, item, order](const OrderEnd& end) { Answered(item, order, end); });
+void ObjectWork::SendOne(const Shared& item, ObjectOrder order) {
+  const auto map = callbacks_.map();
+  if (order.kind == ObjectOrder::Kind::kTruncate) (void)Aim(*map, &order);
+  if (!order.IsFirstStep()) {
+    const std::lock_guard lock(mutex_);
+    const ObjectId object{order.inode, order.index};
+    if (order.op.session == 0) order.op = {ids_.session(), ids_.Begin(object)};
+    order.floors = ids_.FloorsOf(object);
+  }
+  osds_.Send(*map, order, [this, item, order](const OrderEnd& end) { Answered(item, order, end); });
+}
+
+void ObjectWork::EndLocked(const ObjectOrder& order) {
+  if (order.op.session != 0) ids_.End({order.inode, order.index}, order.op.number);
 }
 
 void ObjectWork::Answered(const Shared& item, const ObjectOrder& order, const OrderEnd& end) {
@@ -117,7 +163,13 @@ void ObjectWork::Answered(const Shared& item, const ObjectOrder& order, const Or
     ObjectOrder rest = order;
     rest.index = end.next_index;
     rest.objects_max = kObjectsAtOnce;
-    if (!stopped()) SendOne(item, rest);
+    rest.op = {};
+    {
+      const std::lock_guard lock(mutex_);
+      EndLocked(order);
+      if (stopped_) return;
+    }
+    SendOne(item, rest);
     return;
   }
   {
@@ -127,6 +179,8 @@ void ObjectWork::Answered(const Shared& item, const ObjectOrder& order, const Or
     if (!end.status.ok()) {
       WEIR_LOG_DEBUG("cutting off inode {}: {}", item->inode, end.status.message());
       item->orders.push_back(order);
+    } else {
+      EndLocked(order);
     }
     if (--item->in_flight > 0) return;
     if (!item->orders.empty()) {
@@ -166,11 +220,6 @@ void ObjectWork::Tick() {
 void ObjectWork::Stop() {
   const std::lock_guard lock(mutex_);
   stopped_ = true;
-}
-
-bool ObjectWork::stopped() const {
-  const std::lock_guard lock(mutex_);
-  return stopped_;
 }
 
 size_t ObjectWork::pending_purges() const {

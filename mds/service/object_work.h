@@ -15,6 +15,7 @@
 
 #include "common/base/time.h"
 #include "common/placement/cluster_map.h"
+#include "common/replication/op_ids.h"
 #include "mds/ns/operation.h"
 #include "mds/service/osd_port.h"
 
@@ -27,8 +28,7 @@ class ObjectWork {
     std::function<void(uint64_t inode)> purged;
     std::function<void(uint64_t inode, uint64_t freed_bytes)> truncated;
   };
-  ObjectWork(OsdPort& osds, Clock& clock, Callbacks callbacks)
-      : osds_(osds), clock_(clock), callbacks_(std::move(callbacks)) {}
+  ObjectWork(OsdPort& osds, Clock& clock, Callbacks callbacks);
 
   void Purge(const PurgeJob& job);
   void Truncate(const TruncateJob& job);
@@ -55,10 +55,10 @@ class ObjectWork {
   using Shared = std::shared_ptr<Item>;
   std::vector<ObjectOrder> OrdersOf(const PurgeJob& job) const;
   std::vector<ObjectOrder> OrdersOf(const TruncateJob& job) const;
-  [[nodiscard]] bool stopped() const;
   void Start(const Shared& item);
   void Send(const Shared& item);
-  void SendOne(const Shared& item, const ObjectOrder& order);
+  void SendOne(const Shared& item, ObjectOrder order);
+  void EndLocked(const ObjectOrder& order);
   void Answered(const Shared& item, const ObjectOrder& order, const OrderEnd& end);
   void Finished(const Shared& item);
   void StartNextPurge();
@@ -68,6 +68,7 @@ class ObjectWork {
   const Callbacks callbacks_;
   mutable std::mutex mutex_;
   bool stopped_ = false;
+  replication::OpIds ids_;  // of this process: what a restart interrupts is asked for anew
   std::deque<PurgeJob> waiting_;
   size_t purging_ = 0;
   std::vector<Shared> failed_;

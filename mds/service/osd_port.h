@@ -4,10 +4,12 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "common/base/ids.h"
 #include "common/base/result.h"
 #include "common/placement/cluster_map.h"
+#include "common/replication/messages.h"
 
 namespace weir::mds {
 
@@ -20,6 +22,18 @@ struct ObjectOrder {
   uint64_t size = 0;         // kTruncate: what is left of it
   ClassId charged_to;
   TierName tier{};  // kTruncate: where the object lies; kDeleteInode goes to all
+  PoolId pool{};
+  std::optional<uint32_t> slot{};  // kTruncate: of the object
+  uint64_t chain_version = 0;      // of that slot
+  // The same whenever it is sent. Session 0: none, as of first steps of purges.
+  replication::OpId op{};
+  replication::IdFloors floors{};
+
+  // The first step of a purge, which finds all that there is of most files. Whatever repeats it
+  // does no harm, as numbers of inodes are never given twice.
+  [[nodiscard]] bool IsFirstStep() const {
+    return kind == Kind::kDeleteInode && index == 0 && objects_max == 1;
+  }
 };
 
 struct OrderEnd {

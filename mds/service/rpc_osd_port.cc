@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/prng.h"
+#include "common/qos/lane.h"
 
 namespace weir::mds {
 namespace {
@@ -15,10 +16,18 @@ std::string OsdName(OsdId osd) {
   return "osd." + std::to_string(osd.value);
 }
 
-// The first step of a purge, which finds all that there is of most files.
-bool IsFirstStep(const ObjectOrder& order) {
-  return order.kind == ObjectOrder::Kind::kDeleteInode && order.index == 0 &&
-         order.objects_max == 1;
+void SetOp(const replication::OpId& op, const replication::IdFloors& floors,
+           wire::ObjectRequest* request) {
+  if (op.session == 0) return;
+  request->mutable_op()->set_session(op.session);
+  request->mutable_op()->set_number(op.number);
+  request->mutable_op()->set_session_floor(floors.session);
+  request->mutable_op()->set_object_floor(floors.object);
+}
+
+// Whoever has truncated a file waits, nobody does for a purge.
+Lane LaneOfOrder(const ObjectOrder& order) {
+  return order.charged_to == kSystemPurge ? Lane::kBackground : Lane::kInteractive;
 }
 
 // An object that is not there has nothing to cut off.
@@ -29,6 +38,9 @@ Status ReadReply(OsdId osd, const Result<net::Reply>& reply, wire::ObjectReply* 
   return {ErrorCode::kBadMessage, OsdName(osd) + " answers nonsense"};
 }
 }  // namespace
+
+RpcOsdPort::RpcOsdPort(net::Network& network, Clock& clock)
+    : network_(network), clock_(clock), ids_(RandomSeed()) {}
 
 void RpcOsdPort::Send(const ClusterMap& map, const ObjectOrder& order,
                       std::function<void(OrderEnd)> done) {
@@ -46,7 +58,12 @@ void RpcOsdPort::Send(const ClusterMap& map, const ObjectOrder& order,
   if (!order.tier.empty()) request.set_tier(order.tier.ToString());
   request.set_epoch(map.epoch.value);
   request.set_cluster(map.ClusterHash());
-  if (IsFirstStep(order)) return AddPurge(osd->second.endpoint, request, {order, std::move(done)});
+  request.set_lane(static_cast<wire::Lane>(LaneOfOrder(order)));
+  request.set_pool(order.pool.value);
+  if (order.slot.has_value()) request.set_slot(*order.slot);
+  request.set_chain_version(order.chain_version);
+  SetOp(order.op, order.floors, &request);
+  if (order.IsFirstStep()) return AddPurge(osd->second.endpoint, request, {order, std::move(done)});
   const auto client = ClientOf(order.osd, osd->second.endpoint);
   if (!client.ok()) return done(client.status());
   const uint32_t method =
@@ -80,6 +97,7 @@ void RpcOsdPort::SendPurges(OsdId osd) {
   Batch batch;
   wire::ObjectRequest request;
   std::string endpoint;
+  uint64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
     Purges& purges = purges_[osd];
@@ -90,20 +108,25 @@ void RpcOsdPort::SendPurges(OsdId osd) {
     purges.waiting.erase(from, to);
     request = purges.frame;
     endpoint = purges.endpoint;
+    const ObjectId first{batch.front().order.inode, 0};
+    number = ids_.Begin(first);
+    SetOp({ids_.session(), number}, ids_.FloorsOf(first), &request);
   }
   request.set_inode(batch.front().order.inode.value);
   for (size_t i = 1; i < batch.size(); ++i) request.add_more_inodes(batch[i].order.inode.value);
   const auto client = ClientOf(osd, endpoint);
-  if (!client.ok()) return PurgesEnded(osd, std::move(batch), client.status());
+  if (!client.ok()) return PurgesEnded(osd, std::move(batch), number, client.status());
   net::CallOptions options;
   options.timeout = kOrderTimeout;
-  (*client)->Call(wire::OSD_DELETE_INODE, request.SerializeAsString(), {}, options,
-                  [this, osd, batch = std::move(batch)](const Result<net::Reply>& reply) mutable {
-                    PurgesEnded(osd, std::move(batch), reply);
-                  });
+  (*client)->Call(
+      wire::OSD_DELETE_INODE, request.SerializeAsString(), {}, options,
+      [this, osd, number, batch = std::move(batch)](const Result<net::Reply>& reply) mutable {
+        PurgesEnded(osd, std::move(batch), number, reply);
+      });
 }
 
-void RpcOsdPort::PurgesEnded(OsdId osd, Batch batch, const Result<net::Reply>& reply) {
+void RpcOsdPort::PurgesEnded(OsdId osd, Batch batch, uint64_t number,
+                             const Result<net::Reply>& reply) {
   wire::ObjectReply answer;
   const Status status = ReadReply(osd, reply, &answer);
   if (answer.next_indexes().empty()) answer.add_next_indexes(answer.next_index());
@@ -112,6 +135,7 @@ void RpcOsdPort::PurgesEnded(OsdId osd, Batch batch, const Result<net::Reply>& r
   {
     const std::lock_guard lock(mutex_);
     Purges& purges = purges_[osd];
+    ids_.End({batch.front().order.inode, 0}, number);
     if (status.ok() && static_cast<size_t>(answer.next_indexes_size()) < batch.size()) {
       purges.singly = true;  // it has done the first
       const auto rest = batch.begin() + 1;

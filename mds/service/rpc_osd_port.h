@@ -12,6 +12,7 @@
 
 #include "common/net/rpc.h"
 #include "common/placement/cluster_map.h"
+#include "common/replication/op_ids.h"
 #include "common/wire/osd.pb.h"
 #include "mds/service/osd_port.h"
 
@@ -19,7 +20,7 @@ namespace weir::mds {
 
 class RpcOsdPort final : public OsdPort {
  public:
-  RpcOsdPort(net::Network& network, Clock& clock) : network_(network), clock_(clock) {}
+  RpcOsdPort(net::Network& network, Clock& clock);
 
   void Send(const ClusterMap& map, const ObjectOrder& order,
             std::function<void(OrderEnd)> done) override;
@@ -49,12 +50,14 @@ class RpcOsdPort final : public OsdPort {
   void AddPurge(const std::string& endpoint, wire::ObjectRequest request, Purge purge);
   void SendPurges(OsdId osd);
   static void Drop(Batch batch);
-  void PurgesEnded(OsdId osd, Batch batch, const Result<net::Reply>& reply);
+  void PurgesEnded(OsdId osd, Batch batch, uint64_t number, const Result<net::Reply>& reply);
 
   net::Network& network_;
   Clock& clock_;
   std::mutex mutex_;
   bool stopped_ = false;
+  // Of requests for several first steps, which never go out again as they were.
+  replication::OpIds ids_;
   std::map<OsdId, Connection> connections_;
   std::map<OsdId, Purges> purges_;
   // A client must not be destroyed by its own callback, so that Tick does it.

@@ -47,13 +47,49 @@ TEST_F(PurgeTest, AStepThatFailedIsTriedAgain) {
   osds.left = {1, 17};
   osds.answer = Status(ErrorCode::kUnreachable, "gone");
   Remove("large");
+  ASSERT_EQ(osds.orders.size(), 3u);
+  EXPECT_EQ(osds.orders[0].op.session, 0u) << "joined with others, which have one number together";
+  EXPECT_NE(osds.orders[1].op, osds.orders[2].op);
+  EXPECT_GT(osds.orders[2].floors.session, osds.orders[1].op.number);
+  const replication::OpId failed = osds.orders[2].op;
   EXPECT_EQ(core->objects().pending_purges(), 1u);
   osds.answer = Status::Ok();
   osds.orders.clear();
   clock.Advance(1s);
   core->Tick();
   EXPECT_EQ(Asked(), (Steps{{17, 16}}));
+  EXPECT_EQ(osds.orders[0].op, failed) << "it may have been done";
   EXPECT_EQ(core->objects().pending_purges(), 0u);
+}
+
+TEST_F(PurgeTest, ATruncationKeepsItsNumberUntilItIsAnswered) {
+  const uint64_t file = Touch(kRoot, "file");
+  wire::SetAttrRequest request;
+  request.set_inode(file);
+  request.set_size(10 << 20);
+  (void)Ask<wire::EntryReply>(wire::MDS_SETATTR, request);
+  osds.orders.clear();
+  osds.answer = Status(ErrorCode::kTimedOut, "slow");
+  request.set_size(1000);
+  request.set_known_size(10 << 20);
+  const auto call = Send(wire::MDS_SETATTR, request);
+  core->names().CommitPrepared();
+  ASSERT_EQ(osds.orders.size(), 2u) << "a cut and a deletion";
+  const auto first = osds.orders;
+  EXPECT_EQ(first[0].kind, ObjectOrder::Kind::kTruncate);
+  EXPECT_TRUE(first[0].slot.has_value());
+  EXPECT_EQ(first[0].chain_version, 1u);
+  EXPECT_FALSE(first[1].slot.has_value()) << "of an inode's objects in many slots";
+  EXPECT_NE(first[0].op, first[1].op);
+  osds.answer = Status::Ok();
+  osds.orders.clear();
+  clock.Advance(1s);
+  core->Tick();
+  ASSERT_EQ(osds.orders.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(osds.orders[i].op, first[i].op);
+    EXPECT_EQ(osds.orders[i].floors.session, first[i].op.number) << "those before it are answered";
+  }
 }
 
 }  // namespace

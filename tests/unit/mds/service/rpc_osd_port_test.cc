@@ -17,6 +17,7 @@ struct Osd {
   void Handle(net::IncomingCall& call) {
     wire::ObjectRequest request;
     ASSERT_TRUE(request.ParseFromString(call.body()));
+    last = request;
     requests.push_back({request.inode()});
     for (const uint64_t inode : request.more_inodes()) requests.back().push_back(inode);
     wire::ObjectReply reply;
@@ -27,6 +28,7 @@ struct Osd {
     call.Respond(failure.ok() ? Status::Ok() : failure, reply.SerializeAsString(), {});
   }
   std::vector<std::vector<uint64_t>> requests;
+  wire::ObjectRequest last;
   bool old = false;
   Status failure;
   std::unique_ptr<net::RpcServer> server;
@@ -66,6 +68,45 @@ TEST_F(PurgesTest, ShareARequestAtTheNextTick) {
   network_.RunFor(std::chrono::seconds(1));
   EXPECT_EQ(osd_.requests, (Requests{{1, 2, 3, 4}}));
   EXPECT_EQ(ends_, (std::map<uint64_t, int>{{1, 10}, {2, 20}, {3, 30}, {4, 40}}));
+}
+
+TEST_F(PurgesTest, EachRequestIsAnOperationAndNobodyWaitsForIt) {
+  Purge(1);
+  port_.Tick();
+  network_.RunFor(std::chrono::seconds(1));
+  const wire::OpId first = osd_.last.op();
+  EXPECT_NE(first.session(), 0u);
+  EXPECT_EQ(first.session_floor(), first.number());
+  EXPECT_EQ(osd_.last.lane(), wire::LANE_BACKGROUND);
+  EXPECT_FALSE(osd_.last.has_slot());
+  Purge(1);
+  Purge(2);
+  port_.Tick();
+  network_.RunFor(std::chrono::seconds(1));
+  EXPECT_EQ(osd_.last.op().number(), first.number() + 1) << "it deletes something else";
+  EXPECT_EQ(osd_.last.op().session_floor(), first.number() + 1);
+}
+
+TEST_F(PurgesTest, AnOrderIsSentAsItIsNumbered) {
+  ObjectOrder order;
+  order.osd = OsdId(3);
+  order.inode = InodeId(5);
+  order.index = 6;
+  order.pool = PoolId(2);
+  order.slot = 0;
+  order.chain_version = 7;
+  order.op = {8, 9};
+  order.floors = {4, 5};
+  port_.Send(map_, order, [](const OrderEnd&) {});
+  network_.RunFor(std::chrono::seconds(1));
+  EXPECT_EQ(osd_.last.pool(), 2u);
+  EXPECT_TRUE(osd_.last.has_slot());
+  EXPECT_EQ(osd_.last.chain_version(), 7u);
+  EXPECT_EQ(osd_.last.op().session(), 8u);
+  EXPECT_EQ(osd_.last.op().number(), 9u);
+  EXPECT_EQ(osd_.last.op().session_floor(), 4u);
+  EXPECT_EQ(osd_.last.op().object_floor(), 5u);
+  EXPECT_EQ(osd_.last.lane(), wire::LANE_INTERACTIVE);
 }
 
 TEST_F(PurgesTest, GoAtOnceWhenThereAreMany) {
