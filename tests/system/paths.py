@@ -13,8 +13,8 @@ import os
 import signal
 import sys
 
-from uring import Child, all_wait, all_wait_for_lock, is_server_of
-from weirtest import BIN, MIB, REPO, Cluster, Embedded, check, is_mounted, main, run
+from uring import Child, all_wait, all_wait_for_lock, servers_of, take_away
+from weirtest import BIN, MIB, REPO, Cluster, Embedded, check, main, run
 
 sys.path.insert(0, os.path.join(REPO, "tools", "lib"))
 import fuse_rings  # noqa: E402  (the path comes first)
@@ -45,7 +45,7 @@ def check_path(pid, backend, who):
 
 
 def check_mount(mount, log, backend, rings):
-    servers = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and is_server_of(int(pid), mount)]
+    servers = servers_of(mount)
     check(len(servers) == 1, f"servers of {mount}: {servers}")
     check_path(servers[0], backend, "the mount")
     with open(log) as file:
@@ -195,7 +195,7 @@ def on_cluster(lab, daemons, mounts):
         name = f"{reactor}-{'rings' if rings else 'dev'}"
         top, log = lab.path(f"{name}.mnt"), lab.path(f"{name}.log")
         os.mkdir(top)
-        lab.on_exit(lambda top=top: is_mounted(top) and run("umount", "-l", top, ok=None))
+        lab.on_exit(take_away, top)
         with environment(reactor):
             run(f"{BIN}/weirfs", endpoint, top, "--log-file", log, *options_of(rings))
         check_mount(top, log, reactor, rings)

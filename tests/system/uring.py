@@ -21,12 +21,24 @@ import fuse_rings  # noqa: E402  (the path comes first)
 FIRST_ENTRIES = 128  # of a queue, before it grows
 
 
+def servers_of(mount):
+    return [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and is_server_of(int(pid), mount)]
+
+
+def take_away(mount):
+    """After a failure: whoever still waits for an answer that its daemons will not give hears so, and can end."""
+    if is_mounted(mount):
+        for pid in servers_of(mount):
+            os.kill(pid, signal.SIGKILL)
+        run("umount", "-l", mount, ok=None)
+
+
 def mount_over_uring(lab, system, name, *options):
     mount = lab.path(name)
     os.makedirs(mount)
     with open(f"{system.dir}/endpoint") as file:
         endpoint = file.read().strip()
-    lab.on_exit(lambda: is_mounted(mount) and run("umount", "-l", mount, ok=None))
+    lab.on_exit(take_away, mount)
     run(f"{BIN}/weirfs", endpoint, mount, "-o", ",".join(("uring=on",) + options), "--log-file", lab.path(f"{name}.log"))
     with open(lab.path(f"{name}.log")) as log:
         check("by FUSE over io_uring" in log.read(), "uring=on, but the log does not say that it is used")
@@ -284,9 +296,9 @@ def killed_server(lab):
     system.dev("kill", "osd.0")
     children = [Child(lambda: os.preadv(fd, [mmap.mmap(-1, 4096)], 0)) for _ in range(10)]
     all_wait(children)
-    server = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and is_server_of(int(pid), mount)]
-    check(len(server) == 1, f"servers of {mount}: {server}")
-    os.kill(server[0], signal.SIGKILL)
+    servers = servers_of(mount)
+    check(len(servers) == 1, f"servers of {mount}: {servers}")
+    os.kill(servers[0], signal.SIGKILL)
     for child in children:
         status = child.end()
         check(os.WIFEXITED(status) and os.WEXITSTATUS(status) != 0, f"a read of a dead mount: {status}")
