@@ -83,7 +83,8 @@ Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& opt
                           TakeoverLog* takeover, MountFlags* flags,
                           std::function<void(InodeId)> forget_pages,
                           std::function<void(InodeId)> forget_attributes,
-                          std::function<void(std::function<void()>)> after_kernel) {
+                          std::function<void(std::function<void()>)> after_kernel,
+                          std::function<KernelPath()> kernel_path) {
   Core::Options core;
   core.mds_endpoint = endpoint;
   core.client_name = options.client_name.empty() ? DefaultClientName(options) : options.client_name;
@@ -103,6 +104,7 @@ Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& opt
   core.forget_attributes = std::move(forget_attributes);
   core.waits_for_page = WaitsInKernel;
   core.after_kernel = std::move(after_kernel);
+  core.kernel_path = std::move(kernel_path);
   core.takeover = takeover;
   core.file_io.takeover = takeover;
   core.file_io.buffer_writes = !options.writeback_cache;
@@ -179,7 +181,8 @@ class Mount::Impl {
               CoreOptions(
                   endpoint, options_, takeover_.get(), &flags_, [this](InodeId id) { Forget(id); },
                   [this](InodeId id) { ForgetAttributes(id); },
-                  [this](auto then) { filesystem_.barrier().After(std::move(then)); })),
+                  [this](auto then) { filesystem_.barrier().After(std::move(then)); },
+                  [this] { return PathNow(); })),
         awake_(options_.keep_awake ? AwakeProcessors::OfThisMachine(clock) : nullptr),
         filesystem_(core_, {options_.exclusive, options_.writeback_cache,
                             static_cast<uint32_t>(options_.readahead_bytes), awake_.get()}) {}
@@ -222,6 +225,7 @@ class Mount::Impl {
       serving_ = true;
     }
     reactors_->Start();
+    if (options_.device_fd >= 0) met_kernel_ = true;  // it was told by a predecessor
     RaiseReadAhead(device_, kReadAheadKib);
     RaiseQueueLimits(device_, kKernelQueue);
     return Status::Ok();
@@ -452,11 +456,18 @@ class Mount::Impl {
     return Status::Ok();
   }
 
+  // Until the kernel has said what it can, that is open.
+  [[nodiscard]] KernelPath PathNow() const {
+    if (!met_kernel_) return KernelPath::kUnknown;
+    return reactors_->ringing() ? KernelPath::kUring : KernelPath::kDevice;
+  }
+
   void OnInit(std::span<const uint8_t> request) {
     if (wants_rings_ && (OfferedInitFlags(request) & kOverIoUring) != 0) {
       filesystem_.calls().MistrustInterrupts();
       reactors_->StartRings();
     }
+    met_kernel_ = true;
     if (takeover_ == nullptr) return;
     if (!CanAskAgain(request)) {
       WEIR_LOG_WARN("this kernel is older than 6.9: the mount ends with its process");
@@ -499,6 +510,7 @@ class Mount::Impl {
   std::atomic<fuse_session*> notified_{nullptr};
   std::string device_;
   std::unique_ptr<RequestHandler> handler_;
+  std::atomic<bool> met_kernel_{false};
   std::mutex mutex_;
   std::condition_variable ended_changed_;
   bool wants_rings_ = false;

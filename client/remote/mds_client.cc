@@ -242,6 +242,9 @@ void MdsClient::StartWatch() {
   request.set_wait_ms(kWatchWaitMs);
   request.set_lock_seq(lock_seq_);
   if (events_.times) AddTimes(&request);
+  if (events_.kernel_path) {
+    request.set_kernel_path(static_cast<wire::KernelPath>(events_.kernel_path()));
+  }
   if (options_.directories != nullptr) request.set_lease_seq(options_.directories->obeyed());
   if (options_.files != nullptr) request.set_file_lease_seq(options_.files->heard());
   net::CallOptions call;

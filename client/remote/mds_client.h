@@ -26,6 +26,7 @@
 #include "client/vfs/caller.h"
 #include "common/net/rpc.h"
 #include "common/placement/cluster_map.h"
+#include "common/posix/kernel_path.h"
 #include "common/qos/class_times.h"
 
 namespace google::protobuf {
@@ -71,6 +72,7 @@ class MdsClient {
     std::function<std::vector<InodeId>()> kept_inodes;  // of TouchedReply; may be empty
     // Where the time of the classes goes here; may be empty.
     std::function<std::map<ClassId, MountClassTimes>()> times;
+    std::function<KernelPath()> kernel_path;                  // may be empty
     std::function<std::vector<wire::FileLock>()> held_locks;  // optional, as is the next
     std::function<void(const std::vector<InodeId>&)> on_lost_locks;
     // MDS_LOCKS_SETTLED is wanted; may be empty.

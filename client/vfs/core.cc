@@ -109,6 +109,7 @@ Status Core::Connect() {
   events.on_map = [this](const MapPtr& map) { OnMap(map); };
   events.on_tags = [this](uint64_t tag_epoch) { classes_.TagsMoved(tag_epoch); };
   events.times = [this] { return objects_.Times(); };
+  events.kernel_path = options_.kernel_path;
   events.open_inodes = [this] {
     std::vector<InodeId> open = open_files_.All();
     ForgetAllowed(open);  // a session that begins anew has been allowed nothing

@@ -35,6 +35,7 @@
 #include "client/vfs/lease_keeper.h"
 #include "client/vfs/open_files.h"
 #include "common/base/waker.h"
+#include "common/posix/kernel_path.h"
 
 namespace weir::wire {
 class Attr;
@@ -77,6 +78,8 @@ class Core final : private WriteReporter {
     // kernel.
     std::function<void(std::function<void()> then)> after_kernel;
     std::function<void(InodeId)> forget_here;  // instead, see lease_keeper.h
+    // How requests come from the kernel, for whoever asks the MDS. Empty: nobody is told.
+    std::function<KernelPath()> kernel_path;
   };
   // `networks` outlives it.
   Core(const ReactorNetworks& networks, Clock& clock, Options options);

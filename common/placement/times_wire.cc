@@ -77,6 +77,7 @@ void ToWire(ClassId id, const Lately& lately, wire::WhyReply* message) {
     out->set_client_name(mount.client);
     out->set_seconds(mount.seconds);
     ToWire(id, mount.times, out->mutable_times());
+    out->set_path(static_cast<wire::KernelPath>(mount.path));
   }
 }
 
@@ -89,7 +90,8 @@ Lately FromWire(const wire::WhyReply& message) {
     for (const auto& row : osd.classes()) one.classes[ClassId(row.class_id())] = FromWire(row);
   }
   for (const auto& mount : message.mounts()) {
-    lately.mounts.push_back({mount.client_name(), mount.seconds(), FromWire(mount.times())});
+    lately.mounts.push_back({mount.client_name(), mount.seconds(), FromWire(mount.times()),
+                             ToKernelPath(mount.path())});
   }
   return lately;
 }

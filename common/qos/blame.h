@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/posix/kernel_path.h"
 #include "common/qos/class_times.h"
 
 namespace weir {
@@ -31,6 +32,7 @@ struct MountLately {
   std::string client;
   double seconds = 0;
   MountClassTimes times;
+  KernelPath path = KernelPath::kUnknown;
 };
 struct Lately {
   std::vector<OsdLately> osds;

@@ -58,11 +58,12 @@ void TimeBook::OsdSaid(OsdId osd, const std::map<ClassId, OsdClassTimes>& sums, 
   osds_[osd].Add(sums, now);
 }
 
-void TimeBook::MountSaid(uint64_t session, const std::string& client,
+void TimeBook::MountSaid(uint64_t session, const std::string& client, KernelPath path,
                          const std::map<ClassId, MountClassTimes>& sums, TimePoint now) {
   const std::lock_guard lock(mutex_);
   Mount& mount = mounts_[session];
   mount.client = client;
+  mount.path = path;
   mount.history.Add(sums, now);
 }
 
@@ -84,7 +85,7 @@ Lately TimeBook::Of(ClassId id, TimePoint now) const {
     const auto classes = mount.history.Lately();
     const auto found = classes.find(id);
     if (found == classes.end()) continue;
-    lately.mounts.push_back({mount.client, mount.history.Seconds(), found->second});
+    lately.mounts.push_back({mount.client, mount.history.Seconds(), found->second, mount.path});
   }
   return lately;
 }

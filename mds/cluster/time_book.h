@@ -24,7 +24,7 @@ class TimeBook {
   static constexpr Duration kSilence = std::chrono::seconds(3);
 
   void OsdSaid(OsdId osd, const std::map<ClassId, OsdClassTimes>& sums, TimePoint now);
-  void MountSaid(uint64_t session, const std::string& client,
+  void MountSaid(uint64_t session, const std::string& client, KernelPath path,
                  const std::map<ClassId, MountClassTimes>& sums, TimePoint now);
   void MountGone(uint64_t session);
 
@@ -53,6 +53,7 @@ class TimeBook {
   };
   struct Mount {
     std::string client;
+    KernelPath path = KernelPath::kUnknown;
     History<MountClassTimes> history;
   };
 

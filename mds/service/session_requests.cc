@@ -186,7 +186,9 @@ void MdsCore::Watch(const Call& call) {
     std::string client;
     known = sessions_->Touch(call->session(), nullptr, &client);
     if (known) {
-      keeper_->times().MountSaid(call->session(), client,
+      const KernelPath path = ToKernelPath(request.kernel_path());
+      sessions_->SetPath(call->session(), path);
+      keeper_->times().MountSaid(call->session(), client, path,
                                  SumsOf<MountClassTimes>(request.mount_times()), clock_.Now());
     }
     if (names_->leases().Obeyed(call->session(), request.lease_seq())) names_->RetryParked();
@@ -258,6 +260,11 @@ void MdsCore::GetStatus(const Call& call) {
         wire::StatusReply reply;
         *reply.mutable_map() = MapWithUse();
         reply.set_sessions(sessions_->count());
+        for (const Sessions::Mount& mount : sessions_->Mounts()) {
+          wire::StatusReply::Mount* to = reply.add_mounts();
+          to->set_client_name(mount.client);
+          to->set_path(static_cast<wire::KernelPath>(mount.path));
+        }
         reply.set_inodes(space.inodes());
         const OpenFiles& opens = op.context.opens;
         *lingering = op.context.lingering.CountUnopened(

@@ -1,5 +1,7 @@
 #include "mds/service/sessions.h"
 
+#include <algorithm>
+
 #include "common/base/log.h"
 
 namespace weir::mds {
@@ -14,7 +16,7 @@ Status Sessions::Open(uint64_t session, const Opening& opening) {
                                     "several mounts need daemons of their own (weir-dev up)"};
     }
   }
-  sessions_[session] = {opening, clock_.Now(), true};
+  sessions_[session] = {opening, clock_.Now(), true, KernelPath::kUnknown};
   return Status::Ok();
 }
 
@@ -31,6 +33,25 @@ bool Sessions::Touch(uint64_t session, std::string* mount_class, std::string* cl
   if (mount_class != nullptr) *mount_class = found->second.opening.mount_class;
   if (client != nullptr) *client = found->second.opening.client_name;
   return found->second.opened;
+}
+
+void Sessions::SetPath(uint64_t session, KernelPath path) {
+  const std::lock_guard lock(mutex_);
+  const auto found = sessions_.find(session);
+  if (found != sessions_.end()) found->second.path = path;
+}
+
+std::vector<Sessions::Mount> Sessions::Mounts() const {
+  std::vector<Mount> mounts;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, session] : sessions_) {
+      if (session.opened) mounts.push_back({session.opening.client_name, session.path});
+    }
+  }
+  std::sort(mounts.begin(), mounts.end(),
+            [](const Mount& a, const Mount& b) { return a.client < b.client; });
+  return mounts;
 }
 
 void Sessions::TouchOrAdmit(uint64_t session, std::string* mount_class, std::string* client) {

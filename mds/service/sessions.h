@@ -10,6 +10,7 @@
 
 #include "common/base/result.h"
 #include "common/base/time.h"
+#include "common/posix/kernel_path.h"
 
 namespace weir::mds {
 
@@ -27,6 +28,14 @@ class Sessions {
   void Close(uint64_t session);
   // A sign of life. False: not open. `mount_class` and `client` get the session's.
   bool Touch(uint64_t session, std::string* mount_class = nullptr, std::string* client = nullptr);
+  // What its mount says of itself.
+  void SetPath(uint64_t session, KernelPath path);
+  // Of the open ones, in the order of their names.
+  struct Mount {
+    std::string client;
+    KernelPath path = KernelPath::kUnknown;
+  };
+  [[nodiscard]] std::vector<Mount> Mounts() const;
   // A session that asks without having opened itself (after our restart) may hold files as well, so
   // that it has a lease too. It stays unknown to WATCH.
   void TouchOrAdmit(uint64_t session, std::string* mount_class, std::string* client);
@@ -47,6 +56,7 @@ class Sessions {
     Opening opening;
     TimePoint last_seen;
     bool opened = false;
+    KernelPath path = KernelPath::kUnknown;
   };
   Clock& clock_;
   const Duration lease_;

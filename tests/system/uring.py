@@ -6,6 +6,7 @@ user may not set it, everything is skipped, and says so.
 """
 import contextlib
 import fcntl
+import json
 import mmap
 import os
 import signal
@@ -342,10 +343,41 @@ def files_and_pages(lab):
         check(os.stat(f"{system.mnt}/f{size}").st_size == size, "a size was lost over a remount")
 
 
+def operators_see_the_path(lab):
+    """Of each mount osdctl says whether its requests come by io_uring."""
+    system = Cluster(lab, mounts=0)
+    mounts = {"ring": mount_over_uring(lab, system, "mnt.ring", "client=ring")}
+    mounts["device"] = lab.path("mnt.device")
+    os.makedirs(mounts["device"])
+    with open(f"{system.dir}/endpoint") as file:
+        endpoint = file.read().strip()
+    lab.on_exit(lambda: is_mounted(mounts["device"]) and run("umount", "-l", mounts["device"], ok=None))
+    run(f"{BIN}/weirfs", endpoint, mounts["device"], "-o", "uring=off,client=device")
+    expected = [{"client": "device", "path": "/dev/fuse"}, {"client": "ring", "path": "io_uring"}]
+
+    def listed():
+        return json.loads(system.osdctl("status", "-o", "json", ok=None).stdout)["mounts"] == expected
+
+    wait_until(listed, "status to say how the requests of both mounts come")
+    text = system.osdctl("status", ok=None).stdout
+    check("MOUNT   PATH" in text and "device  /dev/fuse" in text and "ring    io_uring" in text, f"status: {text}")
+
+    def used():
+        # What a mount reports first of a class only says where its sums stand.
+        for name, mount in mounts.items():
+            with open(f"{mount}/{name}", "wb") as file:
+                file.write(b"x" * MIB)
+                os.fsync(file.fileno())
+        why = json.loads(system.osdctl("why", "best-effort", "-o", "json").stdout)
+        return sorted(why["mounts"], key=lambda one: one["client"]) == expected
+
+    wait_until(used, "why to say it of the mounts that used the class")
+
+
 if __name__ == "__main__":
     with fuse_rings.wanted() as why_not:
         if why_not is not None:
             print(f"skipped uring: FUSE over io_uring is not to be had: {why_not}")
             sys.exit(0)
         main("uring", files_and_pages, refused_with_a_word, killed_in_every_state, interrupted_locks,
-             more_locks_than_entries, writers_and_a_reader_on_one_core, umount_under_load, killed_server)
+             more_locks_than_entries, writers_and_a_reader_on_one_core, umount_under_load, killed_server, operators_see_the_path)

@@ -10,6 +10,7 @@
 #include "tools/osdctl/command.h"
 #include "tools/osdctl/mds_load.h"
 #include "tools/osdctl/stat_document.h"
+#include "tools/osdctl/why_document.h"
 
 namespace weir::osdctl {
 namespace {
@@ -90,6 +91,10 @@ Json Document(const Health& health, const std::string& endpoint) {
                           {"capacity_bytes", info.capacity_bytes()},
                           {"held_bytes", HeldBy(health.load, info.id())}});
   }
+  Json mounts = Json::array();
+  for (const auto& mount : health.reply.mounts()) {
+    mounts.push_back({{"client", mount.client_name()}, {"path", PathJson(mount.path())}});
+  }
   return {{"health", health.troubles.empty() ? "ok" : "unhealthy"},
           {"troubles", health.troubles},
           {"cluster_uuid", map.cluster_uuid()},
@@ -101,6 +106,7 @@ Json Document(const Health& health, const std::string& endpoint) {
           {"violation_seconds", Total(violations)},
           {"violations", broken},
           {"osds", osds},
+          {"mounts", mounts},
           {"promises", promises},
           {"capacities", capacities}};
 }
@@ -115,6 +121,15 @@ void PrintCapacities(const Health& health) {
                   FormatSize(info.capacity_bytes())});
   }
   if (any) fmt::print("\n{}", table.Render());
+}
+
+void PrintMounts(const Health& health) {
+  if (health.reply.mounts().empty()) return;
+  cli::Table table({"MOUNT", "PATH"});
+  for (const auto& mount : health.reply.mounts()) {
+    table.AddRow({mount.client_name(), std::string(ToText(ToKernelPath(mount.path())))});
+  }
+  fmt::print("\n{}", table.Render());
 }
 
 void PrintScreen(const Health& health, const std::string& endpoint) {
@@ -137,6 +152,7 @@ void PrintScreen(const Health& health, const std::string& endpoint) {
                  osd.qos().profile()});
   }
   fmt::print("{}", osds.Render());
+  PrintMounts(health);
   cli::Table promises({"CLASS", ">RESERVATION", "SCOPE", ">WEIGHT", ">LIMIT"});
   bool any = false;
   for (const auto& info : map.classes()) {

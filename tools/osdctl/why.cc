@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "common/placement/times_wire.h"
 #include "common/wire/mds.pb.h"
@@ -67,7 +68,9 @@ Result<ExitCode> RunWhy(Globals& globals, const std::string& what) {
   request.set_name(answer.info->name());
   wire::WhyReply reply;
   WEIR_RETURN_IF_ERROR(link->Call(wire::MDS_WHY, request, &reply));
-  answer.verdict = Judge(weir::FromWire(reply), ClassId(answer.info->id()));
+  Lately lately = weir::FromWire(reply);
+  answer.verdict = Judge(lately, ClassId(answer.info->id()));
+  answer.mounts = std::move(lately.mounts);
   if (answer.verdict.culprit == Culprit::kNeighbour) {
     answer.neighbour = ClassName(map, answer.verdict.neighbour.value);
   }

@@ -33,6 +33,11 @@ double SharePercent(const Verdict& verdict, double requests) {
 
 }  // namespace
 
+Json PathJson(int path) {
+  const KernelPath known = ToKernelPath(path);
+  return known == KernelPath::kUnknown ? Json(nullptr) : Json(ToText(known));
+}
+
 Json WhyDocument(const WhyAnswer& answer) {
   const Verdict& verdict = answer.verdict;
   Json mean = Json::object();
@@ -62,6 +67,11 @@ Json WhyDocument(const WhyAnswer& answer) {
       {"mean_us", mean},
       {"share_percent", share},
       {"blame", blame}};
+  json["mounts"] = Json::array();
+  for (const MountLately& mount : answer.mounts) {
+    json["mounts"].push_back(
+        {{"client", mount.client}, {"path", PathJson(static_cast<int>(mount.path))}});
+  }
   if (!answer.path.empty()) {
     json["path"] = answer.path;
     json["reason"] = answer.reason;
@@ -124,6 +134,13 @@ std::string WhyScreen(const WhyAnswer& answer) {
                   fmt::format("{:.0f}%", SharePercent(verdict, requests))});
   }
   text += table.Render();
+  if (!answer.mounts.empty()) {
+    cli::Table mounts({"MOUNT", "PATH"});
+    for (const MountLately& mount : answer.mounts) {
+      mounts.AddRow({mount.client, std::string(ToText(mount.path))});
+    }
+    text += "\n" + mounts.Render();
+  }
   text += fmt::format("\nto blame  {}\n", WhoIsToBlame(verdict, answer.neighbour));
   const std::string advice = Advice(answer);
   if (!advice.empty()) text += fmt::format("          {}\n", advice);

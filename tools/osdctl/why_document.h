@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "common/qos/blame.h"
 #include "common/wire/map.pb.h"
@@ -15,7 +16,11 @@ struct WhyAnswer {
   const wire::ClassInfo* info = nullptr;
   std::string neighbour;  // name of the verdict's
   Verdict verdict;
+  std::vector<MountLately> mounts;  // that used the class
 };
+
+// Null: it is not known.
+Json PathJson(int path);
 
 Json WhyDocument(const WhyAnswer& answer);
 std::string WhyScreen(const WhyAnswer& answer);

@@ -46,7 +46,7 @@ TEST(ClassTimesTest, EveryFieldIsSummedAndSurvivesTheWire) {
   EXPECT_EQ(both.limit_ns + both.limited_ns, 26'000u);
   Lately lately;
   lately.osds.push_back({OsdId(3), 9.5, {{ClassId(16), AllDifferent()}, {ClassId(0), {}}}});
-  lately.mounts.push_back({"host:web", 8, mount});
+  lately.mounts.push_back({"host:web", 8, mount, KernelPath::kUring});
   wire::WhyReply message;
   ToWire(ClassId(16), lately, &message);
   EXPECT_EQ(message.class_id(), 16u);
@@ -56,6 +56,7 @@ TEST(ClassTimesTest, EveryFieldIsSummedAndSurvivesTheWire) {
   EXPECT_EQ(back.osds[0].classes, lately.osds[0].classes);
   ASSERT_EQ(back.mounts.size(), 1u);
   EXPECT_EQ(back.mounts[0].client, "host:web");
+  EXPECT_EQ(back.mounts[0].path, KernelPath::kUring);
   EXPECT_EQ(back.mounts[0].times, mount);
 }
 

@@ -84,9 +84,9 @@ TEST_F(TimeBookTest, ManyReportsASecondAreJoined) {
 TEST_F(TimeBookTest, MountsCountByTheirName) {
   const MountClassTimes before{.ops = 1, .active_ns = 1};
   const MountClassTimes after{.ops = 4, .active_ns = 2};
-  book_.MountSaid(7, "host:web", {{kGold, before}}, now_);
+  book_.MountSaid(7, "host:web", KernelPath::kUring, {{kGold, before}}, now_);
   now_ += 1s;
-  book_.MountSaid(7, "host:web", {{kGold, after}}, now_);
+  book_.MountSaid(7, "host:web", KernelPath::kUring, {{kGold, after}}, now_);
   const Lately lately = book_.Of(kGold, now_);
   ASSERT_EQ(lately.mounts.size(), 1u);
   EXPECT_EQ(lately.mounts[0].client, "host:web");

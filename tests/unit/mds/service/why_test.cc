@@ -21,6 +21,7 @@ class WhyTest : public MdsFixture {
     row->set_active_us(1'000'000 * seconds);
     Send(wire::MDS_WATCH, osd);
     wire::WatchRequest mount;
+    mount.set_kernel_path(wire::KERNEL_PATH_URING);
     mount.add_mount_times()->set_class_id(gold);
     mount.mutable_mount_times(0)->set_window_us(1000 * seconds);
     mount.mutable_mount_times(0)->set_active_us(1'000'000 * seconds);
@@ -56,6 +57,11 @@ TEST_F(WhyTest, ReportsOfWatchesAreAnsweredAndExplained) {
   EXPECT_EQ(why.osds(0).classes(0).limit_us(), 32'000'000u);
   ASSERT_EQ(why.mounts_size(), 1);
   EXPECT_EQ(why.mounts(0).client_name(), "host");
+  EXPECT_EQ(why.mounts(0).path(), wire::KERNEL_PATH_URING);
+  const auto status = Ask<wire::StatusReply>(wire::MDS_STATUS, wire::Empty());
+  ASSERT_EQ(status.mounts_size(), 1);
+  EXPECT_EQ(status.mounts(0).client_name(), "host");
+  EXPECT_EQ(status.mounts(0).path(), wire::KERNEL_PATH_URING);
   EXPECT_EQ(why.mounts(0).times().window_us(), 4000u);
   request.set_name("nothing");
   EXPECT_EQ(Code(wire::MDS_WHY, request), ErrorCode::kNotFound);

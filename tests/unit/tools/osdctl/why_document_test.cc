@@ -49,6 +49,27 @@ TEST(WhyDocumentTest, KeepsTheKeysThatScriptsRead) {
   EXPECT_NE(WhyScreen(answer).find("class     gold (from /db)"), std::string::npos);
 }
 
+TEST(WhyDocumentTest, SaysHowTheRequestsOfEachMountCome) {
+  wire::ClassInfo info;
+  info.set_name("gold");
+  WhyAnswer answer = Throttled(info);
+  EXPECT_EQ(WhyDocument(answer)["mounts"], Json::array());
+  EXPECT_EQ(WhyScreen(answer).find("PATH"), std::string::npos);
+  answer.mounts = {{"a:1", 10, {}, KernelPath::kDevice},
+                   {"b:2", 10, {}, KernelPath::kUring},
+                   {"c:3", 10, {}, KernelPath::kUnknown}};
+  const Json mounts = WhyDocument(answer)["mounts"];
+  EXPECT_EQ(mounts[0], (Json{{"client", "a:1"}, {"path", "/dev/fuse"}}));
+  EXPECT_EQ(mounts[1], (Json{{"client", "b:2"}, {"path", "io_uring"}}));
+  EXPECT_TRUE(mounts[2]["path"].is_null());
+  const std::string screen = WhyScreen(answer);
+  EXPECT_NE(screen.find("MOUNT  PATH"), std::string::npos) << screen;
+  EXPECT_NE(screen.find("a:1    /dev/fuse"), std::string::npos) << screen;
+  EXPECT_NE(screen.find("b:2    io_uring"), std::string::npos) << screen;
+  EXPECT_NE(screen.find("c:3    -"), std::string::npos) << screen;
+  EXPECT_TRUE(PathJson(99).is_null()) << "of a newer version";
+}
+
 TEST(WhyDocumentTest, SaysSoWhenNothingWasAsked) {
   wire::ClassInfo info;
   info.set_name("gold");
