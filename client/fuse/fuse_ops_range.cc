@@ -32,6 +32,7 @@ void ChangeRange(Filesystem& fs, const CallPtr& call, const HandlePtr& handle,
 }
 
 // OSDs have the last word; what cannot be is refused before it takes room from others for a moment.
+// While removals are under way there is more room than the MDS knows.
 void AllocateIfThereIsRoom(Filesystem& fs, const CallPtr& call, const HandlePtr& handle,
                            const RangeChange& change) {
   const uint64_t has = handle->inode->attr().blocks * 512;
@@ -41,7 +42,10 @@ void AllocateIfThereIsRoom(Filesystem& fs, const CallPtr& call, const HandlePtr&
         if (!space.ok()) {
           call->Reply(space.status());
         } else if (change.length > has && change.length - has > space->free_bytes()) {
-          call->ReplyErrno(ENOSPC);
+          fs.core().AskRemovals([&fs, call, handle, change](const Result<uint64_t>& pending) {
+            if (pending.ok() && *pending > 0) return ChangeRange(fs, call, handle, change);
+            call->ReplyErrno(ENOSPC);
+          });
         } else {
           ChangeRange(fs, call, handle, change);
         }

@@ -1,43 +1,48 @@
 #include "client/remote/room_waits.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace weir::client {
 
 void RoomWaits::Await(Wait* wait, Then then) {
   if (!Enter(wait, &then)) return then(false);
+  AskIfDue();
 }
 
 // False: it is not to wait.
 bool RoomWaits::Enter(Wait* wait, Then* then) {
-  {
-    const std::lock_guard lock(mutex_);
-    const TimePoint now = clock_.Now();
-    const bool first = wait->until == TimePoint{};
-    if (first) wait->until = now + kLongest;
-    const bool late = now >= wait->until;
-    if (late) in_vain_ = pending_;
-    if (stopped_ || ask_ == nullptr || wait->last || late) return false;
-    waiters_.push_back({wait, std::move(*then), ++last_number_});
-    // Who comes again knows that he is to wait, and Tick asks for him.
-    if (!first || asking_) return true;
-    asking_ = true;
+  const std::lock_guard lock(mutex_);
+  const TimePoint now = clock_.Now();
+  const bool first = wait->until == TimePoint{};
+  if (first) wait->until = now + kLongest;
+  const bool late = now >= wait->until;
+  if (late) in_vain_ = pending_;
+  if (stopped_ || ask_ == nullptr || wait->last || late) return false;
+  TimePoint due = now;
+  if (!first) {
+    due += wait->pause;
+    wait->pause = std::min(2 * wait->pause, kLongestPause);
   }
-  AskNow();
+  waiters_.push_back({wait, std::move(*then), due});
   return true;
 }
 
-void RoomWaits::AskNow() {
-  uint64_t up_to = 0;
+void RoomWaits::AskIfDue() {
+  TimePoint now;
   {
     const std::lock_guard lock(mutex_);
-    up_to = last_number_;
+    now = clock_.Now();
+    const bool due = std::any_of(waiters_.begin(), waiters_.end(),
+                                 [now](const Waiter& one) { return one.due <= now; });
+    if (stopped_ || asking_ || !due) return;
+    asking_ = true;
   }
-  ask_([this, up_to](const Result<uint64_t>& pending) { Answered(up_to, pending); });
+  ask_([this, now](const Result<uint64_t>& pending) { Answered(now, pending); });
 }
 
-void RoomWaits::Answered(uint64_t up_to, const Result<uint64_t>& pending) {
+void RoomWaits::Answered(TimePoint asked, const Result<uint64_t>& pending) {
   std::vector<Waiter> heard;
   bool again = false;
   {
@@ -46,20 +51,18 @@ void RoomWaits::Answered(uint64_t up_to, const Result<uint64_t>& pending) {
     if (pending.ok()) pending_ = *pending;
     if (!pending.ok() || in_vain_ != pending_) in_vain_.reset();
     again = pending.ok() && !in_vain_.has_value();
-    const auto later = std::partition(waiters_.begin(), waiters_.end(),
-                                      [up_to](const Waiter& one) { return one.number > up_to; });
-    heard.assign(std::make_move_iterator(later), std::make_move_iterator(waiters_.end()));
-    waiters_.erase(later, waiters_.end());
+    const auto told = std::partition(waiters_.begin(), waiters_.end(),
+                                     [asked](const Waiter& one) { return one.due > asked; });
+    heard.assign(std::make_move_iterator(told), std::make_move_iterator(waiters_.end()));
+    waiters_.erase(told, waiters_.end());
     for (const Waiter& one : heard) one.wait->last = pending_ == 0;
-    ask_at_ = clock_.Now() + pause_;
-    pause_ = std::min(2 * pause_, kLongestPause);
   }
   for (const Waiter& one : heard) one.then(again);
+  AskIfDue();  // for who has come meanwhile
 }
 
 void RoomWaits::Tick() {
   std::vector<Waiter> late;
-  bool ask = false;
   {
     const std::lock_guard lock(mutex_);
     const TimePoint now = clock_.Now();
@@ -68,14 +71,9 @@ void RoomWaits::Tick() {
     late.assign(std::make_move_iterator(ends), std::make_move_iterator(waiters_.end()));
     waiters_.erase(ends, waiters_.end());
     if (!late.empty()) in_vain_ = pending_;
-    if (now >= ask_at_ && !asking_) {
-      ask = !waiters_.empty();
-      asking_ = ask;
-      if (!ask) pause_ = kFirstPause;
-    }
   }
   for (const Waiter& one : late) one.then(false);
-  if (ask) AskNow();
+  AskIfDue();
 }
 
 void RoomWaits::Stop() {

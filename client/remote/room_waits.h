@@ -32,6 +32,7 @@ class RoomWaits {
   // Of one request, over all its tries.
   struct Wait {
     TimePoint until;  // set when it first meets no room
+    Duration pause = kFirstPause;
     bool last = false;
   };
   using Then = std::function<void(bool again)>;
@@ -50,11 +51,11 @@ class RoomWaits {
   struct Waiter {
     Wait* wait;
     Then then;
-    uint64_t number;
+    TimePoint due;  // he is told by what is asked from then on
   };
   bool Enter(Wait* wait, Then* then);
-  void AskNow();
-  void Answered(uint64_t up_to, const Result<uint64_t>& pending);
+  void AskIfDue();
+  void Answered(TimePoint asked, const Result<uint64_t>& pending);
 
   Clock& clock_;
   const Ask ask_;
@@ -62,9 +63,6 @@ class RoomWaits {
   bool stopped_ = false;
   bool asking_ = false;
   std::vector<Waiter> waiters_;
-  uint64_t last_number_ = 0;
-  Duration pause_ = kFirstPause;
-  TimePoint ask_at_;                 // not before
   uint64_t pending_ = 0;             // as was last heard
   std::optional<uint64_t> in_vain_;  // so many were pending when somebody had waited long enough
 };

@@ -138,6 +138,8 @@ class Core final : private WriteReporter {
   AccessTimes& access_times() { return access_times_; }
   ObjectIo& objects() { return objects_; }
   AppendRights& appends() { return appends_; }
+  // How many files are removed whose data is not gone yet: there will be more room.
+  void AskRemovals(std::function<void(Result<uint64_t>)> done);
 
  private:
   void ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
@@ -154,7 +156,6 @@ class Core final : private WriteReporter {
                  std::function<void()> done);
   void SendRelease(const std::vector<InodeId>& inodes, std::function<void()> done);
   void ReleaseKept(const std::vector<InodeId>& inodes);
-  void AskRemovals(std::function<void(Result<uint64_t>)> done);
   void ReleaseTold(const std::vector<InodeId>& inodes, std::function<void()> done);
   // What the MDS allowed them to grow holds no more.
   void ForgetAllowed(const std::vector<InodeId>& inodes);

@@ -151,22 +151,36 @@ def a_full_disk_is_told_by_write(lab):
     check(told(os.fsync, fd) == 0 and told(os.close, fd) == 0, "there is room, and it was not used")
 
 
-def rewrite_on_a_full_disk(top, remover, pieces, direct):
-    """Whoever removes what fills a disk, in files of so many MiB, may write something else at once."""
+DIRECTLY = os.O_WRONLY | os.O_CREAT | os.O_DIRECT
+
+
+def aligned_piece():
     data = mmap.mmap(-1, MIB)
     data[:] = os.urandom(MIB)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_DIRECT
+    return data
+
+
+def fill_directly(top, pieces):
+    """With files f0, f1 and so on of so many MiB; returns their names."""
+    data = aligned_piece()
     names, code = [], 0
     while code == 0:
         names.append(f"f{len(names)}")
-        fd = os.open(f"{top}/{names[-1]}", flags, 0o644)
+        fd = os.open(f"{top}/{names[-1]}", DIRECTLY, 0o644)
         for _ in range(pieces):
             code = code or told(os.write, fd, data)
         os.close(fd)
     check(code == errno.ENOSPC, f"filling it: {errno.errorcode[code]}")
+    return names
+
+
+def rewrite_on_a_full_disk(top, remover, pieces, direct):
+    """Whoever removes what fills a disk, in files of so many MiB, may write something else at once."""
+    data = aligned_piece()
+    names = fill_directly(top, pieces)
     for name in names:
         os.unlink(f"{remover}/{name}")
-    fd = os.open(f"{top}/new", flags if direct else flags & ~os.O_DIRECT, 0o644)
+    fd = os.open(f"{top}/new", DIRECTLY if direct else DIRECTLY & ~os.O_DIRECT, 0o644)
     for index in range(32):
         check(told(os.write, fd, data) == 0, f"{len(names)} files removed: no room for MiB {index} afterwards")
     check(told(os.fsync, fd) == 0, f"{len(names)} files removed: no room for what was written afterwards")
@@ -177,8 +191,14 @@ def rewrite_on_a_full_disk(top, remover, pieces, direct):
 def removals_make_room_at_once(lab):
     system = Cluster(lab, osd_size="256MiB", mounts=2)
     for remover in system.mounts:
-        for pieces, direct in ((1024, True), (1024, False), (2, False)):
+        for pieces, direct in ((1024, True), (2, False)):
             rewrite_on_a_full_disk(system.mnt, remover, pieces, direct)
+    # What another mount removes stays for a moment: fallocate waits for it, too.
+    fill_directly(system.mnt, 1024)
+    wait_until(lambda: os.statvfs(system.mnt).f_bavail * os.statvfs(system.mnt).f_frsize < 32 * MIB, "statfs to know it")
+    os.unlink(f"{system.mounts[1]}/f0")
+    with open(f"{system.mnt}/kept", "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 64 * MIB)
 
 
 def removals_make_room_at_once_in_one_process(lab):
