@@ -393,11 +393,19 @@ void Core::AskRoom(InodeId inode, ClassId class_id, uint64_t end,
   request.set_inode(inode.value);
   request.set_class_id(class_id.value);
   request.set_end(end);
-  mds_->Call<wire::GrowReply>(wire::MDS_GROW, request, true,
-                              [callback = std::move(callback)](Result<wire::GrowReply> reply) {
-                                if (!reply.ok()) return callback(reply.status());
-                                callback(reply->end());
-                              });
+  auto answer = [callback = std::move(callback)](const Result<wire::GrowReply>& reply) {
+    if (!reply.ok()) return callback(reply.status());
+    callback(reply->end());
+  };
+  // What was removed here right after it was closed the MDS takes to be open still.
+  auto once_more = [this, request, answer](const Result<wire::GrowReply>& reply) {
+    if (reply.code() != ErrorCode::kQuota) return answer(reply);
+    open_files_.Tick();
+    kept_.Tick();
+    if (releases_ == 0) return answer(reply);
+    mds_->Call<wire::GrowReply>(wire::MDS_GROW, request, true, answer);
+  };
+  mds_->Call<wire::GrowReply>(wire::MDS_GROW, request, true, once_more);
 }
 
 void Core::ForgetAllowed(const std::vector<InodeId>& inodes) {

@@ -318,11 +318,17 @@ Status Operation::BeforePurge(const std::vector<uint64_t>& inodes) {
 }
 
 Status Operation::PurgeIfUnused(uint64_t inode) {
-  if (IsNeeded(inode)) return Status::Ok();
+  if (context.opens.IsOpen(inode)) return Status::Ok();
   Result<Inode> loaded = Load(inode);
   if (!loaded.ok()) return loaded.code() == ErrorCode::kStale ? Status::Ok() : loaded.status();
   if (loaded->rec.nlink() > 0) return Status::Ok();
-  return Purge(*loaded);
+  if (!IsNeeded(inode)) return Purge(*loaded);
+  if (loaded->rec.charged_bytes() == 0) return Status::Ok();
+  // It was open when it lost its last name: see DropLastLink.
+  WEIR_RETURN_IF_ERROR(DropCharge(*this, *loaded));
+  loaded->rec.set_charged_bytes(0);
+  Store(*loaded);
+  return Status::Ok();
 }
 
 Status Operation::CutOff(const Inode& file, uint64_t size, uint32_t claimed_class,

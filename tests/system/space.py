@@ -78,6 +78,13 @@ def capacity_is_kept(lab):
           f"{status['capacities']}")
     done = system.osdctl("class", "set", "gold", "--capacity", "1TiB", ok=(4,))
     check("1TiB" in done.stderr and "largest that fits" in done.stderr, done.stderr)
+    # What is removed right after its close gives it back at once.
+    os.unlink(f"{gold}/c")
+    for index in range(20):
+        name = f"{gold}/e{index}"
+        wrote = fill(name)
+        os.unlink(name)
+        check(wrote == 2 * MIB, f"round {index}: {wrote} bytes fitted where 2 MiB were removed")
     system.osdctl("class", "set", "gold", "--capacity", "max")
     with open(f"{gold}/free", "wb") as file:
         file.write(b"x" * 4 * MIB)
