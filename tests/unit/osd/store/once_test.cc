@@ -210,6 +210,7 @@ TEST_F(OnceTest, WhatWasMadeBeforeTheDiskWasFullIsAnswered) {
   ObjectChange large = WriteOf("", Terms(10));
   large.data = ballast;
   ASSERT_TRUE(Change(large).ok());
+  ASSERT_TRUE(PunchSync(*store_, kOne, 0, kMaxObjectSize).ok());
   uint64_t index = 0;
   while (WriteSync(*store_, {InodeId(77), index}, 0, ballast).ok()) ++index;
   EXPECT_TRUE(Change(large).ok());
