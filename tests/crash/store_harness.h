@@ -153,6 +153,8 @@ class History {
     bool busy = false;
   };
   void Finish(size_t i, bool ok, std::string after);
+  // Half of the operations name a slot, and themselves; floors come some numbers behind.
+  ChangeTerms SomeTerms(Prng& prng, size_t i);
   void IssuePunch(ObjectStore& store, Prng& prng, size_t i, std::unique_lock<std::mutex> lock);
   void IssueCopy(ObjectStore& store, Prng& prng, size_t i, std::unique_lock<std::mutex> lock);
   void IssueAllocate(ObjectStore& store, Prng& prng, size_t i, std::unique_lock<std::mutex> lock);
@@ -161,6 +163,7 @@ class History {
   std::condition_variable changed_;
   std::vector<Model> objects_;
   size_t in_flight_ = 0, acknowledged_ = 0, failed_ = 0;
+  uint64_t number_ = 0;  // of the last operation that named itself
 };
 
 inline void History::Issue(ObjectStore& store, Prng& prng) {
@@ -187,16 +190,21 @@ inline void History::Issue(ObjectStore& store, Prng& prng) {
     if (after.size() < offset + size) after.resize(offset + size);
     after.replace(offset, size, data.view());
     model.possible.push_back(after);
+    ObjectChange change{.id = id, .offset = offset, .data = data, .terms = SomeTerms(prng, i)};
     lock.unlock();
-    store.Write(id, offset, data, {}, [this, i, after = std::move(after)](Result<ObjectInfo> info) {
+    store.Change(std::move(change), [this, i, after = std::move(after)](Result<ObjectInfo> info) {
       Finish(i, info.ok(), after);
     });
   } else if (choice < 92) {
     const uint64_t size = prng.Uniform(0, after.size() + 5000);
     after.resize(size);
     model.possible.push_back(after);
+    ObjectChange change{.kind = ObjectChange::Kind::kTruncate,
+                        .id = id,
+                        .offset = size,
+                        .terms = SomeTerms(prng, i)};
     lock.unlock();
-    store.Truncate(id, size, [this, i, after = std::move(after)](Result<ObjectInfo> info) {
+    store.Change(std::move(change), [this, i, after = std::move(after)](Result<ObjectInfo> info) {
       Finish(i, info.ok(), after);
     });
   } else {
@@ -204,6 +212,17 @@ inline void History::Issue(ObjectStore& store, Prng& prng) {
     lock.unlock();
     store.Delete(id, [this, i](Status status) { Finish(i, status.ok(), ""); });
   }
+}
+
+inline ChangeTerms History::SomeTerms(Prng& prng, size_t i) {
+  ChangeTerms terms;
+  if (prng.Chance(0.5)) return terms;
+  const uint64_t lag = prng.Uniform(20, 40);
+  const uint64_t floor = ++number_ > lag ? number_ - lag : 0;
+  terms.slot = SlotId{1, static_cast<uint32_t>(i % 3)};
+  terms.chain_version = 1 + number_ / 64;
+  terms.op = {.session = 1 + prng.Uniform(0, 1), .number = number_, .session_floor = floor};
+  return terms;
 }
 
 inline void History::IssuePunch(ObjectStore& store, Prng& prng, size_t i,
