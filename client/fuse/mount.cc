@@ -213,6 +213,7 @@ class Mount::Impl {
             .on_init = [this](auto init) { OnInit(init); },
             .on_interrupt = [this](auto number) { filesystem_.calls().Interrupt(number); },
             .on_mark = [this](auto mark) { filesystem_.barrier().Marked(mark); },
+            .on_request = [this] { filesystem_.core().Used(); },
         });
     if (options_.device_fd >= 0) {
       AskAgain(options_.device_fd);

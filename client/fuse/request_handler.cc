@@ -98,6 +98,7 @@ uint32_t RequestReadBytes() {
 
 void RequestHandler::Handle(std::span<uint8_t> request) {
   const fuse_in_header header = HeaderOf(request);
+  hooks_.on_request();
   if (header.opcode == FUSE_NOTIFY_REPLY) return hooks_.on_mark(header.unique);
   if (header.opcode == FUSE_INTERRUPT) return hooks_.on_interrupt(InterruptedBy(request));
   MakeFamiliar(request);

@@ -35,6 +35,7 @@ class RequestHandler {
     // Of the request with that number.
     std::function<void(uint64_t number)> on_interrupt;
     std::function<void(uint64_t mark)> on_mark;
+    std::function<void()> on_request;
   };
   RequestHandler(fuse_session* session, Hooks hooks)
       : session_(session), hooks_(std::move(hooks)) {}

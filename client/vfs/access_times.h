@@ -52,6 +52,8 @@ class AccessTimes {
   }
 
   void Tick();
+  // The first read for long: Tick has not looked at the clock lately.
+  void Wake() { roughly_now_ = clock_.WallNow().ns; }
   // Sends what there is, at the end.
   void SendAll();
 

@@ -13,7 +13,6 @@
 
 namespace weir::client {
 namespace {
-constexpr auto kTick = std::chrono::milliseconds(100);
 constexpr Duration kCloseSession = std::chrono::seconds(2);
 constexpr size_t kDirectoriesResolved = 16'384;  // when tags move; others with their next reply
 
@@ -240,10 +239,17 @@ void Core::OnLocksLost(const std::vector<InodeId>& inodes) {
   }
 }
 
+void Core::WakeTicks() {
+  access_times_.Wake();
+  const std::lock_guard lock(tick_mutex_);
+  tick_wakes_.notify_all();
+}
+
 void Core::TickLoop() {
   std::unique_lock lock(tick_mutex_);
   while (!stop_ticks_) {
-    tick_wakes_.wait_for(lock, kTick);
+    const Duration sleep = tick_pace_.Next(false);
+    tick_wakes_.wait_for(lock, sleep, [this] { return stop_ticks_ || tick_pace_.woken(); });
     if (stop_ticks_) return;
     lock.unlock();
     Tick();

@@ -34,6 +34,7 @@
 #include "client/vfs/kernel_names.h"
 #include "client/vfs/lease_keeper.h"
 #include "client/vfs/open_files.h"
+#include "common/base/tick_pace.h"
 #include "common/base/waker.h"
 #include "common/posix/kernel_path.h"
 
@@ -87,6 +88,10 @@ class Core final : private WriteReporter {
 
   // Connects, waits for the session, starts the ticks; `on_tick` runs with each of them.
   Status Open(std::function<void()> on_tick);
+  // The kernel asks for something: ticks come often until it has not for a while.
+  void Used() {
+    if (tick_pace_.Used()) WakeTicks();
+  }
   // The same without a thread and without waiting: the owner calls Tick some ten times a second
   // once `done` has run with ok.
   void OpenAsync(std::function<void(const Status&)> done);
@@ -171,6 +176,7 @@ class Core final : private WriteReporter {
   void AfterKernel(std::function<void()> then);
   void OnLocksLost(const std::vector<InodeId>& inodes);
   void TickLoop();
+  void WakeTicks();
   std::vector<InodeId> InodesInUse() const;
   // What a predecessor left: before the session is opened, and what the MDS knows of it after.
   void Resume();
@@ -211,6 +217,7 @@ class Core final : private WriteReporter {
   std::function<void()> on_tick_;
   std::mutex tick_mutex_;
   std::condition_variable tick_wakes_;
+  TickPace tick_pace_;
   bool stop_ticks_ = false;
   bool shut_down_ = false;
   std::thread ticks_;

@@ -4,12 +4,12 @@
 // and answers a repeated one with the first answer, so that a retry after a lost connection never
 // applies twice. Memory of that dies with the process: a service whose operations must not repeat
 // across its own restart keeps the answers with its data (the MDS does; see
-// IncomingCall::acked_below). Heartbeats: a client pings each server; one that misses kPeerTimeout
-// is dialled anew, and after a reconnect it gets every outstanding request again: a few at first,
-// then ever more, fewer and slower when connections keep breaking. Bounds: a server refuses with
-// kBusy above its byte bound; the client retries that after a backoff. A kBusy that a handler
-// answers goes to the caller like any other error. At most one RpcClient per sub-session
-// (sub_session.h) and server: request ids count up from 1 in each.
+// IncomingCall::acked_below). Heartbeats: a client pings a server that owes it an answer; one that
+// misses the peer timeout is dialled anew, and after a reconnect it gets every outstanding request
+// again: a few at first, then ever more, fewer and slower when connections keep breaking. Bounds: a
+// server refuses with kBusy above its byte bound; the client retries that after a backoff. A kBusy
+// that a handler answers goes to the caller like any other error. At most one RpcClient per
+// sub-session (sub_session.h) and server: request ids count up from 1 in each.
 //
 // Threads: Call and Respond from any thread. Handlers and callbacks run on the threads of their
 // transports (transport.h); neither may block.
@@ -94,7 +94,9 @@ class RpcClient {
     // An unanswered request goes out again after this (then twice, four times ... this) although
     // the connection looks sound; cures nothing over a socket, costs little.
     Duration resend_interval = std::chrono::seconds(10);
-    Duration ping_interval = std::chrono::milliseconds(500);
+    // Asked for a sign of life when it was silent for so long, so that there is time enough to
+    // answer.
+    Duration ping_after = std::chrono::milliseconds(1500);
     Duration peer_timeout = std::chrono::seconds(3);
     // Of a process that goes on with the session of a dead one: above all ids that were used. What
     // is still on its way of those is applied no more when it comes behind our first message,
@@ -120,7 +122,8 @@ class RpcClient {
   // The same, waiting; not from a callback.
   Result<Reply> CallAndWait(uint32_t method, std::string body, Buffer payload,
                             const CallOptions& options);
-  // Heard from within the peer timeout, and the connection is not known to be lost.
+  // Heard from within the peer timeout, and the connection is not known to be lost. One over which
+  // nothing is asked is left alone, and connected until somebody asks and hears nothing.
   [[nodiscard]] virtual bool connected() const = 0;
   // Since the last sign of life; Duration::max() before the first.
   [[nodiscard]] virtual Duration silence() const {

@@ -27,6 +27,11 @@ constexpr size_t kMostAcks = 512;
 // Records of calls that have ended, kept for the next ones.
 constexpr size_t kMostSpare = 64;
 
+// The clients of a process ping at the same moments, which wake it once for all of them.
+constexpr Duration kPingGrid = std::chrono::milliseconds(250);
+// A new connection on which the server has not spoken: all that is outstanding waits for that.
+constexpr Duration kPingUnproven = std::chrono::milliseconds(500);
+
 TimePoint Later(TimePoint now, Duration delay) {
   return delay > TimePoint::Max() - now ? TimePoint::Max() : now + delay;
 }
@@ -87,6 +92,7 @@ class Client final : public RpcClient {
   Callback FinishLocked(Calls::iterator it);
   void ExpireLocked(TimePoint now, Done* done);
   void ArmLocked();
+  [[nodiscard]] TimePoint PingAt(TimePoint heard) const;
   [[nodiscard]] bool ConnectedLocked() const;
   [[nodiscard]] Status TimeoutLocked(const Pending& call) const;
   static void Run(Done done);
@@ -115,6 +121,7 @@ class Client final : public RpcClient {
   uint64_t resent_up_to_ = 0;                  // ids; those below had their turn on this connection
   TimePoint next_resends_ = TimePoint::Max();  // Max: nothing is left to send again
   std::optional<TimePoint> last_heard_;
+  bool resting_ = false;  // nothing is asked, and the server was there when it answered last
   TimePoint next_ping_;
   TimePoint patient_until_;  // redial if nothing was heard by then
   TimePoint armed_ = TimePoint::Max();
@@ -173,6 +180,7 @@ void Client::Call(uint32_t method, std::string body, Buffer payload, const CallO
       call.deadline = Later(clock_.Now(), options.timeout);
       call.resend_at = TimePoint::Max();
       call.resend_delay = options_.resend_interval;
+      if (resting_) HeardLocked(incarnation_);  // its silence meanwhile says nothing
       if (!options.idempotent) unrepeatable_.insert(id);
       if (call.deadline != TimePoint::Max()) deadlines_.emplace(call.deadline, id);
       if (connection_ != 0) message = StampedLocked(call);
@@ -209,9 +217,16 @@ Duration Client::silence() const {
   return last_heard_ ? clock_.Now() - *last_heard_ : Duration::max();
 }
 
+TimePoint Client::PingAt(TimePoint heard) const {
+  const TimePoint latest = Later(heard, options_.ping_after);
+  if (latest == TimePoint::Max()) return latest;
+  const TimePoint together{latest.ns - latest.ns % kPingGrid.count()};
+  return std::max(together, heard + options_.ping_after / 2);
+}
+
 bool Client::ConnectedLocked() const {
   return last_heard_ && !closing_ && !transport_->broken() &&
-         clock_.Now() - *last_heard_ < options_.peer_timeout;
+         (resting_ || clock_.Now() - *last_heard_ < options_.peer_timeout);
 }
 
 void Client::OnConnect() {
@@ -219,10 +234,13 @@ void Client::OnConnect() {
   if (closing_) return;
   ++connection_;
   proven_ = false;
+  resting_ = false;
   next_resends_ = TimePoint::Max();
   // What is outstanding goes out when the server has spoken: it may not live long enough to read
   // megabytes, and its incarnation decides whether they are news to it.
   SendPingLocked();
+  next_ping_ = Later(clock_.Now(), kPingUnproven);
+  ArmLocked();
 }
 
 void Client::OnMessage(Message message) {
@@ -247,7 +265,14 @@ void Client::OnMessage(Message message) {
 void Client::HeardLocked(uint64_t incarnation) {
   const TimePoint now = clock_.Now();
   last_heard_ = now;
+  resting_ = false;
+  next_ping_ = PingAt(now);
   patient_until_ = Later(now, options_.peer_timeout);
+  // A timer that would find nothing to do wakes the process: it is put off, now and then.
+  if (armed_ < next_ping_ && armed_ - now < options_.ping_after / 2) {
+    armed_ = TimePoint::Max();
+    ArmLocked();
+  }
   if (incarnation != incarnation_) {
     if (incarnation_ != 0 && proven_) ++connection_;  // replaced without a sign of the transport
     incarnation_ = incarnation;
@@ -387,8 +412,12 @@ void Client::OnTimer() {
     while (!resends_.empty() && resends_.begin()->first <= now) {
       SendLocked(calls_.at(resends_.begin()->second));
     }
+    if (next_ping_ <= now && calls_.empty() && acks_.empty() && proven_ && ConnectedLocked()) {
+      resting_ = true;
+      next_ping_ = patient_until_ = TimePoint::Max();
+    }
     if (next_ping_ <= now) {
-      next_ping_ = Later(now, options_.ping_interval);
+      next_ping_ = proven_ ? PingAt(now) : Later(now, kPingUnproven);
       if (connection_ != 0) SendPingLocked();
     }
     if (patient_until_ <= now) {

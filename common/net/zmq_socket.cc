@@ -157,14 +157,18 @@ void ZmqSocket::Unbind() {
   EndMonitor();
 }
 
+// For what is left of a peer that went without a word: who waits for an answer pings by itself
+// (rpc_client.cc), and each heartbeat wakes both ends three times.
+constexpr int kHeartbeatMs = 10'000;
+
 Status ZmqSocket::Open() {
   const bool server = sends_ == Direction::kToClient;
   socket_ = zmq_socket(context_->get(), server ? ZMQ_ROUTER : ZMQ_DEALER);
   if (socket_ == nullptr) return ZmqError("cannot make a socket");
   bool ok = SetInt(socket_, ZMQ_LINGER, 0) && SetInt(socket_, ZMQ_SNDHWM, 0) &&
             SetInt(socket_, ZMQ_RCVHWM, 0) && SetInt(socket_, ZMQ_IPV6, 1) &&
-            SetInt(socket_, ZMQ_HEARTBEAT_IVL, 1000) &&
-            SetInt(socket_, ZMQ_HEARTBEAT_TIMEOUT, 3000);
+            SetInt(socket_, ZMQ_HEARTBEAT_IVL, kHeartbeatMs) &&
+            SetInt(socket_, ZMQ_HEARTBEAT_TIMEOUT, kHeartbeatMs);
   const int64_t largest = kMaxFrameBytes;
   ok = ok && zmq_setsockopt(socket_, ZMQ_MAXMSGSIZE, &largest, sizeof(largest)) == 0;
   if (server) {

@@ -358,6 +358,11 @@ uint64_t NamespaceDb::DurableTagEpoch() const {
   const std::lock_guard lock(mutex_);
   return durable_tag_epoch_;
 }
+bool NamespaceDb::AnyWait() const {
+  const std::lock_guard lock(mutex_);
+  return !parked_.empty() || !open_.empty() || !truncating_.empty();
+}
+
 uint64_t NamespaceDb::put_aside() const {
   const std::lock_guard lock(mutex_);
   return last_aside_;

@@ -111,6 +111,8 @@ class NamespaceDb {
   [[nodiscard]] FileLeases& file_leases() { return file_leases_; }
   // Runs what waited for leases that are gone now.
   void RetryParked();
+  // Requests are parked, or nobody waits for what is prepared: a tick has to see to that.
+  [[nodiscard]] bool AnyWait() const;
   // Whether data of it may be on its way to the OSDs.
   [[nodiscard]] bool MayWrite(uint64_t session) const;
   [[nodiscard]] std::vector<uint64_t> SessionsWithOpenFiles() const;

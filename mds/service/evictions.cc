@@ -41,6 +41,11 @@ void Evictions::Tick() {
   }
 }
 
+bool Evictions::empty() const {
+  const std::lock_guard lock(mutex_);
+  return fenced_.empty();
+}
+
 bool Evictions::Evicting(uint64_t session) const {
   const std::lock_guard lock(mutex_);
   return fenced_.contains(session);

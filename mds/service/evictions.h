@@ -25,6 +25,7 @@ class Evictions {
   void Evict(const std::vector<uint64_t>& sessions);
   // Drops those that every OSD which is up knows to be fenced.
   void Tick();
+  [[nodiscard]] bool empty() const;
   [[nodiscard]] bool Evicting(uint64_t session) const;
 
  private:

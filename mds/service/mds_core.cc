@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/log.h"
@@ -10,7 +11,6 @@
 namespace weir::mds {
 namespace {
 
-constexpr auto kTickInterval = std::chrono::milliseconds(100);
 constexpr Duration kAnswerCheckInterval = std::chrono::seconds(60);
 // Deep enough for a group commit that pays, shallow enough that whoever comes next waits for some
 // milliseconds of it.
@@ -105,6 +105,7 @@ void MdsCore::WhenItsTurn(uint32_t class_id, FairQueue::Work work) {
 }
 
 void MdsCore::Handle(const Call& call) {
+  if (call->method() != wire::MDS_WATCH) Used();
   if (HandleNamespace(call) || HandleSession(call) || HandleAdmin(call) || HandleRules(call) ||
       HandleLocks(call)) {
     return;
@@ -217,14 +218,29 @@ void MdsCore::Post(std::function<void()> work) {
   posted_.notify_one();
 }
 
+void MdsCore::Used() {
+  if (!pace_.Used()) return;
+  const std::lock_guard lock(mutex_);
+  posted_.notify_one();
+}
+
+// Somebody waits for a tick.
+bool MdsCore::Busy() const {
+  return in_grace_ || names_->AnyWait() || objects_->pending_purges() > 0 || !evictions_->empty() ||
+         watchers_->AnyObeying();
+}
+
 void MdsCore::RunBackground() {
   auto next_tick = std::chrono::steady_clock::now();
+  bool rarely = false;
   while (true) {
     std::function<void()> work;
     {
       std::unique_lock lock(mutex_);
-      posted_.wait_until(lock, next_tick, [&] { return stopping_ || !work_.empty(); });
+      posted_.wait_until(lock, next_tick,
+                         [&] { return stopping_ || !work_.empty() || pace_.woken(); });
       if (stopping_) return;
+      if (pace_.woken()) next_tick = std::chrono::steady_clock::now();
       if (!work_.empty()) {
         work = std::move(work_.front());
         work_.pop_front();
@@ -233,7 +249,15 @@ void MdsCore::RunBackground() {
     if (work != nullptr) work();
     if (std::chrono::steady_clock::now() < next_tick) continue;
     Tick();
-    next_tick = std::chrono::steady_clock::now() + kTickInterval;
+    if (rarely) watchers_->FlushEarly();
+    const bool busy = Busy();
+    // Watches end when they are to, however long nothing has happened.
+    const Duration watched =
+        std::max<Duration>(watchers_->FirstEnd() - clock_.Now(), Duration::zero());
+    const std::lock_guard lock(mutex_);
+    const Duration sleep = pace_.Next(busy);
+    rarely = sleep == kLongestSleep;
+    next_tick = std::chrono::steady_clock::now() + std::min(sleep, watched);
   }
 }
 

@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/base/tick_pace.h"
 #include "common/net/rpc.h"
 #include "mds/cluster/cluster_keeper.h"
 #include "mds/locks/lock_service.h"
@@ -85,6 +86,9 @@ class MdsCore final : public CommitListener {
   // Makes a change of the map away from the serving thread and answers when the OSDs obey it.
   using Change = std::function<Result<std::string>(const Asked&)>;
   void ChangeMap(const Call& call, Change change);
+  static constexpr Duration kLongestSleep = std::chrono::milliseconds(500);  // a watch of a mount
+  void Used();
+  [[nodiscard]] bool Busy() const;
   void Post(std::function<void()> work);
   void RunBackground();
 
@@ -109,6 +113,7 @@ class MdsCore final : public CommitListener {
   std::condition_variable posted_;
   std::deque<std::function<void()>> work_;
   bool stopping_ = false;
+  TickPace pace_{{.lengthy = kLongestSleep}};
   std::thread background_;
 };
 

@@ -1,5 +1,6 @@
 #include "mds/service/watchers.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -12,7 +13,8 @@
 namespace weir::mds {
 
 void Watchers::Watch(std::shared_ptr<net::IncomingCall> call, const Known& known, Duration wait) {
-  Held held{std::move(call), known, sources_.clock.Now() + wait};
+  const TimePoint now = sources_.clock.Now();
+  Held held{std::move(call), known, now + wait, now + wait / 4 * 3};
   {
     const std::lock_guard lock(mutex_);
     // Asked under the lock: a change after this finds the call in the list.
@@ -56,11 +58,20 @@ void Watchers::Answer(const Held& held) const {
 }
 
 void Watchers::Flush() {
+  FlushIf([this](const Held& held) { return Due(held); });
+}
+
+void Watchers::FlushEarly() {
+  const TimePoint now = sources_.clock.Now();
+  FlushIf([now](const Held& held) { return now >= held.nearly; });
+}
+
+void Watchers::FlushIf(const std::function<bool(const Held&)>& is_due) {
   std::vector<Held> due;
   {
     const std::lock_guard lock(mutex_);
     for (auto it = held_.begin(); it != held_.end();) {
-      if (!Due(*it)) {
+      if (!is_due(*it)) {
         ++it;
         continue;
       }
@@ -69,6 +80,18 @@ void Watchers::Flush() {
     }
   }
   for (const Held& held : due) Answer(held);
+}
+
+bool Watchers::AnyObeying() const {
+  const std::lock_guard lock(mutex_);
+  return !obeying_.empty();
+}
+
+TimePoint Watchers::FirstEnd() const {
+  const std::lock_guard lock(mutex_);
+  TimePoint first = TimePoint::Max();
+  for (const Held& held : held_) first = std::min(first, held.until);
+  return first;
 }
 
 void Watchers::WhenObeyed(Epoch epoch, Duration patience, std::function<void()> answer) {

@@ -40,16 +40,22 @@ class Watchers {
   void Watch(std::shared_ptr<net::IncomingCall> call, const Known& known, Duration wait);
   // Answers what is due: after a change, and from time to time.
   void Flush();
+  // And those that have had most of their time: they come again together, and end together.
+  void FlushEarly();
   // Runs `answer` once every OSD that is up has `epoch`, or after `patience` with a warning in the
   // log.
   void WhenObeyed(Epoch epoch, Duration patience, std::function<void()> answer);
   void FlushObeyed();
+  [[nodiscard]] bool AnyObeying() const;
+  // When the first watch is answered although there is nothing new.
+  [[nodiscard]] TimePoint FirstEnd() const;
 
  private:
   struct Held {
     std::shared_ptr<net::IncomingCall> call;
     Known known;
     TimePoint until;
+    TimePoint nearly;  // most of its time is over
   };
   struct Obeying {
     Epoch epoch;
@@ -58,9 +64,10 @@ class Watchers {
   };
   void Answer(const Held& held) const;
   [[nodiscard]] bool Due(const Held& held) const;
+  void FlushIf(const std::function<bool(const Held&)>& is_due);
 
   const Sources sources_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::list<Held> held_;
   std::list<Obeying> obeying_;
 };

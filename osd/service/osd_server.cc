@@ -26,7 +26,7 @@ uint64_t NewSession(const OsdIdentity& identity, Clock& clock) {
 }
 
 // At what the disk gives.
-constexpr Duration kLook = std::chrono::milliseconds(500);
+constexpr Duration kLook = std::chrono::seconds(2);
 
 SchedulerConfig InitialConfig(const OsdIdentity& identity) {
   SchedulerConfig config;

@@ -176,7 +176,29 @@ TEST_F(RpcTest, ARestartedServerGetsWhatIsOutstandingOnceMore) {
   EXPECT_EQ(applied, 1);
   EXPECT_TRUE(client->connected());
   server_.reset();
+  client->Call(1, "anybody?", {}, {}, [](const Result<Reply>&) {});
   network_.RunFor(4s);
+  EXPECT_FALSE(client->connected());
+}
+
+// Nobody wakes for a connection over which nothing is asked; what has become of the server
+// meanwhile shows when something is.
+TEST_F(RpcTest, WhoAsksNothingCountsAsConnectedUntilHeAsks) {
+  Serve([](const std::shared_ptr<IncomingCall>& call) { call->Respond(call->body()); });
+  auto client = Dial();
+  const auto ask = [&] {
+    std::optional<Result<Reply>> answer;
+    client->Call(1, "there?", {}, {.timeout = 4s}, [&](Result<Reply> r) { answer = std::move(r); });
+    EXPECT_TRUE(network_.RunUntil([&] { return answer.has_value(); }, 10s));
+    return answer->status().code();
+  };
+  EXPECT_EQ(ask(), ErrorCode::kOk);
+  network_.RunFor(60s);
+  EXPECT_TRUE(client->connected());
+  EXPECT_EQ(ask(), ErrorCode::kOk);
+  network_.RunFor(60s);
+  server_.reset();
+  EXPECT_EQ(ask(), ErrorCode::kUnreachable);
   EXPECT_FALSE(client->connected());
 }
 
