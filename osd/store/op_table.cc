@@ -29,7 +29,9 @@ Status OpTable::LoadFloors(KvStore& kv) {
     const ParsedKey key = ParseKey(it->key());
     if (key.kind != 'F') continue;
     const Result<uint64_t> floor = DecodeFloor(it->value());
-    if (floor.ok()) Use({key.slot, key.session}, nullptr).floor = *floor;
+    if (!floor.ok()) continue;
+    Session& session = Use({key.slot, key.session}, nullptr);
+    session.floor = session.kept_floor = *floor;
   }
   return it->status();
 }
@@ -98,21 +100,23 @@ OpTable::Session& OpTable::Use(const Key& key, WriteBatch* batch) {
 }
 
 void OpTable::RaiseFloors(SlotId slot, const OpTerms& op, WriteBatch* batch) {
-  RaiseSession({slot, op.session}, op.session_floor, batch);
+  RaiseSession({slot, op.session}, op.session_floor, options_.floor_step, batch);
 }
 
-void OpTable::RaiseSession(const Key& key, uint64_t floor, WriteBatch* batch) {
+// `step`: by how much the floor on the disk must grow to be written.
+void OpTable::RaiseSession(const Key& key, uint64_t floor, uint64_t step, WriteBatch* batch) {
   Session& session = Use(key, batch);
-  if (floor > session.floor) {
-    session.floor = floor;
-    batch->Put(SessionFloorKey(key.slot, key.session), EncodeFloor(floor));
+  session.floor = std::max(session.floor, floor);
+  if (session.floor >= session.kept_floor + step) {
+    session.kept_floor = session.floor;
+    batch->Put(SessionFloorKey(key.slot, key.session), EncodeFloor(session.floor));
   }
-  for (size_t i = 0;
-       i < kForgottenAtOnce && !session.ids.empty() && session.ids.begin()->first < session.floor;
+  for (size_t i = 0; i < kForgottenAtOnce && !session.ids.empty() &&
+                     session.ids.begin()->first < session.kept_floor;
        ++i) {
     const ObjectId object = session.ids.begin()->second;
     session.ids.erase(session.ids.begin());
-    Forget(object, key.session, session.floor, batch);
+    Forget(object, key.session, session.kept_floor, batch);
   }
 }
 
@@ -171,7 +175,7 @@ void OpTable::Record(ObjectId object, SlotId slot, const OpTerms& op, const OpId
   }
   batch->Put(OpIdsKey(object, op.session), EncodeOpIds(value));
   if (session.ids.size() <= options_.ids_max) return;
-  RaiseSession(key, session.ids.begin()->first + 1, batch);
+  RaiseSession(key, session.ids.begin()->first + 1, 1, batch);
 }
 
 bool OpTable::Bury(ObjectId object, std::optional<SlotId> slot) {

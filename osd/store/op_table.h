@@ -3,7 +3,9 @@
 // records 'I' and 'F' (osd/format/DISK_FORMAT.md), which change in the same batch as the object.
 //
 // An id is kept until the floor of its session in its slot, or the one of the object, has passed
-// it. A tombstone is kept as long as an id is. Bounded: of a session in a slot the lowest numbers
+// it. The floor on the disk follows in steps, so that not each change writes it, and ids go with
+// those: after a crash a late copy is below the floor, or finds its id. A tombstone is kept as long
+// as an id is. Bounded: of a session in a slot the lowest numbers
 // go first when there are more than `ids_max`, and count as below its floor then: who asks again is
 // refused, nothing is done twice. Of sessions the one that has been silent longest goes, with all
 // that is known of it, when there are more than `sessions_max` (a session counts in each slot): a
@@ -31,6 +33,7 @@ class OpTable {
   struct Options {
     size_t ids_max = 1024;          // of one session in one slot
     size_t sessions_max = 1 << 16;  // of all slots
+    uint64_t floor_step = 64;       // numbers
   };
   // Whoever names no slot has this one.
   static constexpr SlotId kNoSlot{UINT32_MAX, UINT32_MAX};
@@ -68,6 +71,7 @@ class OpTable {
   };
   struct Session {
     uint64_t floor = 0;
+    uint64_t kept_floor = 0;                      // on the disk
     std::set<std::pair<uint64_t, ObjectId>> ids;  // by number
     std::list<Key>::iterator use;
   };
@@ -78,7 +82,7 @@ class OpTable {
   };
 
   Session& Use(const Key& key, WriteBatch* batch);
-  void RaiseSession(const Key& key, uint64_t floor, WriteBatch* batch);
+  void RaiseSession(const Key& key, uint64_t floor, uint64_t step, WriteBatch* batch);
   void Forget(ObjectId object, uint64_t session, uint64_t below, WriteBatch* batch);
   void DropSession(const Key& key, WriteBatch* batch);
   void DropIfEmpty(ObjectId object, WriteBatch* batch);

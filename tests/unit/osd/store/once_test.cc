@@ -86,7 +86,7 @@ TEST_F(OnceTest, ARepeatedWriteIsNotMadeAgain) {
     EXPECT_EQ(Bytes(), "SECOND");
     Reopen();
   }
-  EXPECT_EQ(Change(WriteOf("first", Terms(12, 12))).status(), Status());
+  EXPECT_EQ(Change(WriteOf("first", Terms(112, 112))).status(), Status());
   EXPECT_EQ(Change(WriteOf("SECOND", Terms(11))).code(), ErrorCode::kCancelled);
   EXPECT_EQ(Bytes(), "firstD");
 }
@@ -116,7 +116,7 @@ TEST_F(OnceTest, AnObjectThatIsGoneIsNotMadeAgainByALateCopy) {
     Reopen();
   }
   // The next request of the session to the slot takes the tombstone away.
-  ASSERT_TRUE(Change(WriteOf("y", Terms(12, 12), kTwo)).ok());
+  ASSERT_TRUE(Change(WriteOf("y", Terms(112, 112), kTwo)).ok());
   Close();
   EXPECT_EQ(Stored(HeadKey(kOne)).code(), ErrorCode::kNotFound);
   EXPECT_EQ(Stored(IndexKey(kSlot, kOne)).code(), ErrorCode::kNotFound);
@@ -128,7 +128,7 @@ TEST_F(OnceTest, AnObjectMayBeMadeOverItsTombstone) {
   ASSERT_TRUE(DeleteInodeSync(*store_, kOne.inode, 0).ok());
   Reopen();
   ASSERT_TRUE(WriteSync(*store_, kOne, 0, Buffer::CopyOf("2nd")).ok());
-  ASSERT_TRUE(Change(WriteOf("z", Terms(12, 12), kTwo)).ok());
+  ASSERT_TRUE(Change(WriteOf("z", Terms(112, 112), kTwo)).ok());
   EXPECT_EQ(Bytes(), "2nd");
   Reopen();
   EXPECT_EQ(Bytes(), "2nd");
@@ -226,10 +226,10 @@ TEST_F(OnceTest, TheIndexOfTheSlotHasTheVersionOfEachObject) {
   EXPECT_EQ(DecodeHead(*Stored(HeadKey(kTwo)))->version, other->version);
   EXPECT_FALSE(DecodeHead(*Stored(HeadKey(kTwo)))->slot.has_value());
   Open();
-  ASSERT_TRUE(Change(WriteOf("y", Terms(12, 12))).ok());
-  ASSERT_TRUE(Change(WriteOf("y", Terms(13, 13), kTwo)).ok());
+  ASSERT_TRUE(Change(WriteOf("y", Terms(112, 112))).ok());
+  ASSERT_TRUE(Change(WriteOf("y", Terms(213, 213), kTwo)).ok());
   ASSERT_TRUE(DeleteInodeSync(*store_, kOne.inode, 0).ok());
-  ASSERT_TRUE(Change(WriteOf("y", Terms(14, 14), kTwo)).ok());
+  ASSERT_TRUE(Change(WriteOf("y", Terms(314, 314), kTwo)).ok());
   Close();
   EXPECT_EQ(Stored(IndexKey(kSlot, kOne)).code(), ErrorCode::kNotFound);
   Open();

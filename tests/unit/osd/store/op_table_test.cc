@@ -61,7 +61,7 @@ class OpTableTest : public ::testing::Test {
   }
 
   MemKvStore kv_;
-  OpTable table_{{.ids_max = 4, .sessions_max = 2}};
+  OpTable table_{{.ids_max = 4, .sessions_max = 2, .floor_step = 1}};
 };
 
 TEST_F(OpTableTest, AnIdIsKnownUntilTheFloorOfItsSessionHasPassedIt) {
@@ -113,7 +113,7 @@ TEST_F(OpTableTest, AStartReadsWhatIsOnTheDisk) {
   Do(kOne, Op(10, 5, 9), 33);
   Do(kTwo, Op(11));
   Bury(kTwo);
-  OpTable next;
+  OpTable next({.floor_step = 1});
   WriteBatch batch;
   ASSERT_TRUE(next.Load(kv_, &batch).ok());
   const auto lock = next.Lock();
@@ -147,6 +147,44 @@ TEST_F(OpTableTest, OfTooManySessionsTheOneThatWasSilentLongestGoes) {
   EXPECT_TRUE(Numbers(kOne, 2).empty());
   EXPECT_FALSE(Has(SessionFloorKey(kSlot, 2)));
   EXPECT_TRUE(Has(SessionFloorKey(kSlot, 1)));
+}
+
+// Goal: not each change writes the floor, and none is taken again for all that: in this life the
+// newest floor holds, in the next one each late copy is below the kept one or finds its id.
+TEST(OpTableStepsTest, TheFloorOnTheDiskFollowsInStepsAndIdsGoWithIt) {
+  MemKvStore kv;
+  const OpTable::Options options{.floor_step = 10};
+  OpTable table(options);
+  const auto change = [&](uint64_t number) {
+    const OpTerms op{9, number, number, 0};
+    WriteBatch batch;
+    const auto lock = table.Lock();
+    table.RaiseFloors(kSlot, op, &batch);
+    const ObjectId object{InodeId(number), 0};
+    table.Record(object, kSlot, op, {.number = number, .version = {1, number}}, &batch);
+    batch.Put(HeadKey(object), EncodeHead({.slot = kSlot}));
+    const bool wrote_floor = kv.Get(SessionFloorKey(kSlot, 9)).ok();
+    EXPECT_TRUE(kv.Apply(batch, Durability::kDurable).ok());
+    return wrote_floor;
+  };
+  for (uint64_t number = 1; number <= 10; ++number) EXPECT_FALSE(change(number));
+  for (uint64_t number = 11; number <= 15; ++number) EXPECT_TRUE(change(number));
+  EXPECT_EQ(*DecodeFloor(*kv.Get(SessionFloorKey(kSlot, 9))), 10u);
+  {
+    const auto lock = table.Lock();
+    EXPECT_TRUE(table.IsBelowFloor({InodeId(14), 0}, kSlot, {9, 14, 14, 0}));
+  }
+  OpTable next(options);
+  WriteBatch tidied;
+  ASSERT_TRUE(next.Load(kv, &tidied).ok());
+  const auto lock = next.Lock();
+  for (uint64_t number = 1; number <= 15; ++number) {
+    const ObjectId object{InodeId(number), 0};
+    const OpTerms late{9, number, 0, 0};
+    EXPECT_TRUE(next.IsBelowFloor(object, kSlot, late) || next.Find(object, late) != nullptr)
+        << number;
+    EXPECT_EQ(kv.Get(OpIdsKey(object, 9)).ok(), number >= 10) << number;
+  }
 }
 
 }  // namespace
