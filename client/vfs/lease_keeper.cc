@@ -8,8 +8,8 @@
 
 namespace weir::client {
 namespace {
-constexpr int kForgettingThreads = 4;
-constexpr int kForNames = 2;
+constexpr size_t kMostForFiles = 4;
+constexpr size_t kMostForNames = 2;
 constexpr auto kPageWaitLook = std::chrono::microseconds(100);
 constexpr Duration kUntilLeftoversGo = std::chrono::seconds(1);
 }  // namespace
@@ -39,14 +39,9 @@ LeaseKeeper::LeaseKeeper(FileLeases& leases, InodeTable& inodes, Hooks hooks)
     : leases_(leases),
       inodes_(inodes),
       hooks_(std::move(hooks)),
-      kernel_writes_(std::make_shared<KernelWrites>()) {
-  if (hooks_.forget_pages == nullptr) return;
-  for (int i = 0; i < kForgettingThreads; ++i) {
-    threads_.emplace_back([this] { Forget(&files_); });
-  }
-  for (int i = 0; i < kForNames; ++i) threads_.emplace_back([this] { Forget(&directories_); });
-  threads_.emplace_back([this] { HastenYields(); });
-}
+      kernel_writes_(std::make_shared<KernelWrites>()),
+      files_(kMostForFiles),
+      directories_(kMostForNames) {}
 
 LeaseKeeper::~LeaseKeeper() {
   Stop();
@@ -60,7 +55,7 @@ void LeaseKeeper::Stop() {
   files_.grew.notify_all();
   directories_.grew.notify_all();
   hastened_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+  for (std::thread& thread : threads_) thread.join();  // none is added any more
   threads_.clear();
 }
 
@@ -127,6 +122,10 @@ void LeaseKeeper::Start(InodeId inode, std::unique_lock<std::mutex>* lock) {
   if (hooks_.forget_pages != nullptr) {
     Queue& queue = S_ISDIR(work.inode->attr().mode) ? directories_ : files_;
     queue.inodes.push_back(inode);
+    if (queue.idle < queue.inodes.size() && queue.threads < queue.most && !stopping_) {
+      ++queue.threads;
+      threads_.emplace_back([this, &queue] { Forget(&queue); });
+    }
     queue.grew.notify_one();
     return;
   }
@@ -168,6 +167,9 @@ void LeaseKeeper::Hasten(InodeId inode) {
   const auto found = works_.find(inode);
   if (found == works_.end() || !found->second.forgetting) return;
   hasty_.push_back(inode);
+  if (!std::exchange(hastens_, true) && !stopping_) {
+    threads_.emplace_back([this] { HastenYields(); });
+  }
   hastened_.notify_one();
 }
 
@@ -218,7 +220,9 @@ void LeaseKeeper::Settle(Works::iterator work, std::unique_lock<std::mutex>* loc
 void LeaseKeeper::Forget(Queue* queue) {
   std::unique_lock lock(mutex_);
   while (true) {
+    ++queue->idle;
     queue->grew.wait(lock, [&] { return stopping_ || !queue->inodes.empty(); });
+    --queue->idle;
     if (stopping_) return;
     const InodeId id = queue->inodes.front();
     queue->inodes.pop_front();

@@ -17,9 +17,10 @@
 // done so. A reader beside such a writer may miss a change of another mount, as every write of its
 // own has the kernel drop attributes, too.
 //
-// The kernel is asked by threads of their own, several, as one file's pages may take long. Of a
-// directory it forgets names besides, for which it may wait until operations there are over; those
-// wait for other mounts, but never for leases on files here, which other threads give back.
+// The kernel is asked by threads of their own, several, as one file's pages may take long: each is
+// made when all others have something to do, and stays. Of a directory it forgets names besides,
+// for which it may wait until operations there are over; those wait for other mounts, but never
+// for leases on files here, which other threads give back.
 // Threads: any. Until Stop has returned.
 #pragma once
 
@@ -111,8 +112,12 @@ class LeaseKeeper {
   // What is to be done once more is, what is over is forgotten.
   void Settle(Works::iterator work, std::unique_lock<std::mutex>* lock);
   struct Queue {
+    explicit Queue(size_t most_threads) : most(most_threads) {}
+    const size_t most;
     std::deque<InodeId> inodes;
     std::condition_variable grew;
+    size_t threads = 0;
+    size_t idle = 0;  // of these
   };
   void Forget(Queue* queue);
   void Hasten(InodeId inode);
@@ -128,6 +133,7 @@ class LeaseKeeper {
   Queue files_;
   Queue directories_;
   std::deque<InodeId> hasty_;  // the kernel writes to them, and is being asked to forget
+  bool hastens_ = false;       // there is a thread for these
   std::vector<Leftover> leftovers_;
   bool stopping_ = false;
   std::vector<std::thread> threads_;
