@@ -15,16 +15,18 @@ constexpr int32_t kIncEpoch = 8;  // by number, as the kernel's header may be ol
 void KernelCache::Start(fuse_session* session, Reactor& follower) {
   session_ = session;
   follower_ = &follower;
-  teller_ = std::thread([this] { Tell(); });
+  const std::lock_guard lock(mutex_);
+  started_ = true;
+  NeedTellerLocked();
 }
 
 void KernelCache::Stop() {
-  if (!teller_.joinable()) return;
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_one();
+  if (!teller_.joinable()) return;
   teller_.join();
   RunInLoopAndWait(*follower_, [] {});  // behind what was posted
 }
@@ -33,8 +35,14 @@ void KernelCache::Give(Order order) {
   {
     std::lock_guard lock(mutex_);
     orders_.push_back(std::move(order));
+    NeedTellerLocked();
   }
   changed_.notify_one();
+}
+
+void KernelCache::NeedTellerLocked() {
+  if (!started_ || stopping_ || orders_.empty() || teller_.joinable()) return;
+  teller_ = std::thread([this] { Tell(); });
 }
 
 void KernelCache::Drop(fuse_ino_t number, std::function<void()> then) {

@@ -1,10 +1,10 @@
 // KernelCache: makes the kernel write back and forget pages of files, on a thread of its own: while
 // it does, it asks this mount to write, which the threads that serve it must be free for.
 //
-// That thread tells the kernel and runs nothing else; what follows runs on a loop. Where the disks
-// are in this process, a write of somebody else may be submitted to io_uring by whichever thread
-// comes along, and io_uring ends it on the thread that submitted it: never, if that one waits in
-// the kernel for pages to be written, and the write is theirs.
+// That thread, made with the first order, tells the kernel and runs nothing else; what follows runs
+// on a loop. Where the disks are in this process, a write of somebody else may be submitted to
+// io_uring by whichever thread comes along, and io_uring ends it on the thread that submitted it:
+// never, if that one waits in the kernel for pages to be written, and the write is theirs.
 //
 // Threads: any; `then` runs on the reactor of Start. Lifetime: Stop before the session ends, while
 //          the reactor runs.
@@ -65,6 +65,7 @@ class KernelCache {
     bool attributes = false;         // instead of pages; of number 0: nothing
   };
   void Give(Order order);
+  void NeedTellerLocked();
   void Obey(const Order& order);
   void Tell();
 
@@ -73,9 +74,10 @@ class KernelCache {
   std::condition_variable changed_;
   std::deque<Order> orders_;
   bool telling_ = false;  // what was taken off them
+  bool started_ = false;
   bool stopping_ = false;
   Reactor* follower_ = nullptr;
-  std::thread teller_;
+  std::thread teller_;  // made under mutex_
 };
 
 }  // namespace weir::client

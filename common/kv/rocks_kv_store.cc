@@ -46,16 +46,26 @@ class NullLogger final : public rocksdb::Logger {
 };
 
 // All databases of a process share RocksDB's threads. A job may wait for its own disk's turn, so it
-// must not hold the only one.
-void AddBackgroundThreads() {
-  static std::mutex mutex;
-  static int databases = 0;
-  constexpr int kMost = 16;
-  const std::lock_guard lock(mutex);
-  if (databases < kMost) ++databases;
-  rocksdb::Env::Default()->SetBackgroundThreads(databases, rocksdb::Env::HIGH);
-  rocksdb::Env::Default()->SetBackgroundThreads(databases, rocksdb::Env::LOW);
-}
+// must not hold the only one: each open database has one of each kind.
+class BackgroundThreads {
+ public:
+  BackgroundThreads() { Add(1); }
+  ~BackgroundThreads() { Add(-1); }
+  BackgroundThreads(const BackgroundThreads&) = delete;
+  BackgroundThreads& operator=(const BackgroundThreads&) = delete;
+
+ private:
+  static void Add(int databases) {
+    static std::mutex mutex;
+    static int open = 0;
+    constexpr int kMost = 16;
+    const std::lock_guard lock(mutex);
+    open += databases;
+    const int threads = std::clamp(open, 1, kMost);
+    rocksdb::Env::Default()->SetBackgroundThreads(threads, rocksdb::Env::HIGH);
+    rocksdb::Env::Default()->SetBackgroundThreads(threads, rocksdb::Env::LOW);
+  }
+};
 
 // RocksDB rests for a second, on a thread that all databases share, after an error in the
 // background. The device is as dead a moment later, and a store that closes must not wait.
@@ -164,7 +174,6 @@ class RocksKvStore final : public RawKvStore {
       options.env = env_.get();
       options.listeners.push_back(stalls_);
     }
-    AddBackgroundThreads();
     rocksdb::DB* db = nullptr;
     Status status = FromRocks(rocksdb::DB::Open(options, path, &db));
     db_.reset(db);
@@ -244,6 +253,7 @@ class RocksKvStore final : public RawKvStore {
 
  private:
   const std::unique_ptr<RawVolume> volume_;
+  const BackgroundThreads threads_;
   const std::unique_ptr<RawEnv> env_;
   const std::shared_ptr<StallWatch> stalls_ = std::make_shared<StallWatch>();
   std::unique_ptr<rocksdb::DB> db_;  // last: goes first
