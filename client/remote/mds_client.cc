@@ -64,19 +64,19 @@ Result<std::unique_ptr<MdsClient>> MdsClient::Connect(const ReactorNetworks& net
   return client;
 }
 
-Result<std::unique_ptr<net::RpcClient>> MdsClient::Dial(size_t lane) const {
+Result<std::unique_ptr<net::RpcClient>> MdsClient::Dial(size_t channel) const {
   net::RpcClient::Options options;
-  options.session = net::OnConnection(options_.session, static_cast<uint32_t>(lane));
+  options.session = net::OnConnection(options_.session, static_cast<uint32_t>(channel));
   options.ids_above = options_.ids_above;
-  if (lane == 0) options.reserved_ids = options_.reserved_ids;
-  return net::RpcClient::Connect(networks_.at(lane), clock_, options_.endpoint, options);
+  if (channel == 0) options.reserved_ids = options_.reserved_ids;
+  return net::RpcClient::Connect(networks_.at(channel), clock_, options_.endpoint, options);
 }
 
 net::RpcClient& MdsClient::RpcFor(uint32_t method) {
   const size_t here = networks_.Here();
   if (here == 0 || KeepsOrder(method)) return *rpc_;
-  lanes_[here].wanted.store(true, std::memory_order_relaxed);
-  net::RpcClient* const own = lanes_[here].rpc.load(std::memory_order_acquire);
+  channels_[here].wanted.store(true, std::memory_order_relaxed);
+  net::RpcClient* const own = channels_[here].rpc.load(std::memory_order_acquire);
   return own != nullptr && own->connected() ? *own : *rpc_;
 }
 
@@ -87,9 +87,9 @@ MdsClient::~MdsClient() {
 void MdsClient::Stop() {
   closing_ = true;
   // Runs what is outstanding with kCancelled while the members still exist.
-  for (Lane& lane : lanes_) {
-    lane.rpc = nullptr;
-    lane.owned.reset();
+  for (Channel& channel : channels_) {
+    channel.rpc = nullptr;
+    channel.owned.reset();
   }
   rpc_.reset();
 }
@@ -324,12 +324,12 @@ void MdsClient::Reopen() {
 
 void MdsClient::Tick() {
   for (size_t i = 1; i < networks_.size() && !closing_; ++i) {
-    Lane& lane = lanes_[i];
-    if (!lane.wanted || lane.owned != nullptr) continue;
+    Channel& channel = channels_[i];
+    if (!channel.wanted || channel.owned != nullptr) continue;
     auto rpc = Dial(i);
     if (!rpc.ok()) continue;  // the first one is there
-    lane.owned = *std::move(rpc);
-    lane.rpc.store(lane.owned.get(), std::memory_order_release);
+    channel.owned = *std::move(rpc);
+    channel.rpc.store(channel.owned.get(), std::memory_order_release);
   }
   if (!closing_ && watch_broken_.exchange(false)) StartWatch();
 }

@@ -139,7 +139,7 @@ class MdsClient {
 
  private:
   MdsClient(const ReactorNetworks& networks, Clock& clock, Options options, Events events);
-  [[nodiscard]] Result<std::unique_ptr<net::RpcClient>> Dial(size_t lane) const;
+  [[nodiscard]] Result<std::unique_ptr<net::RpcClient>> Dial(size_t channel) const;
   [[nodiscard]] net::RpcClient& RpcFor(uint32_t method);
   wire::OpenSessionRequest SessionRequest(bool first) const;
   Status TakeFirst(const Result<net::Reply>& reply, TimePoint asked);
@@ -158,12 +158,12 @@ class MdsClient {
   const Events events_;
   std::unique_ptr<net::RpcClient> rpc_;  // of the first reactor
   // Of the others: wanted by who calls there, made by Tick, there until Stop.
-  struct Lane {
+  struct Channel {
     std::atomic<bool> wanted{false};
     std::unique_ptr<net::RpcClient> owned;
     std::atomic<net::RpcClient*> rpc{nullptr};
   };
-  std::array<Lane, ReactorNetworks::kMost> lanes_;
+  std::array<Channel, ReactorNetworks::kMost> channels_;
   std::atomic<uint64_t> root_{0};
   std::atomic<bool> closing_{false};
   std::atomic<uint64_t> lock_seq_{0};  // of WatchReply, heard

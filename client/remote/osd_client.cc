@@ -111,7 +111,7 @@ bool AnyBounded(const ClusterMap& map) {
   });
 }
 
-// Of a lane: its own number, and that for its small reads.
+// Of a channel: its own number, and that for its small reads.
 constexpr size_t kSmallReads = ReactorNetworks::kMost;
 static_assert(2 * ReactorNetworks::kMost <= net::kMostConnections,
               "each reactor has two connections of one session to an OSD");
@@ -135,35 +135,36 @@ const OsdClient::Connection* OsdClient::FindLocked(OsdId osd) const {
   return it == connections_.end() ? nullptr : &it->second;
 }
 
-net::RpcClient& OsdClient::RpcFor(const Connection& connection, size_t lane, const ObjectOp& op) {
-  const Lane& own = connection.lanes[lane];
-  const bool ready = lane == 0 || (own.rpc && own.rpc->connected());
-  const Lane& chosen = ready ? own : connection.lanes[0];
+net::RpcClient& OsdClient::RpcFor(const Connection& connection, size_t channel,
+                                  const ObjectOp& op) {
+  const Channel& own = connection.channels[channel];
+  const bool ready = channel == 0 || (own.rpc && own.rpc->connected());
+  const Channel& chosen = ready ? own : connection.channels[0];
   const bool small = !op.write && op.verb == ObjectOp::Verb::kData && op.length <= kSmallRead;
   const bool apart = small && chosen.small_reads && chosen.small_reads->connected();
   return apart ? *chosen.small_reads : *chosen.rpc;
 }
 
-OsdClient::RpcPtr OsdClient::Dial(const std::string& endpoint, size_t lane,
+OsdClient::RpcPtr OsdClient::Dial(const std::string& endpoint, size_t channel,
                                   size_t connection) const {
   net::RpcClient::Options options;
   options.session = net::OnConnection(session_, static_cast<uint32_t>(connection));
   options.ids_above = ids_above_;
-  auto rpc = net::RpcClient::Connect(networks_.at(lane), clock_, endpoint, options);
+  auto rpc = net::RpcClient::Connect(networks_.at(channel), clock_, endpoint, options);
   return rpc.ok() ? std::move(*rpc) : nullptr;
 }
 
-OsdClient::Lane OsdClient::DialLane(const std::string& endpoint, size_t lane) const {
-  Lane dialled{Dial(endpoint, lane, lane), nullptr};
-  if (dialled.rpc && networks_.at(lane).LargeDelaySmall(endpoint)) {
-    dialled.small_reads = Dial(endpoint, lane, kSmallReads + lane);
+OsdClient::Channel OsdClient::DialChannel(const std::string& endpoint, size_t channel) const {
+  Channel dialled{Dial(endpoint, channel, channel), nullptr};
+  if (dialled.rpc && networks_.at(channel).LargeDelaySmall(endpoint)) {
+    dialled.small_reads = Dial(endpoint, channel, kSmallReads + channel);
   }
   return dialled;
 }
 
 void OsdClient::Send(const ObjectOp& op, const Stamp& stamp, Callback callback) {
-  const size_t lane = networks_.Here();
-  wanted_[lane].store(true, std::memory_order_relaxed);
+  const size_t channel = networks_.Here();
+  wanted_[channel].store(true, std::memory_order_relaxed);
   std::shared_lock lock(mutex_);
   const Connection* connection = FindLocked(stamp.osd);
   if (connection == nullptr) {
@@ -175,7 +176,7 @@ void OsdClient::Send(const ObjectOp& op, const Stamp& stamp, Callback callback) 
   call.timeout = timeout_;
   call.idempotent = !op.write;
   call.error_body = std::make_shared<std::string>();
-  RpcFor(*connection, lane, op)
+  RpcFor(*connection, channel, op)
       .Call(MethodOf(op), Encode(op, stamp), op.payload, call,
             [write = op.write, osd = stamp.osd, error_body = call.error_body,
              callback = std::move(callback)](Result<net::Reply> raw) {
@@ -188,11 +189,11 @@ void OsdClient::Send(const ObjectOp& op, const Stamp& stamp, Callback callback) 
 bool OsdClient::Reachable(OsdId osd) const {
   std::shared_lock lock(mutex_);
   const Connection* connection = FindLocked(osd);
-  return connection != nullptr && connection->lanes[0].rpc->connected();
+  return connection != nullptr && connection->channels[0].rpc->connected();
 }
 
 void OsdClient::SetMap(const ClusterMap& map) {
-  std::vector<Lane> closed;  // destroyed after the lock is gone: their callbacks may send again
+  std::vector<Channel> closed;  // destroyed after the lock is gone: their callbacks may send again
   std::lock_guard serial(set_map_mutex_);
   any_bounded_ = AnyBounded(map);
   for (const auto& [id, osd] : map.osds) {
@@ -205,48 +206,48 @@ void OsdClient::SetMap(const ClusterMap& map) {
     }
     Connection next;
     next.endpoint = osd.endpoint;
-    next.lanes[0] = DialLane(osd.endpoint, 0);
-    if (!next.lanes[0].rpc) continue;  // what cannot be dialled is as good as unreachable
+    next.channels[0] = DialChannel(osd.endpoint, 0);
+    if (!next.channels[0].rpc) continue;  // what cannot be dialled is as good as unreachable
     std::unique_lock lock(mutex_);
     if (!stopped_) std::swap(connections_[id], next);
-    closed.push_back(std::move(next.lanes[0]));
-    for (size_t i = 1; i < next.lanes.size(); ++i) {
-      if (next.lanes[i].rpc) replaced_.push_back(std::move(next.lanes[i]));
+    closed.push_back(std::move(next.channels[0]));
+    for (size_t i = 1; i < next.channels.size(); ++i) {
+      if (next.channels[i].rpc) replaced_.push_back(std::move(next.channels[i]));
     }
   }
 }
 
 void OsdClient::Tick() {
-  for (size_t lane = 1; lane < networks_.size(); ++lane) {
-    if (wanted_[lane]) DialWanted(lane);
+  for (size_t channel = 1; channel < networks_.size(); ++channel) {
+    if (wanted_[channel]) DialWanted(channel);
   }
-  std::vector<Lane> closed;
+  std::vector<Channel> closed;
   const std::unique_lock lock(mutex_);
   closed.swap(replaced_);
 }
 
-void OsdClient::DialWanted(size_t lane) {
+void OsdClient::DialWanted(size_t channel) {
   std::vector<std::pair<OsdId, std::string>> missing;
   {
     const std::shared_lock lock(mutex_);
     for (const auto& [id, connection] : connections_) {
-      if (!connection.lanes[lane].rpc) missing.emplace_back(id, connection.endpoint);
+      if (!connection.channels[channel].rpc) missing.emplace_back(id, connection.endpoint);
     }
   }
   for (const auto& [id, endpoint] : missing) {
-    Lane dialled = DialLane(endpoint, lane);
+    Channel dialled = DialChannel(endpoint, channel);
     const std::unique_lock lock(mutex_);
     const auto found = connections_.find(id);
     const bool fits = !stopped_ && found != connections_.end() &&
-                      found->second.endpoint == endpoint && !found->second.lanes[lane].rpc;
-    if (fits) std::swap(found->second.lanes[lane], dialled);
+                      found->second.endpoint == endpoint && !found->second.channels[channel].rpc;
+    if (fits) std::swap(found->second.channels[channel], dialled);
     if (dialled.rpc) replaced_.push_back(std::move(dialled));
   }
 }
 
 void OsdClient::Stop() {
   std::map<OsdId, Connection> connections;
-  std::vector<Lane> replaced;
+  std::vector<Channel> replaced;
   std::unique_lock lock(mutex_);
   stopped_ = true;
   connections.swap(connections_);

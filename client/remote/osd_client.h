@@ -51,23 +51,23 @@ class OsdClient final : public ObjectSender {
  private:
   using RpcPtr = std::unique_ptr<net::RpcClient>;
   // Of one reactor.
-  struct Lane {
+  struct Channel {
     RpcPtr rpc;          // null: not dialled, or it could not be
     RpcPtr small_reads;  // null: they take the other one
   };
-  using Lanes = std::array<Lane, ReactorNetworks::kMost>;
+  using Channels = std::array<Channel, ReactorNetworks::kMost>;
   struct Connection {
     std::string endpoint;
-    Lanes lanes;  // the first is always there
+    Channels channels;  // the first is always there
   };
   static constexpr uint64_t kSmallRead = 32 << 10;
 
   [[nodiscard]] const Connection* FindLocked(OsdId osd) const;
-  [[nodiscard]] static net::RpcClient& RpcFor(const Connection& connection, size_t lane,
+  [[nodiscard]] static net::RpcClient& RpcFor(const Connection& connection, size_t channel,
                                               const ObjectOp& op);
-  [[nodiscard]] RpcPtr Dial(const std::string& endpoint, size_t lane, size_t connection) const;
-  [[nodiscard]] Lane DialLane(const std::string& endpoint, size_t lane) const;
-  void DialWanted(size_t lane);
+  [[nodiscard]] RpcPtr Dial(const std::string& endpoint, size_t channel, size_t connection) const;
+  [[nodiscard]] Channel DialChannel(const std::string& endpoint, size_t channel) const;
+  void DialWanted(size_t channel);
 
   const ReactorNetworks& networks_;
   Clock& clock_;
@@ -79,7 +79,7 @@ class OsdClient final : public ObjectSender {
   // feet. None is destroyed on its own I/O thread, nor on a reactor that would wait for another's.
   mutable std::shared_mutex mutex_;
   std::map<OsdId, Connection> connections_;
-  std::vector<Lane> replaced_;  // of other reactors than the one that brings maps
+  std::vector<Channel> replaced_;  // of other reactors than the one that brings maps
   bool stopped_ = false;
   std::array<std::atomic<bool>, ReactorNetworks::kMost> wanted_{};  // by who sends there
   std::atomic<bool> any_bounded_{false};

@@ -25,10 +25,10 @@
 #include "common/base/time.h"
 #include "common/qos/profile_pattern.h"
 #include "osd/io/dispatcher.h"
+#include "osd/service/newer_chains.h"
 #include "osd/service/scrubber.h"
 #include "osd/service/session_fences.h"
 #include "osd/service/session_windows.h"
-#include "osd/service/slot_chains.h"
 #include "osd/store/object_store.h"
 
 namespace weir::net {
@@ -86,7 +86,7 @@ class ObjectService {
   void SetEpoch(uint64_t epoch) { epoch_ = epoch; }
 
   [[nodiscard]] uint64_t io_errors() const { return io_errors_; }
-  [[nodiscard]] SlotChains& chains() { return chains_; }
+  [[nodiscard]] NewerChains& chains() { return chains_; }
   [[nodiscard]] SessionFences& fences() { return fences_; }
   [[nodiscard]] const SessionWindows& windows() const { return windows_; }
 
@@ -115,7 +115,7 @@ class ObjectService {
   const Options options_;
   SessionWindows windows_;
   SessionFences fences_;
-  SlotChains chains_;
+  NewerChains chains_;
   uint64_t epoch_ = 0;
   std::atomic<uint64_t> io_errors_{0};
   bool accepting_ = true;

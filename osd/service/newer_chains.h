@@ -1,4 +1,4 @@
-// SlotChains: which chain each slot of each pool has in the newest map, so that a request under an
+// NewerChains: which chain each slot of each pool has in the newest map, so that a request under an
 // older one is refused and told the newer. Threads: one.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace weir::osd {
 
-class SlotChains {
+class NewerChains {
  public:
   void Apply(const wire::ClusterMap& map) {
     pools_.clear();
