@@ -41,8 +41,13 @@ def mount_over_uring(lab, system, name, *options):
         endpoint = file.read().strip()
     lab.on_exit(take_away, mount)
     run(f"{BIN}/weirfs", endpoint, mount, "-o", ",".join(("uring=on",) + options), "--log-file", lab.path(f"{name}.log"))
-    with open(lab.path(f"{name}.log")) as log:
-        check("by FUSE over io_uring" in log.read(), "uring=on, but the log does not say that it is used")
+
+    def used():
+        with open(lab.path(f"{name}.log")) as log:
+            return "by FUSE over io_uring" in log.read()
+
+    # The kernel asks for FUSE_INIT when the mount is there already.
+    wait_until(used, "the log to say that io_uring is used")
     return mount
 
 
