@@ -1,6 +1,6 @@
 // The real device: a descriptor, O_DIRECT, whose asynchronous requests a reactor takes to the disk.
 //
-// Requests of the reactor's own thread go there at the end of its turn, those of other threads by
+// Requests of the reactor's own thread go there at once, those of other threads by
 // way of its mailbox; all are completed on its thread. Synchronous ones are plain pread, pwrite and
 // fdatasync in the calling thread: RocksDB's log needs one write and one flush in a row, and each
 // hop would add two context switches.

@@ -79,7 +79,10 @@ class EpollPoller final : public Poller {
     SetEvents(EPOLL_CTL_MOD, *watched, EPOLLOUT | EPOLLRDHUP | EPOLLET);
   }
 
-  void Submit(DiskRequest* request) override { waiting_.push_back(request); }
+  void Submit(DiskRequest* request) override {
+    waiting_.push_back(request);
+    SubmitWaiting();
+  }
 
   void Wait(TimePoint until) override {
     SubmitWaiting();
@@ -91,6 +94,7 @@ class EpollPoller final : public Poller {
     ready_ =
         epoll_pwait2(epoll_, events_.data(), kEventsAtOnce, for_ever ? nullptr : &timeout, nullptr);
   }
+  [[nodiscard]] bool Found() override { return ready_ > 0 || disk_has_more_ || !refused_.empty(); }
   void Run() override {
     for (int i = 0; i < ready_; ++i) Take(events_[i]);
     ready_ = 0;

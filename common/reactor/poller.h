@@ -25,6 +25,8 @@ class Poller {
   // Submits, and waits until something has ended or is ready, or a Wake, or `until`; a time in the
   // past: does not wait.
   virtual void Wait(TimePoint until) = 0;
+  // Whether there is something for Run.
+  [[nodiscard]] virtual bool Found() = 0;
   // Runs what has ended or is ready.
   virtual void Run() = 0;
   virtual void Wake() = 0;

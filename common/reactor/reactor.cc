@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <ctime>
 #include <string_view>
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/log.h"
 #include "common/reactor/poller.h"
 
 namespace weir {
@@ -21,6 +23,13 @@ Result<std::optional<Reactor::Backend>> BackendOfEnvironment() {
   if (std::string_view(value) == "uring") return std::optional(Reactor::Backend::kUring);
   if (std::string_view(value) == "epoll") return std::optional(Reactor::Backend::kEpoll);
   return {ErrorCode::kInvalid, "WEIR_REACTOR=" + std::string(value) + ": uring or epoll"};
+}
+
+// Of the calling thread.
+Duration ProcessorTime() {
+  timespec time{};
+  (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
 }  // namespace
@@ -139,20 +148,51 @@ void Reactor::Run() {
     timers_.Run(SystemClock::Get().Now());
     RunContinued();
     RunTurnEnds();
-    sleeping_ = true;
     if (MustNotSleep()) {
-      sleeping_ = false;
       poller_->Wait(TimePoint());
     } else {
-      waits_.fetch_add(1, std::memory_order_relaxed);
-      const TimePoint before = SystemClock::Get().Now();
-      poller_->Wait(timers_.Next());
-      sleeping_ = false;
-      waited_ += SystemClock::Get().Now() - before;
+      Wait();
     }
     poller_->Run();
   }
   current = nullptr;
+  if (looked_ >= std::chrono::milliseconds(1)) {
+    using std::chrono::milliseconds;
+    WEIR_LOG_INFO("{}: looked for work for {} ms instead of sleeping, of {} ms that it waited",
+                  name_, std::chrono::duration_cast<milliseconds>(looked_).count(),
+                  std::chrono::duration_cast<milliseconds>(waited_).count());
+  }
+}
+
+void Reactor::Wait() {
+  waits_.fetch_add(1, std::memory_order_relaxed);
+  const TimePoint before = SystemClock::Get().Now();
+  const TimePoint next = timers_.Next();
+  const Duration budget = looking_.Budget();
+  if (budget == Duration(0) || !Look(std::min(before + budget, next))) {
+    sleeping_ = true;
+    poller_->Wait(MustNotSleep() ? TimePoint() : next);
+    sleeping_ = false;
+  }
+  const Duration wait = SystemClock::Get().Now() - before;
+  looking_.Waited(wait);
+  waited_ += wait;
+}
+
+// Whether something has come.
+bool Reactor::Look(TimePoint until) {
+  const TimePoint begin = SystemClock::Get().Now();
+  const Duration ran = ProcessorTime();
+  TimePoint now = begin;
+  bool found = poller_->Found();
+  while (!found && now < until) {
+    poller_->Wait(TimePoint());
+    found = poller_->Found() || MustNotSleep();
+    now = SystemClock::Get().Now();
+  }
+  looking_.Looked(now - begin, ProcessorTime() - ran);
+  looked_ += now - begin;
+  return found;
 }
 
 bool Reactor::MustNotSleep() {

@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/base/adaptive_poll.h"
 #include "common/base/result.h"
 #include "common/base/time.h"
 #include "common/reactor/loop.h"
@@ -104,7 +105,7 @@ class Reactor final : public Loop {
   // OnReadable in the next turn.
   void Continue(Watcher* watcher);
 
-  // Goes to the disk at the end of the turn.
+  // Goes to the disk at once, so that it works while the turn goes on.
   void Submit(DiskRequest* request);
 
   [[nodiscard]] Backend backend() const { return backend_; }
@@ -117,6 +118,8 @@ class Reactor final : public Loop {
   [[nodiscard]] uint64_t waits() const { return waits_.load(std::memory_order_relaxed); }
   // How long it has waited, since Start. On the reactor's thread.
   [[nodiscard]] Duration waited() const { return waited_; }
+  // How much of that it has looked for something to do before it slept (AdaptivePoll).
+  [[nodiscard]] Duration looked() const { return looked_; }
 
  private:
   Reactor(std::unique_ptr<Poller> poller, Backend backend, std::string name);
@@ -125,6 +128,8 @@ class Reactor final : public Loop {
   void RunContinued();
   void RunTurnEnds();
   [[nodiscard]] bool MustNotSleep();
+  void Wait();
+  bool Look(TimePoint until);
   void Wake();
 
   const std::unique_ptr<Poller> poller_;
@@ -135,7 +140,8 @@ class Reactor final : public Loop {
   std::atomic<uint64_t> waits_{0};
 
   // Of the reactor's thread.
-  Duration waited_{0};
+  Duration waited_{0}, looked_{0};
+  AdaptivePoll looking_;
   TimerQueue timers_;
   std::vector<Task> turn_ends_;
   std::vector<Task> ending_, running_;  // kept for their capacity
