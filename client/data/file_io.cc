@@ -264,7 +264,7 @@ bool FileIo::HoldAttributes(const InodePtr& inode, const HeldAttributes& change,
                             uint32_t caller_uid, ClassId class_id) {
   // A successor of this process tells of what was lost whoever has the file open, and nobody else.
   if (options_.takeover != nullptr && !inode->has_writers()) return false;
-  if (leases_.alone() || !leases_.BeginWrite(inode->id())) return false;
+  if (!leases_.BeginWrite(inode->id())) return false;
   // The kernels of others judge by the owner that they know, unless the MDS takes names from them.
   const bool gives_away = change.uid.has_value() || change.gid.has_value();
   bool held = false;
@@ -336,13 +336,19 @@ Status FileIo::ToldAtClose(Handle& handle, const Status& status) {
   return Status::Ok();
 }
 
-void FileIo::Fsync(const HandlePtr& handle, WriteCallback callback) {
-  Sync(handle->inode, true,
-       [this, handle, then = handle->changes(),
-        callback = std::move(callback)](const Status& status) {
-         handle->Flushed(then);
-         callback(Told(*handle, status));
-       });
+void FileIo::Fsync(const HandlePtr& handle, bool data_only, WriteCallback callback) {
+  const InodePtr& inode = handle->inode;
+  auto synced = [this, handle, then = handle->changes(),
+                 callback = std::move(callback)](const Status& status) {
+    handle->Flushed(then);
+    callback(Told(*handle, status));
+  };
+  // A successor of this process would tell of what it does not know to be stored.
+  if (!data_only || options_.takeover != nullptr) return Sync(inode, true, std::move(synced));
+  write_back_.Flush(inode->id(), [this, inode, synced = std::move(synced)] {
+    if (inode->owes_only_times()) return synced(Status::Ok());
+    Sync(inode, true, synced);
+  });
 }
 
 void FileIo::Close(const HandlePtr& handle, WriteCallback callback) {

@@ -106,8 +106,9 @@ class FileIo {
   // Everything written before the call is on the OSDs, and the MDS knows (`commit`: durably).
   // Errors of earlier write-backs stay with the inode.
   void Sync(const InodePtr& inode, bool commit, WriteCallback callback);
-  // The same, and whoever has the handle hears of errors that it has not told yet.
-  void Fsync(const HandlePtr& handle, WriteCallback callback);
+  // The same, and whoever has the handle hears of errors that it has not told yet. `data_only`, of
+  // fdatasync(2) and O_DSYNC: times may be told later, which spares a batch of the MDS.
+  void Fsync(const HandlePtr& handle, bool data_only, WriteCallback callback);
   // For a close: as Fsync, but he hears only if he has changed or locked the file. With lazy_close,
   // under a lease, it ends at once: what was written is stored with age, or when somebody else
   // looks, as if the file were open still.

@@ -170,17 +170,27 @@ HeldAttributes ToHold(const wire::SetAttrRequest& request, int64_t now_ns) {
   if (request.has_mtime_ns()) held.mtime_ns = request.mtime_ns();
   if (request.atime_now()) held.atime_ns = now_ns;
   if (request.mtime_now()) held.mtime_ns = now_ns;
-  held.ctime_ns = now_ns;
+  held.ctime_ns = request.has_ctime_ns() ? request.ctime_ns() : now_ns;
   return held;
+}
+
+// A kernel that writes back brings a file's times behind its data, before each fsync(2) as well.
+bool IsTimesOfWrites(const wire::SetAttrRequest& request) {
+  return request.has_mtime_ns() && request.has_ctime_ns() && !request.has_atime_ns() &&
+         !request.atime_now() && !request.has_mode() && !request.has_uid() && !request.has_gid() &&
+         !request.has_size();
 }
 
 bool HoldSetattr(Filesystem& fs, const CallPtr& call, const InodePtr& inode,
                  const wire::SetAttrRequest& request) {
   const HeldAttributes held = ToHold(request, fs.core().files().stamps().Next());
-  // A kernel that writes back brings its times later than those of the processes.
-  if (held.empty() || fs.options().writeback_cache) return false;
+  // Others come from a process: a kernel that writes back brings its times later than those.
+  const bool sees_all = fs.options().writeback_cache || fs.options().exclusive;
+  if (held.empty() || (sees_all && !IsTimesOfWrites(request))) return false;
   const ClassId charged(request.caller().class_id());
-  if (!fs.core().files().HoldAttributes(inode, held, call->context().uid, charged)) return false;
+  // That kernel has judged whether the caller may.
+  const uint32_t uid = request.times_checked() ? inode->attr().uid : call->context().uid;
+  if (!fs.core().files().HoldAttributes(inode, held, uid, charged)) return false;
   if (held.atime_ns.has_value()) inode->ForgetRead();
   call->ReplyAttr(ToStat(inode->attr()), fs.KeepSeconds(*inode));
   return true;

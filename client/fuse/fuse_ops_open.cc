@@ -334,7 +334,7 @@ void OnRelease(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* fi) {
   fuse_reply_err(req, 0);
 }
 
-void OnFsync(fuse_req_t req, fuse_ino_t /*ino*/, int /*datasync*/, fuse_file_info* fi) {
+void OnFsync(fuse_req_t req, fuse_ino_t /*ino*/, int datasync, fuse_file_info* fi) {
   Filesystem& fs = Filesystem::Of(req);
   CallPtr call = fs.Begin(req);
   const HandlePtr handle = fs.core().handles().Find(fi->fh);
@@ -343,7 +343,8 @@ void OnFsync(fuse_req_t req, fuse_ino_t /*ino*/, int /*datasync*/, fuse_file_inf
     return;
   }
   fs.core().files().Fsync(
-      handle, [&fs, call, handle, loss = TakeLoss(fs, *handle, fi->fh)](const Status& status) {
+      handle, datasync != 0,
+      [&fs, call, handle, loss = TakeLoss(fs, *handle, fi->fh)](const Status& status) {
         // Who looks next finds the space that the file takes.
         fs.kernel_attributes().WhenTold([call, handle, status, loss] {
           ReplySynced(call, handle->inode, status.ok() ? loss : status);

@@ -181,7 +181,9 @@ void ChangeAcl(const CallPtr& call, Filesystem& fs, uint32_t method, wire::Xattr
 // A list that says no more than a mode is a chmod.
 bool HoldAcl(Filesystem& fs, const CallPtr& call, const wire::XattrRequest& request,
              const InodePtr& inode) {
-  if (request.name() != kAclAccess || fs.options().writeback_cache) return false;
+  if (request.name() != kAclAccess || fs.options().writeback_cache || fs.options().exclusive) {
+    return false;
+  }
   const std::string& value = request.value();
   const auto bits = ModeOfAcl({reinterpret_cast<const uint8_t*>(value.data()), value.size()});
   if (!bits.has_value()) return false;

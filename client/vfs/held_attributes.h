@@ -24,6 +24,7 @@ struct HeldAttributes {
   int64_t ctime_ns = 0;  // of the last of them
 
   [[nodiscard]] bool empty() const { return ctime_ns == 0; }
+  [[nodiscard]] bool only_times() const { return !mode && !uid && !gid; }
   // `newer` was set after these.
   void Take(const HeldAttributes& newer);
   void ApplyTo(FileAttr* attr) const;

@@ -98,6 +98,10 @@ bool Inode::has_quota() const {
 
 bool Inode::MayLose(const RightsLost& lost) const {
   std::lock_guard lock(mutex_);
+  return MayLoseLocked(lost);
+}
+
+bool Inode::MayLoseLocked(const RightsLost& lost) const {
   return (lost.set_ids && (attr_.mode & (S_ISUID | S_ISGID)) != 0) ||
          (lost.capability && attr_.may_have_capability);
 }
@@ -243,6 +247,14 @@ FileAttr Inode::EndReport(const Report& report, const FileAttr& from_mds) {
 bool Inode::has_unreported() const {
   std::lock_guard lock(mutex_);
   return HasUnreportedLocked();
+}
+
+bool Inode::owes_only_times() const {
+  std::lock_guard lock(mutex_);
+  if (!held_.only_times() || !telling_held_.only_times()) return false;
+  if (!untold_.empty() || !telling_.empty()) return false;
+  if (written_ == reported_) return true;
+  return local_end_ <= attr_.size && !MayLoseLocked(local_lost_);
 }
 
 bool Inode::HasUnreportedLocked() const {

@@ -119,6 +119,8 @@ class Inode {
   FileAttr EndReport(const Report& report, const FileAttr& from_mds);
   void FailReport(const Report& report);
   [[nodiscard]] bool has_unreported() const;
+  // What was not reported is nothing but times, without which the data can be read as well.
+  [[nodiscard]] bool owes_only_times() const;
   // What was not reported is lost, also what a report on its way says; IsLost of that one.
   void LoseUnreported();
   [[nodiscard]] bool IsLost(const Report& report) const;
@@ -206,6 +208,7 @@ class Inode {
   FileAttr MergedLocked() const;
   void LayWrittenOver(FileAttr* attr) const;
   [[nodiscard]] bool HasUnreportedLocked() const;
+  [[nodiscard]] bool MayLoseLocked(const RightsLost& lost) const;
   [[nodiscard]] Report AttributesReportLocked() const;
 
   static constexpr uint32_t kUntagged = UINT32_MAX;

@@ -139,7 +139,7 @@ Answer<Result<Bytes>> SimMount::Read(HandlePtr handle, uint64_t offset, uint64_t
 }
 
 Answer<Status> SimMount::Sync(HandlePtr handle) {
-  return Ask<Status>([this, handle](auto done) { core_->files().Fsync(handle, done); });
+  return Ask<Status>([this, handle](auto done) { core_->files().Fsync(handle, false, done); });
 }
 
 Answer<Status> SimMount::Truncate(HandlePtr handle, uint64_t size) {

@@ -45,6 +45,7 @@ class FakeOsds final : public ObjectSender {
     std::string& object = objects[flight.op.object];
     ObjectOutcome outcome;
     if (flight.op.write) {
+      outcome.grown_bytes = grown;
       if (object.size() < flight.op.offset + flight.op.length) {
         object.resize(flight.op.offset + flight.op.length);
       }
@@ -124,6 +125,7 @@ class FakeOsds final : public ObjectSender {
   std::shared_ptr<const ClusterMap> map;   // who has which object, for next_object
   uint64_t copied = 0;                     // bytes, inside an OSD
   Duration server_time{0}, limit_time{0};  // what answers say
+  std::optional<uint64_t> grown;           // what answers to writes say, as an OSD of today
   bool immediate = false;
   bool crc_matches = true;
   uint64_t sent = 0;

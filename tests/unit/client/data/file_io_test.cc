@@ -184,10 +184,62 @@ TEST_F(FileIoTest, AFileThatFoundNoRoomIsStoredBeforeItsWritesAreAnswered) {
     EXPECT_EQ(heard.back(), ErrorCode::kOk);
 
     ErrorCode synced = ErrorCode::kOk;
-    files_.Fsync(handle, [&](const Status& status) { synced = status.code(); });
+    files_.Fsync(handle, false, [&](const Status& status) { synced = status.code(); });
     osds_.AnswerAll();
     EXPECT_EQ(synced, code) << "what was lost";
   }
+}
+
+// Goal: fdatasync(2) and O_DSYNC wait for the MDS only where the data could not be found without
+// it.
+TEST_F(FileIoTest, FdatasyncTellsTheMdsOfNothingButWhatTheDataNeeds) {
+  const HandlePtr handle = Open(1001, true);
+  const auto sync = [&](bool data_only) {
+    const size_t before = reporter_.charged.size();
+    bool synced = false;
+    files_.Fsync(handle, data_only, [&](const Status& status) { synced = status.ok(); });
+    EXPECT_TRUE(synced);
+    return reporter_.charged.size() - before;
+  };
+  FileAttr regular = inode_->attr();
+  regular.mode = S_IFREG | 0644;
+  regular.version = 2;
+  inode_->Update(regular);
+  osds_.grown = 4096;
+  Write(handle, 0, 4096);
+  EXPECT_EQ(sync(true), 1u) << "what space it takes";
+  osds_.grown = 0;
+  Write(handle, 0, 4096);
+  EXPECT_EQ(sync(true), 0u) << "a time";
+  EXPECT_TRUE(inode_->has_unreported());
+  EXPECT_EQ(sync(false), 1u) << "fsync(2) keeps it";
+  EXPECT_FALSE(inode_->has_unreported());
+
+  HeldAttributes times;
+  times.mtime_ns = 7;
+  times.ctime_ns = 8;
+  EXPECT_TRUE(files_.HoldAttributes(inode_, times, 0, kWeb));
+  EXPECT_EQ(sync(true), 0u);
+  HeldAttributes rights = times;
+  rights.mode = 0600;
+  EXPECT_TRUE(files_.HoldAttributes(inode_, rights, 0, kWeb));
+  EXPECT_EQ(sync(true), 1u) << "who may read it";
+
+  files_.Write(handle, 0, std::vector<uint8_t>(4096, 'x'), {.set_ids = true}, [](const Status&) {});
+  EXPECT_EQ(sync(true), 0u) << "it has no set-id bits to lose";
+}
+
+TEST_F(FileIoTest, FdatasyncStoresWhatIsBufferedAndTellsHowLongTheFileIs) {
+  const HandlePtr handle = Open(1001);
+  osds_.grown = 0;
+  Write(handle, 0, 4096);
+  EXPECT_TRUE(Charged().empty());
+  files_.Fsync(handle, true, [](const Status& status) { EXPECT_TRUE(status.ok()); });
+  EXPECT_EQ(Charged(), std::multiset<ClassId>{kWeb});
+  EXPECT_EQ(reporter_.charged.size(), 1u) << "what space it may take";
+  Write(handle, 64 * kMiB, 4096);
+  files_.Fsync(handle, true, [](const Status& status) { EXPECT_TRUE(status.ok()); });
+  EXPECT_EQ(reporter_.charged.size(), 2u) << "its end has moved";
 }
 
 TEST_F(FileIoTest, AnFsyncBySomebodyElseDoesNotChangeWhoPays) {

@@ -96,7 +96,7 @@ class SharedWriteTest : public ::testing::Test {
   }
   ErrorCode Sync() {
     std::optional<ErrorCode> ended;
-    files_.Fsync(handle_, [&](const Status& status) { ended = status.code(); });
+    files_.Fsync(handle_, false, [&](const Status& status) { ended = status.code(); });
     return ended.value_or(ErrorCode::kTimedOut);
   }
 
@@ -171,7 +171,7 @@ TEST_F(SharedWriteTest, IsNotToldToBeSafeWhenTheReportComesAfterTheEviction) {
   reporter_.held();
   EXPECT_EQ(*ended, ErrorCode::kStale);
   std::optional<ErrorCode> synced;
-  files_.Fsync(handle_, [&](const Status& status) { synced = status.code(); });
+  files_.Fsync(handle_, false, [&](const Status& status) { synced = status.code(); });
   ASSERT_EQ(reporter_.sizes.size(), 2u) << "nothing of it is known to the MDS";
   reporter_.held();
   EXPECT_EQ(synced, ErrorCode::kStale);
@@ -194,7 +194,7 @@ TEST_F(SharedWriteTest, AReportThatWasWaitingWhenTheMountWasEvictedIsNotSent) {
   Lease();
   Write(handle_, 0);
   std::optional<ErrorCode> synced;
-  files_.Fsync(handle_, [&](const Status& status) { synced = status.code(); });
+  files_.Fsync(handle_, false, [&](const Status& status) { synced = status.code(); });
   ASSERT_EQ(osds_.flights.size(), 1u);
   classes_.Fence();
   files_.Evicted();
@@ -209,7 +209,7 @@ TEST_F(SharedWriteTest, AttributesAreHeldUnderALeaseAndToldBehindTheData) {
   Write(handle_, 0);
   ASSERT_TRUE(SetMode(0600));
   std::optional<ErrorCode> synced;
-  files_.Fsync(handle_, [&](const Status& status) { synced = status.code(); });
+  files_.Fsync(handle_, false, [&](const Status& status) { synced = status.code(); });
   ASSERT_EQ(osds_.flights.size(), 1u);
   EXPECT_TRUE(reporter_.sizes.empty());
   osds_.Answer(0);
@@ -397,7 +397,9 @@ TEST_F(SharedWriteTest, AFailureIsToldAtCloseToThoseWhoWroteAndAtFsyncToAll) {
     return ended.value_or(ErrorCode::kTimedOut);
   };
   const auto close = [this](const HandlePtr& handle, auto done) { files_.Close(handle, done); };
-  const auto fsync = [this](const HandlePtr& handle, auto done) { files_.Fsync(handle, done); };
+  const auto fsync = [this](const HandlePtr& handle, auto done) {
+    files_.Fsync(handle, false, done);
+  };
   inode_->RememberError(Status(ErrorCode::kIo, "of a write-back"));
   EXPECT_EQ(files_.ToldAtClose(*reader).code(), ErrorCode::kOk);
   EXPECT_EQ(files_.ToldAtClose(*handle_).code(), ErrorCode::kIo);
