@@ -174,8 +174,10 @@ void Dispatcher::LetThemWait(const std::vector<ObjectOp*>& pulled, TimePoint now
 void Dispatcher::TellPieces(TimePoint now) {
   const uint64_t bytes = scheduler_.ChunkBytes(now);
   if (bytes == piece_bytes_) return;
+  const bool hurried = piece_bytes_ != UINT64_MAX, hurries = bytes != UINT64_MAX;
   piece_bytes_ = bytes;
   store_.SetPieceBytes(bytes);
+  if (on_hurry_ && hurried != hurries) on_hurry_(hurries);
 }
 
 void Dispatcher::PullBatch() {

@@ -94,6 +94,10 @@ class Dispatcher {
   // Before the first operation. Without it processors are taken to be free.
   void WatchProcessors(Processors processors) { processors_ = std::move(processors); }
 
+  // Called in the loop when somebody with a latency bound begins to be in a hurry, and when nobody
+  // is any more. Before the first operation.
+  void OnHurry(std::function<void(bool hurry)> on_hurry) { on_hurry_ = std::move(on_hurry); }
+
   // While true each operation that comes starts at once, past the scheduler and every counter but
   // bypassed_bytes. Only to measure what metering costs. Any thread.
   void SetBypass(bool bypass) { bypass_ = bypass; }
@@ -173,7 +177,8 @@ class Dispatcher {
   ObjectStore& store_;
   Clock& clock_;
   Loop& loop_;
-  Processors processors_;  // may be empty
+  Processors processors_;               // may be empty
+  std::function<void(bool)> on_hurry_;  // may be empty
 
   qos::Scheduler scheduler_;
   SchedulerConfig config_;

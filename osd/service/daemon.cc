@@ -208,6 +208,12 @@ Status ServeStore(const DaemonOptions& options, const OsdIdentity& identity, Obj
   server_options.meter_background = options.meter_background;
   server_options.metering = options.metering;
   server_options.watch_processors = true;
+  // While somebody waits by contract the loop goes before all that take turns, such as the
+  // processes that ask it for more: isolation.py full, 4 KiB reads beside 80 writers, p99 480 to
+  // 870 us, now 255.
+  server_options.on_hurry = [](bool hurry) {
+    if (!hurry || !RunAheadOfTurns()) WeighMost();
+  };
   server_options.report = [](const std::string& line) { WEIR_LOG_WARN("{}", line); };
   std::unique_ptr<DecisionLog> decisions;
   if (!options.decision_log.empty()) {
