@@ -8,6 +8,11 @@
 // A small read is such a request too where its disk is quick. Beside a slow one the steps are
 // nothing, and as long as others of its kind are held back by their class, they are not counted.
 //
+// Measured, two virtual processors, medians of three runs in turns, without and with: 4 KiB reads
+// by one job through a cluster 132 -> 75 us (p50), embedded 90 -> 55 us, durable writes embedded no
+// difference. Looking before a sleep (adaptive_poll.h) does not replace it: it ends after 50 us,
+// and the threads of other processes and of the kernel do not look.
+//
 // Source: PM QoS, /dev/cpu_dma_latency (pm_qos_interface.rst of the kernel). It holds for all
 // processors at once, needs root, and ends with the process.
 // Threads: Began, Ended and Took from any thread, some atomic operations each; Poll from one.
@@ -56,7 +61,10 @@ class AwakeProcessors {
   [[nodiscard]] Clock& clock() const { return clock_; }
 
   // Calls Poll by itself from here on. The clock runs in real time then.
-  void Start() { waker_.Start(); }
+  void Start() {
+    waker_.Start();
+    waker_.WakeBy(clock_.Now());
+  }
   // Looks at what began since the last time. When to look again; Max: when Began says so.
   TimePoint Poll();
 

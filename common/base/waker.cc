@@ -11,13 +11,15 @@ Waker::~Waker() {
 }
 
 void Waker::Start() {
-  thread_ = std::thread([this] { Run(); });
+  const std::lock_guard lock(mutex_);
+  armed_ns_ = TimePoint::Max().ns;
 }
 
 void Waker::Stop() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
+    armed_ns_ = INT64_MIN;
   }
   changed_.notify_one();
   if (thread_.joinable()) thread_.join();
@@ -27,8 +29,9 @@ void Waker::WakeBy(TimePoint when) {
   if (when.ns >= armed_ns_.load()) return;
   {
     std::lock_guard lock(mutex_);
-    if (when.ns >= armed_ns_.load()) return;
+    if (stopping_ || when.ns >= armed_ns_.load()) return;
     armed_ns_ = when.ns;
+    if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
   }
   changed_.notify_one();
 }
@@ -49,6 +52,7 @@ void Waker::Run() {
     lock.unlock();
     const TimePoint next = poll_();
     lock.lock();
+    if (stopping_) return;
     armed_ns_ = std::min(armed_ns_.load(), next.ns);
   }
 }

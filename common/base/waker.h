@@ -1,5 +1,6 @@
 // Waker: a thread that calls `poll` whenever the time that the last poll asked for has come, or
-// earlier when WakeBy says so. An OSD has one, and a mount.
+// earlier when WakeBy says so. A mount has some. The thread begins with the first WakeBy: who is
+// never asked for has none.
 //
 // Only daemons have one: under a manual clock the test calls what `poll` would call.
 //
@@ -28,7 +29,7 @@ class Waker {
   Waker(const Waker&) = delete;
   Waker& operator=(const Waker&) = delete;
 
-  // Starts the thread, which polls at once.
+  // From here on WakeBy starts the thread where there is none yet.
   void Start();
   // No poll runs afterwards. Idempotent.
   void Stop();
@@ -42,7 +43,8 @@ class Waker {
   const Poll poll_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::atomic<int64_t> armed_ns_{0};  // written under mutex_; read without it by WakeBy
+  // Written under mutex_; read without it by WakeBy. Before Start nobody's wish is earlier.
+  std::atomic<int64_t> armed_ns_{INT64_MIN};
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -14,28 +14,35 @@ constexpr size_t kRangeBytes = 256 << 10;
 }  // namespace
 
 StoreLoader::StoreLoader(KvStore& store, size_t threads, Ended ended)
-    : store_(store), ended_(std::move(ended)) {
-  for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
-  for (std::thread& thread : threads_) pthread_setname_np(thread.native_handle(), "mds-load");
-}
+    : store_(store), most_threads_(threads), ended_(std::move(ended)) {}
 
 void StoreLoader::Stop() {
+  std::vector<std::thread> threads;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
+    threads.swap(threads_);
   }
   work_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
-  threads_.clear();
+  for (std::thread& thread : threads) thread.join();
+}
+
+void StoreLoader::AddThreadLocked() {
+  threads_.emplace_back([this] { Run(); });
+  pthread_setname_np(threads_.back().native_handle(), "mds-load");
 }
 
 void StoreLoader::Submit(Job job) {
   auto running = std::make_shared<Running>();
-  running->left = job.items.size();
+  const size_t items = job.items.size();
+  running->left = items;
   running->job = std::move(job);
   {
     const std::lock_guard lock(mutex_);
     waiting_.push_back(std::move(running));
+    for (size_t i = idle_; i < items && threads_.size() < most_threads_ && !stopping_; ++i) {
+      AddThreadLocked();
+    }
   }
   work_.notify_one();
 }
@@ -50,7 +57,9 @@ bool StoreLoader::RunHere() {
 void StoreLoader::Run() {
   std::unique_lock lock(mutex_);
   while (true) {
+    ++idle_;
     work_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
+    --idle_;
     if (stopping_) return;
     TakeTurn(&lock);
   }

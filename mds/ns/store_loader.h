@@ -5,7 +5,8 @@
 // Order:   jobs take turns, an item each: a large one does not hold up a small one. Those that have
 //          ended are handed over together.
 // Threads: Submit from any thread, also under a lock that `ended` takes: that is called on a thread
-//          of the loader, or in RunHere. Without threads of its own the owner calls RunHere.
+//          of the loader, or in RunHere. They begin with the first jobs. Without threads of its own
+//          the owner calls RunHere.
 #pragma once
 
 #include <condition_variable>
@@ -51,12 +52,14 @@ class StoreLoader {
     size_t next = 0;  // item to be read
     size_t left = 0;  // items not read yet
   };
+  void AddThreadLocked();
   void Run();
   bool TakeTurn(std::unique_lock<std::mutex>* lock);
   void HandOver(std::unique_lock<std::mutex>* lock);
   void Read(Item* item);
 
   KvStore& store_;
+  const size_t most_threads_;
   const Ended ended_;
   std::mutex mutex_;
   std::condition_variable work_;
@@ -64,6 +67,7 @@ class StoreLoader {
   std::vector<Job> done_;
   bool handing_over_ = false;
   bool stopping_ = false;
+  size_t idle_ = 0;  // threads that wait for work
   std::vector<std::thread> threads_;
 };
 

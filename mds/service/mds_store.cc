@@ -111,7 +111,7 @@ Result<std::unique_ptr<MdsStore>> OpenMdsStore(const std::string& directory,
     if (!options.make) return there;
     WEIR_RETURN_IF_ERROR(MakeImage(path, options.image_bytes));
   }
-  auto device = OpenDevice(path, {});
+  auto device = OpenDevice(path, {.threads = false});  // RocksDB's calls wait
   // What kind of file it is was nobody's wish.
   if (device.code() == ErrorCode::kInvalid) {
     return {ErrorCode::kCorrupt, device.status().message() + " (put back a copy of it)"};
