@@ -28,7 +28,7 @@ namespace weir::net {
 class StreamConnection final : public std::enable_shared_from_this<StreamConnection>,
                                private Watcher {
  public:
-  static constexpr size_t kTurnBytes = 128 << 10;
+  static constexpr size_t kTurnBytes = 32 << 10;
   static constexpr int kTurnMessages = 32;
 
   enum class Ended : uint8_t { kGone, kRubbish };  // kRubbish: the peer speaks something else
