@@ -36,6 +36,7 @@ bool KeepsOrder(uint32_t method) {
     case wire::MDS_GIVE_BACK:
     case wire::MDS_GROW:  // room that releases give back
     case wire::MDS_WROTE:
+    case wire::MDS_SETATTR:  // not before a report of the file that nobody waits for
     case wire::MDS_ACCESSED:
     case wire::MDS_LOCK:
     case wire::MDS_LOCK_WAIT:
@@ -91,7 +92,8 @@ void MdsClient::Stop() {
     channel.rpc = nullptr;
     channel.owned.reset();
   }
-  rpc_.reset();
+  // reset() would show them no client any more.
+  const std::unique_ptr<net::RpcClient> last = std::move(rpc_);
 }
 
 wire::OpenSessionRequest MdsClient::SessionRequest(bool first) const {
@@ -287,7 +289,11 @@ void MdsClient::OnWatch(Result<net::Reply> raw, TimePoint asked) {
     watch_broken_ = true;  // Tick starts it again
     return;
   }
-  if (reply.unknown_session()) return Reopen();
+  // It has opened the session in a new life, and the answer to that did not get here: leases and
+  // locks are those of that life.
+  const bool other_life = options_.files != nullptr && reply.lease_epoch() != 0 &&
+                          reply.lease_epoch() != options_.files->epoch();
+  if (reply.unknown_session() || other_life) return Reopen();
   ObeyRecalls(reply, asked);
   if (reply.lock_seq() > lock_seq_ && events_.on_lock_question) {
     lock_seq_ = reply.lock_seq();

@@ -107,7 +107,9 @@ class MdsClient {
   void CallReserved(uint64_t id, uint32_t method, const google::protobuf::MessageLite& request,
                     RawCallback callback);
   uint64_t ReserveId() { return rpc_->ReserveId(); }
-  void FreeId(uint64_t id) { rpc_->FreeId(id); }
+  void FreeId(uint64_t id) {
+    if (rpc_ != nullptr) rpc_->FreeId(id);
+  }
 
   template <typename Reply>
   void Call(uint32_t method, const google::protobuf::MessageLite& request, bool idempotent,

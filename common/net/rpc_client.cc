@@ -240,6 +240,10 @@ void Client::OnConnect() {
   // megabytes, and its incarnation decides whether they are news to it.
   SendPingLocked();
   next_ping_ = Later(clock_.Now(), kPingUnproven);
+  // Who has rested has waited for nothing: a peer that says nothing is given up like any other.
+  if (patient_until_ == TimePoint::Max()) {
+    patient_until_ = Later(clock_.Now(), options_.peer_timeout);
+  }
   ArmLocked();
 }
 

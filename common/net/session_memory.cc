@@ -63,6 +63,7 @@ void SessionMemory::Acknowledge(uint64_t acked_below, const std::vector<uint64_t
     const auto it = entries_.find(id);
     if (it != entries_.end() && it->second.answered) Forget(it);
   }
+  DropForgottenOrder();
   if (acked_below <= acked_below_) return;
   acked_below_ = acked_below;
   for (auto it = entries_.begin(); it != entries_.end() && it->first < acked_below;) {
@@ -76,7 +77,12 @@ void SessionMemory::Acknowledge(uint64_t acked_below, const std::vector<uint64_t
   while (!forgotten_.empty() && forgotten_.begin()->second < acked_below) {
     forgotten_.erase(forgotten_.begin());
   }
-  // Without this a client that acknowledges everything would still let the queue grow.
+  DropForgottenOrder();
+}
+
+// Without this a client that acknowledges everything would still let the queue grow, also while one
+// old request of it is under way.
+void SessionMemory::DropForgottenOrder() {
   while (!order_.empty() && !entries_.contains(order_.front())) order_.pop_front();
 }
 

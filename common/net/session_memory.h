@@ -37,6 +37,8 @@ class SessionMemory {
 
   [[nodiscard]] bool HasInProgress() const { return in_progress_ > 0; }
   [[nodiscard]] size_t answers_kept() const { return answers_; }
+  // Places in the queue of the oldest: at least as many.
+  [[nodiscard]] size_t places_kept() const { return order_.size(); }
 
   TimePoint last_heard;  // kept by the server
 
@@ -48,6 +50,7 @@ class SessionMemory {
     Message answer;
   };
   void Forget(std::map<uint64_t, Entry>::iterator it);
+  void DropForgottenOrder();
   void MarkForgotten(uint64_t id);
   [[nodiscard]] bool IsForgotten(uint64_t id) const;
 

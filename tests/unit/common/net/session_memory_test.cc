@@ -42,6 +42,18 @@ TEST(SessionMemoryTest, ARetractedRequestNeverWas) {
   EXPECT_EQ(memory.Arrive(1, 5, false, &answer), Seen::kNew);
 }
 
+TEST(SessionMemoryTest, NothingStaysOfWhatIsAcknowledgedWhileAnOldRequestIsUnderWay) {
+  SessionMemory memory(10);
+  const Message* answer = nullptr;
+  EXPECT_EQ(memory.Arrive(1, 1, false, &answer), Seen::kNew);
+  for (uint64_t id = 2; id < 1000; ++id) {
+    EXPECT_EQ(memory.Arrive(id, 1, false, &answer), Seen::kNew);
+    (void)memory.Finish(id, {"x", {}});
+    memory.Acknowledge(1, {id});
+    ASSERT_LE(memory.places_kept(), 1u);
+  }
+}
+
 TEST(SessionMemoryTest, WhatIsForgottenIsNeverNewAgain) {
   Prng prng(weir::testing::TestSeed());
   for (int round = 0; round < 200; ++round) {
