@@ -40,7 +40,9 @@ void StoreLoader::Submit(Job job) {
   {
     const std::lock_guard lock(mutex_);
     waiting_.push_back(std::move(running));
-    for (size_t i = idle_; i < items && threads_.size() < most_threads_ && !stopping_; ++i) {
+    // An idle one may be on its way to another job.
+    const size_t wanted = items + waiting_.size() - 1;
+    for (size_t i = idle_; i < wanted && threads_.size() < most_threads_ && !stopping_; ++i) {
       AddThreadLocked();
     }
   }

