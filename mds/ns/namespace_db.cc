@@ -132,10 +132,13 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
   }
   Operation op = MakeOperation(request.origin, ReadsOf(request));
   const bool recorded = leases_.recorded();
-  const auto put_aside = [&] {
+  const auto take_back = [&] {
     op.TakeBack();
     leases_.set_recorded(recorded);
     if (op.effects.tags_changed || op.effects.tree_moved) classes_.Forget();
+  };
+  const auto put_aside = [&] {
+    take_back();
     PutAside(std::move(request), std::move(op.txn.missing()), ready);
   };
   Result<std::string> answer = request.prepare(op);
@@ -143,16 +146,14 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
   if (op.waits_for_truncate.has_value()) {
     const auto truncating = truncating_.find(*op.waits_for_truncate);
     if (truncating != truncating_.end()) {
-      leases_.set_recorded(recorded);  // its writes are forgotten
+      take_back();
       request.origin.turn.reset();
       truncating->second.queued.push_back(std::move(request));
       return;
     }
   }
   if (WaitsForFileLeases(&request, op, answer.ok(), ready)) {
-    op.TakeBack();
-    leases_.set_recorded(recorded);
-    if (op.effects.tags_changed || op.effects.tree_moved) classes_.Forget();
+    take_back();
     return Park(std::move(request));
   }
   uint64_t tag_epoch = 0;

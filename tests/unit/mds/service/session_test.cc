@@ -175,6 +175,35 @@ TEST_F(SessionTest, WhatADeadWriterLeftBehindTheEndIsCutOffBeforeTheFileGrows) {
   EXPECT_EQ(osds.orders.size(), cuts) << "once";
 }
 
+// Or its sole opener would not be the sole one for ever after, and an orphan would never go.
+TEST_F(SessionTest, WhoWaitsForATruncationAndIsRefusedHasNothingOpen) {
+  const uint64_t f = CreateOpen(kRoot, "f", 0666);
+  Grow(f, 5000);
+  wire::SetAttrRequest cut = Change(f);
+  cut.set_size(10);
+  osds.hold = true;
+  const auto cutting = Send(wire::MDS_SETATTR, cut);
+  EXPECT_EQ(Finish(cutting).status.code(), ErrorCode::kTimedOut) << "until the OSDs have done it";
+  session = 8;
+  uid = 1000;
+  wire::OpenRequest request;
+  *request.mutable_caller() = Caller();
+  request.set_inode(f);
+  request.set_flags(2);
+  const auto open = Send(wire::MDS_OPEN, request);
+  EXPECT_EQ(Finish(open).status.code(), ErrorCode::kTimedOut) << "it waits, too";
+  session = 7;
+  uid = 0;
+  EXPECT_TRUE(Stat(f).sole_opener()) << "who waits has not opened it";
+  wire::SetAttrRequest mode = Change(f);
+  mode.set_mode(0600);
+  EXPECT_EQ(Code(wire::MDS_SETATTR, mode), ErrorCode::kOk);
+  osds.Release();
+  EXPECT_TRUE(Finish(cutting).status.ok());
+  EXPECT_EQ(Finish(open).status.code(), ErrorCode::kAccess);
+  EXPECT_TRUE(Stat(f).sole_opener());
+}
+
 // The mount and the MDS died together: the file tells who may have left something behind its end.
 TEST_F(SessionTest, SoIsWhatAWriterLeftThatDidNotComeBackAfterARestart) {
   const uint64_t f = CreateOpen(kRoot, "f");
