@@ -152,7 +152,7 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
       return;
     }
   }
-  if (WaitsForFileLeases(&request, op, answer.ok(), ready)) {
+  if (!request.origin.unrepeatable && WaitsForFileLeases(&request, op, answer.ok(), ready)) {
     take_back();
     return Park(std::move(request));
   }

@@ -53,7 +53,8 @@ struct RequestOrigin {
   std::vector<uint64_t> changes;
   uint64_t resizes = 0;  // file that others' rights to append go before; 0: none
   bool lazy = false;     // nobody waits for it to be durable
-  // It cannot be prepared twice: it reads from the disk, under the lock.
+  // It cannot be prepared twice: it reads from the disk, under the lock, and waits for no lease, so
+  // that it must change nothing that mounts are told of.
   bool unrepeatable = false;
   // Held until the operation is durable, but not while it waits for leases or for OSDs; never let
   // go under the lock.

@@ -509,5 +509,30 @@ TEST_F(FileLeaseTest, WhileAFileIsCutOffNobodyElseMayRememberIt) {
   EXPECT_EQ(Stat(f).attr().blocks(), 0u);
 }
 
+// Prepared twice it would find nothing any more of what the session leaves behind. Method: what it
+// has open of an orphan that stays, and is charged no more then, is in others' leases.
+TEST_F(FileLeaseTest, TheEndOfASessionWaitsForNobodysLease) {
+  Pass(1s);
+  session = 7;
+  const uint64_t orphan = Touch(kRoot, "orphan");
+  EXPECT_TRUE(Answered(Start(7, wire::MDS_WROTE, NewReport(orphan, 4096, Epoch()))));
+  Open(orphan, 0);
+  const uint64_t f = CreateOpen(kRoot, "f");
+  EXPECT_TRUE(Answered(Start(7, wire::MDS_WROTE, NewReport(f, 5000, Epoch()))));
+  EXPECT_TRUE(Answered(Start(kOther, wire::MDS_GETATTR, At(orphan))));
+  const auto unlink = Start(7, wire::MDS_UNLINK, Name(kRoot, "orphan"));
+  Yield(kOther, orphan);
+  EXPECT_TRUE(Answered(unlink));
+  Pass(2s);  // the rest of its leases is over
+  session = kOther;
+  ASSERT_TRUE(Stat(orphan).has_file_lease());
+  core->names().DropSession(7, false);
+  EXPECT_TRUE(core->names().CommitPrepared()) << "at once";
+  osds.orders.clear();
+  Ask<wire::EntryReply>(wire::MDS_OPEN, NewOpen(f, 2));
+  ASSERT_FALSE(osds.orders.empty()) << "what 7 may have left behind the end of the file";
+  EXPECT_EQ(osds.orders[0].size, 5000u);
+}
+
 }  // namespace
 }  // namespace weir::mds
