@@ -146,7 +146,7 @@ class ObjectStore {
                      WriteDone done) = 0;
   // Any of the changes below, on terms. With op.session it is made once, however often and over
   // whatever restarts it is asked for: who asks again gets the first answer, also kNoSpace and
-  // kAgain. Below a floor nothing is made: kCancelled. A store that keeps no ids ignores the terms.
+  // kAgain. Below a floor nothing is made: kStale. A store that keeps no ids ignores the terms.
   virtual void Change(ObjectChange change, WriteDone done);
   // Cuts (or extends with zeros) to `size`.
   virtual void Truncate(ObjectId id, uint64_t size, WriteDone done) = 0;

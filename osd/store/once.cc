@@ -29,7 +29,7 @@ bool ExtentStore::Admit(const OpPtr& op, WriteBatch* batch) {
   const OpTerms& terms = op->terms.op;
   const SlotId slot = op->terms.slot.value_or(OpTable::kNoSlot);
   if (op_table_.IsBelowFloor(object.id, slot, terms)) {
-    op->failure = {ErrorCode::kCancelled, "its sender has had an answer, or given it up"};
+    op->failure = {ErrorCode::kStale, "its sender has had an answer, or given it up"};
     return false;
   }
   // Before floors move what it points to.

@@ -199,6 +199,17 @@ TEST_F(ObjectIoTest, AStaleEpochGoesOutAgainWithItsFirstDelayUnderTheNewMap) {
   EXPECT_EQ(ends_.back().second, ErrorCode::kOk);
 }
 
+// What an OSD takes for given up long ago it will never do, however often it is asked.
+TEST_F(ObjectIoTest, AChangeThatIsStaleIsNotSentAgain) {
+  Start({.session = 9});
+  Write("late", 1);
+  osds_.Fail(0, ErrorCode::kStale);
+  ASSERT_EQ(ends_.size(), 1u);
+  EXPECT_EQ(ends_[0], std::pair(std::string("late"), ErrorCode::kStale));
+  io_->Tick();
+  EXPECT_TRUE(osds_.flights.empty());
+}
+
 TEST_F(ObjectIoTest, ARequestNamesTheChainByWhichItsOsdWasChosen) {
   Start({}, 3);
   Read("op", 16, 4096, 5);

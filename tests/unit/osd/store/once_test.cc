@@ -87,7 +87,7 @@ TEST_F(OnceTest, ARepeatedWriteIsNotMadeAgain) {
     Reopen();
   }
   EXPECT_EQ(Change(WriteOf("first", Terms(112, 112))).status(), Status());
-  EXPECT_EQ(Change(WriteOf("SECOND", Terms(11))).code(), ErrorCode::kCancelled);
+  EXPECT_EQ(Change(WriteOf("SECOND", Terms(11))).code(), ErrorCode::kStale);
   EXPECT_EQ(Bytes(), "firstD");
 }
 
