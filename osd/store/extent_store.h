@@ -156,7 +156,7 @@ class ExtentStore final : public ObjectStore {
   static void CheckExpected(const Object& object, StoreOp& op);
   void Refuse(const OpPtr& op, WriteBatch batch);
   void RecordDone(Object& object, const StoreOp& op, WriteBatch* batch);
-  void PutTombstone(Object& object, WriteBatch* batch);
+  void PutTombstone(Object& object, std::optional<SlotId> slot, WriteBatch* batch);
   void Settle(const OpPtr& op, WriteBatch batch, Status status, ObjectInfo info);
   bool ReserveOverlays(Object& object, const StoreOp& op);
   [[nodiscard]] Status NoSpace() const;

@@ -240,14 +240,8 @@ void ExtentStore::Clear(Object& object, StoreOp& op, WriteBatch* batch,
   CutTo(object, 0, op, batch, freed);
   object.exists = false;
   object.data_version = {};
-  if (op_table_.Bury(object.id, object.slot)) {
-    object.version = NextVersion(object, op, batch);
-    PutTombstone(object, batch);
-  } else {
-    batch->Delete(HeadKey(object.id));
-    if (object.slot.has_value()) batch->Delete(IndexKey(*object.slot, object.id));
-    object.slot.reset();
-  }
+  object.version = NextVersion(object, op, batch);
+  PutTombstone(object, std::nullopt, batch);
   object.blocks = {};
   object.kept = {};
   --object_count_;

@@ -67,12 +67,11 @@ void ExtentStore::Refuse(const OpPtr& op, WriteBatch batch) {
                     .version = object.version,
                     .status = static_cast<uint16_t>(op->failure.code())},
                    &batch);
-  PutIndex(object, op->terms.slot, &batch);
   if (object.exists) {
+    PutIndex(object, op->terms.slot, &batch);
     PutHead(object, &batch);
   } else {
-    op_table_.Bury(object.id, object.slot);
-    PutHead(object, &batch);
+    PutTombstone(object, op->terms.slot, &batch);
   }
   Settle(op, std::move(batch), op->failure, {});
 }
@@ -86,16 +85,20 @@ void ExtentStore::RecordDone(Object& object, const StoreOp& op, WriteBatch* batc
                     .version = object.version,
                     .offset = op.terms.append ? op.offset : 0},
                    batch);
-  if (object.exists) return;
-  PutIndex(object, op.terms.slot, batch);
-  op_table_.Bury(object.id, object.slot);
-  PutHead(object, batch);
+  if (!object.exists) PutTombstone(object, op.terms.slot, batch);
 }
 
-// The object has gone, its ids have not.
-void ExtentStore::PutTombstone(Object& object, WriteBatch* batch) {
-  PutIndex(object, std::nullopt, batch);
-  PutHead(object, batch);
+// Of an object that does not exist and has a new version. Without ids, also when those just
+// recorded went at once as there were too many, nothing stays of it.
+void ExtentStore::PutTombstone(Object& object, std::optional<SlotId> slot, WriteBatch* batch) {
+  if (op_table_.Bury(object.id, slot.has_value() ? slot : object.slot)) {
+    PutIndex(object, slot, batch);
+    PutHead(object, batch);
+    return;
+  }
+  batch->Delete(HeadKey(object.id));
+  if (object.slot.has_value()) batch->Delete(IndexKey(*object.slot, object.id));
+  object.slot.reset();
 }
 
 // The answer waits for all that was ordered before, the first answer among it.

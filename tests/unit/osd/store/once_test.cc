@@ -5,6 +5,7 @@
 #include "common/kv/rocks_kv_store.h"
 #include "osd/format/onode_format.h"
 #include "osd/store/object_store.h"
+#include "osd/store/op_table.h"
 #include "osd/store/store_check.h"
 #include "osd/store/superblock.h"
 #include "tests/crash/store_harness.h"
@@ -62,6 +63,9 @@ class OnceTest : public ::testing::Test {
   static ObjectChange AppendOf(const std::string& bytes, ChangeTerms terms) {
     terms.append = true;
     return WriteOf(bytes, terms, kOne, 12345);
+  }
+  static ObjectChange PunchOf(ObjectId id, const ChangeTerms& terms) {
+    return {.kind = Kind::kPunch, .id = id, .length = 4096, .terms = terms};
   }
   std::string Bytes(ObjectId id = kOne) { return std::string(ReadAll(*store_, id)->view()); }
   // Of the closed store.
@@ -184,6 +188,24 @@ TEST_F(OnceTest, ARefusalMakesNoObject) {
   Reopen();
   EXPECT_EQ(store_->Stats().objects, 0u);
   EXPECT_EQ(StatSync(*store_, kOne)->size, 0u);
+}
+
+// Of a session with too many ids the lowest go first, and that may be the one just made.
+TEST_F(OnceTest, AnIdThatGoesAtOnceLeavesNoTombstone) {
+  for (uint64_t i = 0; i < OpTable::Options().ids_max; ++i) {
+    ASSERT_TRUE(Change(WriteOf("x", Terms(100 + i))).ok());
+  }
+  ASSERT_TRUE(Change(PunchOf(kTwo, Terms(10))).ok());
+  ChangeTerms terms = Terms(11);
+  terms.expected = Version{1, 1};
+  constexpr ObjectId kThree{InodeId(7), 0};
+  EXPECT_EQ(Change(WriteOf("x", terms, kThree)).code(), ErrorCode::kAgain);
+  Close();
+  for (const ObjectId id : {kTwo, kThree}) {
+    EXPECT_EQ(Stored(HeadKey(id)).code(), ErrorCode::kNotFound);
+    EXPECT_EQ(Stored(IndexKey(kSlot, id)).code(), ErrorCode::kNotFound);
+  }
+  Open();
 }
 
 TEST_F(OnceTest, NoSpaceIsKeptAlsoWhenThereIsRoomAgain) {
