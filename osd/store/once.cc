@@ -82,7 +82,7 @@ void ExtentStore::RecordDone(Object& object, const StoreOp& op, WriteBatch* batc
   if (!object.exists) object.version = NextVersion(object, op, batch);
   op_table_.Record(object.id, op.terms.slot.value_or(OpTable::kNoSlot), op.terms.op,
                    {.number = op.terms.op.number,
-                    .version = object.version,
+                    .version = object.data_version,  // as the answer has it
                     .offset = op.terms.append ? op.offset : 0},
                    batch);
   if (!object.exists) PutTombstone(object, op.terms.slot, batch);

@@ -208,6 +208,18 @@ TEST_F(OnceTest, AnIdThatGoesAtOnceLeavesNoTombstone) {
   Open();
 }
 
+TEST_F(OnceTest, ARepeatedPunchOfNothingIsAnsweredAsTheFirstTime) {
+  const Result<ObjectInfo> first = Change(PunchOf(kOne, Terms(10)));
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->version, Version());
+  for (int life = 0; life < 2; ++life) {
+    const Result<ObjectInfo> again = Change(PunchOf(kOne, Terms(10)));
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(again->version, first->version);
+    Reopen();
+  }
+}
+
 TEST_F(OnceTest, NoSpaceIsKeptAlsoWhenThereIsRoomAgain) {
   Prng prng(1);
   const Buffer ballast = RandomBytes(prng, kMaxObjectSize);
