@@ -178,11 +178,17 @@ std::string EncodeOpIds(const OpIdsValue& value) {
   std::string out;
   PutLe(out, kRecordVersion);
   PutLe(out, value.object_floor);
-  for (const OpIdRecord& id : value.ids) {
+  const auto put = [&out](const OpIdRecord& id, uint64_t offset) {
     PutLe(out, id.number);
     PutVersion(out, id.version);
     PutLe(out, id.status);
-    PutLe(out, id.offset);
+    PutLe(out, offset);
+  };
+  for (const OpIdRecord& id : value.ids) {
+    put(id, id.offset);
+    for (const ByteRange& range : id.kept) {
+      put(id, (range.offset / kBlockSize) << 32 | range.length / kBlockSize);
+    }
   }
   return out;
 }
@@ -198,7 +204,12 @@ Result<OpIdsValue> DecodeOpIds(std::string_view value) {
     id.version = GetVersion(in);
     id.status = in.Get<uint16_t>();
     id.offset = in.Get<uint64_t>();
-    ids.ids.push_back(id);
+    if (ids.ids.empty() || ids.ids.back().number != id.number) {
+      ids.ids.push_back(std::move(id));
+    } else {
+      ids.ids.back().kept.push_back(
+          {(id.offset >> 32) * kBlockSize, (id.offset & UINT32_MAX) * kBlockSize});
+    }
   }
   if (!in.ok() || version != kRecordVersion) return Malformed("op id");
   return ids;

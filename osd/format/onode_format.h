@@ -71,12 +71,15 @@ bool IsTombstone(std::string_view value);
 std::string EncodeVersion(replication::Version version);
 Result<replication::Version> DecodeVersion(std::string_view value);
 
-// What became of an operation, for whoever asks again.
+// What became of an operation, for whoever asks again. `kept` is encoded as further records of the
+// same number, which programs that know nothing of it pass over.
 struct OpIdRecord {
   uint64_t number = 0;
   replication::Version version;
   uint16_t status = 0;  // ErrorCode
   uint64_t offset = 0;  // where an append went
+  // By an allocation: whole blocks, in their order.
+  std::vector<ByteRange> kept{};
   friend bool operator==(const OpIdRecord&, const OpIdRecord&) = default;
 };
 struct OpIdsValue {

@@ -37,7 +37,7 @@ bool ExtentStore::Admit(const OpPtr& op, WriteBatch* batch) {
   const OpIdRecord record = known != nullptr ? *known : OpIdRecord();
   op_table_.RaiseFloors(slot, terms, batch);
   if (known == nullptr) return true;
-  ObjectInfo info{.size = object.size, .version = record.version};
+  ObjectInfo info{.size = object.size, .version = record.version, .kept = record.kept};
   if (op->terms.append) info.append_offset = record.offset;
   Status status;
   const auto code = static_cast<ErrorCode>(record.status);
@@ -83,7 +83,8 @@ void ExtentStore::RecordDone(Object& object, const StoreOp& op, WriteBatch* batc
   op_table_.Record(object.id, op.terms.slot.value_or(OpTable::kNoSlot), op.terms.op,
                    {.number = op.terms.op.number,
                     .version = object.data_version,  // as the answer has it
-                    .offset = op.terms.append ? op.offset : 0},
+                    .offset = op.terms.append ? op.offset : 0,
+                    .kept = op.keeps},
                    batch);
   if (!object.exists) PutTombstone(object, op.terms.slot, batch);
 }

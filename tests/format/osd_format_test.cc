@@ -139,6 +139,9 @@ TEST(OsdFormatTest, HeadsOfFormat4) {
   EXPECT_EQ(DecodeOpIds(shipped)->object_floor, 40u);
   EXPECT_EQ(DecodeOpIds(shipped)->ids, ids.ids);
   EXPECT_FALSE(DecodeOpIds(shipped.substr(0, shipped.size() - 1)).ok());
+  Golden allocated("osd_allocated_v4.txt");
+  ids.ids[0].kept = {{0, 2 * kBlockSize}, {1023 * kBlockSize, kBlockSize}};
+  EXPECT_EQ(DecodeOpIds(allocated.Expect("op ids", EncodeOpIds(ids)))->ids, ids.ids);
   EXPECT_EQ(*DecodeFloor(golden.Expect("session floor", EncodeFloor(44))), 44u);
   EXPECT_FALSE(DecodeFloor("").ok());
 }

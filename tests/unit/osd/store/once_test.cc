@@ -220,6 +220,21 @@ TEST_F(OnceTest, ARepeatedPunchOfNothingIsAnsweredAsTheFirstTime) {
   }
 }
 
+// Goal: whoever gives back what an allocation kept, as another object had no room, gives back all
+// of it and nothing more, also when the first answer was lost.
+TEST_F(OnceTest, ARepeatedAllocationSaysWhatTheFirstOneKept) {
+  ASSERT_TRUE(AllocateSync(*store_, kOne, 2 * kBlockSize, kBlockSize).ok());
+  const ObjectChange allocation{
+      .kind = Kind::kAllocate, .id = kOne, .length = 5 * kBlockSize, .terms = Terms(10)};
+  const std::vector<ByteRange> kept = {{0, 2 * kBlockSize}, {3 * kBlockSize, 2 * kBlockSize}};
+  for (int life = 0; life < 3; ++life) {
+    const Result<ObjectInfo> info = Change(allocation);
+    ASSERT_TRUE(info.ok()) << info.status();
+    EXPECT_EQ(info->kept, kept) << life;
+    Reopen();
+  }
+}
+
 TEST_F(OnceTest, NoSpaceIsKeptAlsoWhenThereIsRoomAgain) {
   Prng prng(1);
   const Buffer ballast = RandomBytes(prng, kMaxObjectSize);
