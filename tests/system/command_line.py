@@ -488,9 +488,36 @@ def a_cluster_says_what_is_so(lab):
     check(len(troubles) == 1, f"one OSD, said twice: {troubles}")
 
 
+def a_start_that_fails_leaves_nothing(lab):
+    system = small_cluster(lab, mounts=0)
+    endpoint = f"{system.dir}/endpoint"
+
+    def mds():
+        with open(f"{system.dir}/weir-dev.json") as file:
+            pid = json.load(file)["mds"]["pid"]
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                alive = file.read().rpartition(")")[2].split()[0] != "Z"
+        except FileNotFoundError:
+            alive = False
+        return pid, alive
+    system.dev("stop", "mds.0")
+    os.rename(endpoint, f"{endpoint}.away")
+    os.mkdir(endpoint)  # the MDS serves, and then that cannot be written down
+    old = mds()[0]
+    done = run(f"{BIN}/weir-dev", "start", "--dir", system.dir, "mds.0", ok=None, timeout=120)
+    check(done.returncode == 1, f"exit {done.returncode}: {done}")
+    check(mds()[0] != old, f"no MDS was started: {done}")
+    wait_until(lambda: not mds()[1], "the MDS to end, as its start failed")
+    os.rmdir(endpoint)
+    os.rename(f"{endpoint}.away", endpoint)
+    system.dev("start", "mds.0")
+    check(mds()[1], "the MDS does not run")
+
+
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     main("command_line", closed_files_end_in_documented_codes, few_files_are_an_error_that_says_so, lost_output_is_an_error,
          versions_and_bad_usage, names_that_look_like_options_are_refused, any_name_can_be_a_subtree,
          values_of_options_may_hold_commas, hosts_have_names_and_ipv6, logs_and_pid_files, signals_end_the_wait_for_an_mds,
-         remounts_change_flags, a_cluster_says_what_is_so)
+         remounts_change_flags, a_cluster_says_what_is_so, a_start_that_fails_leaves_nothing)

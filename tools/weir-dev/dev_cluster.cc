@@ -231,7 +231,7 @@ Status DevCluster::Up(const std::string& dir, const UpOptions& options) {
       status = Status(status.code(), status.message() + "; and then: " + down.message());
     }
   }
-  leash.LetGo();
+  if (status.ok()) leash.LetGo();
   return status;
 }
 
@@ -480,7 +480,7 @@ Status DevCluster::Start(const DaemonName& name) {
   Status status = name.kind == DaemonName::Kind::kMds   ? StartMds()
                   : name.kind == DaemonName::Kind::kOsd ? StartOsd(name.index)
                                                         : StartMount(name.index);
-  leash.LetGo();
+  if (status.ok()) leash.LetGo();
   return status;
 }
 
