@@ -106,6 +106,24 @@ TEST_F(SessionTest, AfterARestartOrphansWaitToBeReclaimed) {
   EXPECT_EQ(Stat(kept).attr().nlink(), 0u);
 }
 
+// OSDs may be told twice to delete the objects of an inode.
+TEST_F(SessionTest, NumbersOfInodesAreNeverGivenTwice) {
+  Pass(20s);
+  uint64_t last = 0;
+  for (int life = 0; life < 3; ++life) {
+    for (int i = 0; i < 3; ++i) {
+      const uint64_t inode = Touch(kRoot, "f");
+      EXPECT_GT(inode, last);
+      last = inode;
+      EXPECT_EQ(Code(wire::MDS_UNLINK, Name(kRoot, "f")), ErrorCode::kOk);
+    }
+    Pass(20s);
+    EXPECT_EQ(Code(wire::MDS_GETATTR, At(last)), ErrorCode::kStale);
+    Restart();
+    Pass(20s);
+  }
+}
+
 // Only who never wrote can have nothing on its way when the grace ends.
 TEST_F(SessionTest, WhoDoesNotComeBackAfterARestartIsFencedBeforeOrphansGo) {
   Touch(kRoot, "read");

@@ -127,6 +127,23 @@ TEST_F(OnceTest, AnObjectThatIsGoneIsNotMadeAgainByALateCopy) {
   Open();
 }
 
+// DELETE_INODE has no id. Goal: its late copy takes nothing but what it names, and what is known of
+// the objects' ids holds after it as well.
+TEST_F(OnceTest, ARepeatedDeletionOfAnInodeDoesNoHarm) {
+  ASSERT_TRUE(Change(WriteOf("x", Terms(10))).ok());
+  ASSERT_TRUE(Change(WriteOf("another", Terms(11), kTwo)).ok());
+  for (int life = 0; life < 2; ++life) {
+    for (int copy = 0; copy < 2; ++copy) {
+      ASSERT_TRUE(DeleteInodeSync(*store_, kOne.inode, 0).ok());
+      EXPECT_TRUE(Change(WriteOf("x", Terms(10))).ok());
+      EXPECT_EQ(Bytes(), "");
+      EXPECT_EQ(Bytes(kTwo), "another");
+      EXPECT_EQ(store_->Stats().objects, 1u);
+    }
+    Reopen();
+  }
+}
+
 TEST_F(OnceTest, AnObjectMayBeMadeOverItsTombstone) {
   ASSERT_TRUE(Change(WriteOf("first", Terms(10))).ok());
   ASSERT_TRUE(DeleteInodeSync(*store_, kOne.inode, 0).ok());
