@@ -14,6 +14,10 @@ bool ReadIsIntact(const ObjectOp& op, const Result<ObjectOutcome>& result) {
   return op.write || !result.ok() || result->payload.size() <= op.length;
 }
 
+bool IsAbandoned(const ObjectOp& op) {
+  return op.abandoned != nullptr && *op.abandoned;
+}
+
 bool IsFenced(const ObjectOp& op) {
   return op.fenced != nullptr && *op.fenced;
 }
@@ -76,7 +80,7 @@ void ObjectIo::Route(PendingPtr pending) {
     const auto place = chains_.Of(pending->op.pool, pending->op.object);
     if (stopped_) {
       error = Status(ErrorCode::kCancelled, "the mount is going away");
-    } else if (pending->op.abandoned != nullptr && *pending->op.abandoned) {
+    } else if (IsAbandoned(pending->op)) {
       // Late, it would overwrite what others have written since.
       error = Status(ErrorCode::kCancelled, "its process was killed");
     } else if (IsFenced(pending->op)) {
@@ -301,8 +305,10 @@ void ObjectIo::OnReply(const PendingPtr& pending, const Key& key, ObjectAnswer a
   if (then == Then::kNow) Route(pending);
   if (then != Then::kEnd) return;
   if (result.code() != ErrorCode::kNoSpace) return pending->op.done(std::move(result));
+  pending->room.gone = [&op = pending->op] { return IsAbandoned(op) || IsFenced(op); };
   room_waits_.Await(&pending->room, [this, pending, result = std::move(result)](bool goes_again) {
-    if (goes_again) return Route(pending);
+    // Of who is gone that says why.
+    if (goes_again || pending->room.gone()) return Route(pending);
     pending->op.done(result);
   });
 }
@@ -409,12 +415,13 @@ void ObjectIo::EndUnsent(Gone gone, const Status& status) {
 }
 
 void ObjectIo::DropAbandoned() {
-  EndUnsent([](const ObjectOp& op) { return op.abandoned != nullptr && *op.abandoned; },
-            Status(ErrorCode::kCancelled, "its process was killed"));
+  EndUnsent(IsAbandoned, Status(ErrorCode::kCancelled, "its process was killed"));
+  room_waits_.EndGone();
 }
 
 void ObjectIo::DropFenced() {
   EndUnsent(IsFenced, FencedError());
+  room_waits_.EndGone();
 }
 
 void ObjectIo::Stop() {

@@ -77,9 +77,10 @@ class ObjectIo {
   [[nodiscard]] size_t OsdsOf(PoolId pool) const;
   // A newer map: what waited for it goes out again. Forgets the streams of classes that are gone.
   void SetMap(std::shared_ptr<const ClusterMap> map);
-  // Ends with kCancelled what is abandoned and not sent yet.
+  // Ends with kCancelled what is abandoned and not sent, or waits for room.
   void DropAbandoned();
-  // Ends with kStale what is fenced and not sent. Before the map that tells of it is set.
+  // Ends with kStale what is fenced and not sent, or waits for room. Before the map that tells of
+  // it is set.
   void DropFenced();
   // Sends what a limit held back and may go now; says when the next may, Max for not before more
   // happens.

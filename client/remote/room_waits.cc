@@ -18,8 +18,9 @@ bool RoomWaits::Enter(Wait* wait, Then* then) {
   const bool first = wait->until == TimePoint{};
   if (first) wait->until = now + kLongest;
   const bool late = now >= wait->until;
-  if (late) in_vain_ = pending_;
-  if (stopped_ || ask_ == nullptr || wait->last || late) return false;
+  if (late) WaitedInVainLocked(now);
+  // Whoever is gone by EndGone is seen there or here.
+  if (stopped_ || ask_ == nullptr || wait->last || late || IsGone(*wait)) return false;
   TimePoint due = now;
   if (!first) {
     due += wait->pause;
@@ -27,6 +28,13 @@ bool RoomWaits::Enter(Wait* wait, Then* then) {
   }
   waiters_.push_back({wait, std::move(*then), due});
   return true;
+}
+
+// Where nothing was pending, as far as is known, what comes to be is something else.
+void RoomWaits::WaitedInVainLocked(TimePoint now) {
+  if (pending_ == 0) return;
+  in_vain_ = pending_;
+  in_vain_since_ = now;
 }
 
 void RoomWaits::AskIfDue() {
@@ -49,7 +57,8 @@ void RoomWaits::Answered(TimePoint asked, const Result<uint64_t>& pending) {
     const std::lock_guard lock(mutex_);
     asking_ = false;
     if (pending.ok()) pending_ = *pending;
-    if (!pending.ok() || in_vain_ != pending_) in_vain_.reset();
+    const bool lapsed = clock_.Now() - in_vain_since_ >= kLongest;
+    if (!pending.ok() || lapsed || in_vain_ != pending_) in_vain_.reset();
     again = pending.ok() && !in_vain_.has_value();
     const auto told = std::partition(waiters_.begin(), waiters_.end(),
                                      [asked](const Waiter& one) { return one.due > asked; });
@@ -61,19 +70,27 @@ void RoomWaits::Answered(TimePoint asked, const Result<uint64_t>& pending) {
   AskIfDue();  // for who has come meanwhile
 }
 
+void RoomWaits::EndGone() {
+  End([](const Wait& wait) { return IsGone(wait); }, false);
+}
+
 void RoomWaits::Tick() {
-  std::vector<Waiter> late;
+  End([now = clock_.Now()](const Wait& wait) { return now >= wait.until; }, true);
+  AskIfDue();
+}
+
+template <typename Ends>
+void RoomWaits::End(Ends ends, bool in_vain) {
+  std::vector<Waiter> ended;
   {
     const std::lock_guard lock(mutex_);
-    const TimePoint now = clock_.Now();
-    const auto ends = std::partition(waiters_.begin(), waiters_.end(),
-                                     [now](const Waiter& one) { return now < one.wait->until; });
-    late.assign(std::make_move_iterator(ends), std::make_move_iterator(waiters_.end()));
-    waiters_.erase(ends, waiters_.end());
-    if (!late.empty()) in_vain_ = pending_;
+    const auto first = std::partition(waiters_.begin(), waiters_.end(),
+                                      [&](const Waiter& one) { return !ends(*one.wait); });
+    ended.assign(std::make_move_iterator(first), std::make_move_iterator(waiters_.end()));
+    waiters_.erase(first, waiters_.end());
+    if (in_vain && !ended.empty()) WaitedInVainLocked(clock_.Now());
   }
-  for (const Waiter& one : late) one.then(false);
-  AskIfDue();
+  for (const Waiter& one : ended) one.then(false);
 }
 
 void RoomWaits::Stop() {

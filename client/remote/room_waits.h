@@ -4,7 +4,8 @@
 // disk and writes another one would be told that there is no room. Who meets none therefore has the
 // MDS asked how many removals are not done: while there are any he tries again, after 100 ms and
 // then in longer and longer steps, for kLongest; once there are none, one last time. When somebody
-// has waited in vain nobody waits for those same removals, which may be of an OSD that is away.
+// has waited in vain nobody waits for those same removals, which may be of an OSD that is away, for
+// kLongest.
 //
 // Threads: any; `then` runs with no lock held.
 #pragma once
@@ -34,6 +35,7 @@ class RoomWaits {
     TimePoint until;  // set when it first meets no room
     Duration pause = kFirstPause;
     bool last = false;
+    std::function<bool()> gone;  // for good: nobody wants it any more; may be empty
   };
   using Then = std::function<void(bool again)>;
 
@@ -42,6 +44,8 @@ class RoomWaits {
 
   // It met no room: `then` says whether it is to try again. `wait` lives until then.
   void Await(Wait* wait, Then then);
+  // Who is gone now waits no more: `then(false)`.
+  void EndGone();
   // Some times a second.
   void Tick();
   // Nobody waits any more.
@@ -53,8 +57,13 @@ class RoomWaits {
     Then then;
     TimePoint due;  // he is told by what is asked from then on
   };
+  static bool IsGone(const Wait& wait) { return wait.gone && wait.gone(); }
+  // Of those waiters; `in_vain`: they have waited long enough.
+  template <typename Ends>
+  void End(Ends ends, bool in_vain);
   bool Enter(Wait* wait, Then* then);
   void AskIfDue();
+  void WaitedInVainLocked(TimePoint now);
   void Answered(TimePoint asked, const Result<uint64_t>& pending);
 
   Clock& clock_;
@@ -63,8 +72,10 @@ class RoomWaits {
   bool stopped_ = false;
   bool asking_ = false;
   std::vector<Waiter> waiters_;
-  uint64_t pending_ = 0;             // as was last heard
-  std::optional<uint64_t> in_vain_;  // so many were pending when somebody had waited long enough
+  uint64_t pending_ = 0;  // as was last heard
+  // So many were pending when somebody had waited long enough, last at that moment.
+  std::optional<uint64_t> in_vain_;
+  TimePoint in_vain_since_;
 };
 
 }  // namespace weir::client

@@ -397,6 +397,51 @@ TEST_F(ObjectIoTest, StopEndsEverythingThatHasNotLeft) {
   EXPECT_EQ(ends_[1].second, ErrorCode::kCancelled);
 }
 
+// Goal: a killed process and an evicted mount wait for no room. Method: both kinds meet none,
+// before their end and after it, while a removal is under way for ever.
+TEST_F(ObjectIoTest, WhoIsGoneWaitsForNoRoom) {
+  Start({.ask_removals = [&](const auto& /*answer*/) {}});
+  const auto killed = std::make_shared<std::atomic<bool>>(false);
+  const auto fenced = std::make_shared<std::atomic<bool>>(false);
+  const auto write = [&](const std::string& name, std::shared_ptr<std::atomic<bool>> abandoned,
+                         std::shared_ptr<std::atomic<bool>> fence) {
+    ObjectOp op;
+    op.write = true;
+    op.class_id = ClassId(16);
+    op.pool = PoolId(1);
+    op.object = {InodeId(7), 0};
+    op.length = 4096;
+    op.payload = Buffer::AlignedZeros(4096);
+    op.abandoned = std::move(abandoned);
+    op.fenced = std::move(fence);
+    op.done = [this, name](const Result<ObjectOutcome>& result) {
+      ends_.emplace_back(name, result.code());
+    };
+    io_->Submit(std::move(op));
+  };
+  using Ends = std::vector<std::pair<std::string, ErrorCode>>;
+  for (const bool before : {true, false}) {
+    write("killed", killed, nullptr);
+    write("fenced", nullptr, fenced);
+    write("other", nullptr, nullptr);
+    ASSERT_EQ(osds_.flights.size(), 3u);
+    if (before) {
+      while (!osds_.flights.empty()) osds_.Fail(0, ErrorCode::kNoSpace);
+      EXPECT_TRUE(ends_.empty());
+    }
+    *killed = true;
+    io_->DropAbandoned();
+    *fenced = true;
+    io_->DropFenced();
+    while (!osds_.flights.empty()) osds_.Fail(0, ErrorCode::kNoSpace);
+    EXPECT_EQ(ends_, (Ends{{"killed", ErrorCode::kCancelled}, {"fenced", ErrorCode::kStale}}));
+    ends_.clear();
+    *killed = *fenced = false;
+  }
+  io_->Stop();
+  EXPECT_EQ(ends_.size(), 2u) << "the others";
+}
+
 TEST_F(ObjectIoTest, WhatIsAbandonedLeavesTheQueueAndNothingElseDoes) {
   Start({.first_window_bytes = 100});
   Read("sent", 16, 100);

@@ -90,6 +90,37 @@ TEST_F(RoomWaitsTest, NobodyWaitsLongNorForWhatWasWaitedForInVain) {
   EXPECT_TRUE(told_.back()) << "one of them has ended";
 }
 
+TEST_F(RoomWaitsTest, WhatWasWaitedForInVainIsWaitedForAgainLater) {
+  RoomWaits::Wait wait;
+  Await(&wait);
+  Answer(2);
+  clock_.Advance(RoomWaits::kLongest);
+  Await(&wait);
+  clock_.Advance(RoomWaits::kLongest - 1ms);
+  RoomWaits::Wait early;
+  Await(&early);
+  Answer(2);
+  EXPECT_FALSE(told_.back());
+  clock_.Advance(1ms);
+  RoomWaits::Wait later;
+  Await(&later);
+  Answer(2);
+  EXPECT_TRUE(told_.back()) << "as many, but maybe others";
+}
+
+TEST_F(RoomWaitsTest, WhoHeardOfNoRemovalTakesTheLastTryFromNobody) {
+  RoomWaits::Wait wait;
+  Await(&wait);  // nobody answers
+  Pass(RoomWaits::kLongest);
+  EXPECT_EQ(told_, std::vector{false});
+  RoomWaits::Wait next;
+  Await(&next);
+  Answer(0);  // late: asked before that one came
+  EXPECT_EQ(told_.size(), 1u);
+  Answer(0);
+  EXPECT_TRUE(told_.back()) << "the removals may have just ended";
+}
+
 TEST_F(RoomWaitsTest, AnAnswerThatDoesNotComeEndsIt) {
   RoomWaits::Wait wait;
   Await(&wait);
