@@ -88,6 +88,7 @@ void NamespaceDb::PrepareAgain(std::vector<StoreLoader::Job> loaded) {
         if (item.value.ok()) {
           overlay_.EndLoad(item.what.begin, item.load, *std::move(item.value));
         } else {
+          overlay_.FailLoad(item.what.begin, item.load);
           failed = item.value.status();
         }
       }

@@ -122,10 +122,18 @@ uint64_t Overlay::BeginLoad(const std::string& key) {
 
 // A key that is pending was written since, or is not loaded: it would have been found.
 void Overlay::EndLoad(const std::string& key, uint64_t load, Value value) {
+  if (TakeLoad(key, load)) Remember(key, std::move(value));
+}
+
+void Overlay::FailLoad(const std::string& key, uint64_t load) {
+  (void)TakeLoad(key, load);
+}
+
+bool Overlay::TakeLoad(const std::string& key, uint64_t load) {
   const auto loading = loading_.find(key);
-  if (loading == loading_.end() || loading->second != load) return;
+  if (loading == loading_.end() || loading->second != load) return false;
   loading_.erase(loading);
-  Remember(key, std::move(value));
+  return true;
 }
 
 void Overlay::Remember(const std::string& key, Value value) {

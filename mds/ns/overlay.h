@@ -7,7 +7,8 @@
 //          on it can be held back until that batch is durable.
 // Memory:  a read may be told to ask memory only. It fails with kAgain, then, where the disk would
 //          have to be asked, and adds what that is to a list for somebody to load (store_loader.h).
-//          BeginLoad and EndLoad hand over what was loaded, unless it was changed meanwhile.
+//          BeginLoad and EndLoad hand over what was loaded, unless it was changed meanwhile; each
+//          load ends with EndLoad or FailLoad.
 // Threads: none of its own; the caller holds the NamespaceDb lock.
 #pragma once
 
@@ -55,6 +56,9 @@ class Overlay {
   uint64_t BeginLoad(const std::string& key);
   // This is what the store had. Remembered, unless the key was written or loaded anew since.
   void EndLoad(const std::string& key, uint64_t load, Value value);
+  // Nothing was read.
+  void FailLoad(const std::string& key, uint64_t load);
+  [[nodiscard]] size_t loading() const { return loading_.size(); }
 
   // Batches come in order. Of several values of a key in one, the last counts.
   void Put(const std::string& key, Value value, uint64_t batch);
@@ -74,6 +78,8 @@ class Overlay {
     Value value;
     std::list<const std::string*>::iterator use;
   };
+  // Whether that load is the key's last, and the key was not written since.
+  bool TakeLoad(const std::string& key, uint64_t load);
   void Remember(const std::string& key, Value value);
   void Forget(const std::string& key);
 

@@ -101,5 +101,14 @@ TEST_F(OverlayTest, OfTwoLoadsOnlyTheLaterIsBelieved) {
   EXPECT_EQ(Get("aanswer", &seen), "new");
 }
 
+TEST_F(OverlayTest, NothingStaysOfALoadThatFailed) {
+  const uint64_t early = overlay_.BeginLoad("iinode");
+  const uint64_t late = overlay_.BeginLoad("iinode");
+  overlay_.FailLoad("iinode", early);
+  EXPECT_EQ(overlay_.loading(), 1u) << "the later one goes on";
+  overlay_.FailLoad("iinode", late);
+  EXPECT_EQ(overlay_.loading(), 0u);
+}
+
 }  // namespace
 }  // namespace weir::mds
