@@ -402,6 +402,8 @@ void FileIo::SyncClosed(std::function<void()> then) {
 
 void FileIo::Report(const InodePtr& inode, const Inode::Report& report, bool commit,
                     WriteCallback callback) {
+  // In this order: under the map that tells of an eviction the MDS believes what it hears.
+  const uint64_t epoch = reporter_.map_epoch();
   if (inode->IsLost(report)) return callback(LostError());
   {
     std::lock_guard lock(mutex_);
@@ -414,8 +416,10 @@ void FileIo::Report(const InodePtr& inode, const Inode::Report& report, bool com
       return;
     }
   }
+  Inode::Report sent = inode->Sending(report);
+  sent.epoch = epoch;
   reporter_.ReportWrote(
-      inode->id(), inode->Sending(report), commit,
+      inode->id(), sent, commit,
       [this, inode, report, callback = std::move(callback)](Result<FileAttr> attr) {
         const bool gone = attr.code() == ErrorCode::kNotFound || attr.code() == ErrorCode::kStale;
         if (attr.ok()) inode->EndReport(report, *attr);

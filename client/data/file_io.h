@@ -35,6 +35,8 @@ class TakeoverLog;
 class WriteReporter {
  public:
   virtual ~WriteReporter() = default;
+  // Of the map that is obeyed: when it tells of an eviction, FileIo::Evicted has run.
+  [[nodiscard]] virtual uint64_t map_epoch() const = 0;
   // Answers its attributes; kStale when the file is gone, kStaleEpoch when the mount was evicted.
   virtual void ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
                            std::function<void(Result<FileAttr>)> callback) = 0;

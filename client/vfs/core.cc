@@ -339,7 +339,7 @@ void Core::ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
   request.set_class_id(report.class_id.value);
   request.mutable_space()->set_wrote_bytes(report.space.wrote);
   request.mutable_space()->set_freed_bytes(report.space.freed);
-  request.set_epoch(map_epoch_);
+  request.set_epoch(report.epoch);
   // Without time or attributes it would say that something was written just now.
   if (mtime_ns == 0 || !report.held.empty()) {
     const HeldAttributes& held = report.held;

@@ -133,7 +133,7 @@ class Core final : private WriteReporter {
   FileAttr Heard(const wire::Attr& attr);
   // Of the map that is obeyed. Read before an opener is made, it says of an open what the MDS is
   // to judge by.
-  [[nodiscard]] uint64_t map_epoch() const { return map_epoch_; }
+  [[nodiscard]] uint64_t map_epoch() const override { return map_epoch_; }
   // The MDS has refused an open under that epoch with kStaleEpoch, as it has evicted this mount:
   // `then` runs in a Tick when that is known here, or with kTimedOut after `until`.
   void AwaitEviction(uint64_t epoch, TimePoint until, std::function<void(const Status&)> then);

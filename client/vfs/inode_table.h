@@ -106,6 +106,7 @@ class Inode {
     // Nothing of what was written.
     bool attributes_only = false;
     HeldAttributes held;  // of Sending
+    uint64_t epoch = 0;   // of the map, before it was known that nothing is lost
   };
   // None when the MDS knows everything. Ends with EndReport or FailReport.
   [[nodiscard]] std::optional<Report> BeginReport();

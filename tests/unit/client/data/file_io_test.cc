@@ -22,6 +22,7 @@ constexpr ClassId kGold{18};
 
 class RecordingReporter final : public WriteReporter {
  public:
+  [[nodiscard]] uint64_t map_epoch() const override { return 0; }
   void ReportWrote(InodeId inode, const Inode::Report& report, bool /*commit*/,
                    std::function<void(Result<FileAttr>)> callback) override {
     charged.push_back(report.class_id);

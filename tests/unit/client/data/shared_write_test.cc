@@ -18,8 +18,14 @@ constexpr InodeId kFile{5};
 
 class HeldReports final : public WriteReporter {
  public:
+  [[nodiscard]] uint64_t map_epoch() const override {
+    const uint64_t told = epoch;
+    if (then) then();
+    return told;
+  }
   void ReportWrote(InodeId /*inode*/, const Inode::Report& report, bool /*commit*/,
                    std::function<void(Result<FileAttr>)> callback) override {
+    epochs.push_back(report.epoch);
     sizes.push_back(report.size_at_least);
     modes.push_back(report.held.mode.value_or(0));
     held = [this, report, callback = std::move(callback)] {
@@ -41,7 +47,10 @@ class HeldReports final : public WriteReporter {
     callback(end);
   }
   std::vector<uint64_t> sizes;
-  std::vector<uint32_t> modes;  // told with them
+  std::vector<uint32_t> modes;   // told with them
+  std::vector<uint64_t> epochs;  // as well
+  uint64_t epoch = 1;
+  std::function<void()> then;  // between that and what is made of it
   std::function<void()> held;
   std::optional<ErrorCode> refusal;
   uint64_t version = 1;
@@ -179,6 +188,27 @@ TEST_F(SharedWriteTest, IsNotToldToBeSafeWhenTheReportComesAfterTheEviction) {
   EXPECT_EQ(Sync(), ErrorCode::kStale);
   EXPECT_FALSE(inode_->has_unreported());
   EXPECT_EQ(inode_->size(), 0u);
+}
+
+// Goal: a report of what is lost never has the epoch of the map that tells of it. Method: the map
+// comes when the epoch has just been read.
+TEST_F(SharedWriteTest, AReportIsOfTheEpochUnderWhichNothingIsLost) {
+  const auto ended = Write(handle_, 0);
+  reporter_.then = [this] {
+    reporter_.then = nullptr;
+    classes_.Fence();
+    files_.Evicted();
+    reporter_.epoch = 2;
+  };
+  osds_.Answer(0);
+  EXPECT_FALSE(reporter_.then);
+  EXPECT_EQ(reporter_.epochs, std::vector<uint64_t>{});
+  EXPECT_EQ(*ended, ErrorCode::kStale);
+  const auto again = Write(Open(), 0);
+  osds_.Answer(0);
+  EXPECT_EQ(reporter_.epochs, std::vector<uint64_t>{2});
+  reporter_.held();
+  EXPECT_EQ(*again, ErrorCode::kOk);
 }
 
 TEST_F(SharedWriteTest, OfAFileThatIsGoneIsMissedByNobody) {
