@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <future>
+#include <thread>
 
 #include "client/vfs/dir_cache.h"
 #include "client/vfs/file_leases.h"
@@ -85,8 +86,20 @@ MdsClient::~MdsClient() {
   Stop();
 }
 
+MdsClient::Use::Use(MdsClient& client) : client_(client) {
+  ++client_.users_;
+  entered_ = !client_.closing_;
+  if (!entered_) --client_.users_;
+}
+
+MdsClient::Use::~Use() {
+  if (entered_) --client_.users_;
+}
+
 void MdsClient::Stop() {
   closing_ = true;
+  // Whoever was let in before that hands a message over, and does not wait.
+  while (users_ != 0) std::this_thread::yield();
   // Runs what is outstanding with kCancelled while the members still exist.
   for (Channel& channel : channels_) {
     channel.rpc = nullptr;
@@ -204,7 +217,24 @@ void MdsClient::Close(Duration wait) {
   (void)rpc_->CallAndWait(wire::MDS_CLOSE_SESSION, wire::Empty().SerializeAsString(), {}, call);
 }
 
-Duration MdsClient::LossPatience() const {
+uint64_t MdsClient::ReserveId() {
+  const Use use(*this);
+  return use ? rpc_->ReserveId() : 0;
+}
+
+void MdsClient::FreeId(uint64_t id) {
+  const Use use(*this);
+  if (use) rpc_->FreeId(id);
+}
+
+bool MdsClient::connected() {
+  const Use use(*this);
+  return use && rpc_->connected();
+}
+
+Duration MdsClient::LossPatience() {
+  const Use use(*this);
+  if (!use) return Duration::zero();
   const Duration patience = std::min(kLossPatience, options_.timeout);
   if (rpc_->connected()) return patience;
   return std::max(patience - std::min(rpc_->silence(), patience), Duration::zero());
@@ -218,7 +248,8 @@ MapPtr MdsClient::map() const {
 void MdsClient::CallRaw(uint32_t method, const google::protobuf::MessageLite& request,
                         bool idempotent, RawCallback callback, std::optional<Duration> patience) {
   // Of a callback that ran with kCancelled, say.
-  if (closing_) return callback(Status(ErrorCode::kCancelled, "the mount is going away"));
+  const Use use(*this);
+  if (!use) return callback(Status(ErrorCode::kCancelled, "the mount is going away"));
   net::CallOptions call;
   call.timeout = patience.value_or(options_.timeout);
   call.idempotent = idempotent;
@@ -227,7 +258,8 @@ void MdsClient::CallRaw(uint32_t method, const google::protobuf::MessageLite& re
 
 void MdsClient::CallReserved(uint64_t id, uint32_t method,
                              const google::protobuf::MessageLite& request, RawCallback callback) {
-  if (closing_) return callback(Status(ErrorCode::kCancelled, "the mount is going away"));
+  const Use use(*this);
+  if (!use) return callback(Status(ErrorCode::kCancelled, "the mount is going away"));
   net::CallOptions call;
   call.timeout = options_.timeout;
   call.reserved_id = id;
@@ -235,6 +267,8 @@ void MdsClient::CallReserved(uint64_t id, uint32_t method,
 }
 
 void MdsClient::StartWatch() {
+  const Use use(*this);
+  if (!use) return;
   wire::WatchRequest request;
   {
     std::lock_guard lock(mutex_);
@@ -313,12 +347,24 @@ void MdsClient::OnWatch(Result<net::Reply> raw, TimePoint asked) {
   StartWatch();
 }
 
+void MdsClient::ToldOpen(const wire::OpenSessionRequest& request) const {
+  if (events_.on_told_open == nullptr || request.open_inodes().empty()) return;
+  std::vector<InodeId> told;
+  for (const uint64_t inode : request.open_inodes()) told.emplace_back(inode);
+  events_.on_told_open(told);
+}
+
 void MdsClient::Reopen() {
+  const Use use(*this);
+  if (!use) return;
   net::CallOptions call;
   call.timeout = kWatchTimeout;
-  rpc_->Call(wire::MDS_OPEN_SESSION, SessionRequest(false).SerializeAsString(), {}, call,
-             [this, asked = Now()](Result<net::Reply> raw) {
+  auto request = std::make_shared<const wire::OpenSessionRequest>(SessionRequest(false));
+  rpc_->Call(wire::MDS_OPEN_SESSION, request->SerializeAsString(), {}, call,
+             [this, request, asked = Now()](Result<net::Reply> raw) {
                if (closing_) return;
+               // Without an answer it may have been heard all the same.
+               ToldOpen(*request);
                if (!raw.ok() || !TakeSession(raw->body, asked).ok()) {
                  watch_broken_ = true;
                  return;
@@ -329,7 +375,9 @@ void MdsClient::Reopen() {
 }
 
 void MdsClient::Tick() {
-  for (size_t i = 1; i < networks_.size() && !closing_; ++i) {
+  const Use use(*this);
+  if (!use) return;
+  for (size_t i = 1; i < networks_.size(); ++i) {
     Channel& channel = channels_[i];
     if (!channel.wanted || channel.owned != nullptr) continue;
     auto rpc = Dial(i);
@@ -337,7 +385,7 @@ void MdsClient::Tick() {
     channel.owned = *std::move(rpc);
     channel.rpc.store(channel.owned.get(), std::memory_order_release);
   }
-  if (!closing_ && watch_broken_.exchange(false)) StartWatch();
+  if (watch_broken_.exchange(false)) StartWatch();
 }
 
 }  // namespace weir::client

@@ -69,6 +69,9 @@ class MdsClient {
     std::function<void(MapPtr)> on_map;               // a newer map
     std::function<void(uint64_t tag_epoch)> on_tags;  // effective classes may have changed
     std::function<std::vector<InodeId>()> open_inodes;
+    // A session has begun in which the MDS takes those for open; may be empty. Some may have been
+    // closed since they were listed, and the RELEASE may have been heard before the list.
+    std::function<void(const std::vector<InodeId>&)> on_told_open;
     std::function<std::vector<InodeId>()> kept_inodes;  // of TouchedReply; may be empty
     // Where the time of the classes goes here; may be empty.
     std::function<std::map<ClassId, MountClassTimes>()> times;
@@ -106,10 +109,8 @@ class MdsClient {
   // A call that must not be repeated with another effect, under an id that was reserved.
   void CallReserved(uint64_t id, uint32_t method, const google::protobuf::MessageLite& request,
                     RawCallback callback);
-  uint64_t ReserveId() { return rpc_->ReserveId(); }
-  void FreeId(uint64_t id) {
-    if (rpc_ != nullptr) rpc_->FreeId(id);
-  }
+  uint64_t ReserveId();
+  void FreeId(uint64_t id);
 
   template <typename Reply>
   void Call(uint32_t method, const google::protobuf::MessageLite& request, bool idempotent,
@@ -128,10 +129,10 @@ class MdsClient {
     };
   }
 
-  [[nodiscard]] bool connected() const { return rpc_ != nullptr && rpc_->connected(); }
+  [[nodiscard]] bool connected();
   // For calls that can do without an answer when the MDS is lost: how long to wait before asking
   // whether it is. A slow one is not lost: such a call goes out again after kTimedOut.
-  [[nodiscard]] Duration LossPatience() const;
+  [[nodiscard]] Duration LossPatience();
   [[nodiscard]] Duration timeout() const { return options_.timeout; }
   [[nodiscard]] InodeId root() const { return InodeId(root_.load()); }
   [[nodiscard]] MapPtr map() const;
@@ -140,10 +141,26 @@ class MdsClient {
   void Tick();
 
  private:
+  // Keeps the connections while it exists, if Stop and Close have not come before. Whoever has one
+  // does not wait.
+  class Use {
+   public:
+    explicit Use(MdsClient& client);
+    ~Use();
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    explicit operator bool() const { return entered_; }
+
+   private:
+    MdsClient& client_;
+    bool entered_;
+  };
+
   MdsClient(const ReactorNetworks& networks, Clock& clock, Options options, Events events);
   [[nodiscard]] Result<std::unique_ptr<net::RpcClient>> Dial(size_t channel) const;
   [[nodiscard]] net::RpcClient& RpcFor(uint32_t method);
   wire::OpenSessionRequest SessionRequest(bool first) const;
+  void ToldOpen(const wire::OpenSessionRequest& request) const;
   Status TakeFirst(const Result<net::Reply>& reply, TimePoint asked);
   Status TakeSession(const std::string& body, TimePoint asked);
   Status TakeMap(MapPtr map);
@@ -168,6 +185,7 @@ class MdsClient {
   std::array<Channel, ReactorNetworks::kMost> channels_;
   std::atomic<uint64_t> root_{0};
   std::atomic<bool> closing_{false};
+  std::atomic<uint32_t> users_{0};
   std::atomic<uint64_t> lock_seq_{0};  // of WatchReply, heard
   std::atomic<bool> watch_broken_{false};
   mutable std::mutex mutex_;

@@ -114,6 +114,7 @@ Status Core::Connect() {
     ForgetAllowed(open);  // a session that begins anew has been allowed nothing
     return open;
   };
+  events.on_told_open = [this](const auto& inodes) { open_files_.ToldOpen(inodes); };
   events.kept_inodes = [this] { return kept_.All(); };
   events.held_locks = [this] { return locks_.Held(); };
   events.on_recall = [this](uint64_t seq, const auto& inodes) {

@@ -50,6 +50,14 @@ void OpenFiles::Close(InodeId inode) {
   inodes_.Unpin(inode);
 }
 
+void OpenFiles::ToldOpen(const std::vector<InodeId>& inodes) {
+  const std::lock_guard lock(mutex_);
+  for (const InodeId inode : inodes) {
+    const auto entry = entries_.find(inode);
+    if (entry == entries_.end() || entry->second.opens == 0) closed_.insert(inode);
+  }
+}
+
 void OpenFiles::Tick() {
   std::vector<InodeId> batch;
   {

@@ -31,6 +31,9 @@ class OpenFiles {
   uint64_t BeginCreate();
   bool Opened(InodeId inode, uint64_t begun);
   void Close(InodeId inode);
+  // The MDS has been told that all these are open, as they were before that was sent. The next Tick
+  // releases what is not any more: an earlier RELEASE may have been heard before.
+  void ToldOpen(const std::vector<InodeId>& inodes);
 
   // Sends what has been closed since.
   void Tick();

@@ -67,6 +67,28 @@ TEST_F(OpenFilesTest, AClosedFileIsReleasedAgainAfterAReleaseThatCameTooEarly) {
   EXPECT_EQ(releases_.size(), 2u);
 }
 
+// Goal: no inode stays open at the MDS that was closed while a session was being opened again.
+// Method: its RELEASE leaves behind the list of what is open, and is answered before that is told.
+TEST_F(OpenFilesTest, WhatWasClosedWhileASessionBeganIsReleasedAgain) {
+  Open(5);
+  Open(6);
+  Open(7);
+  const std::vector<InodeId> told = open_files_.All();
+  open_files_.Close(InodeId(5));
+  open_files_.Close(InodeId(7));
+  open_files_.Tick();
+  releases_.at(0).second();
+  Open(7);
+  open_files_.ToldOpen(told);
+  open_files_.Tick();
+  ASSERT_EQ(releases_.size(), 2u);
+  EXPECT_EQ(releases_[1].first, std::vector<InodeId>{InodeId(5)}) << "the others are open";
+  Open(5);
+  EXPECT_EQ(asked_, 4) << "an open waits for this release, too";
+  releases_[1].second();
+  EXPECT_EQ(asked_, 5);
+}
+
 TEST_F(OpenFilesTest, ACreateKnowsWhetherAReleaseMayHaveOvertakenIt) {
   Open(5);
   open_files_.Close(InodeId(5));
