@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 
 #include "common/net/envelope.h"
 #include "common/testing/seed.h"
@@ -200,6 +201,20 @@ TEST_F(RpcTest, WhoAsksNothingCountsAsConnectedUntilHeAsks) {
   server_.reset();
   EXPECT_EQ(ask(), ErrorCode::kUnreachable);
   EXPECT_FALSE(client->connected());
+}
+
+// Goal: a client that has rested gives up a server that says nothing, on any transport. Method: one
+// takes the server's place that hears everything and never answers.
+TEST_F(RpcTest, WhoHasRestedGivesUpASilentServerLikeAnyOther) {
+  Serve([](const std::shared_ptr<IncomingCall>& call) { call->Respond("x"); });
+  const auto client = Dial();
+  ASSERT_TRUE(CallAndRun(*client, "a").ok());
+  network_.RunFor(1h);  // it rests
+  server_.reset();
+  std::set<PeerId> connections;
+  const auto silent = *network_.Listen(kEndpoint);
+  ASSERT_TRUE(silent->Start([&](PeerId peer, const Message&) { connections.insert(peer); }).ok());
+  EXPECT_TRUE(network_.RunUntil([&] { return connections.size() > 2; }, 1h));
 }
 
 TEST_F(RpcTest, AboveItsByteBoundAServerPutsCallsOffAndAppliesEachOnceAfterwards) {
