@@ -190,23 +190,21 @@ void Filesystem::DropRights(const Call& call, const InodePtr& inode, const Right
                                });
 }
 
-FileAttr Filesystem::Learn(const InodePtr& inode, const wire::EntryReply& reply, uint64_t asked) {
-  if (reply.has_effective_class()) {
-    const wire::EffectiveClass& found = reply.effective_class();
-    inode->set_tag_class(found.tagged() ? std::optional(ClassId(found.class_id())) : std::nullopt);
-  }
+FileAttr Filesystem::Learn(const InodePtr& inode, const wire::EntryReply& reply, uint64_t asked,
+                           Learns learns) {
+  core_.LearnClass(*inode, reply, asked);
   inode->set_told(core_.clock().Now().ns);
   const FileAttr attr = inode->Update(core_.Heard(reply.attr()));
   // Alone, the kernel knows the others better.
-  const bool learns = asked != 0 && (attr.IsRegular() || !options_.exclusive);
-  if (learns) core_.leases().Learn(inode, reply, asked);
+  const bool leased = learns == Learns::kAll && (attr.IsRegular() || !options_.exclusive);
+  if (leased) core_.leases().Learn(inode, reply, asked);
   return attr;
 }
 
 fuse_entry_param Filesystem::LearnEntry(const wire::EntryReply& reply, uint64_t asked,
-                                        const NodeNumbers::Place* place) {
+                                        const NodeNumbers::Place* place, Learns learns) {
   const InodePtr inode = core_.inodes().Lookup(InodeId(reply.attr().inode()));
-  const FileAttr attr = Learn(inode, reply, asked);
+  const FileAttr attr = Learn(inode, reply, asked, learns);
   return MakeEntry(*inode, attr, place);
 }
 
@@ -346,8 +344,9 @@ void Filesystem::WhenQuotaAllows(const InodePtr& inode, uint64_t end,
         request.set_inode(inode->id().value);
         mds().Call<wire::EntryReply>(
             wire::MDS_GETATTR, request, true,
-            [this, inode, end, ready](const Result<wire::EntryReply>& reply) {
-              if (reply.ok()) Learn(inode, *reply);
+            [this, inode, end, asked = core_.leases().Asked(),
+             ready](const Result<wire::EntryReply>& reply) {
+              if (reply.ok()) Learn(inode, *reply, asked, Learns::kNoLease);
               ready(inode->QuotaAllows(end)
                         ? Status::Ok()
                         : Status(ErrorCode::kQuota, "over the quota of a directory"));
@@ -363,12 +362,12 @@ void Filesystem::WhenSizeIsKnown(const InodePtr& inode, uint64_t end, std::funct
   }
   wire::InodeRequest request;
   request.set_inode(inode->id().value);
-  mds().Call<wire::EntryReply>(
-      wire::MDS_GETATTR, request, true,
-      [this, inode, ready = std::move(ready)](const Result<wire::EntryReply>& reply) {
-        if (reply.ok()) Learn(inode, *reply);
-        ready();  // without news the size is what it was
-      });
+  mds().Call<wire::EntryReply>(wire::MDS_GETATTR, request, true,
+                               [this, inode, asked = core_.leases().Asked(),
+                                ready = std::move(ready)](const Result<wire::EntryReply>& reply) {
+                                 if (reply.ok()) Learn(inode, *reply, asked, Learns::kNoLease);
+                                 ready();  // without news the size is what it was
+                               });
 }
 
 fuse_lowlevel_ops MakeOperations(bool exclusive) {

@@ -102,12 +102,15 @@ class Filesystem {
   CallerRights RightsOf(const Call& call);
 
   // Takes over what a reply tells of its inode; the attributes as the kernel shall see them.
-  // `asked`: of FileLeases::Asked, before the request was sent; 0: learns no lease.
-  FileAttr Learn(const InodePtr& inode, const wire::EntryReply& reply, uint64_t asked = 0);
+  // `asked`: of FileLeases::Asked, before the request was sent.
+  enum class Learns : uint8_t { kAll, kNoLease };
+  FileAttr Learn(const InodePtr& inode, const wire::EntryReply& reply, uint64_t asked,
+                 Learns learns = Learns::kAll);
   // The same for an entry handed to the kernel: counts a lookup, which UndoEntry takes back.
   // `place`: where the kernel looked; null: it can be no directory.
-  fuse_entry_param LearnEntry(const wire::EntryReply& reply, uint64_t asked = 0,
-                              const NodeNumbers::Place* place = nullptr);
+  fuse_entry_param LearnEntry(const wire::EntryReply& reply, uint64_t asked,
+                              const NodeNumbers::Place* place = nullptr,
+                              Learns learns = Learns::kAll);
   // An entry that this mount has found by itself. False: not any more.
   bool CountKnown(const DirCache::Look& look, const NodeNumbers::Place& place,
                   fuse_entry_param* entry);

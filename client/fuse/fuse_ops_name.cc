@@ -188,13 +188,14 @@ void OnLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char* n
   request.set_new_name(new_name);
   auto changing =
       fs.core().directories().BeginChange({{Kind::kAdd, InodeId(request.new_parent()), new_name}});
-  auto answer = [&fs, call, changing](const Result<wire::EntryReply>& reply) {
+  auto answer = [&fs, call, changing,
+                 asked = fs.core().leases().Asked()](const Result<wire::EntryReply>& reply) {
     fs.core().NamesChanged(changing.get(), reply);
     if (!reply.ok()) {
       call->Reply(reply.status());
       return;
     }
-    fs.ReplyEntry(call, fs.LearnEntry(*reply, 0));
+    fs.ReplyEntry(call, fs.LearnEntry(*reply, asked, nullptr, Filesystem::Learns::kNoLease));
   };
   AfterClosed(fs, call, wire::MDS_LINK, request,
               MdsClient::Decoded<wire::EntryReply>(std::move(answer)));

@@ -120,12 +120,13 @@ void SeekInFile(Filesystem& fs, const CallPtr& call, const HandlePtr& handle, Wa
   request.set_inode(handle->inode->id().value);
   fs.mds().Call<wire::EntryReply>(
       wire::MDS_GETATTR, request, true,
-      [&fs, call, handle, wanted, offset](Result<wire::EntryReply> reply) {
+      [&fs, call, handle, wanted, offset,
+       asked = fs.core().leases().Asked()](Result<wire::EntryReply> reply) {
         if (!reply.ok()) {
           call->Reply(reply.status());
           return;
         }
-        fs.Learn(handle->inode, *reply);
+        fs.Learn(handle->inode, *reply, asked, Filesystem::Learns::kNoLease);
         SeekAndReply(fs, call, handle, wanted, offset);
       });
 }

@@ -134,11 +134,13 @@ void LearnChange(Filesystem& fs, const CallPtr& call, const InodePtr& inode,
   wire::InodeRequest again;
   *again.mutable_caller() = request.caller();
   again.set_inode(request.inode());
-  fs.mds().Call<wire::EntryReply>(wire::MDS_GETATTR, again, true,
-                                  [&fs, call, inode](const Result<wire::EntryReply>& attr) {
-                                    if (attr.ok()) fs.Learn(inode, *attr);
-                                    call->ReplyErrno(0);
-                                  });
+  fs.mds().Call<wire::EntryReply>(
+      wire::MDS_GETATTR, again, true,
+      [&fs, call, inode, asked = fs.core().leases().Asked()](const Result<wire::EntryReply>& attr) {
+        using Learns = Filesystem::Learns;
+        if (attr.ok()) fs.Learn(inode, *attr, asked, Learns::kNoLease);
+        call->ReplyErrno(0);
+      });
 }
 
 // Writes before it took away what is set now, those behind it will: the MDS hears of the former

@@ -8,9 +8,10 @@ ClassResolver::ClassResolver(InodeTable& inodes, std::function<std::vector<Inode
                              Ask ask)
     : inodes_(inodes), open_inodes_(std::move(open_inodes)), ask_(std::move(ask)) {}
 
-void ClassResolver::TagsMoved(uint64_t tag_epoch) {
+void ClassResolver::TagsMoved(uint64_t tag_epoch, uint64_t moment) {
   {
     std::lock_guard lock(mutex_);
+    moved_at_ = std::max(moved_at_.load(), moment);  // before the round: whoever misses it is early
     wanted_ = std::max(wanted_, tag_epoch);
     if (running_ || resolved_ >= wanted_) return;
     running_ = true;
@@ -18,12 +19,34 @@ void ClassResolver::TagsMoved(uint64_t tag_epoch) {
   StartRound();
 }
 
-void ClassResolver::StartRound() {
-  std::vector<InodeId> open = open_inodes_();
+void ClassResolver::Heard(Inode& inode, std::optional<ClassId> tag, uint64_t asked) {
+  inode.set_tag_class(tag);
+  if (asked >= moved_at_) return;
   {
     std::lock_guard lock(mutex_);
+    again_.insert(inode.id());
+    if (running_) return;
+    running_ = true;
+  }
+  StartRound();
+}
+
+void ClassResolver::StartRound() {
+  bool all = false;
+  {
+    std::lock_guard lock(mutex_);
+    all = wanted_ > resolved_;
+  }
+  std::vector<InodeId> open;
+  if (all) open = open_inodes_();
+  {
+    std::lock_guard lock(mutex_);
+    // When tags have moved just now the end of this round starts another one.
+    round_epoch_ = all ? wanted_ : resolved_;
+    for (const InodeId inode : open) again_.erase(inode);
+    open.insert(open.end(), again_.begin(), again_.end());
+    again_.clear();
     round_ = std::move(open);
-    round_epoch_ = wanted_;
     failed_ = false;
   }
   NextBatch(0);
@@ -40,7 +63,7 @@ void ClassResolver::NextBatch(size_t begin) {
                    round_.begin() + static_cast<ptrdiff_t>(end));
     } else {
       resolved_ = std::max(resolved_, round_epoch_);
-      again = wanted_ > resolved_;
+      again = wanted_ > resolved_ || !again_.empty();
       running_ = again;
     }
   }
@@ -56,6 +79,8 @@ void ClassResolver::OnAnswer(size_t begin, const std::vector<InodeId>& batch,
     std::lock_guard lock(mutex_);
     failed_ = true;  // Tick starts the round again
     running_ = false;
+    // Those of which it was a round, and no harm in the others that are not open any more.
+    again_.insert(round_.begin(), round_.end());
     return;
   }
   for (size_t i = 0; i < batch.size(); ++i) {

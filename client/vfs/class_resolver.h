@@ -2,13 +2,17 @@
 // come with the map: caller_classes.h.)
 //
 // The watch tells of a new tag epoch at once; every inode of `open_inodes` is then asked for again,
-// in batches. A change that comes meanwhile starts another round.
+// in batches. A change that comes meanwhile starts another round. A reply that was asked for before
+// tags moved, and comes by another connection than the watch, may tell an old tag after that round:
+// its inode is asked for once more.
 // Threads: any.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <unordered_set>
 #include <vector>
 
 #include "client/vfs/inode_table.h"
@@ -25,7 +29,10 @@ class ClassResolver {
 
   ClassResolver(InodeTable& inodes, std::function<std::vector<InodeId>()> open_inodes, Ask ask);
 
-  void TagsMoved(uint64_t tag_epoch);
+  // `moment`: of a count; what is asked from now on is asked at that moment or a later one.
+  void TagsMoved(uint64_t tag_epoch, uint64_t moment = 0);
+  // A reply tells the tag of an inode, asked at that moment.
+  void Heard(Inode& inode, std::optional<ClassId> tag, uint64_t asked);
   // Starts a round again that failed.
   void Tick();
   // The epoch that all open inodes are known to obey.
@@ -42,11 +49,13 @@ class ClassResolver {
   const std::function<std::vector<InodeId>()> open_inodes_;
   const Ask ask_;
   mutable std::mutex mutex_;
+  std::atomic<uint64_t> moved_at_{0};
   bool running_ = false;
   bool failed_ = false;
   uint64_t wanted_ = 0;
   uint64_t round_epoch_ = 0;  // what was wanted when the running round began
   uint64_t resolved_ = 0;
+  std::unordered_set<InodeId> again_;  // asked for in the next round, whether open or not
   std::vector<InodeId> round_;
 };
 

@@ -106,7 +106,7 @@ Status Core::Connect() {
   options.connect_timeout = options_.connect_timeout;
   MdsClient::Events events;
   events.on_map = [this](const MapPtr& map) { OnMap(map); };
-  events.on_tags = [this](uint64_t tag_epoch) { classes_.TagsMoved(tag_epoch); };
+  events.on_tags = [this](uint64_t tag_epoch) { classes_.TagsMoved(tag_epoch, leases_.Mark()); };
   events.times = [this] { return objects_.Times(); };
   events.kernel_path = options_.kernel_path;
   events.open_inodes = [this] {
@@ -319,6 +319,13 @@ std::vector<InodeId> Core::InodesInUse() const {
   const std::vector<InodeId> directories = inodes_.Directories(kDirectoriesResolved);
   inodes.insert(inodes.end(), directories.begin(), directories.end());
   return inodes;
+}
+
+void Core::LearnClass(Inode& inode, const wire::EntryReply& reply, uint64_t asked) {
+  if (!reply.has_effective_class()) return;
+  const wire::EffectiveClass& found = reply.effective_class();
+  classes_.Heard(inode, found.tagged() ? std::optional(ClassId(found.class_id())) : std::nullopt,
+                 asked);
 }
 
 // Alone, every stamp is of one clock.

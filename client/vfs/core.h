@@ -129,6 +129,8 @@ class Core final : private WriteReporter {
   // A change of names has been answered, or failed.
   void NamesChanged(DirCache::Changing* changing, const Result<wire::EntryReply>& reply);
   void NamesChanged(DirCache::Changing* changing, const Result<wire::TouchedReply>& reply);
+  // A reply may tell what class an inode is tagged with. `asked`: of FileLeases::Asked.
+  void LearnClass(Inode& inode, const wire::EntryReply& reply, uint64_t asked);
   // What a reply tells of an inode; what is stamped here from now on is no older.
   FileAttr Heard(const wire::Attr& attr);
   // Of the map that is obeyed. Read before an opener is made, it says of an open what the MDS is

@@ -44,6 +44,8 @@ class FileLeases {
 
   // Taken before a request whose reply brings attributes.
   [[nodiscard]] uint64_t Asked() const { return stamp_.load(std::memory_order_acquire); }
+  // What is Asked from now on is no less than that, and what was before is.
+  uint64_t Mark() { return ++stamp_; }
   // After the inode has taken the attributes of the reply.
   void Learn(const InodePtr& inode, const wire::EntryReply& reply, uint64_t asked);
   // A reply has come that changed the attributes of that inode, or of one that is not known here,

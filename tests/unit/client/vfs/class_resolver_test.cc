@@ -47,6 +47,37 @@ TEST_F(ClassResolverTest, OpenFilesGetTheirNewClassInBatches) {
   for (InodeId inode : open_) ASSERT_EQ(inodes_.Find(inode)->tag_class(), ClassId(17));
 }
 
+// Goal: no old tag stays that came late, by another connection than the news that tags moved.
+// Method: replies asked for before and after it, of an open inode and of one that is not, during
+// the round and behind it.
+TEST_F(ClassResolverTest, AReplyThatWasAskedForBeforeTagsMovedIsAskedForAgain) {
+  Open(1);
+  const InodePtr other = inodes_.Lookup(InodeId(2));
+  const InodePtr open = inodes_.Find(InodeId(1));
+  resolver_.Heard(*open, ClassId(16), 4);
+  EXPECT_TRUE(questions_.empty());
+  resolver_.TagsMoved(1, 5);
+  AnswerNext(17);
+  resolver_.Heard(*open, ClassId(16), 4);
+  ASSERT_EQ(questions_.size(), 1u);
+  resolver_.Heard(*other, ClassId(16), 4);
+  AnswerNext(17);
+  EXPECT_EQ(open->tag_class(), ClassId(17));
+  ASSERT_EQ(questions_.size(), 1u);
+  EXPECT_EQ(questions_[0].first, std::vector{InodeId(2)});
+  auto lost = std::move(questions_[0].second);
+  questions_.clear();
+  lost(Status(ErrorCode::kUnreachable, "lost"));
+  resolver_.Tick();
+  ASSERT_EQ(questions_.size(), 1u);
+  AnswerNext(17);
+  EXPECT_EQ(other->tag_class(), ClassId(17));
+  resolver_.Heard(*other, ClassId(18), 5);
+  EXPECT_TRUE(questions_.empty()) << "asked for since";
+  EXPECT_EQ(other->tag_class(), ClassId(18));
+  EXPECT_EQ(resolver_.resolved_epoch(), 1u);
+}
+
 TEST_F(ClassResolverTest, TagsThatMoveDuringARoundStartAnother) {
   Open(1);
   resolver_.TagsMoved(1);
