@@ -202,7 +202,7 @@ TEST_F(SharedWriteTest, AReportIsOfTheEpochUnderWhichNothingIsLost) {
   };
   osds_.Answer(0);
   EXPECT_FALSE(reporter_.then);
-  EXPECT_EQ(reporter_.epochs, std::vector<uint64_t>{});
+  ASSERT_EQ(reporter_.epochs, std::vector<uint64_t>{});
   EXPECT_EQ(*ended, ErrorCode::kStale);
   const auto again = Write(Open(), 0);
   osds_.Answer(0);

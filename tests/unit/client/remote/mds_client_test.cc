@@ -171,7 +171,7 @@ TEST_F(MdsClientTest, AWatchOfAnotherLifeOpensTheSessionAgain) {
   AnswerWatch(reply);
   reply.set_lease_epoch(2);  // its answer to an OPEN_SESSION got lost
   AnswerWatch(reply);
-  OpenSession(3);
+  ASSERT_NO_FATAL_FAILURE(OpenSession(3));
   EXPECT_EQ(Next()->method(), wire::MDS_WATCH);
   EXPECT_EQ(leases_.epoch(), 3u);
 }
@@ -181,7 +181,7 @@ TEST_F(MdsClientTest, TellsWhatTheMdsTakesForOpenWhenASessionBeginsAnew) {
   wire::WatchReply reply;
   reply.set_unknown_session(true);
   AnswerWatch(reply);
-  OpenSession(2);
+  ASSERT_NO_FATAL_FAILURE(OpenSession(2));
   EXPECT_EQ(Next()->method(), wire::MDS_WATCH);
   EXPECT_EQ(told_open_, std::vector<InodeId>{kOpenFile});
 }
