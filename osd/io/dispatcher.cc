@@ -281,9 +281,9 @@ void Dispatcher::FinishWithNext(ObjectOp* op, ObjectOpResult result) {
 }
 
 void Dispatcher::StartWrite(ObjectOp* op, ObjectStore::WriteDone done) {
-  if (Status status = op->Check(); !status.ok()) return done(std::move(status));
   ObjectChange change = ChangeOf(*op);
   change.hints.patience = op->patience_;
+  change.hints.crc = op->data_crc;
   if (IsLargeWrite(*op) && !op->bypasses_) change.hints.landed = [this, op] { return Landed(op); };
   store_.Change(std::move(change), std::move(done));
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "common/base/buffer.h"
@@ -57,8 +58,6 @@ class ObjectOp {
   // Exactly once; must not block. What it keeps for the answer it lets go here: it may live on
   // until the next turn.
   virtual void Done(ObjectOpResult result) = 0;
-  // Once, of a write, when it starts, where it may take its time; not ok: that is the result.
-  virtual Status Check() { return {}; }
   // Of background I/O, once; must not block.
   virtual void MayGo() {}
 
@@ -67,10 +66,11 @@ class ObjectOp {
   uint64_t offset = 0;  // kTruncate: the new size; background: on the device
   uint64_t length = 0;  // of all on ranges; background: too; kDeleteInode: objects at most, 0: all
   CopySource source;    // of a copy
-  bool want_next = false;  // kPunch, kExtents: answer next_object too
-  bool zeros = false;      // kAllocate: the range becomes zeros
-  Buffer data;             // of a write
-  ChangeTerms terms;       // of what changes one object
+  bool want_next = false;            // kPunch, kExtents: answer next_object too
+  bool zeros = false;                // kAllocate: the range becomes zeros
+  Buffer data;                       // of a write
+  std::optional<uint32_t> data_crc;  // its crc32c, to be held against what has come
+  ChangeTerms terms;                 // of what changes one object
   OpFlow flow;
   OpLane lane = OpLane::kUnknown;
   ClassId class_id;

@@ -182,14 +182,6 @@ Status CheckLength(const wire::ObjectRequest& request, const Buffer& payload) {
   return {ErrorCode::kBadMessage, fmt::format("came with a payload of {} bytes", payload.size())};
 }
 
-// Of a megabyte it takes longer than all else that the thread which hears requests does with it.
-Status CheckPayload(const wire::ObjectRequest& request, const Buffer& payload) {
-  if (Crc32c(payload.data(), payload.size()) != request.payload_crc()) {
-    return {ErrorCode::kBadMessage, "payload was damaged on its way (crc32c): send it again"};
-  }
-  return {};
-}
-
 }  // namespace
 
 class ObjectService::Op final : public ObjectOp {
@@ -201,7 +193,6 @@ class ObjectService::Op final : public ObjectOp {
     call_.reset();
     data = {};
   }
-  Status Check() override { return CheckPayload(request, data); }
 
   [[nodiscard]] net::IncomingCall& call() const { return *call_; }
   [[nodiscard]] uint64_t window_bytes() const {
@@ -340,7 +331,10 @@ void ObjectService::HandleObject(std::shared_ptr<net::IncomingCall> call) {
   if (Changes(op->kind) && op->kind != ObjectOpKind::kDeleteInode) op->terms = TermsOf(request);
   op->flow = {request.flow().uid(), request.flow().opener()};
   op->lane = LaneOf(request);
-  if (op->kind == ObjectOpKind::kWrite) op->data = call->payload();
+  if (op->kind == ObjectOpKind::kWrite) {
+    op->data = call->payload();
+    op->data_crc = request.payload_crc();
+  }
   op->class_id = ChargedClass(op->kind, request);
   op->elsewhere = DelayHere(request);
   Begin(std::move(op), std::move(status));

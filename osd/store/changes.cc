@@ -95,6 +95,7 @@ void ExtentStore::Change(ObjectChange change, WriteDone done) {
   op->data = std::move(change.data);
   op->patience = change.hints.patience;
   op->landed = std::move(change.hints.landed);
+  op->expected_crc = change.hints.crc;
   op->terms = change.terms;
   op->done = std::move(done);
   op->object = Lookup(change.id);

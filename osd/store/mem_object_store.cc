@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/base/crc32c.h"
+
 namespace weir::osd {
 
 void MemObjectStore::Read(ObjectId id, uint64_t offset, uint64_t length, ReadDone done) {
@@ -19,8 +21,11 @@ void MemObjectStore::Read(ObjectId id, uint64_t offset, uint64_t length, ReadDon
   done(std::move(result));
 }
 
-void MemObjectStore::Write(ObjectId id, uint64_t offset, Buffer data, const WriteHints&,
+void MemObjectStore::Write(ObjectId id, uint64_t offset, Buffer data, const WriteHints& hints,
                            WriteDone done) {
+  if (hints.crc.has_value() && *hints.crc != Crc32c(data.data(), data.size())) {
+    return done(Status(ErrorCode::kBadMessage, "payload was damaged on its way"));
+  }
   if (offset > kMaxObjectSize || data.size() > kMaxObjectSize - offset) {
     return done(Status(ErrorCode::kInvalid, "write beyond the largest object"));
   }

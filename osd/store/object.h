@@ -106,12 +106,13 @@ struct StoreOp {
   // Its answer is on its way although it changed nothing: it was made before, or its refusal is
   // kept. What it has taken is to be given back.
   bool settled = false;
-  std::vector<uint32_t> edges;     // blocks that must be read before they are partly changed
-  std::map<uint32_t, Buffer> old;  // their bytes, up to the end of the object
-  uint32_t first_block = 0;        // of `image`
-  Buffer image;                    // whole blocks
-  std::vector<uint32_t> crcs;      // of image, when it goes to `places`
-  std::vector<Extent> places;      // empty: image goes to RocksDB as overlays
+  std::vector<uint32_t> edges;           // blocks that must be read before they are partly changed
+  std::map<uint32_t, Buffer> old;        // their bytes, up to the end of the object
+  uint32_t first_block = 0;              // of `image`
+  Buffer image;                          // whole blocks
+  std::vector<uint32_t> crcs;            // of image
+  std::optional<uint32_t> expected_crc;  // of the data
+  std::vector<Extent> places;            // empty: image goes to RocksDB as overlays
   // kPunch, kCopy: whole blocks that go to RocksDB as overlays, and the places that the blocks from
   // `first_block` on get (0: a hole). Of those a reference is held until the object has them.
   std::map<uint32_t, Buffer> patches;

@@ -82,6 +82,9 @@ struct WriteHints {
   // commit that it shares with others is left. Not called for a write that fails before, nor for
   // one whose data goes with the commit. Returns its patience from now on.
   std::function<Duration()> landed{};
+  // The crc32c of the data, as its sender knows it: kBadMessage, and nothing has changed, where the
+  // data has another. It is compared with what the store sums up anyway.
+  std::optional<uint32_t> crc{};
 };
 
 // A request as its sender repeats it until it is answered; common/wire/REPLICATION.md.

@@ -20,6 +20,22 @@ bool IsWholeBlocks(const StoreOp& op) {
   return op.offset % kBlockSize == 0 && op.data.size() % kBlockSize == 0 && !op.data.empty();
 }
 
+static_assert(Crc32cOfBlocks::kBlock == kBlockSize);
+
+uint32_t Joined(const std::vector<uint32_t>& crcs) {
+  Crc32cOfBlocks all;
+  for (const uint32_t crc : crcs) all.Add(crc);
+  return all.joined();
+}
+
+bool IsIntact(const StoreOp& op, uint32_t crc) {
+  return !op.expected_crc.has_value() || *op.expected_crc == crc;
+}
+
+Status DamagedOnItsWay() {
+  return {ErrorCode::kBadMessage, "payload was damaged on its way (crc32c): send it again"};
+}
+
 }  // namespace
 
 // Through the log a small write waits for one flush instead of two, but costs twice the processor
@@ -208,11 +224,15 @@ void ExtentStore::PrepareImage(const OpPtr& op) {
   op->first_block = static_cast<uint32_t>(begin / kBlockSize);
   const auto count = static_cast<uint32_t>((end - 1) / kBlockSize) - op->first_block + 1;
   op->crcs.resize(count);
+  if (!IsWholeBlocks(*op) && !IsIntact(*op, Crc32c(op->data.data(), op->data.size()))) {
+    return Fail(op, DamagedOnItsWay());
+  }
   if (IsWholeBlocks(*op) && op->data.IsAligned() && !defer) {
     op->image = op->data;
     for (uint32_t i = 0; i < count; ++i) {
       op->crcs[i] = Crc32c(op->image.data() + size_t{i} * kBlockSize, kBlockSize);
     }
+    if (!IsIntact(*op, Joined(op->crcs))) return Fail(op, DamagedOnItsWay());
     return WriteImage(op);
   }
   op->image = Buffer::Aligned(size_t{count} * kBlockSize);
@@ -231,6 +251,7 @@ void ExtentStore::PrepareImage(const OpPtr& op) {
     std::memcpy(block + (from - start), op->data.data() + (from - begin), to - from);
     op->crcs[i] = Crc32c(block, kBlockSize);
   }
+  if (IsWholeBlocks(*op) && !IsIntact(*op, Joined(op->crcs))) return Fail(op, DamagedOnItsWay());
   if (defer) return Ready(op);
   WriteImage(op);
 }

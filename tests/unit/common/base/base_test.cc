@@ -24,6 +24,18 @@ TEST(Crc32cTest, MatchesRfc3720AndSplitsAnywhere) {
   }
 }
 
+TEST(Crc32cTest, ChecksumsOfBlocksJoinToThatOfAllBytes) {
+  Prng prng(3);
+  std::vector<uint8_t> bytes(300 * Crc32cOfBlocks::kBlock);
+  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(prng.Next());
+  Crc32cOfBlocks joined;
+  for (size_t at = 0; at < bytes.size(); at += Crc32cOfBlocks::kBlock) {
+    EXPECT_EQ(joined.joined(), Crc32c(bytes.data(), at)) << at;
+    joined.Add(Crc32c(bytes.data() + at, Crc32cOfBlocks::kBlock));
+  }
+  EXPECT_EQ(joined.joined(), Crc32c(bytes.data(), bytes.size()));
+}
+
 TEST(Crc32cTest, CopyAndChecksumAgreesWithChecksumOfTheCopy) {
   Prng prng(1);
   for (size_t size : {0, 1, 4095, 4096, 16384, 16385, 100000}) {

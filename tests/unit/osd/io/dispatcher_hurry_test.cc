@@ -26,9 +26,6 @@ class TestOp final : public ObjectOp {
  public:
   explicit TestOp(std::function<void(const Status&)> done) : done_(std::move(done)) {}
   void Done(ObjectOpResult result) override { done_(result.status); }
-  Status Check() override { return check; }
-
-  Status check;
 
  private:
   std::function<void(const Status&)> done_;
@@ -70,7 +67,6 @@ class DispatcherHurryTest : public ::testing::Test {
       last_ = status.code();
       held_at_done_ = store_.held();
     });
-    op->check = check_;
     op->kind = kind;
     op->object = {InodeId(inode), 0};
     op->class_id = class_id;
@@ -97,7 +93,6 @@ class DispatcherHurryTest : public ::testing::Test {
   std::unique_ptr<Dispatcher> dispatcher_;
   std::vector<uint64_t> done_;
   size_t held_at_done_ = 0;
-  Status check_;  // of every operation
   ErrorCode last_ = ErrorCode::kOk;
 };
 
@@ -165,21 +160,6 @@ TEST_F(DispatcherHurryTest, ASmallWriteKeepsItsSlotUntilItIsDurable) {
   Start(OneByOne());
   Write(1, 4 * kKiB);
   EXPECT_FALSE(store_.Lands());
-}
-
-// By whoever starts it, which for a large one is not the thread that hears requests.
-TEST_F(DispatcherHurryTest, AWriteIsCheckedWhenItStartsAndADamagedOneNeverReachesTheStore) {
-  Start(OneByOne());
-  Write(1, 64 * kKiB);
-  check_ = {ErrorCode::kBadMessage, "damaged"};
-  Write(2, 64 * kKiB);
-  check_ = {};
-  Write(3, 64 * kKiB);
-  EXPECT_THAT(done_, IsEmpty());
-  store_.Release();
-  EXPECT_THAT(done_, ElementsAre(2, 1));  // 1 makes room before it is answered
-  EXPECT_THAT(store_.started(), ElementsAre("write 3.0 at 0"));
-  EXPECT_EQ(last_, ErrorCode::kOk);
 }
 
 TEST_F(DispatcherHurryTest, WhoWaitsForASmallReadHearsBeforeTheNextStarts) {

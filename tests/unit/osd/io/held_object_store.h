@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/crc32c.h"
 #include "osd/store/object_store.h"
 
 namespace weir::osd::testing {
@@ -89,8 +90,11 @@ class HeldObjectStore final : public ObjectStore {
              WriteDone done) override {
     last_patience = hints.patience;
     if (on_write) on_write();
-    auto carry_out = [this, id, offset, data, done = std::move(done)] {
+    auto carry_out = [this, id, offset, data, crc = hints.crc, done = std::move(done)] {
       if (!fail.ok()) return done(fail);
+      if (crc.has_value() && *crc != Crc32c(data.data(), data.size())) {
+        return done(Status(ErrorCode::kBadMessage, "damaged"));
+      }
       std::string bytes = Get(id);
       bytes.resize(std::max<size_t>(bytes.size(), offset + data.size()));
       bytes.replace(offset, data.size(), data.view());

@@ -180,7 +180,12 @@ TEST_F(ObjectServiceTest, RefusesADamagedOrShortPayload) {
   const Buffer data = Buffer::CopyOf("abcdefgh");
   wire::ObjectRequest request = WriteRequest(7, 0, data);
   request.set_payload_crc(request.payload_crc() ^ 1);
-  EXPECT_EQ(Refusal(Send(wire::OSD_WRITE, request, data)).code(), ErrorCode::kBadMessage);
+  const Pending damaged = Send(wire::OSD_WRITE, request, data);
+  store_.ReleaseAll();  // which compares
+  EXPECT_EQ(Refusal(damaged).code(), ErrorCode::kBadMessage);
+  const Pending nothing = Send(wire::OSD_READ, Request(7, 0, 8));
+  store_.ReleaseAll();
+  EXPECT_EQ(Ok(nothing).object_size(), 0u);
   request = WriteRequest(7, 0, data);
   request.set_length(9);
   EXPECT_EQ(Refusal(Send(wire::OSD_WRITE, request, data)).code(), ErrorCode::kBadMessage);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <thread>
 
+#include "common/base/crc32c.h"
 #include "common/disk/faulty_device.h"
 #include "common/testing/seed.h"
 #include "osd/store/mem_object_store.h"
@@ -168,6 +169,41 @@ TEST_F(ExtentStoreTest, OperationsOnOneObjectTakeEffectInTheOrderOfTheCalls) {
     version = info->version;
   }
   EXPECT_EQ(ReadAll(*store_, kObject)->view(), ReadAll(model, kObject)->view());
+}
+
+// Goal: what was damaged on its way changes nothing, and what is sent again does. Whole blocks,
+// where the checksums of the blocks are joined; through the log; pieces of blocks; at the end.
+TEST_F(ExtentStoreTest, ADamagedWriteIsRefusedAndChangesNothing) {
+  Prng prng(TestSeed());
+  const auto write = [this](uint64_t offset, Buffer data, uint32_t crc, bool append) {
+    ObjectChange change{.id = kObject, .offset = offset, .data = std::move(data)};
+    change.hints.crc = crc;
+    change.terms.append = append;
+    Waiter<Result<ObjectInfo>> waiter;
+    store_->Change(std::move(change), waiter.Callback());
+    return waiter.future.get().code();
+  };
+  const auto read = [this] {
+    const Result<Buffer> all = ReadAll(*store_, kObject);
+    EXPECT_TRUE(all.ok()) << all.status();
+    return std::vector<uint8_t>(all->data(), all->data() + all->size());
+  };
+  std::vector<uint8_t> model;
+  for (const auto& [offset, size] : std::vector<std::pair<uint64_t, size_t>>{
+           {0, 1 << 20}, {4096, 4096}, {8192, 8192}, {100, 5000}, {1 << 20, 70000}, {3, 1}}) {
+    for (const bool append : {false, true}) {
+      Buffer data = Buffer::Aligned(size);
+      for (size_t i = 0; i < size; ++i) data.data()[i] = static_cast<uint8_t>(prng.Next());
+      const uint32_t crc = Crc32c(data.data(), size);
+      EXPECT_EQ(write(offset, data, crc ^ 1, append), ErrorCode::kBadMessage);
+      EXPECT_EQ(read(), model) << offset << "+" << size;
+      EXPECT_EQ(write(offset, data, crc, append), ErrorCode::kOk);
+      const uint64_t at = append ? model.size() : offset;
+      model.resize(std::max<size_t>(model.size(), at + size));
+      std::copy_n(data.data(), size, model.begin() + static_cast<ptrdiff_t>(at));
+      EXPECT_EQ(read(), model) << offset << "+" << size;
+    }
+  }
 }
 
 TEST_F(ExtentStoreTest, VersionsKeepGrowingAcrossDeleteAndReopen) {
