@@ -10,7 +10,11 @@ enum class Lane : uint8_t { kUnknown = 0, kInteractive = 1, kBulk = 2, kBackgrou
 
 // The most bytes of a request that somebody is taken to wait for: pages of a database and small
 // files are below it, streams are above.
-inline constexpr uint64_t kInteractiveBytesMax = 16 << 10;
+inline constexpr uint64_t kInteractiveBytesMax = 32 << 10;
+
+// A flow with no more bytes than this under way is light: it waits for its answers before it asks
+// again (common/qos/flow_order.h).
+inline constexpr uint64_t kLightBytes = 128 << 10;
 
 // Of a request of so many bytes for which somebody waits.
 constexpr Lane LaneOf(uint64_t bytes) {
