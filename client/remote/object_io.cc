@@ -106,7 +106,7 @@ void ObjectIo::Route(PendingPtr pending) {
       const Key key{pending->op.class_id, pending->osd};
       Window& window = windows_[key];
       if (window.limit_bytes == 0) window.limit_bytes = options_.first_window_bytes;
-      window.queue.push_back(std::move(pending));
+      Queue(&window, std::move(pending));
       meter_.Queued(key.first, now);
       TakeDepartures(key, window, now, &departures);
     }
@@ -123,14 +123,36 @@ void ObjectIo::TakeDepartures(const Key& key, Window& window, TimePoint now,
     if (next != TimePoint::Max()) options_.wake_by(next);
     return;
   }
-  while (HasRoom(window)) TakeFront(key, window, now, out);
+  while (HasRoom(window)) TakeNext(key, window, now, out);
+}
+
+// What a request is taken to cost its OSD: as much as 64 KiB more than it has, a byte for a
+// nanosecond. Only ratios matter.
+void ObjectIo::Queue(Window* window, PendingPtr pending) {
+  const ObjectOp& op = pending->op;
+  const auto cost = Duration(static_cast<int64_t>((64 << 10) + op.cost()));
+  window->flows.Add(pending.get(), {op.flow.uid, op.flow.opener}, op.cost(), cost);
+  window->queue.push_back(std::move(pending));
+  window->queue.back()->place = std::prev(window->queue.end());
+}
+
+auto ObjectIo::TakeOut(Window* window, std::list<PendingPtr>::iterator place) -> PendingPtr {
+  PendingPtr pending = std::move(*place);
+  window->queue.erase(place);
+  return pending;
 }
 
 bool ObjectIo::HasRoom(const Window& window) const {
   if (window.queue.empty()) return false;
-  const uint64_t bytes = window.queue.front()->op.cost();
-  return window.flying_requests == 0 || (window.flying_bytes + bytes <= window.limit_bytes &&
-                                         window.flying_requests < options_.window_requests);
+  if (window.flying_requests == 0) return true;
+  const Pending& next = NextIn(window);
+  uint64_t bytes = window.limit_bytes;
+  uint32_t requests = options_.window_requests;
+  if (FlowOrder::IsLight(next)) {
+    bytes += options_.beyond_bytes;
+    requests += options_.beyond_requests;
+  }
+  return window.flying_bytes + next.op.cost() <= bytes && window.flying_requests < requests;
 }
 
 // The OSDs in turns: what comes back from one of them at once would leave at once again, and with
@@ -148,7 +170,7 @@ auto ObjectIo::NextOf(ClassId id) -> Windows::iterator {
   for (auto it = begin; it != end; ++it) {
     const Window& window = it->second;
     if (!HasRoom(window)) continue;
-    const bool slow = window.flying_bytes > 2 * (least + window.queue.front()->op.cost());
+    const bool slow = window.flying_bytes > 2 * (least + NextIn(window).op.cost());
     if (slow || (next != windows_.end() && next->second.last_turn < window.last_turn)) continue;
     next = it;
   }
@@ -164,15 +186,16 @@ TimePoint ObjectIo::TakeLimited(ClassId id, LimitWindow& limit, TimePoint now,
       meter_.SetHeldByLimit(id, held, now);
       return held ? limit.AdmitsAt() : TimePoint::Max();
     }
-    limit.Sent(next->second.queue.front()->op.cost(), now);
-    TakeFront(next->first, next->second, now, out);
+    limit.Sent(NextIn(next->second).op.cost(), now);
+    TakeNext(next->first, next->second, now, out);
   }
 }
 
-void ObjectIo::TakeFront(const Key& key, Window& window, TimePoint now,
-                         std::vector<Departure>* out) {
-  PendingPtr pending = std::move(window.queue.front());
-  window.queue.pop_front();
+void ObjectIo::TakeNext(const Key& key, Window& window, TimePoint now,
+                        std::vector<Departure>* out) {
+  auto* next = static_cast<Pending*>(window.flows.First());
+  window.flows.Take(next);
+  PendingPtr pending = TakeOut(&window, next->place);
   const uint64_t bytes = pending->op.cost();
   window.flying_bytes += bytes;
   ++window.flying_requests;
@@ -283,6 +306,7 @@ void ObjectIo::OnReply(const PendingPtr& pending, const Key& key, ObjectAnswer a
   {
     std::lock_guard lock(mutex_);
     Window& window = windows_[key];
+    FlowOrder::Done(pending.get());
     window.flying_bytes -= pending->op.cost();
     --window.flying_requests;
     NoteBack(*pending, result, now);
@@ -361,7 +385,14 @@ void ObjectIo::SetMap(std::shared_ptr<const ClusterMap> map) {
 
 template <typename Predicate>
 void ObjectIo::EraseFrom(ClassId id, Window& window, Predicate gone, TimePoint now) {
-  const size_t count = std::erase_if(window.queue, gone);
+  size_t count = 0;
+  for (auto it = window.queue.begin(); it != window.queue.end();) {
+    const auto place = it++;
+    if (!gone(*place)) continue;
+    window.flows.Leave(place->get());
+    window.queue.erase(place);
+    ++count;
+  }
   if (count > 0) meter_.Dropped(id, count, now);
 }
 

@@ -1,7 +1,9 @@
 // ObjectIo: every object request of a mount, through one window per (class, OSD).
 //
 // A window lets at most `window_bytes` (8 MiB, then what the OSD grants) and 128 requests be in
-// flight, always at least one request; FIFO within, and no class is ever behind another. The DSFQ
+// flight, always at least one request; who leaves next is fair between users and their programs
+// (common/qos/flow_order.h), light requests may leave a little beyond it, and no class is ever
+// behind another. The DSFQ
 // delay is taken from the tracker when a request really leaves; a retry carries that of its first
 // sending. Requests refused for a stale epoch or a vanished endpoint go out again under the next
 // map, at once when the refusal brought a newer chain; a wrong checksum on a read is retried once,
@@ -19,8 +21,8 @@
 // is unreachable that long; without one, requests wait until it is back.
 #pragma once
 
-#include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -34,6 +36,7 @@
 #include "client/remote/slot_chains.h"
 #include "common/base/inheriting_mutex.h"
 #include "common/placement/cluster_map.h"
+#include "common/qos/flow_order.h"
 #include "common/replication/op_ids.h"
 
 namespace weir::client {
@@ -43,6 +46,9 @@ class ObjectIo {
   struct Options {
     uint64_t first_window_bytes = 8 << 20;
     uint32_t window_requests = 128;
+    // How far light requests may leave beyond that.
+    uint64_t beyond_bytes = 256 << 10;
+    uint32_t beyond_requests = 64;
     Duration timeout = Duration::max();
     uint64_t session = 0;    // in whose name objects change; 0: operations have no ids
     uint64_t ids_above = 0;  // of a process that goes on with that session
@@ -97,8 +103,11 @@ class ObjectIo {
   [[nodiscard]] std::map<ClassId, ClassLoad> Loads() const;
 
  private:
-  struct Pending {
+  struct Pending;
+  using PendingPtr = std::shared_ptr<Pending>;
+  struct Pending : FlowOrder::Item {
     ObjectOp op;
+    std::list<PendingPtr>::iterator place;  // while it waits in a window
     OsdId osd;
     TimePoint deadline = TimePoint::Max();
     uint32_t slot = 0;             // of its object
@@ -112,9 +121,9 @@ class ObjectIo {
     bool again = false;  // it may have been done before
     RoomWaits::Wait room;
   };
-  using PendingPtr = std::shared_ptr<Pending>;
   struct Window {
-    std::deque<PendingPtr> queue;
+    std::list<PendingPtr> queue;  // in order of arrival
+    FlowOrder flows;              // in which it leaves
     uint64_t limit_bytes = 0;
     uint64_t flying_bytes = 0;
     uint32_t flying_requests = 0;
@@ -130,6 +139,12 @@ class ObjectIo {
   };
 
   void Route(PendingPtr pending);
+  static void Queue(Window* window, PendingPtr pending);
+  static PendingPtr TakeOut(Window* window, std::list<PendingPtr>::iterator place);
+  // The next to leave. Requires: somebody waits.
+  [[nodiscard]] static const Pending& NextIn(const Window& window) {
+    return static_cast<const Pending&>(*window.flows.First());
+  }
   [[nodiscard]] bool HasRoom(const Window& window) const;
   // Whose turn it is of the windows of a class with a limit; end(): nobody's.
   Windows::iterator NextOf(ClassId id);
@@ -137,7 +152,7 @@ class ObjectIo {
   // Of all windows of a class with a limit; says when more may leave without an answer, Max: all
   // has left that fits its window.
   TimePoint TakeLimited(ClassId id, LimitWindow& limit, TimePoint now, std::vector<Departure>* out);
-  void TakeFront(const Key& key, Window& window, TimePoint now, std::vector<Departure>* out);
+  void TakeNext(const Key& key, Window& window, TimePoint now, std::vector<Departure>* out);
   void NoteBack(const Pending& pending, const Result<ObjectOutcome>& result, TimePoint now);
   void SetLimitsLocked(TimePoint now, std::vector<Departure>* out);
   void SendAll(std::vector<Departure> departures);

@@ -70,7 +70,7 @@ class ObjectIoTest : public ::testing::Test {
 };
 
 TEST_F(ObjectIoTest, AWindowHoldsBackBytesButNeverTheFirstRequest) {
-  Start({.first_window_bytes = 100});
+  Start({.first_window_bytes = 100, .beyond_bytes = 0, .beyond_requests = 0});
   Read("large", 16, 1000);
   EXPECT_EQ(osds_.flights.size(), 1u) << "an idle window admits one request of any size";
   Read("a", 16, 40);
@@ -85,8 +85,44 @@ TEST_F(ObjectIoTest, AWindowHoldsBackBytesButNeverTheFirstRequest) {
   EXPECT_EQ(osds_.flights.size(), 3u);
 }
 
+// Goal: who waits for each answer does not stand behind what 64 writers of the same class have
+// waiting here, and users share the window.
+TEST_F(ObjectIoTest, ALightRequestLeavesAtOnceAndUsersTakeTurns) {
+  Start({.first_window_bytes = 2 << 20});
+  const auto write = [this](uint32_t user, uint64_t opener) {
+    ObjectOp op;
+    op.class_id = ClassId(16);
+    op.flow = {user, opener};
+    op.pool = PoolId(1);
+    op.object = {InodeId(7), 0};
+    op.length = 1 << 20;
+    op.done = [](const Result<ObjectOutcome>&) {};
+    io_->Submit(std::move(op));
+  };
+  for (uint64_t i = 0; i < 64; ++i) write(1, i);
+  for (int i = 0; i < 8; ++i) write(2, 1000);
+  ASSERT_EQ(osds_.flights.size(), 2u);
+  ObjectOp small;
+  small.class_id = ClassId(16);
+  small.flow = {3, 2000};
+  small.pool = PoolId(1);
+  small.object = {InodeId(7), 0};
+  small.length = 4096;
+  small.done = [](const Result<ObjectOutcome>&) {};
+  io_->Submit(small);
+  ASSERT_EQ(osds_.flights.size(), 3u);
+  EXPECT_EQ(osds_.flights.back().op.length, 4096u);
+
+  std::map<uint32_t, int> of_user;
+  for (int i = 0; i < 14; ++i) {
+    osds_.Answer(0);
+    ++of_user[osds_.flights.back().op.flow.uid];
+  }
+  EXPECT_NEAR(of_user[1], of_user[2], 2) << "64 writers and one";
+}
+
 TEST_F(ObjectIoTest, AClassWithAFullWindowDelaysNoOther) {
-  Start({.first_window_bytes = 1 << 20});
+  Start({.first_window_bytes = 1, .beyond_bytes = 0, .beyond_requests = 0 << 20});
   for (int i = 0; i < 500; ++i) Read("hog", 16, 1 << 20);
   const size_t before = osds_.flights.size();
   EXPECT_EQ(before, 1u);
@@ -132,7 +168,7 @@ TEST_F(ObjectIoTest, AWriteThatMeetsNoRoomGoesAgainWhileRemovalsAreUnderWay) {
 }
 
 TEST_F(ObjectIoTest, BooksWhereItsRequestsWait) {
-  Start({.window_requests = 1});
+  Start({.window_requests = 1, .beyond_requests = 0});
   Read("first", 16, 4096);
   Read("second", 16, 4096);
   clock_.Advance(5ms);
@@ -159,13 +195,13 @@ TEST_F(ObjectIoTest, BooksWhereItsRequestsWait) {
 }
 
 TEST_F(ObjectIoTest, CountsRequestsToo) {
-  Start({.window_requests = 4});
+  Start({.window_requests = 4, .beyond_requests = 0});
   for (int i = 0; i < 10; ++i) Read("small", 16, 1);
   EXPECT_EQ(osds_.flights.size(), 4u);
 }
 
 TEST_F(ObjectIoTest, TheDelayIsThatOfTheMomentOfLeaving) {
-  Start({.first_window_bytes = 4096}, 2);
+  Start({.first_window_bytes = 4096, .beyond_bytes = 0}, 2);
   const auto map = MapOf(2);
   // Two objects on different OSDs.
   uint64_t other = 1;
@@ -346,7 +382,7 @@ TEST_F(ObjectIoTest, WithoutATimeoutALostOsdIsWaitedFor) {
 }
 
 TEST_F(ObjectIoTest, WithATimeoutAlsoQueuedRequestsToALostOsdEnd) {
-  Start({.first_window_bytes = 1, .timeout = 5s});
+  Start({.first_window_bytes = 1, .beyond_bytes = 0, .beyond_requests = 0, .timeout = 5s});
   Read("flying", 16, 4096);
   Read("queued", 16, 4096);
   osds_.unreachable[OsdId(0)] = true;
@@ -387,7 +423,7 @@ TEST_F(ObjectIoTest, APoolWithoutOsdsIsWaitedForAndAnUnknownPoolIsAnError) {
 }
 
 TEST_F(ObjectIoTest, StopEndsEverythingThatHasNotLeft) {
-  Start({.first_window_bytes = 1});
+  Start({.first_window_bytes = 1, .beyond_bytes = 0, .beyond_requests = 0});
   Read("flying", 16, 4096);
   Read("queued", 16, 4096);
   io_->Stop();
@@ -443,7 +479,7 @@ TEST_F(ObjectIoTest, WhoIsGoneWaitsForNoRoom) {
 }
 
 TEST_F(ObjectIoTest, WhatIsAbandonedLeavesTheQueueAndNothingElseDoes) {
-  Start({.first_window_bytes = 100});
+  Start({.first_window_bytes = 100, .beyond_bytes = 0, .beyond_requests = 0});
   Read("sent", 16, 100);
   const auto dead = std::make_shared<std::atomic<bool>>(true);
   const auto alive = std::make_shared<std::atomic<bool>>(false);
@@ -521,7 +557,11 @@ TEST_F(LimitedObjectIoTest, NoSecondOfAllOsdsTogetherHasMore) {
 }
 
 TEST_F(LimitedObjectIoTest, AFullWindowHoldsUpNoOtherOsd) {
-  Start({.first_window_bytes = 100, .wake_by = [](TimePoint) {}}, 3);
+  Start({.first_window_bytes = 100,
+         .beyond_bytes = 0,
+         .beyond_requests = 0,
+         .wake_by = [](TimePoint) {}},
+        3);
   Limit(1000);
   const auto map = MapOf(3);
   const OsdId first = map->ChainOf(PoolId(1), {InodeId(7), 0})->head();
