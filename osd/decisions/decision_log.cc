@@ -64,6 +64,8 @@ void DecisionLog::Note(const qos::Decision& decision) {
     message.set_lba(event.lba);
     message.set_elsewhere(event.elsewhere);
     message.set_transaction(event.transaction);
+    message.set_user(event.flow.user);
+    message.set_opener(event.flow.opener);
   }
   Write(message);
 }

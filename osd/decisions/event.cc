@@ -32,6 +32,7 @@ Event EventMaker::Make(const qos::Decision& decision) {
     event.lba = request.lba;
     event.elsewhere = request.elsewhere;
     event.transaction = request.transaction;
+    event.flow = request.flow;
   }
   return event;
 }

@@ -29,6 +29,7 @@ struct Event {
   uint64_t lba = 0;
   int64_t elsewhere = 0;
   uint32_t transaction = 0;
+  FlowKey flow;
 
   // Whether the scheduler was told `now`.
   [[nodiscard]] bool timed() const {

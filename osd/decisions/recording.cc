@@ -127,6 +127,8 @@ class Writer {
     to->add_lba(addresses_.Step(event.class_id, event.lba, event.bytes));
     to->add_elsewhere(event.elsewhere);
     to->add_transaction(event.transaction);
+    to->add_user(event.flow.user);
+    to->add_opener(event.flow.opener);
   }
   static int64_t Step(uint64_t number, uint64_t* last) {
     return static_cast<int64_t>(number - std::exchange(*last, number));
@@ -291,6 +293,10 @@ class Reader {
         !transaction_.Next(&event->transaction)) {
       return Short();
     }
+    const bool told_apart = arrivals_.user_size() > 0;
+    if (told_apart && (!user_.Next(&event->flow.user) || !opener_.Next(&event->flow.opener))) {
+      return Short();
+    }
     if (op > static_cast<uint32_t>(qos::OpKind::kOther)) {
       return {ErrorCode::kBadMessage, "an unknown operation"};
     }
@@ -307,7 +313,8 @@ class Reader {
   Order order_;
   Addresses addresses_;
   Cursor<google::protobuf::RepeatedField<uint64_t>> gaps_{recording_.gaps_ns()},
-      bytes_{arrivals_.bytes()}, amounts_{inputs_.amounts()};
+      bytes_{arrivals_.bytes()}, user_{arrivals_.user()}, opener_{arrivals_.opener()},
+      amounts_{inputs_.amounts()};
   Cursor<google::protobuf::RepeatedField<uint32_t>> removed_{inputs_.removed_class()},
       class_id_{arrivals_.class_id()}, op_{arrivals_.op()}, transaction_{arrivals_.transaction()};
   Cursor<google::protobuf::RepeatedField<int64_t>> landed_{inputs_.landed()},

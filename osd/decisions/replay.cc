@@ -64,6 +64,7 @@ Status Replayer::Enqueue(const Event& event) {
   request->lba = event.lba;
   request->elsewhere = event.elsewhere;
   request->transaction = event.transaction;
+  request->flow = event.flow;
   scheduler_->Enqueue(request.get(), event.now);
   requests_[request->number] = std::move(request);
   return Status::Ok();
@@ -101,7 +102,10 @@ Status Replayer::DoRequest(const Event& event) {
 
 Status Replayer::Do(const Event& event) {
   ++result.decisions;
-  if (event.timed() && event.now < latest_) return Bad("a time before that of the last");
+  if (event.timed() && event.now < latest_) {
+    return Bad("a time before that of the last, of kind " +
+               std::to_string(static_cast<int>(event.kind)));
+  }
   if (event.timed()) latest_ = event.now;
   if (scheduler_ == nullptr && event.kind != Kind::kStart) return Bad("no start");
   if (event.config != nullptr) result.profile = event.config->profile;
@@ -172,6 +176,7 @@ Result<Event> EventOf(const wire::Decision& record) {
   event.lba = record.lba();
   event.elsewhere = record.elsewhere();
   event.transaction = record.transaction();
+  event.flow = {record.user(), record.opener()};
   return event;
 }
 

@@ -160,6 +160,7 @@ class InputReplay {
     request.lba = event.lba;
     request.elsewhere = event.elsewhere;
     request.transaction = event.transaction;
+    request.flow = event.flow;
     numbers_[&request] = event.request;
     scheduler_->Enqueue(&request, now_);
   }

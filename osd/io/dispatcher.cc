@@ -140,6 +140,7 @@ void Dispatcher::Submit(std::unique_ptr<ObjectOp> owned) {
   op->request_.bytes = ChargedBytes(*op);
   op->request_.lba = IsBackground(op->kind) ? op->offset : store_.LbaHint(op->object, op->offset);
   op->request_.elsewhere = op->elsewhere;
+  op->request_.flow = op->flow;
   op->request_.context = op;
   // Senders count tokens. Under cost `requests` the others were, as far as we know, like this one.
   if (config_.cost == CostKind::kRequests) {
@@ -172,12 +173,12 @@ void Dispatcher::LetThemWait(const std::vector<ObjectOp*>& pulled, TimePoint now
 // Before anything that was pulled starts: a large operation must not go whole when somebody in a
 // hurry has just come.
 void Dispatcher::TellPieces(TimePoint now) {
+  const bool hurries = scheduler_.BoundInHurry(now);
+  if (std::exchange(hurries_, hurries) != hurries && on_hurry_) on_hurry_(hurries);
   const uint64_t bytes = scheduler_.ChunkBytes(now);
   if (bytes == piece_bytes_) return;
-  const bool hurried = piece_bytes_ != UINT64_MAX, hurries = bytes != UINT64_MAX;
   piece_bytes_ = bytes;
   store_.SetPieceBytes(bytes);
-  if (on_hurry_ && hurried != hurries) on_hurry_(hurries);
 }
 
 void Dispatcher::PullBatch() {
@@ -187,10 +188,11 @@ void Dispatcher::PullBatch() {
   pull_wake_ = TimePoint::Max();
   for (int count = 0; count < kBatch; ++count) {
     const bool any = count == 0 || scheduler_.queued() > 0;  // else spare the question
-    const qos::PullResult pulled = any ? scheduler_.Pull(now) : qos::PullResult{};
+    // What was started may have ended meanwhile, and the scheduler been told of it.
+    const qos::PullResult pulled = any ? scheduler_.Pull(latest_) : qos::PullResult{};
     if (pulled.request == nullptr) {
       pull_wake_ = pulled.wake_at.value_or(TimePoint::Max());
-      if (!batch_.empty()) LetThemWait(batch_, now);
+      if (!batch_.empty()) LetThemWait(batch_, latest_);
       return;
     }
     auto* op = static_cast<ObjectOp*>(pulled.request->context);
@@ -360,7 +362,7 @@ void Dispatcher::Finish(ObjectOp* op, ObjectOpResult result) {
     op->Done(std::move(result));
     return Leave();
   }
-  op->finished_ = Now();
+  op->finished_ = std::max(latest_, clock_.Now());
   if (IsQuick(*op)) {
     op->Done(std::move(result));
     answered_.push_back(std::move(owned));
@@ -381,7 +383,9 @@ void Dispatcher::AccountInNextTurn() {
   });
 }
 
+// Inside its Done the scheduler may have been told of later moments.
 void Dispatcher::AccountOne(ObjectOp& op) {
+  latest_ = op.finished_ = std::max(op.finished_, latest_);
   scheduler_.Completed(&op.request_, op.finished_);
   activity_.completed += IsBackground(op.kind) ? 0 : 1;
   Account(op, op.finished_);

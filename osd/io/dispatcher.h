@@ -202,6 +202,7 @@ class Dispatcher {
   std::deque<ObjectOp*> pulled_;                     // from the scheduler, not started
   uint64_t bulk_left_ = kBulkPerTurn;                // of this turn
   uint64_t piece_bytes_ = UINT64_MAX;                // what the store was told last
+  bool hurries_ = false;                             // what on_hurry_ was told last
   std::vector<std::unique_ptr<ObjectOp>> answered_;  // the scheduler is still to be told
   bool pumping_ = false;
   bool pump_again_ = false;

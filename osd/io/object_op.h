@@ -8,6 +8,8 @@
 #include "common/base/buffer.h"
 #include "common/base/ids.h"
 #include "common/base/result.h"
+#include "common/qos/flow_order.h"
+#include "common/qos/lane.h"
 #include "osd/qos/scheduler.h"
 #include "osd/store/object_store.h"
 
@@ -32,14 +34,6 @@ enum class ObjectOpKind : uint8_t {
 // What a truncate, punch, allocation or copy of shared blocks is charged, and a delete for each
 // object: the metadata commit that it causes.
 inline constexpr uint64_t kMetadataOpBytes = 4096;
-
-// Whose operation it is within its class, and what the mount takes it for. Nobody decides by them
-// yet.
-struct OpFlow {
-  uint32_t uid = 0;
-  uint64_t opener = 0;  // 0: none
-};
-enum class OpLane : uint8_t { kUnknown, kInteractive, kBulk, kBackground };
 
 struct ObjectOpResult {
   Status status;
@@ -71,8 +65,8 @@ class ObjectOp {
   Buffer data;                       // of a write
   std::optional<uint32_t> data_crc;  // its crc32c, to be held against what has come
   ChangeTerms terms;                 // of what changes one object
-  OpFlow flow;
-  OpLane lane = OpLane::kUnknown;
+  FlowKey flow;                      // whose it is, within its class
+  Lane lane = Lane::kUnknown;        // what the sender takes it for
   ClassId class_id;
   int64_t elsewhere = 0;  // DSFQ delay, in the unit of the cost
 

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 
+#include "common/qos/flow_order.h"
 #include "osd/qos/admission/service_monitor.h"
 #include "osd/qos/guarantee/token_bucket.h"
 #include "osd/qos/guarantee/transactions.h"
@@ -137,6 +138,8 @@ struct ClassQueue {
   double owed_after_head = 0;                 // what `owed` becomes when the head is released
   TimePoint idle_since;                       // valid while nothing is under way
   std::optional<TimePoint> returned_at;       // after long idle time
+  // Which of its requests goes next: the front of `requests`, which are else in order of arrival.
+  std::unique_ptr<FlowOrder> flows = std::make_unique<FlowOrder>();
 
   alignas(kCacheLine) DiskState disk;  // surplus (cooperative)
 

@@ -37,14 +37,11 @@ class RequestList {
     return request;
   }
 
-  // Takes over everything of `other`, both being in arrival order, and stays in arrival order.
-  void MergeByArrival(RequestList* other) {
-    Request* at = head_;
-    while (!other->empty()) {
-      Request* request = other->PopFront();
-      while (at != nullptr && at->sequence < request->sequence) at = at->next;
-      InsertBefore(at, request);
-    }
+  // Behind all that came before it, where nothing was moved to the front.
+  void InsertByArrival(Request* request) {
+    Request* at = tail_;
+    while (at != nullptr && at->sequence > request->sequence) at = at->previous;
+    InsertBefore(at == nullptr ? head_ : at->next, request);
   }
 
  private:

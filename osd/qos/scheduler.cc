@@ -138,4 +138,8 @@ bool Scheduler::InHurry(TimePoint now) const {
   return impl_->InHurry(now);
 }
 
+bool Scheduler::BoundInHurry(TimePoint now) const {
+  return impl_->BoundInHurry(now);
+}
+
 }  // namespace weir::osd::qos

@@ -14,7 +14,9 @@
 // Ownership: requests belong to the caller, who keeps them alive from Enqueue to Completed/Cancel.
 // Use:     after Enqueue, Completed, Cancel, Tick, Configure, SetClass, RemoveClass and at wake_at:
 //          Pull until it returns no request.
-// Order:   FIFO within a class up to the dispatch window; C-SCAN may reorder inside the window.
+// Order:   within a class fair between flows, FIFO within each, up to the dispatch window; C-SCAN
+// may
+//          reorder inside the window.
 #pragma once
 
 #include <cstddef>
@@ -28,6 +30,7 @@
 #include "common/base/result.h"
 #include "common/base/time.h"
 #include "common/qos/class_times.h"
+#include "common/qos/flow_order.h"
 #include "common/qos/qos_config.h"
 #include "osd/qos/control/disk_estimate.h"
 #include "osd/qos/decision_recorder.h"
@@ -46,7 +49,7 @@ inline constexpr uint64_t kLandingBytes = 32 << 10;
 // One object operation waiting for, or on, the device. The first block is the caller's; the rest is
 // the scheduler's and is readable (for statistics) after Completed.
 //
-// Of thousands that wait, each is in no cache any more when its turn comes: so three lines and no
+// Of thousands that wait, each is in no cache any more when its turn comes: so four lines and no
 // more, by the steps that touch them.
 struct alignas(kCacheLine) Request {
   ClassId class_id;          // an unknown class is served as class 0
@@ -92,6 +95,15 @@ struct alignas(kCacheLine) Request {
   double charge = 0;        // how much of the device's time (in seconds) until it is measured
   Duration device_time{0};  // what it was charged at completion
   uint64_t goes_first_of_promised_at = 0;
+
+  FlowKey flow;             // the caller's: whose it is, within the class
+  FlowOrder::Item in_flow;  // its place among those of the class
+
+  static Request* Of(FlowOrder::Item* in_flow) {
+    // NOLINTNEXTLINE: it is a member
+    return reinterpret_cast<Request*>(reinterpret_cast<char*>(in_flow) -
+                                      offsetof(Request, in_flow));
+  }
 };
 
 // What Pull decided.
@@ -189,6 +201,8 @@ class Scheduler {
   [[nodiscard]] std::optional<Duration> BurstPatience(const Request& request) const;
   // Whether somebody waits for each small request while the device works for others.
   [[nodiscard]] bool InHurry(TimePoint now) const;
+  // The same, and its class has a latency bound.
+  [[nodiscard]] bool BoundInHurry(TimePoint now) const;
 
  private:
   void Note(const Decision& decision) const {

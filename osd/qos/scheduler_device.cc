@@ -43,35 +43,27 @@ bool Scheduler::Impl::HasSlot(TimePoint now) {
   return config_.depth > 0 || in_flight_ == 0 || in_flight_bytes_ < DepthControl::kBytes;
 }
 
-// Nobody waits for each answer of background work.
-bool Scheduler::Impl::IsThin(const ClassQueue& queue) {
-  if (IsBackground(queue.id())) return false;
-  return queue.counters.queued_bytes + queue.device_bytes <= DepthControl::kThinBytes;
+bool Scheduler::Impl::IsPaced(const ClassQueue& queue, const Request& request) {
+  return queue.spec.service.bound == Duration(0) && !IsLight(request);
 }
 
-bool Scheduler::Impl::IsHurried(const ClassQueue& queue, const Request& request) {
-  return request.bytes <= DepthControl::kHurriedBytesEach && IsThin(queue);
-}
-
-bool Scheduler::Impl::IsPaced(const ClassQueue& queue) {
-  return queue.spec.service.bound == Duration(0) && !IsThin(queue);
-}
-
-void Scheduler::Impl::NoteHurry(const ClassQueue& queue, TimePoint now) {
+void Scheduler::Impl::NoteHurry(const ClassQueue& queue, const Request& request, TimePoint now) {
   if (!Adapts()) return;
-  const bool others_work = in_flight_bytes_ + queue.landed_bytes > queue.device_bytes;
+  const bool others_work = in_flight_bytes_ > request.in_flow.opener->device_bytes;
   const bool bounded = queue.spec.service.bound > Duration(0);
-  const bool thin = IsThin(queue);
-  if (!others_work || !(bounded || thin)) return;
+  const bool light = IsLight(request);
+  if (!others_work || !(bounded || light)) return;
   depth_control_.Hurried(now);
   // One that keeps much under way waits for itself, and is not helped.
-  if (bounded && thin && dsfq_ != nullptr) processor_pace_.Hurried(now);
+  if (!bounded || !light) return;
+  bound_in_hurry_until_ = now + DepthControl::kHurryLasts;
+  if (dsfq_ != nullptr) processor_pace_.Hurried(now);
 }
 
-void Scheduler::Impl::TakeTurn(Request* request, const ClassQueue& queue, TimePoint now) {
+void Scheduler::Impl::TakeTurn(Request* request, TimePoint now) {
   request->turn = Request::Turn::kNone;
   if (!Adapts() || config_.anticipation) return;
-  if (request->op != OpKind::kRead || !IsHurried(queue, *request)) {
+  if (request->op != OpKind::kRead || !IsLight(*request)) {
     if (!bursts_.Submitted(request->bytes, now)) return;
     const bool lands = request->op == OpKind::kWrite && request->bytes >= kLandingBytes;
     request->turn = lands ? Request::Turn::kLanding : Request::Turn::kBurst;
@@ -97,8 +89,8 @@ void Scheduler::Impl::StampDeadline(ClassQueue* queue, Request* request, TimePoi
   } else {
     request->finish_time = TimePoint::Max();
   }
-  // A thin class waits for each answer before it asks again: its turn has come, so now.
-  if (Adapts() && IsHurried(*queue, *request)) {
+  // Who is light waits for each answer before it asks again: its turn has come, so now.
+  if (Adapts() && IsLight(*request)) {
     request->finish_time = std::min(request->finish_time, now);
   }
 }
@@ -132,6 +124,7 @@ void Scheduler::Impl::Landed(Request* request, TimePoint now) {
 void Scheduler::Impl::LeaveDevice(Request* request, ClassQueue* queue, TimePoint now) {
   --in_flight_;
   in_flight_bytes_ -= request->bytes;
+  request->in_flow.opener->device_bytes -= request->bytes;
   Measure(request, now);
   disk_estimate_.Done(WorthOf(request->bytes));
   const uint64_t own = queue->device_bytes - queue->landed_bytes;

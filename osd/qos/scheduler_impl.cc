@@ -62,11 +62,12 @@ void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
   const int64_t tokens = TokensOf(request->bytes);
   const bool is_largest = tokens > queue->largest_tokens;
   queue->requests.PushBack(request);
+  JoinFlow(queue, request);
   if (queue->transactions) queue->transactions->Arrived(request, now);
   if (!is_head) surplus_->Grew(queue);
   contract_meter_.Arrived(queue, *request, now);
   NoteDemand(queue, now);
-  NoteHurry(*queue, now);
+  NoteHurry(*queue, *request, now);
   if (is_largest) NoteSize(queue, tokens, now);
   if (is_head && queue->ceiling && queue->released + queue->device_ops == 0) {
     queue->ceiling->Refill(now);
@@ -77,8 +78,23 @@ void Scheduler::Impl::Enqueue(Request* request, TimePoint now) {
   if (config_.cost == CostKind::kDeviceTime) PriceElsewhere(request);
   if (returns) dsfq_->ForgiveIdle(queue, request);
   // Buckets that grew or were drained move the head even when it is not new.
-  const bool may_lead = is_head || is_largest || request->elsewhere > 0 || queue->transactions;
+  const bool leads = queue->flows->First() == &request->in_flow;
+  const bool may_lead = leads || is_largest || request->elsewhere > 0 || queue->transactions;
   if (may_lead) Place(queue, now);
+}
+
+void Scheduler::Impl::JoinFlow(ClassQueue* queue, Request* request) {
+  const Duration busy = cost_model_.Busy(request->op, request->bytes);
+  // Before anything is known, a byte per nanosecond: only the ratio of costs matters.
+  const auto bytes = Duration(static_cast<int64_t>(request->bytes));
+  queue->flows->Add(&request->in_flow, FlowOf(*request), request->bytes,
+                    busy > Duration(0) ? busy : bytes);
+}
+
+void Scheduler::Impl::BringFlowForward(ClassQueue* queue) {
+  FlowOrder::Item* first = queue->flows->First();
+  if (first == &queue->requests.front()->in_flow) return;
+  queue->requests.MoveToFront(Request::Of(first));
 }
 
 // The request that tells of the time before may be overtaken on its way by a later one, so a class
@@ -144,6 +160,7 @@ void Scheduler::Impl::PlaceHead(ClassQueue* queue, TimePoint now) {
     Withdraw(queue);
     return;
   }
+  BringFlowForward(queue);
   if (queue->ceiling) {
     const Request& head = *queue->requests.front();
     queue->ceiling->Refill(now);
@@ -212,7 +229,7 @@ bool Scheduler::Impl::ReleaseOne(bool has_room, TimePoint now) {
 
 bool Scheduler::Impl::ReleaseBeside(TimePoint now) {
   ClassQueue* small = surplus_->PickBeside(paced_);
-  while (small != nullptr && !IsHurried(*small, *small->requests.front())) {
+  while (small != nullptr && !IsLight(*small->requests.front())) {
     surplus_->NotBeside(small);
     small = surplus_->PickBeside(paced_);
   }
@@ -229,11 +246,12 @@ bool Scheduler::Impl::ReleaseBeside(TimePoint now) {
 bool Scheduler::Impl::MayGo(const ClassQueue& queue, bool has_room, TimePoint now) {
   const bool full =
       !has_room || IsKept(now) || (dispatch_->bytes() >= kWindowBytes && !PassesAll());
-  if (full && !(Adapts() && IsThin(queue))) return false;
-  const int64_t tokens = TokensOf(queue.requests.front()->bytes);
+  const Request& head = *queue.requests.front();
+  if (full && !(Adapts() && IsLight(head))) return false;
+  const int64_t tokens = TokensOf(head.bytes);
   if (!RootAdmits(queue, tokens, now)) {
     blocked_tokens_ = tokens;
-  } else if (IsPaced(queue) && !processor_pace_.Admits(now)) {
+  } else if (IsPaced(queue, head) && !processor_pace_.Admits(now)) {
     paced_ = true;
   } else {
     return true;
@@ -243,7 +261,7 @@ bool Scheduler::Impl::MayGo(const ClassQueue& queue, bool has_room, TimePoint no
 
 bool Scheduler::Impl::RootAdmits(const ClassQueue& queue, int64_t tokens, TimePoint now) {
   const bool admitted = gate_.Admits(tokens, now);
-  if (!InHurry(now) || IsThin(queue)) return admitted;
+  if (!InHurry(now) || IsLight(*queue.requests.front())) return admitted;
   if (now < next_step_) return false;
   if (!admitted) next_step_ = now + kStep;
   return admitted;
@@ -271,11 +289,12 @@ void Scheduler::Impl::Release(ClassQueue* queue, Turn turn, TimePoint now) {
   }
   // The promises of background work are booked beside G0, not inside it.
   if (!guaranteed || !IsBackground(queue->id())) gate_.Take(tokens, now);
-  if (!guaranteed && IsPaced(*queue)) {
+  if (!guaranteed && IsPaced(*queue, *queue->requests.front())) {
     processor_pace_.Take(queue->requests.front()->bytes, now);
   }
   if (queue->ceiling) PayLimit(queue, *queue->requests.front(), now);
   Request* request = queue->requests.PopFront();
+  queue->flows->Take(&request->in_flow);
   if (queue->transactions) queue->transactions->Left(*request);
   const bool own_time =
       request->account == Request::Account::kCharged && request->payer == request->queue;
@@ -297,11 +316,12 @@ Request* Scheduler::Impl::Submit(Request* request, TimePoint now) {
   cost_model_.Submitted(*request, in_flight_);
   depth_control_.Submitted(request);
   anticipation_.Submitted(queue->id(), request->arrival, request->elsewhere_tokens > 0);
-  TakeTurn(request, *queue, now);
+  TakeTurn(request, now);
   request->in_hurry = InHurry(now) && !ReadsAreFar(kSmallRead);
   ++in_flight_;
   in_flight_bytes_ += request->bytes;
   queue->device_bytes += request->bytes;
+  request->in_flow.opener->device_bytes += request->bytes;
   ++queue->device_ops;
   ++started_;
   NoteDemand(queue, now);
@@ -335,7 +355,7 @@ void Scheduler::Impl::Completed(Request* request, TimePoint now) {
   }
   NoteGone(queue, now);
   EndTurn(*request, now);
-  if (request->op == OpKind::kRead && IsHurried(*queue, *request)) {
+  if (request->op == OpKind::kRead && IsLight(*request)) {
     anticipation_.Completed(queue->id(), started_ > queue->device_ops, now);
   }
   ClassCounters& counters = queue->counters;
@@ -345,6 +365,7 @@ void Scheduler::Impl::Completed(Request* request, TimePoint now) {
   CountService(queue, request->bytes, 1);
   contract_meter_.Completed(queue, *request, request->guaranteed || !guarantee_, now);
   surplus_->Completed(queue, *request, request->device_time, now);
+  FlowOrder::Done(&request->in_flow);
   queue->device_bytes -= request->bytes;
   --queue->device_ops;
   --started_;
@@ -358,11 +379,13 @@ bool Scheduler::Impl::Cancel(Request* request, TimePoint now) {
     const bool was_head = queue->requests.front() == request;
     surplus_->Leaving(queue, request);
     queue->requests.Remove(request);
+    queue->flows->Leave(&request->in_flow);
     if (queue->transactions) queue->transactions->Left(*request);
     if (was_head || queue->transactions) Place(queue, now);
   } else if (request->stage == Request::Stage::kWindow) {
     dispatch_->Remove(request);
     --queue->released;
+    FlowOrder::Done(&request->in_flow);
     surplus_->Completed(queue, *request, Duration::zero(), now);
   } else {
     return false;

@@ -76,6 +76,7 @@ class Scheduler::Impl {
   [[nodiscard]] bool InHurry(TimePoint now) const {
     return Adapts() && depth_control_.InHurry(now);
   }
+  [[nodiscard]] bool BoundInHurry(TimePoint now) const { return now < bound_in_hurry_until_; }
 
  private:
   // Surplus that is decided but not yet on the device: no more bytes than this, or a newcomer waits
@@ -103,6 +104,17 @@ class Scheduler::Impl {
   void Place(ClassQueue* queue, TimePoint now);
   void PlaceHead(ClassQueue* queue, TimePoint now);
   void Withdraw(ClassQueue* queue);
+  // Whether boxes take the requests of a class in the order of its flows: those that decide by
+  // deadlines of single requests have an order of their own.
+  [[nodiscard]] bool HasFlows() const {
+    return config_.surplus == SurplusKind::kDsfq || config_.surplus == SurplusKind::kFcfs;
+  }
+  [[nodiscard]] FlowKey FlowOf(const Request& request) const {
+    return HasFlows() ? request.flow : FlowKey{};
+  }
+  void JoinFlow(ClassQueue* queue, Request* request);
+  // The request that its flow's turn has come for becomes the head.
+  static void BringFlowForward(ClassQueue* queue);
 
   void FillWindow(bool has_slot, TimePoint now);
   bool ReleaseOne(bool has_room, TimePoint now);
@@ -129,17 +141,19 @@ class Scheduler::Impl {
     return std::max(anticipation_.kept_until(), bursts_.KeptUntil());
   }
   // Whether it has its place in a burst, or is one of the reads that bursts are beside.
-  void TakeTurn(Request* request, const ClassQueue& queue, TimePoint now);
+  void TakeTurn(Request* request, TimePoint now);
   void EndTurn(const Request& request, TimePoint now);
   [[nodiscard]] static bool IsBackground(ClassId id) {  // WeirFS's own work
     return id != kBestEffort && id < kFirstUserClass;
   }
-  [[nodiscard]] static bool IsThin(const ClassQueue& queue);
+  // A small request of somebody who has little under way, and waits for it. Nobody waits for each
+  // answer of background work.
+  [[nodiscard]] static bool IsLight(const Request& request) {
+    return !IsBackground(request.queue) && FlowOrder::IsLight(request.in_flow);
+  }
   // Of those that processors are kept from while others hurry.
-  [[nodiscard]] static bool IsPaced(const ClassQueue& queue);
-  // One of the small requests of a class that waits for each answer before it asks again.
-  [[nodiscard]] static bool IsHurried(const ClassQueue& queue, const Request& request);
-  void NoteHurry(const ClassQueue& queue, TimePoint now);
+  [[nodiscard]] static bool IsPaced(const ClassQueue& queue, const Request& request);
+  void NoteHurry(const ClassQueue& queue, const Request& request, TimePoint now);
   // A disk with a head: wherever that was, a small read takes milliseconds.
   [[nodiscard]] bool ReadsAreFar(uint64_t bytes) const {
     return cost_model_.Alone(OpKind::kRead, bytes) >= Bursts::kFarRead;
@@ -179,6 +193,8 @@ class Scheduler::Impl {
   std::unordered_map<ClassId, std::unique_ptr<ClassQueue>> classes_;
   // The same by number, for Find: [number], as far as numbers are small, which they nearly all are.
   std::vector<ClassQueue*> numbered_;
+  // Of removed classes that still have requests on the device.
+  std::vector<std::unique_ptr<FlowOrder>> removed_flows_;
   ClassQueue* best_effort_ = nullptr;  // class 0
 
   ClassHeap<TimePoint, HeapSlot::kCeiling> held_;  // by their limit, until then
@@ -208,8 +224,9 @@ class Scheduler::Impl {
   int64_t largest_tokens_ = 0;
   int64_t blocked_tokens_ = 0;  // size of the head that the gate held back last, 0: none
   int64_t blocked_beside_ = 0;  // of one that would have passed it
-  bool paced_ = false;          // the head was held back for the processors
-  TimePoint next_step_;         // until then they gather, see kStep
+  TimePoint bound_in_hurry_until_;
+  bool paced_ = false;   // the head was held back for the processors
+  TimePoint next_step_;  // until then they gather, see kStep
   double total_weight_ = 0;
 
   TimePoint second_start_;

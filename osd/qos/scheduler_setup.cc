@@ -272,12 +272,25 @@ void Scheduler::Impl::RemoveClass(ClassId id, TimePoint now) {
 
   for (Request* request = queue->requests.front(); request != nullptr; request = request->next) {
     request->queue = kBestEffort;
+    queue->flows->Leave(&request->in_flow);
   }
   for (Request* request = dispatch_->entered().front(); request != nullptr;
        request = request->next) {
     if (request->queue == id) request->queue = kBestEffort;
   }
-  best_effort_->requests.MergeByArrival(&queue->requests);
+  for (Request* request = best_effort_->requests.front(); request != nullptr;
+       request = request->next) {
+    best_effort_->flows->Leave(&request->in_flow);
+  }
+  while (!queue->requests.empty()) {
+    best_effort_->requests.InsertByArrival(queue->requests.PopFront());
+  }
+  for (Request* request = best_effort_->requests.front(); request != nullptr;
+       request = request->next) {
+    JoinFlow(best_effort_, request);
+  }
+  std::erase_if(removed_flows_, [](const auto& flows) { return flows->idle(); });
+  removed_flows_.push_back(std::move(queue->flows));
   best_effort_->released += queue->released;
   best_effort_->under_way += queue->under_way;
   best_effort_->device_bytes += queue->device_bytes;

@@ -115,16 +115,16 @@ ChangeTerms TermsOf(const wire::ObjectRequest& request) {
   return terms;
 }
 
-OpLane LaneOf(const wire::ObjectRequest& request) {
+Lane HintOf(const wire::ObjectRequest& request) {
   switch (request.lane()) {
     case wire::LANE_INTERACTIVE:
-      return OpLane::kInteractive;
+      return Lane::kInteractive;
     case wire::LANE_BULK:
-      return OpLane::kBulk;
+      return Lane::kBulk;
     case wire::LANE_BACKGROUND:
-      return OpLane::kBackground;
+      return Lane::kBackground;
     default:
-      return OpLane::kUnknown;
+      return Lane::kUnknown;
   }
 }
 
@@ -329,8 +329,9 @@ void ObjectService::HandleObject(std::shared_ptr<net::IncomingCall> call) {
   op->want_next = request.want_next();
   op->zeros = request.zeros();
   if (Changes(op->kind) && op->kind != ObjectOpKind::kDeleteInode) op->terms = TermsOf(request);
-  op->flow = {request.flow().uid(), request.flow().opener()};
-  op->lane = LaneOf(request);
+  // A user is one of a mount: numbers of users mean nothing beyond it.
+  op->flow = {MixHash(call->session(), request.flow().uid()), request.flow().opener()};
+  op->lane = HintOf(request);
   if (op->kind == ObjectOpKind::kWrite) {
     op->data = call->payload();
     op->data_crc = request.payload_crc();

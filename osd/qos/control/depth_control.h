@@ -1,10 +1,9 @@
 // DepthControl: how much the device holds at once when depth is auto.
 //
 // As long as nobody is in a hurry: 32 requests or 8 MiB, whichever is less, which keeps a fast disk
-// busy. In a hurry is a class with a latency bound, or a thin one: at most 128 KiB of it wait or
-// are on the device, so that it gets no more than its latency allows, while the device works for
-// others. For a second after such a request the device holds only what keeps it busy: another
-// one enters while
+// busy. In a hurry is a class with a latency bound, or a light flow of any (common/qos/lane.h), so
+// that it gets no more than its latency allows, while the device works for others. For a second
+// after such a request the device holds only what keeps it busy: another one enters while
 //
 //   use * sum of alone(what is there) < 1.125 * alone(a typical one)
 //
@@ -14,13 +13,14 @@
 // `alone` is measured by letting the device run empty and giving it one request, eight times when
 // a hurry begins on an unknown device and once in ten seconds of it later: one bubble each.
 //
-// The hurried requests themselves, small (64 KiB) and few (256 KiB at once), enter beyond all that.
-// Threads: the scheduler's owner. Pure.
+// The hurried requests themselves, interactive (32 KiB) and few (256 KiB at once), enter beyond all
+// that. Threads: the scheduler's owner. Pure.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "common/qos/lane.h"
 #include "osd/qos/control/cost_model.h"
 #include "osd/qos/scheduler.h"
 
@@ -29,8 +29,6 @@ namespace weir::osd::qos {
 class DepthControl {
  public:
   static constexpr uint64_t kBytes = 2 * kLargestRequest;  // at ease
-  static constexpr uint64_t kThinBytes = 128 << 10;        // of one class, waiting or on the device
-  static constexpr uint64_t kHurriedBytesEach = 64 << 10;
   static constexpr uint64_t kHurriedBytes = 256 << 10;
   static constexpr uint64_t kAlwaysBytes = 128 << 10;
   static constexpr Duration kHurryLasts = std::chrono::seconds(1);
@@ -69,7 +67,7 @@ class DepthControl {
   // Of those that may enter beyond the depth: small, and with a deadline. Small ones without are
   // not counted, or a neighbour's would take the place.
   [[nodiscard]] static bool Express(const Request& request) {
-    return request.bytes <= kHurriedBytesEach && request.finish_time < TimePoint::Max();
+    return request.bytes <= kInteractiveBytesMax && request.finish_time < TimePoint::Max();
   }
   // Whether it is time to see how long one request takes alone.
   [[nodiscard]] bool ProbeDue(TimePoint now) const;

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "common/base/check.h"
-#include "osd/qos/rank.h"
+#include "common/base/rank.h"
 
 namespace weir::osd::qos {
 

@@ -24,7 +24,7 @@ void Dsfq::Offer(ClassQueue* queue) {
                        : std::max(head.v_arrival, queue->finish_tag + delay / weight);
   head.finish_tag = head.start_tag + static_cast<double>(head.cost) / weight;
   by_start_.Put(queue, head.start_tag, head.sequence);
-  if (queue->counters.queued_bytes <= kLittleBytes) {
+  if (FlowOrder::IsLight(head.in_flow)) {
     by_finish_.Put(queue, head.finish_tag, head.sequence);
   } else {
     by_finish_.Remove(queue);

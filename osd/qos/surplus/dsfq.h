@@ -77,8 +77,6 @@ class Dsfq final : public Surplus {
   // H: the most that hybrid-h remembers, 16 MiB in tokens; more than the largest burst to be made
   // up for.
   static constexpr double kDebtMax = 16 << 10;
-  // A class with no more than this waiting may pass larger heads.
-  static constexpr uint64_t kLittleBytes = 128 << 10;
 
  private:
   static constexpr double kRebaseAt = 1LL << 44;
@@ -94,7 +92,7 @@ class Dsfq final : public Surplus {
   double virtual_time_ = 0;
   double longest_ = 0;  // F - S of what was released lately
   ClassHeap<double, HeapSlot::kSurplus> by_start_;
-  ClassHeap<double, HeapSlot::kBeside> by_finish_;  // classes that have little to do
+  ClassHeap<double, HeapSlot::kBeside> by_finish_;  // classes whose head is of a light flow
 };
 
 }  // namespace weir::osd::qos

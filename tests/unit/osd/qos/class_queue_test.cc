@@ -43,7 +43,8 @@ TEST(ClassQueueTest, WhatAStepTouchesLiesInOneLine) {
                     q.unit_tokens, q.iops_leaf, q.bound_leaf),
             1u);
   EXPECT_EQ(LinesOf(q.leaf), 1u);
-  EXPECT_EQ(LinesOf(q.finish_tag, q.owed, q.owed_after_head, q.idle_since, q.returned_at), 1u);
+  EXPECT_EQ(LinesOf(q.finish_tag, q.owed, q.owed_after_head, q.idle_since, q.returned_at, q.flows),
+            1u);
   EXPECT_EQ(LinesOf(q.disk.known, q.disk.offered, q.disk.parked, q.disk.filed, q.disk.clock,
                     q.disk.estimate, q.disk.next_lba, q.disk.last_turn, q.disk.missed,
                     q.disk.first_on_time, q.disk.late),
@@ -56,10 +57,10 @@ TEST(ClassQueueTest, WhatAStepTouchesLiesInOneLine) {
   EXPECT_EQ(LinesOf(q.spec.disk), 1u);
 }
 
-TEST(ClassQueueTest, ARequestIsThreeLines) {
+TEST(ClassQueueTest, ARequestIsFourLines) {
   const std::array<Request, 2> requests;
-  EXPECT_EQ(LinesOf(requests[0]), 3u);
-  EXPECT_EQ(LinesOf(requests[1]), 3u);
+  EXPECT_EQ(LinesOf(requests[0]), 4u);
+  EXPECT_EQ(LinesOf(requests[1]), 4u);
   const Request& r = requests[0];
   EXPECT_EQ(LinesOf(r.class_id, r.bytes, r.lba, r.op, r.stage, r.sequence, r.next), 1u);
 }

@@ -40,7 +40,7 @@ class PacedTest : public testing::SchedulerFixture {
     reader.service.max_pending = 0;
     scheduler_->SetClass(reader, now_);
     for (const ClassId id : {kWriters, kLarge}) scheduler_->SetClass(Class(id), now_);
-    for (int i = 0; i < 64; ++i) Add(scheduler_.get(), kWriters, 64 * kKiB);
+    for (int i = 0; i < 64; ++i) Add(scheduler_.get(), kWriters, write_bytes_);
     for (int i = 0; i < 16; ++i) Add(scheduler_.get(), kLarge, kMiB);
   }
   Request* Read(ClassId id) {
@@ -85,6 +85,7 @@ class PacedTest : public testing::SchedulerFixture {
   Duration waited_{0};
   TimePoint looked_;
   uint64_t read_bytes_ = 4 * kKiB;
+  uint64_t write_bytes_ = 64 * kKiB;
   uint64_t reads_ = 0;
   Duration longest_{0};
 };
@@ -137,7 +138,7 @@ TEST_F(PacedTest, SmallReadersWithoutABoundAreNotHeldEither) {
 
 // As large as what is paced, so that fair queueing sees no small one pass a large one.
 TEST_F(PacedTest, NeitherAreReadsAsLargeAsTheWritesBesideThem) {
-  read_bytes_ = 64 * kKiB;
+  read_bytes_ = write_bytes_ = 32 * kKiB;
   Start(Unified());
   RunFor(1s);
   longest_ = {};

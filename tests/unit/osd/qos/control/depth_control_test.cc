@@ -174,14 +174,14 @@ TEST_F(BareDepthControlTest, AFewSmallHurriedRequestsPassBeyondIt) {
   Submit(kMiB, now);
   Submit(kMiB, now);
   Request small;
-  small.bytes = 64 * kKiB;
-  for (int i = 0; i < 4; ++i) {
+  small.bytes = kInteractiveBytesMax;
+  for (int i = 0; i < 8; ++i) {
     EXPECT_TRUE(depth_.HasHurriedSlot(small));
     Submit(small.bytes, now);
   }
   EXPECT_FALSE(depth_.HasHurriedSlot(small));
   Request large;
-  large.bytes = 65 * kKiB;
+  large.bytes = kInteractiveBytesMax + 1;
   EXPECT_FALSE(depth_.HasHurriedSlot(large));
 }
 

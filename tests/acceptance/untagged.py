@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""What a small reader keeps beside 64 writers when nobody has configured anything: no class, no rule, no bound.
+
+4 KiB random reads, one at a time, beside 64 writers: `seq` (1 MiB, sequential) or `rnd` (64 KiB, random), all best effort, at
+the full speed of image files. The writers are 64 processes of the reader's user, or 64 threads of one process of another
+user; on the reader's mount, or on another. Bounds, over alone:
+
+  the reader keeps 40 % of its requests, its p99 is at most 5 times as long; the writers keep 60 % of their bytes.
+
+The writers' bytes are those that the OSDs served while the reader was measured. WEIR_UNTAGGED_SECONDS says how long each
+measurement is.
+"""
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+
+import servicelog  # noqa: F401 - makes weirtest known
+from weirtest import MIB, Cluster, Failure, check, main
+
+SECONDS = int(os.environ.get("WEIR_UNTAGGED_SECONDS", "4"))  # of each measurement
+RAMP = 1
+READER_MIB = 128
+WRITERS = 64
+KEEPS, TIMES, WRITERS_KEEP = 0.4, 5, 0.6
+FIO = ["fio", "--name=global", "--output-format=json", "--eta=never", "--direct=1", "--norandommap",
+       "--clat_percentiles=0", "--lat_percentiles=1", "--percentile_list=50:99"]
+
+
+def reader(mount):
+    return ["--name=reader", f"--filename={mount}/reader/data", "--rw=randread", "--bs=4k", "--ioengine=psync",
+            f"--size={READER_MIB}m"]
+
+
+def writers(mount, kind, threads):
+    shape = {"seq": ["--rw=write", "--bs=1m"], "rnd": ["--rw=randwrite", "--bs=64k"]}[kind]
+    apart = ["--thread"] if threads else []
+    return ["--name=writers", f"--directory={mount}/writers", "--filename_format=$jobnum", "--ioengine=psync",
+            f"--numjobs={WRITERS}", "--size=8m", *apart, *shape]
+
+
+def fio(lab, jobs):
+    done = subprocess.run(FIO + jobs, capture_output=True, text=True, timeout=300, cwd=lab.dir)
+    if done.returncode != 0:
+        raise Failure(f"fio: exit {done.returncode}\n{done.stderr[-1500:]}{done.stdout[-500:]}")
+    return json.loads(done.stdout[done.stdout.index("{"):])["jobs"]
+
+
+@contextlib.contextmanager
+def in_background(jobs):
+    user = 1000 if "--thread" in jobs else None
+    child = subprocess.Popen(FIO + ["--time_based", "--runtime=1h"] + jobs, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL, cwd="/tmp", user=user)
+    try:
+        time.sleep(RAMP)
+        yield
+        check(child.poll() is None, "the writers' fio ended by itself")
+    finally:
+        child.send_signal(signal.SIGINT)
+        child.wait(120)
+
+
+class Result:
+    def __init__(self, job, seconds, served):
+        self.reads = self.p50 = self.p99 = 0
+        if job:
+            lat = job["read"]["lat_ns"]
+            self.p50, self.p99 = (lat["percentile"][p] / 1e3 for p in ("50.000000", "99.000000"))
+            self.reads = job["read"]["iops"]
+        self.written = (served - self.reads * seconds * 4096) / MIB / seconds
+
+
+def served(system):
+    stat = json.loads(system.osdctl("stat", "-o", "json").stdout)
+    return sum(c["served_bytes"] for osd in stat["osds"] for c in osd["classes"] if c["class"] == "best-effort")
+
+
+def measure(lab, system, reads=None, writes=None):
+    with in_background(writes) if writes else contextlib.nullcontext():
+        job, before, since = None, served(system), time.monotonic()
+        if reads:
+            job = fio(lab, ["--time_based", f"--runtime={SECONDS}"] + reads)[0]
+        else:
+            time.sleep(SECONDS)
+        return Result(job, time.monotonic() - since, served(system) - before)
+
+
+def prepare(lab, osds):
+    system = Cluster(lab, osds=osds, mounts=2, osd_size="4GiB")
+    os.chmod(lab.dir, 0o755)  # for the other user
+    for name in ("reader", "writers"):
+        os.mkdir(f"{system.mnt}/{name}")
+    for jobs in (reader(system.mnt), writers(system.mnt, "seq", False)):
+        layout = [a.replace("randread", "write") for a in jobs if not a.startswith("--bs=")]
+        fio(lab, ["--bs=1m", "--direct=0", "--end_fsync=1"] + layout)
+    for name in os.listdir(f"{system.mnt}/writers"):
+        os.chmod(f"{system.mnt}/writers/{name}", 0o666)
+    return system
+
+
+def compare(lab, osds):
+    system = prepare(lab, osds)
+    failures = []
+    alone = measure(lab, system, reader(system.mnt))
+    lab.show(f"        the reader alone on {osds} OSD(s)   {alone.reads:7.0f}/s  p50 {alone.p50:7.0f} us  p99 {alone.p99:7.0f} us")
+    for kind in ("seq", "rnd"):
+        for threads in (False, True):
+            hogs = measure(lab, system, writes=writers(system.mnt, kind, threads))
+            for number, mount in enumerate(system.mounts, 1):
+                now = measure(lab, system, reader(system.mnt), writers(mount, kind, threads))
+                text = f"{kind}, {'threads of another user' if threads else 'processes of its user'}, {'one mount' if number == 1 else 'two mounts'}"
+                lab.show(f"        {text:<42} {now.reads:6.0f}/s ({now.reads / alone.reads:4.0%})  p50 {now.p50:7.0f} us  p99 {now.p99:7.0f} us "
+                         f"({now.p99 / alone.p99:5.1f} x)  writers {now.written:6.1f} of {hogs.written:6.1f} MiB/s ({now.written / hogs.written:4.0%})")
+                if now.reads < KEEPS * alone.reads:
+                    failures.append(f"{text}: the reader keeps {now.reads / alone.reads:.0%}, not {KEEPS:.0%}")
+                if now.p99 > TIMES * alone.p99:
+                    failures.append(f"{text}: p99 is {now.p99 / alone.p99:.1f} x alone, not {TIMES}")
+                if now.written < WRITERS_KEEP * hogs.written:
+                    failures.append(f"{text}: the writers keep {now.written / hogs.written:.0%}, not {WRITERS_KEEP:.0%}")
+    check(not failures, "; ".join(failures))
+
+
+def one(lab):
+    compare(lab, 1)
+
+
+def three(lab):
+    compare(lab, 3)
+
+
+if __name__ == "__main__":
+    main("untagged", one, three)
