@@ -7,6 +7,13 @@
 
 namespace weir {
 
+// By the part of the request that each of `active` would have had, but not far beyond who is
+// served: those who are idle now and then are not counted all the time.
+void FlowOrder::Advance(double* time, double start, const Item& item, uint64_t active) {
+  const double grown = *time + item.cost / static_cast<double>(active);
+  *time = std::max(*time, std::min(grown, start + kQuantum / 2));
+}
+
 // Start tags of both sets are compared; the light one may be ahead by a quantum.
 bool FlowOrder::User::TurnOfLight() const {
   if (light.openers.empty() || heavy.openers.empty()) return !light.openers.empty();
@@ -18,9 +25,12 @@ FlowOrder::Opener* FlowOrder::Find(FlowKey key) {
   if (last_ != nullptr && last_key_ == key) return last_;
   auto found = openers_.find(key);
   if (found == openers_.end()) {
-    if (openers_.size() >= sweep_at_) Sweep();
+    // Not for each one, where all that are told apart have something under way.
+    const bool full = openers_.size() >= kFlowsMax;
+    if (openers_.size() >= sweep_at_ && (!full || untold_ % 256 == 0)) Sweep();
     if (openers_.size() >= kFlowsMax) {
       // One more would be one too many: it shares with another.
+      ++untold_;
       const size_t buckets = openers_.bucket_count();
       size_t bucket = KeyHash()(key) % buckets;
       while (openers_.bucket_size(bucket) == 0) bucket = (bucket + 1) % buckets;
@@ -63,14 +73,16 @@ void FlowOrder::Add(Item* item, FlowKey key, uint64_t bytes, Duration cost) {
   User& user = *opener->user;
   item->opener = opener;
   item->bytes = bytes;
-  item->cost = static_cast<double>(std::max<int64_t>(cost.count(), 1));
+  item->cost = static_cast<double>(std::clamp(cost, Duration(1), kCostMax).count());
   item->sequence = ++sequence_;
   item->next = nullptr;
   item->previous = opener->tail;
   (opener->tail == nullptr ? opener->head : opener->tail->next) = item;
   opener->tail = item;
   ++under_way_;
+  if (opener->under_way == 0) ++user.openers_active;
   if (user.under_way++ == 0) {
+    ++users_active_;
     user.sets_time = std::max({user.sets_time, user.light.finish, user.heavy.finish});
     user.openers_time = std::max(user.openers_time, user.openers_latest);
   }
@@ -111,6 +123,7 @@ void FlowOrder::Take(Item* item) {
   user.sets_time = std::min(set_start, other_start);
   set.finish = set_start + item->cost;
 
+  Advance(&user.openers_time, opener->start, *item, user.openers_active);
   opener->finish = opener->start + item->cost;
   if (opener->light) {
     // Its set has paid. Else it would be in debt for ever, once it has more to do.
@@ -121,6 +134,7 @@ void FlowOrder::Take(Item* item) {
   opener->start = opener->finish;
   user.openers_latest = std::max(user.openers_latest, opener->finish);
 
+  Advance(&time_, user.start, *item, users_active_);
   time_ = std::max(time_, users_waiting_.TopKey());
   user.finish = user.start + item->cost;
   user.start = user.finish;
@@ -142,8 +156,8 @@ void FlowOrder::Done(Item* item) {
 void FlowOrder::End(Item* item) {
   Opener* opener = item->opener;
   --under_way_;
-  --opener->under_way;
-  --opener->user->under_way;
+  if (--opener->under_way == 0) --opener->user->openers_active;
+  if (--opener->user->under_way == 0) --users_active_;
   opener->bytes -= item->bytes;
   opener->user->bytes -= item->bytes;
   item->opener = nullptr;
@@ -158,6 +172,7 @@ void FlowOrder::File(Opener* opener) {
     (opener->light ? user.light : user.heavy).openers.Remove(opener);
   }
   opener->light = light;
+  if (light) opener->start = std::min(opener->start, user.openers_time + kQuantum);
   if (opener->head != nullptr) {
     (light ? user.light : user.heavy).openers.Put(opener, opener->start, opener->head->sequence);
   }

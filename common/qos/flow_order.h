@@ -2,7 +2,9 @@
 // user, between its openers (programs). Every user of the class gets an equal share of what the
 // class gets, then every opener of the user. Start-time fair queueing at both levels (Goyal, Vin
 // and Cheng, 1996: S = max(v, F), F = S + cost, the smallest S first), in nanoseconds of the
-// device's time.
+// device's time. With each request v grows by cost / those who have something under way, too: else
+// programs that come, ask once and go would hold v, and whoever has asked before them would stand
+// behind all of them for ever.
 //
 // Light is who has little under way, as a program that waits for each answer before it asks again:
 // it goes first, as a sparse flow does in FQ-CoDel (RFC 8290), but not for long at the cost of
@@ -55,6 +57,8 @@ class FlowOrder {
   static constexpr size_t kFlowsMax = 1024;
   // How far a light user may be ahead of its share.
   static constexpr double kQuantum = 10e6;  // ns
+  // The most that a request is taken to cost: a wrong estimate is no debt of minutes.
+  static constexpr Duration kCostMax = std::chrono::milliseconds(250);
 
   FlowOrder() = default;
   FlowOrder(const FlowOrder&) = delete;
@@ -84,10 +88,9 @@ class FlowOrder {
     User* user = nullptr;
     Item* head = nullptr;
     Item* tail = nullptr;
-    uint64_t under_way = 0;     // items, waiting or taken
-    uint64_t bytes = 0;         // of them
-    uint64_t device_bytes = 0;  // the caller's: of those, on the device
-    double start = 0;           // while it waits
+    uint64_t under_way = 0;  // items, waiting or taken
+    uint64_t bytes = 0;      // of them
+    double start = 0;        // while it waits
     double finish = 0;
     bool light = false;  // in which heap it stands
     uint32_t place = UINT32_MAX;
@@ -108,6 +111,7 @@ class FlowOrder {
     FlowOrder* order = nullptr;
     uint64_t under_way = 0;
     uint64_t bytes = 0;
+    uint64_t openers_active = 0;  // with something under way
     Set light, heavy;
     double sets_time = 0;       // virtual time of the two sets
     double openers_time = 0;    // of the openers
@@ -128,6 +132,8 @@ class FlowOrder {
     size_t operator()(const FlowKey& key) const { return MixHash(key.user, key.opener); }
   };
 
+  // A virtual time, when a request is taken whose start tag is `start`.
+  static void Advance(double* time, double start, const Item& item, uint64_t active);
   Opener* Find(FlowKey key);
   // Drops those that have nothing under way.
   void Sweep();
@@ -145,6 +151,8 @@ class FlowOrder {
   double time_ = 0;         // virtual time of the users
   double latest_ = 0;       // the last finish of any
   uint64_t under_way_ = 0;
+  uint64_t users_active_ = 0;  // with something under way
+  uint64_t untold_ = 0;        // requests of openers that were not told apart
   uint64_t sequence_ = 0;
   size_t sweep_at_ = 64;  // openers
 };

@@ -169,6 +169,40 @@ TEST_F(FlowOrderTest, ALightTimeLeavesNoDebt) {
   EXPECT_NEAR(Share(*reader, kSecond), 0.5, 0.02);
 }
 
+// Goal: whoever has asked before is not kept waiting by programs that come, ask once and go: `make
+// -j`, `xargs cp`. Large requests, and small ones after a large one.
+TEST_F(FlowOrderTest, ProgramsThatComeAndGoDoNotKeepTheOthersWaiting) {
+  for (const uint64_t bytes : {kSmall, kLarge}) {
+    AddSource({1, 1}, kLarge, 1);
+    while (Serve()->key.opener != 1) {
+    }
+    Source* old = AddSource({1, 1}, bytes, 1);
+    uint64_t fresh = 1000;
+    for (int i = 0; i < 8; ++i) AddSource({1, ++fresh}, bytes, 1);
+    bool served = false;
+    for (int i = 0; i < 2000 && !served; ++i) {
+      served = Serve() == old;
+      AddSource({1, ++fresh}, bytes, 1);
+    }
+    EXPECT_TRUE(served) << bytes;
+  }
+}
+
+// Goal: users who come and go do not keep one waiting who has had much.
+TEST_F(FlowOrderTest, UsersThatComeAndGoDoNotKeepTheOthersWaiting) {
+  AddSource({1, 1}, kLarge, 4);
+  for (int i = 0; i < 4; ++i) Serve();
+  Source* old = AddSource({1, 1}, kLarge, 1);
+  uint64_t fresh = 1000;
+  for (int i = 0; i < 8; ++i) AddSource({++fresh, 1}, kLarge, 1);
+  bool served = false;
+  for (int i = 0; i < 2000 && !served; ++i) {
+    served = Serve() == old;
+    AddSource({++fresh, 1}, kLarge, 1);
+  }
+  EXPECT_TRUE(served);
+}
+
 // Goal: requests of one program stay in order.
 TEST_F(FlowOrderTest, AProgramsRequestsStayInOrder) {
   AddSource({1, 1}, kLarge, 16);
