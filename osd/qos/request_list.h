@@ -37,13 +37,6 @@ class RequestList {
     return request;
   }
 
-  // Behind all that came before it, where nothing was moved to the front.
-  void InsertByArrival(Request* request) {
-    Request* at = tail_;
-    while (at != nullptr && at->sequence > request->sequence) at = at->previous;
-    InsertBefore(at == nullptr ? head_ : at->next, request);
-  }
-
  private:
   void InsertBefore(Request* at, Request* request) {
     request->next = at;

@@ -49,9 +49,11 @@ bool Scheduler::Impl::IsPaced(const ClassQueue& queue, const Request& request) {
 
 void Scheduler::Impl::NoteHurry(const ClassQueue& queue, const Request& request, TimePoint now) {
   if (!Adapts()) return;
-  const bool others_work = in_flight_bytes_ > request.in_flow.opener->device_bytes;
   const bool bounded = queue.spec.service.bound > Duration(0);
   const bool light = IsLight(request);
+  // Light ones do not keep each other waiting; a class does not make itself hurry.
+  const bool others_work = light ? in_flight_bytes_ > depth_control_.express_bytes()
+                                 : in_flight_bytes_ + queue.landed_bytes > queue.device_bytes;
   if (!others_work || !(bounded || light)) return;
   depth_control_.Hurried(now);
   // One that keeps much under way waits for itself, and is not helped.
@@ -97,12 +99,16 @@ void Scheduler::Impl::StampDeadline(ClassQueue* queue, Request* request, TimePoi
 
 Request* Scheduler::Impl::NextForDevice(bool has_slot, TimePoint now) {
   if (dispatch_->size() == 0) return nullptr;
+  const bool overtaken = Adapts() && depth_control_.Overtaken();
   if (has_slot && !IsKept(now)) {
-    return dispatch_->Next({now, in_flight_, Adapts() && depth_control_.Probes()});
+    const bool by_address = overtaken || (Adapts() && depth_control_.Probes());
+    return dispatch_->Next({now, in_flight_, by_address});
   }
   if (!Adapts()) return nullptr;
   Request* urgent = dispatch_->Urgent();
-  if (urgent == nullptr || !(has_slot || depth_control_.HasHurriedSlot(*urgent))) return nullptr;
+  if (urgent == nullptr || (overtaken && !urgent->guaranteed) ||
+      !(has_slot || depth_control_.HasHurriedSlot(*urgent)))
+    return nullptr;
   dispatch_->Remove(urgent);
   return urgent;
 }
@@ -124,7 +130,6 @@ void Scheduler::Impl::Landed(Request* request, TimePoint now) {
 void Scheduler::Impl::LeaveDevice(Request* request, ClassQueue* queue, TimePoint now) {
   --in_flight_;
   in_flight_bytes_ -= request->bytes;
-  request->in_flow.opener->device_bytes -= request->bytes;
   Measure(request, now);
   disk_estimate_.Done(WorthOf(request->bytes));
   const uint64_t own = queue->device_bytes - queue->landed_bytes;

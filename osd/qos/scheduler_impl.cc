@@ -91,10 +91,12 @@ void Scheduler::Impl::JoinFlow(ClassQueue* queue, Request* request) {
                     busy > Duration(0) ? busy : bytes);
 }
 
+bool Scheduler::Impl::HeadIsStale(const ClassQueue& queue) {
+  return !queue.requests.empty() && queue.flows->First() != &queue.requests.front()->in_flow;
+}
+
 void Scheduler::Impl::BringFlowForward(ClassQueue* queue) {
-  FlowOrder::Item* first = queue->flows->First();
-  if (first == &queue->requests.front()->in_flow) return;
-  queue->requests.MoveToFront(Request::Of(first));
+  if (HeadIsStale(*queue)) queue->requests.MoveToFront(Request::Of(queue->flows->First()));
 }
 
 // The request that tells of the time before may be overtaken on its way by a later one, so a class
@@ -247,7 +249,9 @@ bool Scheduler::Impl::MayGo(const ClassQueue& queue, bool has_room, TimePoint no
   const bool full =
       !has_room || IsKept(now) || (dispatch_->bytes() >= kWindowBytes && !PassesAll());
   const Request& head = *queue.requests.front();
-  if (full && !(Adapts() && IsLight(head))) return false;
+  if (full && !(Adapts() && IsLight(head) && dispatch_->express_bytes() < kLightBytes)) {
+    return false;
+  }
   const int64_t tokens = TokensOf(head.bytes);
   if (!RootAdmits(queue, tokens, now)) {
     blocked_tokens_ = tokens;
@@ -314,14 +318,16 @@ Request* Scheduler::Impl::Submit(Request* request, TimePoint now) {
   queue->counters.queued_bytes -= request->bytes;
   --queued_;
   cost_model_.Submitted(*request, in_flight_);
-  depth_control_.Submitted(request);
+  // Where the device is kept for reads, or others go in bursts, turns are made by that.
+  const bool others_wait = dispatch_->bytes() > dispatch_->express_bytes() && !IsKept(now) &&
+                           !bursts_.Acts(now) && !config_.anticipation;
+  depth_control_.Submitted(request, others_wait);
   anticipation_.Submitted(queue->id(), request->arrival, request->elsewhere_tokens > 0);
   TakeTurn(request, now);
   request->in_hurry = InHurry(now) && !ReadsAreFar(kSmallRead);
   ++in_flight_;
   in_flight_bytes_ += request->bytes;
   queue->device_bytes += request->bytes;
-  request->in_flow.opener->device_bytes += request->bytes;
   ++queue->device_ops;
   ++started_;
   NoteDemand(queue, now);
@@ -364,12 +370,13 @@ void Scheduler::Impl::Completed(Request* request, TimePoint now) {
   (request->guaranteed ? counters.guaranteed_bytes : counters.surplus_bytes) += request->bytes;
   CountService(queue, request->bytes, 1);
   contract_meter_.Completed(queue, *request, request->guaranteed || !guarantee_, now);
-  surplus_->Completed(queue, *request, request->device_time, now);
   FlowOrder::Done(&request->in_flow);
+  surplus_->Completed(queue, *request, request->device_time, now);
   queue->device_bytes -= request->bytes;
   --queue->device_ops;
   --started_;
   NoteDemand(queue, now);
+  if (HeadIsStale(*queue)) Place(queue, now);
 }
 
 bool Scheduler::Impl::Cancel(Request* request, TimePoint now) {
@@ -381,7 +388,7 @@ bool Scheduler::Impl::Cancel(Request* request, TimePoint now) {
     queue->requests.Remove(request);
     queue->flows->Leave(&request->in_flow);
     if (queue->transactions) queue->transactions->Left(*request);
-    if (was_head || queue->transactions) Place(queue, now);
+    if (was_head || queue->transactions || HeadIsStale(*queue)) Place(queue, now);
   } else if (request->stage == Request::Stage::kWindow) {
     dispatch_->Remove(request);
     --queue->released;

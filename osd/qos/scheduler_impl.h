@@ -113,6 +113,8 @@ class Scheduler::Impl {
     return HasFlows() ? request.flow : FlowKey{};
   }
   void JoinFlow(ClassQueue* queue, Request* request);
+  // Another flow's turn has come than the head's.
+  [[nodiscard]] static bool HeadIsStale(const ClassQueue& queue);
   // The request that its flow's turn has come for becomes the head.
   static void BringFlowForward(ClassQueue* queue);
 

@@ -278,15 +278,18 @@ void Scheduler::Impl::RemoveClass(ClassId id, TimePoint now) {
        request = request->next) {
     if (request->queue == id) request->queue = kBestEffort;
   }
+  std::vector<Request*> waiting;
   for (Request* request = best_effort_->requests.front(); request != nullptr;
        request = request->next) {
     best_effort_->flows->Leave(&request->in_flow);
   }
-  while (!queue->requests.empty()) {
-    best_effort_->requests.InsertByArrival(queue->requests.PopFront());
+  for (RequestList* list : {&best_effort_->requests, &queue->requests}) {
+    while (!list->empty()) waiting.push_back(list->PopFront());
   }
-  for (Request* request = best_effort_->requests.front(); request != nullptr;
-       request = request->next) {
+  std::sort(waiting.begin(), waiting.end(),
+            [](const Request* a, const Request* b) { return a->sequence < b->sequence; });
+  for (Request* request : waiting) {
+    best_effort_->requests.PushBack(request);
     JoinFlow(best_effort_, request);
   }
   std::erase_if(removed_flows_, [](const auto& flows) { return flows->idle(); });

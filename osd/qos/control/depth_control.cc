@@ -40,8 +40,13 @@ bool DepthControl::HasHurriedSlot(const Request& request) const {
   return Express(request) && express_bytes_ + request.bytes <= kHurriedBytes;
 }
 
-void DepthControl::Submitted(Request* request) {
+void DepthControl::Submitted(Request* request, bool others_wait) {
   request->alone_estimate = model_->Alone(request->op, request->bytes);
+  if (!others_wait || !Express(*request)) {
+    passed_ = Duration(0);
+  } else if (!request->guaranteed) {
+    passed_ += request->alone_estimate;
+  }
   ++in_flight_;
   bytes_ += request->bytes;
   if (Express(*request)) express_bytes_ += request->bytes;

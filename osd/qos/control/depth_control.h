@@ -17,6 +17,7 @@
 // that. Threads: the scheduler's owner. Pure.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -33,6 +34,7 @@ class DepthControl {
   static constexpr uint64_t kAlwaysBytes = 128 << 10;
   static constexpr Duration kHurryLasts = std::chrono::seconds(1);
   static constexpr int kFirstProbes = 8;
+  static constexpr double kPassedMin = 1e6;  // ns
   static constexpr Duration kProbeEvery = std::chrono::seconds(10);
 
   explicit DepthControl(const CostModel* model) : model_(model) {}
@@ -46,6 +48,13 @@ class DepthControl {
     return hurried_ && now - hurried_at_ < kHurryLasts;
   }
 
+  // Of those that may enter beyond the depth: small, and with a deadline. Small ones without are
+  // not counted, or a neighbour's would take the place.
+  [[nodiscard]] static bool Express(const Request& request) {
+    return request.bytes <= kInteractiveBytesMax && request.finish_time < TimePoint::Max();
+  }
+  [[nodiscard]] uint64_t express_bytes() const { return express_bytes_; }  // on the device
+
   // Whether the device takes any request now, its place for hurried ones aside.
   [[nodiscard]] bool HasSlot(TimePoint now);
   // The next request is to show how long one takes alone: a common one, not the most urgent.
@@ -53,8 +62,15 @@ class DepthControl {
   // Whether it takes this one, which is in a hurry, although HasSlot said no.
   [[nodiscard]] bool HasHurriedSlot(const Request& request) const;
 
+  // Others have been passed by more than they take themselves, by requests that nobody is owed: it
+  // is their turn, or many readers would lock them out.
+  [[nodiscard]] bool Overtaken() const {
+    return static_cast<double>(passed_.count()) > std::max(typical_ns_, kPassedMin);
+  }
+
   // Also stamp and read the request's estimate. Completed: before the model learns of it.
-  void Submitted(Request* request);
+  // `others_wait`: requests that are not express wait for a slot.
+  void Submitted(Request* request, bool others_wait);
   void Completed(const Request& request, TimePoint now);
 
   // Pieces in which a large write should reach the device now, so that a request in a hurry is not
@@ -64,11 +80,6 @@ class DepthControl {
   [[nodiscard]] uint64_t ChunkBytes(TimePoint now) const;
 
  private:
-  // Of those that may enter beyond the depth: small, and with a deadline. Small ones without are
-  // not counted, or a neighbour's would take the place.
-  [[nodiscard]] static bool Express(const Request& request) {
-    return request.bytes <= kInteractiveBytesMax && request.finish_time < TimePoint::Max();
-  }
   // Whether it is time to see how long one request takes alone.
   [[nodiscard]] bool ProbeDue(TimePoint now) const;
 
@@ -76,6 +87,7 @@ class DepthControl {
   size_t in_flight_ = 0;
   uint64_t bytes_ = 0;
   uint64_t express_bytes_ = 0;
+  Duration passed_{0};     // what others that waited were passed by, in device time
   Duration alone_{0};      // sum of the estimates of what is in flight
   double typical_ns_ = 0;  // largest estimate lately
   bool hurried_ = false;

@@ -1,5 +1,7 @@
 #include "osd/qos/dispatch/dispatch.h"
 
+#include "osd/qos/control/depth_control.h"
+
 #include "common/base/check.h"
 
 namespace weir::osd::qos {
@@ -8,6 +10,7 @@ void Dispatch::Add(Request* request) {
   entered_.PushBack(request);
   ++size_;
   bytes_ += request->bytes;
+  if (DepthControl::Express(*request)) express_bytes_ += request->bytes;
   DoAdd(request);
 }
 
@@ -16,6 +19,7 @@ void Dispatch::Remove(Request* request) {
   entered_.Remove(request);
   --size_;
   bytes_ -= request->bytes;
+  if (DepthControl::Express(*request)) express_bytes_ -= request->bytes;
 }
 
 Request* Dispatch::Next(const DispatchMoment& moment) {

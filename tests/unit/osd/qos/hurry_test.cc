@@ -1,6 +1,7 @@
 // What a scheduler does for those in a hurry at the root's gate, and when the device is done with a
 // request before it is complete.
 #include <algorithm>
+#include <deque>
 #include <map>
 
 #include "tests/unit/osd/qos/scheduler_fixture.h"
@@ -88,6 +89,45 @@ TEST_F(HurryTest, WhoWaitsForTokensGoesInStepsAndLosesNothing) {
   EXPECT_LE(steps, 500u);
   EXPECT_NEAR(static_cast<double>(bytes_), (200 - 5000.0 / 256) * kMiB, 2 * kMiB);
   EXPECT_LT(longest_, 2ms);
+}
+
+// Goal: many readers, each light, do not lock out one who writes large pieces one by one: it gets
+// as much of the device's time as they do. In the readers' class and in another.
+TEST_F(HurryTest, ManyLightReadersDoNotLockAWriterOut) {
+  for (const ClassId writers : {kReader, kWriters}) {
+    SchedulerConfig base;
+    base.token_rate = 200 * kMiB;
+    Scheduler scheduler(*ApplyProfile("unified", base), now_);
+    for (const ClassId id : {kReader, kWriters}) scheduler.SetClass(Class(id), now_);
+    const auto ask = [&](uint64_t opener, ClassId id, uint64_t bytes) {
+      Add(&scheduler, id, bytes, {.flow = {opener < 1000 ? opener % 4 : opener, opener}});
+    };
+    for (uint64_t i = 0; i < 40; ++i) ask(i, kReader, 4 * kKiB);
+    ask(1000, writers, kMiB);
+    // One request after the other: 100 us, and a millisecond for a MiB.
+    std::deque<Request*> on_device;
+    Duration written{0}, served{0};
+    const TimePoint end = now_ + 2s;
+    while (now_ < end) {
+      for (Request* request : PullAll(&scheduler)) on_device.push_back(request);
+      ASSERT_FALSE(on_device.empty());
+      Request* request = on_device.front();
+      on_device.pop_front();
+      const Duration took = 100us + 900us * static_cast<int64_t>(request->bytes / kMiB);
+      now_ += took;
+      served += took;
+      if (request->bytes == kMiB) written += took;
+      scheduler.Completed(request, now_);
+      ask(request->flow.opener, request->class_id, request->bytes);
+    }
+    EXPECT_GT(static_cast<double>(written.count()) / static_cast<double>(served.count()), 0.15)
+        << "class " << writers.value;
+    while (!on_device.empty() || scheduler.queued() > 0) {
+      for (Request* request : PullAll(&scheduler)) on_device.push_back(request);
+      scheduler.Completed(on_device.front(), now_);
+      on_device.pop_front();
+    }
+  }
 }
 
 TEST_F(HurryTest, AReaderDoesNotWaitForTheTokensOfALargeHead) {

@@ -18,6 +18,7 @@ class SchedulerFixture : public ::testing::Test {
     int64_t elsewhere = 0;
     uint32_t transaction = 0;
     uint64_t lba = 0;
+    FlowKey flow;
   };
   Request* Add(Scheduler* scheduler, ClassId id, uint64_t bytes, const More& more) {
     Request* request = &requests_.emplace_back();
@@ -26,6 +27,7 @@ class SchedulerFixture : public ::testing::Test {
     request->elsewhere = more.elsewhere;
     request->transaction = more.transaction;
     request->lba = more.lba;
+    request->flow = more.flow;
     scheduler->Enqueue(request, now_);
     return request;
   }

@@ -124,7 +124,7 @@ class BareDepthControlTest : public ::testing::Test {
     request->op = op;
     request->dispatched = now;
     model_.Submitted(*request, in_flight_++);
-    depth_.Submitted(request);
+    depth_.Submitted(request, false);
     return request;
   }
   void Complete(Request* request, TimePoint now) {
@@ -193,7 +193,7 @@ TEST_F(BareDepthControlTest, SmallNeighboursLeaveThePlaceOfTheHurried) {
     requests_.emplace_back();
     requests_.back().bytes = 64 * kKiB;
     requests_.back().finish_time = TimePoint::Max();
-    depth_.Submitted(&requests_.back());
+    depth_.Submitted(&requests_.back(), false);
   }
   Request hurried;
   hurried.bytes = 4 * kKiB;
