@@ -88,7 +88,7 @@ def measure(lab, system, reads=None, writes=None):
 
 
 def prepare(lab, osds):
-    system = Cluster(lab, osds=osds, mounts=2, osd_size="4GiB")
+    system = Cluster(lab, osds=osds, mounts=2, osd_size="4GiB", extra=["-o", "allow_other"])
     os.chmod(lab.dir, 0o755)  # for the other user
     for name in ("reader", "writers"):
         os.mkdir(f"{system.mnt}/{name}")
