@@ -9,6 +9,9 @@
 namespace weir::client {
 namespace {
 constexpr uint32_t kChecksumRetries = 1;
+// What a request is taken to cost its OSD beyond its bytes, in bytes, each of a nanosecond: only
+// ratios matter to flows.
+constexpr uint64_t kFixedCost = 64 << 10;
 
 bool ReadIsIntact(const ObjectOp& op, const Result<ObjectOutcome>& result) {
   return op.write || !result.ok() || result->payload.size() <= op.length;
@@ -126,20 +129,12 @@ void ObjectIo::TakeDepartures(const Key& key, Window& window, TimePoint now,
   while (HasRoom(window)) TakeNext(key, window, now, out);
 }
 
-// What a request is taken to cost its OSD: as much as 64 KiB more than it has, a byte for a
-// nanosecond. Only ratios matter.
 void ObjectIo::Queue(Window* window, PendingPtr pending) {
   const ObjectOp& op = pending->op;
-  const auto cost = Duration(static_cast<int64_t>((64 << 10) + op.cost()));
+  const auto cost = Duration(static_cast<int64_t>(kFixedCost + op.cost()));
   window->flows.Add(pending.get(), {op.flow.uid, op.flow.opener}, op.cost(), cost);
   window->queue.push_back(std::move(pending));
   window->queue.back()->place = std::prev(window->queue.end());
-}
-
-auto ObjectIo::TakeOut(Window* window, std::list<PendingPtr>::iterator place) -> PendingPtr {
-  PendingPtr pending = std::move(*place);
-  window->queue.erase(place);
-  return pending;
 }
 
 bool ObjectIo::HasRoom(const Window& window) const {
@@ -195,7 +190,8 @@ void ObjectIo::TakeNext(const Key& key, Window& window, TimePoint now,
                         std::vector<Departure>* out) {
   auto* next = static_cast<Pending*>(window.flows.First());
   window.flows.Take(next);
-  PendingPtr pending = TakeOut(&window, next->place);
+  PendingPtr pending = std::move(*next->place);
+  window.queue.erase(next->place);
   const uint64_t bytes = pending->op.cost();
   window.flying_bytes += bytes;
   ++window.flying_requests;

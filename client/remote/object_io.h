@@ -3,16 +3,15 @@
 // A window lets at most `window_bytes` (8 MiB, then what the OSD grants) and 128 requests be in
 // flight, always at least one request; who leaves next is fair between users and their programs
 // (common/qos/flow_order.h), light requests may leave a little beyond it, and no class is ever
-// behind another. The DSFQ
-// delay is taken from the tracker when a request really leaves; a retry carries that of its first
-// sending. Requests refused for a stale epoch or a vanished endpoint go out again under the next
-// map, at once when the refusal brought a newer chain; a wrong checksum on a read is retried once,
-// then kCorrupt.
+// behind another. The DSFQ delay is taken from the tracker when a request really leaves; a retry
+// carries that of its first sending. Requests refused for a stale epoch or a vanished endpoint go
+// out again under the next map, at once when the refusal brought a newer chain; a wrong checksum on
+// a read is retried once, then kCorrupt.
 //
 // What changes an object is numbered when it leaves first, and keeps its number until it is
 // answered or given up (common/replication/op_ids.h).
 //
-// A class with a limit over several OSDs leaves, the oldest request that fits its window first, as
+// A class with a limit over several OSDs leaves, the next request that fits its window first, as
 // client/qos/limit_window.h lets it; what one OSD enforces alone is left to that OSD.
 //
 // A change that meets no room is tried again while removals are under way: room_waits.h.
@@ -140,7 +139,6 @@ class ObjectIo {
 
   void Route(PendingPtr pending);
   static void Queue(Window* window, PendingPtr pending);
-  static PendingPtr TakeOut(Window* window, std::list<PendingPtr>::iterator place);
   // The next to leave. Requires: somebody waits.
   [[nodiscard]] static const Pending& NextIn(const Window& window) {
     return static_cast<const Pending&>(*window.flows.First());

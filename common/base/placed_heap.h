@@ -22,7 +22,6 @@ class PlacedHeap {
   static constexpr uint32_t kNowhere = UINT32_MAX;
 
   [[nodiscard]] bool empty() const { return entries_.empty(); }
-  [[nodiscard]] size_t size() const { return entries_.size(); }
   // The smallest, and its key. Require: not empty.
   [[nodiscard]] Item* Top() const { return entries_.front().item; }
   [[nodiscard]] Key TopKey() const { return Ranked<Key>::Back(entries_.front().rank.value); }

@@ -76,7 +76,6 @@ class FlowOrder {
 
   // Whether little of the item's opener is under way.
   [[nodiscard]] static bool IsLight(const Item& item);
-  [[nodiscard]] bool empty() const { return users_waiting_.empty(); }
   // Nothing waits and nothing that was taken is under way.
   [[nodiscard]] bool idle() const { return under_way_ == 0; }
 

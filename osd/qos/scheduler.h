@@ -14,9 +14,9 @@
 // Ownership: requests belong to the caller, who keeps them alive from Enqueue to Completed/Cancel.
 // Use:     after Enqueue, Completed, Cancel, Tick, Configure, SetClass, RemoveClass and at wake_at:
 //          Pull until it returns no request.
-// Order:   within a class fair between flows, FIFO within each, up to the dispatch window; C-SCAN
-// may
-//          reorder inside the window.
+// Order:   fair between the flows of a class, FIFO within each, up to the dispatch window, inside
+// of
+//          which C-SCAN may reorder.
 #pragma once
 
 #include <cstddef>

@@ -83,19 +83,19 @@ FIO = ["fio", "--name=global", "--output-format=json", "--eta=never", "--thread"
        "--clat_percentiles=0", "--lat_percentiles=1", "--percentile_list=50:99"]
 
 
-def fio(lab, jobs):
+def fio(lab, jobs, options=FIO):
     """One fio with these jobs, to its end."""
-    done = subprocess.run(FIO + jobs, capture_output=True, text=True, timeout=300, cwd=lab.dir)
+    done = subprocess.run(options + jobs, capture_output=True, text=True, timeout=300, cwd=lab.dir)
     if done.returncode != 0:
         raise Failure(f"fio: exit {done.returncode}\n{done.stderr[-1500:]}{done.stdout[-500:]}")
     return json.loads(done.stdout[done.stdout.index("{"):])["jobs"]
 
 
 @contextlib.contextmanager
-def in_background(lab, jobs):
+def in_background(lab, jobs, options=FIO, user=None):
     """A fio that goes on until it is told to stop."""
-    child = subprocess.Popen(FIO + ["--time_based", "--runtime=1h"] + jobs, stdout=subprocess.DEVNULL,
-                             stderr=subprocess.DEVNULL, cwd=lab.dir)
+    child = subprocess.Popen(options + ["--time_based", "--runtime=1h"] + jobs, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL, cwd=lab.dir, user=user)
     try:
         yield
         check(child.poll() is None, "the writers' fio ended by itself")

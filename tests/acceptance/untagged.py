@@ -13,20 +13,18 @@ measurement is.
 import contextlib
 import json
 import os
-import signal
-import subprocess
 import time
 
-import servicelog  # noqa: F401 - makes weirtest known
-from weirtest import MIB, Cluster, Failure, check, main
+import isolation
+from weirtest import MIB, Cluster, check, main
 
 SECONDS = int(os.environ.get("WEIR_UNTAGGED_SECONDS", "4"))  # of each measurement
 RAMP = 1
 READER_MIB = 128
 WRITERS = 64
+OTHER_USER = 1000
 KEEPS, TIMES, WRITERS_KEEP = 0.4, 5, 0.6
-FIO = ["fio", "--name=global", "--output-format=json", "--eta=never", "--direct=1", "--norandommap",
-       "--clat_percentiles=0", "--lat_percentiles=1", "--percentile_list=50:99"]
+PROCESSES = [option for option in isolation.FIO if option != "--thread"]
 
 
 def reader(mount):
@@ -34,32 +32,10 @@ def reader(mount):
             f"--size={READER_MIB}m"]
 
 
-def writers(mount, kind, threads):
+def writers(mount, kind):
     shape = {"seq": ["--rw=write", "--bs=1m"], "rnd": ["--rw=randwrite", "--bs=64k"]}[kind]
-    apart = ["--thread"] if threads else []
     return ["--name=writers", f"--directory={mount}/writers", "--filename_format=$jobnum", "--ioengine=psync",
-            f"--numjobs={WRITERS}", "--size=8m", *apart, *shape]
-
-
-def fio(lab, jobs):
-    done = subprocess.run(FIO + jobs, capture_output=True, text=True, timeout=300, cwd=lab.dir)
-    if done.returncode != 0:
-        raise Failure(f"fio: exit {done.returncode}\n{done.stderr[-1500:]}{done.stdout[-500:]}")
-    return json.loads(done.stdout[done.stdout.index("{"):])["jobs"]
-
-
-@contextlib.contextmanager
-def in_background(jobs):
-    user = 1000 if "--thread" in jobs else None
-    child = subprocess.Popen(FIO + ["--time_based", "--runtime=1h"] + jobs, stdout=subprocess.DEVNULL,
-                             stderr=subprocess.DEVNULL, cwd="/tmp", user=user)
-    try:
-        time.sleep(RAMP)
-        yield
-        check(child.poll() is None, "the writers' fio ended by itself")
-    finally:
-        child.send_signal(signal.SIGINT)
-        child.wait(120)
+            f"--numjobs={WRITERS}", "--size=8m", *shape]
 
 
 class Result:
@@ -77,11 +53,14 @@ def served(system):
     return sum(c["served_bytes"] for osd in stat["osds"] for c in osd["classes"] if c["class"] == "best-effort")
 
 
-def measure(lab, system, reads=None, writes=None):
-    with in_background(writes) if writes else contextlib.nullcontext():
+def measure(lab, system, reads=None, writes=None, threads=False):
+    """`threads`: the writers are threads of one process of another user."""
+    options, user = (isolation.FIO, OTHER_USER) if threads else (PROCESSES, None)
+    with isolation.in_background(lab, writes, options, user) if writes else contextlib.nullcontext():
+        time.sleep(RAMP if writes else 0)
         job, before, since = None, served(system), time.monotonic()
         if reads:
-            job = fio(lab, ["--time_based", f"--runtime={SECONDS}"] + reads)[0]
+            job = isolation.fio(lab, ["--time_based", f"--runtime={SECONDS}"] + reads, PROCESSES)[0]
         else:
             time.sleep(SECONDS)
         return Result(job, time.monotonic() - since, served(system) - before)
@@ -92,9 +71,9 @@ def prepare(lab, osds):
     os.chmod(lab.dir, 0o755)  # for the other user
     for name in ("reader", "writers"):
         os.mkdir(f"{system.mnt}/{name}")
-    for jobs in (reader(system.mnt), writers(system.mnt, "seq", False)):
+    for jobs in (reader(system.mnt), writers(system.mnt, "seq")):
         layout = [a.replace("randread", "write") for a in jobs if not a.startswith("--bs=")]
-        fio(lab, ["--bs=1m", "--direct=0", "--end_fsync=1"] + layout)
+        isolation.fio(lab, ["--bs=1m", "--direct=0", "--end_fsync=1"] + layout, PROCESSES)
     for name in os.listdir(f"{system.mnt}/writers"):
         os.chmod(f"{system.mnt}/writers/{name}", 0o666)
     return system
@@ -107,9 +86,9 @@ def compare(lab, osds):
     lab.show(f"        the reader alone on {osds} OSD(s)   {alone.reads:7.0f}/s  p50 {alone.p50:7.0f} us  p99 {alone.p99:7.0f} us")
     for kind in ("seq", "rnd"):
         for threads in (False, True):
-            hogs = measure(lab, system, writes=writers(system.mnt, kind, threads))
+            hogs = measure(lab, system, writes=writers(system.mnt, kind), threads=threads)
             for number, mount in enumerate(system.mounts, 1):
-                now = measure(lab, system, reader(system.mnt), writers(mount, kind, threads))
+                now = measure(lab, system, reader(system.mnt), writers(mount, kind), threads)
                 text = f"{kind}, {'threads of another user' if threads else 'processes of its user'}, {'one mount' if number == 1 else 'two mounts'}"
                 lab.show(f"        {text:<42} {now.reads:6.0f}/s ({now.reads / alone.reads:4.0%})  p50 {now.p50:7.0f} us  p99 {now.p99:7.0f} us "
                          f"({now.p99 / alone.p99:5.1f} x)  writers {now.written:6.1f} of {hogs.written:6.1f} MiB/s ({now.written / hogs.written:4.0%})")

@@ -14,7 +14,9 @@
 // a hurry begins on an unknown device and once in ten seconds of it later: one bubble each.
 //
 // The hurried requests themselves, interactive (32 KiB) and few (256 KiB at once), enter beyond all
-// that. Threads: the scheduler's owner. Pure.
+// that, but pass others by no more than these take.
+//
+// Threads: the scheduler's owner. Pure.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +36,8 @@ class DepthControl {
   static constexpr uint64_t kAlwaysBytes = 128 << 10;
   static constexpr Duration kHurryLasts = std::chrono::seconds(1);
   static constexpr int kFirstProbes = 8;
-  static constexpr double kPassedMin = 1e6;  // ns
+  // Others may be passed by so much (ns) however short they are: ten small reads of flash.
+  static constexpr double kPassedMin = 1e6;
   static constexpr Duration kProbeEvery = std::chrono::seconds(10);
 
   explicit DepthControl(const CostModel* model) : model_(model) {}

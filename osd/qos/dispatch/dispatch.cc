@@ -1,8 +1,7 @@
 #include "osd/qos/dispatch/dispatch.h"
 
-#include "osd/qos/control/depth_control.h"
-
 #include "common/base/check.h"
+#include "osd/qos/control/depth_control.h"
 
 namespace weir::osd::qos {
 

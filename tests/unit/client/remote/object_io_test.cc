@@ -2,14 +2,11 @@
 // passes. Method: a sender whose answers the test releases one by one.
 #include "client/remote/object_io.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <deque>
 #include <map>
 
-#include "common/testing/manual_clock.h"
-#include "tests/unit/client/fake_osds.h"
+#include "tests/unit/client/remote/object_io_fixture.h"
 
 namespace weir::client {
 namespace {
@@ -17,57 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 using Delays = std::vector<uint64_t>;
 
-class ObjectIoTest : public ::testing::Test {
- protected:
-  void Start(ObjectIo::Options options = {}, uint32_t osds = 1) {
-    io_ = std::make_unique<ObjectIo>(clock_, osds_, options);
-    io_->SetMap(MapOf(osds));
-  }
-  // Submits a read and notes how it ends under `name`.
-  void Read(const std::string& name, uint32_t class_id, uint64_t bytes, uint64_t index = 0) {
-    ObjectOp op;
-    op.class_id = ClassId(class_id);
-    op.pool = PoolId(1);
-    op.object = {InodeId(7), index};
-    op.length = bytes;
-    op.done = [this, name](const Result<ObjectOutcome>& result) {
-      ends_.emplace_back(name, result.code());
-    };
-    io_->Submit(std::move(op));
-  }
-
-  void Write(const std::string& name, uint64_t index, uint64_t bytes = 4096,
-             bool background = false) {
-    ObjectOp op;
-    op.class_id = ClassId(16);
-    op.write = true;
-    op.background = background;
-    op.pool = PoolId(1);
-    op.object = {InodeId(7), index};
-    op.length = bytes;
-    op.payload = Buffer::AlignedZeros(bytes);
-    op.payload_crc = Crc32c(op.payload.data(), bytes);
-    op.done = [this, name](const Result<ObjectOutcome>& result) {
-      ends_.emplace_back(name, result.code());
-    };
-    io_->Submit(std::move(op));
-  }
-  [[nodiscard]] const ObjectSender::Stamp& Stamp(size_t flight) const {
-    return osds_.flights.at(flight).stamp;
-  }
-  static Chain ChainOf(uint64_t version, const std::vector<uint32_t>& osds) {
-    Chain chain{version, {}};
-    for (const uint32_t osd : osds) {
-      chain.members.push_back({OsdId(osd), 0, replication::MemberState::kServing});
-    }
-    return chain;
-  }
-
-  testing::ManualClock clock_;
-  FakeOsds osds_;
-  std::unique_ptr<ObjectIo> io_;
-  std::vector<std::pair<std::string, ErrorCode>> ends_;
-};
+class ObjectIoTest : public ObjectIoFixture {};
 
 TEST_F(ObjectIoTest, AWindowHoldsBackBytesButNeverTheFirstRequest) {
   Start({.first_window_bytes = 100, .beyond_bytes = 0, .beyond_requests = 0});
@@ -140,13 +87,7 @@ TEST_F(ObjectIoTest, AWriteThatMeetsNoRoomGoesAgainWhileRemovalsAreUnderWay) {
   clock_.Advance(1s);
   std::vector<ErrorCode> ends;
   const auto write = [&] {
-    ObjectOp op;
-    op.write = true;
-    op.class_id = ClassId(16);
-    op.pool = PoolId(1);
-    op.object = {InodeId(7), 0};
-    op.length = 4096;
-    op.payload = Buffer::Aligned(4096);
+    ObjectOp op = WriteOp(0, 4096);
     op.done = [&](const Result<ObjectOutcome>& result) { ends.push_back(result.code()); };
     io_->Submit(std::move(op));
   };
@@ -441,13 +382,7 @@ TEST_F(ObjectIoTest, WhoIsGoneWaitsForNoRoom) {
   const auto fenced = std::make_shared<std::atomic<bool>>(false);
   const auto write = [&](const std::string& name, std::shared_ptr<std::atomic<bool>> abandoned,
                          std::shared_ptr<std::atomic<bool>> fence) {
-    ObjectOp op;
-    op.write = true;
-    op.class_id = ClassId(16);
-    op.pool = PoolId(1);
-    op.object = {InodeId(7), 0};
-    op.length = 4096;
-    op.payload = Buffer::AlignedZeros(4096);
+    ObjectOp op = WriteOp(0, 4096);
     op.abandoned = std::move(abandoned);
     op.fenced = std::move(fence);
     op.done = [this, name](const Result<ObjectOutcome>& result) {
@@ -504,212 +439,6 @@ TEST_F(ObjectIoTest, WhatIsAbandonedLeavesTheQueueAndNothingElseDoes) {
   EXPECT_EQ(ends_[2].first, "alive");
   EXPECT_EQ(ends_[3].first, "last");
   EXPECT_EQ(osds_.sent, 3u);
-}
-
-// Three OSDs, and class 16 limited to 1000 bytes a second over all of them.
-class LimitedObjectIoTest : public ObjectIoTest {
- protected:
-  void StartLimited(uint32_t osds = 3) {
-    Start({.wake_by = [this](TimePoint when) { wakes_.push_back(when); }}, osds);
-    osds_count_ = osds;
-    Limit(1000);
-  }
-  void Limit(std::optional<uint64_t> bytes_per_s,
-             ReservationScope scope = ReservationScope::kCluster) {
-    auto map = std::make_shared<ClusterMap>(*MapOf(osds_count_, ++epoch_));
-    ClassEntry& entry = map->classes[ClassId(16)];
-    entry.spec.id = ClassId(16);
-    entry.spec.limit_bytes_per_s = bytes_per_s;
-    entry.spec.reservation = Reservation{1, scope, std::nullopt};
-    io_->SetMap(map);
-  }
-  uint32_t osds_count_ = 3;
-  uint64_t epoch_ = 1;
-  std::vector<TimePoint> wakes_;
-};
-
-TEST_F(LimitedObjectIoTest, NoSecondOfAllOsdsTogetherHasMore) {
-  StartLimited();
-  for (uint64_t i = 0; i < 50; ++i) Read("limited", 16, 100, i);
-  Read("other", 17, 100);
-  ASSERT_EQ(osds_.flights.size(), 12u) << "1005 bytes and one request, and the other class's";
-  EXPECT_EQ(osds_.flights.back().op.class_id, ClassId(17));
-  std::set<OsdId> asked;
-  for (size_t i = 0; i < 11; ++i) {
-    asked.insert(osds_.flights[i].stamp.osd);
-    EXPECT_EQ(osds_.flights[i].op.object.index, i) << "the oldest first where all are free";
-  }
-  EXPECT_EQ(asked.size(), 3u);
-  EXPECT_EQ(wakes_.back(), clock_.Now() + 2s) << "or an answer";
-  osds_.AnswerAll();
-  EXPECT_TRUE(osds_.flights.empty());
-  EXPECT_EQ(wakes_.back(), clock_.Now() + 1s);
-  clock_.Advance(400ms);
-  EXPECT_EQ(io_->SendDue(), clock_.Now() + 600ms);
-  EXPECT_TRUE(osds_.flights.empty());
-  MountClassTimes times = io_->Times().at(ClassId(16));
-  EXPECT_EQ(times.limit_ns, uint64_t{39} * 400'000'000);
-  EXPECT_EQ(times.limited_ns, 400'000'000u);
-  EXPECT_EQ(times.window_ns, 0u);
-  clock_.Advance(600ms);
-  EXPECT_EQ(io_->SendDue(), clock_.Now() + 2s);
-  EXPECT_EQ(osds_.flights.size(), 11u);
-}
-
-TEST_F(LimitedObjectIoTest, AFullWindowHoldsUpNoOtherOsd) {
-  Start({.first_window_bytes = 100,
-         .beyond_bytes = 0,
-         .beyond_requests = 0,
-         .wake_by = [](TimePoint) {}},
-        3);
-  Limit(1000);
-  const auto map = MapOf(3);
-  const OsdId first = map->ChainOf(PoolId(1), {InodeId(7), 0})->head();
-  for (int i = 0; i < 4; ++i) Read("to the first", 16, 100, 0);
-  for (uint64_t i = 1; i < 12; ++i) {
-    if (map->ChainOf(PoolId(1), {InodeId(7), i})->head() != first) Read("elsewhere", 16, 100, i);
-  }
-  std::set<OsdId> asked;
-  for (const auto& flight : osds_.flights) asked.insert(flight.stamp.osd);
-  EXPECT_EQ(asked.size(), 3u);
-  EXPECT_EQ(io_->InFlightBytes(ClassId(16), first), 100u);
-}
-
-// Goal: a class that asks an OSD for much at once, then the next, is not kept to the share that one
-// OSD has for it while the others stand by.
-TEST_F(LimitedObjectIoTest, TheOsdsInTurns) {
-  StartLimited();
-  const auto map = MapOf(3);
-  const auto osd_of = [&](uint64_t i) { return map->ChainOf(PoolId(1), {InodeId(7), i})->head(); };
-  std::map<OsdId, uint64_t> object_on;
-  for (uint64_t i = 0; object_on.size() < 3; ++i) object_on.emplace(osd_of(i), i);
-  for (const auto& [osd, object] : object_on) {
-    for (int i = 0; i < 20; ++i) Read("limited", 16, 100, object);
-  }
-  ASSERT_EQ(osds_.flights.size(), 11u) << "all that asked first";
-  osds_.AnswerAll();
-  clock_.Advance(1s);
-  io_->SendDue();
-  ASSERT_EQ(osds_.flights.size(), 11u);
-  std::map<OsdId, int> sent;
-  for (const auto& flight : osds_.flights) ++sent[flight.stamp.osd];
-  for (const auto& [osd, count] : sent) EXPECT_GE(count, 3) << "osd." << osd.value;
-  EXPECT_EQ(sent.size(), 3u);
-
-  // One that answers nothing gets no more than the others, twice, and two requests.
-  const OsdId slow = osds_.flights.front().stamp.osd;
-  for (int round = 0; round < 10; ++round) {
-    for (size_t i = osds_.flights.size(); i-- > 0;) {
-      if (osds_.flights[i].stamp.osd != slow) osds_.Answer(i);
-    }
-    clock_.Advance(100ms);
-    io_->SendDue();
-  }
-  EXPECT_LE(io_->InFlightBytes(ClassId(16), slow), 600u);
-}
-
-TEST_F(LimitedObjectIoTest, ALimitThatRisesOrGoesLetsMoreLeaveAtOnce) {
-  StartLimited();
-  for (uint64_t i = 0; i < 50; ++i) Read("limited", 16, 100, i);
-  EXPECT_EQ(osds_.flights.size(), 11u);
-  Limit(2000);
-  EXPECT_EQ(osds_.flights.size(), 21u);
-  Limit(std::nullopt);
-  EXPECT_EQ(osds_.flights.size(), 50u);
-  Limit(1000);
-  while (osds_.flights.size() > 5) osds_.Answer(0);
-  Read("after", 16, 100);
-  EXPECT_EQ(osds_.flights.size(), 5u) << "what was under way when it came counts";
-}
-
-TEST_F(LimitedObjectIoTest, WhatOneOsdHoldsByItselfIsLeftToIt) {
-  StartLimited(1);
-  for (uint64_t i = 0; i < 50; ++i) Read("limited", 16, 100, i);
-  EXPECT_EQ(osds_.flights.size(), 50u);
-  osds_.AnswerAll();
-  Start({.wake_by = [](TimePoint) {}}, 3);
-  osds_count_ = 3;
-  Limit(1000, ReservationScope::kOsd);
-  for (uint64_t i = 0; i < 50; ++i) Read("on each", 16, 100, i);
-  EXPECT_EQ(osds_.flights.size(), 50u);
-}
-
-TEST_F(LimitedObjectIoTest, WhatFailedTakesNothingOfTheLimit) {
-  StartLimited();
-  for (uint64_t i = 0; i < 50; ++i) Read("limited", 16, 100, i);
-  while (!osds_.flights.empty() && osds_.sent < 30) osds_.Fail(0, ErrorCode::kCorrupt);
-  EXPECT_GE(osds_.sent, 30u);
-}
-
-TEST_F(LimitedObjectIoTest, AnOsdThatIsGoneDoesNotKeepTheClassFromTheOthers) {
-  StartLimited();
-  const OsdId gone = MapOf(3)->ChainOf(PoolId(1), {InodeId(7), 0})->head();
-  for (int i = 0; i < 20; ++i) Read("gone", 16, 100, 0);
-  EXPECT_EQ(osds_.flights.size(), 11u);
-  uint64_t other = 1;
-  while (MapOf(3)->ChainOf(PoolId(1), {InodeId(7), other})->head() == gone) ++other;
-  for (int i = 0; i < 20; ++i) Read("there", 16, 100, other);
-  clock_.Advance(2s);
-  io_->SendDue();
-  ASSERT_EQ(osds_.flights.size(), 22u);
-  EXPECT_GE(std::count_if(osds_.flights.begin() + 11, osds_.flights.end(),
-                          [gone](const auto& flight) { return flight.stamp.osd != gone; }),
-            8)
-      << "it gets little more by answering nothing";
-  clock_.Advance(2s);
-  io_->SendDue();
-  EXPECT_EQ(osds_.flights.size(), 33u);
-  while (!osds_.flights.empty() && osds_.sent < 100) osds_.Fail(0, ErrorCode::kUnreachable);
-  EXPECT_EQ(osds_.sent, 40u) << "what failed goes out again with the next tick";
-  io_->Tick();
-  EXPECT_EQ(osds_.flights.size(), 11u);
-}
-
-TEST_F(LimitedObjectIoTest, NothingIsStuckWhenTheClassGoesOrTheMount) {
-  StartLimited();
-  for (uint64_t i = 0; i < 50; ++i) Read("limited", 16, 100, i);
-  EXPECT_EQ(osds_.flights.size(), 11u);
-  io_->SetMap(MapOf(3, ++epoch_));  // without the class
-  EXPECT_EQ(osds_.flights.size(), 50u);
-  EXPECT_EQ(io_->SendDue(), TimePoint::Max());
-  osds_.AnswerAll();
-  Limit(1000);
-  for (uint64_t i = 0; i < 50; ++i) Read("again", 16, 100, i);
-  EXPECT_EQ(osds_.flights.size(), 11u);
-  io_->Stop();
-  EXPECT_EQ(ends_.size(), 50u + 39u);
-  EXPECT_EQ(io_->SendDue(), TimePoint::Max());
-  osds_.AnswerAll();
-  EXPECT_EQ(ends_.size(), 100u);
-}
-
-// An OSD 40 ms away takes nothing of the limit. One that holds everything for the limit 40 ms long
-// has got more than it may let pass, and gets no more.
-TEST_F(LimitedObjectIoTest, TimeAtAnOsdForTheLimitIsNoLatency) {
-  for (const bool held : {false, true}) {
-    osds_.flights.clear();
-    Start({.wake_by = [](TimePoint) {}}, 3);
-    Limit(1000);
-    osds_.server_time = 35ms;
-    osds_.limit_time = held ? 40ms : 0ms;
-    std::deque<TimePoint> left;  // of those under way
-    uint64_t before = 0;
-    for (int step = 0; step < 2200; ++step) {
-      if (step == 200) before = osds_.sent;
-      for (int i = 0; i < 2; ++i) Read("limited", 16, 10);
-      io_->SendDue();
-      left.resize(osds_.flights.size(), clock_.Now());
-      clock_.Advance(10ms);
-      while (!left.empty() && left.front() + 40ms <= clock_.Now()) {
-        left.pop_front();
-        osds_.Answer(0);
-        left.resize(osds_.flights.size(), clock_.Now());
-      }
-    }
-    const uint64_t sent = 10 * (osds_.sent - before);  // bytes in 20 s
-    EXPECT_GE(sent, held ? 19'200u : 19'900u);
-    EXPECT_LE(sent, held ? 19'700u : 20'200u);
-  }
 }
 
 // A write of a killed process that waited for something else first must not come late.
