@@ -55,7 +55,7 @@ bool BackgroundGate::Withdraw(Lock& lock, Ticket& ticket) {
     changed_.notify_all();
   });
   lock.lock();
-  // Not withdrawn: it was let go before.
+  // Not withdrawn: it was released before.
   changed_.wait(lock, [&] { return asked; });
   return ticket.op == nullptr;
 }

@@ -419,7 +419,12 @@ void Dispatcher::Ended(ObjectOp* op) {
 bool Dispatcher::ServeOutside(ObjectOp* op) {
   AccountAnswered();
   const TimePoint now = Now();
-  if (!scheduler_.Cancel(&op->request_, now)) return false;
+  if (!scheduler_.Cancel(&op->request_, now)) {
+    // It may stand in line behind large writes. Whoever asked does not wait for its turn there, and
+    // says Ended before it.
+    if (std::erase(pulled_, op) > 0) Start(op);
+    return false;
+  }
   const std::unique_ptr<ObjectOp> owned(op);
   Account(*op, now);
   qos::ClassCounters& outside = outside_[op->request_.queue];

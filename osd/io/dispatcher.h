@@ -106,7 +106,8 @@ class Dispatcher {
   // Background I/O that may go is over; the operation is gone.
   void Ended(ObjectOp* op);
   // Takes background I/O that still waits out of the queue and counts it as served, outside: it
-  // goes now, whatever the scheduler says. The operation is gone. False: it may go anyway.
+  // goes now, whatever the scheduler says. The operation is gone. False: the scheduler has let it
+  // go, MayGo has been called, and the operation is there until Ended.
   bool ServeOutside(ObjectOp* op);
 
   // Control loops that are due, and requests whose time has come; the Dispatcher asks its loop for

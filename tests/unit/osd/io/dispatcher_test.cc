@@ -33,6 +33,20 @@ class TestOp final : public ObjectOp {
   std::function<void(ObjectOpResult)> done_;
 };
 
+// I/O that a background thread does itself.
+class BackgroundOp final : public ObjectOp {
+ public:
+  explicit BackgroundOp(int& went) : went_(went) {
+    kind = ObjectOpKind::kBackgroundWrite;
+    length = 4096;
+  }
+  void MayGo() override { ++went_; }
+  void Done(ObjectOpResult) override {}
+
+ private:
+  int& went_;
+};
+
 // Plain order: no rates, first come first served, so that depth alone decides.
 SchedulerConfig Plain(uint32_t depth) {
   SchedulerConfig config;
@@ -68,6 +82,11 @@ class DispatcherTest : public ::testing::Test {
     dispatcher_ = std::make_unique<Dispatcher>(store_, clock_, loop_, config);
   }
   void Write(uint64_t inode, uint64_t offset, uint64_t bytes, ClassId class_id = kBestEffort) {
+    SubmitWrite(inode, offset, bytes, class_id);
+    loop_.Run();
+  }
+  void SubmitWrite(uint64_t inode, uint64_t offset, uint64_t bytes,
+                   ClassId class_id = kBestEffort) {
     auto op = std::make_unique<TestOp>([this, inode](const ObjectOpResult& result) {
       EXPECT_TRUE(result.status.ok()) << result.status;
       done_.push_back(inode);
@@ -78,7 +97,6 @@ class DispatcherTest : public ::testing::Test {
     op->data = Buffer::AlignedZeros(bytes);
     op->class_id = class_id;
     dispatcher_->Submit(std::move(op));
-    loop_.Run();
   }
   TimePoint Poll() {
     const TimePoint next = dispatcher_->Poll();
@@ -127,6 +145,24 @@ TEST_F(DispatcherTest, APacedWriteMayWaitForCompanyOneBehindAFullDeviceMayNot) {
   store_.Release();
   ASSERT_EQ(store_.held(), 2u);
   EXPECT_EQ(store_.last_patience, 0ns);  // it took the last slot
+}
+
+// Its thread goes on, says Ended, and the operation is no more.
+TEST_F(DispatcherTest, BackgroundThatMustGoDoesNotStandInLineBehindLargeWrites) {
+  Start(Plain(32));
+  SubmitWrite(1, 0, kMiB);
+  SubmitWrite(2, 0, kMiB);  // in the next turn
+  int went = 0;
+  auto* const op = new BackgroundOp(went);
+  dispatcher_->Submit(std::unique_ptr<ObjectOp>(op));
+  ASSERT_EQ(store_.held(), 1u);
+  ASSERT_EQ(went, 0);
+  EXPECT_FALSE(dispatcher_->ServeOutside(op));  // the scheduler has let it go
+  EXPECT_EQ(went, 1);
+  loop_.Run();
+  EXPECT_EQ(went, 1);
+  EXPECT_EQ(store_.held(), 2u);
+  dispatcher_->Ended(op);
 }
 
 TEST_F(DispatcherTest, KeepsDepthRequestsOnTheDeviceAndStartsTheNextOnCompletion) {
