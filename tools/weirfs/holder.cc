@@ -30,7 +30,7 @@ constexpr Duration kRestartsWithin = std::chrono::minutes(1);
 constexpr Duration kSoonDead = std::chrono::seconds(1);
 constexpr int kPauseMs = 100;
 
-sigset_t Signals() {
+sigset_t EndingSignals() {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&set, signal);
@@ -55,7 +55,7 @@ std::string HowItEnded(int status) {
 
 int Holder::Run(const std::function<int(const Held&)>& serve) {
   serve_ = serve;
-  const sigset_t set = Signals();
+  const sigset_t set = EndingSignals();
   sigprocmask(SIG_BLOCK, &set, nullptr);
   signals_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signals_ < 0 || !StartChild()) return 1;

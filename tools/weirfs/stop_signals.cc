@@ -7,7 +7,7 @@ namespace weir::weirfs {
 namespace {
 
 // SIGUSR1 ends the thread.
-sigset_t Signals() {
+sigset_t StopSet() {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&set, signal);
@@ -17,7 +17,7 @@ sigset_t Signals() {
 }  // namespace
 
 void StopSignals::Block() {
-  const sigset_t set = Signals();
+  const sigset_t set = StopSet();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
 }
@@ -45,7 +45,7 @@ void StopSignals::Mounted(client::Mount* mount) {
 }
 
 void StopSignals::Run() {
-  const sigset_t set = Signals();
+  const sigset_t set = StopSet();
   for (int signal = 0; sigwait(&set, &signal) == 0 && signal != SIGUSR1;) Take(signal);
 }
 
