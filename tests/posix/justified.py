@@ -17,7 +17,7 @@ class Row:
 JUSTIFIED = (
     Row("names.special_files", "read the null device", "EACCES"),
     Row("ranges.allocate_errors", "collapse|insert", "ENOTSUP|EOPNOTSUPP"),
-    Row("rights.a_chown_of_nothing_beside_a_writer", "(open|written), by (member|stranger.*|root)(, what is left)?",
+    Row("set_ids.a_chown_of_nothing_beside_a_writer", "(open|written), by (member|stranger.*|root)(, what is left)?",
         r"\('ok', '0o6777'\)|0o6777"),
     Row("attributes.times_move", "truncate same", r"\[\(False, False\)\]", on="exclusive"),
 )

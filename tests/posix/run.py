@@ -19,6 +19,7 @@ import ranges
 import replaced
 import reserved
 import rights
+import set_ids
 import times
 import xattrs
 from harness import BROKE_OFF, Place
@@ -26,7 +27,7 @@ from justified import JUSTIFIED
 
 CASES = {f"{module.__name__}.{case.__name__}": case
          for module in (names, listings, attributes, files, handles, ranges, reserved, replaced, mappings,
-                        times, xattrs, locks, rights)
+                        times, xattrs, locks, set_ids, rights)
          for case in module.CASES}
 
 

@@ -11,7 +11,7 @@ from weirtest import BIN, REPO, Cluster, Embedded, check, is_mounted, main, run,
 
 sys.path.insert(0, os.path.join(REPO, "tests", "posix"))
 from harness import Child, as_user, open_and_close, outcome  # noqa: E402
-from rights import CAPABILITY, DAC_OVERRIDE, NET_RAW, capability_of, run_as  # noqa: E402
+from users import CAPABILITY, DAC_OVERRIDE, NET_RAW, capability_of, run_as  # noqa: E402
 
 OWNER, GROUP, STRANGER = 64001, 64002, 64003
 NOBODY = (STRANGER, STRANGER, [])
