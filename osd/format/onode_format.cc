@@ -178,14 +178,14 @@ std::string EncodeOpIds(const OpIdsValue& value) {
   std::string out;
   PutLe(out, kRecordVersion);
   PutLe(out, value.object_floor);
-  const auto put = [&out](const OpIdRecord& id, uint64_t offset) {
+  const auto put = [&out](const OpIdRecord& id, uint64_t result) {
     PutLe(out, id.number);
     PutVersion(out, id.version);
     PutLe(out, id.status);
-    PutLe(out, offset);
+    PutLe(out, result);
   };
   for (const OpIdRecord& id : value.ids) {
-    put(id, id.offset);
+    put(id, id.result);
     for (const ByteRange& range : id.kept) {
       put(id, (range.offset / kBlockSize) << 32 | range.length / kBlockSize);
     }
@@ -203,12 +203,12 @@ Result<OpIdsValue> DecodeOpIds(std::string_view value) {
     id.number = in.Get<uint64_t>();
     id.version = GetVersion(in);
     id.status = in.Get<uint16_t>();
-    id.offset = in.Get<uint64_t>();
+    id.result = in.Get<uint64_t>();
     if (ids.ids.empty() || ids.ids.back().number != id.number) {
       ids.ids.push_back(std::move(id));
     } else {
       ids.ids.back().kept.push_back(
-          {(id.offset >> 32) * kBlockSize, (id.offset & UINT32_MAX) * kBlockSize});
+          {(id.result >> 32) * kBlockSize, (id.result & UINT32_MAX) * kBlockSize});
     }
   }
   if (!in.ok() || version != kRecordVersion) return Malformed("op id");

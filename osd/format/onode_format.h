@@ -77,7 +77,7 @@ struct OpIdRecord {
   uint64_t number = 0;
   replication::Version version;
   uint16_t status = 0;  // ErrorCode
-  uint64_t offset = 0;  // where an append went
+  uint64_t result = 0;  // where an append went; of all else the bytes that it freed
   // By an allocation: whole blocks, in their order.
   std::vector<ByteRange> kept{};
   friend bool operator==(const OpIdRecord&, const OpIdRecord&) = default;

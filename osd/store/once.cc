@@ -38,7 +38,11 @@ bool ExtentStore::Admit(const OpPtr& op, WriteBatch* batch) {
   op_table_.RaiseFloors(slot, terms, batch);
   if (known == nullptr) return true;
   ObjectInfo info{.size = object.size, .version = record.version, .kept = record.kept};
-  if (op->terms.append) info.append_offset = record.offset;
+  if (op->terms.append) {
+    info.append_offset = record.result;
+  } else {
+    info.freed_bytes = record.result;
+  }
   Status status;
   const auto code = static_cast<ErrorCode>(record.status);
   if (code == ErrorCode::kNoSpace) status = NoSpace();
@@ -83,7 +87,7 @@ void ExtentStore::RecordDone(Object& object, const StoreOp& op, WriteBatch* batc
   op_table_.Record(object.id, op.terms.slot.value_or(OpTable::kNoSlot), op.terms.op,
                    {.number = op.terms.op.number,
                     .version = object.data_version,  // as the answer has it
-                    .offset = op.terms.append ? op.offset : 0,
+                    .result = op.terms.append ? op.offset : op.freed_blocks * kBlockSize,
                     .kept = op.keeps},
                    batch);
   if (!object.exists) PutTombstone(object, op.terms.slot, batch);

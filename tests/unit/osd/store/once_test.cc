@@ -239,6 +239,25 @@ TEST_F(OnceTest, ARepeatedPunchOfNothingIsAnsweredAsTheFirstTime) {
 
 // Goal: whoever gives back what an allocation kept, as another object had no room, gives back all
 // of it and nothing more, also when the first answer was lost.
+TEST_F(OnceTest, ARepeatedHoleOrCutSaysWhatTheFirstOneFreed) {
+  ASSERT_TRUE(Change(WriteOf(std::string(4 * kBlockSize, 'x'), Terms(1))).ok());
+  const ObjectChange hole = PunchOf(kOne, Terms(2));
+  const ObjectChange cut{
+      .kind = Kind::kTruncate, .id = kOne, .offset = 2 * kBlockSize, .terms = Terms(3)};
+  const auto freed = [this](const ObjectChange& change) {
+    const Result<ObjectInfo> info = Change(change);
+    EXPECT_TRUE(info.ok()) << info.status();
+    return info.ok() ? info->freed_bytes : 0;
+  };
+  EXPECT_EQ(freed(hole), kBlockSize);
+  EXPECT_EQ(freed(cut), 2 * kBlockSize);
+  for (int life = 0; life < 2; ++life) {
+    EXPECT_EQ(freed(hole), kBlockSize);
+    EXPECT_EQ(freed(cut), 2 * kBlockSize);
+    Reopen();
+  }
+}
+
 TEST_F(OnceTest, ARepeatedAllocationSaysWhatTheFirstOneKept) {
   ASSERT_TRUE(AllocateSync(*store_, kOne, 2 * kBlockSize, kBlockSize).ok());
   const ObjectChange allocation{
