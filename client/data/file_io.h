@@ -47,6 +47,7 @@ class WriteReporter {
     int64_t mtime_ns = 0;
     RightsLost lost;
     ClassId class_id;
+    uint64_t epoch = 0;  // of the map, before it was known that the mount was not evicted
   };
   virtual void ReportAllocated(InodeId inode, const AllocatedReport& report,
                                const Allocation& allocation, WriteCallback callback) = 0;

@@ -34,10 +34,14 @@ void FileIo::KeepSpace(const Wrote& wrote, const RangeChange& change, WriteCallb
   auto report = [this, wrote, change, target,
                  callback = std::move(callback)](const Result<Allocation>& allocation) {
     if (!allocation.ok()) return callback(allocation.status());
-    const WriteReporter::AllocatedReport told{wrote.end, change.keep_size, stamps_.Next(),
-                                              wrote.lost, target.class_id};
+    // In this order, as in Report. What was kept may have been cut off by others since.
+    const uint64_t epoch = reporter_.map_epoch();
+    if (wrote.opener->is_fenced()) return callback(LostError());
+    const WriteReporter::AllocatedReport told{wrote.end,  change.keep_size, stamps_.Next(),
+                                              wrote.lost, target.class_id,  epoch};
     auto charged = [this, target, allocation, callback](const Status& status) {
       if (status.ok()) return callback(status);
+      if (status.code() == ErrorCode::kStaleEpoch) return callback(LostError());
       GiveBackObjects(objects_, target, *allocation, [status, callback] { callback(status); });
     };
     reporter_.ReportAllocated(wrote.inode->id(), told, *allocation, charged);

@@ -382,7 +382,7 @@ void Core::ReportAllocated(InodeId inode, const AllocatedReport& report,
   request.set_kill_suid(report.lost.set_ids);
   request.set_kill_capability(report.lost.capability);
   request.set_class_id(report.class_id.value);
-  request.set_epoch(map_epoch_);
+  request.set_epoch(report.epoch);
   for (const auto& [osd, used] : allocation.used_bytes) {
     auto* use = request.add_used();
     use->set_osd(osd.value);

@@ -22,7 +22,7 @@ constexpr ClassId kGold{18};
 
 class RecordingReporter final : public WriteReporter {
  public:
-  [[nodiscard]] uint64_t map_epoch() const override { return 0; }
+  [[nodiscard]] uint64_t map_epoch() const override { return epoch; }
   void ReportWrote(InodeId inode, const Inode::Report& report, bool /*commit*/,
                    std::function<void(Result<FileAttr>)> callback) override {
     charged.push_back(report.class_id);
@@ -35,9 +35,10 @@ class RecordingReporter final : public WriteReporter {
       callback(attr);
     }
   }
-  void ReportAllocated(InodeId, const AllocatedReport&, const Allocation&,
+  void ReportAllocated(InodeId, const AllocatedReport& report, const Allocation&,
                        WriteCallback callback) override {
-    callback(Status::Ok());
+    allocated_under.push_back(report.epoch);
+    callback(allocated);
   }
   void AskRoom(InodeId /*inode*/, ClassId /*class_id*/, uint64_t end,
                std::function<void(Result<uint64_t>)> callback) override {
@@ -45,6 +46,9 @@ class RecordingReporter final : public WriteReporter {
     if (end > room) return callback(Status(ErrorCode::kQuota, "full"));
     callback(end);
   }
+  uint64_t epoch = 1;
+  std::vector<uint64_t> allocated_under;
+  Status allocated;
   std::vector<ClassId> charged;
   bool hold = false;
   std::vector<std::function<void()>> held;
@@ -130,6 +134,32 @@ TEST_F(FileIoTest, RequestsNameTheOpenerAndTheirLane) {
   files_.Tick();
   EXPECT_EQ(osds_.lanes[Lane::kBackground], 1) << "it has only grown old";
   EXPECT_EQ(osds_.flows, (Flows{{1002, 11'002}}));
+}
+
+// The MDS gives the files of an evicted mount to others, who may have cut off what it kept: it must
+// not hear of that under the map that tells of the eviction.
+TEST_F(FileIoTest, WhatWasKeptBeforeAnEvictionIsNotReportedBehindIt) {
+  const RangeChange keep{.offset = 0, .length = kMiB, .allocate = true};
+  Status answer;
+  const auto ask = [&] {
+    answer = Status(ErrorCode::kTimedOut, "none yet");
+    files_.Allocate(Open(1001), keep, [&](const Status& status) { answer = status; });
+  };
+  ask();
+  EXPECT_TRUE(answer.ok()) << answer;
+  EXPECT_EQ(reporter_.allocated_under, std::vector<uint64_t>{1});
+  reporter_.allocated = {ErrorCode::kStaleEpoch, "the MDS has evicted it"};
+  ask();
+  EXPECT_EQ(answer.code(), ErrorCode::kStale);
+
+  osds_.immediate = false;
+  reporter_.allocated_under.clear();
+  ask();
+  classes_.Fence();
+  reporter_.epoch = 2;
+  osds_.AnswerAll();
+  EXPECT_EQ(answer.code(), ErrorCode::kStale);
+  EXPECT_TRUE(reporter_.allocated_under.empty());
 }
 
 TEST_F(FileIoTest, ReadsAndWhatIsFetchedAheadBelongToTheOpener) {
