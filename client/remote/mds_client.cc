@@ -347,11 +347,15 @@ void MdsClient::OnWatch(Result<net::Reply> raw, TimePoint asked) {
   StartWatch();
 }
 
-void MdsClient::ToldOpen(const wire::OpenSessionRequest& request) const {
-  if (events_.on_told_open == nullptr || request.open_inodes().empty()) return;
-  std::vector<InodeId> told;
-  for (const uint64_t inode : request.open_inodes()) told.emplace_back(inode);
-  events_.on_told_open(told);
+void MdsClient::Told(const wire::OpenSessionRequest& request) const {
+  const auto tell = [](const auto& event, const auto& inodes) {
+    if (event == nullptr || inodes.empty()) return;
+    std::vector<InodeId> told;
+    for (const uint64_t inode : inodes) told.emplace_back(inode);
+    event(told);
+  };
+  tell(events_.on_told_open, request.open_inodes());
+  tell(events_.on_told_kept, request.kept());
 }
 
 void MdsClient::Reopen() {
@@ -364,7 +368,7 @@ void MdsClient::Reopen() {
              [this, request, asked = Now()](Result<net::Reply> raw) {
                if (closing_) return;
                // Without an answer it may have been heard all the same.
-               ToldOpen(*request);
+               Told(*request);
                if (!raw.ok() || !TakeSession(raw->body, asked).ok()) {
                  watch_broken_ = true;
                  return;

@@ -73,6 +73,8 @@ class MdsClient {
     // closed since they were listed, and the RELEASE may have been heard before the list.
     std::function<void(const std::vector<InodeId>&)> on_told_open;
     std::function<std::vector<InodeId>()> kept_inodes;  // of TouchedReply; may be empty
+    // As on_told_open, of those.
+    std::function<void(const std::vector<InodeId>&)> on_told_kept;
     // Where the time of the classes goes here; may be empty.
     std::function<std::map<ClassId, MountClassTimes>()> times;
     std::function<KernelPath()> kernel_path;                  // may be empty
@@ -160,7 +162,7 @@ class MdsClient {
   [[nodiscard]] Result<std::unique_ptr<net::RpcClient>> Dial(size_t channel) const;
   [[nodiscard]] net::RpcClient& RpcFor(uint32_t method);
   wire::OpenSessionRequest SessionRequest(bool first) const;
-  void ToldOpen(const wire::OpenSessionRequest& request) const;
+  void Told(const wire::OpenSessionRequest& request) const;
   Status TakeFirst(const Result<net::Reply>& reply, TimePoint asked);
   Status TakeSession(const std::string& body, TimePoint asked);
   Status TakeMap(MapPtr map);

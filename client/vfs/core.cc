@@ -116,6 +116,7 @@ Status Core::Connect() {
   };
   events.on_told_open = [this](const auto& inodes) { open_files_.ToldOpen(inodes); };
   events.kept_inodes = [this] { return kept_.All(); };
+  events.on_told_kept = [this](const auto& inodes) { kept_.Told(inodes); };
   events.held_locks = [this] { return locks_.Held(); };
   events.on_recall = [this](uint64_t seq, const auto& inodes) {
     lease_keeper_->Recalled(seq, inodes);

@@ -26,6 +26,13 @@ void KeptInodes::Tick() {
   if (!forgotten.empty()) send_(forgotten);
 }
 
+void KeptInodes::Told(const std::vector<InodeId>& inodes) {
+  const std::lock_guard lock(mutex_);
+  for (const InodeId inode : inodes) {
+    if (!kept_.contains(inode)) forgotten_.push_back(inode);
+  }
+}
+
 std::vector<InodeId> KeptInodes::All() const {
   const std::lock_guard lock(mutex_);
   return {kept_.begin(), kept_.end()};

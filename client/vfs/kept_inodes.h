@@ -27,6 +27,8 @@ class KeptInodes {
   // By the InodeTable: the kernel has forgotten one that was watched.
   void Forgotten(InodeId inode);
   void Tick();
+  // The MDS was told that these are kept, maybe behind their release: that is then sent again.
+  void Told(const std::vector<InodeId>& inodes);
   // Not released yet.
   [[nodiscard]] std::vector<InodeId> All() const;
 

@@ -102,8 +102,10 @@ class NamespaceDb {
   Status CameBack(Operation& op, const std::vector<uint64_t>& inodes);
   // Everything it had open is closed; orphans go. `told_all`: it has reported all that it wrote.
   void DropSession(uint64_t session, bool told_all);
-  // The session, which has begun anew, keeps these of those that it took the last name of.
-  void Keep(uint64_t session, const std::vector<uint64_t>& inodes);
+  // The session, which has begun anew, keeps these of those that it took the last name of. `only`:
+  // and no others, as a successor does. Any other may have listed them before it had the answer to
+  // a removal that was made meanwhile.
+  void Keep(uint64_t session, const std::vector<uint64_t>& inodes, bool only);
   // Orphans that stayed long enough for whoever may have asked for them go.
   void EndLingering();
   // Nobody reclaims any more: orphans that nobody holds go.
@@ -206,6 +208,7 @@ class NamespaceDb {
   void Park(Request request);
   void Linger(const Operation& op, const Effects& effects);
   bool AnswerRepeated(Request* request, Ready* ready);
+  Status KeepAgain(Operation& op, const AnswerRecord& record);
   void Keep(const RequestOrigin& origin, const std::string& answer, const Effects& effects,
             Txn* txn);
   void TrimAnswers(const RequestOrigin& origin, Txn* txn);

@@ -25,6 +25,26 @@ Status MarkLooseEnds(Operation& op, uint64_t session) {
 }
 }  // namespace
 
+// What a removal kept for its session it keeps again when its answer is given again: it may be
+// heard in another life of the MDS than that which made it.
+Status NamespaceDb::KeepAgain(Operation& op, const AnswerRecord& record) {
+  switch (record.method()) {
+    case wire::MDS_UNLINK:
+    case wire::MDS_RMDIR:
+    case wire::MDS_RENAME:
+      break;
+    default:
+      return Status::Ok();
+  }
+  wire::TouchedReply answer;
+  if (!answer.ParseFromString(record.body()) || answer.kept() == 0) return Status::Ok();
+  const Result<Inode> inode = op.Load(answer.kept());
+  if (inode.code() == ErrorCode::kStale) return Status::Ok();  // he has let it go since
+  WEIR_RETURN_IF_ERROR(inode.status());
+  lingering_.Keep(op.context.session, inode->id);
+  return Status::Ok();
+}
+
 // True: it is taken care of. Never done again because its answer could not be read.
 bool NamespaceDb::AnswerRepeated(Request* request, Ready* ready) {
   const RequestOrigin& origin = request->origin;
@@ -37,6 +57,7 @@ bool NamespaceDb::AnswerRepeated(Request* request, Ready* ready) {
   Status status = record.status();
   uint64_t new_writer = 0;
   if (status.ok() && !record->has_value()) return false;
+  if (status.ok()) status = KeepAgain(op, **record);
   if (status.ok() && (*record)->opened_inode() != 0) {
     op.Opened((*record)->opened_inode(), (*record)->open_flags());
     status = RecordWriter(&op, &new_writer);
@@ -299,11 +320,12 @@ void NamespaceDb::DropSession(uint64_t session, bool told_all) {
   RetryParked();  // behind it: who opens one of these files cuts off what was left behind its end
 }
 
-void NamespaceDb::Keep(uint64_t session, const std::vector<uint64_t>& inodes) {
+void NamespaceDb::Keep(uint64_t session, const std::vector<uint64_t>& inodes, bool only) {
   std::vector<uint64_t> others;
   {
     const std::lock_guard lock(mutex_);
-    others = lingering_.KeepOnly(session, inodes);
+    if (only) others = lingering_.KeepOnly(session, inodes);
+    for (const uint64_t inode : inodes) lingering_.Keep(session, inode);
   }
   PurgeUnused(std::move(others));
 }

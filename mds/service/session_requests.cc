@@ -112,7 +112,7 @@ void MdsCore::OpenSession(const Call& call) {
   const std::vector<uint64_t> open_inodes(request.open_inodes().begin(),
                                           request.open_inodes().end());
   names_->Reclaim(session, open_inodes, request.resumes());
-  names_->Keep(session, {request.kept().begin(), request.kept().end()});
+  names_->Keep(session, {request.kept().begin(), request.kept().end()}, request.resumes());
   const std::vector<uint64_t> lost =
       locks_->Reclaim(session, {request.locks().begin(), request.locks().end()}, request.resumes());
   if (request.settles_locks()) locks_->CanSettle(session);

@@ -23,6 +23,7 @@ using namespace std::chrono_literals;
 
 constexpr uint64_t kMountSession = 7;
 constexpr InodeId kOpenFile{5};
+constexpr InodeId kKeptFile{6};
 
 // Calls `sending` within Send, and `gone` when a transport ends.
 class WatchedNetwork final : public net::Network {
@@ -95,6 +96,8 @@ class MdsClientTest : public ::testing::Test {
     events.on_tags = [](uint64_t) {};
     events.open_inodes = [] { return std::vector<InodeId>{kOpenFile}; };
     events.on_told_open = [this](const std::vector<InodeId>& inodes) { told_open_ = inodes; };
+    events.kept_inodes = [] { return std::vector<InodeId>{kKeptFile}; };
+    events.on_told_kept = [this](const std::vector<InodeId>& inodes) { told_kept_ = inodes; };
     events.on_recall = [](uint64_t, const std::vector<InodeId>&) {};
     events.on_lost_leases = [](const std::vector<InodeId>&) {};
     auto client = MdsClient::Connect(*networks_, SystemClock::Get(), options, std::move(events));
@@ -157,7 +160,7 @@ class MdsClientTest : public ::testing::Test {
   std::condition_variable hears_;
   std::deque<CallPtr> heard_;
   std::vector<CallPtr> unanswered_;
-  std::vector<InodeId> told_open_;
+  std::vector<InodeId> told_open_, told_kept_;
   std::unique_ptr<net::RpcServer> server_;
   std::vector<std::unique_ptr<Reactor>> reactors_;
   std::unique_ptr<ReactorNetworks> networks_;
@@ -176,7 +179,7 @@ TEST_F(MdsClientTest, AWatchOfAnotherLifeOpensTheSessionAgain) {
   EXPECT_EQ(leases_.epoch(), 3u);
 }
 
-TEST_F(MdsClientTest, TellsWhatTheMdsTakesForOpenWhenASessionBeginsAnew) {
+TEST_F(MdsClientTest, TellsWhatTheMdsTakesForOpenAndKeptWhenASessionBeginsAnew) {
   Start();
   wire::WatchReply reply;
   reply.set_unknown_session(true);
@@ -184,6 +187,7 @@ TEST_F(MdsClientTest, TellsWhatTheMdsTakesForOpenWhenASessionBeginsAnew) {
   ASSERT_NO_FATAL_FAILURE(OpenSession(2));
   EXPECT_EQ(Next()->method(), wire::MDS_WATCH);
   EXPECT_EQ(told_open_, std::vector<InodeId>{kOpenFile});
+  EXPECT_EQ(told_kept_, std::vector<InodeId>{kKeptFile});
 }
 
 TEST_F(MdsClientTest, WhatNobodyMayOvertakeGoesByTheFirstConnection) {

@@ -43,6 +43,18 @@ TEST_F(KeptInodesTest, IsReleasedAtOnceWhenTheKernelDoesNotKnowIt) {
   table.Unpin(kFile);
 }
 
+TEST_F(KeptInodesTest, IsReleasedAgainWhenTheMdsWasToldOfItBehindTheRelease) {
+  table.Lookup(kFile);
+  kept.Keep(kFile);
+  const std::vector<InodeId> told = kept.All();
+  kept.Told(told);
+  EXPECT_TRUE(Released().empty());
+  table.Forget(kFile, 1);
+  EXPECT_EQ(Released(), told);
+  kept.Told(told);
+  EXPECT_EQ(Released(), told);
+}
+
 TEST_F(KeptInodesTest, OthersAreForgottenWithoutAWord) {
   table.Lookup(kFile);
   table.Forget(kFile, 1);

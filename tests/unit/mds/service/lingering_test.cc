@@ -159,7 +159,7 @@ TEST_F(LingeringTest, ARemovalThatFailsKeepsNothing) {
   EXPECT_EQ(Get(kMine, directory), ErrorCode::kStale);
 }
 
-TEST_F(LingeringTest, EndsWithItsSessionAndWhatAReopenedOneDoesNotName) {
+TEST_F(LingeringTest, EndsWithItsSessionAndWhatASuccessorDoesNotName) {
   session = kMine;
   const uint64_t first = Touch(kRoot, "f");
   const uint64_t second = Touch(kRoot, "g");
@@ -167,6 +167,7 @@ TEST_F(LingeringTest, EndsWithItsSessionAndWhatAReopenedOneDoesNotName) {
   RemoveKeeping(kMine, wire::MDS_UNLINK, "g");
   wire::OpenSessionRequest reopen;
   reopen.add_kept(second);
+  reopen.set_resumes(true);
   Ask<wire::OpenSessionReply>(wire::MDS_OPEN_SESSION, reopen);
   Settle();
   EXPECT_EQ(Get(kMine, first), ErrorCode::kStale);
@@ -174,6 +175,44 @@ TEST_F(LingeringTest, EndsWithItsSessionAndWhatAReopenedOneDoesNotName) {
   EXPECT_EQ(Code(wire::MDS_CLOSE_SESSION, wire::Empty()), ErrorCode::kOk);
   Settle();
   EXPECT_EQ(Get(kOther, second), ErrorCode::kStale);
+}
+
+// It had listed what it keeps before it had the answer to the removal.
+TEST_F(LingeringTest, WhatIsRemovedWhileTheSessionBeginsAnewStays) {
+  session = kMine;
+  const uint64_t file = Touch(kRoot, "f");
+  const wire::OpenSessionRequest reopen;
+  EXPECT_EQ(RemoveKeeping(kMine, wire::MDS_UNLINK, "f"), file);
+  Ask<wire::OpenSessionReply>(wire::MDS_OPEN_SESSION, reopen);
+  Settle();
+  EXPECT_EQ(Get(kMine, file), ErrorCode::kOk);
+  LetGo(kMine, file);
+  EXPECT_EQ(Get(kMine, file), ErrorCode::kStale);
+}
+
+TEST_F(LingeringTest, ARemovalThatIsAnsweredAgainAfterARestartKeepsAgain) {
+  constexpr uint64_t kId = 1000;
+  session = kMine;
+  const uint64_t file = Touch(kRoot, "f");
+  wire::NameRequest remove = Name(kRoot, "f");
+  remove.set_keep(true);
+  const auto kept = [&] {
+    wire::TouchedReply reply;
+    EXPECT_TRUE(reply.ParseFromString(Try(wire::MDS_UNLINK, remove, kId).body));
+    return reply.kept();
+  };
+  EXPECT_EQ(kept(), file);
+  Restart();
+  Ask<wire::OpenSessionReply>(wire::MDS_OPEN_SESSION, wire::OpenSessionRequest());
+  EXPECT_EQ(kept(), file);
+  clock.Advance(20s);
+  Settle();
+  EXPECT_EQ(Get(kMine, file), ErrorCode::kOk);
+  LetGo(kMine, file);
+  EXPECT_EQ(Get(kMine, file), ErrorCode::kStale);
+  EXPECT_EQ(kept(), file);  // late
+  const auto status = Ask<wire::StatusReply>(wire::MDS_STATUS, wire::Empty());
+  EXPECT_EQ(status.pending_purges(), 0U) << "it has gone and is kept by nobody";
 }
 
 TEST_F(LingeringTest, IsReclaimedAfterARestart) {
