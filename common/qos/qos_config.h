@@ -63,7 +63,7 @@ struct SchedulerConfig {
   uint64_t iops_max = 0;
 
   // The device is kept idle for a reader who is about to ask again, at the price of throughput;
-  // acts under dispatch `cvc` behind other stages, with depth auto (osd/qos/control/anticipation).
+  // acts under dispatch `cvc` behind other stages, with depth auto (osd/qos/device/anticipation).
   bool anticipation = false;
 
   // Percent of the time in which somebody may wait for a processor of the OSD's machine while a

@@ -22,7 +22,7 @@ class Decision;
 
 namespace weir::osd {
 
-inline constexpr std::string_view kDecisionLogHead = "weirfs decisions 1\n";
+inline constexpr std::string_view kDecisionLogHead = "weirfs decisions 2\n";
 
 class DecisionLog final : public qos::DecisionRecorder {
  public:

@@ -42,14 +42,12 @@ Recording::Kind RecordedKind(const Event& event) {
       return Recording::TICKED;
     case Kind::kCounters:
       return Recording::COUNTED;
-    case Kind::kHasFreeSlot:
-      return Recording::ASKED_FOR_SLOT;
     case Kind::kSetBooked:
       return Recording::BOOKED;
     case Kind::kDoneOutside:
       return Recording::DONE_OUTSIDE;
-    case Kind::kProcessorsWaited:
-      return Recording::PROCESSORS_WAITED;
+    case Kind::kSetBulkCap:
+      return Recording::BULK_CAPPED;
   }
   return Recording::NOTHING;
 }
@@ -112,7 +110,7 @@ class Writer {
         return inputs.add_cancelled(Step(event.request, &cancelled_));
       case Recording::BOOKED:
       case Recording::DONE_OUTSIDE:
-      case Recording::PROCESSORS_WAITED:
+      case Recording::BULK_CAPPED:
         return inputs.add_amounts(event.amount);
       case Recording::STARTED:
         return recording_.mutable_decisions()->add_started(Step(event.request, &started_));
@@ -262,10 +260,10 @@ class Reader {
         return When(started_.NextNumber(&event->request));
       case Recording::BOOKED:
       case Recording::DONE_OUTSIDE:
-      case Recording::PROCESSORS_WAITED:
+      case Recording::BULK_CAPPED:
         event->kind = kind == Recording::BOOKED         ? Kind::kSetBooked
                       : kind == Recording::DONE_OUTSIDE ? Kind::kDoneOutside
-                                                        : Kind::kProcessorsWaited;
+                                                        : Kind::kSetBulkCap;
         return When(amounts_.Next(&event->amount));
       case Recording::TICKED:
         event->kind = Kind::kTick;
@@ -275,9 +273,6 @@ class Reader {
         return Status::Ok();
       case Recording::COUNTED:
         event->kind = Kind::kCounters;
-        return Status::Ok();
-      case Recording::ASKED_FOR_SLOT:
-        event->kind = Kind::kHasFreeSlot;
         return Status::Ok();
       default:
         return {ErrorCode::kBadMessage, "an unknown kind of event"};

@@ -136,17 +136,14 @@ Status Replayer::Do(const Event& event) {
     case Kind::kCounters:
       std::ignore = scheduler_->Counters(event.now);
       return Status::Ok();
-    case Kind::kHasFreeSlot:
-      std::ignore = scheduler_->HasFreeSlot(event.now);
-      return Status::Ok();
     case Kind::kSetBooked:
       scheduler_->SetBooked(event.amount);
       return Status::Ok();
     case Kind::kDoneOutside:
       scheduler_->DoneOutside(event.amount);
       return Status::Ok();
-    case Kind::kProcessorsWaited:
-      scheduler_->ProcessorsWaited(Duration(static_cast<int64_t>(event.amount)), event.now);
+    case Kind::kSetBulkCap:
+      scheduler_->SetBulkCap(event.amount, event.now);
       return Status::Ok();
   }
   return Bad("an unknown kind of record");

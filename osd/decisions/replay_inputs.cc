@@ -106,7 +106,6 @@ class InputReplay {
       const Event& event = events_[next_];
       if (event.kind == Kind::kTick && now_ >= scheduler_->NextTick()) scheduler_->Tick(now_);
       if (event.kind == Kind::kPull) StartOne();
-      if (event.kind == Kind::kHasFreeSlot) std::ignore = scheduler_->HasFreeSlot(now_);
       if (event.kind == Kind::kLanded || event.kind == Kind::kCompleted) {
         const bool lands = event.kind == Kind::kLanded;
         const auto due = due_.find(event.request);
@@ -146,8 +145,8 @@ class InputReplay {
         return scheduler_->SetBooked(event.amount);
       case Kind::kDoneOutside:
         return scheduler_->DoneOutside(event.amount);
-      case Kind::kProcessorsWaited:
-        return scheduler_->ProcessorsWaited(Duration(static_cast<int64_t>(event.amount)), now_);
+      case Kind::kSetBulkCap:
+        return scheduler_->SetBulkCap(event.amount, now_);
       default:  // decisions, hints, and what follows from them
         return;
     }
@@ -190,7 +189,10 @@ class InputReplay {
     const auto due = due_.find(one.request);
     qos::Request* request = &requests_[one.request - 1];
     if (due == due_.end() || (one.lands && request->landed)) return;
-    if (one.lands) return scheduler_->Landed(request, now_);
+    if (one.lands) {
+      scheduler_->Landed(request, now_);
+      return;
+    }
     due_.erase(due);
     scheduler_->Completed(request, now_);
   }

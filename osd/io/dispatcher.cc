@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/qos/lane.h"
 
 namespace weir::osd {
 namespace {
@@ -60,16 +61,14 @@ uint64_t ChargedBytes(const ObjectOp& op) {
 }
 
 // Somebody waits for each of these, and starting one is quick.
-constexpr uint64_t kSmallRead = 32 << 10;
-
 bool IsQuick(const ObjectOp& op) {
-  return op.kind == ObjectOpKind::kRead && op.length <= kSmallRead;
+  return op.kind == ObjectOpKind::kRead && LaneOf(op.length) == Lane::kInteractive;
 }
 
 // Starting one takes a while, as it is copied and summed; its commit costs little beside its data,
 // so that it leaves the device before. (Smaller ones would crowd the commit instead.)
 bool IsLargeWrite(const ObjectOp& op) {
-  return op.kind == ObjectOpKind::kWrite && op.data.size() >= qos::kLandingBytes;
+  return op.kind == ObjectOpKind::kWrite && LaneOf(op.data.size()) == Lane::kBulk;
 }
 
 ObjectChange ChangeOf(const ObjectOp& op) {
@@ -119,7 +118,9 @@ Dispatcher::Dispatcher(ObjectStore& store, Clock& clock, Loop& loop, const Sched
       loop_(loop),
       scheduler_(config, clock.Now(), recorder),
       config_(config),
-      counted_since_(clock.Now()) {}
+      counted_since_(clock.Now()) {
+  governor_.Choose(config.processor_pressure / 100.0);
+}
 
 Dispatcher::~Dispatcher() {
   AccountAnswered();
@@ -161,29 +162,35 @@ void Dispatcher::Submit(std::unique_ptr<ObjectOp> owned) {
 // stood in line can stand a quarter longer, to share a flush with the next; unless it keeps a slot
 // of a full device meanwhile, for which those behind it wait.
 void Dispatcher::LetThemWait(const std::vector<ObjectOp*>& pulled, TimePoint now) {
-  const bool has_slot = scheduler_.HasFreeSlot(now);
-  const bool landing_frees = scheduler_.LandingFrees(now);
+  const qos::Advice advice = scheduler_.Advise(now);
   for (ObjectOp* op : pulled) {
     if (op->patience_ > Duration(0)) continue;  // for its burst
-    if (!has_slot && !(landing_frees && IsLargeWrite(*op))) continue;
+    if (!advice.has_slot && !(advice.landing_frees && IsLargeWrite(*op))) continue;
     op->patience_ = std::min((now - op->request_.arrival) / 4, kLongestPatience);
   }
 }
 
-// Before anything that was pulled starts: a large operation must not go whole when somebody in a
-// hurry has just come.
-void Dispatcher::TellPieces(TimePoint now) {
-  const bool hurries = scheduler_.BoundInHurry(now);
-  if (std::exchange(hurries_, hurries) != hurries && on_hurry_) on_hurry_(hurries);
-  const uint64_t bytes = scheduler_.ChunkBytes(now);
-  if (bytes == piece_bytes_) return;
-  piece_bytes_ = bytes;
-  store_.SetPieceBytes(bytes);
+// Before anything that was pulled starts: a large operation must not go whole when a light one has
+// just come.
+void Dispatcher::Tell(const qos::Advice& advice, TimePoint now) {
+  if (config_.surplus == SurplusKind::kDsfq) {
+    governor_.Guarded(scheduler_.guarded_until(), now);
+    SetBulkCap(now);
+  }
+  const bool guarded = now < scheduler_.guarded_until();
+  if (std::exchange(guarded_, guarded) != guarded && on_guard_) on_guard_(guarded);
+  if (std::exchange(piece_bytes_, advice.piece_bytes) == advice.piece_bytes) return;
+  store_.SetPieceBytes(advice.piece_bytes);
+}
+
+void Dispatcher::SetBulkCap(TimePoint now) {
+  const uint64_t rate = governor_.rate();
+  if (std::exchange(bulk_cap_, rate) != rate) scheduler_.SetBulkCap(rate, now);
 }
 
 void Dispatcher::PullBatch() {
   const TimePoint now = Now();
-  TellPieces(now);
+  Tell(scheduler_.Advise(now), now);
   batch_.clear();
   pull_wake_ = TimePoint::Max();
   for (int count = 0; count < kBatch; ++count) {
@@ -200,7 +207,7 @@ void Dispatcher::PullBatch() {
       Start(op);
       continue;
     }
-    if (const auto patience = scheduler_.BurstPatience(op->request_)) op->patience_ = *patience;
+    if (pulled.patience) op->patience_ = *pulled.patience;
     batch_.push_back(op);
     pulled_.push_back(op);
   }
@@ -345,9 +352,8 @@ void Dispatcher::Account(const ObjectOp& op, TimePoint when) {
 Duration Dispatcher::Landed(ObjectOp* op) {
   AccountAnswered();
   const TimePoint now = Now();
-  if (!scheduler_.LandingFrees(now)) return op->patience_;
-  scheduler_.Landed(&op->request_, now);
-  const Duration patience = scheduler_.BurstPatience(op->request_).value_or(op->patience_);
+  if (!scheduler_.Advise(now).landing_frees) return op->patience_;
+  const Duration patience = scheduler_.Landed(&op->request_, now).value_or(op->patience_);
   Pump();
   return patience;
 }
@@ -438,7 +444,7 @@ bool Dispatcher::ServeOutside(ObjectOp* op) {
 
 TimePoint Dispatcher::NextTimer() const {
   const TimePoint tick = scheduler_.NextTick();
-  return processors_ ? std::min(tick, scheduler_.LookAtProcessors()) : tick;
+  return processors_ ? std::min(tick, governor_.LookAt()) : tick;
 }
 
 TimePoint Dispatcher::NextWake() const {
@@ -457,22 +463,25 @@ void Dispatcher::ArmTimer() {
   });
 }
 
-void Dispatcher::LookAtProcessors(TimePoint now) {
-  if (!processors_ || now < scheduler_.LookAtProcessors()) return;
+void Dispatcher::Govern(TimePoint now) {
+  if (!processors_ || now < governor_.LookAt()) return;
   if (const std::optional<Duration> waited = processors_()) {
-    scheduler_.ProcessorsWaited(*waited, now);
+    governor_.Look(*waited, scheduler_.State(now).bulk_taken, now);
+    SetBulkCap(now);
   } else {
     processors_ = nullptr;
+    governor_.Choose(1);
+    SetBulkCap(now);
   }
 }
 
 TimePoint Dispatcher::Poll() {
   AccountAnswered();
   const TimePoint now = Now();
-  LookAtProcessors(now);
+  Govern(now);
   if (now >= scheduler_.NextTick()) {
     scheduler_.Tick(now);
-    disk_is_slow_ = scheduler_.Disk().slow;
+    disk_is_slow_ = scheduler_.State(now).disk.slow;
   }
   Pump();
   return NextWake();

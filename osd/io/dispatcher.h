@@ -32,6 +32,7 @@
 #include "osd/io/object_op.h"
 #include "osd/io/rate_meter.h"
 #include "osd/io/recent_latency.h"
+#include "osd/qos/control/bulk_governor.h"
 #include "osd/qos/scheduler.h"
 
 namespace weir::osd {
@@ -61,7 +62,7 @@ struct DispatcherStats {
   uint64_t base_token_rate = 0;     // G0 as configured
   uint64_t device_bytes_per_s = 0;  // object bytes moved in the last second
   uint64_t bypassed_bytes = 0;      // since start, see SetBypass
-  uint64_t pace = 0;                // for the processors' sake, bytes per second; 0: none
+  uint64_t pace = 0;                // the bulk cap, bytes per second; 0: none
   qos::DiskEstimate::View disk;
   Duration window{};  // since start or reset
   std::vector<DispatcherClassStats> classes;
@@ -94,9 +95,9 @@ class Dispatcher {
   // Before the first operation. Without it processors are taken to be free.
   void WatchProcessors(Processors processors) { processors_ = std::move(processors); }
 
-  // Called in the loop when somebody with a latency bound begins to be in a hurry, and when nobody
-  // is any more. Before the first operation.
-  void OnHurry(std::function<void(bool hurry)> on_hurry) { on_hurry_ = std::move(on_hurry); }
+  // Called in the loop when the device begins to be guarded for a class with a latency bound
+  // (osd/qos/device), and when it is no more. Before the first operation.
+  void OnGuard(std::function<void(bool guarded)> on_guard) { on_guard_ = std::move(on_guard); }
 
   // While true each operation that comes starts at once, past the scheduler and every counter but
   // bypassed_bytes. Only to measure what metering costs. Any thread.
@@ -154,7 +155,8 @@ class Dispatcher {
   void StartPulled();
   void ContinueInNextTurn();
   void ArmTimer();
-  void TellPieces(TimePoint now);
+  // Tells the store and the loop what the scheduler advises.
+  void Tell(const qos::Advice& advice, TimePoint now);
   void NoteFull(TimePoint now);
   void LetThemWait(const std::vector<ObjectOp*>& pulled, TimePoint now);
   void Start(ObjectOp* op);
@@ -172,16 +174,19 @@ class Dispatcher {
   void Leave();
   // When the scheduler wants a Poll, whatever else happens.
   [[nodiscard]] TimePoint NextTimer() const;
-  // Tells the scheduler, if it is time, how long processors were waited for.
-  void LookAtProcessors(TimePoint now);
+  // The governor looks at the processors, if it is time.
+  void Govern(TimePoint now);
+  void SetBulkCap(TimePoint now);
 
   ObjectStore& store_;
   Clock& clock_;
   Loop& loop_;
   Processors processors_;               // may be empty
-  std::function<void(bool)> on_hurry_;  // may be empty
+  std::function<void(bool)> on_guard_;  // may be empty
 
   qos::Scheduler scheduler_;
+  qos::BulkGovernor governor_;
+  uint64_t bulk_cap_ = 0;  // what the scheduler was told last
   SchedulerConfig config_;
   std::map<ClassId, ClassSpec> classes_;
   std::map<ClassId, LatencyHistogram> latency_;
@@ -203,7 +208,7 @@ class Dispatcher {
   std::deque<ObjectOp*> pulled_;                     // from the scheduler, not started
   uint64_t bulk_left_ = kBulkPerTurn;                // of this turn
   uint64_t piece_bytes_ = UINT64_MAX;                // what the store was told last
-  bool hurries_ = false;                             // what on_hurry_ was told last
+  bool guarded_ = false;                             // what on_guard_ was told last
   std::vector<std::unique_ptr<ObjectOp>> answered_;  // the scheduler is still to be told
   bool pumping_ = false;
   bool pump_again_ = false;

@@ -32,6 +32,8 @@ void Dispatcher::Apply(const SchedulerConfig& config, const std::vector<ClassSpe
   if (!SameConfig(config, config_)) {
     scheduler_.Configure(config, now);
     config_ = config;
+    governor_.Choose(config.processor_pressure / 100.0);
+    SetBulkCap(now);
   }
   std::map<ClassId, ClassSpec> wanted;
   for (const ClassSpec& spec : classes) wanted[spec.id] = spec;

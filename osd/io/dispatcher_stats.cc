@@ -16,7 +16,7 @@ LatencyQuantiles QuantilesOf(const LatencyHistogram& latency) {
 
 void Dispatcher::NoteFull(TimePoint now) {
   const bool waits = config_.gate == GateKind::kStrict && scheduler_.queued() > 0;
-  const bool full = waits || (scheduler_.in_flight() > 0 && !scheduler_.HasFreeSlot(now));
+  const bool full = waits || (scheduler_.in_flight() > 0 && !scheduler_.Advise(now).has_slot);
   if (full == full_) return;
   if (full_) activity_.full += now - full_since_;
   full_ = full;
@@ -27,12 +27,13 @@ DispatcherStats Dispatcher::Stats(bool reset) {
   AccountAnswered();
   const TimePoint now = Now();
   DispatcherStats stats;
-  stats.token_rate = scheduler_.token_rate();
+  const qos::SchedulerState state = scheduler_.State(now);
+  stats.token_rate = state.token_rate;
   stats.base_token_rate = config_.token_rate;
   stats.device_bytes_per_s = device_.BytesPerSecond(now);
   stats.bypassed_bytes = bypassed_bytes_;
-  stats.pace = scheduler_.pace(now);
-  stats.disk = scheduler_.Disk();
+  stats.pace = state.bulk_cap;
+  stats.disk = state.disk;
   stats.window = now - counted_since_;
   for (qos::ClassCounters& total : scheduler_.Counters(now)) {
     const qos::ClassCounters& outside = outside_[total.id];

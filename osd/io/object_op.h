@@ -73,7 +73,7 @@ class ObjectOp {
   // How long its class's own limit held it; in Done.
   [[nodiscard]] Duration held_by_limit() const { return request_.held_by_limit; }
   // It ran while somebody waited for each small request, on a disk without a head; in Done.
-  [[nodiscard]] bool in_hurry() const { return request_.in_hurry; }
+  [[nodiscard]] bool kept_short() const { return request_.kept_short; }
 
  private:
   friend class Dispatcher;

@@ -15,22 +15,39 @@
 #include <memory>
 #include <optional>
 
+#include "common/qos/class_times.h"
 #include "common/qos/flow_order.h"
+#include "common/qos/qos_config.h"
 #include "osd/qos/admission/service_monitor.h"
 #include "osd/qos/guarantee/token_bucket.h"
 #include "osd/qos/guarantee/transactions.h"
+#include "osd/qos/request.h"
 #include "osd/qos/request_list.h"
-#include "osd/qos/scheduler.h"
 #include "osd/qos/surplus/disk_state.h"
 
 namespace weir::osd::qos {
+
+struct ClassCounters {
+  ClassId id;
+  uint64_t served_ops = 0;
+  uint64_t served_bytes = 0;
+  uint64_t guaranteed_bytes = 0;
+  uint64_t surplus_bytes = 0;
+  uint64_t arrived_bytes = 0;
+  uint64_t queued_ops = 0;
+  uint64_t queued_bytes = 0;
+  uint64_t deadline_misses = 0;  // completed later than the class's latency bound
+  // Seconds with demand in which served < promise - 2 %, or the bound was missed too often.
+  uint64_t violation_seconds = 0;
+  OsdClassTimes times;  // without operations and bytes, which are above
+};
 
 // The heaps that a queue may stand in.
 enum class HeapSlot : uint8_t {
   kOwnWaiting,
   kOwnReady,
   kSurplus,
-  kBeside,
+  kLight,
   kCeiling,
   kSpare,
   kDue,

@@ -25,10 +25,9 @@ struct Decision {
     kCancel,
     kTick,
     kCounters,
-    kHasFreeSlot,
-    kSetBooked,         // `amount` bytes per second
-    kDoneOutside,       // `amount` bytes
-    kProcessorsWaited,  // `amount` nanoseconds
+    kSetBooked,    // `amount` bytes per second
+    kDoneOutside,  // `amount` bytes
+    kSetBulkCap,   // `amount` bytes per second
   };
   Kind kind;
   TimePoint now;  // of kSetBooked and kDoneOutside: not known

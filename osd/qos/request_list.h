@@ -5,7 +5,7 @@
 #pragma once
 
 #include "common/base/check.h"
-#include "osd/qos/scheduler.h"
+#include "osd/qos/request.h"
 
 namespace weir::osd::qos {
 

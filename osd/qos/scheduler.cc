@@ -1,145 +1,448 @@
 #include "osd/qos/scheduler.h"
 
-#include "osd/qos/scheduler_impl.h"
+#include <algorithm>
+
+#include "common/base/check.h"
+#include "osd/qos/control/promise_meter.h"
+#include "osd/qos/dispatch/virtual_clock.h"
+#include "osd/qos/surplus/dsfq.h"
 
 namespace weir::osd::qos {
 
 using Kind = Decision::Kind;
 
-Scheduler::Scheduler(const SchedulerConfig& config, TimePoint now, DecisionRecorder* recorder)
-    : impl_(std::make_unique<Impl>(config, now)), recorder_(recorder) {
-  Note({.kind = Kind::kStart, .now = now, .config = &config});
+namespace {
+
+// Delays come over the network; beyond this they mean the same and only invite overflow.
+constexpr int64_t kElsewhereMax = int64_t{1} << 40;
+
+// How long a class counts as one that has just come back.
+constexpr Duration kReturning = std::chrono::milliseconds(100);
+
+}  // namespace
+
+ClassQueue* Scheduler::Find(ClassId id) const {
+  if (id.value < kNumbered) [[likely]] {
+    ClassQueue* queue = id.value < numbered_.size() ? numbered_[id.value] : nullptr;
+    return queue == nullptr ? best_effort_ : queue;
+  }
+  const auto found = classes_.find(id);
+  return found == classes_.end() ? best_effort_ : found->second.get();
 }
 
-Scheduler::~Scheduler() = default;
-
-void Scheduler::Configure(const SchedulerConfig& config, TimePoint now) {
-  Note({.kind = Kind::kConfigure, .now = now, .config = &config});
-  impl_->Configure(config, now);
+ClassQueue* Scheduler::OwnerOf(const Request& request) {
+  ClassQueue* queue = Find(request.queue);
+  return request.sequence < queue->first_sequence ? best_effort_ : queue;
 }
 
-void Scheduler::SetClass(const ClassSpec& spec, TimePoint now) {
-  Note({.kind = Kind::kSetClass, .now = now, .spec = &spec});
-  impl_->SetClass(spec, now);
-}
-
-void Scheduler::RemoveClass(ClassId id, TimePoint now) {
-  Note({.kind = Kind::kRemoveClass, .now = now, .class_id = id});
-  impl_->RemoveClass(id, now);
+int64_t Scheduler::CostOf(const Request& request) const {
+  if (config_.cost == CostKind::kRequests) return 1;
+  if (config_.cost == CostKind::kDeviceTime && dsfq_ != nullptr) return DeviceCostOf(request);
+  return TokensOf(request.bytes);
 }
 
 void Scheduler::Enqueue(Request* request, TimePoint now) {
+  WEIR_CHECK(request->stage == Request::Stage::kOutside, "a request is enqueued once");
   Note({.kind = Kind::kEnqueue, .now = now, .request = request});
-  impl_->Enqueue(request, now);
+  ClassQueue* queue = Find(request->class_id);
+  wait_meter_.Advance(queue, now);
+  request->queue = queue->id();
+  request->stage = Request::Stage::kQueued;
+  request->arrival = now;
+  WaitMeter::Arrived(*queue, request);
+  request->sequence = next_sequence_++;
+  request->cost = CostOf(*request);
+  request->account = Request::Account::kNone;
+  request->elsewhere = std::clamp<int64_t>(request->elsewhere, 0, kElsewhereMax);
+  surplus_->Arrived(request);
+
+  const bool returns = ReturnsFromIdle(queue, now);
+  ++queued_;
+  ++queue->under_way;
+  ++queue->counters.queued_ops;
+  queue->counters.queued_bytes += request->bytes;
+  queue->counters.arrived_bytes += request->bytes;
+
+  const bool is_head = queue->requests.empty();
+  const int64_t tokens = TokensOf(request->bytes);
+  const bool is_largest = tokens > queue->largest_tokens;
+  queue->requests.PushBack(request);
+  JoinFlow(queue, request);
+  if (queue->transactions) queue->transactions->Arrived(request, now);
+  if (!is_head) surplus_->Grew(queue);
+  contract_meter_.Arrived(queue, *request, now);
+  NoteDemand(queue, now);
+  device_.Asked(*queue, *request, now);
+  if (is_largest) NoteSize(queue, tokens, now);
+  if (is_head && queue->ceiling && queue->released + queue->device_ops == 0) {
+    queue->ceiling->Refill(now);
+    queue->ceiling->CutAt(queue->largest_tokens);
+  }
+  request->elsewhere_tokens = 0;
+  if (request->elsewhere > 0) CountElsewhere(queue, request);
+  if (config_.cost == CostKind::kDeviceTime) PriceElsewhere(request);
+  if (returns) dsfq_->ForgiveIdle(queue, request);
+  // Buckets that grew or were drained move the head even when it is not new.
+  const bool leads = queue->flows->First() == &request->in_flow;
+  const bool may_lead = leads || is_largest || request->elsewhere > 0 || queue->transactions;
+  if (may_lead) Place(queue, now);
+}
+
+void Scheduler::JoinFlow(ClassQueue* queue, Request* request) {
+  const Duration busy = device_.cost().Busy(request->op, request->bytes);
+  // Before anything is known, a byte per nanosecond: only the ratio of costs matters.
+  const auto bytes = Duration(static_cast<int64_t>(request->bytes));
+  queue->flows->Add(&request->in_flow, FlowOf(*request), request->bytes,
+                    busy > Duration(0) ? busy : bytes);
+}
+
+bool Scheduler::HeadIsStale(const ClassQueue& queue) {
+  return !queue.requests.empty() && queue.flows->First() != &queue.requests.front()->in_flow;
+}
+
+void Scheduler::BringFlowForward(ClassQueue* queue) {
+  if (HeadIsStale(*queue)) queue->requests.MoveToFront(Request::Of(queue->flows->First()));
+}
+
+// The request that tells of the time before may be overtaken on its way by a later one, so a class
+// returns for a moment.
+bool Scheduler::ReturnsFromIdle(ClassQueue* queue, TimePoint now) const {
+  if (dsfq_ == nullptr || config_.reset_idle <= Duration(0)) return false;
+  if (queue->under_way == 0 && now - queue->idle_since >= config_.reset_idle) {
+    queue->returned_at = now;
+  }
+  return queue->returned_at && now - *queue->returned_at < kReturning;
+}
+
+void Scheduler::NoteGone(ClassQueue* queue, TimePoint now) {
+  if (--queue->under_way == 0) queue->idle_since = now;
+}
+
+void Scheduler::NoteSize(ClassQueue* queue, int64_t tokens, TimePoint now) {
+  queue->largest_tokens = tokens;
+  if (guarantee_) guarantee_->PromiseChanged(queue, now);
+  SetCeiling(queue, now);
+  largest_tokens_ = std::max(largest_tokens_, tokens);
+  ResizeRoot(now);
+}
+
+void Scheduler::CountElsewhere(ClassQueue* queue, Request* request) {
+  // Buckets count KiB. Under cost `requests` the others were, as far as we know, like this one.
+  const int64_t own = TokensOf(request->bytes);
+  const int64_t tokens =
+      request->elsewhere * (config_.cost == CostKind::kRequests ? own : int64_t{1});
+  request->elsewhere_tokens = tokens;
+  if (queue->promise_total) {
+    // How many requests that was, each taken to be as large as the one that tells of them.
+    const double requests = static_cast<double>(tokens) / static_cast<double>(own);
+    CountService(queue, static_cast<uint64_t>(tokens) * kTokenBytes, requests);
+  }
+}
+
+// What went elsewhere is paid when the request goes, not when it comes: what waits here when a
+// class moves to other OSDs then still goes at the pace of all of it.
+void Scheduler::PayLimit(ClassQueue* queue, const Request& request, TimePoint now) {
+  TokenBucket& ceiling = *queue->ceiling;
+  ceiling.Refill(now);
+  ceiling.Take(TokensOf(request.bytes));
+  if (!queue->limit_total) return;
+  ceiling.TakeElsewhere(-2 * BucketCap(ceiling.rate(), queue->largest_tokens),
+                        request.elsewhere_tokens);
+}
+
+void Scheduler::Withdraw(ClassQueue* queue) {
+  if (guarantee_) guarantee_->Withdraw(queue);
+  surplus_->Withdraw(queue);
+}
+
+void Scheduler::Place(ClassQueue* queue, TimePoint now) {
+  wait_meter_.Advance(queue, now);
+  PlaceHead(queue, now);
+  WaitMeter::Placed(queue, held_.Contains(*queue));
+}
+
+void Scheduler::PlaceHead(ClassQueue* queue, TimePoint now) {
+  if (queue->requests.empty()) {
+    held_.Remove(queue);
+    Withdraw(queue);
+    return;
+  }
+  BringFlowForward(queue);
+  if (queue->ceiling) {
+    const Request& head = *queue->requests.front();
+    queue->ceiling->Refill(now);
+    const TimePoint due = queue->ceiling->CoversAt(TokensOf(head.bytes));
+    if (due > now) {
+      Withdraw(queue);
+      held_.Put(queue, due, head.sequence);
+      return;
+    }
+  }
+  if (held_.Contains(*queue)) {
+    held_.Remove(queue);
+    surplus_->OfferAgain(queue);
+  } else {
+    surplus_->Offer(queue);
+  }
+  if (guarantee_) guarantee_->Offer(queue, now);
 }
 
 PullResult Scheduler::Pull(TimePoint now) {
-  const PullResult pulled = impl_->Pull(now);
-  Note({.kind = Kind::kPull, .now = now, .request = pulled.request});
-  return pulled;
+  if (now >= next_expiry_) Expire(now);
+  surplus_->SetTime(now);
+  device_.ProbeIfDue(now);
+  const bool has_slot = device_.HasSlot(now);
+  FillWindow(has_slot, now);
+  wait_meter_.SetBlocked(blocked_.by);
+  PullResult result;
+  Request* next = NextForDevice(has_slot, now);
+  if (next != nullptr) {
+    result.request = Submit(next, now);
+    result.patience = device_.Patience(*next, queued_ > 0);
+  } else if (has_slot) {
+    result.wake_at = WakeAt(now);
+  }
+  const bool capped = has_slot && next == nullptr && blocked_.by == Blocked::By::kRoot;
+  maximizer_.Observe(capped, now);
+  device_.estimate().Observe(DiskLoad(has_slot, now), now);
+  Note({.kind = Kind::kPull, .now = now, .request = next});
+  return result;
 }
 
-void Scheduler::Landed(Request* request, TimePoint now) {
+void Scheduler::FillWindow(bool has_slot, TimePoint now) {
+  const size_t limit =
+      PassesAll() ? SIZE_MAX
+                  : std::max<size_t>(dispatch_->Capacity(device_.depth()), has_slot ? 1 : 0);
+  blocked_ = {};
+  light_blocked_until_ = TimePoint::Max();
+  while (ReleaseOne(dispatch_->size() < limit, now)) {
+  }
+}
+
+// Without room in the window only what will leave it first, where deadlines decide who does: the
+// owed, and what is light.
+bool Scheduler::ReleaseOne(bool has_room, TimePoint now) {
+  if (!has_room && !device_.adapts()) return false;
+  while (!held_.empty() && held_.TopKey() <= now) Place(held_.Top(), now);
+  if (guarantee_) {
+    if (ClassQueue* owed = guarantee_->Pick(now); owed != nullptr) {
+      BringForward(owed, now);
+      Release(owed, Grant::kOwed, now);
+      return true;
+    }
+  }
+  ClassQueue* next = surplus_->Pick();
+  if (next == nullptr) return false;
+  blocked_ = BlockOf(*next, has_room, now);
+  if (blocked_.by != Blocked::By::kNothing) return device_.adapts() && ReleaseLight(now);
+  Release(next, Grant::kSurplus, now);
+  return true;
+}
+
+bool Scheduler::ReleaseLight(TimePoint now) {
+  const bool free = blocked_.by == Blocked::By::kBulkCap;
+  ClassQueue* light = surplus_->PickLight(free);
+  while (light != nullptr && !IsLight(*light->requests.front())) {
+    surplus_->NotLight(light);
+    light = surplus_->PickLight(free);
+  }
+  if (light == nullptr) return false;
+  const TimePoint passes =
+      gate_.PassesAt(TokensOf(light->requests.front()->bytes), /*in_steps=*/false, now);
+  if (passes > now) {
+    light_blocked_until_ = passes;
+    return false;
+  }
+  Release(light, free ? Grant::kFree : Grant::kSurplus, now);
+  return true;
+}
+
+Blocked Scheduler::BlockOf(const ClassQueue& queue, bool has_room, TimePoint now) {
+  const bool full =
+      !has_room || device_.IsKept(now) || (dispatch_->bytes() >= kWindowBytes && !PassesAll());
+  const Request& head = *queue.requests.front();
+  const bool light = IsLight(head);
+  if (full && !(device_.adapts() && light && dispatch_->light_bytes() < kLightBytes)) {
+    return {.by = Blocked::By::kRoom};
+  }
+  const bool in_steps = device_.IsShort(now) && !light;
+  const TimePoint root = gate_.PassesAt(TokensOf(head.bytes), in_steps, now);
+  const bool capped = IsBulk(queue, head) && CapHolds(now);
+  const TimePoint cap = capped ? bulk_cap_.PassesAt(now) : now;
+  if (std::max(root, cap) <= now) return {};
+  return cap > root ? Blocked{.by = Blocked::By::kBulkCap, .until = cap}
+                    : Blocked{.by = Blocked::By::kRoot, .until = root};
+}
+
+// The request that the class is owed for is its oldest, or the head of one of its transactions.
+void Scheduler::BringForward(ClassQueue* queue, TimePoint now) {
+  if (!queue->transactions) return;
+  Request* owed = queue->transactions->Owed(now);
+  if (owed == nullptr || owed == queue->requests.front()) return;
+  queue->requests.MoveToFront(owed);
+  surplus_->Offer(queue);
+}
+
+void Scheduler::Release(ClassQueue* queue, Grant grant, TimePoint now) {
+  const bool guaranteed = grant == Grant::kOwed;
+  wait_meter_.Advance(queue, now);
+  wait_meter_.Released(queue, queue->requests.front(), now);
+  const int64_t tokens = TokensOf(queue->requests.front()->bytes);
+  surplus_->Released(queue, grant != Grant::kSurplus);
+  if (guaranteed) guarantee_->Take(queue, tokens, now);
+  const int64_t elsewhere = queue->requests.front()->elsewhere_tokens;
+  if (guarantee_ && queue->promise_total) {
+    guarantee_->ServedElsewhere(queue, elsewhere, now);
+  }
+  // The promises of background work are booked beside G0, not inside it.
+  if (!guaranteed || !IsBackground(queue->id())) gate_.Take(tokens, now);
+  if (!guaranteed && IsBulk(*queue, *queue->requests.front())) {
+    bulk_cap_.Take(queue->requests.front()->bytes, CapHolds(now), now);
+  }
+  if (queue->ceiling) PayLimit(queue, *queue->requests.front(), now);
+  Request* request = queue->requests.PopFront();
+  queue->flows->Take(&request->in_flow);
+  if (queue->transactions) queue->transactions->Left(*request);
+  const bool own_time =
+      request->account == Request::Account::kCharged && request->payer == request->queue;
+  request->guaranteed = guaranteed || own_time;
+  request->stage = Request::Stage::kWindow;
+  ++queue->released;
+  StampDeadline(queue, request, now);
+  dispatch_->Add(request);
+  Place(queue, now);
+}
+
+Request* Scheduler::Submit(Request* request, TimePoint now) {
+  ClassQueue* queue = Find(request->queue);
+  wait_meter_.Advance(queue, now);
+  --queue->released;
+  --queue->counters.queued_ops;
+  queue->counters.queued_bytes -= request->bytes;
+  --queued_;
+  device_.Started(queue, request, dispatch_->bytes() > dispatch_->light_bytes(), now);
+  NoteDemand(queue, now);
+  request->stage = Request::Stage::kDevice;
+  return request;
+}
+
+std::optional<TimePoint> Scheduler::WakeAt(TimePoint now) const {
+  TimePoint at = held_.empty() ? TimePoint::Max() : held_.TopKey();
+  if (guarantee_) at = std::min(at, guarantee_->WakeAt());
+  at = std::min({at, blocked_.until, light_blocked_until_});
+  if (device_.IsKept(now)) at = std::min(at, device_.KeptUntil());
+  if (at == TimePoint::Max()) return std::nullopt;
+  return at;
+}
+
+std::optional<Duration> Scheduler::Landed(Request* request, TimePoint now) {
+  WEIR_CHECK(request->stage == Request::Stage::kDevice && !request->landed, "lands once");
   Note({.kind = Kind::kLanded, .now = now, .request = request});
-  impl_->Landed(request, now);
+  ClassQueue* queue = OwnerOf(*request);
+  wait_meter_.Advance(queue, now);
+  device_.Landed(queue, request, now);
+  return device_.Patience(*request, queued_ > 0);
 }
 
 void Scheduler::Completed(Request* request, TimePoint now) {
+  WEIR_CHECK(request->stage == Request::Stage::kDevice, "only what was pulled completes");
   Note({.kind = Kind::kCompleted, .now = now, .request = request});
-  impl_->Completed(request, now);
+  request->stage = Request::Stage::kOutside;
+  ClassQueue* queue = OwnerOf(*request);
+  wait_meter_.Advance(queue, now);
+  device_.Completed(queue, request, now);
+  NoteGone(queue, now);
+  ClassCounters& counters = queue->counters;
+  ++counters.served_ops;
+  counters.served_bytes += request->bytes;
+  (request->guaranteed ? counters.guaranteed_bytes : counters.surplus_bytes) += request->bytes;
+  CountService(queue, request->bytes, 1);
+  contract_meter_.Completed(queue, *request, request->guaranteed || !guarantee_, now);
+  FlowOrder::Done(&request->in_flow);
+  surplus_->Completed(queue, *request, request->device_time, now);
+  NoteDemand(queue, now);
+  if (HeadIsStale(*queue)) Place(queue, now);
 }
 
 bool Scheduler::Cancel(Request* request, TimePoint now) {
   Note({.kind = Kind::kCancel, .now = now, .request = request});
-  return impl_->Cancel(request, now);
+  ClassQueue* queue = Find(request->queue);
+  wait_meter_.Advance(queue, now);
+  if (request->stage == Request::Stage::kQueued) {
+    const bool was_head = queue->requests.front() == request;
+    surplus_->Leaving(queue, request);
+    queue->requests.Remove(request);
+    queue->flows->Leave(&request->in_flow);
+    if (queue->transactions) queue->transactions->Left(*request);
+    if (was_head || queue->transactions || HeadIsStale(*queue)) Place(queue, now);
+  } else if (request->stage == Request::Stage::kWindow) {
+    dispatch_->Remove(request);
+    --queue->released;
+    FlowOrder::Done(&request->in_flow);
+    surplus_->Completed(queue, *request, Duration::zero(), now);
+  } else {
+    return false;
+  }
+  NoteGone(queue, now);
+  request->stage = Request::Stage::kOutside;
+  contract_meter_.Cancelled(queue, *request, now);
+  --queue->counters.queued_ops;
+  queue->counters.queued_bytes -= request->bytes;
+  --queued_;
+  NoteDemand(queue, now);
+  return true;
 }
 
-void Scheduler::Tick(TimePoint now) {
-  Note({.kind = Kind::kTick, .now = now});
-  impl_->Tick(now);
+void Scheduler::StampDeadline(ClassQueue* queue, Request* request, TimePoint now) {
+  // Deadlines protect what is promised: behind a guarantee stage that is what it released, not what
+  // the class gets as surplus. Class 0 has none (rule 6).
+  const bool promised = PassesAll() || request->guaranteed;
+  if (promised && queue->id() != kBestEffort) {
+    StampFinishTime(queue, request, config_.cvc.ahead_max, now);
+  } else {
+    request->finish_time = TimePoint::Max();
+  }
+  // Who is light waits for each answer before it asks again: its turn has come, so now.
+  if (device_.adapts() && IsLight(*request)) {
+    request->finish_time = std::min(request->finish_time, now);
+  }
 }
 
-TimePoint Scheduler::NextTick() const {
-  return impl_->NextTick();
+Request* Scheduler::NextForDevice(bool has_slot, TimePoint now) {
+  if (dispatch_->size() == 0) return nullptr;
+  const bool overtaken = device_.Overtaken();
+  if (has_slot && !device_.IsKept(now)) {
+    return dispatch_->Next({now, device_.in_flight(), overtaken || device_.Probes()});
+  }
+  if (!device_.adapts()) return nullptr;
+  Request* urgent = dispatch_->Urgent();
+  if (urgent == nullptr || (overtaken && !urgent->guaranteed) ||
+      !(has_slot || device_.HasSlotBeyond(*urgent))) {
+    return nullptr;
+  }
+  dispatch_->Remove(urgent);
+  return urgent;
 }
 
-std::vector<ClassCounters> Scheduler::Counters(TimePoint now) {
-  Note({.kind = Kind::kCounters, .now = now});
-  return impl_->Counters(now);
+// Without a slot, and with somebody who waits for nothing else.
+DiskEstimate::State Scheduler::DiskLoad(bool has_slot, TimePoint now) const {
+  const bool wait = dispatch_->size() > 0 || (queued_ > 0 && held_.empty());
+  if (has_slot || !wait || blocked_.by_rate()) return DiskEstimate::State::kIdle;
+  return device_.IsShort(now) ? DiskEstimate::State::kShort : DiskEstimate::State::kLimits;
 }
 
-ServiceReport Scheduler::Measures() const {
-  return impl_->Measures();
+int64_t Scheduler::DeviceCostOf(const Request& request) const {
+  const Duration busy = device_.cost().Busy(request.op, request.bytes);
+  // Before anything is known, a byte per nanosecond: only the ratio of costs matters.
+  const auto ns = busy > Duration(0) ? busy.count() : static_cast<int64_t>(request.bytes);
+  return std::max<int64_t>(1, ns / 1000);
 }
 
-DiskEstimate::View Scheduler::Disk() const {
-  return impl_->Disk();
-}
-
-void Scheduler::SetBooked(uint64_t bytes_per_s) {
-  Note({.kind = Kind::kSetBooked, .now = {}, .amount = bytes_per_s});
-  impl_->SetBooked(bytes_per_s);
-}
-
-void Scheduler::DoneOutside(uint64_t bytes) {
-  Note({.kind = Kind::kDoneOutside, .now = {}, .amount = bytes});
-  impl_->DoneOutside(bytes);
-}
-
-void Scheduler::ProcessorsWaited(Duration total, TimePoint now) {
-  Note({.kind = Kind::kProcessorsWaited,
-        .now = now,
-        .amount = static_cast<uint64_t>(total.count())});
-  impl_->ProcessorsWaited(total, now);
-}
-
-TimePoint Scheduler::LookAtProcessors() const {
-  return impl_->LookAtProcessors();
-}
-
-uint64_t Scheduler::pace(TimePoint now) const {
-  return impl_->pace(now);
-}
-
-uint64_t Scheduler::token_rate() const {
-  return impl_->token_rate();
-}
-
-uint64_t Scheduler::ChunkBytes(TimePoint now) const {
-  return impl_->ChunkBytes(now);
-}
-
-Duration Scheduler::ServiceEstimate(OpKind op, uint64_t bytes) const {
-  return impl_->ServiceEstimate(op, bytes);
-}
-
-uint64_t Scheduler::queued() const {
-  return impl_->queued();
-}
-
-uint64_t Scheduler::in_flight() const {
-  return impl_->in_flight();
-}
-
-bool Scheduler::HasFreeSlot(TimePoint now) {
-  Note({.kind = Kind::kHasFreeSlot, .now = now});
-  return impl_->HasSlot(now);
-}
-
-std::optional<Duration> Scheduler::BurstPatience(const Request& request) const {
-  return impl_->BurstPatience(request);
-}
-
-bool Scheduler::LandingFrees(TimePoint now) const {
-  return impl_->LandingFrees(now);
-}
-
-bool Scheduler::InHurry(TimePoint now) const {
-  return impl_->InHurry(now);
-}
-
-bool Scheduler::BoundInHurry(TimePoint now) const {
-  return impl_->BoundInHurry(now);
+void Scheduler::PriceElsewhere(Request* request) const {
+  if (dsfq_ == nullptr) return;
+  const double price =
+      static_cast<double>(request->cost) / static_cast<double>(TokensOf(request->bytes));
+  request->elsewhere = static_cast<int64_t>(static_cast<double>(request->elsewhere) * price);
 }
 
 }  // namespace weir::osd::qos

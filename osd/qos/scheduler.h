@@ -1,7 +1,7 @@
 // Scheduler: which request the device sees next. The whole QoS pipeline of one device,
 //
-//   class queues ─► guarantee (HTB) ─► surplus (FCFS | DSFQ | VD | pass) ─► dispatch (FIFO | C-SCAN
-//   | VC | CVC) ─► depth D
+//   class queues ─► guarantee (HTB) ─► surplus (FCFS | DSFQ | VD | pass) ─► throttles
+//                ─► dispatch (FIFO | C-SCAN | VC | CVC) ─► device, depth D
 //
 // as one passive object: it owns no thread, lock, I/O or clock, so that the daemon and the
 // simulator run the very same code. Source: shared pipeline of AQuA §5 (ODIS queues, HTB, C-SCAN,
@@ -15,125 +15,72 @@
 // Use:     after Enqueue, Completed, Cancel, Tick, Configure, SetClass, RemoveClass and at wake_at:
 //          Pull until it returns no request.
 // Order:   fair between the flows of a class, FIFO within each, up to the dispatch window, inside
-// of
-//          which C-SCAN may reorder.
+//          of which C-SCAN may reorder.
+// Files:   scheduler.cc holds the path of a request, scheduler_setup.cc what operators change and
+//          what timers do; what the device holds is device/, what holds surplus back is throttle.h.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "common/base/ids.h"
-#include "common/base/result.h"
 #include "common/base/time.h"
-#include "common/qos/class_times.h"
-#include "common/qos/flow_order.h"
 #include "common/qos/qos_config.h"
-#include "osd/qos/control/disk_estimate.h"
+#include "osd/qos/class_heap.h"
+#include "osd/qos/class_queue.h"
+#include "osd/qos/control/bandwidth_maximizer.h"
+#include "osd/qos/control/contract_meter.h"
+#include "osd/qos/control/wait_meter.h"
 #include "osd/qos/decision_recorder.h"
+#include "osd/qos/device/device.h"
+#include "osd/qos/dispatch/dispatch.h"
+#include "osd/qos/guarantee/guarantee.h"
+#include "osd/qos/guarantee/root_gate.h"
+#include "osd/qos/surplus/surplus.h"
+#include "osd/qos/throttle.h"
 
 namespace weir::osd::qos {
 
-enum class OpKind : uint8_t { kRead, kWrite, kOther };
-
-// A line of memory as caches move it.
-inline constexpr size_t kCacheLine = 64;
-
-// Writes of so many bytes and more land before they are complete, see Scheduler::Landed; smaller
-// ones may go with their commit.
-inline constexpr uint64_t kLandingBytes = 32 << 10;
-
-// One object operation waiting for, or on, the device. The first block is the caller's; the rest is
-// the scheduler's and is readable (for statistics) after Completed.
-//
-// Of thousands that wait, each is in no cache any more when its turn comes: so four lines and no
-// more, by the steps that touch them.
-struct alignas(kCacheLine) Request {
-  ClassId class_id;          // an unknown class is served as class 0
-  uint32_t transaction = 0;  // within the class (ClassSpec::transactions)
-  uint64_t bytes = 0;
-  uint64_t lba = 0;  // where on the device, in bytes; a stable hash where there is no place yet
-  // What this class sent to other OSDs through the same coordinator since its last request to this
-  // one (DSFQ eq. 7), in the unit of the cost; the sharing mode of this OSD says how much of it
-  // counts.
-  int64_t elsewhere = 0;
-  void* context = nullptr;  // for the caller
-  OpKind op = OpKind::kRead;
-
-  // Surplus `cooperative`: whose virtual clock was charged.
-  enum class Account : uint8_t { kNone, kCharged, kSpare };
-  Account account = Account::kNone;
-  enum class Stage : uint8_t { kOutside, kQueued, kWindow, kDevice };
-  Stage stage = Stage::kOutside;
-  bool guaranteed = false;  // released by its own tokens or device time, not as surplus
-  bool alone = false;       // nobody else was on the device meanwhile, so that this is its own
-  bool landed = false;      // the device is done with it, see Scheduler::Landed
-  bool in_hurry = false;    // went to the device while somebody was, and its reads are near
-  enum class Turn : uint8_t { kNone, kRead, kLanding, kBurst };
-  Turn turn = Turn::kNone;  // what it is for Bursts
-  uint64_t sequence = 0;
-  Request* next = nullptr;  // links of the class queue or of the window
-
-  Request* previous = nullptr;
-  TimePoint arrival;
-  TimePoint dispatched;
-  Duration held_by_limit{0};   // of its wait: the class stood at its own limit
-  TimePoint finish_time;       // by when dispatch `cvc` wants it done; Max: no deadline
-  uint64_t goes_first_at = 0;  // dispatch by address: after so many departures
-  Duration alone_estimate{0};  // what it was thought to take alone, when it went to the device
-  ClassId queue;               // the class queue it was put into
-  ClassId payer;               // whose virtual clock was charged
-
-  int64_t cost = 0;
-  int64_t elsewhere_tokens = 0;  // the same as `elsewhere` in KiB: paid to the limit with its own
-  double v_arrival = 0;          // DSFQ virtual time at arrival
-  double start_tag = 0;
-  double finish_tag = 0;
-  double charge = 0;        // how much of the device's time (in seconds) until it is measured
-  Duration device_time{0};  // what it was charged at completion
-  uint64_t goes_first_of_promised_at = 0;
-
-  FlowKey flow;             // the caller's: whose it is, within the class
-  FlowOrder::Item in_flow;  // its place among those of the class
-
-  static Request* Of(FlowOrder::Item* in_flow) {
-    // NOLINTNEXTLINE: it is a member
-    return reinterpret_cast<Request*>(reinterpret_cast<char*>(in_flow) -
-                                      offsetof(Request, in_flow));
-  }
-};
+class Dsfq;
 
 // What Pull decided.
 struct PullResult {
   Request* request = nullptr;        // to be submitted now, or none
   std::optional<TimePoint> wake_at;  // with no request: when to pull again at the latest, if ever
+  // How long the commit of that request may wait for others to share its flush, if it is one of a
+  // burst (device/bursts.h).
+  std::optional<Duration> patience;
 };
 
-struct ClassCounters {
-  ClassId id;
-  uint64_t served_ops = 0;
-  uint64_t served_bytes = 0;
-  uint64_t guaranteed_bytes = 0;
-  uint64_t surplus_bytes = 0;
-  uint64_t arrived_bytes = 0;
-  uint64_t queued_ops = 0;
-  uint64_t queued_bytes = 0;
-  uint64_t deadline_misses = 0;  // completed later than the class's latency bound
-  // Seconds with demand in which served < promise - 2 %, or the bound was missed too often.
-  uint64_t violation_seconds = 0;
-  OsdClassTimes times;  // without operations and bytes, which are above
+// What whoever starts requests should know, as of now.
+struct Advice {
+  // Pieces in which large device writes should be issued, one after the other, so that a light
+  // request is not stuck behind one; UINT64_MAX: whole.
+  uint64_t piece_bytes = UINT64_MAX;
+  // Whether the depth would let one more onto the device.
+  bool has_slot = true;
+  // Whether a large write of which only the commit is left should leave its slot (Landed). While
+  // rates hold requests back: always. While the device is kept short: within a burst, or up to 2 ms
+  // of its time, so that writes share flushes; each with its own would be served between the reads,
+  // one by one. Else never: the device may keep in a cache what has landed, and be as busy as ever
+  // until the flush that the commit asks for.
+  bool landing_frees = false;
 };
 
-struct ServiceReport;
+struct SchedulerState {
+  uint64_t token_rate = 0;  // G now, which the maximizer may have raised above the configured G0
+  uint64_t bulk_cap = 0;    // bytes per second that hold bulk back now; 0: none
+  uint64_t bulk_taken = 0;  // bytes of bulk that passed since the start, capped or not
+  DiskEstimate::View disk;  // what the disk gives, and whether that is less than was promised of it
+};
 
 class Scheduler {
  public:
   // Starts with class 0 and no request. The recorder, if there is one, outlives it.
   Scheduler(const SchedulerConfig& config, TimePoint now, DecisionRecorder* recorder = nullptr);
-  ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
@@ -146,6 +93,10 @@ class Scheduler {
   // Removes a class; what it had queued goes to class 0 in arrival order (AQuA: expired or
   // released).
   void RemoveClass(ClassId id, TimePoint now);
+  // What admission has booked of this disk, by which State().disk judges too.
+  void SetBooked(uint64_t bytes_per_s);
+  // The governor's rate for bulk while the device is guarded; 0: none (throttle.h).
+  void SetBulkCap(uint64_t bytes_per_s, TimePoint now);
 
   void Enqueue(Request* request, TimePoint now);
   // Next request for the device, at most `depth` at a time between Pull and Landed or Completed.
@@ -153,65 +104,150 @@ class Scheduler {
   // The device has done its part for a request that is not complete yet (a write whose data is
   // where it belongs waits for a commit that it shares with others): its slot is free, and what was
   // measured until now is the device's time. Optional, at most once, before Completed; then Pull.
-  void Landed(Request* request, TimePoint now);
+  // Returns the request's patience, as PullResult has it, anew.
+  std::optional<Duration> Landed(Request* request, TimePoint now);
   void Completed(Request* request, TimePoint now);
   // Takes a queued request out (its client is gone). False when it is already on the device.
   bool Cancel(Request* request, TimePoint now);
+  // So many bytes went to the device past the queues.
+  void DoneOutside(uint64_t bytes);
 
   // Control loops (bandwidth maximizer, expiry, violation accounting). Call when due.
   void Tick(TimePoint now);
-  [[nodiscard]] TimePoint NextTick() const;
+  [[nodiscard]] TimePoint NextTick() const { return std::min(next_second_, next_expiry_); }
 
+  [[nodiscard]] Advice Advise(TimePoint now) const;
+  // Until then a class with a latency bound waits for each of its small requests while the device
+  // works for others (Device).
+  [[nodiscard]] TimePoint guarded_until() const { return device_.guarded_until(); }
+  [[nodiscard]] uint64_t queued() const { return queued_; }
+  [[nodiscard]] uint64_t in_flight() const { return device_.in_flight(); }
+  [[nodiscard]] SchedulerState State(TimePoint now) const;
   [[nodiscard]] std::vector<ClassCounters> Counters(TimePoint now);
   // What was measured of the service, for admission by measurement.
   [[nodiscard]] ServiceReport Measures() const;
-  // What the disk gives, and whether that is less than was promised of it.
-  [[nodiscard]] DiskEstimate::View Disk() const;
-  // What admission has booked of this disk, by which Disk judges too.
-  void SetBooked(uint64_t bytes_per_s);
-  // So many bytes went to the device past the queues.
-  void DoneOutside(uint64_t bytes);
-  // How long somebody on this machine has waited for a processor, since whenever: wanted by then
-  // (Max: it does not matter), or never where nobody counts (control/processor_pace.h).
-  [[nodiscard]] TimePoint LookAtProcessors() const;
-  void ProcessorsWaited(Duration total, TimePoint now);
-  // Bytes per second to which surplus is held so that processors are free for a class with a
-  // latency bound; 0: it is not.
-  [[nodiscard]] uint64_t pace(TimePoint now) const;
-  // The root rate G now, which the maximizer may have raised above the configured G0.
-  [[nodiscard]] uint64_t token_rate() const;
-  // Pieces in which large device writes should be issued now, one after the other, so that a small
-  // request of a class in a hurry is not stuck behind one; UINT64_MAX: whole.
-  [[nodiscard]] uint64_t ChunkBytes(TimePoint now) const;
-  // Device time that a request is expected to take; 0: nothing known yet.
-  [[nodiscard]] Duration ServiceEstimate(OpKind op, uint64_t bytes) const;
-  [[nodiscard]] uint64_t queued() const;
-  [[nodiscard]] uint64_t in_flight() const;
-  // Whether the depth would let one more onto the device.
-  [[nodiscard]] bool HasFreeSlot(TimePoint now);
-  // Whether a large write of which only the commit is left should leave its slot (Landed). While
-  // rates hold requests back: always. While somebody is in a hurry and the device is the limit:
-  // within a burst (control/bursts.h), or up to 2 ms of its time, so that writes share flushes;
-  // each with its own would be served between the reads, one by one. Else never: the device may
-  // keep in a cache what has landed, and be as busy as ever until the flush that the commit asks
-  // for.
-  [[nodiscard]] bool LandingFrees(TimePoint now) const;
-  // How long the commit of that request may wait for others to share its flush, if it is one of a
-  // burst (control/bursts.h); what has just landed is asked for again.
-  [[nodiscard]] std::optional<Duration> BurstPatience(const Request& request) const;
-  // Whether somebody waits for each small request while the device works for others.
-  [[nodiscard]] bool InHurry(TimePoint now) const;
-  // The same, and its class has a latency bound.
-  [[nodiscard]] bool BoundInHurry(TimePoint now) const;
 
  private:
+  // Surplus that is decided but not yet on the device: no more bytes than this, or a newcomer waits
+  // for all of it. What is owed may always enter the window, or leaves would overflow behind a few
+  // large requests of others.
+  static constexpr uint64_t kWindowBytes = kLargestRequest;
+  static constexpr uint32_t kNumbered = 1 << 16;  // class numbers below are in numbered_
+
+  // Why a request goes: its class is owed it, or it is in turn, or passes others who wait for
+  // something that it does not take.
+  enum class Grant : uint8_t { kOwed, kSurplus, kFree };
+
   void Note(const Decision& decision) const {
     if (recorder_ != nullptr) recorder_->Note(decision);
   }
 
-  class Impl;
-  std::unique_ptr<Impl> impl_;
-  DecisionRecorder* recorder_;
+  [[nodiscard]] ClassQueue* Find(ClassId id) const;  // class 0 for an unknown one
+  void SetNumbered(ClassId id, ClassQueue* queue);
+  // Whose request it is by now: class 0's when its class was removed, even if there is a new one of
+  // the same number.
+  ClassQueue* OwnerOf(const Request& request);
+  [[nodiscard]] bool ReturnsFromIdle(ClassQueue* queue, TimePoint now) const;
+  void NoteGone(ClassQueue* queue, TimePoint now);  // one request of it was done or cancelled
+  [[nodiscard]] int64_t CostOf(const Request& request) const;
+  void CountElsewhere(ClassQueue* queue, Request* request);
+  static void PayLimit(ClassQueue* queue, const Request& request, TimePoint now);
+  void NoteSize(ClassQueue* queue, int64_t tokens, TimePoint now);
+  // Puts the class where its head belongs: nowhere, held by its limit, or before the stages.
+  void Place(ClassQueue* queue, TimePoint now);
+  void PlaceHead(ClassQueue* queue, TimePoint now);
+  void Withdraw(ClassQueue* queue);
+  // Whether boxes take the requests of a class in the order of its flows: those that decide by
+  // deadlines of single requests have an order of their own.
+  [[nodiscard]] bool HasFlows() const {
+    return config_.surplus == SurplusKind::kDsfq || config_.surplus == SurplusKind::kFcfs;
+  }
+  [[nodiscard]] FlowKey FlowOf(const Request& request) const {
+    return HasFlows() ? request.flow : FlowKey{};
+  }
+  void JoinFlow(ClassQueue* queue, Request* request);
+  // Another flow's turn has come than the head's.
+  [[nodiscard]] static bool HeadIsStale(const ClassQueue& queue);
+  // The request that its flow's turn has come for becomes the head.
+  static void BringFlowForward(ClassQueue* queue);
+
+  void FillWindow(bool has_slot, TimePoint now);
+  bool ReleaseOne(bool has_room, TimePoint now);
+  // A light request, while the class in turn is blocked.
+  bool ReleaseLight(TimePoint now);
+  void BringForward(ClassQueue* queue, TimePoint now);
+  void Release(ClassQueue* queue, Grant grant, TimePoint now);
+  Request* Submit(Request* request, TimePoint now);
+  // What keeps surplus of that class, whose turn it is, from going now.
+  Blocked BlockOf(const ClassQueue& queue, bool has_room, TimePoint now);
+  [[nodiscard]] std::optional<TimePoint> WakeAt(TimePoint now) const;
+  void StampDeadline(ClassQueue* queue, Request* request, TimePoint now);
+  // The next request for the device: in a free slot, or a light one beyond the depth; or none.
+  Request* NextForDevice(bool has_slot, TimePoint now);
+
+  [[nodiscard]] bool PassesAll() const { return config_.surplus == SurplusKind::kPass; }
+  // Neither light nor of a class with a latency bound: what the bulk cap holds back.
+  [[nodiscard]] static bool IsBulk(const ClassQueue& queue, const Request& request) {
+    return queue.spec.service.bound == Duration(0) && !IsLight(request);
+  }
+  [[nodiscard]] bool CapHolds(TimePoint now) const {
+    return dsfq_ != nullptr && device_.IsGuarded(now);
+  }
+  [[nodiscard]] DiskEstimate::State DiskLoad(bool has_slot, TimePoint now) const;
+  // Cost `device-time` under DSFQ: microseconds of the device, as the model has them (rule C7: what
+  // was sent elsewhere is priced like the request that says so).
+  [[nodiscard]] int64_t DeviceCostOf(const Request& request) const;
+  void PriceElsewhere(Request* request) const;
+  [[nodiscard]] std::unique_ptr<Dispatch> MakeDispatch() const;
+
+  void BuildBoxes(TimePoint now);
+  void InstallClass(ClassSpec spec, TimePoint now);
+  void SetPromise(ClassQueue* queue, TimePoint now);
+  void PromiseDisk(ClassQueue* queue) const;
+  [[nodiscard]] double IopsMax() const;
+  void SetTransactions(ClassQueue* queue, bool reserved, TimePoint now);
+  void SetCeiling(ClassQueue* queue, TimePoint now);
+  void ResizeRoot(TimePoint now);
+  void UpdateTotalWeight();
+  void RetagAll(TimePoint now);
+  void Expire(TimePoint now);
+  void CloseSecond(TimePoint now);
+  void StepMaximizer(TimePoint now);
+  void RebaseTags(TimePoint now);
+  [[nodiscard]] bool MaximizerActs() const;
+
+  DecisionRecorder* const recorder_;
+  SchedulerConfig config_;
+  std::unordered_map<ClassId, std::unique_ptr<ClassQueue>> classes_;
+  // The same by number, for Find: [number], as far as numbers are small, which they nearly all are.
+  std::vector<ClassQueue*> numbered_;
+  // Of removed classes that still have requests on the device.
+  std::vector<std::unique_ptr<FlowOrder>> removed_flows_;
+  ClassQueue* best_effort_ = nullptr;  // class 0
+
+  ClassHeap<TimePoint, HeapSlot::kCeiling> held_;  // by their limit, until then
+  std::unique_ptr<Guarantee> guarantee_;           // none: no guarantee stage
+  std::unique_ptr<Surplus> surplus_;
+  Dsfq* dsfq_ = nullptr;  // surplus_, when it is that
+  RootGate gate_;
+  BulkCap bulk_cap_;
+  Blocked blocked_;                // the head in turn, by the last Pull
+  TimePoint light_blocked_until_;  // one that would have passed it; Max: there is none
+  Device device_;
+  std::unique_ptr<Dispatch> dispatch_;
+  BandwidthMaximizer maximizer_;
+  ContractMeter contract_meter_;
+  WaitMeter wait_meter_;
+  uint64_t booked_ = 0;  // of G0, by all contracts
+
+  uint64_t next_sequence_ = 1;
+  uint64_t queued_ = 0;
+  int64_t largest_tokens_ = 0;
+  double total_weight_ = 0;
+
+  TimePoint second_start_;
+  TimePoint next_second_;
+  TimePoint next_expiry_ = TimePoint::Max();
 };
 
 }  // namespace weir::osd::qos

@@ -3,14 +3,20 @@
 #include <cmath>
 
 #include "osd/qos/control/promise_meter.h"
+#include "osd/qos/dispatch/cscan.h"
+#include "osd/qos/dispatch/cvc.h"
+#include "osd/qos/dispatch/fifo.h"
 #include "osd/qos/dispatch/virtual_clock.h"
 #include "osd/qos/guarantee/htb.h"
-#include "osd/qos/scheduler_impl.h"
+#include "osd/qos/scheduler.h"
 #include "osd/qos/surplus/cooperative.h"
 #include "osd/qos/surplus/dsfq.h"
 #include "osd/qos/surplus/fcfs.h"
 
 namespace weir::osd::qos {
+
+using Kind = Decision::Kind;
+
 namespace {
 
 constexpr Duration kSecond = std::chrono::seconds(1);
@@ -42,26 +48,46 @@ ClassSpec BestEffortSpec() {
 
 }  // namespace
 
-Scheduler::Impl::Impl(const SchedulerConfig& config, TimePoint now)
-    : config_(config),
-      service_time_(config.cvc.estimate_part, config.cvc.first_estimate),
-      dispatch_(MakeDispatch()),
+Scheduler::Scheduler(const SchedulerConfig& config, TimePoint now, DecisionRecorder* recorder)
+    : recorder_(recorder),
+      config_(config),
       gate_(config.gate, config.token_rate, now),
+      device_(config, now),
+      dispatch_(MakeDispatch()),
       maximizer_(config.token_rate, now),
       contract_meter_(now),
-      disk_estimate_(now),
       second_start_(now),
       next_second_(now + kSecond) {
-  depth_ = config.EffectiveDepth();
-  anticipation_.Switch(config.anticipation);
-  processor_pace_.Choose(config.processor_pressure / 100.0);
   if (config.guarantee == GuaranteeKind::kHtb) guarantee_ = std::make_unique<Htb>();
   BuildBoxes(now);
-  SetClass(BestEffortSpec(), now);
+  InstallClass(BestEffortSpec(), now);
+  Note({.kind = Kind::kStart, .now = now, .config = &config});
+}
+
+std::unique_ptr<Dispatch> Scheduler::MakeDispatch() const {
+  // Wd = D, not the 4 D of algorithms §7: what is decided ahead leaves its class's queue. A class
+  // with fewer requests under way than D + Wd would have nothing queued any more, and its share
+  // would go to whoever has.
+  constexpr size_t kWindowDepths = 1;
+  switch (config_.dispatch) {
+    case DispatchKind::kFifo:
+      return std::make_unique<Fifo>();
+    case DispatchKind::kCscan:
+      return std::make_unique<Cscan>();
+    case DispatchKind::kVc:
+    case DispatchKind::kCvc:
+      break;
+  }
+  CvcConfig config = config_.cvc;
+  // Behind earlier stages only what is owed or light has a deadline, and that goes first
+  // (§7 rule 3) however late it is; the disk cannot collapse, as the rest stays in C-SCAN's order.
+  if (!PassesAll()) config.late_mode = false;
+  return std::make_unique<Cvc>(config, config_.dispatch == DispatchKind::kVc,
+                               &device_.service_time(), kWindowDepths);
 }
 
 // Makes the stages named by config_ and hands every class to them.
-void Scheduler::Impl::BuildBoxes(TimePoint now) {
+void Scheduler::BuildBoxes(TimePoint now) {
   for (auto& [id, queue] : classes_) {
     held_.Remove(queue.get());
     surplus_->Remove(queue.get());
@@ -89,16 +115,15 @@ void Scheduler::Impl::BuildBoxes(TimePoint now) {
   RetagAll(now);
 }
 
-void Scheduler::Impl::RetagAll(TimePoint now) {
+void Scheduler::RetagAll(TimePoint now) {
   for (auto& [id, queue] : classes_) Place(queue.get(), now);
 }
 
-void Scheduler::Impl::Configure(const SchedulerConfig& config, TimePoint now) {
+void Scheduler::Configure(const SchedulerConfig& config, TimePoint now) {
+  Note({.kind = Kind::kConfigure, .now = now, .config = &config});
   const SchedulerConfig old = config_;
   config_ = config;
-  depth_ = config.EffectiveDepth();
-  anticipation_.Switch(config.anticipation);
-  processor_pace_.Choose(config.processor_pressure / 100.0);
+  device_.Configure(config);
   contract_meter_.Restart(now);
   for (auto& [id, queue] : classes_) queue->contract.requests = queue->contract.seconds = 0;
 
@@ -134,7 +159,12 @@ void Scheduler::Impl::Configure(const SchedulerConfig& config, TimePoint now) {
   }
 }
 
-void Scheduler::Impl::SetClass(ClassSpec spec, TimePoint now) {
+void Scheduler::SetClass(const ClassSpec& spec, TimePoint now) {
+  Note({.kind = Kind::kSetClass, .now = now, .spec = &spec});
+  InstallClass(spec, now);
+}
+
+void Scheduler::InstallClass(ClassSpec spec, TimePoint now) {
   if (!std::isfinite(spec.weight) || spec.weight < kSmallestWeight) spec.weight = kSmallestWeight;
   std::unique_ptr<ClassQueue>& slot = classes_[spec.id];
   if (!slot) {
@@ -157,13 +187,13 @@ void Scheduler::Impl::SetClass(ClassSpec spec, TimePoint now) {
   Place(queue, now);
 }
 
-void Scheduler::Impl::SetNumbered(ClassId id, ClassQueue* queue) {
+void Scheduler::SetNumbered(ClassId id, ClassQueue* queue) {
   if (id.value >= kNumbered) return;
   if (id.value >= numbered_.size()) numbered_.resize(id.value + 1);
   numbered_[id.value] = queue;
 }
 
-void Scheduler::Impl::SetPromise(ClassQueue* queue, TimePoint now) {
+void Scheduler::SetPromise(ClassQueue* queue, TimePoint now) {
   const ClassSpec& spec = queue->spec;
   const bool ended = spec.reservation_ends.has_value() && now >= *spec.reservation_ends;
   const bool reserved = spec.reservation.has_value() && !ended;
@@ -195,7 +225,7 @@ void Scheduler::Impl::SetPromise(ClassQueue* queue, TimePoint now) {
 
 // Where no box keeps clocks for virtual disks, their share is a promise in bytes: what a disk of
 // that part of G0 would do.
-void Scheduler::Impl::PromiseDisk(ClassQueue* queue) const {
+void Scheduler::PromiseDisk(ClassQueue* queue) const {
   const VirtualDisk& disk = queue->spec.disk;
   if (disk.type == ClassType::kBestEffort || config_.surplus == SurplusKind::kCooperative) return;
   auto rate = static_cast<uint64_t>(disk.peak * static_cast<double>(config_.token_rate));
@@ -205,11 +235,11 @@ void Scheduler::Impl::PromiseDisk(ClassQueue* queue) const {
   queue->promise_total = false;
 }
 
-double Scheduler::Impl::IopsMax() const {
+double Scheduler::IopsMax() const {
   return config_.cvc.iops_max > 0 ? config_.cvc.iops_max : config_.EffectiveIopsMax();
 }
 
-ServiceReport Scheduler::Impl::Measures() const {
+ServiceReport Scheduler::Measures() const {
   ServiceReport report = contract_meter_.Report();
   for (const auto& [id, queue] : classes_) {
     if (ContractMeter::IsMeasured(*queue)) report.measured.push_back(id);
@@ -218,7 +248,7 @@ ServiceReport Scheduler::Impl::Measures() const {
   return report;
 }
 
-void Scheduler::Impl::SetTransactions(ClassQueue* queue, bool reserved, TimePoint now) {
+void Scheduler::SetTransactions(ClassQueue* queue, bool reserved, TimePoint now) {
   if (!reserved || queue->spec.transactions.empty()) {
     queue->transactions.reset();
     return;
@@ -230,7 +260,7 @@ void Scheduler::Impl::SetTransactions(ClassQueue* queue, bool reserved, TimePoin
   }
 }
 
-void Scheduler::Impl::SetCeiling(ClassQueue* queue, TimePoint now) {
+void Scheduler::SetCeiling(ClassQueue* queue, TimePoint now) {
   if (!queue->spec.limit_bytes_per_s) {
     queue->ceiling.reset();
     return;
@@ -247,17 +277,18 @@ void Scheduler::Impl::SetCeiling(ClassQueue* queue, TimePoint now) {
   queue->ceiling->SetComesOffIn(kLimitComesOffIn);
 }
 
-void Scheduler::Impl::ResizeRoot(TimePoint now) {
+void Scheduler::ResizeRoot(TimePoint now) {
   gate_.SetSizes(largest_tokens_, guarantee_ ? guarantee_->LeafCaps() : 0, now);
 }
 
-void Scheduler::Impl::UpdateTotalWeight() {
+void Scheduler::UpdateTotalWeight() {
   total_weight_ = 0;
   for (const auto& [id, queue] : classes_) total_weight_ += queue->spec.weight;
   if (dsfq_ != nullptr) dsfq_->SetTotalWeight(total_weight_);
 }
 
-void Scheduler::Impl::RemoveClass(ClassId id, TimePoint now) {
+void Scheduler::RemoveClass(ClassId id, TimePoint now) {
+  Note({.kind = Kind::kRemoveClass, .now = now, .class_id = id});
   const auto found = classes_.find(id);
   if (id == kBestEffort || found == classes_.end()) return;
   const std::unique_ptr<ClassQueue> queue = std::move(found->second);
@@ -306,7 +337,7 @@ void Scheduler::Impl::RemoveClass(ClassId id, TimePoint now) {
   Place(best_effort_, now);
 }
 
-void Scheduler::Impl::Expire(TimePoint now) {
+void Scheduler::Expire(TimePoint now) {
   next_expiry_ = TimePoint::Max();
   for (auto& [id, queue] : classes_) {
     if (!queue->spec.reservation_ends) continue;
@@ -315,11 +346,12 @@ void Scheduler::Impl::Expire(TimePoint now) {
   }
 }
 
-bool Scheduler::Impl::MaximizerActs() const {
+bool Scheduler::MaximizerActs() const {
   return config_.maximizer && gate_.limits();
 }
 
-void Scheduler::Impl::Tick(TimePoint now) {
+void Scheduler::Tick(TimePoint now) {
+  Note({.kind = Kind::kTick, .now = now});
   if (now >= next_expiry_) Expire(now);
   if (now < next_second_) return;
   CloseSecond(now);
@@ -327,7 +359,7 @@ void Scheduler::Impl::Tick(TimePoint now) {
   if (dsfq_ != nullptr && dsfq_->WantsRebase()) RebaseTags(now);
 }
 
-void Scheduler::Impl::CloseSecond(TimePoint now) {
+void Scheduler::CloseSecond(TimePoint now) {
   for (auto& [id, queue] : classes_) {
     const bool waited = !queue->requests.empty() && HadDemandSince(*queue, second_start_);
     const bool late = contract_meter_.CloseSecond(queue.get(), waited);
@@ -335,12 +367,12 @@ void Scheduler::Impl::CloseSecond(TimePoint now) {
     const int64_t seconds = (now - second_start_) / kSecond;
     queue->counters.violation_seconds += static_cast<uint64_t>(std::max<int64_t>(seconds, 1));
   }
-  disk_estimate_.CloseSecond({config_.token_rate, booked_}, now);
+  device_.estimate().CloseSecond({config_.token_rate, booked_}, now);
   second_start_ = now;
   next_second_ = now + kSecond;
 }
 
-void Scheduler::Impl::StepMaximizer(TimePoint now) {
+void Scheduler::StepMaximizer(TimePoint now) {
   bool violated = false;
   const TimePoint start = maximizer_.period_start();
   for (auto& [id, queue] : classes_) violated |= ClosePeriod(queue.get(), start, now);
@@ -351,14 +383,43 @@ void Scheduler::Impl::StepMaximizer(TimePoint now) {
   gate_.SetRate(maximizer_.Step(violated, now), now);
 }
 
-void Scheduler::Impl::RebaseTags(TimePoint now) {
+void Scheduler::RebaseTags(TimePoint now) {
   const double by = dsfq_->virtual_time();
   for (auto& [id, queue] : classes_) Dsfq::Shift(queue.get(), by);
   dsfq_->ShiftVirtualTime(by);
   RetagAll(now);
 }
 
-std::vector<ClassCounters> Scheduler::Impl::Counters(TimePoint now) {
+void Scheduler::SetBooked(uint64_t bytes_per_s) {
+  Note({.kind = Kind::kSetBooked, .now = {}, .amount = bytes_per_s});
+  booked_ = bytes_per_s;
+}
+
+void Scheduler::SetBulkCap(uint64_t bytes_per_s, TimePoint now) {
+  Note({.kind = Kind::kSetBulkCap, .now = now, .amount = bytes_per_s});
+  bulk_cap_.SetRate(bytes_per_s, now);
+}
+
+void Scheduler::DoneOutside(uint64_t bytes) {
+  Note({.kind = Kind::kDoneOutside, .now = {}, .amount = bytes});
+  device_.estimate().Done(device_.WorthOf(bytes));
+}
+
+Advice Scheduler::Advise(TimePoint now) const {
+  return {.piece_bytes = device_.PieceBytes(now),
+          .has_slot = device_.HasSlot(now),
+          .landing_frees = blocked_.by_rate() || device_.LandingFrees(now)};
+}
+
+SchedulerState Scheduler::State(TimePoint now) const {
+  return {.token_rate = gate_.rate(),
+          .bulk_cap = CapHolds(now) ? bulk_cap_.rate() : 0,
+          .bulk_taken = bulk_cap_.taken(),
+          .disk = device_.estimate().Now()};
+}
+
+std::vector<ClassCounters> Scheduler::Counters(TimePoint now) {
+  Note({.kind = Kind::kCounters, .now = now});
   std::vector<ClassCounters> counters;
   counters.reserve(classes_.size());
   for (const auto& [id, queue] : classes_) {

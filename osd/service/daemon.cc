@@ -211,8 +211,8 @@ Status ServeStore(const DaemonOptions& options, const OsdIdentity& identity, Obj
   // While somebody waits by contract the loop goes before all that take turns, such as the
   // processes that ask it for more: isolation.py full, 4 KiB reads beside 80 writers, p99 480 to
   // 870 us, now 255.
-  server_options.on_hurry = [](bool hurry) {
-    if (!hurry || !RunAheadOfTurns()) WeighMost();
+  server_options.on_guard = [](bool guarded) {
+    if (!guarded || !RunAheadOfTurns()) WeighMost();
   };
   server_options.report = [](const std::string& line) { WEIR_LOG_WARN("{}", line); };
   std::unique_ptr<DecisionLog> decisions;

@@ -427,7 +427,7 @@ void ObjectService::Answer(Op& op, ObjectOpResult result) {
   net::IncomingCall& call = op.call();
   const TimePoint now = clock_.Now();
   const uint64_t window =
-      windows_.Release(call.session(), op.class_id, op.window_bytes(), now, op.in_hurry());
+      windows_.Release(call.session(), op.class_id, op.window_bytes(), now, op.kept_short());
   if (Changes(op.kind)) fences_.End(call.session(), op.request.epoch());
   if (!result.status.ok()) {
     const Status named = result.status.Annotate(

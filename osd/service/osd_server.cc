@@ -64,7 +64,7 @@ void OsdServer::Build() {
   gate_ = std::make_shared<BackgroundGate>(*dispatcher_, clock_, kSystemCompaction,
                                            DefaultFloor(kSystemCompaction, identity_.token_rate));
   if (options_.watch_processors) dispatcher_->WatchProcessors(WatchThisMachine());
-  dispatcher_->OnHurry(options_.on_hurry);
+  dispatcher_->OnGuard(options_.on_guard);
   if (options_.meter_background) store_.SetBackgroundMeter(gate_);
   ObjectService::Options service;
   service.background_floor = [this] { return gate_->floor(); };

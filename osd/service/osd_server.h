@@ -67,7 +67,7 @@ class OsdServer {
     qos::DecisionRecorder* recorder = nullptr;
     // The pipelines hear of the pressure on this machine's processors, where the kernel counts it.
     bool watch_processors = false;
-    std::function<void(bool hurry)> on_hurry;  // Dispatcher::OnHurry; may be empty
+    std::function<void(bool guarded)> on_guard;  // Dispatcher::OnGuard; may be empty
     // Serves everything; the store calls back there (StoreOptions::loop). Null: a reactor of its
     // own.
     Loop* loop = nullptr;

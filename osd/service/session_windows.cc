@@ -56,12 +56,12 @@ Status SessionWindows::Admit(uint64_t session, ClassId class_id, uint64_t bytes,
 }
 
 uint64_t SessionWindows::Release(uint64_t session, ClassId class_id, uint64_t bytes, TimePoint now,
-                                 bool in_hurry) {
+                                 bool kept_short) {
   Pair& pair = Touch({session, class_id}, now);
   WEIR_CHECK(pair.in_flight >= bytes, "a request was released twice");
   pair.in_flight -= bytes;
   in_flight_ -= bytes;
-  pair.granted = in_hurry ? std::min(Grant(), options_.grant_in_hurry) : Grant();
+  pair.granted = kept_short ? std::min(Grant(), options_.grant_kept_short) : Grant();
   return pair.granted;
 }
 

@@ -27,7 +27,7 @@ class SessionWindows {
     uint64_t budget_bytes = 256 << 20;
     uint64_t grant_min = 1 << 20;
     uint64_t grant_max = 16 << 20;
-    uint64_t grant_in_hurry = 2 << 20;  // at most: a large request in service, one to follow it
+    uint64_t grant_kept_short = 2 << 20;  // at most: a large request in service, one to follow it
     // What clients assume before the first reply; a newcomer is held to no less.
     uint64_t start_grant = 8 << 20;
     Duration active_for = std::chrono::seconds(2);  // since the last request or reply
@@ -36,10 +36,11 @@ class SessionWindows {
 
   // A request of `bytes` arrives. Not ok: it is not counted and must be refused.
   Status Admit(uint64_t session, ClassId class_id, uint64_t bytes, TimePoint now);
-  // An admitted request is answered. Returns the grant to tell the client, smaller `in_hurry`: what
-  // is under way in vain takes processors and their caches from those who wait for small requests.
+  // An admitted request is answered. Returns the grant to tell the client, smaller while the device
+  // is `kept_short`: what is under way in vain takes processors and their caches from those who
+  // wait for small requests.
   uint64_t Release(uint64_t session, ClassId class_id, uint64_t bytes, TimePoint now,
-                   bool in_hurry = false);
+                   bool kept_short = false);
 
   [[nodiscard]] uint64_t in_flight_bytes() const;
   [[nodiscard]] size_t active() const;

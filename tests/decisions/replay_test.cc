@@ -149,7 +149,7 @@ TEST(CoverageTest, EveryBoxAndEveryCallIsInThem) {
       iops += event.spec->reservation->iops;
     }
   }
-  EXPECT_EQ(kinds.size(), 15u);
+  EXPECT_EQ(kinds.size(), 14u);
   EXPECT_EQ(guarantees.size(), 2u);
   EXPECT_EQ(surpluses.size(), 4u);
   EXPECT_EQ(sharings.size(), 4u);

@@ -27,8 +27,8 @@ void WaitMeter::Advance(ClassQueue* queue, TimePoint now) const {
   if (in_turn > 0) {
     wait.turn_ns += in_turn * passed;
     wait.turn_others_bytes += released;
-    if (rate_blocks_) wait.rate_ns += in_turn * passed;
-    if (pace_blocks_) wait.pace_ns += in_turn * passed;
+    if (blocked_by_ == Blocked::By::kRoot) wait.rate_ns += in_turn * passed;
+    if (blocked_by_ == Blocked::By::kBulkCap) wait.pace_ns += in_turn * passed;
   }
   wait.device_ns += queue->device_ops * passed;
   wait.active_ns += passed;

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "osd/qos/class_queue.h"
+#include "osd/qos/throttle.h"
 
 namespace weir::osd::qos {
 
@@ -30,16 +31,12 @@ class WaitMeter {
                         TimePoint now);
   // The sums, without operations and bytes.
   [[nodiscard]] static OsdClassTimes TimesOf(const WaitState& wait);
-  // Whether the root lets no surplus pass, or none that is paced for the processors' sake.
-  void SetBlocks(bool rate, bool pace) {
-    rate_blocks_ = rate;
-    pace_blocks_ = pace;
-  }
+  // What blocks the head in turn, of whatever class.
+  void SetBlocked(Blocked::By by) { blocked_by_ = by; }
 
  private:
   uint64_t released_bytes_ = 0;
-  bool rate_blocks_ = false;
-  bool pace_blocks_ = false;
+  Blocked::By blocked_by_ = Blocked::By::kNothing;
 };
 
 }  // namespace weir::osd::qos

@@ -19,7 +19,7 @@
 #pragma once
 
 #include "common/qos/cvc_config.h"
-#include "osd/qos/control/service_time.h"
+#include "osd/qos/device/service_time.h"
 #include "osd/qos/dispatch/dispatch.h"
 #include "osd/qos/dispatch/elevator.h"
 #include "osd/qos/dispatch/finish_order.h"

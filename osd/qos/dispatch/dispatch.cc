@@ -1,7 +1,7 @@
 #include "osd/qos/dispatch/dispatch.h"
 
 #include "common/base/check.h"
-#include "osd/qos/control/depth_control.h"
+#include "osd/qos/device/depth_control.h"
 
 namespace weir::osd::qos {
 
@@ -9,7 +9,7 @@ void Dispatch::Add(Request* request) {
   entered_.PushBack(request);
   ++size_;
   bytes_ += request->bytes;
-  if (DepthControl::Express(*request)) express_bytes_ += request->bytes;
+  if (DepthControl::EntersBeyond(*request)) light_bytes_ += request->bytes;
   DoAdd(request);
 }
 
@@ -18,7 +18,7 @@ void Dispatch::Remove(Request* request) {
   entered_.Remove(request);
   --size_;
   bytes_ -= request->bytes;
-  if (DepthControl::Express(*request)) express_bytes_ -= request->bytes;
+  if (DepthControl::EntersBeyond(*request)) light_bytes_ -= request->bytes;
 }
 
 Request* Dispatch::Next(const DispatchMoment& moment) {

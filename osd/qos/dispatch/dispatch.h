@@ -38,7 +38,7 @@ class Dispatch {
   [[nodiscard]] size_t size() const { return size_; }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
   // Of those that may enter the device beyond its depth.
-  [[nodiscard]] uint64_t express_bytes() const { return express_bytes_; }
+  [[nodiscard]] uint64_t light_bytes() const { return light_bytes_; }
   [[nodiscard]] const RequestList& entered() const { return entered_; }  // in order of entry
 
  private:
@@ -49,7 +49,7 @@ class Dispatch {
   RequestList entered_;
   size_t size_ = 0;
   uint64_t bytes_ = 0;
-  uint64_t express_bytes_ = 0;
+  uint64_t light_bytes_ = 0;
 };
 
 }  // namespace weir::osd::qos

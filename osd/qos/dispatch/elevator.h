@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "osd/qos/dispatch/request_tree.h"
-#include "osd/qos/scheduler.h"
+#include "osd/qos/request.h"
 
 namespace weir::osd::qos {
 

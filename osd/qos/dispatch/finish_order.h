@@ -18,7 +18,7 @@
 #include <span>
 
 #include "osd/qos/dispatch/request_tree.h"
-#include "osd/qos/scheduler.h"
+#include "osd/qos/request.h"
 
 namespace weir::osd::qos {
 

@@ -1,5 +1,9 @@
 #include "osd/qos/guarantee/root_gate.h"
 
+#include <algorithm>
+
+#include "osd/qos/throttle.h"
+
 namespace weir::osd::qos {
 
 RootGate::RootGate(GateKind kind, uint64_t rate, TimePoint now)
@@ -33,8 +37,11 @@ bool RootGate::Admits(int64_t tokens, TimePoint now) {
   return bucket_.Covers(tokens);
 }
 
-TimePoint RootGate::AdmitsAt(int64_t tokens) const {
-  return bucket_.CoversAt(tokens);
+TimePoint RootGate::PassesAt(int64_t tokens, bool in_steps, TimePoint now) {
+  const bool gathers = in_steps && now < next_step_;
+  if (Admits(tokens, now)) return gathers ? next_step_ : now;
+  if (in_steps && !gathers) next_step_ = now + kStep;
+  return in_steps ? std::max(bucket_.CoversAt(tokens), next_step_) : bucket_.CoversAt(tokens);
 }
 
 void RootGate::Take(int64_t tokens, TimePoint now) {

@@ -22,8 +22,9 @@ class RootGate {
   // the root never sinks below -(leaf_caps + cap) (A9), however over-committed the leaves are.
   void SetSizes(int64_t largest, int64_t leaf_caps, TimePoint now);
 
-  [[nodiscard]] bool Admits(int64_t tokens, TimePoint now);
-  [[nodiscard]] TimePoint AdmitsAt(int64_t tokens) const;  // as of the last Admits
+  // When surplus of so many tokens may pass: at once, if that is `now`. `in_steps`: those that wait
+  // gather, and go together every kStep (throttle.h).
+  [[nodiscard]] TimePoint PassesAt(int64_t tokens, bool in_steps, TimePoint now);
   // Own tokens and surplus both drain the root.
   void Take(int64_t tokens, TimePoint now);
 
@@ -32,9 +33,12 @@ class RootGate {
   [[nodiscard]] int64_t level() const { return bucket_.level(); }
 
  private:
+  [[nodiscard]] bool Admits(int64_t tokens, TimePoint now);
+
   GateKind kind_;
   int64_t largest_ = 0;
   int64_t leaf_caps_ = 0;
+  TimePoint next_step_;  // until then they gather
   TokenBucket bucket_;
 };
 

@@ -25,7 +25,7 @@
 
 #include "common/qos/qos_config.h"
 #include "osd/qos/guarantee/token_bucket.h"
-#include "osd/qos/scheduler.h"
+#include "osd/qos/request.h"
 
 namespace weir::osd::qos {
 

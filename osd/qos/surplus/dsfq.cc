@@ -31,7 +31,7 @@ void Dsfq::Offer(ClassQueue* queue) {
   }
 }
 
-ClassQueue* Dsfq::PickBeside(bool free) {
+ClassQueue* Dsfq::PickLight(bool free) {
   if (by_finish_.empty()) return nullptr;
   if (free) return by_finish_.Top();
   const Request& next = *by_start_.Top()->requests.front();

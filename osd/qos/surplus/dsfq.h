@@ -63,8 +63,8 @@ class Dsfq final : public Surplus {
     by_finish_.Remove(queue);
   }
   ClassQueue* Pick() override { return by_start_.empty() ? nullptr : by_start_.Top(); }
-  ClassQueue* PickBeside(bool free) override;
-  void NotBeside(ClassQueue* queue) override { by_finish_.Remove(queue); }
+  ClassQueue* PickLight(bool free) override;
+  void NotLight(ClassQueue* queue) override { by_finish_.Remove(queue); }
   void Released(ClassQueue* queue, bool guaranteed) override;
 
   [[nodiscard]] double virtual_time() const { return virtual_time_; }
@@ -92,7 +92,7 @@ class Dsfq final : public Surplus {
   double virtual_time_ = 0;
   double longest_ = 0;  // F - S of what was released lately
   ClassHeap<double, HeapSlot::kSurplus> by_start_;
-  ClassHeap<double, HeapSlot::kBeside> by_finish_;  // classes whose head is of a light flow
+  ClassHeap<double, HeapSlot::kLight> by_finish_;  // classes whose head is of a light flow
 };
 
 }  // namespace weir::osd::qos

@@ -2,7 +2,7 @@
 // a head that may be served; Pick names one, and the gate decides whether its head may pass.
 //
 // A request that waits at the gate is not overtaken by one that Pick would name later, or large
-// requests would starve; but for a few that PickBeside names. Threads: the scheduler's owner.
+// requests would starve; but for a few that PickLight names. Threads: the scheduler's owner.
 #pragma once
 
 #include "osd/qos/class_queue.h"
@@ -26,9 +26,9 @@ class Surplus {
   // While the head of Pick's class waits for the gate or for room: a class with little to do whose
   // small head may pass it without taking more than its share, or none. `free`: its share does not
   // matter, as it is not what the others wait for; it is released as if guaranteed.
-  virtual ClassQueue* PickBeside(bool /*free*/) { return nullptr; }
+  virtual ClassQueue* PickLight(bool /*free*/) { return nullptr; }
   // That one has more to do than it seemed: not before it is offered again.
-  virtual void NotBeside(ClassQueue* /*queue*/) {}
+  virtual void NotLight(ClassQueue* /*queue*/) {}
   // The head of this class is being released, by either stage; it is still in the queue.
   virtual void Released(ClassQueue* queue, bool guaranteed) = 0;
   // The class is going, or the box is: forget all about it.

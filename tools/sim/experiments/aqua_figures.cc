@@ -109,7 +109,8 @@ void RunMaximizer(Run& run) {
   run.Between("sum in [70,90), MiB/s", SumMiBps(w.loads, 70s, 90s), 1.2 * 40, 60.5, 60);
   Cluster& cluster = *w.cluster;
   const auto rate = [&] {
-    return static_cast<double>(cluster.osd().scheduler().token_rate()) / static_cast<double>(kMiB);
+    return static_cast<double>(cluster.osd().scheduler().State({}).token_rate) /
+           static_cast<double>(kMiB);
   };
   run.Between("G settled, MiB/s", rate(), 40, 68, 63);
   run.NearPart("sum in the third 10 s window", SumMiBps(w.loads, 20s, 30s), 60, .05);
@@ -142,10 +143,10 @@ void RunScenarios(Run& run) {
     for (size_t i = 0; i < 3; ++i) loads.push_back(StartWriter(&cluster, i));
     cluster.RunTo(40s);
     run.NearPart("(2) A = 30 below G: served", SumMiBps(loads, 2s, 40s), 30, .02);
-    run.Near(
-        "(2) G stays, MiB/s",
-        static_cast<double>(cluster.osd().scheduler().token_rate()) / static_cast<double>(kMiB), 40,
-        .001);
+    run.Near("(2) G stays, MiB/s",
+             static_cast<double>(cluster.osd().scheduler().State({}).token_rate) /
+                 static_cast<double>(kMiB),
+             40, .001);
     loads[1]->SetOutstanding(0);  // 15 of 40 go unused: the others fit again
     cluster.RunTo(80s);
     run.AtLeast("(2) writer 1 when writer 2 rests", loads[0]->MiBps(45s, 80s), 5 * .97, 5);

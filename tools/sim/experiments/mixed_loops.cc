@@ -126,7 +126,8 @@ class LoopedCluster {
         activity.push_back({completed_[tier] - seen_[tier], busy - busy_[tier]});
         seen_[tier] = completed_[tier];
         busy_[tier] = busy;
-        rates_[tier].push_back(static_cast<double>(cluster_.osd(tier).scheduler().token_rate()));
+        rates_[tier].push_back(
+            static_cast<double>(cluster_.osd(tier).scheduler().State({}).token_rate));
       }
       baa_.Observe(activity, cluster_.events().now());
       for (const auto& [id, weight] : baa_.Tick(cluster_.events().now())) {

@@ -1,7 +1,7 @@
 // E39: the estimate of a service time in CVC, Stonehenge figure 5.
 #include <optional>
 
-#include "osd/qos/control/service_time.h"
+#include "osd/qos/device/service_time.h"
 #include "tools/sim/experiments/all.h"
 #include "tools/sim/experiments/stonehenge_setup.h"
 

@@ -22,7 +22,7 @@ Outcome Beside(Run& run, std::string_view profile, uint64_t bytes, bool pieces) 
   Cluster cluster(run.seed());
   SimOsd* osd = nullptr;
   osd = &cluster.AddOsd(*ApplyProfile(profile, base), Chunked(kDevice, [&, pieces] {
-    return pieces ? osd->scheduler().ChunkBytes(cluster.events().now()) : UINT64_MAX;
+    return pieces ? osd->scheduler().Advise(cluster.events().now()).piece_bytes : UINT64_MAX;
   }));
   cluster.SetClass(Spec(kF));
   cluster.SetClass(Spec(kG));

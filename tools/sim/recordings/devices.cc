@@ -44,7 +44,7 @@ void RunHurry(Session& session, std::string_view profile, uint64_t bytes, bool p
   base.token_rate = 60 * kMiB;
   SimOsd* osd = nullptr;
   osd = &session.AddOsd(&cluster, *ApplyProfile(profile, base), Chunked(256.0 * kMiB, [&, pieces] {
-    return pieces ? osd->scheduler().ChunkBytes(cluster.events().now()) : UINT64_MAX;
+    return pieces ? osd->scheduler().Advise(cluster.events().now()).piece_bytes : UINT64_MAX;
   }));
   for (const ClassId id : {kReader, kWriters}) cluster.SetClass(Spec(id));
   cluster.Start({.class_id = kReader,

@@ -105,12 +105,9 @@ class AnyCalls {
     for (int i = 0; i < steps; ++i) {
       now_ += std::chrono::microseconds(prng_.Uniform(0, 400));
       if (now_ >= scheduler_.NextTick()) scheduler_.Tick(now_);
-      if (now_ >= scheduler_.LookAtProcessors()) {
-        scheduler_.ProcessorsWaited((now_ - TimePoint{0}) / 3, now_);
-      }
+      if (prng_.Chance(.02)) scheduler_.SetBulkCap(prng_.Uniform(0, 4) << 22, now_);
       CallOne();
       while (Request* pulled = scheduler_.Pull(now_).request) on_device_.push_back(pulled);
-      if (prng_.Chance(.3)) std::ignore = scheduler_.HasFreeSlot(now_);
     }
   }
 
@@ -156,7 +153,10 @@ class AnyCalls {
     const size_t at = prng_.Uniform(0, on_device_.size() - 1);
     std::swap(on_device_[at], on_device_.back());
     Request* request = on_device_.back();
-    if (!request->landed && prng_.Chance(.2)) return scheduler_.Landed(request, now_);
+    if (!request->landed && prng_.Chance(.2)) {
+      scheduler_.Landed(request, now_);
+      return;
+    }
     on_device_.pop_back();
     scheduler_.Completed(request, now_);
   }

@@ -1,8 +1,9 @@
 #include "tools/sim/recordings/store_osd.h"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
+
+#include "common/qos/lane.h"
 
 namespace weir::sim {
 namespace {
@@ -18,6 +19,7 @@ constexpr Duration kCancelsAfter = 5ms;
 StoreOsd::StoreOsd(const SchedulerConfig& config, const MakeDisk& disk,
                    osd::qos::DecisionRecorder* recorder)
     : disk_(disk(&events_)), scheduler_(config, events_.now(), recorder) {
+  governor_.Choose(config.processor_pressure / 100.0);
   ArmWake(scheduler_.NextTick());
 }
 
@@ -43,7 +45,7 @@ void StoreOsd::Wake() {
   const TimePoint now = events_.now();
   wakes_at_ = TimePoint::Max();
   waited_ += FromSeconds(ToSeconds(now - std::exchange(looked_at_, now)) * pressure_);
-  if (now >= scheduler_.LookAtProcessors()) scheduler_.ProcessorsWaited(waited_, now);
+  if (now >= governor_.LookAt()) governor_.Look(waited_, scheduler_.State(now).bulk_taken, now);
   if (now >= scheduler_.NextTick()) scheduler_.Tick(now);
   Pump();
 }
@@ -90,21 +92,28 @@ void StoreOsd::Free(Op* op) {
   });
 }
 
+void StoreOsd::Govern() {
+  const TimePoint now = events_.now();
+  governor_.Guarded(scheduler_.guarded_until(), now);
+  const uint64_t cap = governor_.rate();
+  if (std::exchange(bulk_cap_, cap) != cap) scheduler_.SetBulkCap(cap, now);
+}
+
 void StoreOsd::Pump() {
+  Govern();
   for (;;) {
     const osd::qos::PullResult pulled = scheduler_.Pull(events_.now());
     if (pulled.request != nullptr) {
       Submit(static_cast<Op*>(pulled.request->context));
       continue;
     }
-    const TimePoint timer = std::min(scheduler_.NextTick(), scheduler_.LookAtProcessors());
+    const TimePoint timer = std::min(scheduler_.NextTick(), governor_.LookAt());
     ArmWake(std::min(pulled.wake_at.value_or(TimePoint::Max()), timer));
     return;
   }
 }
 
 void StoreOsd::Submit(Op* op) {
-  std::ignore = scheduler_.HasFreeSlot(events_.now());
   const bool writes = op->request.op == OpKind::kWrite;
   disk_->Submit(
       {writes ? DiskIo::Kind::kWrite : DiskIo::Kind::kRead, op->request.lba, op->request.bytes},
@@ -114,9 +123,8 @@ void StoreOsd::Submit(Op* op) {
 void StoreOsd::Land(Op* op) {
   const TimePoint now = events_.now();
   Duration patience{0};
-  if (op->request.bytes >= osd::qos::kLandingBytes && scheduler_.LandingFrees(now)) {
-    scheduler_.Landed(&op->request, now);
-    patience = scheduler_.BurstPatience(op->request).value_or(patience);
+  if (LaneOf(op->request.bytes) == Lane::kBulk && scheduler_.Advise(now).landing_frees) {
+    patience = scheduler_.Landed(&op->request, now).value_or(patience);
   }
   landed_.push_back({op, now + patience});
   events_.At(now + patience, [this] { Commit(); });

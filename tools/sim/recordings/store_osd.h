@@ -12,6 +12,7 @@
 
 #include "common/base/prng.h"
 #include "common/disk/model/disk_model.h"
+#include "osd/qos/control/bulk_governor.h"
 #include "osd/qos/scheduler.h"
 
 namespace weir::sim {
@@ -69,10 +70,12 @@ class StoreOsd {
   void Free(Op* op);
   void Wake();
   void ArmWake(TimePoint when);
+  void Govern();
 
   model::EventQueue events_;
   const std::unique_ptr<model::DiskModel> disk_;
   osd::qos::Scheduler scheduler_;
+  osd::qos::BulkGovernor governor_;
   Prng prng_{1};
   std::deque<Loop> loops_;
   std::deque<Op> ops_;
@@ -84,6 +87,7 @@ class StoreOsd {
   TimePoint wakes_at_ = TimePoint::Max();
   TimePoint looked_at_;
   Duration waited_{0};
+  uint64_t bulk_cap_ = 0;
 };
 
 }  // namespace weir::sim

@@ -43,8 +43,7 @@ class DecisionLogTest : public ::testing::Test {
     for (int i = 0; i < steps; ++i) {
       now_ += std::chrono::microseconds(prng.Uniform(0, 400));
       if (now_ >= scheduler.NextTick()) scheduler.Tick(now_);
-      if (now_ >= scheduler.LookAtProcessors())
-        scheduler.ProcessorsWaited(now_ - TimePoint{0}, now_);
+      if (prng.Chance(0.02)) scheduler.SetBulkCap(prng.Uniform(0, 4) << 22, now_);
       switch (prng.Uniform(0, 9)) {
         case 0:
           scheduler.SetClass(AnyClass(&prng), now_);
@@ -82,7 +81,6 @@ class DecisionLogTest : public ::testing::Test {
           scheduler.Enqueue(&request, now_);
       }
       while (Request* pulled = scheduler.Pull(now_).request) on_device.push_back(pulled);
-      std::ignore = scheduler.HasFreeSlot(now_);
     }
     pulled_ = on_device.size();
     arrived_ = requests.size();

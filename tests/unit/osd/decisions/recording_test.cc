@@ -78,8 +78,7 @@ class RecordingTest : public ::testing::Test {
     scheduler.Cancel(&all.back(), now);
     scheduler.SetBooked(7);
     scheduler.DoneOutside(8);
-    scheduler.ProcessorsWaited(9ns, now);
-    std::ignore = scheduler.HasFreeSlot(now);
+    scheduler.SetBulkCap(9, now);
     std::ignore = scheduler.Counters(now);
     scheduler.RemoveClass(ClassId(17), now);
     scheduler.Configure(*ApplyProfile("odis", Config()), now);
@@ -203,7 +202,8 @@ TEST_F(RecordingTest, WhatIsNoneIsRefused) {
   EXPECT_EQ(SaveRecording(path_ + "/x", KeepSome(1)).code(), ErrorCode::kIo);
 }
 
-TEST_F(RecordingTest, AFlippedBitIsRefused) {
+// Bits that fill up the last byte of the compressed stream say nothing.
+TEST_F(RecordingTest, AFlippedBitIsRefusedOrChangesNothing) {
   ASSERT_TRUE(SaveRecording(path_, KeepSome(50)).ok());
   const std::string good = Bytes();
   constexpr size_t kGzipHead = 10;  // its time and system say nothing
@@ -213,7 +213,13 @@ TEST_F(RecordingTest, AFlippedBitIsRefused) {
     const size_t at = prng.Uniform(kRecordingHead.size() + kGzipHead, bad.size() - 1);
     bad[at] = static_cast<char>(bad[at] ^ (1 << prng.Uniform(0, 7)));
     Keep(bad);
-    EXPECT_EQ(LoadRecording(path_).code(), ErrorCode::kBadMessage) << "byte " << at;
+    const auto loaded = LoadRecording(path_);
+    if (!loaded.ok()) {
+      EXPECT_EQ(loaded.code(), ErrorCode::kBadMessage) << "byte " << at;
+      continue;
+    }
+    ASSERT_TRUE(SaveRecording(path_, *loaded).ok());
+    EXPECT_EQ(Bytes(), good) << "byte " << at;
   }
 }
 

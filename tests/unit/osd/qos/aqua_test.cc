@@ -92,13 +92,13 @@ TEST(AquaTest, FigureTenTheMaximizerRaisesTheSumAndKeepsThePromises) {
   }
   EXPECT_GE(Sum(writers, 50s, 60s), 1.3 * 40);
   EXPECT_LE(Sum(writers, 50s, 60s), 60.5);
-  const uint64_t raised = cluster.osd().scheduler().token_rate();
+  const uint64_t raised = cluster.osd().scheduler().State({}).token_rate;
   EXPECT_GE(raised, 55 * kMiB);
   EXPECT_LE(raised, 68 * kMiB);
   // The device loses its breath: promises break, and G comes back to G0.
   cluster.osd().SetDeviceRate(35 * kMiB);
   cluster.RunTo(80s);
-  EXPECT_EQ(cluster.osd().scheduler().token_rate(), 40 * kMiB);
+  EXPECT_EQ(cluster.osd().scheduler().State({}).token_rate, 40 * kMiB);
 }
 
 TEST(AquaTest, FigureSevenScenarioOneNobodyWaitsWhenDemandIsSmall) {
@@ -107,21 +107,21 @@ TEST(AquaTest, FigureSevenScenarioOneNobodyWaitsWhenDemandIsSmall) {
   Load* modest = cluster.Start({.class_id = ClassId(16), .pace = 20.0 * kMiB});
   cluster.RunTo(20s);
   EXPECT_NEAR(modest->MiBps(0s, 20s), 20, 0.4);
-  EXPECT_EQ(cluster.osd().scheduler().token_rate(), 40 * kMiB);
+  EXPECT_EQ(cluster.osd().scheduler().State({}).token_rate, 40 * kMiB);
 }
 
 TEST(AquaTest, FigureSevenScenarioTwoASlowDeviceDoesNotRaiseTheRate) {
   Cluster cluster(1, Odis(true), 30 * kMiB);
   const std::vector<Load*> writers = RunWriters(&cluster, 0s, 40s);
   EXPECT_NEAR(Sum(writers, 5s, 40s), 30, 0.5);
-  EXPECT_EQ(cluster.osd().scheduler().token_rate(), 40 * kMiB);
+  EXPECT_EQ(cluster.osd().scheduler().State({}).token_rate, 40 * kMiB);
 }
 
 TEST(AquaTest, FigureSevenScenarioThreeWithoutTheMaximizerTheRateIsTheLimit) {
   Cluster cluster(1, Odis(false), 60 * kMiB);
   const std::vector<Load*> writers = RunWriters(&cluster, 0s, 20s);
   EXPECT_NEAR(Sum(writers, 5s, 20s), 40, 0.5);
-  EXPECT_EQ(cluster.osd().scheduler().token_rate(), 40 * kMiB);
+  EXPECT_EQ(cluster.osd().scheduler().State({}).token_rate, 40 * kMiB);
 }
 
 TEST(AquaTest, WithoutQosWritersShareByTheirDepth) {

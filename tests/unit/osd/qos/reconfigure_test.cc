@@ -199,10 +199,10 @@ TEST(ReconfigureTest, ANewTokenRateHoldsAtOnceAndRestartsTheMaximizer) {
   base.token_rate = 40 * kMiB;
   SchedulerConfig config = *ApplyProfile("odis", base);
   Scheduler scheduler(config, TimePoint{0});
-  EXPECT_EQ(scheduler.token_rate(), 40 * kMiB);
+  EXPECT_EQ(scheduler.State({}).token_rate, 40 * kMiB);
   config.token_rate = 20 * kMiB;
   scheduler.Configure(config, TimePoint{0} + 1s);
-  EXPECT_EQ(scheduler.token_rate(), 20 * kMiB);
+  EXPECT_EQ(scheduler.State({}).token_rate, 20 * kMiB);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@
 #include <array>
 #include <cstdint>
 
-#include "osd/qos/scheduler.h"
+#include "osd/qos/request.h"
 
 namespace weir::osd::qos {
 

@@ -46,7 +46,7 @@ class DiskEstimate {
 
   explicit DiskEstimate(TimePoint now) : second_start_(now), observed_(now) {}
 
-  enum class State : uint8_t { kIdle, kHurried, kLimits };
+  enum class State : uint8_t { kIdle, kShort, kLimits };
   // From now on the disk is what requests wait for; or also, but kept at a small depth.
   void Observe(State state, TimePoint now);
   // A request is done that is worth so many bytes.

@@ -1,4 +1,4 @@
-#include "osd/qos/control/service_time.h"
+#include "osd/qos/device/service_time.h"
 
 #include <gtest/gtest.h>
 

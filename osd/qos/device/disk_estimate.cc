@@ -1,4 +1,4 @@
-#include "osd/qos/control/disk_estimate.h"
+#include "osd/qos/device/disk_estimate.h"
 
 #include <algorithm>
 #include <cmath>

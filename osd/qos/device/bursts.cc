@@ -1,4 +1,4 @@
-#include "osd/qos/control/bursts.h"
+#include "osd/qos/device/bursts.h"
 
 #include <algorithm>
 

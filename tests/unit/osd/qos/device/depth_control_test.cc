@@ -1,4 +1,4 @@
-#include "osd/qos/control/depth_control.h"
+#include "osd/qos/device/depth_control.h"
 
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ Outcome BesideInPieces(uint64_t write_bytes) {
   sim::Cluster cluster(1);
   sim::SimOsd* osd = nullptr;
   osd = &cluster.AddOsd(Config("unified"), sim::Chunked(kDevice, [&] {
-                          return osd->scheduler().ChunkBytes(cluster.events().now());
+                          return osd->scheduler().Advise(cluster.events().now()).piece_bytes;
                         }));
   return Beside(&cluster, write_bytes);
 }
@@ -79,7 +79,7 @@ TEST(DepthControlTest, ASmallReaderIsNotBuriedUnderWritesAndTheyLoseNothing) {
 
 // Goal: on a device that needs many requests at once the bound rises to what keeps it busy.
 // Method: 16 servers, writers of 256 KiB with and without a hurried reader beside them.
-TEST(DepthControlTest, AParallelDeviceStaysBusyInAHurry) {
+TEST(DepthControlTest, AParallelDeviceStaysBusyWhenKeptShort) {
   double alone = 0;
   for (const bool hurry : {false, true}) {
     sim::Cluster cluster(3);
@@ -142,13 +142,18 @@ class BareDepthControlTest : public ::testing::Test {
     }
     return now;
   }
+  // As the device asks before each decision.
+  bool HasSlot(TimePoint now) {
+    depth_.ProbeIfDue(now);
+    return depth_.HasSlot(now);
+  }
   std::deque<Request> requests_;
   CostModel model_;
   DepthControl depth_{&model_};
   size_t in_flight_ = 0;
 };
 
-TEST_F(BareDepthControlTest, AtEaseBytesBoundTheDepth) {
+TEST_F(BareDepthControlTest, BytesBoundTheDepth) {
   TimePoint now = Teach({});
   for (int i = 0; i < 8; ++i) {
     ASSERT_TRUE(depth_.HasSlot(now));
@@ -157,38 +162,38 @@ TEST_F(BareDepthControlTest, AtEaseBytesBoundTheDepth) {
   EXPECT_FALSE(depth_.HasSlot(now));
 }
 
-TEST_F(BareDepthControlTest, InAHurryASerialDeviceHoldsTwo) {
+TEST_F(BareDepthControlTest, KeptShortASerialDeviceHoldsTwo) {
   TimePoint now = Teach({});
-  depth_.Hurried(now);
+  depth_.KeepShort(now);
   Submit(kMiB, now);
   EXPECT_TRUE(depth_.HasSlot(now));
   Submit(kMiB, now);
   EXPECT_FALSE(depth_.HasSlot(now));
-  now += DepthControl::kHurryLasts;
+  now += DepthControl::kShortFor;
   EXPECT_TRUE(depth_.HasSlot(now));
 }
 
-TEST_F(BareDepthControlTest, AFewSmallHurriedRequestsPassBeyondIt) {
+TEST_F(BareDepthControlTest, AFewLightRequestsPassBeyondIt) {
   TimePoint now = Teach({});
-  depth_.Hurried(now);
+  depth_.KeepShort(now);
   Submit(kMiB, now);
   Submit(kMiB, now);
   Request small;
   small.bytes = kInteractiveBytesMax;
   for (int i = 0; i < 8; ++i) {
-    EXPECT_TRUE(depth_.HasHurriedSlot(small));
+    EXPECT_TRUE(depth_.HasSlotBeyond(small));
     Submit(small.bytes, now);
   }
-  EXPECT_FALSE(depth_.HasHurriedSlot(small));
+  EXPECT_FALSE(depth_.HasSlotBeyond(small));
   Request large;
   large.bytes = kInteractiveBytesMax + 1;
-  EXPECT_FALSE(depth_.HasHurriedSlot(large));
+  EXPECT_FALSE(depth_.HasSlotBeyond(large));
 }
 
 // Writers of 64 KiB are small too, but in no hurry: the place beyond the depth is not theirs.
-TEST_F(BareDepthControlTest, SmallNeighboursLeaveThePlaceOfTheHurried) {
+TEST_F(BareDepthControlTest, SmallNeighboursLeaveThePlaceOfTheLight) {
   TimePoint now = Teach({});
-  depth_.Hurried(now);
+  depth_.KeepShort(now);
   for (int i = 0; i < 8; ++i) {
     requests_.emplace_back();
     requests_.back().bytes = 64 * kKiB;
@@ -198,46 +203,46 @@ TEST_F(BareDepthControlTest, SmallNeighboursLeaveThePlaceOfTheHurried) {
   Request hurried;
   hurried.bytes = 4 * kKiB;
   hurried.finish_time = now;
-  EXPECT_TRUE(depth_.HasHurriedSlot(hurried));
+  EXPECT_TRUE(depth_.HasSlotBeyond(hurried));
   Request in_no_hurry;
   in_no_hurry.bytes = 4 * kKiB;
   in_no_hurry.finish_time = TimePoint::Max();
-  EXPECT_FALSE(depth_.HasHurriedSlot(in_no_hurry));
+  EXPECT_FALSE(depth_.HasSlotBeyond(in_no_hurry));
 }
 
 TEST_F(BareDepthControlTest, ALatencyThatWasNeverSeenAloneIsProbed) {
   TimePoint now{};
   Request* first = Submit(kMiB, now);
   Request* second = Submit(kMiB, now);
-  depth_.Hurried(now);
-  EXPECT_FALSE(depth_.HasSlot(now));  // running empty
-  EXPECT_FALSE(depth_.HasHurriedSlot(*first));
+  depth_.KeepShort(now);
+  EXPECT_FALSE(HasSlot(now));  // running empty
+  EXPECT_FALSE(depth_.HasSlotBeyond(*first));
   now += 1ms;
   Complete(first, now);
-  EXPECT_FALSE(depth_.HasSlot(now));
+  EXPECT_FALSE(HasSlot(now));
   now += 1ms;
   Complete(second, now);
-  EXPECT_TRUE(depth_.HasSlot(now));
+  EXPECT_TRUE(HasSlot(now));
   Request* alone = Submit(kMiB, now);
-  EXPECT_FALSE(depth_.HasSlot(now));
+  EXPECT_FALSE(HasSlot(now));
   now += 1ms;
   Complete(alone, now);
   EXPECT_EQ(model_.Alone(OpKind::kWrite, kMiB), 1ms);
   for (int i = 1; i <= DepthControl::kFirstProbes; ++i) {
     Request* next = Submit(kMiB, now);
-    EXPECT_FALSE(depth_.HasSlot(now));
+    EXPECT_FALSE(HasSlot(now));
     Complete(next, now += 1ms);
   }
   Submit(kMiB, now);
-  EXPECT_TRUE(depth_.HasSlot(now));  // known now
+  EXPECT_TRUE(HasSlot(now));  // known now
 }
 
 TEST_F(BareDepthControlTest, PiecesTakeATenthOfAMillisecondOrWhatTheirFixedCostAllows) {
   TimePoint now = Teach({});
-  EXPECT_EQ(depth_.ChunkBytes(now), UINT64_MAX);
-  depth_.Hurried(now);
+  EXPECT_EQ(depth_.PieceBytes(now), UINT64_MAX);
+  depth_.KeepShort(now);
   // 10 us fixed, about 1 ns per byte: at least 157 us of bytes, so that 10 us are 6 %.
-  EXPECT_EQ(depth_.ChunkBytes(now), 192 * kKiB);
+  EXPECT_EQ(depth_.PieceBytes(now), 192 * kKiB);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What a scheduler does for those in a hurry at the root's gate, and when the device is done with a
-// request before it is complete.
+// What a scheduler does while the device is kept short, at the root's gate, and when the device is
+// done with a request before it is complete.
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 constexpr ClassId kReader{16}, kWriters{17}, kLarge{18};
 constexpr uint64_t kKiB = 1 << 10, kMiB = 1 << 20;
 
-class HurryTest : public testing::SchedulerFixture {
+class KeptShortTest : public testing::SchedulerFixture {
  protected:
   static SchedulerConfig Strict(uint64_t rate = 200 * kMiB) {
     SchedulerConfig base;
@@ -75,7 +75,7 @@ class HurryTest : public testing::SchedulerFixture {
   bool eager_ = false;
 };
 
-TEST_F(HurryTest, WhoWaitsForTokensGoesInStepsAndLosesNothing) {
+TEST_F(KeptShortTest, WhoWaitsForTokensGoesInStepsAndLosesNothing) {
   Scheduler scheduler(Strict(), now_);
   for (const ClassId id : {kReader, kWriters}) scheduler.SetClass(Class(id), now_);
   for (int i = 0; i < 64; ++i) Add(&scheduler, kWriters, 64 * kKiB);
@@ -93,7 +93,7 @@ TEST_F(HurryTest, WhoWaitsForTokensGoesInStepsAndLosesNothing) {
 
 // Goal: many readers, each light, do not lock out one who writes large pieces one by one: it gets
 // as much of the device's time as they do. In the readers' class and in another.
-TEST_F(HurryTest, ManyLightReadersDoNotLockAWriterOut) {
+TEST_F(KeptShortTest, ManyLightReadersDoNotLockAWriterOut) {
   for (const ClassId writers : {kReader, kWriters}) {
     SchedulerConfig base;
     base.token_rate = 200 * kMiB;
@@ -130,7 +130,7 @@ TEST_F(HurryTest, ManyLightReadersDoNotLockAWriterOut) {
   }
 }
 
-TEST_F(HurryTest, AReaderDoesNotWaitForTheTokensOfALargeHead) {
+TEST_F(KeptShortTest, AReaderDoesNotWaitForTheTokensOfALargeHead) {
   Scheduler scheduler(Strict(100 * kMiB), now_);
   for (const ClassId id : {kReader, kWriters, kLarge}) scheduler.SetClass(Class(id), now_);
   for (int i = 0; i < 64; ++i) Add(&scheduler, kWriters, 64 * kKiB);
@@ -143,7 +143,7 @@ TEST_F(HurryTest, AReaderDoesNotWaitForTheTokensOfALargeHead) {
   EXPECT_NEAR(static_cast<double>(bytes_), (100 - 5000.0 / 256) * kMiB, 2 * kMiB);
 }
 
-TEST_F(HurryTest, AReaderThatPassesALargeHeadGetsNoMoreThanItsShare) {
+TEST_F(KeptShortTest, AReaderThatPassesALargeHeadGetsNoMoreThanItsShare) {
   Scheduler scheduler(Strict(20 * kMiB), now_);
   for (const ClassId id : {kReader, kLarge}) scheduler.SetClass(Class(id), now_);
   for (int i = 0; i < 16; ++i) Add(&scheduler, kLarge, kMiB);
@@ -155,7 +155,7 @@ TEST_F(HurryTest, AReaderThatPassesALargeHeadGetsNoMoreThanItsShare) {
   EXPECT_NEAR(static_cast<double>(read_), 100 * kMiB, 2 * kMiB);
 }
 
-TEST_F(HurryTest, BackgroundWorkIsInNoHurry) {
+TEST_F(KeptShortTest, NobodyWaitsForBackgroundWork) {
   SchedulerConfig config = Strict();
   config.gate = GateKind::kConserving;
   Scheduler scheduler(config, now_);
@@ -165,13 +165,13 @@ TEST_F(HurryTest, BackgroundWorkIsInNoHurry) {
   for (int i = 0; i < 4; ++i) Add(&scheduler, kWriters, kMiB);
   ASSERT_EQ(PullAll(&scheduler).size(), 4u);
   Add(&scheduler, kSystemCompaction, 64 * kKiB);
-  EXPECT_FALSE(scheduler.InHurry(now_));
+  EXPECT_FALSE(scheduler.Advise(now_).landing_frees);
   Add(&scheduler, kReader);
-  EXPECT_TRUE(scheduler.InHurry(now_));
+  EXPECT_TRUE(scheduler.Advise(now_).landing_frees);
 }
 
 // Windows of clients follow it: a disk with a head needs much at a time.
-TEST_F(HurryTest, RequestsSayThatSomebodyWasInAHurryUnlessReadsAreFar) {
+TEST_F(KeptShortTest, RequestsSayThatTheDeviceWasKeptShortUnlessReadsAreFar) {
   SchedulerConfig config = Strict();
   config.gate = GateKind::kConserving;
   for (const bool far : {false, true}) {
@@ -187,24 +187,24 @@ TEST_F(HurryTest, RequestsSayThatSomebodyWasInAHurryUnlessReadsAreFar) {
       scheduler.Completed(read, now_);
     }
     Request* const before = start(kWriters, kMiB);
-    EXPECT_FALSE(before->in_hurry);
+    EXPECT_FALSE(before->kept_short);
     Request* const read = start(kReader, 4 * kKiB);
-    EXPECT_EQ(read->in_hurry, !far);
+    EXPECT_EQ(read->kept_short, !far);
     now_ += far ? 9ms : 100us;
     scheduler.Completed(read, now_);
     scheduler.Completed(before, now_);
     Request* const beside = start(kWriters, kMiB);
     ASSERT_NE(beside, nullptr);
-    EXPECT_EQ(beside->in_hurry, !far);
+    EXPECT_EQ(beside->kept_short, !far);
     scheduler.Completed(beside, now_);
     now_ += 2s;
     Request* const after = start(kWriters, kMiB);
-    EXPECT_FALSE(after->in_hurry);
+    EXPECT_FALSE(after->kept_short);
     scheduler.Completed(after, now_);
   }
 }
 
-TEST_F(HurryTest, WhatHasLandedNeedsNoSlotAndIsMeasuredButNotServed) {
+TEST_F(KeptShortTest, WhatHasLandedNeedsNoSlotAndIsMeasuredButNotServed) {
   SchedulerConfig config = Strict();
   config.gate = GateKind::kConserving;
   config.depth = 1;
@@ -230,7 +230,7 @@ TEST_F(HurryTest, WhatHasLandedNeedsNoSlotAndIsMeasuredButNotServed) {
   EXPECT_EQ(scheduler.in_flight(), 0u);
 }
 
-TEST_F(HurryTest, TwoMillisecondsOfWritesMayLandAheadOfTheirCommitWhileSomebodyIsInAHurry) {
+TEST_F(KeptShortTest, TwoMillisecondsOfWritesMayLandAheadOfTheirCommit) {
   SchedulerConfig config = Strict(0);
   config.gate = GateKind::kConserving;
   Scheduler scheduler(config, now_);
@@ -245,21 +245,21 @@ TEST_F(HurryTest, TwoMillisecondsOfWritesMayLandAheadOfTheirCommitWhileSomebodyI
     scheduler.Completed(write, now_);
   }
   Request* const first = start();
-  EXPECT_FALSE(scheduler.LandingFrees(now_));
+  EXPECT_FALSE(scheduler.Advise(now_).landing_frees);
   Add(&scheduler, kReader);
   ASSERT_NE(Serve(&scheduler), nullptr);
-  EXPECT_TRUE(scheduler.LandingFrees(now_));
+  EXPECT_TRUE(scheduler.Advise(now_).landing_frees);
   scheduler.Landed(first, now_);
   Request* const second = start();
   ASSERT_NE(second, nullptr);
-  EXPECT_TRUE(scheduler.LandingFrees(now_));
+  EXPECT_TRUE(scheduler.Advise(now_).landing_frees);
   scheduler.Landed(second, now_);
-  EXPECT_FALSE(scheduler.LandingFrees(now_));
+  EXPECT_FALSE(scheduler.Advise(now_).landing_frees);
   scheduler.Completed(first, now_);
-  EXPECT_TRUE(scheduler.LandingFrees(now_));
+  EXPECT_TRUE(scheduler.Advise(now_).landing_frees);
 }
 
-TEST_F(HurryTest, AClassMayBeRemovedWhileItsDataHasLanded) {
+TEST_F(KeptShortTest, AClassMayBeRemovedWhileItsDataHasLanded) {
   SchedulerConfig config = Strict();
   config.depth = 1;
   Scheduler scheduler(config, now_);

@@ -1,4 +1,4 @@
-#include "osd/qos/control/cost_model.h"
+#include "osd/qos/device/cost_model.h"
 
 #include <algorithm>
 

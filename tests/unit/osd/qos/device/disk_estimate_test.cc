@@ -1,7 +1,7 @@
 // Goal: only seconds in which the disk was the bottleneck say how fast it is; the alarm comes when
 // it is slower than promised, not for small requests or little load, and goes when it recovers.
 // Method: seconds by hand; then the whole scheduler on a disk whose speed changes.
-#include "osd/qos/control/disk_estimate.h"
+#include "osd/qos/device/disk_estimate.h"
 
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ class DiskEstimateTest : public ::testing::Test {
 
 TEST_F(DiskEstimateTest, KnowsNothingAsLongAsNobodyAsksForAll) {
   Seconds(100, State::kIdle, 10);
-  Seconds(100, State::kHurried, 40);
+  Seconds(100, State::kShort, 40);
   EXPECT_EQ(Now().samples, 0u);
   EXPECT_FALSE(Now().slow);
 }
@@ -144,33 +144,37 @@ class SlowingDiskTest : public ::testing::Test {
 
 TEST_F(SlowingDiskTest, IsNoticedAndForgivenUnderLoad) {
   Run(20s, 256 << 10, 16);
-  EXPECT_NEAR(static_cast<double>(scheduler_.Disk().bytes_per_s), 120.0 * kMiB, 2.0 * kMiB);
-  EXPECT_FALSE(scheduler_.Disk().slow);
+  EXPECT_NEAR(static_cast<double>(scheduler_.State(now_).disk.bytes_per_s), 120.0 * kMiB,
+              2.0 * kMiB);
+  EXPECT_FALSE(scheduler_.State(now_).disk.slow);
   rate_ = 40 * kMiB;
   Run(20s, 256 << 10, 16);
-  EXPECT_TRUE(scheduler_.Disk().slow);
-  EXPECT_NEAR(static_cast<double>(scheduler_.Disk().bytes_per_s), 40.0 * kMiB, 2.0 * kMiB);
+  EXPECT_TRUE(scheduler_.State(now_).disk.slow);
+  EXPECT_NEAR(static_cast<double>(scheduler_.State(now_).disk.bytes_per_s), 40.0 * kMiB,
+              2.0 * kMiB);
   rate_ = 120 * kMiB;
   Run(5s, 256 << 10, 16);
-  EXPECT_FALSE(scheduler_.Disk().slow);
-  EXPECT_EQ(scheduler_.Disk().alarms, 1u);
+  EXPECT_FALSE(scheduler_.State(now_).disk.slow);
+  EXPECT_EQ(scheduler_.State(now_).disk.alarms, 1u);
 }
 
 TEST_F(SlowingDiskTest, AFewRequestsAtATimeSayNothing) {
   rate_ = 40 * kMiB;
   Run(20s, 256 << 10, 3);
-  EXPECT_EQ(scheduler_.Disk().samples, 0u);
+  EXPECT_EQ(scheduler_.State(now_).disk.samples, 0u);
 }
 
 // G0 is booked as 1600 requests per second of 64 KiB.
 TEST_F(SlowingDiskTest, SmallRequestsAreWorthWhatAdmissionBooksForThem) {
   request_seconds_ = 1.0 / 1600;
   Run(20s, 4096, 16);
-  EXPECT_FALSE(scheduler_.Disk().slow);
-  EXPECT_NEAR(static_cast<double>(scheduler_.Disk().bytes_per_s), 100.0 * kMiB, 2.0 * kMiB);
+  EXPECT_FALSE(scheduler_.State(now_).disk.slow);
+  EXPECT_NEAR(static_cast<double>(scheduler_.State(now_).disk.bytes_per_s), 100.0 * kMiB,
+              2.0 * kMiB);
   request_seconds_ = 1.0 / 160;
   Run(20s, 4096, 16);
-  EXPECT_TRUE(scheduler_.Disk().slow) << "an arm that makes 160 requests a second, not 1600";
+  EXPECT_TRUE(scheduler_.State(now_).disk.slow)
+      << "an arm that makes 160 requests a second, not 1600";
 }
 
 }  // namespace

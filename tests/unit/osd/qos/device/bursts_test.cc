@@ -1,4 +1,4 @@
-#include "osd/qos/control/bursts.h"
+#include "osd/qos/device/bursts.h"
 
 #include <gtest/gtest.h>
 
@@ -187,9 +187,8 @@ class BurstsOnDiskTest : public testing::SchedulerFixture {
   void Land(Request* request) {
     now_ = events_.now();
     Duration patience{0};
-    if (scheduler_.LandingFrees(now_)) {
-      scheduler_.Landed(request, now_);
-      patience = scheduler_.BurstPatience(*request).value_or(patience);
+    if (scheduler_.Advise(now_).landing_frees) {
+      patience = scheduler_.Landed(request, now_).value_or(patience);
     }
     landed_.push_back({request, now_ + patience});
     events_.At(now_ + patience, [this] { Commit(); });

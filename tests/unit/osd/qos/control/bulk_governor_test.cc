@@ -1,8 +1,11 @@
-#include "osd/qos/control/processor_pace.h"
+#include "osd/qos/control/bulk_governor.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+
+#include "osd/qos/device/depth_control.h"
+#include "osd/qos/throttle.h"
 
 namespace weir::osd::qos {
 namespace {
@@ -13,19 +16,23 @@ constexpr double kMiB = 1 << 20;
 
 // A machine whose processors are waited for as much as others are served: `base` of the time, and
 // `per_mib` more for each MiB/s. The others take pieces of 64 KiB whenever they may, up to `most`.
-class ProcessorPaceTest : public ::testing::Test {
+class BulkGovernorTest : public ::testing::Test {
  protected:
-  ProcessorPaceTest() { pace_.Choose(0.22); }
+  BulkGovernorTest() { governor_.Choose(0.22); }
 
   // MiB/s that the others were served over that time; a reader asks every millisecond.
   double Run(Duration time, bool reads = true) {
     const TimePoint begin = now_;
     uint64_t bytes = 0, this_step = 0;
     while (now_ < begin + time) {
-      if (reads) pace_.Hurried(now_);
+      if (reads) guarded_until_ = now_ + DepthControl::kShortFor;
+      governor_.Guarded(guarded_until_, now_);
+      cap_.SetRate(governor_.rate(), now_);
+      const bool guarded = now_ < guarded_until_;
       this_step = 0;
-      while (static_cast<double>(this_step) < most_ * kMiB / 1000 && pace_.Admits(now_)) {
-        pace_.Take(64 << 10, now_);
+      while (static_cast<double>(this_step) < most_ * kMiB / 1000 &&
+             (!guarded || cap_.PassesAt(now_) <= now_)) {
+        cap_.Take(64 << 10, guarded, now_);
         this_step += 64 << 10;
       }
       bytes += this_step;
@@ -33,22 +40,27 @@ class ProcessorPaceTest : public ::testing::Test {
       const double pressure =
           std::min(1.0, base_ + per_mib_ * static_cast<double>(this_step) * 1000 / kMiB);
       waited_ += FromSeconds(pressure * 1e-3);
-      if (now_ >= pace_.LookAt()) {
+      if (now_ >= governor_.LookAt()) {
         ++looks_;
-        pace_.Look(waited_, now_);
+        governor_.Look(waited_, cap_.taken(), now_);
       }
     }
     return static_cast<double>(bytes) / kMiB / ToSeconds(time);
   }
 
-  ProcessorPace pace_;
+  // Of the moment: none while nothing is guarded.
+  [[nodiscard]] uint64_t Rate() const { return now_ < guarded_until_ ? governor_.rate() : 0; }
+
+  BulkGovernor governor_;
+  BulkCap cap_;
+  TimePoint guarded_until_;
   TimePoint now_{1'000'000'000};
   Duration waited_ = 1h;  // somebody waited before, too
   double base_ = 0.04, per_mib_ = 0.002, most_ = 500;
   int looks_ = 0;
 };
 
-TEST_F(ProcessorPaceTest, FollowsThePressure) {
+TEST_F(BulkGovernorTest, FollowsThePressure) {
   Run(3s);
   // 0.04 + 0.002 * 90 = 0.22
   EXPECT_NEAR(Run(5s), 90, 9);
@@ -60,40 +72,40 @@ TEST_F(ProcessorPaceTest, FollowsThePressure) {
   EXPECT_NEAR(Run(5s), 45, 5);
 }
 
-TEST_F(ProcessorPaceTest, AnotherChoiceIsAnotherPace) {
-  pace_.Choose(0.44);
+TEST_F(BulkGovernorTest, AnotherChoiceIsAnotherRate) {
+  governor_.Choose(0.44);
   Run(3s);
   EXPECT_NEAR(Run(5s), 200, 20);
-  pace_.Choose(1);
-  EXPECT_EQ(pace_.rate(now_), 0u);
+  governor_.Choose(1);
+  EXPECT_EQ(Rate(), 0u);
   EXPECT_NEAR(Run(2s), most_, 1);
 }
 
-TEST_F(ProcessorPaceTest, HoldsNobodyWhileProcessorsAreFree) {
+TEST_F(BulkGovernorTest, HoldsNobodyWhileProcessorsAreFree) {
   per_mib_ = 0.0003;
   for (int i = 0; i < 5; ++i) {
     EXPECT_NEAR(Run(1s), most_, 1);
-    EXPECT_EQ(pace_.rate(now_), 0u);
+    EXPECT_EQ(Rate(), 0u);
   }
 }
 
-TEST_F(ProcessorPaceTest, LooksOnlyWhileSomebodyIsInAHurry) {
+TEST_F(BulkGovernorTest, LooksOnlyWhileTheDeviceIsGuarded) {
   EXPECT_NEAR(Run(3s, false), most_, 1);
   EXPECT_EQ(looks_, 0);
-  EXPECT_EQ(pace_.LookAt(), TimePoint::Max());
+  EXPECT_EQ(governor_.LookAt(), TimePoint::Max());
   Run(2s);
   EXPECT_NEAR(looks_, 20, 2);
-  EXPECT_GT(pace_.rate(now_), 0u);
-  Run(ProcessorPace::kHurryLasts + 200ms, false);
-  EXPECT_EQ(pace_.rate(now_), 0u) << "the reader has gone";
-  EXPECT_EQ(pace_.LookAt(), TimePoint::Max());
+  EXPECT_GT(Rate(), 0u);
+  Run(DepthControl::kShortFor + 200ms, false);
+  EXPECT_EQ(Rate(), 0u) << "the reader has gone";
+  EXPECT_EQ(governor_.LookAt(), TimePoint::Max());
   looks_ = 0;
   EXPECT_NEAR(Run(3s, false), most_, 1);
   EXPECT_EQ(looks_, 0);
 }
 
 // What somebody waited for while nobody looked says nothing of now.
-TEST_F(ProcessorPaceTest, ANewHurryBeginsWithoutThePast) {
+TEST_F(BulkGovernorTest, ItBeginsAnewWithoutThePast) {
   per_mib_ = 0.0003;
   Run(1s);
   per_mib_ = 0.002;
@@ -102,17 +114,17 @@ TEST_F(ProcessorPaceTest, ANewHurryBeginsWithoutThePast) {
   EXPECT_NEAR(Run(1s), most_, 1);
 }
 
-TEST_F(ProcessorPaceTest, LetsGoWhenTheOthersAskForLess) {
+TEST_F(BulkGovernorTest, LetsGoWhenTheOthersAskForLess) {
   Run(3s);
-  ASSERT_GT(pace_.rate(now_), 0u);
+  ASSERT_GT(Rate(), 0u);
   most_ = 10;
   Run(3s);
-  EXPECT_EQ(pace_.rate(now_), 0u);
+  EXPECT_EQ(Rate(), 0u);
 }
 
 // Goal: the work of programs that have nothing to do with WeirFS costs its writers a sixth of
 // their time and not nearly all of it.
-TEST_F(ProcessorPaceTest, ThePressureOfOthersIsNotOursToRelieve) {
+TEST_F(BulkGovernorTest, ThePressureOfOthersIsNotOursToRelieve) {
   per_mib_ = 0;
   base_ = 0.9;
   const double mean = Run(48s);
@@ -120,13 +132,13 @@ TEST_F(ProcessorPaceTest, ThePressureOfOthersIsNotOursToRelieve) {
   EXPECT_LT(mean, 0.95 * most_) << "it did not even try";
 }
 
-TEST_F(ProcessorPaceTest, NobodyIsHeldBelowHisLeast) {
+TEST_F(BulkGovernorTest, NobodyIsHeldBelowHisLeast) {
   base_ = 0.9;
   per_mib_ = 0.0001;
   Run(1500ms);
   double least = most_;
   for (int i = 0; i < 40; ++i) least = std::min(least, Run(100ms));
-  EXPECT_GT(least, 0.8 * most_ / ProcessorPace::kDeepest);
+  EXPECT_GT(least, 0.8 * most_ / BulkGovernor::kDeepest);
 }
 
 }  // namespace

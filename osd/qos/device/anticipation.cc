@@ -1,4 +1,4 @@
-#include "osd/qos/control/anticipation.h"
+#include "osd/qos/device/anticipation.h"
 
 #include <algorithm>
 

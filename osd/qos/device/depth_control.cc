@@ -1,4 +1,4 @@
-#include "osd/qos/control/depth_control.h"
+#include "osd/qos/device/depth_control.h"
 
 #include <algorithm>
 #include <bit>
@@ -17,39 +17,40 @@ constexpr double kKeep = 0.995;     // of the typical request, from one to the n
 }  // namespace
 
 bool DepthControl::ProbeDue(TimePoint now) const {
-  if (!InHurry(now)) return false;
+  if (!IsShort(now)) return false;
   if (probes_ < kFirstProbes && model_->alone_samples() < kFirstProbes) return true;
   return now - std::max(probed_at_, model_->last_alone()) >= kProbeEvery;
 }
 
-bool DepthControl::HasSlot(TimePoint now) {
+bool DepthControl::HasSlot(TimePoint now) const {
   if (in_flight_ == 0) return true;
   if (probing_) return false;
-  if (!InHurry(now)) return bytes_ < kBytes;
-  if (ProbeDue(now)) {
-    probing_ = true;
-    return false;
-  }
+  if (!IsShort(now)) return bytes_ < kBytes;
+  if (ProbeDue(now)) return false;
   if (bytes_ < kAlwaysBytes) return true;
   if (bytes_ >= kBytes) return false;
   return static_cast<double>(alone_.count()) * model_->use() < kSpare * typical_ns_;
 }
 
-bool DepthControl::HasHurriedSlot(const Request& request) const {
+void DepthControl::ProbeIfDue(TimePoint now) {
+  if (in_flight_ > 0 && !probing_) probing_ = ProbeDue(now);
+}
+
+bool DepthControl::HasSlotBeyond(const Request& request) const {
   if (probing_) return false;
-  return Express(request) && express_bytes_ + request.bytes <= kHurriedBytes;
+  return EntersBeyond(request) && light_bytes_ + request.bytes <= kBeyondBytes;
 }
 
 void DepthControl::Submitted(Request* request, bool others_wait) {
   request->alone_estimate = model_->Alone(request->op, request->bytes);
-  if (!others_wait || !Express(*request)) {
+  if (!others_wait || !EntersBeyond(*request)) {
     passed_ = Duration(0);
   } else if (!request->guaranteed) {
     passed_ += request->alone_estimate;
   }
   ++in_flight_;
   bytes_ += request->bytes;
-  if (Express(*request)) express_bytes_ += request->bytes;
+  if (EntersBeyond(*request)) light_bytes_ += request->bytes;
   alone_ += request->alone_estimate;
   const auto alone = static_cast<double>(request->alone_estimate.count());
   typical_ns_ = std::max(kKeep * typical_ns_, alone);
@@ -58,7 +59,7 @@ void DepthControl::Submitted(Request* request, bool others_wait) {
 void DepthControl::Completed(const Request& request, TimePoint now) {
   --in_flight_;
   bytes_ -= request.bytes;
-  if (Express(request)) express_bytes_ -= request.bytes;
+  if (EntersBeyond(request)) light_bytes_ -= request.bytes;
   alone_ -= request.alone_estimate;
   // The request that completes an empty device's wait was alone if it was sent during the probe.
   if (probing_ && in_flight_ == 0) {
@@ -72,8 +73,8 @@ void DepthControl::Completed(const Request& request, TimePoint now) {
   }
 }
 
-uint64_t DepthControl::ChunkBytes(TimePoint now) const {
-  if (!InHurry(now)) return UINT64_MAX;
+uint64_t DepthControl::PieceBytes(TimePoint now) const {
+  if (!IsShort(now)) return UINT64_MAX;
   const LinearFit* line = model_->Line(OpKind::kWrite);
   if (line == nullptr || line->per_byte() <= 0) return UINT64_MAX;
   const double for_time =

@@ -1,0 +1,98 @@
+#include "osd/qos/device/device.h"
+
+#include <algorithm>
+
+#include "osd/qos/control/wait_meter.h"
+
+namespace weir::osd::qos {
+
+Device::Device(const SchedulerConfig& config, TimePoint now)
+    : service_time_(config.cvc.estimate_part, config.cvc.first_estimate), estimate_(now) {
+  Configure(config);
+}
+
+void Device::Configure(const SchedulerConfig& config) {
+  depth_ = config.EffectiveDepth();
+  chosen_depth_ = config.depth;
+  adapts_ = config.depth == 0 && config.dispatch == DispatchKind::kCvc &&
+            config.surplus != SurplusKind::kPass;
+  knows_token_rate_ = config.token_rate > 0;
+  request_unit_ = config.RequestUnit();
+  turns_.SetAnticipates(config.anticipation);
+}
+
+bool Device::HasSlot(TimePoint now) const {
+  if (in_flight() >= depth_) return false;
+  if (adapts_) return depth_control_.HasSlot(now);
+  return chosen_depth_ > 0 || in_flight() == 0 || depth_control_.bytes() < DepthControl::kBytes;
+}
+
+void Device::Asked(const ClassQueue& queue, const Request& request, TimePoint now) {
+  if (!adapts_) return;
+  const bool bounded = queue.spec.service.bound > Duration(0);
+  const bool light = IsLight(request);
+  // Light ones do not keep each other waiting; a class does not keep itself waiting.
+  const uint64_t here = depth_control_.bytes();
+  const bool others_work =
+      light ? here > depth_control_.light_bytes() : here + queue.landed_bytes > queue.device_bytes;
+  if (!others_work || !(bounded || light)) return;
+  depth_control_.KeepShort(now);
+  // One that keeps much under way waits for itself, and is not helped.
+  if (bounded && light) guarded_until_ = now + DepthControl::kShortFor;
+}
+
+void Device::Started(ClassQueue* queue, Request* request, bool others_wait, TimePoint now) {
+  const bool turns_decide = IsKept(now) || turns_.HasBursts(now) || turns_.anticipates();
+  cost_model_.Submitted(*request, in_flight());
+  depth_control_.Submitted(request, others_wait && !turns_decide);
+  request->part = Request::Part::kNone;
+  if (adapts_) turns_.Started(request, IsLightRead(*request), ReadsAreFar(request->bytes), now);
+  request->kept_short = IsShort(now) && !ReadsAreFar(kPage);
+  queue->device_bytes += request->bytes;
+  ++queue->device_ops;
+  ++started_;
+  request->dispatched = now;
+  request->landed = false;
+}
+
+void Device::Landed(ClassQueue* queue, Request* request, TimePoint now) {
+  Leave(queue, request, now);
+  request->landed = true;
+  turns_.Landed(request);
+  queue->landed_bytes += request->bytes;
+  landed_alone_ += request->alone_estimate;
+}
+
+void Device::Completed(ClassQueue* queue, Request* request, TimePoint now) {
+  if (request->landed) {
+    queue->landed_bytes -= request->bytes;
+    landed_alone_ -= request->alone_estimate;
+  } else {
+    Leave(queue, request, now);
+  }
+  const bool others_work = started_ > queue->device_ops;
+  turns_.Completed(*request, queue->id(), IsLightRead(*request), others_work, now);
+  queue->device_bytes -= request->bytes;
+  --queue->device_ops;
+  --started_;
+}
+
+// Its slot is free, and its time is known.
+void Device::Leave(ClassQueue* queue, Request* request, TimePoint now) {
+  depth_control_.Completed(*request, now);
+  request->device_time = cost_model_.Completed(*request, now);
+  request->alone = cost_model_.last_was_alone();
+  service_time_.Add(request->op, request->device_time);
+  estimate_.Done(WorthOf(request->bytes));
+  const uint64_t own = queue->device_bytes - queue->landed_bytes;
+  const uint64_t here = depth_control_.bytes();
+  const uint64_t others = here - std::min(here, own - std::min(own, request->bytes));
+  WaitMeter::Completed(queue, *request, others, now);
+}
+
+double Device::WorthOf(uint64_t bytes) const {
+  const auto size = static_cast<double>(bytes);
+  return knows_token_rate_ ? std::max(size, request_unit_) : size;
+}
+
+}  // namespace weir::osd::qos

@@ -1,0 +1,117 @@
+// Device: the sole owner of what the device holds. How much may be there at once (depth_control.h),
+// what a request costs it (cost_model.h, service_time.h), whose turn it is on a disk with a head
+// (turns.h), and what the disk gives (disk_estimate.h). Its questions change nothing.
+//
+// The device is *kept short* when depth is auto and somebody waits for each of its small requests
+// while the device works for others: it holds no more than keeps it busy, large writes come in
+// pieces, and light requests enter beyond the depth. It is *guarded* when the class of such a
+// request has a latency bound; then the processors and the bulk of others obey the governor too
+// (control/bulk_governor.h).
+//
+// Threads: the scheduler's owner. Pure. Units: bytes, Duration.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "osd/qos/class_queue.h"
+#include "osd/qos/device/cost_model.h"
+#include "osd/qos/device/depth_control.h"
+#include "osd/qos/device/disk_estimate.h"
+#include "osd/qos/device/service_time.h"
+#include "osd/qos/device/turns.h"
+#include "osd/qos/throttle.h"
+
+namespace weir::osd::qos {
+
+class Device {
+ public:
+  Device(const SchedulerConfig& config, TimePoint now);
+  void Configure(const SchedulerConfig& config);
+
+  // Depth auto follows the device where what is light can leave the dispatch window first.
+  [[nodiscard]] bool adapts() const { return adapts_; }
+  [[nodiscard]] uint32_t depth() const { return depth_; }
+  [[nodiscard]] uint64_t in_flight() const { return depth_control_.in_flight(); }
+
+  // What may go to it.
+  [[nodiscard]] bool HasSlot(TimePoint now) const;
+  // Whether a light request may enter beyond the depth.
+  [[nodiscard]] bool HasSlotBeyond(const Request& light) const {
+    return depth_control_.HasSlotBeyond(light);
+  }
+  // Light requests have passed others for as long as these take themselves: it is their turn.
+  [[nodiscard]] bool Overtaken() const { return adapts_ && depth_control_.Overtaken(); }
+  // The next request is to show how long one takes alone: any, not the most urgent.
+  [[nodiscard]] bool Probes() const { return adapts_ && depth_control_.Probes(); }
+  // The device is kept for a reader who is about to ask: surplus of others waits.
+  [[nodiscard]] bool IsKept(TimePoint now) const { return adapts_ && now < turns_.KeptUntil(); }
+  [[nodiscard]] TimePoint KeptUntil() const { return turns_.KeptUntil(); }
+  [[nodiscard]] bool IsShort(TimePoint now) const { return adapts_ && depth_control_.IsShort(now); }
+  [[nodiscard]] bool IsGuarded(TimePoint now) const { return now < guarded_until_; }
+  [[nodiscard]] TimePoint guarded_until() const { return guarded_until_; }
+
+  // What whoever starts requests should know.
+  // Pieces in which large writes should go, one after the other; UINT64_MAX: whole.
+  [[nodiscard]] uint64_t PieceBytes(TimePoint now) const {
+    return turns_.HasBursts(now) ? UINT64_MAX : depth_control_.PieceBytes(now);
+  }
+  // Whether a large write of which only the commit is left should leave its slot while the device
+  // is kept short: within a burst, or up to kStep of its time, so that writes share flushes.
+  [[nodiscard]] bool LandingFrees(TimePoint now) const {
+    return IsShort(now) && (landed_alone_ < kStep || turns_.HasBursts(now));
+  }
+  [[nodiscard]] std::optional<Duration> Patience(const Request& request, bool more) const {
+    return turns_.Patience(request, more);
+  }
+
+  // The steps of a request.
+  // It has come, and waits.
+  void Asked(const ClassQueue& queue, const Request& request, TimePoint now);
+  // The device runs empty to show how long a request takes alone, if it is time to see that.
+  void ProbeIfDue(TimePoint now) {
+    if (adapts_ && in_flight() < depth_) depth_control_.ProbeIfDue(now);
+  }
+  // It goes to the device. `others_wait`: requests that are not light wait for a slot.
+  void Started(ClassQueue* queue, Request* request, bool others_wait, TimePoint now);
+  // The device is done with it, its commit is not: its slot is free, its time is known.
+  void Landed(ClassQueue* queue, Request* request, TimePoint now);
+  void Completed(ClassQueue* queue, Request* request, TimePoint now);
+
+  // What it costs.
+  [[nodiscard]] const CostModel& cost() const { return cost_model_; }
+  [[nodiscard]] const ServiceTime& service_time() const { return service_time_; }
+  // What it gives.
+  [[nodiscard]] DiskEstimate& estimate() { return estimate_; }
+  [[nodiscard]] const DiskEstimate& estimate() const { return estimate_; }
+  // What admission books for a request of that size.
+  [[nodiscard]] double WorthOf(uint64_t bytes) const;
+
+ private:
+  static constexpr uint64_t kPage = 4 << 10;
+
+  // A disk with a head: wherever that was, a small read takes milliseconds.
+  [[nodiscard]] bool ReadsAreFar(uint64_t bytes) const {
+    return cost_model_.Alone(OpKind::kRead, bytes) >= Bursts::kFarRead;
+  }
+  [[nodiscard]] static bool IsLightRead(const Request& request) {
+    return request.op == OpKind::kRead && IsLight(request);
+  }
+  void Leave(ClassQueue* queue, Request* request, TimePoint now);
+
+  bool adapts_ = false;
+  uint32_t depth_ = SchedulerConfig::kAutoDepth;
+  uint32_t chosen_depth_ = 0;  // 0: auto
+  bool knows_token_rate_ = false;
+  double request_unit_ = 0;  // what the smallest request is worth
+  CostModel cost_model_;
+  ServiceTime service_time_;
+  DepthControl depth_control_{&cost_model_};
+  DeviceTurns turns_;
+  DiskEstimate estimate_;
+  uint64_t started_ = 0;      // and not complete: in flight, or landed
+  Duration landed_alone_{0};  // device time of what has landed
+  TimePoint guarded_until_;
+};
+
+}  // namespace weir::osd::qos
