@@ -98,6 +98,15 @@ struct WaitState {
   uint64_t crowd_ns = 0;
 };
 
+// Guarantee: the leaves besides the one in bytes, which few classes have (htb.h).
+struct MoreLeaves {
+  std::optional<TokenBucket> iops;       // promised, in parts of requests
+  std::optional<TokenBucket> bound;      // the same for the latency bound
+  std::optional<TokenBucket> time;       // microseconds of the device
+  std::optional<TokenBucket> disk_rate;  // of a throughput disk, in bytes
+  double estimate = 0;                   // device time of a request of the class, seconds
+};
+
 struct ClassQueue {
   static constexpr uint32_t kNowhere = UINT32_MAX;
 
@@ -144,8 +153,10 @@ struct ClassQueue {
   double finish_rate = 0;   // dispatch (VC, CVC): 1/s, spacing of FT; 0: by bytes, or none
   TimePoint finish_clock;   // dispatch (VC, CVC): FT of the last stamped one
   int64_t unit_tokens = 0;  // larger requests count as several of those; 0: none does
-  std::unique_ptr<TokenBucket> iops_leaf;   // guarantee, in parts of requests (htb.h)
-  std::unique_ptr<TokenBucket> bound_leaf;  // the same for the latency bound, instead of both
+  // Device time per time: of its virtual disk, or what its promise in bytes was booked as; 0: is
+  // not counted (scheduler_setup.cc).
+  double time_share = 0;
+  std::unique_ptr<MoreLeaves> more;  // guarantee (htb.h); null: neither of them
 
   alignas(kCacheLine) std::optional<TokenBucket> leaf;  // guarantee
 

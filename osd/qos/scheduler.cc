@@ -212,7 +212,7 @@ PullResult Scheduler::Pull(TimePoint now) {
 void Scheduler::FillWindow(bool has_slot, TimePoint now) {
   const size_t limit =
       PassesAll() ? SIZE_MAX
-                  : std::max<size_t>(dispatch_->Capacity(device_.depth()), has_slot ? 1 : 0);
+                  : std::max<size_t>(dispatch_->Capacity(device_.window_depth()), has_slot ? 1 : 0);
   blocked_ = {};
   light_blocked_until_ = TimePoint::Max();
   while (ReleaseOne(dispatch_->size() < limit, now)) {
@@ -262,7 +262,8 @@ Blocked Scheduler::BlockOf(const ClassQueue& queue, bool has_room, TimePoint now
       !has_room || device_.IsKept(now) || (dispatch_->bytes() >= kWindowBytes && !PassesAll());
   const Request& head = *queue.requests.front();
   const bool light = IsLight(head);
-  if (full && !(device_.adapts() && light && dispatch_->light_bytes() < kLightBytes)) {
+  const bool passes = device_.adapts() && !device_.rented() && light;
+  if (full && !(passes && dispatch_->light_bytes() < kLightBytes)) {
     return {.by = Blocked::By::kRoom};
   }
   const bool in_steps = device_.IsShort(now) && !light;
@@ -360,6 +361,7 @@ void Scheduler::Completed(Request* request, TimePoint now) {
   contract_meter_.Completed(queue, *request, request->guaranteed || !guarantee_, now);
   FlowOrder::Done(&request->in_flow);
   surplus_->Completed(queue, *request, request->device_time, now);
+  if (guarantee_) guarantee_->Completed(queue, *request, request->device_time);
   NoteDemand(queue, now);
   if (HeadIsStale(*queue)) Place(queue, now);
 }
@@ -380,6 +382,7 @@ bool Scheduler::Cancel(Request* request, TimePoint now) {
     --queue->released;
     FlowOrder::Done(&request->in_flow);
     surplus_->Completed(queue, *request, Duration::zero(), now);
+    if (guarantee_) guarantee_->Completed(queue, *request, Duration::zero());
   } else {
     return false;
   }
@@ -401,6 +404,10 @@ void Scheduler::StampDeadline(ClassQueue* queue, Request* request, TimePoint now
     StampFinishTime(queue, request, config_.cvc.ahead_max, now);
   } else {
     request->finish_time = TimePoint::Max();
+  }
+  const VirtualDisk& disk = queue->spec.disk;
+  if (promised && disk.type == ClassType::kLatency && queue->time_share > 0) {
+    request->finish_time = std::min(request->finish_time, request->arrival + disk.latency);
   }
   // Who is light waits for each answer before it asks again: its turn has come, so now.
   if (device_.adapts() && IsLight(*request)) {

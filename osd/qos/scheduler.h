@@ -203,7 +203,8 @@ class Scheduler {
   void BuildBoxes(TimePoint now);
   void InstallClass(ClassSpec spec, TimePoint now);
   void SetPromise(ClassQueue* queue, TimePoint now);
-  void PromiseDisk(ClassQueue* queue) const;
+  void SetTimeShare(ClassQueue* queue) const;
+  void CountDisks(TimePoint now);
   [[nodiscard]] double IopsMax() const;
   void SetTransactions(ClassQueue* queue, bool reserved, TimePoint now);
   void SetCeiling(ClassQueue* queue, TimePoint now);
@@ -238,7 +239,8 @@ class Scheduler {
   BandwidthMaximizer maximizer_;
   ContractMeter contract_meter_;
   WaitMeter wait_meter_;
-  uint64_t booked_ = 0;  // of G0, by all contracts
+  uint64_t booked_ = 0;       // of G0, by all contracts
+  size_t virtual_disks_ = 0;  // classes that are one
 
   uint64_t next_sequence_ = 1;
   uint64_t queued_ = 0;

@@ -1,6 +1,7 @@
 // What operators change on a running scheduler, and what timers do.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "osd/qos/control/promise_meter.h"
 #include "osd/qos/dispatch/cscan.h"
@@ -124,6 +125,7 @@ void Scheduler::Configure(const SchedulerConfig& config, TimePoint now) {
   const SchedulerConfig old = config_;
   config_ = config;
   device_.Configure(config);
+  device_.SetRented(virtual_disks_ > 0 && config_.surplus != SurplusKind::kCooperative);
   contract_meter_.Restart(now);
   for (auto& [id, queue] : classes_) queue->contract.requests = queue->contract.seconds = 0;
 
@@ -185,6 +187,7 @@ void Scheduler::InstallClass(ClassSpec spec, TimePoint now) {
   SetPromise(queue, now);
   SetCeiling(queue, now);
   Place(queue, now);
+  CountDisks(now);
 }
 
 void Scheduler::SetNumbered(ClassId id, ClassQueue* queue) {
@@ -209,7 +212,7 @@ void Scheduler::SetPromise(ClassQueue* queue, TimePoint now) {
   if (reserved && spec.reservation_ends) {
     next_expiry_ = std::min(next_expiry_, *spec.reservation_ends);
   }
-  PromiseDisk(queue);
+  SetTimeShare(queue);
   // A bound, or requests per second, are a rate that is promised like any other (§3.8, C9).
   const double contract_rate = FinishRate(spec.service, IopsMax());
   queue->bound_iops = static_cast<uint64_t>(std::ceil(std::min(contract_rate, 1e9)));
@@ -223,16 +226,31 @@ void Scheduler::SetPromise(ClassQueue* queue, TimePoint now) {
   ResizeRoot(now);
 }
 
-// Where no box keeps clocks for virtual disks, their share is a promise in bytes: what a disk of
-// that part of G0 would do.
-void Scheduler::PromiseDisk(ClassQueue* queue) const {
-  const VirtualDisk& disk = queue->spec.disk;
-  if (disk.type == ClassType::kBestEffort || config_.surplus == SurplusKind::kCooperative) return;
-  auto rate = static_cast<uint64_t>(disk.peak * static_cast<double>(config_.token_rate));
-  if (disk.type == ClassType::kThroughput) rate = std::min(rate, disk.throughput_bytes_per_s);
-  if (rate <= queue->promised) return;
-  queue->promised = rate;
-  queue->promise_total = false;
+// The ledger is the device's time (common/qos/booking.h): a virtual disk has its share of it, and
+// where there is one, a promise in bytes no more than was booked for it.
+void Scheduler::SetTimeShare(ClassQueue* queue) const {
+  queue->time_share = 0;
+  if (config_.surplus == SurplusKind::kCooperative) return;  // which keeps clocks of its own
+  if (queue->spec.disk.type != ClassType::kBestEffort) {
+    queue->time_share = queue->spec.disk.peak;
+  } else if (virtual_disks_ > 0 && config_.token_rate > 0 && !IsBackground(queue->id())) {
+    const double booked =
+        std::max(static_cast<double>(queue->promised),
+                 static_cast<double>(queue->promised_iops) * config_.RequestUnit());
+    queue->time_share = booked / static_cast<double>(config_.token_rate);
+  }
+}
+
+// Whether anybody rents time matters to everybody's promise.
+void Scheduler::CountDisks(TimePoint now) {
+  const size_t before = std::exchange(virtual_disks_, 0);
+  for (const auto& [id, queue] : classes_) {
+    if (queue->spec.disk.type != ClassType::kBestEffort) ++virtual_disks_;
+  }
+  if ((before > 0) == (virtual_disks_ > 0)) return;
+  device_.SetRented(virtual_disks_ > 0 && config_.surplus != SurplusKind::kCooperative);
+  for (const auto& [id, queue] : classes_) SetPromise(queue.get(), now);
+  RetagAll(now);
 }
 
 double Scheduler::IopsMax() const {
@@ -335,6 +353,7 @@ void Scheduler::RemoveClass(ClassId id, TimePoint now) {
   best_effort_->counters.queued_bytes += queue->counters.queued_bytes;
   NoteSize(best_effort_, std::max(best_effort_->largest_tokens, queue->largest_tokens), now);
   Place(best_effort_, now);
+  CountDisks(now);
 }
 
 void Scheduler::Expire(TimePoint now) {

@@ -69,6 +69,7 @@ const std::vector<Mutation>& Mutations() {
        "E19",
        {"without pauses: mean with tolerance 5 %", "without pauses: rate of the throughput disk"}},
       {Fault::kTimeUncounted, "E15", {"25 % disk, requests/s, locality 35 %"}},
+      {Fault::kTimeUncounted, "E58", {"25 % disk, requests/s, neighbour"}},
       {Fault::kTimeUncounted, "E17", {"25 % disk: part"}},
       {Fault::kSpareCharged,
        "E13",

@@ -23,6 +23,7 @@ void Device::Configure(const SchedulerConfig& config) {
 
 bool Device::HasSlot(TimePoint now) const {
   if (in_flight() >= depth_) return false;
+  if (rented()) return in_flight() == 0;
   if (adapts_) return depth_control_.HasSlot(now);
   return chosen_depth_ > 0 || in_flight() == 0 || depth_control_.bytes() < DepthControl::kBytes;
 }
@@ -46,7 +47,9 @@ void Device::Started(ClassQueue* queue, Request* request, bool others_wait, Time
   cost_model_.Submitted(*request, in_flight());
   depth_control_.Submitted(request, others_wait && !turns_decide);
   request->part = Request::Part::kNone;
-  if (adapts_) turns_.Started(request, IsLightRead(*request), ReadsAreFar(request->bytes), now);
+  // Who rents time has his turns by it.
+  if (adapts_ && !rented())
+    turns_.Started(request, IsLightRead(*request), ReadsAreFar(request->bytes), now);
   request->kept_short = IsShort(now) && !ReadsAreFar(kPage);
   queue->device_bytes += request->bytes;
   ++queue->device_ops;

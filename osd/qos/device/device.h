@@ -31,21 +31,30 @@ class Device {
 
   // Depth auto follows the device where what is light can leave the dispatch window first.
   [[nodiscard]] bool adapts() const { return adapts_; }
-  [[nodiscard]] uint32_t depth() const { return depth_; }
+  // Of requests that may be decided ahead for it.
+  [[nodiscard]] uint32_t window_depth() const { return rented() ? 1 : depth_; }
   [[nodiscard]] uint64_t in_flight() const { return depth_control_.in_flight(); }
+
+  // Somebody rents the device's time (common/qos/virtual_disk.h): where depth is auto it holds one
+  // request, since only then the time of each is known (C6), and whose time it is can be decided
+  // only before a request is there.
+  void SetRented(bool rented) { rented_ = rented; }
+  [[nodiscard]] bool rented() const { return rented_ && adapts_; }
 
   // What may go to it.
   [[nodiscard]] bool HasSlot(TimePoint now) const;
   // Whether a light request may enter beyond the depth.
   [[nodiscard]] bool HasSlotBeyond(const Request& light) const {
-    return depth_control_.HasSlotBeyond(light);
+    return !rented() && depth_control_.HasSlotBeyond(light);
   }
   // Light requests have passed others for as long as these take themselves: it is their turn.
   [[nodiscard]] bool Overtaken() const { return adapts_ && depth_control_.Overtaken(); }
   // The next request is to show how long one takes alone: any, not the most urgent.
   [[nodiscard]] bool Probes() const { return adapts_ && depth_control_.Probes(); }
   // The device is kept for a reader who is about to ask: surplus of others waits.
-  [[nodiscard]] bool IsKept(TimePoint now) const { return adapts_ && now < turns_.KeptUntil(); }
+  [[nodiscard]] bool IsKept(TimePoint now) const {
+    return adapts_ && !rented() && now < turns_.KeptUntil();
+  }
   [[nodiscard]] TimePoint KeptUntil() const { return turns_.KeptUntil(); }
   [[nodiscard]] bool IsShort(TimePoint now) const { return adapts_ && depth_control_.IsShort(now); }
   [[nodiscard]] bool IsGuarded(TimePoint now) const { return now < guarded_until_; }
@@ -100,6 +109,7 @@ class Device {
   void Leave(ClassQueue* queue, Request* request, TimePoint now);
 
   bool adapts_ = false;
+  bool rented_ = false;
   uint32_t depth_ = SchedulerConfig::kAutoDepth;
   uint32_t chosen_depth_ = 0;  // 0: auto
   bool knows_token_rate_ = false;

@@ -12,6 +12,9 @@ namespace {
 constexpr double kLongestStep = 1e8;
 
 Duration StepOf(const ClassQueue& queue, const Request& request) {
+  if (queue.time_share > 0 && queue.spec.disk.type != ClassType::kBestEffort && queue.more) {
+    return FromSeconds(std::min(queue.more->estimate / queue.time_share, kLongestStep));
+  }
   double seconds = std::numeric_limits<double>::infinity();
   if (queue.finish_rate > 0) seconds = 1 / queue.finish_rate;
   if (queue.finish_rate <= 0 || (queue.bound_iops > 0 && queue.promised > 0)) {

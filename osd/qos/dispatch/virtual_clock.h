@@ -4,6 +4,8 @@
 //   FT_i = max(AT_i, FT_{i-1}) + 1/IOPS_j                     (3) a class with requests per second
 //   FT_i = max(AT_i, FT_{i-1}) + L/B                          (1) a class with a rate in bytes
 //
+//   FT_i = max(AT_i, FT_{i-1}) + est/f                        a virtual disk (guarantee/htb.h)
+//
 // IOPS_j is what the contract asks for or what its latency bound needs by (10), or was granted as
 // measured (A24), the larger. AT is
 // the moment the request left the earlier stages: with surplus `pass` its arrival, behind HTB the

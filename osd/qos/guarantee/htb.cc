@@ -1,9 +1,8 @@
 #include "osd/qos/guarantee/htb.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
-#include <optional>
-#include <type_traits>
 
 namespace weir::osd::qos {
 namespace {
@@ -11,41 +10,57 @@ namespace {
 constexpr uint64_t kAfterAllInFull = uint64_t{1} << 62;  // no sequence number gets there
 constexpr int64_t kMostElsewhere = int64_t{1} << 40;     // tokens; times the parts it still fits
 constexpr int64_t kDebtCaps = 6;  // that a class may owe here for what it got elsewhere
+constexpr double kMicros = 1e6;   // tokens of a leaf in time, per second
+constexpr double kEstimateGain = 1.0 / 8;
+
+int64_t MicrosOf(double seconds) {
+  return std::llround(seconds * kMicros);
+}
 
 }  // namespace
 
-template <typename Leaf>
-void Htb::SetLeaf(Leaf* leaf, uint64_t rate, int64_t largest, TimePoint now) {
+void Htb::SetLeaf(std::optional<TokenBucket>* leaf, uint64_t rate, int64_t largest, TimePoint now) {
   const int64_t cap = BucketCap(rate, largest);
   if (rate == 0) {
     leaf->reset();
   } else if (*leaf) {
     (*leaf)->SetRate(rate, cap, now);
-  } else if constexpr (std::is_same_v<Leaf, std::optional<TokenBucket>>) {
-    leaf->emplace(rate, cap, now);
   } else {
-    *leaf = std::make_unique<TokenBucket>(rate, cap, now);
+    leaf->emplace(rate, cap, now);
   }
 }
 
 void Htb::PromiseChanged(ClassQueue* queue, TimePoint now) {
   if (queue->leaf) leaf_caps_ -= queue->leaf->cap();
   SetLeaf(&queue->leaf, queue->promised, queue->largest_tokens, now);
-  SetLeaf(&queue->iops_leaf, queue->promised_iops * kIopsParts * kTokenBytes, kIopsParts, now);
-  SetLeaf(&queue->bound_leaf, queue->bound_iops * kIopsParts * kTokenBytes, kIopsParts, now);
   if (queue->leaf) leaf_caps_ += queue->leaf->cap();
+  SetMoreLeaves(queue, now);
   // What a request tells of was got since the one before: all that flowed in meanwhile pays for it.
   const int64_t spill = queue->promise_total ? kMostElsewhere : 0;
   if (queue->leaf) queue->leaf->KeepSpill(spill);
-  if (queue->iops_leaf) queue->iops_leaf->KeepSpill(spill);
+  if (queue->more && queue->more->iops) queue->more->iops->KeepSpill(spill);
+}
+
+void Htb::SetMoreLeaves(ClassQueue* queue, TimePoint now) {
+  const VirtualDisk& disk = queue->spec.disk;
+  const bool rated = IsDisk(*queue) && disk.type == ClassType::kThroughput;
+  if (queue->promised_iops == 0 && queue->bound_iops == 0 && queue->time_share <= 0) {
+    queue->more.reset();
+    return;
+  }
+  if (!queue->more) queue->more = std::make_unique<MoreLeaves>();
+  MoreLeaves& more = *queue->more;
+  SetLeaf(&more.iops, queue->promised_iops * kIopsParts * kTokenBytes, kIopsParts, now);
+  SetLeaf(&more.bound, queue->bound_iops * kIopsParts * kTokenBytes, kIopsParts, now);
+  SetLeaf(&more.time, static_cast<uint64_t>(queue->time_share * kMicros * kTokenBytes), 0, now);
+  SetLeaf(&more.disk_rate, rated ? disk.throughput_bytes_per_s : 0, queue->largest_tokens, now);
 }
 
 void Htb::Remove(ClassQueue* queue) {
   Withdraw(queue);
   if (queue->leaf) leaf_caps_ -= queue->leaf->cap();
   queue->leaf.reset();
-  queue->iops_leaf.reset();
-  queue->bound_leaf.reset();
+  queue->more.reset();
 }
 
 int64_t Htb::PartsOf(const ClassQueue& queue, int64_t tokens) {
@@ -54,30 +69,51 @@ int64_t Htb::PartsOf(const ClassQueue& queue, int64_t tokens) {
 }
 
 TimePoint Htb::PromiseCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now) {
-  if (!queue->leaf && !queue->iops_leaf) return TimePoint::Max();
+  MoreLeaves* const more = queue->more.get();
+  const bool has_iops = more != nullptr && more->iops;
+  if (!queue->leaf && !has_iops) return TimePoint::Max();
   TimePoint due{0};
   if (queue->leaf) {
     queue->leaf->Refill(now);
     due = queue->leaf->CoversAt(tokens);
   }
-  if (queue->iops_leaf) {
-    queue->iops_leaf->Refill(now);
+  if (has_iops) {
+    more->iops->Refill(now);
     const int64_t parts = queue->leaf ? kIopsParts : PartsOf(*queue, tokens);
-    due = std::max(due, queue->iops_leaf->CoversAt(parts));
+    due = std::max(due, more->iops->CoversAt(parts));
   }
+  if (more != nullptr && more->time && !IsDisk(*queue))
+    due = std::max(due, TimeCoversAt(more, now));
   return due;
 }
 
 TimePoint Htb::BoundCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now) {
-  if (!queue->bound_leaf) return TimePoint::Max();
-  queue->bound_leaf->Refill(now);
-  return queue->bound_leaf->CoversAt(PartsOf(*queue, tokens));
+  if (!queue->more || !queue->more->bound) return TimePoint::Max();
+  queue->more->bound->Refill(now);
+  return queue->more->bound->CoversAt(PartsOf(*queue, tokens));
+}
+
+// Requires: it has a leaf in time. Any time left will do: what a request takes is known when it is
+// done, and who had to save it up first would see others' surplus pass meanwhile.
+TimePoint Htb::TimeCoversAt(MoreLeaves* more, TimePoint now) {
+  more->time->Refill(now);
+  return more->time->CoversAt(1);
+}
+
+TimePoint Htb::DiskCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now) {
+  MoreLeaves* const more = queue->more.get();
+  if (more == nullptr || !more->time || !IsDisk(*queue)) return TimePoint::Max();
+  const TimePoint due = TimeCoversAt(more, now);
+  if (!more->disk_rate) return due;
+  more->disk_rate->Refill(now);
+  return std::max(due, more->disk_rate->CoversAt(tokens));
 }
 
 // Measured admission promises more than the disk has, counting on not all asking at once. When they
 // do, what was promised whatever is measured goes first (algorithms §7 rule 3).
-bool Htb::OwedInFull(const ClassQueue& queue, bool promise_covers, bool bound_covers) {
-  if (queue.transactions) return true;
+bool Htb::OwedInFull(const ClassQueue& queue, bool promise_covers, bool bound_covers,
+                     bool disk_covers) {
+  if (queue.transactions || disk_covers) return true;
   const auto& reservation = queue.spec.reservation;
   const bool measured = reservation && reservation->admission == AdmissionKind::kMeasured;
   return (promise_covers && !measured) ||
@@ -85,7 +121,7 @@ bool Htb::OwedInFull(const ClassQueue& queue, bool promise_covers, bool bound_co
 }
 
 void Htb::Offer(ClassQueue* queue, TimePoint now) {
-  if (!queue->leaf && !queue->iops_leaf && !queue->bound_leaf) {
+  if (!queue->leaf && !queue->more) {
     Withdraw(queue);
     return;
   }
@@ -93,11 +129,12 @@ void Htb::Offer(ClassQueue* queue, TimePoint now) {
   const int64_t tokens = TokensOf(head.bytes);
   const TimePoint promise = PromiseCoversAt(queue, tokens, now);
   const TimePoint bound = BoundCoversAt(queue, tokens, now);
-  TimePoint due = std::min(promise, bound);
+  const TimePoint disk = DiskCoversAt(queue, tokens, now);
+  TimePoint due = std::min({promise, bound, disk});
   if (queue->transactions) due = std::min(due, queue->transactions->DueAt(now));
   if (due <= now) {
     waiting_.Remove(queue);
-    const bool in_full = OwedInFull(*queue, promise <= now, bound <= now);
+    const bool in_full = OwedInFull(*queue, promise <= now, bound <= now, disk <= now);
     ready_.Put(queue, head.sequence + (in_full ? 0 : kAfterAllInFull), head.sequence);
   } else {
     ready_.Remove(queue);
@@ -115,13 +152,14 @@ void Htb::ServedElsewhere(ClassQueue* queue, int64_t tokens, TimePoint now) {
     queue->leaf->Refill(now);
     queue->leaf->TakeElsewhere(-kDebtCaps * queue->leaf->cap(), tokens);
   }
-  if (queue->iops_leaf) {
+  if (queue->more && queue->more->iops) {
+    TokenBucket& iops = *queue->more->iops;
     // How many requests that was, each taken to be as large as the one that tells of them.
     const int64_t each = TokensOf(queue->requests.front()->bytes);
     const int64_t parts = queue->leaf ? kIopsParts : PartsOf(*queue, each);
-    queue->iops_leaf->Refill(now);
+    iops.Refill(now);
     const int64_t bounded = std::min(tokens, kMostElsewhere);
-    queue->iops_leaf->TakeElsewhere(-kDebtCaps * queue->iops_leaf->cap(), bounded * parts / each);
+    iops.TakeElsewhere(-kDebtCaps * iops.cap(), bounded * parts / each);
   }
 }
 
@@ -134,21 +172,44 @@ ClassQueue* Htb::Pick(TimePoint now) {
   return ready_.empty() ? nullptr : ready_.Top();
 }
 
+// Of the leaves that could pay the first does; the others are drained too, but owe nothing for it.
 void Htb::Take(ClassQueue* queue, int64_t tokens, TimePoint now) {
-  const bool promise_covers = PromiseCoversAt(queue, tokens, now) <= now;
-  const bool bound_pays = !promise_covers && BoundCoversAt(queue, tokens, now) <= now;
-  // Who does not pay is drained too, but owes nothing for it.
-  const auto take = [](TokenBucket* leaf, int64_t amount, bool pays) {
-    pays ? leaf->Take(amount) : leaf->TakeDownTo(0, amount);
+  enum class Payer : uint8_t { kPromise, kBound, kDisk };
+  Payer payer = Payer::kPromise;
+  if (queue->more && PromiseCoversAt(queue, tokens, now) > now) {
+    if (BoundCoversAt(queue, tokens, now) <= now) {
+      payer = Payer::kBound;
+    } else if (DiskCoversAt(queue, tokens, now) <= now) {
+      payer = Payer::kDisk;
+    }
+  }
+  const auto take = [now](std::optional<TokenBucket>* leaf, int64_t amount, bool pays) {
+    if (!*leaf) return;
+    (*leaf)->Refill(now);
+    pays ? (*leaf)->Take(amount) : (*leaf)->TakeDownTo(0, amount);
   };
   const int64_t parts = PartsOf(*queue, tokens);
-  if (queue->leaf) take(&*queue->leaf, tokens, !bound_pays);
-  if (queue->iops_leaf) take(&*queue->iops_leaf, queue->leaf ? kIopsParts : parts, !bound_pays);
-  if (queue->bound_leaf) {
-    queue->bound_leaf->Refill(now);
-    take(&*queue->bound_leaf, parts, bound_pays);
+  take(&queue->leaf, tokens, payer == Payer::kPromise);
+  Request* const head = queue->requests.front();
+  head->charge = 0;
+  if (MoreLeaves* const more = queue->more.get(); more != nullptr) {
+    take(&more->iops, queue->leaf ? kIopsParts : parts, payer == Payer::kPromise);
+    take(&more->bound, parts, payer == Payer::kBound);
+    const bool time_pays = IsDisk(*queue) ? payer == Payer::kDisk : payer == Payer::kPromise;
+    take(&more->time, MicrosOf(more->estimate), time_pays);
+    take(&more->disk_rate, tokens, payer == Payer::kDisk);
+    if (more->time && time_pays) head->charge = std::max(more->estimate, 1 / kMicros);
   }
-  if (queue->transactions) queue->transactions->Take(*queue->requests.front(), now);
+  if (queue->transactions) queue->transactions->Take(*head, now);
+}
+
+void Htb::Completed(ClassQueue* queue, const Request& request, Duration device_time) {
+  MoreLeaves* const more = queue->more.get();
+  if (more == nullptr || !more->time) return;
+  const double took = ToSeconds(device_time);
+  if (request.charge > 0) more->time->Take(MicrosOf(took) - MicrosOf(request.charge));
+  if (device_time <= Duration(0)) return;  // cancelled
+  more->estimate += more->estimate > 0 ? (took - more->estimate) * kEstimateGain : took;
 }
 
 TimePoint Htb::WakeAt() const {

@@ -8,8 +8,17 @@
 // by either side counts against both, so that such a class is owed the larger of the two, not their
 // sum. A request larger than unit_tokens counts as several, except where a promise in bytes bounds
 // it anyway. What was promised in full goes before what measured admission promised beyond the
-// disk. Of a class with transactions (§3.6) a head
-// that its transaction's own leaf covers is owed whatever the class's leaf says.
+// disk. Of a class with transactions (§3.6) a head that its transaction's own leaf covers is owed
+// whatever the class's leaf says.
+//
+// A virtual disk (common/qos/virtual_disk.h) is a leaf in microseconds of the device, which refills
+// at its share of the time: f seconds a second. A head is owed while there is any left; it pays
+// what requests of the class take (a moving average), and the difference when it is complete. So
+// random access costs its owner and nobody else. A throughput disk has its rate c as a second
+// bucket, and is owed when both cover. Example: f = 1/4, requests of 0.22 ms: 1,125 a second are
+// owed, whatever the neighbours' locality. On a device where somebody rents time, a promise R in
+// bytes has a leaf in time as well, with what was booked for it, R / G0: owed when both cover. Who
+// seeks more than the expected workload competes for the rest with his surplus.
 //
 // Cost: O(log n). A class waits in a heap keyed by the moment its leaf will cover its head, which
 // nothing but the class's own events can change, and moves to a heap keyed by arrival when due.
@@ -29,6 +38,7 @@ class Htb final : public Guarantee {
   void ServedElsewhere(ClassQueue* queue, int64_t tokens, TimePoint now) override;
   ClassQueue* Pick(TimePoint now) override;
   void Take(ClassQueue* queue, int64_t tokens, TimePoint now) override;
+  void Completed(ClassQueue* queue, const Request& request, Duration device_time) override;
   [[nodiscard]] TimePoint WakeAt() const override;
   [[nodiscard]] int64_t LeafCaps() const override { return leaf_caps_; }
 
@@ -36,13 +46,19 @@ class Htb final : public Guarantee {
   static constexpr int64_t kIopsParts = 64;
 
  private:
-  static bool OwedInFull(const ClassQueue& queue, bool promise_covers, bool bound_covers);
+  static bool OwedInFull(const ClassQueue& queue, bool promise_covers, bool bound_covers,
+                         bool disk_covers);
   static int64_t PartsOf(const ClassQueue& queue, int64_t tokens);
   static TimePoint PromiseCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now);
   static TimePoint BoundCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now);
-  // `Leaf` holds a TokenBucket, or none.
-  template <typename Leaf>
-  static void SetLeaf(Leaf* leaf, uint64_t rate, int64_t largest, TimePoint now);
+  static TimePoint TimeCoversAt(MoreLeaves* more, TimePoint now);
+  static TimePoint DiskCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now);
+  static bool IsDisk(const ClassQueue& queue) {
+    return queue.time_share > 0 && queue.spec.disk.type != ClassType::kBestEffort;
+  }
+  static void SetLeaf(std::optional<TokenBucket>* leaf, uint64_t rate, int64_t largest,
+                      TimePoint now);
+  static void SetMoreLeaves(ClassQueue* queue, TimePoint now);
 
   ClassHeap<TimePoint, HeapSlot::kOwnWaiting> waiting_;
   ClassHeap<uint64_t, HeapSlot::kOwnReady> ready_;

@@ -27,6 +27,7 @@ std::vector<Experiment> Collect() {
   AddVdLatency(&all);
   AddVdLocality(&all);
   AddVdOpenmail(&all);
+  AddVdUnified(&all);
   AddAquaFigures(&all);
   AddAquaClasses(&all);
   AddPipeline(&all);

@@ -41,5 +41,6 @@ void AddVdCooperation(std::vector<Experiment>* all);         // E19
 void AddVdLatency(std::vector<Experiment>* all);             // E18
 void AddVdLocality(std::vector<Experiment>* all);            // E14 .. E16
 void AddVdOpenmail(std::vector<Experiment>* all);            // E17
+void AddVdUnified(std::vector<Experiment>* all);             // E58
 
 }  // namespace weir::sim

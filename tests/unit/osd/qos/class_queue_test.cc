@@ -40,7 +40,7 @@ TEST(ClassQueueTest, WhatAStepTouchesLiesInOneLine) {
                     q.contract.counts_rate, q.contract.active),
             1u);
   EXPECT_EQ(LinesOf(q.promised, q.promised_iops, q.bound_iops, q.finish_rate, q.finish_clock,
-                    q.unit_tokens, q.iops_leaf, q.bound_leaf),
+                    q.unit_tokens, q.time_share, q.more),
             1u);
   EXPECT_EQ(LinesOf(q.leaf), 1u);
   EXPECT_EQ(LinesOf(q.finish_tag, q.owed, q.owed_after_head, q.idle_since, q.returned_at, q.flows),

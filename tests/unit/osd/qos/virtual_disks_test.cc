@@ -1,6 +1,8 @@
 // Profile vd as a whole: the scheduler with surplus `cooperative` before a device, in virtual time.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "tests/unit/osd/qos/virtual_device.h"
 #include "tools/sim/devices/uniform.h"
 #include "tools/sim/oracles/shadow_disk.h"
@@ -51,6 +53,59 @@ TEST(VirtualDisksTest, TimeIsSharedWhateverTheDepth) {
     EXPECT_NEAR(DeviceShare(*a, 2s, 20s), .7, .01) << "depth " << depth;
     EXPECT_NEAR(DeviceShare(*b, 2s, 20s), .3, .01) << "depth " << depth;
   }
+}
+
+SchedulerConfig Unified() {
+  SchedulerConfig base;
+  base.token_rate = 100 << 20;
+  base.best_effort_min = 0;
+  return *ApplyProfile("unified", base);
+}
+
+// By bytes the first would have 128 times what the second has.
+TEST(VirtualDisksTest, TimeIsSharedInTheDefaultProfileWhateverTheSizes) {
+  Cluster cluster(1);
+  cluster.AddOsd(Unified(), sim::Uniform(.002, .9));
+  cluster.SetClass(Rent(kA, .3));
+  cluster.SetClass(Rent(kB, .7));
+  Load* a = cluster.Start({.class_id = kA, .outstanding = 40, .bytes = 64 << 10});
+  Load* b = cluster.Start({.class_id = kB, .outstanding = 40, .bytes = 512});
+  cluster.RunTo(20s);
+  EXPECT_NEAR(DeviceShare(*a, 2s, 20s), .3, .01);
+  EXPECT_NEAR(DeviceShare(*b, 2s, 20s), .7, .01);
+}
+
+TEST(VirtualDisksTest, AThroughputDiskIsOwedItsRateAndNoMore) {
+  Cluster cluster(1);
+  cluster.AddOsd(Unified(), sim::Uniform(.002, .9));
+  cluster.SetClass(
+      Disk(kA, {.type = ClassType::kThroughput, .peak = .5, .throughput_bytes_per_s = 1 << 20}));
+  cluster.SetClass(Rent(kB, .5));
+  cluster.Start({.class_id = kA, .outstanding = 40, .bytes = 16 << 10});
+  Load* b = cluster.Start({.class_id = kB, .outstanding = 40, .bytes = 16 << 10});
+  cluster.RunTo(20s);
+  EXPECT_NEAR(static_cast<double>(CountersOf(&cluster, kA).guaranteed_bytes) / (20 << 20), 1, .05);
+  EXPECT_GT(DeviceShare(*b, 2s, 20s), .5);
+}
+
+// In the default profile a bound is scheduled, and not only counted.
+TEST(VirtualDisksTest, WhoHasTheEarlierBoundGoesFirst) {
+  TimePoint now{0};
+  Scheduler scheduler(Unified(), now);
+  scheduler.SetClass(Disk(kA, {.type = ClassType::kLatency, .peak = .3, .latency = 50ms}), now);
+  scheduler.SetClass(Disk(kB, {.type = ClassType::kLatency, .peak = .3, .latency = 10ms}), now);
+  std::array<Request, 3> requests;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    requests[i].class_id = i == 2 ? kB : kA;
+    requests[i].bytes = 256 << 10;
+    scheduler.Enqueue(&requests[i], now);
+    if (i == 0) {
+      ASSERT_EQ(scheduler.Pull(now).request, &requests[0]);
+    }
+  }
+  now += 5ms;
+  scheduler.Completed(&requests[0], now);
+  EXPECT_EQ(scheduler.Pull(now).request, &requests[2]);
 }
 
 TEST(VirtualDisksTest, TheDeviceNeverIdlesWhileSomebodyWaits) {
