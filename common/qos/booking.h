@@ -1,5 +1,5 @@
 // Booking: what the contracts of a class take of one OSD, all in one currency, bytes per second of
-// its token rate G0, so that promises of every kind fit into one ledger (algorithms §8, C9).
+// its token rate G0, so that promises of every kind fit into one ledger (osd/qos/RULES.md C9).
 //
 //   bandwidth R        R, or min(R, 1.5 R / n) of a total over n OSDs
 //   requests N/s       N units of G0 / IOPSmax, divided in the same way

@@ -1,5 +1,5 @@
 // Admission of classes with a contract (requests per second, latency bound) to one OSD: what of its
-// IOPSmax may be promised (Stonehenge §4.2; algorithms §4.4).
+// IOPSmax may be promised (Stonehenge §4.2; RULES.md §4.4).
 //
 //   additive   sum over all of max(IOPS', rate by (10)) <= IOPSmax
 //   measured   1. IOPS''_j of every class by (11), with c_j = min(1, Q_service(E_j) + s)

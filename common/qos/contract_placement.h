@@ -1,4 +1,4 @@
-// Where the parts of a contract go (Stonehenge §3.2; algorithms §4.1). Parts need requests per
+// Where the parts of a contract go (Stonehenge §3.2; RULES.md §4.1). Parts need requests per
 // second and bytes at once, so this is bin packing in two dimensions. Heuristic: each part goes to
 // the server that has the most left of what it is shortest of,
 //

@@ -1,4 +1,4 @@
-// How dispatch `vc` and `cvc` behave (Stonehenge §4.1; algorithms §4.2). Pure data.
+// How dispatch `vc` and `cvc` behave (Stonehenge §4.1; osd/qos/RULES.md §4.2). Pure data.
 #pragma once
 
 #include <cstdint>

@@ -67,8 +67,8 @@ struct SchedulerConfig {
   bool anticipation = false;
 
   // Percent of the time in which somebody may wait for a processor of the OSD's machine while a
-  // class with a latency bound reads: surplus of others is held to that, under the same as
-  // anticipation and surplus `dsfq` (osd/qos/control/processor_pace). 100: they are not held.
+  // class with a latency bound reads: bulk is held to that, where depth adapts and surplus is
+  // `dsfq` (osd/qos/control/bulk_governor). 100: it is not held.
   static constexpr uint32_t kDefaultPressure = 22;
   static constexpr uint32_t kAnyPressure = 100;
   uint32_t processor_pressure = kDefaultPressure;

@@ -1,5 +1,5 @@
 // A virtual disk: what a class is promised under surplus `cooperative` (Yan and Jiang, "Spatial-
-// Locality-Aware Virtual Storage Devices", §3.1; algorithms §5). A contract names a share of the
+// Locality-Aware Virtual Storage Devices", §3.1; RULES.md §5). A contract names a share of the
 // device's time, as the peak (fully sequential) bandwidth that a disk of its own would have, and
 // what its owner cares about:
 //
@@ -38,7 +38,7 @@ Result<ClassType> ParseClassType(std::string_view text);
 // sets it.
 Status CheckVirtualDisk(const VirtualDisk& disk);
 
-// Admission (algorithms §5): the peaks on one device add up to at most 1.
+// Admission (RULES.md §5): the peaks on one device add up to at most 1.
 struct PeakDecision {
   bool admitted = false;
   double largest = 0;  // the largest share that would fit

@@ -1,4 +1,4 @@
-// Stonehenge's five steps on one OSD, with what it measured (algorithms §4.4).
+// Stonehenge's five steps on one OSD, with what it measured (osd/qos/RULES.md §4.4).
 #include <algorithm>
 #include <cmath>
 

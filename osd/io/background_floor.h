@@ -1,5 +1,5 @@
 // What WeirFS's own background work gets of a disk whatever the others do. Booked beside G0, not
-// inside it (algorithms.md §4). An operator's reservation of the class stands instead. Pure.
+// inside it (osd/qos/RULES.md §3.1). An operator's reservation of the class stands instead. Pure.
 //
 //   class              of G0   at least   because
 //   system.compaction  1/16    4 MiB/s    writers wait for it in the end

@@ -3,7 +3,7 @@
 // A background thread asks Begin, which has the Dispatcher's loop queue a request of the class and
 // waits until the scheduler lets it onto the device; the thread itself does the I/O and says End.
 // Three ways out of the queue let the I/O go at once, counted as outside and not drained from the
-// root (algorithms.md §4: floors of system.* are booked beside G0):
+// root (RULES.md §3.1: floors of system.* are booked beside G0):
 //
 //   floor   the class has got less than `floor` bytes per second since it asked
 //   urgent  the foreground waits for the background, or soon will (SetUrgent, Io::urgent)

@@ -1,6 +1,6 @@
 // TierDelays: the coordinator of DSFQ inside an OSD of several tiers. To the scheduler of one tier
 // the others are what other OSDs are: what a class was served there counts in its delay, so that
-// weights hold for the total over the tiers (DSFQ §3.2 eq. 7; algorithms A35).
+// weights hold for the total over the tiers (DSFQ §3.2 eq. 7; RULES.md A35).
 //
 // A request brings the delay of its coordinator, which knows the OSD only; here it becomes that of
 // the tier: everything since the class's last request to it, on other OSDs and on other tiers.

@@ -10,7 +10,7 @@
 //
 // The schedulers of the tiers know of each other by TierDelays, so that with sharing `total` (and,
 // within its bounds, `hybrid-h`) a weight is a share of the class's total over the tiers: that is
-// what the computed weights mean (algorithms A35). Bottleneck-aware and DRF weights are written
+// what the computed weights mean (RULES.md A35). Bottleneck-aware and DRF weights are written
 // over those of the operator, which remain what users count for; the sum stays as it was. Classes
 // of the system keep theirs.
 //

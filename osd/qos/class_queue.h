@@ -123,7 +123,7 @@ struct ClassQueue {
   uint64_t landed_bytes = 0;                 // of those, what the device is done with
   Held held = Held::kTurn;     // why its head waits, while there is one (wait_meter.h)
   bool has_demand = false;     // see promise_meter.h
-  bool promise_total = false;  // the promise holds for all OSDs together (§3.7)
+  bool promise_total = false;  // the promise holds for all OSDs together (RULES.md §3.7)
   bool limit_total = true;     // so does the limit
 
   // Where it stands, and what holds it: at arrival, and when its head changes or others pass it.

@@ -66,7 +66,7 @@ Scheduler::Scheduler(const SchedulerConfig& config, TimePoint now, DecisionRecor
 }
 
 std::unique_ptr<Dispatch> Scheduler::MakeDispatch() const {
-  // Wd = D, not the 4 D of algorithms §7: what is decided ahead leaves its class's queue. A class
+  // Wd = D, not more: what is decided ahead leaves its class's queue. A class
   // with fewer requests under way than D + Wd would have nothing queued any more, and its share
   // would go to whoever has.
   constexpr size_t kWindowDepths = 1;
@@ -81,7 +81,7 @@ std::unique_ptr<Dispatch> Scheduler::MakeDispatch() const {
   }
   CvcConfig config = config_.cvc;
   // Behind earlier stages only what is owed or light has a deadline, and that goes first
-  // (§7 rule 3) however late it is; the disk cannot collapse, as the rest stays in C-SCAN's order.
+  // (RULES.md §7 rule 3) however late it is; the disk cannot collapse: C-SCAN orders the rest.
   if (!PassesAll()) config.late_mode = false;
   return std::make_unique<Cvc>(config, config_.dispatch == DispatchKind::kVc,
                                &device_.service_time(), kWindowDepths);
@@ -213,7 +213,7 @@ void Scheduler::SetPromise(ClassQueue* queue, TimePoint now) {
     next_expiry_ = std::min(next_expiry_, *spec.reservation_ends);
   }
   SetTimeShare(queue);
-  // A bound, or requests per second, are a rate that is promised like any other (§3.8, C9).
+  // A bound, or requests per second, are a rate that is promised like others (RULES.md §3.8, C9).
   const double contract_rate = FinishRate(spec.service, IopsMax());
   queue->bound_iops = static_cast<uint64_t>(std::ceil(std::min(contract_rate, 1e9)));
   queue->finish_rate = std::max(contract_rate, static_cast<double>(queue->promised_iops));

@@ -5,8 +5,8 @@
 // committed and flushed as every write, since that is what the token rate is spent on. Reads go to
 // the disk itself, spread over all of it, so that an arm has to travel; on an image file, where a
 // place that was never written is no I/O at all, they read the file of nobody instead. At the
-// pattern's depth; the proposal is the 5th percentile of the windows (AQuA §5.3, §3.4 of our
-// algorithms), rounded down to whole MiB/s. Under load it says what was left, which errs to the
+// pattern's depth; the proposal is the 5th percentile of the windows (AQuA §5.3, RULES.md
+// §3.4), rounded down to whole MiB/s. Under load it says what was left, which errs to the
 // safe side. What a crash leaves of the file (64 MiB at most) goes with the next measurement.
 //
 // Units: bytes per second. Threads: any; waits for the result. Errors: those of disk and store;

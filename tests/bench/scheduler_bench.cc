@@ -78,7 +78,7 @@ void DecideAlone(benchmark::State& state, std::string_view profile) {
   }
 }
 
-// The tables of osd/qos/README.md.
+// The tables of osd/qos/SPEED.md.
 [[maybe_unused]] const bool registered = [] {
   for (const char* profile : {"noqos", "odis", "sfq", "dsfq-total", "dsfq-hybrid", "dsfq-hybrid-h",
                               "vd", "vc", "cscan", "cvc", "baa", "unified"}) {

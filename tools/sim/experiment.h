@@ -1,5 +1,5 @@
 // Experiment: one figure, table or worked example of a paper, run in virtual time and checked
-// against the numbers of papers/experiments.md.
+// against the numbers of the paper, or of what follows from it.
 //
 // An experiment is a function that fills a Run: it adds checks, and figures that lay ours beside
 // the paper's. All chance comes from Run::seed, so a seed gives the same document, byte for byte.

@@ -16,7 +16,7 @@
 //             first `ncq` the one that is nearest; one that was passed over 2 * ncq times is next,
 //             and writes reach the cache whatever is before them
 //
-// Source of the models: papers/experiments.md §0.1; sata-7200 is a data sheet's typical disk.
+// Source of the models: osd/qos/RULES.md, Models; sata-7200 is a data sheet's typical disk.
 #pragma once
 
 #include <string_view>

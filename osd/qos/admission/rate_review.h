@@ -1,5 +1,5 @@
 // RateReview: what measured admission grants to the classes that it has admitted already
-// (Stonehenge §4.2.2 step 1; algorithms A24). A class with a latency bound was promised the rate
+// (Stonehenge §4.2.2 step 1; RULES.md A24). A class with a latency bound was promised the rate
 // that keeps it in the worst case (10); once the OSD has measured how much of the worst case its
 // requests take, (11) says a smaller rate does, and that becomes the spacing of its finish times
 // (ServiceContract::granted_iops). Never below the IOPS' that the class asked for, at most once a

@@ -1,5 +1,5 @@
 // ServiceMonitor: what measurement-based admission wants to know about one OSD (Stonehenge §4.2.2;
-// algorithms §4.4), over a sliding window (24 hours in the paper):
+// RULES.md §4.4), over a sliding window (24 hours in the paper):
 //
 //   P_service    distribution of (actual delay) / (worst-case delay by (10)) over the requests of
 //                latency-bound classes; Q_service is its inverse

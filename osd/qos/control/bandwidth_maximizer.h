@@ -1,5 +1,5 @@
 // BandwidthMaximizer: raises the root rate G above the configured G0 while the device can do more
-// (AQuA §5.3; algorithms §3.5, A13, A14). With O observed, A attainable: O <= min(G, A) and
+// (AQuA §5.3; RULES.md §3.5, A13, A14). With O observed, A attainable: O <= min(G, A) and
 //
 //   O below both        nothing to do
 //   A < G               the device limits: nothing to raise

@@ -1,4 +1,4 @@
-// BottleneckAware: the control loop of BAA (Wang and Varman, FAST'14, Algorithm 1; algorithms
+// BottleneckAware: the control loop of BAA (Wang and Varman, FAST'14, Algorithm 1; RULES.md
 // §6.6). It watches which tier each class's requests go to, solves for the division that does most
 // without making anybody envious, and hands out weights for a proportional scheduler: one SFQ(D) in
 // front of all tiers, or TOTAL-DSFQ over OSDs of different tiers (A35), cost `requests`.

@@ -1,6 +1,6 @@
 // BAA: how many requests per second each client of tiered storage gets, such that as much as
 // possible is done and nobody has reason to complain (Wang and Varman, FAST'14, §3; weights and
-// more than two tiers: algorithms §6.2-§6.4).
+// more than two tiers: RULES.md §6.2 to §6.4).
 //
 // Clients with the same bottleneck tier k form a set B_k and get A_i = rho_k * f_i: equal ratios to
 // their fair shares. The rho of the sets are free, within

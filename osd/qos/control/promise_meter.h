@@ -22,7 +22,7 @@ void CountService(ClassQueue* queue, uint64_t bytes, double requests);
 
 // Ends a window of a second (or more, if the caller was late): true if the service stayed 2 % below
 // the promise; below both, of a promise in bytes and in requests, as either may be what holds the
-// class (§3.8). A promise is kept up to one bucket
+// class (RULES.md §3.8). A promise is kept up to one bucket
 // and one request (I-13), so that much, above or below the line, is carried from window to window.
 bool CloseSecond(ClassQueue* queue, TimePoint start, TimePoint now);
 

@@ -1,4 +1,4 @@
-// TierMeter: how busy one tier is and what it can do when it always is (algorithms A34).
+// TierMeter: how busy one tier is and what it can do when it always is (RULES.md A34).
 //
 // Fed with what the tier did in consecutive stretches of time. The capacity is the 95th percentile
 // of the rates of those stretches in which it was busy nearly throughout: most stretches are slowed

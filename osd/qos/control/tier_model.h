@@ -1,6 +1,6 @@
 // Several clients, several tiers of storage that differ in speed (an HD and an SSD, or more), and
 // what simple rules of sharing give each: the model of BAA (Wang and Varman, FAST'14, §2-§3.1;
-// algorithms §6.1, §6.3, §6.4) and its two baselines.
+// RULES.md §6.1, §6.3, §6.4) and its two baselines.
 //
 // A client sends a fixed fraction of its requests to each tier, so its rate on one fixes its rate
 // on all. Its bottleneck is the tier that it loads most, relative to what the tier can do.

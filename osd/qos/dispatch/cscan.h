@@ -1,4 +1,4 @@
-// Cscan: the elevator of ODIS (AQuA §5.2; algorithms §4.2) as a dispatch order of its own.
+// Cscan: the elevator of ODIS (AQuA §5.2; RULES.md §4.2) as a dispatch order of its own.
 //
 // The window holds 2 D requests (A12), or everything that waits when nothing sorts before it
 // (profile `cscan`).

@@ -1,4 +1,4 @@
-// Cvc: the dual queue of Stonehenge (§4.1; algorithms §4.2). Every waiting request stands in two
+// Cvc: the dual queue of Stonehenge (§4.1; RULES.md §4.2). Every waiting request stands in two
 // orders: by finish time (FinishOrder), and as C-SCAN would serve it (Elevator). C-SCAN's choice u
 // goes as long as that endangers nobody's finish time,
 //

@@ -1,5 +1,5 @@
 // VirtualClock: the finish time of a request, when a disk that serves nobody else at the promised
-// rate would have finished it (Stonehenge eq. 1-3; algorithms §4.2, §7 rule 6).
+// rate would have finished it (Stonehenge eq. 1-3; RULES.md §4.2, §7 rule 6).
 //
 //   FT_i = max(AT_i, FT_{i-1}) + 1/IOPS_j                     (3) a class with requests per second
 //   FT_i = max(AT_i, FT_{i-1}) + L/B                          (1) a class with a rate in bytes

@@ -23,7 +23,7 @@ class Guarantee {
   // The class has no head, or its limit holds it.
   virtual void Withdraw(ClassQueue* queue) = 0;
   // `tokens`, or 0, of a class whose promise holds over all OSDs were sent to others since its last
-  // request here, says the one that goes now (§3.7).
+  // request here, says the one that goes now (RULES.md §3.7).
   virtual void ServedElsewhere(ClassQueue* queue, int64_t tokens, TimePoint now) = 0;
 
   // The class whose head is to be served as owed, or none.

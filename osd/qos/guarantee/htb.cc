@@ -110,7 +110,7 @@ TimePoint Htb::DiskCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now) {
 }
 
 // Measured admission promises more than the disk has, counting on not all asking at once. When they
-// do, what was promised whatever is measured goes first (algorithms §7 rule 3).
+// do, what was promised whatever is measured goes first (RULES.md §7 rule 3).
 bool Htb::OwedInFull(const ClassQueue& queue, bool promise_covers, bool bound_covers,
                      bool disk_covers) {
   if (queue.transactions || disk_covers) return true;

@@ -1,4 +1,4 @@
-// Htb: the leaves of AQuA's hierarchical token bucket (§5.2; algorithms §3.2). A class with a
+// Htb: the leaves of AQuA's hierarchical token bucket (§5.2; RULES.md §3.2). A class with a
 // promise has a leaf that refills at the promised rate; a head that its leaf covers is owed service
 // now, the earliest head first. A class without a promise is never owed anything.
 //

@@ -1,4 +1,4 @@
-// Transactions: the second level below a class (AQuA §6, named there as future work; algorithms
+// Transactions: the second level below a class (AQuA §6, named there as future work; RULES.md
 // §3.6). A transaction (a user, a file, a batch job) has a part of its class's promise as a leaf of
 // its own:
 //

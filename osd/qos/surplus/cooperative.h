@@ -1,5 +1,5 @@
 // Cooperative: virtual disks that share one device by its time (Yan and Jiang, "Spatial-Locality-
-// Aware Virtual Storage Devices", §3.2; algorithms §5). The resource is measured device time, so
+// Aware Virtual Storage Devices", §3.2; RULES.md §5). The resource is measured device time, so
 // that random access costs its owner and nobody else.
 //
 //   charged service of t by disk i:   sys += t     v_i += t / f_i        f_i: its share of the peak

@@ -1,4 +1,4 @@
-// Dsfq: start-time fair queueing with delays (DSFQ §2.3, §3; algorithms §1, §2). Every head has
+// Dsfq: start-time fair queueing with delays (DSFQ §2.3, §3; RULES.md §1, §2). Every head has
 //
 //   S = max{ v at its arrival, F_prev + delay / w }      F = S + cost / w          (5) (6)
 //
@@ -7,7 +7,7 @@
 // Weights are used as set (a common factor changes nothing); only K of the hybrid delay (11) needs
 // them normalised over all registered classes (A7).
 //
-// Hybrid-h (algorithms §2.5, beyond the paper) cuts the delay as hybrid does, but remembers what it
+// Hybrid-h (RULES.md §2.5, beyond the paper) cuts the delay as hybrid does, but remembers what it
 // cut off, per class and OSD, and counts it with the next requests:
 //
 //   o = min{owed + delay, H}     x = F_prev + o / w             where total would start it

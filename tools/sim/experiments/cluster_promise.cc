@@ -1,4 +1,4 @@
-// E53: one promise over several OSDs, whatever the skew (algorithms.md §3.7).
+// E53: one promise over several OSDs, whatever the skew (RULES.md §3.7).
 #include <algorithm>
 
 #include "tools/sim/baselines/dmclock.h"
@@ -172,8 +172,7 @@ void RunClusterPromise(Run& run) {
 
 void AddClusterPromise(std::vector<Experiment>* all) {
   all->push_back(
-      {"E53", "One promise over three OSDs, whatever the skew",
-       "algorithms.md §3.7 (beyond the papers)",
+      {"E53", "One promise over three OSDs, whatever the skew", "RULES.md §3.7 (beyond the papers)",
        "40 MiB/s promised over three OSDs of 60 MiB/s, hogs everywhere. The delays that "
        "DSFQ carries drain the leaf buckets of the others, so every second stays within 4 % "
        "(5 % when the skew turns round) under even, skewed, shifting and bursty access, with "

@@ -1,4 +1,4 @@
-// E55: limits and promises in requests, on one OSD and over all of them (algorithms.md §3.8).
+// E55: limits and promises in requests, on one OSD and over all of them (RULES.md §3.8).
 #include "tools/sim/devices/simple.h"
 #include "tools/sim/experiments/all.h"
 #include "tools/sim/experiments/dsfq_setup.h"
@@ -86,7 +86,7 @@ void RunLimits(Run& run) {
 
 void AddLimits(std::vector<Experiment>* all) {
   all->push_back(
-      {"E55", "Limits and promises in requests", "algorithms.md §3.8 (beyond the papers)",
+      {"E55", "Limits and promises in requests", "RULES.md §3.8 (beyond the papers)",
        "A limit of 30 MiB/s and a promise of 2,000 requests a second over three OSDs hold "
        "in total, however the access is skewed; with scope osd they hold on each; a limit "
        "below a promise cuts it; of a promise in bytes and in requests the less is owed.",

@@ -201,7 +201,7 @@ void RunLoops(Run& run) {
 
 void AddMixedLoops(std::vector<Experiment>* all) {
   all->push_back(
-      {"E52", "All control loops at once", "algorithms.md §8, C10, C11 and C15",
+      {"E52", "All control loops at once", "RULES.md C10, C11 and C15",
        "Maximizer, BAA, the measured estimate of service times and the measurements of "
        "admission run on a disk and a flash disk under three promised writers at constant "
        "load: after a minute G and the weights turn round less than four times in 100 s, "

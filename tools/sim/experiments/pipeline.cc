@@ -182,12 +182,12 @@ void RunConservation(Run& run) {
 
 void AddPipeline(std::vector<Experiment>* all) {
   all->push_back(
-      {"E48", "A recorded run replays to the same decisions", "algorithms.md I-35",
+      {"E48", "A recorded run replays to the same decisions", "RULES.md I-35",
        "Every call to the scheduler is written down, for every profile, and fed to a fresh "
        "scheduler on another clock: every pull gives the same request.",
        RunReplay});
   all->push_back(
-      {"E49", "Nobody waits while the device has room", "algorithms.md I-4",
+      {"E49", "Nobody waits while the device has room", "RULES.md I-4",
        "Under every conserving profile there is no moment with a backlog and a free device "
        "slot; under the strict gate there is, by intention.",
        RunConservation});

@@ -1,5 +1,5 @@
 // E30b: BAA without a central array: tiers are OSDs of their own, and TOTAL-DSFQ keeps the ratio of
-// the totals (algorithms A35).
+// the totals (RULES.md A35).
 #include "tools/sim/devices/simple.h"
 #include "tools/sim/experiments/all.h"
 #include "tools/sim/experiments/dsfq_setup.h"

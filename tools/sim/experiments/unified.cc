@@ -179,7 +179,7 @@ void RunUnified(Run& run) {
 
 void AddUnified(std::vector<Experiment>* all) {
   all->push_back(
-      {"E50", "Promises, shares and the disk's order together", "algorithms.md §7, profile unified",
+      {"E50", "Promises, shares and the disk's order together", "RULES.md §7, profile unified",
        "Two promises of 10 of 60 MiB/s and weights 1:2:1: promises are floors, the rest goes "
        "by weight, totals over two OSDs are equal, theorem 1 holds with the window counted "
        "into the depth, a promised class is served before its finish times, and the disk is "

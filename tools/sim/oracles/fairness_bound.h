@@ -1,6 +1,6 @@
 // Theorems 1 and 2 of DSFQ as a watcher of a run: over every interval in which two streams are
 // both backlogged at a brick, how far does the normalised difference of their service move, and
-// how far may it (algorithms.md §1 O1, §2.6 O2)?
+// how far may it (osd/qos/RULES.md O1, O2)?
 //
 //   X(t) = W_f / phi_f - W_g / phi_g                  max X - min X <= bound
 //   Theorem 1, W at this brick:   (D + 1) * (cmax_f / phi_f + cmax_g / phi_g)

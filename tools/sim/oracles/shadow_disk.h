@@ -1,5 +1,5 @@
 // ShadowDisk: what a private disk of share f would have done with the same requests (Yan and Jiang
-// §3.1; algorithms §5, O4), given the device time each of them took:
+// §3.1; RULES.md §5, O4), given the device time each of them took:
 //
 //   ref_done = max(arrival, ref_prev) + t / f
 //
@@ -33,7 +33,7 @@ struct LatencyVerdict {
 // Judges a whole load. `slack`: what the disks share and cannot take back, a request of each other.
 LatencyVerdict JudgeLatency(const Load& load, double share, Duration bound, Duration slack);
 
-// PE (algorithms §5): the peak rate that a private disk would need to do what the load's disk did
+// PE (RULES.md §5): the peak rate that a private disk would need to do what the load's disk did
 // in (from, to], `peak` being that of the device. Units of `peak`.
 double PeakEquivalent(const Load& load, double peak, Duration from, Duration to);
 // The part of the device's time that the load had in (from, to].

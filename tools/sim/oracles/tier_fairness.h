@@ -1,4 +1,4 @@
-// The oracle of BAA (FAST'14 §3.2, properties P1-P4; algorithms §6.5, O5): judges any division of
+// The oracle of BAA (FAST'14 §3.2, properties P1-P4; RULES.md §6.5, O5): judges any division of
 // tiered storage by its definition, sharing no arithmetic with the solver. For tests, the
 // simulator, and whoever wants to know what a running division is worth.
 //

@@ -1,5 +1,5 @@
 // What DSFQ's Theorem 3 says a brick gives: the expected result beside which runs are laid.
-// algorithms.md §2.7.
+// osd/qos/RULES.md §2.7.
 #pragma once
 
 #include <vector>

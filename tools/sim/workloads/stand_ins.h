@@ -1,5 +1,5 @@
 // Stand-ins for the traces that the papers used and that cannot be passed on: arrivals, sizes,
-// reads, locality and footprint as far as they are published (papers/experiments.md §0.2).
+// reads, locality and footprint as far as they are published (osd/qos/RULES.md, Models).
 //
 //   financial   OLTP of the SPC traces: 102 a second in bursts (b 0.75), 512 B to 4 KiB, 1 % up to
 //               64 KiB, 23 % reads, Zipf 0.9 over 24 units, 5 % sequential, 15 GB

@@ -21,7 +21,7 @@ size_t LinesOf(const Fields&... fields) {
   return lines.size();
 }
 
-// Goal: with thousands of classes a decision brings in few lines of memory (A5). Prevents: a field
+// Goal: with thousands of classes a decision brings in few lines of memory. Prevents: a field
 // put where there was room, which makes a step touch one line more.
 TEST(ClassQueueTest, WhatAStepTouchesLiesInOneLine) {
   const ClassQueue q;

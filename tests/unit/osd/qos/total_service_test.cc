@@ -1,5 +1,5 @@
 // Shares and promises over several OSDs, by nothing but the delay that each request carries (DSFQ
-// §3; algorithms §3.7).
+// §3; RULES.md §3.7).
 #include <gmock/gmock.h>
 
 #include "common/testing/seed.h"

@@ -110,7 +110,7 @@ TEST(BottleneckSolverTest, ClientsThatNeverTouchATierAreFine) {
   ExpectRates(SolveBottleneckAware(tiers, Hits({1, 1})).rates, {500, 500}, 1e-6);
 }
 
-// The weighted generalisation (algorithms §6.3): twice the weight is worth two clients.
+// The weighted generalisation (RULES.md §6.3): twice the weight is worth two clients.
 TEST(BottleneckSolverTest, AClientOfWeightTwoGetsWhatTwoWouldGet) {
   const Tiers tiers = Two(200, 1000);
   const auto split = SolveBottleneckAware(tiers, Hits({.5, .5, .9}));

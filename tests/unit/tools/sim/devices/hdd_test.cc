@@ -1,4 +1,4 @@
-// The disk model against the numbers it was specified with (papers/experiments.md §0.1).
+// The disk model against the numbers it was specified with (osd/qos/RULES.md, Models).
 #include "tools/sim/devices/hdd.h"
 
 #include <gtest/gtest.h>
