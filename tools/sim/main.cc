@@ -34,6 +34,7 @@ struct Arguments {
   std::vector<std::string> ids;
   std::string output = "table";
   uint64_t seed = 1;
+  uint64_t seeds = 1;  // so many, from `seed` on
   std::string fault;
   std::string plot;  // directory for figures
   std::string scenario;
@@ -166,6 +167,32 @@ Result<ExitCode> RunOneScenario(const Arguments& arguments) {
   return ExitCode::kDone;
 }
 
+// Says which checks failed; the number of experiments that have one.
+size_t PrintFailures(uint64_t seed, const std::vector<Outcome>& outcomes) {
+  size_t failed = 0;
+  for (const Outcome& outcome : outcomes) {
+    failed += outcome.run.pass() ? 0 : 1;
+    for (const Check& check : outcome.run.checks()) {
+      if (check.pass()) continue;
+      fmt::print("seed {}: {} {}: {:.5g}, not within [{:.5g}, {:.5g}]\n", seed,
+                 outcome.experiment->id, check.name, check.measured, check.low, check.high);
+    }
+  }
+  return failed;
+}
+
+Result<ExitCode> RunSeeds(const Arguments& arguments, const std::vector<const Experiment*>& chosen,
+                          Fault fault) {
+  size_t failed = 0;
+  for (uint64_t i = 0; i < arguments.seeds; ++i) {
+    const uint64_t seed = arguments.seed + i;
+    failed += PrintFailures(seed, RunChosen(chosen, seed, fault, arguments.jobs, arguments.timing));
+  }
+  const size_t all = chosen.size() * arguments.seeds;
+  fmt::print("{} of {} experiments passed, with {} seeds\n", all - failed, all, arguments.seeds);
+  return failed == 0 ? ExitCode::kDone : ExitCode::kFailed;
+}
+
 Result<ExitCode> RunExperiments(const Arguments& arguments) {
   WEIR_ASSIGN_OR_RETURN(const auto chosen, Chosen(arguments.ids));
   const Fault fault = ParseFault(arguments.fault);
@@ -175,6 +202,7 @@ Result<ExitCode> RunExperiments(const Arguments& arguments) {
     return {ErrorCode::kInvalid,
             fmt::format("--break '{}': no such fault (there is:{})", arguments.fault, there_is)};
   }
+  if (arguments.seeds > 1) return RunSeeds(arguments, chosen, fault);
   const std::vector<Outcome> outcomes =
       RunChosen(chosen, arguments.seed, fault, arguments.jobs, arguments.timing);
   if (!arguments.plot.empty()) WEIR_RETURN_IF_ERROR(SaveFigures(arguments.plot, outcomes));
@@ -268,12 +296,18 @@ void Declare(CLI::App& app, Arguments& arguments) {
   show->callback([&] { arguments.action = Show; });
   auto* run = app.add_subcommand("run", "run experiments; exit 1 when a check fails");
   run->add_option("id", arguments.ids, "E1 ..., all, or quick")->required()->type_name("ID");
-  run->add_option("-o,--output", arguments.output, "table or json")
-      ->check(CLI::IsMember({"table", "json"}))
-      ->type_name("FORMAT");
+  auto* output = run->add_option("-o,--output", arguments.output, "table or json")
+                     ->check(CLI::IsMember({"table", "json"}))
+                     ->type_name("FORMAT");
   run->add_option("--seed", arguments.seed, "of all chance (1)")->type_name("N");
+  auto* seeds =
+      run->add_option("--seeds", arguments.seeds, "so many seeds, from --seed on; shows what fails")
+          ->check(CLI::Range(1, 1'000'000))
+          ->type_name("N")
+          ->excludes(output);
   run->add_option("--plot", arguments.plot, "figures as SVG into DIR, and as text after each table")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->excludes(seeds);
   run->add_option("--jobs", arguments.jobs, "experiments at a time (one per CPU)")
       ->check(CLI::Range(1, 256))
       ->type_name("N");
