@@ -7,7 +7,7 @@
 namespace weir::sim {
 namespace {
 
-constexpr std::array<std::pair<Fault, std::string_view>, 16> kFaults{{
+constexpr std::array<std::pair<Fault, std::string_view>, 23> kFaults{{
     {Fault::kDelayOff, "delay-off"},
     {Fault::kHistoryOff, "history-off"},
     {Fault::kMinimumOff, "minimum-off"},
@@ -24,6 +24,13 @@ constexpr std::array<std::pair<Fault, std::string_view>, 16> kFaults{{
     {Fault::kTimeUncounted, "time-uncounted"},
     {Fault::kGateShut, "gate-shut"},
     {Fault::kMeasurementOff, "measurement-off"},
+    {Fault::kManagerSlow, "manager-slow"},
+    {Fault::kCacheOff, "cache-off"},
+    {Fault::kMinimumLarge, "minimum-large"},
+    {Fault::kStripesApart, "stripes-apart"},
+    {Fault::kAdjustmentOff, "adjustment-off"},
+    {Fault::kRunUnbounded, "run-unbounded"},
+    {Fault::kWindowShort, "window-short"},
 }};
 
 }  // namespace

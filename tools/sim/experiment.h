@@ -61,6 +61,13 @@ enum class Fault : uint8_t {
   kTimeUncounted,       // virtual disks are charged requests, not device time
   kGateShut,            // the gate is strict where it should let everything pass
   kMeasurementOff,      // admission believes the worst case instead of what it measured
+  kManagerSlow,         // the central manager takes twice as long for a command
+  kCacheOff,            // AQuA's disk has no write cache to gather blocks in
+  kMinimumLarge,        // minimum shares are four times what is asked for
+  kStripesApart,        // the parts of a striped file do not wait for one another
+  kAdjustmentOff,       // admission by measurement makes no allowance for the newcomer
+  kRunUnbounded,        // CVC's runs in the elevator's order have no bound
+  kWindowShort,         // BAA knows the hit ratios of the last second only
 };
 std::string_view ToText(Fault fault);
 // kNone for an unknown word.

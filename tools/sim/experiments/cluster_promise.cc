@@ -1,5 +1,7 @@
 // E53: one promise over several OSDs, whatever the skew (RULES.md §3.7).
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 #include "tools/sim/baselines/dmclock.h"
 #include "tools/sim/devices/simple.h"
@@ -27,6 +29,7 @@ struct Access {
 struct Result {
   std::vector<double> windows;  // MiB/s of each second that counts
   double mean = 0, low = 0, high = 0;
+  double spread = 0;  // root mean square of how far they are off the promise
   double hogs = 0;
   double hogs_expected = 0;
   double idle = 0;  // s that a device stood still while somebody waited
@@ -100,6 +103,8 @@ Result Measure(Run& run, Method method, const Access& access, size_t coordinator
     if (Counts(access, at)) result.windows.push_back(promised->MiBps(at, at + 1s));
   }
   result.mean = Mean(result.windows);
+  for (const double rate : result.windows) result.spread += (rate - kPromise) * (rate - kPromise);
+  result.spread = std::sqrt(result.spread / static_cast<double>(result.windows.size()));
   result.low = *std::min_element(result.windows.begin(), result.windows.end());
   result.high = *std::max_element(result.windows.begin(), result.windows.end());
   for (const Load* hog : hogs) result.hogs += hog->MiBps(2s, kEnd);
@@ -149,6 +154,7 @@ void RunClusterPromise(Run& run) {
                                                             {Method::kSplit, "R/3 on each"},
                                                             {Method::kEach, "R on each"},
                                                             {Method::kDmClock, "dmClock"}};
+  std::map<std::string, double> ours;
   Figure figure{"A promise of 40 MiB/s, 60/30/10 reversed every 5 s",
                 "s",
                 "MiB/s",
@@ -157,8 +163,18 @@ void RunClusterPromise(Run& run) {
     for (const Access& access : AllAccess()) {
       const Result r = Measure(run, method, access, 1);
       const std::string at = ", " + access.name + ", " + name;
+      const double off = std::max(r.high - 40, 40 - r.low);
       run.Report("mean, MiB/s" + at, r.mean, 40);
-      run.Report("furthest second off, MiB/s" + at, std::max(r.high - 40, 40 - r.low), 0);
+      run.Report("furthest second off, MiB/s" + at, off, 0);
+      if (method == Method::kCluster) ours[access.name] = r.spread;
+      const bool skewed_access = access.name != "even" && access.name != "one OSD";
+      if (method == Method::kDmClock && skewed_access) {
+        run.Between(
+            "seconds off the promise, root mean square, ours over dmClock's (dmClock is "
+            "tighter), " +
+                access.name,
+            ours[access.name] / r.spread, 1, 4);
+      }
       if (access.turn == Duration::max()) continue;
       Curve curve{name, {}, r.windows};
       for (size_t i = 0; i < r.windows.size(); ++i) curve.x.push_back(static_cast<double>(i + 2));
@@ -177,7 +193,7 @@ void AddClusterPromise(std::vector<Experiment>* all) {
        "DSFQ carries drain the leaf buckets of the others, so every second stays within 4 % "
        "(5 % when the skew turns round) under even, skewed, shifting and bursty access, with "
        "1 and 3 coordinators. In bursts, seconds count from 1 s after each start. R/3 and R "
-       "per OSD and dmClock beside it.",
+       "per OSD and dmClock beside it; dmClock's seconds are nearer to the promise than ours.",
        RunClusterPromise});
 }
 

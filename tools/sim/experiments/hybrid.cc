@@ -17,7 +17,9 @@ void SetStreams(Run& run, Cluster* cluster) {
   SilenceBestEffort(cluster);
   for (ClassId id : {kF, kG}) {
     ClassSpec spec = Spec(id, 0.5);
-    spec.min_weight = run.broken(Fault::kMinimumOff) ? 1e-9 : kMinimum;
+    spec.min_weight = run.broken(Fault::kMinimumOff)     ? 1e-9
+                      : run.broken(Fault::kMinimumLarge) ? 4 * kMinimum
+                                                         : kMinimum;
     cluster->SetClass(spec);
   }
 }
@@ -53,6 +55,31 @@ Point TwoBricks(Run& run, std::string_view profile, int threads_on_b, size_t coo
   return {f->Rate(kFrom, kTo) / kMB, g_a->Rate(kFrom, kTo) / kMB, g_b->Rate(kFrom, kTo) / kMB};
 }
 
+// The same on a flat brick, with g's rate on B given: nothing that comes and goes with threads. g's
+// MB/s on A.
+Point Steady(Run& run, std::string_view profile, double on_b) {
+  constexpr Duration kFrom = 40s, kTo = 160s;
+  constexpr uint64_t kMeanBytes = 8704;  // of FilesOf(1, 16)
+  Cluster cluster(run.seed());
+  const SchedulerConfig config = ProfileOf(ProfileFor(run, profile), kBrickDepth);
+  for (int i = 0; i < 2; ++i) cluster.AddOsd(config, Flat((i + 1) * kBrickRate));
+  SetStreams(run, &cluster);
+  Load* f = cluster.Start({.class_id = kF, .outstanding = 20, .shape = FilesOf(1, 16)});
+  Load* g_a = cluster.Start({.class_id = kG, .outstanding = 20, .shape = FilesOf(1, 16)});
+  Load* g_b = nullptr;
+  if (on_b > 0) {
+    g_b = cluster.Start({.class_id = kG,
+                         .outstanding = 20,
+                         .bytes = kMeanBytes,
+                         .osd = 1,
+                         .pace = on_b * kMB,
+                         .shape = FilesOf(1, 16)});
+  }
+  cluster.RunTo(kTo);
+  return {f->Rate(kFrom, kTo) / kMB, g_a->Rate(kFrom, kTo) / kMB,
+          g_b == nullptr ? 0 : g_b->Rate(kFrom, kTo) / kMB};
+}
+
 constexpr int kThreads[] = {0, 4, 8, 12, 16, 20};
 
 void AddPoint(Figure* figure, size_t curve, double x, double y) {
@@ -61,15 +88,20 @@ void AddPoint(Figure* figure, size_t curve, double x, double y) {
 }
 
 void CheckHybrid(Run& run, size_t coordinators, Figure* figure) {
-  const double slack = coordinators == 1 ? 0 : .05;
   for (int threads : kThreads) {
     const Point p = TwoBricks(run, "dsfq-hybrid", threads, coordinators);
     const std::string at = ", " + std::to_string(threads) + " threads on B, " +
                            std::to_string(coordinators) + " coordinator(s)";
-    run.AtLeast("share of g on A" + at, p.share(), kMinimum - .01 - slack, kMinimum);
-    if (p.g_b <= 2.5) run.Near("g : f in all" + at, p.ratio(), 1, .06 + slack);
-    if (threads == 12) run.Near("g : f in all" + at, p.ratio(), 1, .14 + slack);
-    if (threads == 20) run.Between("g : f in all" + at, p.ratio(), 1.2 - slack, 1.5 + slack, 1.372);
+    run.AtLeast("share of g on A" + at, p.share(), kMinimum, kMinimum);
+    if (p.g_b <= 2.5) run.Near("g : f in all (text: balanced)" + at, p.ratio(), 1, .04);
+    // The text calls 3.6 MB/s balanced too. Not so here: with twelve threads on twenty slots what g
+    // gets on B comes and goes, and the delays above the cap are lost.
+    if (threads == 12) run.Between("g : f in all" + at, p.ratio(), 1.02, 1.12, 1);
+    if (threads == 20) {
+      run.Between("share of g on A, all of B its own" + at, p.share(), kMinimum, 2 * kMinimum,
+                  kMinimum);
+      run.Between("g : f in all (text: reasonably close)" + at, p.ratio(), 1.2, 1.45, 1.2);
+    }
     if (coordinators > 1) continue;
     AddPoint(figure, 0, p.g_b, p.f);
     AddPoint(figure, 1, p.g_b, p.g_a);
@@ -95,6 +127,17 @@ void RunHybrid(Run& run) {
     run.Near("fluid limit, g on A with " + std::to_string(static_cast<int>(on_b)) + " MB/s on B",
              solved, on_a, 1e-6);
     AddPoint(&figure, 3, on_b, on_a);
+    const std::string at = ", " + std::to_string(static_cast<int>(on_b)) + " MB/s on B";
+    const Point hybrid = Steady(run, "dsfq-hybrid", on_b);
+    const Point history = Steady(run, "dsfq-hybrid-h", on_b);
+    // Delays that come by chance are cut where their mean is not, so HYBRID itself gives g more.
+    if (on_b <= 4) {
+      run.Between("flat brick, HYBRID: g : f in all (text: balanced)" + at, hybrid.ratio(), .99,
+                  on_b < 4 ? 1.01 : 1.06, 1);
+    } else {
+      run.Between("flat brick, HYBRID: g on A, MB/s (minimum .5)" + at, hybrid.g_a, .5, .9, on_a);
+    }
+    run.Near("flat brick, HYBRID-H: g on A, MB/s" + at, history.g_a, on_a, .03);
   }
   run.Draw(std::move(figure));
 }
@@ -159,7 +202,8 @@ void AddHybrid(std::vector<Experiment>* all) {
       {"E7", "A minimum share under total sharing", "DSFQ figure 12",
        "20 + 20 threads on A, g with 0 to 20 on B, minimum share 1/12, so K = 10. Totals stay "
        "balanced while g has little on B; beyond that g keeps its minimum on A, with one and "
-       "with two alternating coordinators. Under TOTAL it would be blocked.",
+       "with two alternating coordinators. Under TOTAL it would be blocked. On a flat brick with "
+       "g's rate on B given, HYBRID-H is the fluid limit, HYBRID leaves it from 4 MB/s on.",
        RunHybrid});
   all->push_back(
       {"E12", "Alternating bursts: HYBRID forgets, HYBRID-H remembers",

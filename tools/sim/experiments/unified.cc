@@ -21,6 +21,7 @@ SchedulerConfig Unified(const Run& run, uint32_t depth = kDepth) {
   SchedulerConfig config = ProfileOf("unified", depth);
   config.token_rate = 60 * kMiB;
   if (run.broken(Fault::kReservationOff)) config.guarantee = GuaranteeKind::kNone;
+  if (run.broken(Fault::kSharesOff)) config.surplus = SurplusKind::kFcfs;
   return config;
 }
 
@@ -93,12 +94,14 @@ void CheckBound(Run& run) {
   SilenceBestEffort(&cluster);
   cluster.SetClass(Spec(kF, 1));
   cluster.SetClass(Spec(kG, 2));
-  const int window = 4 * kDepth;
+  const int window = kDepth;  // what the profile's dispatch holds beyond the device
   FairnessBound bound(&cluster, Theorem::kOne, {{kF, 1}, {kG, 2}}, kDepth + window);
   StartStream(&cluster, kF);
   StartStream(&cluster, kG);
   cluster.RunTo(60s);
-  run.AtMost("largest part of theorem 1's bound used, D + Wd", bound.WorstPart(), 1);
+  // A bound that nothing comes near would hold for any scheduler.
+  run.Between("largest part of theorem 1's bound used, D + Wd with Wd = D", bound.WorstPart(), .2,
+              1);
 }
 
 // A class that asks for four fifths of its promise, by chance, against hogs: how much of it comes
@@ -128,7 +131,7 @@ void CheckDeadlines(Run& run) {
   }
   run.AtMost("part of a promised class after its finish time",
              missed / static_cast<double>(done.size()), .05, 0);
-  run.AtLeast("hogs meanwhile, MiB/s", hog->MiBps(5s, 60s), .97 * 52, 52);
+  run.NearPart("hogs meanwhile, MiB/s", hog->MiBps(5s, 60s), 52, .02);
 }
 
 double DiskRate(Run& run, const SchedulerConfig& config) {
