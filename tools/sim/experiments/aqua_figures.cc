@@ -19,13 +19,13 @@ struct Writers {
 
 // Writers at 0, 30 and 60 s on one OSD, up to `end`.
 Writers RunWriters(const Run& run, const SchedulerConfig& config, const DeviceFactory& device,
-                   bool promises, Duration end = kEnd) {
+                   bool promises) {
   Writers writers{std::make_unique<Cluster>(run.seed()), {}};
   writers.cluster->AddOsd(config, device);
   AddWriterClasses(run, writers.cluster.get(), promises);
   for (size_t i = 0; i < 3; ++i) {
     writers.loads.push_back(StartWriter(writers.cluster.get(), i));
-    writers.cluster->RunTo(i < 2 ? kGap * static_cast<int>(i + 1) : end);
+    writers.cluster->RunTo(i < 2 ? kGap * static_cast<int>(i + 1) : kEnd);
   }
   return writers;
 }
@@ -47,24 +47,39 @@ void DrawWriters(Run& run, const Writers& writers, const std::string& title) {
   run.Draw(std::move(figure));
 }
 
+// The paper's disk, whose arm pays its way from one stream to the next (the model alone would let a
+// write go on for nothing where one of the last eight streams ended). Its cache of 8 MiB gathers
+// what a sweep can take, so the loss is that of real sweeps.
+DeviceFactory WritersDisk(bool cache) {
+  HddModel model = HddModelOf("6y080p0");
+  model.segments = 1;
+  if (!cache) model.write_cache = 0;
+  return Hdd(model);
+}
+
+double LossOf(const Writers& w) {
+  return 1 - SumMiBps(w.loads, 62s, 90s) / w.loads[0]->MiBps(2s, 30s);
+}
+
 void RunWithout(Run& run) {
-  const SchedulerConfig config = [] {
-    SchedulerConfig c = ProfileOf("noqos", 0);
-    return c;
-  }();
-  const Writers w = RunWriters(run, config, Flat(43 * static_cast<double>(kMiB)), false);
-  run.NearPart("one writer, MiB/s", w.loads[0]->MiBps(2s, 30s), 43, .05);
+  const SchedulerConfig config = ProfileOf("noqos", 0);
+  const Writers w = RunWriters(run, config, WritersDisk(!run.broken(Fault::kCacheOff)), false);
+  const double one = w.loads[0]->MiBps(2s, 30s);
+  run.Report("one writer, MiB/s (58 MB/s of the platter)", one, 55.3);
+  const double two = SumMiBps({w.loads[0], w.loads[1]}, 32s, 60s) / 2;
   for (size_t i = 0; i < 2; ++i) {
-    run.NearPart("two writers, each, MiB/s", w.loads[i]->MiBps(32s, 60s), 21.5, .05);
+    run.NearPart("two writers, of the half, writer " + std::to_string(i + 1),
+                 w.loads[i]->MiBps(32s, 60s) / two, 1, .05);
   }
-  for (Load* load : w.loads)
-    run.NearPart("three writers, each", load->MiBps(62s, 90s), 43. / 3, .05);
-  run.AtMost("loss of the sum from one writer to three",
-             1 - SumMiBps(w.loads, 62s, 90s) / w.loads[0]->MiBps(2s, 30s), .1);
-  const Writers disk = RunWriters(run, config, Hdd(HddModelOf("6y080p0")), false);
-  run.Report("on the modelled disk (6y080p0), sum with one writer", disk.loads[0]->MiBps(2s, 30s));
-  run.Report("on the modelled disk, sum with three", SumMiBps(disk.loads, 62s, 90s));
-  DrawWriters(run, w, "Three writers without QoS, a device of 43 MiB/s");
+  const double three = SumMiBps(w.loads, 62s, 90s) / 3;
+  for (size_t i = 0; i < 3; ++i) {
+    run.NearPart("three writers, of the third, writer " + std::to_string(i + 1),
+                 w.loads[i]->MiBps(62s, 90s) / three, 1, .05);
+  }
+  run.Between("loss of the sum from one writer to three (text: little)", LossOf(w), .03, .1);
+  const Writers bare = RunWriters(run, config, WritersDisk(false), false);
+  run.Report("the same loss on a disk without write cache", LossOf(bare));
+  DrawWriters(run, w, "Three writers without QoS on the modelled 6Y080P0");
 }
 
 void RunPromises(Run& run) {
@@ -175,8 +190,10 @@ void RunScenarios(Run& run) {
 void AddAquaFigures(std::vector<Experiment>* all) {
   all->push_back(
       {"E41", "Three writers without QoS", "AQuA figure 8",
-       "Writers of 512 KiB blocks start at 0, 30 and 60 s: each gets an equal part of what "
-       "the device does.",
+       "Writers of 512 KiB blocks start at 0, 30 and 60 s on the modelled disk, whose arm travels "
+       "between their streams: each gets an equal part, and little is lost from one stream to "
+       "three. The paper says that large blocks are why; on the model it is the disk's cache of "
+       "8 MiB, without which half is lost. The figure's MB/s are not in the text.",
        RunWithout});
   all->push_back(
       {"E42", "Reservations behind a strict gate", "AQuA figure 9",

@@ -84,15 +84,17 @@ void RunCooperation(Run& run) {
   const Outcome19 some = Beside(run, ThroughputDisk(kSmallDisk, .25, kPromised, five), bursts());
   const double mean_rent = Mean(rent.latencies), mean_none = Mean(none.latencies);
   const double mean_some = Mean(some.latencies);
-  run.AtLeast("P99 beside a rented disk, in times of that beside a throughput disk",
-              rent.Percentile(.99) / none.Percentile(.99), 1.5, 2.66);
-  run.AtMost("P99 with tolerance 5 %, in times of that with 0",
-             some.Percentile(.99) / none.Percentile(.99), 1.02, .9);
-  run.AtLeast("mean beside a rented disk minus that beside a throughput disk, s",
-              mean_rent - mean_none, 0, .105);
+  run.Between("P99 beside a rented disk, in times of that beside a throughput disk",
+              rent.Percentile(.99) / none.Percentile(.99), 2, 6, 2.66);
+  // The text has 5 % best. Between bursts the throughput disk saves up more than a burst takes from
+  // it, whatever the bursts, so that the tolerance is hardly drawn on: see the flood below.
+  run.Between("not reproducible: P99 with tolerance 5 %, in times of that with 0",
+              some.Percentile(.99) / none.Percentile(.99), .9, 1.02, .9);
+  run.Between("mean beside a rented disk minus that beside a throughput disk, s",
+              mean_rent - mean_none, .05, .2, .105);
   run.AtMost("mean with tolerance 5 % minus that with 0, s", mean_some - mean_none, .005, 0);
-  run.AtLeast("part over the bound, rented minus throughput",
-              rent.verdict.late_part() - none.verdict.late_part(), 0, .41);
+  run.Between("part over the bound, rented minus throughput",
+              rent.verdict.late_part() - none.verdict.late_part(), .25, .55, .41);
   run.AtMost("part over the bound, tolerance 5 % minus 0",
              some.verdict.late_part() - none.verdict.late_part(), .005, 0);
   run.AtLeast("tolerance 0: least average rate of the throughput disk after 2 s, requests/s",
@@ -104,8 +106,8 @@ void RunCooperation(Run& run) {
   const auto flood = [] { return Poisson(1.15 * kSustained); };
   const Outcome19 strict = Beside(run, ThroughputDisk(kSmallDisk, .25, kPromised, 0), flood());
   const Outcome19 lent = Beside(run, ThroughputDisk(kSmallDisk, .25, kPromised, five), flood());
-  run.AtMost("without pauses: mean with tolerance 5 %, in times of that with 0",
-             Mean(lent.latencies) / Mean(strict.latencies), .93);
+  run.Between("without pauses: mean with tolerance 5 %, in times of that with 0 (text: best)",
+              Mean(lent.latencies) / Mean(strict.latencies), .75, .93);
   run.Between("without pauses: rate of the throughput disk, in parts of its promise",
               lent.last_rate / kPromised, .94, .975, .95);
 
@@ -129,12 +131,14 @@ void RunCooperation(Run& run) {
 }  // namespace
 
 void AddVdCooperation(std::vector<Experiment>* all) {
-  all->push_back({"E19", "What a patient neighbour is worth", "VD figures 7 and 8",
-                  "A latency disk of 75 % gets 1.1 times what it can sustain for 2 s, then "
-                  "nothing for 2 s (the paper's arrival curve is only in its figure), beside a "
-                  "saturated disk of 25 %: rented, or promised 80 % of its share with tolerance 0 "
-                  "and 5 %. Service 8 ms +-40 %, bound 50 ms, 120 s.",
-                  RunCooperation});
+  all->push_back(
+      {"E19", "What a patient neighbour is worth", "VD figures 7 and 8",
+       "A latency disk of 75 % gets 1.1 times what it can sustain for 2 s, then "
+       "nothing for 2 s (the paper's arrival curve is only in its figure), beside a "
+       "saturated disk of 25 %: rented, or promised 80 % of its share with tolerance 0 "
+       "and 5 %. Service 8 ms +-40 %, bound 50 ms, 120 s. That a tolerance of 5 % beats 0 "
+       "shows only when the latency disk's flow has no pauses.",
+       RunCooperation});
 }
 
 }  // namespace weir::sim
