@@ -18,22 +18,31 @@ using osd::qos::BottleneckAware;
 using osd::qos::ServiceMonitor;
 using osd::qos::TierActivity;
 
-constexpr Duration kSettled = 60s, kEnd = 160s;
+constexpr Duration kSettled = 60s, kSteady = 160s, kEnd = 190s;
+// The queues of a closed loop wander for a minute at a time: over so long they average out. The
+// window of a daemon is an hour.
+constexpr Duration kMonitorWindow = 120s;
+constexpr int kClusters = 100;
 constexpr uint64_t kBlock = 512 * kKiB;
 constexpr std::array<double, 2> kDeviceRate{60, 300};           // MiB/s: a disk, a flash disk
 constexpr std::array<uint64_t, 2> kBaseRate{kGlobalRate, 200};  // G0 of each
 constexpr std::array<double, 3> kHits{.3, .5, .8};  // part of a writer's blocks on flash
 constexpr int kOutstanding = 32;
 
-// How often a series turns round: changes of sign among its steps.
-int Turns(const std::vector<double>& values) {
-  int turns = 0;
-  double last = 0;
-  for (size_t i = 1; i < values.size(); ++i) {
-    const double step = values[i] - values[i - 1];
-    if (step == 0) continue;
-    if (last != 0 && (step > 0) != (last > 0)) ++turns;
-    last = step;
+// How often a series turns round by more than the part `least`: its last turn is where it was
+// highest or lowest before it came back that far.
+int Turns(const std::vector<double>& values, double least) {
+  int turns = 0, direction = 0;
+  double low = values.front(), high = values.front();
+  for (const double value : values) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+    const bool falls = direction >= 0 && value < high * (1 - least);
+    const bool rises = direction <= 0 && value > low * (1 + least);
+    if (!falls && !rises) continue;
+    if (direction != 0) ++turns;
+    direction = rises ? 1 : -1;
+    low = high = value;
   }
   return turns;
 }
@@ -51,8 +60,8 @@ SchedulerConfig LoopsConfig(const Run& run, size_t tier) {
 // Two OSDs of different tiers, three promised writers on both, and the loops around them.
 class LoopedCluster {
  public:
-  explicit LoopedCluster(const Run& run)
-      : cluster_(run.seed()), baa_(BaaOptions(), TimePoint{}), monitor_(60s, TimePoint{}) {
+  LoopedCluster(const Run& run, uint64_t seed)
+      : cluster_(seed), baa_(BaaOptions(run), TimePoint{}), monitor_(kMonitorWindow, TimePoint{}) {
     for (size_t tier = 0; tier < 2; ++tier) {
       SimOsd& osd = cluster_.AddOsd(LoopsConfig(run, tier),
                                     Flat(kDeviceRate[tier] * static_cast<double>(kMiB)));
@@ -76,14 +85,14 @@ class LoopedCluster {
   [[nodiscard]] bool stable() const { return monitor_.Stable(); }
 
  private:
-  static BottleneckAware::Options BaaOptions() {
+  static BottleneckAware::Options BaaOptions(const Run& run) {
     BottleneckAware::Options options;
     options.tiers = {.count = 2, .capacity = {}};
     for (size_t k = 0; k < 2; ++k) {
       options.tiers.capacity[k] = kDeviceRate[k] * static_cast<double>(kMiB) / kBlock;
     }
     options.period = 10s;
-    options.window = {.requests = 0, .span = 60s};
+    options.window = {.requests = 0, .span = run.broken(Fault::kWindowShort) ? Duration(1s) : 60s};
     return options;
   }
 
@@ -152,36 +161,44 @@ class LoopedCluster {
 };
 
 std::vector<double> Settled(const std::vector<double>& values) {
-  return {values.begin() + kSettled / 1s, values.end()};
+  return {values.begin() + kSettled / 1s, values.begin() + kSteady / 1s};
 }
 
-void RunLoops(Run& run) {
-  const LoopedCluster loops(run);
-  for (size_t tier = 0; tier < 2; ++tier) {
-    const std::string name = tier == 0 ? "disk" : "flash disk";
-    run.AtMost("turns of G in 100 s at constant load, " + name, Turns(Settled(loops.rates(tier))),
-               3);
-    run.AtLeast("G never below G0, " + name + ", MiB/s",
-                *std::min_element(loops.rates(tier).begin(), loops.rates(tier).end()) /
-                    static_cast<double>(kMiB),
-                static_cast<double>(kBaseRate[tier]));
-  }
-  for (size_t i = 0; i < 3; ++i) {
-    const std::string name = ", writer " + std::to_string(i + 1);
-    run.AtMost("turns of its weight in 100 s" + name, Turns(Settled(loops.weights(i))), 3);
-    double worst = kUnbounded;
-    for (Duration at = kSettled; at + 10s <= kEnd; at += 10s) {
-      worst = std::min(worst, loops.OnDisk(i, at, at + 10s) / static_cast<double>(kPromised[i]));
+// The worst of many clusters.
+struct Worst {
+  int rate_turns[2] = {};
+  double least_rate[2] = {kUnbounded, kUnbounded};
+  double last_rate_low[2] = {kUnbounded, kUnbounded}, last_rate_high[2] = {};
+  int weight_turns[3] = {};
+  double promise[3] = {kUnbounded, kUnbounded, kUnbounded};
+  double spread = 0;
+  int stable = 0;
+
+  void Add(const LoopedCluster& loops) {
+    for (size_t tier = 0; tier < 2; ++tier) {
+      const std::vector<double>& rates = loops.rates(tier);
+      rate_turns[tier] = std::max(rate_turns[tier], Turns(Settled(rates), 0));
+      const auto mib = [](double rate) { return rate / static_cast<double>(kMiB); };
+      least_rate[tier] =
+          std::min(least_rate[tier], mib(*std::min_element(rates.begin(), rates.end())));
+      last_rate_low[tier] = std::min(last_rate_low[tier], mib(rates.back()));
+      last_rate_high[tier] = std::max(last_rate_high[tier], mib(rates.back()));
     }
-    run.AtLeast("least part of its promise on the disk in 10 s" + name, worst, .97, 1);
+    for (size_t i = 0; i < 3; ++i) {
+      weight_turns[i] = std::max(weight_turns[i], Turns(Settled(loops.weights(i)), .05));
+      for (Duration at = kSettled; at + 10s <= kEnd; at += 10s) {
+        promise[i] =
+            std::min(promise[i], loops.OnDisk(i, at, at + 10s) / static_cast<double>(kPromised[i]));
+      }
+    }
+    const std::vector<double> parts = Settled(loops.service_parts());
+    spread = std::max(spread, *std::max_element(parts.begin(), parts.end()) -
+                                  *std::min_element(parts.begin(), parts.end()));
+    stable += loops.stable() ? 1 : 0;
   }
-  const std::vector<double> parts = Settled(loops.service_parts());
-  run.AtMost(
-      "spread of Q_service(.95), what admission measures",
-      *std::max_element(parts.begin(), parts.end()) - *std::min_element(parts.begin(), parts.end()),
-      .15);
-  run.True("measurements are stable at the end", loops.stable());
-  run.Report("Q_service(.95) at the end", parts.back());
+};
+
+void DrawLoops(Run& run, const LoopedCluster& loops) {
   Figure figure{"Control loops at constant load", "s", "of the first value", {}};
   const auto draw = [&](const std::string& name, const std::vector<double>& values) {
     Curve curve{name, {}, {}};
@@ -197,6 +214,33 @@ void RunLoops(Run& run) {
   run.Draw(std::move(figure));
 }
 
+void RunLoops(Run& run) {
+  Worst worst;
+  for (int i = 0; i < kClusters; ++i) {
+    const LoopedCluster loops(run, MixHash(run.seed(), static_cast<uint64_t>(i)));
+    worst.Add(loops);
+    if (i == 0) DrawLoops(run, loops);
+  }
+  for (size_t tier = 0; tier < 2; ++tier) {
+    const std::string name = tier == 0 ? "disk" : "flash disk";
+    const auto base = static_cast<double>(kBaseRate[tier]);
+    run.AtMost("most turns of G in 100 s at constant load, " + name, worst.rate_turns[tier], 3);
+    run.AtLeast("G never below G0, " + name + ", MiB/s", worst.least_rate[tier], base);
+    // The flash disk is not full: nothing asks its G to rise.
+    run.AtLeast("lowest G at the end, " + name + ", MiB/s", worst.last_rate_low[tier],
+                tier == 0 ? kDeviceRate[0] * .9 : base);
+    run.AtMost("highest G at the end, " + name + ", MiB/s", worst.last_rate_high[tier],
+               kDeviceRate[tier] * 1.15, kDeviceRate[tier]);
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    const std::string name = ", writer " + std::to_string(i + 1);
+    run.AtMost("most turns of its weight by 5 % or more in 100 s" + name, worst.weight_turns[i], 3);
+    run.AtLeast("least part of its promise on the disk in 10 s" + name, worst.promise[i], .97, 1);
+  }
+  run.AtMost("largest spread of Q_service(.95), what admission measures", worst.spread, .15);
+  run.AtLeast("clusters of 100 whose measurements are stable at the end", worst.stable, 99, 100);
+}
+
 }  // namespace
 
 void AddMixedLoops(std::vector<Experiment>* all) {
@@ -204,8 +248,10 @@ void AddMixedLoops(std::vector<Experiment>* all) {
       {"E52", "All control loops at once", "RULES.md C10, C11 and C15",
        "Maximizer, BAA, the measured estimate of service times and the measurements of "
        "admission run on a disk and a flash disk under three promised writers at constant "
-       "load: after a minute G and the weights turn round less than four times in 100 s, "
-       "promises hold in every 10 s, and what admission measures stands still.",
+       "load, in a hundred clusters: in the worst of them G and the weights turn round less than "
+       "four times in the 100 s after the first minute (weights: by 5 % or more; what a minute of "
+       "requests says of a hit ratio varies by 2 %), promises hold in every 10 s, and what "
+       "admission measures over two minutes stands still.",
        RunLoops});
 }
 
