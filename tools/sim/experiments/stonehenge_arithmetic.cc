@@ -1,4 +1,4 @@
-// E31: Stonehenge's equations on its own numbers. E40: what tagging at a manager costs.
+// E31: Stonehenge's equations on its own numbers.
 #include "common/qos/delay_bound.h"
 #include "osd/qos/dispatch/cvc.h"
 #include "osd/qos/dispatch/virtual_clock.h"
@@ -71,7 +71,6 @@ void Bounds(Run& run) {
   const DiskFigures disk{.iops_max = 630, .bytes_per_s = 37e6, .overhead_seconds = 1.0 / 630};
   const double rate = *RateForDelay({.max_pending = 14}, disk, 120ms);
   run.Near("(9) with sizes of 0 is (10): requests/s", rate * 630 / disk.bytes_per_s, 126.676, .001);
-  run.Near("nodes of one manager: 8 ms a request, 50 us each", 8e-3 / 50e-6, 160, 1e-9);
 }
 
 void RunArithmetic(Run& run) {
@@ -80,42 +79,12 @@ void RunArithmetic(Run& run) {
   Bounds(run);
 }
 
-// Mean latency of random 8 KiB reads at 60 % load, each sent `hop` later than it was asked for.
-double MeanLatencyWith(Run& run, Duration hop) {
-  Cluster cluster(run.seed());
-  cluster.AddOsd(StonehengeConfig(run, "cvc", 95), Hdd(HddModelOf("dtla-307075")));
-  cluster.SetClass(PerSecond(ClassId(16), 50));
-  const Load* load =
-      cluster.Start({.class_id = ClassId(16),
-                     .shape = RandomReadsOf(8192, 0, static_cast<uint64_t>(30 * kGigabyte)),
-                     .gap = [](Prng& prng) { return FromSeconds(prng.Exponential(1.0 / 55)); }});
-  cluster.RunTo(300s);
-  // The manager answers before the request stands in any queue: the hop adds to each latency.
-  return load->MeanLatency(60s, 300s) + ToSeconds(hop);
-}
-
-void RunManager(Run& run) {
-  const double without = MeanLatencyWith(run, 0us);
-  const double with = MeanLatencyWith(run, 50us);
-  run.AtMost("mean latency added by the trip to the manager, part of 8 ms", (with - without) / 8e-3,
-             .01, .00625);
-  run.AtMost("load of one manager with 160 nodes of 8 ms a request", 160 * 50e-6 / 8e-3, 1, 1);
-  // M/D/1: wait = use * service / (2 (1 - use)).
-  const double use = 144 * 50e-6 / 8e-3;
-  run.AtMost("wait at a manager of 144 nodes, part of 8 ms", use * 50e-6 / (2 * (1 - use)) / 8e-3,
-             .05);
-}
-
 }  // namespace
 
 void AddStonehengeArithmetic(std::vector<Experiment>* all) {
   all->push_back({"E31", "Finish times, latest starts, delay bounds", "Stonehenge equations 1-11",
                   "The worked numbers of the equations, computed by the scheduler's own objects.",
                   RunArithmetic});
-  all->push_back({"E40", "Tagging at a central manager", "Stonehenge section 5.1",
-                  "A trip of 50 us to a manager that computes finish times, against requests of "
-                  "8 ms: what it adds, and how many nodes one manager serves.",
-                  RunManager});
 }
 
 }  // namespace weir::sim

@@ -8,53 +8,16 @@ namespace {
 
 using namespace std::chrono_literals;
 using osd::qos::BottleneckAware;
-using osd::qos::TierActivity;
 
 constexpr Duration kChange = 510s, kEnd = 900s;
 
-// An array whose weights the product's loop sets.
-class LoopedArray {
+// The array of figure 5: the first client's hit ratio falls on the way.
+class FallingArray : public LoopedArray {
  public:
-  LoopedArray(uint64_t seed, const BottleneckAware::Options& options)
-      : array_(seed, options.tiers), loop_(options, TimePoint{}) {
-    array_.cluster().osd().on_dispatch = [this](const Job& job) {
-      loop_.Count(job.request.class_id, job.io.tier, Now());
-    };
-    array_.Start({.45, .95});
-    array_.cluster().At(kChange, [this] { array_.SetHit(0, .2); });
-    Watch();
+  FallingArray(uint64_t seed, const BottleneckAware::Options& options)
+      : LoopedArray(seed, options, {.45, .95}) {
+    array().cluster().At(kChange, [this] { array().SetHit(0, .2); });
   }
-  void Freeze() { frozen_ = true; }
-  void RunTo(Duration end) { array_.cluster().RunTo(end); }
-  const TieredArray& array() const { return array_; }
-  [[nodiscard]] uint64_t solved() const { return loop_.solved(); }
-
- private:
-  TimePoint Now() { return array_.cluster().events().now(); }
-  void Watch() {
-    array_.cluster().events().After(1s, [this] {
-      std::vector<TierActivity> activity;
-      for (size_t k = 0; k < 2; ++k) {
-        const uint64_t completed = array_.device().completed(k);
-        const Duration busy = array_.device().busy(k);
-        activity.push_back({completed - completed_[k], busy - busy_[k]});
-        completed_[k] = completed;
-        busy_[k] = busy;
-      }
-      loop_.Observe(activity, Now());
-      if (!frozen_) Apply(loop_.Tick(Now()));
-      Watch();
-    });
-  }
-  void Apply(const std::vector<BottleneckAware::Weight>& weights) {
-    for (const auto& [id, weight] : weights) array_.cluster().SetClass(Spec(id, weight));
-  }
-
-  TieredArray array_;
-  BottleneckAware loop_;
-  uint64_t completed_[2] = {};
-  Duration busy_[2] = {};
-  bool frozen_ = false;
 };
 
 struct Phase {
@@ -83,7 +46,7 @@ void RunFigureFive(Run& run) {
                                    .period = 100s,
                                    .window = {.requests = 0, .span = 60s},
                                    .alarm = false};
-  LoopedArray paper(run.seed(), options);
+  FallingArray paper(run.seed(), options);
   if (run.broken(Fault::kWeightsFrozen)) paper.Freeze();
   paper.RunTo(kEnd);
   const Phase phases[] = {{200s, 500s, 181.8, 2000.0, ", 200-500 s, h .45"},
@@ -103,7 +66,7 @@ void RunFigureFive(Run& run) {
   options.period = 1s;
   options.window = {};
   options.alarm = true;
-  LoopedArray quick(run.seed(), options);
+  FallingArray quick(run.seed(), options);
   if (run.broken(Fault::kWeightsFrozen)) quick.Freeze();
   quick.RunTo(595s);
   run.NearPart("production settings: client 1, IOPS, 10 s after the change on",
@@ -113,7 +76,7 @@ void RunFigureFive(Run& run) {
 
   // The alarm alone, with a period that never comes.
   options.period = 10000s;
-  LoopedArray alarmed(run.seed(), options);
+  FallingArray alarmed(run.seed(), options);
   if (run.broken(Fault::kWeightsFrozen)) alarmed.Freeze();
   alarmed.RunTo(595s);
   run.NearPart("alarm only: total, IOPS, 10 s after the change on",

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "osd/qos/control/bottleneck_aware.h"
 #include "osd/qos/control/bottleneck_solver.h"
 #include "tools/sim/devices/tiered.h"
 #include "tools/sim/engine/cluster.h"
@@ -48,11 +49,38 @@ class TieredArray {
   std::vector<Load*> loads_;
 };
 
+// An array whose weights the product's loop sets, from what it sees: it begins with equal weights.
+class LoopedArray {
+ public:
+  LoopedArray(uint64_t seed, const osd::qos::BottleneckAware::Options& options,
+              const std::vector<double>& hits);
+  void Freeze() { frozen_ = true; }
+  void RunTo(Duration end) { array_.cluster().RunTo(end); }
+  TieredArray& array() { return array_; }
+  [[nodiscard]] const TieredArray& array() const { return array_; }
+  [[nodiscard]] uint64_t solved() const { return loop_.solved(); }
+
+ private:
+  TimePoint Now() { return array_.cluster().events().now(); }
+  void Watch();
+
+  TieredArray array_;
+  osd::qos::BottleneckAware loop_;
+  uint64_t completed_[2] = {};
+  Duration busy_[2] = {};
+  bool frozen_ = false;
+};
+
 struct TieredResult {
   std::vector<double> iops;  // per client
   std::vector<double> busy;  // per tier, 1 being full
   [[nodiscard]] double total() const;
 };
+
+// Runs the array under a policy of the product's loop, which learns the hit ratios as it runs. A
+// run whose weights are frozen has equal ones.
+TieredResult RunLoop(Run& run, AllocationKind kind, const osd::qos::Tiers& tiers,
+                     const std::vector<double>& hits);
 
 // Runs the array with weights that stay. A run whose weights are frozen has equal ones.
 TieredResult RunArray(Run& run, const osd::qos::Tiers& tiers, const std::vector<double>& hits,
