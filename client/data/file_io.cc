@@ -63,9 +63,9 @@ FileIo::FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, const Caller
       }) {}
 
 FileTarget FileIo::TargetOf(const Inode& inode, const Opener& opener, Abandoned abandoned) const {
-  return {inode.id(),      classes_.Of(inode, opener),
-          inode.layout(),  std::move(abandoned),
-          opener.fenced(), opener.flow()};
+  const ClassId charged = classes_.Of(inode, opener);
+  return {inode.id(),           charged,         inode.layout(),
+          std::move(abandoned), opener.fenced(), classes_.FlowOf(charged, opener)};
 }
 
 void FileIo::Read(const HandlePtr& handle, uint64_t offset, uint64_t length, ReadCallback callback,

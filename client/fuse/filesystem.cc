@@ -87,13 +87,14 @@ void Filesystem::FillCaller(const Call& call, const Inode* inode, wire::Caller* 
   caller->set_opener(core_.callers().ThreadGroupOf(context.pid));
   const CallerRights rights = RightsOf(call);
   client::ToWire(rights, caller);
-  std::string exe = core_.classes().ExeOf(context.uid, context.pid);
+  CallerClasses::Program program = core_.classes().ProgramOf(context.uid, context.pid);
   const auto tagged = inode == nullptr ? std::nullopt : inode->tag_class();
-  const ClassId charged =
-      tagged.has_value() ? *tagged
-                         : core_.classes().OfCaller(context.uid, context.gid, rights.groups, exe);
+  const ClassId charged = tagged.has_value() ? *tagged
+                                             : core_.classes().OfCaller(context.uid, context.gid,
+                                                                        rights.groups, program);
   caller->set_class_id(charged.value);
-  if (!exe.empty()) caller->set_exe(std::move(exe));
+  if (!program.exe.empty()) caller->set_exe(std::move(program.exe));
+  if (!program.cgroup.empty()) caller->set_cgroup(std::move(program.cgroup));
 }
 
 void Filesystem::FillCaller(const Call& call, fuse_ino_t number, wire::Caller* caller) {

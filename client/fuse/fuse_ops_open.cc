@@ -57,6 +57,7 @@ void NoteOpened(Filesystem& fs, uint64_t request, uint64_t number, const Handle&
   file.groups.assign(opener.groups().begin(), opener.groups().end());
   file.pid = opener.pid();
   file.exe = opener.exe();
+  file.cgroup = opener.cgroup();
   takeover->Opened(std::move(file));
   if (const uint64_t untold = takeover->HandleOf(request); untold != 0) Drop(fs, untold);
 }

@@ -92,6 +92,7 @@ Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& opt
   core.read_rights = ReadRights;
   core.read_thread_group = ThreadGroupOf;
   core.read_exe = ExecutableOf;
+  core.read_cgroup = CgroupOf;
   core.mounter = {getuid(), getgid(), getpid()};
   core.mounter_groups = OwnGroups();
   core.exclusive = options.exclusive;

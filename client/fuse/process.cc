@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 namespace weir::client {
@@ -196,6 +197,27 @@ std::string ExecutableOf(pid_t pid, uid_t uid) {
   if (stat(FileOf(pid, "").c_str(), &owner) != 0 || owner.st_uid != uid) return {};
   const ssize_t size = readlink(FileOf(pid, "exe").c_str(), path, sizeof(path));
   return size > 0 ? std::string(path, static_cast<size_t>(size)) : std::string();
+}
+
+std::string ParseCgroup(const std::string& text) {
+  constexpr std::string_view kVersion2 = "0::";
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(kVersion2)) return line.substr(kVersion2.size());
+  }
+  return {};
+}
+
+// Not by the owner of /proc/PID: that of a process that has changed its ids is root, until it
+// executes a program.
+std::string CgroupOf(pid_t pid, uid_t uid) {
+  std::ifstream status(FileOf(pid, "status"));
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with("Uid:")) continue;
+    std::istringstream numbers(line.substr(4));
+    return ActsAs(numbers, uid) ? ParseCgroup(TextOf(FileOf(pid, "cgroup"))) : std::string();
+  }
+  return {};
 }
 
 }  // namespace weir::client

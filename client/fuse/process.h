@@ -29,6 +29,10 @@ bool WaitsInKernel(pid_t thread);
 pid_t ThreadGroupOf(pid_t thread);
 // The path of the program that it runs, if it runs under that uid; empty when that cannot be known.
 std::string ExecutableOf(pid_t pid, uid_t uid);
+// The path of the cgroup (v2) that it is in, likewise.
+std::string CgroupOf(pid_t pid, uid_t uid);
+// From /proc/PID/cgroup; empty: it names none of v2.
+std::string ParseCgroup(const std::string& text);
 // Groups and capabilities of the thread, if it acts under those ids; none when that cannot be
 // known.
 std::optional<CallerRights> RightsOf(const CallerId& caller);

@@ -132,7 +132,7 @@ void ObjectIo::TakeDepartures(const Key& key, Window& window, TimePoint now,
 void ObjectIo::Queue(Window* window, PendingPtr pending) {
   const ObjectOp& op = pending->op;
   const auto cost = Duration(static_cast<int64_t>(kFixedCost + op.cost()));
-  window->flows.Add(pending.get(), {op.flow.uid, op.flow.opener}, op.cost(), cost);
+  window->flows.Add(pending.get(), op.flow.key(), op.cost(), cost);
   window->queue.push_back(std::move(pending));
   window->queue.back()->place = std::prev(window->queue.end());
 }

@@ -6,6 +6,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "common/base/tier_name.h"
 #include "common/base/time.h"
 #include "common/placement/cluster_map.h"
+#include "common/qos/flow_kind.h"
 #include "common/qos/lane.h"
 #include "common/replication/messages.h"
 
@@ -44,7 +47,16 @@ using ObjectCallback = std::function<void(Result<ObjectOutcome>)>;
 struct Flow {
   uint32_t uid = 0;
   uint64_t opener = 0;  // thread group that opened the file; 0: none, or not to be seen
-  friend bool operator==(const Flow&, const Flow&) = default;
+  FlowKind kind = FlowKind::kUser;
+  std::shared_ptr<const std::string> cgroup = nullptr;  // its path, with kCgroup
+
+  // As this mount tells it from others.
+  [[nodiscard]] FlowKey key() const {
+    return KeyOf({.kind = kind,
+                  .uid = uid,
+                  .opener = opener,
+                  .cgroup = cgroup == nullptr ? std::string_view() : std::string_view(*cgroup)});
+  }
 };
 
 struct ObjectOp {

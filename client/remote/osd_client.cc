@@ -13,6 +13,10 @@ namespace {
 static_assert(static_cast<int>(Lane::kInteractive) == wire::LANE_INTERACTIVE &&
               static_cast<int>(Lane::kBulk) == wire::LANE_BULK &&
               static_cast<int>(Lane::kBackground) == wire::LANE_BACKGROUND);
+static_assert(static_cast<int>(FlowKind::kUser) == wire::Flow::USER &&
+              static_cast<int>(FlowKind::kCgroup) == wire::Flow::CGROUP &&
+              static_cast<int>(FlowKind::kOpener) == wire::Flow::OPENER &&
+              static_cast<int>(FlowKind::kNone) == wire::Flow::NONE);
 
 std::string Encode(const ObjectOp& op, const ObjectSender::Stamp& stamp) {
   wire::ObjectRequest request;
@@ -22,8 +26,11 @@ std::string Encode(const ObjectOp& op, const ObjectSender::Stamp& stamp) {
   request.set_length(op.length);
   request.set_class_id(op.class_id.value);
   for (const uint64_t delay : stamp.delays) request.add_delays(delay);
-  request.mutable_flow()->set_uid(op.flow.uid);
-  request.mutable_flow()->set_opener(op.flow.opener);
+  wire::Flow& flow = *request.mutable_flow();
+  flow.set_kind(static_cast<wire::Flow::Kind>(op.flow.kind));
+  flow.set_uid(op.flow.uid);
+  flow.set_opener(op.flow.opener);
+  if (op.flow.cgroup != nullptr) flow.set_cgroup(*op.flow.cgroup);
   request.set_lane(static_cast<wire::Lane>(op.lane()));
   request.set_pool(op.pool.value);
   request.set_slot(stamp.slot);

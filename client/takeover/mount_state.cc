@@ -20,6 +20,7 @@ OpenedFile FromRecord(const takeover::Handle& handle) {
   file.groups.assign(handle.groups().begin(), handle.groups().end());
   file.pid = handle.pid();
   if (handle.has_exe()) file.exe = handle.exe();
+  if (handle.has_cgroup()) file.cgroup = handle.cgroup();
   file.fenced = handle.fenced();
   file.lost = handle.lost();
   return file;
@@ -58,6 +59,7 @@ takeover::Record OpenedRecord(const OpenedFile& file) {
   for (const uint32_t group : file.groups) handle.add_groups(group);
   handle.set_pid(file.pid);
   if (file.exe.has_value()) handle.set_exe(*file.exe);
+  if (file.cgroup.has_value()) handle.set_cgroup(*file.cgroup);
   handle.set_fenced(file.fenced);
   handle.set_lost(file.lost);
   return record;

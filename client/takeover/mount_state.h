@@ -35,9 +35,10 @@ struct OpenedFile {
   uint32_t uid = 0, gid = 0;
   std::vector<uint32_t> groups;
   int32_t pid = 0;
-  std::optional<std::string> exe;  // when it was asked for
-  bool fenced = false;             // opened before the last fence
-  bool lost = false;               // what was written through it is gone, and nobody was told
+  std::optional<std::string> exe;     // when it was asked for
+  std::optional<std::string> cgroup;  // likewise
+  bool fenced = false;                // opened before the last fence
+  bool lost = false;                  // what was written through it is gone, and nobody was told
 };
 
 struct MountState {

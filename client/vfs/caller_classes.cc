@@ -10,9 +10,16 @@ constexpr int kVersionShift = 32;
 void CallerClasses::SetMap(std::shared_ptr<const ClusterMap> map) {
   std::lock_guard lock(mutex_);
   asks_exe_ = AnyRuleNamesAnExecutable(map->rules);
+  asks_cgroup_ = AnyRuleNamesACgroup(map->rules);
   has_rules_ = !map->rules.empty();
-  has_capacities_ = std::any_of(map->classes.begin(), map->classes.end(),
-                                [](const auto& one) { return one.second.capacity_bytes > 0; });
+  const auto any_class = [&classes = map->classes](auto holds) {
+    return std::any_of(classes.begin(), classes.end(),
+                       [&holds](const auto& one) { return holds(one.second); });
+  };
+  has_capacities_ = any_class([](const ClassEntry& entry) { return entry.capacity_bytes > 0; });
+  cgroup_flows_ =
+      any_class([](const ClassEntry& entry) { return entry.flow == FlowKind::kCgroup; });
+  other_flows_ = any_class([](const ClassEntry& entry) { return entry.flow != FlowKind::kUser; });
   const ClassEntry* entry = map->FindClass(mount_.mount_class);
   without_rules_ = entry == nullptr ? kBestEffort.value : entry->spec.id.value;
   map_ = std::move(map);
@@ -30,12 +37,18 @@ OpenerPtr CallerClasses::Open(uid_t uid, gid_t gid, std::vector<gid_t> groups, p
   auto opener =
       std::make_shared<Opener>(uid, gid, std::move(groups), pid, std::move(fenced), thread_group);
   if (asks_exe_) (void)ExeOf(*opener);
+  if (asks_cgroup_ || cgroup_flows_) (void)CgroupOf(*opener);
   return opener;
 }
 
 std::optional<std::string> Opener::exe() const {
   const std::lock_guard lock(mutex_);
   return exe_known_ ? std::optional(exe_) : std::nullopt;
+}
+
+std::optional<std::string> Opener::cgroup() const {
+  const std::lock_guard lock(mutex_);
+  return cgroup_ != nullptr ? std::optional(*cgroup_) : std::nullopt;
 }
 
 OpenerPtr CallerClasses::Restore(const Former& former) const {
@@ -48,6 +61,9 @@ OpenerPtr CallerClasses::Restore(const Former& former) const {
                                          std::move(fenced), former.thread_group);
   opener->exe_known_ = former.exe.has_value();
   opener->exe_ = former.exe.value_or("");
+  if (former.cgroup.has_value()) {
+    opener->cgroup_ = std::make_shared<const std::string>(*former.cgroup);
+  }
   return opener;
 }
 
@@ -72,6 +88,11 @@ ClassId CallerClasses::Of(const Opener& opener) const {
   RuleSubject who{opener.uid_, opener.gid_, opener.groups_, {}, mount_.client, mount_.mount_class};
   const std::string exe = AnyRuleNamesAnExecutable(map->rules) ? ExeOf(opener) : std::string();
   who.exe = exe;
+  std::shared_ptr<const std::string> cgroup;
+  if (AnyRuleNamesACgroup(map->rules)) {
+    cgroup = CgroupOf(opener);
+    who.cgroup = *cgroup;
+  }
   const ClassId id = UntaggedClass(*map, who);
   opener.answer_.store(newer << kVersionShift | id.value, std::memory_order_relaxed);
   return id;
@@ -89,19 +110,36 @@ bool CallerClasses::HasCapacity(ClassId id) const {
   return found != map_->classes.end() && found->second.capacity_bytes > 0;
 }
 
+Flow CallerClasses::FlowOf(ClassId id, const Opener& opener) const {
+  Flow flow{.uid = opener.uid_, .opener = opener.thread_group_};
+  if (!other_flows_) return flow;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = map_->classes.find(id);
+    if (found != map_->classes.end()) flow.kind = found->second.flow;
+  }
+  if (flow.kind == FlowKind::kCgroup) flow.cgroup = CgroupOf(opener);
+  return flow;
+}
+
 ClassId CallerClasses::OfCaller(uid_t uid, gid_t gid, const std::vector<gid_t>& groups,
-                                const std::string& exe) const {
+                                const Program& program) const {
   if (!has_rules_) return ClassId(without_rules_);
   std::shared_ptr<const ClusterMap> map;
   {
     std::lock_guard lock(mutex_);
     map = map_;
   }
-  return UntaggedClass(*map, {uid, gid, groups, exe, mount_.client, mount_.mount_class});
+  return UntaggedClass(
+      *map, {uid, gid, groups, program.exe, mount_.client, mount_.mount_class, program.cgroup});
 }
 
-std::string CallerClasses::ExeOf(uid_t uid, pid_t pid) const {
-  return asks_exe_ && pid != 0 ? read_exe_(pid, uid) : std::string();
+CallerClasses::Program CallerClasses::ProgramOf(uid_t uid, pid_t pid) const {
+  Program program;
+  if (pid == 0) return program;
+  if (asks_exe_) program.exe = read_exe_(pid, uid);
+  if (asks_cgroup_) program.cgroup = read_cgroup_(pid, uid);
+  return program;
 }
 
 std::string CallerClasses::ExeOf(const Opener& opener) const {
@@ -111,6 +149,15 @@ std::string CallerClasses::ExeOf(const Opener& opener) const {
     opener.exe_known_ = true;
   }
   return opener.exe_;
+}
+
+std::shared_ptr<const std::string> CallerClasses::CgroupOf(const Opener& opener) const {
+  std::lock_guard lock(opener.mutex_);
+  if (opener.cgroup_ == nullptr) {
+    opener.cgroup_ = std::make_shared<const std::string>(
+        opener.pid_ != 0 ? read_cgroup_(opener.pid_, opener.uid_) : std::string());
+  }
+  return opener.cgroup_;
 }
 
 }  // namespace weir::client

@@ -65,7 +65,8 @@ class Core final : private WriteReporter {
     bool kernel_times = false;
     Callers::Read read_rights = [](const CallerId&) { return CallerRights(); };
     Callers::ReadGroup read_thread_group;  // empty: nobody's is known
-    CallerClasses::ReadExe read_exe = [](pid_t, uid_t) { return std::string(); };
+    CallerClasses::ReadText read_exe = [](pid_t, uid_t) { return std::string(); };
+    CallerClasses::ReadText read_cgroup = [](pid_t, uid_t) { return std::string(); };
     CallerId mounter;  // whose right to the mount's class the MDS checks
     std::vector<gid_t> mounter_groups;
     // Notes for a successor; what a predecessor left there is gone on with. Null: there is none.

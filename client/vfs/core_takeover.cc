@@ -56,6 +56,7 @@ void Core::ResumeFile(const OpenedFile& file) {
                                .pid = file.pid,
                                .thread_group = group != 0 ? group : static_cast<uint64_t>(file.pid),
                                .exe = file.exe,
+                               .cgroup = file.cgroup,
                                .fenced = file.fenced});
   auto handle = std::make_shared<Handle>(inodes_.Find(file.inode), std::move(opener), file.flags);
   handle->lost = file.lost;

@@ -7,10 +7,19 @@
 namespace weir {
 namespace {
 
-std::string_view Trimmed(std::string_view exe) {
-  // The kernel says so of a program that was replaced while it runs.
+constexpr size_t kCgroupMax = 4096;
+
+std::string_view Trimmed(std::string_view path) {
+  // The kernel says so of a program that was replaced, and of a cgroup that was removed, meanwhile.
   constexpr std::string_view kDeleted = " (deleted)";
-  return exe.ends_with(kDeleted) ? exe.substr(0, exe.size() - kDeleted.size()) : exe;
+  return path.ends_with(kDeleted) ? path.substr(0, path.size() - kDeleted.size()) : path;
+}
+
+// Itself, or above it: "/a" is above "/a/b", and not above "/ab".
+bool CgroupMatches(std::string_view wanted, std::string_view cgroup) {
+  cgroup = Trimmed(cgroup);
+  if (!cgroup.starts_with(wanted)) return false;
+  return wanted.ends_with('/') || cgroup.size() == wanted.size() || cgroup[wanted.size()] == '/';
 }
 
 bool ExeMatches(std::string_view wanted, std::string_view exe) {
@@ -47,12 +56,50 @@ bool Matches(const ClassRule& rule, const RuleSubject& who) {
     return false;
   }
   if (!rule.exe.empty() && !ExeMatches(rule.exe, who.exe)) return false;
+  if (!rule.cgroup.empty() && !CgroupMatches(rule.cgroup, who.cgroup)) return false;
   return rule.client.empty() || ClientMatches(rule.client, who.client);
 }
 
 bool AnyRuleNamesAnExecutable(const std::vector<ClassRule>& rules) {
   return std::any_of(rules.begin(), rules.end(),
                      [](const ClassRule& rule) { return !rule.exe.empty(); });
+}
+
+bool AnyRuleNamesACgroup(const std::vector<ClassRule>& rules) {
+  return std::any_of(rules.begin(), rules.end(),
+                     [](const ClassRule& rule) { return !rule.cgroup.empty(); });
+}
+
+Status CheckCgroupPath(std::string_view path) {
+  const std::string text(path.substr(0, kCgroupMax));
+  const auto refuse = [&text](const std::string& why) {
+    return Status(ErrorCode::kInvalid, "'" + text + "' is no path of a cgroup: " + why);
+  };
+  constexpr std::string_view kMounted = "/sys/fs/cgroup";
+  const std::string_view behind = path.substr(std::min(path.size(), kMounted.size()));
+  if (path.starts_with(kMounted) && (behind.empty() || behind.front() == '/')) {
+    const std::string inside(behind.empty() ? "/" : behind);
+    return refuse("leave out /sys/fs/cgroup, as in '" + inside + "'");
+  }
+  if (path.empty() || path.front() != '/') {
+    return refuse("it begins with '/', as in /system.slice/cron.service (systemd-cgls prints all)");
+  }
+  if (path.size() > kCgroupMax) return refuse("it has at most 4096 bytes");
+  if (path == "/") return Status::Ok();
+  if (path.back() == '/') return refuse("leave out the '/' at its end");
+  for (size_t begin = 1; begin <= path.size();) {
+    const size_t end = std::min(path.find('/', begin), path.size());
+    const std::string_view part = path.substr(begin, end - begin);
+    if (part.empty() || part == "." || part == "..") {
+      return refuse("each of its parts is a name, as in /user.slice/user-1000.slice");
+    }
+    begin = end + 1;
+  }
+  const auto is_control = [](char c) { return static_cast<uint8_t>(c) < ' ' || c == '\x7f'; };
+  if (std::any_of(path.begin(), path.end(), is_control)) {
+    return refuse("it has a control character (the names are those below /sys/fs/cgroup)");
+  }
+  return Status::Ok();
 }
 
 std::string DescribeRule(const ClassRule& rule) {
@@ -63,6 +110,7 @@ std::string DescribeRule(const ClassRule& rule) {
   if (rule.uid.has_value()) add("uid", std::to_string(*rule.uid));
   if (rule.gid.has_value()) add("gid", std::to_string(*rule.gid));
   if (!rule.exe.empty()) add("exe", rule.exe);
+  if (!rule.cgroup.empty()) add("cgroup", rule.cgroup);
   if (!rule.client.empty()) add("client", rule.client);
   return text;
 }

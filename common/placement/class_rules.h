@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/base/result.h"
 
 namespace weir {
 
@@ -23,6 +24,7 @@ struct ClassRule {
   std::optional<uint32_t> gid;  // the caller's group or one of his others
   std::string exe;              // file name of the executable; with a slash: its whole path
   std::string client;           // name of a mount, or its part before the ':'
+  std::string cgroup;           // path of a cgroup (v2) as systemd-cgls prints it: it and all below
   std::string class_name;
 };
 
@@ -35,11 +37,16 @@ struct RuleSubject {
   std::string_view exe;
   std::string_view client;
   std::string_view mount_class;
+  std::string_view cgroup = {};  // path; empty: unknown, which no cgroup of a rule matches
 };
 
 bool Matches(const ClassRule& rule, const RuleSubject& who);
 // Whether the executable of a caller must be known.
 bool AnyRuleNamesAnExecutable(const std::vector<ClassRule>& rules);
+// Whether his cgroup must be.
+bool AnyRuleNamesACgroup(const std::vector<ClassRule>& rules);
+// kInvalid, with the way out, for what no process could be in.
+Status CheckCgroupPath(std::string_view path);
 // "uid 1001, exe rsync"
 std::string DescribeRule(const ClassRule& rule);
 

@@ -178,6 +178,9 @@ Result<ClassEntry> ClassFromWire(const wire::ClassInfo& message) {
     if (!reservation.ok()) return reservation.status().Annotate(name);
     entry.spec.reservation = *reservation;
   }
+  if (!message.flow().empty()) {
+    WEIR_RETURN_IF_ERROR(Assign(ParseFlowKind(message.flow()), entry.flow));
+  }
   const Status contract = ContractFromWire(message, &entry.spec);
   if (!contract.ok()) return contract.Annotate(name);
   return entry;
@@ -323,8 +326,9 @@ Result<ClassRule> FromWire(const wire::RuleInfo& message) {
   if (message.has_gid()) rule.gid = message.gid();
   rule.exe = message.exe();
   rule.client = message.client();
+  rule.cgroup = message.cgroup();
   rule.class_name = message.class_name();
-  if (!rule.uid && !rule.gid && rule.exe.empty() && rule.client.empty()) {
+  if (!rule.uid && !rule.gid && rule.exe.empty() && rule.client.empty() && rule.cgroup.empty()) {
     return Bad("rule " + std::to_string(rule.number) + " names nobody");
   }
   if (rule.class_name.empty()) return Bad("rule " + std::to_string(rule.number) + " has no class");
@@ -338,6 +342,7 @@ wire::RuleInfo ToWire(const ClassRule& rule) {
   if (rule.gid.has_value()) message.set_gid(*rule.gid);
   message.set_exe(rule.exe);
   message.set_client(rule.client);
+  message.set_cgroup(rule.cgroup);
   message.set_class_name(rule.class_name);
   return message;
 }
@@ -434,6 +439,7 @@ wire::ClassInfo ToWire(const ClassEntry& entry) {
   message.mutable_users()->Assign(entry.users.begin(), entry.users.end());
   message.mutable_groups()->Assign(entry.groups.begin(), entry.groups.end());
   message.set_capacity_bytes(entry.capacity_bytes);
+  message.set_flow(std::string(ToText(entry.flow)));
   return message;
 }
 

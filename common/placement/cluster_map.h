@@ -16,6 +16,7 @@
 #include "common/base/result.h"
 #include "common/base/tier_name.h"
 #include "common/placement/class_rules.h"
+#include "common/qos/flow_kind.h"
 #include "common/qos/qos_config.h"
 #include "common/replication/chain.h"
 
@@ -74,7 +75,8 @@ struct ClassEntry {
   ClassSpec spec;
   std::vector<uint32_t> users;
   std::vector<uint32_t> groups;
-  uint64_t capacity_bytes = 0;  // that its files may hold; 0: as much as there is
+  uint64_t capacity_bytes = 0;      // that its files may hold; 0: as much as there is
+  FlowKind flow = FlowKind::kUser;  // between whom it is fair
 };
 
 struct ClusterMap {

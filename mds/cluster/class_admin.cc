@@ -51,6 +51,9 @@ Status ApplySpec(const wire::SetClassRequest& request, ClassEntry* entry) {
             "the limit of '" + spec.name + "' would be below its reservation (release that first)"};
   }
   WEIR_RETURN_IF_ERROR(ApplyContract(request, &spec));
+  if (request.has_flow()) {
+    WEIR_ASSIGN_OR_RETURN(entry->flow, ParseFlowKind(request.flow()));
+  }
   if (!request.users().empty()) entry->users.assign(request.users().begin(), request.users().end());
   if (!request.groups().empty()) {
     entry->groups.assign(request.groups().begin(), request.groups().end());

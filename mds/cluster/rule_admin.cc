@@ -16,9 +16,11 @@ Status NoRule(uint32_t number) {
 }
 
 Status CheckRule(const wire::RuleInfo& rule, const ClusterMap& map) {
-  if (!rule.has_uid() && !rule.has_gid() && rule.exe().empty() && rule.client().empty()) {
-    return {ErrorCode::kInvalid, "a rule names a uid, a gid, an executable or a client"};
+  if (!rule.has_uid() && !rule.has_gid() && rule.exe().empty() && rule.client().empty() &&
+      rule.cgroup().empty()) {
+    return {ErrorCode::kInvalid, "a rule names a uid, a gid, an executable, a cgroup or a client"};
   }
+  if (!rule.cgroup().empty()) WEIR_RETURN_IF_ERROR(CheckCgroupPath(rule.cgroup()));
   if (rule.exe().size() > kWordMax || rule.client().size() > kWordMax) {
     return {ErrorCode::kInvalid, "the name of an executable or client has at most 4096 bytes"};
   }

@@ -29,9 +29,9 @@ Result<ResolvedClass> ClassResolver::Resolve(Operation& op, const Inode& inode, 
   if (source.tag.empty()) {
     if (!explain) return resolved;  // his mount judges untagged files by itself
     const Credentials& who = op.who();
-    resolved.id = cluster.UntaggedClass(
-        {who.uid, who.gid, who.groups, who.exe, op.context.client, op.context.mount_class},
-        &resolved.reason);
+    resolved.id = cluster.UntaggedClass({who.uid, who.gid, who.groups, who.exe, op.context.client,
+                                         op.context.mount_class, who.cgroup},
+                                        &resolved.reason);
     return resolved;
   }
   resolved.tagged = true;

@@ -35,7 +35,8 @@ struct Credentials {
   uint32_t uid = 0;
   uint32_t gid = 0;
   std::vector<uint32_t> groups;
-  std::string exe;  // of rules only; empty: not known
+  std::string exe;     // of rules only; empty: not known
+  std::string cgroup;  // likewise
   uint64_t capabilities = 0;
   std::vector<IdRange> uids;  // what his user namespace maps; none: everybody
   std::vector<IdRange> gids;

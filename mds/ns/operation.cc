@@ -77,6 +77,7 @@ void Operation::SetCaller(const wire::Caller& caller) {
   who_.gid = caller.gid();
   who_.groups.assign(caller.groups().begin(), caller.groups().end());
   who_.exe = caller.exe();
+  who_.cgroup = caller.cgroup();
   who_.capabilities = caller.capabilities();
   who_.uids.clear();
   who_.gids.clear();

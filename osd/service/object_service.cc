@@ -194,6 +194,16 @@ class ObjectService::Op final : public ObjectOp {
     data = {};
   }
 
+  // Whose it is, as its sender says.
+  void SetFlow() {
+    FlowSource source{.session = call_->session(),
+                      .uid = request.flow().uid(),
+                      .opener = request.flow().opener(),
+                      .cgroup = request.flow().cgroup()};
+    const wire::Flow::Kind kind = request.flow().kind();
+    if (wire::Flow::Kind_IsValid(kind)) source.kind = static_cast<FlowKind>(kind);
+    flow = KeyOf(source);
+  }
   [[nodiscard]] net::IncomingCall& call() const { return *call_; }
   [[nodiscard]] uint64_t window_bytes() const {
     return kind == ObjectOpKind::kRead ? length : data.size();
@@ -329,8 +339,7 @@ void ObjectService::HandleObject(std::shared_ptr<net::IncomingCall> call) {
   op->want_next = request.want_next();
   op->zeros = request.zeros();
   if (Changes(op->kind) && op->kind != ObjectOpKind::kDeleteInode) op->terms = TermsOf(request);
-  // A user is one of a mount: numbers of users mean nothing beyond it.
-  op->flow = {MixHash(call->session(), request.flow().uid()), request.flow().opener()};
+  op->SetFlow();
   op->lane = HintOf(request);
   if (op->kind == ObjectOpKind::kWrite) {
     op->data = call->payload();

@@ -112,7 +112,7 @@ def rules_say_who_is_who(lab):
     check(test("--uid", "9", "--mount-class", "gold") == "gold (mount default)", "rule test of a mount")
     listed = json.loads(system.osdctl("rule", "ls", "-o", "json").stdout)["rules"]
     check([rule["rule"] for rule in listed] == [3, 1, 2, 4], f"the order: {listed}")
-    check(listed[2] == {"rule": 2, "uid": WEB, "gid": None, "exe": None, "client": None, "class": "web"}, listed[2])
+    check(listed[2] == {"rule": 2, "uid": WEB, "gid": None, "exe": None, "cgroup": None, "client": None, "class": "web"}, listed[2])
 
     for argv, code in ((["add", "--class", "web"], 2), (["add", "--uid", "1"], 2), (["rm", "x"], 2), (["rm", "99"], 5),
                        (["add", "--uid", "1", "--class", "none"], 5), (["test", "/no/such/path"], 5),

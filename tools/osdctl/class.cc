@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "common/base/units.h"
+#include "common/qos/flow_kind.h"
 #include "common/qos/qos_config.h"
 #include "common/wire/mds.pb.h"
 #include "tools/cli/table.h"
@@ -67,14 +68,14 @@ std::string IopsText(const wire::ClassInfo& info) {
 
 void PrintClasses(const std::vector<const wire::ClassInfo*>& classes) {
   cli::Table table({"CLASS", ">ID", ">WEIGHT", ">MIN", ">RESERVATION", ">IOPS", "SCOPE", "UNTIL",
-                    ">LIMIT", ">LATENCY", "DISK", ">CAPACITY", "TAGGED BY"});
+                    ">LIMIT", ">LATENCY", "DISK", ">CAPACITY", "FLOW", "TAGGED BY"});
   for (const auto* info : classes) {
     table.AddRow({info->name(), std::to_string(info->id()), fmt::format("{:g}", info->weight()),
                   fmt::format("{:g}", info->min_weight()),
                   RateOrDash(info->reservation().bytes_per_s()), IopsText(*info),
                   info->has_reservation() ? info->reservation().scope() : "-", EndText(*info),
                   LimitText(*info), BoundText(*info), DiskText(*info), CapacityText(*info),
-                  OwnersText(*info)});
+                  FlowText(*info), OwnersText(*info)});
   }
   fmt::print("{}", table.Render());
 }
@@ -128,7 +129,7 @@ Result<ExitCode> RunShow(Globals& globals, const std::string& name) {
 struct ClassOptions {
   std::string name, weight, min_weight, limit;
   std::string type, peak, throughput, tolerance, latency, max_pending, admission;
-  std::string capacity;
+  std::string capacity, flow;
   std::vector<std::string> users, groups;
   bool dry_run = false;
 };
@@ -201,6 +202,10 @@ Status FillRequest(const ClassOptions& options, wire::SetClassRequest* request) 
     WEIR_ASSIGN_OR_RETURN(const uint64_t bytes,
                           cli::SizeValue("--capacity", options.capacity, kSmallestCapacity));
     request->set_capacity_bytes(bytes);
+  }
+  if (!options.flow.empty()) {
+    if (auto known = ParseFlowKind(options.flow); !known.ok()) return known.status();
+    request->set_flow(options.flow);
   }
   WEIR_RETURN_IF_ERROR(FillDisk(options, request));
   WEIR_RETURN_IF_ERROR(FillBound(options, request));
@@ -282,6 +287,11 @@ void AddChange(CLI::App* parent, Globals& globals, const std::string& name, uint
   verb->add_option("--capacity", options->capacity,
                    "bytes that its files may hold, holes included; max lifts it")
       ->type_name("SIZE|max");
+  verb->add_option("--flow", options->flow,
+                   "between whom it is fair: users (uid and mount) and the programs of each "
+                   "(user), cgroups and the programs of each, programs (opener), or nobody: "
+                   "requests in order of arrival (none)")
+      ->type_name("user|cgroup|opener|none");
   verb->add_option("--user", options->users, "who may tag with it (default: everybody)")
       ->type_name("U");
   verb->add_option("--group", options->groups, "members may tag with it")->type_name("G");

@@ -57,6 +57,10 @@ const wire::OsdInfo* FindOsd(const wire::ClusterMap& map, uint32_t id) {
   return nullptr;
 }
 
+std::string FlowText(const wire::ClassInfo& info) {
+  return info.flow().empty() ? std::string(ToText(FlowKind::kUser)) : info.flow();
+}
+
 Status NoSuchClass(const std::string& name) {
   return {ErrorCode::kNotFound,
           fmt::format("there is no class '{}' (osdctl class ls shows them)", name)};
@@ -125,6 +129,7 @@ Json ToJson(const wire::ClassInfo& info) {
   }
   json["capacity_bytes"] = nullptr;
   if (info.capacity_bytes() > 0) json["capacity_bytes"] = info.capacity_bytes();
+  json["flow"] = FlowText(info);
   AddContract(info, &json);
   return json;
 }

@@ -42,6 +42,8 @@ void PrintJson(const Json& body);
 // "max" for none, else as a rate.
 std::string LimitText(const wire::ClassInfo& info);
 std::string RateOrDash(uint64_t bytes_per_s);
+// Between whom the class is fair: "user".
+std::string FlowText(const wire::ClassInfo& info);
 
 // Null when the map has none of that name or id.
 const wire::ClassInfo* FindClass(const wire::ClusterMap& map, const std::string& name);

@@ -16,7 +16,7 @@ namespace weir::osdctl {
 namespace {
 
 struct Who {
-  std::string uid, gid, exe, client;
+  std::string uid, gid, exe, cgroup, client;
 };
 
 Result<uint32_t> RuleNumber(const std::string& text) {
@@ -27,11 +27,17 @@ Result<uint32_t> RuleNumber(const std::string& text) {
 }
 
 Json RuleToJson(const wire::RuleInfo& rule) {
-  Json json = {{"rule", rule.number()}, {"uid", nullptr},    {"gid", nullptr},
-               {"exe", nullptr},        {"client", nullptr}, {"class", rule.class_name()}};
+  Json json = {{"rule", rule.number()},
+               {"uid", nullptr},
+               {"gid", nullptr},
+               {"exe", nullptr},
+               {"cgroup", nullptr},
+               {"client", nullptr},
+               {"class", rule.class_name()}};
   if (rule.has_uid()) json["uid"] = rule.uid();
   if (rule.has_gid()) json["gid"] = rule.gid();
   if (!rule.exe().empty()) json["exe"] = rule.exe();
+  if (!rule.cgroup().empty()) json["cgroup"] = rule.cgroup();
   if (!rule.client().empty()) json["client"] = rule.client();
   return json;
 }
@@ -58,6 +64,9 @@ Result<ExitCode> RunLs(Globals& globals) {
 
 // A mount is named by -o client=NAME, or by its host, maybe with a process id behind a colon.
 Status CheckWho(const Who& who) {
+  if (!who.cgroup.empty()) {
+    WEIR_RETURN_IF_ERROR(CheckCgroupPath(who.cgroup).Annotate("--cgroup"));
+  }
   if (who.client.empty()) return Status::Ok();
   return cli::CheckName("client", who.client.substr(0, who.client.rfind(':')));
 }
@@ -82,9 +91,11 @@ Result<ExitCode> RunAdd(Globals& globals, const AddOptions& options) {
   }
   WEIR_RETURN_IF_ERROR(CheckWho(options.who));
   rule.set_exe(options.who.exe);
+  rule.set_cgroup(options.who.cgroup);
   rule.set_client(options.who.client);
-  if (!rule.has_uid() && !rule.has_gid() && rule.exe().empty() && rule.client().empty()) {
-    return {ErrorCode::kInvalid, "a rule for whom? --uid, --gid, --exe or --client"};
+  if (!rule.has_uid() && !rule.has_gid() && rule.exe().empty() && rule.cgroup().empty() &&
+      rule.client().empty()) {
+    return {ErrorCode::kInvalid, "a rule for whom? --uid, --gid, --exe, --cgroup or --client"};
   }
   if (!options.before.empty()) {
     WEIR_ASSIGN_OR_RETURN(const uint32_t before, RuleNumber(options.before));
@@ -129,6 +140,10 @@ Result<ExitCode> RunTest(Globals& globals, const TestOptions& options) {
     request.mutable_who()->add_groups(gid);
   }
   request.mutable_who()->set_exe(options.who.exe);
+  if (!options.who.cgroup.empty()) {
+    WEIR_RETURN_IF_ERROR(CheckCgroupPath(options.who.cgroup).Annotate("--cgroup"));
+  }
+  request.mutable_who()->set_cgroup(options.who.cgroup);
   request.set_client(options.who.client);
   request.set_mount_class(options.mount_class);
   request.set_path(cli::WhereInWeirfs(options.path).inside);
@@ -153,6 +168,9 @@ void AddWho(CLI::App* verb, Who* who) {
   verb->add_option("--gid", who->gid, "group, his first or any other")->type_name("G");
   verb->add_option("--exe", who->exe, "file name of the program; with a slash: its whole path")
       ->type_name("NAME");
+  verb->add_option("--cgroup", who->cgroup,
+                   "cgroup (v2) as systemd-cgls prints it: whoever runs in it or below")
+      ->type_name("PATH");
   verb->add_option("--client", who->client,
                    "mount: its host, or its name as -o client=NAME gave it")
       ->type_name("NAME");
@@ -167,9 +185,11 @@ void AddAdd(CLI::App* parent, Globals& globals) {
       ->type_name("RULE");
   verb->footer(
       "All that is named must match. Rules hold within a second, also for files that are open: of\n"
-      "these the user, the group and the program count that opened them. A tag always wins.\n\n"
+      "these the user, the group, the program and the cgroup count that opened them. A tag always\n"
+      "wins.\n\n"
       "Example: osdctl rule add --uid www-data --class web\n"
-      "         osdctl rule add --exe rsync --class backup --before 1");
+      "         osdctl rule add --exe rsync --class backup --before 1\n"
+      "         osdctl rule add --cgroup /system.slice/docker-abc.scope --class web");
   verb->callback([&globals, options] {
     globals.action = [options](Globals& g) { return RunAdd(g, *options); };
   });

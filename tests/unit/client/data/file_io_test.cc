@@ -109,7 +109,9 @@ class FileIoTest : public ::testing::Test {
   uint64_t epoch_ = 0;
   ObjectIo objects_{clock_, osds_, {}};
   InodeTable inodes_;
-  CallerClasses classes_{{"host:1", ""}, [](pid_t, uid_t) { return std::string(); }};
+  CallerClasses classes_{{"host:1", ""},
+                         [](pid_t, uid_t) { return std::string(); },
+                         [](pid_t, uid_t) { return std::string(); }};
   RecordingReporter reporter_;
   FileLeases leases_{clock_, true};
   FileIo files_{clock_, objects_, inodes_, classes_, leases_, reporter_, {}};

@@ -113,7 +113,9 @@ class SharedWriteTest : public ::testing::Test {
   FakeOsds osds_;
   ObjectIo objects_{clock_, osds_, {}};
   InodeTable inodes_;
-  CallerClasses classes_{{"mount", ""}, [](pid_t, uid_t) { return std::string(); }};
+  CallerClasses classes_{{"mount", ""},
+                         [](pid_t, uid_t) { return std::string(); },
+                         [](pid_t, uid_t) { return std::string(); }};
   FileLeases leases_{clock_, false};
   HeldReports reporter_;
   FileIo files_{clock_, objects_, inodes_, classes_, leases_, reporter_, {}};

@@ -45,6 +45,17 @@ TEST(ProcessTest, AThreadBelongsToItsProcess) {
   EXPECT_EQ(ThreadGroupOf(INT32_MAX), 0) << "there is no such thread";
 }
 
+TEST(ProcessTest, TheCgroupIsThatOfVersion2) {
+  EXPECT_EQ(ParseCgroup("9:name=systemd:/init\n0::/system.slice/a b.service\n"),
+            "/system.slice/a b.service");
+  EXPECT_EQ(ParseCgroup("0::/\n"), "/");
+  EXPECT_EQ(ParseCgroup("4:memory:/x\n"), "");
+  EXPECT_EQ(ParseCgroup(""), "");
+  if (!SeesProcess(getpid())) GTEST_SKIP() << "/proc is of another namespace";
+  EXPECT_EQ(CgroupOf(getpid(), geteuid() + 1), "") << "somebody else's";
+  EXPECT_EQ(CgroupOf(0, 0), "");
+}
+
 // The number is another's by now, or the thread acts for somebody.
 TEST(ProcessTest, AThreadThatActsUnderOtherIdsIsNotTheCaller) {
   EXPECT_FALSE(ParseRights(kCaller, StatusText("1000 1000 1000 0", "0"), {}, {}).has_value());

@@ -68,6 +68,38 @@ TEST_F(ObjectIoTest, ALightRequestLeavesAtOnceAndUsersTakeTurns) {
   EXPECT_NEAR(of_user[1], of_user[2], 2) << "64 writers and one";
 }
 
+// Who leaves first of one user with 64 writers and one with a single one, by kind of flows.
+TEST_F(ObjectIoTest, TheKindOfFlowsSaysBetweenWhomAWindowIsShared) {
+  const auto cgroup = std::make_shared<const std::string>("/a");
+  const auto other_cgroup = std::make_shared<const std::string>("/b");
+  const auto second_of_18 = [&](FlowKind kind) {
+    Start({.first_window_bytes = 2 << 20, .beyond_bytes = 0, .beyond_requests = 0});
+    const auto write = [&](uint32_t user, uint64_t opener) {
+      ObjectOp op;
+      op.class_id = ClassId(16);
+      op.flow = {user, opener, kind, user == 2 ? other_cgroup : cgroup};
+      op.pool = PoolId(1);
+      op.object = {InodeId(7), 0};
+      op.length = 1 << 20;
+      op.done = [](const Result<ObjectOutcome>&) {};
+      io_->Submit(std::move(op));
+    };
+    for (uint64_t i = 0; i < 64; ++i) write(i % 2 == 0 ? 1 : 3, i % 8);
+    for (int i = 0; i < 16; ++i) write(2, 1000);
+    int of_second = 0;
+    for (int i = 0; i < 18; ++i) {
+      osds_.Answer(0);
+      of_second += osds_.flights.back().op.flow.uid == 2 ? 1 : 0;
+    }
+    while (!osds_.flights.empty()) osds_.Answer(0);
+    return of_second;
+  };
+  EXPECT_NEAR(second_of_18(FlowKind::kUser), 6, 1) << "one of three users";
+  EXPECT_NEAR(second_of_18(FlowKind::kCgroup), 9, 1) << "one of two cgroups";
+  EXPECT_NEAR(second_of_18(FlowKind::kOpener), 2, 1) << "one of nine openers";
+  EXPECT_EQ(second_of_18(FlowKind::kNone), 0) << "the last to come";
+}
+
 TEST_F(ObjectIoTest, AClassWithAFullWindowDelaysNoOther) {
   Start({.first_window_bytes = 1, .beyond_bytes = 0, .beyond_requests = 0 << 20});
   for (int i = 0; i < 500; ++i) Read("hog", 16, 1 << 20);

@@ -177,7 +177,7 @@ TEST_F(OsdClientTest, WhatAnOsdMustKnowOfAChangeStandsInTheRequest) {
   ObjectOp op;
   op.write = true;
   op.class_id = kAnyClass;
-  op.flow = {1001, 4711};
+  op.flow = {1001, 4711, FlowKind::kCgroup, std::make_shared<const std::string>("/a.slice")};
   op.pool = PoolId(2);
   op.object = {InodeId(5), 6};
   op.length = 4096;
@@ -199,6 +199,8 @@ TEST_F(OsdClientTest, WhatAnOsdMustKnowOfAChangeStandsInTheRequest) {
             (std::vector<uint64_t>{3, 4}));
   EXPECT_EQ(request_.flow().uid(), 1001u);
   EXPECT_EQ(request_.flow().opener(), 4711u);
+  EXPECT_EQ(request_.flow().kind(), wire::Flow::CGROUP);
+  EXPECT_EQ(request_.flow().cgroup(), "/a.slice");
   EXPECT_EQ(request_.lane(), wire::LANE_INTERACTIVE);
   EXPECT_EQ(request_.pool(), 2u);
   EXPECT_EQ(request_.slot(), 8u);

@@ -28,6 +28,7 @@ class TakeoverLogTest : public ::testing::Test {
     file.uid = 1001;
     file.groups = {5, 6};
     file.exe = "/bin/tar";
+    if (number == 1) file.cgroup = "/a.slice";
     log_->Opened(file);
   }
   LockAsk Lock(LockAsk::Type type, uint64_t first, uint64_t last) {
@@ -71,6 +72,7 @@ TEST_F(TakeoverLogTest, OpenFilesGoOnAsTheyWereOpened) {
   EXPECT_EQ(file.uid, 1001u);
   EXPECT_EQ(file.groups, (std::vector<uint32_t>{5, 6}));
   EXPECT_EQ(file.exe, "/bin/tar");
+  EXPECT_EQ(file.cgroup, "/a.slice");
   EXPECT_EQ(left.last_handle, 2u);
   EXPECT_EQ(left.unreleased, std::set<uint64_t>{10});
   log_->Released({InodeId(10)});

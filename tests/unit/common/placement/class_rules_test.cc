@@ -52,6 +52,51 @@ TEST_F(ClassRulesTest, AGroupIsTheFirstOrAnyOther) {
   EXPECT_EQ(Of({1, 5, {8}, "", "", ""}), "best-effort (default)");
 }
 
+TEST_F(ClassRulesTest, ACgroupIsItselfAndAllBelow) {
+  EXPECT_FALSE(AnyRuleNamesACgroup(map_.rules));
+  Add("web").cgroup = "/system.slice/docker-abc.scope";
+  EXPECT_TRUE(AnyRuleNamesACgroup(map_.rules));
+  EXPECT_FALSE(AnyRuleNamesAnExecutable(map_.rules));
+  const std::string is_web = "web (rule 1: cgroup /system.slice/docker-abc.scope)";
+  const auto in = [](std::string_view path) {
+    return RuleSubject{.client = "host:12", .mount_class = "", .cgroup = path};
+  };
+  EXPECT_EQ(Of(in("/system.slice/docker-abc.scope")), is_web);
+  EXPECT_EQ(Of(in("/system.slice/docker-abc.scope/worker/7")), is_web);
+  EXPECT_EQ(Of(in("/system.slice/docker-abc.scope (deleted)")), is_web);
+  for (const char* other : {"/system.slice/docker-abc.scope2", "/system.slice/docker-abc",
+                            "/system.slice", "/x/system.slice/docker-abc.scope", "/", ""}) {
+    EXPECT_EQ(Of(in(other)), "best-effort (default)") << other;
+  }
+  Add("backup").cgroup = "/";
+  EXPECT_EQ(Of(in("/user.slice")), "backup (rule 2: cgroup /)");
+  EXPECT_EQ(Of(in("")), "best-effort (default)") << "of whom it is not known";
+}
+
+TEST_F(ClassRulesTest, WhatNoProcessCanBeInIsRefusedWithTheWayOut) {
+  for (const char* good :
+       {"/", "/a", "/user.slice/user-1000.slice", "/..a/b c", "/sys/fs/cgroups"}) {
+    EXPECT_TRUE(CheckCgroupPath(good).ok()) << CheckCgroupPath(good);
+  }
+  const std::pair<std::string, std::string> bad[] = {
+      {"", "begins with '/'"},
+      {"system.slice", "begins with '/'"},
+      {"/a/", "leave out the '/' at its end"},
+      {"/a//b", "each of its parts is a name"},
+      {"/a/../b", "each of its parts is a name"},
+      {"/./a", "each of its parts is a name"},
+      {"/sys/fs/cgroup/a", "as in '/a'"},
+      {"/sys/fs/cgroup", "as in '/'"},
+      {"/a\n", "control character"},
+      {"/" + std::string(4096, 'a'), "at most 4096 bytes"},
+  };
+  for (const auto& [path, way_out] : bad) {
+    const Status refused = CheckCgroupPath(path);
+    EXPECT_EQ(refused.code(), ErrorCode::kInvalid) << path;
+    EXPECT_NE(refused.message().find(way_out), std::string::npos) << refused;
+  }
+}
+
 TEST_F(ClassRulesTest, AnExecutableIsAFileNameOrAWholePath) {
   EXPECT_FALSE(AnyRuleNamesAnExecutable(map_.rules));
   Add("backup").exe = "rsync";

@@ -57,6 +57,27 @@ class ContractTest : public MdsFixture {
   }
 };
 
+TEST_F(ContractTest, TheKindOfFlowsStaysUntilItIsChanged) {
+  const auto flow = [this] { return core->keeper().map()->FindClass("gold")->flow; };
+  wire::SetClassRequest request;
+  request.set_name("gold");
+  ASSERT_TRUE(Create(request).ok());
+  EXPECT_EQ(flow(), FlowKind::kUser);
+  request.set_flow("cgroup");
+  ASSERT_TRUE(Set(request).ok());
+  request.clear_flow();
+  request.set_weight(2);
+  ASSERT_TRUE(Set(request).ok());
+  EXPECT_EQ(flow(), FlowKind::kCgroup);
+  Restart();
+  EXPECT_EQ(flow(), FlowKind::kCgroup);
+  request.set_flow("process");
+  const Status refused = Set(request);
+  EXPECT_EQ(refused.code(), ErrorCode::kInvalid);
+  EXPECT_NE(refused.message().find("user, cgroup, opener, none"), std::string::npos) << refused;
+  EXPECT_EQ(flow(), FlowKind::kCgroup);
+}
+
 TEST_F(ContractTest, EveryPartOfAContractStaysAcrossARestart) {
   wire::SetClassRequest request = Bound("gold", 40ms, 0.9);
   request.set_max_pending(4);

@@ -82,6 +82,26 @@ TEST_F(RulesTest, StandBetweenTagsAndTheMount) {
   EXPECT_TRUE(Stat(f).effective_class().tagged());
 }
 
+TEST_F(RulesTest, ACgroupIsEnoughForARuleAndSurvivesARestart) {
+  MakeClass("web");
+  wire::RuleInfo rule;
+  rule.set_cgroup("/docker-abc.scope");
+  rule.set_class_name("web");
+  EXPECT_TRUE(Add(rule).status.ok());
+  Restart();
+  wire::RuleTestRequest request;
+  request.mutable_who()->set_cgroup("/docker-abc.scope/worker");
+  EXPECT_EQ(Ask<wire::EffectiveClass>(wire::MDS_RULE_TEST, request).reason(),
+            "web (rule 1: cgroup /docker-abc.scope)");
+  request.mutable_who()->set_cgroup("/docker-abc.scope2");
+  EXPECT_EQ(Ask<wire::EffectiveClass>(wire::MDS_RULE_TEST, request).reason(),
+            "best-effort (default)");
+  wire::XattrRequest xattr = Xattr(Touch(kRoot, "f"), "qos.effective_class");
+  xattr.mutable_caller()->set_cgroup("/docker-abc.scope");
+  EXPECT_EQ(Ask<wire::XattrReply>(wire::MDS_GETXATTR, xattr).value(),
+            "web (rule 1: cgroup /docker-abc.scope)");
+}
+
 TEST_F(RulesTest, WhoMayNotReadAFileMayAskForItsClass) {
   const uint64_t f = Touch(kRoot, "f", 0600);
   EXPECT_EQ(EffectiveAs(5, f), "best-effort (default)");
@@ -96,6 +116,10 @@ TEST_F(RulesTest, RefusesWhatNamesNobodyOrNoClass) {
   EXPECT_EQ(Add(ForUid(1, "system.purge")).status.code(), ErrorCode::kInvalid);
   EXPECT_EQ(Add(ForUid(1, "web"), 9).status.code(), ErrorCode::kNotFound);
   EXPECT_TRUE(Add(ForUid(1, "best-effort")).status.ok());
+  nobody.set_cgroup("docker-abc.scope");
+  const Status refused = Add(nobody).status;
+  EXPECT_EQ(refused.code(), ErrorCode::kInvalid);
+  EXPECT_NE(refused.message().find("begins with '/'"), std::string::npos) << refused;
   EXPECT_EQ(core->keeper().map()->rules.size(), 1u);
 }
 

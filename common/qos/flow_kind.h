@@ -1,0 +1,33 @@
+// FlowKind: between whom the service of a class is shared, and the key by which FlowOrder tells
+// them apart. A mount and the OSDs make their keys of the same facts, so both agree who is whose
+// neighbour. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "common/base/result.h"
+#include "common/qos/flow_order.h"
+
+namespace weir {
+
+enum class FlowKind : uint8_t {
+  kUser,    // between users (mount and uid), then between the openers of each
+  kCgroup,  // between cgroups of openers (of one mount), then between the openers of each
+  kOpener,  // between openers, whosoever they are
+  kNone     // one flow: in order of arrival
+};
+std::string_view ToText(FlowKind kind);  // "user", "cgroup" ...
+Result<FlowKind> ParseFlowKind(std::string_view text);
+
+// Whose a request is. Numbers and paths mean nothing beyond their mount.
+struct FlowSource {
+  FlowKind kind = FlowKind::kUser;
+  uint64_t session = 0;  // of the mount; 0 within it
+  uint32_t uid = 0;
+  uint64_t opener = 0;      // thread group that opened the file; 0: unknown
+  std::string_view cgroup;  // its path; empty: unknown
+};
+FlowKey KeyOf(const FlowSource& source);
+
+}  // namespace weir
