@@ -1,10 +1,12 @@
 #include "common/monitor/cluster_history.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/base/ids.h"
 #include "common/monitor/troubles.h"
+#include "common/placement/flow_totals.h"
 
 namespace weir::monitor {
 namespace {
@@ -47,6 +49,44 @@ Json OsdJson(const wire::OsdInfo& osd, const Look& look) {
   return json;
 }
 
+constexpr int kFlowsShown = 5;
+
+Json FlowJson(const wire::FlowStats& flow, const wire::FlowsOfClass& flows,
+              const wire::StatusReply& status) {
+  const double seconds = flows.window_s() > 0 ? flows.window_s() : 1;
+  const auto total = static_cast<double>(flows.device_us());
+  Json json = {{"who", FlowName(flow)},
+               {"client", nullptr},
+               {"share", total > 0 ? static_cast<double>(flow.device_us()) / total : 0},
+               {"requests_per_s", static_cast<double>(flow.requests()) / seconds},
+               {"bytes_per_s", static_cast<double>(flow.bytes()) / seconds},
+               {"light", IsMostlyLight(flow)}};
+  for (const auto& mount : status.mounts()) {
+    if (mount.session() == flow.session()) json["client"] = mount.client_name();
+  }
+  return json;
+}
+
+Json FlowsJson(uint32_t id, const Look& look) {
+  wire::FlowsOfClass flows;
+  for (const auto& [osd, stats] : look.osds) {
+    const wire::ClassStats* row = FindRow(stats, id);
+    if (row != nullptr && row->has_flows()) AddFlows(row->flows(), &flows);
+  }
+  const auto first = [&](const auto& rows) {
+    Json list = Json::array();
+    for (int i = 0; i < std::min(kFlowsShown, rows.size()); ++i) {
+      list.push_back(FlowJson(rows[i], flows, look.status));
+    }
+    return list;
+  };
+  return {{"window_s", flows.window_s()},
+          {"users_seen", flows.users_seen()},
+          {"openers_seen", flows.openers_seen()},
+          {"users", first(flows.users())},
+          {"openers", first(flows.openers())}};
+}
+
 Json ClassJson(const wire::ClassInfo& info, const Look& look) {
   uint64_t violations = 0, misses = 0;
   for (const auto& [id, stats] : look.osds) {
@@ -64,7 +104,9 @@ Json ClassJson(const wire::ClassInfo& info, const Look& look) {
                {"limit_bytes_per_s", nullptr},
                {"latency_bound_us", nullptr},
                {"violation_seconds", violations},
-               {"deadline_misses", misses}};
+               {"deadline_misses", misses},
+               {"flow", info.flow().empty() ? "user" : info.flow()},
+               {"flows", FlowsJson(info.id(), look)}};
   if (info.has_limit_bytes_per_s()) json["limit_bytes_per_s"] = info.limit_bytes_per_s();
   if (info.latency_ns() > 0) json["latency_bound_us"] = info.latency_ns() / 1000;
   return json;

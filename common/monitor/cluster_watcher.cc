@@ -39,7 +39,7 @@ Result<Look> ClusterWatcher::TakeLook() {
     endpoints.push_back(osd.endpoint());
     ids.push_back(osd.id());
   }
-  auto answers = client_.OsdStats(endpoints);
+  auto answers = client_.OsdStats(endpoints, true);
   for (size_t i = 0; i < ids.size(); ++i) {
     if (answers[i].ok()) {
       look.osds[ids[i]] = std::move(*answers[i]);

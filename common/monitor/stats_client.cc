@@ -51,8 +51,10 @@ Result<wire::ClassLoadReply> StatsClient::ClassLoad(const std::string& mds) {
       client->CallAndWait(wire::MDS_CLASS_LOAD, {}, {}, Patience()));
 }
 
-std::vector<Result<wire::OsdStatsReply>> StatsClient::OsdStats(
-    const std::vector<std::string>& osds) {
+std::vector<Result<wire::OsdStatsReply>> StatsClient::OsdStats(const std::vector<std::string>& osds,
+                                                               bool flows) {
+  wire::OsdStatsRequest request;
+  request.set_flows(flows);
   std::erase_if(osds_, [&](const auto& entry) {
     return std::find(osds.begin(), osds.end(), entry.first) == osds.end();
   });
@@ -65,7 +67,7 @@ std::vector<Result<wire::OsdStatsReply>> StatsClient::OsdStats(
       promise->set_value(client.status());
       continue;
     }
-    (*client)->Call(wire::OSD_STATS, {}, {}, Patience(),
+    (*client)->Call(wire::OSD_STATS, request.SerializeAsString(), {}, Patience(),
                     [promise](Result<net::Reply> reply) { promise->set_value(std::move(reply)); });
   }
   std::vector<Result<wire::OsdStatsReply>> all;

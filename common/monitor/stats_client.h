@@ -32,8 +32,9 @@ class StatsClient {
   Result<wire::StatusReply> ClusterStatus(const std::string& mds);
   Result<wire::ClassLoadReply> ClassLoad(const std::string& mds);
   // All at the same time; answers in the same order. Connections to OSDs that are not named any
-  // more are let go of.
-  std::vector<Result<wire::OsdStatsReply>> OsdStats(const std::vector<std::string>& osds);
+  // more are let go of. With `flows` also the users and openers of classes.
+  std::vector<Result<wire::OsdStatsReply>> OsdStats(const std::vector<std::string>& osds,
+                                                    bool flows = false);
 
  private:
   using Clients = std::map<std::string, std::unique_ptr<net::RpcClient>>;

@@ -20,6 +20,9 @@ enum class FlowKind : uint8_t {
 std::string_view ToText(FlowKind kind);  // "user", "cgroup" ...
 Result<FlowKind> ParseFlowKind(std::string_view text);
 
+// Of so many users of a class, and openers, statistics tell: those with the most device time.
+inline constexpr size_t kFlowsTold = 32;
+
 // Whose a request is. Numbers and paths mean nothing beyond their mount.
 struct FlowSource {
   FlowKind kind = FlowKind::kUser;

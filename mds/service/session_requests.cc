@@ -264,6 +264,7 @@ void MdsCore::GetStatus(const Call& call) {
           wire::StatusReply::Mount* to = reply.add_mounts();
           to->set_client_name(mount.client);
           to->set_path(static_cast<wire::KernelPath>(mount.path));
+          to->set_session(mount.session);
         }
         reply.set_inodes(space.inodes());
         const OpenFiles& opens = op.context.opens;

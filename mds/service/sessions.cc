@@ -46,7 +46,7 @@ std::vector<Sessions::Mount> Sessions::Mounts() const {
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, session] : sessions_) {
-      if (session.opened) mounts.push_back({session.opening.client_name, session.path});
+      if (session.opened) mounts.push_back({session.opening.client_name, session.path, id});
     }
   }
   std::sort(mounts.begin(), mounts.end(),

@@ -34,6 +34,7 @@ class Sessions {
   struct Mount {
     std::string client;
     KernelPath path = KernelPath::kUnknown;
+    uint64_t session = 0;
   };
   [[nodiscard]] std::vector<Mount> Mounts() const;
   // A session that asks without having opened itself (after our restart) may hold files as well, so

@@ -155,6 +155,7 @@ void Dispatcher::Submit(std::unique_ptr<ObjectOp> owned) {
   }
   AccountAnswered();
   scheduler_.Enqueue(&op->request_, Now());
+  op->light_ = FlowOrder::IsLight(op->request_.in_flow);
   Pump();
 }
 
@@ -395,6 +396,16 @@ void Dispatcher::AccountOne(ObjectOp& op) {
   scheduler_.Completed(&op.request_, op.finished_);
   activity_.completed += IsBackground(op.kind) ? 0 : 1;
   Account(op, op.finished_);
+  if (!IsBackground(op.kind)) CountFlow(op);
+}
+
+void Dispatcher::CountFlow(const ObjectOp& op) {
+  FlowMeter& meter = flows_.try_emplace(op.request_.queue, op.finished_).first->second;
+  const FlowUse use{.device_ns = op.request_.in_flow.cost,
+                    .requests = 1,
+                    .bytes = op.request_.bytes,
+                    .light_requests = op.light_ ? 1U : 0U};
+  meter.Add(op.counted_for, use, op.finished_, [&op] { return op.Owner(); });
 }
 
 void Dispatcher::AccountAnswered() {

@@ -28,6 +28,7 @@
 #include "common/base/time.h"
 #include "common/qos/qos_config.h"
 #include "common/reactor/loop.h"
+#include "osd/io/flow_meter.h"
 #include "osd/io/latency_histogram.h"
 #include "osd/io/object_op.h"
 #include "osd/io/rate_meter.h"
@@ -55,6 +56,7 @@ struct DispatcherClassStats {
   std::vector<LatencyHistogram::Filled> latencies;  // all of them, as are the quantiles
   uint64_t latency_sum_us = 0;
   std::string name;  // empty: the class is gone
+  std::optional<FlowMeter::Report> flows;
 };
 
 struct DispatcherStats {
@@ -123,8 +125,9 @@ class Dispatcher {
   // What admission has booked of the disk.
   void SetBooked(uint64_t bytes_per_s);
 
-  // Counters now; `reset` makes them (and the latencies) start from zero again.
-  DispatcherStats Stats(bool reset);
+  // Counters now; `reset` makes them (and the latencies) start from zero again. With `flows` also
+  // of the users and openers of each class, the 32 with the most device time.
+  DispatcherStats Stats(bool reset, bool flows = false);
   // Where the time of every class that had I/O went, since start.
   [[nodiscard]] std::map<ClassId, OsdClassTimes> Times();
   [[nodiscard]] DispatcherActivity Activity();
@@ -171,6 +174,7 @@ class Dispatcher {
   void AccountAnswered();
   void AccountOne(ObjectOp& op);
   void Account(const ObjectOp& op, TimePoint when);
+  void CountFlow(const ObjectOp& op);
   void Leave();
   // When the scheduler wants a Poll, whatever else happens.
   [[nodiscard]] TimePoint NextTimer() const;
@@ -191,6 +195,7 @@ class Dispatcher {
   std::map<ClassId, ClassSpec> classes_;
   std::map<ClassId, LatencyHistogram> latency_;
   std::map<ClassId, RecentLatency> recent_;
+  std::map<ClassId, FlowMeter> flows_;
   std::map<ClassId, qos::ClassCounters> baseline_;  // counters at the last reset
   std::map<ClassId, qos::ClassCounters> outside_;   // served past the scheduler
   std::map<ClassId, uint64_t> outside_baseline_;    // bytes of it at the last reset

@@ -23,7 +23,7 @@ void Dispatcher::NoteFull(TimePoint now) {
   full_since_ = now;
 }
 
-DispatcherStats Dispatcher::Stats(bool reset) {
+DispatcherStats Dispatcher::Stats(bool reset, bool flows) {
   AccountAnswered();
   const TimePoint now = Now();
   DispatcherStats stats;
@@ -56,6 +56,9 @@ DispatcherStats Dispatcher::Stats(bool reset) {
     one.p999_us = latency.Quantile(0.999);
     if (const auto found = recent_.find(total.id); found != recent_.end()) {
       one.recent = QuantilesOf(found->second.At(now));
+    }
+    if (const auto found = flows_.find(total.id); flows && found != flows_.end()) {
+      one.flows = found->second.At(now, kFlowsTold);
     }
     one.counters.times.ops = total.served_ops;
     one.counters.times.bytes = total.served_bytes;

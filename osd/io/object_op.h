@@ -10,6 +10,7 @@
 #include "common/base/result.h"
 #include "common/qos/flow_order.h"
 #include "common/qos/lane.h"
+#include "osd/io/flow_meter.h"
 #include "osd/qos/scheduler.h"
 #include "osd/store/object_store.h"
 
@@ -54,6 +55,8 @@ class ObjectOp {
   virtual void Done(ObjectOpResult result) = 0;
   // Of background I/O, once; must not block.
   virtual void MayGo() {}
+  // Who `counted_for` is; also after Done.
+  [[nodiscard]] virtual FlowOwner Owner() const { return {}; }
 
   ObjectOpKind kind = ObjectOpKind::kRead;
   ObjectId object;      // kDeleteInode: index is the first that goes
@@ -66,6 +69,7 @@ class ObjectOp {
   std::optional<uint32_t> data_crc;  // its crc32c, to be held against what has come
   ChangeTerms terms;                 // of what changes one object
   FlowKey flow;                      // whose it is, within its class
+  FlowKey counted_for;               // the same user and opener, whatever kind of flows it has
   Lane lane = Lane::kUnknown;        // what the sender takes it for
   ClassId class_id;
   int64_t elsewhere = 0;  // DSFQ delay, in the unit of the cost
@@ -79,6 +83,7 @@ class ObjectOp {
   friend class Dispatcher;
   qos::Request request_;
   bool bypasses_ = false;
+  bool light_ = false;  // when it came, little of its flow was under way
   Duration patience_{0};
   TimePoint finished_;
 };

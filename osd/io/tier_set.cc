@@ -280,13 +280,14 @@ bool TierSet::idle() const {
                      [](const Further& tier) { return tier.dispatcher->outstanding() == 0; });
 }
 
-std::vector<TierSet::Report> TierSet::Reports(const DispatcherStats& first, bool reset) {
+std::vector<TierSet::Report> TierSet::Reports(const DispatcherStats& first, bool reset,
+                                              bool flows) {
   std::vector<Report> reports(tiers_.size());
   for (size_t k = 0; k < tiers_.size(); ++k) {
     Report& report = reports[k];
     report.name = tiers_[k].name;
     report.store = tiers_[k].store->Stats();
-    report.stats = k == 0 ? first : At(k).Stats(reset);
+    report.stats = k == 0 ? first : At(k).Stats(reset, flows);
     report.token_rate = report.stats.token_rate;
   }
   const qos::Tiers capacities = loop_.CurrentTiers();

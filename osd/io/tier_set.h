@@ -74,7 +74,7 @@ class TierSet {
 
   [[nodiscard]] Dispatcher& dispatcher(size_t tier) { return At(tier); }
   // `first`: what the first tier's Dispatcher has said, which is reset by who asks it.
-  std::vector<Report> Reports(const DispatcherStats& first, bool reset);
+  std::vector<Report> Reports(const DispatcherStats& first, bool reset, bool flows = false);
   [[nodiscard]] std::vector<qos::BottleneckAware::Division> Divisions() const;
   // In the schedulers now, by class.
   [[nodiscard]] std::map<ClassId, double> Weights() const;

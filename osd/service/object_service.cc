@@ -187,22 +187,29 @@ Status CheckLength(const wire::ObjectRequest& request, const Buffer& payload) {
 class ObjectService::Op final : public ObjectOp {
  public:
   Op(ObjectService& service, std::shared_ptr<net::IncomingCall> call)
-      : service_(service), call_(std::move(call)) {}
+      : service_(service), session_(call->session()), call_(std::move(call)) {}
   void Done(ObjectOpResult result) override {
     service_.Answer(*this, std::move(result));
     call_.reset();
     data = {};
   }
 
+  [[nodiscard]] FlowOwner Owner() const override {
+    const wire::Flow& flow = request.flow();
+    const bool by_cgroup = flow.kind() == wire::Flow::CGROUP;
+    return {session_, by_cgroup, flow.uid(), flow.cgroup(), flow.opener()};
+  }
   // Whose it is, as its sender says.
   void SetFlow() {
-    FlowSource source{.session = call_->session(),
+    FlowSource source{.session = session_,
                       .uid = request.flow().uid(),
                       .opener = request.flow().opener(),
                       .cgroup = request.flow().cgroup()};
     const wire::Flow::Kind kind = request.flow().kind();
     if (wire::Flow::Kind_IsValid(kind)) source.kind = static_cast<FlowKind>(kind);
     flow = KeyOf(source);
+    if (source.kind != FlowKind::kCgroup) source.kind = FlowKind::kUser;
+    counted_for = KeyOf(source);
   }
   [[nodiscard]] net::IncomingCall& call() const { return *call_; }
   [[nodiscard]] uint64_t window_bytes() const {
@@ -215,6 +222,7 @@ class ObjectService::Op final : public ObjectOp {
 
  private:
   ObjectService& service_;
+  const uint64_t session_;
   std::shared_ptr<net::IncomingCall> call_;
 };
 

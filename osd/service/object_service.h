@@ -38,6 +38,7 @@ namespace weir::wire {
 class ClassStats;
 class ObjectRequest;
 class OsdStatsReply;
+class OsdStatsRequest;
 }  // namespace weir::wire
 
 namespace weir::osd {
@@ -60,7 +61,8 @@ class ObjectService {
     // Of an OSD with tiers: where operations go instead of the Dispatcher, by the tier of the
     // request, and what it adds to the statistics (tier_stats.h). Empty: one disk.
     std::function<void(std::unique_ptr<ObjectOp>, TierName)> submit;
-    std::function<void(const DispatcherStats&, bool reset, wire::OsdStatsReply*)> add_stats;
+    std::function<void(const DispatcherStats&, const wire::OsdStatsRequest&, wire::OsdStatsReply*)>
+        add_stats;
     std::vector<Scrubber::Disk> further_disks;
     // Of all its disks together; empty: of the store.
     std::function<uint64_t()> used_bytes;

@@ -8,6 +8,33 @@
 
 namespace weir::osd {
 
+namespace {
+
+void FillFlow(const FlowMeter::Row& row, bool of_user, wire::FlowStats* out) {
+  wire::Flow& flow = *out->mutable_flow();
+  flow.set_kind(row.owner.by_cgroup ? wire::Flow::CGROUP : wire::Flow::USER);
+  flow.set_uid(row.owner.uid);
+  flow.set_cgroup(row.owner.cgroup);
+  if (!of_user) flow.set_opener(row.owner.opener);
+  out->set_session(row.owner.session);
+  out->set_device_us(static_cast<uint64_t>(row.use.device_ns / 1000));
+  out->set_requests(row.use.requests);
+  out->set_bytes(row.use.bytes);
+  out->set_light_requests(row.use.light_requests);
+  out->set_openers(row.openers);
+}
+
+void FillFlows(const FlowMeter::Report& report, wire::FlowsOfClass* out) {
+  out->set_window_s(ToSeconds(report.window));
+  out->set_device_us(static_cast<uint64_t>(report.device_ns / 1000));
+  out->set_users_seen(static_cast<uint32_t>(report.users_seen));
+  out->set_openers_seen(static_cast<uint32_t>(report.openers_seen));
+  for (const FlowMeter::Row& row : report.users) FillFlow(row, true, out->add_users());
+  for (const FlowMeter::Row& row : report.openers) FillFlow(row, false, out->add_openers());
+}
+
+}  // namespace
+
 void FillClassStats(const DispatcherClassStats& one, wire::ClassStats* row) {
   wire::ClassStats& out = *row;
   out.set_class_id(one.counters.id.value);
@@ -35,6 +62,9 @@ void FillClassStats(const DispatcherClassStats& one, wire::ClassStats* row) {
   }
   out.set_latency_sum_us(one.latency_sum_us);
   out.set_name(one.name);
+  if (one.flows.has_value() && one.flows->users_seen > 0) {
+    FillFlows(*one.flows, out.mutable_flows());
+  }
 }
 
 void ObjectService::HandleStats(net::IncomingCall& call) {
@@ -44,7 +74,7 @@ void ObjectService::HandleStats(net::IncomingCall& call) {
                   fmt::format("osd.{}: stats request does not parse", identity_.osd_id)});
     return;
   }
-  const DispatcherStats stats = dispatcher_.Stats(request.reset());
+  const DispatcherStats stats = dispatcher_.Stats(request.reset(), request.flows());
   const StoreStats store = store_.Stats();
   wire::OsdStatsReply reply;
   reply.set_osd_id(identity_.osd_id);
@@ -72,7 +102,7 @@ void ObjectService::HandleStats(net::IncomingCall& call) {
   for (const DispatcherClassStats& one : stats.classes) {
     FillClassStats(one, reply.add_classes());
   }
-  if (options_.add_stats) options_.add_stats(stats, request.reset(), &reply);
+  if (options_.add_stats) options_.add_stats(stats, request, &reply);
   call.Respond(reply.SerializeAsString());
 }
 

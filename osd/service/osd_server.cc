@@ -95,9 +95,9 @@ void OsdServer::AddTiers(ObjectService::Options* service) {
   service->submit = [this](std::unique_ptr<ObjectOp> op, TierName tier) {
     tiers_->Submit(std::move(op), tier);
   };
-  service->add_stats = [this](const DispatcherStats& first, bool reset,
+  service->add_stats = [this](const DispatcherStats& first, const wire::OsdStatsRequest& request,
                               wire::OsdStatsReply* reply) {
-    AddTierStats(*tiers_, first, reset, reply);
+    AddTierStats(*tiers_, first, request, reply);
   };
   service->used_bytes = [this] { return tiers_->TotalStore().used_bytes; };
   for (size_t k = 1; k < options_.tiers.size(); ++k) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "common/placement/flow_totals.h"
 #include "common/placement/times_wire.h"
 #include "common/wire/osd.pb.h"
 #include "osd/io/tier_set.h"
@@ -56,6 +57,7 @@ void Add(const wire::ClassStats& one, wire::ClassStats* sum) {
   AddBuckets(one, sum);
   AddTimes(one, sum);
   if (sum->name().empty()) sum->set_name(one.name());
+  if (one.has_flows()) AddFlows(one.flows(), sum->mutable_flows());
 }
 
 wire::ClassStats* RowOf(uint32_t id, wire::OsdStatsReply* reply) {
@@ -85,9 +87,9 @@ void AddAllocation(TierSet& tiers, size_t count, wire::OsdStatsReply* reply) {
 
 }  // namespace
 
-void AddTierStats(TierSet& tiers, const DispatcherStats& first, bool reset,
-                  wire::OsdStatsReply* reply) {
-  const auto reports = tiers.Reports(first, reset);
+void AddTierStats(TierSet& tiers, const DispatcherStats& first,
+                  const wire::OsdStatsRequest& request, wire::OsdStatsReply* reply) {
+  const auto reports = tiers.Reports(first, request.reset(), request.flows());
   for (const TierSet::Report& report : reports) {
     wire::TierStats* tier = reply->add_tiers();
     tier->set_name(report.name.ToString());

@@ -16,13 +16,22 @@ FRAMES = [(4, width) for width in WIDTHS] + [(count, width) for count in (1, 50)
 GIB = 1 << 30
 
 
+def flows(i):
+    """One, many or no users of a class, with names as long as they may be."""
+    one = {"who": "uid 4294967295", "client": "w" * 64, "share": 0.93, "requests_per_s": 123456.7, "bytes_per_s": 2 * GIB, "light": False}
+    long = one | {"who": "pid 4194304 (cgroup /" + "/".join(["a-slice-of-some-length.slice"] * 8) + ")", "client": None, "light": True}
+    users = ([one], [long, one, one, one, long], [])[i % 3]
+    return {"window_s": 7.5, "users_seen": len(users), "openers_seen": 5, "users": users, "openers": [long, one] if users else []}
+
+
 def document(count):
     """What a busy and unhealthy cluster of so many classes answers: long names, large numbers, idle and broken classes."""
     names = ["gold", "W" * 64, "a-class-whose-name-has-sixty-four-characters-as-many-as-may-be-it", "best-effort"]
     names = (["best-effort"] if count == 1 else names) + [f"tenant-{i}-of-many" for i in range(count - len(names))]
     classes = [{"class": name, "id": 16 + i if name != "best-effort" else 0, "system": False, "weight": 1.5,
                 "promised_bytes_per_s": 1234567890 if i < 2 else 0, "promised_iops": 0, "latency_bound_us": 20000,
-                "limit_bytes_per_s": 999 * GIB if i == 1 else None, "violation_seconds": 86400 * i, "deadline_misses": i}
+                "limit_bytes_per_s": 999 * GIB if i == 1 else None, "violation_seconds": 86400 * i, "deadline_misses": i,
+                "flow": "cgroup" if i == 1 else "user", "flows": flows(i)}
                for i, name in enumerate(names)]
     osds = [{"id": i, "up": i != 1, "answers": i == 0, "profile": "unified", "capacity_bytes": 18 << 40,
              "used_bytes": 17 << 40, "base_token_rate_bytes_per_s": 3 * GIB, "token_rate_bytes_per_s": 3 * GIB,

@@ -143,9 +143,10 @@ Status ClusterLink::CallOsd(const wire::OsdInfo& osd, uint32_t method,
 }
 
 std::vector<Result<wire::OsdStatsReply>> ClusterLink::Stats(const std::vector<wire::OsdInfo>& osds,
-                                                            bool reset) {
+                                                            bool reset, bool flows) {
   wire::OsdStatsRequest request;
   request.set_reset(reset);
+  request.set_flows(flows);
   std::vector<std::future<Result<net::Reply>>> answers;
   for (const wire::OsdInfo& osd : osds) {
     auto promise = std::make_shared<std::promise<Result<net::Reply>>>();

@@ -55,9 +55,10 @@ class ClusterLink {
   Status CallOsd(const wire::OsdInfo& osd, uint32_t method,
                  const google::protobuf::MessageLite& request, google::protobuf::MessageLite* reply,
                  Duration timeout);
-  // The counters of several OSDs, asked at the same time; answers in the same order.
-  std::vector<Result<wire::OsdStatsReply>> Stats(const std::vector<wire::OsdInfo>& osds,
-                                                 bool reset);
+  // The counters of several OSDs, asked at the same time; answers in the same order. With `flows`
+  // also the users and openers of their classes.
+  std::vector<Result<wire::OsdStatsReply>> Stats(const std::vector<wire::OsdInfo>& osds, bool reset,
+                                                 bool flows = false);
 
   [[nodiscard]] const std::string& endpoint() const { return endpoint_; }
 

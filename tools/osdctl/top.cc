@@ -1,4 +1,4 @@
-// osdctl top: a live screen of what each class was promised, asks for and gets.
+// osdctl top: a live screen of what each class was promised, asks for and gets, or of who uses it.
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -12,6 +12,7 @@
 #include "tools/cli/program.h"
 #include "tools/cli/table.h"
 #include "tools/cli/values.h"
+#include "tools/osdctl/flow_document.h"
 #include "tools/osdctl/stat_document.h"
 
 namespace weir::osdctl {
@@ -20,10 +21,13 @@ namespace {
 struct TopOptions {
   std::string interval = "1s";
   int rounds = 0;  // 0: until interrupted
+  bool flows = false;
+  std::string of_class;  // whose flows; empty: of all
 };
 
 struct Look {
   wire::ClusterMap map;
+  MountNames mounts;
   StatsByOsd stats;
   TimePoint at;
 };
@@ -41,14 +45,21 @@ void Pause(Duration length) {
   }
 }
 
-Result<Look> TakeLook(ClusterLink& link) {
+Result<Look> TakeLook(ClusterLink& link, bool flows) {
   Look look;
-  WEIR_ASSIGN_OR_RETURN(look.map, link.Map());
+  if (flows) {
+    wire::StatusReply status;
+    WEIR_RETURN_IF_ERROR(link.Call(wire::MDS_STATUS, wire::Empty(), &status));
+    look.map = status.map();
+    look.mounts = MountNamesOf(status);
+  } else {
+    WEIR_ASSIGN_OR_RETURN(look.map, link.Map());
+  }
   std::vector<wire::OsdInfo> up;
   for (const auto& osd : look.map.osds()) {
     if (osd.up()) up.push_back(osd);
   }
-  for (auto& answer : link.Stats(up, false)) {
+  for (auto& answer : link.Stats(up, false, flows)) {
     if (answer.ok()) look.stats[answer->osd_id()] = *answer;
   }
   look.at = SystemClock::Get().Now();
@@ -101,9 +112,37 @@ Json Sample(const std::vector<ClassRate>& rates, double seconds) {
   return {{"interval_s", seconds}, {"classes", classes}};
 }
 
+struct Shown {
+  Json sample;
+  std::string screen;
+};
+
+Shown ShowRates(const Look& before, const Look& now) {
+  const double seconds = ToSeconds(now.at - before.at);
+  const auto rates = RatesBetween(now.map, before.stats, now.stats, seconds);
+  return {Sample(rates, seconds), Screen(now, rates)};
+}
+
+Result<Shown> ShowFlows(const Look& now, const std::string& of_class) {
+  std::optional<uint32_t> only;
+  if (!of_class.empty()) {
+    const wire::ClassInfo* info = FindClass(now.map, of_class);
+    if (info == nullptr) return NoSuchClass(of_class);
+    only = info->id();
+  }
+  const std::vector<ClassFlows> all = FlowsOf(now.map, now.stats, only);
+  Json classes = Json::array();
+  for (const ClassFlows& one : all) classes.push_back(FlowsDocument(one, now.mounts));
+  return Shown{{{"classes", classes}}, FlowsScreen(all, now.mounts)};
+}
+
 Result<ExitCode> RunTop(Globals& globals, const TopOptions& options) {
   WEIR_ASSIGN_OR_RETURN(const Duration interval,
                         cli::DurationValue("--interval", options.interval));
+  if (!options.flows && !options.of_class.empty()) {
+    return {ErrorCode::kInvalid,
+            fmt::format("one class is shown with --flows, as in top --flows {}", options.of_class)};
+  }
   if (options.rounds < 0) {
     return {ErrorCode::kInvalid, fmt::format("-n {}: at least 1", options.rounds)};
   }
@@ -111,20 +150,28 @@ Result<ExitCode> RunTop(Globals& globals, const TopOptions& options) {
     return {ErrorCode::kInvalid, "-o json is one document: say how many samples, as in -n 5"};
   }
   WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
-  WEIR_ASSIGN_OR_RETURN(Look before, TakeLook(*link));
+  WEIR_ASSIGN_OR_RETURN(Look before, TakeLook(*link, options.flows));
   signal(SIGINT, [](int) { interrupted = 1; });
   const bool live = !globals.json() && isatty(STDOUT_FILENO) != 0;
   Json samples = Json::array();
   for (int round = 0; options.rounds == 0 || round < options.rounds; ++round) {
-    Pause(interval);
-    if (interrupted != 0) break;
-    WEIR_ASSIGN_OR_RETURN(Look now, TakeLook(*link));
-    const double seconds = ToSeconds(now.at - before.at);
-    const auto rates = RatesBetween(now.map, before.stats, now.stats, seconds);
-    if (globals.json()) {
-      samples.push_back(Sample(rates, seconds));
+    // OSDs know the flows of the last seconds: the first look says it already.
+    Look now = before;
+    if (!options.flows || round > 0) {
+      Pause(interval);
+      if (interrupted != 0) break;
+      WEIR_ASSIGN_OR_RETURN(now, TakeLook(*link, options.flows));
+    }
+    Shown shown;
+    if (options.flows) {
+      WEIR_ASSIGN_OR_RETURN(shown, ShowFlows(now, options.of_class));
     } else {
-      fmt::print("{}{}{}", live ? "\x1b[H\x1b[2J" : "", Screen(now, rates), live ? "" : "\n");
+      shown = ShowRates(before, now);
+    }
+    if (globals.json()) {
+      samples.push_back(std::move(shown.sample));
+    } else {
+      fmt::print("{}{}{}", live ? "\x1b[H\x1b[2J" : "", shown.screen, live ? "" : "\n");
       cli::FlushStdout();
     }
     before = std::move(now);
@@ -141,12 +188,20 @@ void AddTop(CLI::App& app, Globals& globals) {
   verb->add_option("--interval", options->interval, "between looks (1s; a bare number is seconds)")
       ->type_name("DURATION");
   verb->add_option("-n", options->rounds, "end after that many looks")->type_name("N");
+  verb->add_flag("--flows", options->flows,
+                 "instead: who uses the classes, or one: users or cgroups, and their programs");
+  verb->add_option("class", options->of_class, "with --flows: that one only")->type_name("C");
   verb->footer(
       "PROMISED by reservations and as virtual disks, on all OSDs; latencies are the worst OSD's "
       "of\n"
       "the last 5 to 10 s; BROKEN: seconds in which a promise was not kept since the counters'\n"
-      "start (+ how many between the looks).\n\n"
-      "Example: osdctl top --interval 2s\n         osdctl top -n 1 -o json");
+      "start (+ how many between the looks).\n"
+      "With --flows: of the last 5 to 10 s, at most 32 users and 32 programs of a class, those "
+      "with\n"
+      "most device time; SHARE of the class's device time; light: waits for each answer, "
+      "mostly.\n\n"
+      "Example: osdctl top --interval 2s\n         osdctl top -n 1 -o json\n"
+      "         osdctl top --flows gold");
   verb->callback([&globals, options] {
     globals.action = [options](Globals& g) { return RunTop(g, *options); };
   });

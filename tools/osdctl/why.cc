@@ -41,6 +41,25 @@ std::string ClassIn(const std::string& reason) {
   return reason.substr(0, reason.find(' '));
 }
 
+// What else is known of it, if the OSDs answer.
+Status AddFlowsOf(ClusterLink& link, WhyAnswer* answer) {
+  wire::StatusReply status;
+  WEIR_RETURN_IF_ERROR(link.Call(wire::MDS_STATUS, wire::Empty(), &status));
+  std::vector<wire::OsdInfo> up;
+  for (const auto& osd : status.map().osds()) {
+    if (osd.up()) up.push_back(osd);
+  }
+  StatsByOsd stats;
+  for (auto& one : link.Stats(up, false, true)) {
+    if (one.ok()) stats[one->osd_id()] = std::move(*one);
+  }
+  for (ClassFlows& one : FlowsOf(status.map(), stats, answer->info->id())) {
+    answer->flows = std::move(one.flows);
+  }
+  answer->names = MountNamesOf(status);
+  return Status::Ok();
+}
+
 Result<ExitCode> RunWhy(Globals& globals, const std::string& what) {
   WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
   WEIR_ASSIGN_OR_RETURN(const wire::ClusterMap map, link->Map());
@@ -74,6 +93,7 @@ Result<ExitCode> RunWhy(Globals& globals, const std::string& what) {
   if (answer.verdict.culprit == Culprit::kNeighbour) {
     answer.neighbour = ClassName(map, answer.verdict.neighbour.value);
   }
+  if (WaitsForItsOwn(answer.verdict)) WEIR_RETURN_IF_ERROR(AddFlowsOf(*link, &answer));
   if (globals.json()) {
     PrintJson(WhyDocument(answer));
   } else {

@@ -31,11 +31,26 @@ double SharePercent(const Verdict& verdict, double requests) {
   return total > 0 ? 100 * requests / total : 0;
 }
 
+const wire::FlowStats* HeaviestOf(const WhyAnswer& answer) {
+  return answer.flows.has_value() ? Heaviest(*answer.flows) : nullptr;
+}
+
 }  // namespace
 
 Json PathJson(int path) {
   const KernelPath known = ToKernelPath(path);
   return known == KernelPath::kUnknown ? Json(nullptr) : Json(ToText(known));
+}
+
+bool WaitsForItsOwn(const Verdict& verdict) {
+  switch (verdict.culprit) {
+    case Culprit::kLimit:
+    case Culprit::kDisk:
+    case Culprit::kProcessors:
+      return true;
+    default:
+      return false;
+  }
 }
 
 Json WhyDocument(const WhyAnswer& answer) {
@@ -47,11 +62,13 @@ Json WhyDocument(const WhyAnswer& answer) {
     mean[place.key] = MeanUs(verdict, requests);
     share[place.key] = SharePercent(verdict, requests);
   }
-  Json blame = {{"culprit", ToText(verdict.culprit)},
-                {"neighbour", nullptr},
-                {"osd", verdict.osd.value},
-                {"text", WhoIsToBlame(verdict, answer.neighbour)},
-                {"advice", Advice(answer)}};
+  Json blame = {
+      {"culprit", ToText(verdict.culprit)}, {"neighbour", nullptr},
+      {"osd", verdict.osd.value},           {"text", WhoIsToBlame(verdict, answer.neighbour)},
+      {"advice", Advice(answer)},           {"flow", nullptr}};
+  if (const wire::FlowStats* heaviest = HeaviestOf(answer)) {
+    blame["flow"] = FlowDocument(*heaviest, *answer.flows, answer.names);
+  }
   if (verdict.culprit == Culprit::kNeighbour) blame["neighbour"] = answer.neighbour;
   Json json = {
       {"class", answer.info->name()},
@@ -144,6 +161,10 @@ std::string WhyScreen(const WhyAnswer& answer) {
   text += fmt::format("\nto blame  {}\n", WhoIsToBlame(verdict, answer.neighbour));
   const std::string advice = Advice(answer);
   if (!advice.empty()) text += fmt::format("          {}\n", advice);
+  if (const wire::FlowStats* heaviest = HeaviestOf(answer)) {
+    text += fmt::format("          of its own, {} (osdctl top --flows {})\n",
+                        HeaviestText(*heaviest, *answer.flows, answer.names), info.name());
+  }
   return text;
 }
 

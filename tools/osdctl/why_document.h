@@ -1,12 +1,14 @@
 // What `osdctl why` says, from a verdict of common/qos/blame.h; pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/qos/blame.h"
 #include "common/wire/map.pb.h"
 #include "tools/osdctl/command.h"
+#include "tools/osdctl/flow_document.h"
 
 namespace weir::osdctl {
 
@@ -17,7 +19,13 @@ struct WhyAnswer {
   std::string neighbour;  // name of the verdict's
   Verdict verdict;
   std::vector<MountLately> mounts;  // that used the class
+  // Whom it waits for among its own: where it is held up, and by no neighbour, and not one flow is
+  // all that it has.
+  std::optional<wire::FlowsOfClass> flows;
+  MountNames names;
 };
+// Whether flows say more: the class is held up by what it asks for itself.
+bool WaitsForItsOwn(const Verdict& verdict);
 
 // Null: it is not known.
 Json PathJson(int path);

@@ -79,6 +79,38 @@ TEST_F(ClusterHistoryTest, EachSampleSaysWhatHappenedInItsInterval) {
   EXPECT_TRUE(Newest().is_null()) << "a class that rests takes no room";
 }
 
+TEST_F(ClusterHistoryTest, NamesWhoUsesAClass) {
+  Look look = Now();
+  look.status.add_mounts()->set_client_name("web-3");
+  look.status.mutable_mounts(0)->set_session(7);
+  wire::FlowsOfClass* flows = look.osds[0].mutable_classes(0)->mutable_flows();
+  flows->set_window_s(5);
+  flows->set_device_us(1000);
+  for (uint32_t uid = 0; uid < 9; ++uid) {
+    wire::FlowStats* user = flows->add_users();
+    user->mutable_flow()->set_uid(uid);
+    user->set_session(uid == 0 ? 7 : 8);
+    user->set_device_us(500 - uid);
+    user->set_bytes(50);
+    user->set_requests(10);
+    user->set_light_requests(10);
+  }
+  history_.Add(look);
+  const Json document = Document();
+  const Json& gold = document["classes"][1];
+  EXPECT_EQ(gold["flow"], "user");
+  EXPECT_EQ(gold["flows"]["users_seen"], 9);
+  ASSERT_EQ(gold["flows"]["users"].size(), 5u);
+  EXPECT_EQ(gold["flows"]["users"][0], (Json{{"who", "uid 0"},
+                                             {"client", "web-3"},
+                                             {"share", 0.5},
+                                             {"requests_per_s", 2.0},
+                                             {"bytes_per_s", 10.0},
+                                             {"light", true}}));
+  EXPECT_TRUE(gold["flows"]["users"][1]["client"].is_null());
+  EXPECT_EQ(document["classes"][0]["flows"]["users"], Json::array());
+}
+
 TEST_F(ClusterHistoryTest, CountersThatBeganAnewAreNoNegativeRate) {
   After(seconds(1), 5000, 100);
   served_ = 0;

@@ -62,6 +62,7 @@ TEST_F(WhyTest, ReportsOfWatchesAreAnsweredAndExplained) {
   ASSERT_EQ(status.mounts_size(), 1);
   EXPECT_EQ(status.mounts(0).client_name(), "host");
   EXPECT_EQ(status.mounts(0).path(), wire::KERNEL_PATH_URING);
+  EXPECT_EQ(status.mounts(0).session(), session);
   EXPECT_EQ(why.mounts(0).times().window_us(), 4000u);
   request.set_name("nothing");
   EXPECT_EQ(Code(wire::MDS_WHY, request), ErrorCode::kNotFound);

@@ -87,6 +87,51 @@ class ObjectServiceTest : public ::testing::Test {
   std::unique_ptr<ObjectService> service_;
 };
 
+// Goal: statistics name who used a class, as mounts tell his requests apart; only who asks for
+// them gets them.
+TEST_F(ObjectServiceTest, SaysWhoUsedAClass) {
+  const auto read = [this](uint64_t session, uint32_t uid, wire::Flow::Kind kind, int times) {
+    wire::ObjectRequest request = Request(7, 0, 4096);
+    request.mutable_flow()->set_uid(uid);
+    request.mutable_flow()->set_opener(100 + uid);
+    request.mutable_flow()->set_kind(kind);
+    if (kind == wire::Flow::CGROUP) request.mutable_flow()->set_cgroup("/a.slice");
+    for (int i = 0; i < times; ++i) Send(wire::OSD_READ, request, {}, session);
+    store_.ReleaseAll();
+  };
+  read(1, 1001, wire::Flow::USER, 5);
+  read(1, 1001, wire::Flow::NONE, 3);
+  read(2, 1001, wire::Flow::OPENER, 2);
+  read(1, 1002, wire::Flow::CGROUP, 1);
+  clock_.Advance(2s);
+  const auto stats = [this](bool flows) {
+    wire::OsdStatsRequest request;
+    request.set_flows(flows);
+    wire::OsdStatsReply reply;
+    EXPECT_TRUE(reply.ParseFromString((*Send(wire::OSD_STATS, request))->body));
+    for (const auto& row : reply.classes()) {
+      if (row.class_id() == kBestEffort.value) return row;
+    }
+    return wire::ClassStats();
+  };
+  EXPECT_FALSE(stats(false).has_flows());
+  const wire::FlowsOfClass flows = stats(true).flows();
+  EXPECT_EQ(flows.window_s(), 2);
+  ASSERT_EQ(flows.users_size(), 3);
+  EXPECT_EQ(flows.users(0).session(), 1u);
+  EXPECT_EQ(flows.users(0).flow().uid(), 1001u);
+  EXPECT_EQ(flows.users(0).flow().opener(), 0u);
+  EXPECT_EQ(flows.users(0).requests(), 8u) << "users are told apart whatever the kind of flows";
+  EXPECT_EQ(flows.users(0).bytes(), 8 * 4096u);
+  EXPECT_GT(flows.users(0).device_us(), 0u);
+  EXPECT_EQ(flows.users(0).light_requests(), 8u);
+  EXPECT_EQ(flows.users(1).session(), 2u) << "the same uid of another mount";
+  EXPECT_EQ(flows.users(2).flow().kind(), wire::Flow::CGROUP);
+  EXPECT_EQ(flows.users(2).flow().cgroup(), "/a.slice");
+  ASSERT_EQ(flows.openers_size(), 3);
+  EXPECT_EQ(flows.openers(0).flow().opener(), 1101u);
+}
+
 TEST_F(ObjectServiceTest, AWriteIsAnsweredWhenTheStoreSaysSoAndReadsBack) {
   const Buffer data = Buffer::CopyOf("forty-two");
   const Pending write = Send(wire::OSD_WRITE, WriteRequest(7, 100, data), data);

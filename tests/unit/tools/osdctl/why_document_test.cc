@@ -49,6 +49,30 @@ TEST(WhyDocumentTest, KeepsTheKeysThatScriptsRead) {
   EXPECT_NE(WhyScreen(answer).find("class     gold (from /db)"), std::string::npos);
 }
 
+TEST(WhyDocumentTest, NamesTheFlowThatTakesMostWhereAClassWaitsForItself) {
+  wire::ClassInfo info;
+  info.set_name("gold");
+  WhyAnswer answer = Throttled(info);
+  EXPECT_TRUE(WaitsForItsOwn(answer.verdict));
+  EXPECT_TRUE(WhyDocument(answer)["blame"]["flow"].is_null());
+  wire::FlowsOfClass& flows = answer.flows.emplace();
+  flows.set_window_s(5);
+  flows.set_device_us(1000);
+  for (const uint32_t uid : {1001U, 1002U}) {
+    wire::FlowStats* user = flows.add_users();
+    user->mutable_flow()->set_uid(uid);
+    user->set_device_us(uid == 1001 ? 900 : 100);
+  }
+  EXPECT_EQ(WhyDocument(answer)["blame"]["flow"]["uid"], 1001);
+  EXPECT_EQ(WhyDocument(answer)["blame"]["flow"]["share"], 0.9);
+  const std::string screen = WhyScreen(answer);
+  EXPECT_NE(screen.find("of its own, uid 1001 takes 90 % of its device time"), std::string::npos)
+      << screen;
+  EXPECT_NE(screen.find("osdctl top --flows gold"), std::string::npos) << screen;
+  answer.verdict.culprit = Culprit::kNeighbour;
+  EXPECT_FALSE(WaitsForItsOwn(answer.verdict));
+}
+
 TEST(WhyDocumentTest, SaysHowTheRequestsOfEachMountCome) {
   wire::ClassInfo info;
   info.set_name("gold");

@@ -1,0 +1,97 @@
+#include "osd/io/flow_meter.h"
+
+#include <gtest/gtest.h>
+
+namespace weir::osd {
+namespace {
+
+using namespace std::chrono_literals;
+
+class FlowMeterTest : public ::testing::Test {
+ protected:
+  // One request of that device time.
+  void Use(uint32_t uid, uint64_t opener, double device_ns, bool light = false) {
+    const FlowUse use{
+        .device_ns = device_ns, .requests = 1, .bytes = 4096, .light_requests = light ? 1U : 0U};
+    meter_.Add({uid, opener}, use, now_, [&] {
+      ++asked_;
+      return FlowOwner{.session = 7, .uid = uid, .opener = opener};
+    });
+  }
+
+  TimePoint now_;
+  FlowMeter meter_{now_};
+  int asked_ = 0;
+};
+
+TEST_F(FlowMeterTest, UsersAndTheirOpenersTheMostDeviceTimeFirst) {
+  Use(1001, 10, 300);
+  Use(1001, 11, 500);
+  Use(1002, 20, 700, true);
+  Use(1002, 20, 50);
+  now_ += 2s;
+  const FlowMeter::Report report = meter_.At(now_, 32);
+  EXPECT_EQ(report.window, 2s);
+  EXPECT_EQ(report.device_ns, 1550);
+  EXPECT_EQ(report.users_seen, 2u);
+  EXPECT_EQ(report.openers_seen, 3u);
+  ASSERT_EQ(report.users.size(), 2u);
+  EXPECT_EQ(report.users[0].owner.uid, 1001u);
+  EXPECT_EQ(report.users[0].owner.session, 7u);
+  EXPECT_EQ(report.users[0].use.device_ns, 800);
+  EXPECT_EQ(report.users[0].openers, 2u);
+  EXPECT_EQ(report.users[1].openers, 1u);
+  ASSERT_EQ(report.openers.size(), 3u);
+  EXPECT_EQ(report.openers[0].owner.opener, 20u);
+  EXPECT_EQ(report.openers[0].use.requests, 2u);
+  EXPECT_EQ(report.openers[0].use.bytes, 8192u);
+  EXPECT_EQ(report.openers[0].use.light_requests, 1u);
+  EXPECT_EQ(report.openers[2].owner.opener, 10u);
+  EXPECT_EQ(meter_.At(now_, 1).openers.size(), 1u);
+}
+
+TEST_F(FlowMeterTest, TheLastFiveToTenSecondsCount) {
+  Use(1, 1, 100);
+  now_ += 5s;
+  Use(2, 2, 100);
+  now_ += 4s;
+  EXPECT_EQ(meter_.At(now_, 32).users.size(), 2u);
+  EXPECT_EQ(meter_.At(now_, 32).window, 9s);
+  now_ += 1s;
+  const FlowMeter::Report later = meter_.At(now_, 32);
+  ASSERT_EQ(later.users.size(), 1u);
+  EXPECT_EQ(later.users[0].owner.uid, 2u);
+  EXPECT_EQ(later.window, 5s);
+  Use(2, 2, 100);
+  now_ += 1h;
+  EXPECT_EQ(meter_.At(now_, 32).users_seen, 0u);
+  EXPECT_EQ(meter_.At(now_, 32).device_ns, 0);
+  Use(3, 3, 100);
+  EXPECT_EQ(meter_.At(now_, 32).window, 1s) << "one request is no million a second";
+}
+
+// Goal: a stream of programs that come and go does not push out who uses the disk.
+// Method: four tables full of small ones around a large one.
+TEST_F(FlowMeterTest, MoreFlowsThanThereIsRoomForLeaveTheHeavyOnes) {
+  Use(1, 1, 1000);
+  for (uint64_t opener = 2; opener < 4 * FlowOrder::kFlowsMax; ++opener) Use(2, opener, 1);
+  Use(1, 1, 1000);
+  const FlowMeter::Report report = meter_.At(now_, 32);
+  EXPECT_LE(report.openers_seen, FlowOrder::kFlowsMax);
+  EXPECT_EQ(report.openers[0].owner.opener, 1u);
+  EXPECT_EQ(report.openers[0].use.device_ns, 2000);
+  EXPECT_EQ(report.users[0].use.requests, 4 * FlowOrder::kFlowsMax - 2) << "a user loses nothing";
+  EXPECT_EQ(report.openers.size(), 32u);
+  const int asked = asked_;
+  Use(1, 1, 1000);
+  EXPECT_EQ(asked_, asked) << "who is known is not asked for again";
+}
+
+TEST_F(FlowMeterTest, AsManyUsersAsOpeners) {
+  for (uint32_t uid = 0; uid < 3 * FlowOrder::kFlowsMax; ++uid) Use(uid, uid, 1 + uid);
+  EXPECT_LE(meter_.At(now_, 32).users_seen, FlowOrder::kFlowsMax);
+  EXPECT_EQ(meter_.At(now_, 32).users[0].owner.uid, 3 * FlowOrder::kFlowsMax - 1);
+}
+
+}  // namespace
+}  // namespace weir::osd
