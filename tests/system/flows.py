@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+"""Between whom a class is shared, as `osdctl class set --flow` says it: users, cgroups, programs or nobody; rules that know cgroups;
+and who uses a class, as `top --flows` and `why` show it."""
+import json
+import mmap
+import os
+import struct
+import subprocess
+import sys
+
+from weirtest import MIB, Cluster, check, main, run, wait_until
+
+MANY, FEW, THIRD = 1001, 1002, 1003
+REQUEST = 64 << 10
+
+
+def open_cluster(lab):
+    """One OSD, a mount for everybody, and a class `gold` that is always held up: by its own limit."""
+    system = Cluster(lab, osds=1, extra=["-o", "allow_other"])
+    os.chmod(lab.dir, 0o755)
+    system.osdctl("class", "create", "gold", "--limit", "12MiB/s")
+    os.mkdir(f"{system.mnt}/gold")
+    os.chmod(f"{system.mnt}/gold", 0o777)
+    os.setxattr(f"{system.mnt}/gold", "user.qos.class", b"gold")
+    return system
+
+
+class Load:
+    """A process of somebody whose threads write 64 KiB each, past the caches, until it is killed; it counts what is written."""
+
+    CODE = ("import ctypes,mmap,os,struct,sys,threading\n"
+            "path,counts,threads=sys.argv[1],sys.argv[2],int(sys.argv[3])\n"
+            "page=mmap.mmap(os.open(counts,os.O_RDWR),threads*8)\n"
+            f"data=mmap.mmap(-1,{REQUEST})\n"
+            "fd=os.open(path,os.O_RDWR|os.O_CREAT|os.O_DIRECT,0o666)\n"
+            "def write(i):\n"
+            "  n=0\n"
+            "  while True:\n"
+            f"    os.pwrite(fd,data,(i*16+n%16)*{REQUEST}); n+=1; struct.pack_into('Q',page,i*8,n)\n"
+            "all=[threading.Thread(target=write,args=(i,)) for i in range(threads)]\n"
+            "[one.start() for one in all]\n"
+            "print('runs',flush=True)\n")
+
+    def __init__(self, lab, system, name, uid, threads, cgroup=None):
+        counts = lab.path(f"{name}.counts")
+        with open(counts, "wb") as file:
+            file.truncate(threads * 8)
+        os.chmod(counts, 0o666)
+        self.threads = threads
+        with open(counts, "r+b") as file:
+            self.page = mmap.mmap(file.fileno(), threads * 8)
+        self.process = subprocess.Popen(
+            ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", sys.executable, "-c", self.CODE,
+             f"{system.mnt}/gold/{name}", counts, str(threads)], stdout=subprocess.PIPE, text=True,
+            preexec_fn=(lambda: join(cgroup)) if cgroup else None)
+        lab.on_exit(self.end)
+        check(self.process.stdout.readline() == "runs\n", f"{name} does not run")
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+    def written(self):
+        return sum(struct.unpack(f"{self.threads}Q", self.page[:])) * REQUEST
+
+
+def cgroup_root():
+    """Where this process's cgroup (v2) is mounted, and its path; none without a writable one."""
+    with open("/proc/self/mounts") as mounts:
+        places = [line.split()[1] for line in mounts if line.split()[2] == "cgroup2"]
+    with open("/proc/self/cgroup") as own:
+        paths = [line[3:].rstrip("\n") for line in own if line.startswith("0::")]
+    if not places or not paths:
+        return None
+    inside = paths[0].rstrip("/")
+    return (places[0] + inside, inside) if os.access(places[0] + inside, os.W_OK) else None
+
+
+def make_cgroup(lab, name):
+    """A cgroup below ours: its directory and its path; none where none may be made."""
+    root = cgroup_root()
+    if root is None:
+        return None
+    place = os.path.join(root[0], f"weir-{os.getpid()}-{name}")
+    try:
+        os.mkdir(place)
+    except OSError:
+        return None
+    lab.on_exit(lambda: wait_until(lambda: gone(place), f"{place} to be empty"))
+    return place, f"{root[1]}/{os.path.basename(place)}"
+
+
+def gone(place):
+    try:
+        os.rmdir(place)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def join(place):
+    with open(f"{place}/cgroup.procs", "w") as procs:
+        procs.write(str(os.getpid()))
+
+
+def share_settles(few, others, low, high, what):
+    """Of the next 16 MiB that all have written, as often as it takes: what they had under way when the kind of flows changed was
+    in the old order."""
+    def written(loads):
+        return sum(one.written() for one in loads)
+
+    def share():
+        mine, theirs = written(few), written(others)
+        wait_until(lambda: written(few) - mine + written(others) - theirs >= 16 * MIB, "writes to go on")
+        mine, theirs = written(few) - mine, written(others) - theirs
+        seen.append(mine / (mine + theirs))
+        return low <= seen[-1] <= high
+    seen = []
+    try:
+        wait_until(share, "")
+    except Exception:
+        check(False, f"{what}: the share was not within {low} to {high}: {[round(one, 3) for one in seen]}")
+
+
+def a_class_is_shared_as_its_flows_say(lab):
+    """128 threads of one user in 8 processes, 8 threads of another, both in one cgroup, and 8 threads in 2 processes of a third one
+    elsewhere."""
+    system = open_cluster(lab)
+    crowd, alone = make_cgroup(lab, "crowd"), make_cgroup(lab, "alone")
+    in_crowd, in_alone = (one and one[0] for one in (crowd, alone))
+    many = [Load(lab, system, f"many.{i}", MANY, 16, in_crowd) for i in range(8)]
+    third = Load(lab, system, "third", THIRD, 8, in_crowd)
+    few = [Load(lab, system, f"few.{i}", FEW, 4, in_alone) for i in range(2)]
+    others = many + [third]
+
+    share_settles(few, others, 0.25, 0.42, "user, the default: one of three")
+    system.osdctl("class", "set", "gold", "--flow", "none")
+    share_settles(few, others, 0, 0.1, "none: 8 of 144 requests")
+    system.osdctl("class", "set", "gold", "--flow", "opener")
+    share_settles(few, others, 0.13, 0.25, "opener: two of eleven programs")
+    if crowd is not None and alone is not None:
+        system.osdctl("class", "set", "gold", "--flow", "cgroup")
+        share_settles(few, others, 0.43, 0.58, "cgroup: one of two")
+        shown = flows_of(system, lambda one: {u["cgroup"] for u in one["users"]} == {crowd[1], alone[1]})
+        check(shown["flow"] == "cgroup" and {u["uid"] for u in shown["users"]} == {None}, f"{shown}")
+    else:
+        lab.show("  (no writable cgroup v2 here: flows of cgroups were left out)")
+    third.end()
+    system.osdctl("class", "set", "gold", "--flow", "user")
+    share_settles(few, many, 0.42, 0.58, "user: one of two")
+    show_who_it_is(system, many, few)
+
+
+def flows_of(system, holds):
+    """What top says of the class, when it says that."""
+    def look():
+        sample = json.loads(system.osdctl("top", "--flows", "gold", "-n", "1", "-o", "json").stdout)["samples"][0]
+        found = [one for one in sample["classes"] if holds(one)]
+        return found[0] if found else None
+    return wait_until(look, "top to show the flows of the class")
+
+
+def show_who_it_is(system, many, few):
+    """Programs by their numbers, the mount, shares that fit; and why says who of its own a class waits for."""
+    pids = {one.process.pid for one in many + few}
+    shown = flows_of(system, lambda one: {u["uid"] for u in one["users"]} == {MANY, FEW} and
+                     {o["pid"] for o in one["openers"]} == pids)
+    users = {u["uid"]: u for u in shown["users"]}
+    check(users[MANY]["openers"] == 8 and users[FEW]["openers"] == 2, f"{shown}")
+    check(abs(sum(u["share"] for u in shown["users"]) - 1) < 0.01, f"{shown}")
+    check(0.3 < users[FEW]["share"] < 0.7 and not users[FEW]["light"], f"{shown}")
+    check(abs(users[FEW]["bytes_per_s"] - REQUEST * users[FEW]["requests_per_s"]) < REQUEST, f"{shown}")
+    # It is a mount that the cluster knows, and all that the class moves is theirs.
+    clients = [m["client"] for m in json.loads(system.osdctl("status", "-o", "json").stdout)["mounts"]]
+    check({u["client"] for u in shown["users"]} <= set(clients) and shown["users"][0]["client"], f"{clients}: {shown}")
+    check(2 * MIB < sum(u["bytes_per_s"] for u in shown["users"]) < 14 * MIB, f"{shown}")
+    screen = system.osdctl("top", "--flows", "-n", "1").stdout
+    check(f"uid {FEW}" in screen and f"pid {few[0].process.pid}" in screen and "SHARE" in screen, screen)
+
+    def blamed():
+        blame = json.loads(system.osdctl("why", "gold", "-o", "json").stdout)["blame"]
+        return blame["culprit"] == "limit" and blame["flow"] and blame["flow"]["uid"] in (MANY, FEW)
+    wait_until(blamed, "why to name a user")
+    text = system.osdctl("why", "gold").stdout
+    check("of its own, uid " in text and "osdctl top --flows gold" in text, text)
+    run_refused(system, 5, "there is no class", "top", "--flows", "nothing", "-n", "1")
+    run_refused(system, 2, "top --flows gold", "top", "gold", "-n", "1")
+
+
+def run_refused(system, code, words, *argv):
+    done = system.osdctl(*argv, ok=(code,))
+    check(done.stderr.startswith("osdctl: ") and words in done.stderr, f"{argv}: {done.stderr}")
+
+
+def kinds_of_flows_are_shown_and_kept(lab):
+    system = Cluster(lab, osds=1, mounts=0)
+    system.osdctl("class", "create", "plain")
+    system.osdctl("class", "create", "gold", "--flow", "cgroup")
+    run_refused(system, 2, "user, cgroup, opener, none", "class", "set", "gold", "--flow", "process")
+    run_refused(system, 2, "user, cgroup, opener, none", "class", "create", "x", "--flow", "Users")
+    system.dev("kill", "mds.0")
+    system.dev("start", "mds.0")
+    listed = json.loads(system.osdctl("class", "ls", "-o", "json").stdout)["classes"]
+    kinds = {one["class"]: one["flow"] for one in listed}
+    check((kinds["gold"], kinds["plain"], kinds["best-effort"]) == ("cgroup", "user", "user"), f"{kinds}")
+    check(json.loads(system.osdctl("class", "show", "gold", "-o", "json").stdout)["flow"] == "cgroup", "class show")
+    for verb in (["ls"], ["show", "gold"]):
+        text = system.osdctl("class", *verb).stdout
+        check("FLOW" in text and "cgroup" in text, text)
+    system.osdctl("class", "set", "gold", "--flow", "none")
+    check("none" in system.osdctl("class", "show", "gold").stdout, "the kind did not change")
+    check("user|cgroup|opener|none" in system.osdctl("class", "set", "--help").stdout, "class set --help")
+
+
+def effective(path, cgroup=None):
+    """What the file system says to a program in that cgroup."""
+    argv = ["getfattr", "--only-values", "--absolute-names", "-n", "qos.effective_class", path]
+    if cgroup is None:
+        return run(*argv).stdout.strip()
+    return run("sh", "-c", f'echo $$ > "$0/cgroup.procs" && exec "$@"', cgroup, *argv).stdout.strip()
+
+
+def served(system, class_name):
+    document = json.loads(system.osdctl("stat", class_name, "-o", "json").stdout)
+    return sum(row["served_bytes"] for osd in document["osds"] for row in osd["classes"])
+
+
+def rules_know_cgroups(lab):
+    """Judged at open, kept in the handle; below a cgroup counts as in it; what cannot be one is refused with the way out."""
+    system = Cluster(lab, osds=1)
+    system.osdctl("class", "create", "web")
+    for path, way_out in (("docker-abc.scope", "begins with '/'"), ("/sys/fs/cgroup/a", "as in '/a'"), ("/a/", "leave out the '/'"),
+                          ("/a/../b", "each of its parts")):
+        run_refused(system, 2, way_out, "rule", "add", "--cgroup", path, "--class", "web")
+        run_refused(system, 2, way_out, "rule", "test", "--cgroup", path)
+    system.osdctl("rule", "add", "--cgroup", "/docker-abc.scope", "--class", "web")
+    test = lambda path: system.osdctl("rule", "test", "--cgroup", path).stdout.strip()  # noqa: E731
+    check(test("/docker-abc.scope/worker") == "web (rule 1: cgroup /docker-abc.scope)", test("/docker-abc.scope/worker"))
+    check(test("/docker-abc.scope2") == "best-effort (default)", test("/docker-abc.scope2"))
+    listed = json.loads(system.osdctl("rule", "ls", "-o", "json").stdout)["rules"]
+    check(listed == [{"rule": 1, "uid": None, "gid": None, "exe": None, "cgroup": "/docker-abc.scope", "client": None,
+                      "class": "web"}], f"{listed}")
+    check("cgroup /docker-abc.scope" in system.osdctl("rule", "ls").stdout, "rule ls")
+
+    made = make_cgroup(lab, "rules")
+    if made is None:
+        lab.show("  (no writable cgroup v2 here: rules were not tried on a process)")
+        return
+    place, path = made
+    below = f"{place}/below"
+    os.mkdir(below)
+    lab.on_exit(lambda: wait_until(lambda: gone(below), f"{below} to be empty"))
+    file = f"{system.mnt}/file"
+    with open(file, "wb") as out:
+        out.write(b"x")
+    system.osdctl("rule", "add", "--cgroup", path, "--class", "web")
+    says = f"web (rule 2: cgroup {path})"
+    wait_until(lambda: effective(file, place) == says, "the rule to hold")
+    check(effective(file, below) == says, effective(file, below))
+    check(effective(file) == "best-effort (default)", effective(file))
+
+    # A file that was opened within stays the class's, wherever its process goes.
+    writer = subprocess.Popen(
+        [sys.executable, "-c", "import os,sys\n"
+         "fd=os.open(sys.argv[1],os.O_RDWR)\n"
+         "open(sys.argv[2]+'/cgroup.procs','w').write(str(os.getpid()))\n"
+         "os.pwrite(fd,b'x'*262144,0); os.fsync(fd); print('wrote',flush=True); sys.stdin.read()\n",
+         file, cgroup_root()[0]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=lambda: join(place))
+    lab.on_exit(writer.kill)
+    before = served(system, "web")
+    check(writer.stdout.readline() == "wrote\n", "the write failed")
+    check(served(system, "web") - before >= 262144, "the write was not charged to the class of its opener's cgroup")
+    writer.stdin.close()
+    writer.wait()
+
+
+main("flows", kinds_of_flows_are_shown_and_kept, rules_know_cgroups, a_class_is_shared_as_its_flows_say)
