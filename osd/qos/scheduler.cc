@@ -361,7 +361,7 @@ void Scheduler::Completed(Request* request, TimePoint now) {
   contract_meter_.Completed(queue, *request, request->guaranteed || !guarantee_, now);
   FlowOrder::Done(&request->in_flow);
   surplus_->Completed(queue, *request, request->device_time, now);
-  if (guarantee_) guarantee_->Completed(queue, *request, request->device_time);
+  if (guarantee_) guarantee_->Completed(queue, *request, request->device_time, now);
   NoteDemand(queue, now);
   if (HeadIsStale(*queue)) Place(queue, now);
 }
@@ -382,7 +382,7 @@ bool Scheduler::Cancel(Request* request, TimePoint now) {
     --queue->released;
     FlowOrder::Done(&request->in_flow);
     surplus_->Completed(queue, *request, Duration::zero(), now);
-    if (guarantee_) guarantee_->Completed(queue, *request, Duration::zero());
+    if (guarantee_) guarantee_->Completed(queue, *request, Duration::zero(), now);
   } else {
     return false;
   }

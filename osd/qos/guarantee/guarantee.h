@@ -31,7 +31,8 @@ class Guarantee {
   // The head of that class is being released; the caller removes it from the queue afterwards.
   virtual void Take(ClassQueue* queue, int64_t tokens, TimePoint now) = 0;
   // A request of the class is done (with no device time: was cancelled after its release).
-  virtual void Completed(ClassQueue* queue, const Request& request, Duration device_time) = 0;
+  virtual void Completed(ClassQueue* queue, const Request& request, Duration device_time,
+                         TimePoint now) = 0;
   // When Pick may next find one; TimePoint::Max() if only an arrival can help.
   [[nodiscard]] virtual TimePoint WakeAt() const = 0;
   // How far the leaves may overdraw the root together, in tokens.

@@ -203,13 +203,18 @@ void Htb::Take(ClassQueue* queue, int64_t tokens, TimePoint now) {
   if (queue->transactions) queue->transactions->Take(*head, now);
 }
 
-void Htb::Completed(ClassQueue* queue, const Request& request, Duration device_time) {
+void Htb::Completed(ClassQueue* queue, const Request& request, Duration device_time,
+                    TimePoint now) {
   MoreLeaves* const more = queue->more.get();
   if (more == nullptr || !more->time) return;
   const double took = ToSeconds(device_time);
-  if (request.charge > 0) more->time->Take(MicrosOf(took) - MicrosOf(request.charge));
-  if (device_time <= Duration(0)) return;  // cancelled
-  more->estimate += more->estimate > 0 ? (took - more->estimate) * kEstimateGain : took;
+  if (device_time > Duration(0)) {  // else cancelled
+    more->estimate += more->estimate > 0 ? (took - more->estimate) * kEstimateGain : took;
+  }
+  if (request.charge <= 0 || request.queue != queue->id()) return;
+  more->time->Take(MicrosOf(took) - MicrosOf(request.charge));
+  const bool offered = waiting_.Contains(*queue) || ready_.Contains(*queue);
+  if (offered) Offer(queue, now);  // it covers the head at another moment
 }
 
 TimePoint Htb::WakeAt() const {

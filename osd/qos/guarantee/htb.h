@@ -38,7 +38,8 @@ class Htb final : public Guarantee {
   void ServedElsewhere(ClassQueue* queue, int64_t tokens, TimePoint now) override;
   ClassQueue* Pick(TimePoint now) override;
   void Take(ClassQueue* queue, int64_t tokens, TimePoint now) override;
-  void Completed(ClassQueue* queue, const Request& request, Duration device_time) override;
+  void Completed(ClassQueue* queue, const Request& request, Duration device_time,
+                 TimePoint now) override;
   [[nodiscard]] TimePoint WakeAt() const override;
   [[nodiscard]] int64_t LeafCaps() const override { return leaf_caps_; }
 
