@@ -76,7 +76,7 @@ void SimMount::Crash() {
 }
 
 void SimMount::Fill(wire::Caller* caller) const {
-  caller->set_class_id(core_->classes().OfCaller(0, 0, {}, "").value);
+  caller->set_class_id(core_->classes().OfCaller(0, 0, {}, {}).value);
 }
 
 // The kernel never gives an inode back while the mount lives.
