@@ -116,7 +116,7 @@ const std::vector<Mutation>& Mutations() {
        "E39",
        {"efficiency over C-SCAN's with est = 0.53", "efficiency over C-SCAN's with est = 1.00",
         "part of VC's loss", "and how much more with 1.55 P90", "late requests, C-SCAN less est",
-        "late requests, est = .53 P90 less P90", "late requests, P90 less 1.55 P90"}},
+        "late requests, est = .53 P90 less P90", "late requests: slope beyond P90"}},
       {Fault::kManagerSlow,
        "E40",
        {"three nodes: mean latency", "40 full nodes", "160 full nodes", "200 full nodes"}},
