@@ -1,5 +1,7 @@
 #include "client/fuse/process.h"
 
+#include <fmt/format.h>
+
 #include <linux/capability.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -199,11 +201,26 @@ std::string ExecutableOf(pid_t pid, uid_t uid) {
   return size > 0 ? std::string(path, static_cast<size_t>(size)) : std::string();
 }
 
+namespace {
+
+// Names of cgroups may be of any bytes, what goes over the wire and to terminals may not.
+std::string Escaped(const std::string& path) {
+  std::string text;
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = byte >= 0x20 && byte < 0x7f;
+    text += plain ? std::string(1, c) : fmt::format("\\x{:02x}", byte);
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string ParseCgroup(const std::string& text) {
   constexpr std::string_view kVersion2 = "0::";
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with(kVersion2)) return line.substr(kVersion2.size());
+    if (line.starts_with(kVersion2)) return Escaped(line.substr(kVersion2.size()));
   }
   return {};
 }

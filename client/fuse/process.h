@@ -31,7 +31,7 @@ pid_t ThreadGroupOf(pid_t thread);
 std::string ExecutableOf(pid_t pid, uid_t uid);
 // The path of the cgroup (v2) that it is in, likewise.
 std::string CgroupOf(pid_t pid, uid_t uid);
-// From /proc/PID/cgroup; empty: it names none of v2.
+// From /proc/PID/cgroup; empty: it names none of v2. Bytes that are not printable ASCII are \xNN.
 std::string ParseCgroup(const std::string& text);
 // Groups and capabilities of the thread, if it acts under those ids; none when that cannot be
 // known.

@@ -197,14 +197,19 @@ class ObjectService::Op final : public ObjectOp {
   [[nodiscard]] FlowOwner Owner() const override {
     const wire::Flow& flow = request.flow();
     const bool by_cgroup = flow.kind() == wire::Flow::CGROUP;
-    return {session_, by_cgroup, flow.uid(), flow.cgroup(), flow.opener()};
+    return {session_, by_cgroup, flow.uid(), std::string(Cgroup()), flow.opener()};
+  }
+  // A path, which is no longer in any kernel; a sender may say what he likes.
+  [[nodiscard]] std::string_view Cgroup() const {
+    constexpr size_t kPathMax = 4096;
+    return std::string_view(request.flow().cgroup()).substr(0, kPathMax);
   }
   // Whose it is, as its sender says.
   void SetFlow() {
     FlowSource source{.session = session_,
                       .uid = request.flow().uid(),
                       .opener = request.flow().opener(),
-                      .cgroup = request.flow().cgroup()};
+                      .cgroup = Cgroup()};
     const wire::Flow::Kind kind = request.flow().kind();
     if (wire::Flow::Kind_IsValid(kind)) source.kind = static_cast<FlowKind>(kind);
     flow = KeyOf(source);

@@ -51,6 +51,7 @@ TEST(ProcessTest, TheCgroupIsThatOfVersion2) {
   EXPECT_EQ(ParseCgroup("0::/\n"), "/");
   EXPECT_EQ(ParseCgroup("4:memory:/x\n"), "");
   EXPECT_EQ(ParseCgroup(""), "");
+  EXPECT_EQ(ParseCgroup("0::/a\x1b[2J\xff\n"), "/a\\x1b[2J\\xff");
   if (!SeesProcess(getpid())) GTEST_SKIP() << "/proc is of another namespace";
   EXPECT_EQ(CgroupOf(getpid(), geteuid() + 1), "") << "somebody else's";
   EXPECT_EQ(CgroupOf(0, 0), "");
