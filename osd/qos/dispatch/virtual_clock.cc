@@ -13,7 +13,9 @@ constexpr double kLongestStep = 1e8;
 
 Duration StepOf(const ClassQueue& queue, const Request& request) {
   if (queue.time_share > 0 && queue.spec.disk.type != ClassType::kBestEffort && queue.more) {
-    return FromSeconds(std::min(queue.more->estimate / queue.time_share, kLongestStep));
+    double step = queue.more->estimate / queue.time_share;
+    if (queue.finish_rate > 0) step = std::min(step, 1 / queue.finish_rate);
+    return FromSeconds(std::min(step, kLongestStep));
   }
   double seconds = std::numeric_limits<double>::infinity();
   if (queue.finish_rate > 0) seconds = 1 / queue.finish_rate;
@@ -24,6 +26,17 @@ Duration StepOf(const ClassQueue& queue, const Request& request) {
     seconds = std::min(seconds, by_bytes);
   }
   return FromSeconds(std::min(seconds, kLongestStep));
+}
+
+// What the class was served on other OSDs since, if its clock is that of a promise over all of them:
+// taken to be requests as large as this one. What a guarantee stage has released was counted there.
+Duration ElsewhereSteps(const ClassQueue& queue, const Request& request, Duration step) {
+  const bool of_all = queue.finish_rate <= static_cast<double>(queue.promised_iops);
+  const bool counts = queue.promise_total && of_all && !request.guaranteed;
+  if (!counts || request.elsewhere_tokens <= 0) return Duration(0);
+  const double requests = static_cast<double>(request.elsewhere_tokens) /
+                          static_cast<double>(TokensOf(request.bytes));
+  return FromSeconds(std::min(requests * ToSeconds(step), kLongestStep));
 }
 
 }  // namespace
@@ -46,7 +59,7 @@ void StampFinishTime(ClassQueue* queue, Request* request, Duration ahead_max, Ti
     request->finish_time = TimePoint::Max();
     return;
   }
-  TimePoint previous = queue->finish_clock;
+  TimePoint previous = queue->finish_clock + ElsewhereSteps(*queue, *request, step);
   if (ahead_max > Duration(0)) previous = std::min(previous, now + ahead_max);
   request->finish_time = std::max(now, previous) + step;
   queue->finish_clock = request->finish_time;

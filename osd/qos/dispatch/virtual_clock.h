@@ -13,6 +13,9 @@
 // served in C-SCAN's turn or when nothing else waits. Example: 50 per second, arrivals at 0, 0,
 // 100 ms: FT = 20, 40, 120 ms.
 //
+// Of a promise over all OSDs, what the class was served on others moves FT_{i-1} by as many steps,
+// so that the promise is one over all of them (DSFQ's delays, as in htb.h).
+//
 // A18: a class that used spare service has FT far ahead and is starved when others return;
 // `ahead_max` bounds FT_{i-1} to now + ahead_max. Pure; the class's FT lives in ClassQueue.
 #pragma once
