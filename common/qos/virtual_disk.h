@@ -1,4 +1,4 @@
-// A virtual disk: what a class is promised under surplus `cooperative` (Yan and Jiang, "Spatial-
+// A virtual disk: what a class is promised of a device by its time (Yan and Jiang, "Spatial-
 // Locality-Aware Virtual Storage Devices", §3.1; RULES.md §5). A contract names a share of the
 // device's time, as the peak (fully sequential) bandwidth that a disk of its own would have, and
 // what its owner cares about:

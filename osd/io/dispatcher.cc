@@ -61,7 +61,7 @@ uint64_t ChargedBytes(const ObjectOp& op) {
 }
 
 // Somebody waits for each of these, and starting one is quick.
-bool IsQuick(const ObjectOp& op) {
+bool IsLightRead(const ObjectOp& op) {
   return op.kind == ObjectOpKind::kRead && LaneOf(op.length) == Lane::kInteractive;
 }
 
@@ -159,7 +159,7 @@ void Dispatcher::Submit(std::unique_ptr<ObjectOp> owned) {
   Pump();
 }
 
-// Nothing more may start because of rates, not of the device: the operations are paced. One that
+// Nothing more may start because of rates, not of the device: rates hold the operations. One that
 // stood in line can stand a quarter longer, to share a flush with the next; unless it keeps a slot
 // of a full device meanwhile, for which those behind it wait.
 void Dispatcher::LetThemWait(const std::vector<ObjectOp*>& pulled, TimePoint now) {
@@ -204,7 +204,7 @@ void Dispatcher::PullBatch() {
       return;
     }
     auto* op = static_cast<ObjectOp*>(pulled.request->context);
-    if (IsQuick(*op)) {
+    if (IsLightRead(*op)) {
       Start(op);
       continue;
     }
@@ -370,7 +370,7 @@ void Dispatcher::Finish(ObjectOp* op, ObjectOpResult result) {
     return Leave();
   }
   op->finished_ = std::max(latest_, clock_.Now());
-  if (IsQuick(*op)) {
+  if (IsLightRead(*op)) {
     op->Done(std::move(result));
     answered_.push_back(std::move(owned));
     const bool somebody_waits = scheduler_.queued() > 0 || !pulled_.empty();

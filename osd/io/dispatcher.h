@@ -92,7 +92,7 @@ class Dispatcher {
   [[nodiscard]] Loop& loop() const { return loop_; }
 
   // How long somebody on this machine has waited for a processor, a sum that grows; empty: it is
-  // not known any more. Asked while a class with a latency bound is in a hurry.
+  // not known any more. Asked by the governor while the device is guarded.
   using Processors = std::function<std::optional<Duration>()>;
   // Before the first operation. Without it processors are taken to be free.
   void WatchProcessors(Processors processors) { processors_ = std::move(processors); }

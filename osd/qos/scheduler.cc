@@ -53,12 +53,14 @@ void Scheduler::Enqueue(Request* request, TimePoint now) {
   request->sequence = next_sequence_++;
   request->cost = CostOf(*request);
   request->account = Request::Account::kNone;
+  request->charge = 0;
   request->elsewhere = std::clamp<int64_t>(request->elsewhere, 0, kElsewhereMax);
   surplus_->Arrived(request);
 
   const bool returns = ReturnsFromIdle(queue, now);
   ++queued_;
   ++queue->under_way;
+  if (IsDisk(*queue)) device_.Rented(now);
   ++queue->counters.queued_ops;
   queue->counters.queued_bytes += request->bytes;
   queue->counters.arrived_bytes += request->bytes;
@@ -190,7 +192,7 @@ void Scheduler::PlaceHead(ClassQueue* queue, TimePoint now) {
 PullResult Scheduler::Pull(TimePoint now) {
   if (now >= next_expiry_) Expire(now);
   surplus_->SetTime(now);
-  device_.ProbeIfDue(now);
+  device_.Prepare(now);
   const bool has_slot = device_.HasSlot(now);
   FillWindow(has_slot, now);
   wait_meter_.SetBlocked(blocked_.by);
@@ -296,7 +298,9 @@ void Scheduler::Release(ClassQueue* queue, Grant grant, TimePoint now) {
     guarantee_->ServedElsewhere(queue, elsewhere, now);
   }
   // The promises of background work are booked beside G0, not inside it.
-  if (!guaranteed || !IsBackground(queue->id())) gate_.Take(tokens, now);
+  if (!guaranteed || !IsBackground(queue->id())) {
+    gate_.Take(PaidInTime(*queue, guaranteed) ? TokensOfTime(*queue) : tokens, now);
+  }
   if (!guaranteed && IsBulk(*queue, *queue->requests.front())) {
     bulk_cap_.Take(queue->requests.front()->bytes, CapHolds(now), now);
   }

@@ -185,6 +185,18 @@ class Scheduler {
   // The next request for the device: in a free slot, or a light one beyond the depth; or none.
   Request* NextForDevice(bool has_slot, TimePoint now);
 
+  [[nodiscard]] static bool IsDisk(const ClassQueue& queue) {
+    return queue.spec.disk.type != ClassType::kBestEffort && queue.time_share > 0;
+  }
+  // The head was paid by a virtual disk's leaf in time: of the root that is as much as was booked
+  // for so much time, or a sequential disk would take the whole of G0 with its share.
+  [[nodiscard]] static bool PaidInTime(const ClassQueue& queue, bool guaranteed) {
+    return guaranteed && IsDisk(queue) && queue.requests.front()->charge > 0;
+  }
+  [[nodiscard]] int64_t TokensOfTime(const ClassQueue& queue) const {
+    const double bytes = queue.requests.front()->charge * static_cast<double>(gate_.rate());
+    return static_cast<int64_t>(bytes / kTokenBytes);
+  }
   [[nodiscard]] bool PassesAll() const { return config_.surplus == SurplusKind::kPass; }
   // Neither light nor of a class with a latency bound: what the bulk cap holds back.
   [[nodiscard]] static bool IsBulk(const ClassQueue& queue, const Request& request) {
@@ -204,6 +216,7 @@ class Scheduler {
   void InstallClass(ClassSpec spec, TimePoint now);
   void SetPromise(ClassQueue* queue, TimePoint now);
   void SetTimeShare(ClassQueue* queue) const;
+  void PromiseDisk(ClassQueue* queue) const;
   void CountDisks(TimePoint now);
   [[nodiscard]] double IopsMax() const;
   void SetTransactions(ClassQueue* queue, bool reserved, TimePoint now);

@@ -125,7 +125,6 @@ void Scheduler::Configure(const SchedulerConfig& config, TimePoint now) {
   const SchedulerConfig old = config_;
   config_ = config;
   device_.Configure(config);
-  device_.SetRented(virtual_disks_ > 0 && config_.surplus != SurplusKind::kCooperative);
   contract_meter_.Restart(now);
   for (auto& [id, queue] : classes_) queue->contract.requests = queue->contract.seconds = 0;
 
@@ -181,13 +180,15 @@ void Scheduler::InstallClass(ClassSpec spec, TimePoint now) {
     total_weight_ -= slot->spec.weight;
   }
   ClassQueue* queue = slot.get();
+  const bool was_disk = queue->spec.disk.type != ClassType::kBestEffort;
+  const bool is_disk = spec.disk.type != ClassType::kBestEffort;
   total_weight_ += spec.weight;
   if (dsfq_ != nullptr) dsfq_->SetTotalWeight(total_weight_);
   queue->spec = std::move(spec);
   SetPromise(queue, now);
   SetCeiling(queue, now);
   Place(queue, now);
-  CountDisks(now);
+  if (was_disk != is_disk) CountDisks(now);
 }
 
 void Scheduler::SetNumbered(ClassId id, ClassQueue* queue) {
@@ -226,11 +227,24 @@ void Scheduler::SetPromise(ClassQueue* queue, TimePoint now) {
   ResizeRoot(now);
 }
 
+// Without a guarantee stage a virtual disk is a rate in bytes that finish times are spaced by
+// (dispatch `vc` and `cvc`).
+void Scheduler::PromiseDisk(ClassQueue* queue) const {
+  const VirtualDisk& disk = queue->spec.disk;
+  if (disk.type == ClassType::kBestEffort) return;
+  auto rate = static_cast<uint64_t>(disk.peak * static_cast<double>(config_.token_rate));
+  if (disk.type == ClassType::kThroughput) rate = std::min(rate, disk.throughput_bytes_per_s);
+  if (rate <= queue->promised) return;
+  queue->promised = rate;
+  queue->promise_total = false;
+}
+
 // The ledger is the device's time (common/qos/booking.h): a virtual disk has its share of it, and
 // where there is one, a promise in bytes no more than was booked for it.
 void Scheduler::SetTimeShare(ClassQueue* queue) const {
   queue->time_share = 0;
   if (config_.surplus == SurplusKind::kCooperative) return;  // which keeps clocks of its own
+  if (!guarantee_) return PromiseDisk(queue);
   if (queue->spec.disk.type != ClassType::kBestEffort) {
     queue->time_share = queue->spec.disk.peak;
   } else if (virtual_disks_ > 0 && config_.token_rate > 0 && !IsBackground(queue->id())) {
@@ -247,10 +261,14 @@ void Scheduler::CountDisks(TimePoint now) {
   for (const auto& [id, queue] : classes_) {
     if (queue->spec.disk.type != ClassType::kBestEffort) ++virtual_disks_;
   }
-  if ((before > 0) == (virtual_disks_ > 0)) return;
-  device_.SetRented(virtual_disks_ > 0 && config_.surplus != SurplusKind::kCooperative);
-  for (const auto& [id, queue] : classes_) SetPromise(queue.get(), now);
-  RetagAll(now);
+  if (!guarantee_ || (before > 0) == (virtual_disks_ > 0)) return;
+  for (const auto& [id, queue] : classes_) {
+    const double share = queue->time_share;
+    SetTimeShare(queue.get());
+    if (queue->time_share == share) continue;
+    SetPromise(queue.get(), now);
+    Place(queue.get(), now);
+  }
 }
 
 double Scheduler::IopsMax() const {
@@ -325,7 +343,9 @@ void Scheduler::RemoveClass(ClassId id, TimePoint now) {
   }
   for (Request* request = dispatch_->entered().front(); request != nullptr;
        request = request->next) {
-    if (request->queue == id) request->queue = kBestEffort;
+    if (request->queue != id) continue;
+    request->queue = kBestEffort;
+    request->charge = 0;
   }
   std::vector<Request*> waiting;
   for (Request* request = best_effort_->requests.front(); request != nullptr;
@@ -427,7 +447,8 @@ void Scheduler::DoneOutside(uint64_t bytes) {
 Advice Scheduler::Advise(TimePoint now) const {
   return {.piece_bytes = device_.PieceBytes(now),
           .has_slot = device_.HasSlot(now),
-          .landing_frees = blocked_.by_rate() || device_.LandingFrees(now)};
+          // Where time is rented, a flush is the time of whoever asks for it.
+          .landing_frees = !device_.rented() && (blocked_.by_rate() || device_.LandingFrees(now))};
 }
 
 SchedulerState Scheduler::State(TimePoint now) const {

@@ -8,9 +8,9 @@
 // whose data is durable. The synced batch flushes the device, so that in a steady stream one flush
 // per group is enough: group n's flush covers the data that came until it began, for group n + 1.
 // Only when nothing at the head of the queue is durable does the queue flush for the data alone.
-// While every item has patience left, nothing is flushed at all: paced writers share flushes, which
-// a disk serves one by one while readers wait behind them. (Writing one group while the one before
-// is flushed was slower: one more hop for each of more and smaller groups.)
+// While every item has patience left, nothing is flushed at all: writers that rates hold back share
+// flushes, which a disk serves one by one while readers wait behind them. (Writing one group while
+// the one before is flushed was slower: one more hop for each of more and smaller groups.)
 //
 // Requires: a durable Apply of `kv` flushes `device` (rocks_kv_store.h promises it).
 // Threads: any. Callbacks run on the loop, in order; without one, on the queue's thread.

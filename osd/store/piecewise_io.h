@@ -1,11 +1,11 @@
 // PiecewiseIo: the device requests of one large read or write, whole or in pieces.
 //
-// As long as nobody is in a hurry all of an operation goes to the device at once. When the
-// scheduler wants pieces (Scheduler::ChunkBytes, by way of ObjectStore::SetPieceBytes), a round of
-// at most one piece goes there, and the next one only when all of it is done, so that a small
-// request of somebody else gets in between. The size is looked up before each round: an operation
-// that was begun in pieces goes on whole when the hurry is over. What is on the device already is
-// not interrupted.
+// Unless the device is kept short (osd/qos/device), all of an operation goes to the device at once.
+// When the scheduler wants pieces (Scheduler::Advise, by way of ObjectStore::SetPieceBytes), a
+// round of at most one piece goes there, and the next one only when all of it is done, so that a
+// small request of somebody else gets in between. The size is looked up before each round: an
+// operation that was begun in pieces goes on whole when that is over. What is on the device already
+// is not interrupted.
 //
 // Units:   bytes; offsets and lengths are multiples of kBlockSize.
 // Threads: begins on the caller's; goes on, and calls `done`, on the device's completion thread.

@@ -16,6 +16,8 @@ void Device::Configure(const SchedulerConfig& config) {
   chosen_depth_ = config.depth;
   adapts_ = config.depth == 0 && config.dispatch == DispatchKind::kCvc &&
             config.surplus != SurplusKind::kPass;
+  rents_ = config.depth == 0 && config.guarantee == GuaranteeKind::kHtb &&
+           config.surplus != SurplusKind::kCooperative;
   knows_token_rate_ = config.token_rate > 0;
   request_unit_ = config.RequestUnit();
   turns_.SetAnticipates(config.anticipation);

@@ -35,11 +35,11 @@ class Device {
   [[nodiscard]] uint32_t window_depth() const { return rented() ? 1 : depth_; }
   [[nodiscard]] uint64_t in_flight() const { return depth_control_.in_flight(); }
 
-  // Somebody rents the device's time (common/qos/virtual_disk.h): where depth is auto it holds one
-  // request, since only then the time of each is known (C6), and whose time it is can be decided
-  // only before a request is there.
-  void SetRented(bool rented) { rented_ = rented; }
-  [[nodiscard]] bool rented() const { return rented_ && adapts_; }
+  // A virtual disk has something to do (common/qos/virtual_disk.h): for a second, where depth is
+  // auto, the device holds one request, since only then the time of each is known (C6), and whose
+  // time it is can be decided only before a request is there.
+  void Rented(TimePoint now) { rented_until_ = now + DepthControl::kShortFor; }
+  [[nodiscard]] bool rented() const { return rented_; }
 
   // What may go to it.
   [[nodiscard]] bool HasSlot(TimePoint now) const;
@@ -77,8 +77,10 @@ class Device {
   // The steps of a request.
   // It has come, and waits.
   void Asked(const ClassQueue& queue, const Request& request, TimePoint now);
-  // The device runs empty to show how long a request takes alone, if it is time to see that.
-  void ProbeIfDue(TimePoint now) {
+  // Before the next is chosen. The device runs empty to show how long a request takes alone, if it
+  // is time to see that.
+  void Prepare(TimePoint now) {
+    rented_ = rents_ && now < rented_until_;
     if (adapts_ && in_flight() < depth_) depth_control_.ProbeIfDue(now);
   }
   // It goes to the device. `others_wait`: requests that are not light wait for a slot.
@@ -109,7 +111,9 @@ class Device {
   void Leave(ClassQueue* queue, Request* request, TimePoint now);
 
   bool adapts_ = false;
-  bool rented_ = false;
+  bool rents_ = false;   // a virtual disk's time would have to be known
+  bool rented_ = false;  // it has to, now
+  TimePoint rented_until_;
   uint32_t depth_ = SchedulerConfig::kAutoDepth;
   uint32_t chosen_depth_ = 0;  // 0: auto
   bool knows_token_rate_ = false;

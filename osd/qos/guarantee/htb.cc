@@ -9,8 +9,9 @@ namespace {
 
 constexpr uint64_t kAfterAllInFull = uint64_t{1} << 62;  // no sequence number gets there
 constexpr int64_t kMostElsewhere = int64_t{1} << 40;     // tokens; times the parts it still fits
-constexpr int64_t kDebtCaps = 6;  // that a class may owe here for what it got elsewhere
-constexpr double kMicros = 1e6;   // tokens of a leaf in time, per second
+constexpr int64_t kDebtCaps = 6;          // that a class may owe here for what it got elsewhere
+constexpr int64_t kDebtMicros = 100'000;  // or so much of the device's time, if that is more
+constexpr double kMicros = 1e6;           // tokens of a leaf in time, per second
 constexpr double kEstimateGain = 1.0 / 8;
 
 int64_t MicrosOf(double seconds) {
@@ -191,14 +192,14 @@ void Htb::Take(ClassQueue* queue, int64_t tokens, TimePoint now) {
   const int64_t parts = PartsOf(*queue, tokens);
   take(&queue->leaf, tokens, payer == Payer::kPromise);
   Request* const head = queue->requests.front();
-  head->charge = 0;
   if (MoreLeaves* const more = queue->more.get(); more != nullptr) {
     take(&more->iops, queue->leaf ? kIopsParts : parts, payer == Payer::kPromise);
     take(&more->bound, parts, payer == Payer::kBound);
     const bool time_pays = IsDisk(*queue) ? payer == Payer::kDisk : payer == Payer::kPromise;
-    take(&more->time, MicrosOf(more->estimate), time_pays);
+    const double charge = std::min(more->estimate, kDebtMicros / kMicros);
+    take(&more->time, MicrosOf(charge), time_pays);
     take(&more->disk_rate, tokens, payer == Payer::kDisk);
-    if (more->time && time_pays) head->charge = std::max(more->estimate, 1 / kMicros);
+    if (more->time && time_pays) head->charge = std::max(charge, 1 / kMicros);
   }
   if (queue->transactions) queue->transactions->Take(*head, now);
 }
@@ -211,8 +212,16 @@ void Htb::Completed(ClassQueue* queue, const Request& request, Duration device_t
   if (device_time > Duration(0)) {  // else cancelled
     more->estimate += more->estimate > 0 ? (took - more->estimate) * kEstimateGain : took;
   }
-  if (request.charge <= 0 || request.queue != queue->id()) return;
-  more->time->Take(MicrosOf(took) - MicrosOf(request.charge));
+  // A charge with an account is surplus `cooperative`'s.
+  const bool paid = request.charge > 0 && request.account == Request::Account::kNone;
+  if (!paid || request.queue != queue->id()) return;
+  const int64_t rest = MicrosOf(took) - MicrosOf(request.charge);
+  if (rest <= 0) {
+    more->time->Take(rest);
+  } else {  // one stall of the device is no debt of minutes
+    more->time->TakeDownTo(-std::max(kDebtCaps * more->time->cap(), kDebtMicros), rest);
+  }
+  more->time->CutAt(more->time->cap());
   const bool offered = waiting_.Contains(*queue) || ready_.Contains(*queue);
   if (offered) Offer(queue, now);  // it covers the head at another moment
 }

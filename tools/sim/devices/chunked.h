@@ -1,5 +1,5 @@
 // A flat device that is given large writes in pieces, one after the other, as a store does that
-// asks Scheduler::ChunkBytes: between two pieces of one request it serves a piece of each of the
+// asks Scheduler::Advise: between two pieces of one request it serves a piece of each of the
 // others. With pieces that are never smaller than the request it is Flat.
 #pragma once
 

@@ -58,7 +58,7 @@ void AddSmallReader(std::vector<Experiment>* all) {
   all->push_back(
       {"E56", "A small reader beside large writes", "depth control, no paper",
        "One reader that waits for each 4 KiB (10,000/s alone) beside 64 writers on a device of "
-       "1 GiB/s that serves one after the other, gate conserving. The reader is in a hurry, so the "
+       "1 GiB/s that serves one after the other, gate conserving. The reader is light, so the "
        "device holds two writes and it passes the window; a write is not interrupted, unless the "
        "store issues it in the pieces that the scheduler asks for.",
        RunBeside});

@@ -1,5 +1,5 @@
-// What the scheduler learns from the device: depth, hurry, bursts, anticipation, pieces, landing,
-// the processors' pace; on disks, flash and models without mechanics.
+// What the scheduler learns from the device: depth, kept short or not, bursts, anticipation,
+// pieces, landing, the processors' pace; on disks, flash and models without mechanics.
 #include <fmt/format.h>
 
 #include "tools/sim/devices/chunked.h"

@@ -280,6 +280,8 @@ TEST(TenClassesTest, AClassThatMovesHasItsLimitAtOnce) {
                             .scale = 0.4,
                             .queue = 250ms,
                             .pause = pause});
+      // Any second, wherever it begins, may have one request more at its edge.
+      constexpr double kBlock = 16.0 / 1024;
       for (size_t c = 0; c < kClasses; ++c) {
         const double limit = kContracts[c].limit;
         for (size_t phase = 0; phase < kPhases; ++phase) {
@@ -288,7 +290,7 @@ TEST(TenClassesTest, AClassThatMovesHasItsLimitAtOnce) {
               << "c" << c << " in phase " << phase + 1;
         }
         if (limit > 0) {
-          EXPECT_LE(run.MostInASecond(c), limit * 1.02) << "c" << c;
+          EXPECT_LE(run.MostInASecond(c), limit * 1.02 + kBlock) << "c" << c;
         }
       }
     }

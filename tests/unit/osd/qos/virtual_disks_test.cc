@@ -108,6 +108,81 @@ TEST(VirtualDisksTest, WhoHasTheEarlierBoundGoesFirst) {
   EXPECT_EQ(scheduler.Pull(now).request, &requests[2]);
 }
 
+// Of the root its time counts, not its bytes: ten times G0 is what it reads.
+TEST(VirtualDisksTest, ASequentialDiskLeavesSurplusItsPartOfAStrictGate) {
+  SchedulerConfig base;
+  base.token_rate = 12 << 20;
+  base.best_effort_min = 0;
+  SchedulerConfig config = *ApplyProfile("odis", base);
+  config.maximizer = false;
+  Cluster cluster(1);
+  cluster.AddOsd(config, sim::Uniform(.0005, 0));
+  cluster.SetClass(Rent(kA, .25));
+  cluster.SetClass(Spec(kB));
+  Load* a = cluster.Start({.class_id = kA, .outstanding = 8, .bytes = 64 << 10});
+  Load* b = cluster.Start({.class_id = kB, .outstanding = 8, .bytes = 64 << 10});
+  cluster.RunTo(10s);
+  EXPECT_NEAR(DeviceShare(*a, 2s, 10s), .25, .01);
+  EXPECT_NEAR(b->MiBps(2s, 10s), 9, .5);
+}
+
+TEST(VirtualDisksTest, AnIdleDiskCostsNobodyTheDepth) {
+  TimePoint now{0};
+  Scheduler scheduler(Unified(), now);
+  scheduler.SetClass(Rent(kA, .3), now);
+  std::array<Request, 5> requests;
+  const auto add = [&](size_t i, ClassId id) {
+    requests[i].class_id = id;
+    requests[i].bytes = 4 << 10;
+    scheduler.Enqueue(&requests[i], now);
+  };
+  add(0, kA);
+  ASSERT_EQ(scheduler.Pull(now).request, &requests[0]);
+  add(1, kB);
+  add(2, kB);
+  EXPECT_EQ(scheduler.Pull(now).request, nullptr) << "whose time would it be?";
+  scheduler.Completed(&requests[0], now);
+  ASSERT_EQ(scheduler.Pull(now).request, &requests[1]);
+  EXPECT_EQ(scheduler.Pull(now).request, nullptr) << "the disk may ask again";
+  now += 1s;
+  EXPECT_EQ(scheduler.Pull(now).request, &requests[2]);
+}
+
+TEST(VirtualDisksTest, OneStallIsNoDebtOfMinutes) {
+  TimePoint now{0};
+  Scheduler scheduler(Unified(), now);
+  scheduler.SetClass(Rent(kB, .5), now);
+  ClassSpec promised = Spec(kA);
+  promised.reservation = Reservation{.bytes_per_s = 10 << 20};
+  scheduler.SetClass(promised, now);
+  std::array<Request, 2> requests;
+  for (Request& request : requests) {
+    request.class_id = kA;
+    request.bytes = 4 << 10;
+    scheduler.Enqueue(&request, now);
+    ASSERT_EQ(scheduler.Pull(now).request, &request);
+    EXPECT_TRUE(request.guaranteed);
+    now += 5s;
+    scheduler.Completed(&request, now);
+    now += 1100ms;  // a tenth of it is its own
+  }
+}
+
+// Without a guarantee stage its rate spaces finish times.
+TEST(VirtualDisksTest, UnderFinishTimesAloneADiskHasDeadlines) {
+  TimePoint now{0};
+  SchedulerConfig base;
+  base.token_rate = 100 << 20;
+  Scheduler scheduler(*ApplyProfile("vc", base), now);
+  scheduler.SetClass(Rent(kA, .25), now);
+  Request request;
+  request.class_id = kA;
+  request.bytes = 256 << 10;
+  scheduler.Enqueue(&request, now);
+  ASSERT_EQ(scheduler.Pull(now).request, &request);
+  EXPECT_EQ(request.finish_time, now + 10ms);
+}
+
 TEST(VirtualDisksTest, TheDeviceNeverIdlesWhileSomebodyWaits) {
   Cluster cluster(1);
   cluster.AddOsd(Vd(1), sim::Uniform(.002, .9));
