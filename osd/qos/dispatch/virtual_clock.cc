@@ -28,14 +28,15 @@ Duration StepOf(const ClassQueue& queue, const Request& request) {
   return FromSeconds(std::min(seconds, kLongestStep));
 }
 
-// What the class was served on other OSDs since, if its clock is that of a promise over all of them:
-// taken to be requests as large as this one. What a guarantee stage has released was counted there.
+// What the class was served on other OSDs since, if its clock is that of a promise over all of
+// them: taken to be requests as large as this one. What a guarantee stage has released was counted
+// there.
 Duration ElsewhereSteps(const ClassQueue& queue, const Request& request, Duration step) {
   const bool of_all = queue.finish_rate <= static_cast<double>(queue.promised_iops);
   const bool counts = queue.promise_total && of_all && !request.guaranteed;
   if (!counts || request.elsewhere_tokens <= 0) return Duration(0);
-  const double requests = static_cast<double>(request.elsewhere_tokens) /
-                          static_cast<double>(TokensOf(request.bytes));
+  const double requests =
+      static_cast<double>(request.elsewhere_tokens) / static_cast<double>(TokensOf(request.bytes));
   return FromSeconds(std::min(requests * ToSeconds(step), kLongestStep));
 }
 

@@ -1,6 +1,7 @@
 // E58: virtual disks under the default profile, beside a promise in bytes. Yan and Jiang's figures
 // 3 and 4 with HTB's leaves in device time instead of surplus `cooperative`.
 #include <array>
+#include <cmath>
 
 #include "tools/sim/experiments/all.h"
 #include "tools/sim/experiments/dsfq_setup.h"
@@ -53,7 +54,7 @@ void RunVirtualDisksUnified(Run& run) {
   const ClassSpec large = bytes ? Promised(kLargeDisk, .75) : RentADisk(kLargeDisk, .75);
   const ClassSpec small = bytes ? Promised(kSmallDisk, .25) : RentADisk(kSmallDisk, .25);
   for (const double locality : kLocalities) {
-    const auto percent = std::to_string(static_cast<int>(locality * 100 + .5)) + " %";
+    const auto percent = std::to_string(std::lround(locality * 100)) + " %";
     const Rates own = Serve(run.seed(), VdConfig(), RentADisk(kLargeDisk, .75),
                             RentADisk(kSmallDisk, .25), locality);
     const Rates got = Serve(run.seed(), Unified(), large, small, locality);
