@@ -99,6 +99,10 @@ Status CheckCgroupPath(std::string_view path) {
   if (std::any_of(path.begin(), path.end(), is_control)) {
     return refuse("it has a control character (the names are those below /sys/fs/cgroup)");
   }
+  const auto is_beyond_ascii = [](char c) { return static_cast<uint8_t>(c) >= 0x80; };
+  if (std::any_of(path.begin(), path.end(), is_beyond_ascii)) {
+    return refuse("write bytes beyond ASCII as mounts tell of them, \\xc3\\xa4 for a-umlaut");
+  }
   return Status::Ok();
 }
 

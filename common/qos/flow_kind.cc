@@ -39,8 +39,13 @@ FlowKey KeyOf(const FlowSource& source) {
     case FlowKind::kUser:
       return {MixHash(source.session, source.uid), source.opener};
     case FlowKind::kCgroup:
+      // Whose cgroup is not known is told apart by uid, as are unknown openers.
+      if (source.cgroup.empty()) {
+        return {MixHash(source.session, MixHash(kOfCgroups, source.uid)), source.opener};
+      }
       return {MixHash(source.session, HashOfPath(source.cgroup)), source.opener};
     case FlowKind::kOpener:
+      if (source.opener == 0) return {MixHash(source.session, MixHash(~kOfOpeners, source.uid)), 0};
       return {MixHash(source.session, MixHash(kOfOpeners, source.opener)), 0};
     case FlowKind::kNone:
       return {};

@@ -197,7 +197,11 @@ class ObjectService::Op final : public ObjectOp {
   [[nodiscard]] FlowOwner Owner() const override {
     const wire::Flow& flow = request.flow();
     const bool by_cgroup = flow.kind() == wire::Flow::CGROUP;
-    return {session_, by_cgroup, flow.uid(), std::string(Cgroup()), flow.opener()};
+    std::string cgroup(Cgroup());
+    // Our mounts escape such bytes; what others send goes to terminals and documents as well.
+    std::replace_if(
+        cgroup.begin(), cgroup.end(), [](unsigned char c) { return c < 0x20 || c >= 0x7f; }, '?');
+    return {session_, by_cgroup, flow.uid(), std::move(cgroup), flow.opener()};
   }
   // A path, which is no longer in any kernel; a sender may say what he likes.
   [[nodiscard]] std::string_view Cgroup() const {

@@ -87,6 +87,7 @@ TEST_F(ClassRulesTest, WhatNoProcessCanBeInIsRefusedWithTheWayOut) {
       {"/./a", "each of its parts is a name"},
       {"/sys/fs/cgroup/a", "as in '/a'"},
       {"/sys/fs/cgroup", "as in '/'"},
+      {"/\xc3\xa4", "write bytes beyond ASCII"},
       {"/a\n", "control character"},
       {"/" + std::string(4096, 'a'), "at most 4096 bytes"},
   };

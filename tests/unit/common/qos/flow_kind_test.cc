@@ -49,6 +49,12 @@ TEST(FlowKindTest, CgroupsAreUsersWhateverTheUid) {
   EXPECT_NE(KeyOf(one).user, KeyOf(other).user);
   other.cgroup = "";
   EXPECT_NE(KeyOf(one).user, KeyOf(other).user) << "whose cgroup is not known";
+  FlowSource unknown = other;
+  unknown.uid = other.uid + 1;
+  EXPECT_NE(KeyOf(unknown).user, KeyOf(other).user) << "two users whose cgroups are not known";
+  other.kind = unknown.kind = FlowKind::kOpener;
+  other.opener = unknown.opener = 0;
+  EXPECT_NE(KeyOf(unknown).user, KeyOf(other).user) << "two users whose openers are not known";
   other = one;
   other.session = 8;
   EXPECT_NE(KeyOf(one).user, KeyOf(other).user);
