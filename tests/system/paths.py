@@ -14,7 +14,7 @@ import signal
 import sys
 
 from uring import Child, all_wait, all_wait_for_lock, servers_of, take_away
-from weirtest import BIN, MIB, REPO, Cluster, Embedded, check, main, run, wait_until
+from weirtest import BIN, MIB, REPO, Cluster, Embedded, check, files_of, main, run, wait_until
 
 sys.path.insert(0, os.path.join(REPO, "tools", "lib"))
 import fuse_rings  # noqa: E402  (the path comes first)
@@ -36,8 +36,7 @@ def why_no_io_uring():
 
 def has_ring(pid):
     """Whether a process has io_uring open."""
-    folder = f"/proc/{pid}/fd"
-    return any("io_uring" in os.readlink(f"{folder}/{fd}") for fd in os.listdir(folder) if os.path.islink(f"{folder}/{fd}"))
+    return any("io_uring" in file for file in files_of(pid))
 
 
 def check_path(pid, backend, who):

@@ -60,6 +60,15 @@ def wait_until(condition, what, timeout=60):
     raise Failure(f"waited {timeout} s for {what}")
 
 
+def files_of(pid):
+    """What the descriptors of a process lead to; those that it closes meanwhile are left out."""
+    found = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return found
+
+
 def is_mounted(path):
     """Asks the kernel's table only: a stat of a mount whose daemon is gone would wait for it."""
     with open("/proc/self/mounts") as mounts:

@@ -10,7 +10,7 @@ import subprocess
 
 from untouched import (RATE, blank, copy, copy_of, dev, edited, make_embedded, make_mds, make_other, mkfs, noise, pid_of,
                        put, refused, serving_mds, slim, snapshot, umount, unmounted, weirfs, write)
-from weirtest import BIN, MIB, check, main, run, wait_until
+from weirtest import BIN, MIB, check, files_of, main, run, wait_until
 
 # ---- directories
 
@@ -313,8 +313,7 @@ def clusters_of_weir_dev(lab):
     os.rename(whole, moved)
     run(*dev("up", moved, *first))
     for daemon in ("osd.0", "osd.1"):
-        used = [os.readlink(f"/proc/{pid_of(moved, daemon)}/fd/{fd}") for fd in os.listdir(f"/proc/{pid_of(moved, daemon)}/fd")
-                if os.path.exists(f"/proc/{pid_of(moved, daemon)}/fd/{fd}")]
+        used = files_of(pid_of(moved, daemon))
         check(f"{moved}/{daemon}.img" in used, f"{daemon} serves {used}")
     run(*dev("down", moved))
     # Earlier versions recorded where the directory was.

@@ -10,7 +10,7 @@ import subprocess
 
 from untouched import (RATE, blank, copy_of, dev, mkfs, noise, put, refused, serving_mds, slim, umount, unmounted, weirfs,
                        write)
-from weirtest import BIN, MIB, check, is_mounted, main, run, wait_until
+from weirtest import BIN, MIB, check, files_of, is_mounted, main, run, wait_until
 
 def copies_of_disks(lab):
     """Of two copies of a disk one is served: what went to the other would be lost."""
@@ -62,7 +62,7 @@ def some_disks(lab, endpoint):
 
 def opens_images(pid):
     with contextlib.suppress(OSError):
-        files = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+        files = files_of(pid)
         return sum(file.endswith(" (deleted)") for file in files) >= 4  # both, by who makes and by who formats them
     return False
 
@@ -203,7 +203,7 @@ def processes_of(data):
 def killed_at(data, last, argv):
     """weir-dev, killed as soon as that file is there: what it has started ends by itself. False: all was served by then."""
     def held(pid):  # by its only pipe
-        return any(os.readlink(f"/proc/{pid}/fd/{fd}").startswith("pipe:") for fd in os.listdir(f"/proc/{pid}/fd"))
+        return any(file.startswith("pipe:") for file in files_of(pid))
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         wait_until(lambda: os.path.exists(f"{data}/{last}") or process.poll() is not None, last)
         process.send_signal(signal.SIGSTOP)

@@ -1,4 +1,8 @@
+#!/usr/bin/env python3
 """The kernel's switch for FUSE over io_uring, on for as long as somebody here wants it.
+
+fuse_rings.py COMMAND... runs COMMAND with it on; where it is not to be had, says so and runs nothing (exit 0, but 1
+where WEIR_EXPECT_PATHS names rings).
 
 Several tests and benchmarks may want it at once, and any of them may be killed: whoever has it on holds a shared lock of
 the parameter's file, the first notes what was there, the last puts it back. One that died keeps no lock, and what it
@@ -7,6 +11,8 @@ noted is put back by the next.
 import contextlib
 import fcntl
 import os
+import subprocess
+import sys
 
 PARAMETER = "/sys/module/fuse/parameters/enable_uring"
 NOTE = "/run/weir-enable_uring.before"
@@ -80,3 +86,17 @@ def wanted():
         yield None
     finally:
         rings.off()
+
+
+def main(command):
+    if not command or command[0].startswith("-"):
+        sys.exit(__doc__)
+    with wanted() as why_not:
+        if why_not is not None:
+            print(f"skipped {' '.join(command)}: FUSE over io_uring is not to be had: {why_not}")
+            return int("rings" in os.environ.get("WEIR_EXPECT_PATHS", "").split(","))
+        return subprocess.run(command, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
