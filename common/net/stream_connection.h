@@ -3,7 +3,8 @@
 //
 // Receiving: a turn takes at most kTurnBytes or kTurnMessages from one peer, then everybody else
 // has his turn; the bytes of a payload go from the socket to where they stay. Sending: what a turn
-// produces for the peer leaves at its end, as few sendmsg as possible. What the peer does not read
+// produces for the peer leaves at its end, as few sendmsg as possible; large messages go in pieces
+// of 128 KiB, when what else has come is done (Reactor::Continue). What the peer does not read
 // is queued without a limit of its own: requests are bounded by the OSD's credits and by what a
 // mount may have under way, answers by the requests.
 // Threads: the reactor's own.
@@ -60,6 +61,7 @@ class StreamConnection final : public std::enable_shared_from_this<StreamConnect
   StreamConnection(Reactor& reactor, int socket, Direction sends, Events events);
   void OnReadable() override;
   void OnWritable() override;
+  void OnContinue() override;
   enum class Received : uint8_t { kSome, kNothing, kGone };
   Received Receive(size_t* bytes_left);
   bool TakeMessages(int* messages_left);
@@ -78,6 +80,7 @@ class StreamConnection final : public std::enable_shared_from_this<StreamConnect
   bool lost_ = false;         // it takes nothing more; its reader hears of the end, too
   bool ending_turn_ = false;  // SendQueued runs at the turn's end
   bool full_ = false;         // waits for room
+  bool receiving_ = false, sending_ = false;  // go on in OnContinue
   std::deque<Message> outgoing_;
   size_t first_sent_ = 0;  // bytes of the first one
   uint64_t sends_done_ = 0;

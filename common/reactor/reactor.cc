@@ -15,6 +15,9 @@
 namespace weir {
 namespace {
 
+// What a turn spends on what takes long (copies, checksums) before it looks for what has come.
+constexpr Duration kContinuedTurn = std::chrono::microseconds(50);
+
 thread_local const Reactor* current = nullptr;
 
 Result<std::optional<Reactor::Backend>> BackendOfEnvironment() {
@@ -119,7 +122,6 @@ void Reactor::WatchShared(int fd, Watcher* watcher) {
 void Reactor::Unwatch(Watcher* watcher) {
   poller_->Unwatch(watcher);
   std::erase(continued_, watcher);
-  std::replace(continuing_.begin(), continuing_.end(), watcher, static_cast<Watcher*>(nullptr));
 }
 
 void Reactor::WaitWritable(Watcher* watcher) {
@@ -146,6 +148,7 @@ void Reactor::Run() {
   while (!stopping_.load(std::memory_order_relaxed)) {
     RunPosted();
     timers_.Run(SystemClock::Get().Now());
+    RunTurnEnds();
     RunContinued();
     RunTurnEnds();
     if (MustNotSleep()) {
@@ -210,12 +213,16 @@ void Reactor::RunPosted() {
   running_.clear();
 }
 
+// Each at most once: what it goes on with comes after what else has come meanwhile.
 void Reactor::RunContinued() {
-  continuing_.swap(continued_);
-  for (size_t i = 0; i < continuing_.size(); ++i) {
-    if (continuing_[i] != nullptr) continuing_[i]->OnReadable();
+  if (continued_.empty()) return;
+  const TimePoint until = SystemClock::Get().Now() + kContinuedTurn;
+  for (size_t left = continued_.size(); left > 0 && !continued_.empty(); --left) {
+    Watcher* const watcher = continued_.front();
+    continued_.pop_front();
+    watcher->OnContinue();
+    if (SystemClock::Get().Now() >= until) return;
   }
-  continuing_.clear();
 }
 
 // Those that they add run in the next turn, which comes at once.

@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -36,10 +37,12 @@ class Watcher {
  public:
   virtual ~Watcher() = default;
   // Edge triggered: there may be something to read, or the peer has gone; the watcher reads until
-  // EAGAIN, or calls Reactor::Continue to be called again in the next turn.
+  // EAGAIN, or calls Reactor::Continue to go on after what else has come.
   virtual void OnReadable() = 0;
   // Once for each Reactor::WaitWritable.
   virtual void OnWritable() {}
+  // Once for each Reactor::Continue.
+  virtual void OnContinue() { OnReadable(); }
 };
 
 // One request to a disk, kept by its owner until Done.
@@ -102,7 +105,7 @@ class Reactor final : public Loop {
   void Unwatch(Watcher* watcher);
   // OnWritable once there is room in the socket's buffer.
   void WaitWritable(Watcher* watcher);
-  // OnReadable in the next turn.
+  // OnContinue once what else has come had its turn: for a bounded piece of what takes long.
   void Continue(Watcher* watcher);
 
   // Goes to the disk at once, so that it works while the turn goes on.
@@ -145,8 +148,7 @@ class Reactor final : public Loop {
   TimerQueue timers_;
   std::vector<Task> turn_ends_;
   std::vector<Task> ending_, running_;  // kept for their capacity
-  std::vector<Watcher*> continued_;
-  std::vector<Watcher*> continuing_;
+  std::deque<Watcher*> continued_;
 
   std::mutex mutex_;
   std::vector<Task> posted_;           // guarded by mutex_

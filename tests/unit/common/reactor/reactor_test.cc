@@ -328,6 +328,37 @@ TEST_P(ReactorTest, AfterUnwatchNothingIsHeardAlsoOfWhatHadCome) {
   RunInLoopAndWait(*reactor_, [&] { EXPECT_EQ(listener.calls, 0); });
 }
 
+// What a turn has for its peers leaves before anything that takes long goes on.
+TEST_P(ReactorTest, TheEndOfATurnComesBeforeWhatContinues) {
+  std::string order;
+  struct Long final : Watcher {
+    Long(Reactor& r, std::string& o) : reactor(r), order(o) {}
+    void OnReadable() override {
+      order += "l";
+      if (--pieces > 0) reactor.Continue(this);
+    }
+    Reactor& reactor;
+    std::string& order;
+    int pieces = 2;
+  } work(*reactor_, order);
+  Event done;
+  RunInLoopAndWait(*reactor_, [&] {
+    reactor_->Continue(&work);
+    reactor_->AtTurnEnd([&] {
+      order += "e";
+      reactor_->Post([&] {
+        order += "p";
+        reactor_->AtTurnEnd([&] {
+          order += "e";
+          done.Set();
+        });
+      });
+    });
+  });
+  done.Await();
+  RunInLoopAndWait(*reactor_, [&] { EXPECT_EQ(order, "elpel"); });
+}
+
 // Both descriptors are ready in one turn; the one that is called first ends the other.
 TEST_P(ReactorTest, OneWatcherMayEndAnotherThatIsReadyToo) {
   SocketPair first, second;
