@@ -106,7 +106,7 @@ void FileIo::ReadOver(Reader reader, uint64_t offset, uint64_t length, ReadCallb
               });
 }
 
-void FileIo::Write(const HandlePtr& handle, uint64_t offset, std::span<const uint8_t> data,
+void FileIo::Write(const HandlePtr& handle, uint64_t offset, const Buffer& data,
                    const RightsLost& lost, WriteCallback callback, Abandoned abandoned) {
   const InodePtr& inode = handle->inode;
   if (offset + data.size() > kMaxFileSize) {
@@ -121,10 +121,10 @@ void FileIo::Write(const HandlePtr& handle, uint64_t offset, std::span<const uin
   if (!NeedsRoom(wrote)) {
     return WriteNow(wrote, handle->direct, offset, data, std::move(callback), std::move(abandoned));
   }
-  auto go = [this, wrote, direct = handle->direct, offset, bytes = Buffer::CopyOf(data),
+  auto go = [this, wrote, direct = handle->direct, offset, kept = data.Kept(),
              callback = std::move(callback), abandoned](const Status& status) {
     if (!status.ok()) return callback(status);
-    WriteNow(wrote, direct, offset, bytes.span(), callback, abandoned);
+    WriteNow(wrote, direct, offset, kept, callback, abandoned);
   };
   AwaitRoom(wrote, std::move(go), std::move(abandoned));
 }
@@ -141,12 +141,12 @@ void FileIo::AwaitRoom(const Wrote& wrote, Growth::Ready ready, Abandoned abando
                 std::move(abandoned));
 }
 
-void FileIo::WriteNow(const Wrote& wrote, bool direct, uint64_t offset,
-                      std::span<const uint8_t> data, WriteCallback callback, Abandoned abandoned) {
+void FileIo::WriteNow(const Wrote& wrote, bool direct, uint64_t offset, const Buffer& data,
+                      WriteCallback callback, Abandoned abandoned) {
   const InodePtr& inode = wrote.inode;
   if (!leases_.BeginWrite(inode->id())) {
-    return WriteShared(wrote, PrepareWrite(inode->layout(), offset, data.data(), data.size()),
-                       std::move(callback), std::move(abandoned));
+    return WriteShared(wrote, PrepareWrite(inode->layout(), offset, data), std::move(callback),
+                       std::move(abandoned));
   }
   if (!leases_.alone()) {
     callback = [this, inode, callback = std::move(callback)](const Status& status) {
@@ -157,15 +157,15 @@ void FileIo::WriteNow(const Wrote& wrote, bool direct, uint64_t offset,
     const WriteBack::Writer writer{wrote.opener, classes_.Of(*inode, *wrote.opener)};
     // The size is known here before the kernel hears of success, as a read may follow at once.
     return write_back_.Write(
-        inode, writer, offset, data,
+        inode, writer, offset, data.span(),
         [this, wrote, callback = std::move(callback)](const Status& status) {
           if (status.ok()) NoteWrote(wrote);
           callback(status);
         },
         std::move(abandoned));
   }
-  WriteBehind(wrote, PrepareWrite(inode->layout(), offset, data.data(), data.size()),
-              std::move(callback), std::move(abandoned));
+  WriteBehind(wrote, PrepareWrite(inode->layout(), offset, data), std::move(callback),
+              std::move(abandoned));
 }
 
 // Others have it open.

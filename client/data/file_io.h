@@ -85,9 +85,9 @@ class FileIo {
   // Up to `length` bytes, less at the end of the file.
   void Read(const HandlePtr& handle, uint64_t offset, uint64_t length, ReadCallback callback,
             Abandoned abandoned = nullptr);
-  // `data` is not needed after the call.
-  void Write(const HandlePtr& handle, uint64_t offset, std::span<const uint8_t> data,
-             const RightsLost& lost, WriteCallback callback, Abandoned abandoned = nullptr);
+  // `data` may be borrowed for as long as the call.
+  void Write(const HandlePtr& handle, uint64_t offset, const Buffer& data, const RightsLost& lost,
+             WriteCallback callback, Abandoned abandoned = nullptr);
   // fallocate: space that is kept for a range, of which the MDS knows then, or a hole.
   void Allocate(const HandlePtr& handle, const RangeChange& change, WriteCallback callback,
                 Abandoned abandoned = nullptr);
@@ -159,7 +159,7 @@ class FileIo {
     bool background = false;  // nobody has asked for it yet
   };
   void ReadOver(Reader reader, uint64_t offset, uint64_t length, ReadCallback callback);
-  void WriteNow(const Wrote& wrote, bool direct, uint64_t offset, std::span<const uint8_t> data,
+  void WriteNow(const Wrote& wrote, bool direct, uint64_t offset, const Buffer& data,
                 WriteCallback callback, Abandoned abandoned);
   void WriteShared(const Wrote& wrote, PreparedWrite write, WriteCallback callback,
                    Abandoned abandoned);

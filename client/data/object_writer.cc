@@ -56,7 +56,8 @@ PreparedWrite PrepareWrite(const FileLayout& layout, uint64_t offset, const uint
 
 PreparedWrite PrepareWrite(const FileLayout& layout, uint64_t offset, const Buffer& data) {
   std::vector<ObjectSpan> spans = MapSpans(layout, offset, data.size());
-  if (spans.size() != 1) return PrepareWrite(layout, offset, data.data(), data.size());
+  if (data.borrowed() || spans.size() != 1)
+    return PrepareWrite(layout, offset, data.data(), data.size());
   PreparedWrite write;
   write.parts.push_back({std::move(spans[0]), data, Crc32c(data.data(), data.size())});
   return write;

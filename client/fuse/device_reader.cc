@@ -1,5 +1,6 @@
 #include "client/fuse/device_reader.h"
 
+#include <linux/fuse.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,9 +9,15 @@
 namespace weir::client {
 namespace {
 
-// A write of the most bytes, with its headers.
-constexpr size_t kLargestRequest = (1UL << 20) + 4096;
-constexpr int kAtOnce = 8;  // a turn
+// A write of the most bytes, with its headers. Its data lies where disks want it.
+constexpr size_t kMostData = 1UL << 20;
+constexpr size_t kWriteHeaders = sizeof(fuse_in_header) + sizeof(fuse_write_in);
+constexpr size_t kBeforeHeaders = kBlockSize - kWriteHeaders;
+constexpr size_t kLargestRequest = kWriteHeaders + kMostData;
+constexpr size_t kKeptForLater = 16;  // buffers of requests
+// A turn takes so much: what it has to send waits for its end.
+constexpr int kAtOnce = 8;
+constexpr size_t kBytesAtOnce = 64UL << 10;
 // Busy: it has hardly slept for so long.
 constexpr Duration kBusyFor = std::chrono::milliseconds(10);
 constexpr int kSleepShare = 8;
@@ -30,7 +37,7 @@ void DeviceReader::Start(bool helps) {
 
 void DeviceReader::BeginToWatch() {
   if (stopped_ || watching_) return;
-  if (buffer_ == nullptr) buffer_ = FreeBuffer();
+  if (room_.empty()) room_ = Room();
   watching_ = true;
   reactor_.WatchShared(options_.device, this);
 }
@@ -47,7 +54,8 @@ void DeviceReader::Help() {
 }
 
 void DeviceReader::OnReadable() {
-  for (int taken = 0; taken < kAtOnce && !inbox_.full(); ++taken) {
+  bytes_ = 0;
+  for (int taken = 0; taken < kAtOnce && bytes_ < kBytesAtOnce && !inbox_.full(); ++taken) {
     const Taken one = TakeOne();
     if (one == Taken::kEnd) return;
     if (one == Taken::kNothing) {
@@ -79,7 +87,7 @@ void DeviceReader::CallIfBusy() {
 }
 
 DeviceReader::Taken DeviceReader::TakeOne() {
-  const ssize_t got = read(options_.device, buffer_.get(), kLargestRequest);
+  const ssize_t got = read(options_.device, room_.data(), room_.size());
   if (got > 0) {
     Give(static_cast<size_t>(got));
     return watching_ ? Taken::kOne : Taken::kEnd;
@@ -92,17 +100,24 @@ DeviceReader::Taken DeviceReader::TakeOne() {
 }
 
 void DeviceReader::Give(size_t bytes) {
-  if (!Inbox::IsLarge(bytes)) return inbox_.Take({buffer_.get(), bytes});
-  // Its buffer comes back with the end of the handler.
-  auto held = std::make_shared<Buffer>(std::exchange(buffer_, FreeBuffer()));
-  inbox_.TakeLarge({held->get(), bytes}, [this, held] { free_.push_back(std::move(*held)); });
+  bytes_ += bytes;
+  if (!Inbox::IsLarge(bytes)) return inbox_.Take({room_.data(), bytes});
+  inbox_.TakeLarge(room_.Slice(0, bytes));
+  in_use_.push_back(std::move(room_));
+  room_ = Room();
 }
 
-DeviceReader::Buffer DeviceReader::FreeBuffer() {
-  if (free_.empty()) return Buffer(new uint8_t[kLargestRequest]);  // pages as they are used
-  Buffer buffer = std::move(free_.back());
-  free_.pop_back();
-  return buffer;
+// What was filled before has its pages.
+Buffer DeviceReader::Room() {
+  for (auto it = in_use_.begin(); it != in_use_.end(); ++it) {
+    if (it->owner().use_count() > 1) continue;
+    std::atomic_thread_fence(std::memory_order_acquire);  // after whoever let go of it last
+    Buffer free = std::move(*it);
+    in_use_.erase(it);
+    return free;
+  }
+  if (in_use_.size() >= kKeptForLater) in_use_.pop_front();
+  return Buffer::Aligned(kBeforeHeaders + kLargestRequest).Slice(kBeforeHeaders, kLargestRequest);
 }
 
 void DeviceReader::End(int error) {

@@ -12,12 +12,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
-#include <span>
-#include <vector>
 
 #include "client/fuse/inbox.h"
+#include "common/base/buffer.h"
 #include "common/base/time.h"
 #include "common/reactor/reactor.h"
 
@@ -47,7 +47,6 @@ class DeviceReader final : private Watcher {
   void Stop();
 
  private:
-  using Buffer = std::unique_ptr<uint8_t[]>;
   enum class Taken : uint8_t { kOne, kNothing, kEnd };
   void OnReadable() override;
   Taken TakeOne();
@@ -56,7 +55,7 @@ class DeviceReader final : private Watcher {
   void CallIfBusy();
   void Give(size_t bytes);
   void End(int error);
-  Buffer FreeBuffer();
+  Buffer Room();
 
   Reactor& reactor_;
   Inbox& inbox_;
@@ -68,8 +67,9 @@ class DeviceReader final : private Watcher {
   Duration waited_{0};               // of the reactor, then
   std::atomic<bool> called_{false};  // it helps, or is about to
   std::atomic<int64_t> called_at_{0};
-  Buffer buffer_;
-  std::vector<Buffer> free_;
+  size_t bytes_ = 0;           // taken in this turn
+  Buffer room_;                // for the next request
+  std::deque<Buffer> in_use_;  // of large requests, until nobody wants them any more
 };
 
 }  // namespace weir::client

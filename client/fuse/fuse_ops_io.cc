@@ -65,20 +65,20 @@ struct Writing {
 };
 
 // Where a quota may be in the way the data is kept until that is known.
-void Write(Filesystem& fs, const CallPtr& call, const Writing& writing,
-           std::span<const uint8_t> data, WriteCallback done) {
+void Write(Filesystem& fs, const CallPtr& call, const Writing& writing, const Buffer& data,
+           WriteCallback done) {
   const InodePtr& inode = writing.handle->inode;
   if (inode->QuotaAllows(writing.offset + data.size())) {
     return fs.core().files().Write(writing.handle, writing.offset, data, writing.lost,
                                    std::move(done), AbandonedOf(call));
   }
-  fs.WhenQuotaAllows(inode, writing.offset + data.size(),
-                     [&fs, call, writing, copy = Buffer::CopyOf(data),
-                      done = std::move(done)](const Status& status) {
-                       if (!status.ok()) return done(status);
-                       fs.core().files().Write(writing.handle, writing.offset, copy.span(),
-                                               writing.lost, done, AbandonedOf(call));
-                     });
+  fs.WhenQuotaAllows(
+      inode, writing.offset + data.size(),
+      [&fs, call, writing, kept = data.Kept(), done = std::move(done)](const Status& status) {
+        if (!status.ok()) return done(status);
+        fs.core().files().Write(writing.handle, writing.offset, kept, writing.lost, done,
+                                AbandonedOf(call));
+      });
 }
 
 // Whether a predecessor of this process has made this append, and could not say so: the file has
@@ -122,7 +122,7 @@ void AppendNow(Filesystem& fs, const CallPtr& call, const Writing& writing, cons
     fs.kernel_cache().Drop(fs.ToNumber(inode), answer);
   };
   if (call->abandoned()) return done(Status(ErrorCode::kCancelled, "its process was killed"));
-  Write(fs, call, there, data.span(), done);
+  Write(fs, call, there, data, done);
 }
 
 // Behind the end of the file as it is now, wherever the kernel takes that to be.
@@ -142,9 +142,9 @@ void Append(Filesystem& fs, const CallPtr& call, const Writing& writing, const B
 }
 
 void WriteOrAppend(Filesystem& fs, const CallPtr& call, const Writing& writing, bool append,
-                   std::span<const uint8_t> data, const WriteCallback& reply) {
+                   const Buffer& data, const WriteCallback& reply) {
   if (append) {
-    Append(fs, call, writing, Buffer::CopyOf(data), reply);
+    Append(fs, call, writing, data.Kept(), reply);
   } else {
     Write(fs, call, writing, data, reply);
   }
@@ -160,7 +160,7 @@ void OnWrite(fuse_req_t req, fuse_ino_t /*ino*/, fuse_bufvec* vector, off_t offs
     return;
   }
   if (handle->locked) call->Hold(fs.core().locks().Ending());
-  const std::span<const uint8_t> data = PayloadOf(*vector);
+  const Buffer data = RequestData(PayloadOf(*vector));
   if (data.size() != fuse_buf_size(vector)) {
     call->ReplyErrno(EIO);
     return;
@@ -191,12 +191,11 @@ void OnWrite(fuse_req_t req, fuse_ino_t /*ino*/, fuse_bufvec* vector, off_t offs
   // Mapped pages go where they belong; the kernel of an exclusive mount knows the size by itself.
   const bool append = (fi->flags & O_APPEND) != 0 && by_process && !fs.options().exclusive;
   if (!handle->inode->MayLose(lost)) return WriteOrAppend(fs, call, writing, append, data, reply);
-  fs.DropRights(
-      *call, handle->inode, lost,
-      [&fs, call, writing, append, reply, copy = Buffer::CopyOf(data)](const Status& status) {
-        if (!status.ok()) return reply(status);
-        WriteOrAppend(fs, call, writing, append, copy.span(), reply);
-      });
+  fs.DropRights(*call, handle->inode, lost,
+                [&fs, call, writing, append, reply, kept = data.Kept()](const Status& status) {
+                  if (!status.ok()) return reply(status);
+                  WriteOrAppend(fs, call, writing, append, kept, reply);
+                });
 }
 
 }  // namespace

@@ -18,11 +18,11 @@ void Inbox::RunAhead(bool wanted) {
 
 void Inbox::Take(std::span<uint8_t> request) {
   RunAhead(hurried_());
-  handler_.Handle(request);
+  handler_.Handle(Buffer::Borrowed(request));
 }
 
-void Inbox::TakeLarge(std::span<uint8_t> request, std::function<void()> handled) {
-  large_.push_back({request, std::move(handled)});
+void Inbox::TakeLarge(Buffer request) {
+  large_.push_back(std::move(request));
   ++large_taken_;
   reactor_.Continue(this);
 }
@@ -35,10 +35,9 @@ void Inbox::OnReadable() {
 
 void Inbox::HandleLarge() {
   RunAhead(false);
-  const Large large = std::move(large_.front());
+  const Buffer request = std::move(large_.front());
   large_.pop_front();
-  handler_.Handle(large.request);
-  large.handled();
+  handler_.Handle(request);
   ++large_handled_;
   while (!waiting_.empty() && waiting_.front().large <= large_handled_) {
     const std::function<void()> then = std::move(waiting_.front().then);

@@ -1,6 +1,6 @@
 // Inbox: the requests that one reactor has taken off the kernel. Small ones are handled as they
-// come; what moves much data would keep those behind it waiting, so large ones are handled one a
-// turn, between looks for small ones.
+// come; what moves much data would keep those behind it waiting, so large ones are handled one
+// after the other, when what else has come is done (Reactor::Continue).
 //
 // While somebody waits for small requests by contract its thread runs ahead of all that take turns
 // (common/base/short_turns.h), but not with a large request in its hands.
@@ -40,9 +40,10 @@ class Inbox final : private Watcher {
   // Before all else.
   void Enter();
   static bool IsLarge(size_t bytes) { return bytes > kLarge; }
-  // Handles a small request at once. A large one stays the caller's until `handled`.
+  // Handles a small request at once, and a large one, which is borrowed until then or shared,
+  // later.
   void Take(std::span<uint8_t> request);
-  void TakeLarge(std::span<uint8_t> request, std::function<void()> handled);
+  void TakeLarge(Buffer request);
   [[nodiscard]] bool holds_large() const { return !large_.empty(); }
   [[nodiscard]] bool full() const { return large_.size() >= kMostLarge; }
   // Handles all that it has.
@@ -53,11 +54,7 @@ class Inbox final : private Watcher {
   void WhenHandled(std::function<void()> then);
 
  private:
-  struct Large {
-    std::span<uint8_t> request;
-    std::function<void()> handled;
-  };
-  void OnReadable() override;  // in the turn after a large one
+  void OnReadable() override;  // after what is small
   void HandleLarge();
   void RunAhead(bool wanted);
 
@@ -66,7 +63,7 @@ class Inbox final : private Watcher {
   const Weight weight_;
   const Hurried hurried_;
   bool ahead_ = false;
-  std::deque<Large> large_;
+  std::deque<Buffer> large_;
   uint64_t large_taken_ = 0, large_handled_ = 0;
   struct Waiting {
     uint64_t large;  // that have to be handled

@@ -20,6 +20,7 @@ thread_local uint32_t request_read_bytes = 0;
 thread_local uint64_t offered_init_flags = 0;
 thread_local uint64_t wanted_init_flags = 0;
 thread_local bool request_drops_set_ids = false;
+thread_local Buffer request_memory;  // borrowed, or a large request's
 
 fuse_in_header HeaderOf(std::span<const uint8_t> request) {
   fuse_in_header header{};
@@ -96,16 +97,26 @@ uint32_t RequestReadBytes() {
   return request_read_bytes;
 }
 
-void RequestHandler::Handle(std::span<uint8_t> request) {
-  const fuse_in_header header = HeaderOf(request);
+// Whoever keeps a part keeps the whole.
+Buffer RequestData(std::span<const uint8_t> data) {
+  if (request_memory.borrowed() || data.size() < request_memory.size() / 2) {
+    return Buffer::Borrowed(data);
+  }
+  return request_memory.Slice(static_cast<size_t>(data.data() - request_memory.data()),
+                              data.size());
+}
+
+void RequestHandler::Handle(const Buffer& request) {
+  const fuse_in_header header = HeaderOf(request.span());
   hooks_.on_request();
   if (header.opcode == FUSE_NOTIFY_REPLY) return hooks_.on_mark(header.unique);
-  if (header.opcode == FUSE_INTERRUPT) return hooks_.on_interrupt(InterruptedBy(request));
-  MakeFamiliar(request);
+  if (header.opcode == FUSE_INTERRUPT) return hooks_.on_interrupt(InterruptedBy(request.span()));
+  MakeFamiliar({request.data(), request.size()});
   GiveToLibfuse(request);
 }
 
-void RequestHandler::GiveToLibfuse(std::span<uint8_t> request) {
+void RequestHandler::GiveToLibfuse(const Buffer& memory) {
+  const std::span<const uint8_t> request = memory.span();
   const fuse_in_header header = HeaderOf(request);
   request_number = header.unique;
   request_opcode = header.opcode;
@@ -115,10 +126,12 @@ void RequestHandler::GiveToLibfuse(std::span<uint8_t> request) {
     wanted_init_flags = kYoungerInitFlags | more_init_flags_;
   }
   request_drops_set_ids = DropsSetIds(header, request);
+  request_memory = memory;
   fuse_buf buffer{};
-  buffer.mem = request.data();
-  buffer.size = request.size();
+  buffer.mem = memory.data();
+  buffer.size = memory.size();
   fuse_session_process_buf(session_, &buffer);
+  request_memory = {};
   if (header.opcode == FUSE_INIT) hooks_.on_init(request);
 }
 

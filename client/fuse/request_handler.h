@@ -7,6 +7,7 @@
 #include <functional>
 #include <span>
 
+#include "common/base/buffer.h"
 #include "common/base/result.h"
 
 struct fuse_session;
@@ -21,6 +22,9 @@ uint32_t RequestOpcode();
 bool RequestDropsSetIds();
 // The bytes that a read asks for; 0 of anything else.
 uint32_t RequestReadBytes();
+// Data of that request: borrowed for as long as its handler runs, or, of most of a large request,
+// for as long as it is wanted.
+Buffer RequestData(std::span<const uint8_t> data);
 
 // Has the answer to FUSE_INIT say what libfuse cannot (init_reply.h). Once, before anything serves
 // a session that is mounted.
@@ -43,10 +47,10 @@ class RequestHandler {
   // What the answer to FUSE_INIT says besides, where the kernel offers it. Before that.
   void Want(uint64_t init_flags) { more_init_flags_ |= init_flags; }
   // `request`: with its header; changed.
-  void Handle(std::span<uint8_t> request);
+  void Handle(const Buffer& request);
 
  private:
-  void GiveToLibfuse(std::span<uint8_t> request);
+  void GiveToLibfuse(const Buffer& request);
 
   fuse_session* const session_;
   const Hooks hooks_;

@@ -159,7 +159,7 @@ void RingQueues::Take(RingEntry& entry) {
   }
   requests_.Add(header.unique, &entry);
   if (Inbox::IsLarge(request.size())) {
-    inbox_.TakeLarge(request, [] {});
+    inbox_.TakeLarge(Buffer::Borrowed(request));
   } else {
     inbox_.Take(request);
   }

@@ -30,6 +30,13 @@ class Buffer {
   static Buffer Aligned(size_t size);
   static Buffer AlignedZeros(size_t size);
   static Buffer CopyOf(std::span<const uint8_t> bytes);
+  // Bytes that stay their owner's, and are there for as long as he says.
+  static Buffer Borrowed(std::span<const uint8_t> bytes) {
+    return {nullptr, const_cast<uint8_t*>(bytes.data()), bytes.size()};
+  }
+  [[nodiscard]] bool borrowed() const { return owner_ == nullptr; }
+  // The same bytes, for as long as anybody wants them.
+  [[nodiscard]] Buffer Kept() const { return borrowed() ? CopyOf(span()) : *this; }
   static Buffer CopyOf(std::string_view text) {
     return CopyOf({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
   }

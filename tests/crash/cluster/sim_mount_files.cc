@@ -117,7 +117,7 @@ Answer<Status> SimMount::Write(HandlePtr handle, uint64_t offset, Bytes bytes) {
     const std::span data(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
     auto kernel_writes = core_->BeginKernelWrite(handle->inode->id());
     handle->Changing(1);
-    core_->files().Write(handle, offset, data, {},
+    core_->files().Write(handle, offset, Buffer::Borrowed(data), {},
                          [this, handle, done, kernel_writes](const Status& status) {
                            kernel_.Written(handle->inode->id());
                            done(status);

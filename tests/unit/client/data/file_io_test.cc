@@ -94,7 +94,8 @@ class FileIoTest : public ::testing::Test {
   }
   void Write(const HandlePtr& handle, uint64_t offset, uint64_t length) {
     const std::vector<uint8_t> data(length, 'x');
-    files_.Write(handle, offset, data, {}, [](const Status& status) { EXPECT_TRUE(status.ok()); });
+    files_.Write(handle, offset, Buffer::Borrowed(data), {},
+                 [](const Status& status) { EXPECT_TRUE(status.ok()); });
   }
   void Sync() {
     bool synced = false;
@@ -193,7 +194,7 @@ TEST_F(FileIoTest, AFileThatFoundNoRoomIsStoredBeforeItsWritesAreAnswered) {
     std::vector<ErrorCode> heard;
     const auto write = [&](uint64_t offset, uint64_t length) {
       const std::vector<uint8_t> data(length, 'x');
-      files_.Write(handle, offset, data, {},
+      files_.Write(handle, offset, Buffer::Borrowed(data), {},
                    [&](const Status& status) { heard.push_back(status.code()); });
     };
     write(0, kMiB);  // leaves at once
@@ -258,7 +259,7 @@ TEST_F(FileIoTest, FdatasyncTellsTheMdsOfNothingButWhatTheDataNeeds) {
   EXPECT_TRUE(files_.HoldAttributes(inode_, rights, 0, kWeb));
   EXPECT_EQ(sync(true), 1u) << "who may read it";
 
-  files_.Write(handle, 0, std::vector<uint8_t>(4096, 'x'), {.set_ids = true}, [](const Status&) {});
+  files_.Write(handle, 0, Buffer::AlignedZeros(4096), {.set_ids = true}, [](const Status&) {});
   EXPECT_EQ(sync(true), 0u) << "it has no set-id bits to lose";
 }
 
@@ -337,7 +338,7 @@ TEST_F(FileIoTest, WritesBeyondTheRoomOfTheirClassFail) {
   const std::vector<uint8_t> data(kMiB, 'x');
   std::vector<ErrorCode> codes;
   const auto write = [&](uint64_t offset) {
-    files_.Write(handle, offset, data, {},
+    files_.Write(handle, offset, Buffer::Borrowed(data), {},
                  [&](const Status& status) { codes.push_back(status.code()); });
   };
   write(0);

@@ -87,7 +87,7 @@ class SharedWriteTest : public ::testing::Test {
     auto ended = std::make_shared<std::optional<ErrorCode>>();
     const std::vector<uint8_t> data(100, 'x');
     handle->Changing(1);
-    files_.Write(handle, offset, data, {},
+    files_.Write(handle, offset, Buffer::Borrowed(data), {},
                  [ended](const Status& status) { *ended = status.code(); });
     return ended;
   }
@@ -327,7 +327,8 @@ class LazyCloseTest : public SharedWriteTest {
   void WriteOne() {
     const std::vector<uint8_t> data(100, 'x');
     handle_->Changing(1);
-    lazy_.Write(handle_, 0, data, {}, [](const Status& status) { EXPECT_TRUE(status.ok()); });
+    lazy_.Write(handle_, 0, Buffer::Borrowed(data), {},
+                [](const Status& status) { EXPECT_TRUE(status.ok()); });
   }
   FileIo lazy_{clock_, objects_, inodes_, classes_, leases_, reporter_, Lazy()};
 };
@@ -458,7 +459,7 @@ class AloneWriteTest : public SharedWriteTest {
   std::shared_ptr<std::optional<ErrorCode>> WriteAlone(uint64_t offset) {
     auto ended = std::make_shared<std::optional<ErrorCode>>();
     const std::vector<uint8_t> data(100, 'x');
-    alone_.Write(handle_, offset, data, {},
+    alone_.Write(handle_, offset, Buffer::Borrowed(data), {},
                  [ended](const Status& status) { *ended = status.code(); });
     return ended;
   }
