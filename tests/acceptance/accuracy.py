@@ -19,7 +19,7 @@ import os
 import subprocess
 
 from servicelog import LOG_OPTIONS, StolenTime
-from weirtest import MIB, Cluster, Failure, check, main
+from weirtest import MIB, Cluster, Failure, check, main, result
 
 OSDS, RATE, PHASE, SETTLE = 3, 24, 12, 2
 BLOCK, LIMITED_BLOCK, SIZE = 32, 16, "8m"  # KiB
@@ -145,6 +145,9 @@ def ten_classes(lab):
             steps = int((end - begin - 1) / 0.1)
             worst, when = max(((served(series[name], begin + i * 0.1, begin + i * 0.1 + 1) / goal[name] - 1, i * 0.1)
                                for i in range(steps + 1)), key=lambda found: abs(found[0]))
+            result("accuracy.py", f"{name}, phase {index + 1}: mean, MiB/s", mean, goal[name])
+            result("accuracy.py", f"{name}, phase {index + 1}: worst second over the oracle's", 1 + worst, 1, low=.95, high=1.05,
+                   passed=abs(worst) <= .05)
             text += f" {mean:6.2f} [{worst:+.1%} at {SETTLE + when:.1f} s]"
             if abs(worst) > 0.05:
                 taken = stolen.between(begin + when, begin + when + 1)

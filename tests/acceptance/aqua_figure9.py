@@ -12,7 +12,7 @@ import os
 import time
 
 from servicelog import Stream, timeline, wait_for
-from weirtest import Embedded, check, main
+from weirtest import Embedded, check, curve, main
 
 RATES = {"c1": 5, "c2": 15, "c3": 20}
 TOTAL = 40
@@ -30,10 +30,14 @@ def prepare(lab, maximizer):
     return system
 
 
-def show(lab, streams, start, seconds):
+def show(lab, streams, start, seconds, experiment, title):
     lab.show("        second  " + "".join(f"{name + ' (' + str(rate) + ')':>10}" for name, rate in RATES.items())
              + f"{'sum':>8}   MiB/s")
-    for second, row in timeline(streams, start, seconds):
+    rows = timeline(streams, start, seconds)
+    for name in (*RATES, "sum"):
+        points = [(second, sum(row.values()) if name == "sum" else row[name]) for second, row in rows]
+        curve(experiment, title, name, points, "s", "MiB/s")
+    for second, row in rows:
         lab.show(f"        {second:>6}  " + "".join(f"{row[n]:>10.2f}" for n in RATES) + f"{sum(row.values()):>8.2f}")
 
 
@@ -47,7 +51,7 @@ def phases(lab, rw):
         stream.start()
     for stream in streams:
         stream.finish()
-    show(lab, streams, start, 30)
+    show(lab, streams, start, 30, "E42", f"5, 15, 20 of 40 MiB/s, fio {rw}")
     c1, c2, c3 = streams
     near = lambda value, goal: abs(value / goal - 1) <= 0.03  # noqa: E731
     one = c1.served(start + 2, start + 9.5)
@@ -79,7 +83,7 @@ def maximizer(lab):
         stream.start()
     for stream in streams:
         stream.finish()
-    show(lab, streams, start, 60)
+    show(lab, streams, start, 60, "E43", "5, 15, 20 of 40 MiB/s with the maximizer, fio write")
     worst = {}
     for stream, rate in zip(streams, RATES.values()):
         worst[stream.name] = min(stream.served(start + 5 + w, start + 7 + w) / rate for w in range(0, 52))

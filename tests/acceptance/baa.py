@@ -13,7 +13,7 @@ import subprocess
 import time
 
 import servicelog  # noqa: F401 - makes weirtest known
-from weirtest import Cluster, check, main
+from weirtest import Cluster, check, main, result
 
 DEPTH = 256
 PART = .10
@@ -95,8 +95,8 @@ class Table:
 
     rows = []  # of all tables: what, paper, measured, low, high, ok
 
-    def __init__(self, lab):
-        self.lab, self.missed = lab, []
+    def __init__(self, lab, experiment):
+        self.lab, self.experiment, self.missed = lab, experiment, []
         lab.show(f"        {'':<44} {'paper':>8} {'measured':>9}")
 
     def near(self, what, measured, expected, part=PART):
@@ -110,6 +110,7 @@ class Table:
         text = f"{'> ' if high is None else ''}{expected:.1f}"
         self.lab.show(f"        {what:<44} {text:>8} {measured:>9.1f}{'' if ok else '  MISSED'}")
         Table.rows.append((what, expected, measured, low, high, ok))
+        result(self.experiment, what, measured, expected, low=low, high=high, passed=ok)
         if not ok:
             self.missed.append(what)
 
@@ -129,7 +130,7 @@ def figure_five(lab):
     time.sleep(warm)
     begin = time.monotonic()
     disks.set("--allocation-period", "10s", "--allocation-window", "6s", "--allocation-alarm", "off")
-    table = Table(lab)
+    table = Table(lab, "E26")
     for begins, ends, first, second, what in ((20, 50, 181.8, 2000, "h .45"), (52.5, 59.5, 148.1, 1629.6, "h .2, old weights"),
                                               (62, 90, 125, 2000, "h .2")):
         rates, _ = disks.rates(begin + begins, begin + ends)
@@ -145,7 +146,7 @@ def figure_six(lab):
     disks.client("financial", {"hdd": 7, "ssd": 3})
     disks.client("exchange", {"hdd": 1, "ssd": 19})
     disks.start()
-    table, totals, full = Table(lab), {}, {}
+    table, totals, full = Table(lab, "E28"), {}, {}
     for word, settle in (("baa", 25), ("drf", 8), ("fair", 8)):
         disks.set("--allocation", word)
         now = time.monotonic()
@@ -173,7 +174,7 @@ def example_five(lab):
     """E30b: four clients, both tiers full."""
     rates, full = settled(lab, 200, 1000, {"p": {"hdd": 1, "ssd": 3}, "q": {"hdd": 1, "ssd": 1}, "r": {"hdd": 1, "ssd": 9},
                                            "s": {"hdd": 1, "ssd": 19}})
-    table = Table(lab)
+    table = Table(lab, "E30b")
     for name, expected in (("p", 282.5), ("q", 141.3), ("r", 398.6), ("s", 377.6)):
         table.near(f"example V, {name}", rates[name], expected)
     table.near("SSD busy, %", 100 * full["ssd"], 100)
@@ -184,7 +185,7 @@ def table_three(lab):
     """E30b: the paper's table 3."""
     rates, _ = settled(lab, 143, 2150, {"f20": {"hdd": 4, "ssd": 1}, "f40": {"hdd": 3, "ssd": 2}, "f98": {"hdd": 1, "ssd": 49},
                                         "f100": {"ssd": 10}})
-    table = Table(lab)
+    table = Table(lab, "E30b")
     for name, expected in (("f20", 76.0), ("f40", 101.4), ("f98", 1068.3), ("f100", 1046.9)):
         table.near(f"table 3, {name}", rates[name], expected)
     table.verdict()
@@ -193,7 +194,7 @@ def table_three(lab):
 def equal_weights(lab):
     """E30b: example I by plain fair queueing, which leaves half of the SSD idle."""
     rates, full = settled(lab, 100, 500, {"half": {"hdd": 1, "ssd": 1}, "most": {"hdd": 1, "ssd": 9}}, "fair")
-    table = Table(lab)
+    table = Table(lab, "E30b")
     table.near("example I, fair, h .5", rates["half"], 166.7)
     table.near("example I, fair, h .9", rates["most"], 166.7)
     table.near("SSD busy, %", 100 * full["ssd"], 47)

@@ -13,7 +13,7 @@ import subprocess
 import time
 
 import servicelog  # noqa: F401 - makes weirtest known
-from weirtest import Cluster, check, main
+from weirtest import Cluster, check, main, result
 
 BOUND, PENDING, RATE = "20ms@95%", 3, 100
 LONGEST = 600
@@ -108,6 +108,10 @@ def kept(lab):
         lab.show(f"        v{i}: {row['served_ops']} requests, {share:.2%} missed, p50 {row['latency_us']['p50']} us, "
                  f"p99 {row['latency_us']['p99']} us, {row['violation_seconds']} seconds broken")
     lab.show(f"        worst case {deterministic}, measured {admitted}, worst class misses {worst:.2%}; {last}")
+    result("E33", f"{BOUND}, an emulated SSD: worst case", deterministic)
+    result("E33", f"{BOUND}, an emulated SSD: measured", admitted, low=2 * deterministic, passed=admitted >= 2 * deterministic)
+    result("E33", f"{BOUND}, an emulated SSD: worst class beyond its bound, part of its requests", worst, high=.05,
+           passed=worst <= .05)
     check(deterministic >= 2, f"only {deterministic} fit by the worst case")
     check(admitted >= 2 * deterministic, f"{admitted} admitted by measurement, {deterministic} by the worst case")
     check(worst <= 0.05, f"a class missed its bound in {worst:.2%} of its requests")

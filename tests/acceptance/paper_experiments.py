@@ -18,7 +18,7 @@ import baa
 import stonehenge
 from bricks import OSDS, Bricks, Job
 from servicelog import Stream
-from weirtest import BIN, MIB, Cluster, Failure, Lab, check, end_on_signals, wait_until
+from weirtest import BIN, MIB, Cluster, Failure, Lab, check, end_on_signals, result, wait_until
 
 RATE = 20  # MiB/s of a brick
 SECONDS, SETTLE = 9, 3
@@ -31,7 +31,11 @@ def row(experiment, what, expected, measured, tolerance=0.10, low=None, high=Non
     if low is None and high is None:
         low, high = expected * (1 - tolerance), expected * (1 + tolerance)
     passed = (low is None or measured >= low) and (high is None or measured <= high)
+    # An indented row belongs to the last one that is not.
+    above = next((r[1] for r in reversed(ROWS) if r[0] == experiment and not r[1].startswith(" ")), None)
     ROWS.append((experiment, what, expected, measured, low, high, passed))
+    full = f"{above}: {what.strip()}" if what.startswith(" ") and above else what
+    result(experiment, full, measured, expected, low=low, high=high, passed=passed)
 
 
 def mean(service, name, where=None, begin=SETTLE, end=SECONDS):
@@ -304,13 +308,16 @@ def run():
         chosen = [n for n in names if wanted(n)]
         if not chosen:
             continue
-        lab = Lab("papers")
+        lab, whole = Lab("papers"), False
         try:
             (function or dsfq(*(n.lower() for n in names)))(lab)
+            whole = True
         except (Failure, subprocess.SubprocessError, OSError, ZeroDivisionError) as error:
             failed.append(f"{'/'.join(chosen)}: {error}")
         finally:
             lab.close()
+        for name in chosen:
+            result(name.replace("B", "b"), "ran to its end", int(whole), 1, passed=whole)
     table()
     for text in failed:
         print(f"FAILED  {text}")

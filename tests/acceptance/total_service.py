@@ -12,7 +12,7 @@ import os
 import time
 
 from servicelog import Stream
-from weirtest import Cluster, check, main
+from weirtest import Cluster, check, main, result
 
 RATE = 20       # MiB/s, each OSD
 ELSEWHERE = 10  # what g wants on OSD 1
@@ -62,6 +62,11 @@ def near(value, goal, tolerance=0.05):
     return abs(value / goal - 1) <= tolerance
 
 
+def of_two(text, mounts):
+    """The paper has figures of two coordinators for TOTAL; there they are E6."""
+    return f"{text}, OSDs of {RATE} MiB/s" + (", two mounts" if mounts == 2 else "")
+
+
 def single(lab, mounts=1):
     f0, g0, g1 = measure(lab, prepare(lab, mounts, "single"), ELSEWHERE)
     lab.show(f"        single, {mounts} mount(s): f {f0:.2f}; g {g0:.2f} + {g1:.2f} MiB/s")
@@ -72,6 +77,7 @@ def single(lab, mounts=1):
 def total(lab, mounts=1):
     f0, g0, g1 = measure(lab, prepare(lab, mounts, "total"), ELSEWHERE)
     lab.show(f"        total, {mounts} mount(s): f {f0:.2f}; g {g0:.2f} + {g1:.2f} = {g0 + g1:.2f} MiB/s")
+    result("E3" if mounts == 1 else "E6", of_two("g's total over f's", mounts), (g0 + g1) / f0, 1, passed=near(g0 + g1, f0))
     check(near(g0 + g1, f0), f"f got {f0:.2f}, g {g0 + g1:.2f} in total")
     check(near(f0 + g0, RATE), f"OSD 0 served {f0 + g0:.2f} of {RATE}")
 
@@ -79,6 +85,7 @@ def total(lab, mounts=1):
 def total_weighted(lab, mounts=1):
     f0, g0, g1 = measure(lab, prepare(lab, mounts, "total", weights=(1, 2)), ELSEWHERE)
     lab.show(f"        total 1:2, {mounts} mount(s): f {f0:.2f}; g {g0:.2f} + {g1:.2f} = {g0 + g1:.2f} MiB/s")
+    result("E4", of_two("weights 1 : 2: g's total over f's", mounts), (g0 + g1) / f0, 2, passed=near((g0 + g1) / f0, 2))
     check(near((g0 + g1) / f0, 2), f"f got {f0:.2f}, g {g0 + g1:.2f}: not 1:2")
 
 
@@ -89,6 +96,8 @@ def hybrid(lab, mounts=1, sharing="hybrid", depth=32, tolerance=0.10):
     factor = (4 - 1) / (1 - 1 / registered)
     lab.show(f"        {sharing}, {mounts} mount(s): f {f0:.2f}; g {g0:.2f} + {g1:.2f}; g/f on OSD 0 {g0 / f0:.3f}, "
              f"minimum {1 / (1 + factor):.3f}")
+    result("E7", of_two(f"{sharing}, g has all of OSD 1: g over f on OSD 0", mounts), g0 / f0, 1 / (1 + factor),
+           passed=near(g0 / f0, 1 / (1 + factor), tolerance))
     check(near(g0 / f0, 1 / (1 + factor), tolerance), "g is not at its minimum share on OSD 0")
     check(near(g1, RATE), f"on OSD 1 g got {g1:.2f} of {RATE}")
 

@@ -12,7 +12,7 @@ import os
 import subprocess
 
 import servicelog  # noqa: F401 - makes weirtest known
-from weirtest import Cluster, check, main
+from weirtest import Cluster, check, curve, main, result
 
 SECONDS = int(os.environ.get("WEIR_DISKS_SECONDS", "8"))
 DISK = os.environ.get("WEIR_DISK", "hdd:8GiB")
@@ -42,6 +42,22 @@ def rates(lab, system, percent_random):
     return [json.loads(output)["jobs"][0]["read"]["iops"] for output in outputs]
 
 
+def record(found):
+    """E14: both sequential; E15: one of them not; E58: the same under the default profile."""
+    for (profile, percent), rates_ in found.items():
+        experiment = "E58" if profile != "vd" else "E14" if percent == 0 else "E15"
+        for name, rate in zip(("75 % disk", "25 % disk"), rates_):
+            result(experiment, f"{name}, requests/s of 64 KiB, {profile}, {percent} % of the 75 % disk's at random", rate)
+    _, kept = found["vd", 0]
+    for profile in ("vd", "unified"):
+        for percent in RANDOM:
+            result("E15" if profile == "vd" else "E58", f"25 % disk, of its rate beside a sequential neighbour under vd: {profile}, "
+                   f"{percent} % at random", found[profile, percent][1] / kept, 1)
+        for index, name in enumerate(("75 % disk", "25 % disk")):
+            curve("E15" if profile == "vd" else "E58", f"Emulated 7200 rpm disk, profile {profile}", name,
+                  [(p, found[profile, p][index]) for p in RANDOM], "% of the 75 % disk's requests at random", "requests/s")
+
+
 def two_tenants(lab):
     system = Cluster(lab, osds=1, osd_size="8GiB", token_rate="100MiB/s", disks=[DISK])
     system.osdctl("osd", "set", "all", "--best-effort-min", "0")
@@ -57,6 +73,7 @@ def two_tenants(lab):
             large, small = found[profile, percent] = rates(lab, system, percent)
             lab.show(f"        {profile:8} {percent:3} % of the 75 % disk's requests at random: {large:6.0f} requests/s, "
                      f"25 % disk {small:6.0f}")
+    record(found)
     for percent in RANDOM:
         (_, paper), (_, ours) = found["vd", percent], found["unified", percent]
         check(ours >= 0.85 * paper, f"the 25 % disk has {ours:.0f} requests/s, {paper:.0f} under `vd`, at {percent} %")

@@ -2,6 +2,7 @@
 
 A test is a program: it makes a `Lab`, does things, and exits 0 or prints what failed and exits 1. The Lab
 stops and removes all it started, also on failure, by the pids and paths it knows.
+WEIR_RESULTS=FILE collects what acceptance programs measure, a JSON object a line, for `weir-sim report --live FILE`.
 Binaries: WEIR_BIN, or build/release/bin of this repository.
 """
 import contextlib
@@ -204,6 +205,25 @@ def fio(lab, *jobs, timeout=300, **options):
     if done.returncode != 0:
         raise Failure(f"{' '.join(argv)}: exit {done.returncode}\n{done.stdout[-1500:]}\n{done.stderr[-1500:]}")
     return {job["jobname"]: job for job in json.loads(done.stdout[done.stdout.index("{"):])["jobs"]}
+
+
+def result(experiment, what, value, paper=None, unit="", low=None, high=None, passed=None):
+    """Appends to the file WEIR_RESULTS, if there is one, what was measured of a paper's experiment ("E14"), for
+    `weir-sim report --live`. The last of several with the same text counts."""
+    _append({"experiment": experiment, "what": what.strip(), "paper": paper, "value": value, "unit": unit, "low": low,
+             "high": high, "pass": passed})
+
+
+def curve(experiment, figure, name, points, x_label="", y_label=""):
+    """The same with a curve of a figure; `points` are (x, y)."""
+    x, y = zip(*points)
+    _append({"experiment": experiment, "figure": figure, "curve": name, "x_label": x_label, "y_label": y_label, "x": x, "y": y})
+
+
+def _append(line):
+    if path := os.environ.get("WEIR_RESULTS"):
+        with open(path, "a") as file:
+            file.write(json.dumps(line) + "\n")
 
 
 def end_on_signals():

@@ -21,6 +21,7 @@
 #include "tools/cli/version.h"
 #include "tools/sim/output/document.h"
 #include "tools/sim/output/plot.h"
+#include "tools/sim/output/report.h"
 #include "tools/sim/output/scenario_document.h"
 #include "tools/sim/recordings/record.h"
 #include "tools/sim/scenario/scenario.h"
@@ -37,6 +38,8 @@ struct Arguments {
   uint64_t seeds = 1;  // so many, from `seed` on
   std::string fault;
   std::string plot;  // directory for figures
+  std::string save;  // file for the document, beside the table
+  ReportOptions report;
   std::string scenario;
   std::string decisions;
   std::string recordings;  // a folder, or of `pack` a file
@@ -153,6 +156,13 @@ Status SaveFigures(const std::string& directory, const std::vector<Outcome>& out
   return Status::Ok();
 }
 
+Status SaveDocument(const std::string& path, const std::vector<Outcome>& outcomes) {
+  std::ofstream file(path);
+  file << JsonOf(outcomes) << '\n';
+  if (file.flush()) return Status::Ok();
+  return {ErrorCode::kIo, fmt::format("--save: cannot write '{}'", path)};
+}
+
 void PrintOutcome(const Outcome& outcome, bool with_figures) {
   fmt::print("{}\n", TableOf(outcome));
   if (!with_figures) return;
@@ -206,6 +216,7 @@ Result<ExitCode> RunExperiments(const Arguments& arguments) {
   const std::vector<Outcome> outcomes =
       RunChosen(chosen, arguments.seed, fault, arguments.jobs, arguments.timing);
   if (!arguments.plot.empty()) WEIR_RETURN_IF_ERROR(SaveFigures(arguments.plot, outcomes));
+  if (!arguments.save.empty()) WEIR_RETURN_IF_ERROR(SaveDocument(arguments.save, outcomes));
   size_t failed = 0;
   for (const Outcome& outcome : outcomes) failed += outcome.run.pass() ? 0 : 1;
   if (arguments.output == "json") {
@@ -215,6 +226,22 @@ Result<ExitCode> RunExperiments(const Arguments& arguments) {
     fmt::print("{} of {} experiments passed\n", outcomes.size() - failed, outcomes.size());
   }
   return failed == 0 ? ExitCode::kDone : ExitCode::kFailed;
+}
+
+// Exit 0 also when a check fails: the page says so. `run` is for judging.
+Result<ExitCode> Report(const Arguments& arguments) {
+  if (!arguments.report.from.empty()) {
+    WEIR_RETURN_IF_ERROR(WriteReport(arguments.report, ""));
+    return ExitCode::kDone;
+  }
+  WEIR_RETURN_IF_ERROR(FindReportProgram().status());  // rather now than after a minute
+  WEIR_ASSIGN_OR_RETURN(
+      const auto chosen,
+      Chosen(arguments.ids.empty() ? std::vector<std::string>{"all"} : arguments.ids));
+  const std::vector<Outcome> outcomes =
+      RunChosen(chosen, arguments.seed, Fault::kNone, arguments.jobs, arguments.timing);
+  WEIR_RETURN_IF_ERROR(WriteReport(arguments.report, JsonOf(outcomes)));
+  return ExitCode::kDone;
 }
 
 Result<ExitCode> Replay(const Arguments& arguments) {
@@ -281,6 +308,38 @@ Result<ExitCode> Pack(const Arguments& arguments) {
   return ExitCode::kDone;
 }
 
+void DeclareReport(CLI::App& app, Arguments& arguments) {
+  auto* report = app.add_subcommand(
+      "report", "one page (HTML): every figure and table of the papers, ours beside it");
+  auto* ids = report->add_option("id", arguments.ids, "E1 ..., quick, or all, which is the default")
+                  ->type_name("ID");
+  report->add_option("-o,--output", arguments.report.output, "the page")
+      ->required()
+      ->type_name("FILE");
+  report
+      ->add_option("--live", arguments.report.live,
+                   "what programs of tests/acceptance wrote to WEIR_RESULTS")
+      ->type_name("FILE");
+  report->add_option("--from", arguments.report.from, "what `run --save` wrote; runs nothing")
+      ->type_name("FILE")
+      ->excludes(ids);
+  report->add_option("--plots", arguments.report.plots, "the plots also as files into DIR")
+      ->type_name("DIR");
+  report->add_option("--plot-format", arguments.report.format, "of these: pdf, png or svg (pdf)")
+      ->check(CLI::IsMember({"pdf", "png", "svg"}))
+      ->type_name("FORMAT");
+  report->add_option("--seed", arguments.seed, "of all chance (1)")->type_name("N");
+  report->add_option("--jobs", arguments.jobs, "experiments at a time (one per CPU)")
+      ->check(CLI::Range(1, 256))
+      ->type_name("N");
+  report->footer(
+      "Needs python3 with matplotlib (Debian: python3-matplotlib).\n"
+      "Example: weir-sim report -o report.html\n"
+      "         WEIR_RESULTS=/tmp/live.json tests/acceptance/paper_experiments.py\n"
+      "         weir-sim report --live /tmp/live.json -o report.html --plots /tmp/plots");
+  report->callback([&] { arguments.action = Report; });
+}
+
 void Declare(CLI::App& app, Arguments& arguments) {
   app.require_subcommand(1);
   app.set_version_flag("--version", cli::VersionText("weir-sim"));
@@ -308,6 +367,9 @@ void Declare(CLI::App& app, Arguments& arguments) {
   run->add_option("--plot", arguments.plot, "figures as SVG into DIR, and as text after each table")
       ->type_name("DIR")
       ->excludes(seeds);
+  run->add_option("--save", arguments.save, "the JSON document also into FILE, for `report --from`")
+      ->type_name("FILE")
+      ->excludes(seeds);
   run->add_option("--jobs", arguments.jobs, "experiments at a time (one per CPU)")
       ->check(CLI::Range(1, 256))
       ->type_name("N");
@@ -316,6 +378,7 @@ void Declare(CLI::App& app, Arguments& arguments) {
       ->type_name("FAULT");
   run->footer("Example: weir-sim run E7 -o json --seed 3");
   run->callback([&] { arguments.action = RunExperiments; });
+  DeclareReport(app, arguments);
   auto* scenario = app.add_subcommand("scenario", "run a cluster and workloads of your own");
   scenario->add_option("file", arguments.scenario, "a TOML file")->required()->type_name("FILE");
   scenario->add_option("-o,--output", arguments.output, "table or json")

@@ -16,25 +16,55 @@ std::function<std::pair<size_t, size_t>(uint64_t)> RoundRobin(size_t osd, size_t
   return [=](uint64_t n) { return std::pair<size_t, size_t>(osd, n % coordinators); };
 }
 
-// E3 with 10 threads of g on B, every stream through `coordinators` in turn.
+struct TwoStreams {
+  Load *f, *g_a, *g_b;
+};
+
+// E3, every stream through `coordinators` in turn.
+TwoStreams StartStreams(const Run& run, size_t coordinators, int threads_on_b, Cluster* cluster) {
+  const SchedulerConfig config = ProfileOf("dsfq-total", kBrickDepth);
+  for (int i = 0; i < 2; ++i) cluster->AddOsd(config, Slots(kBrickDepth, kBrickRate));
+  if (run.broken(Fault::kDelayOff)) cluster->SendDelays(false);
+  SilenceBestEffort(cluster);
+  cluster->SetClass(Spec(kF));
+  cluster->SetClass(Spec(kG));
+  const auto start = [&](ClassId id, int threads, size_t osd) {
+    return cluster->Start({.class_id = id,
+                           .outstanding = threads,
+                           .route = RoundRobin(osd, coordinators),
+                           .shape = FilesOf(1, 16)});
+  };
+  return {start(kF, 30, 0), start(kG, 30, 0), start(kG, threads_on_b, 1)};
+}
+
+// Figure 11(a) and (b): what g gets on B against what both get in all.
+void DrawShares(Run& run, size_t coordinators) {
+  constexpr Duration kBegin = 10s, kEnd = 50s;
+  Figure figure{"f on brick A, g on A and B, " + std::to_string(coordinators) + " coordinators",
+                "g on B, MB/s",
+                "MB/s",
+                {{"f", {}, {}}, {"g on A", {}, {}}, {"g in all", {}, {}}}};
+  for (int threads : {0, 5, 10, 15}) {
+    Cluster cluster(run.seed());
+    const TwoStreams streams = StartStreams(run, coordinators, threads, &cluster);
+    cluster.RunTo(kEnd);
+    const double on_b = streams.g_b->Rate(kBegin, kEnd) / kMB;
+    const double on_a = streams.g_a->Rate(kBegin, kEnd) / kMB;
+    const double values[] = {streams.f->Rate(kBegin, kEnd) / kMB, on_a, on_a + on_b};
+    for (size_t i = 0; i < 3; ++i) {
+      figure.curves[i].x.push_back(on_b);
+      figure.curves[i].y.push_back(values[i]);
+    }
+  }
+  run.Draw(std::move(figure));
+}
+
+// With 10 threads of g on B.
 void MeasureShares(Run& run, size_t coordinators) {
   Cluster cluster(run.seed());
-  const SchedulerConfig config = ProfileOf("dsfq-total", kBrickDepth);
-  for (int i = 0; i < 2; ++i) cluster.AddOsd(config, Slots(kBrickDepth, kBrickRate));
-  if (run.broken(Fault::kDelayOff)) cluster.SendDelays(false);
-  SilenceBestEffort(&cluster);
-  cluster.SetClass(Spec(kF));
-  cluster.SetClass(Spec(kG));
+  const TwoStreams streams = StartStreams(run, coordinators, 10, &cluster);
   FairnessBound bound(&cluster, Theorem::kTwo, {{kF, 1}, {kG, 1}}, kBrickDepth);
-  const auto start = [&](ClassId id, int threads, size_t osd) {
-    return cluster.Start({.class_id = id,
-                          .outstanding = threads,
-                          .route = RoundRobin(osd, coordinators),
-                          .shape = FilesOf(1, 16)});
-  };
-  Load* f = start(kF, 30, 0);
-  Load* g_a = start(kG, 30, 0);
-  Load* g_b = start(kG, 10, 1);
+  const auto& [f, g_a, g_b] = streams;
   cluster.RunTo(kTo);
   const double f_rate = f->Rate(kFrom, kTo) / kMB;
   const double a_rate = g_a->Rate(kFrom, kTo) / kMB;
@@ -95,6 +125,7 @@ double DeviationInBursts(Run& run, size_t coordinators) {
 
 void RunCoordinators(Run& run) {
   for (size_t n : {1, 2, 4}) MeasureShares(run, n);
+  for (size_t n : {2, 4}) DrawShares(run, n);
   MeasureDelays(run, 1, 18.98);
   MeasureDelays(run, 2, 9.48);
   MeasureDelays(run, 4, 4.74);

@@ -57,6 +57,15 @@ int BrokenSplits(Prng* prng, int rounds) {
   return broken;
 }
 
+Curve DelayCurve(const std::string& name, const std::vector<int64_t>& delays) {
+  Curve curve{name, {}, {}};
+  for (int64_t delay : delays) {
+    curve.x.push_back(static_cast<double>(curve.x.size() + 1));
+    curve.y.push_back(static_cast<double>(delay));
+  }
+  return curve;
+}
+
 void RunDelays(Run& run) {
   const auto one = DelaysAtA({0, 0, 0, 0, 0});
   for (size_t i = 0; i < 3; ++i) {
@@ -75,6 +84,13 @@ void RunDelays(Run& run) {
   run.True("a coordinator for each brick: warned about", warned);
   run.Near("a coordinator for A only, one for x only: the anomaly, no delay at all",
            static_cast<double>(apart[0] + apart[1] + apart[2]), 0, 0);
+  run.Draw({"Delay that requests carry to A",
+            "request at A",
+            "delay",
+            {DelayCurve("one coordinator", one),
+             DelayCurve("two coordinators in turn", two),
+             {"one coordinator, paper", {1, 2, 3}, {0, 2, 0}, true},
+             {"two coordinators, paper", {1, 2, 3}, {0, 1, 1}, true}}});
   Prng prng(run.seed());
   run.Near("10,000 random splits: sums that differ (I-8)", BrokenSplits(&prng, 10'000), 0, 0);
 }

@@ -1,4 +1,5 @@
 // E39: the estimate of a service time in CVC, Stonehenge figure 5.
+#include <algorithm>
 #include <optional>
 
 #include "osd/qos/device/service_time.h"
@@ -20,7 +21,20 @@ struct Outcome {
   double late = 0;
   double p90 = 0;      // of measured services, seconds
   double settled = 0;  // the adaptive estimate after 2,000 requests, seconds
+  Curve distribution;  // of measured services, ms
 };
+
+// At every fiftieth.
+Curve DistributionOf(std::vector<double> seconds) {
+  Curve curve{"measured services", {}, {}};
+  if (seconds.empty()) return curve;
+  std::sort(seconds.begin(), seconds.end());
+  for (size_t part = 0; part <= 50; ++part) {
+    curve.x.push_back(seconds[part * (seconds.size() - 1) / 50] * 1e3);
+    curve.y.push_back(static_cast<double>(part) / 50);
+  }
+  return curve;
+}
 
 // Three classes, open loop; estimates fixed at `estimate`, or measured.
 Outcome Measure(Run& run, std::string_view profile, std::optional<double> estimate) {
@@ -59,7 +73,8 @@ Outcome Measure(Run& run, std::string_view profile, std::optional<double> estima
       services.push_back(ToSeconds(done.device_time));
     }
   }
-  outcome.p90 = Quantile(std::move(services), .9);
+  outcome.p90 = Quantile(services, .9);
+  outcome.distribution = DistributionOf(std::move(services));
   return outcome;
 }
 
@@ -104,6 +119,7 @@ void RunEstimate(Run& run) {
   run.Report("late requests under VC", vc.late);
   run.Draw({"Service time over VC's", "estimate, in P90", "", {service}});
   run.Draw({"Late requests", "estimate, in P90", "part", {late}});
+  run.Draw({"Service times under CVC", "ms", "part up to that", {adaptive.distribution}});
 }
 
 }  // namespace

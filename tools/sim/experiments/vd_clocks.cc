@@ -49,6 +49,8 @@ class Clocks {
     return queue->spec.id;
   }
 
+  [[nodiscard]] double now_ms() const { return ToSeconds(now_ - TimePoint{}) * 1e3; }
+
   Cooperative box;
 
  private:
@@ -71,7 +73,20 @@ void CheckFigureOne(Run& run) {
   clocks.Send(a, 1);
   clocks.Send(b, 1);
   clocks.Send(c, 1);
-  for (int i = 0; i < 3; ++i) clocks.Serve(6ms);
+  Figure figure{
+      "Clocks of disks of 30, 20 and 50 %, a request of 6 ms each", "ms", "clock, ms", {}};
+  for (const char* name : {"A", "B", "C", "system"}) figure.curves.push_back({name, {0}, {0}});
+  for (int i = 0; i < 3; ++i) {
+    clocks.Serve(6ms);
+    const double values[] = {clocks.box.ClockOf(*a), clocks.box.ClockOf(*b), clocks.box.ClockOf(*c),
+                             clocks.box.system_clock()};
+    for (size_t k = 0; k < 4; ++k) {
+      figure.curves[k].x.push_back(clocks.now_ms());
+      figure.curves[k].y.push_back(values[k] * 1e3);
+    }
+  }
+  figure.curves.push_back({"after 6 ms of service, by hand", {6, 12, 18}, {20, 30, 12}, true});
+  run.Draw(std::move(figure));
   run.Near("clock of A after 6 ms of service, ms", clocks.box.ClockOf(*a) * 1e3, 20, 1e-9);
   run.Near("clock of B after 6 ms of service, ms", clocks.box.ClockOf(*b) * 1e3, 30, 1e-9);
   run.Near("clock of C after 6 ms of service, ms", clocks.box.ClockOf(*c) * 1e3, 12, 1e-9);

@@ -14,6 +14,30 @@ nlohmann::ordered_json NumberOrNull(double value) {
   return value;
 }
 
+nlohmann::ordered_json NumbersOf(const std::vector<double>& values) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (double value : values) list.push_back(NumberOrNull(value));
+  return list;
+}
+
+nlohmann::ordered_json FiguresOf(const Run& run) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Figure& figure : run.figures()) {
+    nlohmann::ordered_json curves = nlohmann::ordered_json::array();
+    for (const Curve& curve : figure.curves) {
+      curves.push_back({{"name", curve.name},
+                        {"paper", curve.paper},
+                        {"x", NumbersOf(curve.x)},
+                        {"y", NumbersOf(curve.y)}});
+    }
+    list.push_back({{"title", figure.title},
+                    {"x_label", figure.x_label},
+                    {"y_label", figure.y_label},
+                    {"curves", std::move(curves)}});
+  }
+  return list;
+}
+
 std::string Short(double value) {
   return std::isfinite(value) ? fmt::format("{:.5g}", value) : "";
 }
@@ -37,10 +61,15 @@ std::string JsonOf(const std::vector<Outcome>& outcomes) {
     list.push_back({{"id", outcome.experiment->id},
                     {"title", outcome.experiment->title},
                     {"source", outcome.experiment->source},
+                    {"about", outcome.experiment->about},
                     {"checks", checks},
+                    {"figures", FiguresOf(outcome.run)},
                     {"pass", outcome.run.pass()}});
   }
-  return nlohmann::ordered_json({{"version", 1}, {"experiments", list}, {"pass", pass}}).dump();
+  const uint64_t seed = outcomes.empty() ? 0 : outcomes.front().run.seed();
+  return nlohmann::ordered_json(
+             {{"version", 1}, {"seed", seed}, {"experiments", list}, {"pass", pass}})
+      .dump();
 }
 
 std::string TableOf(const Outcome& outcome) {

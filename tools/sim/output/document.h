@@ -13,8 +13,9 @@ struct Outcome {
   Run run{0};
 };
 
-// {"version":1,"experiments":[{"id","title","source","checks":[...],"pass"}],"pass"}; a bound or an
-// expectation that does not exist is null.
+// {"version":1,"seed","experiments":[{"id","title","source","about","checks":[...],"figures":[
+// {"title","x_label","y_label","curves":[{"name","paper","x","y"}]}],"pass"}],"pass"}; a bound, an
+// expectation or a point that does not exist is null.
 std::string JsonOf(const std::vector<Outcome>& outcomes);
 std::string TableOf(const Outcome& outcome);
 
