@@ -43,6 +43,32 @@ std::string Microseconds(double us) {
   return FormatDuration(Duration(std::llround(us) * 1000));
 }
 
+ordered_json AdmissionsOf(const ScenarioResult& result) {
+  ordered_json list = ordered_json::array();
+  for (const auto& one : result.admissions) {
+    list.push_back({{"class", one.name},
+                    {"admitted", one.admitted},
+                    {"measured", one.measured},
+                    {"needed_iops", one.needed},
+                    {"reserved_iops", one.reserved},
+                    {"limit_iops", one.limit},
+                    {"why", one.why}});
+  }
+  return list;
+}
+
+std::string AdmissionTable(const ScenarioResult& result) {
+  if (result.admissions.empty()) return "";
+  cli::Table table({"ASKED", "", ">NEEDS /S", ">RESERVED /S", ">OF /S", "BY", "WHY"});
+  for (const auto& one : result.admissions) {
+    table.AddRow({one.name, one.admitted ? "admitted" : "refused",
+                  fmt::format("{:.1f}", one.needed), fmt::format("{:.1f}", one.reserved),
+                  fmt::format("{:.1f}", one.limit), one.measured ? "measurement" : "worst case",
+                  one.why});
+  }
+  return table.Render() + "\n";
+}
+
 }  // namespace
 
 std::string JsonOf(const Scenario& scenario, const ScenarioResult& result) {
@@ -66,6 +92,9 @@ std::string JsonOf(const Scenario& scenario, const ScenarioResult& result) {
   for (const auto& device : result.devices) {
     ordered_json out{{"name", device.name}, {"busy", device.busy}};
     AddSeries(device.all, &out);
+    for (const auto& tier : device.tiers) {
+      out["tiers"].push_back({{"name", tier.name}, {"iops", tier.iops}, {"busy", tier.busy}});
+    }
     devices.push_back(std::move(out));
   }
   const size_t windows = result.devices.front().all.iops.size();
@@ -75,7 +104,8 @@ std::string JsonOf(const Scenario& scenario, const ScenarioResult& result) {
                        {"window_s", ToSeconds(scenario.window)},
                        {"t_s", Moments(scenario, windows)},
                        {"classes", std::move(classes)},
-                       {"devices", std::move(devices)}})
+                       {"devices", std::move(devices)},
+                       {"admissions", AdmissionsOf(result)}})
       .dump();
 }
 
@@ -97,8 +127,13 @@ std::string TableOf(const Scenario& scenario, const ScenarioResult& result) {
     devices.AddRow({device.name, Rate(Mean(device.all.bytes_per_s)),
                     fmt::format("{:.1f}", Mean(device.all.iops)),
                     fmt::format("{:.0f}%", 100 * device.busy)});
+    for (const auto& tier : device.tiers) {
+      devices.AddRow({"  " + tier.name, "", fmt::format("{:.1f}", tier.iops),
+                      fmt::format("{:.0f}%", 100 * tier.busy)});
+    }
   }
-  return classes.Render() + "\n" + devices.Render() + "\n" + TextOf(figure);
+  return AdmissionTable(result) + classes.Render() + "\n" + devices.Render() + "\n" +
+         TextOf(figure);
 }
 
 }  // namespace weir::sim

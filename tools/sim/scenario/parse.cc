@@ -7,9 +7,11 @@
 #include <sstream>
 
 #include "common/base/units.h"
+#include "osd/qos/control/bottleneck_solver.h"
 #include "tools/sim/devices/hdd.h"
 #include "tools/sim/devices/simple.h"
 #include "tools/sim/devices/ssd.h"
+#include "tools/sim/devices/tiered.h"
 #include "tools/sim/scenario/parser.h"
 
 namespace weir::sim {
@@ -48,6 +50,8 @@ Status Parser::TakeTop(Scenario* scenario) {
   scenario->duration = top.Time("duration", scenario->duration);
   scenario->window = top.Time("window", scenario->window);
   scenario->seed = static_cast<uint64_t>(top.Whole("seed", 1, 0, INT64_MAX));
+  scenario->mounts_hold_limits =
+      top.Word("limits_held_by", {"mounts", "osds"}, "mounts") == "mounts";
   if (scenario->duration <= Duration(0) || scenario->duration > kLongest) {
     top.Fail("duration", "must be longer than nothing and at most a day");
   }
@@ -58,39 +62,6 @@ Status Parser::TakeTop(Scenario* scenario) {
                                    kMostWindows));
   }
   return top.Done();
-}
-
-Status Parser::TakeScheduler(Scenario* scenario) {
-  const toml::node* node = root_.get("scheduler");
-  if (node == nullptr) return Status::Ok();
-  if (!node->is_table()) {
-    return {ErrorCode::kInvalid, fmt::format("{}:{}: 'scheduler' must be written [scheduler]",
-                                             file_, node->source().begin.line)};
-  }
-  TomlTable table(node->as_table(), file_, "scheduler");
-  SchedulerConfig& config = scenario->scheduler;
-  config.token_rate = table.Rate("token_rate", 0);
-  if (table.Has("best_effort_min")) config.best_effort_min = table.Rate("best_effort_min", 0);
-  config.depth = static_cast<uint32_t>(table.Whole("depth", 0, 0, 4096));
-  if (table.Has("profile")) {
-    const auto applied = ApplyProfile(table.Text("profile", "unified"), config);
-    if (applied.ok()) {
-      config = *applied;
-    } else {
-      table.Fail("profile", applied.status().message());
-    }
-  }
-  TakePiece(&table, "gate", &config.gate, ParseGate);
-  TakePiece(&table, "surplus", &config.surplus, ParseSurplus);
-  TakePiece(&table, "sharing", &config.sharing, ParseSharing);
-  TakePiece(&table, "dispatch", &config.dispatch, ParseDispatch);
-  TakePiece(&table, "cost", &config.cost, ParseCost);
-  if (table.Has("maximizer")) {
-    const auto* flag = node->as_table()->get("maximizer")->as_boolean();
-    if (flag == nullptr) table.Fail("maximizer", "must be true or false");
-    config.maximizer = flag != nullptr && flag->get();
-  }
-  return table.Done();
 }
 
 DeviceFactory Parser::DiskOf(TomlTable* table) {
@@ -118,9 +89,10 @@ DeviceFactory Parser::RecordedOf(TomlTable* table) {
 
 DeviceFactory Parser::DeviceOf(TomlTable* table) {
   const std::string model =
-      table->Word("model", {"flat", "slots", "hdd", "ssd", "recorded"}, "flat");
+      table->Word("model", {"flat", "slots", "exponential", "hdd", "ssd", "recorded"}, "flat");
   if (model == "hdd") return DiskOf(table);
   if (model == "recorded") return RecordedOf(table);
+  if (model == "exponential") return Exponential(table->Number("iops", 100, .1, 1e9));
   if (model == "ssd") {
     SsdModel ssd;
     ssd.channels = static_cast<int>(table->Whole("channels", ssd.channels, 1, 1024));
@@ -136,13 +108,36 @@ DeviceFactory Parser::DeviceOf(TomlTable* table) {
   return Slots(static_cast<int>(table->Whole("slots", 20, 1, 4096)), bytes_per_s);
 }
 
+// Each tier is a device of its own behind the one scheduler of its OSD.
+Status Parser::TakeTiers(TomlTable* table, DeviceSpec* device) {
+  std::vector<DeviceFactory> parts;
+  for (TomlTable& tier : table->Tables("tiers", "tier")) {
+    parts.push_back(DeviceOf(&tier));
+    device->tiers.push_back({tier.Text("name", fmt::format("tier.{}", device->tiers.size())),
+                             tier.Number("capacity", 0, 0, 1e9)});
+    WEIR_RETURN_IF_ERROR(tier.Done());
+  }
+  if (parts.size() < 2 || parts.size() > osd::qos::kTiersMax) {
+    table->Fail("tiers", fmt::format("must be 2 to {}", osd::qos::kTiersMax));
+  } else {
+    device->make = Tiered(std::move(parts));
+  }
+  return Status::Ok();
+}
+
 Status Parser::TakeDevice(TomlTable* table, Scenario* scenario) {
-  const DeviceFactory make = DeviceOf(table);
+  DeviceSpec device;
+  if (table->Has("tiers")) {
+    WEIR_RETURN_IF_ERROR(TakeTiers(table, &device));
+  } else {
+    device.make = DeviceOf(table);
+  }
   const std::string name = table->Text("name", "");
   const int64_t count = table->Whole("count", 1, 1, 10'000);
   for (int64_t i = 0; i < count; ++i) {
     const std::string numbered = fmt::format("osd.{}", scenario->devices.size());
-    scenario->devices.push_back({name.empty() || count > 1 ? numbered : name, make});
+    device.name = name.empty() || count > 1 ? numbered : name;
+    scenario->devices.push_back(device);
   }
   return Status::Ok();
 }

@@ -24,6 +24,10 @@ void Parser::TakeContract(TomlTable* table, ClassSpec* spec) {
   if (table->Has("max_pending") && !table->Has("latency")) {
     table->Fail("max_pending", "needs a latency");
   }
+  if (table->Has("probability") && !table->Has("latency")) {
+    table->Fail("probability", "needs a latency");
+  }
+  spec->service.probability = table->Number("probability", spec->service.probability, .01, .9999);
   if (const Status bad = CheckVirtualDisk(spec->disk); !bad.ok()) {
     std::string why = bad.message();  // names osdctl's options; here they are keys
     if (const size_t dashes = why.find("--"); dashes != std::string::npos) why.erase(dashes, 2);
@@ -40,6 +44,33 @@ void Parser::TakeTransactions(TomlTable* table, ClassSpec* spec) {
   if (const Status bad = CheckTransactions(*spec); !bad.ok()) {
     table->Fail("transactions", bad.message());
   }
+}
+
+// A class that asks is not there before it was admitted.
+void Parser::TakeAdmission(TomlTable* table, const ClassSpec& spec, Scenario* scenario) {
+  ClassAdmission admission;
+  if (table->Has("admission")) {
+    AdmissionKind kind = AdmissionKind::kAdditive;
+    TakePiece(table, "admission", &kind, ParseAdmission);
+    admission.kind = kind;
+    admission.at = table->Time("asks", Duration(0));
+    if (!spec.reservation && spec.service.bound <= Duration(0)) {
+      table->Fail("admission", "needs something to be admitted: a reservation, iops or a latency");
+    }
+    if (admission.at >= scenario->duration) {
+      table->Fail("asks", "must be before the scenario ends (duration)");
+    }
+    if (scenario->scheduler.EffectiveIopsMax() <= 0) {
+      table->Fail("admission", "needs what a device can do: token_rate or iops_max of [scheduler]");
+    }
+    if (spec.reservation && spec.reservation->bytes_per_s > 0 &&
+        scenario->scheduler.token_rate == 0) {
+      table->Fail("admission", "of a promise in bytes needs the token_rate of [scheduler]");
+    }
+  } else if (table->Has("asks")) {
+    table->Fail("asks", "needs an admission");
+  }
+  scenario->admissions.push_back(admission);
 }
 
 Status Parser::TakeClass(TomlTable* table, Scenario* scenario) {
@@ -75,6 +106,7 @@ Status Parser::TakeClass(TomlTable* table, Scenario* scenario) {
       if (table->Has(key)) table->Fail(key, "needs a reservation");
     }
   }
+  TakeAdmission(table, spec, scenario);
   scenario->classes.push_back(std::move(spec));
   return Status::Ok();
 }

@@ -32,12 +32,17 @@ ClassId Parser::ClassOf(TomlTable* table, const Scenario& scenario) {
 
 void Parser::TakeTrace(TomlTable* table, WorkloadSpec* workload) {
   const std::string path = Beside(table->Text("trace", ""));
-  const std::string format = table->Word("format", {"spc", "fio"}, "spc");
+  const std::string format = table->Word("format", TraceFormats(), "spc");
   Result<Trace> trace = ReadTrace(path, format);
   if (!trace.ok()) {
     table->Fail("trace", trace.status().message());
     return;
   }
+  if (table->Has("unit")) {
+    const int64_t unit = table->Whole("unit", 0, 0, UINT32_MAX);
+    std::erase_if(*trace, [unit](const TraceRecord& record) { return record.unit != unit; });
+  }
+  if (trace->empty()) return table->Fail("trace", fmt::format("'{}' has no requests", path));
   PlayTrace(*std::move(trace), table->Number("speed", 1, 1e-6, 1e6), &workload->options);
 }
 
@@ -119,6 +124,7 @@ void Parser::TakeRoute(TomlTable* table, const Scenario& scenario, WorkloadSpec*
     return;
   }
   const auto coordinators = static_cast<size_t>(table->Whole("coordinators", 1, 1, 100'000));
+  TakeHits(table, scenario, devices, workload);
   const auto prng =
       std::make_shared<Prng>(MixHash(scenario.seed, 1000 + scenario.workloads.size()));
   workload->options.route = [=](uint64_t n) {
@@ -129,14 +135,42 @@ void Parser::TakeRoute(TomlTable* table, const Scenario& scenario, WorkloadSpec*
   };
 }
 
+// Which part of the requests goes to each tier.
+void Parser::TakeHits(TomlTable* table, const Scenario& scenario,
+                      const std::vector<size_t>& devices, WorkloadSpec* workload) {
+  if (!table->Has("tiers")) return;
+  const std::vector<double> parts = table->Numbers("tiers");
+  double sum = 0;
+  for (double part : parts) sum += part;
+  const bool negative = std::any_of(parts.begin(), parts.end(), [](double p) { return p < 0; });
+  for (size_t device : devices) {
+    const size_t tiers = scenario.devices[device].tiers.size();
+    if (tiers == parts.size() && !negative && sum > 0) continue;
+    return table->Fail("tiers", fmt::format("must be {} numbers, not below 0, one for each tier of "
+                                            "device {}",
+                                            tiers, device));
+  }
+  workload->options.shape = [inner = workload->options.shape, parts, sum](Prng& prng, uint64_t n,
+                                                                          Io* io) {
+    if (inner) inner(prng, n, io);
+    double dice = prng.Real() * sum;
+    io->tier = 0;
+    while (io->tier + 1 < parts.size() && dice >= parts[io->tier]) dice -= parts[io->tier++];
+  };
+}
+
 void Parser::TakeChanges(TomlTable* table, const Scenario& scenario, WorkloadSpec* workload) {
   workload->start = table->Time("start", Duration(0));
+  for (size_t i = 0; i < scenario.classes.size(); ++i) {
+    if (scenario.classes[i].id != workload->class_id) continue;
+    workload->start = std::max(workload->start, scenario.admissions[i].at);
+  }
   if (workload->start >= scenario.duration) {
     table->Fail("start", "must be before the scenario ends (duration)");
   }
   if (table->Has("stop")) workload->stop = table->Time("stop", Duration(0));
   if (workload->stop && *workload->stop <= workload->start) {
-    table->Fail("stop", "must be after start");
+    table->Fail("stop", "must be after start, and after its class asks");
   }
   const bool turns = table->Has("on") || table->Has("off");
   const bool sine = table->Has("period") || table->Has("low") || table->Has("high");

@@ -1,5 +1,5 @@
-// The reader of scenarios, one method per kind of table. parse.cc holds the cluster's side,
-// parse_class.cc the classes, parse_workload.cc the workloads.
+// The reader of scenarios, one method per kind of table. parse.cc holds the disks,
+// parse_scheduler.cc their pipelines, parse_class.cc the classes, parse_workload.cc the workloads.
 #pragma once
 
 #include <string>
@@ -35,11 +35,15 @@ class Parser {
   Status EachTable(std::string_view name, TakeTable take, Scenario* scenario);
   Status TakeTop(Scenario* scenario);
   Status TakeScheduler(Scenario* scenario);
+  static void TakeCvc(TomlTable* table, SchedulerConfig* config);
+  static void TakeAllocation(TomlTable* table, SchedulerConfig* config);
   Status TakeDevice(TomlTable* table, Scenario* scenario);
+  Status TakeTiers(TomlTable* table, DeviceSpec* device);
   Status TakeClass(TomlTable* table, Scenario* scenario);
   Status TakeWorkload(TomlTable* table, Scenario* scenario);
 
   static void TakeContract(TomlTable* table, ClassSpec* spec);
+  static void TakeAdmission(TomlTable* table, const ClassSpec& spec, Scenario* scenario);
   static void TakeTransactions(TomlTable* table, ClassSpec* spec);
   DeviceFactory DeviceOf(TomlTable* table);
   DeviceFactory DiskOf(TomlTable* table);
@@ -49,6 +53,8 @@ class Parser {
   void TakeStandIn(TomlTable* table, const Scenario& scenario, WorkloadSpec* workload);
   void TakeShape(TomlTable* table, WorkloadSpec* workload);
   void TakeRoute(TomlTable* table, const Scenario& scenario, WorkloadSpec* workload);
+  static void TakeHits(TomlTable* table, const Scenario& scenario,
+                       const std::vector<size_t>& devices, WorkloadSpec* workload);
   static void TakeChanges(TomlTable* table, const Scenario& scenario, WorkloadSpec* workload);
   static void TakeTransaction(TomlTable* table, const Scenario& scenario, WorkloadSpec* workload);
   ClassId ClassOf(TomlTable* table, const Scenario& scenario);

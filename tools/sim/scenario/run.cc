@@ -1,9 +1,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <numbers>
+#include <set>
 
+#include "tools/sim/scenario/admission.h"
 #include "tools/sim/scenario/scenario.h"
+#include "tools/sim/scenario/tier_loop.h"
 
 namespace weir::sim {
 namespace {
@@ -80,61 +84,137 @@ void ChangeThreads(Cluster* cluster, const Scenario& scenario, const WorkloadSpe
   if (spec.stop) cluster->At(*spec.stop, [=] { load->Stop(); });
 }
 
-}  // namespace
+// The scenario while it runs.
+class Running {
+ public:
+  explicit Running(const Scenario& scenario)
+      : scenario_(scenario), cluster_(scenario.seed), desk_(&cluster_, scenario.scheduler) {
+    cluster_.HoldLimits(scenario.mounts_hold_limits);
+    for (const DeviceSpec& device : scenario.devices) {
+      cluster_.AddOsd(scenario.scheduler, device.make);
+    }
+    for (size_t i = 0; i < scenario.devices.size(); ++i) {
+      const std::vector<TierSpec>& tiers = scenario.devices[i].tiers;
+      if (tiers.empty()) continue;
+      loops_[i] = std::make_unique<TierLoop>(&cluster_, i, tiers, scenario.scheduler.allocation);
+    }
+    for (size_t i = 0; i < scenario.classes.size(); ++i) Admit(i);
+    for (const WorkloadSpec& spec : scenario.workloads) {
+      cluster_.At(spec.start, [this, &spec] { Start(spec); });
+    }
+    cluster_.RunTo(scenario.duration);
+  }
 
-ScenarioResult RunScenario(const Scenario& scenario) {
-  Cluster cluster(scenario.seed);
-  for (const DeviceSpec& device : scenario.devices) cluster.AddOsd(scenario.scheduler, device.make);
-  for (const ClassSpec& spec : scenario.classes) cluster.SetClass(spec);
-  std::vector<Started> started;
-  started.reserve(scenario.workloads.size());
-  for (const WorkloadSpec& spec : scenario.workloads) {
-    cluster.At(spec.start, [&cluster, &scenario, &spec, &started] {
-      Load* load = cluster.Start(spec.options);
-      started.push_back({&spec, load});
-      ChangeThreads(&cluster, scenario, spec, load);
+  [[nodiscard]] ScenarioResult Result();
+
+ private:
+  // Now, or when it asks.
+  void Admit(size_t index) {
+    const ClassSpec& spec = scenario_.classes[index];
+    const ClassAdmission& admission = scenario_.admissions[index];
+    if (!admission.kind) {
+      desk_.Take(spec);
+      return Enter(spec);
+    }
+    cluster_.At(admission.at, [this, &spec, kind = *admission.kind] {
+      admissions_.push_back(desk_.Ask(spec, kind));
+      if (admissions_.back().admitted) {
+        Enter(spec);
+      } else {
+        refused_.insert(spec.id);
+      }
     });
   }
-  cluster.RunTo(scenario.duration);
+  void Enter(const ClassSpec& spec) {
+    cluster_.SetClass(spec);
+    for (auto& [osd, loop] : loops_) loop->Add(spec);
+  }
+  void Start(const WorkloadSpec& spec) {
+    if (refused_.contains(spec.class_id)) return;
+    Load* load = cluster_.Start(spec.options);
+    started_.push_back({&spec, load});
+    ChangeThreads(&cluster_, scenario_, spec, load);
+  }
+  [[nodiscard]] ScenarioResult::ClassResult ClassOf(ClassId id,
+                                                    const std::vector<Collector>& collectors) const;
+  [[nodiscard]] ScenarioResult::DeviceResult DeviceOf(size_t index, const Collector& collector);
 
+  const Scenario& scenario_;
+  Cluster cluster_;
+  AdmissionDesk desk_;
+  std::map<size_t, std::unique_ptr<TierLoop>> loops_;  // by OSD
+  std::set<ClassId> refused_;
+  std::vector<ScenarioResult::AdmissionResult> admissions_;
+  std::vector<Started> started_;
+};
+
+ScenarioResult::ClassResult Running::ClassOf(ClassId id,
+                                             const std::vector<Collector>& collectors) const {
+  ScenarioResult::ClassResult result;
+  const ClassSpec* spec = scenario_.Find(id);
+  result.name = spec == nullptr ? "best-effort" : spec->name;
+  result.all = collectors[0].ToSeries();
+  for (size_t i = 1; i < collectors.size(); ++i) {
+    result.device_bytes_per_s.push_back(collectors[i].ToSeries().bytes_per_s);
+  }
+  result.mean_bytes_per_s = Mean(result.all.bytes_per_s);
+  result.mean_iops = Mean(result.all.iops);
+  const std::vector<double> latencies = collectors[0].AllLatencies();
+  result.p50_us = Quantile(latencies, .5) * 1e6;
+  result.p99_us = Quantile(latencies, .99) * 1e6;
+  return result;
+}
+
+ScenarioResult::DeviceResult Running::DeviceOf(size_t index, const Collector& collector) {
+  const double seconds = ToSeconds(scenario_.duration);
+  const DeviceSpec& spec = scenario_.devices[index];
+  ScenarioResult::DeviceResult result{spec.name, collector.ToSeries(), 0, {}};
+  result.busy = ToSeconds(cluster_.osd(index).busy_time()) / seconds;
+  for (size_t k = 0; k < spec.tiers.size(); ++k) {
+    const TieredDevice& device = loops_[index]->device();
+    result.tiers.push_back({spec.tiers[k].name, static_cast<double>(device.completed(k)) / seconds,
+                            ToSeconds(device.busy(k)) / seconds});
+  }
+  return result;
+}
+
+ScenarioResult Running::Result() {
   const auto windows =
-      static_cast<size_t>((scenario.duration + scenario.window - Duration(1)) / scenario.window);
-  const Collector empty(windows, scenario.window);
-  std::vector<Collector> by_device(scenario.devices.size(), empty);
+      static_cast<size_t>((scenario_.duration + scenario_.window - Duration(1)) / scenario_.window);
+  const Collector empty(windows, scenario_.window);
+  std::vector<Collector> by_device(scenario_.devices.size(), empty);
   std::map<ClassId, std::vector<Collector>> by_class;  // all first, then each device
-  for (const Started& one : started) {
+  for (const Started& one : started_) {
     auto& of_class =
-        by_class.try_emplace(one.spec->class_id, scenario.devices.size() + 1, empty).first->second;
+        by_class.try_emplace(one.spec->class_id, scenario_.devices.size() + 1, empty).first->second;
     for (const Completion& done : one.load->completions()) {
       by_device[done.osd].Add(done);
       of_class[0].Add(done);
       of_class[done.osd + 1].Add(done);
     }
   }
-
   ScenarioResult result;
   for (const auto& [id, collectors] : by_class) {
-    ScenarioResult::ClassResult of_class;
-    of_class.name = "best-effort";
-    for (const ClassSpec& spec : scenario.classes) {
-      if (spec.id == id) of_class.name = spec.name;
-    }
-    of_class.all = collectors[0].ToSeries();
-    for (size_t i = 1; i < collectors.size(); ++i) {
-      of_class.device_bytes_per_s.push_back(collectors[i].ToSeries().bytes_per_s);
-    }
-    of_class.mean_bytes_per_s = Mean(of_class.all.bytes_per_s);
-    of_class.mean_iops = Mean(of_class.all.iops);
-    const std::vector<double> latencies = collectors[0].AllLatencies();
-    of_class.p50_us = Quantile(latencies, .5) * 1e6;
-    of_class.p99_us = Quantile(latencies, .99) * 1e6;
-    result.classes.push_back(std::move(of_class));
+    result.classes.push_back(ClassOf(id, collectors));
   }
-  for (size_t i = 0; i < scenario.devices.size(); ++i) {
-    const double busy = ToSeconds(cluster.osd(i).busy_time()) / ToSeconds(scenario.duration);
-    result.devices.push_back({scenario.devices[i].name, by_device[i].ToSeries(), busy});
+  for (size_t i = 0; i < scenario_.devices.size(); ++i) {
+    result.devices.push_back(DeviceOf(i, by_device[i]));
   }
+  result.admissions = std::move(admissions_);
   return result;
+}
+
+}  // namespace
+
+const ClassSpec* Scenario::Find(ClassId id) const {
+  for (const ClassSpec& spec : classes) {
+    if (spec.id == id) return &spec;
+  }
+  return nullptr;
+}
+
+ScenarioResult RunScenario(const Scenario& scenario) {
+  return Running(scenario).Result();
 }
 
 }  // namespace weir::sim

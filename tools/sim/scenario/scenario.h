@@ -13,9 +13,21 @@
 
 namespace weir::sim {
 
+struct TierSpec {
+  std::string name;
+  double capacity = 0;  // requests/s that allocation counts with; 0: measured
+};
+
 struct DeviceSpec {
   std::string name;
   DeviceFactory make;
+  std::vector<TierSpec> tiers;  // empty: a device of one part
+};
+
+// What a class goes through before its workloads may begin.
+struct ClassAdmission {
+  std::optional<AdmissionKind> kind;  // none: it is there from the start
+  Duration at{0};
 };
 
 struct WorkloadSpec {
@@ -36,7 +48,11 @@ struct Scenario {
   SchedulerConfig scheduler;
   std::vector<DeviceSpec> devices;
   std::vector<ClassSpec> classes;
+  std::vector<ClassAdmission> admissions;  // one for each class
   std::vector<WorkloadSpec> workloads;
+  bool mounts_hold_limits = true;
+
+  [[nodiscard]] const ClassSpec* Find(ClassId id) const;
 };
 
 // kNotFound: no such file; kInvalid: file:line, key, what is wrong, the way out.
@@ -60,13 +76,30 @@ struct ScenarioResult {
     double mean_bytes_per_s = 0, mean_iops = 0;
     double p50_us = 0, p99_us = 0;
   };
+  struct TierResult {
+    std::string name;
+    double iops = 0;
+    double busy = 0;
+  };
   struct DeviceResult {
     std::string name;
     Series all;
     double busy = 0;  // part of the time
+    std::vector<TierResult> tiers;
+  };
+  // One that asked: in requests per second of the OSD that said no, or of the last.
+  struct AdmissionResult {
+    std::string name;
+    bool admitted = false;
+    bool measured = false;  // by stable measurements
+    double needed = 0;      // for it
+    double reserved = 0;    // with it
+    double limit = 0;       // that may be
+    std::string why;        // when refused
   };
   std::vector<ClassResult> classes;
   std::vector<DeviceResult> devices;
+  std::vector<AdmissionResult> admissions;
 };
 
 ScenarioResult RunScenario(const Scenario& scenario);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/base/units.h"
+#include "tools/cli/nearest.h"
 
 namespace weir::sim {
 
@@ -144,6 +145,30 @@ std::vector<uint64_t> TomlTable::Rates(std::string_view key) {
   return rates;
 }
 
+bool TomlTable::Flag(std::string_view key, bool fallback) {
+  const toml::node* node = Find(key);
+  if (node == nullptr) return fallback;
+  if (const auto* flag = node->as_boolean()) return flag->get();
+  Fail(key, "must be true or false");
+  return fallback;
+}
+
+std::vector<TomlTable> TomlTable::Tables(std::string_view key, std::string_view name) {
+  const toml::node* node = Find(key);
+  std::vector<TomlTable> tables;
+  if (node == nullptr) return tables;
+  const auto* array = node->as_array();
+  if (array == nullptr || !array->is_array_of_tables()) {
+    Fail(key, "must be a list of tables, as [{ rate = \"10MiB/s\" }, { rate = \"100MiB/s\" }]");
+    return tables;
+  }
+  for (const toml::node& entry : *array) {
+    tables.emplace_back(entry.as_table(), file_,
+                        fmt::format("{} {} of {}", name, tables.size() + 1, where_));
+  }
+  return tables;
+}
+
 std::pair<uint64_t, uint64_t> TomlTable::Sizes(std::string_view key, uint64_t fallback) {
   const toml::node* node = Find(key);
   if (node == nullptr) return {fallback, fallback};
@@ -169,8 +194,12 @@ Status TomlTable::Done() {
   if (!error_.ok()) return error_;
   for (const auto& [key, node] : *table_) {
     if (known_.contains(key.str())) continue;
+    const std::string name(key.str());
+    const std::string nearest = cli::NearestOf(name, {known_.begin(), known_.end()});
     FailAt(node.source().begin.line, "",
-           fmt::format("unknown key '{}'; there are {}", key.str(), fmt::join(known_, ", ")));
+           fmt::format("unknown key '{}'{}; there are {}", name,
+                       nearest.empty() ? "" : fmt::format(", the nearest is '{}'", nearest),
+                       fmt::join(known_, ", ")));
   }
   return error_;
 }

@@ -35,6 +35,11 @@ class TomlTable {
   // One size, or [least, most].
   std::pair<uint64_t, uint64_t> Sizes(std::string_view key, uint64_t fallback);
 
+  // true or false.
+  bool Flag(std::string_view key, bool fallback);
+  // A list of tables; `where()` of the n-th is "NAME n of ...".
+  std::vector<TomlTable> Tables(std::string_view key, std::string_view name);
+
   // An error of the reader's own about a key.
   void Fail(std::string_view key, const std::string& why);
   // The first error; a key that nobody read counts.

@@ -85,6 +85,31 @@ std::string TakeSpc(std::string_view line, Trace* trace) {
   return "";
 }
 
+// `ticks`: the moment of the first line.
+std::string TakeMsr(std::string_view line, int64_t* ticks, Trace* trace) {
+  constexpr char kExample[] = "as in 128166372003061629,usr,0,Read,7014609920,24576,41286";
+  const std::vector<std::string_view> fields = Fields(line, ',');
+  if (fields.size() < 6) {
+    return fmt::format(
+        "{} fields where Timestamp,Hostname,DiskNumber,Type,Offset,Size are needed ({})",
+        fields.size(), kExample);
+  }
+  TraceRecord record;
+  int64_t at = 0;
+  if (!Parse(fields[0], &at)) return fmt::format("timestamp '{}' is no number", fields[0]);
+  if (!Parse(fields[2], &record.unit)) return fmt::format("disk '{}' is no number", fields[2]);
+  if (!Parse(fields[4], &record.lba)) return fmt::format("offset '{}' is no number", fields[4]);
+  if (!Parse(fields[5], &record.bytes)) return fmt::format("size '{}' is no number", fields[5]);
+  if (fields[3] != "Read" && fields[3] != "Write") {
+    return fmt::format("type '{}' is neither Read nor Write ({})", fields[3], kExample);
+  }
+  if (trace->empty()) *ticks = at;
+  record.at_s = static_cast<double>(at - *ticks) / 1e7;
+  record.op = fields[3] == "Read" ? OpKind::kRead : OpKind::kWrite;
+  trace->push_back(record);
+  return "";
+}
+
 // State while fio's log is read.
 struct FioReader {
   int version = 0;
@@ -143,11 +168,28 @@ Result<Trace> ParseSpc(std::string_view text, const std::string& name) {
   return trace;
 }
 
+Result<Trace> ParseMsr(std::string_view text, const std::string& name) {
+  Trace trace;
+  int64_t ticks = 0;
+  WEIR_RETURN_IF_ERROR(EachLine(
+      text, name, [&](std::string_view line, size_t) { return TakeMsr(line, &ticks, &trace); }));
+  const auto earlier = [](const TraceRecord& a, const TraceRecord& b) { return a.at_s < b.at_s; };
+  std::stable_sort(trace.begin(), trace.end(), earlier);
+  if (trace.empty()) return trace;
+  const double first = trace.front().at_s;
+  for (TraceRecord& record : trace) record.at_s -= first;
+  return trace;
+}
+
 Result<Trace> ParseFioIolog(std::string_view text, const std::string& name) {
   FioReader reader;
   WEIR_RETURN_IF_ERROR(EachLine(
       text, name, [&](std::string_view line, size_t number) { return reader.Take(line, number); }));
   return std::move(reader.trace);
+}
+
+std::vector<std::string_view> TraceFormats() {
+  return {"spc", "msr", "fio"};
 }
 
 Result<Trace> ReadTrace(const std::string& path, const std::string& format) {
@@ -156,8 +198,10 @@ Result<Trace> ReadTrace(const std::string& path, const std::string& format) {
   std::ostringstream text;
   text << file.rdbuf();
   if (format == "spc") return ParseSpc(text.str(), path);
+  if (format == "msr") return ParseMsr(text.str(), path);
   if (format == "fio") return ParseFioIolog(text.str(), path);
-  return {ErrorCode::kInvalid, fmt::format("trace format '{}' (there is: spc, fio)", format)};
+  return {ErrorCode::kInvalid,
+          fmt::format("trace format '{}' (there is: {})", format, fmt::join(TraceFormats(), ", "))};
 }
 
 std::string ToSpc(const Trace& trace) {

@@ -3,6 +3,9 @@
 //   spc   the format of the Storage Performance Council (the UMass traces): one request a line,
 //         `ASU,LBA,size,opcode,timestamp`: LBA in blocks of 512 bytes, size in bytes, r/R or w/W,
 //         seconds from the start; further fields are ignored
+//   msr   the CSV of the MSR Cambridge traces: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,
+//         ResponseTime`: units of 100 ns, Read or Write, bytes; put in order of time, which those
+//         files are not quite. The unit is the disk's number
 //   fio   what `fio --write_iolog` writes: `fio version 2 iolog` (waits in us as lines of their
 //   own,
 //         without them all at once) or `version 3` (each line begins with a time in ms); open,
@@ -31,8 +34,9 @@ struct TraceRecord {
 using Trace = std::vector<TraceRecord>;
 
 Result<Trace> ParseSpc(std::string_view text, const std::string& name);
+Result<Trace> ParseMsr(std::string_view text, const std::string& name);
 Result<Trace> ParseFioIolog(std::string_view text, const std::string& name);
-// `format`: spc or fio.
+std::vector<std::string_view> TraceFormats();
 Result<Trace> ReadTrace(const std::string& path, const std::string& format);
 // The same requests as spc text.
 std::string ToSpc(const Trace& trace);

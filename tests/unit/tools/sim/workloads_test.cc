@@ -114,6 +114,27 @@ TEST(StandInsTest, HaveThePublishedMeans) {
   }
 }
 
+// Not quite in order of time, in ticks of 100 ns.
+TEST(TraceTest, MsrIsReadInOrderOfTime) {
+  const auto trace = ParseMsr(
+      "128166372003061629,usr,0,Read,7014609920,24576,41286\n"
+      "128166372023061629,usr,1,Write,4096,512,1000\r\n"
+      "128166372013061629,usr,0,Read,8192,4096,1000\n",
+      "usr_0.csv");
+  ASSERT_TRUE(trace.ok()) << trace.status().message();
+  ASSERT_EQ(trace->size(), 3u);
+  EXPECT_EQ((*trace)[0].lba, 7014609920u);
+  EXPECT_EQ((*trace)[0].bytes, 24576u);
+  EXPECT_DOUBLE_EQ((*trace)[1].at_s, 1);
+  EXPECT_DOUBLE_EQ((*trace)[2].at_s, 2);
+  EXPECT_EQ((*trace)[2].unit, 1u);
+  EXPECT_EQ((*trace)[2].op, osd::qos::OpKind::kWrite);
+  EXPECT_THAT(ParseMsr("1,usr,0,Read,5\n", "m").status().message(),
+              HasSubstr("m:1: 5 fields where Timestamp,Hostname"));
+  EXPECT_THAT(ParseMsr("1,usr,0,R,5,512,1\n", "m").status().message(),
+              HasSubstr("type 'R' is neither Read nor Write"));
+}
+
 TEST(TraceTest, SpcIsReadAndWrittenBack) {
   const std::string text = "0,20,8192,W,0.551706\n1,30,512,r,0.554041\n";
   const auto trace = ParseSpc(text, "t.spc");

@@ -229,6 +229,8 @@ TEST(ScenarioTest, WrongOnesSayWhichKeyAndWhy) {
             "my.toml:1: 'duration' of the scenario: 'soo");
   EXPECT_THAT(ErrorOf("nonsense = 1\n" + both), HasSubstr("my.toml:1: the scenario: unknown key "
                                                           "'nonsense'; there are class, device"));
+  EXPECT_THAT(ErrorOf("durations = \"1s\"\n" + both),
+              HasSubstr("unknown key 'durations', the nearest is 'duration'; there are class"));
   EXPECT_THAT(
       ErrorOf("[[device]]\nmodel = \"tape\"\n"),
       HasSubstr("my.toml:2: 'model' of device 1: 'tape' is unknown (there is: flat, slots"));
