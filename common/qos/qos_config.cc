@@ -6,6 +6,7 @@
 #include <set>
 
 #include "common/base/units.h"
+#include "common/qos/qos_words.h"
 
 namespace weir {
 namespace {
@@ -111,6 +112,14 @@ Result<Kind> Parse(std::string_view what, std::string_view text,
   return NoSuchWord(what, text, words, [](const auto& word) { return word.text; });
 }
 
+template <typename Rows>
+std::vector<std::string_view> TextsOf(const Rows& rows) {
+  std::vector<std::string_view> texts;
+  texts.reserve(rows.size());
+  for (const auto& row : rows) texts.push_back(row.text);
+  return texts;
+}
+
 }  // namespace
 
 uint64_t SchedulerConfig::EffectiveBestEffortMin() const {
@@ -205,6 +214,31 @@ Result<AdmissionKind> ParseAdmission(std::string_view text) {
 }
 Result<AllocationKind> ParseAllocation(std::string_view text) {
   return Parse("allocation", text, kAllocationWords);
+}
+
+std::vector<std::string_view> ProfileWords() {
+  std::vector<std::string_view> names;
+  names.reserve(kProfiles.size());
+  for (const Profile& row : kProfiles) names.push_back(row.name);
+  return names;
+}
+std::vector<std::string_view> SurplusWords() {
+  return TextsOf(kSurplusWords);
+}
+std::vector<std::string_view> SharingWords() {
+  return TextsOf(kSharingWords);
+}
+std::vector<std::string_view> GateWords() {
+  return TextsOf(kGateWords);
+}
+std::vector<std::string_view> DispatchWords() {
+  return TextsOf(kDispatchWords);
+}
+std::vector<std::string_view> CostWords() {
+  return TextsOf(kCostWords);
+}
+std::vector<std::string_view> AllocationWords() {
+  return TextsOf(kAllocationWords);
 }
 
 AdmissionDecision AdmitAdditive(uint64_t token_rate, uint64_t promised_to_others, uint64_t rate) {

@@ -7,6 +7,7 @@
 
 #include "common/base/units.h"
 #include "common/qos/qos_config.h"
+#include "common/qos/qos_words.h"
 #include "common/wire/mds.pb.h"
 #include "common/wire/osd.pb.h"
 #include "tools/cli/table.h"
@@ -246,14 +247,18 @@ Result<ExitCode> RunSet(Globals& globals, const SetOptions& options) {
   return ExitCode::kDone;
 }
 
+// "fifo|cscan|...".
+std::string Either(const std::vector<std::string_view>& words) {
+  return fmt::format("{}", fmt::join(words, "|"));
+}
+
 void AddSet(CLI::App* osd, Globals& globals) {
   auto* set = osd->add_subcommand("set", "choose a profile or single boxes, live");
   auto options = std::make_shared<SetOptions>();
   set->add_option("id", options->target, "an OSD, or all")->required()->type_name("ID|all");
   set->add_option("--profile", options->profile,
-                  "noqos, odis, sfq, dsfq-total, dsfq-hybrid, dsfq-hybrid-h, baa or unified: sets "
-                  "every box; pieces "
-                  "named beside it override it");
+                  "sets every box; pieces named beside it override it")
+      ->type_name(Either(ProfileWords()));
   set->add_option("--token-rate", options->token_rate, "global token rate G0 of the OSD")
       ->type_name("RATE");
   set->add_option("--best-effort-min", options->best_effort_min, "floor of class best-effort")
@@ -280,17 +285,19 @@ void AddSet(CLI::App* osd, Globals& globals) {
          "lately); larger keeps more deadlines, smaller moves the head less")
       ->type_name("DURATION|auto");
   set->add_option("--gate", options->gate, "what surplus needs: root tokens, or a free slot")
-      ->type_name("strict|conserving");
-  set->add_option("--surplus", options->surplus, "who gets the rest")->type_name("fcfs|dsfq");
+      ->type_name(Either(GateWords()));
+  set->add_option("--surplus", options->surplus, "who gets the rest")
+      ->type_name(Either(SurplusWords()));
   set->add_option("--sharing", options->sharing, "what dsfq shares: this OSD, or the total")
-      ->type_name("single|total|hybrid|hybrid-h");
-  set->add_option("--dispatch", options->dispatch, "order on the disk")->type_name("fifo|cscan");
+      ->type_name(Either(SharingWords()));
+  set->add_option("--dispatch", options->dispatch, "order on the disk")
+      ->type_name(Either(DispatchWords()));
   set->add_option("--cost", options->cost, "unit of every account (only with all)")
-      ->type_name("bytes|requests");
+      ->type_name(Either(CostWords()));
   set->add_option("--depth", options->depth, "requests on the disk at a time")->type_name("N|auto");
   set->add_option("--allocation", options->allocation,
                   "of an OSD with tiers: bottleneck-aware, dominant shares, or requests by weight")
-      ->type_name("baa|drf|fair");
+      ->type_name(Either(AllocationWords()));
   set->add_option("--allocation-period", options->allocation_period, "computes it every so often")
       ->type_name("DURATION|auto");
   set->add_option("--allocation-window", options->allocation_window,
