@@ -35,6 +35,9 @@ struct MdsOptions {
   Duration obey_patience = std::chrono::seconds(2);
   NamespaceOptions ns;
   bool background = true;  // false: the owner calls Tick
+  // Runs its argument on the calling thread when that has read what has come by now; false: it does
+  // not read requests. Null: no thread has turns, and what is asked begins at once.
+  std::function<bool(std::function<void()>)> post_here{};
   // Called when the store has been read and found good, before anybody is served.
   std::function<Status()> on_open{};
 };

@@ -138,7 +138,7 @@ CallerClasses::Program CallerClasses::ProgramOf(uid_t uid, pid_t pid) const {
   Program program;
   if (pid == 0) return program;
   if (asks_exe_) program.exe = read_exe_(pid, uid);
-  if (asks_cgroup_) program.cgroup = read_cgroup_(pid, uid);
+  if (asks_cgroup_ || cgroup_flows_) program.cgroup = read_cgroup_(pid, uid);
   return program;
 }
 

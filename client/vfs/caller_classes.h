@@ -111,7 +111,7 @@ class CallerClasses {
   // Whether what the class's files may hold is bounded.
   [[nodiscard]] bool HasCapacity(ClassId id) const;
 
-  // What rules ask of a caller beyond his ids; empty: none does, or it is not known.
+  // What rules and flows ask of a caller beyond his ids; empty: none does, or it is not known.
   struct Program {
     std::string exe;
     std::string cgroup;

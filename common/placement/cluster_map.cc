@@ -171,7 +171,8 @@ Result<ClassEntry> ClassFromWire(const wire::ClassInfo& message) {
                             .reservation_ends = {}},
                    .users = {message.users().begin(), message.users().end()},
                    .groups = {message.groups().begin(), message.groups().end()},
-                   .capacity_bytes = message.capacity_bytes()};
+                   .capacity_bytes = message.capacity_bytes(),
+                   .limit_names_per_s = message.limit_names_per_s()};
   if (message.has_limit_bytes_per_s()) entry.spec.limit_bytes_per_s = message.limit_bytes_per_s();
   if (message.has_reservation()) {
     auto reservation = ReservationFromWire(message.reservation());
@@ -440,6 +441,7 @@ wire::ClassInfo ToWire(const ClassEntry& entry) {
   message.mutable_groups()->Assign(entry.groups.begin(), entry.groups.end());
   message.set_capacity_bytes(entry.capacity_bytes);
   message.set_flow(std::string(ToText(entry.flow)));
+  message.set_limit_names_per_s(entry.limit_names_per_s);
   return message;
 }
 

@@ -77,6 +77,7 @@ struct ClassEntry {
   std::vector<uint32_t> groups;
   uint64_t capacity_bytes = 0;      // that its files may hold; 0: as much as there is
   FlowKind flow = FlowKind::kUser;  // between whom it is fair
+  uint64_t limit_names_per_s = 0;   // operations on names, at the MDS; 0: none
 };
 
 struct ClusterMap {

@@ -11,6 +11,7 @@
 #include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/reactor/poller.h"
+#include "common/reactor/post_here.h"
 
 namespace weir {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 // What a turn spends on what takes long (copies, checksums) before it looks for what has come.
 constexpr Duration kContinuedTurn = std::chrono::microseconds(50);
 
-thread_local const Reactor* current = nullptr;
+thread_local Reactor* current = nullptr;
 
 Result<std::optional<Reactor::Backend>> BackendOfEnvironment() {
   const char* const value = std::getenv("WEIR_REACTOR");
@@ -101,6 +102,12 @@ void Reactor::Post(Task task) {
 
 void Reactor::AtTurnEnd(Task task) {
   turn_ends_.push_back(std::move(task));
+}
+
+bool PostHere(Loop::Task task) {
+  if (current == nullptr) return false;
+  current->Post(std::move(task));
+  return true;
 }
 
 LoopTimer Reactor::RunAt(TimePoint when, Task task) {

@@ -51,6 +51,12 @@ Status ApplySpec(const wire::SetClassRequest& request, ClassEntry* entry) {
             "the limit of '" + spec.name + "' would be below its reservation (release that first)"};
   }
   WEIR_RETURN_IF_ERROR(ApplyContract(request, &spec));
+  if (request.has_limit_names_per_s()) {
+    if (request.limit_names_per_s() > kIopsMax) {
+      return {ErrorCode::kInvalid, "a limit is at most 1000000000 operations on names a second"};
+    }
+    entry->limit_names_per_s = request.limit_names_per_s();
+  }
   if (request.has_flow()) {
     WEIR_ASSIGN_OR_RETURN(entry->flow, ParseFlowKind(request.flow()));
   }

@@ -1,88 +1,145 @@
 #include "mds/service/fair_queue.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::mds {
 
-FairQueue::Turn FairQueue::NewTurn() {
-  return {static_cast<void*>(this), [this](void*) { GiveBack(); }};
+FairQueue::FairQueue(Clock& clock, Options options) : clock_(clock), options_(std::move(options)) {
+  life_->queue = this;
 }
 
-void FairQueue::Submit(ClassId class_id, double weight, Work work) {
-  {
-    std::unique_lock lock(mutex_);
-    if (stopped_) return;
-    Class& mine = classes_[class_id];
-    const double start = std::max(now_, mine.finish);
-    mine.finish = start + 1 / weight;
-    ++mine.operations;
-    if (begun_ >= depth_ || !heads_.empty()) {
-      ++mine.delayed;
-      if (mine.queue.empty()) heads_.emplace(start, class_id);
-      mine.queue.push_back({start, std::move(work)});
-      Drain(&lock);
-      return;
-    }
-    ++begun_;
-    now_ = start;
-  }
-  work(NewTurn());
+FairQueue::~FairQueue() {
+  Stop();
 }
 
-void FairQueue::GiveBack() {
-  std::unique_lock lock(mutex_);
+void FairQueue::Submit(const ClassOrder::Request& request, Work work) {
+  auto operation = std::make_unique<Operation>();
+  operation->work = std::move(work);
+  Lock lock(mutex_);
+  if (stopped_) return;
+  operation->came_in = drains_;
+  order_.Add(operation.release(), request, clock_.Now());
+  if (draining_ || posted_) return;
+  Drain(&lock, BeginLater() ? 1 : SIZE_MAX);
+}
+
+void FairQueue::TellSooner() {
+  if (stopped_ || order_.NextAt() >= told_at_) return;
+  told_at_ = order_.NextAt();
+  if (options_.on_sooner) options_.on_sooner();
+}
+
+bool FairQueue::BeginLater() {
+  if (!options_.post_here) return false;
+  posted_ = options_.post_here([life = life_] {
+    const std::lock_guard alive(life->mutex);
+    if (life->queue != nullptr) life->queue->BeginSome();
+  });
+  return posted_;
+}
+
+void FairQueue::BeginSome() {
+  Lock lock(mutex_);
+  posted_ = false;
+  Drain(&lock, kCostInTurn);
+  if (!stopped_ && !draining_ && !posted_ && Next() != nullptr) (void)BeginLater();
+}
+
+void FairQueue::GiveBack(Operation* operation) {
+  const std::unique_ptr<Operation> ended(operation);  // deleted without the lock
+  Lock lock(mutex_);
   --begun_;
-  Drain(&lock);
+  order_.Done(operation);
+  DrainOrHandOver(&lock);
 }
 
-// By one thread at a time and never from within itself: work that ends at once gives its turn back
-// right here.
-void FairQueue::Drain(std::unique_lock<std::mutex>* lock) {
+void FairQueue::Run() {
+  Lock lock(mutex_);
+  told_at_ = TimePoint{INT64_MIN};  // we look again ourselves
+  DrainOrHandOver(&lock);
+  told_at_ = order_.NextAt();
+}
+
+TimePoint FairQueue::NextAt() const {
+  const std::lock_guard lock(mutex_);
+  return order_.NextAt();
+}
+
+void FairQueue::Renew(const std::function<ClassOrder::Terms(ClassId)>& terms_of) {
+  const std::lock_guard lock(mutex_);
+  order_.Renew(terms_of, clock_.Now());
+  told_at_ = TimePoint::Max();
+  if (!stopped_ && options_.on_sooner) options_.on_sooner();
+}
+
+FairQueue::Operation* FairQueue::Next() {
+  if (stopped_) return nullptr;
+  ClassOrder::Item* item = nullptr;
+  if (begun_ < options_.depth) {
+    item = order_.Next(clock_.Now());
+  } else if (begun_ < 2 * options_.depth) {
+    item = order_.NextOfLittle(clock_.Now());
+  }
+  return static_cast<Operation*>(item);
+}
+
+void FairQueue::Begin(Operation* operation, Lock* lock) {
+  order_.Take(operation, clock_.Now());
+  ++begun_;
+  Work work = std::move(operation->work);
+  lock->unlock();
+  work({static_cast<void*>(operation),
+        [this](void* ended) { GiveBack(static_cast<Operation*>(ended)); }});
+  work = nullptr;  // may hold the turn
+  lock->lock();
+}
+
+void FairQueue::Drain(Lock* lock, size_t most) {
   if (draining_) return;
   draining_ = true;
-  size_t ran = 0;
-  while (begun_ < depth_ && !heads_.empty()) {
-    if (hand_over_ && ++ran > kRunsForOthers) break;
-    const auto [start, class_id] = *heads_.begin();
-    heads_.erase(heads_.begin());
-    Class& next = classes_.at(class_id);
-    Work work = std::move(next.queue.front().work);
-    next.queue.pop_front();
-    if (!next.queue.empty()) heads_.emplace(next.queue.front().start, class_id);
-    now_ = std::max(now_, start);
-    ++begun_;
-    lock->unlock();
-    work(NewTurn());
-    work = nullptr;  // may hold the turn
-    lock->lock();
+  for (size_t cost = 0; cost < most;) {
+    Operation* const next = Next();
+    if (next == nullptr) break;
+    cost += next->cost;
+    next->delayed = next->came_in != drains_;
+    Begin(next, lock);
   }
+  if (!posted_) ++drains_;  // what is left has to wait
   draining_ = false;
-  if (handed_over_ || stopped_ || begun_ >= depth_ || heads_.empty()) return;
+  TellSooner();
+}
+
+void FairQueue::DrainOrHandOver(Lock* lock) {
+  if (draining_) return;
+  Drain(lock, options_.hand_over ? kCostForOthers : SIZE_MAX);
+  if (handed_over_ || posted_ || !options_.hand_over || Next() == nullptr) return;
   handed_over_ = true;
   lock->unlock();
-  hand_over_([this] {
-    std::unique_lock again(mutex_);
+  options_.hand_over([this] {
+    Lock again(mutex_);
     handed_over_ = false;
-    Drain(&again);
+    DrainOrHandOver(&again);
   });
   lock->lock();
 }
 
 void FairQueue::Stop() {
-  std::map<ClassId, Class> dropped;  // destroyed without the lock
+  {
+    const std::lock_guard alive(life_->mutex);  // waits for BeginSome
+    life_->queue = nullptr;
+  }
+  std::vector<std::unique_ptr<Operation>> dropped;  // destroyed without the lock
   const std::lock_guard lock(mutex_);
   stopped_ = true;
-  heads_.clear();
-  dropped.swap(classes_);
+  for (ClassOrder::Item* item : order_.DropAll()) {
+    dropped.emplace_back(static_cast<Operation*>(item));
+  }
 }
 
-std::vector<FairQueue::Load> FairQueue::Loads() const {
-  std::vector<Load> loads;
+std::vector<ClassOrder::Load> FairQueue::Loads() const {
   const std::lock_guard lock(mutex_);
-  for (const auto& [id, one] : classes_) {
-    loads.push_back({id, one.operations, one.queue.size(), one.delayed});
-  }
-  return loads;
+  return order_.Loads();
 }
 
 }  // namespace weir::mds

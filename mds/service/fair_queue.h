@@ -1,32 +1,32 @@
-// FairQueue: lets metadata operations begin in an order that is fair to their classes, so that one
-// with a thousand of them waiting delays its neighbours by a few milliseconds and not by its whole
-// queue.
+// FairQueue: lets operations on names begin in the order of ClassOrder, so that one class or user
+// with a thousand of them waiting delays its neighbours by less than a millisecond, and not by its
+// whole queue.
 //
-// Up to `depth` operations are between their beginning and their durable end; beyond that they wait
-// in a queue per class, and the one with the smallest start tag is next: start-time fair queueing
-// with the weights of the classes, each operation at cost 1 (DSFQ without other servers). Below
-// `depth` nothing waits and nothing is reordered. An operation that has to wait for something else
-// than the disk of the MDS gives its turn back meanwhile.
+// What comes in one turn of a loop (`post_here`) is put into order before it begins: all but the
+// first, which finds nobody before it. Then those that cost kCostInTurn begin, and the loop looks
+// again for who has come. So those that are answered from memory are in order too, which
+// end as they begin and would otherwise run as they are read off the connections.
 //
-// What answers from memory (looks, stats) ends as it begins: it holds no place, and waits only
-// while others do.
+// Up to `depth` operations are between their beginning and their durable end; beyond that only
+// those of users with little begun begin, up to twice as many: whoever asks for little does not
+// wait for the commit of others' floods. An operation that has to wait for something else than the
+// disk of the MDS gives its turn back meanwhile.
 //
-// Threads: any. Work runs on the thread that submits it or other work, or on one that gives a turn
-//          back; with no lock held. A thread runs so many of others at most, then hands over: a
-//          flood of looks must not keep the commit thread from committing.
+// Threads: any. Work runs on the thread that submits it or other work, on one that gives a turn
+//          back, or on that of Run; by one thread at a time, with no lock held. A thread that gives
+//          a turn back runs kCostForOthers at most, then hands over: a flood of looks must not keep
+//          the commit thread from committing.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <set>
-#include <utility>
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/base/time.h"
+#include "mds/service/class_order.h"
 
 namespace weir::mds {
 
@@ -35,51 +35,73 @@ class FairQueue {
   // Given back by its destruction, which must not happen under a lock that work takes.
   using Turn = std::shared_ptr<void>;
   using Work = std::function<void(Turn)>;
+  using Task = std::function<void()>;
 
-  // Runs its argument soon, on a thread that has the time.
-  using Handover = std::function<void(std::function<void()>)>;
-  static constexpr size_t kRunsForOthers = 128;
+  static constexpr size_t kCostForOthers = 128;
+  static constexpr size_t kCostInTurn = 4;
 
-  // Without a handover whoever gives a turn back runs all that may begin.
-  explicit FairQueue(size_t depth, Handover hand_over = nullptr)
-      : depth_(depth), hand_over_(std::move(hand_over)) {}
+  struct Options {
+    size_t depth = 128;
+    // Runs its argument soon, on a thread that has the time. Null: whoever gives a turn back runs
+    // all that may begin.
+    std::function<void(Task)> hand_over = nullptr;
+    // As MdsOptions has it.
+    std::function<bool(Task)> post_here = nullptr;
+    // The limit of a class lets something begin sooner than NextAt said before: Run then. Called
+    // with a lock.
+    std::function<void()> on_sooner = nullptr;
+  };
 
-  void Submit(ClassId class_id, double weight, Work work);
+  // The clock outlives it.
+  FairQueue(Clock& clock, Options options);
+  ~FairQueue();
+
+  void Submit(const ClassOrder::Request& request, Work work);
+  // Begins what limits held back and may begin now.
+  void Run();
+  [[nodiscard]] TimePoint NextAt() const;
+  // Terms have changed, maybe.
+  void Renew(const std::function<ClassOrder::Terms(ClassId)>& terms_of);
   // What waits is dropped; nothing begins any more.
   void Stop();
-
-  struct Load {
-    ClassId class_id;
-    uint64_t operations = 0;  // since the start
-    uint64_t queued = 0;
-    uint64_t delayed = 0;  // of the operations, those that had to wait
-  };
-  [[nodiscard]] std::vector<Load> Loads() const;
+  [[nodiscard]] std::vector<ClassOrder::Load> Loads() const;
 
  private:
-  struct Waiting {
-    double start;
+  struct Operation : ClassOrder::Item {
     Work work;
+    uint64_t came_in = 0;  // drains_ then
   };
-  struct Class {
-    double finish = 0;  // tag of its last operation
-    std::deque<Waiting> queue;
-    uint64_t operations = 0;
-    uint64_t delayed = 0;
+  // What a posted task finds, should the queue be gone by then.
+  struct Life {
+    std::mutex mutex;
+    FairQueue* queue = nullptr;  // null: gone
   };
-  void GiveBack();
-  void Drain(std::unique_lock<std::mutex>* lock);
-  Turn NewTurn();
+  using Lock = std::unique_lock<std::mutex>;
 
-  const size_t depth_;
-  const Handover hand_over_;
+  void GiveBack(Operation* operation);
+  // False: it begins now or never.
+  bool BeginLater();
+  void BeginSome();
+  [[nodiscard]] Operation* Next();
+  void Begin(Operation* operation, Lock* lock);
+  // By one thread at a time and never from within itself: work that ends at once gives its turn
+  // back right here.
+  // Ends when what has begun costs `most`.
+  void Drain(Lock* lock, size_t most);
+  void DrainOrHandOver(Lock* lock);
+  void TellSooner();
+
+  Clock& clock_;
+  const Options options_;
+  const std::shared_ptr<Life> life_ = std::make_shared<Life>();
   mutable std::mutex mutex_;
-  double now_ = 0;  // virtual time: the start tag of what began last
-  std::map<ClassId, Class> classes_;
-  std::set<std::pair<double, ClassId>> heads_;  // start tags of the queues' first
-  size_t begun_ = 0;                            // and not ended
+  ClassOrder order_;
+  size_t begun_ = 0;  // and not ended
+  uint64_t drains_ = 0;
+  TimePoint told_at_ = TimePoint::Max();  // NextAt, as somebody knows it
   bool draining_ = false;
-  bool handed_over_ = false;  // somebody will drain
+  bool posted_ = false;       // BeginSome will run
+  bool handed_over_ = false;  // another thread will drain
   bool stopped_ = false;
 };
 

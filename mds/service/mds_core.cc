@@ -16,6 +16,12 @@ constexpr Duration kAnswerCheckInterval = std::chrono::seconds(60);
 // milliseconds of it.
 constexpr size_t kOperationsBegun = 128;
 
+ClassOrder::Terms TermsOf(const ClassEntry& entry) {
+  return {.weight = entry.spec.weight,
+          .limit_per_s = entry.limit_names_per_s,
+          .promised_per_s = entry.spec.reservation ? entry.spec.reservation->iops : 0};
+}
+
 std::string NewUuid() {
   Prng prng(RandomSeed());
   const uint64_t a = prng.Next();
@@ -31,7 +37,15 @@ MdsCore::MdsCore(KvStore& store, Clock& clock, OsdPort& osds, const MdsOptions& 
       clock_(clock),
       osds_(osds),
       options_(options),
-      operations_(kOperationsBegun, [this](auto work) { Post(std::move(work)); }) {}
+      operations_(clock, {.depth = kOperationsBegun,
+                          .hand_over = [this](auto work) { Post(std::move(work)); },
+                          .post_here = options.post_here,
+                          .on_sooner =
+                              [this] {
+                                const std::lock_guard lock(mutex_);
+                                sooner_ = true;
+                                posted_.notify_one();
+                              }}) {}
 
 Result<std::unique_ptr<MdsCore>> MdsCore::Open(KvStore& store, Clock& clock, OsdPort& osds,
                                                const MdsOptions& options) {
@@ -60,7 +74,10 @@ Status MdsCore::Begin() {
       *keeper_, names_->leases(), names_->file_leases(), [this] { return tag_epoch_.load(); },
       [this](uint64_t session) { return locks_->AskedOf(session); }, clock_});
   evictions_ = std::make_unique<Evictions>(*keeper_, [this](uint64_t id) { DropSession(id); });
-  keeper_->SetOnChange([this] { watchers_->Flush(); });
+  keeper_->SetOnChange([this] {
+    RenewTerms();
+    watchers_->Flush();
+  });
   grace_ends_ = clock_.Now() + options_.grace;
   next_answer_check_ = grace_ends_ + kAnswerCheckInterval;
 
@@ -96,12 +113,26 @@ RequestOrigin MdsCore::OriginOf(const Call& call) {
   return origin;
 }
 
-void MdsCore::WhenItsTurn(uint32_t class_id, FairQueue::Work work) {
+void MdsCore::WhenItsTurn(const Asker& asker, FairQueue::Work work) {
   const auto map = keeper_->map();
-  auto entry = map->classes.find(ClassId(class_id));
+  auto entry = map->classes.find(ClassId(asker.class_id));
   const bool foreign = entry == map->classes.end() || entry->first < kFirstUserClass;
   if (foreign) entry = map->classes.find(kBestEffort);
-  operations_.Submit(entry->first, entry->second.spec.weight, std::move(work));
+  FlowSource flow = asker.flow;
+  flow.kind = entry->second.flow;
+  operations_.Submit({.class_id = entry->first,
+                      .terms = TermsOf(entry->second),
+                      .flow = KeyOf(flow),
+                      .cost = asker.cost,
+                      .report = asker.report},
+                     std::move(work));
+}
+
+void MdsCore::RenewTerms() {
+  operations_.Renew([map = keeper_->map()](ClassId id) {
+    const auto entry = map->classes.find(id);
+    return entry == map->classes.end() ? ClassOrder::Terms() : TermsOf(entry->second);
+  });
 }
 
 void MdsCore::Handle(const Call& call) {
@@ -170,6 +201,7 @@ bool MdsCore::FenceMissing() {
 
 void MdsCore::Tick() {
   keeper_->Tick();
+  operations_.Run();
   names_->leases().Tick();
   names_->file_leases().Tick();
   names_->RetryParked();
@@ -235,11 +267,18 @@ void MdsCore::RunBackground() {
   bool rarely = false;
   while (true) {
     std::function<void()> work;
+    bool sooner = false;
+    // A burst of what limits let go is worth one waking.
+    const Duration until_limit = std::max(operations_.NextAt() - clock_.Now(), kLimitPause);
+    const auto limit_at = until_limit < kLongestSleep
+                              ? std::chrono::steady_clock::now() + until_limit
+                              : std::chrono::steady_clock::time_point::max();
     {
       std::unique_lock lock(mutex_);
-      posted_.wait_until(lock, next_tick,
-                         [&] { return stopping_ || !work_.empty() || pace_.woken(); });
+      posted_.wait_until(lock, std::min(next_tick, limit_at),
+                         [&] { return stopping_ || !work_.empty() || sooner_ || pace_.woken(); });
       if (stopping_) return;
+      sooner = std::exchange(sooner_, false);
       if (pace_.woken()) next_tick = std::chrono::steady_clock::now();
       if (!work_.empty()) {
         work = std::move(work_.front());
@@ -247,6 +286,7 @@ void MdsCore::RunBackground() {
       }
     }
     if (work != nullptr) work();
+    if (sooner || std::chrono::steady_clock::now() >= limit_at) operations_.Run();
     if (std::chrono::steady_clock::now() < next_tick) continue;
     Tick();
     if (rarely) watchers_->FlushEarly();

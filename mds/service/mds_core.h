@@ -19,6 +19,7 @@
 
 #include "common/base/tick_pace.h"
 #include "common/net/rpc.h"
+#include "common/qos/flow_kind.h"
 #include "mds/cluster/cluster_keeper.h"
 #include "mds/locks/lock_service.h"
 #include "mds/mds_options.h"
@@ -34,6 +35,13 @@ namespace weir::mds {
 class MdsCore final : public CommitListener {
  public:
   using Call = std::shared_ptr<net::IncomingCall>;
+  // Who asks for an operation on names.
+  struct Asker {
+    uint32_t class_id = 0;  // what it is charged to
+    FlowSource flow;        // but for its kind
+    uint32_t cost = 1;
+    bool report = false;  // ClassOrder::Request
+  };
   // All arguments outlive it.
   static Result<std::unique_ptr<MdsCore>> Open(KvStore& store, Clock& clock, OsdPort& osds,
                                                const MdsOptions& options = {});
@@ -60,8 +68,10 @@ class MdsCore final : public CommitListener {
   bool FenceMissing();
   void DropSession(uint64_t session);
   RequestOrigin OriginOf(const Call& call);
-  // Runs it when it is the turn of its class; of best-effort if nobody may be charged to that.
-  void WhenItsTurn(uint32_t class_id, FairQueue::Work work);
+  // Runs it when it is the turn of its class, or of best-effort if nobody may be charged to that,
+  // and of its flow.
+  void WhenItsTurn(const Asker& asker, FairQueue::Work work);
+  void RenewTerms();
 
   bool HandleNamespace(const Call& call);  // namespace_requests.cc
   bool HandleSession(const Call& call);    // session_requests.cc
@@ -87,6 +97,7 @@ class MdsCore final : public CommitListener {
   using Change = std::function<Result<std::string>(const Asked&)>;
   void ChangeMap(const Call& call, Change change);
   static constexpr Duration kLongestSleep = std::chrono::milliseconds(500);  // a watch of a mount
+  static constexpr Duration kLimitPause = std::chrono::milliseconds(1);
   void Used();
   [[nodiscard]] bool Busy() const;
   void Post(std::function<void()> work);
@@ -112,6 +123,7 @@ class MdsCore final : public CommitListener {
   std::mutex mutex_;
   std::condition_variable posted_;
   std::deque<std::function<void()>> work_;
+  bool sooner_ = false;  // the queue of operations has something for us
   bool stopping_ = false;
   TickPace pace_{{.lengthy = kLongestSleep}};
   std::thread background_;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/reactor/post_here.h"
 #include "mds/service/mds_core.h"
 #include "mds/service/rpc_osd_port.h"
 
@@ -25,7 +26,9 @@ Result<std::unique_ptr<MdsServer>> MdsServer::Start(KvStore& store, net::Network
   std::unique_ptr<MdsServer> server(new MdsServer);
   server->parts_ = std::make_unique<Parts>(network, clock);
   Parts& parts = *server->parts_;
-  WEIR_ASSIGN_OR_RETURN(parts.core, MdsCore::Open(store, clock, parts.osds, options));
+  MdsOptions serving = options;
+  if (!serving.post_here) serving.post_here = PostHere;
+  WEIR_ASSIGN_OR_RETURN(parts.core, MdsCore::Open(store, clock, parts.osds, serving));
   if (options.on_open) WEIR_RETURN_IF_ERROR(options.on_open());
   for (const std::string& endpoint : endpoints) {
     WEIR_ASSIGN_OR_RETURN(

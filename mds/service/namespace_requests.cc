@@ -69,20 +69,31 @@ bool IsLazy(const wire::ReleaseRequest& request) {
   return request.inodes().empty();
 }
 
-// The class that a request says it is charged to.
+// Whose request it is. What mounts ask of their own accord, as to report what was written, is one
+// user's, nobody's; others may wait for it.
 template <typename Request>
-uint32_t ClassOf(const Request& request) {
-  if constexpr (requires { request.caller().class_id(); }) {
-    return request.caller().class_id();
-  } else if constexpr (requires { request.class_id(); }) {
-    return request.class_id();
+MdsCore::Asker AskerOf(uint32_t method, const Request& request, uint64_t session) {
+  MdsCore::Asker asker;
+  asker.class_id = kBestEffort.value;
+  asker.flow.session = session;
+  if constexpr (requires { request.caller().opener(); }) {
+    const wire::Caller& caller = request.caller();
+    asker.class_id = caller.class_id();
+    asker.flow.uid = caller.uid();
+    asker.flow.opener = caller.opener();
+    asker.flow.cgroup = caller.cgroup();
   } else {
-    return kBestEffort.value;
+    if constexpr (requires { request.class_id(); }) asker.class_id = request.class_id();
+    asker.flow.uid = UINT32_MAX;
+    asker.report = true;
   }
+  // A listing reads many names, and their attributes.
+  asker.cost = method == wire::MDS_READDIR ? 8 : 1;
+  return asker;
 }
 
-// When it is the turn of its class.
-using InTurn = std::function<void(uint32_t class_id, FairQueue::Work work)>;
+// When it is its turn.
+using InTurn = std::function<void(const MdsCore::Asker& asker, FairQueue::Work work)>;
 
 template <typename Request, typename Reply>
 void Run(NamespaceDb& names, const InTurn& in_turn, RequestOrigin origin, const MdsCore::Call& call,
@@ -95,9 +106,9 @@ void Run(NamespaceDb& names, const InTurn& in_turn, RequestOrigin origin, const 
   origin.changes = ChangesOf(origin.method, *request);
   origin.resizes = ResizedBy(*request);
   origin.lazy = IsLazy(*request);
-  const uint32_t class_id = ClassOf(*request);
-  in_turn(class_id, [&names, origin = std::move(origin), call, operation,
-                     request](FairQueue::Turn turn) mutable {
+  const MdsCore::Asker asker = AskerOf(origin.method, *request, origin.session);
+  in_turn(asker, [&names, origin = std::move(origin), call, operation,
+                  request](FairQueue::Turn turn) mutable {
     origin.turn = std::move(turn);
     names.Execute(
         std::move(origin),
@@ -125,8 +136,8 @@ bool MdsCore::HandleNamespace(const Call& call) {
                      method == wire::MDS_ACCESSED;
   if (!posix && !later) return false;
   RequestOrigin origin = OriginOf(call);
-  const InTurn in_turn = [this](uint32_t class_id, FairQueue::Work work) {
-    WhenItsTurn(class_id, std::move(work));
+  const InTurn in_turn = [this](const Asker& asker, FairQueue::Work work) {
+    WhenItsTurn(asker, std::move(work));
   };
   switch (method) {
 #define WEIR_RUN(number, operation)                                  \

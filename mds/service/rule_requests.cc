@@ -55,11 +55,12 @@ void MdsCore::TestRule(const Call& call) {
 
 void MdsCore::GetClassLoad(const Call& call) {
   std::map<uint32_t, wire::ClassLoad> rows;
-  for (const FairQueue::Load& load : operations_.Loads()) {
+  for (const ClassOrder::Load& load : operations_.Loads()) {
     wire::ClassLoad& out = rows[load.class_id.value];
     out.set_operations(load.operations);
     out.set_queued(load.queued);
     out.set_delayed(load.delayed);
+    out.set_limited(load.limited);
   }
   names_->Execute(
       {},

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Between whom a class is shared, as `osdctl class set --flow` says it: users, cgroups, programs or nobody; rules that know cgroups;
-and who uses a class, as `top --flows` and `why` show it."""
+who uses a class, as `top --flows` and `why` show it; and what a class may ask about names."""
 import json
 import mmap
 import os
 import struct
 import subprocess
 import sys
+import time
 
 from weirtest import MIB, Cluster, check, main, run, wait_until
 
@@ -276,4 +277,47 @@ def rules_know_cgroups(lab):
     writer.wait()
 
 
-main("flows", kinds_of_flows_are_shown_and_kept, rules_know_cgroups, a_class_is_shared_as_its_flows_say)
+def names_of(system, class_name):
+    """What the MDS counts of the class, and between which two moments it did."""
+    before = time.monotonic()
+    rows = json.loads(system.osdctl("stat", class_name, "-o", "json").stdout)["mds"]["classes"]
+    nothing = {"operations": 0, "queued": 0, "delayed": 0, "limited": 0}
+    return before, rows[0] if rows else nothing, time.monotonic()
+
+
+def names_are_held_to_the_limit_of_their_class(lab):
+    """16 processes make files in a class that may have 300 operations on names a second, and one elsewhere."""
+    system = Cluster(lab, osds=1)
+    limit = 300
+    system.osdctl("class", "create", "slow", "--limit-names", limit)
+    run_refused(system, 2, "--limit-names", "class", "set", "slow", "--limit-names", "fast")
+    check(json.loads(system.osdctl("class", "show", "slow", "-o", "json").stdout)["limit_names_per_s"] == limit, "class show")
+    for name in ("slow", "free"):
+        os.mkdir(f"{system.mnt}/{name}")
+    os.setxattr(f"{system.mnt}/slow", "user.qos.class", b"slow")
+    make = "import os,sys\nn=0\nwhile True:\n  os.mknod(f'{sys.argv[1]}/{os.getpid()}.{n}'); n+=1\n"
+    for place in ["slow"] * 16 + ["free"]:
+        child = subprocess.Popen([sys.executable, "-c", make, f"{system.mnt}/{place}"])
+        lab.on_exit(child.wait)
+        lab.on_exit(child.kill)
+    wait_until(lambda: names_of(system, "slow")[1]["limited"] > limit, "the limit to hold")
+
+    def begun(row):
+        return row["operations"] - row["queued"]
+    for _ in range(4):
+        since, first, _ = names_of(system, "slow")
+        wait_until(lambda: begun(names_of(system, "slow")[1]) >= begun(first) + limit, "a second's worth")
+        _, last, until = names_of(system, "slow")
+        rate = (begun(last) - begun(first)) / (until - since)
+        check(rate <= limit * 1.02 + 16, f"{rate} operations a second, the limit is {limit}")
+    free = names_of(system, "best-effort")[1]
+    check(free["limited"] == 0 and free["operations"] > 0, f"{free}")
+
+    system.osdctl("class", "set", "slow", "--limit-names", "max")
+    held = names_of(system, "slow")[1]
+    wait_until(lambda: begun(names_of(system, "slow")[1]) > begun(held) + 4 * limit, "operations without a limit")
+    check(names_of(system, "slow")[1]["limited"] == held["limited"], "a limit that was lifted still holds")
+
+
+main("flows", kinds_of_flows_are_shown_and_kept, rules_know_cgroups, names_are_held_to_the_limit_of_their_class,
+     a_class_is_shared_as_its_flows_say)

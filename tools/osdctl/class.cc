@@ -62,20 +62,24 @@ std::string CapacityText(const wire::ClassInfo& info) {
   return info.capacity_bytes() == 0 ? "-" : FormatSize(info.capacity_bytes());
 }
 
+std::string NamesLimitText(const wire::ClassInfo& info) {
+  return info.limit_names_per_s() == 0 ? "max" : std::to_string(info.limit_names_per_s());
+}
+
 std::string IopsText(const wire::ClassInfo& info) {
   return info.reservation().iops() == 0 ? "-" : std::to_string(info.reservation().iops());
 }
 
 void PrintClasses(const std::vector<const wire::ClassInfo*>& classes) {
   cli::Table table({"CLASS", ">ID", ">WEIGHT", ">MIN", ">RESERVATION", ">IOPS", "SCOPE", "UNTIL",
-                    ">LIMIT", ">LATENCY", "DISK", ">CAPACITY", "FLOW", "TAGGED BY"});
+                    ">LIMIT", ">NAMES/S", ">LATENCY", "DISK", ">CAPACITY", "FLOW", "TAGGED BY"});
   for (const auto* info : classes) {
     table.AddRow({info->name(), std::to_string(info->id()), fmt::format("{:g}", info->weight()),
                   fmt::format("{:g}", info->min_weight()),
                   RateOrDash(info->reservation().bytes_per_s()), IopsText(*info),
                   info->has_reservation() ? info->reservation().scope() : "-", EndText(*info),
-                  LimitText(*info), BoundText(*info), DiskText(*info), CapacityText(*info),
-                  FlowText(*info), OwnersText(*info)});
+                  LimitText(*info), NamesLimitText(*info), BoundText(*info), DiskText(*info),
+                  CapacityText(*info), FlowText(*info), OwnersText(*info)});
   }
   fmt::print("{}", table.Render());
 }
@@ -127,7 +131,7 @@ Result<ExitCode> RunShow(Globals& globals, const std::string& name) {
 }
 
 struct ClassOptions {
-  std::string name, weight, min_weight, limit;
+  std::string name, weight, min_weight, limit, limit_names;
   std::string type, peak, throughput, tolerance, latency, max_pending, admission;
   std::string capacity, flow;
   std::vector<std::string> users, groups;
@@ -195,6 +199,13 @@ Status FillRequest(const ClassOptions& options, wire::SetClassRequest* request) 
   if (!options.limit.empty()) {
     WEIR_ASSIGN_OR_RETURN(const uint64_t limit, cli::LimitValue("--limit", options.limit));
     request->set_limit_bytes_per_s(limit);
+  }
+  if (options.limit_names == "max") {
+    request->set_limit_names_per_s(0);
+  } else if (!options.limit_names.empty()) {
+    WEIR_ASSIGN_OR_RETURN(const uint64_t limit,
+                          cli::CountValue("--limit-names", options.limit_names, 1, 1'000'000'000));
+    request->set_limit_names_per_s(limit);
   }
   if (options.capacity == "max") {
     request->set_capacity_bytes(UINT64_MAX);
@@ -284,6 +295,10 @@ void AddChange(CLI::App* parent, Globals& globals, const std::string& name, uint
           "ceiling over all OSDs together, on each of them while its reservation has --scope osd; "
           "max lifts it")
       ->type_name("RATE|max");
+  verb->add_option("--limit-names", options->limit_names,
+                   "operations on names a second (lookups, creates, listings ...) over all mounts; "
+                   "max lifts it")
+      ->type_name("N|max");
   verb->add_option("--capacity", options->capacity,
                    "bytes that its files may hold, holes included; max lifts it")
       ->type_name("SIZE|max");

@@ -130,6 +130,8 @@ Json ToJson(const wire::ClassInfo& info) {
   json["capacity_bytes"] = nullptr;
   if (info.capacity_bytes() > 0) json["capacity_bytes"] = info.capacity_bytes();
   json["flow"] = FlowText(info);
+  json["limit_names_per_s"] = nullptr;
+  if (info.limit_names_per_s() > 0) json["limit_names_per_s"] = info.limit_names_per_s();
   AddContract(info, &json);
   return json;
 }

@@ -22,6 +22,7 @@ Json LoadDocument(const wire::ClusterMap& map, const wire::ClassLoadReply& load,
                        {"operations", one.operations()},
                        {"queued", one.queued()},
                        {"delayed", one.delayed()},
+                       {"limited", one.limited()},
                        {"held_bytes", one.held_bytes()}});
   }
   return {{"classes", classes}};
@@ -29,12 +30,12 @@ Json LoadDocument(const wire::ClusterMap& map, const wire::ClassLoadReply& load,
 
 cli::Table LoadTable(const wire::ClusterMap& map, const wire::ClassLoadReply& load,
                      std::optional<uint32_t> only) {
-  cli::Table table({"  CLASS", ">OPERATIONS", ">QUEUED", ">DELAYED", ">HELD"});
+  cli::Table table({"  CLASS", ">OPERATIONS", ">QUEUED", ">DELAYED", ">LIMITED", ">HELD"});
   for (const wire::ClassLoad& one : load.classes()) {
     if (only.has_value() && one.class_id() != *only) continue;
     table.AddRow({"  " + ClassName(map, one.class_id()), std::to_string(one.operations()),
                   std::to_string(one.queued()), std::to_string(one.delayed()),
-                  FormatSize(one.held_bytes())});
+                  std::to_string(one.limited()), FormatSize(one.held_bytes())});
   }
   return table;
 }

@@ -37,6 +37,7 @@ ClusterMap Sample() {
   gold.spec.id = kFirstUserClass;
   gold.spec.name = "gold";
   gold.spec.limit_bytes_per_s = 7;
+  gold.limit_names_per_s = 8;
   gold.spec.reservation = Reservation{9, ReservationScope::kOsd, WallTime{11}};
   gold.users = {1000};
   map.classes[gold.spec.id] = gold;

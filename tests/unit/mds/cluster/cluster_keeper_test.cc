@@ -118,11 +118,13 @@ TEST_F(ClusterKeeperTest, ReservedClassesExistAndStay) {
   EXPECT_EQ(Admin(wire::MDS_CLASS_SET, request).status.code(), ErrorCode::kInvalid);
   request.set_weight(4);
   request.set_limit_bytes_per_s(kMiB);
+  request.set_limit_names_per_s(500);
   EXPECT_TRUE(Admin(wire::MDS_CLASS_SET, request).status.ok());
   Restart();
   EXPECT_EQ(Map()->FindClass("gold")->spec.weight, 4);
   EXPECT_DOUBLE_EQ(Map()->FindClass("gold")->spec.min_weight, 0.4);
   EXPECT_EQ(Map()->FindClass("gold")->spec.limit_bytes_per_s, kMiB);
+  EXPECT_EQ(Map()->FindClass("gold")->limit_names_per_s, 500u);
 }
 
 TEST_F(ClusterKeeperTest, RefusesAReservationWithTheNumbersThatSayWhy) {

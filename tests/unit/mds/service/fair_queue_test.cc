@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <deque>
+#include <utility>
 #include <vector>
+
+#include "common/testing/manual_clock.h"
 
 namespace weir::mds {
 namespace {
@@ -16,12 +19,14 @@ constexpr ClassId kOther{17};
 
 class FairQueueTest : public ::testing::Test {
  protected:
+  static constexpr size_t kDepth = 32;
   ~FairQueueTest() override { queue_.Stop(); }  // what is held gives its turns to nobody then
-  void Submit(ClassId class_id, double weight = 1) {
-    queue_.Submit(class_id, weight, [this, class_id](FairQueue::Turn turn) {
-      begun_.push_back(class_id);
-      held_.push_back(std::move(turn));
-    });
+  void Submit(ClassId class_id, double weight = 1, FlowKey flow = {}) {
+    queue_.Submit({.class_id = class_id, .terms = {.weight = weight}, .flow = flow},
+                  [this, class_id](FairQueue::Turn turn) {
+                    begun_.push_back(class_id);
+                    held_.push_back(std::move(turn));
+                  });
   }
   void EndFirst() {
     const FairQueue::Turn turn = std::move(held_.front());  // what begins then is held too
@@ -31,31 +36,51 @@ class FairQueueTest : public ::testing::Test {
     return static_cast<size_t>(std::count(begun_.begin(), begun_.end(), class_id));
   }
 
-  FairQueue queue_{4};
+  testing::ManualClock clock_;
+  FairQueue queue_{clock_, {.depth = kDepth}};
   std::vector<ClassId> begun_;
   std::deque<FairQueue::Turn> held_;
 };
 
 TEST_F(FairQueueTest, BelowItsDepthNothingWaits) {
-  for (int i = 0; i < 4; ++i) Submit(kHog);
-  EXPECT_EQ(begun_.size(), 4u);
+  for (size_t i = 0; i < kDepth; ++i) Submit(kHog);
+  EXPECT_EQ(begun_.size(), kDepth);
   EndFirst();
   Submit(kOther);
-  EXPECT_EQ(begun_.size(), 5u);
-  for (const FairQueue::Load& load : queue_.Loads()) EXPECT_EQ(load.delayed, 0u);
+  EXPECT_EQ(begun_.size(), kDepth + 1);
+  for (const ClassOrder::Load& load : queue_.Loads()) EXPECT_EQ(load.delayed, 0u);
 }
 
-TEST_F(FairQueueTest, WhoeverComesBesideALongQueueIsNext) {
+TEST_F(FairQueueTest, WhoeverComesBesideALongQueueBeginsAtOnce) {
   for (int i = 0; i < 1000; ++i) Submit(kHog);
   Submit(kOther);
-  EndFirst();
-  EndFirst();
   EXPECT_EQ(Begun(kOther), 1u) << "behind a thousand of another class";
+  EXPECT_EQ(Begun(kHog), kDepth);
+  EndFirst();
   const auto loads = queue_.Loads();
   ASSERT_EQ(loads.size(), 2u);
   EXPECT_EQ(loads[0].operations, 1000u);
-  EXPECT_EQ(loads[0].queued, 995u);
-  EXPECT_EQ(loads[0].delayed, 996u);
+  EXPECT_EQ(loads[0].queued, 1000 - kDepth)
+      << "the other one holds a place for as long as it is under way";
+  EXPECT_EQ(loads[0].delayed, 0u);
+  EndFirst();
+  EXPECT_EQ(queue_.Loads()[0].delayed, 1u);
+}
+
+TEST_F(FairQueueTest, SoDoesAnotherUserOfTheClass) {
+  for (uint64_t i = 0; i < 100; ++i) Submit(kHog, 1, {1, i});
+  ASSERT_EQ(begun_.size(), kDepth);
+  Submit(kHog, 1, {2, 1});
+  EXPECT_EQ(begun_.size(), kDepth + 1);
+  Submit(kHog, 1, {1, 1000});
+  EXPECT_EQ(begun_.size(), kDepth + 1) << "a new program of whoever floods";
+}
+
+TEST_F(FairQueueTest, ManyUsersWhoAskForLittleGoBeyondTheDepthAsFarAsItIsDeep) {
+  for (uint64_t i = 0; i < 100; ++i) Submit(kHog, 1, {i, 1});
+  EXPECT_EQ(begun_.size(), 2 * kDepth);
+  EndFirst();
+  EXPECT_EQ(begun_.size(), 2 * kDepth + 1);
 }
 
 TEST_F(FairQueueTest, SharesFollowWeights) {
@@ -79,10 +104,11 @@ TEST_F(FairQueueTest, IdleClassesEarnNoCredit) {
 }
 
 TEST_F(FairQueueTest, WorkThatEndsAtOnceRunsInALoopAndNotDeeperAndDeeper) {
-  for (int i = 0; i < 4; ++i) Submit(kHog);
+  // Somebody else holds all there is, so that all of them wait.
+  for (uint64_t i = 0; i < 2 * kDepth; ++i) Submit(kHog, 1, {i, 1});
   int ran = 0;
   for (int i = 0; i < 100'000; ++i) {
-    queue_.Submit(kOther, 1, [&ran](const FairQueue::Turn&) { ++ran; });
+    queue_.Submit({.class_id = kOther}, [&ran](const FairQueue::Turn&) { ++ran; });
   }
   EXPECT_EQ(ran, 0);
   EndFirst();
@@ -90,49 +116,156 @@ TEST_F(FairQueueTest, WorkThatEndsAtOnceRunsInALoopAndNotDeeperAndDeeper) {
 }
 
 TEST_F(FairQueueTest, ATurnThatTheWorkItselfKeepsIsGivenBackToo) {
-  for (int i = 0; i < 4; ++i) Submit(kHog);
+  for (uint64_t i = 0; i < 2 * kDepth; ++i) Submit(kHog, 1, {i, 1});
   int ran = 0;
   for (int i = 0; i < 10; ++i) {
-    queue_.Submit(kOther, 1, [&ran, kept = FairQueue::Turn()](FairQueue::Turn turn) mutable {
-      kept = std::move(turn);
-      ++ran;
-    });
+    queue_.Submit({.class_id = kOther},
+                  [&ran, kept = FairQueue::Turn()](FairQueue::Turn turn) mutable {
+                    kept = std::move(turn);
+                    ++ran;
+                  });
   }
   EndFirst();
   EXPECT_EQ(ran, 10);
 }
 
 TEST(FairQueueHandoverTest, WhoGivesATurnBackRunsSomeAndHandsOverTheRest) {
-  std::deque<std::function<void()>> handed;
-  FairQueue queue(1, [&handed](std::function<void()> work) { handed.push_back(std::move(work)); });
-  FairQueue::Turn held;
-  queue.Submit(kHog, 1, [&held](FairQueue::Turn turn) { held = std::move(turn); });
-  size_t ran = 0;
-  constexpr size_t kLooks = 3 * FairQueue::kRunsForOthers;
-  for (size_t i = 0; i < kLooks; ++i) {
-    queue.Submit(kOther, 1, [&ran](const FairQueue::Turn&) { ++ran; });
+  testing::ManualClock clock;
+  std::deque<FairQueue::Task> handed;
+  FairQueue queue(clock, {.depth = 1, .hand_over = [&handed](FairQueue::Task work) {
+                            handed.push_back(std::move(work));
+                          }});
+  std::vector<FairQueue::Turn> held(2);
+  for (FairQueue::Turn& one : held) {
+    queue.Submit({.class_id = kHog}, [&one](FairQueue::Turn turn) { one = std::move(turn); });
   }
-  held.reset();
-  EXPECT_EQ(ran, FairQueue::kRunsForOthers);
+  size_t ran = 0;
+  constexpr size_t kLooks = 3 * FairQueue::kCostForOthers;
+  const auto look = [&] {
+    queue.Submit({.class_id = kOther}, [&ran](const FairQueue::Turn&) { ++ran; });
+  };
+  for (size_t i = 0; i < kLooks; ++i) look();
+  EXPECT_EQ(ran, 0u);
+  held.front().reset();
+  EXPECT_EQ(ran, FairQueue::kCostForOthers);
   ASSERT_EQ(handed.size(), 1u);
-  queue.Submit(kOther, 1, [&ran](const FairQueue::Turn&) { ++ran; });
-  EXPECT_EQ(ran, 2 * FairQueue::kRunsForOthers) << "whoever comes helps";
-  EXPECT_EQ(handed.size(), 1u);
   while (!handed.empty()) {
     const auto work = std::move(handed.front());
     handed.pop_front();
     work();
   }
+  EXPECT_EQ(ran, kLooks);
+  look();
   EXPECT_EQ(ran, kLooks + 1);
   queue.Stop();
 }
 
+class FairQueueTurnTest : public ::testing::Test {
+ protected:
+  void Look(ClassId class_id, uint32_t cost = 1) {
+    queue_.Submit({.class_id = class_id, .cost = cost},
+                  [this, class_id](const FairQueue::Turn&) { ran_.push_back(class_id); });
+  }
+  // Those that they add run in the next turn.
+  void NextTurn() {
+    for (const FairQueue::Task& task : std::exchange(posted_, {})) task();
+  }
+
+  testing::ManualClock clock_;
+  std::vector<FairQueue::Task> posted_;
+  FairQueue queue_{clock_, {.post_here = [this](FairQueue::Task end) {
+                     posted_.push_back(std::move(end));
+                     return true;
+                   }}};
+  std::vector<ClassId> ran_;
+};
+
+TEST_F(FairQueueTurnTest, WhatComesInOneTurnIsInOrderThoughItIsAnsweredFromMemory) {
+  for (int i = 0; i < 32; ++i) Look(kHog);
+  Look(kOther);
+  EXPECT_EQ(ran_.size(), 1u) << "all but the first wait for who else comes";
+  NextTurn();
+  EXPECT_EQ(ran_.size(), 1 + FairQueue::kCostInTurn);
+  EXPECT_EQ(std::count(ran_.begin(), ran_.end(), kOther), 1);
+  while (!posted_.empty()) NextTurn();
+  EXPECT_EQ(ran_.size(), 33u);
+}
+
+TEST_F(FairQueueTurnTest, WhoeverComesBetweenTwoTurnsIsSoonNext) {
+  for (int i = 0; i < 1000; ++i) Look(kHog);
+  NextTurn();
+  Look(kOther);
+  NextTurn();
+  EXPECT_EQ(std::count(ran_.begin(), ran_.end(), kOther), 1);
+  EXPECT_LE(ran_.size(), 1 + 2 * FairQueue::kCostInTurn);
+  while (!posted_.empty()) NextTurn();
+}
+
+TEST_F(FairQueueTurnTest, OneListingIsEnoughForATurn) {
+  for (int i = 0; i < 10; ++i) Look(kHog, 8);
+  NextTurn();
+  EXPECT_EQ(ran_.size(), 2u);
+  Look(kOther);
+  NextTurn();
+  EXPECT_EQ(ran_.back(), kHog);
+  EXPECT_EQ(ran_[2], kOther) << "it stands behind more than one of the other's listings";
+  while (!posted_.empty()) NextTurn();
+}
+
+TEST_F(FairQueueTurnTest, WhoIsAloneBeginsAtOnce) {
+  Look(kHog);
+  EXPECT_EQ(ran_.size(), 1u);
+  NextTurn();
+  EXPECT_TRUE(posted_.empty()) << "nothing is left to do";
+  Look(kHog);
+  EXPECT_EQ(ran_.size(), 2u);
+  NextTurn();
+  for (const ClassOrder::Load& load : queue_.Loads()) EXPECT_EQ(load.delayed, 0u);
+}
+
+TEST(FairQueueLimitTest, TellsWhenToRunWhatALimitHeldBack) {
+  testing::ManualClock clock;
+  int told = 0;
+  FairQueue queue(clock, {.on_sooner = [&told] { ++told; }});
+  int ran = 0;
+  for (int i = 0; i < 3; ++i) {
+    queue.Submit({.class_id = kHog, .terms = {.limit_per_s = 10}},
+                 [&ran](const FairQueue::Turn&) { ++ran; });
+  }
+  EXPECT_EQ(ran, 1);
+  EXPECT_EQ(told, 1);
+  while (ran < 3) {
+    const TimePoint next = queue.NextAt();
+    ASSERT_LE(next, clock.Now() + std::chrono::milliseconds(100));
+    clock.Set(next - Duration(1));
+    queue.Run();
+    const int before = ran;
+    clock.Set(next);
+    queue.Run();
+    EXPECT_EQ(ran, before + 1);
+  }
+  EXPECT_EQ(queue.NextAt(), TimePoint::Max());
+}
+
+TEST(FairQueueGoneTest, APostedTaskFindsNoQueue) {
+  testing::ManualClock clock;
+  FairQueue::Task end;
+  {
+    FairQueue queue(clock, {.post_here = [&end](FairQueue::Task task) {
+                      end = std::move(task);
+                      return true;
+                    }});
+    for (int i = 0; i < 3; ++i) queue.Submit({.class_id = kHog}, [](const FairQueue::Turn&) {});
+  }
+  end();
+}
+
 TEST_F(FairQueueTest, NothingBeginsAfterStop) {
-  for (int i = 0; i < 10; ++i) Submit(kHog);
+  for (int i = 0; i < 100; ++i) Submit(kHog);
   queue_.Stop();
   while (!held_.empty()) EndFirst();
   Submit(kOther);
-  EXPECT_EQ(begun_.size(), 4u);
+  EXPECT_EQ(begun_.size(), kDepth);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Goal: rules are durable, ordered and explained; a truncation is charged to whoever opened the
 // file; a mount may only ask for a class that its user may use; a class with many metadata
 // operations does not delay another's.
+#include <algorithm>
+
 #include "tests/unit/mds/mds_fixture.h"
 
 namespace weir::mds {
@@ -208,6 +210,62 @@ TEST_F(RulesTest, AClassWithAThousandOperationsWaitingDelaysNoOther) {
   while (core->names().CommitPrepared()) {
   }
   for (const auto& one : flood) EXPECT_TRUE(one->answer.has_value() && one->answer->status.ok());
+}
+
+TEST_F(RulesTest, AUserWithAThousandOperationsWaitingDelaysNoOtherOfHisClass) {
+  const auto make = [this](uint32_t opener, const std::string& name) {
+    wire::CreateRequest request = New(kRoot, name, S_IFREG | 0644);
+    request.mutable_caller()->set_opener(opener);
+    return Send(wire::MDS_MKNOD, request);
+  };
+  std::vector<std::shared_ptr<TestCall>> flood;
+  for (uint32_t i = 0; i < 1000; ++i) flood.push_back(make(i, "many" + std::to_string(i)));
+  uid = 1001;
+  const auto other_user = Send(wire::MDS_LOOKUP, Name(kRoot, "none"));
+  uid = 0;
+  session = 8;
+  const auto other_mount = make(1, "one");
+  core->names().CommitPrepared();  // what had begun
+  EXPECT_TRUE(other_user->answer.has_value());
+  EXPECT_TRUE(other_mount->answer.has_value());
+  EXPECT_FALSE(flood.back()->answer.has_value());
+  while (core->names().CommitPrepared()) {
+  }
+  for (const auto& one : flood) EXPECT_TRUE(one->answer.has_value() && one->answer->status.ok());
+}
+
+TEST_F(RulesTest, OperationsOnNamesAreHeldToTheLimitOfTheirClass) {
+  wire::SetClassRequest change;
+  const uint32_t slow = MakeClass("slow").id();
+  change.set_name("slow");
+  change.set_limit_names_per_s(10);
+  ASSERT_TRUE(Admin(wire::MDS_CLASS_SET, change).status.ok());
+  std::vector<std::shared_ptr<TestCall>> looks;
+  for (int i = 0; i < 100; ++i) {
+    wire::NameRequest request = Name(kRoot, "none");
+    request.mutable_caller()->set_class_id(slow);
+    looks.push_back(Send(wire::MDS_LOOKUP, request));
+  }
+  const auto answered = [&looks] {
+    return std::count_if(looks.begin(), looks.end(),
+                         [](const auto& one) { return one->answer.has_value(); });
+  };
+  EXPECT_EQ(answered(), 1);
+  for (int tenth = 1; tenth <= 30; ++tenth) {
+    clock.Advance(std::chrono::milliseconds(100));
+    core->Tick();
+    EXPECT_EQ(answered(), 1 + tenth);
+  }
+  EXPECT_EQ(Code(wire::MDS_LOOKUP, Name(kRoot, "none")), ErrorCode::kNotFound)
+      << "another class waits for it";
+  const auto load = Ask<wire::ClassLoadReply>(wire::MDS_CLASS_LOAD, wire::Empty());
+  for (const auto& one : load.classes()) {
+    EXPECT_EQ(one.limited(), one.class_id() == slow ? 99u : 0u);
+  }
+  change.set_limit_names_per_s(0);
+  ASSERT_TRUE(Admin(wire::MDS_CLASS_SET, change).status.ok());
+  core->Tick();
+  EXPECT_EQ(answered(), 100) << "the limit is lifted";
 }
 
 TEST_F(RulesTest, TruncationsThatWaitForOsdsHoldNobodyUp) {
