@@ -187,6 +187,7 @@ void AddMdsMetrics(const wire::StatusReply& status, const wire::ClassLoadReply& 
     total.set_operations(total.operations() + one.operations());
     total.set_delayed(total.delayed() + one.delayed());
     total.set_queued(total.queued() + one.queued());
+    total.set_limited(total.limited() + one.limited());
   }
   for (const auto& [name, total] : totals) {
     const Labels labels = {{"class", name}};
@@ -195,6 +196,9 @@ void AddMdsMetrics(const wire::StatusReply& status, const wire::ClassLoadReply& 
     page->Counter("weir_mds_class_delayed_operations_total",
                   "Of those: the ones that had to wait for their turn.", labels,
                   static_cast<double>(total.delayed()));
+    page->Counter("weir_mds_class_limited_operations_total",
+                  "Of those that came: the ones that found the class held by its limit on names.",
+                  labels, static_cast<double>(total.limited()));
     page->Gauge("weir_mds_class_queued_operations", "Metadata operations that wait now.", labels,
                 static_cast<double>(total.queued()));
   }

@@ -90,6 +90,7 @@ TEST(DaemonMetricsTest, TheMdsSaysWhatWasPromisedAndWhoIsUp) {
   wire::ClassLoadReply load;
   load.add_classes()->set_class_id(16);
   load.mutable_classes(0)->set_operations(12);
+  load.mutable_classes(0)->set_limited(5);
   load.add_classes()->set_class_id(99);
   MetricPage out;
   AddMdsMetrics(TwoOsdsAndGold(), load, &out);
@@ -102,6 +103,7 @@ TEST(DaemonMetricsTest, TheMdsSaysWhatWasPromisedAndWhoIsUp) {
       page,
       HasSubstr("weir_class_reservation_bytes_per_second{class=\"gold\",scope=\"osd\"} 1000\n"));
   EXPECT_THAT(page, HasSubstr("weir_mds_class_operations_total{class=\"gold\"} 12\n"));
+  EXPECT_THAT(page, HasSubstr("weir_mds_class_limited_operations_total{class=\"gold\"} 5\n"));
   EXPECT_THAT(page, HasSubstr("weir_mds_class_operations_total{class=\"removed\"} 0\n"));
   EXPECT_THAT(page, Not(HasSubstr("weir_class_limit_bytes_per_second")));
 }
