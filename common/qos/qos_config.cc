@@ -53,7 +53,6 @@ struct Profile {
   DispatchKind dispatch;
   bool maximizer;
   CostKind cost = CostKind::kBytes;
-  bool bottleneck_aware = false;
 };
 
 constexpr std::array<Profile, 12> kProfiles{{
@@ -76,7 +75,7 @@ constexpr std::array<Profile, 12> kProfiles{{
     {"cvc", GuaranteeKind::kNone, SurplusKind::kPass, SharingKind::kSingle, GateKind::kConserving,
      DispatchKind::kCvc, false, CostKind::kRequests},
     {"baa", GuaranteeKind::kNone, SurplusKind::kDsfq, SharingKind::kTotal, GateKind::kConserving,
-     DispatchKind::kFifo, false, CostKind::kRequests, true},
+     DispatchKind::kFifo, false, CostKind::kRequests},
     {"dsfq-hybrid-h", GuaranteeKind::kNone, SurplusKind::kDsfq, SharingKind::kHybridH,
      GateKind::kConserving, DispatchKind::kFifo, false},
     {"unified", GuaranteeKind::kHtb, SurplusKind::kDsfq, SharingKind::kHybridH,
@@ -157,7 +156,6 @@ Result<SchedulerConfig> ApplyProfile(std::string_view profile, SchedulerConfig b
     base.anticipation = false;
     base.processor_pressure = SchedulerConfig::kDefaultPressure;
     base.cvc.fixed_estimate = Duration(0);
-    base.bottleneck_aware = row.bottleneck_aware;
     return base;
   }
   return NoSuchWord("profile", profile, kProfiles, [](const Profile& row) { return row.name; });

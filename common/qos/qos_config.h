@@ -73,8 +73,6 @@ struct SchedulerConfig {
   static constexpr uint32_t kAnyPressure = 100;
   uint32_t processor_pressure = kDefaultPressure;
 
-  bool bottleneck_aware = false;  // weights come from the tiers' bottlenecks (control/, BAA)
-
   AllocationConfig allocation;  // over the tiers of an OSD that has several
 
   // Surplus `cooperative`: device time that a virtual disk keeps the device while its requests are

@@ -18,9 +18,8 @@ bool SameConfig(const SchedulerConfig& a, const SchedulerConfig& b) {
          a.cost == b.cost && a.maximizer == b.maximizer && a.depth == b.depth &&
          a.token_rate == b.token_rate && a.best_effort_min == b.best_effort_min &&
          a.iops_max == b.iops_max && a.anticipation == b.anticipation &&
-         a.processor_pressure == b.processor_pressure && a.bottleneck_aware == b.bottleneck_aware &&
-         a.quantum == b.quantum && a.throughput_window == b.throughput_window &&
-         a.spare == b.spare && a.cvc == b.cvc;
+         a.processor_pressure == b.processor_pressure && a.quantum == b.quantum &&
+         a.throughput_window == b.throughput_window && a.spare == b.spare && a.cvc == b.cvc;
 }
 
 }  // namespace

@@ -40,7 +40,6 @@ TEST(ProfileTest, TableRowsKeepRatesAndDepth) {
   const SchedulerConfig tiers = *ApplyProfile("baa", disks);
   EXPECT_EQ(tiers.sharing, SharingKind::kTotal);
   EXPECT_EQ(tiers.cost, CostKind::kRequests);
-  EXPECT_TRUE(tiers.bottleneck_aware);
   const SchedulerConfig stonehenge = *ApplyProfile("cvc", tiers);
   EXPECT_EQ(stonehenge.surplus, SurplusKind::kPass);
   EXPECT_EQ(stonehenge.dispatch, DispatchKind::kCvc);
@@ -50,7 +49,6 @@ TEST(ProfileTest, TableRowsKeepRatesAndDepth) {
   const SchedulerConfig unified = *ApplyProfile("unified", tiers);
   EXPECT_EQ(unified.dispatch, DispatchKind::kCvc);
   EXPECT_EQ(unified.cost, CostKind::kBytes);
-  EXPECT_FALSE(unified.bottleneck_aware);
   EXPECT_EQ(unified.gate, GateKind::kConserving);
   EXPECT_FALSE(unified.maximizer);
 }
