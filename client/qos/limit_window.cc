@@ -8,9 +8,8 @@ namespace {
 constexpr Duration kMoment = std::chrono::milliseconds(1);
 // Of the least latency, in quarters: one that falls by the rest does no harm at all.
 constexpr int kCertain = 3;
-// Of the limit: enough to catch up with what a pause of the mount has missed.
-constexpr double kPace = 1.1;
-constexpr Duration kPaceBurst = std::chrono::milliseconds(2);
+// Enough to catch up with what a pause of the mount has missed.
+constexpr Duration kSavedUp = std::chrono::milliseconds(200);
 
 uint64_t MostOf(uint64_t bytes_per_s) {
   return bytes_per_s + bytes_per_s / 200;
@@ -19,28 +18,39 @@ uint64_t MostOf(uint64_t bytes_per_s) {
 }  // namespace
 
 LimitWindow::LimitWindow(uint64_t bytes_per_s, uint64_t flying, TimePoint now)
-    : flying_(flying), rate_(bytes_per_s), most_(MostOf(bytes_per_s)) {
+    : flying_(flying), rate_(bytes_per_s), scaled_to_(rate_), most_(MostOf(bytes_per_s)) {
   if (flying > 0) sent_.push_back({TimePoint{0}, now - Duration(1), flying});
 }
 
 void LimitWindow::SetRate(uint64_t bytes_per_s) {
-  if (bytes_per_s < rate_) {
-    const double part = static_cast<double>(bytes_per_s) / static_cast<double>(rate_);
-    answered_bytes_ = counted_bytes_ = 0;
-    over_ = 0;
-    for (Together& some : answered_) {
-      some.bytes = static_cast<uint64_t>(static_cast<double>(some.bytes) * part);
-      answered_bytes_ = counted_bytes_ += some.bytes;
-    }
+  if (bytes_per_s == rate_) return;
+  // A pace that was a much lower rate's is kept no more.
+  if (bytes_per_s > rate_ && paced_ > last_sent_) {
+    const double part = static_cast<double>(rate_) / static_cast<double>(bytes_per_s);
+    paced_ = last_sent_ + FromSeconds(ToSeconds(paced_ - last_sent_) * part);
   }
   rate_ = bytes_per_s;
   most_ = MostOf(bytes_per_s);
+  if (rate_ == 0) {
+    may_catch_up_ = false;  // others have what it leaves
+    return;
+  }
+  if (scaled_to_ > 0) Scale(static_cast<double>(rate_) / static_cast<double>(scaled_to_));
+  scaled_to_ = rate_;
+}
+
+void LimitWindow::Scale(double part) {
+  counted_bytes_ = 0;
+  over_ = 0;
+  for (Together& some : answered_) {
+    some.bytes = static_cast<uint64_t>(static_cast<double>(some.bytes) * part);
+    counted_bytes_ += some.bytes;
+  }
 }
 
 void LimitWindow::Forget(TimePoint now) {
   while (!answered_.empty() && answered_.front().last + kSpan <= now) {
     over_ > 0 ? --over_ : counted_bytes_ -= answered_.front().bytes;
-    answered_bytes_ -= answered_.front().bytes;
     answered_.pop_front();
   }
   while (!sent_.empty() && (sent_.front().bytes == 0 || sent_.front().last + kOverdue <= now)) {
@@ -64,24 +74,19 @@ bool LimitWindow::Admits(OsdId osd, TimePoint now) {
   const auto seen = latencies_.find(osd);
   least_ = seen == latencies_.end() ? Duration(0) : kCertain * seen->second.At(now) / 4;
   MoveOver(now + least_ - kSpan);
-  const bool whatever = answered_bytes_ + flying_ <= most_;
-  return whatever || (counted_bytes_ + flying_ <= most_ && paced_ <= now);
+  return counted_bytes_ + flying_ <= most_ && paced_ <= now;
 }
 
 TimePoint LimitWindow::AdmitsAt() const {
-  const TimePoint whatever = FitsAt(0, answered_bytes_ + flying_, Duration(0));
-  return std::min(whatever, std::max(FitsAt(over_, counted_bytes_ + flying_, least_), paced_));
-}
-
-TimePoint LimitWindow::FitsAt(size_t from, uint64_t left, Duration least) const {
-  auto answer = answered_.begin() + static_cast<ptrdiff_t>(from);
+  auto answer = answered_.begin() + static_cast<ptrdiff_t>(over_);
   auto flight = sent_.begin();
-  TimePoint when{0};
+  uint64_t left = counted_bytes_ + flying_;
+  TimePoint when = paced_;
   while (left > most_ && (answer != answered_.end() || flight != sent_.end())) {
     const TimePoint over =
-        answer == answered_.end() ? TimePoint::Max() : answer->last + kSpan - least;
+        answer == answered_.end() ? TimePoint::Max() : answer->last + kSpan - least_;
     const TimePoint overdue = flight == sent_.end() ? TimePoint::Max() : flight->last + kOverdue;
-    when = std::min(over, overdue);
+    when = std::max(paced_, std::min(over, overdue));
     left -= over <= overdue ? answer++->bytes : flight++->bytes;
   }
   return when;
@@ -98,10 +103,11 @@ void LimitWindow::Add(Events* events, size_t from, uint64_t bytes, TimePoint now
 }
 
 void LimitWindow::Sent(uint64_t bytes, TimePoint now) {
-  if (answered_bytes_ + flying_ > most_) {
-    const double rate = kPace * static_cast<double>(std::max<uint64_t>(rate_, 1));
-    paced_ = std::max(paced_, now - kPaceBurst) + FromSeconds(static_cast<double>(bytes) / rate);
-  }
+  const auto rate = static_cast<double>(rate_);
+  const Duration step = rate_ > 0 ? FromSeconds(static_cast<double>(bytes) / rate) : kSpan;
+  paced_ = std::max(paced_, now - (may_catch_up_ ? kSavedUp : Duration(0))) + step;
+  may_catch_up_ = true;
+  last_sent_ = now;
   Add(&sent_, 0, bytes, now);
   flying_ += bytes;
 }
@@ -119,7 +125,7 @@ void LimitWindow::Failed(uint64_t bytes, TimePoint left) {
 void LimitWindow::Answered(uint64_t bytes, TimePoint left, TimePoint now) {
   Failed(bytes, left);
   Add(&answered_, over_, bytes, now);
-  answered_bytes_ += bytes;
+  served_bytes_ += bytes;
   counted_bytes_ += bytes;
 }
 

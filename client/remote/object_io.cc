@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "common/placement/divided_limits.h"
+
 namespace weir::client {
 namespace {
 constexpr uint32_t kChecksumRetries = 1;
@@ -32,12 +34,6 @@ Status FencedError() {
 bool Passing(ErrorCode code) {
   return code == ErrorCode::kStaleEpoch || code == ErrorCode::kUnreachable ||
          code == ErrorCode::kCancelled || code == ErrorCode::kBusy;
-}
-
-// What its OSDs cannot hold each for itself.
-bool IsLimitedOverOsds(const ClusterMap& map, const ClassSpec& spec) {
-  const bool each = spec.reservation && spec.reservation->scope == ReservationScope::kOsd;
-  return spec.limit_bytes_per_s && !each && map.osds.size() > 1;
 }
 
 bool SourceIsThere(const SlotChains& chains, const ObjectOp& op, OsdId osd) {
@@ -137,6 +133,7 @@ void ObjectIo::Queue(Window* window, PendingPtr pending) {
   window->flows.Add(pending.get(), op.flow.key(), op.cost(), cost);
   window->queue.push_back(std::move(pending));
   window->queue.back()->place = std::prev(window->queue.end());
+  window->waiting_bytes += window->queue.back()->op.cost();
 }
 
 // Who is not among the first max_pending + 1 waits for his own.
@@ -204,6 +201,7 @@ void ObjectIo::TakeNext(const Key& key, Window& window, TimePoint now,
   PendingPtr pending = std::move(*next->place);
   window.queue.erase(next->place);
   const uint64_t bytes = pending->op.cost();
+  window.waiting_bytes -= bytes;
   window.flying_bytes += bytes;
   ++window.flying_requests;
   window.last_turn = ++counters_.sent;
@@ -285,7 +283,7 @@ void ObjectIo::SetLimitsLocked(TimePoint now, std::vector<Departure>* out) {
   });
   for (const auto& [id, entry] : map_->classes) {
     if (!IsLimitedOverOsds(*map_, entry.spec)) continue;
-    const uint64_t rate = *entry.spec.limit_bytes_per_s;
+    const uint64_t rate = LimitOf(entry.spec);
     if (const auto known = limits_.find(id); known != limits_.end()) {
       known->second.SetRate(rate);
       continue;
@@ -297,6 +295,46 @@ void ObjectIo::SetLimitsLocked(TimePoint now, std::vector<Departure>* out) {
   if (stopped_) return;
   // A limit that rose or went lets others leave.
   for (auto& [key, window] : windows_) TakeDepartures(key, window, now, out);
+}
+
+uint64_t ObjectIo::LimitOf(const ClassSpec& spec) const {
+  const auto part = limit_parts_.find(spec.id);
+  return part == limit_parts_.end() ? 0 : BytesOf(part->second, *spec.limit_bytes_per_s);
+}
+
+void ObjectIo::SetLimitParts(std::map<ClassId, double> parts) {
+  std::vector<Departure> departures;
+  {
+    std::lock_guard lock(mutex_);
+    limit_parts_ = std::move(parts);
+    if (map_ == nullptr || stopped_) return;
+    const TimePoint now = clock_.Now();
+    for (auto& [id, limit] : limits_) {
+      limit.SetRate(LimitOf(map_->classes.at(id).spec));
+      const TimePoint next = TakeLimited(id, limit, now, &departures);
+      if (next != TimePoint::Max()) options_.wake_by(next);
+    }
+  }
+  SendAll(std::move(departures));
+}
+
+std::map<ClassId, LimitShare::Counts> ObjectIo::LimitCounts() {
+  std::map<ClassId, LimitShare::Counts> all;
+  std::lock_guard lock(mutex_);
+  if (limits_.empty()) return all;
+  const std::map<ClassId, MountClassTimes> times = meter_.Times(clock_.Now());
+  for (const auto& [id, limit] : limits_) {
+    LimitShare::Counts& counts = all[id];
+    counts.served_bytes = limit.served_bytes();
+    if (const auto one = times.find(id); one != times.end()) {
+      counts.limited = Duration(static_cast<int64_t>(one->second.limited_ns));
+    }
+    const auto end = windows_.upper_bound({id, OsdId(std::numeric_limits<uint32_t>::max())});
+    for (auto it = windows_.lower_bound({id, OsdId(0)}); it != end; ++it) {
+      counts.queued_bytes += it->second.waiting_bytes;
+    }
+  }
+  return all;
 }
 
 void ObjectIo::SendAll(std::vector<Departure> departures) {
@@ -406,6 +444,7 @@ void ObjectIo::EraseFrom(ClassId id, Window& window, Predicate gone, TimePoint n
     const auto place = it++;
     if (!gone(*place)) continue;
     window.flows.Leave(place->get());
+    window.waiting_bytes -= (*place)->op.cost();
     window.queue.erase(place);
     ++count;
   }

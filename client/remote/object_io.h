@@ -12,7 +12,8 @@
 // answered or given up (common/replication/op_ids.h).
 //
 // A class with a limit over several OSDs leaves, the next request that fits its window first, as
-// client/qos/limit_window.h lets it; what one OSD enforces alone is left to that OSD.
+// this mount's part of the limit lets it (client/qos/limit_window.h); what one OSD enforces alone
+// is left to that OSD.
 //
 // A change that meets no room is tried again while removals are under way: room_waits.h.
 //
@@ -36,6 +37,7 @@
 #include "common/base/inheriting_mutex.h"
 #include "common/placement/cluster_map.h"
 #include "common/qos/flow_order.h"
+#include "common/qos/limit_share.h"
 #include "common/replication/op_ids.h"
 
 namespace weir::client {
@@ -90,6 +92,11 @@ class ObjectIo {
   // Sends what a limit held back and may go now; says when the next may, Max for not before more
   // happens.
   TimePoint SendDue();
+  // What this mount has of limits over several OSDs; of a class that is not named nothing, which is
+  // one request a second.
+  void SetLimitParts(std::map<ClassId, double> parts);
+  // What it did with them, and what waits.
+  [[nodiscard]] std::map<ClassId, LimitShare::Counts> LimitCounts();
   // Sends again what failed for a passing reason; expires what waited too long.
   void Tick();
   // Everything not yet sent ends with kCancelled, and nothing is retried any more.
@@ -126,6 +133,7 @@ class ObjectIo {
     std::list<PendingPtr> queue;  // in order of arrival
     FlowOrder flows;              // in which it leaves
     uint64_t limit_bytes = 0;
+    uint64_t waiting_bytes = 0;  // in the queue
     uint64_t flying_bytes = 0;
     uint32_t flying_requests = 0;
     uint64_t answered_bytes = 0;
@@ -159,6 +167,7 @@ class ObjectIo {
   void NoteWaited(const Pending& pending, Duration limited, TimePoint now, Window* window);
   void NoteBack(const Pending& pending, const Result<ObjectOutcome>& result, TimePoint now);
   void SetLimitsLocked(TimePoint now, std::vector<Departure>* out);
+  [[nodiscard]] uint64_t LimitOf(const ClassSpec& spec) const;
   void SendAll(std::vector<Departure> departures);
   void OnReply(const PendingPtr& pending, const Key& key, ObjectAnswer answer);
   enum class Then : uint8_t { kEnd, kLater, kNow };
@@ -185,6 +194,7 @@ class ObjectIo {
   DelayTracker tracker_;
   Windows windows_;
   std::map<ClassId, LimitWindow> limits_;
+  std::map<ClassId, double> limit_parts_;
   std::vector<PendingPtr> parked_;  // wait for a map or for the next Tick
   Counters counters_;
   MountMeter meter_;

@@ -14,6 +14,7 @@
 namespace weir::client {
 namespace {
 constexpr Duration kCloseSession = std::chrono::seconds(2);
+constexpr Duration kDivideTimeout = std::chrono::seconds(1);  // by then there is more to say
 constexpr size_t kDirectoriesResolved = 16'384;  // when tags move; others with their next reply
 
 uint64_t IdsAbove(const Core::Options& options) {
@@ -63,9 +64,20 @@ Core::Core(const ReactorNetworks& networks, Clock& clock, Options options)
                {.timeout = options_.timeout,
                 .session = session_,
                 .ids_above = IdsAbove(options_),
-                .wake_by = [this](TimePoint when) { limits_.WakeBy(when); },
+                .wake_by =
+                    [this](TimePoint when) {
+                      limits_.WakeBy(limit_parts_.Wanted() ? TimePoint{0} : when);
+                    },
                 .ask_removals = [this](auto done) { AskRemovals(std::move(done)); }}),
-      limits_(clock, [this] { return objects_.SendDue(); }),
+      limits_(clock, [this] { return std::min(limit_parts_.Poll(), objects_.SendDue()); }),
+      limit_parts_(
+          clock, objects_,
+          [this](const wire::DivideLimitsRequest& request, LimitParts::OnReply on_reply) {
+            mds_->Call<wire::DivideLimitsReply>(wire::MDS_DIVIDE_LIMITS, request, true,
+                                                std::move(on_reply), kDivideTimeout);
+          },
+          // A successor goes on with the session.
+          static_cast<uint64_t>(clock.Now().ns)),
       files_(clock, objects_, inodes_, caller_classes_, leases_, *this, options_.file_io),
       appends_({[this](InodeId inode, auto done) { AskAppend(inode, std::move(done)); },
                 [this](InodeId inode, auto done) { SettleAppend(inode, std::move(done)); },
@@ -265,7 +277,8 @@ void Core::Tick() {
   mds_->Tick();
   osds_.Tick();
   objects_.Tick();
-  objects_.SendDue();  // who has no thread has no waker either
+  limit_parts_.Poll();  // who has no thread has no waker either
+  objects_.SendDue();
   files_.Tick();
   open_files_.Tick();
   kept_.Tick();

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "client/data/file_io.h"
+#include "client/remote/limit_parts.h"
 #include "client/remote/mds_client.h"
 #include "client/remote/object_io.h"
 #include "client/remote/osd_client.h"
@@ -205,6 +206,7 @@ class Core final : private WriteReporter {
   OsdClient osds_;
   ObjectIo objects_;
   Waker limits_;  // of classes, in objects_
+  LimitParts limit_parts_;
   FileIo files_;
   AppendRights appends_;
   ClassResolver classes_;

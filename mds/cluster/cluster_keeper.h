@@ -23,6 +23,7 @@
 #include "common/kv/kv_store.h"
 #include "common/placement/cluster_map.h"
 #include "common/wire/mds.pb.h"
+#include "mds/cluster/limit_book.h"
 #include "mds/cluster/time_book.h"
 #include "mds/ns/cluster_view.h"
 
@@ -98,6 +99,8 @@ class ClusterKeeper final : public ClusterView {
 
   // Where the time of classes went lately; in memory.
   [[nodiscard]] TimeBook& times() { return times_; }
+  // Which parts of limits mounts have; in memory.
+  [[nodiscard]] LimitBook& limits() { return limits_; }
 
   // Marks silent OSDs down and ends reservations whose time has come.
   void Tick();
@@ -136,7 +139,8 @@ class ClusterKeeper final : public ClusterView {
     std::vector<OsdId> joined;
   };
 
-  ClusterKeeper(KvStore& store, Clock& clock) : store_(store), clock_(clock) {}
+  ClusterKeeper(KvStore& store, Clock& clock)
+      : store_(store), clock_(clock), limits_(clock.Now()) {}
   Status Load(const ClusterRecord& record);
   Status Found(const std::string& uuid);
   // Gives `next` a new epoch, makes it durable, then shows it.
@@ -159,7 +163,8 @@ class ClusterKeeper final : public ClusterView {
   std::map<OsdId, Heard> heard_;
   std::map<OsdId, uint64_t> lives_;
   std::map<OsdId, std::shared_ptr<const OsdMeasures>> measures_;
-  TimeBook times_;  // has a lock of its own
+  TimeBook times_;    // has a lock of its own
+  LimitBook limits_;  // likewise
   OnChange on_change_;
   Ids ids_;                      // under changing_
   std::deque<Applied> applied_;  // under changing_; the last ones, oldest first

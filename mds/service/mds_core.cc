@@ -136,7 +136,10 @@ void MdsCore::RenewTerms() {
 }
 
 void MdsCore::Handle(const Call& call) {
-  if (call->method() != wire::MDS_WATCH) Used();
+  // Both come however little happens here.
+  const bool routine =
+      call->method() == wire::MDS_WATCH || call->method() == wire::MDS_DIVIDE_LIMITS;
+  if (!routine) Used();
   if (HandleNamespace(call) || HandleSession(call) || HandleAdmin(call) || HandleRules(call) ||
       HandleLocks(call)) {
     return;
@@ -175,6 +178,7 @@ void MdsCore::DropSession(uint64_t session) {
   names_->DropSession(session, false);
   locks_->EndSession(session);
   keeper_->times().MountGone(session);
+  keeper_->limits().MountGone(session);
 }
 
 // A request that had waited may open a file for a session that ended meanwhile: it lives on, until

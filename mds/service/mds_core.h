@@ -88,6 +88,7 @@ class MdsCore final : public CommitListener {
   void Watch(const Call& call);
   void GiveBack(const Call& call);
   void RegisterOsd(const Call& call);
+  void DivideLimits(const Call& call);
   void GetMap(const Call& call);
   void GetStatus(const Call& call);
   wire::ClusterMap WireMap() const;

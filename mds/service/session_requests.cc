@@ -52,6 +52,9 @@ bool MdsCore::HandleSession(const Call& call) {
     case wire::MDS_REGISTER_OSD:
       RegisterOsd(call);
       return true;
+    case wire::MDS_DIVIDE_LIMITS:
+      DivideLimits(call);
+      return true;
     case wire::MDS_GET_MAP:
       GetMap(call);
       return true;
@@ -149,6 +152,7 @@ void MdsCore::OpenSession(const Call& call) {
 void MdsCore::CloseSession(const Call& call) {
   sessions_->Close(call->session());
   keeper_->times().MountGone(call->session());
+  keeper_->limits().MountGone(call->session());
   names_->DropSession(call->session(), true);
   locks_->EndSession(call->session());
   names_->ForgetAnswers(call->session());
@@ -231,6 +235,15 @@ void MdsCore::RegisterOsd(const Call& call) {
     reply.set_cluster_uuid(reply.map().cluster_uuid());
     call->Respond(reply.SerializeAsString());
   });
+}
+
+void MdsCore::DivideLimits(const Call& call) {
+  wire::DivideLimitsRequest request;
+  if (!Decode(call, &request)) return;
+  sessions_->Touch(call->session());
+  LimitBook& limits = keeper_->limits();
+  call->Respond(
+      limits.Divide(keeper_->map(), call->session(), request, clock_.Now()).SerializeAsString());
 }
 
 // What OSDs said since the map was last written; it is not written for that.

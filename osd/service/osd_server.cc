@@ -7,6 +7,7 @@
 #include "common/base/units.h"
 #include "common/net/rpc.h"
 #include "common/placement/cluster_map.h"
+#include "common/placement/divided_limits.h"
 #include "common/qos/booking.h"
 #include "osd/io/background_floor.h"
 #include "osd/qos/admission/service_monitor.h"
@@ -33,9 +34,18 @@ SchedulerConfig InitialConfig(const OsdIdentity& identity) {
   return config;
 }
 
+// Mounts hold a limit over several OSDs, each its part. Here it is the net for one that does not:
+// so much higher that what mounts tell of other OSDs, late and in lumps of whole objects, takes
+// nothing of their parts.
+uint64_t LimitNet(uint64_t bytes_per_s) {
+  return 4 * std::min(bytes_per_s, UINT64_MAX / 4);
+}
+
 // The class as the scheduler needs it: what of a contract for all OSDs is this one's, and the end
 // of a reservation on the monotonic clock.
-ClassSpec ToLocal(ClassSpec spec, size_t osds, TimePoint now, WallTime wall_now) {
+ClassSpec ToLocal(ClassSpec spec, const ClusterMap& map, TimePoint now, WallTime wall_now) {
+  const size_t osds = map.osds.size();
+  if (IsLimitedOverOsds(map, spec)) spec.limit_bytes_per_s = LimitNet(*spec.limit_bytes_per_s);
   spec.service = LocalContract(spec.service, osds);
   spec.disk.throughput_bytes_per_s =
       BookedPerOsd(spec.disk.throughput_bytes_per_s, ReservationScope::kCluster, osds);
@@ -277,7 +287,7 @@ void OsdServer::Apply(const ClusterMap& map) {
   const SchedulerConfig config =
       self != map.osds.end() ? self->second.qos : InitialConfig(identity_);
   for (const auto& [id, entry] : map.classes) {
-    ClassSpec spec = ToLocal(entry.spec, map.osds.size(), now, wall_now);
+    ClassSpec spec = ToLocal(entry.spec, map, now, wall_now);
     if (id >= kFirstUserClass) booked += BookingOf(entry.spec, config, map.osds.size()).total();
     const uint64_t floor = BackgroundFloor(spec, config.token_rate);
     if (id == kSystemCompaction) gate_->SetFloor(floor);

@@ -1,0 +1,76 @@
+// LimitDivider: divides the limit of a class over several OSDs among mounts by what they ask for.
+// The sum of the parts is never more than the limit: a part grows only by what others have
+// confirmed to have given up, whatever is lost or late on the way.
+//
+// Each mount reports what it was served and what its part held back, and is answered with its next
+// part (limit_share.h is its half). What it asks for is what it was served lately and a little
+// more; once it has used up its part, also what would serve the requests that wait. The limit is
+// divided so that whoever asks for less than the others has all of that, and the others have
+// equally much (max-min). What nobody asks for is handed out in proportion, so that whoever grows
+// is not held back.
+//
+// A mount that is silent keeps its part until that has run out there. A divider that began anew
+// leaves all as it is for as long: by then it has heard of every part that still lasts.
+//
+// Pure. Units: bytes per second; parts of the limit, 0 to 1. Threads: not safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/time.h"
+#include "common/qos/limit_share.h"
+
+namespace weir {
+
+class LimitDivider {
+ public:
+  using Mount = uint64_t;  // its session
+  // Longer than kPartLasts, as clocks of machines run apart a little.
+  static constexpr Duration kForgotten = kPartLasts + std::chrono::milliseconds(100);
+
+  explicit LimitDivider(TimePoint now) : began_(now) {}
+
+  // Of the classes whose limit is divided.
+  void SetLimits(std::map<ClassId, uint64_t> limits);
+
+  // Answers each report. Of a class that is not among them the mount has no part. An older request
+  // than the last is answered by nothing, and changes nothing.
+  std::vector<LimitPart> Divide(Mount mount, uint64_t number,
+                                const std::vector<LimitReport>& reports, TimePoint now);
+  // It obeys nothing any more.
+  void Gone(Mount mount);
+
+  // The most that the mounts may obey of a class.
+  [[nodiscard]] double Granted(ClassId id) const;
+
+ private:
+  struct Share {
+    double granted = 0;   // the most that it may obey
+    double reported = 0;  // what it obeyed when it reported last
+    TimePoint began;
+    // Parts of the limit.
+    double served = 0;  // lately
+    double obeyed = 0;  // lately
+    double asks = 0;
+  };
+  using Shares = std::map<Mount, Share>;
+  [[nodiscard]] static double Sum(const Shares& shares);
+  [[nodiscard]] static double TargetOf(const Shares& shares, Mount mount);
+  void ForgetSilent(TimePoint now);
+  static void Note(Share* share, uint64_t limit, const LimitReport& report, TimePoint now);
+
+  struct Last {
+    uint64_t number = 0;
+    TimePoint heard;
+  };
+
+  TimePoint began_;
+  std::map<Mount, Last> last_;  // requests
+  std::map<ClassId, uint64_t> limits_;
+  std::map<ClassId, Shares> classes_;
+};
+
+}  // namespace weir

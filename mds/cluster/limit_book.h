@@ -1,0 +1,31 @@
+// LimitBook: the divider of limits over several OSDs (common/qos/limit_divider.h), kept to the map.
+// In memory: for three seconds after our restart no part grows.
+//
+// Threads: any.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "common/placement/cluster_map.h"
+#include "common/qos/limit_divider.h"
+#include "common/wire/mds.pb.h"
+
+namespace weir::mds {
+
+class LimitBook {
+ public:
+  explicit LimitBook(TimePoint now) : divider_(now) {}
+
+  wire::DivideLimitsReply Divide(const std::shared_ptr<const ClusterMap>& map, uint64_t session,
+                                 const wire::DivideLimitsRequest& request, TimePoint now);
+  // The session has ended: others may have its parts.
+  void MountGone(uint64_t session);
+
+ private:
+  std::mutex mutex_;
+  LimitDivider divider_;
+  std::shared_ptr<const ClusterMap> map_;  // that it was told
+};
+
+}  // namespace weir::mds
