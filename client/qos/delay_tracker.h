@@ -6,7 +6,8 @@
 // Ambiguity A3: a first request to an OSD counts everything since the class began here.
 // Which part of it an OSD lets count (single, total, hybrid) is DelayFunction's business.
 //
-// Units: cost units of the cluster's cost function (tokens of 1 KiB). Threads: not thread-safe.
+// Units: its caller's: tokens of 1 KiB, or requests, as an OSD's cost is counted. Threads: not
+// thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -217,8 +217,7 @@ ObjectSender::Stamp ObjectIo::StampLocked(Pending& pending, uint64_t bytes) {
   const ObjectOp& op = pending.op;
   pending.delays.resize(std::min(pending.delays.size(), pending.path.size()));
   for (size_t i = pending.delays.size(); i < pending.path.size(); ++i) {
-    const int64_t delay = tracker_.OnSend(op.class_id, pending.path[i], TokensOf(bytes));
-    pending.delays.push_back(static_cast<uint64_t>(delay));
+    pending.delays.push_back(DelayLocked(op.class_id, pending.path[i], bytes));
   }
   ObjectSender::Stamp stamp;
   stamp.osd = pending.osd;
@@ -233,6 +232,16 @@ ObjectSender::Stamp ObjectIo::StampLocked(Pending& pending, uint64_t bytes) {
     stamp.floors = ids_.FloorsOf(op.object);
   }
   return stamp;
+}
+
+// In the unit of the OSD's cost.
+uint64_t ObjectIo::DelayLocked(ClassId id, OsdId osd, uint64_t bytes) {
+  const int64_t tokens = tokens_sent_.OnSend(id, osd, TokensOf(bytes));
+  const int64_t requests = requests_sent_.OnSend(id, osd, 1);
+  const auto entry = map_->osds.find(osd);
+  const bool counts_requests =
+      entry != map_->osds.end() && entry->second.qos.cost == CostKind::kRequests;
+  return static_cast<uint64_t>(counts_requests ? requests : tokens);
 }
 
 void ObjectIo::EndNumberLocked(Pending& pending) {
@@ -425,7 +434,9 @@ void ObjectIo::SetMap(std::shared_ptr<const ClusterMap> map) {
     std::lock_guard lock(mutex_);
     if (map_ != nullptr) {
       for (const auto& [id, entry] : map_->classes) {
-        if (!map->classes.contains(id)) tracker_.Forget(id);
+        if (map->classes.contains(id)) continue;
+        tokens_sent_.Forget(id);
+        requests_sent_.Forget(id);
       }
     }
     map_ = std::move(map);

@@ -3,10 +3,10 @@
 // A window lets at most `window_bytes` (8 MiB, then what the OSD grants) and 128 requests be in
 // flight, always at least one request; who leaves next is fair between users and their programs
 // (common/qos/flow_order.h), light requests may leave a little beyond it, and no class is ever
-// behind another. The DSFQ delay is taken from the tracker when a request really leaves; a retry
-// carries that of its first sending. Requests refused for a stale epoch or a vanished endpoint go
-// out again under the next map, at once when the refusal brought a newer chain; a wrong checksum on
-// a read is retried once, then kCorrupt.
+// behind another. The DSFQ delay, in the unit of the OSD's cost, is taken from a tracker when a
+// request really leaves; a retry carries that of its first sending. Requests refused for a stale
+// epoch or a vanished endpoint go out again under the next map, at once when the refusal brought a
+// newer chain; a wrong checksum on a read is retried once, then kCorrupt.
 //
 // What changes an object is numbered when it leaves first, and keeps its number until it is
 // answered or given up (common/replication/op_ids.h).
@@ -174,6 +174,7 @@ class ObjectIo {
   // What becomes of a request that was answered so.
   Then AfterLocked(const PendingPtr& pending, ObjectAnswer* answer);
   [[nodiscard]] ObjectSender::Stamp StampLocked(Pending& pending, uint64_t bytes);
+  [[nodiscard]] uint64_t DelayLocked(ClassId id, OsdId osd, uint64_t bytes);
   // It will not be asked for any more.
   void EndNumberLocked(Pending& pending);
   std::vector<PendingPtr> TakeExpiredLocked(TimePoint now);
@@ -191,7 +192,8 @@ class ObjectIo {
   SlotChains chains_;
   replication::OpIds ids_;
   uint64_t cluster_hash_ = 0;
-  DelayTracker tracker_;
+  DelayTracker tokens_sent_;
+  DelayTracker requests_sent_;
   Windows windows_;
   std::map<ClassId, LimitWindow> limits_;
   std::map<ClassId, double> limit_parts_;

@@ -141,10 +141,6 @@ void Dispatcher::Submit(std::unique_ptr<ObjectOp> owned) {
   op->request_.elsewhere = op->elsewhere;
   op->request_.flow = op->flow;
   op->request_.context = op;
-  // Senders count tokens. Under cost `requests` the others were, as far as we know, like this one.
-  if (config_.cost == CostKind::kRequests) {
-    op->request_.elsewhere /= TokensOf(op->request_.bytes);
-  }
   ++outstanding_;
   op->bypasses_ = bypass_;
   if (op->bypasses_) {

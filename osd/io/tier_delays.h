@@ -5,7 +5,7 @@
 // A request brings the delay of its coordinator, which knows the OSD only; here it becomes that of
 // the tier: everything since the class's last request to it, on other OSDs and on other tiers.
 //
-// Units: tokens of 1 KiB. Threads: one owner. Pure.
+// Units: those of the OSD's cost, tokens of 1 KiB or requests. Threads: one owner. Pure.
 #pragma once
 
 #include <algorithm>
@@ -20,11 +20,11 @@ namespace weir::osd {
 
 class TierDelays {
  public:
-  // A request of `tokens` goes to `tier`; `elsewhere` is what it brought. Returns its delay there.
-  int64_t OnRequest(ClassId id, size_t tier, int64_t elsewhere, int64_t tokens) {
+  // A request of that cost goes to `tier`; `elsewhere` is what it brought. Returns its delay there.
+  int64_t OnRequest(ClassId id, size_t tier, int64_t elsewhere, int64_t cost) {
     PerTier& pending = pending_[id];
     const int64_t delay = std::min(pending[tier] + elsewhere, kMost);
-    for (int64_t& sum : pending) sum = std::min(sum + elsewhere + tokens, kMost);
+    for (int64_t& sum : pending) sum = std::min(sum + elsewhere + cost, kMost);
     pending[tier] = 0;
     return delay;
   }

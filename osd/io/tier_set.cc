@@ -129,7 +129,8 @@ void TierSet::Submit(std::unique_ptr<ObjectOp> op, TierName tier) {
   const bool known = sharing_.contains(op->class_id);
   const ClassId id = known ? op->class_id : kBestEffort;
   if (known || TakesPart(op->class_id)) {
-    op->elsewhere = delays_.OnRequest(id, k, op->elsewhere, TokensOf(ChargedBytesOf(*op)));
+    const int64_t cost = config_.cost == CostKind::kRequests ? 1 : TokensOf(ChargedBytesOf(*op));
+    op->elsewhere = delays_.OnRequest(id, k, op->elsewhere, cost);
     loop_.Count(id, k, clock_.Now());
   }
   At(k).Submit(std::move(op));

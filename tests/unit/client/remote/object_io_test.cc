@@ -193,8 +193,7 @@ TEST_F(ObjectIoTest, TheDelayIsThatOfTheMomentOfLeaving) {
   EXPECT_EQ(osds_.flights.back().stamp.delays, Delays{8}) << "what went elsewhere meanwhile";
 }
 
-// Goal: who waits beyond max_pending + 1 waits for his own, and of a class without a bound nothing
-// is said.
+// Who waits beyond max_pending + 1 waits for his own; of a class without a bound nothing is said.
 TEST_F(ObjectIoTest, OfABoundedClassARequestTellsWhatTheLastAnswerTook) {
   Start();
   auto map = std::make_shared<ClusterMap>(*MapOf(1));
@@ -217,6 +216,21 @@ TEST_F(ObjectIoTest, OfABoundedClassARequestTellsWhatTheLastAnswerTook) {
   while (!osds_.flights.empty()) osds_.Answer(0);
   Read("unbounded", 17, 4096);
   EXPECT_EQ(Stamp(0).waited, 0ms);
+}
+
+TEST_F(ObjectIoTest, AnOsdThatCountsRequestsIsToldRequests) {
+  Start({}, 2);
+  const auto map = std::make_shared<ClusterMap>(*MapOf(2, 2));
+  const auto osd_of = [&](uint64_t i) { return map->ChainOf(PoolId(1), {InodeId(7), i})->head(); };
+  uint64_t other = 1;
+  while (osd_of(other) == osd_of(0)) ++other;
+  map->osds[osd_of(0)].qos.cost = CostKind::kRequests;
+  io_->SetMap(map);
+  for (int i = 0; i < 3; ++i) Read("there", 16, 8192, other);
+  Read("here", 16, 4096, 0);
+  EXPECT_EQ(osds_.flights.back().stamp.delays, Delays{3});
+  Read("there", 16, 4096, other);
+  EXPECT_EQ(osds_.flights.back().stamp.delays, Delays{4}) << "the other one counts KiB";
 }
 
 TEST_F(ObjectIoTest, AStaleEpochGoesOutAgainWithItsFirstDelayUnderTheNewMap) {

@@ -85,8 +85,8 @@ class DispatcherTest : public ::testing::Test {
     SubmitWrite(inode, offset, bytes, class_id);
     loop_.Run();
   }
-  void SubmitWrite(uint64_t inode, uint64_t offset, uint64_t bytes,
-                   ClassId class_id = kBestEffort) {
+  void SubmitWrite(uint64_t inode, uint64_t offset, uint64_t bytes, ClassId class_id = kBestEffort,
+                   int64_t elsewhere = 0) {
     auto op = std::make_unique<TestOp>([this, inode](const ObjectOpResult& result) {
       EXPECT_TRUE(result.status.ok()) << result.status;
       done_.push_back(inode);
@@ -96,6 +96,7 @@ class DispatcherTest : public ::testing::Test {
     op->offset = offset;
     op->data = Buffer::AlignedZeros(bytes);
     op->class_id = class_id;
+    op->elsewhere = elsewhere;
     dispatcher_->Submit(std::move(op));
   }
   TimePoint Poll() {
@@ -330,6 +331,24 @@ TEST_F(DispatcherTest, DeletesCostByTheObjectAndTellWhereToGoOn) {
   dispatcher_->Submit(std::move(op));
   EXPECT_EQ(next, 0u);
   EXPECT_EQ(Of(kBestEffort).counters.served_bytes - before, 16 * kMetadataOpBytes);
+}
+
+// Goal: where requests are counted, so are those that went to other OSDs, however large they are
+// here. Prevents: three requests of others that count as nothing beside one of 4 KiB.
+TEST_F(DispatcherTest, UnderCostRequestsTheDelayCountsRequests) {
+  SchedulerConfig config = *ApplyProfile("dsfq-total", Plain(1));
+  config.cost = CostKind::kRequests;
+  config.depth = 1;
+  Start(config);
+  Apply(config, {Class(kGold, 0), Class(kWeb, 0)});
+  for (uint64_t i = 0; i < 40; ++i) {
+    SubmitWrite(i, 0, 4096, kGold, 3);
+    SubmitWrite(100 + i, 0, 4096, kWeb);
+  }
+  loop_.Run();
+  while (done_.size() < 40) store_.Release();
+  const auto gold = std::count_if(done_.begin(), done_.end(), [](uint64_t i) { return i < 100; });
+  EXPECT_NEAR(static_cast<double>(gold), 8, 2) << "one here for three elsewhere";
 }
 
 TEST_F(DispatcherTest, DrainingLiftsLimitsAndRates) {
