@@ -17,6 +17,7 @@ constexpr double kUsedUp = 0.985;
 constexpr Duration kServeIn = std::chrono::milliseconds(100);
 constexpr double kGrowthLeast = 0.05;
 constexpr double kGrowthMost = 0.25;
+constexpr double kGrowthAtOnce = 0.05;  // of the limit, so that small parts do not grow for seconds
 // What is asked for falls no faster than by this time constant: the mean still holds what a smaller
 // part let through before.
 constexpr Duration kFalls = std::chrono::milliseconds(600);
@@ -86,10 +87,13 @@ void LimitDivider::Note(Share* share, uint64_t limit, const LimitReport& report,
   share->served += (served - share->served) * news;
   share->obeyed += (part - share->obeyed) * news;
   share->asks = std::max(share->served * (1 + kMargin), share->asks * Decay(interval, kFalls));
-  if (share->served >= kUsedUp * share->obeyed) {
+  // Of a small part the last moments tell: its mean stands for little.
+  const bool now_used_up = part < kGrowthAtOnce && served >= kUsedUp * part;
+  if (now_used_up || share->served >= kUsedUp * share->obeyed) {
     const double held = std::clamp(ToSeconds(report.limited) / seconds, 0.0, 1.0);
-    const double growth = std::clamp(queued / part, kGrowthLeast, kGrowthMost);
-    share->asks = std::max(share->asks, part * (1 + held * growth));
+    const double most = std::max(kGrowthMost * part, kGrowthAtOnce);
+    const double growth = std::clamp(queued, kGrowthLeast * part, most);
+    share->asks = std::max(share->asks, part + held * growth);
   }
   share->asks = std::clamp(share->asks, kLeast, 1.0);
 }

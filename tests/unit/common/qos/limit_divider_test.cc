@@ -246,6 +246,19 @@ TEST(LimitDividerTest, WhenAnotherAsksInsteadItHasAllWithinTwoSeconds) {
   EXPECT_NEAR(world.Served(1s), 1, 0.01);
 }
 
+// Prevents: a part so small that its mount needs seconds to show what it can use.
+TEST(LimitDividerTest, WhoAskedForNearlyNothingGrowsAtOnce) {
+  World world(2, 1);
+  world.Ask(0, 5);
+  world.Ask(1, 1e-5);
+  world.Run(4s);
+  world.Ask(1, 5);
+  world.Run(2s);
+  EXPECT_GE(world.PartOf(1), 0.25);
+  world.Run(2s);
+  EXPECT_NEAR(world.PartOf(1), 0.5, 0.05);
+}
+
 TEST(LimitDividerTest, WhatIsNotAskedForIsHandedOutToo) {
   World world(2, 1);
   world.Ask(0, 0.2);
