@@ -446,6 +446,19 @@ void FileIo::Report(const InodePtr& inode, const Inode::Report& report, bool com
       });
 }
 
+void FileIo::WhenReported(InodeId inode, std::function<void()> then) {
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto under_way = reporting_.find(inode); under_way != reporting_.end()) {
+      // Those before it may begin another.
+      under_way->second.push_back(
+          [this, inode, then = std::move(then)] { WhenReported(inode, then); });
+      return;
+    }
+  }
+  then();
+}
+
 void FileIo::ReportEnded(InodeId inode) {
   std::vector<std::function<void()>> waiting;
   {

@@ -123,6 +123,8 @@ class FileIo {
   // `then` when all that was closed so before is stored: for names that shall not be durable
   // earlier than what they are given to.
   void SyncClosed(std::function<void()> then);
+  // `then` when no report of the file is on its way to the MDS: for what must not overtake one.
+  void WhenReported(InodeId inode, std::function<void()> then);
   // Of what is written and set here.
   [[nodiscard]] Stamps& stamps() { return stamps_; }
   // Everything written before the call is on the OSDs.

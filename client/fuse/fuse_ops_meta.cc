@@ -321,7 +321,11 @@ void OnReadlink(fuse_req_t req, fuse_ino_t ino) {
 
 void Filesystem::SetAttributes(const CallPtr& call, const InodePtr& inode,
                                const wire::SetAttrRequest& request, AttrsSet then) {
-  if (!inode->has_unreported()) return SendSetattr(*this, inode, request, std::move(then));
+  if (!inode->has_unreported()) {
+    return core_.files().WhenReported(inode->id(), [this, inode, request, then = std::move(then)] {
+      SendSetattr(*this, inode, request, then);
+    });
+  }
   core_.files().Sync(inode, false,
                      [this, call, inode, request, then = std::move(then)](const Status& status) {
                        // A failed write-back belongs to the next fsync or close.

@@ -48,6 +48,7 @@ void Inbox::HandleLarge() {
 
 void Inbox::Empty() {
   while (!large_.empty()) HandleLarge();
+  reactor_.DoNotContinue(this);
 }
 
 void Inbox::WhenHandled(std::function<void()> then) {

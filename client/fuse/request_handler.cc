@@ -14,6 +14,8 @@
 namespace weir::client {
 namespace {
 
+constexpr size_t kKeptLeast = 512UL << 10;
+
 thread_local uint64_t request_number = 0;
 thread_local uint32_t request_opcode = 0;
 thread_local uint32_t request_read_bytes = 0;
@@ -97,9 +99,9 @@ uint32_t RequestReadBytes() {
   return request_read_bytes;
 }
 
-// Whoever keeps a part keeps the whole.
+// Whoever keeps a part keeps the memory of a largest request.
 Buffer RequestData(std::span<const uint8_t> data) {
-  if (request_memory.borrowed() || data.size() < request_memory.size() / 2) {
+  if (request_memory.borrowed() || data.size() < kKeptLeast) {
     return Buffer::Borrowed(data);
   }
   return request_memory.Slice(static_cast<size_t>(data.data() - request_memory.data()),

@@ -22,7 +22,7 @@ uint32_t RequestOpcode();
 bool RequestDropsSetIds();
 // The bytes that a read asks for; 0 of anything else.
 uint32_t RequestReadBytes();
-// Data of that request: borrowed for as long as its handler runs, or, of most of a large request,
+// Data of that request: borrowed for as long as its handler runs, or, of half a MiB and more,
 // for as long as it is wanted.
 Buffer RequestData(std::span<const uint8_t> data);
 

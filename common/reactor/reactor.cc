@@ -141,6 +141,10 @@ void Reactor::Continue(Watcher* watcher) {
   }
 }
 
+void Reactor::DoNotContinue(Watcher* watcher) {
+  std::erase(continued_, watcher);
+}
+
 void Reactor::Submit(DiskRequest* request) {
   poller_->Submit(request);
 }

@@ -107,6 +107,8 @@ class Reactor final : public Loop {
   void WaitWritable(Watcher* watcher);
   // OnContinue once what else has come had its turn: for a bounded piece of what takes long.
   void Continue(Watcher* watcher);
+  // Not after all: for a watcher without a descriptor, before it is gone.
+  void DoNotContinue(Watcher* watcher);
 
   // Goes to the disk at once, so that it works while the turn goes on.
   void Submit(DiskRequest* request);

@@ -88,7 +88,7 @@ void ClassOrder::Unfile(Class* one) {
 }
 
 void ClassOrder::Add(Item* item, const Request& request, TimePoint now) {
-  const bool apart = request.report && request.terms.limit_per_s > 0;
+  const bool apart = request.report;
   const Terms terms = apart ? Terms{.weight = request.terms.weight} : request.terms;
   std::unique_ptr<Class>& entry = classes_[{request.class_id, apart}];
   if (entry == nullptr) {

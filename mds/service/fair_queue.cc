@@ -51,7 +51,7 @@ void FairQueue::GiveBack(Operation* operation) {
   Lock lock(mutex_);
   --begun_;
   order_.Done(operation);
-  DrainOrHandOver(&lock);
+  if (!handed_over_) DrainOrHandOver(&lock);
 }
 
 void FairQueue::Run() {
@@ -61,9 +61,10 @@ void FairQueue::Run() {
   told_at_ = order_.NextAt();
 }
 
-TimePoint FairQueue::NextAt() const {
+TimePoint FairQueue::NextAt() {
   const std::lock_guard lock(mutex_);
-  return order_.NextAt();
+  told_at_ = order_.NextAt();
+  return told_at_;
 }
 
 void FairQueue::Renew(const std::function<ClassOrder::Terms(ClassId)>& terms_of) {

@@ -59,7 +59,8 @@ class FairQueue {
   void Submit(const ClassOrder::Request& request, Work work);
   // Begins what limits held back and may begin now.
   void Run();
-  [[nodiscard]] TimePoint NextAt() const;
+  // For whoever calls Run: when the limit of a class lets its next one go.
+  [[nodiscard]] TimePoint NextAt();
   // Terms have changed, maybe.
   void Renew(const std::function<ClassOrder::Terms(ClassId)>& terms_of);
   // What waits is dropped; nothing begins any more.

@@ -119,7 +119,7 @@ void MdsCore::WhenItsTurn(const Asker& asker, FairQueue::Work work) {
   const bool foreign = entry == map->classes.end() || entry->first < kFirstUserClass;
   if (foreign) entry = map->classes.find(kBestEffort);
   FlowSource flow = asker.flow;
-  flow.kind = entry->second.flow;
+  flow.kind = asker.report ? FlowKind::kUser : entry->second.flow;
   operations_.Submit({.class_id = entry->first,
                       .terms = TermsOf(entry->second),
                       .flow = KeyOf(flow),

@@ -70,25 +70,27 @@ bool IsLazy(const wire::ReleaseRequest& request) {
 }
 
 // Whose request it is. What mounts ask of their own accord, as to report what was written, is one
-// user's, nobody's; others may wait for it.
+// user's, nobody's; others may wait for it, and whatever class it is about it begins in the order
+// in which the mount has sent it: a GROW counts on the RELEASE before it.
 template <typename Request>
 MdsCore::Asker AskerOf(uint32_t method, const Request& request, uint64_t session) {
   MdsCore::Asker asker;
   asker.class_id = kBestEffort.value;
   asker.flow.session = session;
-  if constexpr (requires { request.caller().opener(); }) {
-    const wire::Caller& caller = request.caller();
-    asker.class_id = caller.class_id();
-    asker.flow.uid = caller.uid();
-    asker.flow.opener = caller.opener();
-    asker.flow.cgroup = caller.cgroup();
-  } else {
-    if constexpr (requires { request.class_id(); }) asker.class_id = request.class_id();
-    asker.flow.uid = UINT32_MAX;
-    asker.report = true;
-  }
   // A listing reads many names, and their attributes.
   asker.cost = method == wire::MDS_READDIR ? 8 : 1;
+  if constexpr (requires { request.caller().opener(); }) {
+    if (request.has_caller()) {
+      const wire::Caller& caller = request.caller();
+      asker.class_id = caller.class_id();
+      asker.flow.uid = caller.uid();
+      asker.flow.opener = caller.opener();
+      asker.flow.cgroup = caller.cgroup();
+      return asker;
+    }
+  }
+  asker.flow.uid = UINT32_MAX;
+  asker.report = true;
   return asker;
 }
 
