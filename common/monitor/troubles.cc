@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <set>
+#include <utility>
+
+#include "common/base/ids.h"
 #include "common/base/units.h"
+#include "common/qos/affinity.h"
 #include "common/wire/mds.pb.h"
 #include "common/wire/osd.pb.h"
 
@@ -38,7 +43,62 @@ void AddTroublesOf(uint32_t id, const wire::OsdStatsReply& stats,
   }
 }
 
+// Of one class: what its mounts used of the OSDs, in device seconds a second, by session.
+using UseOfMounts = std::map<uint64_t, CoordinatorUse>;
+
+// Who uses less of a device is not worth a word.
+constexpr double kLeastUse = 0.05;
+// A shorter look would take for a habit what is one file.
+constexpr double kShortestLook = 4;
+
+// False where a mount may be missing.
+bool AddUse(OsdId osd, const wire::FlowsOfClass& flows, UseOfMounts* mounts) {
+  if (flows.window_s() < kShortestLook) return false;
+  if (flows.users_seen() > static_cast<uint32_t>(flows.users_size())) return false;
+  for (const wire::FlowStats& user : flows.users()) {
+    if (user.session() == 0) continue;
+    (*mounts)[user.session()].osds[osd] +=
+        static_cast<double>(user.device_us()) / 1e6 / flows.window_s();
+  }
+  return true;
+}
+
+bool IsSmall(const CoordinatorUse& one) {
+  double sum = 0;
+  for (const auto& [osd, use] : one.osds) sum += use;
+  return sum < kLeastUse;
+}
+
 }  // namespace
+
+std::vector<std::string> NotesOf(const wire::StatusReply& status,
+                                 const std::map<uint32_t, wire::OsdStatsReply>& osds) {
+  std::map<uint32_t, UseOfMounts> classes;
+  std::set<uint32_t> unclear;
+  for (const auto& [osd, stats] : osds) {
+    for (const wire::ClassStats& row : stats.classes()) {
+      if (!row.has_flows()) continue;
+      if (!AddUse(OsdId(osd), row.flows(), &classes[row.class_id()])) {
+        unclear.insert(row.class_id());
+      }
+    }
+  }
+  std::vector<std::string> notes;
+  for (const wire::ClassInfo& info : status.map().classes()) {
+    const auto found = classes.find(info.id());
+    if (found == classes.end() || unclear.contains(info.id())) continue;
+    std::vector<CoordinatorUse> mounts;
+    for (const auto& mount : status.mounts()) {
+      const auto use = found->second.find(mount.session());
+      if (use == found->second.end() || IsSmall(use->second)) continue;
+      mounts.push_back({mount.client_name(), use->second.osds});
+    }
+    if (const auto anomaly = AffinityAnomaly(std::move(mounts))) {
+      notes.push_back(fmt::format("class {}: {}", info.name(), *anomaly));
+    }
+  }
+  return notes;
+}
 
 std::vector<std::string> TroublesOf(const wire::StatusReply& status,
                                     const std::map<uint32_t, wire::OsdStatsReply>& osds,

@@ -1,4 +1,5 @@
 // What is wrong with a cluster, a sentence each: `osdctl status` and the web page say the same.
+// `osdctl status` adds notes.
 //
 // Pure. Threads: any.
 #pragma once
@@ -20,5 +21,10 @@ namespace weir::monitor {
 std::vector<std::string> TroublesOf(const wire::StatusReply& status,
                                     const std::map<uint32_t, wire::OsdStatsReply>& osds,
                                     const std::map<uint32_t, std::string>& silence);
+
+// What is no trouble, but worth knowing: classes whose mounts miss each other (qos/affinity.h), by
+// the flows of the last seconds, where `osds` have them.
+std::vector<std::string> NotesOf(const wire::StatusReply& status,
+                                 const std::map<uint32_t, wire::OsdStatsReply>& osds);
 
 }  // namespace weir::monitor

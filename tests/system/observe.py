@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import threading
 
 from pages import free_port, get, samples, troubles
 from weirtest import BIN, MIB, REPO, Cluster, Embedded, check, main, run, wait_until
@@ -164,4 +165,52 @@ def an_embedded_one_shows_all_on_one_page(lab):
     refused([f"{BIN}/weirfs", "127.0.0.1:1", lab.path("embedded.mnt2"), "--web", web], 2, "--web goes with --data")
 
 
-main("observe", every_daemon_has_metrics, an_embedded_one_shows_all_on_one_page)
+def file_on(system, mount, osd):
+    """An open file of the class `gold` that lies on this OSD only, through this mount."""
+    for i in range(64):
+        path = f"{system.mounts[mount]}/db/{mount}.{osd}.{i}"
+        file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_SYNC)
+        os.pwrite(file, bytes(MIB), 0)
+        if os.getxattr(path, "weir.objects") == f"0:osd.{osd}".encode():
+            return file
+        os.close(file)
+    raise AssertionError(f"no file on osd.{osd}")
+
+
+def status_tells_of_mounts_that_miss_each_other(lab):
+    """A mount for each OSD: nobody knows the class's total, until one of them uses both."""
+    system = Cluster(lab, osds=2, mounts=2)
+    system.osdctl("class", "create", "gold")
+    os.mkdir(f"{system.mnt}/db")
+    os.setxattr(f"{system.mnt}/db", "user.qos.class", b"gold")
+    files = {0: [file_on(system, 0, 0)], 1: [file_on(system, 1, 1)]}
+    more = file_on(system, 1, 0)
+    ends = threading.Event()
+
+    def write_all(mount):
+        while not ends.is_set():
+            for file in files[mount]:
+                os.pwrite(file, bytes(MIB), 0)
+
+    def notes():
+        return json.loads(system.osdctl("status", "-o", "json").stdout)["notes"]
+    loads = [threading.Thread(target=write_all, args=(mount,)) for mount in files]
+    try:
+        for load in loads:
+            load.start()
+        said = wait_until(notes, "status to tell of them", timeout=60)
+        check(len(said) == 1 and re.search("^class gold: mnt.0 uses only osd.0 and mnt.1 only osd.1: .*stripe_count", said[0]),
+              f"the note: {said}")
+        check(f"note     {said[0][:40]}" in system.osdctl("status").stdout, "it is not on the screen")
+        files[1].append(more)
+        wait_until(lambda: not notes(), "status to be content with them", timeout=60)
+    finally:
+        ends.set()
+        for load in loads:
+            load.join()
+        for file in {*files[0], *files[1], more}:
+            os.close(file)
+
+
+main("observe", every_daemon_has_metrics, an_embedded_one_shows_all_on_one_page,
+     status_tells_of_mounts_that_miss_each_other)

@@ -20,6 +20,7 @@ struct Health {
   std::map<uint32_t, wire::OsdStatsReply> osds;  // of those that answered
   wire::ClassLoadReply load;
   std::vector<std::string> troubles;
+  std::vector<std::string> notes;
 };
 
 Result<Health> AskHealth(ClusterLink& link) {
@@ -30,7 +31,7 @@ Result<Health> AskHealth(ClusterLink& link) {
   for (const auto& osd : health.reply.map().osds()) {
     if (osd.up()) up.push_back(osd);
   }
-  auto answers = link.Stats(up, false);
+  auto answers = link.Stats(up, false, true);
   std::map<uint32_t, std::string> silence;
   for (size_t i = 0; i < up.size(); ++i) {
     if (answers[i].ok()) {
@@ -40,6 +41,7 @@ Result<Health> AskHealth(ClusterLink& link) {
     }
   }
   health.troubles = monitor::TroublesOf(health.reply, health.osds, silence);
+  health.notes = monitor::NotesOf(health.reply, health.osds);
   return health;
 }
 
@@ -97,6 +99,7 @@ Json Document(const Health& health, const std::string& endpoint) {
   }
   return {{"health", health.troubles.empty() ? "ok" : "unhealthy"},
           {"troubles", health.troubles},
+          {"notes", health.notes},
           {"cluster_uuid", map.cluster_uuid()},
           {"epoch", map.epoch()},
           {"mds", {{"endpoint", endpoint}}},
@@ -136,6 +139,7 @@ void PrintScreen(const Health& health, const std::string& endpoint) {
   const wire::ClusterMap& map = health.reply.map();
   fmt::print("health   {}\n", health.troubles.empty() ? "ok" : "UNHEALTHY");
   for (const std::string& trouble : health.troubles) fmt::print("         ! {}\n", trouble);
+  for (const std::string& note : health.notes) fmt::print("note     {}\n", note);
   fmt::print("cluster  {}  epoch {}\n", map.cluster_uuid(), map.epoch());
   fmt::print("mds      {}  {} sessions, {} inodes, {} purges pending\n", endpoint,
              health.reply.sessions(), health.reply.inodes(), health.reply.pending_purges());

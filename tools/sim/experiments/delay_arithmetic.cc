@@ -1,8 +1,8 @@
 // E1: the delay counters of DSFQ figures 5 and 7.
 #include <map>
 
-#include "client/qos/affinity.h"
 #include "client/qos/delay_tracker.h"
+#include "common/qos/affinity.h"
 #include "tools/sim/experiments/all.h"
 #include "tools/sim/experiments/dsfq_setup.h"
 
@@ -11,6 +11,12 @@ namespace {
 
 constexpr ClassId kStream{16};
 constexpr OsdId kA{0}, kX{1};
+
+CoordinatorUse UseOf(const client::DelayTracker& tracker, const std::string& name) {
+  CoordinatorUse use{name, {}};
+  for (const OsdId osd : tracker.OsdsOf(kStream)) use.osds[osd] = 1;
+  return use;
+}
 
 // A x x A A through these of two coordinators: the delays at A, in order.
 std::vector<int64_t> DelaysAtA(const std::vector<size_t>& coordinators, bool* warned = nullptr) {
@@ -22,7 +28,7 @@ std::vector<int64_t> DelaysAtA(const std::vector<size_t>& coordinators, bool* wa
     if (bricks[i] == kA) delays.push_back(delay);
   }
   if (warned != nullptr) {
-    *warned = client::AffinityAnomaly(kStream, {&trackers[0], &trackers[1]}).has_value();
+    *warned = AffinityAnomaly({UseOf(trackers[0], "1"), UseOf(trackers[1], "2")}).has_value();
   }
   return delays;
 }
