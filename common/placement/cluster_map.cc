@@ -127,6 +127,10 @@ Result<Reservation> ReservationFromWire(const wire::ReservationInfo& message) {
     WEIR_RETURN_IF_ERROR(Assign(ParseAdmission(message.admission()), reservation.admission));
   }
   if (message.has_ends_wall_ns()) reservation.ends = WallTime{message.ends_wall_ns()};
+  if (message.leeway() != 0) reservation.leeway = message.leeway();
+  if (!std::isfinite(reservation.leeway) || reservation.leeway < 1) {
+    return Bad("leeway is not a number from 1 on");
+  }
   return reservation;
 }
 
@@ -430,6 +434,7 @@ wire::ClassInfo ToWire(const ClassEntry& entry) {
     if (reservation->ends) to->set_ends_wall_ns(reservation->ends->ns);
     to->set_iops(reservation->iops);
     to->set_admission(std::string(ToText(reservation->admission)));
+    if (reservation->leeway != kLeeway) to->set_leeway(reservation->leeway);
   }
   ContractToWire(entry.spec, &message);
   message.mutable_users()->Assign(entry.users.begin(), entry.users.end());

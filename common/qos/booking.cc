@@ -14,9 +14,11 @@ uint64_t InBytes(double requests, double unit) {
 }
 
 uint64_t PromiseBooking(const Reservation& reservation, double unit, size_t osds) {
-  const uint64_t bytes = BookedPerOsd(reservation.bytes_per_s, reservation.scope, osds);
+  const uint64_t bytes =
+      BookedPerOsd(reservation.bytes_per_s, reservation.scope, osds, reservation.leeway);
   if (reservation.iops == 0) return bytes;
-  const uint64_t requests = BookedPerOsd(reservation.iops, reservation.scope, osds);
+  const uint64_t requests =
+      BookedPerOsd(reservation.iops, reservation.scope, osds, reservation.leeway);
   return std::max(bytes, InBytes(static_cast<double>(requests), unit));
 }
 

@@ -1,7 +1,7 @@
 // Booking: what the contracts of a class take of one OSD, all in one currency, bytes per second of
 // its token rate G0, so that promises of every kind fit into one ledger (osd/qos/RULES.md C9).
 //
-//   bandwidth R        R, or min(R, 1.5 R / n) of a total over n OSDs
+//   bandwidth R        R, or min(R, f R / n) of a total over n OSDs, with its leeway f (1.5)
 //   requests N/s       N units of G0 / IOPSmax, divided in the same way
 //   latency bound      the requests per second it needs by (10), in those units
 //   virtual disk       its share of the disk, f G0
@@ -19,8 +19,6 @@
 #include "common/qos/service_contract.h"
 
 namespace weir {
-
-inline constexpr double kLeeway = 1.5;  // f: room for skewed access over several OSDs
 
 struct Booking {
   static constexpr uint64_t kImpossible = uint64_t{1} << 53;  // no OSD is that fast

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <set>
 
@@ -267,11 +268,13 @@ Status CheckTransactions(const ClassSpec& spec) {
   return Status::Ok();
 }
 
-uint64_t BookedPerOsd(uint64_t rate, ReservationScope scope, size_t osds) {
+uint64_t BookedPerOsd(uint64_t rate, ReservationScope scope, size_t osds, double leeway) {
   if (scope == ReservationScope::kOsd || osds <= 1) return rate;
-  // ceil(3/2 * rate / osds) without overflow: rate = whole * 2n + rest.
-  const uint64_t divisor = 2 * static_cast<uint64_t>(osds);
-  const uint64_t booked = rate / divisor * 3 + (rate % divisor * 3 + divisor - 1) / divisor;
+  // ceil(parts / 100 * rate / osds) without overflow: rate = whole * 100 n + rest.
+  const uint64_t divisor = 100 * static_cast<uint64_t>(osds);
+  const double hundredths = std::clamp(100 * leeway, 100.0, static_cast<double>(divisor));
+  const auto parts = static_cast<uint64_t>(std::llround(hundredths));
+  const uint64_t booked = rate / divisor * parts + (rate % divisor * parts + divisor - 1) / divisor;
   return std::min(rate, booked);
 }
 

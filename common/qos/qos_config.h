@@ -97,12 +97,15 @@ struct SchedulerConfig {
 // them.
 Result<SchedulerConfig> ApplyProfile(std::string_view profile, SchedulerConfig base);
 
+inline constexpr double kLeeway = 1.5;  // f: room for skewed access over several OSDs
+
 struct Reservation {
   uint64_t bytes_per_s = 0;
   ReservationScope scope = ReservationScope::kCluster;
   std::optional<WallTime> ends;  // none: until released
   uint64_t iops = 0;             // requests per second; 0: counted in bytes only
   AdmissionKind admission = AdmissionKind::kAdditive;
+  double leeway = kLeeway;  // see BookedPerOsd
 
   friend bool operator==(const Reservation&, const Reservation&) = default;
 };
@@ -120,9 +123,9 @@ struct ClassSpec {
   double weight = 1;
   double min_weight = 0.1;  // absolute, not a fraction; default 0.1 x weight
   std::optional<uint64_t> limit_bytes_per_s;
+  VirtualDisk disk;  // obeyed by surplus `cooperative`
   std::optional<Reservation> reservation;
   std::optional<TimePoint> reservation_ends;  // `ends` translated to the holder's monotonic clock
-  VirtualDisk disk;                           // obeyed by surplus `cooperative`
   ServiceContract service;                    // obeyed by dispatch `vc` and `cvc`
   AdmissionKind admission = AdmissionKind::kAdditive;  // of the bound in `service`
   std::vector<TransactionSpec> transactions;           // see CheckTransactions
@@ -169,7 +172,8 @@ AdmissionDecision AdmitAdditive(uint64_t token_rate, uint64_t promised_to_others
 // has, kInvalid for transaction 0 (the default one) or one named twice.
 Status CheckTransactions(const ClassSpec& spec);
 
-// What a cluster-scope reservation R over n OSDs books on each: min(R, f * R / n), leeway f = 1.5.
-uint64_t BookedPerOsd(uint64_t rate, ReservationScope scope, size_t osds);
+// What a cluster-scope reservation R over n OSDs books on each: min(R, f * R / n), the leeway f in
+// hundredths, from 1 to n.
+uint64_t BookedPerOsd(uint64_t rate, ReservationScope scope, size_t osds, double leeway = kLeeway);
 
 }  // namespace weir

@@ -11,14 +11,17 @@
 namespace weir::mds {
 namespace {
 
-// The largest reservation whose booking on each OSD stays within `room`.
-uint64_t LargestRate(uint64_t room, ReservationScope scope, size_t osds) {
-  if (BookedPerOsd(room, scope, osds) > room) return 0;
+// The largest reservation like `wanted` whose booking on each OSD stays within `room`.
+uint64_t LargestRate(uint64_t room, const Reservation& wanted, size_t osds) {
+  const auto booked = [&wanted, osds](uint64_t rate) {
+    return BookedPerOsd(rate, wanted.scope, osds, wanted.leeway);
+  };
+  if (booked(room) > room) return 0;
   uint64_t low = room;
   uint64_t high = std::numeric_limits<uint64_t>::max() / 4;
-  while (low < high) {  // BookedPerOsd grows with the rate
+  while (low < high) {  // what is booked grows with the rate
     const uint64_t middle = low + (high - low + 1) / 2;
-    if (BookedPerOsd(middle, scope, osds) <= room) {
+    if (booked(middle) <= room) {
       low = middle;
     } else {
       high = middle - 1;
@@ -81,15 +84,16 @@ std::string WhyNoReservation(const ClusterMap& map, const OsdEntry& osd, const C
                              const OsdDecision& decision) {
   const Reservation& wanted = *spec.reservation;
   const size_t osds = map.osds.size();
-  const bool by_bytes = BookedPerOsd(wanted.bytes_per_s, wanted.scope, osds) > decision.room();
+  const bool by_bytes =
+      BookedPerOsd(wanted.bytes_per_s, wanted.scope, osds, wanted.leeway) > decision.room();
   const std::string promised = FormatRate(decision.promised) + " of " + FormatRate(decision.limit) +
                                " already promised (largest that fits: ";
   if (by_bytes || wanted.iops == 0) {
-    return promised + FormatRate(LargestRate(decision.room(), wanted.scope, osds)) + ")";
+    return promised + FormatRate(LargestRate(decision.room(), wanted, osds)) + ")";
   }
   const double unit = osd.qos.RequestUnit();
   const double fits = std::floor(static_cast<double>(decision.room()) / unit);
-  const uint64_t requests = LargestRate(static_cast<uint64_t>(fits), wanted.scope, osds);
+  const uint64_t requests = LargestRate(static_cast<uint64_t>(fits), wanted, osds);
   return promised + Requests(static_cast<double>(requests)) + " of " +
          FormatSize(static_cast<uint64_t>(unit)) + ")";
 }

@@ -14,6 +14,7 @@ namespace {
 constexpr double kWeightMax = 1e6;
 constexpr uint64_t kRateMax = INT64_MAX;
 constexpr uint64_t kIopsMax = 1'000'000'000;
+constexpr double kLeewayMax = 1000;
 
 Status CheckWeights(const wire::SetClassRequest& request) {
   const auto good = [](double w) { return std::isfinite(w) && w > 0 && w <= kWeightMax; };
@@ -109,6 +110,12 @@ Result<Reservation> ReservationOf(const wire::ReserveRequest& request, WallTime 
   if (!request.admission().empty()) {
     WEIR_ASSIGN_OR_RETURN(wanted.admission, ParseAdmission(request.admission()));
   }
+  if (request.leeway() != 0) {
+    if (!(request.leeway() >= 1 && request.leeway() <= kLeewayMax)) {
+      return Status(ErrorCode::kInvalid, "a leeway is 1 to 1000");
+    }
+    wanted.leeway = request.leeway();
+  }
   if (request.has_duration_ns()) {
     if (request.duration_ns() == 0 ||
         request.duration_ns() > static_cast<uint64_t>(INT64_MAX - now.ns)) {
@@ -200,7 +207,15 @@ Result<wire::ReserveReply> ClusterKeeper::Reserve(const wire::ReserveRequest& re
                   "--best-effort-min RATE)");
   }
   ClassEntry& entry = next.classes.at(found->spec.id);
-  WEIR_ASSIGN_OR_RETURN(Reservation wanted, ReservationOf(request, clock_.WallNow()));
+  const ClassSpec before = entry.spec;
+  WEIR_ASSIGN_OR_RETURN(entry.spec.reservation, ReservationOf(request, clock_.WallNow()));
+  wire::ReserveReply reply;
+  Reservation& wanted = *entry.spec.reservation;
+  if (request.choose_leeway()) {
+    const SkewBook::Choice chosen = skew_.Choose(entry.spec, next.osds.size(), clock_.Now());
+    wanted.leeway = chosen.leeway;
+    reply.set_leeway_periods(static_cast<uint32_t>(chosen.periods));
+  }
   // Each disk's background work is its own.
   if (IsSystemClass(entry.spec)) wanted.scope = ReservationScope::kOsd;
   if (entry.spec.limit_bytes_per_s.has_value() &&
@@ -208,15 +223,13 @@ Result<wire::ReserveReply> ClusterKeeper::Reserve(const wire::ReserveRequest& re
     return Status(ErrorCode::kInvalid, "the reservation would be above the limit of '" +
                                            entry.spec.name + "' (raise that first)");
   }
-  const ClassSpec before = entry.spec;
-  entry.spec.reservation = wanted;
   if (AsksForMore(next, before, entry.spec, Wanted::kReservation)) {
     WEIR_RETURN_IF_ERROR(AdmitClass(next, entry.spec, Wanted::kReservation, Measures()));
   }
-  wire::ReserveReply reply;
   *reply.mutable_class_info() = ToWire(entry);
   ShowBooking(next, entry.spec, reply.mutable_class_info());
-  reply.set_booked_per_osd(BookedPerOsd(wanted.bytes_per_s, wanted.scope, next.osds.size()));
+  reply.set_booked_per_osd(
+      BookedPerOsd(wanted.bytes_per_s, wanted.scope, next.osds.size(), wanted.leeway));
   if (request.dry_run()) return reply;
   WEIR_RETURN_IF_ERROR(CommitSame(std::move(next), {asked, reply.SerializeAsString()}));
   return reply;

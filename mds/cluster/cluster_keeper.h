@@ -24,6 +24,7 @@
 #include "common/placement/cluster_map.h"
 #include "common/wire/mds.pb.h"
 #include "mds/cluster/limit_book.h"
+#include "mds/cluster/skew_book.h"
 #include "mds/cluster/time_book.h"
 #include "mds/ns/cluster_view.h"
 
@@ -101,6 +102,8 @@ class ClusterKeeper final : public ClusterView {
   [[nodiscard]] TimeBook& times() { return times_; }
   // Which parts of limits mounts have; in memory.
   [[nodiscard]] LimitBook& limits() { return limits_; }
+  // How unevenly they used the OSDs; likewise.
+  [[nodiscard]] SkewBook& skew() { return skew_; }
 
   // Marks silent OSDs down and ends reservations whose time has come.
   void Tick();
@@ -163,8 +166,9 @@ class ClusterKeeper final : public ClusterView {
   std::map<OsdId, Heard> heard_;
   std::map<OsdId, uint64_t> lives_;
   std::map<OsdId, std::shared_ptr<const OsdMeasures>> measures_;
-  TimeBook times_;    // has a lock of its own
-  LimitBook limits_;  // likewise
+  TimeBook times_;  // has a lock of its own, as the next
+  SkewBook skew_;
+  LimitBook limits_;
   OnChange on_change_;
   Ids ids_;                      // under changing_
   std::deque<Applied> applied_;  // under changing_; the last ones, oldest first

@@ -182,8 +182,9 @@ void MdsCore::Watch(const Call& call) {
       keeper_->OsdMeasured(OsdId(request.osd_id()), request.measures());
     }
     if (known) {
-      keeper_->times().OsdSaid(OsdId(request.osd_id()), SumsOf<OsdClassTimes>(request.osd_times()),
-                               clock_.Now());
+      const auto sums = SumsOf<OsdClassTimes>(request.osd_times());
+      keeper_->times().OsdSaid(OsdId(request.osd_id()), sums, clock_.Now());
+      keeper_->skew().OsdSaid(OsdId(request.osd_id()), sums, clock_.Now());
     }
     watchers_->FlushObeyed();
   } else {

@@ -57,6 +57,10 @@ def refusals_name_the_way_out(lab):
     refused(system.osdctl("reserve", "b", "--iops", "100", ok=None), 4, "100 requests/s for 'b'", "63 requests/s")
     system.osdctl("reserve", "b", "--iops", "63", "--dry-run")
     check(show(system, "b")["reservation_scope"] is None, "a dry run reserved")
+    dry = system.osdctl("reserve", "b", "--iops", "63", "--leeway", "auto", "--dry-run").stdout
+    check("leeway 1.5: the default, too little was seen of the class" in dry and "would be admitted" in dry, dry)
+    system.osdctl("reserve", "b", "--iops", "63", "--leeway", "1.25")
+    check(show(system, "b")["reservation_leeway"] == 1.25, "the leeway")
     system.osdctl("class", "set", "a", "--latency", "none")
     system.osdctl("reserve", "b", "--bandwidth", "10MiB/s", "--iops", "100", "--admission", "measured")
     for argv in (["class", "set", "a", "--latency", "fast"], ["class", "set", "a", "--latency", "10ms@120%"],
@@ -64,7 +68,8 @@ def refusals_name_the_way_out(lab):
                  ["class", "set", "a", "--type", "throughput", "--peak", "20%"],
                  ["class", "set", "a", "--admission", "maybe"], ["class", "set", "a", "--capacity", "1"],
                  ["class", "set", "best-effort", "--latency", "10ms"], ["reserve", "a"],
-                 ["reserve", "a", "--iops", "-3"], ["class", "set", "a", "--max-pending", "x"]):
+                 ["reserve", "a", "--iops", "-3"], ["reserve", "a", "--iops", "3", "--leeway", "0.5"],
+                 ["reserve", "a", "--iops", "3", "--leeway", "2x"], ["class", "set", "a", "--max-pending", "x"]):
         done = system.osdctl(*argv, ok=None)
         check(done.returncode == 2 and done.stderr.startswith("osdctl: "), f"{argv}: {done}")
 

@@ -89,9 +89,12 @@ namespace {
 void AddContract(const wire::ClassInfo& info, Json* json) {
   (*json)["reservation_iops"] = info.reservation().iops();
   (*json)["reservation_admission"] = nullptr;
+  (*json)["reservation_leeway"] = nullptr;
   if (info.has_reservation()) {
     const std::string& admission = info.reservation().admission();
     (*json)["reservation_admission"] = admission.empty() ? "additive" : admission;
+    const double leeway = info.reservation().leeway();
+    (*json)["reservation_leeway"] = leeway > 0 ? leeway : kLeeway;
   }
   (*json)["latency_us"] = nullptr;
   (*json)["latency_percent"] = nullptr;

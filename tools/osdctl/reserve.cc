@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <optional>
 
 #include "common/base/units.h"
@@ -15,9 +16,24 @@ namespace {
 
 struct ReserveOptions {
   std::optional<std::string> bandwidth;
-  std::string name, iops, duration, scope, admission;
+  std::string name, iops, duration, scope, admission, leeway;
   bool dry_run = false;
 };
+
+// "auto", or how many n-ths each of n OSDs is booked.
+Status FillLeeway(const std::string& text, wire::ReserveRequest* request) {
+  if (text == "auto") {
+    request->set_choose_leeway(true);
+    return Status::Ok();
+  }
+  double leeway = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), leeway);
+  if (error != std::errc() || end != text.data() + text.size() || !(leeway >= 1)) {
+    return {ErrorCode::kInvalid, "--leeway " + text + ": auto, or a number from 1 on"};
+  }
+  request->set_leeway(leeway);
+  return Status::Ok();
+}
 
 Status FillRequest(const ReserveOptions& options, wire::ReserveRequest* request) {
   WEIR_RETURN_IF_ERROR(cli::CheckOldName("class", options.name));
@@ -46,8 +62,18 @@ Status FillRequest(const ReserveOptions& options, wire::ReserveRequest* request)
     if (auto known = ParseScope(options.scope); !known.ok()) return known.status();
     request->set_scope(options.scope);
   }
+  if (!options.leeway.empty()) WEIR_RETURN_IF_ERROR(FillLeeway(options.leeway, request));
   request->set_dry_run(options.dry_run);
   return Status::Ok();
+}
+
+void PrintLeeway(const wire::ReserveReply& reply) {
+  const double leeway = reply.class_info().reservation().leeway();
+  fmt::print("leeway {:g}: {}\n", leeway > 0 ? leeway : kLeeway,
+             reply.leeway_periods() == 0
+                 ? "the default, too little was seen of the class"
+                 : fmt::format("chosen by how unevenly it used the OSDs in {} periods of 2 s",
+                               reply.leeway_periods()));
 }
 
 Result<ExitCode> RunReserve(Globals& globals, const ReserveOptions& options) {
@@ -59,8 +85,12 @@ Result<ExitCode> RunReserve(Globals& globals, const ReserveOptions& options) {
   if (globals.json()) {
     Json json = ToJson(reply.class_info());
     json["dry_run"] = options.dry_run;
+    if (request.choose_leeway()) json["leeway_periods"] = reply.leeway_periods();
     PrintJson(json);
-  } else if (options.dry_run) {
+    return ExitCode::kDone;
+  }
+  if (request.choose_leeway()) PrintLeeway(reply);
+  if (options.dry_run) {
     const std::string what = request.bytes_per_s() > 0 ? FormatRate(request.bytes_per_s())
                                                        : options.iops + " requests/s";
     fmt::print("{} for '{}' would be admitted, booking {} on each OSD\n", what, options.name,
@@ -87,6 +117,10 @@ void AddReserve(CLI::App& app, Globals& globals) {
   verb->add_option("--admission", options->admission,
                    "weighed in full (additive, the default), or with what the OSDs measure")
       ->type_name("additive|measured");
+  verb->add_option("--leeway", options->leeway,
+                   "of a total over n OSDs each is booked so many n-ths (default: 1.5); auto: as "
+                   "the class used them in the last half hour")
+      ->type_name("F|auto");
   verb->add_flag("--dry-run", options->dry_run, "only say whether it would be admitted");
   verb->footer("Example: osdctl reserve gold --bandwidth 200MiB/s --for 8h");
   verb->callback([&globals, options] {

@@ -39,6 +39,7 @@ ClusterMap Sample() {
   gold.spec.limit_bytes_per_s = 7;
   gold.limit_names_per_s = 8;
   gold.spec.reservation = Reservation{9, ReservationScope::kOsd, WallTime{11}};
+  gold.spec.reservation->leeway = 1.25;
   gold.users = {1000};
   map.classes[gold.spec.id] = gold;
   return map;
@@ -52,6 +53,8 @@ TEST(ClusterMapTest, SurvivesTheWire) {
   EXPECT_EQ(ToWire(*back).SerializeAsString(), message.SerializeAsString());
   EXPECT_EQ(back->pools.at(PoolId(1)).chains, map.pools.at(PoolId(1)).chains);
   EXPECT_EQ(back->FindClass("gold")->spec.reservation->ends, WallTime{11});
+  EXPECT_EQ(back->FindClass("gold")->spec.reservation,
+            map.classes.at(ClassId(16)).spec.reservation);
   EXPECT_EQ(back->FindClass("lead"), nullptr);
   EXPECT_EQ(back->FindPool("data")->id, PoolId(1));
   EXPECT_EQ(back->ClusterHash(), map.ClusterHash());
@@ -198,6 +201,9 @@ TEST(ClusterMapTest, WhatIsOutOfRangeIsABadMessageThatNamesIt) {
   EXPECT_THAT(
       message([](auto& m) { m.mutable_classes(0)->mutable_reservation()->set_scope("galaxy"); }),
       HasSubstr("galaxy"));
+  EXPECT_THAT(
+      message([](auto& m) { m.mutable_classes(0)->mutable_reservation()->set_leeway(0.5); }),
+      HasSubstr("leeway"));
 }
 
 }  // namespace

@@ -139,5 +139,17 @@ TEST(BookingTest, ClusterScopeBooksTheLeewayScaledShare) {
   EXPECT_EQ(BookedPerOsd(UINT64_MAX, ReservationScope::kCluster, 2), UINT64_MAX / 4 * 3 + 3);
 }
 
+TEST(BookingTest, LeewayIsFromOneToTheWhole) {
+  const auto booked = [](double leeway) {
+    return BookedPerOsd(40 * kMiB, ReservationScope::kCluster, 4, leeway);
+  };
+  EXPECT_EQ(booked(1), 10 * kMiB);
+  EXPECT_EQ(booked(1.1), 11 * kMiB);
+  EXPECT_EQ(booked(0), 10 * kMiB);
+  EXPECT_EQ(booked(4), 40 * kMiB);
+  EXPECT_EQ(booked(1e9), 40 * kMiB);
+  EXPECT_EQ(BookedPerOsd(40 * kMiB, ReservationScope::kOsd, 4, 1), 40 * kMiB);
+}
+
 }  // namespace
 }  // namespace weir

@@ -172,6 +172,63 @@ TEST_F(ClusterKeeperTest, ClusterScopeBooksTheLeewayShareAndReservingAgainReplac
   EXPECT_EQ(Map()->FindClass("gold")->spec.reservation->bytes_per_s, 119 * kMiB);
 }
 
+TEST_F(ClusterKeeperTest, ALeewaySaysWhatATotalBooks) {
+  AddOsd("disk-b", 100 * kMiB);
+  MakeClass("gold");
+  ASSERT_EQ(SetRates(90 * kMiB, 0), ErrorCode::kOk);
+  wire::ReserveRequest request = Want("gold", 160 * kMiB);
+  EXPECT_EQ(Admin(wire::MDS_RESERVE, request).status.code(), ErrorCode::kRefused);
+  request.set_leeway(1.1);
+  const Answer answer = Admin(wire::MDS_RESERVE, request);
+  ASSERT_TRUE(answer.status.ok()) << answer.status;
+  wire::ReserveReply reply;
+  ASSERT_TRUE(reply.ParseFromString(answer.body));
+  EXPECT_EQ(reply.booked_per_osd(), 88 * kMiB);
+  EXPECT_EQ(reply.class_info().booked_bytes_per_s(), 88 * kMiB);
+  EXPECT_EQ(reply.class_info().reservation().leeway(), 1.1);
+  request.set_bytes_per_s(170 * kMiB);
+  const Status refused = Admin(wire::MDS_RESERVE, request).status;
+  EXPECT_NE(refused.message().find("largest that fits: 163.64MiB/s"), std::string::npos) << refused;
+  request.set_leeway(0.9);
+  EXPECT_EQ(Admin(wire::MDS_RESERVE, request).status.code(), ErrorCode::kInvalid);
+}
+
+TEST_F(ClusterKeeperTest, ALeewayIsChosenByWhatOsdsSaidOfTheClass) {
+  AddOsd("disk-b", 100 * kMiB);
+  const uint32_t gold = MakeClass("gold").id();
+  ASSERT_EQ(SetRates(90 * kMiB, 0), ErrorCode::kOk);
+  wire::ReserveRequest request = Want("gold", 60 * kMiB);
+  request.set_choose_leeway(true);
+  const auto reserve = [&] {
+    wire::ReserveReply reply;
+    const Answer answer = Admin(wire::MDS_RESERVE, request);
+    EXPECT_TRUE(answer.status.ok()) << answer.status;
+    EXPECT_TRUE(reply.ParseFromString(answer.body));
+    return reply;
+  };
+  EXPECT_EQ(reserve().leeway_periods(), 0u);
+  EXPECT_EQ(Map()->FindClass("gold")->spec.reservation->leeway, kLeeway);
+  uint64_t bytes = 0;
+  for (int second = 0; second < 60; ++second) {
+    bytes += 1000;
+    for (uint32_t osd : {0, 1}) {
+      wire::WatchRequest watch;
+      watch.set_osd_id(osd);
+      watch.set_have_epoch(Map()->epoch.value);
+      auto* times = watch.add_osd_times();
+      times->set_class_id(gold);
+      times->set_bytes(bytes);
+      times->set_ops(bytes);
+      Send(wire::MDS_WATCH, watch);
+    }
+    clock.Advance(1s);
+  }
+  const wire::ReserveReply reply = reserve();
+  EXPECT_GE(reply.leeway_periods(), 20u);
+  EXPECT_EQ(reply.class_info().reservation().leeway(), 1.1);
+  EXPECT_EQ(reply.booked_per_osd(), 33 * kMiB);
+}
+
 TEST_F(ClusterKeeperTest, ReservationsEndAtTheirTimeAlsoAcrossARestart) {
   MakeClass("gold");
   wire::ReserveRequest request = Want("gold", 10 * kMiB);
