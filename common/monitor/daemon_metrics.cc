@@ -130,7 +130,8 @@ void AddOsdMetrics(const wire::OsdStatsReply& stats, MetricPage* page) {
   gauge("weir_osd_device_bytes_per_second", "What the disk moved over the last second.",
         stats.device_bytes_per_s());
   gauge("weir_osd_pace_bytes_per_second",
-        "To which bulk is held for the sake of latency bounds; 0: it is not.", stats.pace());
+        "To which surplus is held so that processors are free for latency bounds; 0: it is not.",
+        stats.pace());
   gauge("weir_osd_disk_bytes_per_second", "What the disk gives lately; 0: not known yet.",
         stats.disk().bytes_per_s());
   gauge("weir_osd_disk_slow", "1 while the disk gives less than the configured token rate.",

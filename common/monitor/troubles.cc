@@ -32,15 +32,6 @@ void AddTroublesOf(uint32_t id, const wire::OsdStatsReply& stats,
         "--apply, or another disk)",
         id, FormatRate(stats.disk().bytes_per_s()), FormatRate(stats.base_token_rate()), id));
   }
-  for (const wire::ClassStats& row : stats.classes()) {
-    if (!row.bound_futile()) continue;
-    troubles->push_back(fmt::format(
-        "osd.{} cannot keep the latency bound of '{}': it waits {}, and to hold others back did "
-        "not "
-        "help (osdctl why {})",
-        id, row.name(), FormatDuration(std::chrono::microseconds(row.bound_quantile_us())),
-        row.name()));
-  }
 }
 
 // Of one class: what its mounts used of the OSDs, in device seconds a second, by session.

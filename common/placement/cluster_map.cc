@@ -373,6 +373,10 @@ Result<SchedulerConfig> FromWire(const wire::QosConfig& message) {
   config.allocation.window = Duration(static_cast<int64_t>(message.allocation_window_ns()));
   if (message.has_allocation_alarm()) config.allocation.alarm = message.allocation_alarm();
   config.anticipation = message.anticipation();
+  if (message.processor_pressure() > SchedulerConfig::kAnyPressure) {
+    return {ErrorCode::kBadMessage, "a processor pressure is a percentage"};
+  }
+  if (message.processor_pressure() > 0) config.processor_pressure = message.processor_pressure();
   config.cvc.fixed_estimate = Duration(static_cast<int64_t>(message.service_estimate_ns()));
   return config;
 }
@@ -397,6 +401,7 @@ wire::QosConfig ToWire(const SchedulerConfig& config) {
   message.set_allocation_window_ns(static_cast<uint64_t>(allocation.window.count()));
   message.set_allocation_alarm(allocation.alarm);
   message.set_anticipation(config.anticipation);
+  message.set_processor_pressure(config.processor_pressure);
   message.set_service_estimate_ns(static_cast<uint64_t>(config.cvc.fixed_estimate.count()));
   return message;
 }

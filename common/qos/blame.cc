@@ -16,7 +16,7 @@ struct Reasons {
   double limit = 0;
   double neighbour = 0;
   double disk = 0;
-  double bound = 0;  // of others
+  double processors = 0;
   double network = 0;
 };
 
@@ -55,7 +55,7 @@ void AddOsd(const OsdLately& osd, const OsdClassTimes& times, Verdict* verdict, 
   reasons->limit += limit;
   reasons->neighbour += others;
   reasons->disk += in_turn + owed + device - others;
-  reasons->bound += pace;
+  reasons->processors += pace;
   verdict->active_part = std::max(verdict->active_part, Rate(times.active_ns, seconds));
   verdict->limited_part = std::max(verdict->limited_part, Rate(times.limited_ns, seconds));
   verdict->ops_per_s += Rate(times.ops, seconds, 1);
@@ -67,7 +67,7 @@ Culprit WorstOf(const Reasons& reasons) {
   const std::pair<double, Culprit> all[] = {{reasons.limit, Culprit::kLimit},
                                             {reasons.neighbour, Culprit::kNeighbour},
                                             {reasons.disk, Culprit::kDisk},
-                                            {reasons.bound, Culprit::kBound},
+                                            {reasons.processors, Culprit::kProcessors},
                                             {reasons.network, Culprit::kNetwork}};
   return std::max_element(std::begin(all), std::end(all),
                           [](const auto& a, const auto& b) { return a.first < b.first; })
@@ -90,8 +90,8 @@ std::string_view ToText(Culprit culprit) {
       return "network";
     case Culprit::kApplication:
       return "application";
-    case Culprit::kBound:
-      return "bound";
+    case Culprit::kProcessors:
+      return "processors";
   }
   return "nobody";
 }
@@ -157,8 +157,8 @@ std::string WhoIsToBlame(const Verdict& verdict, std::string_view neighbour_name
     case Culprit::kApplication:
       return fmt::format("the application (it has something under way {:.0f} % of the time)",
                          100 * verdict.active_part);
-    case Culprit::kBound:
-      return fmt::format("the latency bound of another class, for which bulk is held back (osd.{})",
+    case Culprit::kProcessors:
+      return fmt::format("the processors (osd.{}), kept free for a class with a latency bound",
                          verdict.osd.value);
   }
   return {};

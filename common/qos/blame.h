@@ -1,6 +1,6 @@
 // Blame: where the time of a class went lately, and who is the reason that it was not faster: its
-// own limit, a neighbour, the latency bound of one, the disk, the network, or the application,
-// which asks for little.
+// own limit, a neighbour, the disk, the processors, the network, or the application, which asks for
+// little.
 //
 // Waiting for one's turn is shared out by what was released meanwhile: the class's own requests
 // (then the disk is the reason) or those of others. Time in the mount's window follows from all
@@ -52,7 +52,15 @@ struct TimeSplit {
   }
 };
 
-enum class Culprit : uint8_t { kNobody, kLimit, kNeighbour, kDisk, kNetwork, kApplication, kBound };
+enum class Culprit : uint8_t {
+  kNobody,
+  kLimit,
+  kNeighbour,
+  kDisk,
+  kNetwork,
+  kApplication,
+  kProcessors
+};
 std::string_view ToText(Culprit culprit);  // "limit", "neighbour" ...
 
 struct Verdict {

@@ -20,7 +20,7 @@ struct OsdClassTimes {
   uint64_t limit_ns = 0;  // of requests: held back by the class's own limit
   uint64_t turn_ns = 0;  // of requests: the scheduler let others, or its own earlier ones, go first
   uint64_t rate_ns = 0;  // of turn_ns: while the OSD's token rate let nobody pass
-  uint64_t pace_ns = 0;  // of turn_ns: while the latency bound of others held it back
+  uint64_t pace_ns = 0;  // of turn_ns: while others' latency bound kept processors from it
   uint64_t owed_ns = 0;  // of requests: owed service, and the device had no room
   uint64_t device_ns = 0;  // of requests: on the device
   uint64_t crowd_ns = 0;   // of device_ns: what the requests of others there cost it

@@ -155,6 +155,7 @@ Result<SchedulerConfig> ApplyProfile(std::string_view profile, SchedulerConfig b
     base.cost = row.cost;
     base.maximizer = row.maximizer;
     base.anticipation = false;
+    base.processor_pressure = SchedulerConfig::kDefaultPressure;
     base.cvc.fixed_estimate = Duration(0);
     return base;
   }

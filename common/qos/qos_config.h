@@ -66,6 +66,13 @@ struct SchedulerConfig {
   // acts under dispatch `cvc` behind other stages, with depth auto (osd/qos/device/anticipation).
   bool anticipation = false;
 
+  // Percent of the time in which somebody may wait for a processor of the OSD's machine while a
+  // class with a latency bound reads: bulk is held to that, where depth adapts and surplus is
+  // `dsfq` (osd/qos/control/bulk_governor). 100: it is not held.
+  static constexpr uint32_t kDefaultPressure = 22;
+  static constexpr uint32_t kAnyPressure = 100;
+  uint32_t processor_pressure = kDefaultPressure;
+
   AllocationConfig allocation;  // over the tiers of an OSD that has several
 
   // Surplus `cooperative`: device time that a virtual disk keeps the device while its requests are

@@ -83,6 +83,10 @@ Status ApplyPieces(const wire::SetOsdRequest& request, SchedulerConfig* config) 
   }
   if (request.has_allocation_alarm()) allocation.alarm = request.allocation_alarm();
   if (request.has_anticipation()) config->anticipation = request.anticipation();
+  if (request.has_processor_pressure()) {
+    const uint32_t percent = request.processor_pressure();
+    config->processor_pressure = percent > 0 ? percent : SchedulerConfig::kDefaultPressure;
+  }
   if (request.has_service_estimate_ns()) {
     config->cvc.fixed_estimate = Duration(static_cast<int64_t>(request.service_estimate_ns()));
   }
@@ -95,6 +99,9 @@ Status CheckPieces(const wire::SetOsdRequest& request) {
   }
   if (request.has_depth() && request.depth() > kDepthMax) {
     return {ErrorCode::kInvalid, "a depth is from 1 to 4096, or auto"};
+  }
+  if (request.processor_pressure() > SchedulerConfig::kAnyPressure) {
+    return {ErrorCode::kInvalid, "a processor pressure is from 1 to 100 percent"};
   }
   if (request.has_token_rate() && (request.token_rate() == 0 || request.token_rate() > INT64_MAX)) {
     return {ErrorCode::kInvalid, "a token rate is more than 0 and less than 8EiB/s"};

@@ -74,6 +74,7 @@ wire::Recording::Config ToRecorded(const SchedulerConfig& config) {
   if (config.best_effort_min) to.set_best_effort_min(*config.best_effort_min);
   to.set_iops_max(config.iops_max);
   to.set_anticipation(config.anticipation);
+  to.set_processor_pressure(config.processor_pressure);
   to.set_quantum_ns(config.quantum.count());
   to.set_throughput_window_ns(config.throughput_window.count());
   to.set_spare(std::string(kSpareWords.at(static_cast<size_t>(config.spare))));
@@ -98,6 +99,7 @@ Result<SchedulerConfig> FromRecorded(const wire::Recording::Config& message) {
   if (message.has_best_effort_min()) config.best_effort_min = message.best_effort_min();
   config.iops_max = message.iops_max();
   config.anticipation = message.anticipation();
+  config.processor_pressure = message.processor_pressure();
   config.quantum = Duration(message.quantum_ns());
   config.throughput_window = Duration(message.throughput_window_ns());
   WEIR_RETURN_IF_ERROR(Take(ParseSpare(message.spare()), &config.spare));

@@ -118,7 +118,9 @@ Dispatcher::Dispatcher(ObjectStore& store, Clock& clock, Loop& loop, const Sched
       loop_(loop),
       scheduler_(config, clock.Now(), recorder),
       config_(config),
-      counted_since_(clock.Now()) {}
+      counted_since_(clock.Now()) {
+  governor_.Choose(config.processor_pressure / 100.0);
+}
 
 Dispatcher::~Dispatcher() {
   AccountAnswered();
@@ -150,7 +152,6 @@ void Dispatcher::Submit(std::unique_ptr<ObjectOp> owned) {
   AccountAnswered();
   scheduler_.Enqueue(&op->request_, Now());
   op->light_ = FlowOrder::IsLight(op->request_.in_flow);
-  if (op->waited > Duration(0)) Govern(*op, latest_);
   Pump();
 }
 
@@ -169,18 +170,17 @@ void Dispatcher::LetThemWait(const std::vector<ObjectOp*>& pulled, TimePoint now
 // Before anything that was pulled starts: a large operation must not go whole when a light one has
 // just come.
 void Dispatcher::Tell(const qos::Advice& advice, TimePoint now) {
+  if (config_.surplus == SurplusKind::kDsfq) {
+    governor_.Guarded(scheduler_.guarded_until(), now);
+    SetBulkCap(now);
+  }
   const bool guarded = now < scheduler_.guarded_until();
   if (std::exchange(guarded_, guarded) != guarded && on_guard_) on_guard_(guarded);
   if (std::exchange(piece_bytes_, advice.piece_bytes) == advice.piece_bytes) return;
   store_.SetPieceBytes(advice.piece_bytes);
 }
 
-void Dispatcher::Govern(const ObjectOp& op, TimePoint now) {
-  const auto found = classes_.find(op.class_id);
-  if (found == classes_.end() || found->second.service.bound == Duration(0)) return;
-  const bool guarded = config_.surplus == SurplusKind::kDsfq && now < scheduler_.guarded_until();
-  governor_.Waited(op.class_id, found->second.service, op.waited,
-                   {.bytes = scheduler_.bulk_taken(), .guarded = guarded}, now);
+void Dispatcher::SetBulkCap(TimePoint now) {
   const uint64_t rate = governor_.rate();
   if (std::exchange(bulk_cap_, rate) != rate) scheduler_.SetBulkCap(rate, now);
 }
@@ -343,9 +343,6 @@ void Dispatcher::Account(const ObjectOp& op, TimePoint when) {
   const auto micros = std::max<int64_t>(0, (when - op.request_.arrival).count()) / 1000;
   latency_[op.request_.queue].Record(static_cast<uint64_t>(micros));
   recent_[op.request_.queue].Record(static_cast<uint64_t>(micros), when);
-  if (op.request_.alone && IsLightRead(op)) {
-    alone_.Record(static_cast<uint64_t>(op.request_.device_time / std::chrono::microseconds(1)));
-  }
   device_.Add(op.request_.bytes, when);
 }
 
@@ -452,8 +449,13 @@ bool Dispatcher::ServeOutside(ObjectOp* op) {
   return true;
 }
 
+TimePoint Dispatcher::NextTimer() const {
+  const TimePoint tick = scheduler_.NextTick();
+  return processors_ ? std::min(tick, governor_.LookAt()) : tick;
+}
+
 TimePoint Dispatcher::NextWake() const {
-  return std::min(pull_wake_, scheduler_.NextTick());
+  return std::min(pull_wake_, NextTimer());
 }
 
 void Dispatcher::ArmTimer() {
@@ -468,9 +470,22 @@ void Dispatcher::ArmTimer() {
   });
 }
 
+void Dispatcher::Govern(TimePoint now) {
+  if (!processors_ || now < governor_.LookAt()) return;
+  if (const std::optional<Duration> waited = processors_()) {
+    governor_.Look(*waited, scheduler_.State(now).bulk_taken, now);
+    SetBulkCap(now);
+  } else {
+    processors_ = nullptr;
+    governor_.Choose(1);
+    SetBulkCap(now);
+  }
+}
+
 TimePoint Dispatcher::Poll() {
   AccountAnswered();
   const TimePoint now = Now();
+  Govern(now);
   if (now >= scheduler_.NextTick()) {
     scheduler_.Tick(now);
     disk_is_slow_ = scheduler_.State(now).disk.slow;

@@ -53,7 +53,6 @@ struct DispatcherClassStats {
   uint64_t p99_us = 0;
   uint64_t p999_us = 0;
   LatencyQuantiles recent;                          // of the last 5 to 10 s
-  qos::BulkGovernor::View bound;                    // of one with a latency bound
   std::vector<LatencyHistogram::Filled> latencies;  // all of them, as are the quantiles
   uint64_t latency_sum_us = 0;
   std::string name;  // empty: the class is gone
@@ -66,7 +65,6 @@ struct DispatcherStats {
   uint64_t device_bytes_per_s = 0;  // object bytes moved in the last second
   uint64_t bypassed_bytes = 0;      // since start, see SetBypass
   uint64_t pace = 0;                // the bulk cap, bytes per second; 0: none
-  Duration alone_p99{0};            // of small reads that had the device to themselves; 0: unknown
   qos::DiskEstimate::View disk;
   Duration window{};  // since start or reset
   std::vector<DispatcherClassStats> classes;
@@ -92,6 +90,12 @@ class Dispatcher {
   Dispatcher& operator=(const Dispatcher&) = delete;
 
   [[nodiscard]] Loop& loop() const { return loop_; }
+
+  // How long somebody on this machine has waited for a processor, a sum that grows; empty: it is
+  // not known any more. Asked by the governor while the device is guarded.
+  using Processors = std::function<std::optional<Duration>()>;
+  // Before the first operation. Without it processors are taken to be free.
+  void WatchProcessors(Processors processors) { processors_ = std::move(processors); }
 
   // Called in the loop when the device begins to be guarded for a class with a latency bound
   // (osd/qos/device), and when it is no more. Before the first operation.
@@ -172,12 +176,16 @@ class Dispatcher {
   void Account(const ObjectOp& op, TimePoint when);
   void CountFlow(const ObjectOp& op);
   void Leave();
-  // Tells the governor what a class with a bound waited, and the scheduler what it says.
-  void Govern(const ObjectOp& op, TimePoint now);
+  // When the scheduler wants a Poll, whatever else happens.
+  [[nodiscard]] TimePoint NextTimer() const;
+  // The governor looks at the processors, if it is time.
+  void Govern(TimePoint now);
+  void SetBulkCap(TimePoint now);
 
   ObjectStore& store_;
   Clock& clock_;
   Loop& loop_;
+  Processors processors_;               // may be empty
   std::function<void(bool)> on_guard_;  // may be empty
 
   qos::Scheduler scheduler_;
@@ -187,7 +195,6 @@ class Dispatcher {
   std::map<ClassId, ClassSpec> classes_;
   std::map<ClassId, LatencyHistogram> latency_;
   std::map<ClassId, RecentLatency> recent_;
-  LatencyHistogram alone_;  // small reads that had the device to themselves
   std::map<ClassId, FlowMeter> flows_;
   std::map<ClassId, qos::ClassCounters> baseline_;  // counters at the last reset
   std::map<ClassId, qos::ClassCounters> outside_;   // served past the scheduler

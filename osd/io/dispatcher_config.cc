@@ -17,7 +17,8 @@ bool SameConfig(const SchedulerConfig& a, const SchedulerConfig& b) {
          a.sharing == b.sharing && a.gate == b.gate && a.dispatch == b.dispatch &&
          a.cost == b.cost && a.maximizer == b.maximizer && a.depth == b.depth &&
          a.token_rate == b.token_rate && a.best_effort_min == b.best_effort_min &&
-         a.iops_max == b.iops_max && a.anticipation == b.anticipation && a.quantum == b.quantum &&
+         a.iops_max == b.iops_max && a.anticipation == b.anticipation &&
+         a.processor_pressure == b.processor_pressure && a.quantum == b.quantum &&
          a.throughput_window == b.throughput_window && a.spare == b.spare && a.cvc == b.cvc;
 }
 
@@ -30,6 +31,8 @@ void Dispatcher::Apply(const SchedulerConfig& config, const std::vector<ClassSpe
   if (!SameConfig(config, config_)) {
     scheduler_.Configure(config, now);
     config_ = config;
+    governor_.Choose(config.processor_pressure / 100.0);
+    SetBulkCap(now);
   }
   std::map<ClassId, ClassSpec> wanted;
   for (const ClassSpec& spec : classes) wanted[spec.id] = spec;
@@ -41,7 +44,6 @@ void Dispatcher::Apply(const SchedulerConfig& config, const std::vector<ClassSpe
     if (it->first != kBestEffort) scheduler_.RemoveClass(it->first, now);
     latency_.erase(it->first);
     recent_.erase(it->first);
-    governor_.Forget(it->first);
     baseline_.erase(it->first);
     outside_.erase(it->first);
     outside_baseline_.erase(it->first);

@@ -62,14 +62,18 @@ struct Advice {
   uint64_t piece_bytes = UINT64_MAX;
   // Whether the depth would let one more onto the device.
   bool has_slot = true;
-  // Whether a large write of which only the commit is left should leave its slot (Landed): while
-  // rates hold requests back always, else as Device::LandingFrees says.
+  // Whether a large write of which only the commit is left should leave its slot (Landed). While
+  // rates hold requests back: always. While the device is kept short: within a burst, or up to 2 ms
+  // of its time, so that writes share flushes; each with its own would be served between the reads,
+  // one by one. Else never: the device may keep in a cache what has landed, and be as busy as ever
+  // until the flush that the commit asks for.
   bool landing_frees = false;
 };
 
 struct SchedulerState {
   uint64_t token_rate = 0;  // G now, which the maximizer may have raised above the configured G0
   uint64_t bulk_cap = 0;    // bytes per second that hold bulk back now; 0: none
+  uint64_t bulk_taken = 0;  // bytes of bulk that passed since the start, capped or not
   DiskEstimate::View disk;  // what the disk gives, and whether that is less than was promised of it
 };
 
@@ -113,9 +117,9 @@ class Scheduler {
   [[nodiscard]] TimePoint NextTick() const { return std::min(next_second_, next_expiry_); }
 
   [[nodiscard]] Advice Advise(TimePoint now) const;
-  // Until then the device is guarded for a class with a latency bound (Device).
+  // Until then a class with a latency bound waits for each of its small requests while the device
+  // works for others (Device).
   [[nodiscard]] TimePoint guarded_until() const { return device_.guarded_until(); }
-  [[nodiscard]] uint64_t bulk_taken() const { return bulk_cap_.taken(); }  // bytes, capped or not
   [[nodiscard]] uint64_t queued() const { return queued_; }
   [[nodiscard]] uint64_t in_flight() const { return device_.in_flight(); }
   [[nodiscard]] SchedulerState State(TimePoint now) const;

@@ -454,6 +454,7 @@ Advice Scheduler::Advise(TimePoint now) const {
 SchedulerState Scheduler::State(TimePoint now) const {
   return {.token_rate = gate_.rate(),
           .bulk_cap = CapHolds(now) ? bulk_cap_.rate() : 0,
+          .bulk_taken = bulk_cap_.taken(),
           .disk = device_.estimate().Now()};
 }
 

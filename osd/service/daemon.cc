@@ -207,6 +207,7 @@ Status ServeStore(const DaemonOptions& options, const OsdIdentity& identity, Obj
   server_options.queue_bytes_max = options.memory_bytes / 2;
   server_options.meter_background = options.meter_background;
   server_options.metering = options.metering;
+  server_options.watch_processors = true;
   // While somebody waits by contract the loop goes before all that take turns, such as the
   // processes that ask it for more: isolation.py full, 4 KiB reads beside 80 writers, p99 480 to
   // 870 us, now 255.

@@ -12,6 +12,7 @@
 #include "osd/io/background_floor.h"
 #include "osd/qos/admission/service_monitor.h"
 #include "osd/service/live_profile.h"
+#include "osd/service/processor_watch.h"
 #include "osd/service/tier_stats.h"
 
 namespace weir::osd {
@@ -72,6 +73,7 @@ void OsdServer::Build() {
                                              options_.recorder);
   gate_ = std::make_shared<BackgroundGate>(*dispatcher_, clock_, kSystemCompaction,
                                            DefaultFloor(kSystemCompaction, identity_.token_rate));
+  if (options_.watch_processors) dispatcher_->WatchProcessors(WatchThisMachine());
   dispatcher_->OnGuard(options_.on_guard);
   if (options_.meter_background) store_.SetBackgroundMeter(gate_);
   ObjectService::Options service;
@@ -97,6 +99,9 @@ void OsdServer::AddTiers(ObjectService::Options* service) {
   }
   tiers_ =
       std::make_unique<TierSet>(*dispatcher_, std::move(tiers), clock_, options_.meter_background);
+  for (size_t k = 1; options_.watch_processors && k < options_.tiers.size(); ++k) {
+    tiers_->dispatcher(k).WatchProcessors(WatchThisMachine());
+  }
   service->submit = [this](std::unique_ptr<ObjectOp> op, TierName tier) {
     tiers_->Submit(std::move(op), tier);
   };

@@ -65,6 +65,8 @@ class OsdServer {
     bool metering = true;
     // Hears what moves the scheduler (of the first disk); outlives the server. May be null.
     qos::DecisionRecorder* recorder = nullptr;
+    // The pipelines hear of the pressure on this machine's processors, where the kernel counts it.
+    bool watch_processors = false;
     std::function<void(bool guarded)> on_guard;  // Dispatcher::OnGuard; may be empty
     // Serves everything; the store calls back there (StoreOptions::loop). Null: a reactor of its
     // own.

@@ -75,6 +75,7 @@ def reservations(lab):
                  ["class", "set", "gold", "--weight", "nan"], ["osd", "set", "0", "--surplus", "coop"],
                  ["osd", "set", "0", "--dispatch", "scan"], ["osd", "set", "0", "--anticipation", "1"],
                  ["osd", "set", "0", "--service-estimate", "soon"], ["osd", "set", "0", "--service-estimate", "11s"],
+                 ["osd", "set", "0", "--processor-pressure", "0"], ["osd", "set", "0", "--processor-pressure", "101%"],
                  ["osd", "set", "0", "--profile", "nonsense"], ["osd", "set", "0", "--depth", "0"],
                  ["class", "set", "gold", "--latency", "fast"], ["no-such-verb"]):
         done = system.osdctl(*argv, ok=None)

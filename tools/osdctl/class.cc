@@ -8,7 +8,6 @@
 #include "common/qos/flow_kind.h"
 #include "common/qos/qos_config.h"
 #include "common/wire/mds.pb.h"
-#include "common/wire/osd.pb.h"
 #include "tools/cli/table.h"
 #include "tools/cli/values.h"
 #include "tools/osdctl/command.h"
@@ -232,31 +231,6 @@ Status FillRequest(const ClassOptions& options, wire::SetClassRequest* request) 
   return Status::Ok();
 }
 
-std::string BoundText(const wire::SetClassRequest& request) {
-  return FormatDuration(Duration(static_cast<int64_t>(request.latency_ns()))) + "@" +
-         PercentText(request.latency_part());
-}
-
-// What not even an idle disk does is not promised.
-Status CheckAlone(ClusterLink& link, const wire::SetClassRequest& request) {
-  if (request.latency_ns() == 0) return Status::Ok();
-  WEIR_ASSIGN_OR_RETURN(const wire::ClusterMap map, link.Map());
-  std::vector<wire::OsdInfo> up;
-  for (const auto& osd : map.osds()) {
-    if (osd.up()) up.push_back(osd);
-  }
-  for (const auto& stats : link.Stats(up, false)) {
-    if (!stats.ok() || request.latency_ns() >= 1000 * stats->alone_p99_us()) continue;
-    return {ErrorCode::kRefused,
-            fmt::format("cannot promise {0} to '{1}' on osd.{2}: of small reads that had its disk "
-                        "to themselves one in a hundred took {3} or more (osdctl profile {2} "
-                        "measures anew)",
-                        BoundText(request), request.name(), stats->osd_id(),
-                        FormatDuration(std::chrono::microseconds(stats->alone_p99_us())))};
-  }
-  return Status::Ok();
-}
-
 Result<ExitCode> RunChange(Globals& globals, const ClassOptions& options, uint32_t method) {
   const bool is_new = method == wire::MDS_CLASS_CREATE;
   WEIR_RETURN_IF_ERROR(is_new ? cli::CheckName("class", options.name)
@@ -264,7 +238,6 @@ Result<ExitCode> RunChange(Globals& globals, const ClassOptions& options, uint32
   wire::SetClassRequest request;
   WEIR_RETURN_IF_ERROR(FillRequest(options, &request));
   WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
-  WEIR_RETURN_IF_ERROR(CheckAlone(*link, request));
   wire::ClassInfo info;
   WEIR_RETURN_IF_ERROR(link->Call(method, request, &info));
   if (globals.json() || options.dry_run) PrintOne(globals, info);

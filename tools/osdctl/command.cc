@@ -160,6 +160,7 @@ Json ToJson(const wire::ClusterMap& map, const wire::OsdInfo& osd) {
                {"maximizer", qos.maximizer()},
                {"anticipation", qos.anticipation()},
                {"service_estimate_us", nullptr},
+               {"processor_pressure_percent", nullptr},
                {"depth", qos.depth()},
                {"iops_max", nullptr}};
   if (osd.tiers_size() > 0) {
@@ -173,6 +174,7 @@ Json ToJson(const wire::ClusterMap& map, const wire::OsdInfo& osd) {
     }
   }
   if (auto config = FromWire(qos); config.ok()) {
+    json["processor_pressure_percent"] = config->processor_pressure;
     json["best_effort_min_bytes_per_s"] = config->EffectiveBestEffortMin();
     json["iops_max"] = static_cast<uint64_t>(config->EffectiveIopsMax());
   }

@@ -83,6 +83,7 @@ Result<ExitCode> RunOsdShow(Globals& globals, const std::string& id_text) {
 struct SetOptions {
   std::string target, profile, surplus, sharing, gate, dispatch, cost, maximizer, depth;
   std::string token_rate, best_effort_min, iops_max, anticipation, service_estimate;
+  std::string processor_pressure;
   std::string allocation, allocation_period, allocation_window, allocation_alarm;
 };
 
@@ -143,6 +144,14 @@ Result<uint64_t> TimeOrAuto(const std::string& option, const std::string& text) 
   return static_cast<uint64_t>(time.count());
 }
 
+Result<uint32_t> PressureValue(const std::string& text) {
+  if (text == "off") return SchedulerConfig::kAnyPressure;
+  WEIR_ASSIGN_OR_RETURN(const double part, cli::PercentValue("--processor-pressure", text));
+  const auto percent = static_cast<uint32_t>(std::lround(part * 100));
+  if (percent > 0) return percent;
+  return {ErrorCode::kInvalid, fmt::format("--processor-pressure '{}': 1% to 100%, or off", text)};
+}
+
 Status SetNumbers(const SetOptions& options, wire::SetOsdRequest* request) {
   if (!options.maximizer.empty()) {
     WEIR_ASSIGN_OR_RETURN(const bool on, SwitchValue("--maximizer", options.maximizer));
@@ -156,6 +165,10 @@ Status SetNumbers(const SetOptions& options, wire::SetOsdRequest* request) {
     WEIR_ASSIGN_OR_RETURN(const uint64_t ns,
                           TimeOrAuto("--service-estimate", options.service_estimate));
     request->set_service_estimate_ns(ns);
+  }
+  if (!options.processor_pressure.empty()) {
+    WEIR_ASSIGN_OR_RETURN(const uint32_t percent, PressureValue(options.processor_pressure));
+    request->set_processor_pressure(percent);
   }
   if (!options.depth.empty()) {
     WEIR_ASSIGN_OR_RETURN(const uint32_t depth, DepthValue(options.depth));
@@ -260,6 +273,12 @@ void AddSet(CLI::App* osd, Globals& globals) {
          "keep a disk idle for a reader who is about to ask again: near its latency alone, "
          "for less throughput (dispatch cvc, depth auto)")
       ->type_name("on|off");
+  set->add_option(
+         "--processor-pressure", options->processor_pressure,
+         "part of the time in which somebody may wait for a processor while a class with a "
+         "latency bound and little under way works: others are held to what that allows "
+         "(22% by default; off: they are not held)")
+      ->type_name("PERCENT|off");
   set->add_option(
          "--service-estimate", options->service_estimate,
          "what dispatch cvc takes a request to need of the disk (auto: what nine in ten needed "

@@ -37,34 +37,6 @@ const wire::FlowStats* HeaviestOf(const WhyAnswer& answer) {
 
 }  // namespace
 
-namespace {
-
-// How OSDs keep the class's latency bound, those that measured it.
-std::vector<std::pair<uint32_t, wire::ClassStats>> BoundsOf(const WhyAnswer& answer) {
-  std::vector<std::pair<uint32_t, wire::ClassStats>> bounds;
-  for (const auto& [osd, stats] : answer.osds) {
-    for (const auto& row : stats.classes()) {
-      if (row.class_id() == answer.info->id() && row.bound_quantile_us() > 0) {
-        bounds.emplace_back(osd, row);
-      }
-    }
-  }
-  return bounds;
-}
-
-std::string BoundsText(const WhyAnswer& answer) {
-  std::string text;
-  for (const auto& [osd, row] : BoundsOf(answer)) {
-    text += fmt::format(
-        "bound     {} us lately at its quantile on osd.{}, bulk is held back above {} us{}\n",
-        row.bound_quantile_us(), osd, row.bound_target_us(),
-        row.bound_futile() ? "; that did not help" : "");
-  }
-  return text;
-}
-
-}  // namespace
-
 Json PathJson(int path) {
   const KernelPath known = ToKernelPath(path);
   return known == KernelPath::kUnknown ? Json(nullptr) : Json(ToText(known));
@@ -74,7 +46,7 @@ bool WaitsForItsOwn(const Verdict& verdict) {
   switch (verdict.culprit) {
     case Culprit::kLimit:
     case Culprit::kDisk:
-    case Culprit::kBound:
+    case Culprit::kProcessors:
       return true;
     default:
       return false;
@@ -117,13 +89,6 @@ Json WhyDocument(const WhyAnswer& answer) {
     json["mounts"].push_back(
         {{"client", mount.client}, {"path", PathJson(static_cast<int>(mount.path))}});
   }
-  json["bounds"] = Json::array();
-  for (const auto& [osd, row] : BoundsOf(answer)) {
-    json["bounds"].push_back({{"osd", osd},
-                              {"quantile_us", row.bound_quantile_us()},
-                              {"target_us", row.bound_target_us()},
-                              {"futile", row.bound_futile()}});
-  }
   if (!answer.path.empty()) {
     json["path"] = answer.path;
     json["reason"] = answer.reason;
@@ -152,11 +117,11 @@ std::string Advice(const WhyAnswer& answer) {
       return "the network, or too little CPU on either side";
     case Culprit::kApplication:
       return "more requests at the same time would be served at once";
-    case Culprit::kBound:
+    case Culprit::kProcessors:
       return fmt::format(
-          "promise it what it needs (osdctl reserve {} --bandwidth RATE), or loosen that bound "
-          "(osdctl class ls; osdctl class set CLASS --latency BOUND)",
-          name);
+          "give osd.{0} more processors, promise the class what it needs (osdctl reserve {1}), or "
+          "let it take more of them: osdctl osd set {0} --processor-pressure PERCENT",
+          verdict.osd.value, name);
     case Culprit::kNobody:
       return "";
   }
@@ -171,7 +136,6 @@ std::string WhyScreen(const WhyAnswer& answer) {
   text += fmt::format("class     {}\n", answer.path.empty() ? info.name() : answer.reason);
   text += fmt::format("contract  weight {:g}, limit {}, reservation {}\n", info.weight(),
                       LimitText(info), RateOrDash(info.reservation().bytes_per_s()));
-  text += BoundsText(answer);
   if (verdict.culprit == Culprit::kNobody) {
     return text + "lately    asked for nothing in the last ten seconds\n";
   }

@@ -473,6 +473,7 @@ Status EmbeddedCluster::Serve(Osd& osd) {
   server.listen = {"inproc://" + name, "ipc://" + SocketOf(name)};
   server.mds = MdsEndpoint();
   server.device = &osd.disks->first_device();
+  server.watch_processors = true;
   server.report = [name](const std::string& line) { WEIR_LOG_INFO("{}: {}", name, line); };
   WEIR_ASSIGN_OR_RETURN(osd.server,
                         osd::OsdServer::Start(osd.disks->first(), osd.identity, *osd.network,

@@ -75,7 +75,7 @@ struct Below {
   Duration bound{0};           // of the reader
   uint64_t promised = 0;       // to the writers, bytes per second
   bool anticipation = false;
-  Duration outside{0};  // what a read takes beside its time here
+  double pressure = 0;
   double cancels = 0;
   GateKind gate = GateKind::kConserving;
 };
@@ -94,12 +94,8 @@ void RunStore(Session& session, const Below& below) {
   for (const ClassSpec& spec : {reader, writers, Spec(kOthers, 2)}) {
     osd.scheduler().SetClass(spec, osd.now());
   }
-  osd.Start({.class_id = kReader,
-             .think = 200us,
-             .start = 256 * kMiB,
-             .span = 128 * kMiB,
-             .contract = reader.service,
-             .outside = below.outside});
+  osd.SetPressure(below.pressure);
+  osd.Start({.class_id = kReader, .think = 200us, .start = 256 * kMiB, .span = 128 * kMiB});
   osd.Start({.class_id = kWriters,
              .op = OpKind::kWrite,
              .bytes = below.bytes,
@@ -156,9 +152,9 @@ void AddDevices(std::vector<Workload>* all) {
       [](Session& s) {
         RunStore(s, {.disk = Flash(), .rate = 60 * kMiB, .gate = GateKind::kStrict});
       });
-  add("pace", "the bulk cap: a bound of 5 ms, of which 4.5 ms are waited elsewhere",
+  add("pace", "the processors' pace: a bound, processors that are waited for 60 % of the time",
       [](Session& s) {
-        RunStore(s, {.disk = Flash(), .rate = 200 * kMiB, .bound = 5ms, .outside = 4500us});
+        RunStore(s, {.disk = Flash(), .rate = 200 * kMiB, .bound = 5ms, .pressure = .6});
       });
   add("cancels", "a store on flash, 5 % of the requests taken back",
       [](Session& s) { RunStore(s, {.disk = Flash(), .rate = 200 * kMiB, .cancels = .05}); });

@@ -19,6 +19,7 @@ constexpr Duration kCancelsAfter = 5ms;
 StoreOsd::StoreOsd(const SchedulerConfig& config, const MakeDisk& disk,
                    osd::qos::DecisionRecorder* recorder)
     : disk_(disk(&events_)), scheduler_(config, events_.now(), recorder) {
+  governor_.Choose(config.processor_pressure / 100.0);
   ArmWake(scheduler_.NextTick());
 }
 
@@ -43,6 +44,8 @@ void StoreOsd::ArmWake(TimePoint when) {
 void StoreOsd::Wake() {
   const TimePoint now = events_.now();
   wakes_at_ = TimePoint::Max();
+  waited_ += FromSeconds(ToSeconds(now - std::exchange(looked_at_, now)) * pressure_);
+  if (now >= governor_.LookAt()) governor_.Look(waited_, scheduler_.State(now).bulk_taken, now);
   if (now >= scheduler_.NextTick()) scheduler_.Tick(now);
   Pump();
 }
@@ -89,25 +92,23 @@ void StoreOsd::Free(Op* op) {
   });
 }
 
-void StoreOsd::Govern(const Op& op) {
-  const Client& client = op.loop->client;
+void StoreOsd::Govern() {
   const TimePoint now = events_.now();
-  if (client.contract.bound == Duration(0)) return;
-  governor_.Waited(client.class_id, client.contract, now - op.request.arrival + client.outside,
-                   {.bytes = scheduler_.bulk_taken(), .guarded = now < scheduler_.guarded_until()},
-                   now);
+  governor_.Guarded(scheduler_.guarded_until(), now);
   const uint64_t cap = governor_.rate();
   if (std::exchange(bulk_cap_, cap) != cap) scheduler_.SetBulkCap(cap, now);
 }
 
 void StoreOsd::Pump() {
+  Govern();
   for (;;) {
     const osd::qos::PullResult pulled = scheduler_.Pull(events_.now());
     if (pulled.request != nullptr) {
       Submit(static_cast<Op*>(pulled.request->context));
       continue;
     }
-    ArmWake(std::min(pulled.wake_at.value_or(TimePoint::Max()), scheduler_.NextTick()));
+    const TimePoint timer = std::min(scheduler_.NextTick(), governor_.LookAt());
+    ArmWake(std::min(pulled.wake_at.value_or(TimePoint::Max()), timer));
     return;
   }
 }
@@ -150,7 +151,6 @@ void StoreOsd::Commit() {
 
 void StoreOsd::Done(Op* op) {
   scheduler_.Completed(&op->request, events_.now());
-  Govern(*op);
   Free(op);
   Pump();
 }

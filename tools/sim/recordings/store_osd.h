@@ -1,7 +1,6 @@
 // StoreOsd: a scheduler over a modelled disk below a store that commits in groups (data, flush,
 // journal, flush), driven by closed loops: large writes land before they are complete, some
-// requests are cancelled while they wait, and classes with
-// a latency bound wait elsewhere, too.
+// requests are cancelled while they wait, and processors are waited for.
 //
 // Threads: one. Ownership: the recorder outlives it.
 #pragma once
@@ -30,8 +29,6 @@ class StoreOsd {
     bool sequential = false;
     uint64_t start = 0, span = 1ull << 30;  // where on the disk
     double cancels = 0;                     // chance that a request is taken back after 5 ms
-    ServiceContract contract;               // of the class
-    Duration outside{0};                    // what a request takes beside its time here
   };
 
   StoreOsd(const SchedulerConfig& config, const MakeDisk& disk,
@@ -40,6 +37,8 @@ class StoreOsd {
   StoreOsd& operator=(const StoreOsd&) = delete;
 
   void Start(const Client& client);
+  // Of time, in which somebody waits for a processor.
+  void SetPressure(double part) { pressure_ = part; }
   void At(Duration when, std::function<void()> action);
   void RunTo(Duration end) { events_.RunTo(TimePoint{0} + end); }
 
@@ -71,7 +70,7 @@ class StoreOsd {
   void Free(Op* op);
   void Wake();
   void ArmWake(TimePoint when);
-  void Govern(const Op& op);
+  void Govern();
 
   model::EventQueue events_;
   const std::unique_ptr<model::DiskModel> disk_;
@@ -84,7 +83,10 @@ class StoreOsd {
   std::vector<LandedOp> landed_;
   bool committing_ = false;
   uint64_t journal_ = 16 << 20;
+  double pressure_ = 0;
   TimePoint wakes_at_ = TimePoint::Max();
+  TimePoint looked_at_;
+  Duration waited_{0};
   uint64_t bulk_cap_ = 0;
 };
 

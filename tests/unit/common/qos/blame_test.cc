@@ -44,16 +44,16 @@ TEST(BlameTest, AWaitForATurnIsSharedOutByWhatWasServedMeanwhile) {
   EXPECT_EQ(Judge(Busy(waits), kGold).culprit, Culprit::kDisk);
 }
 
-TEST(BlameTest, WhatIsHeldForABoundIsNeitherTheDisksNorANeighbours) {
+TEST(BlameTest, WhatIsHeldForTheProcessorsIsNeitherTheDisksNorANeighbours) {
   OsdClassTimes paced{.ops = 10, .turn_ns = 9 * kSecond, .pace_ns = 7 * kSecond};
   paced.turn_own_bytes = 100;
   paced.turn_others_bytes = 300;
   const Verdict verdict = Judge(Busy(paced), kGold);
-  EXPECT_EQ(verdict.culprit, Culprit::kBound);
+  EXPECT_EQ(verdict.culprit, Culprit::kProcessors);
   EXPECT_DOUBLE_EQ(verdict.split.token_wait, 0.7);
   EXPECT_DOUBLE_EQ(verdict.split.class_queue, 0.2);
   EXPECT_EQ(WhoIsToBlame(verdict, ""),
-            "the latency bound of another class, for which bulk is held back (osd.1)");
+            "the processors (osd.1), kept free for a class with a latency bound");
   paced.pace_ns = kSecond;
   EXPECT_EQ(Judge(Busy(paced), kGold).culprit, Culprit::kNeighbour);
 }

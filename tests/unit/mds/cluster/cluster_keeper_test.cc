@@ -300,6 +300,20 @@ TEST_F(ClusterKeeperTest, AnEstimateOfTheServiceTimeIsFixedAndMeasuredAgain) {
   EXPECT_EQ(Map()->osds.at(OsdId(0)).qos.cvc.fixed_estimate, Duration(0));
 }
 
+TEST_F(ClusterKeeperTest, AProcessorPressureIsAPercentage) {
+  const auto pressure = [this] { return Map()->osds.at(OsdId(0)).qos.processor_pressure; };
+  wire::SetOsdRequest request;
+  request.set_processor_pressure(40);
+  EXPECT_TRUE(Admin(wire::MDS_SET_OSD, request).status.ok());
+  EXPECT_EQ(pressure(), 40u);
+  request.set_processor_pressure(101);
+  EXPECT_EQ(Admin(wire::MDS_SET_OSD, request).status.code(), ErrorCode::kInvalid);
+  EXPECT_EQ(pressure(), 40u);
+  request.set_processor_pressure(0);
+  EXPECT_TRUE(Admin(wire::MDS_SET_OSD, request).status.ok());
+  EXPECT_EQ(pressure(), SchedulerConfig::kDefaultPressure);
+}
+
 TEST_F(ClusterKeeperTest, ConfiguresTheProfileFirstThenThePieces) {
   wire::SetOsdRequest request;
   request.set_profile("odis");

@@ -130,6 +130,7 @@ TEST_F(RecordingTest, EveryFieldOfAConfigurationComesOut) {
   config.best_effort_min = 1;
   config.iops_max = 2;
   config.anticipation = true;
+  config.processor_pressure = 3;
   config.quantum = 4ns;
   config.throughput_window = 5ns;
   config.spare = SpareCharge::kOwner;
@@ -141,7 +142,8 @@ TEST_F(RecordingTest, EveryFieldOfAConfigurationComesOut) {
   const auto all = [](const SchedulerConfig& c) {
     return std::tuple(c.profile, c.guarantee, c.surplus, c.sharing, c.gate, c.dispatch, c.cost,
                       c.maximizer, c.depth, c.token_rate, c.best_effort_min, c.iops_max,
-                      c.anticipation, c.quantum, c.throughput_window, c.spare, c.reset_idle);
+                      c.anticipation, c.processor_pressure, c.quantum, c.throughput_window, c.spare,
+                      c.reset_idle);
   };
   EXPECT_EQ(all(*out), all(config));
 }

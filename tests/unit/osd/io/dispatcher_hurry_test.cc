@@ -84,7 +84,6 @@ class DispatcherHurryTest : public ::testing::Test {
     op->kind = kind;
     op->object = {InodeId(inode), 0};
     op->class_id = class_id;
-    op->waited = waited_;
     if (kind == ObjectOpKind::kRead) op->length = bytes;
     if (kind == ObjectOpKind::kWrite) op->data = Buffer::AlignedZeros(bytes);
     dispatcher_->Submit(std::move(op));
@@ -105,7 +104,6 @@ class DispatcherHurryTest : public ::testing::Test {
   weir::testing::ManualLoop loop_{clock_};
   testing::HeldObjectStore store_;
   bool runs_loop_ = true;  // after each submission
-  Duration waited_{0};     // what the next request says
   ToldTimes told_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::function<void()> when_done_;  // within the next Done
@@ -114,39 +112,36 @@ class DispatcherHurryTest : public ::testing::Test {
   ErrorCode last_ = ErrorCode::kOk;
 };
 
-// What the users of a bounded class wait comes with its requests, and holds others back.
-TEST_F(DispatcherHurryTest, WhatABoundedClassWaitsHoldsOthersBackAndIsShown) {
+TEST_F(DispatcherHurryTest, ProcessorsAreLookedAtWhileABoundIsInAHurryAndAsLongAsTheyTell) {
   const SchedulerConfig config = Unified();
-  Start(config);
+  store_.after = [this] { loop_.Run(); };
+  dispatcher_ = std::make_unique<Dispatcher>(store_, clock_, loop_, config);
+  int looks = 0;
+  std::optional<Duration> waited = Duration(0);
+  dispatcher_->WatchProcessors([&] {
+    ++looks;
+    return waited;
+  });
   ClassSpec reader = Class(kReader);
   reader.service.bound = 5ms;
   dispatcher_->Apply(config, {reader, Class(kWriters)});
-  const auto pace = [&](Duration waited) {
-    for (uint64_t i = 0; i < 400; ++i) {
-      Write(1000, 64 * kKiB);
-      waited_ = waited;
-      Read(i);
-      waited_ = {};
-      clock_.Advance(1ms);
-      store_.ReleaseAll();
-    }
-    return dispatcher_->Stats(false).pace;
-  };
-  EXPECT_EQ(pace(2ms), 0u);
-  EXPECT_GT(pace(6ms), 0u);
-  for (const DispatcherClassStats& row : dispatcher_->Stats(false).classes) {
-    if (row.counters.id == kReader) {
-      EXPECT_EQ(row.bound.quantile, 6ms);
-    }
-    if (row.counters.id == kWriters) {
-      EXPECT_EQ(row.bound.quantile, 0ms);
-    }
-  }
-  ClassSpec unbounded = reader;
-  unbounded.service.bound = Duration(0);
-  dispatcher_->Apply(config, {unbounded, Class(kWriters)});
-  clock_.Advance(2s);
-  EXPECT_EQ(pace(6ms), 0u) << "nobody is promised anything";
+  Write(1, kMiB);
+  dispatcher_->Poll();
+  EXPECT_EQ(looks, 0);
+  Read(2);
+  EXPECT_EQ(dispatcher_->NextWake(), clock_.Now());
+  dispatcher_->Poll();
+  EXPECT_EQ(looks, 1);
+  dispatcher_->Poll();
+  EXPECT_EQ(looks, 1) << "it is not time";
+  clock_.Advance(100ms);
+  waited = std::nullopt;
+  dispatcher_->Poll();
+  EXPECT_EQ(looks, 2);
+  clock_.Advance(100ms);
+  dispatcher_->Poll();
+  EXPECT_EQ(looks, 2) << "they do not tell any more";
+  EXPECT_GT(dispatcher_->NextWake(), clock_.Now());
 }
 
 // No rate holds anybody back here: what has landed may wait in a cache of the device.

@@ -1,5 +1,5 @@
-// What a scheduler and its governor hold back while a class with a latency bound waits elsewhere
-// for longer the more bulk goes: neither that class, nor what is light, nor what is owed.
+// What a scheduler and its governor hold back while a class with a latency bound reads and
+// processors are short: neither that class, nor what is light, nor what is owed.
 #include <algorithm>
 #include <map>
 
@@ -19,8 +19,8 @@ Duration TimeOf(const Request& request) {
   return kServes + kPerMiB * static_cast<int64_t>(request.bytes) / static_cast<int64_t>(kMiB);
 }
 
-// A bounded reader that asks whenever it has its answer, and writers of 64 KiB and of 1 MiB that
-// always have something waiting. The reader's answers take `outside_` beside their time here.
+// A bounded reader that asks whenever it has its answer, writers of 64 KiB and of 1 MiB that always
+// have something waiting, and processors that somebody waits for nine tenths of the time.
 class BulkCapTest : public testing::SchedulerFixture {
  protected:
   static SchedulerConfig Unified() {
@@ -37,18 +37,17 @@ class BulkCapTest : public testing::SchedulerFixture {
   void Start(const SchedulerConfig& config) {
     scheduler_ = std::make_unique<Scheduler>(config, now_);
     governor_ = {};
+    governor_.Choose(config.processor_pressure / 100.0);
     ClassSpec reader = Class(kReader);
-    reader.service = contract_;
+    reader.service.bound = 5ms;
+    reader.service.max_pending = 0;
     scheduler_->SetClass(reader, now_);
     for (const ClassId id : {kWriters, kLarge}) scheduler_->SetClass(Class(id), now_);
     for (int i = 0; i < 64; ++i) Add(scheduler_.get(), kWriters, write_bytes_);
     for (int i = 0; i < 16; ++i) Add(scheduler_.get(), kLarge, kMiB);
   }
-  void Govern(const Request& done) {
-    if (done.class_id != kReader) return;
-    governor_.Waited(
-        kReader, contract_, now_ - done.arrival + outside_,
-        {.bytes = scheduler_->bulk_taken(), .guarded = now_ < scheduler_->guarded_until()}, now_);
+  void Govern() {
+    governor_.Guarded(scheduler_->guarded_until(), now_);
     scheduler_->SetBulkCap(governor_.rate(), now_);
   }
   Request* Read(ClassId id) {
@@ -65,19 +64,24 @@ class BulkCapTest : public testing::SchedulerFixture {
         scheduler_->Completed(done, now_);
         if (Reads(done->class_id)) {
           ++reads_;
-          Govern(*done);
           Read(done->class_id);
         } else {
           served_[done->class_id] += done->bytes;
           Add(scheduler_.get(), done->class_id, done->bytes);
         }
       }
+      if (now_ >= governor_.LookAt()) {
+        waited_ += (now_ - looked_) / 10 * 9;
+        looked_ = now_;
+        governor_.Look(waited_, scheduler_->State(now_).bulk_taken, now_);
+      }
+      Govern();
       for (Request* request : PullAll(scheduler_.get())) {
         device_.emplace(now_ + TimeOf(*request), request);
         if (Reads(request->class_id)) longest_ = std::max(longest_, now_ - request->arrival);
       }
-      now_ = std::min(
-          {last_.wake_at.value_or(end), end, device_.empty() ? end : device_.begin()->first});
+      now_ = std::min({last_.wake_at.value_or(end), governor_.LookAt(), end,
+                       device_.empty() ? end : device_.begin()->first});
     }
   }
   static bool Reads(ClassId id) { return id == kReader || id == kSmall; }
@@ -87,8 +91,8 @@ class BulkCapTest : public testing::SchedulerFixture {
   BulkGovernor governor_;
   std::multimap<TimePoint, Request*> device_;
   std::map<ClassId, uint64_t> served_;
-  const ServiceContract contract_{.bound = 5ms, .probability = .95, .max_pending = 0};
-  Duration outside_ = 20ms;
+  Duration waited_{0};
+  TimePoint looked_;
   uint64_t read_bytes_ = 4 * kKiB;
   uint64_t write_bytes_ = 64 * kKiB;
   uint64_t reads_ = 0;
@@ -110,13 +114,14 @@ TEST_F(BulkCapTest, OthersAreHeldAndShareByWeight) {
 // Goal: the reader is not held to the share that fair queueing gives it beside what is paced, and
 // has run up no debt by the time that the others go again.
 TEST_F(BulkCapTest, TheReaderGoesAtOnceAndOwesNothingLater) {
-  Start(Unified());
-  outside_ = Duration(0);
+  SchedulerConfig unpaced = Unified();
+  unpaced.processor_pressure = SchedulerConfig::kAnyPressure;
+  Start(unpaced);
   RunFor(1s);
   longest_ = {};
   RunFor(1s, {});
   const Duration before = longest_;
-  outside_ = 20ms;
+  governor_.Choose(Unified().processor_pressure / 100.0);
   RunFor(1s, {});
   ASSERT_GT(scheduler_->State(now_).bulk_cap, 0u);
   reads_ = 0;
@@ -124,9 +129,8 @@ TEST_F(BulkCapTest, TheReaderGoesAtOnceAndOwesNothingLater) {
   RunFor(1s, {});
   EXPECT_GT(reads_, 7'000u);
   EXPECT_LE(longest_, kServes);
-  governor_ = {};
-  outside_ = Duration(0);
-  RunFor(10ms, {});
+  governor_.Choose(1);
+  Govern();
   EXPECT_EQ(scheduler_->State(now_).bulk_cap, 0u);
   longest_ = {};
   RunFor(1s, {});
@@ -178,6 +182,7 @@ TEST_F(BulkCapTest, NobodyIsHeldWithoutABound) {
   Start(Unified());
   scheduler_->SetClass(Class(kReader), now_);
   RunFor(1s);
+  EXPECT_EQ(governor_.LookAt(), TimePoint::Max());
   EXPECT_EQ(scheduler_->State(now_).bulk_cap, 0u);
 }
 
@@ -186,6 +191,7 @@ TEST_F(BulkCapTest, OnlyADeviceThatAdaptsIsGuarded) {
     Start(*ApplyProfile(profile, Unified()));
     RunFor(200ms);
     EXPECT_EQ(scheduler_->State(now_).bulk_cap, 0u) << profile;
+    EXPECT_EQ(governor_.LookAt(), TimePoint::Max()) << profile;
     RunFor(1s, {});
     device_.clear();
   }

@@ -14,7 +14,7 @@
 #include "common/base/time.h"
 #include "common/qos/contract_admission.h"
 
-namespace weir::sim {
+namespace weir::osd::qos {
 
 class RateReview {
  public:
@@ -32,4 +32,4 @@ class RateReview {
   TimePoint next_{0};
 };
 
-}  // namespace weir::sim
+}  // namespace weir::osd::qos

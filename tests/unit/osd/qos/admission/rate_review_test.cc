@@ -1,10 +1,10 @@
-#include "tools/sim/experiments/rate_review.h"
+#include "osd/qos/admission/rate_review.h"
 
 #include <gtest/gtest.h>
 
 #include "osd/qos/dispatch/virtual_clock.h"
 
-namespace weir::sim {
+namespace weir::osd::qos {
 namespace {
 
 using namespace std::chrono_literals;
@@ -48,12 +48,12 @@ TEST(RateReviewTest, WaitsForStableMeasurementsAndAMinute) {
 
 TEST(RateReviewTest, FinishTimesAreSpacedByWhatWasGranted) {
   ServiceContract contract = TableOne(10).contract;
-  EXPECT_NEAR(osd::qos::FinishRate(contract, kIopsMax), 126.68, .01);
+  EXPECT_NEAR(FinishRate(contract, kIopsMax), 126.68, .01);
   contract.granted_iops = 38.91;
-  EXPECT_NEAR(osd::qos::FinishRate(contract, kIopsMax), 38.91, .01);
+  EXPECT_NEAR(FinishRate(contract, kIopsMax), 38.91, .01);
   contract.granted_iops = 5;
-  EXPECT_EQ(osd::qos::FinishRate(contract, kIopsMax), 10);
+  EXPECT_EQ(FinishRate(contract, kIopsMax), 10);
 }
 
 }  // namespace
-}  // namespace weir::sim
+}  // namespace weir::osd::qos
