@@ -66,7 +66,8 @@ ObjectIo::~ObjectIo() = default;
 void ObjectIo::Submit(ObjectOp op) {
   auto pending = std::make_shared<Pending>();
   pending->op = std::move(op);
-  if (options_.timeout != Duration::max()) pending->deadline = clock_.Now() + options_.timeout;
+  pending->asked = clock_.Now();
+  if (options_.timeout != Duration::max()) pending->deadline = pending->asked + options_.timeout;
   Route(std::move(pending));
 }
 
@@ -105,6 +106,7 @@ void ObjectIo::Route(PendingPtr pending) {
       const Key key{pending->op.class_id, pending->osd};
       Window& window = windows_[key];
       if (window.limit_bytes == 0) window.limit_bytes = options_.first_window_bytes;
+      if (pending->delays.empty()) pending->bounded = IsBounded(key.first, window);
       Queue(&window, std::move(pending));
       meter_.Queued(key.first, now);
       TakeDepartures(key, window, now, &departures);
@@ -132,6 +134,15 @@ void ObjectIo::Queue(Window* window, PendingPtr pending) {
   window->queue.push_back(std::move(pending));
   window->queue.back()->place = std::prev(window->queue.end());
   window->waiting_bytes += window->queue.back()->op.cost();
+}
+
+// Who is not among the first max_pending + 1 waits for his own.
+bool ObjectIo::IsBounded(ClassId id, const Window& window) const {
+  const auto found = map_->classes.find(id);
+  if (found == map_->classes.end()) return false;
+  const ServiceContract& contract = found->second.spec.service;
+  return contract.bound > Duration(0) &&
+         window.queue.size() + window.flying_requests <= contract.max_pending;
 }
 
 bool ObjectIo::HasRoom(const Window& window) const {
@@ -198,6 +209,7 @@ void ObjectIo::TakeNext(const Key& key, Window& window, TimePoint now,
   pending->left = now;
   if (pending->delays.empty()) pending->sent = now;
   ObjectSender::Stamp stamp = StampLocked(*pending, bytes);
+  stamp.waited = std::exchange(window.waited, Duration(0));
   out->push_back({std::move(pending), std::move(stamp)});
 }
 
@@ -234,6 +246,13 @@ uint64_t ObjectIo::DelayLocked(ClassId id, OsdId osd, uint64_t bytes) {
 
 void ObjectIo::EndNumberLocked(Pending& pending) {
   if (pending.number != 0) ids_.End(pending.op.object, std::exchange(pending.number, 0));
+}
+
+// What the class's own limit held back, here or there, is no reason to hold back others.
+void ObjectIo::NoteWaited(const Pending& pending, Duration limited, TimePoint now, Window* window) {
+  const bool limit_here = limits_.contains(pending.op.class_id);
+  const Duration waited = now - (limit_here ? pending.left : pending.asked) - limited;
+  window->waited = std::max(window->waited, waited);
 }
 
 void ObjectIo::NoteBack(const Pending& pending, const Result<ObjectOutcome>& result,
@@ -359,6 +378,7 @@ void ObjectIo::OnReply(const PendingPtr& pending, const Key& key, ObjectAnswer a
     }
     if (result.ok() && result->window_bytes != 0) window.limit_bytes = result->window_bytes;
     if (result.ok()) {
+      if (pending->bounded) NoteWaited(*pending, result->limit_time, now, &window);
       window.answered_bytes += pending->op.length;
       ++window.answered_requests;
     }

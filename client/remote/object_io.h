@@ -121,8 +121,10 @@ class ObjectIo {
     std::vector<OsdId> path;       // whom it reaches; the first is that OSD
     std::vector<uint64_t> delays;  // of these; empty: not sent yet
     uint64_t number = 0;           // of a change; 0: it has none yet
-    TimePoint sent;                // first; valid once it was
-    TimePoint left;                // the last time; too
+    TimePoint asked;
+    bool bounded = false;  // counts for the latency bound of its class
+    TimePoint sent;        // first; valid once it was
+    TimePoint left;        // the last time; too
     uint32_t checksum_retries = 0;
     bool again = false;  // it may have been done before
     RoomWaits::Wait room;
@@ -137,6 +139,7 @@ class ObjectIo {
     uint64_t answered_bytes = 0;
     uint64_t answered_requests = 0;
     uint64_t last_turn = 0;  // the number of its last departure
+    Duration waited{0};      // the longest that an answer took, of which the OSD was not told yet
   };
   using Key = std::pair<ClassId, OsdId>;
   using Windows = std::map<Key, Window>;
@@ -152,6 +155,8 @@ class ObjectIo {
     return static_cast<const Pending&>(*window.flows.First());
   }
   [[nodiscard]] bool HasRoom(const Window& window) const;
+  // Whether a request that joins that window counts for a latency bound of the class.
+  [[nodiscard]] bool IsBounded(ClassId id, const Window& window) const;
   // Whose turn it is of the windows of a class with a limit; end(): nobody's.
   Windows::iterator NextOf(ClassId id);
   void TakeDepartures(const Key& key, Window& window, TimePoint now, std::vector<Departure>* out);
@@ -159,6 +164,7 @@ class ObjectIo {
   // has left that fits its window.
   TimePoint TakeLimited(ClassId id, LimitWindow& limit, TimePoint now, std::vector<Departure>* out);
   void TakeNext(const Key& key, Window& window, TimePoint now, std::vector<Departure>* out);
+  void NoteWaited(const Pending& pending, Duration limited, TimePoint now, Window* window);
   void NoteBack(const Pending& pending, const Result<ObjectOutcome>& result, TimePoint now);
   void SetLimitsLocked(TimePoint now, std::vector<Departure>* out);
   [[nodiscard]] uint64_t LimitOf(const ClassSpec& spec) const;

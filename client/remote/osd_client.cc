@@ -42,6 +42,8 @@ std::string Encode(const ObjectOp& op, const ObjectSender::Stamp& stamp) {
     id->set_session_floor(stamp.floors.session);
     id->set_object_floor(stamp.floors.object);
   }
+  request.set_waited_us(static_cast<uint32_t>(
+      std::min<int64_t>(stamp.waited / std::chrono::microseconds(1), UINT32_MAX)));
   request.set_epoch(stamp.epoch);
   request.set_payload_crc(op.payload_crc);
   request.set_cluster(stamp.cluster);

@@ -32,6 +32,12 @@ void AddTroublesOf(uint32_t id, const wire::OsdStatsReply& stats,
         "--apply, or another disk)",
         id, FormatRate(stats.disk().bytes_per_s()), FormatRate(stats.base_token_rate()), id));
   }
+  if (stats.bulk_let_go()) {
+    troubles->push_back(
+        fmt::format("osd.{} does not hold bulk back for latency bounds: what keeps its processors "
+                    "busy is other than bulk (see top, or give it more processors)",
+                    id));
+  }
 }
 
 // Of one class: what its mounts used of the OSDs, in device seconds a second, by session.

@@ -119,7 +119,8 @@ Dispatcher::Dispatcher(ObjectStore& store, Clock& clock, Loop& loop, const Sched
       scheduler_(config, clock.Now(), recorder),
       config_(config),
       counted_since_(clock.Now()) {
-  governor_.Choose(config.processor_pressure / 100.0);
+  setpoint_.SetLeast(config.processor_pressure / 100.0);
+  governor_.Choose(setpoint_.pressure());
 }
 
 Dispatcher::~Dispatcher() {
@@ -152,6 +153,7 @@ void Dispatcher::Submit(std::unique_ptr<ObjectOp> owned) {
   AccountAnswered();
   scheduler_.Enqueue(&op->request_, Now());
   op->light_ = FlowOrder::IsLight(op->request_.in_flow);
+  if (op->waited > Duration(0)) NoteWaited(*op);
   Pump();
 }
 
@@ -178,6 +180,15 @@ void Dispatcher::Tell(const qos::Advice& advice, TimePoint now) {
   if (std::exchange(guarded_, guarded) != guarded && on_guard_) on_guard_(guarded);
   if (std::exchange(piece_bytes_, advice.piece_bytes) == advice.piece_bytes) return;
   store_.SetPieceBytes(advice.piece_bytes);
+}
+
+void Dispatcher::NoteWaited(const ObjectOp& op) {
+  const auto found = classes_.find(op.class_id);
+  if (!processors_ || found == classes_.end()) return;
+  const ServiceContract& contract = found->second.service;
+  if (contract.bound == Duration(0)) return;
+  setpoint_.Waited(op.class_id, contract, op.waited, bulk_cap_ > 0, latest_);
+  governor_.Choose(setpoint_.pressure());
 }
 
 void Dispatcher::SetBulkCap(TimePoint now) {
@@ -343,6 +354,9 @@ void Dispatcher::Account(const ObjectOp& op, TimePoint when) {
   const auto micros = std::max<int64_t>(0, (when - op.request_.arrival).count()) / 1000;
   latency_[op.request_.queue].Record(static_cast<uint64_t>(micros));
   recent_[op.request_.queue].Record(static_cast<uint64_t>(micros), when);
+  if (op.request_.alone && IsLightRead(op)) {
+    alone_.Record(static_cast<uint64_t>(op.request_.device_time / std::chrono::microseconds(1)));
+  }
   device_.Add(op.request_.bytes, when);
 }
 

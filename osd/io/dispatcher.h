@@ -33,6 +33,7 @@
 #include "osd/io/object_op.h"
 #include "osd/io/rate_meter.h"
 #include "osd/io/recent_latency.h"
+#include "osd/qos/control/bound_setpoint.h"
 #include "osd/qos/control/bulk_governor.h"
 #include "osd/qos/scheduler.h"
 
@@ -53,6 +54,7 @@ struct DispatcherClassStats {
   uint64_t p99_us = 0;
   uint64_t p999_us = 0;
   LatencyQuantiles recent;                          // of the last 5 to 10 s
+  qos::BoundSetpoint::View bound;                   // of one with a latency bound
   std::vector<LatencyHistogram::Filled> latencies;  // all of them, as are the quantiles
   uint64_t latency_sum_us = 0;
   std::string name;  // empty: the class is gone
@@ -65,6 +67,8 @@ struct DispatcherStats {
   uint64_t device_bytes_per_s = 0;  // object bytes moved in the last second
   uint64_t bypassed_bytes = 0;      // since start, see SetBypass
   uint64_t pace = 0;                // the bulk cap, bytes per second; 0: none
+  bool bulk_let_go = false;         // as it did not free the processors
+  Duration alone_p99{0};            // of small reads that had the device to themselves; 0: unknown
   qos::DiskEstimate::View disk;
   Duration window{};  // since start or reset
   std::vector<DispatcherClassStats> classes;
@@ -180,6 +184,8 @@ class Dispatcher {
   [[nodiscard]] TimePoint NextTimer() const;
   // The governor looks at the processors, if it is time.
   void Govern(TimePoint now);
+  // Tells what a class with a bound waited.
+  void NoteWaited(const ObjectOp& op);
   void SetBulkCap(TimePoint now);
 
   ObjectStore& store_;
@@ -189,12 +195,14 @@ class Dispatcher {
   std::function<void(bool)> on_guard_;  // may be empty
 
   qos::Scheduler scheduler_;
+  qos::BoundSetpoint setpoint_;
   qos::BulkGovernor governor_;
   uint64_t bulk_cap_ = 0;  // what the scheduler was told last
   SchedulerConfig config_;
   std::map<ClassId, ClassSpec> classes_;
   std::map<ClassId, LatencyHistogram> latency_;
   std::map<ClassId, RecentLatency> recent_;
+  LatencyHistogram alone_;  // small reads that had the device to themselves
   std::map<ClassId, FlowMeter> flows_;
   std::map<ClassId, qos::ClassCounters> baseline_;  // counters at the last reset
   std::map<ClassId, qos::ClassCounters> outside_;   // served past the scheduler

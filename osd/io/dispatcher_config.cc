@@ -31,7 +31,8 @@ void Dispatcher::Apply(const SchedulerConfig& config, const std::vector<ClassSpe
   if (!SameConfig(config, config_)) {
     scheduler_.Configure(config, now);
     config_ = config;
-    governor_.Choose(config.processor_pressure / 100.0);
+    setpoint_.SetLeast(config.processor_pressure / 100.0);
+    governor_.Choose(setpoint_.pressure());
     SetBulkCap(now);
   }
   std::map<ClassId, ClassSpec> wanted;
@@ -44,6 +45,7 @@ void Dispatcher::Apply(const SchedulerConfig& config, const std::vector<ClassSpe
     if (it->first != kBestEffort) scheduler_.RemoveClass(it->first, now);
     latency_.erase(it->first);
     recent_.erase(it->first);
+    setpoint_.Forget(it->first);
     baseline_.erase(it->first);
     outside_.erase(it->first);
     outside_baseline_.erase(it->first);
@@ -54,6 +56,7 @@ void Dispatcher::Apply(const SchedulerConfig& config, const std::vector<ClassSpe
     if (have != classes_.end() && SameSpec(have->second, spec)) continue;
     scheduler_.SetClass(spec, now);
     classes_[id] = spec;
+    if (spec.service.bound == Duration(0)) setpoint_.Forget(id);
   }
   Pump();
 }
@@ -78,6 +81,10 @@ void Dispatcher::BeginDrain() {
   config_.guarantee = GuaranteeKind::kNone;
   config_.gate = GateKind::kConserving;
   scheduler_.Configure(config_, now);
+  processors_ = nullptr;
+  setpoint_.SetLeast(1);
+  governor_.Choose(1);
+  SetBulkCap(now);
   Pump();
 }
 

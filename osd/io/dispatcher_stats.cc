@@ -5,6 +5,8 @@
 namespace weir::osd {
 namespace {
 
+constexpr uint64_t kEnoughAlone = 100;
+
 LatencyQuantiles QuantilesOf(const LatencyHistogram& latency) {
   return {.p50_us = latency.Quantile(0.5),
           .p90_us = latency.Quantile(0.9),
@@ -33,6 +35,10 @@ DispatcherStats Dispatcher::Stats(bool reset, bool flows) {
   stats.device_bytes_per_s = device_.BytesPerSecond(now);
   stats.bypassed_bytes = bypassed_bytes_;
   stats.pace = state.bulk_cap;
+  stats.bulk_let_go = governor_.Rests(now);
+  if (alone_.count() >= kEnoughAlone) {
+    stats.alone_p99 = std::chrono::microseconds(alone_.Quantile(0.99));
+  }
   stats.disk = state.disk;
   stats.window = now - counted_since_;
   for (qos::ClassCounters& total : scheduler_.Counters(now)) {
@@ -57,6 +63,7 @@ DispatcherStats Dispatcher::Stats(bool reset, bool flows) {
     if (const auto found = recent_.find(total.id); found != recent_.end()) {
       one.recent = QuantilesOf(found->second.At(now));
     }
+    one.bound = setpoint_.Of(total.id);
     if (const auto found = flows_.find(total.id); flows && found != flows_.end()) {
       one.flows = found->second.At(now, kFlowsTold);
     }

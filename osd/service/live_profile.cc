@@ -15,6 +15,8 @@ namespace weir::osd {
 namespace {
 
 constexpr uint64_t kFillSize = 512 << 10;
+constexpr uint64_t kSmallRead = 4 << 10;
+constexpr size_t kReadsAlone = 200;
 constexpr InodeId kFileOfNobody{UINT64_MAX};  // inodes are counted from 1 upwards
 
 DiskProfile Summarise(std::vector<uint64_t> windows, Duration window) {
@@ -40,11 +42,14 @@ class Measurement {
     WEIR_RETURN_IF_ERROR(RemoveFile());
     const Status made = NeedsFile() ? MakeFile() : Status();
     if (made.ok()) Issue();
+    if (made.ok()) ReadAlone();
     const Status removed = RemoveFile();
     if (!made.ok()) return made;
     if (!error_.ok()) return error_;
     if (!removed.ok()) return removed;
-    return Summarise(std::move(windows_), options_.window);
+    DiskProfile profile = Summarise(std::move(windows_), options_.window);
+    profile.alone_p99 = alone_p99_;
+    return profile;
   }
 
  private:
@@ -96,16 +101,38 @@ class Measurement {
     changed_.wait(lock, [this] { return in_flight_ == 0; });
   }
 
+  // After the last window, so that it counts for none.
+  void ReadAlone() {
+    std::vector<Duration> took;
+    for (size_t i = 0; i < kReadsAlone && error_.ok(); ++i) {
+      const TimePoint begin = clock_.Now();
+      {
+        const std::lock_guard lock(mutex_);
+        ++in_flight_;
+      }
+      Read(kSmallRead, false);
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return in_flight_ == 0; });
+      took.push_back(clock_.Now() - begin);
+    }
+    if (took.size() < kReadsAlone) return;
+    std::sort(took.begin(), took.end());
+    alone_p99_ = took[kReadsAlone * 99 / 100 - 1];
+  }
+
+  void Read(uint64_t size, bool goes_on) {
+    if (!ReadsFile()) return ReadDevice(std::min(size, device_.size()), goes_on);
+    const uint64_t at = InFile(size, goes_on);
+    store_.Read({kFileOfNobody, at / kMaxObjectSize}, at % kMaxObjectSize, size,
+                [this, size](const Result<Buffer>& data) { Ended(data.status(), size); });
+  }
+
   void IssueOne() {
     const auto& sizes = options_.pattern.sizes;
     const uint64_t size = sizes[prng_.Uniform(0, sizes.size() - 1)];
     const bool write = prng_.Uniform(0, 99) < options_.pattern.write_percent;
     const bool goes_on = prng_.Uniform(0, 99) < options_.pattern.sequential_percent;
-    if (!write && !ReadsFile()) return ReadDevice(std::min(size, device_.size()), goes_on);
-    const uint64_t at = InFile(size, goes_on);
-    if (write) return Write(at, size, true);
-    store_.Read({kFileOfNobody, at / kMaxObjectSize}, at % kMaxObjectSize, size,
-                [this, size](const Result<Buffer>& data) { Ended(data.status(), size); });
+    write ? Write(InFile(size, goes_on), size, true) : Read(size, goes_on);
   }
 
   // No request crosses from one object to the next.
@@ -161,6 +188,7 @@ class Measurement {
   uint64_t file_end_ = 0;  // of the last request there
   uint64_t device_end_ = 0;
   TimePoint start_;
+  Duration alone_p99_{0};
 
   std::mutex mutex_;
   std::condition_variable changed_;

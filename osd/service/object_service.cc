@@ -364,6 +364,7 @@ void ObjectService::HandleObject(std::shared_ptr<net::IncomingCall> call) {
   }
   op->class_id = ChargedClass(op->kind, request);
   op->elsewhere = DelayHere(request);
+  op->waited = std::chrono::microseconds(request.waited_us());
   Begin(std::move(op), std::move(status));
 }
 
@@ -514,6 +515,7 @@ void ObjectService::HandleProfile(std::shared_ptr<net::IncomingCall> call) {
   profiler_ = std::thread([this, pattern, call = std::move(call)] {
     const Result<DiskProfile> profile = options_.profile(pattern);
     profiling_ = false;
+    if (profile.ok()) alone_p99_ = profile->alone_p99;
     if (!profile.ok()) {
       call->Respond(profile.status().Annotate(fmt::format("osd.{}: profile", identity_.osd_id)));
       return;

@@ -46,6 +46,7 @@ namespace weir::osd {
 struct DiskProfile {
   uint64_t proposed_bytes_per_s = 0;
   uint64_t mean_bytes_per_s = 0;
+  Duration alone_p99{0};  // of reads of 4 KiB, one after the other
 };
 
 class ObjectService {
@@ -124,6 +125,7 @@ class ObjectService {
   std::vector<std::shared_ptr<net::IncomingCall>> parked_;
   Scrubber scrubber_;
   std::atomic<bool> profiling_{false};
+  std::atomic<Duration> alone_p99_{Duration(0)};  // of the last profile
   std::thread profiler_;
 };
 

@@ -51,6 +51,8 @@ void FillClassStats(const DispatcherClassStats& one, wire::ClassStats* row) {
   out.mutable_latency()->set_p99_us(one.p99_us);
   out.mutable_latency()->set_p999_us(one.p999_us);
   out.set_outside_bytes(one.outside_bytes);
+  out.set_bound_quantile_us(static_cast<uint64_t>(one.bound.quantile.count() / 1000));
+  out.set_bound_target_us(static_cast<uint64_t>(one.bound.target.count() / 1000));
   out.mutable_recent_latency()->set_p50_us(one.recent.p50_us);
   out.mutable_recent_latency()->set_p90_us(one.recent.p90_us);
   out.mutable_recent_latency()->set_p99_us(one.recent.p99_us);
@@ -83,6 +85,10 @@ void ObjectService::HandleStats(net::IncomingCall& call) {
   reply.set_base_token_rate(stats.base_token_rate);
   reply.set_device_bytes_per_s(stats.device_bytes_per_s);
   reply.set_pace(stats.pace);
+  reply.set_bulk_let_go(stats.bulk_let_go);
+  const Duration profiled = alone_p99_;
+  const Duration alone = profiled > Duration(0) ? profiled : stats.alone_p99;
+  reply.set_alone_p99_us(static_cast<uint64_t>(alone / std::chrono::microseconds(1)));
   reply.set_window_s(ToSeconds(stats.window));
   reply.set_capacity_bytes(store.capacity_bytes);
   reply.set_used_bytes(store.used_bytes);

@@ -96,6 +96,7 @@ const std::vector<Mutation>& Mutations() {
       {Fault::kGateShut,
        "E57",
        {"requests a second over a FIFO's", "mean latency over a FIFO's, unified"}},
+      {Fault::kBoundIgnored, "E59", {"what 40 ms leave over what 2 ms leave"}},
       {Fault::kMaximizerOff, "E43", {"sum in [70,90)"}},
       {Fault::kMaximizerOff, "E44", {"(3) A = 60 above G, with maximizer"}},
       {Fault::kLatestStartIgnored, "E31", {"(5) at 19 ms"}},

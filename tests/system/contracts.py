@@ -77,6 +77,21 @@ def refusals_name_the_way_out(lab):
         check(done.returncode == 2 and done.stderr.startswith("osdctl: "), f"{argv}: {done}")
 
 
+def a_bound_below_what_the_disk_does_alone_is_refused(lab):
+    system = Cluster(lab, osds=1, token_rate="60MiB/s", disks=["ssd:4GiB,rate=80MB/s"])
+    system.osdctl("osd", "set", "all", "--iops-max", "1000000")  # by which a request alone takes a microsecond
+    alone = lambda: json.loads(system.osdctl("stat", "-o", "json").stdout)["osds"][0]["alone_p99_us"]  # noqa: E731
+    check(alone() == 0, "nothing was measured yet")
+    system.osdctl("class", "create", "db", "--latency", "10us@99%", "--max-pending", "0")
+    system.osdctl("class", "rm", "db")
+    system.osdctl("profile", "0")
+    check(alone() > 20, f"a read of an emulated disk takes {alone()} us")
+    refused(system.osdctl("class", "create", "db", "--latency", "10us@99%", "--max-pending", "0", ok=None), 4,
+            "10us@99%", "'db'", "osd.0", "one in a hundred", "osdctl profile 0")
+    system.osdctl("class", "create", "db", "--latency", f"{2 * alone()}us@99%", "--max-pending", "0")
+    refused(system.osdctl("class", "set", "db", "--latency", "10us@99%", ok=None), 4, "osd.0")
+
+
 def reservations_end_on_time(lab):
     system = Embedded(lab, "--osd-size", "1GiB", "--token-rate", "60MiB/s")
     system.osdctl("class", "create", "a")
@@ -139,5 +154,6 @@ def a_bound_that_cannot_be_kept_is_counted(lab):
 
 
 if __name__ == "__main__":
-    main("contracts", every_contract_is_durable, refusals_name_the_way_out, reservations_end_on_time,
+    main("contracts", every_contract_is_durable, refusals_name_the_way_out,
+         a_bound_below_what_the_disk_does_alone_is_refused, reservations_end_on_time,
          changes_under_load_lose_nothing, a_bound_that_cannot_be_kept_is_counted)

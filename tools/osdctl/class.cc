@@ -2,12 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "common/base/units.h"
 #include "common/qos/flow_kind.h"
 #include "common/qos/qos_config.h"
 #include "common/wire/mds.pb.h"
+#include "common/wire/osd.pb.h"
 #include "tools/cli/table.h"
 #include "tools/cli/values.h"
 #include "tools/osdctl/command.h"
@@ -231,6 +236,37 @@ Status FillRequest(const ClassOptions& options, wire::SetClassRequest* request) 
   return Status::Ok();
 }
 
+std::string BoundText(const wire::SetClassRequest& request) {
+  return FormatDuration(Duration(static_cast<int64_t>(request.latency_ns()))) + "@" +
+         PercentText(request.latency_part());
+}
+
+// What not even an idle disk does is not promised. Disks that were not measured yet may do it.
+Status CheckAlone(ClusterLink& link, const wire::SetClassRequest& request) {
+  if (request.latency_ns() == 0) return Status::Ok();
+  WEIR_ASSIGN_OR_RETURN(const wire::ClusterMap map, link.Map());
+  std::vector<wire::OsdInfo> up;
+  for (const auto& osd : map.osds()) {
+    if (osd.up()) up.push_back(osd);
+  }
+  std::vector<std::pair<uint32_t, uint64_t>> slow;  // with what they do alone, in microseconds
+  for (const auto& stats : link.Stats(up, false)) {
+    if (!stats.ok() || request.latency_ns() >= 1000 * stats->alone_p99_us()) continue;
+    slow.emplace_back(stats->osd_id(), stats->alone_p99_us());
+  }
+  if (slow.empty()) return Status::Ok();
+  const auto [osd, alone_us] = *std::min_element(
+      slow.begin(), slow.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const std::string reason = fmt::format(
+      "cannot promise {0} to '{1}' on osd.{2}: of small reads that had its disk to themselves one "
+      "in "
+      "a hundred took {3} or more (osdctl profile {2} measures anew)",
+      BoundText(request), request.name(), osd, FormatDuration(std::chrono::microseconds(alone_us)));
+  if (slow.size() == up.size()) return {ErrorCode::kRefused, reason};
+  fmt::print(stderr, "osdctl: warning: {}\n", reason);
+  return Status::Ok();
+}
+
 Result<ExitCode> RunChange(Globals& globals, const ClassOptions& options, uint32_t method) {
   const bool is_new = method == wire::MDS_CLASS_CREATE;
   WEIR_RETURN_IF_ERROR(is_new ? cli::CheckName("class", options.name)
@@ -238,6 +274,7 @@ Result<ExitCode> RunChange(Globals& globals, const ClassOptions& options, uint32
   wire::SetClassRequest request;
   WEIR_RETURN_IF_ERROR(FillRequest(options, &request));
   WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
+  WEIR_RETURN_IF_ERROR(CheckAlone(*link, request));
   wire::ClassInfo info;
   WEIR_RETURN_IF_ERROR(link->Call(method, request, &info));
   if (globals.json() || options.dry_run) PrintOne(globals, info);
@@ -260,8 +297,10 @@ Result<ExitCode> RunRm(Globals& globals, const std::string& name) {
 }
 
 void AddContract(CLI::App* verb, ClassOptions* options) {
-  verb->add_option("--latency", options->latency,
-                   "bound that a part of the requests keeps (95%); none lifts it")
+  verb->add_option(
+          "--latency", options->latency,
+          "bound that a part of the requests keeps (95%); none lifts it; a loose one costs "
+          "others less than a tight one")
       ->type_name("DUR[@PERCENT]|none");
   verb->add_option("--max-pending", options->max_pending,
                    "requests beside the newest that the bound counts with (16)")

@@ -42,7 +42,7 @@ std::string ClassIn(const std::string& reason) {
 }
 
 // What else is known of it, if the OSDs answer.
-Status AddFlowsOf(ClusterLink& link, WhyAnswer* answer) {
+Status AddStats(ClusterLink& link, WhyAnswer* answer) {
   wire::StatusReply status;
   WEIR_RETURN_IF_ERROR(link.Call(wire::MDS_STATUS, wire::Empty(), &status));
   std::vector<wire::OsdInfo> up;
@@ -53,10 +53,13 @@ Status AddFlowsOf(ClusterLink& link, WhyAnswer* answer) {
   for (auto& one : link.Stats(up, false, true)) {
     if (one.ok()) stats[one->osd_id()] = std::move(*one);
   }
-  for (ClassFlows& one : FlowsOf(status.map(), stats, answer->info->id())) {
-    answer->flows = std::move(one.flows);
+  if (WaitsForItsOwn(answer->verdict)) {
+    for (ClassFlows& one : FlowsOf(status.map(), stats, answer->info->id())) {
+      answer->flows = std::move(one.flows);
+    }
   }
   answer->names = MountNamesOf(status);
+  answer->osds = std::move(stats);
   return Status::Ok();
 }
 
@@ -93,7 +96,9 @@ Result<ExitCode> RunWhy(Globals& globals, const std::string& what) {
   if (answer.verdict.culprit == Culprit::kNeighbour) {
     answer.neighbour = ClassName(map, answer.verdict.neighbour.value);
   }
-  if (WaitsForItsOwn(answer.verdict)) WEIR_RETURN_IF_ERROR(AddFlowsOf(*link, &answer));
+  if (WaitsForItsOwn(answer.verdict) || answer.info->latency_ns() > 0) {
+    WEIR_RETURN_IF_ERROR(AddStats(*link, &answer));
+  }
   if (globals.json()) {
     PrintJson(WhyDocument(answer));
   } else {

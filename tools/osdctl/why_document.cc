@@ -35,6 +35,30 @@ const wire::FlowStats* HeaviestOf(const WhyAnswer& answer) {
   return answer.flows.has_value() ? Heaviest(*answer.flows) : nullptr;
 }
 
+// How OSDs keep the class's latency bound, those that measured it.
+std::vector<std::pair<uint32_t, wire::ClassStats>> BoundsOf(const WhyAnswer& answer) {
+  std::vector<std::pair<uint32_t, wire::ClassStats>> bounds;
+  for (const auto& [osd, stats] : answer.osds) {
+    for (const auto& row : stats.classes()) {
+      if (row.class_id() == answer.info->id() && row.bound_quantile_us() > 0) {
+        bounds.emplace_back(osd, row);
+      }
+    }
+  }
+  return bounds;
+}
+
+std::string BoundsText(const WhyAnswer& answer) {
+  std::string text;
+  for (const auto& [osd, row] : BoundsOf(answer)) {
+    text += fmt::format(
+        "bound     {} us lately at its quantile on osd.{}, bulk is held back above {} us{}\n",
+        row.bound_quantile_us(), osd, row.bound_target_us(),
+        answer.osds.at(osd).bulk_let_go() ? ": not now, it did not help" : "");
+  }
+  return text;
+}
+
 }  // namespace
 
 Json PathJson(int path) {
@@ -89,6 +113,13 @@ Json WhyDocument(const WhyAnswer& answer) {
     json["mounts"].push_back(
         {{"client", mount.client}, {"path", PathJson(static_cast<int>(mount.path))}});
   }
+  json["bounds"] = Json::array();
+  for (const auto& [osd, row] : BoundsOf(answer)) {
+    json["bounds"].push_back({{"osd", osd},
+                              {"quantile_us", row.bound_quantile_us()},
+                              {"target_us", row.bound_target_us()},
+                              {"let_go", answer.osds.at(osd).bulk_let_go()}});
+  }
   if (!answer.path.empty()) {
     json["path"] = answer.path;
     json["reason"] = answer.reason;
@@ -136,6 +167,7 @@ std::string WhyScreen(const WhyAnswer& answer) {
   text += fmt::format("class     {}\n", answer.path.empty() ? info.name() : answer.reason);
   text += fmt::format("contract  weight {:g}, limit {}, reservation {}\n", info.weight(),
                       LimitText(info), RateOrDash(info.reservation().bytes_per_s()));
+  text += BoundsText(answer);
   if (verdict.culprit == Culprit::kNobody) {
     return text + "lately    asked for nothing in the last ten seconds\n";
   }

@@ -23,6 +23,8 @@ struct WhyAnswer {
   // all that it has.
   std::optional<wire::FlowsOfClass> flows;
   MountNames names;
+  // Of a class with a latency bound: how each OSD keeps it.
+  StatsByOsd osds;
 };
 // Whether flows say more: the class is held up by what it asks for itself.
 bool WaitsForItsOwn(const Verdict& verdict);

@@ -7,7 +7,7 @@
 namespace weir::sim {
 namespace {
 
-constexpr std::array<std::pair<Fault, std::string_view>, 23> kFaults{{
+constexpr std::array<std::pair<Fault, std::string_view>, 24> kFaults{{
     {Fault::kDelayOff, "delay-off"},
     {Fault::kHistoryOff, "history-off"},
     {Fault::kMinimumOff, "minimum-off"},
@@ -30,6 +30,7 @@ constexpr std::array<std::pair<Fault, std::string_view>, 23> kFaults{{
     {Fault::kStripesApart, "stripes-apart"},
     {Fault::kAdjustmentOff, "adjustment-off"},
     {Fault::kRunUnbounded, "run-unbounded"},
+    {Fault::kBoundIgnored, "bound-ignored"},
     {Fault::kWindowShort, "window-short"},
 }};
 

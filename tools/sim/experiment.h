@@ -67,6 +67,7 @@ enum class Fault : uint8_t {
   kStripesApart,        // the parts of a striped file do not wait for one another
   kAdjustmentOff,       // admission by measurement makes no allowance for the newcomer
   kRunUnbounded,        // CVC's runs in the elevator's order have no bound
+  kBoundIgnored,        // the governor takes every latency bound for one of ten seconds
   kWindowShort,         // BAA knows the hit ratios of the last second only
 };
 std::string_view ToText(Fault fault);

@@ -36,10 +36,11 @@ void BulkGovernor::Follow(double served, TimePoint now) {
   if (chosen_ >= 1 || now < rests_until_) return;
   most_ = std::max(most_, served);
   if (!rate_) {
-    if (pressure_ <= chosen_ || served <= 0) return;
+    if (pressure_ <= chosen_ || chosen_ >= kAny || served <= 0) return;
     rate_ = served;
   }
-  const double factor = pressure_ > 0 ? std::clamp(chosen_ / pressure_, kDown, kUp) : kUp;
+  const bool any = chosen_ >= kAny || pressure_ <= 0;
+  const double factor = any ? kUp : std::clamp(chosen_ / pressure_, kDown, kUp);
   rate_ = std::max(*rate_ * factor, most_ / kDeepest);
   const bool holds_nobody = factor >= 1 && *rate_ > 2 * served;
   if (holds_nobody || IsFutile(now)) LetGo();
@@ -52,7 +53,7 @@ void BulkGovernor::LetGo() {
 }
 
 bool BulkGovernor::IsFutile(TimePoint now) {
-  const bool deepest = pressure_ > chosen_ && *rate_ <= most_ / kDeepest;
+  const bool deepest = pressure_ > chosen_ && chosen_ < kAny && *rate_ <= most_ / kDeepest;
   if (!deepest) {
     deepest_since_.reset();
     return false;

@@ -5,8 +5,8 @@
 // A small read passes the threads of the application, the mount and the daemon. Where those
 // who write hundreds of megabytes share the processors with them, it waits at each, and no order on
 // the device helps. So the pressure on the processors (PSI: the part of the time in which somebody
-// who could run did not) is kept at what an operator chose. The rate follows the pressure: every
-// `kEvery` it is multiplied by
+// who could run did not) is kept at what the bounds leave room for (bound_setpoint.h). The rate
+// follows the pressure: every `kEvery` it is multiplied by
 //
 //   chosen / pressure, within [kDown, kUp]
 //
@@ -35,11 +35,12 @@ class BulkGovernor {
   static constexpr double kDown = 0.75;
   static constexpr double kUp = 1.08;
   static constexpr double kDeepest = 16;
+  static constexpr double kAny = 0.99;
   static constexpr Duration kEvery = std::chrono::milliseconds(100);
   static constexpr Duration kFutile = std::chrono::seconds(2);
   static constexpr Duration kRest = std::chrono::seconds(10);
 
-  // The part of the time; 1: whatever it is, nobody is held back.
+  // The part of the time; 1: whatever it is, nobody is held back; kAny and more: nobody soon.
   void Choose(double pressure);
   // The device is guarded until then.
   void Guarded(TimePoint until, TimePoint now);
@@ -49,6 +50,8 @@ class BulkGovernor {
   // device, since whenever: sums that grow.
   void Look(Duration waited, uint64_t bulk_bytes, TimePoint now);
 
+  // Bulk was let go since to hold it did not help.
+  [[nodiscard]] bool Rests(TimePoint now) const { return now < rests_until_; }
   // Bytes per second; 0: as fast as they can.
   [[nodiscard]] uint64_t rate() const { return rate_ ? static_cast<uint64_t>(*rate_) : 0; }
 

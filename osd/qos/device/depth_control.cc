@@ -22,6 +22,13 @@ bool DepthControl::ProbeDue(TimePoint now) const {
   return now - std::max(probed_at_, model_->last_alone()) >= kProbeEvery;
 }
 
+Duration DepthControl::WorkOfFull() const {
+  if (typical_ns_ == 0) return Duration::max() / 2;
+  const double typical = SchedulerConfig::kAutoDepth * typical_ns_;
+  const auto bytes = static_cast<double>(model_->Alone(OpKind::kWrite, kBytes).count());
+  return Duration(static_cast<int64_t>(model_->use() * std::max(typical, bytes)));
+}
+
 bool DepthControl::HasSlot(TimePoint now) const {
   if (in_flight_ == 0) return true;
   if (probing_) return false;

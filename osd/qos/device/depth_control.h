@@ -7,13 +7,8 @@
 //   use * sum of alone(what is there) < 1.125 * alone(a typical one)
 //
 // (cost_model.h; Little's law with an eighth to spare; 128 KiB may always be there; typical is the
-// longest lately). A serial disk is thus left two requests, one with 16 channels 18. The
-// rule finds its way up: at too small a depth `use` is 1 over that depth, which admits one more.
-// `alone` is measured by letting the device run empty and giving it one request, eight times when
-// an unknown device is kept short first and once in ten seconds of it later: one bubble each.
-//
-// Light requests (common/qos/lane.h), 256 KiB of them at once, enter beyond all that, but pass
-// others by no more than these take.
+// longest lately; README.md says why). Light requests (common/qos/lane.h), 256 KiB of them at once,
+// enter beyond all that, but pass others by no more than these take.
 //
 // Threads: the scheduler's owner. Pure.
 #pragma once
@@ -50,8 +45,7 @@ class DepthControl {
     return was_short_ && now - short_since_ < kShortFor;
   }
 
-  // Of those that may enter beyond the depth: small, and with a deadline. Small ones without are
-  // not counted, or a neighbour's would take the place.
+  // Of those that may enter beyond the depth: small, and with a deadline.
   [[nodiscard]] static bool EntersBeyond(const Request& request) {
     return LaneOf(request.bytes) == Lane::kInteractive && request.finish_time < TimePoint::Max();
   }
@@ -60,6 +54,9 @@ class DepthControl {
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
   [[nodiscard]] uint64_t light_bytes() const { return light_bytes_; }
 
+  // How long the device works on what it holds at most while it is not kept short; very long: not
+  // known.
+  [[nodiscard]] Duration WorkOfFull() const;
   // Whether the device takes any request now, the place beyond the depth aside.
   [[nodiscard]] bool HasSlot(TimePoint now) const;
   // Whether it takes this one although HasSlot said no.

@@ -32,13 +32,15 @@ bool Device::HasSlot(TimePoint now) const {
 
 void Device::Asked(const ClassQueue& queue, const Request& request, TimePoint now) {
   if (!adapts_) return;
-  const bool bounded = queue.spec.service.bound > Duration(0);
+  const Duration bound = queue.spec.service.bound;
+  const bool bounded = bound > Duration(0);
   const bool light = IsLight(request);
+  if (!light && !(bounded && 2 * depth_control_.WorkOfFull() > bound)) return;
   // Light ones do not keep each other waiting; a class does not keep itself waiting.
   const uint64_t here = depth_control_.bytes();
   const bool others_work =
       light ? here > depth_control_.light_bytes() : here + queue.landed_bytes > queue.device_bytes;
-  if (!others_work || !(bounded || light)) return;
+  if (!others_work) return;
   depth_control_.KeepShort(now);
   // One that keeps much under way waits for itself, and is not helped.
   if (bounded && light) guarded_until_ = now + DepthControl::kShortFor;

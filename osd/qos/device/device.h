@@ -5,8 +5,7 @@
 // The device is *kept short* when depth is auto and somebody waits for each of its small requests
 // while the device works for others: it holds no more than keeps it busy, large writes come in
 // pieces, and light requests enter beyond the depth. It is *guarded* when the class of such a
-// request has a latency bound; then the processors and the bulk of others obey the governor too
-// (control/bulk_governor.h).
+// request has a latency bound; then bulk obeys the governor, too (control/bulk_governor.h).
 //
 // Threads: the scheduler's owner. Pure. Units: bytes, Duration.
 #pragma once
@@ -65,8 +64,8 @@ class Device {
   [[nodiscard]] uint64_t PieceBytes(TimePoint now) const {
     return turns_.HasBursts(now) ? UINT64_MAX : depth_control_.PieceBytes(now);
   }
-  // Whether a large write of which only the commit is left should leave its slot while the device
-  // is kept short: within a burst, or up to kStep of its time, so that writes share flushes.
+  // Whether a large write of which only the commit is left should leave its slot: while the device
+  // is kept short within a burst, or up to kStep of its time, so that writes share flushes.
   [[nodiscard]] bool LandingFrees(TimePoint now) const {
     return IsShort(now) && (landed_alone_ < kStep || turns_.HasBursts(now));
   }

@@ -208,6 +208,32 @@ TEST_F(ObjectIoTest, AnOsdThatCountsRequestsIsToldRequests) {
   EXPECT_EQ(osds_.flights.back().stamp.delays, Delays{4}) << "the other one counts KiB";
 }
 
+// Goal: who waits beyond max_pending + 1 waits for his own, and of a class without a bound nothing
+// is said.
+TEST_F(ObjectIoTest, OfABoundedClassARequestTellsWhatTheLastAnswerTook) {
+  Start();
+  auto map = std::make_shared<ClusterMap>(*MapOf(1));
+  map->classes[ClassId(16)].spec.service = {.bound = 5ms, .max_pending = 1};
+  io_->SetMap(map);
+  for (const char* name : {"first", "second", "third"}) Read(name, 16, 4096);
+  EXPECT_EQ(Stamp(2).waited, 0ms);
+  clock_.Advance(3ms);
+  osds_.Answer(0);
+  clock_.Advance(1ms);
+  osds_.Answer(0);
+  clock_.Advance(9ms);
+  osds_.Answer(0);
+  Read("next", 16, 4096);
+  EXPECT_EQ(Stamp(0).waited, 4ms) << "the longest, the third aside";
+  Read("after", 16, 4096);
+  EXPECT_EQ(Stamp(1).waited, 0ms) << "it was told";
+  Read("unbounded", 17, 4096);
+  clock_.Advance(1ms);
+  while (!osds_.flights.empty()) osds_.Answer(0);
+  Read("unbounded", 17, 4096);
+  EXPECT_EQ(Stamp(0).waited, 0ms);
+}
+
 TEST_F(ObjectIoTest, AStaleEpochGoesOutAgainWithItsFirstDelayUnderTheNewMap) {
   Start();
   Read("op", 16, 4096);

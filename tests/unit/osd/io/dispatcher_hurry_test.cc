@@ -84,6 +84,7 @@ class DispatcherHurryTest : public ::testing::Test {
     op->kind = kind;
     op->object = {InodeId(inode), 0};
     op->class_id = class_id;
+    op->waited = waited_;
     if (kind == ObjectOpKind::kRead) op->length = bytes;
     if (kind == ObjectOpKind::kWrite) op->data = Buffer::AlignedZeros(bytes);
     dispatcher_->Submit(std::move(op));
@@ -100,10 +101,42 @@ class DispatcherHurryTest : public ::testing::Test {
     EXPECT_EQ(dispatcher_->outstanding(), 0u);
   }
 
+  // Of the others, while processors are waited for 23 % of the time, of which the operator allows
+  // 22, and who reads with a bound of 5 ms waits so long.
+  uint64_t LeastPaceWhere(Duration waited) {
+    const SchedulerConfig config = Unified();
+    store_.after = [this] { loop_.Run(); };
+    dispatcher_ = std::make_unique<Dispatcher>(store_, clock_, loop_, config);
+    Duration pressed{0};
+    dispatcher_->WatchProcessors([&] { return pressed; });
+    ClassSpec reader = Class(kReader);
+    reader.service = {.bound = 5ms, .probability = 0.99, .max_pending = 0};
+    dispatcher_->Apply(config, {reader, Class(kWriters)});
+    waited_ = waited;
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < 6000; ++i) {
+      while (dispatcher_->outstanding() < 4) Write(1, 64 * kKiB);
+      Read(2);
+      store_.ReleaseAll();
+      clock_.Advance(1ms);
+      pressed += 230us;
+      dispatcher_->Poll();
+      const uint64_t pace = dispatcher_->Stats(false).pace;
+      if (pace > 0) least = std::min(least, pace);
+    }
+    for (const DispatcherClassStats& one : dispatcher_->Stats(false).classes) {
+      if (one.counters.id != kReader) continue;
+      EXPECT_EQ(one.bound.quantile, waited);
+      EXPECT_EQ(one.bound.target, 156250ns);
+    }
+    return least;
+  }
+
   weir::testing::ManualClock clock_;
   weir::testing::ManualLoop loop_{clock_};
   testing::HeldObjectStore store_;
   bool runs_loop_ = true;  // after each submission
+  Duration waited_{0};     // what the next request says
   ToldTimes told_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::function<void()> when_done_;  // within the next Done
@@ -142,6 +175,14 @@ TEST_F(DispatcherHurryTest, ProcessorsAreLookedAtWhileABoundIsInAHurryAndAsLongA
   dispatcher_->Poll();
   EXPECT_EQ(looks, 2) << "they do not tell any more";
   EXPECT_GT(dispatcher_->NextWake(), clock_.Now());
+}
+
+TEST_F(DispatcherHurryTest, ABoundWhoseUsersWaitLittleLeavesBulkSomePressure) {
+  EXPECT_GT(LeastPaceWhere(100us), 60 * kMiB) << "soon 23 % are allowed";
+}
+
+TEST_F(DispatcherHurryTest, ABoundWhoseUsersWaitLongLeavesNoMoreThanTheOperatorChose) {
+  EXPECT_LT(LeastPaceWhere(4ms), 25 * kMiB);
 }
 
 // No rate holds anybody back here: what has landed may wait in a cache of the device.

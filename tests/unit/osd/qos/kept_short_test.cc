@@ -75,6 +75,31 @@ class KeptShortTest : public testing::SchedulerFixture {
   bool eager_ = false;
 };
 
+// What would be in time behind all that the device may hold needs no favour.
+TEST_F(KeptShortTest, ALooseBoundOfLargeRequestsKeepsNothingShort) {
+  for (const Duration bound : {20ms, 2000ms}) {
+    SchedulerConfig base;
+    base.token_rate = 100 * kMiB;
+    Scheduler scheduler(*ApplyProfile("unified", base), now_);
+    ClassSpec reader = Class(kReader);
+    reader.service.bound = bound;
+    for (const ClassSpec& spec : {reader, Class(kLarge)}) scheduler.SetClass(spec, now_);
+    for (int i = 0; i < 64; ++i) Add(&scheduler, kLarge, kMiB);
+    std::deque<Request*> device;  // serial, 10 ms for each
+    const auto step = [&] {
+      for (Request* request : PullAll(&scheduler)) device.push_back(request);
+      now_ += 10ms;
+      scheduler.Completed(device.front(), now_);
+      device.pop_front();
+    };
+    for (int i = 0; i < 20; ++i) step();
+    EXPECT_GE(scheduler.in_flight(), 7u);
+    Add(&scheduler, kReader, 64 * kKiB);
+    for (int i = 0; i < 16; ++i) step();
+    EXPECT_EQ(scheduler.in_flight() < 6, bound == 20ms);
+  }
+}
+
 TEST_F(KeptShortTest, WhoWaitsForTokensGoesInStepsAndLosesNothing) {
   Scheduler scheduler(Strict(), now_);
   for (const ClassId id : {kReader, kWriters}) scheduler.SetClass(Class(id), now_);

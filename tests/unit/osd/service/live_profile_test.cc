@@ -39,6 +39,7 @@ TEST(LiveProfileTest, ProposesLessThanTheMeanInWholeMebibytesAndIsRepeatable) {
   EXPECT_GT(profiles[0].proposed_bytes_per_s, profiles[0].mean_bytes_per_s / 3);
   EXPECT_EQ(profiles[0].proposed_bytes_per_s % (1 << 20), 0u);
   EXPECT_EQ(profiles[0].proposed_bytes_per_s, profiles[1].proposed_bytes_per_s);
+  EXPECT_EQ(profiles[0].alone_p99, 2ms) << "two looks at the clock";
 }
 
 TEST(LiveProfileTest, ADeviceErrorEndsTheMeasurement) {
@@ -80,11 +81,12 @@ class NotingDevice final : public BlockDevice {
  public:
   [[nodiscard]] uint64_t size() const override { return 256 << 20; }
   [[nodiscard]] const std::string& name() const override { return name_; }
-  std::vector<uint64_t> offsets;
+  std::vector<uint64_t> offsets;  // of the workload
+  uint64_t alone = 0;             // small reads
 
  protected:
-  void DoRead(uint64_t offset, Buffer, Done done) override {
-    offsets.push_back(offset);
+  void DoRead(uint64_t offset, Buffer data, Done done) override {
+    data.size() == 4096 ? static_cast<void>(++alone) : offsets.push_back(offset);
     done({});
   }
   void DoWrite(uint64_t, Buffer, Done done) override { done({}); }
@@ -104,6 +106,7 @@ TEST(LiveProfileTest, PartOfTheRequestsGoOnWhereTheLastOneEnded) {
     const ProfilePattern pattern{
         .write_percent = 0, .sizes = {64 << 10}, .sequential_percent = percent, .depth = 4};
     EXPECT_TRUE(MeasureDisk(device, store, clock, {.pattern = pattern}).ok());
+    EXPECT_EQ(device.alone, 200u) << "one after the other, to see how long one takes";
     size_t on = 0;
     for (size_t i = 1; i < device.offsets.size(); ++i) {
       on += device.offsets[i] == device.offsets[i - 1] + (64 << 10) ? 1 : 0;

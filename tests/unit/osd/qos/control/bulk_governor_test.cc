@@ -81,6 +81,17 @@ TEST_F(BulkGovernorTest, AnotherChoiceIsAnotherRate) {
   EXPECT_NEAR(Run(2s), most_, 1);
 }
 
+// By steps: all at once would be as much as before anybody was held.
+TEST_F(BulkGovernorTest, AnyPressureLetsBulkGoByAndBy) {
+  Run(8s);
+  const double held = Run(1s);
+  governor_.Choose(BulkGovernor::kAny);
+  EXPECT_LT(Run(500ms), 2 * held);
+  Run(5s);
+  EXPECT_EQ(Rate(), 0u);
+  EXPECT_NEAR(Run(2s), most_, 1);
+}
+
 TEST_F(BulkGovernorTest, HoldsNobodyWhileProcessorsAreFree) {
   per_mib_ = 0.0003;
   for (int i = 0; i < 5; ++i) {
