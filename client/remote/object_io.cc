@@ -106,6 +106,7 @@ void ObjectIo::Route(PendingPtr pending) {
       const Key key{pending->op.class_id, pending->osd};
       Window& window = windows_[key];
       if (window.limit_bytes == 0) window.limit_bytes = options_.first_window_bytes;
+      window.class_id = key.first;
       if (pending->delays.empty()) pending->bounded = IsBounded(key.first, window);
       Queue(&window, std::move(pending));
       meter_.Queued(key.first, now);
@@ -124,7 +125,7 @@ void ObjectIo::TakeDepartures(const Key& key, Window& window, TimePoint now,
     if (next != TimePoint::Max()) options_.wake_by(next);
     return;
   }
-  while (HasRoom(window)) TakeNext(key, window, now, out);
+  while (HasRoom(window, now)) TakeNext(key, window, now, out);
 }
 
 void ObjectIo::Queue(Window* window, PendingPtr pending) {
@@ -145,10 +146,18 @@ bool ObjectIo::IsBounded(ClassId id, const Window& window) const {
          window.queue.size() + window.flying_requests <= contract.max_pending;
 }
 
-bool ObjectIo::HasRoom(const Window& window) const {
+ObjectIo::Pending& ObjectIo::NextIn(const Window& window, TimePoint now) const {
+  FlowOrder::Item* next = nullptr;
+  if (const auto parts = parts_.find(window.class_id); parts != parts_.end()) {
+    next = parts->second.Owed(window.flows, now);
+  }
+  return static_cast<Pending&>(next != nullptr ? *next : *window.flows.First());
+}
+
+bool ObjectIo::HasRoom(const Window& window, TimePoint now) const {
   if (window.queue.empty()) return false;
   if (window.flying_requests == 0) return true;
-  const Pending& next = NextIn(window);
+  const Pending& next = NextIn(window, now);
   uint64_t bytes = window.limit_bytes;
   uint32_t requests = options_.window_requests;
   if (FlowOrder::IsLight(next)) {
@@ -162,18 +171,18 @@ bool ObjectIo::HasRoom(const Window& window) const {
 // the order of arrival that OSD alone would have all that the limit lets go, of which it gives the
 // class its share only. One that answers so slowly that it has more under way than twice what
 // another has, and two requests, is left out: that counts against the limit, too.
-auto ObjectIo::NextOf(ClassId id) -> Windows::iterator {
+auto ObjectIo::NextOf(ClassId id, TimePoint now) -> Windows::iterator {
   const auto begin = windows_.lower_bound({id, OsdId(0)});
   const auto end = windows_.upper_bound({id, OsdId(std::numeric_limits<uint32_t>::max())});
   uint64_t least = std::numeric_limits<uint64_t>::max();
   for (auto it = begin; it != end; ++it) {
-    if (HasRoom(it->second)) least = std::min(least, it->second.flying_bytes);
+    if (HasRoom(it->second, now)) least = std::min(least, it->second.flying_bytes);
   }
   auto next = windows_.end();
   for (auto it = begin; it != end; ++it) {
     const Window& window = it->second;
-    if (!HasRoom(window)) continue;
-    const bool slow = window.flying_bytes > 2 * (least + NextIn(window).op.cost());
+    if (!HasRoom(window, now)) continue;
+    const bool slow = window.flying_bytes > 2 * (least + NextIn(window, now).op.cost());
     if (slow || (next != windows_.end() && next->second.last_turn < window.last_turn)) continue;
     next = it;
   }
@@ -183,21 +192,24 @@ auto ObjectIo::NextOf(ClassId id) -> Windows::iterator {
 TimePoint ObjectIo::TakeLimited(ClassId id, LimitWindow& limit, TimePoint now,
                                 std::vector<Departure>* out) {
   for (;;) {
-    const auto next = NextOf(id);
+    const auto next = NextOf(id, now);
     const bool held = next != windows_.end() && !limit.Admits(next->first.second, now);
     if (held || next == windows_.end()) {
       meter_.SetHeldByLimit(id, held, now);
       return held ? limit.AdmitsAt() : TimePoint::Max();
     }
-    limit.Sent(NextIn(next->second).op.cost(), now);
+    limit.Sent(NextIn(next->second, now).op.cost(), now);
     TakeNext(next->first, next->second, now, out);
   }
 }
 
 void ObjectIo::TakeNext(const Key& key, Window& window, TimePoint now,
                         std::vector<Departure>* out) {
-  auto* next = static_cast<Pending*>(window.flows.First());
+  Pending* const next = &NextIn(window, now);
   window.flows.Take(next);
+  if (const auto parts = parts_.find(key.first); parts != parts_.end()) {
+    parts->second.Sent(next->op.flow.key().user, next->op.cost(), now);
+  }
   PendingPtr pending = std::move(*next->place);
   window.queue.erase(next->place);
   const uint64_t bytes = pending->op.cost();
@@ -280,6 +292,19 @@ TimePoint ObjectIo::SendDue() {
   }
   SendAll(std::move(departures));
   return next;
+}
+
+void ObjectIo::SetPartsLocked(TimePoint now) {
+  const auto promise = [this](ClassId id) -> const Reservation* {
+    const auto entry = map_->classes.find(id);
+    if (entry == map_->classes.end() || !entry->second.spec.reservation) return nullptr;
+    const Reservation& reservation = *entry->second.spec.reservation;
+    return reservation.users.empty() ? nullptr : &reservation;
+  };
+  std::erase_if(parts_, [&promise](const auto& one) { return promise(one.first) == nullptr; });
+  for (const auto& [id, entry] : map_->classes) {
+    if (const Reservation* given = promise(id)) parts_[id].Set(*given, map_->osds.size(), now);
+  }
 }
 
 void ObjectIo::SetLimitsLocked(TimePoint now, std::vector<Departure>* out) {
@@ -442,6 +467,7 @@ void ObjectIo::SetMap(std::shared_ptr<const ClusterMap> map) {
     map_ = std::move(map);
     chains_.SetMap(map_);
     cluster_hash_ = map_->ClusterHash();
+    SetPartsLocked(clock_.Now());
     SetLimitsLocked(clock_.Now(), &departures);
   }
   SendAll(std::move(departures));

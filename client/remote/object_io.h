@@ -30,6 +30,7 @@
 
 #include "client/qos/delay_tracker.h"
 #include "client/qos/limit_window.h"
+#include "client/qos/user_parts.h"
 #include "client/remote/mount_meter.h"
 #include "client/remote/object_sender.h"
 #include "client/remote/room_waits.h"
@@ -130,6 +131,7 @@ class ObjectIo {
     RoomWaits::Wait room;
   };
   struct Window {
+    ClassId class_id;
     std::list<PendingPtr> queue;  // in order of arrival
     FlowOrder flows;              // in which it leaves
     uint64_t limit_bytes = 0;
@@ -151,14 +153,12 @@ class ObjectIo {
   void Route(PendingPtr pending);
   static void Queue(Window* window, PendingPtr pending);
   // The next to leave. Requires: somebody waits.
-  [[nodiscard]] static const Pending& NextIn(const Window& window) {
-    return static_cast<const Pending&>(*window.flows.First());
-  }
-  [[nodiscard]] bool HasRoom(const Window& window) const;
+  [[nodiscard]] Pending& NextIn(const Window& window, TimePoint now) const;
+  [[nodiscard]] bool HasRoom(const Window& window, TimePoint now) const;
   // Whether a request that joins that window counts for a latency bound of the class.
   [[nodiscard]] bool IsBounded(ClassId id, const Window& window) const;
   // Whose turn it is of the windows of a class with a limit; end(): nobody's.
-  Windows::iterator NextOf(ClassId id);
+  Windows::iterator NextOf(ClassId id, TimePoint now);
   void TakeDepartures(const Key& key, Window& window, TimePoint now, std::vector<Departure>* out);
   // Of all windows of a class with a limit; says when more may leave without an answer, Max: all
   // has left that fits its window.
@@ -166,6 +166,7 @@ class ObjectIo {
   void TakeNext(const Key& key, Window& window, TimePoint now, std::vector<Departure>* out);
   void NoteWaited(const Pending& pending, Duration limited, TimePoint now, Window* window);
   void NoteBack(const Pending& pending, const Result<ObjectOutcome>& result, TimePoint now);
+  void SetPartsLocked(TimePoint now);
   void SetLimitsLocked(TimePoint now, std::vector<Departure>* out);
   [[nodiscard]] uint64_t LimitOf(const ClassSpec& spec) const;
   void SendAll(std::vector<Departure> departures);
@@ -197,7 +198,8 @@ class ObjectIo {
   Windows windows_;
   std::map<ClassId, LimitWindow> limits_;
   std::map<ClassId, double> limit_parts_;
-  std::vector<PendingPtr> parked_;  // wait for a map or for the next Tick
+  std::map<ClassId, UserParts> parts_;  // of classes that promise users some
+  std::vector<PendingPtr> parked_;      // wait for a map or for the next Tick
   Counters counters_;
   MountMeter meter_;
   RoomWaits room_waits_;

@@ -131,6 +131,9 @@ Result<Reservation> ReservationFromWire(const wire::ReservationInfo& message) {
   if (!std::isfinite(reservation.leeway) || reservation.leeway < 1) {
     return Bad("leeway is not a number from 1 on");
   }
+  for (const auto& user : message.users()) {
+    reservation.users.push_back({.uid = user.uid(), .bytes_per_s = user.bytes_per_s()});
+  }
   return reservation;
 }
 
@@ -440,6 +443,11 @@ wire::ClassInfo ToWire(const ClassEntry& entry) {
     to->set_iops(reservation->iops);
     to->set_admission(std::string(ToText(reservation->admission)));
     if (reservation->leeway != kLeeway) to->set_leeway(reservation->leeway);
+    for (const UserPart& user : reservation->users) {
+      auto* part = to->add_users();
+      part->set_uid(user.uid);
+      part->set_bytes_per_s(user.bytes_per_s);
+    }
   }
   ContractToWire(entry.spec, &message);
   message.mutable_users()->Assign(entry.users.begin(), entry.users.end());

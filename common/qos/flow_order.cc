@@ -99,9 +99,21 @@ void FlowOrder::Add(Item* item, FlowKey key, uint64_t bytes, Duration cost) {
 
 FlowOrder::Item* FlowOrder::First() const {
   if (users_waiting_.empty()) return nullptr;
-  const User& user = *users_waiting_.Top();
+  return FirstOf(*users_waiting_.Top());
+}
+
+FlowOrder::Item* FlowOrder::FirstOf(const User& user) {
   const Set& set = user.TurnOfLight() ? user.light : user.heavy;
   return set.openers.Top()->head;
+}
+
+FlowOrder::Item* FlowOrder::FirstOf(uint64_t user) const {
+  const auto found = users_.find(user);
+  return found == users_.end() || !found->second.waits() ? nullptr : FirstOf(found->second);
+}
+
+FlowOrder::Item* FlowOrder::FirstOfUser(const Item& item) {
+  return FirstOf(*item.opener->user);
 }
 
 void FlowOrder::Unlink(Item* item) {

@@ -67,6 +67,10 @@ class FlowOrder {
   void Add(Item* item, FlowKey key, uint64_t bytes, Duration cost);
   // The next one; null: nobody waits.
   [[nodiscard]] Item* First() const;
+  // What goes next of a user (the first level); null: nothing of him waits.
+  [[nodiscard]] Item* FirstOf(uint64_t user) const;
+  // What goes next of the user whose waiting item this is.
+  [[nodiscard]] static Item* FirstOfUser(const Item& item);
   // A waiting item is served, be it the first or not: its flow pays.
   void Take(Item* item);
   // A waiting item is not wanted any more.
@@ -127,6 +131,7 @@ class FlowOrder {
     static uint32_t& Of(User& user) { return user.place; }
   };
   using Users = PlacedHeap<User, double, UserPlace>;
+  [[nodiscard]] static Item* FirstOf(const User& user);
   struct KeyHash {
     size_t operator()(const FlowKey& key) const { return MixHash(key.user, key.opener); }
   };

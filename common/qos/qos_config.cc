@@ -269,6 +269,36 @@ Status CheckTransactions(const ClassSpec& spec) {
   return Status::Ok();
 }
 
+Status CheckUsers(const ClassSpec& spec) {
+  uint64_t left = spec.reservation ? spec.reservation->bytes_per_s : 0;
+  const uint64_t promised = left;
+  if (!spec.reservation) return Status::Ok();
+  for (const UserPart& user : spec.reservation->users) {
+    if (user.bytes_per_s > left) {
+      return {ErrorCode::kRefused,
+              "cannot promise " + FormatRate(user.bytes_per_s) + " of '" + spec.name + "' to uid " +
+                  std::to_string(user.uid) + ": " + FormatRate(promised - left) +
+                  " of the class's " + FormatRate(promised) +
+                  " already promised to users (largest that fits: " + FormatRate(left) + ")"};
+    }
+    left -= user.bytes_per_s;
+  }
+  return Status::Ok();
+}
+
+std::vector<TransactionSpec> TransactionsOf(const Reservation& reservation, size_t osds) {
+  double sum = 0;
+  for (const UserPart& user : reservation.users) sum += static_cast<double>(user.bytes_per_s);
+  const double most = static_cast<double>(reservation.bytes_per_s) / std::max(1.0, sum);
+  const double leeway = std::min(reservation.leeway, std::floor(100 * most) / 100);
+  std::vector<TransactionSpec> all;
+  for (const UserPart& user : reservation.users) {
+    all.push_back(
+        {TransactionOf(user.uid), BookedPerOsd(user.bytes_per_s, reservation.scope, osds, leeway)});
+  }
+  return all;
+}
+
 uint64_t BookedPerOsd(uint64_t rate, ReservationScope scope, size_t osds, double leeway) {
   if (scope == ReservationScope::kOsd || osds <= 1) return rate;
   // ceil(parts / 100 * rate / osds) without overflow: rate = whole * 100 n + rest.

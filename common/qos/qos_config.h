@@ -106,13 +106,22 @@ Result<SchedulerConfig> ApplyProfile(std::string_view profile, SchedulerConfig b
 
 inline constexpr double kLeeway = 1.5;  // f: room for skewed access over several OSDs
 
+// A user's part of what a class is promised in bytes.
+struct UserPart {
+  uint32_t uid = 0;
+  uint64_t bytes_per_s = 0;
+
+  friend bool operator==(const UserPart&, const UserPart&) = default;
+};
+
 struct Reservation {
   uint64_t bytes_per_s = 0;
   ReservationScope scope = ReservationScope::kCluster;
   std::optional<WallTime> ends;  // none: until released
   uint64_t iops = 0;             // requests per second; 0: counted in bytes only
   AdmissionKind admission = AdmissionKind::kAdditive;
-  double leeway = kLeeway;  // see BookedPerOsd
+  double leeway = kLeeway;      // see BookedPerOsd
+  std::vector<UserPart> users;  // by uid; see CheckUsers
 
   friend bool operator==(const Reservation&, const Reservation&) = default;
 };
@@ -122,7 +131,14 @@ struct Reservation {
 struct TransactionSpec {
   uint32_t id = 0;
   uint64_t bytes_per_s = 0;
+
+  friend bool operator==(const TransactionSpec&, const TransactionSpec&) = default;
 };
+
+// That of a user; 0 is nobody's, and there is no uid of all ones.
+constexpr uint32_t TransactionOf(uint32_t uid) {
+  return uid + 1;
+}
 
 struct ClassSpec {
   ClassId id;
@@ -178,6 +194,12 @@ AdmissionDecision AdmitAdditive(uint64_t token_rate, uint64_t promised_to_others
 // Transactions need a promise to take part of: kRefused when together they want more than the class
 // has, kInvalid for transaction 0 (the default one) or one named twice.
 Status CheckTransactions(const ClassSpec& spec);
+
+// kRefused when the users of the class are promised more than it is. Pure.
+Status CheckUsers(const ClassSpec& spec);
+// What one of `osds` OSDs has to keep of that, as transactions: each user's part with the leeway of
+// the class, or with less, so that over all OSDs all parts are no more than the class's promise.
+std::vector<TransactionSpec> TransactionsOf(const Reservation& reservation, size_t osds);
 
 // What a cluster-scope reservation R over n OSDs books on each: min(R, f * R / n), the leeway f in
 // hundredths, from 1 to n.

@@ -1,9 +1,11 @@
 // Classes and reservations.
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "common/base/good_name.h"
 #include "common/base/log.h"
+#include "common/base/units.h"
 #include "mds/cluster/admission.h"
 #include "mds/cluster/class_contract.h"
 #include "mds/cluster/cluster_keeper.h"
@@ -15,6 +17,7 @@ constexpr double kWeightMax = 1e6;
 constexpr uint64_t kRateMax = INT64_MAX;
 constexpr uint64_t kIopsMax = 1'000'000'000;
 constexpr double kLeewayMax = 1000;
+constexpr size_t kUsersMax = 256;  // whom a class promises a part; the OSDs look at each
 
 Status CheckWeights(const wire::SetClassRequest& request) {
   const auto good = [](double w) { return std::isfinite(w) && w > 0 && w <= kWeightMax; };
@@ -29,6 +32,17 @@ Status CheckWeights(const wire::SetClassRequest& request) {
     return {ErrorCode::kInvalid, "a limit is more than 0 and less than 8EiB/s, or max"};
   }
   return Status::Ok();
+}
+
+// Mounts and OSDs would find nobody of that uid where something else than users shares the class.
+Status CheckFlow(const ClassEntry& entry) {
+  const auto& reservation = entry.spec.reservation;
+  if (entry.flow == FlowKind::kUser || !reservation || reservation->users.empty()) {
+    return Status::Ok();
+  }
+  return {ErrorCode::kInvalid, "users can be promised parts of '" + entry.spec.name +
+                                   "' while it is shared between users only, with --flow user "
+                                   "(osdctl release CLASS --user UID takes a part back)"};
 }
 
 Status ApplySpec(const wire::SetClassRequest& request, ClassEntry* entry) {
@@ -60,6 +74,7 @@ Status ApplySpec(const wire::SetClassRequest& request, ClassEntry* entry) {
   }
   if (request.has_flow()) {
     WEIR_ASSIGN_OR_RETURN(entry->flow, ParseFlowKind(request.flow()));
+    WEIR_RETURN_IF_ERROR(CheckFlow(*entry));
   }
   if (!request.users().empty()) entry->users.assign(request.users().begin(), request.users().end());
   if (!request.groups().empty()) {
@@ -124,6 +139,48 @@ Result<Reservation> ReservationOf(const wire::ReserveRequest& request, WallTime 
     wanted.ends = WallTime{now.ns + static_cast<int64_t>(request.duration_ns())};
   }
   return wanted;
+}
+
+// A part of what the class is promised, or another one than before, for one user.
+Status GiveUser(const wire::ReserveRequest& request, ClassEntry* entry) {
+  ClassSpec* const spec = &entry->spec;
+  const bool more = request.iops() > 0 || request.leeway() != 0 || request.choose_leeway() ||
+                    request.has_duration_ns() || !request.scope().empty() ||
+                    !request.admission().empty();
+  if (more || request.bytes_per_s() == 0) {
+    return {ErrorCode::kInvalid,
+            "a user has a bandwidth of what the class is promised, which says all else (--user "
+            "with --bandwidth only)"};
+  }
+  if (TransactionOf(request.user()) == 0) return {ErrorCode::kInvalid, "there is no such uid"};
+  if (!spec->reservation || spec->reservation->bytes_per_s == 0 || IsSystemClass(*spec)) {
+    return {ErrorCode::kInvalid, "'" + spec->name +
+                                     "' is promised no bandwidth that a user could have a part "
+                                     "of (osdctl reserve CLASS --bandwidth RATE)"};
+  }
+  std::vector<UserPart>& users = spec->reservation->users;
+  std::erase_if(users, [&](const UserPart& user) { return user.uid == request.user(); });
+  if (users.size() >= kUsersMax) {
+    return {ErrorCode::kInvalid, "at most 256 users of a class can be promised a part of it"};
+  }
+  users.push_back({.uid = request.user(), .bytes_per_s = request.bytes_per_s()});
+  WEIR_RETURN_IF_ERROR(CheckFlow(*entry));
+  WEIR_RETURN_IF_ERROR(CheckUsers(*spec));  // the new one is the last, and the one to blame
+  std::sort(users.begin(), users.end(),
+            [](const UserPart& a, const UserPart& b) { return a.uid < b.uid; });
+  return Status::Ok();
+}
+
+// The users of a class keep their parts of its promise when that is changed.
+Status KeepUsers(const ClassSpec& before, ClassSpec* now) {
+  if (!before.reservation) return Status::Ok();
+  now->reservation->users = before.reservation->users;
+  if (CheckUsers(*now).ok()) return Status::Ok();
+  uint64_t sum = 0;
+  for (const UserPart& user : now->reservation->users) sum += user.bytes_per_s;
+  return {ErrorCode::kRefused, "cannot reserve less for '" + now->name +
+                                   "' than its users are promised: " + FormatRate(sum) +
+                                   " (osdctl release CLASS --user UID)"};
 }
 
 Status NoClass(const std::string& name) {
@@ -208,10 +265,15 @@ Result<wire::ReserveReply> ClusterKeeper::Reserve(const wire::ReserveRequest& re
   }
   ClassEntry& entry = next.classes.at(found->spec.id);
   const ClassSpec before = entry.spec;
-  WEIR_ASSIGN_OR_RETURN(entry.spec.reservation, ReservationOf(request, clock_.WallNow()));
   wire::ReserveReply reply;
+  if (request.has_user()) {
+    WEIR_RETURN_IF_ERROR(GiveUser(request, &entry));
+  } else {
+    WEIR_ASSIGN_OR_RETURN(entry.spec.reservation, ReservationOf(request, clock_.WallNow()));
+    WEIR_RETURN_IF_ERROR(KeepUsers(before, &entry.spec));
+  }
   Reservation& wanted = *entry.spec.reservation;
-  if (request.choose_leeway()) {
+  if (request.choose_leeway() && !request.has_user()) {
     const SkewBook::Choice chosen = skew_.Choose(entry.spec, next.osds.size(), clock_.Now());
     wanted.leeway = chosen.leeway;
     reply.set_leeway_periods(static_cast<uint32_t>(chosen.periods));
@@ -235,7 +297,8 @@ Result<wire::ReserveReply> ClusterKeeper::Reserve(const wire::ReserveRequest& re
   return reply;
 }
 
-Status ClusterKeeper::ReleaseReservation(const std::string& name, const Asked& asked) {
+Status ClusterKeeper::ReleaseReservation(const std::string& name, std::optional<uint32_t> user,
+                                         const Asked& asked) {
   const std::lock_guard changing(changing_);
   ClusterMap next = *map();
   const ClassEntry* found = next.FindClass(name);
@@ -243,7 +306,14 @@ Status ClusterKeeper::ReleaseReservation(const std::string& name, const Asked& a
   if (!found->spec.reservation.has_value()) {
     return {ErrorCode::kNotFound, "class '" + name + "' has no reservation"};
   }
-  next.classes.at(found->spec.id).spec.reservation.reset();
+  auto& reservation = next.classes.at(found->spec.id).spec.reservation;
+  if (!user.has_value()) {
+    reservation.reset();
+  } else if (std::erase_if(reservation->users,
+                           [&](const UserPart& one) { return one.uid == *user; }) == 0) {
+    return {ErrorCode::kNotFound,
+            "uid " + std::to_string(*user) + " is promised nothing of '" + name + "'"};
+  }
   return CommitSame(std::move(next), {asked, {}});
 }
 

@@ -87,7 +87,9 @@ class ClusterKeeper final : public ClusterView {
   Result<wire::ClassInfo> SetClass(const wire::SetClassRequest& request, const Asked& asked = {});
   Status RemoveClass(const std::string& name, const Asked& asked = {});
   Result<wire::ReserveReply> Reserve(const wire::ReserveRequest& request, const Asked& asked = {});
-  Status ReleaseReservation(const std::string& name, const Asked& asked = {});
+  // Of `user`: what he was promised of it.
+  Status ReleaseReservation(const std::string& name, std::optional<uint32_t> user = {},
+                            const Asked& asked = {});
 
   // Rules (rule_admin.cc).
   Result<wire::RuleInfo> AddRule(const wire::RuleAddRequest& request, const Asked& asked = {});

@@ -45,7 +45,8 @@ bool MdsCore::HandleAdmin(const Call& call) {
     WEIR_CHANGE(MDS_CLASS_SET, SetClassRequest, SetClass, *request)
     WEIR_CHANGE(MDS_CLASS_REMOVE, ClassNameRequest, RemoveClass, request->name())
     WEIR_CHANGE(MDS_RESERVE, ReserveRequest, Reserve, *request)
-    WEIR_CHANGE(MDS_RELEASE_RESERVATION, ClassNameRequest, ReleaseReservation, request->name())
+    WEIR_CHANGE(MDS_RELEASE_RESERVATION, ClassNameRequest, ReleaseReservation, request->name(),
+                request->has_user() ? std::optional(request->user()) : std::nullopt)
     WEIR_CHANGE(MDS_RULE_ADD, RuleAddRequest, AddRule, *request)
     WEIR_CHANGE(MDS_RULE_REMOVE, RuleNumberRequest, RemoveRule, request->number())
     WEIR_CHANGE(MDS_POOL_CREATE, PoolCreateRequest, CreatePool, *request)

@@ -142,6 +142,7 @@ void Dispatcher::Submit(std::unique_ptr<ObjectOp> owned) {
   op->request_.bytes = ChargedBytes(*op);
   op->request_.lba = IsBackground(op->kind) ? op->offset : store_.LbaHint(op->object, op->offset);
   op->request_.elsewhere = op->elsewhere;
+  op->request_.transaction = op->transaction;
   op->request_.flow = op->flow;
   op->request_.context = op;
   ++outstanding_;

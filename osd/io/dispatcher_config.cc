@@ -8,7 +8,8 @@ namespace {
 bool SameSpec(const ClassSpec& a, const ClassSpec& b) {
   return a.id == b.id && a.name == b.name && a.weight == b.weight && a.min_weight == b.min_weight &&
          a.limit_bytes_per_s == b.limit_bytes_per_s && a.reservation == b.reservation &&
-         a.disk == b.disk && a.service == b.service && a.admission == b.admission;
+         a.transactions == b.transactions && a.disk == b.disk && a.service == b.service &&
+         a.admission == b.admission;
 }
 
 bool SameConfig(const SchedulerConfig& a, const SchedulerConfig& b) {

@@ -68,6 +68,7 @@ class ObjectOp {
   Buffer data;                       // of a write
   std::optional<uint32_t> data_crc;  // its crc32c, to be held against what has come
   ChangeTerms terms;                 // of what changes one object
+  uint32_t transaction = 0;          // of its class, ClassSpec::transactions: whose uid it is
   FlowKey flow;                      // whose it is, within its class
   FlowKey counted_for;               // the same user and opener, whatever kind of flows it has
   Lane lane = Lane::kUnknown;        // what the sender takes it for

@@ -367,7 +367,9 @@ void Scheduler::Completed(Request* request, TimePoint now) {
   surplus_->Completed(queue, *request, request->device_time, now);
   if (guarantee_) guarantee_->Completed(queue, *request, request->device_time, now);
   NoteDemand(queue, now);
-  if (HeadIsStale(*queue)) Place(queue, now);
+  // What a transaction's user has under way decides what he is owed for.
+  const bool waits = queue->transactions && !queue->requests.empty();
+  if (waits || HeadIsStale(*queue)) Place(queue, now);
 }
 
 bool Scheduler::Cancel(Request* request, TimePoint now) {

@@ -219,6 +219,7 @@ class ObjectService::Op final : public ObjectOp {
     flow = KeyOf(source);
     if (source.kind != FlowKind::kCgroup) source.kind = FlowKind::kUser;
     counted_for = KeyOf(source);
+    transaction = TransactionOf(source.uid);
   }
   [[nodiscard]] net::IncomingCall& call() const { return *call_; }
   [[nodiscard]] uint64_t window_bytes() const {

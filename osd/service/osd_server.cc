@@ -42,14 +42,16 @@ uint64_t LimitNet(uint64_t bytes_per_s) {
   return 4 * std::min(bytes_per_s, UINT64_MAX / 4);
 }
 
-// The class as the scheduler needs it: what of a contract for all OSDs is this one's, and the end
-// of a reservation on the monotonic clock.
+// The class as the scheduler needs it: what of a contract for all OSDs is this one's, what its
+// users are promised, and the end of a reservation on the monotonic clock.
 ClassSpec ToLocal(ClassSpec spec, const ClusterMap& map, TimePoint now, WallTime wall_now) {
   const size_t osds = map.osds.size();
   if (IsLimitedOverOsds(map, spec)) spec.limit_bytes_per_s = LimitNet(*spec.limit_bytes_per_s);
   spec.service = LocalContract(spec.service, osds);
   spec.disk.throughput_bytes_per_s =
       BookedPerOsd(spec.disk.throughput_bytes_per_s, ReservationScope::kCluster, osds);
+  spec.transactions.clear();
+  if (spec.reservation) spec.transactions = TransactionsOf(*spec.reservation, osds);
   spec.reservation_ends.reset();
   if (spec.reservation && spec.reservation->ends) {
     spec.reservation_ends = now + Duration(spec.reservation->ends->ns - wall_now.ns);

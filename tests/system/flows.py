@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Between whom a class is shared, as `osdctl class set --flow` says it: users, cgroups, programs or nobody; rules that know cgroups;
-who uses a class, as `top --flows` and `why` show it; and what a class may ask about names."""
+who uses a class, as `top --flows` and `why` show it; the part of its class's promise that a user has; and what a class may ask about names."""
 import json
 import mmap
 import os
@@ -152,6 +152,28 @@ def a_class_is_shared_as_its_flows_say(lab):
     system.osdctl("class", "set", "gold", "--flow", "user")
     share_settles(few, many, 0.42, 0.58, "user: one of two")
     show_who_it_is(system, many, few)
+
+
+def a_user_has_a_part_of_what_his_class_is_promised(lab):
+    """He has that, not half; the class has no more than before."""
+    system = open_cluster(lab)
+    run_refused(system, 2, "promised no bandwidth", "reserve", "gold", "--user", FEW, "--bandwidth", "8MiB/s")
+    system.osdctl("reserve", "gold", "--bandwidth", "12MiB/s")
+    many = [Load(lab, system, f"many.{i}", MANY, 16) for i in range(4)]
+    few = [Load(lab, system, "few", FEW, 16)]
+    share_settles(few, many, 0.42, 0.58, "one of two users")
+    system.osdctl("reserve", "gold", "--user", FEW, "--bandwidth", "8MiB/s")
+    share_settles(few, many, 0.62, 0.9, "8 of 12 MiB/s")
+    shown = json.loads(system.osdctl("class", "show", "gold", "-o", "json").stdout)
+    check(shown["reservation_users"] == [{"uid": FEW, "bytes_per_s": 8 * MIB}], f"{shown}")
+    check(f"uid {FEW} is promised 8MiB/s of it" in system.osdctl("class", "show", "gold").stdout, "class show")
+    run_refused(system, 4, "largest that fits: 4MiB/s", "reserve", "gold", "--user", MANY, "--bandwidth", "5MiB/s")
+    run_refused(system, 4, "than its users are promised", "reserve", "gold", "--bandwidth", "7MiB/s")
+    run_refused(system, 2, "with --flow user", "class", "set", "gold", "--flow", "cgroup")
+    run_refused(system, 2, "with --bandwidth only", "reserve", "gold", "--user", MANY, "--bandwidth", "1MiB/s", "--for", "1h")
+    system.osdctl("release", "gold", "--user", FEW)
+    share_settles(few, many, 0.42, 0.58, "one of two users again")
+    run_refused(system, 5, "promised nothing", "release", "gold", "--user", FEW)
 
 
 def flows_of(system, holds):
@@ -320,4 +342,4 @@ def names_are_held_to_the_limit_of_their_class(lab):
 
 
 main("flows", kinds_of_flows_are_shown_and_kept, rules_know_cgroups, names_are_held_to_the_limit_of_their_class,
-     a_class_is_shared_as_its_flows_say)
+     a_user_has_a_part_of_what_his_class_is_promised, a_class_is_shared_as_its_flows_say)

@@ -106,12 +106,16 @@ Result<ExitCode> RunLs(Globals& globals) {
   return ExitCode::kDone;
 }
 
-void PrintOne(const Globals& globals, const wire::ClassInfo& info) {
-  if (globals.json()) {
-    PrintJson(ToJson(info));
-  } else {
-    PrintClasses({&info});
+void PrintUsers(const wire::ClassInfo& info) {
+  for (const auto& user : info.reservation().users()) {
+    fmt::print("uid {} is promised {} of it\n", user.uid(), FormatRate(user.bytes_per_s()));
   }
+}
+
+void PrintOne(const Globals& globals, const wire::ClassInfo& info) {
+  if (globals.json()) return PrintJson(ToJson(info));
+  PrintClasses({&info});
+  PrintUsers(info);
 }
 
 Result<ExitCode> RunShow(Globals& globals, const std::string& name) {
@@ -130,6 +134,7 @@ Result<ExitCode> RunShow(Globals& globals, const std::string& name) {
     return ExitCode::kDone;
   }
   PrintClasses({info});
+  PrintUsers(*info);
   fmt::print("its files hold {}{}\n", FormatSize(held),
              info->capacity_bytes() == 0 ? "" : " of " + FormatSize(info->capacity_bytes()));
   return ExitCode::kDone;

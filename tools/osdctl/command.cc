@@ -90,11 +90,16 @@ void AddContract(const wire::ClassInfo& info, Json* json) {
   (*json)["reservation_iops"] = info.reservation().iops();
   (*json)["reservation_admission"] = nullptr;
   (*json)["reservation_leeway"] = nullptr;
+  (*json)["reservation_users"] = Json::array();
   if (info.has_reservation()) {
     const std::string& admission = info.reservation().admission();
     (*json)["reservation_admission"] = admission.empty() ? "additive" : admission;
     const double leeway = info.reservation().leeway();
     (*json)["reservation_leeway"] = leeway > 0 ? leeway : kLeeway;
+    for (const auto& user : info.reservation().users()) {
+      (*json)["reservation_users"].push_back(
+          {{"uid", user.uid()}, {"bytes_per_s", user.bytes_per_s()}});
+    }
   }
   (*json)["latency_us"] = nullptr;
   (*json)["latency_percent"] = nullptr;

@@ -1,4 +1,4 @@
-// osdctl reserve: promise a class a bandwidth, requests a second, or both.
+// osdctl reserve: promise a class a bandwidth, requests a second, or both; a user a part of that.
 
 #include <fmt/format.h>
 
@@ -10,13 +10,14 @@
 #include "common/wire/mds.pb.h"
 #include "tools/cli/values.h"
 #include "tools/osdctl/command.h"
+#include "tools/osdctl/owner.h"
 
 namespace weir::osdctl {
 namespace {
 
 struct ReserveOptions {
   std::optional<std::string> bandwidth;
-  std::string name, iops, duration, scope, admission, leeway;
+  std::string name, iops, duration, scope, admission, leeway, user;
   bool dry_run = false;
 };
 
@@ -32,6 +33,20 @@ Status FillLeeway(const std::string& text, wire::ReserveRequest* request) {
     return {ErrorCode::kInvalid, "--leeway " + text + ": auto, or a number from 1 on"};
   }
   request->set_leeway(leeway);
+  return Status::Ok();
+}
+
+// A part of what the class is promised: all but the bandwidth is the class's.
+Status FillUser(const ReserveOptions& options, wire::ReserveRequest* request) {
+  const bool more = !options.iops.empty() || !options.duration.empty() || !options.scope.empty() ||
+                    !options.admission.empty() || !options.leeway.empty();
+  if (more || !options.bandwidth) {
+    return {ErrorCode::kInvalid,
+            "a user has a bandwidth of what the class is promised, which says all else (--user "
+            "with --bandwidth only)"};
+  }
+  WEIR_ASSIGN_OR_RETURN(const uint32_t uid, OwnerId(options.user, true));
+  request->set_user(uid);
   return Status::Ok();
 }
 
@@ -63,6 +78,7 @@ Status FillRequest(const ReserveOptions& options, wire::ReserveRequest* request)
     request->set_scope(options.scope);
   }
   if (!options.leeway.empty()) WEIR_RETURN_IF_ERROR(FillLeeway(options.leeway, request));
+  if (!options.user.empty()) WEIR_RETURN_IF_ERROR(FillUser(options, request));
   request->set_dry_run(options.dry_run);
   return Status::Ok();
 }
@@ -90,7 +106,10 @@ Result<ExitCode> RunReserve(Globals& globals, const ReserveOptions& options) {
     return ExitCode::kDone;
   }
   if (request.choose_leeway()) PrintLeeway(reply);
-  if (options.dry_run) {
+  if (options.dry_run && request.has_user()) {
+    fmt::print("{} of it for uid {} would be admitted\n", FormatRate(request.bytes_per_s()),
+               request.user());
+  } else if (options.dry_run) {
     const std::string what = request.bytes_per_s() > 0 ? FormatRate(request.bytes_per_s())
                                                        : options.iops + " requests/s";
     fmt::print("{} for '{}' would be admitted, booking {} on each OSD\n", what, options.name,
@@ -121,8 +140,13 @@ void AddReserve(CLI::App& app, Globals& globals) {
                    "of a total over n OSDs each is booked so many n-ths (default: 1.5); auto: as "
                    "the class used them in the last half hour")
       ->type_name("F|auto");
+  verb->add_option("--user", options->user,
+                   "a part of what the class is promised, for one user of it")
+      ->type_name("USER");
   verb->add_flag("--dry-run", options->dry_run, "only say whether it would be admitted");
-  verb->footer("Example: osdctl reserve gold --bandwidth 200MiB/s --for 8h");
+  verb->footer(
+      "Example: osdctl reserve gold --bandwidth 200MiB/s --for 8h\n"
+      "         osdctl reserve gold --user alice --bandwidth 50MiB/s    (of the 200)");
   verb->callback([&globals, options] {
     globals.action = [options](Globals& g) { return RunReserve(g, *options); };
   });

@@ -70,22 +70,22 @@ int64_t Htb::PartsOf(const ClassQueue& queue, int64_t tokens) {
 }
 
 TimePoint Htb::PromiseCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now) {
+  const bool has_iops = queue->more && queue->more->iops;
+  if (!queue->leaf) return has_iops ? RestCoversAt(queue, tokens, now) : TimePoint::Max();
+  queue->leaf->Refill(now);
+  return std::max(queue->leaf->CoversAt(tokens), RestCoversAt(queue, tokens, now));
+}
+
+// The leaves of a promise beside the one in bytes.
+TimePoint Htb::RestCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now) {
   MoreLeaves* const more = queue->more.get();
-  const bool has_iops = more != nullptr && more->iops;
-  if (!queue->leaf && !has_iops) return TimePoint::Max();
   TimePoint due{0};
-  if (queue->leaf) {
-    queue->leaf->Refill(now);
-    due = queue->leaf->CoversAt(tokens);
-  }
-  if (has_iops) {
+  if (more == nullptr) return due;
+  if (more->iops) {
     more->iops->Refill(now);
-    const int64_t parts = queue->leaf ? kIopsParts : PartsOf(*queue, tokens);
-    due = std::max(due, more->iops->CoversAt(parts));
+    due = more->iops->CoversAt(queue->leaf ? kIopsParts : PartsOf(*queue, tokens));
   }
-  if (more != nullptr && more->time && !IsDisk(*queue))
-    due = std::max(due, TimeCoversAt(more, now));
-  return due;
+  return more->time && !IsDisk(*queue) ? std::max(due, TimeCoversAt(more, now)) : due;
 }
 
 TimePoint Htb::BoundCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now) {
@@ -132,7 +132,10 @@ void Htb::Offer(ClassQueue* queue, TimePoint now) {
   const TimePoint bound = BoundCoversAt(queue, tokens, now);
   const TimePoint disk = DiskCoversAt(queue, tokens, now);
   TimePoint due = std::min({promise, bound, disk});
-  if (queue->transactions) due = std::min(due, queue->transactions->DueAt(now));
+  if (queue->transactions) {
+    const TimePoint own = queue->transactions->DueAt(now);
+    due = std::min(due, std::max(own, RestCoversAt(queue, tokens, now)));
+  }
   if (due <= now) {
     waiting_.Remove(queue);
     const bool in_full = OwedInFull(*queue, promise <= now, bound <= now, disk <= now);

@@ -9,7 +9,7 @@
 // sum. A request larger than unit_tokens counts as several, except where a promise in bytes bounds
 // it anyway. What was promised in full goes before what measured admission promised beyond the
 // disk. Of a class with transactions (§3.6) a head that its transaction's own leaf covers is owed
-// whatever the class's leaf says.
+// whatever the class's leaf in bytes says.
 //
 // A virtual disk (common/qos/virtual_disk.h) is a leaf in microseconds of the device, which refills
 // at its share of the time: f seconds a second. A head is owed while there is any left; it pays
@@ -51,6 +51,7 @@ class Htb final : public Guarantee {
                          bool disk_covers);
   static int64_t PartsOf(const ClassQueue& queue, int64_t tokens);
   static TimePoint PromiseCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now);
+  static TimePoint RestCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now);
   static TimePoint BoundCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now);
   static TimePoint TimeCoversAt(MoreLeaves* more, TimePoint now);
   static TimePoint DiskCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now);

@@ -44,12 +44,19 @@ void Transactions::Left(const Request& request) {
   if (at != waiting.end()) waiting.erase(at);
 }
 
+Request* Transactions::HeadOf(const Transaction& transaction) {
+  Request* const oldest = transaction.waiting.front();
+  if (oldest->in_flow.opener == nullptr) return oldest;
+  Request* const next = Request::Of(FlowOrder::FirstOfUser(oldest->in_flow));
+  return next->transaction == oldest->transaction ? next : oldest;
+}
+
 TimePoint Transactions::DueAt(TimePoint now) {
   TimePoint due = TimePoint::Max();
   for (auto& [id, transaction] : transactions_) {
     if (!transaction.leaf || transaction.waiting.empty()) continue;
     transaction.leaf->Refill(now);
-    due = std::min(due, transaction.leaf->CoversAt(TokensOf(transaction.waiting.front()->bytes)));
+    due = std::min(due, transaction.leaf->CoversAt(TokensOf(HeadOf(transaction)->bytes)));
   }
   return due;
 }
@@ -58,7 +65,7 @@ Request* Transactions::Owed(TimePoint now) {
   Request* owed = nullptr;
   for (auto& [id, transaction] : transactions_) {
     if (!transaction.leaf || transaction.waiting.empty()) continue;
-    Request* head = transaction.waiting.front();
+    Request* head = HeadOf(transaction);
     transaction.leaf->Refill(now);
     if (!transaction.leaf->Covers(TokensOf(head->bytes))) continue;
     if (owed == nullptr || head->sequence < owed->sequence) owed = head;

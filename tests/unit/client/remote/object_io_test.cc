@@ -68,6 +68,45 @@ TEST_F(ObjectIoTest, ALightRequestLeavesAtOnceAndUsersTakeTurns) {
   EXPECT_NEAR(of_user[1], of_user[2], 2) << "64 writers and one";
 }
 
+// A user who is promised a part of the class's bandwidth does not wait for his share of the window.
+TEST_F(ObjectIoTest, WhoIsBelowHisPartOfTheClassesPromiseLeavesFirst) {
+  Start({.first_window_bytes = 2 << 20, .beyond_bytes = 0, .beyond_requests = 0});
+  auto map = std::make_shared<ClusterMap>(*MapOf(1, 2));
+  ClassSpec& spec = map->classes[ClassId(16)].spec;
+  spec.id = ClassId(16);
+  spec.reservation = Reservation{.bytes_per_s = 100 << 20, .ends = {}};
+  spec.reservation->users = {{.uid = 2, .bytes_per_s = 80 << 20}};
+  io_->SetMap(map);
+  const auto write = [&](uint32_t user) {
+    ObjectOp op;
+    op.class_id = ClassId(16);
+    op.flow = {user, user};
+    op.pool = PoolId(1);
+    op.object = {InodeId(7), 0};
+    op.length = 1 << 20;
+    op.done = [](const Result<ObjectOutcome>&) {};
+    io_->Submit(std::move(op));
+  };
+  for (int i = 0; i < 64; ++i) write(1);
+  for (int i = 0; i < 64; ++i) write(2);
+  clock_.Advance(1s);
+  int his = 0;
+  for (int i = 0; i < 10; ++i) {
+    osds_.Answer(0);
+    his += osds_.flights.back().op.flow.uid == 2 ? 1 : 0;
+  }
+  EXPECT_EQ(his, 8) << "so many MiB are saved; the other has waited for his share meanwhile";
+  clock_.Advance(1s);
+  spec.reservation->users.clear();
+  io_->SetMap(std::make_shared<ClusterMap>(*map));
+  his = 0;
+  for (int i = 0; i < 10; ++i) {
+    osds_.Answer(0);
+    his += osds_.flights.back().op.flow.uid == 2 ? 1 : 0;
+  }
+  EXPECT_LE(his, 5);
+}
+
 // Who leaves first of one user with 64 writers and one with a single one, by kind of flows.
 TEST_F(ObjectIoTest, TheKindOfFlowsSaysBetweenWhomAWindowIsShared) {
   const auto cgroup = std::make_shared<const std::string>("/a");

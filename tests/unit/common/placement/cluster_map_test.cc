@@ -40,6 +40,7 @@ ClusterMap Sample() {
   gold.limit_names_per_s = 8;
   gold.spec.reservation = Reservation{9, ReservationScope::kOsd, WallTime{11}};
   gold.spec.reservation->leeway = 1.25;
+  gold.spec.reservation->users = {{1001, 5}};
   gold.users = {1000};
   map.classes[gold.spec.id] = gold;
   return map;

@@ -266,5 +266,19 @@ TEST_F(FlowOrderTest, LightIsWhoHasLittleUnderWay) {
   order_.Leave(&large);
 }
 
+TEST_F(FlowOrderTest, TellsWhatGoesNextOfOneUser) {
+  EXPECT_EQ(order_.FirstOf(2), nullptr);
+  AddSource({1, 1}, kLarge, 4);
+  const Source* writer = AddSource({2, 1}, kLarge, 4);
+  const auto source_of = [](FlowOrder::Item* item) { return static_cast<Waiting*>(item)->source; };
+  FlowOrder::Item* const large = order_.FirstOf(2);
+  ASSERT_NE(large, nullptr);
+  EXPECT_EQ(source_of(large), writer);
+  const Source* reader = AddSource({2, 2}, kSmall, 1);
+  EXPECT_EQ(source_of(order_.FirstOf(2)), reader) << "light goes first";
+  EXPECT_EQ(FlowOrder::FirstOfUser(*large), order_.FirstOf(2));
+  EXPECT_EQ(order_.FirstOf(3), nullptr);
+}
+
 }  // namespace
 }  // namespace weir

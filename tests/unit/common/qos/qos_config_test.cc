@@ -151,5 +151,25 @@ TEST(BookingTest, LeewayIsFromOneToTheWhole) {
   EXPECT_EQ(BookedPerOsd(40 * kMiB, ReservationScope::kOsd, 4, 1), 40 * kMiB);
 }
 
+TEST(PromiseToUsersTest, FitIntoTheClassesPromiseAndAreDividedLikeIt) {
+  ClassSpec spec;
+  spec.name = "gold";
+  EXPECT_TRUE(CheckUsers(spec).ok());
+  spec.reservation = Reservation{.bytes_per_s = 20 * kMiB, .ends = {}};
+  spec.reservation->users = {{0, 8 * kMiB}, {1001, 12 * kMiB}};
+  EXPECT_TRUE(CheckUsers(spec).ok());
+  const std::vector<TransactionSpec> all{{1, 2 * kMiB}, {1002, 3 * kMiB}};
+  EXPECT_EQ(TransactionsOf(*spec.reservation, 4), all) << "root is no 0; together no more than 20";
+  spec.reservation->bytes_per_s = 30 * kMiB;
+  const std::vector<TransactionSpec> roomy{{1, 3 * kMiB}, {1002, 9 * kMiB / 2}};
+  EXPECT_EQ(TransactionsOf(*spec.reservation, 4), roomy) << "each OSD has 1.5 quarters";
+  spec.reservation->bytes_per_s = 20 * kMiB;
+  spec.reservation->users.push_back({7, kMiB});
+  const Status refused = CheckUsers(spec);
+  EXPECT_EQ(refused.code(), ErrorCode::kRefused);
+  EXPECT_NE(refused.message().find("uid 7: 20MiB/s of the class's 20MiB/s"), std::string::npos)
+      << refused;
+}
+
 }  // namespace
 }  // namespace weir

@@ -229,6 +229,59 @@ TEST_F(ClusterKeeperTest, ALeewayIsChosenByWhatOsdsSaidOfTheClass) {
   EXPECT_EQ(reply.booked_per_osd(), 33 * kMiB);
 }
 
+TEST_F(ClusterKeeperTest, UsersHavePartsOfWhatTheirClassIsPromised) {
+  MakeClass("gold");
+  const auto give = [this](uint32_t uid, uint64_t rate) {
+    wire::ReserveRequest request = Want("gold", rate);
+    request.set_user(uid);
+    return Admin(wire::MDS_RESERVE, request).status;
+  };
+  const auto users = [this] { return Map()->FindClass("gold")->spec.reservation->users; };
+  EXPECT_EQ(give(1001, kMiB).code(), ErrorCode::kInvalid) << "there is no promise";
+  ASSERT_TRUE(Admin(wire::MDS_RESERVE, Want("gold", 10 * kMiB)).status.ok());
+  EXPECT_TRUE(give(1001, 6 * kMiB).ok());
+  EXPECT_TRUE(give(0, 4 * kMiB).ok());
+  const Status full = give(1002, kMiB);
+  EXPECT_EQ(full.code(), ErrorCode::kRefused);
+  EXPECT_NE(full.message().find("largest that fits: 0B/s"), std::string::npos) << full;
+  EXPECT_TRUE(give(1001, 5 * kMiB).ok()) << "instead of 6";
+  EXPECT_EQ(give(UINT32_MAX, kMiB).code(), ErrorCode::kInvalid);
+  const std::vector<UserPart> both{{0, 4 * kMiB}, {1001, 5 * kMiB}};
+  EXPECT_EQ(users(), both);
+
+  const Status less = Admin(wire::MDS_RESERVE, Want("gold", 8 * kMiB)).status;
+  EXPECT_EQ(less.code(), ErrorCode::kRefused) << less;
+  EXPECT_TRUE(Admin(wire::MDS_RESERVE, Want("gold", 9 * kMiB)).status.ok());
+  Restart();
+  EXPECT_EQ(users(), both);
+
+  // Where cgroups share the class nobody knows these users.
+  wire::SetClassRequest flow;
+  flow.set_name("gold");
+  flow.set_flow("cgroup");
+  EXPECT_EQ(Admin(wire::MDS_CLASS_SET, flow).status.code(), ErrorCode::kInvalid);
+  flow.set_name("silver");
+  MakeClass("silver");
+  EXPECT_TRUE(Admin(wire::MDS_CLASS_SET, flow).status.ok());
+  ASSERT_TRUE(Admin(wire::MDS_RESERVE, Want("silver", kMiB)).status.ok());
+  wire::ReserveRequest part = Want("silver", kMiB);
+  part.set_user(1001);
+  const Status shared = Admin(wire::MDS_RESERVE, part).status;
+  EXPECT_EQ(shared.code(), ErrorCode::kInvalid);
+  EXPECT_NE(shared.message().find("--flow user"), std::string::npos) << shared;
+
+  wire::ClassNameRequest release;
+  release.set_name("gold");
+  release.set_user(0);
+  EXPECT_TRUE(Admin(wire::MDS_RELEASE_RESERVATION, release).status.ok());
+  EXPECT_EQ(Admin(wire::MDS_RELEASE_RESERVATION, release).status.code(), ErrorCode::kNotFound);
+  EXPECT_EQ(users().size(), 1u);
+  release.clear_user();
+  EXPECT_TRUE(Admin(wire::MDS_RELEASE_RESERVATION, release).status.ok());
+  ASSERT_TRUE(Admin(wire::MDS_RESERVE, Want("gold", kMiB)).status.ok());
+  EXPECT_TRUE(users().empty());
+}
+
 TEST_F(ClusterKeeperTest, ReservationsEndAtTheirTimeAlsoAcrossARestart) {
   MakeClass("gold");
   wire::ReserveRequest request = Want("gold", 10 * kMiB);

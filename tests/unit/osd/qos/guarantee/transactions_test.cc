@@ -49,6 +49,87 @@ TEST_F(TransactionsTest, OwnTokensOfATransactionComeFirst) {
   EXPECT_TRUE(own->guaranteed);
 }
 
+// A user with a promise reads beside his own writers: what he is owed goes in his own order.
+TEST_F(TransactionsTest, WhatAUserIsOwedGoesInTheOrderOfHisFlows) {
+  Transactions transactions;
+  transactions.Configure({{1, kMiB}, {2, kMiB}}, now_);
+  FlowOrder flows;
+  const auto add = [&](uint64_t bytes, uint32_t transaction, FlowKey flow) {
+    Request* request = &requests_.emplace_back();
+    request->bytes = bytes;
+    request->transaction = transaction;
+    request->sequence = requests_.size();
+    flows.Add(&request->in_flow, flow, bytes, 1ms);
+    transactions.Arrived(request, now_);
+    return request;
+  };
+  const Request* oldest = add(256 * kKiB, 1, {1, 1});
+  add(256 * kKiB, 1, {1, 1});
+  now_ += 10s;
+  EXPECT_EQ(transactions.Owed(now_), oldest);
+  const Request* reader = add(4 * kKiB, 1, {1, 2});
+  EXPECT_EQ(transactions.Owed(now_), reader);
+
+  // Where flows are not those of users, what another one has next is not what this one is owed.
+  FlowOrder shared;
+  Transactions others;
+  others.Configure({{1, kMiB}}, now_);
+  Request first, second;
+  first.bytes = second.bytes = 64 * kKiB;
+  second.transaction = 1;
+  shared.Add(&first.in_flow, {}, first.bytes, 1ms);
+  shared.Add(&second.in_flow, {}, second.bytes, 1ms);
+  others.Arrived(&first, now_);
+  others.Arrived(&second, now_);
+  now_ += 10s;
+  EXPECT_EQ(others.Owed(now_), &second);
+}
+
+// Of 8 MiB/s and 100 requests/s a user with a part of 4 MiB/s is owed 100 small requests, not 1000.
+// It does not matter from how many mounts he asks, which number their flows apart.
+TEST_F(TransactionsTest, AUserIsOwedNoMoreThanHisPartNorThanHisClass) {
+  const auto owed_in_ten_seconds = [this](uint64_t iops, uint64_t mounts) {
+    SchedulerConfig config = Strict(20 * kMiB);
+    config.dispatch = DispatchKind::kFifo;
+    Scheduler scheduler(config, now_);
+    ClassSpec spec = Reserved(kGold, 8 * kMiB);
+    spec.reservation->iops = iops;
+    spec.transactions = {{1, 4 * kMiB}};
+    scheduler.SetClass(spec, now_);
+    scheduler.SetClass(Spec(kOther, 1000), now_);
+    std::deque<Request> requests;
+    const auto add = [&](ClassId id, FlowKey flow, uint32_t transaction) {
+      Request* request = &requests.emplace_back();
+      request->class_id = id;
+      request->bytes = 4 * kKiB;
+      request->flow = flow;
+      request->transaction = transaction;
+      scheduler.Enqueue(request, now_);
+    };
+    std::pair<uint64_t, uint64_t> owed{0, 0};  // to him, to all
+    for (const TimePoint end = now_ + 10s; now_ < end; now_ += 10ms) {
+      for (uint64_t i = 0; i < 40; ++i) {
+        add(kGold, {1 + i % mounts, 1}, 1);
+        add(kGold, {9, 1}, 0);
+        add(kOther, {}, 0);
+      }
+      while (const Request* request = Serve(&scheduler)) {
+        if (!request->guaranteed) continue;
+        owed.first += request->transaction == 1 ? request->bytes : 0;
+        owed.second += request->bytes;
+      }
+    }
+    return owed;
+  };
+  for (const uint64_t mounts : {1, 3}) {
+    EXPECT_LE(owed_in_ten_seconds(100, mounts).second, 1020 * 4 * kKiB) << mounts;
+    const auto [his, all] = owed_in_ten_seconds(0, mounts);
+    EXPECT_GE(his, 40 * kMiB) << mounts;
+    EXPECT_GE(all, 80 * kMiB) << mounts;
+    EXPECT_LE(all, 81 * kMiB) << mounts;
+  }
+}
+
 TEST_F(TransactionsTest, ACancelledRequestLeavesItsTransaction) {
   Scheduler scheduler(Strict(kMiB), now_);
   ClassSpec spec = Reserved(kGold, kMiB);
