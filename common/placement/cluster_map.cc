@@ -145,6 +145,7 @@ Status ContractFromWire(const wire::ClassInfo& message, ClassSpec* spec) {
     WEIR_RETURN_IF_ERROR(Assign(ParseClassType(message.type()), disk.type));
   }
   disk.peak = message.peak();
+  disk.peak_bytes_per_s = message.peak_bytes_per_s();
   disk.throughput_bytes_per_s = message.throughput_bytes_per_s();
   if (message.has_tolerance()) disk.tolerance = message.tolerance();
   if (message.latency_part() != 0) service.probability = message.latency_part();
@@ -416,6 +417,7 @@ void ContractToWire(const ClassSpec& spec, wire::ClassInfo* message) {
   const Duration bound = disk.type == ClassType::kLatency ? disk.latency : spec.service.bound;
   message->set_type(std::string(ToText(disk.type)));
   message->set_peak(disk.peak);
+  message->set_peak_bytes_per_s(disk.peak_bytes_per_s);
   message->set_throughput_bytes_per_s(disk.throughput_bytes_per_s);
   message->set_tolerance(disk.tolerance);
   message->set_latency_ns(static_cast<uint64_t>(bound.count()));

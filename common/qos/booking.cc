@@ -44,7 +44,9 @@ Booking BookingOf(const ClassSpec& spec, const SchedulerConfig& osd, size_t osds
     booking.bound_measured = spec.admission == AdmissionKind::kMeasured;
   }
   if (spec.disk.type != ClassType::kBestEffort) {
-    booking.disk = InBytes(spec.disk.peak, static_cast<double>(osd.token_rate));
+    const uint64_t peak = spec.disk.peak_bytes_per_s;
+    booking.disk = peak > 0 ? std::min(peak, Booking::kImpossible)
+                            : InBytes(spec.disk.peak, static_cast<double>(osd.token_rate));
   }
   return booking;
 }

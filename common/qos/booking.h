@@ -4,7 +4,7 @@
 //   bandwidth R        R, or min(R, f R / n) of a total over n OSDs, with its leeway f (1.5)
 //   requests N/s       N units of G0 / IOPSmax, divided in the same way
 //   latency bound      the requests per second it needs by (10), in those units
-//   virtual disk       its share of the disk, f G0
+//   virtual disk       its share of the disk, f G0, or its peak in bytes per second
 //
 // A class with several of them books the largest: a request counts against each
 // (osd/qos/guarantee). Example: G0 = 60 MiB/s, IOPSmax 960 (units of 64 KiB), one OSD: 20 ms with

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <string>
 #include <utility>
 
@@ -14,9 +13,6 @@ constexpr std::array<std::pair<ClassType, std::string_view>, 4> kTypeWords{
      {ClassType::kRentADisk, "rent-a-disk"},
      {ClassType::kLatency, "latency"},
      {ClassType::kThroughput, "throughput"}}};
-
-// Percentages typed by people add up to 1 only nearly.
-constexpr double kRounding = 1e-9;
 
 }  // namespace
 
@@ -42,8 +38,11 @@ Status CheckVirtualDisk(const VirtualDisk& disk) {
   const auto bad = [](std::string text) { return Status(ErrorCode::kInvalid, std::move(text)); };
   if (disk.type == ClassType::kBestEffort) return Status::Ok();
   const std::string what = "a class of type " + std::string(ToText(disk.type));
-  if (!std::isfinite(disk.peak) || disk.peak <= 0 || disk.peak > 1) {
-    return bad(what + " needs its share of the disk, more than 0% and at most 100% (--peak)");
+  const bool has_share = disk.peak > 0 && disk.peak <= 1;
+  if (!has_share && disk.peak_bytes_per_s == 0) {
+    return bad(what +
+               " needs its share of the disk, more than 0% and at most 100%, or the "
+               "bandwidth of a disk like it (--peak)");
   }
   if (disk.type == ClassType::kLatency && disk.latency <= Duration::zero()) {
     return bad(what + " needs a bound (--latency)");
@@ -57,11 +56,11 @@ Status CheckVirtualDisk(const VirtualDisk& disk) {
   return Status::Ok();
 }
 
-PeakDecision AdmitPeak(double promised_to_others, double peak) {
-  PeakDecision decision;
-  decision.largest = std::max(0.0, 1 - promised_to_others);
-  decision.admitted = peak > 0 && peak <= decision.largest + kRounding;
-  return decision;
+double ShareOn(const VirtualDisk& disk, uint64_t token_rate) {
+  if (disk.peak_bytes_per_s == 0) return disk.peak;
+  if (token_rate == 0) return 0;
+  return std::min(1.0,
+                  static_cast<double>(disk.peak_bytes_per_s) / static_cast<double>(token_rate));
 }
 
 }  // namespace weir

@@ -7,7 +7,9 @@
 //   latency       requests done within `latency`, whenever that private disk would manage it
 //   throughput    an average rate over the life of the flow, up to what that private disk gives
 //
-// A class without a contract (best-effort) gets what others leave. Pure.
+// A class without a contract (best-effort) gets what others leave. A peak may be given in bytes per
+// second as well: of an OSD that was measured to do G0 (its token rate) that is the share peak /
+// G0. Pure.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +28,7 @@ struct VirtualDisk {
   Duration latency{0};                  // b, type latency: from arrival to completion
   uint64_t throughput_bytes_per_s = 0;  // c, type throughput
   double tolerance = 0.05;              // of c, that may be lent to latency disks in need, [0, 1)
+  uint64_t peak_bytes_per_s = 0;        // instead of f; 0: it is given as a share
 
   friend bool operator==(const VirtualDisk&, const VirtualDisk&) = default;
 };
@@ -38,11 +41,7 @@ Result<ClassType> ParseClassType(std::string_view text);
 // sets it.
 Status CheckVirtualDisk(const VirtualDisk& disk);
 
-// Admission (RULES.md §5): the peaks on one device add up to at most 1.
-struct PeakDecision {
-  bool admitted = false;
-  double largest = 0;  // the largest share that would fit
-};
-PeakDecision AdmitPeak(double promised_to_others, double peak);
+// The share of an OSD of that token rate; 0 while the rate is not known.
+double ShareOn(const VirtualDisk& disk, uint64_t token_rate);
 
 }  // namespace weir

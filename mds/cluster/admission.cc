@@ -25,7 +25,7 @@ bool Has(const ClassSpec& spec, Wanted wanted) {
     case Wanted::kBound:
       return spec.service.bound > Duration(0);
     case Wanted::kDisk:
-      return spec.disk.type != ClassType::kBestEffort && spec.disk.peak > 0;
+      return spec.disk.type != ClassType::kBestEffort;
   }
   return false;
 }

@@ -115,7 +115,9 @@ std::string Describe(const ClassSpec& spec, Wanted wanted) {
     case Wanted::kBound:
       return "promise " + Bound(spec) + " to " + name;
     case Wanted::kDisk:
-      return "promise " + Percent(spec.disk.peak) + " of the disk to " + name;
+      return spec.disk.peak_bytes_per_s > 0
+                 ? "promise a peak of " + FormatRate(spec.disk.peak_bytes_per_s) + " to " + name
+                 : "promise " + Percent(spec.disk.peak) + " of the disk to " + name;
   }
   return name;
 }
@@ -129,6 +131,10 @@ std::string WhyRefused(const ClusterMap& map, const OsdEntry& osd, const ClassSp
       return WhyNoBound(map, osd, spec, decision);
     case Wanted::kDisk:
       break;
+  }
+  if (spec.disk.peak_bytes_per_s > 0) {
+    return FormatRate(decision.promised) + " of " + FormatRate(decision.limit) +
+           " already promised (largest that fits: " + FormatRate(decision.room()) + ")";
   }
   const auto whole = static_cast<double>(decision.limit);
   return Percent(static_cast<double>(decision.promised) / whole) +

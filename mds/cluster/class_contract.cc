@@ -9,9 +9,10 @@ constexpr uint64_t kLongestBound = uint64_t{3600} * 1'000'000'000;
 constexpr uint32_t kMostPending = 100'000;
 
 bool NamesContract(const wire::SetClassRequest& request) {
-  return request.has_type() || request.has_peak() || request.has_throughput_bytes_per_s() ||
-         request.has_tolerance() || request.has_latency_ns() || request.has_latency_part() ||
-         request.has_max_pending() || request.has_admission();
+  return request.has_type() || request.has_peak() || request.has_peak_bytes_per_s() ||
+         request.has_throughput_bytes_per_s() || request.has_tolerance() ||
+         request.has_latency_ns() || request.has_latency_part() || request.has_max_pending() ||
+         request.has_admission();
 }
 
 // The bound of a class that becomes a latency disk becomes the disk's, and goes with it.
@@ -23,7 +24,7 @@ Duration TakeBound(ClassSpec* spec) {
 
 Status CheckKind(const ClassSpec& spec) {
   const bool disk = spec.disk.type != ClassType::kBestEffort;
-  if (!disk && spec.disk.peak > 0) {
+  if (!disk && (spec.disk.peak > 0 || spec.disk.peak_bytes_per_s > 0)) {
     return {ErrorCode::kInvalid,
             "a share of the disk (--peak) needs a type: rent-a-disk, latency or throughput"};
   }
@@ -45,11 +46,20 @@ Status ApplyContract(const wire::SetClassRequest& request, ClassSpec* spec) {
   Duration bound = TakeBound(spec);
   if (request.has_type()) {
     WEIR_ASSIGN_OR_RETURN(spec->disk.type, ParseClassType(request.type()));
-    if (spec->disk.type == ClassType::kBestEffort) spec->disk.peak = 0;
+    if (spec->disk.type == ClassType::kBestEffort) {
+      spec->disk.peak = 0;
+      spec->disk.peak_bytes_per_s = 0;
+    }
     if (spec->disk.type != ClassType::kThroughput) spec->disk.throughput_bytes_per_s = 0;
     if (was_latency_disk && spec->disk.type != ClassType::kLatency) bound = Duration(0);
   }
-  if (request.has_peak()) spec->disk.peak = request.peak();
+  if (request.has_peak() && request.has_peak_bytes_per_s()) {
+    return {ErrorCode::kInvalid, "a peak is a share or a rate (--peak), not both"};
+  }
+  if (request.has_peak() || request.has_peak_bytes_per_s()) {
+    spec->disk.peak = request.peak();
+    spec->disk.peak_bytes_per_s = request.peak_bytes_per_s();
+  }
   if (request.has_throughput_bytes_per_s()) {
     if (request.throughput_bytes_per_s() > INT64_MAX) {
       return {ErrorCode::kInvalid, "a throughput is less than 8EiB/s"};
@@ -84,8 +94,9 @@ std::vector<Wanted> NewContracts(const ClassSpec& before, const ClassSpec& now) 
   std::vector<Wanted> wanted;
   const bool bound_changed = !(before.service == now.service) || before.admission != now.admission;
   if (now.service.bound > Duration(0) && bound_changed) wanted.push_back(Wanted::kBound);
-  const bool larger = now.disk.peak > before.disk.peak;
-  if (now.disk.type != ClassType::kBestEffort && larger) wanted.push_back(Wanted::kDisk);
+  const bool other = now.disk.peak != before.disk.peak ||
+                     now.disk.peak_bytes_per_s != before.disk.peak_bytes_per_s;
+  if (now.disk.type != ClassType::kBestEffort && other) wanted.push_back(Wanted::kDisk);
   return wanted;
 }
 

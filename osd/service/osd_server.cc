@@ -43,9 +43,13 @@ uint64_t LimitNet(uint64_t bytes_per_s) {
 }
 
 // The class as the scheduler needs it: what of a contract for all OSDs is this one's, what its
-// users are promised, and the end of a reservation on the monotonic clock.
-ClassSpec ToLocal(ClassSpec spec, const ClusterMap& map, TimePoint now, WallTime wall_now) {
+// users are promised, a peak as a share of this OSD, and the end of a reservation on the monotonic
+// clock.
+ClassSpec ToLocal(ClassSpec spec, const ClusterMap& map, uint64_t token_rate, TimePoint now,
+                  WallTime wall_now) {
   const size_t osds = map.osds.size();
+  spec.disk.peak = ShareOn(spec.disk, token_rate);
+  spec.disk.peak_bytes_per_s = 0;
   if (IsLimitedOverOsds(map, spec)) spec.limit_bytes_per_s = LimitNet(*spec.limit_bytes_per_s);
   spec.service = LocalContract(spec.service, osds);
   spec.disk.throughput_bytes_per_s =
@@ -294,7 +298,7 @@ void OsdServer::Apply(const ClusterMap& map) {
   const SchedulerConfig config =
       self != map.osds.end() ? self->second.qos : InitialConfig(identity_);
   for (const auto& [id, entry] : map.classes) {
-    ClassSpec spec = ToLocal(entry.spec, map, now, wall_now);
+    ClassSpec spec = ToLocal(entry.spec, map, config.token_rate, now, wall_now);
     if (id >= kFirstUserClass) booked += BookingOf(entry.spec, config, map.osds.size()).total();
     const uint64_t floor = BackgroundFloor(spec, config.token_rate);
     if (id == kSystemCompaction) gate_->SetFloor(floor);

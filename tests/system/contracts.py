@@ -24,7 +24,8 @@ def every_contract_is_durable(lab):
     system.osdctl("class", "create", "disk", "--type", "throughput", "--peak", "25%", "--throughput", "5MiB/s",
                   "--tolerance", "10%", "--limit", "30MiB/s", "--weight", "2", "--min-weight", "0.5")
     system.osdctl("reserve", "disk", "--bandwidth", "10MiB/s", "--iops", "50", "--for", "1h", "--scope", "osd")
-    before = {name: show(system, name) for name in ("db", "disk")}
+    system.osdctl("class", "create", "rented", "--type", "rent-a-disk", "--peak", "6MiB/s")
+    before = {name: show(system, name) for name in ("db", "disk", "rented")}
     check(before["db"]["latency_us"] == 40000 and before["db"]["latency_percent"] == 90, f"{before['db']}")
     check(before["disk"]["type"] == "throughput" and before["disk"]["reservation_iops"] == 50, f"{before['disk']}")
     system.osdctl("osd", "set", "all", "--anticipation", "on", "--service-estimate", "13.1ms",
@@ -40,8 +41,12 @@ def every_contract_is_durable(lab):
     system.osdctl("osd", "set", "all", "--service-estimate", "auto")
     check(osd()["service_estimate_us"] is None and osd()["anticipation"], f"{osd()}")
     check({name: show(system, name) for name in before} == before, "contracts changed in a restart")
+    check(before["rented"]["peaks"] == [{"osd": 0, "percent": 10, "bytes_per_s": 6 * MIB}], f"{before['rented']}")
+    for name, text in (("disk", "its peak on osd.0 is 15MiB/s, 25% of the disk"), ("rented", "osd.0 is 6MiB/s, 10% of the disk")):
+        shown = system.osdctl("class", "show", name).stdout
+        check(text in shown, f"'{text}' is not in:\n{shown}")
     table = system.osdctl("class", "ls").stdout
-    for text in ("40ms@90%", "throughput 25% 5MiB/s", "30MiB/s"):
+    for text in ("40ms@90%", "throughput 25% 5MiB/s", "rent-a-disk 6MiB/s", "30MiB/s"):
         check(text in table, f"'{text}' is not in:\n{table}")
 
 
@@ -56,6 +61,8 @@ def refusals_name_the_way_out(lab):
     check("would be admitted" in dry.stdout, dry.stdout)
     refused(system.osdctl("class", "show", "b", ok=None), 5, "b")
     refused(create("b", "--type", "rent-a-disk", "--peak", "50%"), 4, "50% of the disk", "largest that fits: 6.59%")
+    refused(create("b", "--type", "rent-a-disk", "--peak", "50MiB"), 4, "a peak of 50MiB/s to 'b'", "MiB/s already promised",
+            "largest that fits: 3.9")
     system.osdctl("class", "create", "b")
     refused(system.osdctl("reserve", "b", "--iops", "100", ok=None), 4, "100 requests/s for 'b'", "63 requests/s")
     system.osdctl("reserve", "b", "--iops", "63", "--dry-run")
@@ -69,6 +76,8 @@ def refusals_name_the_way_out(lab):
     for argv in (["class", "set", "a", "--latency", "fast"], ["class", "set", "a", "--latency", "10ms@120%"],
                  ["class", "set", "a", "--peak", "20%"], ["class", "set", "a", "--type", "sideways"],
                  ["class", "set", "a", "--type", "throughput", "--peak", "20%"],
+                 ["class", "set", "a", "--type", "rent-a-disk", "--peak", "20B"],
+                 ["class", "set", "a", "--type", "rent-a-disk", "--peak", "150%"],
                  ["class", "set", "a", "--admission", "maybe"], ["class", "set", "a", "--capacity", "1"],
                  ["class", "set", "best-effort", "--latency", "10ms"], ["reserve", "a"],
                  ["reserve", "a", "--iops", "-3"], ["reserve", "a", "--iops", "3", "--leeway", "0.5"],

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/units.h"
+#include "common/placement/cluster_map.h"
 #include "common/qos/flow_kind.h"
 #include "common/qos/qos_config.h"
 #include "common/wire/mds.pb.h"
@@ -55,10 +56,12 @@ std::string BoundText(const wire::ClassInfo& info) {
          PercentText(info.latency_part());
 }
 
-// "throughput 25% 20MiB/s"
+// "throughput 25% 20MiB/s", "rent-a-disk 40MiB/s"
 std::string DiskText(const wire::ClassInfo& info) {
   if (info.type().empty() || info.type() == ToText(ClassType::kBestEffort)) return "-";
-  std::string text = info.type() + " " + PercentText(info.peak());
+  std::string text = info.type() + " " +
+                     (info.peak_bytes_per_s() > 0 ? FormatRate(info.peak_bytes_per_s())
+                                                  : PercentText(info.peak()));
   if (info.throughput_bytes_per_s() > 0) text += " " + FormatRate(info.throughput_bytes_per_s());
   return text;
 }
@@ -112,6 +115,27 @@ void PrintUsers(const wire::ClassInfo& info) {
   }
 }
 
+// What a virtual disk is like on each OSD: its share of it, and that of the token rate.
+Json PeaksOf(const wire::ClusterMap& map, const wire::ClassInfo& info) {
+  Json peaks = Json::array();
+  const auto entry = FromWire(info);
+  if (!entry.ok() || entry->spec.disk.type == ClassType::kBestEffort) return peaks;
+  for (const auto& osd : map.osds()) {
+    const uint64_t whole = osd.qos().token_rate();
+    const double share = ShareOn(entry->spec.disk, whole);
+    const auto rate = static_cast<uint64_t>(share * static_cast<double>(whole) + 0.5);
+    peaks.push_back({{"osd", osd.id()}, {"percent", share * 100}, {"bytes_per_s", rate}});
+  }
+  return peaks;
+}
+
+void PrintPeaks(const Json& peaks) {
+  for (const Json& one : peaks) {
+    fmt::print("its peak on osd.{} is {}, {:.4g}% of the disk\n", one["osd"].get<uint32_t>(),
+               FormatRate(one["bytes_per_s"].get<uint64_t>()), one["percent"].get<double>());
+  }
+}
+
 void PrintOne(const Globals& globals, const wire::ClassInfo& info) {
   if (globals.json()) return PrintJson(ToJson(info));
   PrintClasses({&info});
@@ -130,11 +154,13 @@ Result<ExitCode> RunShow(Globals& globals, const std::string& name) {
   if (globals.json()) {
     Json json = ToJson(*info);
     json["held_bytes"] = held;
+    json["peaks"] = PeaksOf(map, *info);
     PrintJson(json);
     return ExitCode::kDone;
   }
   PrintClasses({info});
   PrintUsers(*info);
+  PrintPeaks(PeaksOf(map, *info));
   fmt::print("its files hold {}{}\n", FormatSize(held),
              info->capacity_bytes() == 0 ? "" : " of " + FormatSize(info->capacity_bytes()));
   return ExitCode::kDone;
@@ -154,8 +180,14 @@ Status FillDisk(const ClassOptions& options, wire::SetClassRequest* request) {
     request->set_type(options.type);
   }
   if (!options.peak.empty()) {
-    WEIR_ASSIGN_OR_RETURN(const double peak, cli::PercentValue("--peak", options.peak));
-    request->set_peak(peak);
+    const bool is_rate = options.peak.find('B') != std::string::npos;  // 40MiB/s
+    if (is_rate) {
+      WEIR_ASSIGN_OR_RETURN(const uint64_t rate, cli::RateValue("--peak", options.peak));
+      request->set_peak_bytes_per_s(rate);
+    } else {
+      WEIR_ASSIGN_OR_RETURN(const double peak, cli::PercentValue("--peak", options.peak));
+      request->set_peak(peak);
+    }
   }
   if (!options.throughput.empty()) {
     WEIR_ASSIGN_OR_RETURN(const uint64_t rate, cli::RateValue("--throughput", options.throughput));
@@ -315,8 +347,10 @@ void AddContract(CLI::App* verb, ClassOptions* options) {
       ->type_name("additive|measured");
   verb->add_option("--type", options->type, "of virtual disk")
       ->type_name("best-effort|rent-a-disk|latency|throughput");
-  verb->add_option("--peak", options->peak, "share of each disk that a virtual disk is like")
-      ->type_name("PERCENT");
+  verb->add_option("--peak", options->peak,
+                   "what a virtual disk is like: a share of each disk, or the bandwidth of a disk "
+                   "of its own, which is as large a share as that is of the OSD's token rate")
+      ->type_name("PERCENT|RATE");
   verb->add_option("--throughput", options->throughput, "average of --type throughput")
       ->type_name("RATE");
   verb->add_option("--tolerance", options->tolerance,

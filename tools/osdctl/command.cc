@@ -112,6 +112,7 @@ void AddContract(const wire::ClassInfo& info, Json* json) {
   const bool disk = !info.type().empty() && info.type() != ToText(ClassType::kBestEffort);
   (*json)["type"] = disk ? info.type() : "best-effort";
   (*json)["peak_percent"] = info.peak() * 100;
+  (*json)["peak_bytes_per_s"] = info.peak_bytes_per_s();
   (*json)["throughput_bytes_per_s"] = info.throughput_bytes_per_s();
   (*json)["tolerance_percent"] = info.tolerance() * 100;
   if (info.booked_bytes_per_s() > 0) {

@@ -53,6 +53,8 @@ TEST(BookingTest, SeveralContractsOfAClassBookTheLargest) {
   spec.disk.type = ClassType::kRentADisk;
   spec.disk.peak = 0.5;
   EXPECT_EQ(BookingOf(spec, Osd(60 * kMiB), 1).total(), 30 * kMiB);
+  spec.disk.peak_bytes_per_s = 20 * kMiB;
+  EXPECT_EQ(BookingOf(spec, Osd(60 * kMiB), 3).total(), 20 * kMiB) << "on each";
 }
 
 }  // namespace

@@ -38,14 +38,14 @@ TEST(CheckVirtualDiskTest, EachTypeNeedsItsOwnNumbers) {
   EXPECT_THAT(CheckVirtualDisk(disk).message(), HasSubstr("--tolerance"));
 }
 
-TEST(AdmitPeakTest, SharesAddUpToOneDespiteRounding) {
-  EXPECT_TRUE(AdmitPeak(0, 1).admitted);
-  EXPECT_TRUE(AdmitPeak(0.1 + 0.2 + 0.6, 0.1).admitted);  // sums to 1.0000000000000002
-  const PeakDecision refused = AdmitPeak(0.8, 0.25);
-  EXPECT_FALSE(refused.admitted);
-  EXPECT_DOUBLE_EQ(refused.largest, 1 - 0.8);
-  EXPECT_FALSE(AdmitPeak(1.5, 0.1).admitted);
-  EXPECT_EQ(AdmitPeak(1.5, 0.1).largest, 0);
+TEST(ShareOnTest, APeakInBytesIsAShareOfWhatTheOsdWasMeasuredToDo) {
+  VirtualDisk disk{.type = ClassType::kRentADisk, .peak_bytes_per_s = 40 << 20};
+  EXPECT_TRUE(CheckVirtualDisk(disk).ok());
+  EXPECT_DOUBLE_EQ(ShareOn(disk, 160 << 20), 0.25);
+  EXPECT_DOUBLE_EQ(ShareOn(disk, 80 << 20), 0.5);
+  EXPECT_DOUBLE_EQ(ShareOn(disk, 20 << 20), 1) << "no disk has more";
+  EXPECT_DOUBLE_EQ(ShareOn(disk, 0), 0);
+  EXPECT_DOUBLE_EQ(ShareOn({.type = ClassType::kRentADisk, .peak = 0.3}, 160 << 20), 0.3);
 }
 
 }  // namespace

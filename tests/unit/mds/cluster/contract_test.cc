@@ -258,6 +258,36 @@ TEST_F(ContractTest, ADryRunSaysAndChangesNothing) {
   EXPECT_EQ(Create(request).code(), ErrorCode::kRefused);
 }
 
+TEST_F(ContractTest, APeakMayBeABandwidth) {
+  const auto peak = [](const std::string& name, uint64_t rate) {
+    wire::SetClassRequest request = Disk(name, "rent-a-disk", 0);
+    request.clear_peak();
+    request.set_peak_bytes_per_s(rate);
+    return request;
+  };
+  EXPECT_TRUE(Create(peak("a", 40 * kMiB)).ok());
+  EXPECT_EQ(Create(peak("b", 30 * kMiB)).message(),
+            "cannot promise a peak of 30MiB/s to 'b' on osd.0: 40MiB/s of 60MiB/s already promised "
+            "(largest that fits: 20MiB/s)");
+  EXPECT_TRUE(Create(Disk("b", "rent-a-disk", 1.0 / 3)).ok());
+  EXPECT_EQ(Set(peak("a", 50 * kMiB)).code(), ErrorCode::kRefused);
+  EXPECT_EQ(Set(Disk("a", "rent-a-disk", 0.9)).code(), ErrorCode::kRefused);
+  Restart();
+  EXPECT_EQ(Spec("a").disk.peak_bytes_per_s, 40 * kMiB);
+  EXPECT_TRUE(Set(Disk("a", "rent-a-disk", 0.5)).ok());
+  EXPECT_EQ(Spec("a").disk.peak_bytes_per_s, 0u);
+  EXPECT_TRUE(Set(peak("a", 20 * kMiB)).ok());
+  EXPECT_EQ(Spec("a").disk.peak, 0);
+  wire::SetClassRequest both = peak("a", kMiB);
+  both.set_peak(0.1);
+  EXPECT_EQ(Set(both).code(), ErrorCode::kInvalid);
+  wire::SetClassRequest none;
+  none.set_name("a");
+  none.set_type("best-effort");
+  EXPECT_TRUE(Set(none).ok());
+  EXPECT_EQ(Spec("a").disk.peak_bytes_per_s, 0u);
+}
+
 TEST_F(ContractTest, WhatMakesNoSenseIsRefusedByName) {
   wire::SetClassRequest request;
   request.set_name("gold");
