@@ -37,7 +37,8 @@ struct ClassCounters {
   uint64_t queued_ops = 0;
   uint64_t queued_bytes = 0;
   uint64_t deadline_misses = 0;  // completed later than the class's latency bound
-  // Seconds with demand in which served < promise - 2 %, or the bound was missed too often.
+  // Seconds with demand in which served < promise - 2 %, in bytes and requests or in time of the
+  // device, or the bound was missed too often.
   uint64_t violation_seconds = 0;
   OsdClassTimes times;  // without operations and bytes, which are above
 };
@@ -109,6 +110,7 @@ struct MoreLeaves {
 
 struct ClassQueue {
   static constexpr uint32_t kNowhere = UINT32_MAX;
+  static constexpr double kTimeSlack = 0.1;  // seconds that others may be ahead: a full bucket
 
   ClassQueue() { heap_place.fill(kNowhere); }
   [[nodiscard]] ClassId id() const { return counters.id; }
@@ -145,6 +147,8 @@ struct ClassQueue {
   uint64_t period_bytes = 0;  // promise, since the second and the maximizer's period began
   double second_ops = 0;      // requests; of those elsewhere, estimated
   ContractState contract;
+  double second_time = 0;          // of the device, seconds: of a virtual disk
+  double carry_time = kTimeSlack;  // beyond its share
 
   // What it is promised, and the clock of its finish times.
   alignas(kCacheLine) uint64_t promised = 0;  // bytes per second of the leaf; 0: no promise

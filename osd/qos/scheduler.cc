@@ -362,6 +362,8 @@ void Scheduler::Completed(Request* request, TimePoint now) {
   counters.served_bytes += request->bytes;
   (request->guaranteed ? counters.guaranteed_bytes : counters.surplus_bytes) += request->bytes;
   CountService(queue, request->bytes, 1);
+  worked_ += ToSeconds(request->device_time);
+  if (virtual_disks_ > 0) queue->second_time += ToSeconds(request->device_time);
   contract_meter_.Completed(queue, *request, request->guaranteed || !guarantee_, now);
   FlowOrder::Done(&request->in_flow);
   surplus_->Completed(queue, *request, request->device_time, now);

@@ -254,6 +254,7 @@ class Scheduler {
   WaitMeter wait_meter_;
   uint64_t booked_ = 0;       // of G0, by all contracts
   size_t virtual_disks_ = 0;  // classes that are one
+  double worked_ = 0;         // seconds of the device, in this second
 
   uint64_t next_sequence_ = 1;
   uint64_t queued_ = 0;

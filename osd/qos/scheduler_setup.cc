@@ -399,10 +399,13 @@ void Scheduler::Tick(TimePoint now) {
 }
 
 void Scheduler::CloseSecond(TimePoint now) {
+  // Without a box that knows time a virtual disk is a promise in bytes.
+  const bool by_time = guarantee_ || config_.surplus == SurplusKind::kCooperative;
+  const double worked = std::exchange(worked_, 0);
   for (auto& [id, queue] : classes_) {
     const bool waited = !queue->requests.empty() && HadDemandSince(*queue, second_start_);
     const bool late = contract_meter_.CloseSecond(queue.get(), waited);
-    if (!qos::CloseSecond(queue.get(), second_start_, now) && !late) continue;
+    if (!qos::CloseSecond(queue.get(), by_time ? worked : 0, second_start_, now) && !late) continue;
     const int64_t seconds = (now - second_start_) / kSecond;
     queue->counters.violation_seconds += static_cast<uint64_t>(std::max<int64_t>(seconds, 1));
   }

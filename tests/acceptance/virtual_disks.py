@@ -42,6 +42,12 @@ def rates(lab, system, percent_random):
     return [json.loads(output)["jobs"][0]["read"]["iops"] for output in outputs]
 
 
+def broken(system):
+    """Seconds in which the two had less of the disk's time than they rent, so far."""
+    stats = [json.loads(system.osdctl("stat", name, "-o", "json").stdout) for name in ("large", "small")]
+    return [sum(row["violation_seconds"] for osd in stat["osds"] for row in osd["classes"]) for stat in stats]
+
+
 def record(found):
     """E14: both sequential; E15: one of them not; E58: the same under the default profile."""
     for (profile, percent), rates_ in found.items():
@@ -70,9 +76,11 @@ def two_tenants(lab):
     for profile in ("vd", "unified"):
         system.osdctl("osd", "set", "all", "--profile", profile)
         for percent in RANDOM:
+            before = broken(system)
             large, small = found[profile, percent] = rates(lab, system, percent)
+            short = [now - then for now, then in zip(broken(system), before)]
             lab.show(f"        {profile:8} {percent:3} % of the 75 % disk's requests at random: {large:6.0f} requests/s, "
-                     f"25 % disk {small:6.0f}")
+                     f"25 % disk {small:6.0f}; broken seconds: {short[0]} and {short[1]}")
     record(found)
     for percent in RANDOM:
         (_, paper), (_, ours) = found["vd", percent], found["unified", percent]

@@ -8,8 +8,12 @@ namespace {
 
 constexpr uint64_t kUnderWayPart = 20;  // of a second's promise: 50 ms
 
+bool IsDisk(const ClassQueue& queue) {
+  return queue.spec.disk.type != ClassType::kBestEffort;
+}
+
 bool IsPromised(const ClassQueue& queue) {
-  return queue.promised > 0 || queue.promised_iops > 0;
+  return queue.promised > 0 || queue.promised_iops > 0 || IsDisk(queue);
 }
 
 bool HasDemand(const ClassQueue& queue) {
@@ -49,6 +53,21 @@ bool Settle(const Account& account, double* carry) {
   return kept;
 }
 
+// Nothing at all is never enough, were the device to work for nobody.
+bool HasItsTime(ClassQueue* queue, double time, double worked) {
+  const Account account{queue->spec.disk.peak * worked, time, ClassQueue::kTimeSlack};
+  return Settle(account, &queue->carry_time) && time > 0;
+}
+
+// The bytes per second with which a virtual disk has all that it may have: its limit, or the rate
+// of a throughput disk less what that may lend.
+double MostOfDisk(const ClassQueue& queue) {
+  const VirtualDisk& disk = queue.spec.disk;
+  const auto limit = static_cast<double>(queue.spec.limit_bytes_per_s.value_or(UINT64_MAX));
+  if (disk.type != ClassType::kThroughput) return limit;
+  return std::min(limit, static_cast<double>(disk.throughput_bytes_per_s) * (1 - disk.tolerance));
+}
+
 double SlackOps(const ClassQueue& queue) {
   return std::max(2.0, static_cast<double>(queue.promised_iops) / 10) + 1;
 }
@@ -71,13 +90,15 @@ void CountService(ClassQueue* queue, uint64_t bytes, double requests) {
   queue->second_ops += requests;
 }
 
-bool CloseSecond(ClassQueue* queue, TimePoint start, TimePoint now) {
+bool CloseSecond(ClassQueue* queue, double worked, TimePoint start, TimePoint now) {
   const auto bytes = static_cast<double>(std::exchange(queue->second_bytes, 0));
   const double ops = std::exchange(queue->second_ops, 0);
+  const double time = std::exchange(queue->second_time, 0);
   const double slack = SlackBytes(*queue);
   if (!IsPromised(*queue) || !HadDemandSince(*queue, start)) {
     queue->carry_bytes = slack;
     queue->carry_ops = SlackOps(*queue);
+    queue->carry_time = ClassQueue::kTimeSlack;
     return false;
   }
   const Account by_bytes{PromisedBytes(*queue, now - start), bytes, slack};
@@ -85,7 +106,11 @@ bool CloseSecond(ClassQueue* queue, TimePoint start, TimePoint now) {
   const bool bytes_kept = queue->promised > 0 && Settle(by_bytes, &queue->carry_bytes);
   const bool ops_kept =
       queue->promised_iops > 0 && Settle({promised_ops, ops, SlackOps(*queue)}, &queue->carry_ops);
-  return !bytes_kept && !ops_kept;
+  const bool promised = queue->promised > 0 || queue->promised_iops > 0;
+  const bool disk_kept =
+      !IsDisk(*queue) || worked <= 0 || HasItsTime(queue, time, worked) ||
+      bytes + LargestBytes(*queue) >= MostOfDisk(*queue) * ToSeconds(now - start);
+  return !disk_kept || (promised && !bytes_kept && !ops_kept);
 }
 
 bool ClosePeriod(ClassQueue* queue, TimePoint start, TimePoint now) {

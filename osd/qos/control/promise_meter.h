@@ -21,10 +21,11 @@ void NoteDemand(ClassQueue* queue, TimePoint now);
 void CountService(ClassQueue* queue, uint64_t bytes, double requests);
 
 // Ends a window of a second (or more, if the caller was late): true if the service stayed 2 % below
-// the promise; below both, of a promise in bytes and in requests, as either may be what holds the
-// class (RULES.md §3.8). A promise is kept up to one bucket
-// and one request (I-13), so that much, above or below the line, is carried from window to window.
-bool CloseSecond(ClassQueue* queue, TimePoint start, TimePoint now);
+// a promise; below both, of one in bytes and requests, as either may be what holds the class
+// (RULES.md §3.8). A promise is kept up to one bucket and one request (I-13), so that much, above
+// or below the line, is carried from window to window. `worked`: seconds that the device worked for
+// anybody; a virtual disk is promised its share of them. 0: nobody counts them.
+bool CloseSecond(ClassQueue* queue, double worked, TimePoint start, TimePoint now);
 
 // Ends the maximizer's period: true if served < rate * period - 2 * largest request.
 bool ClosePeriod(ClassQueue* queue, TimePoint start, TimePoint now);

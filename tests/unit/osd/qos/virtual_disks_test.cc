@@ -52,6 +52,7 @@ TEST(VirtualDisksTest, TimeIsSharedWhateverTheDepth) {
     cluster.RunTo(20s);
     EXPECT_NEAR(DeviceShare(*a, 2s, 20s), .7, .01) << "depth " << depth;
     EXPECT_NEAR(DeviceShare(*b, 2s, 20s), .3, .01) << "depth " << depth;
+    for (const ClassId id : {kA, kB}) EXPECT_EQ(CountersOf(&cluster, id).violation_seconds, 0u);
   }
 }
 
@@ -73,6 +74,7 @@ TEST(VirtualDisksTest, TimeIsSharedInTheDefaultProfileWhateverTheSizes) {
   cluster.RunTo(20s);
   EXPECT_NEAR(DeviceShare(*a, 2s, 20s), .3, .01);
   EXPECT_NEAR(DeviceShare(*b, 2s, 20s), .7, .01);
+  for (const ClassId id : {kA, kB}) EXPECT_EQ(CountersOf(&cluster, id).violation_seconds, 0u);
 }
 
 TEST(VirtualDisksTest, AThroughputDiskIsOwedItsRateAndNoMore) {
@@ -86,6 +88,7 @@ TEST(VirtualDisksTest, AThroughputDiskIsOwedItsRateAndNoMore) {
   cluster.RunTo(20s);
   EXPECT_NEAR(static_cast<double>(CountersOf(&cluster, kA).guaranteed_bytes) / (20 << 20), 1, .05);
   EXPECT_GT(DeviceShare(*b, 2s, 20s), .5);
+  EXPECT_EQ(CountersOf(&cluster, kA).violation_seconds, 0u) << "has its rate, and less of the time";
 }
 
 // In the default profile a bound is scheduled, and not only counted.

@@ -182,5 +182,44 @@ TEST(VirtualDiskPromiseTest, BehindHtbAShareOfTheDiskIsAPromise) {
   EXPECT_NEAR(one->MiBps(2s, 10s), 30, 1);
 }
 
+// Goal: a second is broken when a disk with demand has less of the device's time than it rents,
+// and only then. Method: three disks rent 3 x `share`, which fits or does not. The last one asks
+// for little, or has a limit that it reaches, and is not wronged where all fits.
+std::vector<uint64_t> BrokenSeconds(std::string_view profile, double share, uint64_t limit) {
+  SchedulerConfig base;
+  base.token_rate = 60 * kMiB;
+  base.best_effort_min = 0;
+  Cluster cluster(1, *ApplyProfile(profile, base), 60 * kMiB);
+  for (uint32_t i = 0; i < 3; ++i) {
+    ClassSpec disk = Spec(ClassId(16 + i));
+    disk.disk.type = ClassType::kRentADisk;
+    disk.disk.peak = share;
+    if (i == 2 && limit > 0) disk.limit_bytes_per_s = limit;
+    cluster.SetClass(disk);
+    const bool idle = i == 2 && limit == 0;
+    cluster.Start({.class_id = disk.id,
+                   .outstanding = idle ? 1 : 16,
+                   .bytes = 64 * kKiB,
+                   .think = idle ? Duration(50ms) : Duration(0)});
+  }
+  cluster.RunTo(10s);
+  std::vector<uint64_t> broken;
+  for (const auto& one : cluster.osd().scheduler().Counters(cluster.events().now())) {
+    if (one.id.value >= 16) broken.push_back(one.violation_seconds);
+  }
+  return broken;
+}
+
+TEST(VirtualDiskPromiseTest, ASecondWithLessTimeThanRentedIsBroken) {
+  for (const std::string_view profile : {"unified", "vd"}) {
+    const std::vector<uint64_t> none{0, 0, 0};
+    EXPECT_EQ(BrokenSeconds(profile, 0.33, 0), none) << profile;
+    EXPECT_EQ(BrokenSeconds(profile, 0.33, kMiB), none) << profile << ": held by its limit";
+    const std::vector<uint64_t> broken = BrokenSeconds(profile, 0.6, 0);
+    EXPECT_GE(broken[0], 8u) << profile;
+    EXPECT_GE(broken[1], 8u) << profile;
+  }
+}
+
 }  // namespace
 }  // namespace weir::osd::qos
