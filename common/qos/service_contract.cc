@@ -6,9 +6,6 @@
 namespace weir {
 
 Status CheckContract(const ServiceContract& contract) {
-  if (contract.copies < 1) {
-    return {ErrorCode::kInvalid, "a class has at least 1 copy; 0 copies hold nothing"};
-  }
   if (contract.iops < 0) {
     return {ErrorCode::kInvalid, "requests per second cannot be negative (--iops)"};
   }
@@ -34,14 +31,6 @@ ServiceContract PartOf(const ServiceContract& contract, size_t servers, double l
   part.max_pending = static_cast<uint32_t>(std::max(1.0, pending)) - 1;
   part.capacity_bytes = (contract.capacity_bytes + servers - 1) / std::max<size_t>(servers, 1);
   return part;
-}
-
-std::vector<ServiceContract> SplitCopies(const ServiceContract& contract) {
-  ServiceContract one = contract;
-  one.copies = 1;
-  std::vector<ServiceContract> copies(contract.copies);
-  std::fill(copies.begin(), copies.end(), one);
-  return copies;
 }
 
 double ChooseLeeway(const ServiceContract& contract, size_t servers,

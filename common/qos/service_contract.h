@@ -1,6 +1,6 @@
 // What a class is promised as a virtual disk of Stonehenge (§3.1), the quintuplet <A, B, C, D, E>:
 //
-//   A availability  copies         independent virtual disks on distinct OSDs
+//   A availability                 independent copies on distinct OSDs: those of the pool instead
 //   B bandwidth     iops           requests per second
 //   C capacity      capacity_bytes
 //   D delay         bound          from the moment a request is among the first max_pending + 1
@@ -21,7 +21,6 @@
 namespace weir {
 
 struct ServiceContract {
-  uint32_t copies = 1;
   double iops = 0;  // 0: none asked for
   uint64_t capacity_bytes = 0;
   Duration bound{0};  // 0: none
@@ -40,11 +39,8 @@ Status CheckContract(const ServiceContract& contract);
 
 // One part of `contract` striped over n servers (§3.2): leeway * B / n, C / n, the same D and E,
 // leeway * (max_pending + 1) / n requests, so that the rate that D needs is divided like B.
-// `leeway` >= 1 is room for skew. Copies stay: SplitCopies is another question.
+// `leeway` >= 1 is room for skew.
 ServiceContract PartOf(const ServiceContract& contract, size_t servers, double leeway);
-
-// <A, ...> as A contracts of one copy.
-std::vector<ServiceContract> SplitCopies(const ServiceContract& contract);
 
 // The smallest leeway among `candidates` (ascending) with which the rate at any component exceeds
 // leeway * B / n in at most 1 - E of the periods; the last one if none does. `rates` holds for each

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "common/qos/delay_bound.h"
-#include "osd/qos/admission/rate_review.h"
 #include "tools/sim/experiments/all.h"
+#include "tools/sim/experiments/rate_review.h"
 #include "tools/sim/experiments/stonehenge_setup.h"
 #include "tools/sim/workloads/arrivals.h"
 #include "tools/sim/workloads/shapes.h"
@@ -211,7 +211,7 @@ class ReviewedClasses {
   const int count_;
   Cluster cluster_;
   osd::qos::ServiceMonitor monitor_{kWindow / 4, TimePoint{0}};
-  osd::qos::RateReview review_;
+  RateReview review_;
   Reviewed result_;
 };
 

@@ -9,7 +9,6 @@ using ::testing::HasSubstr;
 
 ServiceContract Contract() {
   ServiceContract contract;
-  contract.copies = 2;
   contract.iops = 675;
   contract.capacity_bytes = 96'000;
   contract.bound = std::chrono::milliseconds(120);
@@ -23,13 +22,6 @@ TEST(ServiceContractTest, APartHasItsShareWithLeeway) {
   EXPECT_EQ(part.bound, Contract().bound);
   EXPECT_EQ(part.max_pending, 8u);                       // 1.5 * 17 / 3 = 8.5 requests
   EXPECT_DOUBLE_EQ(PartOf(Contract(), 1, 2).iops, 675);  // never more than the whole
-}
-
-TEST(ServiceContractTest, CopiesAreContractsOfTheirOwn) {
-  const auto copies = SplitCopies(Contract());
-  ASSERT_EQ(copies.size(), 2u);
-  EXPECT_EQ(copies[1].copies, 1u);
-  EXPECT_DOUBLE_EQ(copies[1].iops, 675);
 }
 
 TEST(ServiceContractTest, ChecksSayWhatIsOutOfRange) {

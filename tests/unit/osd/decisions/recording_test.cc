@@ -158,7 +158,7 @@ TEST_F(RecordingTest, EveryFieldOfAClassComesOut) {
       Reservation{5, ReservationScope::kOsd, std::nullopt, 6, AdmissionKind::kMeasured};
   spec.reservation_ends = TimePoint{7};
   spec.disk = {ClassType::kLatency, .8, 9ns, 10, .11};
-  spec.service = {1, 12, 0, 13ns, .14, 15, 16};
+  spec.service = {12, 0, 13ns, .14, 15, 16};
   spec.admission = AdmissionKind::kMeasured;
   spec.transactions = {{17, 18}, {19, 20}};
   const auto out = FromRecorded(ToRecorded(spec));

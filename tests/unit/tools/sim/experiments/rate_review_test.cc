@@ -1,13 +1,14 @@
-#include "osd/qos/admission/rate_review.h"
+#include "tools/sim/experiments/rate_review.h"
 
 #include <gtest/gtest.h>
 
 #include "osd/qos/dispatch/virtual_clock.h"
 
-namespace weir::osd::qos {
+namespace weir::sim {
 namespace {
 
 using namespace std::chrono_literals;
+using osd::qos::FinishRate;
 
 constexpr double kIopsMax = 630;
 
@@ -56,4 +57,4 @@ TEST(RateReviewTest, FinishTimesAreSpacedByWhatWasGranted) {
 }
 
 }  // namespace
-}  // namespace weir::osd::qos
+}  // namespace weir::sim

@@ -5,6 +5,9 @@
 // (ServiceContract::granted_iops). Never below the IOPS' that the class asked for, at most once a
 // minute, and only from stable measurements: what is measured next is measured under the new rates.
 //
+// No daemon has it: an MDS admits by what OSDs measure, and leaves the rates of those admitted
+// before as they are.
+//
 // P_service must then be relative to the delay bound of the granted rate, DelayBound(max_pending,
 // granted, iops_max). Units: requests per second. Threads: the owner's. Pure.
 #pragma once
@@ -14,7 +17,7 @@
 #include "common/base/time.h"
 #include "common/qos/contract_admission.h"
 
-namespace weir::osd::qos {
+namespace weir::sim {
 
 class RateReview {
  public:
@@ -32,4 +35,4 @@ class RateReview {
   TimePoint next_{0};
 };
 
-}  // namespace weir::osd::qos
+}  // namespace weir::sim

@@ -1,10 +1,10 @@
-#include "osd/qos/admission/rate_review.h"
+#include "tools/sim/experiments/rate_review.h"
 
 #include <algorithm>
 
 #include "common/qos/delay_bound.h"
 
-namespace weir::osd::qos {
+namespace weir::sim {
 
 std::vector<double> RateReview::Review(const std::vector<AdmittedClass>& classes, double iops_max,
                                        const ServiceMeasures& measures, TimePoint now) {
@@ -25,4 +25,4 @@ std::vector<double> RateReview::Review(const std::vector<AdmittedClass>& classes
   return rates;
 }
 
-}  // namespace weir::osd::qos
+}  // namespace weir::sim
