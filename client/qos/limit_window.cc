@@ -1,11 +1,13 @@
 #include "client/qos/limit_window.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::client {
 namespace {
 
 constexpr Duration kMoment = std::chrono::milliseconds(1);
+constexpr Duration kPiece = std::chrono::milliseconds(20);
 // Of the least latency, in quarters: one that falls by the rest does no harm at all.
 constexpr int kCertain = 3;
 // Enough to catch up with what a pause of the mount has missed.
@@ -22,7 +24,7 @@ LimitWindow::LimitWindow(uint64_t bytes_per_s, uint64_t flying, TimePoint now)
   if (flying > 0) sent_.push_back({TimePoint{0}, now - Duration(1), flying});
 }
 
-void LimitWindow::SetRate(uint64_t bytes_per_s) {
+void LimitWindow::SetRate(uint64_t bytes_per_s, TimePoint now) {
   if (bytes_per_s == rate_) return;
   // A pace that was a much lower rate's is kept no more.
   if (bytes_per_s > rate_ && paced_ > last_sent_) {
@@ -35,16 +37,43 @@ void LimitWindow::SetRate(uint64_t bytes_per_s) {
     may_catch_up_ = false;  // others have what it leaves
     return;
   }
-  if (scaled_to_ > 0) Scale(static_cast<double>(rate_) / static_cast<double>(scaled_to_));
+  if (scaled_to_ > 0) Scale(static_cast<double>(scaled_to_), now);
   scaled_to_ = rate_;
 }
 
-void LimitWindow::Scale(double part) {
+// A request that was large beside the old rate, and is not as long ago as it took at that rate, is
+// as much as the new one gives since then: else one of a tiny part would have used up whatever
+// follows.
+void LimitWindow::Scale(double old_rate, TimePoint now) {
+  const auto rate = static_cast<double>(rate_);
+  Events scaled;
+  for (const Together& some : answered_) {
+    const auto bytes = static_cast<double>(some.bytes);
+    const double as_if = bytes * rate / old_rate;
+    const double since = ToSeconds(std::max(Duration(0), now - some.last)) * rate;
+    const bool large = bytes > old_rate * ToSeconds(kSavedUp);
+    if (!large || as_if <= std::max(bytes, since)) {
+      scaled.push_back({some.first, some.last, static_cast<uint64_t>(as_if)});
+    } else if (since <= bytes) {
+      scaled.push_back(some);
+    } else {
+      Spread(some.last, now, static_cast<uint64_t>(since), &scaled);
+    }
+  }
+  std::stable_sort(scaled.begin(), scaled.end(),
+                   [](const Together& a, const Together& b) { return a.last < b.last; });
+  answered_ = std::move(scaled);
   counted_bytes_ = 0;
   over_ = 0;
-  for (Together& some : answered_) {
-    some.bytes = static_cast<uint64_t>(static_cast<double>(some.bytes) * part);
-    counted_bytes_ += some.bytes;
+  for (const Together& some : answered_) counted_bytes_ += some.bytes;
+}
+
+void LimitWindow::Spread(TimePoint from, TimePoint to, uint64_t bytes, Events* out) {
+  const int64_t pieces = std::max<int64_t>(1, (to - from) / kPiece);
+  for (int64_t i = 1; i <= pieces; ++i) {
+    const TimePoint at = from + (to - from) * i / pieces;
+    const auto part = static_cast<uint64_t>(pieces);
+    out->push_back({at, at, bytes / part});
   }
 }
 

@@ -48,7 +48,7 @@ class LimitWindow {
   // From now on. What was answered before counts as if it had held then already: so nobody pays by
   // standing still for what he was entitled to, and several mounts between which parts of a limit
   // move have no more in a second together.
-  void SetRate(uint64_t bytes_per_s);
+  void SetRate(uint64_t bytes_per_s, TimePoint now);
 
   // Whether a request to that OSD may leave.
   [[nodiscard]] bool Admits(OsdId osd, TimePoint now);
@@ -71,7 +71,9 @@ class LimitWindow {
   };
   using Events = std::deque<Together>;
   static void Add(Events* events, size_t from, uint64_t bytes, TimePoint now);
-  void Scale(double part);
+  void Scale(double old_rate, TimePoint now);
+  // Evenly.
+  static void Spread(TimePoint from, TimePoint to, uint64_t bytes, Events* out);
   void Forget(TimePoint now);
   void MoveOver(TimePoint from);
 

@@ -319,7 +319,7 @@ void ObjectIo::SetLimitsLocked(TimePoint now, std::vector<Departure>* out) {
     if (!IsLimitedOverOsds(*map_, entry.spec)) continue;
     const uint64_t rate = LimitOf(entry.spec);
     if (const auto known = limits_.find(id); known != limits_.end()) {
-      known->second.SetRate(rate);
+      known->second.SetRate(rate, now);
       continue;
     }
     uint64_t flying = 0;
@@ -344,7 +344,7 @@ void ObjectIo::SetLimitParts(std::map<ClassId, double> parts) {
     if (map_ == nullptr || stopped_) return;
     const TimePoint now = clock_.Now();
     for (auto& [id, limit] : limits_) {
-      limit.SetRate(LimitOf(map_->classes.at(id).spec));
+      limit.SetRate(LimitOf(map_->classes.at(id).spec), now);
       const TimePoint next = TakeLimited(id, limit, now, &departures);
       if (next != TimePoint::Max()) options_.wake_by(next);
     }

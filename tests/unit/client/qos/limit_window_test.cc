@@ -6,6 +6,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <vector>
 
 #include "common/base/prng.h"
@@ -85,11 +86,11 @@ TEST(LimitWindowTest, AChangedLimitHoldsFromNowOn) {
   LimitWindow window = Fresh(1000);
   window.Sent(2000, TimePoint{0});
   EXPECT_FALSE(window.Admits(kOsd, TimePoint{0}));
-  window.SetRate(4000);
+  window.SetRate(4000, TimePoint{0});
   EXPECT_FALSE(window.Admits(kOsd, TimePoint{0}));
   EXPECT_EQ(window.AdmitsAt(), TimePoint{0} + 500ms) << "its pace, too";
   EXPECT_TRUE(window.Admits(kOsd, TimePoint{0} + 500ms));
-  window.SetRate(1000);
+  window.SetRate(1000, TimePoint{0} + 500ms);
   EXPECT_FALSE(window.Admits(kOsd, TimePoint{0} + 500ms));
 }
 
@@ -101,7 +102,7 @@ TEST(LimitWindowTest, WhoseLimitIsLoweredGoesOnAtTheNewOneWithoutAStandstill) {
     window.Sent(100, now);
     window.Answered(100, now, now);
   }
-  window.SetRate(1000);
+  window.SetRate(1000, now);
   int sent = 0;
   for (int i = 0; i < 50; ++i, now += 10ms) {
     if (!window.Admits(kOsd, now)) continue;
@@ -121,7 +122,7 @@ TEST(LimitWindowTest, AnotherPartHoldsAsIfItHadHeldBefore) {
     window.Answered(bytes, now, now);
   };
   for (int i = 0; i < 10; ++i, now += 100ms) send(100);
-  window.SetRate(2000);
+  window.SetRate(2000, now);
   send(100);
   uint64_t sent = 100;
   while (window.Admits(kOsd, now)) {
@@ -129,6 +130,39 @@ TEST(LimitWindowTest, AnotherPartHoldsAsIfItHadHeldBefore) {
     sent += 100;
   }
   EXPECT_LE(sent, 400u) << "a tenth of a second's worth and what is over, not half a second's";
+}
+
+// Prevents: a mount with a tiny part stands still for up to a second when it gets a good one, as
+// what was one large request is counted as if it had been so many times as large.
+TEST(LimitWindowTest, APartThatGrowsFromTinyBeginsAtOnce) {
+  constexpr uint64_t kBytes = 64 << 10, kRate = 10 << 20;
+  for (const Duration after : {Duration(1ms), Duration(50ms), Duration(400ms)}) {
+    LimitWindow window = Fresh(2 << 10);
+    TimePoint now{0};
+    window.Sent(kBytes, now);
+    window.Answered(kBytes, now, now);
+    now += after;
+    window.SetRate(kRate / 2, now);
+    now += 10ms;
+    window.SetRate(kRate, now);
+    const TimePoint grown = now;
+    uint64_t sent = 0;
+    std::array<uint64_t, 20> by_tenth{};
+    for (; now < grown + 2s; now += 1ms) {
+      while (window.Admits(kOsd, now)) {
+        window.Sent(kBytes, now);
+        window.Answered(kBytes, now, now);
+        sent += kBytes;
+        by_tenth[static_cast<size_t>((now - grown) / 100ms)] += kBytes;
+      }
+    }
+    EXPECT_GE(by_tenth[0], kRate / 10 - kBytes) << after.count();
+    for (size_t i = 0; i + 10 < by_tenth.size(); ++i) {
+      const uint64_t second = std::accumulate(&by_tenth[i], &by_tenth[i] + 10, uint64_t{0});
+      EXPECT_LE(second, kRate + kRate / 200 + kBytes) << after.count() << ", tenth " << i;
+      EXPECT_GE(second, kRate * 97 / 100) << after.count() << ", tenth " << i;
+    }
+  }
 }
 
 // Nor does a part that was none for a moment make it forget.
@@ -139,13 +173,13 @@ TEST(LimitWindowTest, WhoHasNothingSendsOneRequestASecondAndKeepsCount) {
     window.Sent(100, now);
     window.Answered(100, now, now);
   }
-  window.SetRate(0);
+  window.SetRate(0, now);
   EXPECT_FALSE(window.Admits(kOsd, now));
-  window.SetRate(1000);
+  window.SetRate(1000, now);
   int sent = 0;
   for (; window.Admits(kOsd, now); ++sent) window.Sent(100, now);
   EXPECT_LE(sent, 1);
-  window.SetRate(0);
+  window.SetRate(0, now);
   now += 10s;
   ASSERT_TRUE(window.Admits(kOsd, now));
   window.Sent(100, now);
