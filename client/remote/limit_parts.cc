@@ -67,12 +67,14 @@ void LimitParts::Heard(uint64_t number, const Result<wire::DivideLimitsReply>& r
 
 void LimitParts::Obey() {
   std::map<ClassId, double> parts;
+  uint64_t order = 0;
   {
     const std::lock_guard lock(mutex_);
+    order = ++obeyed_;
     const TimePoint now = clock_.Now();
     for (const ClassId id : classes_) parts[id] = share_.PartOf(id, now);
   }
-  objects_.SetLimitParts(std::move(parts));
+  objects_.SetLimitParts(std::move(parts), order);
 }
 
 }  // namespace weir::client

@@ -46,6 +46,7 @@ class LimitParts {
   TimePoint tell_at_ = TimePoint::Max();  // Max: nothing is to be told before something is Wanted
   bool wanted_ = false;                   // since the last Poll began
   uint64_t asking_ = 0;                   // the request that is not answered yet; 0: none
+  uint64_t obeyed_ = 0;                   // so many times: the order of what is obeyed
 };
 
 }  // namespace weir::client

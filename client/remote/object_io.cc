@@ -336,10 +336,12 @@ uint64_t ObjectIo::LimitOf(const ClassSpec& spec) const {
   return part == limit_parts_.end() ? 0 : BytesOf(part->second, *spec.limit_bytes_per_s);
 }
 
-void ObjectIo::SetLimitParts(std::map<ClassId, double> parts) {
+void ObjectIo::SetLimitParts(std::map<ClassId, double> parts, uint64_t order) {
   std::vector<Departure> departures;
   {
     std::lock_guard lock(mutex_);
+    if (order < limit_parts_order_) return;
+    limit_parts_order_ = order;
     limit_parts_ = std::move(parts);
     if (map_ == nullptr || stopped_) return;
     const TimePoint now = clock_.Now();

@@ -94,8 +94,9 @@ class ObjectIo {
   // happens.
   TimePoint SendDue();
   // What this mount has of limits over several OSDs; of a class that is not named nothing, which is
-  // one request a second.
-  void SetLimitParts(std::map<ClassId, double> parts);
+  // one request a second. An older `order` than the last changes nothing: threads that bring parts
+  // may overtake each other.
+  void SetLimitParts(std::map<ClassId, double> parts, uint64_t order);
   // What it did with them, and what waits.
   [[nodiscard]] std::map<ClassId, LimitShare::Counts> LimitCounts();
   // Sends again what failed for a passing reason; expires what waited too long.
@@ -198,6 +199,7 @@ class ObjectIo {
   Windows windows_;
   std::map<ClassId, LimitWindow> limits_;
   std::map<ClassId, double> limit_parts_;
+  uint64_t limit_parts_order_ = 0;
   std::map<ClassId, UserParts> parts_;  // of classes that promise users some
   std::vector<PendingPtr> parked_;      // wait for a map or for the next Tick
   Counters counters_;

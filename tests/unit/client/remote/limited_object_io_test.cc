@@ -17,8 +17,9 @@ class LimitedObjectIoTest : public ObjectIoFixture {
     Start({.wake_by = [this](TimePoint when) { wakes_.push_back(when); }}, osds);
     osds_count_ = osds;
     Limit(1000);
-    io_->SetLimitParts({{ClassId(16), 1}});
+    SetPart(1);
   }
+  void SetPart(double part) { io_->SetLimitParts({{ClassId(16), part}}, ++order_); }
   // So long, with all that may leave on the way.
   void Pass(Duration time) {
     for (const TimePoint end = clock_.Now() + time; clock_.Now() < end;) {
@@ -37,6 +38,7 @@ class LimitedObjectIoTest : public ObjectIoFixture {
   }
   uint32_t osds_count_ = 3;
   uint64_t epoch_ = 1;
+  uint64_t order_ = 0;
   std::vector<TimePoint> wakes_;
 };
 
@@ -71,6 +73,16 @@ TEST_F(LimitedObjectIoTest, NoSecondOfAllOsdsTogetherHasMore) {
   EXPECT_EQ(osds_.flights.size(), 3u) << "two of them saved up";
 }
 
+// Prevents: of two threads that bring parts the slower one brings back what held before.
+TEST_F(LimitedObjectIoTest, OlderPartsDoNotComeBack) {
+  StartLimited();
+  for (uint64_t i = 0; i < 50; ++i) Read("limited", 16, 100, i);
+  io_->SetLimitParts({{ClassId(16), 0}}, order_ - 1);
+  const size_t before = osds_.flights.size();
+  Pass(500ms);
+  EXPECT_GE(osds_.flights.size(), before + 4) << "a tenth of the second each";
+}
+
 TEST_F(LimitedObjectIoTest, AFullWindowHoldsUpNoOtherOsd) {
   Start({.first_window_bytes = 100,
          .beyond_bytes = 0,
@@ -78,7 +90,7 @@ TEST_F(LimitedObjectIoTest, AFullWindowHoldsUpNoOtherOsd) {
          .wake_by = [](TimePoint) {}},
         3);
   Limit(1000);
-  io_->SetLimitParts({{ClassId(16), 1}});
+  SetPart(1);
   const auto map = MapOf(3);
   const OsdId first = map->ChainOf(PoolId(1), {InodeId(7), 0})->head();
   for (int i = 0; i < 4; ++i) Read("to the first", 16, 100, 0);
@@ -152,7 +164,7 @@ TEST_F(LimitedObjectIoTest, WhoHasNoPartSendsOneRequestAndWhoHasHalfHalfAsMuch) 
     uint64_t before = 0;
     for (int ms = 0; ms < 2000; ++ms) {
       if (ms == 1000) before = io_->LimitCounts().at(ClassId(16)).served_bytes;
-      io_->SetLimitParts({{ClassId(16), part}});
+      SetPart(part);
       osds_.AnswerAll();
       clock_.Advance(1ms);
       io_->SendDue();
@@ -239,7 +251,7 @@ TEST_F(LimitedObjectIoTest, TimeAtAnOsdForTheLimitIsNoLatency) {
     osds_.flights.clear();
     Start({.wake_by = [](TimePoint) {}}, 3);
     Limit(1000);
-    io_->SetLimitParts({{ClassId(16), 1}});
+    SetPart(1);
     osds_.server_time = 35ms;
     osds_.limit_time = held ? 40ms : 0ms;
     std::deque<TimePoint> left;  // of those under way
