@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 namespace weir {
@@ -23,6 +24,8 @@ constexpr double kGrowthAtOnce = 0.05;  // of the limit, so that small parts do 
 constexpr Duration kFalls = std::chrono::milliseconds(600);
 // Whoever has a share asks for so much: nobody is left out.
 constexpr double kLeast = 1e-4;
+// Whatever a mount says that it was served, it is forgotten soon.
+constexpr double kServedMost = 4;
 
 double Decay(Duration passed, Duration in) {
   return std::exp(-ToSeconds(passed) / ToSeconds(in));
@@ -84,7 +87,7 @@ void LimitDivider::Note(Share* share, uint64_t limit, const LimitReport& report,
   const double since = std::max(ToSeconds(now - share->began), seconds);
   const double news = std::max(seconds / since, 1 - Decay(interval, kLately));
   const double served = static_cast<double>(report.served_bytes) / rate / seconds;
-  share->served += (served - share->served) * news;
+  share->served = std::min(share->served + (served - share->served) * news, kServedMost);
   share->obeyed += (part - share->obeyed) * news;
   share->asks = std::max(share->served * (1 + kMargin), share->asks * Decay(interval, kFalls));
   // Of a small part the last moments tell: its mean stands for little.
@@ -119,11 +122,15 @@ std::vector<LimitPart> LimitDivider::Divide(Mount mount, uint64_t number,
                     [id = id](const LimitReport& report) { return report.class_id == id; });
     if (!told) shares.erase(mount);
   }
-  for (const LimitReport& report : reports) {
+  std::set<ClassId> seen;
+  for (LimitReport report : reports) {
     const auto limit = limits_.find(report.class_id);
-    if (limit == limits_.end()) continue;
+    if (limit == limits_.end() || !seen.insert(report.class_id).second) continue;
     Shares& shares = classes_[report.class_id];
-    Share& share = shares[mount];
+    const auto [entry, is_new] = shares.try_emplace(mount);
+    Share& share = entry->second;
+    // What was given to somebody who was forgotten since, or by another divider, is not known.
+    if (!is_new) report.part = std::min(report.part, share.granted);
     Note(&share, limit->second, report, now);
     share.granted = report.part;
     // Less than nothing is free when somebody is back whose part was given away.

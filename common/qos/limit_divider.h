@@ -36,8 +36,9 @@ class LimitDivider {
   // Of the classes whose limit is divided.
   void SetLimits(std::map<ClassId, uint64_t> limits);
 
-  // Answers each report. Of a class that is not among them the mount has no part. An older request
-  // than the last is answered by nothing, and changes nothing.
+  // Answers the first report of each class. Of a class that is not among them the mount has no
+  // part, and of one that it was given a part of no more than that, whatever it says. An older
+  // request than the last is answered by nothing, and changes nothing.
   std::vector<LimitPart> Divide(Mount mount, uint64_t number,
                                 const std::vector<LimitReport>& reports, TimePoint now);
   // It obeys nothing any more.

@@ -6,9 +6,13 @@
 
 namespace weir::mds {
 
-wire::DivideLimitsReply LimitBook::Divide(const std::shared_ptr<const ClusterMap>& map,
-                                          uint64_t session,
-                                          const wire::DivideLimitsRequest& request, TimePoint now) {
+Result<wire::DivideLimitsReply> LimitBook::Divide(const std::shared_ptr<const ClusterMap>& map,
+                                                  uint64_t session,
+                                                  const wire::DivideLimitsRequest& request,
+                                                  TimePoint now) {
+  if (request.reports_size() > kReportsMost) {
+    return {ErrorCode::kInvalid, "more reports than a mount can have classes"};
+  }
   std::vector<LimitReport> reports;
   for (const wire::LimitReport& report : request.reports()) reports.push_back(FromWire(report));
   const std::lock_guard lock(mutex_);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 
+#include "common/base/result.h"
 #include "common/placement/cluster_map.h"
 #include "common/qos/limit_divider.h"
 #include "common/wire/mds.pb.h"
@@ -17,8 +18,13 @@ class LimitBook {
  public:
   explicit LimitBook(TimePoint now) : divider_(now) {}
 
-  wire::DivideLimitsReply Divide(const std::shared_ptr<const ClusterMap>& map, uint64_t session,
-                                 const wire::DivideLimitsRequest& request, TimePoint now);
+  // More than there are classes in any cluster; beyond, requests are refused.
+  static constexpr int kReportsMost = 4096;
+
+  // Of a session that is open.
+  Result<wire::DivideLimitsReply> Divide(const std::shared_ptr<const ClusterMap>& map,
+                                         uint64_t session, const wire::DivideLimitsRequest& request,
+                                         TimePoint now);
   // The session has ended: others may have its parts.
   void MountGone(uint64_t session);
 

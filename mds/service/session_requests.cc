@@ -241,10 +241,18 @@ void MdsCore::RegisterOsd(const Call& call) {
 void MdsCore::DivideLimits(const Call& call) {
   wire::DivideLimitsRequest request;
   if (!Decode(call, &request)) return;
-  sessions_->Touch(call->session());
-  LimitBook& limits = keeper_->limits();
-  call->Respond(
-      limits.Divide(keeper_->map(), call->session(), request, clock_.Now()).SerializeAsString());
+  // What it says that it obeys would be taken from those who are known.
+  if (!sessions_->Touch(call->session())) {
+    call->Respond(Status(ErrorCode::kStale, "limits are divided among open sessions only"));
+    return;
+  }
+  const Result<wire::DivideLimitsReply> reply =
+      keeper_->limits().Divide(keeper_->map(), call->session(), request, clock_.Now());
+  if (reply.ok()) {
+    call->Respond(reply->SerializeAsString());
+  } else {
+    call->Respond(reply.status());
+  }
 }
 
 // What OSDs said since the map was last written; it is not written for that.

@@ -386,6 +386,61 @@ TEST(LimitDividerTest, AnOlderRequestChangesNothing) {
   EXPECT_EQ(divider.Granted(kClass), 0) << "it has none any more";
 }
 
+// Prevents: one mount that says too much takes the parts of all others.
+TEST(LimitDividerTest, NobodyObeysMoreThanItWasGivenWhateverItSays) {
+  LimitDivider divider(TimePoint{0});
+  divider.SetLimits({{kClass, kRate}});
+  TimePoint now = TimePoint{0} + LimitDivider::kForgotten;
+  const auto ask = [&](uint64_t mount, uint64_t number, double part) {
+    return divider
+        .Divide(mount, number,
+                {{.class_id = kClass,
+                  .part = part,
+                  .interval = 100ms,
+                  .served_bytes = UINT64_MAX,
+                  .queued_bytes = UINT64_MAX,
+                  .limited = Duration::max()}},
+                now)
+        .at(0)
+        .part;
+  };
+  double honest = 0;
+  double given = 0;
+  for (uint64_t number = 1; number <= 30; ++number, now += 100ms) {
+    honest = ask(1, number, honest);
+    given = ask(2, number, number == 1 ? 0 : 1);
+    ASSERT_LE(divider.Granted(kClass), 1 + 1e-9);
+  }
+  EXPECT_NEAR(honest, 0.5, 0.01);
+  EXPECT_NEAR(given, 0.5, 0.01);
+}
+
+TEST(LimitDividerTest, WhatWasServedBeyondAnyMeasureIsForgottenWithinTwoSeconds) {
+  LimitDivider divider(TimePoint{0});
+  divider.SetLimits({{kClass, kRate}});
+  TimePoint now = TimePoint{0} + LimitDivider::kForgotten;
+  std::vector<double> parts(2);
+  for (uint64_t number = 1; number <= 60; ++number, now += 100ms) {
+    for (uint64_t mount = 0; mount < 2; ++mount) {
+      LimitReport report{.class_id = kClass, .part = parts[mount], .interval = 100ms};
+      if (mount == 0) report.served_bytes = number == 20 ? UINT64_MAX : 0;
+      if (mount == 1) {
+        report.served_bytes = static_cast<uint64_t>(parts[1] * kRate / 10);
+        report.queued_bytes = kRate;
+        report.limited = 100ms;
+      }
+      parts[mount] = divider.Divide(mount, number, {report}, now).at(0).part;
+    }
+    if (number == 19) {
+      EXPECT_GE(parts[1], 0.9);
+    }
+    if (number == 25) {
+      EXPECT_LE(parts[1], 0.6);
+    }
+  }
+  EXPECT_GE(parts[1], 0.9);
+}
+
 // Goal: the sum of what mounts obey stays within the limit, but for an equal part of each that is
 // cut off, and nearly all of it is used while somebody asks for more. Method: random demands,
 // delays, losses, mounts that die and come back as others, dividers that begin anew. A mount of

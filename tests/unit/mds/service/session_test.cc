@@ -1,5 +1,5 @@
 // Sessions: open-but-unlinked files, who else has a file open, restarts, repeated requests,
-// watching.
+// watching, parts of limits.
 #include "tests/unit/mds/mds_fixture.h"
 
 namespace weir::mds {
@@ -406,6 +406,66 @@ TEST_F(SessionTest, WatchAnswersAtOnceWhenSomethingIsNewerAndElseWaits) {
   wire::WatchReply reply;
   ASSERT_TRUE(reply.ParseFromString(lucky->answer->body));
   EXPECT_EQ(reply.map().classes_size(), 6);
+}
+
+// Goal: whoever is no mount takes nothing from those who are.
+class LimitSessionTest : public SessionTest {
+ protected:
+  void SetUp() override {
+    MdsFixture::SetUp();
+    AddOsd("disk-b", 100 << 20);
+    wire::SetClassRequest request;
+    request.set_name("gold");
+    request.set_limit_bytes_per_s(1 << 20);
+    ASSERT_TRUE(Admin(wire::MDS_CLASS_CREATE, request).status.ok());
+    Pass(5s);  // by now the divider has heard of all
+  }
+  // What it obeys, and that it could use all of the limit.
+  static void Say(double part, wire::DivideLimitsRequest* request) {
+    auto* report = request->add_reports();
+    report->set_class_id(kFirstUserClass.value);
+    report->set_part(static_cast<uint32_t>(part * 1e9));
+    report->set_interval_ns(100'000'000);
+    report->set_queued_bytes(10 << 20);
+    report->set_limited_ns(100'000'000);
+  }
+  Answer Divide(const wire::DivideLimitsRequest& said) {
+    wire::DivideLimitsRequest request = said;
+    request.set_number(++number);
+    return Try(wire::MDS_DIVIDE_LIMITS, request);
+  }
+  double PartOf(double obeyed) {
+    wire::DivideLimitsRequest request;
+    Say(obeyed, &request);
+    wire::DivideLimitsReply reply;
+    EXPECT_TRUE(reply.ParseFromString(Divide(request).body));
+    EXPECT_EQ(reply.parts_size(), 1);
+    return reply.parts_size() == 1 ? reply.parts(0).part() / 1e9 : 0;
+  }
+  uint64_t number = 0;
+};
+
+TEST_F(LimitSessionTest, LimitsAreDividedAmongOpenSessionsOnly) {
+  session = 666;
+  wire::DivideLimitsRequest request;
+  Say(1, &request);
+  EXPECT_EQ(Divide(request).status.code(), ErrorCode::kStale);
+  session = 7;
+  OpenSession();
+  EXPECT_NEAR(PartOf(0), 1, 1e-6) << "of all, whatever somebody else says that he has";
+  EXPECT_TRUE(Try(wire::MDS_CLOSE_SESSION, wire::Empty()).status.ok());
+  EXPECT_EQ(Divide(request).status.code(), ErrorCode::kStale);
+}
+
+TEST_F(LimitSessionTest, ReportsWithoutNumberAreRefusedAndOfAClassTheFirstCounts) {
+  OpenSession();
+  wire::DivideLimitsRequest request;
+  for (int i = 0; i < 3; ++i) Say(0, &request);
+  wire::DivideLimitsReply reply;
+  EXPECT_TRUE(reply.ParseFromString(Divide(request).body));
+  EXPECT_EQ(reply.parts_size(), 1);
+  for (int i = 0; i < LimitBook::kReportsMost; ++i) Say(0, &request);
+  EXPECT_EQ(Divide(request).status.code(), ErrorCode::kInvalid);
 }
 
 TEST_F(SessionTest, MountsASubtree) {
