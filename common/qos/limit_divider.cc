@@ -135,8 +135,8 @@ std::vector<LimitPart> LimitDivider::Divide(Mount mount, uint64_t number,
     share.granted = report.part;
     // Less than nothing is free when somebody is back whose part was given away.
     const double most = std::max(0.0, report.part + 1 - Sum(shares));
-    const bool knows_all = now - began_ >= kForgotten;
-    const double part = std::min(knows_all ? TargetOf(shares, mount) : report.part, most);
+    knows_all_ = knows_all_ || now - began_ >= kForgotten;
+    const double part = std::min(knows_all_ ? TargetOf(shares, mount) : report.part, most);
     share.granted = std::max(report.part, part);
     answer.push_back({report.class_id, part, 1 / static_cast<double>(shares.size())});
   }

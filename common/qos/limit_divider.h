@@ -41,6 +41,8 @@ class LimitDivider {
   // request than the last is answered by nothing, and changes nothing.
   std::vector<LimitPart> Divide(Mount mount, uint64_t number,
                                 const std::vector<LimitReport>& reports, TimePoint now);
+  // No part lasts that it has not heard of.
+  void KnowsAll() { knows_all_ = true; }
   // It obeys nothing any more.
   void Gone(Mount mount);
 
@@ -69,6 +71,7 @@ class LimitDivider {
   };
 
   TimePoint began_;
+  bool knows_all_ = false;
   std::map<Mount, Last> last_;  // requests
   std::map<ClassId, uint64_t> limits_;
   std::map<ClassId, Shares> classes_;

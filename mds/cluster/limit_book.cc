@@ -23,6 +23,11 @@ Result<wire::DivideLimitsReply> LimitBook::Divide(const std::shared_ptr<const Cl
   return ToWire(divider_.Divide(session, request.number(), reports, now));
 }
 
+void LimitBook::NobodyElse() {
+  const std::lock_guard lock(mutex_);
+  divider_.KnowsAll();
+}
+
 void LimitBook::MountGone(uint64_t session) {
   const std::lock_guard lock(mutex_);
   divider_.Gone(session);

@@ -1,5 +1,5 @@
 // LimitBook: the divider of limits over several OSDs (common/qos/limit_divider.h), kept to the map.
-// In memory: for three seconds after our restart no part grows.
+// In memory: for three seconds after our start no part grows, unless there is one mount only.
 //
 // Threads: any.
 #pragma once
@@ -25,6 +25,8 @@ class LimitBook {
   Result<wire::DivideLimitsReply> Divide(const std::shared_ptr<const ClusterMap>& map,
                                          uint64_t session, const wire::DivideLimitsRequest& request,
                                          TimePoint now);
+  // The session that asks is the only one, and was before our start.
+  void NobodyElse();
   // The session has ended: others may have its parts.
   void MountGone(uint64_t session);
 

@@ -107,6 +107,7 @@ void MdsCore::OpenSession(const Call& call) {
     call->Respond(std::move(opened));
     return;
   }
+  if (request.exclusive()) keeper_->limits().NobodyElse();
   auto reply = std::make_shared<wire::OpenSessionReply>();
   if (request.leases()) {
     reply->set_lease_epoch(names_->leases().Begin(session));

@@ -457,6 +457,19 @@ TEST_F(LimitSessionTest, LimitsAreDividedAmongOpenSessionsOnly) {
   EXPECT_EQ(Divide(request).status.code(), ErrorCode::kStale);
 }
 
+// Prevents: an embedded cluster lets its mount send one request a second for three seconds.
+TEST_F(LimitSessionTest, AMountThatIsAloneHasAllFromTheStart) {
+  Restart();
+  OpenSession();
+  EXPECT_EQ(PartOf(0), 0) << "others may have some from before the restart";
+  EXPECT_TRUE(Try(wire::MDS_CLOSE_SESSION, wire::Empty()).status.ok());
+  Restart();
+  wire::OpenSessionRequest open;
+  open.set_exclusive(true);
+  Ask<wire::OpenSessionReply>(wire::MDS_OPEN_SESSION, open);
+  EXPECT_NEAR(PartOf(0), 1, 1e-6);
+}
+
 TEST_F(LimitSessionTest, ReportsWithoutNumberAreRefusedAndOfAClassTheFirstCounts) {
   OpenSession();
   wire::DivideLimitsRequest request;
