@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <utility>
 
 namespace weir {
@@ -26,6 +25,8 @@ constexpr Duration kFalls = std::chrono::milliseconds(600);
 constexpr double kLeast = 1e-4;
 // Whatever a mount says that it was served, it is forgotten soon.
 constexpr double kServedMost = 4;
+// After changes in a sixteenth of the shares the level is found anew.
+constexpr size_t kChangesOf = 16;
 
 double Decay(Duration passed, Duration in) {
   return std::exp(-ToSeconds(passed) / ToSeconds(in));
@@ -38,36 +39,35 @@ void LimitDivider::SetLimits(std::map<ClassId, uint64_t> limits) {
   std::erase_if(classes_, [this](const auto& known) { return !limits_.contains(known.first); });
 }
 
-double LimitDivider::Sum(const Shares& shares) {
-  double sum = 0;
-  for (const auto& [mount, share] : shares) sum += share.granted;
-  return sum;
-}
-
 double LimitDivider::Granted(ClassId id) const {
   const auto found = classes_.find(id);
-  return found == classes_.end() ? 0 : Sum(found->second);
+  return found == classes_.end() ? 0 : found->second.granted;
 }
 
-double LimitDivider::TargetOf(const Shares& shares, Mount mount) {
-  std::vector<double> asked;
-  double sum = 0;
-  double mine = 0;
-  for (const auto& [at, share] : shares) {
-    asked.push_back(share.asks);
-    sum += share.asks;
-    if (at == mount) mine = share.asks;
+double LimitDivider::TargetOf(const Class& of, const Share& share) {
+  return of.asks <= 1 ? share.asks / of.asks : std::min(share.asks, of.level);
+}
+
+void LimitDivider::Changed(Class& of) {
+  if (++of.changes * kChangesOf < of.shares.size()) return;
+  of.changes = 0;
+  of.granted = of.asks = 0;
+  asked_.clear();
+  for (const auto& [mount, share] : of.shares) {
+    of.granted += share.granted;
+    of.asks += share.asks;
+    asked_.push_back(share.asks);
   }
-  if (sum <= 1) return mine / sum;
-  std::sort(asked.begin(), asked.end());
+  looked_at_ += asked_.size();
+  of.level = 1;
+  if (of.asks <= 1) return;
+  std::sort(asked_.begin(), asked_.end());
   double left = 1;
-  double level = 0;
-  for (size_t i = 0; i < asked.size(); ++i) {
-    level = left / static_cast<double>(asked.size() - i);
-    if (asked[i] > level) break;
-    left -= asked[i];
+  for (size_t i = 0; i < asked_.size(); ++i) {
+    of.level = left / static_cast<double>(asked_.size() - i);
+    if (asked_[i] > of.level) break;
+    left -= asked_[i];
   }
-  return std::min(mine, level);
 }
 
 void LimitDivider::Note(Share* share, uint64_t limit, const LimitReport& report, TimePoint now) {
@@ -101,11 +101,36 @@ void LimitDivider::Note(Share* share, uint64_t limit, const LimitReport& report,
   share->asks = std::clamp(share->asks, kLeast, 1.0);
 }
 
+LimitDivider::Last& LimitDivider::Hear(Mount mount) {
+  const auto [entry, is_new] = last_.try_emplace(mount);
+  if (is_new) entry->second.place = by_time_.insert(by_time_.end(), mount);
+  return entry->second;
+}
+
 void LimitDivider::ForgetSilent(TimePoint now) {
-  for (auto it = last_.begin(); it != last_.end();) {
-    const auto [mount, last] = *it++;
-    if (now - last.heard > kForgotten) Gone(mount);
+  while (!by_time_.empty() && now - last_.at(by_time_.front()).heard > kForgotten) {
+    Gone(by_time_.front());
   }
+}
+
+LimitPart LimitDivider::Answer(Class& of, Mount mount, LimitReport report, TimePoint now) {
+  const auto [entry, is_new] = of.shares.try_emplace(mount);
+  Share& share = entry->second;
+  // What was given to somebody who was forgotten since, or by another divider, is not known.
+  if (!is_new) report.part = std::min(report.part, share.granted);
+  of.granted += report.part - share.granted;
+  share.granted = report.part;
+  const double asked = share.asks;
+  Note(&share, limits_.at(report.class_id), report, now);
+  of.asks += share.asks - asked;
+  Changed(of);
+  // Less than nothing is free when somebody is back whose part was given away.
+  const double most = std::max(0.0, report.part + 1 - of.granted);
+  knows_all_ = knows_all_ || now - began_ >= kForgotten;
+  const double part = std::min(knows_all_ ? TargetOf(of, share) : report.part, most);
+  share.granted = std::max(report.part, part);
+  of.granted += share.granted - report.part;
+  return {report.class_id, part, 1 / static_cast<double>(of.shares.size())};
 }
 
 std::vector<LimitPart> LimitDivider::Divide(Mount mount, uint64_t number,
@@ -113,40 +138,48 @@ std::vector<LimitPart> LimitDivider::Divide(Mount mount, uint64_t number,
                                             TimePoint now) {
   std::vector<LimitPart> answer;
   ForgetSilent(now);
-  Last& last = last_[mount];
+  Last& last = Hear(mount);
   if (number <= last.number) return answer;
-  last = {number, now};
-  for (auto& [id, shares] : classes_) {
-    const bool told =
-        std::any_of(reports.begin(), reports.end(),
-                    [id = id](const LimitReport& report) { return report.class_id == id; });
-    if (!told) shares.erase(mount);
+  last.number = number;
+  last.heard = now;
+  by_time_.splice(by_time_.end(), by_time_, last.place);
+  std::set<ClassId> told;
+  for (const LimitReport& report : reports) {
+    if (limits_.contains(report.class_id)) told.insert(report.class_id);
   }
-  std::set<ClassId> seen;
-  for (LimitReport report : reports) {
-    const auto limit = limits_.find(report.class_id);
-    if (limit == limits_.end() || !seen.insert(report.class_id).second) continue;
-    Shares& shares = classes_[report.class_id];
-    const auto [entry, is_new] = shares.try_emplace(mount);
-    Share& share = entry->second;
-    // What was given to somebody who was forgotten since, or by another divider, is not known.
-    if (!is_new) report.part = std::min(report.part, share.granted);
-    Note(&share, limit->second, report, now);
-    share.granted = report.part;
-    // Less than nothing is free when somebody is back whose part was given away.
-    const double most = std::max(0.0, report.part + 1 - Sum(shares));
-    knows_all_ = knows_all_ || now - began_ >= kForgotten;
-    const double part = std::min(knows_all_ ? TargetOf(shares, mount) : report.part, most);
-    share.granted = std::max(report.part, part);
-    answer.push_back({report.class_id, part, 1 / static_cast<double>(shares.size())});
+  for (const ClassId id : last.classes) {
+    if (!told.contains(id)) Leave(id, mount);
   }
-  std::erase_if(classes_, [](const auto& of) { return of.second.empty(); });
+  last.classes = told;
+  for (const LimitReport& report : reports) {
+    if (told.erase(report.class_id) == 0) continue;
+    answer.push_back(Answer(classes_[report.class_id], mount, report, now));
+  }
   return answer;
 }
 
+void LimitDivider::Leave(ClassId id, Mount mount) {
+  const auto found = classes_.find(id);
+  if (found == classes_.end()) return;
+  Class& of = found->second;
+  const auto share = of.shares.find(mount);
+  if (share == of.shares.end()) return;
+  of.granted -= share->second.granted;
+  of.asks -= share->second.asks;
+  of.shares.erase(share);
+  if (of.shares.empty()) {
+    classes_.erase(found);
+  } else {
+    Changed(of);
+  }
+}
+
 void LimitDivider::Gone(Mount mount) {
-  last_.erase(mount);
-  for (auto& [id, shares] : classes_) shares.erase(mount);
+  const auto found = last_.find(mount);
+  if (found == last_.end()) return;
+  for (const ClassId id : found->second.classes) Leave(id, mount);
+  by_time_.erase(found->second.place);
+  last_.erase(found);
 }
 
 }  // namespace weir

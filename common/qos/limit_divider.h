@@ -12,11 +12,18 @@
 // A mount that is silent keeps its part until that has run out there. A divider that began anew
 // leaves all as it is for as long: by then it has heard of every part that still lasts.
 //
+// Cost: a request is O(log n) in mounts for each class that it names, on average: how much each may
+// have at most when not all can have what they ask for is found anew when a sixteenth of the shares
+// have changed, which of ten reports a second is after 6 ms.
+//
 // Pure. Units: bytes per second; parts of the limit, 0 to 1. Threads: not safe.
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <map>
+#include <set>
+#include <unordered_map>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -48,6 +55,8 @@ class LimitDivider {
 
   // The most that the mounts may obey of a class.
   [[nodiscard]] double Granted(ClassId id) const;
+  // So many shares of others were looked at, for all requests.
+  [[nodiscard]] uint64_t looked_at() const { return looked_at_; }
 
  private:
   struct Share {
@@ -59,22 +68,37 @@ class LimitDivider {
     double obeyed = 0;  // lately
     double asks = 0;
   };
-  using Shares = std::map<Mount, Share>;
-  [[nodiscard]] static double Sum(const Shares& shares);
-  [[nodiscard]] static double TargetOf(const Shares& shares, Mount mount);
-  void ForgetSilent(TimePoint now);
-  static void Note(Share* share, uint64_t limit, const LimitReport& report, TimePoint now);
-
+  struct Class {
+    std::unordered_map<Mount, Share> shares;
+    // Sums over the shares.
+    double granted = 0;
+    double asks = 0;
+    double level = 1;    // that nobody has more than, when more is asked for than there is
+    size_t changes = 0;  // in the shares since `level` was found
+  };
   struct Last {
     uint64_t number = 0;
     TimePoint heard;
+    std::list<Mount>::iterator place;  // in by_time_
+    std::set<ClassId> classes;         // in which it has a share
   };
+  static void Note(Share* share, uint64_t limit, const LimitReport& report, TimePoint now);
+  [[nodiscard]] static double TargetOf(const Class& of, const Share& share);
+  Last& Hear(Mount mount);
+  void ForgetSilent(TimePoint now);
+  void Leave(ClassId id, Mount mount);
+  // Of one who reports; what it may obey next is part of what `of` has granted from now on.
+  LimitPart Answer(Class& of, Mount mount, LimitReport report, TimePoint now);
+  void Changed(Class& of);
 
   TimePoint began_;
   bool knows_all_ = false;
-  std::map<Mount, Last> last_;  // requests
+  std::unordered_map<Mount, Last> last_;  // requests
+  std::list<Mount> by_time_;              // whoever was heard last is last
   std::map<ClassId, uint64_t> limits_;
-  std::map<ClassId, Shares> classes_;
+  std::map<ClassId, Class> classes_;
+  std::vector<double> asked_;  // scratch
+  uint64_t looked_at_ = 0;
 };
 
 }  // namespace weir

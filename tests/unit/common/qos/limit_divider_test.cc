@@ -441,6 +441,40 @@ TEST(LimitDividerTest, WhatWasServedBeyondAnyMeasureIsForgottenWithinTwoSeconds)
   EXPECT_GE(parts[1], 0.9);
 }
 
+// Goal: what a request costs hardly grows with the mounts. Method: all report ten times a second,
+// each for three classes, and how many shares of others were looked at for it is counted.
+TEST(LimitDividerTest, ARequestCostsNoMoreThanAFewLooksHoweverManyMountsThereAre) {
+  constexpr uint64_t kMounts = 2000, kRounds = 5;
+  LimitDivider divider(TimePoint{0});
+  divider.SetLimits({{ClassId(16), kRate}, {ClassId(17), kRate}, {ClassId(18), kRate}});
+  TimePoint now = TimePoint{0} + LimitDivider::kForgotten;
+  std::map<std::pair<uint64_t, uint32_t>, double> parts;
+  const auto round = [&](uint64_t number) {
+    for (uint64_t mount = 0; mount < kMounts; ++mount, now += 50us) {
+      std::vector<LimitReport> reports;
+      for (uint32_t id = 16; id < 19; ++id) {
+        reports.push_back({.class_id = ClassId(id),
+                           .part = parts[{mount, id}],
+                           .interval = 100ms,
+                           .queued_bytes = kRate / 10,
+                           .limited = 100ms});
+      }
+      for (const LimitPart& part : divider.Divide(mount, number, reports, now)) {
+        parts[{mount, part.class_id.value}] = part.part;
+      }
+    }
+  };
+  round(1);
+  const uint64_t before = divider.looked_at();
+  for (uint64_t number = 2; number <= 1 + kRounds; ++number) round(number);
+  EXPECT_LE(divider.looked_at() - before, kRounds * kMounts * 3 * 17);
+  for (const auto& [key, part] : parts) ASSERT_NEAR(part, 1.0 / kMounts, 0.2 / kMounts);
+  double sum = 0;
+  for (const auto& [key, part] : parts) sum += key.second == 16 ? part : 0;
+  EXPECT_GE(sum, 0.98);
+  EXPECT_LE(divider.Granted(kClass), 1 + 1e-9);
+}
+
 // Goal: the sum of what mounts obey stays within the limit, but for an equal part of each that is
 // cut off, and nearly all of it is used while somebody asks for more. Method: random demands,
 // delays, losses, mounts that die and come back as others, dividers that begin anew. A mount of
