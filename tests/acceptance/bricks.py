@@ -3,65 +3,28 @@
 Classes and their files: a job names the class it is charged to, the brick that its file lies on (or `s`: striped over
 all three, 64 KiB a brick), and how many threads read blocks of 64 KiB at random.
 """
-import bisect
 import os
 import re
 import subprocess
 
-from servicelog import LOG_OPTIONS
-from weirtest import MIB, Cluster, Failure
+from servicelog import run_logged
+from weirtest import Cluster, Failure
 
 BLOCK_KIB, FILE_MIB = 64, 6
 OSDS = 3
 
 
 class Job:
-    def __init__(self, class_name, where, threads=8, rate=None, begin=0, end=None, mount=0):
+    """`where` may name several bricks ("0:1"), between which fio chooses as `more` of its options say."""
+
+    def __init__(self, class_name, where, threads=8, rate=None, begin=0, end=None, mount=0, more=()):
         self.class_name, self.where, self.threads, self.rate = class_name, str(where), threads, rate
-        self.begin, self.end, self.mount = begin, end, mount
-
-
-class Service:
-    """What completed, by (class, brick): times from the start, running sums of bytes, latencies."""
-
-    def __init__(self):
-        self.rows = {}
-
-    def add(self, key, row):
-        self.rows.setdefault(key, []).append(row)
-
-    def finish(self):
-        self.series = {}
-        for key, rows in self.rows.items():
-            rows.sort()
-            sums = [0]
-            for _, size, _ in rows:
-                sums.append(sums[-1] + size)
-            self.series[key] = ([r[0] for r in rows], sums)
-
-    def rate(self, class_name, begin, end, where=None):
-        """MiB/s on one brick, or in all."""
-        total = 0
-        for (name, place), (times, sums) in self.series.items():
-            if name == class_name and where in (None, place):
-                total += sums[bisect.bisect_left(times, end)] - sums[bisect.bisect_left(times, begin)]
-        return total / (end - begin) / MIB
-
-    def latency(self, class_name, begin, end):
-        """Mean, in ms."""
-        found = [lat for (name, _), rows in self.rows.items() if name == class_name
-                 for at, _, lat in rows if begin <= at < end]
-        return sum(found) / len(found) if found else 0.0
-
-    def windows(self, class_name, begin, end, step=0.25):
-        """Rates of all seconds that begin `step` apart."""
-        count = int((end - begin - 1) / step) + 1
-        return [self.rate(class_name, begin + i * step, begin + i * step + 1) for i in range(count)]
+        self.begin, self.end, self.mount, self.more = begin, end, mount, more
 
 
 class Bricks:
     def __init__(self, lab, classes, mounts=1):
-        self.lab, self.classes, self.runs = lab, classes, 0
+        self.lab, self.classes = lab, classes
         self.system = Cluster(lab, osds=OSDS, mounts=mounts, osd_size="2GiB", token_rate="1GiB/s")
         self.osdctl = self.system.osdctl
         # fio removes a file before it writes it, and the new one lies elsewhere, unless it is of full length and `overwrite`.
@@ -125,38 +88,15 @@ class Bricks:
             self.osdctl("class", "set", name, "--weight", weight, "--min-weight", least or 0.1 * weight)
 
     def run(self, jobs, seconds):
-        """Runs the jobs and returns their Service."""
-        self.runs += 1
-        argv = ["fio", "--name=global", "--rw=randread", f"--bs={BLOCK_KIB}k", "--ioengine=libaio", "--direct=1",
-                "--thread", "--time_based", f"--size={FILE_MIB}m", *LOG_OPTIONS, "--eta=never",
-                "--norandommap"]
+        """Runs the jobs and returns their Service, by (class, brick)."""
+        common = ["--rw=randread", f"--bs={BLOCK_KIB}k", "--ioengine=libaio", "--direct=1", f"--size={FILE_MIB}m", "--norandommap"]
+        logged = []
         for index, job in enumerate(jobs):
             end = seconds if job.end is None else job.end
-            log = self.lab.path(f"done.{self.runs}.{index}")
-            argv += [f"--name=j{index}", f"--filename={self.path(job.class_name, job.where, job.mount)}/data",
-                     f"--iodepth={job.threads}", f"--startdelay={job.begin}", f"--runtime={end - job.begin}",
-                     f"--write_lat_log={log}", f"--randseed={index + 1}"]
+            files = ":".join(f"{self.path(job.class_name, where, job.mount)}/data" for where in job.where.split(":"))
+            argv = [f"--filename={files}", f"--iodepth={job.threads}", f"--runtime={end - job.begin}", f"--randseed={index + 1}",
+                    *job.more]
             argv += [f"--bs={BLOCK_KIB * OSDS}k"] if job.where == "s" else []
             argv += [f"--rate={int(job.rate * 1024)}k"] if job.rate else []
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=seconds + 120, cwd=self.lab.dir)
-        if done.returncode != 0:
-            raise Failure(f"fio: exit {done.returncode}\n{done.stderr[-1500:]}{done.stdout[-500:]}")
-        return self._read(jobs)
-
-    def _read(self, jobs):
-        found = []
-        for file in os.listdir(self.lab.dir):
-            if not file.startswith(f"done.{self.runs}."):
-                continue
-            job = jobs[int(file.split(".")[2].split("_")[0])]
-            with open(self.lab.path(file)) as lines:
-                for line in lines:
-                    at, latency, _, size, *_ = line.split(",")
-                    found.append((int(at) / 1000, job, int(latency) / 1e6, int(size)))
-            os.unlink(self.lab.path(file))
-        start = min(at - latency / 1e3 - job.begin for at, job, latency, _ in found)
-        service = Service()
-        for at, job, latency, size in found:
-            service.add((job.class_name, job.where), (at - start, size, latency))
-        service.finish()
-        return service
+            logged.append(((job.class_name, job.where), job.begin, argv))
+        return run_logged(self.lab, common, logged, seconds + 120)

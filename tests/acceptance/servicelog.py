@@ -1,7 +1,10 @@
 """fio processes whose every completed request is logged with its time, and sums over windows of them."""
+import bisect
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -74,6 +77,78 @@ class Stream:
 
     def served(self, begin, end):
         return sum(size for at, size in self.done if begin <= at < end) / (end - begin) / MIB
+
+
+class Service:
+    """What completed, by (class, place): times from the start, running sums of bytes, latencies."""
+
+    def __init__(self):
+        self.rows = {}
+
+    def add(self, key, row):
+        self.rows.setdefault(key, []).append(row)
+
+    def finish(self):
+        self.series = {}
+        for key, rows in self.rows.items():
+            rows.sort()
+            sums = [0]
+            for _, size, _ in rows:
+                sums.append(sums[-1] + size)
+            self.series[key] = ([r[0] for r in rows], sums)
+
+    def rate(self, class_name, begin, end, where=None):
+        """MiB/s at one place, or in all."""
+        total = 0
+        for (name, place), (times, sums) in self.series.items():
+            if name == class_name and where in (None, place):
+                total += sums[bisect.bisect_left(times, end)] - sums[bisect.bisect_left(times, begin)]
+        return total / (end - begin) / MIB
+
+    def count(self, class_name, begin, end, where=None):
+        """Requests completed, a second."""
+        found = 0
+        for (name, place), (times, _) in self.series.items():
+            if name == class_name and where in (None, place):
+                found += bisect.bisect_left(times, end) - bisect.bisect_left(times, begin)
+        return found / (end - begin)
+
+    def latency(self, class_name, begin, end):
+        """Mean, in ms."""
+        found = [lat for (name, _), rows in self.rows.items() if name == class_name
+                 for at, _, lat in rows if begin <= at < end]
+        return sum(found) / len(found) if found else 0.0
+
+    def windows(self, class_name, begin, end, step=0.25):
+        """Rates of all seconds that begin `step` apart."""
+        count = int((end - begin - 1) / step) + 1
+        return [self.rate(class_name, begin + i * step, begin + i * step + 1) for i in range(count)]
+
+
+def run_logged(lab, common, jobs, timeout):
+    """Runs fio jobs, each ((class, place), begin in s, options), and returns their Service."""
+    directory = tempfile.mkdtemp(dir=lab.dir)
+    argv = ["fio", "--name=global", "--thread", "--time_based", "--eta=never", *LOG_OPTIONS, *common]
+    for index, (_, begin, options) in enumerate(jobs):
+        argv += [f"--name=j{index}", f"--startdelay={round(1e3 * begin)}ms", f"--write_lat_log={directory}/{index}", *options]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout, cwd=lab.dir)
+    if done.returncode != 0:
+        raise Failure(f"fio: exit {done.returncode}\n{done.stderr[-1500:]}{done.stdout[-500:]}")
+    found = []
+    for file in os.listdir(directory):
+        key, begin, _ = jobs[int(file.split("_")[0])]
+        with open(os.path.join(directory, file)) as lines:
+            for line in lines:
+                at, latency, _, size, *_ = line.split(",")
+                found.append((int(at) / 1000, key, begin, int(latency) / 1e6, int(size)))
+    shutil.rmtree(directory)
+    start = min(at - latency / 1e3 - begin for at, _, begin, latency, _ in found)
+    service = Service()
+    service.start = start
+    for at, key, _, latency, size in found:
+        service.add(key, (at - start, size, latency))
+    service.finish()
+    return service
 
 
 def timeline(streams, start, seconds):

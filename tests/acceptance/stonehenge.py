@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 
-from servicelog import LOG_OPTIONS
+from servicelog import LOG_OPTIONS, run_logged
 from weirtest import Cluster, check, curve
 
 DISK = "hdd:2GiB,model=dtla-307075"  # the paper's; an array of four there
@@ -48,28 +48,82 @@ def e36(lab, row):
     row("E36", "CVC over VC (no bound on runs)", 1.4, done["cvc"] / done["vc"], low=1.13)
     row("E36", "CVC over C-SCAN", 1.0, done["cvc"] / done["cscan"], low=0.72)
     row("E36", "CVC that takes a request for 10 s over VC", 1.0, done["cvc --service-estimate 10s"] / done["vc"])
+def e37(lab, row):
+    """Two streams of 64 KiB from the beginning of their files, promised S of 20 parts of what C-SCAN gives them, and random reads beside."""
+    system = Cluster(lab, disks=(DISK,), token_rate="30MiB/s")
+    osdctl, names = system.osdctl, ("one", "other")
+    osdctl("osd", "set", "all", "--iops-max", "1000", "--best-effort-min", "0")
+    common = ["--bs=64k", "--size=64m", "--direct=1", "--ioengine=libaio", "--iodepth=8", "--eta=never", "--thread"]
+    for name in names:
+        osdctl("class", "create", name)
+        os.mkdir(f"{system.mnt}/{name}")
+        subprocess.run(["fio", *common, f"--name={name}", f"--filename={system.mnt}/{name}/data", "--rw=write", "--bs=1m", "--iodepth=1"],
+                       check=True, capture_output=True, cwd=lab.dir)
+        os.setxattr(f"{system.mnt}/{name}", "user.qos.class", name.encode())
+
+    def rate(profile, parts, rw="read"):
+        for name in names if parts else ():
+            osdctl("reserve", name, "--iops", round(parts * most / 20))
+        osdctl("osd", "set", "all", "--profile", profile)
+        service = run_logged(lab, [*common, f"--rw={rw}"], [((n, rw), 0, [f"--filename={system.mnt}/{n}/data", "--runtime=5"]) for n in names], 60)
+        found = sum(service.count(name, 1, 5) for name in names)
+        lab.show(f"        {rw}, {profile}, S = {parts}: {found:.0f} requests/s")
+        return found
+    most = rate("cscan", 0)
+    vc, cvc = rate("vc", 2), rate("cvc", 2)
+    gain, at_random = cvc / vc, rate("cvc", 2, "randread") / rate("vc", 2, "randread")
+    overbooked = rate("cvc", 10)
+    row("E37", "CVC over VC, S = 2 (paper: 1.5 to 1.8), no bound on runs", 1.65, gain, low=1.4, high=6)
+    row("E37", "C-SCAN over VC, S = 2: what there is to gain", None, most / vc, low=gain * .95, high=6.5)
+    row("E37", "gain with sequential streams less gain with random ones, S = 2 (text: much larger)", None, gain - at_random, low=.2, high=5)
+    # More than VC's order can do is promised: everything is late, and then daemons serve by address (A17).
+    row("E37", "S = 10, all late, CVC over C-SCAN", 1, overbooked / most)
+
+
+def e36b(lab, row):
+    """E36, figure (b): all of an open load is promised, and more than the disk can do in any order but by address."""
+    part = {}
+    load = OpenLoop(lab, {"a": 2 / 21, "b": 5 / 21, "c": 14 / 21}, promised=90, coming=80)
+    for s in (9, 13):
+        load.promise(10 * s)
+        for profile in ("vc", "cvc", "cscan"):
+            part[profile, s] = load.measure("--profile", profile, seconds=15)[1]
+    for index, profile in enumerate(("vc", "cvc", "cscan")):
+        curve("E36", "Requests after their finish time", ("VC", "CVC", "C-SCAN")[index], [(s, part[profile, s]) for s in (9, 13)],
+              "S (10: all is booked)", "part")
+    row("E36", "late, CVC less VC (text: a small gap), S = 9", .005, part["cvc", 9] - part["vc", 9], low=-.03, high=.06)
+    row("E36", "late, C-SCAN less CVC (text: C-SCAN has most), S = 9", .032, part["cscan", 9] - part["cvc", 9], low=.005, high=.12)
+    row("E36", "late, C-SCAN less CVC, S = 13 (text: slightly less)", -.07, part["cscan", 13] - part["cvc", 13], low=-.3, high=0)
 
 
 class OpenLoop:
     """Three classes of .2, .3 and .5 of what is promised read 8 KiB at random from an emulated disk, in an open loop."""
 
-    PROMISED, COMING = 85, 82  # requests a second of all three: the disk does some 95 in the order of arrival
     PARTS = {"a": .2, "b": .3, "c": .5}
 
-    def __init__(self, lab):
+    def __init__(self, lab, parts=None, promised=85, coming=82):
+        """`promised` and `coming`: requests a second of all three; the disk does some 95 in the order of arrival."""
         self.lab, self.runs = lab, 0
+        self.parts, self.coming = parts or self.PARTS, coming
         self.system = Cluster(lab, disks=(DISK,), token_rate="30MiB/s")
         self.common = ["fio", "--name=global", "--direct=1", "--thread", "--size=200m", "--eta=never", "--ioengine=libaio",
                        "--norandommap"]
         layout = []
-        for name in self.PARTS:
+        for name in self.parts:
             os.mkdir(f"{self.system.mnt}/{name}")
             layout += [f"--name={name}", f"--filename={self.system.mnt}/{name}/data"]
             self.system.osdctl("class", "create", name)
-            self.system.osdctl("reserve", name, "--iops", round(self.PARTS[name] * self.PROMISED))
         subprocess.run(self.common + ["--rw=write", "--bs=1m"] + layout, check=True, capture_output=True, cwd=lab.dir)
-        for name in self.PARTS:
+        for name in self.parts:
             os.setxattr(f"{self.system.mnt}/{name}", "user.qos.class", name.encode())
+        self.promise(promised)
+
+    def promise(self, promised):
+        for name, part in self.parts.items():
+            self.system.osdctl("release", name, ok=None)
+        for name, part in self.parts.items():
+            self.system.osdctl("reserve", name, "--iops", round(part * promised))
+        self.promised = promised
 
     def fio(self, seconds, jobs):
         """What completed per job: (arrival, completion) in seconds."""
@@ -98,14 +152,14 @@ class OpenLoop:
     def measure(self, *boxes, seconds=10):
         """Mean time of a request on the disk in ms, and the part of the requests that were late for (3): FT + 1 / IOPS."""
         self.system.osdctl("osd", "set", "all", *boxes)
-        done = self.fio(seconds, {name: [f"--rate_iops={part * self.COMING:g}", "--rate_process=poisson", "--iodepth=128"]
-                                  for name, part in self.PARTS.items()})
+        done = self.fio(seconds, {name: [f"--rate_iops={part * self.coming:g}", "--rate_process=poisson", "--iodepth=128"]
+                                  for name, part in self.parts.items()})
         on_disk = late = count = served = 0.0
-        for name, part in self.PARTS.items():
+        for name, part in self.parts.items():
             why = json.loads(self.system.osdctl("why", name, "-o", "json").stdout)
             on_disk += why["mean_us"]["device"] * why["served_ops_per_s"] / 1e3
             served += why["served_ops_per_s"]
-            finish, rate = 0.0, round(part * self.PROMISED)
+            finish, rate = 0.0, round(part * self.promised)
             for begin, end in done[name]:
                 finish = max(begin, finish) + 1 / rate
                 late += end > finish
@@ -202,14 +256,14 @@ class Striped:
     """
 
     PART = 1 / 4
-    NODES, DEPTH, SETTLE, SECONDS = 3, 2, 4, 28
+    NODES, DEPTH, SETTLE = 3, 2, 4
     BOUND, PENDING = .120, 3  # 14 waiting there
     FINANCIAL, WEBSEARCH, WEBSEARCH_COMES = 128 * PART, 675 * PART, 690 * PART
     WEBSEARCH_THREADS, TPCC_THREADS = 24, 42  # TPC-C's leave WebSearch 85 to 92 % under C-SCAN
     MIB = {"tpcc": 20, "financial": 34, "websearch": 216}  # of an OSD, for 9, 15 and 96 GB
 
-    def __init__(self, lab):
-        self.lab, self.runs = lab, 0
+    def __init__(self, lab, seconds=28):
+        self.lab, self.runs, self.seconds = lab, 0, seconds
         self.system = Cluster(lab, disks=(DISK,) * self.NODES, token_rate="30MiB/s")
         osdctl = self.system.osdctl
         osdctl("osd", "set", "all", "--iops-max", "105", "--best-effort-min", "0")
@@ -218,8 +272,7 @@ class Striped:
         osdctl("class", "create", "tpcc")
         osdctl("class", "create", "financial", "--latency", f"{round(1e3 * self.BOUND)}ms@95%", "--max-pending", self.PENDING)
         osdctl("class", "create", "websearch")
-        for name, leeway, rate in (("financial", 2.5, self.FINANCIAL), ("websearch", 1.2, self.WEBSEARCH)):
-            osdctl("reserve", name, "--iops", round(leeway * rate / self.NODES), "--scope", "osd")
+        self.reserve(2.5)
         layout = ["fio", "--name=global", "--rw=write", "--bs=1m", "--direct=1", "--thread", "--eta=never"]
         for name, mib in self.MIB.items():
             for node, path in enumerate(self.paths(name)):
@@ -231,13 +284,18 @@ class Striped:
             for path in self.paths(name):
                 os.setxattr(os.path.dirname(path), "user.qos.class", name.encode())
 
+    def reserve(self, financial, websearch=1.2):
+        """f times the rates, on each of the nodes its part."""
+        for name, leeway, rate in (("financial", financial, self.FINANCIAL), ("websearch", websearch, self.WEBSEARCH)):
+            self.system.osdctl("reserve", name, "--iops", round(leeway * rate / self.NODES), "--scope", "osd")
+
     def paths(self, name):
         return [f"{self.system.mnt}/{name}.{node}/data" for node in range(self.NODES)]
 
     def trace(self):
         """Financial's stand-in: small and bursty, the same in all runs."""
         dice, found = random.Random(32), []
-        for at in bursts(self.FINANCIAL, self.SECONDS, .75, dice):
+        for at in bursts(self.FINANCIAL, self.seconds, .75, dice):
             size = 512 * dice.randint(1, 12)
             offset = 512 * dice.randrange(((self.MIB["financial"] << 20) - size) // 512)
             found.append((at, dice.choice(self.paths("financial")), offset, size))
@@ -248,7 +306,7 @@ class Striped:
         self.runs += 1
         self.system.osdctl("osd", "set", "all", "--profile", profile, "--depth", self.DEPTH)
         argv = ["fio", "--name=global", "--direct=1", "--thread", "--ioengine=libaio", "--norandommap", "--time_based",
-                "--rw=randread", f"--runtime={self.SECONDS}", "--file_service_type=random", *LOG_OPTIONS,
+                "--rw=randread", f"--runtime={self.seconds}", "--file_service_type=random", *LOG_OPTIONS,
                 "--eta=never", "--randseed=32"]
         for name, what in (("tpcc", ("--bs=8k", f"--iodepth={self.TPCC_THREADS}")),
                            ("websearch", ("--bs=16k", f"--iodepth={self.WEBSEARCH_THREADS}",
@@ -257,7 +315,7 @@ class Striped:
                      f"--size={self.MIB[name] * self.NODES}m", f"--write_lat_log={self.lab.path(f'striped.{self.runs}.{name}')}"]
         player, start = Player(self.trace()), time.time()
         threads = player.play(start)
-        subprocess.run(argv, check=True, capture_output=True, cwd=self.lab.dir, timeout=self.SECONDS + 60)
+        subprocess.run(argv, check=True, capture_output=True, cwd=self.lab.dir, timeout=self.seconds + 60)
         for thread in threads:
             thread.join(timeout=60)
         check(not player.errors and not player.todo, f"Financial was not played to its end: {player.errors}")
@@ -270,9 +328,9 @@ class Striped:
         return {name: self.halves(times) for name, times in ends.items()}, sum(within) / len(within)
 
     def halves(self, times):
-        counts = [0] * (2 * (self.SECONDS - self.SETTLE))
+        counts = [0] * (2 * (self.seconds - self.SETTLE))
         for at in times:
-            if self.SETTLE <= at < self.SECONDS:
+            if self.SETTLE <= at < self.seconds:
                 counts[int(2 * (at - self.SETTLE))] += 1
         return counts
 
@@ -295,3 +353,25 @@ def e32(lab, row):
     variation, variation_cscan = (sum(statistics.pstdev(c[n]) / statistics.mean(c[n]) for n in ("financial", "tpcc"))
                                   for c in (counts, counts_cscan))
     row("E32", "variation of rates, Financial and TPC-C, CVC over C-SCAN", 1, variation / variation_cscan, low=1)
+
+
+def e38(lab, row):
+    """Financial's f: its late requests, and the seconds in which a node is sent more than is reserved there."""
+    nodes, leeways = Striped(lab, seconds=18), (1, 1.5, 2, 2.5)
+    sent, beyond, overload = {}, [], []
+    for at, path, _, _ in nodes.trace():
+        key = int(at), path
+        sent[key] = sent.get(key, 0) + 1
+    for leeway in leeways:
+        nodes.reserve(leeway)
+        beyond.append(1 - nodes.measure("cvc")[1])
+        reserved = leeway * nodes.FINANCIAL / nodes.NODES
+        overload.append(sum(max(sent.get((second, path), 0) for path in nodes.paths("financial")) > reserved
+                            for second in range(nodes.seconds)) / nodes.seconds)
+    for name, points in (("beyond its bound", beyond), ("seconds with a node overloaded", overload)):
+        curve("E38", "Financial's leeway", name, list(zip(leeways, points)), "f", "part")
+    row("E38", "Financial beyond its bound: largest rise with f", 0, max(b - a for a, b in zip(beyond, beyond[1:])), low=-1, high=.03)
+    row("E38", "Financial beyond its bound: f = 2.5 over f = 1", None, beyond[-1] / beyond[0], low=0, high=.5)
+    row("E38", "overloaded seconds: largest rise with f", 0, max(b - a for a, b in zip(overload, overload[1:])), low=-1, high=0)
+    # Service is not known in advance: the text has violations left at f = 2.
+    row("E38", "violations left at f = 2", None, beyond[2], low=1e-9, high=beyond[0])

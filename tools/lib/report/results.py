@@ -3,21 +3,26 @@ import collections
 import dataclasses
 import json
 
-# What live programs call a quantity that a check of the simulator is of too: one row for both. A live number keeps its own
-# expectation where its scale is another.
+# One row for both where a live program calls a quantity as the simulator's check of it, or as said here. A live number keeps its
+# own expectation where its scale is another.
 PAIRS = {
+    **{("E4", f"1 : 4, g : f in all, g has {there} elsewhere"): f"g : f in all, g on B {rate} MB/s"
+       for there, rate in (("a quarter of a brick", 50), ("seven eighths of one", 175))},
     ("E2", "f : g = 1 : 2, g's share of the brick"): "share of g at 20 threads",
     ("E2", "f's share"): "share of f at 20 threads",
     ("E2", "g's latency with 20 threads over that with 5"): "latency of g at 20 threads over 5",
     ("E3", "g's total over f's, g has 0 elsewhere"): "g : f in all, g with 0 threads on B",
     ("E3", "g's total over f's, g has 0 elsewhere: f = (C + B) / 2, MiB/s"): "f, MB/s, g with 0 threads on B",
     ("E5", "g striped on 3 bricks, f on one: g's total over f's"): "g : f in all, 20 threads of g",
-    ("E6", "two coordinators: g's total over f's"): "g : f in all, 2 coordinator(s)",
-    ("E6", "two coordinators: g's total over f's: f, MiB/s (paper 4.50 of 6)"): "f, MB/s, 2 coordinator(s)",
+    **{("E6", f"{text} coordinators: g's total over f's"): f"g : f in all, {n} coordinator(s)" for n, text in ((2, "two"), (4, "four"))},
+    **{("E6", f"{text} coordinators: g's total over f's: f, MiB/s (paper 4.50 of 6)"): f"f, MB/s, {n} coordinator(s)"
+       for n, text in ((2, "two"), (4, "four"))},
     **{("E7", f"hybrid, {n} coordinator(s): g's share of A >= 1/12"):
        f"share of g on A, all of B its own, 20 threads on B, {n} coordinator(s)" for n in (1, 2)},
     **{("E7", f"hybrid, {n} coordinator(s): g's share of A >= 1/12: g's total over f's, g has all of B (derived 1.372)"):
        f"g : f in all (text: reasonably close), 20 threads on B, {n} coordinator(s)" for n in (1, 2)},
+    ("E11", "share of the blocked stream on A"): "share of the blocked stream on A after 600 s",
+    ("E11", "2 random layouts: furthest total from theorem 3"): "12 random layouts: furthest total from theorem 3",
     **{("E26", f"{who}, {when}"): f"{who}, IOPS, {ours}" for who in ("client 1", "client 2", "total") for when, ours in
        (("h .45", "200-500 s, h .45"), ("h .2, old weights", "520-595 s, h .2 under the old weights"), ("h .2", "620-900 s, h .2"))},
     ("E28", "BAA, total"): "array under BAA, total, IOPS (paper: 1396, what the capacities are fitted to)",
@@ -38,6 +43,11 @@ PAIRS = {
     ("E42", "5/15/20 of 40, W1 alone, MiB/s"): "[2,30) writer 1, MiB/s",
     ("E42", "5/15/20 of 40, W1 alone, MiB/s: W1 and W2"): "[32,60) sum",
     **{("E42", f"5/15/20 of 40, W1 alone, MiB/s: three: reserved {rate}"): f"[62,90) writer {i}" for i, rate in enumerate((5, 15, 20), 1)},
+    ("E44", "(1) wait for tokens, ms"): "(1) wait beyond the device's own time, ms",
+    **{("E55", f"limit of 15 MiB/s over all OSDs, {part} % on one OSD{live}"): f"{ours}, {part} % on one OSD"
+       for part in (33, 80) for live, ours in (("", "limit of 30 MiB/s over all OSDs"), (": its highest second", "its highest second"))},
+    **{("E55", f"promise of 160 requests a second over all OSDs, {part} % on one OSD"):
+       f"promise of 2000 requests a second over all OSDs, {part} % on one OSD" for part in (33, 80, 100)},
     **{("E53", f"R of three OSDs, access {spread}, 1 mount(s): least second{more}"): f"{ours}, MiB/s, {spread}, 1 coordinator(s)"
        for spread in ("even", "80/10/10", "one OSD") for more, ours in (("", "lowest second"), (": most second", "highest second"))},
 }
@@ -132,6 +142,7 @@ def rows(experiment, check_list, lines):
                 raise ReportError(f"{experiment} has no check '{name}', which a live row is to stand beside (results.py)")
             if what in lines:
                 partner[name] = lines[what]
+    partner.update((name, lines[name]) for name in names & lines.keys())
     taken = {line["what"] for line in partner.values()}
     found = [Row(c["name"], c["expected"], c, partner.get(c["name"])) for c in check_list]
     return found + [Row(what, line.get("paper"), None, line) for what, line in lines.items() if what not in taken]
