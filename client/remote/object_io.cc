@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/placement/divided_limits.h"
+#include "common/qos/lane.h"
 
 namespace weir::client {
 namespace {
@@ -14,6 +15,8 @@ constexpr uint32_t kChecksumRetries = 1;
 // What a request is taken to cost its OSD beyond its bytes, in bytes, each of a nanosecond: only
 // ratios matter to flows.
 constexpr uint64_t kFixedCost = 64 << 10;
+// What somebody waited longer ago says nothing of now.
+constexpr Duration kWaitedLately = std::chrono::seconds(5);
 
 bool ReadIsIntact(const ObjectOp& op, const Result<ObjectOutcome>& result) {
   return op.write || !result.ok() || result->payload.size() <= op.length;
@@ -107,7 +110,7 @@ void ObjectIo::Route(PendingPtr pending) {
       Window& window = windows_[key];
       if (window.limit_bytes == 0) window.limit_bytes = options_.first_window_bytes;
       window.class_id = key.first;
-      if (pending->delays.empty()) pending->bounded = IsBounded(key.first, window);
+      pending->bounded = pending->delays.empty() && IsBounded(*pending, window);
       Queue(&window, std::move(pending));
       meter_.Queued(key.first, now);
       TakeDepartures(key, window, now, &departures);
@@ -137,10 +140,10 @@ void ObjectIo::Queue(Window* window, PendingPtr pending) {
   window->waiting_bytes += window->queue.back()->op.cost();
 }
 
-// Who is not among the first max_pending + 1 waits for his own.
-bool ObjectIo::IsBounded(ClassId id, const Window& window) const {
-  const auto found = map_->classes.find(id);
-  if (found == map_->classes.end()) return false;
+// Who is not among the first max_pending + 1 waits for his own, who asks for much for the device.
+bool ObjectIo::IsBounded(const Pending& pending, const Window& window) const {
+  const auto found = map_->classes.find(pending.op.class_id);
+  if (found == map_->classes.end() || LaneOf(pending.op.cost()) != Lane::kInteractive) return false;
   const ServiceContract& contract = found->second.spec.service;
   return contract.bound > Duration(0) &&
          window.queue.size() + window.flying_requests <= contract.max_pending;
@@ -221,7 +224,8 @@ void ObjectIo::TakeNext(const Key& key, Window& window, TimePoint now,
   pending->left = now;
   if (pending->delays.empty()) pending->sent = now;
   ObjectSender::Stamp stamp = StampLocked(*pending, bytes);
-  stamp.waited = std::exchange(window.waited, Duration(0));
+  const Duration waited = std::exchange(window.waited, Duration(0));
+  if (now - window.waited_at < kWaitedLately) stamp.waited = waited;
   out->push_back({std::move(pending), std::move(stamp)});
 }
 
@@ -265,6 +269,7 @@ void ObjectIo::NoteWaited(const Pending& pending, Duration limited, TimePoint no
   const bool limit_here = limits_.contains(pending.op.class_id);
   const Duration waited = now - (limit_here ? pending.left : pending.asked) - limited;
   window->waited = std::max(window->waited, waited);
+  window->waited_at = now;
 }
 
 void ObjectIo::NoteBack(const Pending& pending, const Result<ObjectOutcome>& result,

@@ -143,6 +143,7 @@ class ObjectIo {
     uint64_t answered_requests = 0;
     uint64_t last_turn = 0;  // the number of its last departure
     Duration waited{0};      // the longest that an answer took, of which the OSD was not told yet
+    TimePoint waited_at;
   };
   using Key = std::pair<ClassId, OsdId>;
   using Windows = std::map<Key, Window>;
@@ -156,8 +157,8 @@ class ObjectIo {
   // The next to leave. Requires: somebody waits.
   [[nodiscard]] Pending& NextIn(const Window& window, TimePoint now) const;
   [[nodiscard]] bool HasRoom(const Window& window, TimePoint now) const;
-  // Whether a request that joins that window counts for a latency bound of the class.
-  [[nodiscard]] bool IsBounded(ClassId id, const Window& window) const;
+  // Whether a request that joins that window counts for a latency bound of its class.
+  [[nodiscard]] bool IsBounded(const Pending& pending, const Window& window) const;
   // Whose turn it is of the windows of a class with a limit; end(): nobody's.
   Windows::iterator NextOf(ClassId id, TimePoint now);
   void TakeDepartures(const Key& key, Window& window, TimePoint now, std::vector<Departure>* out);

@@ -108,7 +108,7 @@ class ObjectSender {
     // Of what changes something; session 0: it has none.
     replication::OpId op;
     replication::IdFloors floors;
-    Duration waited{0};  // what the class's last answer from that OSD took its user; 0: not said
+    Duration waited{0};  // the longest that a small one of the class took since; 0: not said
   };
   using Callback = std::function<void(ObjectAnswer)>;
   virtual ~ObjectSender() = default;

@@ -35,7 +35,7 @@ void AddTroublesOf(uint32_t id, const wire::OsdStatsReply& stats,
   if (stats.bulk_let_go()) {
     troubles->push_back(
         fmt::format("osd.{} does not hold bulk back for latency bounds: what keeps its processors "
-                    "busy is other than bulk (see top, or give it more processors)",
+                    "busy is not the bulk that it serves (see top, or give it more processors)",
                     id));
   }
 }

@@ -183,12 +183,19 @@ void Dispatcher::Tell(const qos::Advice& advice, TimePoint now) {
   store_.SetPieceBytes(advice.piece_bytes);
 }
 
+// Of the pressure that may be: bulk is held back by that.
+constexpr double kNearly = 0.8;
+
 void Dispatcher::NoteWaited(const ObjectOp& op) {
   const auto found = classes_.find(op.class_id);
-  if (!processors_ || found == classes_.end()) return;
+  const bool acts = processors_ && config_.surplus == SurplusKind::kDsfq;
+  if (!acts || found == classes_.end()) return;
   const ServiceContract& contract = found->second.service;
   if (contract.bound == Duration(0)) return;
-  setpoint_.Waited(op.class_id, contract, op.waited, bulk_cap_ > 0, latest_);
+  // The governor keeps its rate while nothing is guarded; more is no use to who does not need it.
+  const bool held = bulk_cap_ > 0 && latest_ < scheduler_.guarded_until() &&
+                    governor_.pressure() > kNearly * setpoint_.pressure();
+  setpoint_.Waited(op.class_id, contract, op.waited, held, latest_);
   governor_.Choose(setpoint_.pressure());
 }
 

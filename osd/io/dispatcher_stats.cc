@@ -63,7 +63,7 @@ DispatcherStats Dispatcher::Stats(bool reset, bool flows) {
     if (const auto found = recent_.find(total.id); found != recent_.end()) {
       one.recent = QuantilesOf(found->second.At(now));
     }
-    one.bound = setpoint_.Of(total.id);
+    one.bound = setpoint_.Of(total.id, now);
     if (const auto found = flows_.find(total.id); flows && found != flows_.end()) {
       one.flows = found->second.At(now, kFlowsTold);
     }

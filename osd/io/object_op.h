@@ -74,7 +74,7 @@ class ObjectOp {
   Lane lane = Lane::kUnknown;        // what the sender takes it for
   ClassId class_id;
   int64_t elsewhere = 0;  // DSFQ delay, in the unit of the cost
-  Duration waited{0};     // what the class's last answer from here took its user; 0: not said
+  Duration waited{0};     // the longest that its user waited for one from here lately; 0: not said
 
   // How long its class's own limit held it; in Done.
   [[nodiscard]] Duration held_by_limit() const { return request_.held_by_limit; }

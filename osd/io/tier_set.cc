@@ -125,6 +125,7 @@ size_t TierSet::IndexOf(TierName name) const {
 void TierSet::Submit(std::unique_ptr<ObjectOp> op, TierName tier) {
   if (op->kind == ObjectOpKind::kDeleteInode) return SubmitToAll(std::move(op));
   const size_t k = IndexOf(tier);
+  op->waited = Duration(0);  // nobody knows of which tier
   // A class that is not known is served as best effort.
   const bool known = sharing_.contains(op->class_id);
   const ClassId id = known ? op->class_id : kBestEffort;

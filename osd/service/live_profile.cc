@@ -17,6 +17,7 @@ namespace {
 constexpr uint64_t kFillSize = 512 << 10;
 constexpr uint64_t kSmallRead = 4 << 10;
 constexpr size_t kReadsAlone = 200;
+constexpr Duration kAloneLongest = std::chrono::seconds(10);
 constexpr InodeId kFileOfNobody{UINT64_MAX};  // inodes are counted from 1 upwards
 
 DiskProfile Summarise(std::vector<uint64_t> windows, Duration window) {
@@ -101,11 +102,14 @@ class Measurement {
     changed_.wait(lock, [this] { return in_flight_ == 0; });
   }
 
-  // After the last window, so that it counts for none.
+  // After the last window, so that it counts for none. Of a disk so slow that it takes too long it
+  // says nothing.
   void ReadAlone() {
     std::vector<Duration> took;
+    const TimePoint first = clock_.Now();
     for (size_t i = 0; i < kReadsAlone && error_.ok(); ++i) {
       const TimePoint begin = clock_.Now();
+      if (begin - first > kAloneLongest) return;
       {
         const std::lock_guard lock(mutex_);
         ++in_flight_;

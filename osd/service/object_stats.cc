@@ -87,7 +87,9 @@ void ObjectService::HandleStats(net::IncomingCall& call) {
   reply.set_pace(stats.pace);
   reply.set_bulk_let_go(stats.bulk_let_go);
   const Duration profiled = alone_p99_;
-  const Duration alone = profiled > Duration(0) ? profiled : stats.alone_p99;
+  Duration alone = stats.alone_p99;
+  // Whatever else the disk did while it was profiled, or in all its life, is no reason to refuse.
+  if (profiled > Duration(0) && (alone == Duration(0) || profiled < alone)) alone = profiled;
   reply.set_alone_p99_us(static_cast<uint64_t>(alone / std::chrono::microseconds(1)));
   reply.set_window_s(ToSeconds(stats.window));
   reply.set_capacity_bytes(store.capacity_bytes);

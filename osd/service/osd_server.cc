@@ -126,19 +126,22 @@ void OsdServer::SetMetering(bool on) {
   for (size_t k = 1; k < options_.tiers.size(); ++k) tiers_->dispatcher(k).SetBypass(!on);
 }
 
-// Of several disks the slowest: promises are weighed with it.
+// Of several disks the slowest: promises are weighed with it. A bound may be kept by the quickest.
 Result<DiskProfile> OsdServer::Profile(const ProfilePattern& pattern) {
   if (options_.tiers.empty()) {
     return MeasureDisk(*options_.device, store_, clock_, {.pattern = pattern});
   }
   DiskProfile slowest;
+  Duration quickest = Duration::max();
   for (const Tier& tier : options_.tiers) {
     WEIR_ASSIGN_OR_RETURN(const DiskProfile profile,
                           MeasureDisk(*tier.device, *tier.store, clock_, {.pattern = pattern}));
+    quickest = std::min(quickest, profile.alone_p99);
     const bool slower = slowest.proposed_bytes_per_s == 0 ||
                         profile.proposed_bytes_per_s < slowest.proposed_bytes_per_s;
     if (slower) slowest = profile;
   }
+  slowest.alone_p99 = quickest;
   return slowest;
 }
 

@@ -105,6 +105,9 @@ void AddTierStats(TierSet& tiers, const DispatcherStats& first,
       continue;
     }
     reply->set_pace(reply->pace() + report.stats.pace);
+    reply->set_bulk_let_go(reply->bulk_let_go() || report.stats.bulk_let_go);
+    const auto alone = static_cast<uint64_t>(report.stats.alone_p99 / std::chrono::microseconds(1));
+    if (alone > 0) reply->set_alone_p99_us(std::min(alone, reply->alone_p99_us()));
     for (const DispatcherClassStats& one : report.stats.classes) {
       wire::ClassStats* row = tier->add_classes();
       FillClassStats(one, row);

@@ -50,6 +50,8 @@ class BulkGovernor {
   // device, since whenever: sums that grow.
   void Look(Duration waited, uint64_t bulk_bytes, TimePoint now);
 
+  // That there is lately; the part of the time.
+  [[nodiscard]] double pressure() const { return pressure_; }
   // Bulk was let go since to hold it did not help.
   [[nodiscard]] bool Rests(TimePoint now) const { return now < rests_until_; }
   // Bytes per second; 0: as fast as they can.

@@ -116,7 +116,9 @@ Kept BesideBound(Run& run, Duration bound) {
     waits.push_back(ToSeconds(done - job.sent));
     osd::qos::Scheduler& scheduler = osd.scheduler();
     governor.Guarded(scheduler.guarded_until(), now);
-    setpoint.Waited(kF, told, done - job.sent, governor.rate() > 0, now);
+    const bool held = governor.rate() > 0 && now < scheduler.guarded_until() &&
+                      governor.pressure() > 0.8 * setpoint.pressure();
+    setpoint.Waited(kF, told, done - job.sent, held, now);
     governor.Choose(setpoint.pressure());
     if (now >= governor.LookAt()) {
       governor.Look(way.Waited(now), scheduler.State(now).bulk_taken, now);
