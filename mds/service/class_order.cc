@@ -102,6 +102,9 @@ void ClassOrder::Add(Item* item, const Request& request, TimePoint now) {
     SetTerms(&one, terms, now);
   }
   item->of = &one;
+  item->session = request.session;
+  item->report = request.report;
+  Link(item);
   item->user = request.flow.user;
   item->cost = request.cost;
   one.flows.Add(item, request.flow, kBytesOfOne, kTimeOfOne * request.cost);
@@ -109,6 +112,17 @@ void ClassOrder::Add(Item* item, const Request& request, TimePoint now) {
   ++one.operations;
   if (one.stands == Class::Stands::kNowhere) File(&one, now);
   if (one.stands == Class::Stands::kHeld) ++one.limited;
+}
+
+void ClassOrder::Link(Item* item) {
+  item->before = std::exchange(last_, item);
+  item->after = nullptr;
+  if (item->before != nullptr) item->before->after = item;
+}
+
+void ClassOrder::Unlink(Item* item) {
+  if (item->before != nullptr) item->before->after = item->after;
+  (item->after != nullptr ? item->after->before : last_) = item->before;
 }
 
 void ClassOrder::ReleaseHeld(TimePoint now) {
@@ -165,6 +179,7 @@ void ClassOrder::Take(Item* item, TimePoint now) {
     one.promise_at = After(one.promise_at, one.terms.promised_per_s, kPromiseBurst, now);
   }
   one.flows.Take(item);
+  Unlink(item);
   --one.waiting;
   if (item->delayed) ++one.delayed;
   ++one.begun_of[item->user];
@@ -188,8 +203,23 @@ void ClassOrder::Renew(const std::function<Terms(ClassId)>& terms_of, TimePoint 
   }
 }
 
+std::vector<ClassOrder::Item*> ClassOrder::DropSession(uint64_t session) {
+  std::vector<Item*> dropped;
+  for (Item* next = last_; next != nullptr;) {
+    Item* const item = std::exchange(next, next->before);
+    if (item->session != session || item->report) continue;
+    Class& one = *item->of;
+    Unlink(item);
+    one.flows.Leave(item);
+    if (--one.waiting == 0) Unfile(&one);
+    dropped.push_back(item);
+  }
+  return dropped;
+}
+
 std::vector<ClassOrder::Item*> ClassOrder::DropAll() {
   std::vector<Item*> dropped;
+  last_ = nullptr;
   for (auto& [key, one] : classes_) {
     Unfile(one.get());
     one->waiting = 0;

@@ -47,6 +47,10 @@ class ClassOrder {
   struct Class;
   struct Item : FlowOrder::Item {
     Class* of = nullptr;
+    uint64_t session = 0;
+    bool report = false;
+    Item* before = nullptr;  // of all that wait
+    Item* after = nullptr;
     uint64_t user = 0;
     uint32_t cost = 1;
     bool delayed = false;  // had to wait, as whoever takes it says
@@ -69,6 +73,7 @@ class ClassOrder {
     ClassId class_id;
     Terms terms;  // hold from now on for all of the class
     FlowKey flow;
+    uint64_t session = 0;
     uint32_t cost = 1;
     // What others may wait for, as a report of what was written: neither limit nor promise count
     // it, it takes a turn by weight beside them.
@@ -86,6 +91,8 @@ class ClassOrder {
   void Done(Item* item);
   // Terms have changed, maybe.
   void Renew(const std::function<Terms(ClassId)>& terms_of, TimePoint now);
+  // What a session asked for waits no more, but for reports. O(n) in all that waits.
+  std::vector<Item*> DropSession(uint64_t session);
   // All that waits waits no more.
   std::vector<Item*> DropAll();
 
@@ -102,6 +109,8 @@ class ClassOrder {
   void File(Class* one, TimePoint now);
   void Unfile(Class* one);
   void ReleaseHeld(TimePoint now);
+  void Link(Item* item);
+  void Unlink(Item* item);
   // The class that is owed something by its promise; null: none.
   [[nodiscard]] Class* Owed(TimePoint now) const;
 
@@ -109,7 +118,8 @@ class ClassOrder {
   std::set<Place> ready_;
   std::set<Moment> promised_;  // of those that are ready, when the promise is behind
   std::set<Moment> held_;
-  double time_ = 0;  // virtual
+  Item* last_ = nullptr;  // of all that wait
+  double time_ = 0;       // virtual
   uint64_t sequence_ = 0;
   int promised_in_turn_ = 0;
 };

@@ -125,6 +125,14 @@ void FairQueue::DrainOrHandOver(Lock* lock) {
   lock->lock();
 }
 
+void FairQueue::DropSession(uint64_t session) {
+  std::vector<std::unique_ptr<Operation>> dropped;  // destroyed without the lock
+  const std::lock_guard lock(mutex_);
+  for (ClassOrder::Item* item : order_.DropSession(session)) {
+    dropped.emplace_back(static_cast<Operation*>(item));
+  }
+}
+
 void FairQueue::Stop() {
   {
     const std::lock_guard alive(life_->mutex);  // waits for BeginSome

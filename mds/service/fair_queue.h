@@ -63,6 +63,8 @@ class FairQueue {
   [[nodiscard]] TimePoint NextAt();
   // Terms have changed, maybe.
   void Renew(const std::function<ClassOrder::Terms(ClassId)>& terms_of);
+  // What a session asked for that waits is dropped, but for its reports.
+  void DropSession(uint64_t session);
   // What waits is dropped; nothing begins any more.
   void Stop();
   [[nodiscard]] std::vector<ClassOrder::Load> Loads() const;

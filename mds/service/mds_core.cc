@@ -123,6 +123,7 @@ void MdsCore::WhenItsTurn(const Asker& asker, FairQueue::Work work) {
   operations_.Submit({.class_id = entry->first,
                       .terms = TermsOf(entry->second),
                       .flow = KeyOf(flow),
+                      .session = flow.session,
                       .cost = asker.cost,
                       .report = asker.report},
                      std::move(work));
@@ -175,6 +176,7 @@ void MdsCore::EvictSilentHolders() {
 }
 
 void MdsCore::DropSession(uint64_t session) {
+  operations_.DropSession(session);
   names_->DropSession(session, false);
   locks_->EndSession(session);
   keeper_->times().MountGone(session);

@@ -152,6 +152,7 @@ void MdsCore::OpenSession(const Call& call) {
 
 void MdsCore::CloseSession(const Call& call) {
   sessions_->Close(call->session());
+  operations_.DropSession(call->session());
   keeper_->times().MountGone(call->session());
   keeper_->limits().MountGone(call->session());
   names_->DropSession(call->session(), true);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <list>
 #include <map>
@@ -246,6 +247,32 @@ TEST(ClassOrderTest, WhoWasPromisedMuchStandsBehindNobodyForLongWhenItEnds) {
 
 // Goal: whoever comes, goes and changes terms, what waits is taken once, in the order of its flow,
 // and classes that wait get their shares: the shares are checked above, here nothing may be lost.
+TEST(ClassOrderTest, WhoIsDroppedLeavesItsReportsAndEverybodyElse) {
+  ClassOrder order;
+  const TimePoint now{0};
+  std::array<ClassOrder::Item, 5> items;
+  const auto add = [&](size_t i, uint64_t session, bool report) {
+    order.Add(&items.at(i),
+              {.class_id = ClassId(16), .flow = {session, 1}, .session = session, .report = report},
+              now);
+  };
+  add(0, 2, false);
+  add(1, 1, false);
+  add(2, 2, true);
+  add(3, 2, false);
+  EXPECT_EQ(order.DropSession(2).size(), 2u);
+  EXPECT_TRUE(order.DropSession(2).empty());
+  add(4, 1, false);
+  std::set<ClassOrder::Item*> begun;
+  while (ClassOrder::Item* const next = order.Next(now)) {
+    order.Take(next, now);
+    begun.insert(next);
+  }
+  EXPECT_EQ(begun, (std::set<ClassOrder::Item*>{&items[1], &items[2], &items[4]}));
+  for (ClassOrder::Item* const item : begun) order.Done(item);
+  EXPECT_TRUE(order.DropAll().empty());
+}
+
 TEST(ClassOrderTest, NothingIsLostUnderRandomChanges) {
   Prng prng(testing::TestSeed());
   ClassOrder order;

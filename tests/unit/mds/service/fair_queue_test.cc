@@ -260,6 +260,29 @@ TEST(FairQueueGoneTest, APostedTaskFindsNoQueue) {
   end();
 }
 
+// Prevents: what a dead mount asked for uses up its class's limit after its death.
+TEST(FairQueueLimitTest, WhatASessionAskedForIsDroppedWithIt) {
+  testing::ManualClock clock;
+  FairQueue queue(clock, {});
+  std::vector<uint64_t> begun;
+  const auto submit = [&](uint64_t session) {
+    queue.Submit(
+        {.class_id = kHog, .terms = {.limit_per_s = 10}, .flow = {session, 1}, .session = session},
+        [&begun, session](const FairQueue::Turn&) { begun.push_back(session); });
+  };
+  for (int i = 0; i < 100; ++i) submit(2);
+  submit(1);
+  submit(1);
+  queue.DropSession(2);
+  EXPECT_EQ(queue.Loads()[0].queued, 2u);
+  for (int i = 0; i < 2; ++i) {
+    clock.Set(queue.NextAt());
+    queue.Run();
+  }
+  EXPECT_EQ(begun, (std::vector<uint64_t>{2, 1, 1}));
+  EXPECT_EQ(queue.NextAt(), TimePoint::Max());
+}
+
 TEST_F(FairQueueTest, NothingBeginsAfterStop) {
   for (int i = 0; i < 100; ++i) Submit(kHog);
   queue_.Stop();

@@ -470,6 +470,33 @@ TEST_F(LimitSessionTest, AMountThatIsAloneHasAllFromTheStart) {
   EXPECT_NEAR(PartOf(0), 1, 1e-6);
 }
 
+TEST_F(LimitSessionTest, WhatAMountAskedForAndHasNotBegunGoesWithItsSession) {
+  wire::SetClassRequest limited;
+  limited.set_name("gold");
+  limited.set_limit_names_per_s(10);
+  ASSERT_TRUE(Admin(wire::MDS_CLASS_SET, limited).status.ok());
+  const auto queued = [this] {
+    uint64_t sum = 0;
+    const auto load = Ask<wire::ClassLoadReply>(wire::MDS_CLASS_LOAD, wire::Empty());
+    for (const wire::ClassLoad& one : load.classes()) sum += one.queued();
+    return sum;
+  };
+  wire::InodeRequest request = At(kRoot);
+  request.mutable_caller()->set_class_id(kFirstUserClass.value);
+  const auto flood = [&] {
+    OpenSession();
+    for (int i = 0; i < 20; ++i) Send(wire::MDS_GETATTR, request);
+    EXPECT_GE(queued(), 15u);
+  };
+  flood();
+  EXPECT_TRUE(Try(wire::MDS_CLOSE_SESSION, wire::Empty()).status.ok());
+  EXPECT_EQ(queued(), 0u);
+  Pass(1s);
+  flood();
+  Pass(31s);
+  EXPECT_EQ(queued(), 0u) << "also when it is silent for its lease";
+}
+
 TEST_F(LimitSessionTest, ReportsWithoutNumberAreRefusedAndOfAClassTheFirstCounts) {
   OpenSession();
   wire::DivideLimitsRequest request;
