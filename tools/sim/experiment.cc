@@ -7,7 +7,7 @@
 namespace weir::sim {
 namespace {
 
-constexpr std::array<std::pair<Fault, std::string_view>, 24> kFaults{{
+constexpr std::array<std::pair<Fault, std::string_view>, 25> kFaults{{
     {Fault::kDelayOff, "delay-off"},
     {Fault::kHistoryOff, "history-off"},
     {Fault::kMinimumOff, "minimum-off"},
@@ -20,6 +20,7 @@ constexpr std::array<std::pair<Fault, std::string_view>, 24> kFaults{{
     {Fault::kSpareCharged, "spare-charged"},
     {Fault::kSharesOff, "shares-off"},
     {Fault::kLimitOff, "limit-off"},
+    {Fault::kLimitUndivided, "limit-undivided"},
     {Fault::kTransactionsOff, "transactions-off"},
     {Fault::kTimeUncounted, "time-uncounted"},
     {Fault::kGateShut, "gate-shut"},

@@ -57,6 +57,7 @@ enum class Fault : uint8_t {
   kSpareCharged,        // spare time is billed to whoever uses it
   kSharesOff,           // who came first goes first, whatever the weights say
   kLimitOff,            // limits are not kept
+  kLimitUndivided,      // each mount has all of a limit
   kTransactionsOff,     // no second level below a class
   kTimeUncounted,       // virtual disks are charged requests, not device time
   kGateShut,            // the gate is strict where it should let everything pass

@@ -6,6 +6,7 @@ namespace weir::sim {
 namespace {
 
 constexpr uint64_t kLoadSeeds = 1ull << 32;  // keeps the seeds of loads and devices apart
+constexpr uint64_t kNet = 4;                 // what an OSD lets pass, in limits that are divided
 
 OsdId OsdOf(const Job& job) {
   return OsdId(static_cast<uint32_t>(job.io.osd));
@@ -47,12 +48,53 @@ void Cluster::Done(Job* job) {
 
 void Cluster::SetClass(const ClassSpec& spec) {
   const bool per_osd = spec.reservation && spec.reservation->scope == ReservationScope::kOsd;
-  if (hold_limits_ && spec.limit_bytes_per_s && !per_osd) {
+  const bool alone = division_ != nullptr && osds_.size() < 2;  // its OSD holds it
+  ClassSpec at_osds = spec;
+  if (hold_limits_ && spec.limit_bytes_per_s && !per_osd && !alone) {
     limits_[spec.id] = *spec.limit_bytes_per_s;
+    if (division_ != nullptr) {
+      division_->SetLimits(limits_);
+      at_osds.limit_bytes_per_s = *spec.limit_bytes_per_s * kNet;
+    }
   }
   for (auto& osd : osds_) {
-    osd->policy().SetClass(spec, events_.now());
+    osd->policy().SetClass(at_osds, events_.now());
     osd->Pump();
+  }
+}
+
+void Cluster::DivideLimits() {
+  hold_limits_ = true;
+  division_ = std::make_unique<LimitDivision>(
+      &events_, LimitDivision::Hooks{[this](size_t coordinator) { return CountsOf(coordinator); },
+                                     [this](size_t coordinator) { ObeyParts(coordinator); }});
+}
+
+uint64_t Cluster::RateOf(size_t coordinator, ClassId id, uint64_t limit) const {
+  return division_ == nullptr ? limit : BytesOf(division_->PartOf(coordinator, id), limit);
+}
+
+std::map<ClassId, LimitShare::Counts> Cluster::CountsOf(size_t coordinator) {
+  std::map<ClassId, LimitShare::Counts> counts;
+  for (const auto& [id, bytes_per_s] : limits_) {
+    LimitShare::Counts& of = counts[id];
+    const auto window = windows_.find({coordinator, id});
+    if (window == windows_.end()) continue;
+    const Limit& limit = window->second;
+    of.served_bytes = limit.window.served_bytes();
+    of.queued_bytes = limit.held_bytes;
+    of.limited = limit.held_for;
+    if (limit.holds) of.limited += events_.now() - limit.holds_since;
+  }
+  return counts;
+}
+
+void Cluster::ObeyParts(size_t coordinator) {
+  for (const auto& [id, bytes_per_s] : limits_) {
+    const auto window = windows_.find({coordinator, id});
+    if (window == windows_.end()) continue;
+    window->second.window.SetRate(RateOf(coordinator, id, bytes_per_s), events_.now());
+    SendAdmitted(&window->second);
   }
 }
 
@@ -86,14 +128,16 @@ Cluster::Limit* Cluster::LimitOf(const Job& job) {
   const auto key = std::pair(job.io.coordinator, job.request.class_id);
   const auto known = windows_.find(key);
   if (known != windows_.end()) return &known->second;
-  client::LimitWindow window(limit->second, 0, events_.now());
-  return &windows_.emplace(key, Limit{std::move(window), {}, {}}).first->second;
+  const uint64_t rate = RateOf(key.first, key.second, limit->second);
+  Limit fresh{.window = client::LimitWindow(rate, 0, events_.now()), .coordinator = key.first};
+  return &windows_.emplace(key, std::move(fresh)).first->second;
 }
 
 void Cluster::Send(Job* job) {
   Limit* limit = LimitOf(*job);
   if (limit == nullptr) return SendNow(job);
   limit->held.push_back(job);
+  limit->held_bytes += job->io.bytes;
   SendAdmitted(limit);
 }
 
@@ -101,15 +145,29 @@ void Cluster::SendAdmitted(Limit* limit) {
   while (!limit->held.empty() && limit->window.Admits(OsdOf(*limit->held.front()), events_.now())) {
     Job* job = limit->held.front();
     limit->held.pop_front();
+    limit->held_bytes -= job->io.bytes;
     limit->window.Sent(job->io.bytes, events_.now());
     job->left = events_.now();
     SendNow(job);
   }
+  NoteHolding(limit);
   if (limit->held.empty()) return;
   const TimePoint when = limit->window.AdmitsAt();
   if (limit->wakes_at > events_.now() && limit->wakes_at <= when) return;
   limit->wakes_at = when;
   events_.At(when, [this, limit] { SendAdmitted(limit); });
+}
+
+void Cluster::NoteHolding(Limit* limit) {
+  const bool holds = !limit->held.empty();
+  if (holds && division_ != nullptr) division_->Wanted(limit->coordinator);
+  if (holds == limit->holds) return;
+  limit->holds = holds;
+  if (holds) {
+    limit->holds_since = events_.now();
+  } else {
+    limit->held_for += events_.now() - limit->holds_since;
+  }
 }
 
 void Cluster::SendNow(Job* job) {

@@ -15,6 +15,7 @@
 
 #include "client/qos/delay_tracker.h"
 #include "client/qos/limit_window.h"
+#include "tools/sim/engine/limit_division.h"
 #include "tools/sim/engine/load.h"
 #include "tools/sim/engine/osd.h"
 
@@ -47,6 +48,9 @@ class Cluster {
   // True: a coordinator holds back a class that has a limit over all OSDs, as a mount does
   // (limit_window.h). Before the first SetClass.
   void HoldLimits(bool on) { hold_limits_ = on; }
+  // And each holds it to its part of the limit, as mounts and MDS divide it; OSDs have the ceiling
+  // that they have in the product. Before the first SetClass.
+  void DivideLimits();
 
   // On every OSD.
   void SetClass(const ClassSpec& spec);
@@ -69,13 +73,22 @@ class Cluster {
   friend class Load;
   struct Limit {
     client::LimitWindow window;
+    size_t coordinator = 0;
     std::deque<Job*> held;
-    TimePoint wakes_at;  // in the past: nothing will
+    uint64_t held_bytes = 0;
+    bool holds = false;
+    TimePoint holds_since;
+    Duration held_for{0};  // before
+    TimePoint wakes_at;    // in the past: nothing will
   };
   void Send(Job* job);
   void SendNow(Job* job);
   Limit* LimitOf(const Job& job);
   void SendAdmitted(Limit* limit);
+  void NoteHolding(Limit* limit);
+  [[nodiscard]] uint64_t RateOf(size_t coordinator, ClassId id, uint64_t limit) const;
+  std::map<ClassId, LimitShare::Counts> CountsOf(size_t coordinator);
+  void ObeyParts(size_t coordinator);
   void Done(Job* job);
   [[nodiscard]] int64_t CostOf(const Job& job) const;
 
@@ -88,6 +101,7 @@ class Cluster {
   CostKind cost_ = CostKind::kBytes;
   bool send_delays_ = true;
   bool hold_limits_ = false;
+  std::unique_ptr<LimitDivision> division_;  // null: not divided
   std::map<ClassId, uint64_t> limits_;
   std::map<std::pair<size_t, ClassId>, Limit> windows_;  // by coordinator
 };

@@ -1,4 +1,8 @@
-// E55: limits and promises in requests, on one OSD and over all of them (RULES.md §3.8).
+// E55: limits and promises in requests, on one OSD and over all of them (RULES.md §3.8); limits
+// that mounts divide among each other (common/qos/README.md).
+#include <algorithm>
+#include <vector>
+
 #include "tools/sim/devices/simple.h"
 #include "tools/sim/experiments/all.h"
 #include "tools/sim/experiments/dsfq_setup.h"
@@ -53,7 +57,67 @@ Served OnThree(Run& run, const ClassSpec& spec, double on_first, uint64_t bytes,
   return served;
 }
 
+constexpr double kTotal = 20;  // MiB/s
+
+struct Seconds {
+  double lowest = 0;  // MiB/s
+  double highest = 0;
+};
+
+// A class with a limit, all of whose mounts ask for all that they can get from 0 s on, from three
+// OSDs or, apart, from one each.
+Seconds Divided(Run& run, size_t mounts, bool apart) {
+  constexpr uint64_t kRequest = 256 * kKiB;
+  Cluster cluster(run.seed());
+  const bool undivided = run.broken(Fault::kLimitUndivided);
+  if (undivided) {
+    cluster.HoldLimits(true);
+  } else {
+    cluster.DivideLimits();
+  }
+  SchedulerConfig config = ProfileOf("unified", 4);
+  config.token_rate = 60 * kMiB;
+  for (int i = 0; i < 3; ++i) cluster.AddOsd(config, Flat(60 * kMiBd));
+  SilenceBestEffort(&cluster);
+  ClassSpec spec = Spec(kF);
+  if (!run.broken(Fault::kLimitOff)) spec.limit_bytes_per_s = static_cast<uint64_t>(kTotal) * kMiB;
+  cluster.SetClass(spec);
+  ClassSpec net = spec;
+  if (undivided) net.limit_bytes_per_s = 4 * *spec.limit_bytes_per_s;  // as with parts
+  for (int i = 0; undivided && i < 3; ++i) cluster.osd(i).policy().SetClass(net, TimePoint{0});
+  std::vector<Load*> loads;
+  for (size_t mount = 0; mount < mounts; ++mount) {
+    const auto route = [=](uint64_t n) {
+      return std::pair<size_t, size_t>((apart ? mount : mount + n) % 3, mount);
+    };
+    loads.push_back(
+        cluster.Start({.class_id = kF, .outstanding = 16, .bytes = kRequest, .route = route}));
+  }
+  cluster.RunTo(30s);
+  std::vector<double> totals(28);
+  for (const Load* load : loads) {
+    const std::vector<double> series = load->Series(2s, 30s, 1s);
+    for (size_t i = 0; i < totals.size(); ++i) totals[i] += series[i] / kMiBd;
+  }
+  const auto [lowest, highest] = std::minmax_element(totals.begin(), totals.end());
+  return {*lowest, *highest};
+}
+
+void CheckDivided(Run& run, size_t mounts, bool apart) {
+  const Seconds seconds = Divided(run, mounts, apart);
+  // 2 % and one request of a quarter of a MiB for each mount.
+  const double off = .02 * kTotal + .25 * static_cast<double>(mounts);
+  const std::string of =
+      ", " + std::to_string(mounts) + " mounts" + (apart ? " on an OSD each" : "");
+  run.Between("limit of 20 MiB/s: lowest second" + of, seconds.lowest, kTotal - off, kTotal + off,
+              kTotal);
+  run.Between("limit of 20 MiB/s: highest second" + of, seconds.highest, kTotal - off, kTotal + off,
+              kTotal);
+}
+
 void RunLimits(Run& run) {
+  for (const size_t mounts : {1, 2, 3, 6}) CheckDivided(run, mounts, false);
+  CheckDivided(run, 3, true);
   for (double on_first : {1. / 3, .8, 1.0}) {
     const std::string at =
         ", " + std::to_string(static_cast<int>(on_first * 100)) + " % on one OSD";
@@ -99,7 +163,10 @@ void AddLimits(std::vector<Experiment>* all) {
       {"E55", "Limits and promises in requests", "RULES.md §3.8 (beyond the papers)",
        "A limit of 30 MiB/s and a promise of 2,000 requests a second over three OSDs hold "
        "in total, however the access is skewed; with scope osd they hold on each; a limit "
-       "below a promise cuts it; of a promise in bytes and in requests the less is owed.",
+       "below a promise cuts it; of a promise in bytes and in requests the less is owed. A limit "
+       "of "
+       "20 MiB/s that 1, 2, 3 and 6 mounts divide, also with an OSD each, is used and kept within "
+       "2 % and a request of each mount in every second from 2 s on.",
        RunLimits});
 }
 

@@ -89,7 +89,7 @@ class Running {
  public:
   explicit Running(const Scenario& scenario)
       : scenario_(scenario), cluster_(scenario.seed), desk_(&cluster_, scenario.scheduler) {
-    cluster_.HoldLimits(scenario.mounts_hold_limits);
+    if (scenario.mounts_hold_limits) cluster_.DivideLimits();
     for (const DeviceSpec& device : scenario.devices) {
       cluster_.AddOsd(scenario.scheduler, device.make);
     }

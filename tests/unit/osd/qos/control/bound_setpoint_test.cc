@@ -30,7 +30,7 @@ class BoundSetpointTest : public ::testing::Test {
     }
   }
   void Relax() {
-    Wait(kReader, Contract(20ms), 100us, 40000);
+    Wait(kReader, Contract(32ms), 100us, 40000);
     ASSERT_EQ(setpoint_.pressure(), BoundSetpoint::kMost);
   }
 
@@ -101,8 +101,8 @@ TEST_F(BoundSetpointTest, WhoAsksLittleIsMeasuredWhenThereIsEnough) {
 // A few that the contract allows are not a broken bound.
 TEST_F(BoundSetpointTest, TheBoundIsBrokenByMoreThanMayBreakIt) {
   Relax();
-  Wait(kReader, Contract(20ms), 25ms, 2);
-  Wait(kReader, Contract(20ms), 1ms, 101);
+  Wait(kReader, Contract(32ms), 33ms, 2);
+  Wait(kReader, Contract(32ms), 2ms, 101);
   EXPECT_DOUBLE_EQ(setpoint_.pressure(), BoundSetpoint::kMost * 0.7);
 }
 
