@@ -26,6 +26,7 @@ LimitWindow::LimitWindow(uint64_t bytes_per_s, uint64_t flying, TimePoint now)
 
 void LimitWindow::SetRate(uint64_t bytes_per_s, TimePoint now) {
   if (bytes_per_s == rate_) return;
+  Forget(now);
   // A pace that was a much lower rate's is kept no more.
   if (bytes_per_s > rate_ && paced_ > last_sent_) {
     const double part = static_cast<double>(rate_) / static_cast<double>(bytes_per_s);

@@ -15,6 +15,8 @@ constexpr uint32_t kChecksumRetries = 1;
 // What a request is taken to cost its OSD beyond its bytes, in bytes, each of a nanosecond: only
 // ratios matter to flows.
 constexpr uint64_t kFixedCost = 64 << 10;
+// Turns of who is below his part of the class's promise, then one of whoever's turn it is.
+constexpr uint32_t kOwedInRow = 7;
 // What somebody waited longer ago says nothing of now.
 constexpr Duration kWaitedLately = std::chrono::seconds(5);
 
@@ -149,18 +151,24 @@ bool ObjectIo::IsBounded(const Pending& pending, const Window& window) const {
          window.queue.size() + window.flying_requests <= contract.max_pending;
 }
 
+// Who is owed has seven of eight turns, or all others would wait for as long as this mount is
+// served less than his part; and none while a light request fits and his does not.
 ObjectIo::Pending& ObjectIo::NextIn(const Window& window, TimePoint now) const {
-  FlowOrder::Item* next = nullptr;
-  if (const auto parts = parts_.find(window.class_id); parts != parts_.end()) {
-    next = parts->second.Owed(window.flows, now);
-  }
-  return static_cast<Pending&>(next != nullptr ? *next : *window.flows.First());
+  auto& first = static_cast<Pending&>(*window.flows.First());
+  const auto parts = parts_.find(window.class_id);
+  if (parts == parts_.end() || window.owed_in_row >= kOwedInRow) return first;
+  FlowOrder::Item* const item = parts->second.Owed(window.flows, now);
+  if (item == nullptr || item == &first) return first;
+  auto& owed = static_cast<Pending&>(*item);
+  return !Fits(window, owed) && Fits(window, first) ? first : owed;
 }
 
 bool ObjectIo::HasRoom(const Window& window, TimePoint now) const {
-  if (window.queue.empty()) return false;
+  return !window.queue.empty() && Fits(window, NextIn(window, now));
+}
+
+bool ObjectIo::Fits(const Window& window, const Pending& next) const {
   if (window.flying_requests == 0) return true;
-  const Pending& next = NextIn(window, now);
   uint64_t bytes = window.limit_bytes;
   uint32_t requests = options_.window_requests;
   if (FlowOrder::IsLight(next)) {
@@ -209,6 +217,7 @@ TimePoint ObjectIo::TakeLimited(ClassId id, LimitWindow& limit, TimePoint now,
 void ObjectIo::TakeNext(const Key& key, Window& window, TimePoint now,
                         std::vector<Departure>* out) {
   Pending* const next = &NextIn(window, now);
+  window.owed_in_row = next == window.flows.First() ? 0 : window.owed_in_row + 1;
   window.flows.Take(next);
   if (const auto parts = parts_.find(key.first); parts != parts_.end()) {
     parts->second.Sent(next->op.flow.key().user, next->op.cost(), now);

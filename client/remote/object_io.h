@@ -144,6 +144,7 @@ class ObjectIo {
     uint64_t last_turn = 0;  // the number of its last departure
     Duration waited{0};      // the longest that an answer took, of which the OSD was not told yet
     TimePoint waited_at;
+    uint32_t owed_in_row = 0;  // turns out of the order of flows
   };
   using Key = std::pair<ClassId, OsdId>;
   using Windows = std::map<Key, Window>;
@@ -157,6 +158,7 @@ class ObjectIo {
   // The next to leave. Requires: somebody waits.
   [[nodiscard]] Pending& NextIn(const Window& window, TimePoint now) const;
   [[nodiscard]] bool HasRoom(const Window& window, TimePoint now) const;
+  [[nodiscard]] bool Fits(const Window& window, const Pending& next) const;
   // Whether a request that joins that window counts for a latency bound of its class.
   [[nodiscard]] bool IsBounded(const Pending& pending, const Window& window) const;
   // Whose turn it is of the windows of a class with a limit; end(): nobody's.

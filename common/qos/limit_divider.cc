@@ -25,6 +25,8 @@ constexpr Duration kFalls = std::chrono::milliseconds(600);
 constexpr double kLeast = 1e-4;
 // Whatever a mount says that it was served, it is forgotten soon.
 constexpr double kServedMost = 4;
+// An answer that lowers a part by less is about the same as the one before.
+constexpr double kClearlyLess = 0.9;
 // After changes in a sixteenth of the shares the level is found anew.
 constexpr size_t kChangesOf = 16;
 
@@ -118,6 +120,14 @@ LimitPart LimitDivider::Answer(Class& of, Mount mount, LimitReport report, TimeP
   Share& share = entry->second;
   // What was given to somebody who was forgotten since, or by another divider, is not known.
   if (!is_new) report.part = std::min(report.part, share.granted);
+  // It was cut down to an equal part when it was forgotten.
+  if (is_new && knows_all_) {
+    report.part = std::min(report.part, 1 / static_cast<double>(of.shares.size()));
+  }
+  // It has long obeyed what it was given, or would have been cut down.
+  if (share.lowered && now - share.lowered->at > kForgotten) {
+    report.part = std::min(report.part, share.lowered->to);
+  }
   of.granted += report.part - share.granted;
   share.granted = report.part;
   const double asked = share.asks;
@@ -128,6 +138,11 @@ LimitPart LimitDivider::Answer(Class& of, Mount mount, LimitReport report, TimeP
   const double most = std::max(0.0, report.part + 1 - of.granted);
   knows_all_ = knows_all_ || now - began_ >= kForgotten;
   const double part = std::min(knows_all_ ? TargetOf(of, share) : report.part, most);
+  if (part >= report.part) {
+    share.lowered.reset();
+  } else if (!share.lowered || part < kClearlyLess * share.lowered->to) {
+    share.lowered = {part, now};
+  }
   share.granted = std::max(report.part, part);
   of.granted += share.granted - report.part;
   return {report.class_id, part, 1 / static_cast<double>(of.shares.size())};

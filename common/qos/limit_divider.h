@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <list>
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <vector>
@@ -60,8 +61,13 @@ class LimitDivider {
 
  private:
   struct Share {
-    double granted = 0;   // the most that it may obey
-    double reported = 0;  // what it obeyed when it reported last
+    double granted = 0;  // the most that it may obey
+    struct Lowered {
+      double to = 0;
+      TimePoint at;
+    };
+    std::optional<Lowered> lowered;  // by the last answer, and since when about that
+    double reported = 0;             // what it obeyed when it reported last
     TimePoint began;
     // Parts of the limit.
     double served = 0;  // lately

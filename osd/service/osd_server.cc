@@ -42,6 +42,15 @@ uint64_t LimitNet(uint64_t bytes_per_s) {
   return 4 * std::min(bytes_per_s, UINT64_MAX / 4);
 }
 
+// Peaks in bytes of an OSD that is slower than they add up to are cut alike.
+double CutOfPeaks(const ClusterMap& map, uint64_t token_rate) {
+  double sum = 0;
+  for (const auto& [id, entry] : map.classes) {
+    if (entry.spec.disk.type != ClassType::kBestEffort) sum += ShareOn(entry.spec.disk, token_rate);
+  }
+  return sum > 1 ? 1 / sum : 1;
+}
+
 // The class as the scheduler needs it: what of a contract for all OSDs is this one's, what its
 // users are promised, a peak as a share of this OSD, and the end of a reservation on the monotonic
 // clock.
@@ -300,12 +309,14 @@ void OsdServer::Apply(const ClusterMap& map) {
   uint64_t booked = 0;
   const SchedulerConfig config =
       self != map.osds.end() ? self->second.qos : InitialConfig(identity_);
+  const double cut = CutOfPeaks(map, config.token_rate);
   for (const auto& [id, entry] : map.classes) {
     ClassSpec spec = ToLocal(entry.spec, map, config.token_rate, now, wall_now);
     if (id >= kFirstUserClass) booked += BookingOf(entry.spec, config, map.osds.size()).total();
     const uint64_t floor = BackgroundFloor(spec, config.token_rate);
     if (id == kSystemCompaction) gate_->SetFloor(floor);
     if (id == kSystemPurge || id == kSystemScrub) PromiseFloor(floor, &spec);
+    spec.disk.peak *= cut;
     classes.push_back(std::move(spec));
   }
   booked += config.EffectiveBestEffortMin();

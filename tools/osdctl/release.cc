@@ -24,7 +24,11 @@ Result<ExitCode> RunRelease(Globals& globals, const ReleaseOptions& options) {
   }
   wire::Empty done;
   WEIR_RETURN_IF_ERROR(link->Call(wire::MDS_RELEASE_RESERVATION, request, &done));
-  if (globals.json()) PrintJson({{"released", name}});
+  if (globals.json()) {
+    Json json = {{"released", name}};
+    if (request.has_user()) json["uid"] = request.user();
+    PrintJson(json);
+  }
   return ExitCode::kDone;
 }
 

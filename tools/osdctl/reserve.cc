@@ -42,8 +42,8 @@ Status FillUser(const ReserveOptions& options, wire::ReserveRequest* request) {
                     !options.admission.empty() || !options.leeway.empty();
   if (more || !options.bandwidth) {
     return {ErrorCode::kInvalid,
-            "a user has a bandwidth of what the class is promised, which says all else (--user "
-            "with --bandwidth only)"};
+            "--user takes --bandwidth and nothing else: duration, scope, leeway and admission are "
+            "those of the class"};
   }
   WEIR_ASSIGN_OR_RETURN(const uint32_t uid, OwnerId(options.user, true));
   request->set_user(uid);
@@ -53,6 +53,7 @@ Status FillUser(const ReserveOptions& options, wire::ReserveRequest* request) {
 Status FillRequest(const ReserveOptions& options, wire::ReserveRequest* request) {
   WEIR_RETURN_IF_ERROR(cli::CheckOldName("class", options.name));
   request->set_name(options.name);
+  if (!options.user.empty()) WEIR_RETURN_IF_ERROR(FillUser(options, request));
   if (!options.bandwidth && options.iops.empty()) {
     return {ErrorCode::kInvalid, "say what to reserve: --bandwidth RATE, --iops N, or both"};
   }
@@ -78,7 +79,6 @@ Status FillRequest(const ReserveOptions& options, wire::ReserveRequest* request)
     request->set_scope(options.scope);
   }
   if (!options.leeway.empty()) WEIR_RETURN_IF_ERROR(FillLeeway(options.leeway, request));
-  if (!options.user.empty()) WEIR_RETURN_IF_ERROR(FillUser(options, request));
   request->set_dry_run(options.dry_run);
   return Status::Ok();
 }

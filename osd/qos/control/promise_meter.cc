@@ -53,10 +53,12 @@ bool Settle(const Account& account, double* carry) {
   return kept;
 }
 
-// Nothing at all is never enough, were the device to work for nobody.
+// Nothing at all is never enough, were the device to work for nobody; unless the share is less than
+// a request takes.
 bool HasItsTime(ClassQueue* queue, double time, double worked) {
   const Account account{queue->spec.disk.peak * worked, time, ClassQueue::kTimeSlack};
-  return Settle(account, &queue->carry_time) && time > 0;
+  const bool rare = queue->more && account.promised < queue->more->estimate;
+  return Settle(account, &queue->carry_time) && (time > 0 || rare);
 }
 
 // The bytes per second with which a virtual disk has all that it may have: its limit, or the rate

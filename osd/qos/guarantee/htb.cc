@@ -114,9 +114,9 @@ TimePoint Htb::DiskCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now) {
 // do, what was promised whatever is measured goes first (RULES.md §7 rule 3).
 bool Htb::OwedInFull(const ClassQueue& queue, bool promise_covers, bool bound_covers,
                      bool disk_covers) {
-  if (queue.transactions || disk_covers) return true;
   const auto& reservation = queue.spec.reservation;
   const bool measured = reservation && reservation->admission == AdmissionKind::kMeasured;
+  if (disk_covers || (queue.transactions && !measured)) return true;
   return (promise_covers && !measured) ||
          (bound_covers && queue.spec.admission == AdmissionKind::kAdditive);
 }

@@ -107,6 +107,37 @@ TEST_F(ObjectIoTest, WhoIsBelowHisPartOfTheClassesPromiseLeavesFirst) {
   EXPECT_LE(his, 5);
 }
 
+// A mount that is served less than his part does not starve everybody else for it.
+TEST_F(ObjectIoTest, WhoIsBelowHisPartLeavesTheOthersAnEighth) {
+  Start({.first_window_bytes = 2 << 20, .beyond_bytes = 0, .beyond_requests = 0});
+  auto map = std::make_shared<ClusterMap>(*MapOf(1));
+  ClassSpec& spec = map->classes[ClassId(16)].spec;
+  spec.id = ClassId(16);
+  spec.reservation = Reservation{.bytes_per_s = 100 << 20, .ends = {}};
+  spec.reservation->users = {{.uid = 2, .bytes_per_s = 80 << 20}};
+  io_->SetMap(map);
+  const auto write = [&](uint32_t user) {
+    ObjectOp op;
+    op.class_id = ClassId(16);
+    op.flow = {user, user};
+    op.pool = PoolId(1);
+    op.object = {InodeId(7), 0};
+    op.length = 1 << 20;
+    op.done = [](const Result<ObjectOutcome>&) {};
+    io_->Submit(std::move(op));
+  };
+  for (const uint32_t user : {1, 2}) {
+    for (int i = 0; i < 100; ++i) write(user);
+  }
+  int others = 0;
+  for (int i = 0; i < 80; ++i) {
+    clock_.Advance(1s);
+    osds_.Answer(0);
+    others += osds_.flights.back().op.flow.uid == 1 ? 1 : 0;
+  }
+  EXPECT_EQ(others, 10);
+}
+
 // Who leaves first of one user with 64 writers and one with a single one, by kind of flows.
 TEST_F(ObjectIoTest, TheKindOfFlowsSaysBetweenWhomAWindowIsShared) {
   const auto cgroup = std::make_shared<const std::string>("/a");

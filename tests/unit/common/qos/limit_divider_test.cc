@@ -415,6 +415,37 @@ TEST(LimitDividerTest, NobodyObeysMoreThanItWasGivenWhateverItSays) {
   EXPECT_NEAR(given, 0.5, 0.01);
 }
 
+// Of a mount that nobody knows, and of one that goes on to say what it was told to give up.
+TEST(LimitDividerTest, WhoeverSaysThatHeObeysAllGetsAnEqualPartInTheEnd) {
+  for (const bool was_alone : {false, true}) {
+    LimitDivider divider(TimePoint{0});
+    divider.SetLimits({{kClass, kRate}});
+    TimePoint now = TimePoint{0} + LimitDivider::kForgotten;
+    const auto ask = [&](uint64_t mount, uint64_t number, double part) {
+      const uint64_t much = kRate;
+      return divider
+          .Divide(mount, number,
+                  {{.class_id = kClass,
+                    .part = part,
+                    .interval = 100ms,
+                    .served_bytes = much,
+                    .queued_bytes = much,
+                    .limited = 100ms}},
+                  now)
+          .at(0)
+          .part;
+    };
+    uint64_t number = 0;
+    for (; was_alone && number < 10; now += 100ms) ask(2, ++number, 1);
+    double honest = 0;
+    for (int i = 0; i < 100; ++i, now += 100ms) {
+      honest = ask(1, ++number, honest);
+      ask(2, ++number, 1);
+    }
+    EXPECT_GT(honest, 0.4) << was_alone;
+  }
+}
+
 TEST(LimitDividerTest, WhatWasServedBeyondAnyMeasureIsForgottenWithinTwoSeconds) {
   LimitDivider divider(TimePoint{0});
   divider.SetLimits({{kClass, kRate}});

@@ -76,6 +76,19 @@ TEST_F(HtbTest, WhatWasPromisedInFullGoesBeforeWhatWasMeasured) {
   EXPECT_TRUE(soft->guaranteed);
 }
 
+// A user's part makes no more of it.
+TEST_F(HtbTest, WhatWasMeasuredIsNotPromisedInFullToUsersEither) {
+  Scheduler scheduler(Odis(10 * kMiB), now_);
+  ClassSpec measured = Reserved(kA, 8 * kMiB);
+  measured.reservation->admission = AdmissionKind::kMeasured;
+  measured.transactions = {{1, kKiB}};
+  scheduler.SetClass(measured, now_);
+  scheduler.SetClass(Reserved(kB, 8 * kMiB), now_);
+  Request* soft = Add(&scheduler, kA, 4 * kKiB);
+  Request* hard = Add(&scheduler, kB, 4 * kKiB);
+  EXPECT_THAT(PullAll(&scheduler), ::testing::ElementsAre(hard, soft));
+}
+
 TEST_F(HtbTest, WakeAtIsWhenTheRootCoversTheFirstBorrower) {
   Scheduler scheduler(Odis(10 * kMiB), now_);  // root cap 1 MiB
   scheduler.SetClass(Spec(kA), now_);
