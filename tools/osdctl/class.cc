@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <string>
 #include <utility>
@@ -123,7 +124,7 @@ Json PeaksOf(const wire::ClusterMap& map, const wire::ClassInfo& info) {
   for (const auto& osd : map.osds()) {
     const uint64_t whole = osd.qos().token_rate();
     const double share = ShareOn(entry->spec.disk, whole);
-    const auto rate = static_cast<uint64_t>(share * static_cast<double>(whole) + 0.5);
+    const auto rate = static_cast<uint64_t>(std::llround(share * static_cast<double>(whole)));
     peaks.push_back({{"osd", osd.id()}, {"percent", share * 100}, {"bytes_per_s", rate}});
   }
   return peaks;
