@@ -35,25 +35,31 @@ void BulkGovernor::Look(Duration waited, uint64_t bulk_bytes, TimePoint now) {
 void BulkGovernor::Follow(double served, TimePoint now) {
   if (chosen_ >= 1 || now < rests_until_) return;
   most_ = std::max(most_, served);
+  peak_ = std::max(served, kPeakStays * peak_);
   if (!rate_) {
     if (pressure_ <= chosen_ || chosen_ >= kAny || served <= 0) return;
     rate_ = served;
   }
-  const bool any = chosen_ >= kAny || pressure_ <= 0;
-  const double factor = any ? kUp : std::clamp(chosen_ / pressure_, kDown, kUp);
+  if (chosen_ >= kAny) {
+    // The same bytes in an even stream cost the class far less than in bursts.
+    rate_ = std::max(std::min(*rate_ * kUp, kHeadroom * peak_), most_ / kDeepest);
+    return;
+  }
+  const double factor = pressure_ > 0 ? std::clamp(chosen_ / pressure_, kDown, kUp) : kUp;
   rate_ = std::max(*rate_ * factor, most_ / kDeepest);
-  const bool holds_nobody = factor >= 1 && *rate_ > 2 * served;
+  const bool holds_nobody = factor >= 1 && *rate_ > kUnused * peak_;
   if (holds_nobody || IsFutile(now)) LetGo();
 }
 
 void BulkGovernor::LetGo() {
   rate_.reset();
   most_ = 0;
+  peak_ = 0;
   deepest_since_.reset();
 }
 
 bool BulkGovernor::IsFutile(TimePoint now) {
-  const bool deepest = pressure_ > chosen_ && chosen_ < kAny && *rate_ <= most_ / kDeepest;
+  const bool deepest = pressure_ > chosen_ && *rate_ <= most_ / kDeepest;
   if (!deepest) {
     deepest_since_.reset();
     return false;

@@ -57,7 +57,7 @@ TEST_F(BoundSetpointTest, IsTightenedAsSoonAsAWindowIsLost) {
   Relax();
   Wait(kReader, Contract(32ms), 2ms, 101);  // 4 of 300 decide, 100 ms at the least
   EXPECT_DOUBLE_EQ(setpoint_.pressure(), BoundSetpoint::kMost * 0.7);
-  Wait(kReader, Contract(32ms), 2ms, 303);
+  Wait(kReader, Contract(32ms), 1250us, 290);
   EXPECT_DOUBLE_EQ(setpoint_.pressure(), BoundSetpoint::kMost * 0.7) << "it was not seen yet";
   Wait(kReader, Contract(32ms), 1250us, 101);
   EXPECT_NEAR(setpoint_.pressure(), BoundSetpoint::kMost * 0.7 * 0.8, 1e-9);

@@ -81,15 +81,18 @@ TEST_F(BulkGovernorTest, AnotherChoiceIsAnotherRate) {
   EXPECT_NEAR(Run(2s), most_, 1);
 }
 
-// By steps: all at once would be as much as before anybody was held.
-TEST_F(BulkGovernorTest, AnyPressureLetsBulkGoByAndBy) {
+// By steps, and evenly: all at once would be as much as before anybody was held.
+TEST_F(BulkGovernorTest, UnderAnyPressureTheyGetAllByAndByInAnEvenStream) {
   Run(8s);
   const double held = Run(1s);
   governor_.Choose(BulkGovernor::kAny);
   EXPECT_LT(Run(500ms), 2 * held);
   Run(5s);
-  EXPECT_EQ(Rate(), 0u);
   EXPECT_NEAR(Run(2s), most_, 1);
+  EXPECT_NEAR(static_cast<double>(Rate()) / kMiB, 2 * most_, 2);
+  most_ = 100;
+  Run(10s);
+  EXPECT_NEAR(static_cast<double>(Rate()) / kMiB, 2 * Run(100ms), 2) << "of what they take lately";
 }
 
 TEST_F(BulkGovernorTest, HoldsNobodyWhileProcessorsAreFree) {
