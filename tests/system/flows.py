@@ -170,7 +170,7 @@ def a_user_has_a_part_of_what_his_class_is_promised(lab):
     run_refused(system, 4, "largest that fits: 4MiB/s", "reserve", "gold", "--user", MANY, "--bandwidth", "5MiB/s")
     run_refused(system, 4, "than its users are promised", "reserve", "gold", "--bandwidth", "7MiB/s")
     run_refused(system, 2, "with --flow user", "class", "set", "gold", "--flow", "cgroup")
-    run_refused(system, 2, "with --bandwidth only", "reserve", "gold", "--user", MANY, "--bandwidth", "1MiB/s", "--for", "1h")
+    run_refused(system, 2, "--bandwidth and nothing else", "reserve", "gold", "--user", MANY, "--bandwidth", "1MiB/s", "--for", "1h")
     system.osdctl("release", "gold", "--user", FEW)
     share_settles(few, many, 0.42, 0.58, "one of two users again")
     run_refused(system, 5, "promised nothing", "release", "gold", "--user", FEW)
