@@ -9,6 +9,9 @@
 namespace weir::osd {
 namespace {
 
+// Of the pressure that may be: bulk is held back by that.
+constexpr double kNearly = 0.8;
+
 bool MovesBytes(const ObjectOp& op) {
   return !CopySharesBlocks(op.source.offset, op.offset, op.length);
 }
@@ -182,9 +185,6 @@ void Dispatcher::Tell(const qos::Advice& advice, TimePoint now) {
   if (std::exchange(piece_bytes_, advice.piece_bytes) == advice.piece_bytes) return;
   store_.SetPieceBytes(advice.piece_bytes);
 }
-
-// Of the pressure that may be: bulk is held back by that.
-constexpr double kNearly = 0.8;
 
 void Dispatcher::NoteWaited(const ObjectOp& op) {
   const auto found = classes_.find(op.class_id);
