@@ -3,7 +3,9 @@
 // A sleep costs the one who ends it a wake-up, and the sleeper the time until its processor is back
 // (20 to 50 us where processors are virtual). Looking costs processor time. So a thread looks only
 // while its waits are short, and not while somebody else wants the processor: a thread that lost it
-// while it looked sleeps for the next kRestWaits waits.
+// while it looked sleeps for the next kRestWaits waits. One that runs ahead of turns
+// (short_turns.h) would not lose it, so the reactor does not let it look: three OSDs at 40 MiB/s of
+// writers, a reader's p99 3.0 to 3.5 times alone, now 2.0 to 2.8, two runs of each.
 //
 // Waits come in rounds (a request, its disk, the next request), some of which are long in each
 // round: so the share of short ones is kept for each history of four waits.

@@ -42,6 +42,8 @@ std::optional<Attributes> NormalPolicy() {
   return attributes;
 }
 
+thread_local bool runs_ahead = false;
+
 bool RunAhead(int policy) {
   const sched_param priority{.sched_priority = 1};
   return sched_setscheduler(0, policy, &priority) == 0;
@@ -57,10 +59,16 @@ void TakeShortTurns() {
 }
 
 bool RunAheadOfTurns() {
-  return RunAhead(SCHED_FIFO | SCHED_RESET_ON_FORK);
+  runs_ahead = RunAhead(SCHED_FIFO | SCHED_RESET_ON_FORK);
+  return runs_ahead;
+}
+
+bool RunsAheadOfTurns() {
+  return runs_ahead;
 }
 
 void WeighMost() {
+  runs_ahead = false;
   std::optional<Attributes> attributes = AttributesOfThisThread();
   if (!attributes) return;
   const bool ran_ahead =

@@ -21,6 +21,9 @@ void TakeShortTurns();
 // microseconds and sleep again. Threads that it starts take turns.
 bool RunAheadOfTurns();
 
+// Whether RunAheadOfTurns had the calling thread run ahead, and nothing has changed that.
+bool RunsAheadOfTurns();
+
 // The calling thread takes turns, also if RunAheadOfTurns had it run ahead, and weighs as much as a
 // thread may where they are handed out, if the process may ask for that (CAP_SYS_NICE); else
 // nothing happens. Where the kernel divides the processors among services or sessions first

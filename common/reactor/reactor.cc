@@ -10,6 +10,7 @@
 
 #include "common/base/check.h"
 #include "common/base/log.h"
+#include "common/base/short_turns.h"
 #include "common/reactor/poller.h"
 #include "common/reactor/post_here.h"
 
@@ -182,7 +183,8 @@ void Reactor::Wait() {
   waits_.fetch_add(1, std::memory_order_relaxed);
   const TimePoint before = SystemClock::Get().Now();
   const TimePoint next = timers_.Next();
-  const Duration budget = looking_.Budget();
+  // Nobody takes the processor from a thread that runs ahead: it would look while others wait.
+  const Duration budget = RunsAheadOfTurns() ? Duration(0) : looking_.Budget();
   if (budget == Duration(0) || !Look(std::min(before + budget, next))) {
     sleeping_ = true;
     poller_->Wait(MustNotSleep() ? TimePoint() : next);

@@ -73,14 +73,20 @@ TEST(ShortTurnsTest, APolicyThatSomebodyChoseStays) {
 }
 
 TEST(ShortTurnsTest, WhoRanAheadTakesTurnsAgain) {
-  bool ahead = false;
+  bool ahead = false, told_before = true, told = false, told_after = true;
   int policy = -1, policy_ahead = -1;
   std::thread([&] {
+    told_before = RunsAheadOfTurns();
     ahead = RunAheadOfTurns();
+    told = RunsAheadOfTurns();
     policy_ahead = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
     WeighMost();
+    told_after = RunsAheadOfTurns();
     policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
   }).join();
+  EXPECT_FALSE(told_before);
+  EXPECT_EQ(told, ahead);
+  EXPECT_FALSE(told_after);
   if (!ahead) GTEST_SKIP() << "this process may not ask for it";
   EXPECT_EQ(policy_ahead, SCHED_FIFO);
   EXPECT_EQ(policy, SCHED_OTHER);

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "common/base/buffer.h"
+#include "common/base/short_turns.h"
 
 namespace weir {
 namespace {
@@ -492,6 +494,32 @@ TEST_P(ReactorTest, WithNothingToDoItSleeps) {
   later.Await();
   EXPECT_LE(after - before, 4U);
   RunInLoopAndWait(*reactor_, [&] { reactor_->Unwatch(&listener); });
+}
+
+// Nobody would take the processor from it meanwhile.
+TEST_P(ReactorTest, WhoRunsAheadOfTurnsSleepsAtOnce) {
+  constexpr int kWaits = 300;
+  Event done;
+  bool ahead = false;
+  Duration looked{0};
+  int left = kWaits;
+  const std::function<void()> wait = [&] {
+    if (--left == 0) {
+      looked = reactor_->looked();
+      WeighMost();
+      done.Set();
+      return;
+    }
+    reactor_->RunAt(SystemClock::Get().Now() + 10us, wait);
+  };
+  RunInLoopAndWait(*reactor_, [&] {
+    ahead = RunAheadOfTurns();
+    looked = reactor_->looked();
+    if (ahead) wait();
+  });
+  if (!ahead) GTEST_SKIP() << "this process may not ask for it";
+  done.Await();
+  EXPECT_EQ(looked, 0us);
 }
 
 TEST_P(ReactorTest, WhatIsLeftAtItsEndIsDroppedAndFreed) {
