@@ -69,7 +69,7 @@ struct SchedulerConfig {
   // Percent of the time in which somebody may wait for a processor of the OSD's machine while a
   // class with a latency bound reads: bulk is held to that, where depth adapts and surplus is
   // `dsfq` (osd/qos/control/bulk_governor). 100: it is not held.
-  static constexpr uint32_t kDefaultPressure = 22;
+  static constexpr uint32_t kDefaultPressure = 10;
   static constexpr uint32_t kAnyPressure = 100;
   uint32_t processor_pressure = kDefaultPressure;
 

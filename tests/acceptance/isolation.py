@@ -20,7 +20,7 @@ are not his). Bounds of both, as multiples of alone:
   ssd             1.2            1.5             50 %          emulated, 200 MB/s
   hdd             2.3            2.5             40 %          emulated, 7200 rpm
                   1.2             -               -            the same with `--anticipation on`; what the writers pay is shown
-  full             -             4                -            image files, as fast as this machine
+  full             -             3                -            image files, as fast as this machine
 
 `bound`: what writers keep beside a bound of 2, 5, 20 and 100 ms at 99 %. Each is kept, with 2 ms the p99 is at most 3 times alone,
 and with 100 ms the writers keep at least 1.2 times what they keep with 2 ms.
@@ -233,7 +233,7 @@ def hdd_three(lab):
 
 
 def full(lab, osds=1):
-    compare(lab, (), osds, "600MiB/s", "5ms@95%", None, 4, None)
+    compare(lab, (), osds, "600MiB/s", "2ms@99%", None, 3, None)
 
 
 def full_three(lab):

@@ -277,7 +277,7 @@ void AddSet(CLI::App* osd, Globals& globals) {
          "--processor-pressure", options->processor_pressure,
          "part of the time in which somebody may wait for a processor while a class with a "
          "latency bound and little under way works: others are held to what that allows "
-         "(22% by default; more where the bound leaves room; off: they are not held)")
+         "(10% by default; more where the bound leaves room; off: they are not held)")
       ->type_name("PERCENT|off");
   set->add_option(
          "--service-estimate", options->service_estimate,

@@ -28,17 +28,21 @@ void BulkGovernor::Look(Duration waited, uint64_t bulk_bytes, TimePoint now) {
   look_at_ = Acts(now) ? now + kEvery : TimePoint::Max();
   if (!Acts(now) || !before || now <= *before) return;
   const double seconds = ToSeconds(now - *before);
-  pressure_ += (std::clamp(ToSeconds(more) / seconds, 0.0, 1.0) - pressure_) / 2;
-  Follow(served / seconds, now);
+  const double pressure = std::clamp(ToSeconds(more) / seconds, 0.0, 1.0);
+  pressure_ += (pressure - pressure_) / 2;
+  Follow(pressure, served / seconds, now);
 }
 
-void BulkGovernor::Follow(double served, TimePoint now) {
+void BulkGovernor::Follow(double pressure, double served, TimePoint now) {
   if (chosen_ >= 1 || now < rests_until_) return;
   most_ = std::max(most_, served);
   peak_ = std::max(served, kPeakStays * peak_);
   if (!rate_) {
+    unheld_ = std::max(pressure, kPeakStays * unheld_);
     if (pressure_ <= chosen_ || chosen_ >= kAny || served <= 0) return;
-    rate_ = served;
+    // As if all of the pressure were bulk's.
+    rate_ = std::max(served * chosen_ / pressure_, most_ / kDeepest);
+    return;
   }
   if (chosen_ >= kAny) {
     // The same bytes in an even stream cost the class far less than in bursts.
@@ -53,13 +57,15 @@ void BulkGovernor::Follow(double served, TimePoint now) {
 
 void BulkGovernor::LetGo() {
   rate_.reset();
+  unheld_ = 0;
   most_ = 0;
   peak_ = 0;
   deepest_since_.reset();
 }
 
 bool BulkGovernor::IsFutile(TimePoint now) {
-  const bool deepest = pressure_ > chosen_ && *rate_ <= most_ / kDeepest;
+  const bool deepest =
+      pressure_ > std::max(chosen_, kRemains * unheld_) && *rate_ <= most_ / kDeepest;
   if (!deepest) {
     deepest_since_.reset();
     return false;

@@ -10,12 +10,13 @@
 //
 //   chosen / pressure, within [kDown, kUp]
 //
-// and it goes when nobody would be held back by it. Under kAny it grows to a little more than bulk
-// takes: evenly, the same bytes cost the class a tenth of what they cost in bursts. Several OSDs of
-// a machine look at the same pressure, so they slow down and speed up together.
+// from what bulk had, at once, and it goes when nobody would be held back by it. Under kAny it
+// grows to a little more than bulk takes: evenly, the same bytes cost the class a tenth of what
+// they cost in bursts. Several OSDs of a machine look at the same pressure, so they slow down and
+// speed up together.
 //
-// The pressure of others is not ours to relieve: where it stays although bulk has been held to
-// 1/kDeepest of what it had, for kFutile, it is let go for kRest.
+// The pressure of others is not ours to relieve: where more than kRemains of it stays although bulk
+// has been held to 1/kDeepest of what it had, for kFutile, it is let go for kRest.
 //
 // Threads: the scheduler's owner. Pure. Units: bytes, seconds of waiting per second.
 #pragma once
@@ -36,7 +37,8 @@ class BulkGovernor {
   // Over what they took lately at most: of a rate they take about half, as requests come in bursts.
   static constexpr double kHeadroom = 2;
   static constexpr double kUnused = 4;
-  static constexpr double kPeakStays = 0.9;  // of that, each time
+  static constexpr double kPeakStays = 0.9;  // of a peak, each time
+  static constexpr double kRemains = 0.75;
   static constexpr Duration kEvery = std::chrono::milliseconds(100);
   static constexpr Duration kFutile = std::chrono::seconds(2);
   static constexpr Duration kRest = std::chrono::seconds(10);
@@ -61,7 +63,7 @@ class BulkGovernor {
 
  private:
   [[nodiscard]] bool Acts(TimePoint now) const { return now < guarded_until_; }
-  void Follow(double served, TimePoint now);
+  void Follow(double pressure, double served, TimePoint now);
   void LetGo();
   [[nodiscard]] bool IsFutile(TimePoint now);
 
@@ -72,6 +74,7 @@ class BulkGovernor {
   uint64_t bulk_bytes_ = 0;
   double chosen_ = 1;
   double pressure_ = 0;         // smoothed
+  double unheld_ = 0;           // the most lately, before bulk was held
   double most_ = 0;             // bytes per second that bulk had since it was let go last
   double peak_ = 0;             // the same, lately
   std::optional<double> rate_;  // empty: it is not held back

@@ -101,7 +101,7 @@ class DispatcherHurryTest : public ::testing::Test {
     EXPECT_EQ(dispatcher_->outstanding(), 0u);
   }
 
-  // Processors are waited for 23 % of the time, of which the operator allows 22.
+  // Processors are waited for 10.5 % of the time, of which the operator allows 10.
   void StartPressed() {
     const SchedulerConfig config = Unified();
     store_.after = [this] { loop_.Run(); };
@@ -120,7 +120,7 @@ class DispatcherHurryTest : public ::testing::Test {
       Read(2);
       store_.ReleaseAll();
       clock_.Advance(1ms);
-      pressed_ += 230us;
+      pressed_ += 105us;
       dispatcher_->Poll();
       const uint64_t pace = dispatcher_->Stats(false).pace;
       if (pace > 0) least = std::min(least, pace);
@@ -182,7 +182,7 @@ TEST_F(DispatcherHurryTest, ProcessorsAreLookedAtWhileABoundIsInAHurryAndAsLongA
 
 TEST_F(DispatcherHurryTest, ABoundWhoseUsersWaitLittleLeavesBulkSomePressure) {
   StartPressed();
-  EXPECT_GT(LeastPace(6s, 100us), 60 * kMiB) << "soon 23 % are allowed";
+  EXPECT_GT(LeastPace(6s, 100us), 60 * kMiB) << "soon 11 % are allowed";
   EXPECT_EQ(BoundOfReader().quantile, 100us);
   EXPECT_EQ(BoundOfReader().target, 156250ns);
 }

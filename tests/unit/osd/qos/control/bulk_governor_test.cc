@@ -118,6 +118,36 @@ TEST_F(BulkGovernorTest, LooksOnlyWhileTheDeviceIsGuarded) {
   EXPECT_EQ(looks_, 0);
 }
 
+// A tenth of a second of everything would be many late requests.
+TEST_F(BulkGovernorTest, BeginsWithThePartThatTheChoiceIsOfThePressure) {
+  Run(300ms);
+  EXPECT_LT(Run(100ms), 0.4 * most_);
+  EXPECT_LT(Run(100ms), 0.3 * most_);
+}
+
+// The choice is out of reach, as others have the processors for longer than that; yet whom bulk
+// would keep waiting gains by it.
+TEST_F(BulkGovernorTest, HoldsAsLongAsThatHelps) {
+  base_ = 0.3;
+  Run(3s);
+  for (int i = 0; i < 15; ++i) EXPECT_LT(Run(1s), 0.1 * most_) << i;
+  EXPECT_FALSE(governor_.Rests(now_));
+}
+
+// Pressure of long ago is no measure of whether that helps.
+TEST_F(BulkGovernorTest, WhatOthersTakeNowIsComparedWithWhatTheyTookLately) {
+  per_mib_ = 0;
+  most_ = 0;  // bulk has nothing to do
+  base_ = 0.9;
+  Run(3s);
+  base_ = 0.05;
+  Run(5s);
+  base_ = 0.5;
+  most_ = 500;
+  Run(5s);
+  EXPECT_TRUE(governor_.Rests(now_));
+}
+
 // What somebody waited for while nobody looked says nothing of now.
 TEST_F(BulkGovernorTest, ItBeginsAnewWithoutThePast) {
   per_mib_ = 0.0003;
