@@ -1,7 +1,10 @@
-// What OSDs say of the flows of a class: names for people, and sums over several disks. Pure.
+// What OSDs and the MDS say of the flows of a class: their messages, names for people, and sums
+// over several disks. Pure.
 #pragma once
 
 #include <string>
+
+#include "common/qos/flow_meter.h"
 
 namespace weir {
 
@@ -10,7 +13,10 @@ class FlowStats;
 class FlowsOfClass;
 }  // namespace wire
 
-// "uid 1001", "cgroup /system.slice/a.service", "pid 4711 (uid 1001)" of an opener.
+void ToWire(const FlowMeter::Report& report, wire::FlowsOfClass* out);
+
+// "uid 1001", "cgroup /system.slice/a.service", "pid 4711 (uid 1001)" of an opener; "the mount"
+// where it asks of its own accord.
 std::string FlowName(const wire::FlowStats& flow);
 // It waits for each answer before it asks again, mostly.
 bool IsMostlyLight(const wire::FlowStats& flow);

@@ -34,6 +34,11 @@ Result<FlowKind> ParseFlowKind(std::string_view text) {
                 "no flow is called '" + std::string(text) + "' (there are: " + all + ")");
 }
 
+std::string_view CutCgroup(std::string_view path) {
+  constexpr size_t kPathMax = 4096;
+  return path.substr(0, kPathMax);
+}
+
 FlowKey KeyOf(const FlowSource& source) {
   switch (source.kind) {
     case FlowKind::kUser:

@@ -23,6 +23,9 @@ Result<FlowKind> ParseFlowKind(std::string_view text);
 // Of so many users of a class, and openers, statistics tell: those with the most device time.
 inline constexpr size_t kFlowsTold = 32;
 
+// Who asks of its own accord, as to report what was written: a mount. Nobody has that uid.
+inline constexpr uint32_t kUidOfMount = UINT32_MAX;
+
 // Whose a request is. Numbers and paths mean nothing beyond their mount.
 struct FlowSource {
   FlowKind kind = FlowKind::kUser;
@@ -32,5 +35,7 @@ struct FlowSource {
   std::string_view cgroup;  // its path; empty: unknown
 };
 FlowKey KeyOf(const FlowSource& source);
+// A path is no longer in any kernel; a sender may say what he likes.
+std::string_view CutCgroup(std::string_view path);
 
 }  // namespace weir

@@ -43,7 +43,16 @@ struct ClassOrder::Class {
   TimePoint filed_limit_at;
   std::unordered_map<uint64_t, uint32_t> begun_of;  // users with something begun and not over
   uint64_t operations = 0, delayed = 0, limited = 0;
+  FlowMeter* meter = nullptr;  // of its id
 };
+
+namespace {
+
+double CostNs(const ClassOrder::Item& item) {
+  return static_cast<double>((kTimeOfOne * item.cost).count());
+}
+
+}  // namespace
 
 ClassOrder::ClassOrder() = default;
 ClassOrder::~ClassOrder() = default;
@@ -95,6 +104,7 @@ void ClassOrder::Add(Item* item, const Request& request, TimePoint now) {
     entry = std::make_unique<Class>();
     entry->id = request.class_id;
     entry->number = classes_.size();
+    entry->meter = &meters_.try_emplace(request.class_id, now).first->second;
   }
   Class& one = *entry;
   if (one.terms != terms) {
@@ -107,7 +117,11 @@ void ClassOrder::Add(Item* item, const Request& request, TimePoint now) {
   Link(item);
   item->user = request.flow.user;
   item->cost = request.cost;
+  item->counted_for = request.counted_for;
+  item->owner = request.owner;
+  item->came = now;
   one.flows.Add(item, request.flow, kBytesOfOne, kTimeOfOne * request.cost);
+  item->light = FlowOrder::IsLight(*item);
   ++one.waiting;
   ++one.operations;
   if (one.stands == Class::Stands::kNowhere) File(&one, now);
@@ -182,6 +196,12 @@ void ClassOrder::Take(Item* item, TimePoint now) {
   Unlink(item);
   --one.waiting;
   if (item->delayed) ++one.delayed;
+  one.meter->Add(item->counted_for,
+                 {.device_ns = CostNs(*item),
+                  .requests = 1,
+                  .light_requests = item->light ? 1U : 0U,
+                  .waited = now - item->came},
+                 now, [item] { return item->owner; });
   ++one.begun_of[item->user];
   File(&one, now);
 }
@@ -246,6 +266,24 @@ std::vector<ClassOrder::Load> ClassOrder::Loads() const {
     load.limited += one->limited;
   }
   return loads;
+}
+
+std::vector<ClassOrder::Flows> ClassOrder::FlowsAt(TimePoint now, size_t most) {
+  std::map<ClassId, FlowMeter> queues;
+  for (const Item* item = last_; item != nullptr; item = item->before) {
+    FlowMeter& queue = queues.try_emplace(item->of->id, now).first->second;
+    queue.Add(item->counted_for,
+              {.waiting = 1, .waiting_ns = CostNs(*item), .waited = now - item->came}, now,
+              [item] { return item->owner; });
+  }
+  std::vector<Flows> flows;
+  for (auto& [id, meter] : meters_) {
+    const auto queue = queues.find(id);
+    FlowMeter::Report report =
+        meter.At(now, most, queue == queues.end() ? nullptr : &queue->second);
+    if (report.users_seen > 0) flows.push_back({id, std::move(report)});
+  }
+  return flows;
 }
 
 }  // namespace weir::mds

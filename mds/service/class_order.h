@@ -10,6 +10,8 @@
 //            while somebody else waits, as nobody has weighed what is promised against what the MDS
 //            can do. It is a floor: what began so counts as the class's share, too.
 //
+// Whose operations began in the last seconds, and whose wait, is kept for each class.
+//
 // Cost: 1 is an operation on one name, others are multiples. Limits and promises count operations.
 // Cost of a decision: O(log n) in classes, and in the flows of one. Ownership: items are the
 // caller's, until they are done or dropped. Threads: the owner's. Pure.
@@ -26,6 +28,7 @@
 
 #include "common/base/ids.h"
 #include "common/base/time.h"
+#include "common/qos/flow_meter.h"
 #include "common/qos/flow_order.h"
 
 namespace weir::mds {
@@ -51,8 +54,12 @@ class ClassOrder {
     bool report = false;
     Item* before = nullptr;  // of all that wait
     Item* after = nullptr;
+    FlowKey counted_for;
+    FlowOwner owner;
+    TimePoint came;
     uint64_t user = 0;
     uint32_t cost = 1;
+    bool light = false;    // when it came, little of its flow was under way
     bool delayed = false;  // had to wait, as whoever takes it says
   };
 
@@ -73,6 +80,8 @@ class ClassOrder {
     ClassId class_id;
     Terms terms;  // hold from now on for all of the class
     FlowKey flow;
+    FlowKey counted_for;  // CountedKeyOf, OwnerOf
+    FlowOwner owner;
     uint64_t session = 0;
     uint32_t cost = 1;
     // What others may wait for, as a report of what was written: neither limit nor promise count
@@ -99,6 +108,13 @@ class ClassOrder {
   // When the limit of a class lets its next one go. Max: no limit holds anybody.
   [[nodiscard]] TimePoint NextAt() const;
   [[nodiscard]] std::vector<Load> Loads() const;
+  // The `most` users and openers of each class who ask for the most; of classes of whom something
+  // began lately or waits. O(n) in all that waits.
+  struct Flows {
+    ClassId class_id;
+    FlowMeter::Report report;
+  };
+  [[nodiscard]] std::vector<Flows> FlowsAt(TimePoint now, size_t most);
 
  private:
   using Place = std::tuple<double, uint64_t, Class*>;      // start tag, since when it waits
@@ -115,6 +131,7 @@ class ClassOrder {
   [[nodiscard]] Class* Owed(TimePoint now) const;
 
   std::map<std::pair<ClassId, bool>, std::unique_ptr<Class>> classes_;  // and its reports
+  std::map<ClassId, FlowMeter> meters_;
   std::set<Place> ready_;
   std::set<Moment> promised_;  // of those that are ready, when the promise is behind
   std::set<Moment> held_;

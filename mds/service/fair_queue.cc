@@ -151,4 +151,9 @@ std::vector<ClassOrder::Load> FairQueue::Loads() const {
   return order_.Loads();
 }
 
+std::vector<ClassOrder::Flows> FairQueue::Flows(size_t most) {
+  const std::lock_guard lock(mutex_);
+  return order_.FlowsAt(clock_.Now(), most);
+}
+
 }  // namespace weir::mds

@@ -68,6 +68,7 @@ class FairQueue {
   // What waits is dropped; nothing begins any more.
   void Stop();
   [[nodiscard]] std::vector<ClassOrder::Load> Loads() const;
+  [[nodiscard]] std::vector<ClassOrder::Flows> Flows(size_t most);
 
  private:
   struct Operation : ClassOrder::Item {

@@ -120,9 +120,12 @@ void MdsCore::WhenItsTurn(const Asker& asker, FairQueue::Work work) {
   if (foreign) entry = map->classes.find(kBestEffort);
   FlowSource flow = asker.flow;
   flow.kind = asker.report ? FlowKind::kUser : entry->second.flow;
+  flow.cgroup = CutCgroup(flow.cgroup);
   operations_.Submit({.class_id = entry->first,
                       .terms = TermsOf(entry->second),
                       .flow = KeyOf(flow),
+                      .counted_for = CountedKeyOf(flow),
+                      .owner = OwnerOf(flow),
                       .session = flow.session,
                       .cost = asker.cost,
                       .report = asker.report},

@@ -89,7 +89,7 @@ MdsCore::Asker AskerOf(uint32_t method, const Request& request, uint64_t session
       return asker;
     }
   }
-  asker.flow.uid = UINT32_MAX;
+  asker.flow.uid = kUidOfMount;
   asker.report = true;
   return asker;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/placement/flow_totals.h"
 #include "common/placement/times_wire.h"
 #include "mds/ns/class_space.h"
 #include "mds/ns/find_path.h"
@@ -54,6 +55,11 @@ void MdsCore::TestRule(const Call& call) {
 }
 
 void MdsCore::GetClassLoad(const Call& call) {
+  wire::ClassLoadRequest request;
+  if (!request.ParseFromString(call->body())) {
+    call->Respond(Status(ErrorCode::kBadMessage, "ClassLoadRequest does not parse"));
+    return;
+  }
   std::map<uint32_t, wire::ClassLoad> rows;
   for (const ClassOrder::Load& load : operations_.Loads()) {
     wire::ClassLoad& out = rows[load.class_id.value];
@@ -61,6 +67,11 @@ void MdsCore::GetClassLoad(const Call& call) {
     out.set_queued(load.queued);
     out.set_delayed(load.delayed);
     out.set_limited(load.limited);
+  }
+  if (request.flows()) {
+    for (const ClassOrder::Flows& flows : operations_.Flows(kFlowsTold)) {
+      weir::ToWire(flows.report, rows[flows.class_id.value].mutable_flows());
+    }
   }
   names_->Execute(
       {},

@@ -26,9 +26,9 @@
 #include <vector>
 
 #include "common/base/time.h"
+#include "common/qos/flow_meter.h"
 #include "common/qos/qos_config.h"
 #include "common/reactor/loop.h"
-#include "osd/io/flow_meter.h"
 #include "osd/io/latency_histogram.h"
 #include "osd/io/object_op.h"
 #include "osd/io/rate_meter.h"

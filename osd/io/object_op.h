@@ -8,9 +8,9 @@
 #include "common/base/buffer.h"
 #include "common/base/ids.h"
 #include "common/base/result.h"
+#include "common/qos/flow_meter.h"
 #include "common/qos/flow_order.h"
 #include "common/qos/lane.h"
-#include "osd/io/flow_meter.h"
 #include "osd/qos/scheduler.h"
 #include "osd/store/object_store.h"
 

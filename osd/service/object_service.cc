@@ -194,31 +194,21 @@ class ObjectService::Op final : public ObjectOp {
     data = {};
   }
 
-  [[nodiscard]] FlowOwner Owner() const override {
-    const wire::Flow& flow = request.flow();
-    const bool by_cgroup = flow.kind() == wire::Flow::CGROUP;
-    std::string cgroup(Cgroup());
-    // Our mounts escape such bytes; what others send goes to terminals and documents as well.
-    std::replace_if(
-        cgroup.begin(), cgroup.end(), [](unsigned char c) { return c < 0x20 || c >= 0x7f; }, '?');
-    return {session_, by_cgroup, flow.uid(), std::move(cgroup), flow.opener()};
-  }
-  // A path, which is no longer in any kernel; a sender may say what he likes.
-  [[nodiscard]] std::string_view Cgroup() const {
-    constexpr size_t kPathMax = 4096;
-    return std::string_view(request.flow().cgroup()).substr(0, kPathMax);
-  }
+  [[nodiscard]] FlowOwner Owner() const override { return OwnerOf(Source()); }
   // Whose it is, as its sender says.
-  void SetFlow() {
+  [[nodiscard]] FlowSource Source() const {
     FlowSource source{.session = session_,
                       .uid = request.flow().uid(),
                       .opener = request.flow().opener(),
-                      .cgroup = Cgroup()};
+                      .cgroup = CutCgroup(request.flow().cgroup())};
     const wire::Flow::Kind kind = request.flow().kind();
     if (wire::Flow::Kind_IsValid(kind)) source.kind = static_cast<FlowKind>(kind);
+    return source;
+  }
+  void SetFlow() {
+    const FlowSource source = Source();
     flow = KeyOf(source);
-    if (source.kind != FlowKind::kCgroup) source.kind = FlowKind::kUser;
-    counted_for = KeyOf(source);
+    counted_for = CountedKeyOf(source);
     transaction = TransactionOf(source.uid);
   }
   [[nodiscard]] net::IncomingCall& call() const { return *call_; }

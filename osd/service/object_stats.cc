@@ -2,38 +2,12 @@
 #include <fmt/format.h>
 
 #include "common/net/rpc.h"
+#include "common/placement/flow_totals.h"
 #include "common/placement/times_wire.h"
 #include "common/wire/osd.pb.h"
 #include "osd/service/object_service.h"
 
 namespace weir::osd {
-
-namespace {
-
-void FillFlow(const FlowMeter::Row& row, bool of_user, wire::FlowStats* out) {
-  wire::Flow& flow = *out->mutable_flow();
-  flow.set_kind(row.owner.by_cgroup ? wire::Flow::CGROUP : wire::Flow::USER);
-  flow.set_uid(row.owner.uid);
-  flow.set_cgroup(row.owner.cgroup);
-  if (!of_user) flow.set_opener(row.owner.opener);
-  out->set_session(row.owner.session);
-  out->set_device_us(static_cast<uint64_t>(row.use.device_ns / 1000));
-  out->set_requests(row.use.requests);
-  out->set_bytes(row.use.bytes);
-  out->set_light_requests(row.use.light_requests);
-  out->set_openers(row.openers);
-}
-
-void FillFlows(const FlowMeter::Report& report, wire::FlowsOfClass* out) {
-  out->set_window_s(ToSeconds(report.window));
-  out->set_device_us(static_cast<uint64_t>(report.device_ns / 1000));
-  out->set_users_seen(static_cast<uint32_t>(report.users_seen));
-  out->set_openers_seen(static_cast<uint32_t>(report.openers_seen));
-  for (const FlowMeter::Row& row : report.users) FillFlow(row, true, out->add_users());
-  for (const FlowMeter::Row& row : report.openers) FillFlow(row, false, out->add_openers());
-}
-
-}  // namespace
 
 void FillClassStats(const DispatcherClassStats& one, wire::ClassStats* row) {
   wire::ClassStats& out = *row;
@@ -65,7 +39,7 @@ void FillClassStats(const DispatcherClassStats& one, wire::ClassStats* row) {
   out.set_latency_sum_us(one.latency_sum_us);
   out.set_name(one.name);
   if (one.flows.has_value() && one.flows->users_seen > 0) {
-    FillFlows(*one.flows, out.mutable_flows());
+    ToWire(*one.flows, out.mutable_flows());
   }
 }
 

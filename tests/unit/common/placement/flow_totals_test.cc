@@ -40,6 +40,34 @@ TEST(FlowTotalsTest, WhoUsesSeveralDisksIsOneRowAndTheBusiestIsFirst) {
   EXPECT_EQ(sum.window_s(), 7);
 }
 
+TEST(FlowTotalsTest, AMeterSaysWhatItHas) {
+  TimePoint now;
+  FlowMeter meter(now);
+  FlowMeter queue(now);
+  const auto owner = [] {
+    return FlowOwner{.session = 7, .by_cgroup = true, .cgroup = "/a", .opener = 4711};
+  };
+  meter.Add({1, 2}, {.device_ns = 5000, .requests = 3, .light_requests = 2}, now, owner);
+  queue.Add({1, 2}, {.waiting = 1, .waited = std::chrono::milliseconds(9)}, now, owner);
+  wire::FlowsOfClass flows;
+  ToWire(meter.At(now, 32, &queue), &flows);
+  EXPECT_EQ(flows.window_s(), 1);
+  EXPECT_EQ(flows.device_us(), 5u);
+  EXPECT_EQ(flows.requests(), 3u);
+  EXPECT_EQ(flows.waiting(), 1u);
+  EXPECT_EQ(flows.waited_us(), 9000u);
+  ASSERT_EQ(flows.users_size(), 1);
+  const wire::FlowStats& user = flows.users(0);
+  EXPECT_EQ(FlowName(user), "cgroup /a") << "a user has no opener";
+  EXPECT_EQ(user.session(), 7u);
+  EXPECT_EQ(user.openers(), 1u);
+  EXPECT_EQ(user.waiting(), 1u);
+  EXPECT_EQ(user.waited_us(), 9000u);
+  EXPECT_TRUE(IsMostlyLight(user));
+  ASSERT_EQ(flows.openers_size(), 1);
+  EXPECT_EQ(flows.openers(0).flow().opener(), 4711u);
+}
+
 TEST(FlowTotalsTest, NoMoreThan32Stay) {
   wire::FlowsOfClass one, sum;
   for (uint32_t uid = 0; uid < 40; ++uid) AddUser(&one, 1, uid, uid);
@@ -62,6 +90,9 @@ TEST(FlowTotalsTest, NamesForPeople) {
   EXPECT_EQ(FlowName(row), "cgroup /a.slice");
   row.mutable_flow()->clear_cgroup();
   EXPECT_EQ(FlowName(row), "no known cgroup");
+  row.mutable_flow()->clear_kind();
+  row.mutable_flow()->set_uid(kUidOfMount);
+  EXPECT_EQ(FlowName(row), "the mount");
 }
 
 }  // namespace

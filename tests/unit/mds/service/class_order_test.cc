@@ -81,13 +81,16 @@ class NameServer {
     auto item = std::make_unique<ClassOrder::Item>();
     ClassOrder::Item* const added = item.get();
     items_.emplace(added, std::pair(std::move(item), client));
-    order.Add(added,
-              {.class_id = client->class_id,
-               .terms = client->terms,
-               .flow = client->flow,
-               .cost = client->cost,
-               .report = client->report},
-              now);
+    order.Add(
+        added,
+        {.class_id = client->class_id,
+         .terms = client->terms,
+         .flow = client->flow,
+         .counted_for = client->flow,
+         .owner = {.uid = static_cast<uint32_t>(client->flow.user), .opener = client->flow.opener},
+         .cost = client->cost,
+         .report = client->report},
+        now);
   }
   void Forget(ClassOrder::Item* item) { items_.erase(item); }
 
@@ -319,6 +322,74 @@ TEST(ClassOrderTest, NothingIsLostUnderRandomChanges) {
   EXPECT_EQ(taken, items.size());
   for (ClassOrder::Item* item : begun) order.Done(item);
   for (const ClassOrder::Load& load : order.Loads()) EXPECT_EQ(load.queued, 0u);
+}
+
+// Goal: whoever asks is told with what began of his, what waits and for how long.
+TEST(ClassOrderTest, SaysWhoseOperationsBeganAndWhoseWait) {
+  const ClassOrder::Terms limited{.limit_per_s = 100};
+  NameServer server;
+  server.Add({.class_id = kGold, .terms = limited, .flow = {1001, 10}, .jobs = 20});
+  server.Add({.class_id = kGold, .terms = limited, .flow = {1001, 11}, .jobs = 1});
+  server.Add({.class_id = kGold, .terms = limited, .flow = {1002, 20}, .thinks = milliseconds(40)});
+  server.Add({.class_id = kBulk, .flow = {1003, 30}, .thinks = milliseconds(1), .cost = 8});
+  server.RunFor(seconds(4));
+  const auto flows = server.order.FlowsAt(server.now, 32);
+  ASSERT_EQ(flows.size(), 2u);
+  EXPECT_EQ(flows[0].class_id, kGold);
+  const FlowMeter::Report& gold = flows[0].report;
+  EXPECT_NEAR(static_cast<double>(gold.all.requests), 400, 5);
+  ASSERT_EQ(gold.users.size(), 2u);
+  const FlowMeter::Row& many = gold.users[0];
+  const FlowMeter::Row& few = gold.users[1];
+  EXPECT_EQ(many.owner.uid, 1001u);
+  EXPECT_EQ(many.openers, 2u);
+  EXPECT_EQ(many.use.waiting, 21u);
+  EXPECT_LE(few.use.waiting, 1u);
+  EXPECT_EQ(gold.all.waiting, many.use.waiting + few.use.waiting);
+  EXPECT_EQ(gold.all.requests, many.use.requests + few.use.requests);
+  EXPECT_NEAR(static_cast<double>(few.use.requests), 90, 12) << "one in 40 ms, and its turn";
+  EXPECT_EQ(few.use.light_requests, few.use.requests);
+  // Little's law: 21 wait for 4 s.
+  EXPECT_NEAR(ToSeconds(many.use.waited), 84, 2);
+  EXPECT_LT(ToSeconds(few.use.waited), 1);
+  EXPECT_EQ(gold.openers.size(), 3u);
+  const FlowMeter::Report& bulk = flows[1].report;
+  EXPECT_EQ(bulk.all.waiting, 0u);
+  EXPECT_NEAR(bulk.all.device_ns / static_cast<double>(bulk.all.requests), 160e3, 1)
+      << "a listing costs 8";
+}
+
+TEST(ClassOrderTest, WhoAskedLongAgoAndWhatWasDroppedIsForgotten) {
+  ClassOrder order;
+  TimePoint now;
+  ClassOrder::Item began, dropped;
+  const ClassOrder::Request request{
+      .class_id = kGold, .flow = {1, 1}, .counted_for = {1, 1}, .session = 7};
+  order.Add(&began, request, now);
+  order.Take(order.Next(now), now);
+  order.Done(&began);
+  order.Add(&dropped, request, now);
+  EXPECT_EQ(order.FlowsAt(now, 32)[0].report.all.waiting, 1u);
+  order.DropSession(7);
+  EXPECT_EQ(order.FlowsAt(now, 32)[0].report.all.waiting, 0u);
+  EXPECT_EQ(order.FlowsAt(now, 32)[0].report.all.requests, 1u);
+  now += 2 * FlowMeter::kTurn;
+  EXPECT_TRUE(order.FlowsAt(now, 32).empty());
+}
+
+TEST(ClassOrderTest, TellsNoMoreThan1024UsersApart) {
+  ClassOrder order;
+  TimePoint now;
+  std::list<ClassOrder::Item> items;
+  for (uint64_t user = 0; user < 3 * FlowOrder::kFlowsMax; ++user) {
+    order.Add(&items.emplace_back(),
+              {.class_id = kGold, .flow = {user, user}, .counted_for = {user, user}}, now);
+  }
+  const FlowMeter::Report report = order.FlowsAt(now, 32)[0].report;
+  EXPECT_LE(report.users_seen, FlowOrder::kFlowsMax);
+  EXPECT_EQ(report.users.size(), 32u);
+  EXPECT_EQ(report.all.waiting, 3 * FlowOrder::kFlowsMax) << "the sum loses nobody";
+  order.DropAll();
 }
 
 }  // namespace

@@ -234,6 +234,49 @@ TEST_F(RulesTest, AUserWithAThousandOperationsWaitingDelaysNoOtherOfHisClass) {
   for (const auto& one : flood) EXPECT_TRUE(one->answer.has_value() && one->answer->status.ok());
 }
 
+TEST_F(RulesTest, TheLoadOfAClassNamesWhoAsks) {
+  const uint32_t slow = MakeClass("slow").id();
+  wire::SetClassRequest change;
+  change.set_name("slow");
+  change.set_limit_names_per_s(10);
+  ASSERT_TRUE(Admin(wire::MDS_CLASS_SET, change).status.ok());
+  const auto look = [&](uint32_t by) {
+    uid = by;
+    wire::NameRequest request = Name(kRoot, "none");
+    request.mutable_caller()->set_class_id(slow);
+    request.mutable_caller()->set_opener(4000 + by);
+    request.mutable_caller()->set_cgroup("/a.slice");
+    return Send(wire::MDS_LOOKUP, request);
+  };
+  for (int i = 0; i < 20; ++i) look(1001);
+  look(1002);
+  uid = 0;
+  const uint64_t own = session;
+  wire::ClassLoadRequest wanted;
+  const auto plain = Ask<wire::ClassLoadReply>(wire::MDS_CLASS_LOAD, wanted);
+  for (const auto& one : plain.classes()) EXPECT_FALSE(one.has_flows());
+  wanted.set_flows(true);
+  const auto load = Ask<wire::ClassLoadReply>(wire::MDS_CLASS_LOAD, wanted);
+  int found = 0;
+  for (const auto& one : load.classes()) {
+    if (one.class_id() != slow) continue;
+    ++found;
+    const wire::FlowsOfClass& flows = one.flows();
+    EXPECT_EQ(flows.waiting(), 20u);
+    EXPECT_EQ(flows.requests(), 1u);
+    ASSERT_EQ(flows.users_size(), 2);
+    EXPECT_EQ(flows.users(0).flow().uid(), 1001u);
+    EXPECT_EQ(flows.users(0).flow().cgroup(), "") << "its users are uids";
+    EXPECT_EQ(flows.users(0).session(), own);
+    EXPECT_EQ(flows.users(0).waiting(), 19u);
+    EXPECT_EQ(flows.users(1).flow().uid(), 1002u);
+    EXPECT_EQ(flows.users(1).waiting(), 1u);
+    ASSERT_EQ(flows.openers_size(), 2);
+    EXPECT_EQ(flows.openers(1).flow().opener(), 4000u + 1002);
+  }
+  EXPECT_EQ(found, 1);
+}
+
 TEST_F(RulesTest, OperationsOnNamesAreHeldToTheLimitOfTheirClass) {
   wire::SetClassRequest change;
   const uint32_t slow = MakeClass("slow").id();

@@ -1,7 +1,7 @@
-// FlowMeter: whose requests used the device for a class in the last 5 to 10 s: its users, and their
-// openers. Two tables take turns, so that the past is forgotten without being kept in pieces. Each
-// tells at most FlowOrder::kFlowsMax users and openers apart; one more, and those with less device
-// time than half of them are only part of the sums.
+// FlowMeter: whose requests were served for a class in the last 5 to 10 s, at a disk or by the MDS:
+// its users, and their openers. Two tables take turns, so that the past is forgotten without being
+// kept in pieces. Each tells at most FlowOrder::kFlowsMax users and openers apart; one more, and
+// those with less device time than half of them are only part of the sums.
 //
 // Units: device time as the scheduler expected it. Cost: O(1) a request on average. Threads: not
 // thread-safe.
@@ -16,7 +16,7 @@
 #include "common/base/time.h"
 #include "common/qos/flow_kind.h"
 
-namespace weir::osd {
+namespace weir {
 
 // Who is behind a key. Of a user `opener` says nothing.
 struct FlowOwner {
@@ -26,14 +26,23 @@ struct FlowOwner {
   std::string cgroup;  // of whom by_cgroup tells apart
   uint64_t opener = 0;
 };
+FlowOwner OwnerOf(const FlowSource& source);
+// By what he is counted: the same user and opener, whatever kind of flows his class has.
+FlowKey CountedKeyOf(FlowSource source);
 
 struct FlowUse {
   double device_ns = 0;
   uint64_t requests = 0;
   uint64_t bytes = 0;
   uint64_t light_requests = 0;
+  // What is not served yet, where that is known, and what it will take.
+  uint64_t waiting = 0;
+  double waiting_ns = 0;
+  Duration waited{0};  // all requests together, with those that wait
 
   void operator+=(const FlowUse& other);
+  // How much somebody asks for.
+  [[nodiscard]] double wanted_ns() const { return device_ns + waiting_ns; }
 };
 
 class FlowMeter {
@@ -45,33 +54,29 @@ class FlowMeter {
   struct Row {
     FlowOwner owner;
     FlowUse use;
-    uint32_t openers = 0;  // of a user: how many were served
+    uint32_t openers = 0;  // of a user: how many there were
   };
   struct Report {
     Duration window{};
-    double device_ns = 0;   // of all
+    FlowUse all;
     size_t users_seen = 0;  // at most
     size_t openers_seen = 0;
-    std::vector<Row> users;  // the most device time first
+    std::vector<Row> users;  // who asks for the most device time first
     std::vector<Row> openers;
   };
 
   explicit FlowMeter(TimePoint now) : began_(now), before_began_(now) {}
 
   // `owner()` is called only for whom the running table does not know.
-  template <typename OwnerOf>
-  void Add(FlowKey key, const FlowUse& use, TimePoint now, const OwnerOf& owner) {
+  template <typename OwnerOfKey>
+  void Add(FlowKey key, const FlowUse& use, TimePoint now, const OwnerOfKey& owner) {
     MoveTo(now);
-    Entry* opener = Find(&running_.openers, key);
-    Entry* user = Find(&running_.users, {key.user, 0});
-    if (opener->use.requests == 0) opener->owner = owner();
-    if (user->use.requests == 0) user->owner = owner();
-    opener->use += use;
-    user->use += use;
-    running_.device_ns += use.device_ns;
+    Find(&running_.openers, key, owner).use += use;
+    Find(&running_.users, {key.user, 0}, owner).use += use;
+    running_.all += use;
   }
-  // The `most` users and openers with the most device time.
-  [[nodiscard]] Report At(TimePoint now, size_t most);
+  // The `most` users and openers who ask for the most. `queue` has what waits now.
+  [[nodiscard]] Report At(TimePoint now, size_t most, const FlowMeter* queue = nullptr);
 
  private:
   struct Entry {
@@ -85,14 +90,19 @@ class FlowMeter {
   struct Table {
     Entries users;
     Entries openers;
-    double device_ns = 0;
+    FlowUse all;
   };
 
   void MoveTo(TimePoint now);
-  static Entry* Find(Entries* entries, FlowKey key);
+  template <typename OwnerOfKey>
+  static Entry& Find(Entries* entries, FlowKey key, const OwnerOfKey& owner) {
+    if (const auto known = entries->find(key); known != entries->end()) return known->second;
+    if (entries->size() >= FlowOrder::kFlowsMax) DropLesser(entries);
+    return entries->emplace(key, Entry{owner(), {}}).first->second;
+  }
   static void DropLesser(Entries* entries);
   static std::vector<std::pair<uint64_t, Row>> Largest(const Entries& entries, size_t most);
-  static Entries Both(Entries one, const Entries& other);
+  static void AddTable(const Table& more, Table* sum);
 
   Table running_;
   Table before_;
@@ -100,4 +110,4 @@ class FlowMeter {
   TimePoint before_began_;  // before_, or what of it is left
 };
 
-}  // namespace weir::osd
+}  // namespace weir

@@ -1,8 +1,8 @@
-#include "osd/io/flow_meter.h"
+#include "common/qos/flow_meter.h"
 
 #include <gtest/gtest.h>
 
-namespace weir::osd {
+namespace weir {
 namespace {
 
 using namespace std::chrono_literals;
@@ -32,7 +32,7 @@ TEST_F(FlowMeterTest, UsersAndTheirOpenersTheMostDeviceTimeFirst) {
   now_ += 2s;
   const FlowMeter::Report report = meter_.At(now_, 32);
   EXPECT_EQ(report.window, 2s);
-  EXPECT_EQ(report.device_ns, 1550);
+  EXPECT_EQ(report.all.device_ns, 1550);
   EXPECT_EQ(report.users_seen, 2u);
   EXPECT_EQ(report.openers_seen, 3u);
   ASSERT_EQ(report.users.size(), 2u);
@@ -65,7 +65,7 @@ TEST_F(FlowMeterTest, TheLastFiveToTenSecondsCount) {
   Use(2, 2, 100);
   now_ += 1h;
   EXPECT_EQ(meter_.At(now_, 32).users_seen, 0u);
-  EXPECT_EQ(meter_.At(now_, 32).device_ns, 0);
+  EXPECT_EQ(meter_.At(now_, 32).all.device_ns, 0);
   Use(3, 3, 100);
   EXPECT_EQ(meter_.At(now_, 32).window, 1s) << "one request is no million a second";
 }
@@ -87,6 +87,42 @@ TEST_F(FlowMeterTest, MoreFlowsThanThereIsRoomForLeaveTheHeavyOnes) {
   EXPECT_EQ(asked_, asked) << "who is known is not asked for again";
 }
 
+// Goal: who waits and was served nothing is there, too, and first when he asks for most.
+TEST_F(FlowMeterTest, WhatWaitsCountsAsWhatIsAskedForAndNotAsWhatWasServed) {
+  Use(1, 1, 1000);
+  FlowMeter queue(now_);
+  for (int i = 0; i < 3; ++i) {
+    const FlowUse use{.waiting = 1, .waiting_ns = 400, .waited = 10ms};
+    queue.Add({2, 20}, use, now_, [] { return FlowOwner{.uid = 2, .opener = 20}; });
+  }
+  const FlowMeter::Report report = meter_.At(now_, 32, &queue);
+  ASSERT_EQ(report.users.size(), 2u);
+  EXPECT_EQ(report.users[0].owner.uid, 2u);
+  EXPECT_EQ(report.users[0].use.waiting, 3u);
+  EXPECT_EQ(report.users[0].use.waited, 30ms);
+  EXPECT_EQ(report.users[0].use.requests, 0u);
+  EXPECT_EQ(report.users[0].openers, 1u);
+  EXPECT_EQ(report.openers[0].owner.opener, 20u);
+  EXPECT_EQ(report.all.device_ns, 1000);
+  EXPECT_EQ(report.all.waiting, 3u);
+  EXPECT_EQ(meter_.At(now_, 32).users.size(), 1u) << "the queue is a look, no use";
+}
+
+TEST(FlowOwnerTest, IsCountedAsUserWhateverKindButByCgroup) {
+  FlowSource source{.session = 7, .uid = 1001, .opener = 4711, .cgroup = "/a\nb"};
+  const FlowKey user = CountedKeyOf(source);
+  EXPECT_EQ(OwnerOf(source).cgroup, "");
+  for (const FlowKind kind : {FlowKind::kOpener, FlowKind::kNone}) {
+    source.kind = kind;
+    EXPECT_EQ(CountedKeyOf(source), user);
+    EXPECT_EQ(OwnerOf(source).uid, 1001u);
+  }
+  source.kind = FlowKind::kCgroup;
+  EXPECT_NE(CountedKeyOf(source), user);
+  EXPECT_TRUE(OwnerOf(source).by_cgroup);
+  EXPECT_EQ(OwnerOf(source).cgroup, "/a?b") << "it goes to terminals";
+}
+
 TEST_F(FlowMeterTest, AsManyUsersAsOpeners) {
   for (uint32_t uid = 0; uid < 3 * FlowOrder::kFlowsMax; ++uid) Use(uid, uid, 1 + uid);
   EXPECT_LE(meter_.At(now_, 32).users_seen, FlowOrder::kFlowsMax);
@@ -94,4 +130,4 @@ TEST_F(FlowMeterTest, AsManyUsersAsOpeners) {
 }
 
 }  // namespace
-}  // namespace weir::osd
+}  // namespace weir
