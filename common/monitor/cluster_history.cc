@@ -51,20 +51,35 @@ Json OsdJson(const wire::OsdInfo& osd, const Look& look) {
 
 constexpr int kFlowsShown = 5;
 
-Json FlowJson(const wire::FlowStats& flow, const wire::FlowsOfClass& flows,
-              const wire::StatusReply& status) {
-  const double seconds = flows.window_s() > 0 ? flows.window_s() : 1;
+// Who it is, and his part.
+Json WhoJson(const wire::FlowStats& flow, const wire::FlowsOfClass& flows, const Look& look) {
   const auto total = static_cast<double>(flows.device_us());
   Json json = {{"who", FlowName(flow)},
                {"client", nullptr},
-               {"share", total > 0 ? static_cast<double>(flow.device_us()) / total : 0},
-               {"requests_per_s", static_cast<double>(flow.requests()) / seconds},
-               {"bytes_per_s", static_cast<double>(flow.bytes()) / seconds},
-               {"light", IsMostlyLight(flow)}};
-  for (const auto& mount : status.mounts()) {
+               {"share", total > 0 ? static_cast<double>(flow.device_us()) / total : 0}};
+  for (const auto& mount : look.status.mounts()) {
     if (mount.session() == flow.session()) json["client"] = mount.client_name();
   }
   return json;
+}
+
+double PerSecond(uint64_t count, const wire::FlowsOfClass& flows) {
+  return static_cast<double>(count) / (flows.window_s() > 0 ? flows.window_s() : 1);
+}
+
+// `json_of(flow)`: of one.
+template <typename JsonOf>
+Json TopOf(const wire::FlowsOfClass& flows, const JsonOf& json_of) {
+  const auto first = [&](const auto& rows) {
+    Json list = Json::array();
+    for (int i = 0; i < std::min(kFlowsShown, rows.size()); ++i) list.push_back(json_of(rows[i]));
+    return list;
+  };
+  return {{"window_s", flows.window_s()},
+          {"users_seen", flows.users_seen()},
+          {"openers_seen", flows.openers_seen()},
+          {"users", first(flows.users())},
+          {"openers", first(flows.openers())}};
 }
 
 Json FlowsJson(uint32_t id, const Look& look) {
@@ -73,18 +88,30 @@ Json FlowsJson(uint32_t id, const Look& look) {
     const wire::ClassStats* row = FindRow(stats, id);
     if (row != nullptr && row->has_flows()) AddFlows(row->flows(), &flows);
   }
-  const auto first = [&](const auto& rows) {
-    Json list = Json::array();
-    for (int i = 0; i < std::min(kFlowsShown, rows.size()); ++i) {
-      list.push_back(FlowJson(rows[i], flows, look.status));
-    }
-    return list;
-  };
-  return {{"window_s", flows.window_s()},
-          {"users_seen", flows.users_seen()},
-          {"openers_seen", flows.openers_seen()},
-          {"users", first(flows.users())},
-          {"openers", first(flows.openers())}};
+  return TopOf(flows, [&](const wire::FlowStats& flow) {
+    Json json = WhoJson(flow, flows, look);
+    json["requests_per_s"] = PerSecond(flow.requests(), flows);
+    json["bytes_per_s"] = PerSecond(flow.bytes(), flows);
+    json["light"] = IsMostlyLight(flow);
+    return json;
+  });
+}
+
+// Operations on names at the MDS.
+Json NamesJson(uint32_t id, const Look& look) {
+  wire::FlowsOfClass flows;
+  for (const wire::ClassLoad& row : look.names.classes()) {
+    if (row.class_id() == id) flows = row.flows();
+  }
+  return TopOf(flows, [&](const wire::FlowStats& flow) {
+    Json json = WhoJson(flow, flows, look);
+    const uint64_t all = flow.requests() + flow.waiting();
+    json["operations_per_s"] = PerSecond(flow.requests(), flows);
+    json["waiting"] = flow.waiting();
+    json["wait_us"] = all == 0 ? 0 : flow.waited_us() / all;
+    json["light"] = IsMostlyLight(flow);
+    return json;
+  });
 }
 
 Json ClassJson(const wire::ClassInfo& info, const Look& look) {
@@ -106,7 +133,8 @@ Json ClassJson(const wire::ClassInfo& info, const Look& look) {
                {"violation_seconds", violations},
                {"deadline_misses", misses},
                {"flow", info.flow().empty() ? "user" : info.flow()},
-               {"flows", FlowsJson(info.id(), look)}};
+               {"flows", FlowsJson(info.id(), look)},
+               {"names", NamesJson(info.id(), look)}};
   if (info.has_limit_bytes_per_s()) json["limit_bytes_per_s"] = info.limit_bytes_per_s();
   if (info.latency_ns() > 0) json["latency_bound_us"] = info.latency_ns() / 1000;
   return json;

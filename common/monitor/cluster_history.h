@@ -26,6 +26,7 @@ struct Look {
   wire::StatusReply status;
   std::map<uint32_t, wire::OsdStatsReply> osds;  // of those that answered
   std::map<uint32_t, std::string> silence;       // of the others that are up: why not
+  wire::ClassLoadReply names;                    // operations on names, with flows
 };
 
 class ClusterHistory {

@@ -32,6 +32,7 @@ std::string ClusterWatcher::Document(uint64_t since) const {
 Result<Look> ClusterWatcher::TakeLook() {
   Look look;
   WEIR_ASSIGN_OR_RETURN(look.status, client_.ClusterStatus(mds_));
+  WEIR_ASSIGN_OR_RETURN(look.names, client_.ClassLoad(mds_, true));
   std::vector<std::string> endpoints;
   std::vector<uint32_t> ids;
   for (const wire::OsdInfo& osd : look.status.map().osds()) {

@@ -45,10 +45,12 @@ Result<wire::StatusReply> StatsClient::ClusterStatus(const std::string& mds) {
   return Decode<wire::StatusReply>(client->CallAndWait(wire::MDS_STATUS, {}, {}, Patience()));
 }
 
-Result<wire::ClassLoadReply> StatsClient::ClassLoad(const std::string& mds) {
+Result<wire::ClassLoadReply> StatsClient::ClassLoad(const std::string& mds, bool flows) {
+  wire::ClassLoadRequest request;
+  request.set_flows(flows);
   WEIR_ASSIGN_OR_RETURN(net::RpcClient * client, ClientOf(mds, &mds_));
   return Decode<wire::ClassLoadReply>(
-      client->CallAndWait(wire::MDS_CLASS_LOAD, {}, {}, Patience()));
+      client->CallAndWait(wire::MDS_CLASS_LOAD, request.SerializeAsString(), {}, Patience()));
 }
 
 std::vector<Result<wire::OsdStatsReply>> StatsClient::OsdStats(const std::vector<std::string>& osds,

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Between whom a class is shared, as `osdctl class set --flow` says it: users, cgroups, programs or nobody; rules that know cgroups;
-who uses a class, as `top --flows` and `why` show it; the part of its class's promise that a user has; and what a class may ask about names."""
+who uses a class, as `top --flows` and `why` show it; the part of its class's promise that a user has; and what a class
+may ask about names, and who asks."""
 import json
 import mmap
 import os
@@ -341,5 +342,60 @@ def names_are_held_to_the_limit_of_their_class(lab):
     check(names_of(system, "slow")[1]["limited"] == held["limited"], "a limit that was lifted still holds")
 
 
+def start_maker(lab, place, uid, pause):
+    """A process of somebody that makes a file and takes it away, over and over, in a directory of its own: in one, the kernel
+    lets one at a time."""
+    os.mkdir(place)
+    os.chmod(place, 0o777)
+    code = ("import os,sys,time\n"
+            "name=sys.argv[1]+'/file'\n"
+            "while True:\n"
+            "  os.close(os.open(name,os.O_WRONLY|os.O_CREAT)); os.unlink(name); time.sleep(float(sys.argv[2]))\n")
+    child = subprocess.Popen(["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", sys.executable, "-c", code, place,
+                              str(pause)])
+    lab.on_exit(child.wait)
+    lab.on_exit(child.kill)
+    return child.pid
+
+
+def who_asks_for_names_is_shown(lab):
+    """Eight programs of one user and one of another make files in a class that may have 100 operations on names a second."""
+    system = Cluster(lab, osds=1, extra=["-o", "allow_other"])
+    os.chmod(lab.dir, 0o755)
+    system.osdctl("class", "create", "slow", "--limit-names", 100)
+    slow = f"{system.mnt}/slow"
+    os.mkdir(slow)
+    os.setxattr(slow, "user.qos.class", b"slow")
+    many = {start_maker(lab, f"{slow}/many.{i}", MANY, 0) for i in range(8)}
+    few = start_maker(lab, f"{slow}/few", FEW, 0.05)
+
+    def look():
+        sample = json.loads(system.osdctl("top", "--flows", "slow", "-n", "1", "-o", "json").stdout)["samples"][0]
+        found = [one for one in sample["mds"]["classes"] if one["class"] == "slow"]
+        if not found or not many | {few} <= {one["pid"] for one in found[0]["openers"]}:
+            return None
+        users = {one["uid"]: one for one in found[0]["users"]}
+        settled = users[FEW]["operations_per_s"] > 5 and users[MANY]["share"] > 0.5 and users[MANY]["waiting"] >= 4
+        return (found[0], users) if settled else None
+    shown, users = wait_until(look, "top to show who asks for names")
+    # The mkdirs and the tag are root's.
+    check(set(users) <= {0, MANY, FEW} and users[MANY]["openers"] == 8 and users[FEW]["openers"] == 1, f"{shown}")
+    check(users[FEW]["waiting"] <= 1 and users[FEW]["light"], f"{shown}")
+    check(users[MANY]["wait_us"] > users[FEW]["wait_us"] > 0, f"{shown}")
+    check(users[MANY]["operations_per_s"] <= shown["operations_per_s"] <= 110, f"{shown}")
+    clients = [one["client"] for one in json.loads(system.osdctl("status", "-o", "json").stdout)["mounts"]]
+    check(users[MANY]["client"] in clients and users[FEW]["client"] in clients, f"{clients}: {shown}")
+    screen = system.osdctl("top", "--flows", "-n", "1").stdout
+    check(all(word in screen for word in ("operations on names", f"uid {FEW}", f"pid {few}")), screen)
+
+    def blamed():
+        names = json.loads(system.osdctl("why", "slow", "-o", "json").stdout)["names"]
+        return names["waits"] and names["limited"] and names["flow"]["uid"] == MANY and names["flow"]["class"] == "slow"
+    wait_until(blamed, "why to name the user whose operations on names wait")
+    text = system.osdctl("why", "slow").stdout
+    check(f"uid {MANY}" in text and "--limit-names" in text and "osdctl top --flows slow" in text, text)
+
+
 main("flows", kinds_of_flows_are_shown_and_kept, rules_know_cgroups, names_are_held_to_the_limit_of_their_class,
+     who_asks_for_names_is_shown,
      a_user_has_a_part_of_what_his_class_is_promised, a_class_is_shared_as_its_flows_say)

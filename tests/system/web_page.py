@@ -24,6 +24,14 @@ def flows(i):
     return {"window_s": 7.5, "users_seen": len(users), "openers_seen": 5, "users": users, "openers": [long, one] if users else []}
 
 
+def name_flows(i):
+    """The same of operations on names."""
+    def asked(one):
+        return {key: one[key] for key in ("who", "client", "share", "light")} | {"operations_per_s": 12345.6, "waiting": 1234, "wait_us": 87654321}
+    of_data = flows(i)
+    return of_data | {part: [asked(one) for one in of_data[part]] for part in ("users", "openers")}
+
+
 def document(count):
     """What a busy and unhealthy cluster of so many classes answers: long names, large numbers, idle and broken classes."""
     names = ["gold", "W" * 64, "a-class-whose-name-has-sixty-four-characters-as-many-as-may-be-it", "best-effort"]
@@ -31,7 +39,7 @@ def document(count):
     classes = [{"class": name, "id": 16 + i if name != "best-effort" else 0, "system": False, "weight": 1.5,
                 "promised_bytes_per_s": 1234567890 if i < 2 else 0, "promised_iops": 0, "latency_bound_us": 20000,
                 "limit_bytes_per_s": 999 * GIB if i == 1 else None, "violation_seconds": 86400 * i, "deadline_misses": i,
-                "flow": "cgroup" if i == 1 else "user", "flows": flows(i)}
+                "flow": "cgroup" if i == 1 else "user", "flows": flows(i), "names": name_flows(i + 1)}
                for i, name in enumerate(names)]
     osds = [{"id": i, "up": i != 1, "answers": i == 0, "profile": "unified", "capacity_bytes": 18 << 40,
              "used_bytes": 17 << 40, "base_token_rate_bytes_per_s": 3 * GIB, "token_rate_bytes_per_s": 3 * GIB,

@@ -1,4 +1,5 @@
-// Who of a class used the disks lately, as `osdctl top --flows` and `why` say it; pure.
+// Who of a class used the disks, and the MDS, lately, as `osdctl top --flows` and `why` say it;
+// pure.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace weir::osdctl {
 
-// The flows of one class over all OSDs.
+// The flows of one class over all OSDs, or at the MDS.
 struct ClassFlows {
   std::string name;
   uint32_t id = 0;
@@ -40,5 +41,18 @@ Json FlowDocument(const wire::FlowStats& flow, const wire::FlowsOfClass& flows,
 // "uid 1001 on web-3 takes 93 % of its device time"
 std::string HeaviestText(const wire::FlowStats& flow, const wire::FlowsOfClass& flows,
                          const MountNames& mounts);
+
+// The same of operations on names at the MDS.
+std::vector<ClassFlows> NameFlowsOf(const wire::ClusterMap& map, const wire::ClassLoadReply& load,
+                                    const std::optional<uint32_t>& only);
+Json NameFlowsDocument(const ClassFlows& one, const MountNames& mounts);
+std::string NameFlowsScreen(const std::vector<ClassFlows>& all, const MountNames& mounts);
+Json NameFlowDocument(const wire::FlowStats& flow, const wire::FlowsOfClass& flows,
+                      const MountNames& mounts);
+// "uid 1001 on web-3 has 93 % of the operations on names of gold, 14 of 15 that wait"
+std::string NameHolderText(const wire::FlowStats& flow, const ClassFlows& of,
+                           const MountNames& mounts);
+// Of those that began lately or wait, how long one waits.
+uint64_t MeanWaitUs(uint64_t waited_us, uint64_t requests, uint64_t waiting);
 
 }  // namespace weir::osdctl

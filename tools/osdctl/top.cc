@@ -29,6 +29,7 @@ struct Look {
   wire::ClusterMap map;
   MountNames mounts;
   StatsByOsd stats;
+  wire::ClassLoadReply names;  // where flows are wanted
   TimePoint at;
 };
 
@@ -52,6 +53,9 @@ Result<Look> TakeLook(ClusterLink& link, bool flows) {
     WEIR_RETURN_IF_ERROR(link.Call(wire::MDS_STATUS, wire::Empty(), &status));
     look.map = status.map();
     look.mounts = MountNamesOf(status);
+    wire::ClassLoadRequest request;
+    request.set_flows(true);
+    WEIR_RETURN_IF_ERROR(link.Call(wire::MDS_CLASS_LOAD, request, &look.names));
   } else {
     WEIR_ASSIGN_OR_RETURN(look.map, link.Map());
   }
@@ -133,7 +137,11 @@ Result<Shown> ShowFlows(const Look& now, const std::string& of_class) {
   const std::vector<ClassFlows> all = FlowsOf(now.map, now.stats, only);
   Json classes = Json::array();
   for (const ClassFlows& one : all) classes.push_back(FlowsDocument(one, now.mounts));
-  return Shown{{{"classes", classes}}, FlowsScreen(all, now.mounts)};
+  const std::vector<ClassFlows> names = NameFlowsOf(now.map, now.names, only);
+  Json name_classes = Json::array();
+  for (const ClassFlows& one : names) name_classes.push_back(NameFlowsDocument(one, now.mounts));
+  return Shown{{{"classes", classes}, {"mds", {{"classes", name_classes}}}},
+               FlowsScreen(all, now.mounts) + "\n" + NameFlowsScreen(names, now.mounts)};
 }
 
 Result<ExitCode> RunTop(Globals& globals, const TopOptions& options) {
@@ -199,7 +207,9 @@ void AddTop(CLI::App& app, Globals& globals) {
       "With --flows: of the last 5 to 10 s, at most 32 users and 32 programs of a class, those "
       "with\n"
       "most device time; SHARE of the class's device time; light: waits for each answer, "
-      "mostly.\n\n"
+      "mostly.\n"
+      "Below, those with most operations on names, at the MDS: how many WAIT for their turn now,\n"
+      "and for how long (mean).\n\n"
       "Example: osdctl top --interval 2s\n         osdctl top -n 1 -o json\n"
       "         osdctl top --flows gold");
   verb->callback([&globals, options] {

@@ -96,7 +96,12 @@ Result<ExitCode> RunWhy(Globals& globals, const std::string& what) {
   if (answer.verdict.culprit == Culprit::kNeighbour) {
     answer.neighbour = ClassName(map, answer.verdict.neighbour.value);
   }
-  if (WaitsForItsOwn(answer.verdict) || answer.info->latency_ns() > 0) {
+  wire::ClassLoadRequest load_request;
+  load_request.set_flows(true);
+  wire::ClassLoadReply load;
+  WEIR_RETURN_IF_ERROR(link->Call(wire::MDS_CLASS_LOAD, load_request, &load));
+  answer.at_mds = NameFlowsOf(map, load, std::nullopt);
+  if (WaitsForItsOwn(answer.verdict) || WaitsForNames(answer) || answer.info->latency_ns() > 0) {
     WEIR_RETURN_IF_ERROR(AddStats(*link, &answer));
   }
   if (globals.json()) {
@@ -118,7 +123,8 @@ void AddWhy(CLI::App& app, Globals& globals) {
       ->type_name("PATH|C");
   verb->footer(
       "Of the last ten seconds. To blame may be its limit, a neighbour, the disk, the network, or\n"
-      "the application, which has nothing under way most of the time.\n\n"
+      "the application, which has nothing under way most of the time. Of operations on names: how\n"
+      "many wait at the MDS, and who has its turns where they wait more than data does.\n\n"
       "Example: osdctl why gold\n"
       "         osdctl why /mnt/weir/db/table");
   verb->callback(

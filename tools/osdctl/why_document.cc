@@ -48,6 +48,85 @@ std::vector<std::pair<uint32_t, wire::ClassStats>> BoundsOf(const WhyAnswer& ans
   return bounds;
 }
 
+const ClassFlows* NamesOf(const WhyAnswer& answer) {
+  for (const ClassFlows& one : answer.at_mds) {
+    if (one.id == answer.info->id()) return &one;
+  }
+  return nullptr;
+}
+
+double NamesPerSecond(const wire::FlowsOfClass& flows) {
+  return flows.window_s() > 0 ? static_cast<double>(flows.requests()) / flows.window_s() : 0;
+}
+
+// Its own limit holds them, not others.
+bool NamesAreLimited(const WhyAnswer& answer) {
+  const uint64_t limit = answer.info->limit_names_per_s();
+  const ClassFlows* names = NamesOf(answer);
+  constexpr double kNear = 0.8;  // the first seconds of a load are within the window
+  return limit > 0 && names != nullptr &&
+         NamesPerSecond(names->flows) > kNear * static_cast<double>(limit);
+}
+
+// Who has the turns for which the class's operations on names wait. Null: there is nobody beside.
+struct NameHolder {
+  const ClassFlows* of = nullptr;
+  const wire::FlowStats* flow = nullptr;
+};
+NameHolder NameHolderOf(const WhyAnswer& answer) {
+  if (!WaitsForNames(answer)) return {};
+  if (NamesAreLimited(answer) || answer.at_mds.size() == 1) {
+    const ClassFlows* names = NamesOf(answer);
+    return {names, Heaviest(names->flows)};
+  }
+  NameHolder holder;
+  for (const ClassFlows& one : answer.at_mds) {
+    if (one.flows.users().empty()) continue;
+    const wire::FlowStats& user = one.flows.users(0);
+    if (holder.flow == nullptr || user.device_us() > holder.flow->device_us()) {
+      holder = {&one, &user};
+    }
+  }
+  return holder;
+}
+
+Json NamesDocument(const WhyAnswer& answer) {
+  const ClassFlows* names = NamesOf(answer);
+  if (names == nullptr) return nullptr;
+  const wire::FlowsOfClass& flows = names->flows;
+  Json json = {{"operations_per_s", NamesPerSecond(flows)},
+               {"waiting", flows.waiting()},
+               {"wait_us", MeanWaitUs(flows.waited_us(), flows.requests(), flows.waiting())},
+               {"waits", WaitsForNames(answer)},
+               {"limited", NamesAreLimited(answer)},
+               {"flow", nullptr}};
+  const NameHolder holder = NameHolderOf(answer);
+  if (holder.flow != nullptr) {
+    json["flow"] = NameFlowDocument(*holder.flow, holder.of->flows, answer.names);
+    json["flow"]["class"] = holder.of->name;
+  }
+  return json;
+}
+
+std::string NamesText(const WhyAnswer& answer) {
+  const ClassFlows* names = NamesOf(answer);
+  if (names == nullptr) return "";
+  const wire::FlowsOfClass& flows = names->flows;
+  const uint64_t wait_us = MeanWaitUs(flows.waited_us(), flows.requests(), flows.waiting());
+  std::string text = fmt::format("names     {:.0f} operations/s, {} wait at the MDS, {} us each\n",
+                                 NamesPerSecond(flows), flows.waiting(), wait_us);
+  if (!WaitsForNames(answer)) return text;
+  if (NamesAreLimited(answer)) {
+    text += fmt::format("          for its limit: osdctl class set {} --limit-names N|max\n",
+                        answer.info->name());
+  }
+  const NameHolder holder = NameHolderOf(answer);
+  if (holder.flow == nullptr) return text;
+  return text + fmt::format("          {} (osdctl top --flows {})\n",
+                            NameHolderText(*holder.flow, *holder.of, answer.names),
+                            holder.of->name);
+}
+
 std::string BoundsText(const WhyAnswer& answer) {
   std::string text;
   for (const auto& [osd, row] : BoundsOf(answer)) {
@@ -75,6 +154,17 @@ bool WaitsForItsOwn(const Verdict& verdict) {
     default:
       return false;
   }
+}
+
+bool WaitsForNames(const WhyAnswer& answer) {
+  const ClassFlows* names = NamesOf(answer);
+  if (names == nullptr || names->flows.window_s() <= 0) return false;
+  // Little's law: how many wait, on average.
+  const double waiting =
+      static_cast<double>(names->flows.waited_us()) / 1e6 / names->flows.window_s();
+  constexpr double kWorthAWord = 0.5;
+  const TimeSplit& split = answer.verdict.split;
+  return waiting >= kWorthAWord && waiting > split.class_queue + split.token_wait;
 }
 
 Json WhyDocument(const WhyAnswer& answer) {
@@ -113,6 +203,7 @@ Json WhyDocument(const WhyAnswer& answer) {
     json["mounts"].push_back(
         {{"client", mount.client}, {"path", PathJson(static_cast<int>(mount.path))}});
   }
+  json["names"] = NamesDocument(answer);
   json["bounds"] = Json::array();
   for (const auto& [osd, row] : BoundsOf(answer)) {
     json["bounds"].push_back({{"osd", osd},
@@ -168,8 +259,11 @@ std::string WhyScreen(const WhyAnswer& answer) {
   text += fmt::format("contract  weight {:g}, limit {}, reservation {}\n", info.weight(),
                       LimitText(info), RateOrDash(info.reservation().bytes_per_s()));
   text += BoundsText(answer);
+  text += NamesText(answer);
   if (verdict.culprit == Culprit::kNobody) {
-    return text + "lately    asked for nothing in the last ten seconds\n";
+    const bool names = NamesOf(answer) != nullptr;
+    return text + fmt::format("lately    asked for {} in the last ten seconds\n",
+                              names ? "no data" : "nothing");
   }
   text += fmt::format(
       "lately    {}, {:.0f} requests/s, {:.1f} under way, busy {:.0f} % of the last {:.0f} s\n\n",

@@ -23,11 +23,15 @@ struct WhyAnswer {
   // all that it has.
   std::optional<wire::FlowsOfClass> flows;
   MountNames names;
+  // Operations on names at the MDS, of all classes.
+  std::vector<ClassFlows> at_mds;
   // Of a class with a latency bound: how each OSD keeps it.
   StatsByOsd osds;
 };
 // Whether flows say more: the class is held up by what it asks for itself.
 bool WaitsForItsOwn(const Verdict& verdict);
+// Whether operations on names are what waits: more than requests for data do.
+bool WaitsForNames(const WhyAnswer& answer);
 
 // Null: it is not known.
 Json PathJson(int path);

@@ -95,6 +95,17 @@ TEST_F(ClusterHistoryTest, NamesWhoUsesAClass) {
     user->set_requests(10);
     user->set_light_requests(10);
   }
+  wire::ClassLoad* names = look.names.add_classes();
+  names->set_class_id(16);
+  names->mutable_flows()->set_window_s(5);
+  names->mutable_flows()->set_device_us(1000);
+  wire::FlowStats* asker = names->mutable_flows()->add_users();
+  asker->mutable_flow()->set_uid(1001);
+  asker->set_session(7);
+  asker->set_device_us(250);
+  asker->set_requests(15);
+  asker->set_waiting(5);
+  asker->set_waited_us(20'000);
   history_.Add(look);
   const Json document = Document();
   const Json& gold = document["classes"][1];
@@ -109,6 +120,14 @@ TEST_F(ClusterHistoryTest, NamesWhoUsesAClass) {
                                              {"light", true}}));
   EXPECT_TRUE(gold["flows"]["users"][1]["client"].is_null());
   EXPECT_EQ(document["classes"][0]["flows"]["users"], Json::array());
+  EXPECT_EQ(gold["names"]["users"], (Json::array({{{"who", "uid 1001"},
+                                                   {"client", "web-3"},
+                                                   {"share", 0.25},
+                                                   {"operations_per_s", 3.0},
+                                                   {"waiting", 5},
+                                                   {"wait_us", 1000},
+                                                   {"light", false}}})));
+  EXPECT_EQ(document["classes"][0]["names"]["users"], Json::array());
 }
 
 TEST_F(ClusterHistoryTest, CountersThatBeganAnewAreNoNegativeRate) {

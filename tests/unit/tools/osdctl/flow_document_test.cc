@@ -98,6 +98,61 @@ TEST_F(FlowDocumentTest, TheScreenHasOpenersBelowTheirUsers) {
   EXPECT_EQ(FlowsScreen({}, mounts_), "nobody had a request in the last seconds\n");
 }
 
+TEST_F(FlowDocumentTest, WhoAsksForNamesIsShownWithWhatWaits) {
+  wire::ClassLoadReply load;
+  load.add_classes()->set_class_id(17);  // nobody asked for any of it
+  wire::ClassLoad* row = load.add_classes();
+  row->set_class_id(16);
+  wire::FlowsOfClass* flows = row->mutable_flows();
+  flows->set_window_s(5);
+  flows->set_device_us(1000);
+  flows->set_requests(200);
+  flows->set_waiting(15);
+  flows->set_waited_us(2'150'000);
+  flows->set_users_seen(2);
+  flows->set_openers_seen(1);
+  Fill(flows->add_users(), 1001, 0, 900);
+  flows->mutable_users(0)->set_openers(1);
+  flows->mutable_users(0)->set_waiting(14);
+  flows->mutable_users(0)->set_waited_us(1'140'000);
+  Fill(flows->add_users(), kUidOfMount, 0, 100);
+  Fill(flows->add_openers(), 1001, 4711, 900);
+  const auto all = NameFlowsOf(map_, load, std::nullopt);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_TRUE(NameFlowsOf(map_, load, 17).empty());
+  Json json = NameFlowsDocument(all[0], mounts_);
+  EXPECT_EQ(json["users"][0], (Json{{"uid", 1001},
+                                    {"cgroup", nullptr},
+                                    {"client", "web-3"},
+                                    {"session", "00000000000000ab"},
+                                    {"share", 0.9},
+                                    {"operations_per_s", 20.0},
+                                    {"waiting", 14},
+                                    {"wait_us", 10'000},
+                                    {"light", false},
+                                    {"openers", 1}}));
+  EXPECT_TRUE(json["users"][1]["uid"].is_null()) << "the mount itself";
+  EXPECT_EQ(json["openers"][0]["pid"], 4711);
+  json.erase("users");
+  json.erase("openers");
+  EXPECT_EQ(json, (Json{{"class", "gold"},
+                        {"id", 16},
+                        {"flow", "cgroup"},
+                        {"window_s", 5.0},
+                        {"operations_per_s", 40.0},
+                        {"waiting", 15},
+                        {"wait_us", 10'000},
+                        {"users_seen", 2},
+                        {"openers_seen", 1}}));
+  const std::string screen = NameFlowsScreen(all, mounts_);
+  EXPECT_LT(screen.find("uid 1001"), screen.find("pid 4711")) << screen;
+  EXPECT_NE(screen.find("the mount"), std::string::npos) << screen;
+  EXPECT_NE(screen.find("10.0"), std::string::npos) << screen;
+  EXPECT_EQ(NameHolderText(all[0].flows.users(0), all[0], mounts_),
+            "uid 1001 on web-3 has 90 % of the operations on names of gold, 14 of 15 that wait");
+  EXPECT_EQ(NameFlowsScreen({}, mounts_), "mds: nobody asked for names in the last seconds\n");
+}
+
 TEST_F(FlowDocumentTest, TheHeaviestIsAUserOrAProgramOfTheOnlyOne) {
   wire::FlowsOfClass flows = FlowsOf(map_, stats_, 16)[0].flows;
   EXPECT_EQ(HeaviestText(*Heaviest(flows), flows, mounts_),

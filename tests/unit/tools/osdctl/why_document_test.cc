@@ -73,6 +73,63 @@ TEST(WhyDocumentTest, NamesTheFlowThatTakesMostWhereAClassWaitsForItself) {
   EXPECT_FALSE(WaitsForItsOwn(answer.verdict));
 }
 
+// Two users of a class who have so many of its 1,000 operations on names in 5 s; one has one more
+// waiting than that all wait `waited_us`.
+ClassFlows AtMds(const std::string& name, uint32_t id, uint64_t device_us, uint64_t waited_us) {
+  ClassFlows one{name, id, "user", {}};
+  one.flows.set_window_s(5);
+  one.flows.set_device_us(device_us);
+  one.flows.set_requests(1000);
+  one.flows.set_waiting(3);
+  one.flows.set_waited_us(waited_us);
+  for (const uint32_t uid : {id * 100, id * 100 + 1}) {
+    wire::FlowStats* user = one.flows.add_users();
+    user->mutable_flow()->set_uid(uid);
+    user->set_device_us(uid == id * 100 ? device_us * 3 / 4 : device_us / 4);
+    user->set_requests(500);
+  }
+  return one;
+}
+
+TEST(WhyDocumentTest, NamesWhoHoldsTheMdsWhereOperationsOnNamesWait) {
+  wire::ClassInfo info;
+  info.set_name("gold");
+  info.set_id(16);
+  WhyAnswer answer;
+  answer.info = &info;
+  EXPECT_TRUE(WhyDocument(answer)["names"].is_null());
+  answer.at_mds = {AtMds("bulk", 17, 9000, 0), AtMds("gold", 16, 4000, 1'000'000)};
+  EXPECT_FALSE(WaitsForNames(answer)) << "0.2 of them on average are not worth a word";
+  EXPECT_EQ(WhyDocument(answer)["names"]["operations_per_s"], 200);
+  EXPECT_EQ(WhyDocument(answer)["names"]["waiting"], 3);
+  EXPECT_TRUE(WhyDocument(answer)["names"]["flow"].is_null());
+  EXPECT_NE(WhyScreen(answer).find("asked for no data"), std::string::npos);
+
+  answer.at_mds[1] = AtMds("gold", 16, 4000, 50'000'000);
+  EXPECT_TRUE(WaitsForNames(answer));
+  Json names = WhyDocument(answer)["names"];
+  EXPECT_EQ(names["flow"]["class"], "bulk") << "it has the most of the MDS";
+  EXPECT_EQ(names["flow"]["uid"], 1700);
+  EXPECT_EQ(names["flow"]["share"], 0.75);
+  EXPECT_EQ(names["limited"], false);
+
+  info.set_limit_names_per_s(200);
+  names = WhyDocument(answer)["names"];
+  EXPECT_EQ(names["flow"]["class"], "gold") << "its limit holds it, no neighbour";
+  EXPECT_EQ(names["flow"]["uid"], 1600);
+  EXPECT_EQ(names["limited"], true);
+  const std::string screen = WhyScreen(answer);
+  EXPECT_NE(screen.find("names     200 operations/s, 3 wait at the MDS, 49850 us each"),
+            std::string::npos)
+      << screen;
+  EXPECT_NE(screen.find("uid 1600 has 75 % of the operations on names of gold"), std::string::npos)
+      << screen;
+  EXPECT_NE(screen.find("class set gold --limit-names"), std::string::npos) << screen;
+
+  answer.verdict.split.token_wait = 11;
+  EXPECT_FALSE(WaitsForNames(answer)) << "ten wait for names, eleven for data";
+}
+
 TEST(WhyDocumentTest, SaysHowTheRequestsOfEachMountCome) {
   wire::ClassInfo info;
   info.set_name("gold");
