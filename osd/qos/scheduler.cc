@@ -340,11 +340,17 @@ std::optional<TimePoint> Scheduler::WakeAt(TimePoint now) const {
   return at;
 }
 
+void Scheduler::NoteSpan(const ClassQueue& queue, const Request& request, TimePoint now) {
+  if (!guarantee_ || !device_.adapts() || request.landed) return;
+  device_.KeepWithin(queue, guarantee_->SpanOf(queue, request, now), now);
+}
+
 std::optional<Duration> Scheduler::Landed(Request* request, TimePoint now) {
   WEIR_CHECK(request->stage == Request::Stage::kDevice && !request->landed, "lands once");
   Note({.kind = Kind::kLanded, .now = now, .request = request});
   ClassQueue* queue = OwnerOf(*request);
   wait_meter_.Advance(queue, now);
+  NoteSpan(*queue, *request, now);
   device_.Landed(queue, request, now);
   return device_.Patience(*request, queued_ > 0);
 }
@@ -355,6 +361,7 @@ void Scheduler::Completed(Request* request, TimePoint now) {
   request->stage = Request::Stage::kOutside;
   ClassQueue* queue = OwnerOf(*request);
   wait_meter_.Advance(queue, now);
+  NoteSpan(*queue, *request, now);
   device_.Completed(queue, request, now);
   NoteGone(queue, now);
   ClassCounters& counters = queue->counters;

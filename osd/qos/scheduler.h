@@ -178,6 +178,8 @@ class Scheduler {
   void BringForward(ClassQueue* queue, TimePoint now);
   void Release(ClassQueue* queue, Grant grant, TimePoint now);
   Request* Submit(Request* request, TimePoint now);
+  // It is about to leave the device: whether that is in time for the promise of its class.
+  void NoteSpan(const ClassQueue& queue, const Request& request, TimePoint now);
   // What keeps surplus of that class, whose turn it is, from going now.
   Blocked BlockOf(const ClassQueue& queue, bool has_room, TimePoint now);
   [[nodiscard]] std::optional<TimePoint> WakeAt(TimePoint now) const;

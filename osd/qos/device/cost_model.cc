@@ -8,6 +8,7 @@ namespace {
 constexpr uint64_t kSolveEvery = 8;  // samples; the first ones at once
 // Sizes whose spread (variance over squared mean) is below this say nothing about the fixed part.
 constexpr double kTooAlike = 1e-4;
+constexpr double kKeepRate = 1 - 1.0 / 64;  // of the rate, from one request to the next
 
 }  // namespace
 
@@ -63,6 +64,8 @@ Duration CostModel::Completed(const Request& request, TimePoint now) {
     ++alone_samples_;
     solo_ = nullptr;
   }
+  worked_ = kKeepRate * worked_ + ToSeconds(charged);
+  worked_bytes_ = kKeepRate * worked_bytes_ + static_cast<double>(request.bytes);
   LearnUse(request, charged);
   return charged;
 }

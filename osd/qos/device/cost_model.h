@@ -70,6 +70,11 @@ class CostModel {
   // 0 as long as nothing is known. Before a request was ever seen alone, from the attribution.
   [[nodiscard]] Duration Alone(OpKind op, uint64_t bytes) const;
   [[nodiscard]] Duration Busy(OpKind op, uint64_t bytes) const;
+  // How long the device works on so many bytes, at the rate at which it worked lately.
+  [[nodiscard]] Duration WorkOf(uint64_t bytes) const {
+    return FromSeconds(worked_bytes_ > 0 ? worked_ / worked_bytes_ * static_cast<double>(bytes)
+                                         : 0);
+  }
   // The line that Alone stands on for this kind, none while nothing is known.
   [[nodiscard]] const LinearFit* Line(OpKind op) const;
   [[nodiscard]] double use() const { return use_; }
@@ -90,6 +95,8 @@ class CostModel {
   Fits alone_{LinearFit(0.98), LinearFit(0.98), LinearFit(0.98)};
   Fits charged_{LinearFit(0.999), LinearFit(0.999), LinearFit(0.999)};
   double use_ = 1;
+  double worked_ = 0;  // seconds, and bytes that were done in them; old ones fade
+  double worked_bytes_ = 0;
   int in_window_ = 0;
   double window_charged_ = 0;
   double window_alone_ = 0;

@@ -10,14 +10,32 @@ namespace {
 constexpr double kPieceSeconds = 100e-6;
 constexpr double kFixedPart = 0.06;  // of a piece's time that its fixed cost may be
 constexpr uint64_t kPieceStep = 64 << 10;
-constexpr uint64_t kFineSteps = 4;  // of any number; more: a power of two
-constexpr double kSpare = 1.125;    // beyond what keeps the device busy
-constexpr double kKeep = 0.995;     // of the typical request, from one to the next
+constexpr uint64_t kFineSteps = 4;     // of any number; more: a power of two
+constexpr double kSpare = 1.125;       // beyond what keeps the device busy
+constexpr double kKeep = 0.995;        // of the typical request, from one to the next
+constexpr double kSpanPart = 7.0 / 8;  // of a span: what is owed beyond it goes to others
 
 }  // namespace
 
+void DepthControl::KeepWithin(ClassId id, Duration span, TimePoint now) {
+  const bool holds = now < span_until_;
+  if (span == Duration::max()) return;
+  if (static_cast<double>(span.count()) <= kSpare * typical_ns_) {
+    if (holds && id == span_of_) span_until_ = now;
+  } else if (!holds || id == span_of_ || span <= span_) {
+    span_of_ = id;
+    span_ = span;
+    span_until_ = now + kShortFor;
+  }
+}
+
+bool DepthControl::WorksTooLong(TimePoint now) const {
+  if (now >= span_until_ || in_flight_ == 0) return false;
+  return model_->WorkOf(bytes_ + bytes_ / in_flight_) > span_ * kSpanPart;
+}
+
 bool DepthControl::ProbeDue(TimePoint now) const {
-  if (!IsShort(now)) return false;
+  if (!IsShort(now) && !WorksTooLong(now)) return false;
   if (probes_ < kFirstProbes && model_->alone_samples() < kFirstProbes) return true;
   return now - std::max(probed_at_, model_->last_alone()) >= kProbeEvery;
 }
@@ -32,7 +50,7 @@ Duration DepthControl::WorkOfFull() const {
 bool DepthControl::HasSlot(TimePoint now) const {
   if (in_flight_ == 0) return true;
   if (probing_) return false;
-  if (!IsShort(now)) return bytes_ < kBytes;
+  if (!IsShort(now) && !WorksTooLong(now)) return bytes_ < kBytes;
   if (ProbeDue(now)) return false;
   if (bytes_ < kAlwaysBytes) return true;
   if (bytes_ >= kBytes) return false;

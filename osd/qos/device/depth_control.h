@@ -45,6 +45,11 @@ class DepthControl {
     return was_short_ && now - short_since_ < kShortFor;
   }
 
+  // For a second: whose promise may be broken (id) is kept while the device works on all that it
+  // holds for no longer than `span`, of several such classes the least; max: that class spends all
+  // that it is owed. What no depth can give is not tried.
+  void KeepWithin(ClassId id, Duration span, TimePoint now);
+
   // Of those that may enter beyond the depth: small, and with a deadline.
   [[nodiscard]] static bool EntersBeyond(const Request& request) {
     return LaneOf(request.bytes) == Lane::kInteractive && request.finish_time < TimePoint::Max();
@@ -84,6 +89,8 @@ class DepthControl {
   [[nodiscard]] uint64_t PieceBytes(TimePoint now) const;
 
  private:
+  // One more would break a promise.
+  [[nodiscard]] bool WorksTooLong(TimePoint now) const;
   // Whether it is time to see how long one request takes alone.
   [[nodiscard]] bool ProbeDue(TimePoint now) const;
 
@@ -95,7 +102,10 @@ class DepthControl {
   Duration alone_{0};      // sum of the estimates of what is in flight
   double typical_ns_ = 0;  // largest estimate lately
   bool was_short_ = false;
-  TimePoint short_since_;    // with was_short_
+  TimePoint short_since_;  // with was_short_
+  ClassId span_of_;        // with span_until_
+  Duration span_{0};
+  TimePoint span_until_;
   bool probing_ = false;     // the device runs empty, or has its one request
   bool probe_sent_ = false;  // the latter
   int probes_ = 0;

@@ -46,6 +46,14 @@ void Device::Asked(const ClassQueue& queue, const Request& request, TimePoint no
   if (bounded && light) guarded_until_ = now + DepthControl::kShortFor;
 }
 
+void Device::KeepWithin(const ClassQueue& queue, Duration span, TimePoint now) {
+  const bool turns_decide = turns_.HasBursts(now) || turns_.anticipates();
+  const bool others_work = depth_control_.bytes() + queue.landed_bytes > queue.device_bytes;
+  if (turns_decide || !others_work) return;
+  // One at a time is not a broken promise (control/promise_meter.h).
+  depth_control_.KeepWithin(queue.id(), queue.under_way > 1 ? span : Duration(0), now);
+}
+
 void Device::Started(ClassQueue* queue, Request* request, bool others_wait, TimePoint now) {
   const bool turns_decide = IsKept(now) || turns_.HasBursts(now) || turns_.anticipates();
   cost_model_.Submitted(*request, in_flight());

@@ -76,6 +76,9 @@ class Device {
   // The steps of a request.
   // It has come, and waits.
   void Asked(const ClassQueue& queue, const Request& request, TimePoint now);
+  // A request of the class is about to leave. Its promise is kept if the others take no longer than
+  // that (guarantee.h).
+  void KeepWithin(const ClassQueue& queue, Duration span, TimePoint now);
   // Before the next is chosen. The device runs empty to show how long a request takes alone, if it
   // is time to see that.
   void Prepare(TimePoint now) {

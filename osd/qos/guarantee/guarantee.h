@@ -33,6 +33,10 @@ class Guarantee {
   // A request of the class is done (with no device time: was cancelled after its release).
   virtual void Completed(ClassQueue* queue, const Request& request, Duration device_time,
                          TimePoint now) = 0;
+  // How long requests of the class may take for what it has under way to give it its promise; max:
+  // however long, as it spends what it is owed. Asked when `done` is.
+  [[nodiscard]] virtual Duration SpanOf(const ClassQueue& queue, const Request& done,
+                                        TimePoint now) const = 0;
   // When Pick may next find one; TimePoint::Max() if only an arrival can help.
   [[nodiscard]] virtual TimePoint WakeAt() const = 0;
   // How far the leaves may overdraw the root together, in tokens.

@@ -229,6 +229,27 @@ void Htb::Completed(ClassQueue* queue, const Request& request, Duration device_t
   if (offered) Offer(queue, now);  // it covers the head at another moment
 }
 
+// Little's law: who has n under way and waits T for each gets n / T, which is his rate at n / rate.
+// Who waited no longer is not behind.
+Duration Htb::SpanOf(const ClassQueue& queue, const Request& done, TimePoint now) const {
+  const int64_t tokens = TokensOf(done.bytes);
+  double span = 0;
+  if (queue.leaf) {
+    if (queue.leaf->CoversAt(tokens) > now) return Duration::max();
+    const uint64_t limit = std::max<uint64_t>(queue.spec.limit_bytes_per_s.value_or(UINT64_MAX), 1);
+    const uint64_t bytes = queue.counters.queued_bytes + queue.device_bytes - queue.landed_bytes;
+    span = static_cast<double>(bytes) / static_cast<double>(std::min(queue.promised, limit));
+  }
+  if (queue.more && queue.more->iops) {
+    const int64_t parts = queue.leaf ? kIopsParts : PartsOf(queue, tokens);
+    if (queue.more->iops->CoversAt(parts) > now) return Duration::max();
+    const auto all = static_cast<double>(queue.counters.queued_ops + queue.device_ops) *
+                     static_cast<double>(parts) / kIopsParts;
+    span = std::max(span, all / static_cast<double>(queue.promised_iops));
+  }
+  return span > 0 && now - done.arrival > FromSeconds(span) ? FromSeconds(span) : Duration::max();
+}
+
 TimePoint Htb::WakeAt() const {
   return waiting_.empty() ? TimePoint::Max() : waiting_.TopKey();
 }

@@ -40,6 +40,8 @@ class Htb final : public Guarantee {
   void Take(ClassQueue* queue, int64_t tokens, TimePoint now) override;
   void Completed(ClassQueue* queue, const Request& request, Duration device_time,
                  TimePoint now) override;
+  [[nodiscard]] Duration SpanOf(const ClassQueue& queue, const Request& done,
+                                TimePoint now) const override;
   [[nodiscard]] TimePoint WakeAt() const override;
   [[nodiscard]] int64_t LeafCaps() const override { return leaf_caps_; }
 
