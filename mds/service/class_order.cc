@@ -48,6 +48,13 @@ struct ClassOrder::Class {
 
 namespace {
 
+// Between users an operation counts for the time in which the class may have one: at its limit that
+// is more than what the MDS needs, and what is light would go ahead for seconds.
+Duration TurnOf(const ClassOrder::Terms& terms) {
+  if (terms.limit_per_s == 0) return kTimeOfOne;
+  return std::max(kTimeOfOne, FromSeconds(1 / static_cast<double>(terms.limit_per_s)));
+}
+
 double CostNs(const ClassOrder::Item& item) {
   return static_cast<double>((kTimeOfOne * item.cost).count());
 }
@@ -120,7 +127,7 @@ void ClassOrder::Add(Item* item, const Request& request, TimePoint now) {
   item->counted_for = request.counted_for;
   item->owner = request.owner;
   item->came = now;
-  one.flows.Add(item, request.flow, kBytesOfOne, kTimeOfOne * request.cost);
+  one.flows.Add(item, request.flow, kBytesOfOne, TurnOf(terms) * request.cost);
   item->light = FlowOrder::IsLight(*item);
   ++one.waiting;
   ++one.operations;

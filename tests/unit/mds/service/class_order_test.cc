@@ -172,6 +172,20 @@ TEST(ClassOrderTest, ALimitHoldsInEverySecondAndNobodyElse) {
   EXPECT_EQ(loads[1].limited, 0u);
 }
 
+// 10 ms of the MDS would be 500 operations, five seconds of this limit.
+TEST(ClassOrderTest, UsersShareAlsoALimitThatLeavesThemLittle) {
+  NameServer server;
+  const ClassOrder::Terms terms = {.limit_per_s = 100};
+  Client& one_job = server.Add({.class_id = kBulk, .terms = terms, .flow = {1, 1}});
+  Client& jobs = server.Add({.class_id = kBulk, .terms = terms, .flow = {2, 1}, .jobs = 21});
+  for (int second = 0; second < 4; ++second) {
+    const uint64_t one_before = one_job.done, others_before = jobs.done;
+    server.RunFor(seconds(1));
+    EXPECT_NEAR(one_job.done - one_before, 50, 3) << second;
+    EXPECT_NEAR(jobs.done - others_before, 50, 3) << second;
+  }
+}
+
 TEST(ClassOrderTest, UnusedLimitSavesUpLittle) {
   NameServer server;
   server.Add({.class_id = kGold, .terms = {.limit_per_s = 1000}});
