@@ -113,6 +113,41 @@ def sample_g(system):
     return sampled, found
 
 
+def e46(lab):
+    """Users of a class as its transactions: 8 and 4 of 20 MiB/s, and one who was promised nothing; another class has 20, too."""
+    system = Cluster(lab, disks=("ssd:1GiB,rate=63MB/s",), token_rate="40MiB/s", extra=["-o", "allow_other"])
+    system.osdctl("osd", "set", "all", "--profile", "odis", "--best-effort-min", "0", "--maximizer", "off", "--depth", "4")
+    os.chmod(lab.dir, 0o777)  # for their logs
+    depths = {1001: 8, 1002: 4, 1003: 16}
+    streams = {}
+    for name, users in (("parts", depths), ("other", {0: 16})):
+        os.mkdir(f"{system.mnt}/{name}")
+        system.osdctl("class", "create", name)
+        system.osdctl("reserve", name, "--bandwidth", "20MiB/s")
+        for user, depth in users.items():
+            streams[user] = Stream(lab, f"u{user}", f"{system.mnt}/{name}", "write", 12 if user else 6, block="256k", depth=depth,
+                                   size="16m")
+        for file in os.listdir(f"{system.mnt}/{name}"):
+            os.chmod(f"{system.mnt}/{name}/{file}", 0o666)
+        os.setxattr(f"{system.mnt}/{name}", "user.qos.class", name.encode())
+    for user, rate in ((1001, 8), (1002, 4)):
+        system.osdctl("reserve", "parts", "--user", user, "--bandwidth", f"{rate}MiB/s")
+    start = time.time()
+    for user, stream in streams.items():
+        stream.start(user)
+    for stream in streams.values():
+        stream.finish()
+
+    def rate(user, begin, end):
+        return streams[user].served(start + begin, start + end)
+
+    row("E46", "user promised 8 of 20 MiB/s", 8, rate(1001, 2, 6), low=7.76, high=11)
+    row("E46", "  user promised 4", 4, rate(1002, 2, 6), low=3.88, high=7)
+    row("E46", "  the class", 20, sum(rate(user, 2, 6) for user in depths))
+    row("E46", "  the other class", 20, rate(0, 2, 6))
+    row("E46", "  the class when the other rests", 40, sum(rate(user, 8, 12) for user in depths))
+
+
 def e44(lab):
     """A disk that reads 60 MiB/s and writes 30: those who write have less than G = 40. The last run is E43's disk that is cut."""
     system = Cluster(lab, disks=("ssd:1GiB,read-rate=63MB/s,write-rate=31.5MB/s,buffer=1MiB",), token_rate="40MiB/s")
@@ -154,11 +189,11 @@ def e44(lab):
     row("E44", "(2) writer 1 when writer 2 rests", 5, service.rate("w1", 9, 14), low=4.85, high=15)
     row("E44", "(2) writer 3 when writer 2 rests", 20, service.rate("w3", 9, 14), low=19.4, high=30)
 
-    # The device takes all that there is, in its own order.
-    system.osdctl("osd", "set", "all", "--maximizer", "off", "--depth", "auto")
+    # By the default profile the device takes all that there is, unless a promise leaves no room for it.
+    system.osdctl("osd", "set", "all", "--profile", "unified", "--maximizer", "off", "--depth", "auto")
     service = run_streams(stream("w1", "write", 0, 6, "--iodepth=4"), stream("w3", "write", 0, 6, "--iodepth=4"))
-    row("E44", "(2) the same with depth auto: writer 3, MiB/s", 20, service.rate("w3", 1, 6), tolerance=None)
-    system.osdctl("osd", "set", "all", "--depth", "4")
+    row("E44", "(2) writers 1 and 3 by `unified`, depth auto: writer 3, MiB/s", 20, service.rate("w3", 1, 6), tolerance=None)
+    system.osdctl("osd", "set", "all", "--profile", "odis", "--best-effort-min", "0", "--maximizer", "off", "--depth", "4")
 
     service = run_streams(*(stream(name, "read", 0, 8) for name in promised))
     row("E44", "(3) A = 60 above G, without maximizer", 40, total(service, 2, 8), low=38.8, high=41.2)
@@ -338,7 +373,8 @@ EXPERIMENTS = ((named(*OF_BRICKS), together(Dsfq, *OF_BRICKS)), (named(*OF_DISKS
                *((named(*names), lambda lab, function=function: function(lab, row)) for names, function in (
                    (("e32",), stonehenge.e32), (("e36",), stonehenge.e36), (("e36",), stonehenge.e36b), (("e37",), stonehenge.e37), (("e38",), stonehenge.e38),
                    (("e39",), stonehenge.e39))),
-               (("E41",), e41), (("E42",), e42), (("E43",), e43), (("E44",), e44), (("E45",), e45), (("E48",), e48), (("E51",), e51), (("E52",), e52))
+               (("E41",), e41), (("E42",), e42), (("E43",), e43), (("E44",), e44), (("E45",), e45), (("E46",), e46),
+               (("E48",), e48), (("E51",), e51), (("E52",), e52))
 
 
 def table():

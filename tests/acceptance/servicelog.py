@@ -52,9 +52,9 @@ class Stream:
             argv.append(f"--rate={rate}")
         self.argv, self.process, self.done = argv, None, None
 
-    def start(self):
+    def start(self, user=None):
         self.process = subprocess.Popen(self.argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                        cwd=self.lab.dir)
+                                        cwd=self.lab.dir, user=user)
         self.lab.on_exit(self._kill)
         return self
 
