@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <regex>
 
 #include "common/base/files.h"
@@ -12,8 +13,16 @@ namespace weir {
 
 NoteFile::~NoteFile() {
   if (path_.empty()) return;
-  const auto there = ReadFile(path_);
-  if (there.ok() && *there == text_) unlink(path_.c_str());
+  const auto is_ours = [this](const std::string& path) {
+    const auto there = ReadFile(path);
+    return there.ok() && *there == text_;
+  };
+  if (!is_ours(path_)) return;
+  // Somebody may write it between a look and an unlink: what was moved is looked at again.
+  const std::string moved = fmt::format("{}.{}", path_, getpid());
+  if (rename(path_.c_str(), moved.c_str()) != 0) return;
+  if (!is_ours(moved)) (void)link(moved.c_str(), path_.c_str());  // unless there is a newer one
+  unlink(moved.c_str());
 }
 
 Status NoteFile::Check(const std::string& path) {
