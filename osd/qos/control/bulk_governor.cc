@@ -1,6 +1,7 @@
 #include "osd/qos/control/bulk_governor.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::osd::qos {
 
@@ -13,7 +14,11 @@ void BulkGovernor::Guarded(TimePoint until, TimePoint now) {
   if (!Acts(now) && now < until) {  // what was waited before says nothing of now
     looked_at_.reset();
     look_at_ = now;
-    if (now - guarded_until_ > kRest) LetGo();
+    first_ = true;
+    if (now - guarded_until_ > kRest) {
+      LetGo();
+      unheld_ = most_ = peak_ = 0;
+    }
   }
   guarded_until_ = until;
 }
@@ -29,17 +34,20 @@ void BulkGovernor::Look(Duration waited, uint64_t bulk_bytes, TimePoint now) {
   if (!Acts(now) || !before || now <= *before) return;
   const double seconds = ToSeconds(now - *before);
   const double pressure = std::clamp(ToSeconds(more) / seconds, 0.0, 1.0);
-  pressure_ += (pressure - pressure_) / 2;
+  pressure_ = std::exchange(first_, false) ? pressure : (pressure_ + pressure) / 2;
   Follow(pressure, served / seconds, now);
 }
 
 void BulkGovernor::Follow(double pressure, double served, TimePoint now) {
-  if (chosen_ >= 1 || now < rests_until_) return;
-  most_ = std::max(most_, served);
+  if (chosen_ >= 1) return;
   peak_ = std::max(served, kPeakStays * peak_);
-  if (!rate_) {
+  if (rate_) {
+    most_ = std::max(most_, served);
+  } else {
+    // Also while it rests: a lull in which it is held again is no measure.
+    most_ = std::max(served, kPeakStays * most_);
     unheld_ = std::max(pressure, kPeakStays * unheld_);
-    if (pressure_ <= chosen_ || chosen_ >= kAny || served <= 0) return;
+    if (now < rests_until_ || pressure_ <= chosen_ || chosen_ >= kAny || served <= 0) return;
     // As if all of the pressure were bulk's.
     rate_ = std::max(served * chosen_ / pressure_, most_ / kDeepest);
     return;
@@ -57,9 +65,6 @@ void BulkGovernor::Follow(double pressure, double served, TimePoint now) {
 
 void BulkGovernor::LetGo() {
   rate_.reset();
-  unheld_ = 0;
-  most_ = 0;
-  peak_ = 0;
   deepest_since_.reset();
 }
 

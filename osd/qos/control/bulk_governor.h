@@ -73,10 +73,11 @@ class BulkGovernor {
   Duration waited_{0};
   uint64_t bulk_bytes_ = 0;
   double chosen_ = 1;
-  double pressure_ = 0;         // smoothed
-  double unheld_ = 0;           // the most lately, before bulk was held
-  double most_ = 0;             // bytes per second that bulk had since it was let go last
-  double peak_ = 0;             // the same, lately
+  double pressure_ = 0;  // smoothed
+  bool first_ = true;    // nothing is known since the device is guarded
+  double unheld_ = 0;    // the most lately, before bulk was held
+  double most_ = 0;      // bytes per second that bulk had lately before it was held, or since
+  double peak_ = 0;      // the same, lately
   std::optional<double> rate_;  // empty: it is not held back
   std::optional<TimePoint> deepest_since_;
   TimePoint rests_until_;

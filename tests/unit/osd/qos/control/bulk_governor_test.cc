@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "osd/qos/device/depth_control.h"
 #include "osd/qos/throttle.h"
@@ -132,6 +133,32 @@ TEST_F(BulkGovernorTest, HoldsAsLongAsThatHelps) {
   Run(3s);
   for (int i = 0; i < 15; ++i) EXPECT_LT(Run(1s), 0.1 * most_) << i;
   EXPECT_FALSE(governor_.Rests(now_));
+}
+
+// The pressure of others, which is not relieved: bulk rests, and is held again at the end of that.
+TEST_F(BulkGovernorTest, ALullAsItIsHeldAgainDoesNotSayWhatTheyHad) {
+  per_mib_ = 0;
+  base_ = 0.9;
+  while (!governor_.Rests(now_)) Run(100ms);
+  Run(BulkGovernor::kRest - 200ms);
+  ASSERT_TRUE(governor_.Rests(now_));
+  const double all = std::exchange(most_, 1.0);
+  Run(400ms);
+  ASSERT_FALSE(governor_.Rests(now_));
+  ASSERT_GT(Rate(), 0u);
+  EXPECT_GT(static_cast<double>(Rate()) / kMiB, all / BulkGovernor::kDeepest / 2);
+}
+
+TEST_F(BulkGovernorTest, PressureBeforeTheDeviceWasGuardedHoldsNobody) {
+  base_ = 0.9;
+  Run(1s);
+  Run(DepthControl::kShortFor + 20s, false);
+  base_ = 0.04;
+  per_mib_ = 0.0003;
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_NEAR(Run(100ms), most_, 1);
+    EXPECT_EQ(Rate(), 0u);
+  }
 }
 
 // Pressure of long ago is no measure of whether that helps.
