@@ -49,9 +49,9 @@ void Device::Asked(const ClassQueue& queue, const Request& request, TimePoint no
 void Device::KeepWithin(const ClassQueue& queue, Duration span, TimePoint now) {
   const bool turns_decide = turns_.HasBursts(now) || turns_.anticipates();
   const bool others_work = depth_control_.bytes() + queue.landed_bytes > queue.device_bytes;
-  if (turns_decide || !others_work) return;
   // One at a time is not a broken promise (control/promise_meter.h).
-  depth_control_.KeepWithin(queue.id(), queue.under_way > 1 ? span : Duration(0), now);
+  if (turns_decide || !others_work || queue.under_way <= 1) return;
+  depth_control_.KeepWithin(queue.id(), span, now);
 }
 
 void Device::Started(ClassQueue* queue, Request* request, bool others_wait, TimePoint now) {

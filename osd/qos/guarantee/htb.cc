@@ -232,6 +232,8 @@ void Htb::Completed(ClassQueue* queue, const Request& request, Duration device_t
 // Little's law: who has n under way and waits T for each gets n / T, which is his rate at n / rate.
 // Who waited no longer is not behind.
 Duration Htb::SpanOf(const ClassQueue& queue, const Request& done, TimePoint now) const {
+  // Of what it is served elsewhere nothing is under way here.
+  if (queue.promise_total && done.elsewhere > 0) return Duration::max();
   const int64_t tokens = TokensOf(done.bytes);
   double span = 0;
   if (queue.leaf) {
