@@ -208,7 +208,8 @@ void AddTop(CLI::App& app, Globals& globals) {
       "with\n"
       "most device time; SHARE of the class's device time; light: waits for each answer, "
       "mostly.\n"
-      "Below, those with most operations on names, at the MDS: how many WAIT for their turn now,\n"
+      "Below, those who ask for most operations on names, at the MDS: how many WAIT for their turn "
+      "now,\n"
       "and for how long (mean).\n\n"
       "Example: osdctl top --interval 2s\n         osdctl top -n 1 -o json\n"
       "         osdctl top --flows gold");

@@ -81,10 +81,10 @@ NameHolder NameHolderOf(const WhyAnswer& answer) {
   }
   NameHolder holder;
   for (const ClassFlows& one : answer.at_mds) {
-    if (one.flows.users().empty()) continue;
-    const wire::FlowStats& user = one.flows.users(0);
-    if (holder.flow == nullptr || user.device_us() > holder.flow->device_us()) {
-      holder = {&one, &user};
+    for (const wire::FlowStats& user : one.flows.users()) {  // in the order of what they ask for
+      if (holder.flow == nullptr || user.device_us() > holder.flow->device_us()) {
+        holder = {&one, &user};
+      }
     }
   }
   return holder;
