@@ -25,7 +25,7 @@ void FillRow(const FlowMeter::Row& row, bool of_user, wire::FlowStats* out) {
   wire::Flow& flow = *out->mutable_flow();
   flow.set_kind(row.owner.by_cgroup ? wire::Flow::CGROUP : wire::Flow::USER);
   flow.set_uid(row.owner.uid);
-  flow.set_cgroup(row.owner.cgroup);
+  flow.set_cgroup(std::string(row.owner.cgroup()));
   if (!of_user) flow.set_opener(row.owner.opener);
   out->set_session(row.owner.session);
   out->set_device_us(static_cast<uint64_t>(row.use.device_ns / 1000));

@@ -1,6 +1,8 @@
 #include "common/qos/flow_meter.h"
 
 #include <algorithm>
+#include <string>
+#include <unordered_map>
 
 namespace weir {
 
@@ -16,11 +18,14 @@ void FlowUse::operator+=(const FlowUse& other) {
 
 FlowOwner OwnerOf(const FlowSource& source) {
   const bool by_cgroup = source.kind == FlowKind::kCgroup;
-  std::string cgroup(by_cgroup ? source.cgroup : std::string_view());
+  FlowOwner owner{source.session, by_cgroup, source.uid, nullptr, source.opener};
+  if (!by_cgroup || source.cgroup.empty()) return owner;
+  std::string path(CutCgroup(source.cgroup));
   // Our mounts escape such bytes; what others send goes to terminals and documents as well.
   std::replace_if(
-      cgroup.begin(), cgroup.end(), [](unsigned char c) { return c < 0x20 || c >= 0x7f; }, '?');
-  return {source.session, by_cgroup, source.uid, std::move(cgroup), source.opener};
+      path.begin(), path.end(), [](unsigned char c) { return c < 0x20 || c >= 0x7f; }, '?');
+  owner.path = std::make_shared<const std::string>(std::move(path));
+  return owner;
 }
 
 FlowKey CountedKeyOf(FlowSource source) {
@@ -37,69 +42,54 @@ void FlowMeter::MoveTo(TimePoint now) {
   began_ = now;
 }
 
-void FlowMeter::DropLesser(Entries* entries) {
-  std::vector<double> times;
-  times.reserve(entries->size());
-  for (const auto& [key, entry] : *entries) times.push_back(entry.use.wanted_ns());
-  const auto middle = times.begin() + static_cast<ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  size_t left = times.size() / 2;
-  std::erase_if(*entries, [&left, least = *middle](const auto& entry) {
-    if (left == 0 || entry.second.use.wanted_ns() > least) return false;
-    --left;
-    return true;
-  });
-}
-
 // The first is the user's key.
-std::vector<std::pair<uint64_t, FlowMeter::Row>> FlowMeter::Largest(const Entries& entries,
+std::vector<std::pair<uint64_t, FlowMeter::Row>> FlowMeter::Largest(const Sums& entries,
                                                                     size_t most) {
-  using Place = std::pair<const FlowKey, Entry>;
+  using Place = Sums::value_type;
   std::vector<const Place*> order;
   order.reserve(entries.size());
   for (const Place& place : entries) order.push_back(&place);
   const size_t count = std::min(most, order.size());
   std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(count), order.end(),
                     [](const Place* a, const Place* b) {
-                      return a->second.use.wanted_ns() > b->second.use.wanted_ns();
+                      return a->second.fact.rank_ns() > b->second.fact.rank_ns();
                     });
   std::vector<std::pair<uint64_t, Row>> rows;
   for (size_t i = 0; i < count; ++i) {
-    rows.push_back({order[i]->first.user, {order[i]->second.owner, order[i]->second.use, 0}});
+    rows.push_back({order[i]->first.user, {order[i]->second.owner, order[i]->second.fact, 0}});
   }
   return rows;
 }
 
-void FlowMeter::AddTable(const Table& more, Table* sum) {
-  const auto add = [](const Entries& from, Entries* to) {
-    for (const auto& [key, entry] : from) {
-      Entry& one = to->try_emplace(key, Entry{entry.owner, {}}).first->second;
-      one.use += entry.use;
-    }
-  };
-  add(more.users, &sum->users);
-  add(more.openers, &sum->openers);
-  sum->all += more.all;
+void FlowMeter::AddTo(const Uses& more, Sums* sum) {
+  for (const auto& [key, entry] : more.entries()) {
+    sum->try_emplace(key, Uses::Entry{entry.owner, {}}).first->second.fact += entry.fact;
+  }
 }
 
 FlowMeter::Report FlowMeter::At(TimePoint now, size_t most, const FlowMeter* queue) {
   MoveTo(now);
-  Table sum = running_;
-  AddTable(before_, &sum);
-  if (queue != nullptr) AddTable(queue->running_, &sum);
-  std::unordered_map<uint64_t, uint32_t> openers_of;
-  for (const auto& [key, entry] : sum.openers) ++openers_of[key.user];
-
+  Sums users, openers;
   Report report;
+  const auto add = [&](const Table& table) {
+    AddTo(table.users, &users);
+    AddTo(table.openers, &openers);
+    report.all += table.all;
+  };
+  add(running_);
+  add(before_);
+  if (queue != nullptr) add(queue->running_);
+  std::unordered_map<uint64_t, uint32_t> openers_of;
+  for (const auto& [key, entry] : openers) ++openers_of[key.user];
+
   report.window = std::max(now - before_began_, kShortest);
-  report.all = sum.all;
-  report.users_seen = sum.users.size();
-  report.openers_seen = sum.openers.size();
-  for (auto& [user, row] : Largest(sum.users, most)) {
+  report.users_seen = users.size();
+  report.openers_seen = openers.size();
+  for (auto& [user, row] : Largest(users, most)) {
     row.openers = openers_of[user];
     report.users.push_back(std::move(row));
   }
-  for (auto& [user, row] : Largest(sum.openers, most)) report.openers.push_back(std::move(row));
+  for (auto& [user, row] : Largest(openers, most)) report.openers.push_back(std::move(row));
   return report;
 }
 

@@ -1,31 +1,23 @@
 // FlowMeter: whose requests were served for a class in the last 5 to 10 s, at a disk or by the MDS:
 // its users, and their openers. Two tables take turns, so that the past is forgotten without being
-// kept in pieces. Each tells at most FlowOrder::kFlowsMax users and openers apart; one more, and
-// those with less device time than half of them are only part of the sums.
+// kept in pieces. Each tells so many users and openers apart as flow_table.h says: at most 1.6 MiB
+// for a class. Beyond that, those with less device time than half of them are only part of the
+// sums.
 //
 // Units: device time as the scheduler expected it. Cost: O(1) a request on average. Threads: not
 // thread-safe.
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "common/base/time.h"
 #include "common/qos/flow_kind.h"
+#include "common/qos/flow_table.h"
 
 namespace weir {
 
-// Who is behind a key. Of a user `opener` says nothing.
-struct FlowOwner {
-  uint64_t session = 0;  // of the mount
-  bool by_cgroup = false;
-  uint32_t uid = 0;
-  std::string cgroup;  // of whom by_cgroup tells apart
-  uint64_t opener = 0;
-};
 FlowOwner OwnerOf(const FlowSource& source);
 // By what he is counted: the same user and opener, whatever kind of flows his class has.
 FlowKey CountedKeyOf(FlowSource source);
@@ -42,7 +34,7 @@ struct FlowUse {
 
   void operator+=(const FlowUse& other);
   // How much somebody asks for.
-  [[nodiscard]] double wanted_ns() const { return device_ns + waiting_ns; }
+  [[nodiscard]] double rank_ns() const { return device_ns + waiting_ns; }
 };
 
 class FlowMeter {
@@ -71,38 +63,25 @@ class FlowMeter {
   template <typename OwnerOfKey>
   void Add(FlowKey key, const FlowUse& use, TimePoint now, const OwnerOfKey& owner) {
     MoveTo(now);
-    Find(&running_.openers, key, owner).use += use;
-    Find(&running_.users, {key.user, 0}, owner).use += use;
+    running_.openers.Find(key, owner) += use;
+    running_.users.Find({key.user, 0}, owner) += use;
     running_.all += use;
   }
   // The `most` users and openers who ask for the most. `queue` has what waits now.
   [[nodiscard]] Report At(TimePoint now, size_t most, const FlowMeter* queue = nullptr);
 
  private:
-  struct Entry {
-    FlowOwner owner;
-    FlowUse use;
-  };
-  struct KeyHash {
-    size_t operator()(const FlowKey& key) const { return MixHash(key.user, key.opener); }
-  };
-  using Entries = std::unordered_map<FlowKey, Entry, KeyHash>;
+  using Uses = FlowTable<FlowUse>;
   struct Table {
-    Entries users;
-    Entries openers;
+    Uses users;
+    Uses openers;
     FlowUse all;
   };
+  using Sums = Uses::Entries;
 
   void MoveTo(TimePoint now);
-  template <typename OwnerOfKey>
-  static Entry& Find(Entries* entries, FlowKey key, const OwnerOfKey& owner) {
-    if (const auto known = entries->find(key); known != entries->end()) return known->second;
-    if (entries->size() >= FlowOrder::kFlowsMax) DropLesser(entries);
-    return entries->emplace(key, Entry{owner(), {}}).first->second;
-  }
-  static void DropLesser(Entries* entries);
-  static std::vector<std::pair<uint64_t, Row>> Largest(const Entries& entries, size_t most);
-  static void AddTable(const Table& more, Table* sum);
+  static std::vector<std::pair<uint64_t, Row>> Largest(const Sums& entries, size_t most);
+  static void AddTo(const Uses& more, Sums* sum);
 
   Table running_;
   Table before_;

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <string>
+
 #include "common/wire/osd.pb.h"
 
 namespace weir {
@@ -45,7 +48,10 @@ TEST(FlowTotalsTest, AMeterSaysWhatItHas) {
   FlowMeter meter(now);
   FlowMeter queue(now);
   const auto owner = [] {
-    return FlowOwner{.session = 7, .by_cgroup = true, .cgroup = "/a", .opener = 4711};
+    return FlowOwner{.session = 7,
+                     .by_cgroup = true,
+                     .path = std::make_shared<const std::string>("/a"),
+                     .opener = 4711};
   };
   meter.Add({1, 2}, {.device_ns = 5000, .requests = 3, .light_requests = 2}, now, owner);
   queue.Add({1, 2}, {.waiting = 1, .waited = std::chrono::milliseconds(9)}, now, owner);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace weir {
 namespace {
 
@@ -111,7 +113,7 @@ TEST_F(FlowMeterTest, WhatWaitsCountsAsWhatIsAskedForAndNotAsWhatWasServed) {
 TEST(FlowOwnerTest, IsCountedAsUserWhateverKindButByCgroup) {
   FlowSource source{.session = 7, .uid = 1001, .opener = 4711, .cgroup = "/a\nb"};
   const FlowKey user = CountedKeyOf(source);
-  EXPECT_EQ(OwnerOf(source).cgroup, "");
+  EXPECT_EQ(OwnerOf(source).cgroup(), "");
   for (const FlowKind kind : {FlowKind::kOpener, FlowKind::kNone}) {
     source.kind = kind;
     EXPECT_EQ(CountedKeyOf(source), user);
@@ -120,7 +122,45 @@ TEST(FlowOwnerTest, IsCountedAsUserWhateverKindButByCgroup) {
   source.kind = FlowKind::kCgroup;
   EXPECT_NE(CountedKeyOf(source), user);
   EXPECT_TRUE(OwnerOf(source).by_cgroup);
-  EXPECT_EQ(OwnerOf(source).cgroup, "/a?b") << "it goes to terminals";
+  EXPECT_EQ(OwnerOf(source).cgroup(), "/a?b") << "it goes to terminals";
+}
+
+// Goal: whatever paths senders name, a class takes no 16 MiB. Method: more cgroups than there is
+// room for, each of the longest path, in both tables.
+TEST_F(FlowMeterTest, LongPathsTakeNoMoreRoomThanThereIs) {
+  const auto use = [&](uint64_t user) {
+    meter_.Add({user, user}, {.device_ns = user == 1 ? 1000.0 : 1, .requests = 1}, now_, [&] {
+      return OwnerOf({.kind = FlowKind::kCgroup,
+                      .uid = static_cast<uint32_t>(user),
+                      .opener = user,
+                      .cgroup = std::string(5000, 'x')});
+    });
+  };
+  for (uint64_t user = 1; user <= 2 * FlowOrder::kFlowsMax; ++user) use(user);
+  now_ += FlowMeter::kTurn;
+  for (uint64_t user = 1; user <= 2 * FlowOrder::kFlowsMax; ++user) use(user);
+  const FlowMeter::Report report = meter_.At(now_, SIZE_MAX);
+  for (const auto& rows : {report.users, report.openers}) {
+    size_t bytes = 0;
+    for (const FlowMeter::Row& row : rows) bytes += row.owner.cgroup().size();
+    EXPECT_LE(bytes, 2 * FlowTable<FlowUse>::kPathBytesMax);
+    EXPECT_GE(bytes, FlowTable<FlowUse>::kPathBytesMax / 2);
+    ASSERT_FALSE(rows.empty());
+    EXPECT_EQ(rows[0].owner.uid, 1u) << "the heavy one stays";
+    EXPECT_EQ(rows[0].owner.cgroup().size(), 4096u);
+  }
+  EXPECT_EQ(report.all.requests, 4 * FlowOrder::kFlowsMax) << "the sum loses nobody";
+}
+
+TEST(FlowTableTest, DropsThoseWithTheLeastAlsoWhereManyHaveAsMuch) {
+  FlowTable<FlowUse> table;
+  const auto add = [&](uint64_t user, double device_ns) {
+    table.Find({user, 0}, [] { return FlowOwner(); }).device_ns += device_ns;
+  };
+  for (uint64_t user = 0; user < FlowOrder::kFlowsMax; ++user) add(user, user % 3 == 0 ? 1 : 5);
+  add(FlowOrder::kFlowsMax, 5);
+  EXPECT_EQ(table.entries().size(), FlowOrder::kFlowsMax / 2 + 1);
+  for (const auto& [key, entry] : table.entries()) EXPECT_EQ(entry.fact.device_ns, 5) << key.user;
 }
 
 TEST_F(FlowMeterTest, AsManyUsersAsOpeners) {
