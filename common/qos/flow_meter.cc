@@ -36,7 +36,7 @@ FlowKey CountedKeyOf(FlowSource source) {
 void FlowMeter::MoveTo(TimePoint now) {
   const Duration age = now - began_;
   if (age < kTurn) return;
-  before_ = age < 2 * kTurn ? std::move(running_) : Table();
+  before_ = age < 2 * kTurn ? std::make_shared<const Table>(std::move(running_)) : nullptr;
   before_began_ = age < 2 * kTurn ? began_ : now;
   running_ = {};
   began_ = now;
@@ -61,28 +61,39 @@ std::vector<std::pair<uint64_t, FlowMeter::Row>> FlowMeter::Largest(const Sums& 
   return rows;
 }
 
-void FlowMeter::AddTo(const Uses& more, Sums* sum) {
-  for (const auto& [key, entry] : more.entries()) {
+template <typename Rows>
+void FlowMeter::AddTo(const Rows& more, Sums* sum) {
+  for (const auto& [key, entry] : more) {
     sum->try_emplace(key, Uses::Entry{entry.owner, {}}).first->second.fact += entry.fact;
   }
 }
 
-FlowMeter::Report FlowMeter::At(TimePoint now, size_t most, const FlowMeter* queue) {
+FlowMeter::Look FlowMeter::LookAt(TimePoint now) {
   MoveTo(now);
+  const Uses::Entries& users = running_.users.entries();
+  const Uses::Entries& openers = running_.openers.entries();
+  return {.window = std::max(now - before_began_, kShortest),
+          .users = {users.begin(), users.end()},
+          .openers = {openers.begin(), openers.end()},
+          .all = running_.all,
+          .before = before_};
+}
+
+FlowMeter::Report FlowMeter::ReportOf(const Look& look, size_t most) {
   Sums users, openers;
+  AddTo(look.users, &users);
+  AddTo(look.openers, &openers);
   Report report;
-  const auto add = [&](const Table& table) {
-    AddTo(table.users, &users);
-    AddTo(table.openers, &openers);
-    report.all += table.all;
-  };
-  add(running_);
-  add(before_);
-  if (queue != nullptr) add(queue->running_);
+  report.window = look.window;
+  report.all = look.all;
+  if (look.before != nullptr) {
+    AddTo(look.before->users.entries(), &users);
+    AddTo(look.before->openers.entries(), &openers);
+    report.all += look.before->all;
+  }
   std::unordered_map<uint64_t, uint32_t> openers_of;
   for (const auto& [key, entry] : openers) ++openers_of[key.user];
 
-  report.window = std::max(now - before_began_, kShortest);
   report.users_seen = users.size();
   report.openers_seen = openers.size();
   for (auto& [user, row] : Largest(users, most)) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -67,26 +68,38 @@ class FlowMeter {
     running_.users.Find({key.user, 0}, owner) += use;
     running_.all += use;
   }
-  // The `most` users and openers who ask for the most. `queue` has what waits now.
-  [[nodiscard]] Report At(TimePoint now, size_t most, const FlowMeter* queue = nullptr);
-
- private:
   using Uses = FlowTable<FlowUse>;
   struct Table {
     Uses users;
     Uses openers;
     FlowUse all;
   };
+  // What a report is made of. To take it costs by what the running table tells apart, as a copy of
+  // at most 2 * FlowOrder::kFlowsMax rows: whoever takes it under a lock makes the report without.
+  struct Look {
+    using Rows = std::vector<std::pair<FlowKey, Uses::Entry>>;
+    Duration window{};
+    Rows users;
+    Rows openers;
+    FlowUse all;                          // of the rows, and of who is not told apart
+    std::shared_ptr<const Table> before;  // counts as well; null: nothing
+  };
+  [[nodiscard]] Look LookAt(TimePoint now);
+  // The `most` users and openers who ask for the most.
+  [[nodiscard]] static Report ReportOf(const Look& look, size_t most);
+
+ private:
   using Sums = Uses::Entries;
 
   void MoveTo(TimePoint now);
   static std::vector<std::pair<uint64_t, Row>> Largest(const Sums& entries, size_t most);
-  static void AddTo(const Uses& more, Sums* sum);
+  template <typename Rows>
+  static void AddTo(const Rows& more, Sums* sum);
 
   Table running_;
-  Table before_;
-  TimePoint began_;         // running_
-  TimePoint before_began_;  // before_, or what of it is left
+  std::shared_ptr<const Table> before_;  // null: nothing
+  TimePoint began_;                      // running_
+  TimePoint before_began_;               // before_, or what of it is left
 };
 
 }  // namespace weir

@@ -65,12 +65,6 @@ class FlowTable {
     const auto known = entries_.find(key);
     return known == entries_.end() ? nullptr : &known->second.fact;
   }
-  void Erase(FlowKey key) {
-    const auto known = entries_.find(key);
-    if (known == entries_.end()) return;
-    path_bytes_ -= known->second.owner.cgroup().size();
-    entries_.erase(known);
-  }
   [[nodiscard]] const Entries& entries() const { return entries_; }
 
  private:

@@ -43,7 +43,7 @@ struct ClassOrder::Class {
   TimePoint filed_limit_at;
   std::unordered_map<uint64_t, uint32_t> begun_of;  // users with something begun and not over
   uint64_t operations = 0, delayed = 0, limited = 0;
-  FlowMeter* meter = nullptr;  // of its id
+  Metered* meter = nullptr;  // of its id
 };
 
 namespace {
@@ -124,9 +124,9 @@ void ClassOrder::Add(Item* item, const Request& request, TimePoint now) {
   Link(item);
   item->user = request.flow.user;
   item->cost = request.cost;
-  item->counted_for = request.counted_for;
+  item->ticket = {.key = request.counted_for, .cost_ns = CostNs(*item)};
   item->owner = request.owner;
-  item->came = now;
+  one.meter->waiting.Come(&item->ticket, now, [item] { return item->owner; });
   one.flows.Add(item, request.flow, kBytesOfOne, TurnOf(terms) * request.cost);
   item->light = FlowOrder::IsLight(*item);
   ++one.waiting;
@@ -203,12 +203,14 @@ void ClassOrder::Take(Item* item, TimePoint now) {
   Unlink(item);
   --one.waiting;
   if (item->delayed) ++one.delayed;
-  one.meter->Add(item->counted_for,
-                 {.device_ns = CostNs(*item),
-                  .requests = 1,
-                  .light_requests = item->light ? 1U : 0U,
-                  .waited = now - item->came},
-                 now, [item] { return item->owner; });
+  const WaitingFlows::Ticket& ticket = item->ticket;
+  one.meter->waiting.Leave(ticket);
+  one.meter->began.Add(ticket.key,
+                       {.device_ns = ticket.cost_ns,
+                        .requests = 1,
+                        .light_requests = item->light ? 1U : 0U,
+                        .waited = now - ticket.came},
+                       now, [item] { return item->owner; });
   ++one.begun_of[item->user];
   File(&one, now);
 }
@@ -237,6 +239,7 @@ std::vector<ClassOrder::Item*> ClassOrder::DropSession(uint64_t session) {
     if (item->session != session || item->report) continue;
     Class& one = *item->of;
     Unlink(item);
+    one.meter->waiting.Leave(item->ticket);
     one.flows.Leave(item);
     if (--one.waiting == 0) Unfile(&one);
     dropped.push_back(item);
@@ -250,9 +253,10 @@ std::vector<ClassOrder::Item*> ClassOrder::DropAll() {
   for (auto& [key, one] : classes_) {
     Unfile(one.get());
     one->waiting = 0;
-    while (FlowOrder::Item* const item = one->flows.First()) {
-      one->flows.Leave(item);
-      dropped.push_back(static_cast<Item*>(item));
+    while (FlowOrder::Item* const first = one->flows.First()) {
+      one->flows.Leave(first);
+      dropped.push_back(static_cast<Item*>(first));
+      one->meter->waiting.Leave(dropped.back()->ticket);
     }
   }
   return dropped;
@@ -275,22 +279,17 @@ std::vector<ClassOrder::Load> ClassOrder::Loads() const {
   return loads;
 }
 
-std::vector<ClassOrder::Flows> ClassOrder::FlowsAt(TimePoint now, size_t most) {
-  std::map<ClassId, FlowMeter> queues;
-  for (const Item* item = last_; item != nullptr; item = item->before) {
-    FlowMeter& queue = queues.try_emplace(item->of->id, now).first->second;
-    queue.Add(item->counted_for,
-              {.waiting = 1, .waiting_ns = CostNs(*item), .waited = now - item->came}, now,
-              [item] { return item->owner; });
-  }
-  std::vector<Flows> flows;
-  for (auto& [id, meter] : meters_) {
-    const auto queue = queues.find(id);
-    FlowMeter::Report report =
-        meter.At(now, most, queue == queues.end() ? nullptr : &queue->second);
-    if (report.users_seen > 0) flows.push_back({id, std::move(report)});
-  }
-  return flows;
+std::vector<ClassId> ClassOrder::Classes() const {
+  std::vector<ClassId> ids;
+  for (const auto& [id, meter] : meters_) ids.push_back(id);
+  return ids;
+}
+
+FlowMeter::Look ClassOrder::FlowsOf(ClassId id, TimePoint now) {
+  Metered& meter = meters_.at(id);
+  FlowMeter::Look look = meter.began.LookAt(now);
+  meter.waiting.AddTo(&look, now);
+  return look;
 }
 
 }  // namespace weir::mds

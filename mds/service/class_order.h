@@ -30,6 +30,7 @@
 #include "common/base/time.h"
 #include "common/qos/flow_meter.h"
 #include "common/qos/flow_order.h"
+#include "common/qos/waiting_flows.h"
 
 namespace weir::mds {
 
@@ -54,9 +55,8 @@ class ClassOrder {
     bool report = false;
     Item* before = nullptr;  // of all that wait
     Item* after = nullptr;
-    FlowKey counted_for;
+    WaitingFlows::Ticket ticket;
     FlowOwner owner;
-    TimePoint came;
     uint64_t user = 0;
     uint32_t cost = 1;
     bool light = false;    // when it came, little of its flow was under way
@@ -108,13 +108,11 @@ class ClassOrder {
   // When the limit of a class lets its next one go. Max: no limit holds anybody.
   [[nodiscard]] TimePoint NextAt() const;
   [[nodiscard]] std::vector<Load> Loads() const;
-  // The `most` users and openers of each class who ask for the most; of classes of whom something
-  // began lately or waits. O(n) in all that waits.
-  struct Flows {
-    ClassId class_id;
-    FlowMeter::Report report;
-  };
-  [[nodiscard]] std::vector<Flows> FlowsAt(TimePoint now, size_t most);
+  // Of whom something came since the start.
+  [[nodiscard]] std::vector<ClassId> Classes() const;
+  // Whose operations of one of them began lately, and whose wait: at most 4 * FlowOrder::kFlowsMax
+  // rows, however many wait.
+  [[nodiscard]] FlowMeter::Look FlowsOf(ClassId id, TimePoint now);
 
  private:
   using Place = std::tuple<double, uint64_t, Class*>;      // start tag, since when it waits
@@ -131,7 +129,12 @@ class ClassOrder {
   [[nodiscard]] Class* Owed(TimePoint now) const;
 
   std::map<std::pair<ClassId, bool>, std::unique_ptr<Class>> classes_;  // and its reports
-  std::map<ClassId, FlowMeter> meters_;
+  struct Metered {
+    explicit Metered(TimePoint now) : began(now) {}
+    FlowMeter began;
+    WaitingFlows waiting;
+  };
+  std::map<ClassId, Metered> meters_;
   std::set<Place> ready_;
   std::set<Moment> promised_;  // of those that are ready, when the promise is behind
   std::set<Moment> held_;

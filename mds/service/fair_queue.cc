@@ -151,9 +151,23 @@ std::vector<ClassOrder::Load> FairQueue::Loads() const {
   return order_.Loads();
 }
 
-std::vector<ClassOrder::Flows> FairQueue::Flows(size_t most) {
-  const std::lock_guard lock(mutex_);
-  return order_.FlowsAt(clock_.Now(), most);
+std::vector<FairQueue::FlowsOfClass> FairQueue::Flows(size_t most) {
+  std::vector<ClassId> classes;
+  {
+    const std::lock_guard lock(mutex_);
+    classes = order_.Classes();
+  }
+  std::vector<FlowsOfClass> all;
+  for (const ClassId id : classes) {
+    FlowMeter::Look look;
+    {
+      const std::lock_guard lock(mutex_);
+      look = order_.FlowsOf(id, clock_.Now());
+    }
+    FlowMeter::Report report = FlowMeter::ReportOf(look, most);
+    if (report.users_seen > 0) all.push_back({id, std::move(report)});
+  }
+  return all;
 }
 
 }  // namespace weir::mds

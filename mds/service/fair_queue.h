@@ -68,7 +68,14 @@ class FairQueue {
   // What waits is dropped; nothing begins any more.
   void Stop();
   [[nodiscard]] std::vector<ClassOrder::Load> Loads() const;
-  [[nodiscard]] std::vector<ClassOrder::Flows> Flows(size_t most);
+  // The `most` users and openers of each class who ask for the most, of classes of whom something
+  // began lately or waits. Under the lock only what ClassOrder::FlowsOf says is copied, of one
+  // class at a time.
+  struct FlowsOfClass {
+    ClassId class_id;
+    FlowMeter::Report report;
+  };
+  [[nodiscard]] std::vector<FlowsOfClass> Flows(size_t most);
 
  private:
   struct Operation : ClassOrder::Item {

@@ -69,7 +69,7 @@ void MdsCore::GetClassLoad(const Call& call) {
     out.set_limited(load.limited);
   }
   if (request.flows()) {
-    for (const ClassOrder::Flows& flows : operations_.Flows(kFlowsTold)) {
+    for (const FairQueue::FlowsOfClass& flows : operations_.Flows(kFlowsTold)) {
       weir::ToWire(flows.report, rows[flows.class_id.value].mutable_flows());
     }
   }

@@ -65,7 +65,7 @@ DispatcherStats Dispatcher::Stats(bool reset, bool flows) {
     }
     one.bound = setpoint_.Of(total.id, now);
     if (const auto found = flows_.find(total.id); flows && found != flows_.end()) {
-      one.flows = found->second.At(now, kFlowsTold);
+      one.flows = FlowMeter::ReportOf(found->second.LookAt(now), kFlowsTold);
     }
     one.counters.times.ops = total.served_ops;
     one.counters.times.bytes = total.served_bytes;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "common/qos/waiting_flows.h"
 #include "common/wire/osd.pb.h"
 
 namespace weir {
@@ -46,7 +47,7 @@ TEST(FlowTotalsTest, WhoUsesSeveralDisksIsOneRowAndTheBusiestIsFirst) {
 TEST(FlowTotalsTest, AMeterSaysWhatItHas) {
   TimePoint now;
   FlowMeter meter(now);
-  FlowMeter queue(now);
+  WaitingFlows queue;
   const auto owner = [] {
     return FlowOwner{.session = 7,
                      .by_cgroup = true,
@@ -54,9 +55,13 @@ TEST(FlowTotalsTest, AMeterSaysWhatItHas) {
                      .opener = 4711};
   };
   meter.Add({1, 2}, {.device_ns = 5000, .requests = 3, .light_requests = 2}, now, owner);
-  queue.Add({1, 2}, {.waiting = 1, .waited = std::chrono::milliseconds(9)}, now, owner);
+  WaitingFlows::Ticket ticket{.key = {1, 2}};
+  queue.Come(&ticket, now, owner);
+  now += std::chrono::milliseconds(9);
+  FlowMeter::Look look = meter.LookAt(now);
+  queue.AddTo(&look, now);
   wire::FlowsOfClass flows;
-  ToWire(meter.At(now, 32, &queue), &flows);
+  ToWire(FlowMeter::ReportOf(look, 32), &flows);
   EXPECT_EQ(flows.window_s(), 1);
   EXPECT_EQ(flows.device_us(), 5u);
   EXPECT_EQ(flows.requests(), 3u);

@@ -21,6 +21,10 @@ class FlowMeterTest : public ::testing::Test {
     });
   }
 
+  FlowMeter::Report ReportNow(size_t most = 32) {
+    return FlowMeter::ReportOf(meter_.LookAt(now_), most);
+  }
+
   TimePoint now_;
   FlowMeter meter_{now_};
   int asked_ = 0;
@@ -32,7 +36,7 @@ TEST_F(FlowMeterTest, UsersAndTheirOpenersTheMostDeviceTimeFirst) {
   Use(1002, 20, 700, true);
   Use(1002, 20, 50);
   now_ += 2s;
-  const FlowMeter::Report report = meter_.At(now_, 32);
+  const FlowMeter::Report report = ReportNow();
   EXPECT_EQ(report.window, 2s);
   EXPECT_EQ(report.all.device_ns, 1550);
   EXPECT_EQ(report.users_seen, 2u);
@@ -49,7 +53,7 @@ TEST_F(FlowMeterTest, UsersAndTheirOpenersTheMostDeviceTimeFirst) {
   EXPECT_EQ(report.openers[0].use.bytes, 8192u);
   EXPECT_EQ(report.openers[0].use.light_requests, 1u);
   EXPECT_EQ(report.openers[2].owner.opener, 10u);
-  EXPECT_EQ(meter_.At(now_, 1).openers.size(), 1u);
+  EXPECT_EQ(ReportNow(1).openers.size(), 1u);
 }
 
 TEST_F(FlowMeterTest, TheLastFiveToTenSecondsCount) {
@@ -57,19 +61,19 @@ TEST_F(FlowMeterTest, TheLastFiveToTenSecondsCount) {
   now_ += 5s;
   Use(2, 2, 100);
   now_ += 4s;
-  EXPECT_EQ(meter_.At(now_, 32).users.size(), 2u);
-  EXPECT_EQ(meter_.At(now_, 32).window, 9s);
+  EXPECT_EQ(ReportNow().users.size(), 2u);
+  EXPECT_EQ(ReportNow().window, 9s);
   now_ += 1s;
-  const FlowMeter::Report later = meter_.At(now_, 32);
+  const FlowMeter::Report later = ReportNow();
   ASSERT_EQ(later.users.size(), 1u);
   EXPECT_EQ(later.users[0].owner.uid, 2u);
   EXPECT_EQ(later.window, 5s);
   Use(2, 2, 100);
   now_ += 1h;
-  EXPECT_EQ(meter_.At(now_, 32).users_seen, 0u);
-  EXPECT_EQ(meter_.At(now_, 32).all.device_ns, 0);
+  EXPECT_EQ(ReportNow().users_seen, 0u);
+  EXPECT_EQ(ReportNow().all.device_ns, 0);
   Use(3, 3, 100);
-  EXPECT_EQ(meter_.At(now_, 32).window, 1s) << "one request is no million a second";
+  EXPECT_EQ(ReportNow().window, 1s) << "one request is no million a second";
 }
 
 // Goal: a stream of programs that come and go does not push out who uses the disk.
@@ -78,7 +82,7 @@ TEST_F(FlowMeterTest, MoreFlowsThanThereIsRoomForLeaveTheHeavyOnes) {
   Use(1, 1, 1000);
   for (uint64_t opener = 2; opener < 4 * FlowOrder::kFlowsMax; ++opener) Use(2, opener, 1);
   Use(1, 1, 1000);
-  const FlowMeter::Report report = meter_.At(now_, 32);
+  const FlowMeter::Report report = ReportNow();
   EXPECT_LE(report.openers_seen, FlowOrder::kFlowsMax);
   EXPECT_EQ(report.openers[0].owner.opener, 1u);
   EXPECT_EQ(report.openers[0].use.device_ns, 2000);
@@ -89,25 +93,19 @@ TEST_F(FlowMeterTest, MoreFlowsThanThereIsRoomForLeaveTheHeavyOnes) {
   EXPECT_EQ(asked_, asked) << "who is known is not asked for again";
 }
 
-// Goal: who waits and was served nothing is there, too, and first when he asks for most.
-TEST_F(FlowMeterTest, WhatWaitsCountsAsWhatIsAskedForAndNotAsWhatWasServed) {
-  Use(1, 1, 1000);
-  FlowMeter queue(now_);
-  for (int i = 0; i < 3; ++i) {
-    const FlowUse use{.waiting = 1, .waiting_ns = 400, .waited = 10ms};
-    queue.Add({2, 20}, use, now_, [] { return FlowOwner{.uid = 2, .opener = 20}; });
-  }
-  const FlowMeter::Report report = meter_.At(now_, 32, &queue);
-  ASSERT_EQ(report.users.size(), 2u);
-  EXPECT_EQ(report.users[0].owner.uid, 2u);
-  EXPECT_EQ(report.users[0].use.waiting, 3u);
-  EXPECT_EQ(report.users[0].use.waited, 30ms);
-  EXPECT_EQ(report.users[0].use.requests, 0u);
-  EXPECT_EQ(report.users[0].openers, 1u);
-  EXPECT_EQ(report.openers[0].owner.opener, 20u);
-  EXPECT_EQ(report.all.device_ns, 1000);
-  EXPECT_EQ(report.all.waiting, 3u);
-  EXPECT_EQ(meter_.At(now_, 32).users.size(), 1u) << "the queue is a look, no use";
+// Goal: a report can be made without whatever guards the meter.
+TEST_F(FlowMeterTest, ALookDoesNotChangeAnyMore) {
+  Use(1, 1, 100);
+  now_ += FlowMeter::kTurn;
+  Use(1, 1, 100);
+  const FlowMeter::Look look = meter_.LookAt(now_);
+  EXPECT_EQ(look.users.size(), 1u) << "the table before is shared";
+  Use(2, 2, 100);
+  now_ += FlowMeter::kTurn;
+  Use(3, 3, 100);
+  const FlowMeter::Report report = FlowMeter::ReportOf(look, 32);
+  EXPECT_EQ(report.users_seen, 1u);
+  EXPECT_EQ(report.all.device_ns, 200);
 }
 
 TEST(FlowOwnerTest, IsCountedAsUserWhateverKindButByCgroup) {
@@ -139,7 +137,7 @@ TEST_F(FlowMeterTest, LongPathsTakeNoMoreRoomThanThereIs) {
   for (uint64_t user = 1; user <= 2 * FlowOrder::kFlowsMax; ++user) use(user);
   now_ += FlowMeter::kTurn;
   for (uint64_t user = 1; user <= 2 * FlowOrder::kFlowsMax; ++user) use(user);
-  const FlowMeter::Report report = meter_.At(now_, SIZE_MAX);
+  const FlowMeter::Report report = ReportNow(SIZE_MAX);
   for (const auto& rows : {report.users, report.openers}) {
     size_t bytes = 0;
     for (const FlowMeter::Row& row : rows) bytes += row.owner.cgroup().size();
@@ -165,8 +163,8 @@ TEST(FlowTableTest, DropsThoseWithTheLeastAlsoWhereManyHaveAsMuch) {
 
 TEST_F(FlowMeterTest, AsManyUsersAsOpeners) {
   for (uint32_t uid = 0; uid < 3 * FlowOrder::kFlowsMax; ++uid) Use(uid, uid, 1 + uid);
-  EXPECT_LE(meter_.At(now_, 32).users_seen, FlowOrder::kFlowsMax);
-  EXPECT_EQ(meter_.At(now_, 32).users[0].owner.uid, 3 * FlowOrder::kFlowsMax - 1);
+  EXPECT_LE(ReportNow().users_seen, FlowOrder::kFlowsMax);
+  EXPECT_EQ(ReportNow().users[0].owner.uid, 3 * FlowOrder::kFlowsMax - 1);
 }
 
 }  // namespace

@@ -100,6 +100,10 @@ class NameServer {
   Asks asks_;
 };
 
+FlowMeter::Report FlowsOf(ClassOrder& order, ClassId id, TimePoint now) {
+  return FlowMeter::ReportOf(order.FlowsOf(id, now), 32);
+}
+
 double Part(uint64_t mine, uint64_t others) {
   return static_cast<double>(mine) / static_cast<double>(mine + others);
 }
@@ -347,10 +351,8 @@ TEST(ClassOrderTest, SaysWhoseOperationsBeganAndWhoseWait) {
   server.Add({.class_id = kGold, .terms = limited, .flow = {1002, 20}, .thinks = milliseconds(40)});
   server.Add({.class_id = kBulk, .flow = {1003, 30}, .thinks = milliseconds(1), .cost = 8});
   server.RunFor(seconds(4));
-  const auto flows = server.order.FlowsAt(server.now, 32);
-  ASSERT_EQ(flows.size(), 2u);
-  EXPECT_EQ(flows[0].class_id, kGold);
-  const FlowMeter::Report& gold = flows[0].report;
+  EXPECT_EQ(server.order.Classes(), (std::vector<ClassId>{kGold, kBulk}));
+  const FlowMeter::Report gold = FlowsOf(server.order, kGold, server.now);
   EXPECT_NEAR(static_cast<double>(gold.all.requests), 400, 5);
   ASSERT_EQ(gold.users.size(), 2u);
   const FlowMeter::Row& many = gold.users[0];
@@ -367,7 +369,7 @@ TEST(ClassOrderTest, SaysWhoseOperationsBeganAndWhoseWait) {
   EXPECT_NEAR(ToSeconds(many.use.waited), 84, 2);
   EXPECT_LT(ToSeconds(few.use.waited), 1);
   EXPECT_EQ(gold.openers.size(), 3u);
-  const FlowMeter::Report& bulk = flows[1].report;
+  const FlowMeter::Report bulk = FlowsOf(server.order, kBulk, server.now);
   EXPECT_EQ(bulk.all.waiting, 0u);
   EXPECT_NEAR(bulk.all.device_ns / static_cast<double>(bulk.all.requests), 160e3, 1)
       << "a listing costs 8";
@@ -383,12 +385,12 @@ TEST(ClassOrderTest, WhoAskedLongAgoAndWhatWasDroppedIsForgotten) {
   order.Take(order.Next(now), now);
   order.Done(&began);
   order.Add(&dropped, request, now);
-  EXPECT_EQ(order.FlowsAt(now, 32)[0].report.all.waiting, 1u);
+  EXPECT_EQ(FlowsOf(order, kGold, now).all.waiting, 1u);
   order.DropSession(7);
-  EXPECT_EQ(order.FlowsAt(now, 32)[0].report.all.waiting, 0u);
-  EXPECT_EQ(order.FlowsAt(now, 32)[0].report.all.requests, 1u);
+  EXPECT_EQ(FlowsOf(order, kGold, now).all.waiting, 0u);
+  EXPECT_EQ(FlowsOf(order, kGold, now).all.requests, 1u);
   now += 2 * FlowMeter::kTurn;
-  EXPECT_TRUE(order.FlowsAt(now, 32).empty());
+  EXPECT_EQ(FlowsOf(order, kGold, now).users_seen, 0u);
 }
 
 TEST(ClassOrderTest, TellsNoMoreThan1024UsersApart) {
@@ -399,11 +401,12 @@ TEST(ClassOrderTest, TellsNoMoreThan1024UsersApart) {
     order.Add(&items.emplace_back(),
               {.class_id = kGold, .flow = {user, user}, .counted_for = {user, user}}, now);
   }
-  const FlowMeter::Report report = order.FlowsAt(now, 32)[0].report;
+  const FlowMeter::Report report = FlowsOf(order, kGold, now);
   EXPECT_LE(report.users_seen, FlowOrder::kFlowsMax);
   EXPECT_EQ(report.users.size(), 32u);
   EXPECT_EQ(report.all.waiting, 3 * FlowOrder::kFlowsMax) << "the sum loses nobody";
   order.DropAll();
+  EXPECT_EQ(FlowsOf(order, kGold, now).users_seen, 0u);
 }
 
 }  // namespace

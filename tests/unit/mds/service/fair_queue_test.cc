@@ -291,5 +291,20 @@ TEST_F(FairQueueTest, NothingBeginsAfterStop) {
   EXPECT_EQ(begun_.size(), kDepth);
 }
 
+TEST_F(FairQueueTest, ReportsOfFlowsHaveWhatBeganAndWhatWaits) {
+  for (uint64_t i = 0; i < 200; ++i) {
+    Submit(kHog, 1, {1, i});
+    Submit(kOther, 1, {2, i});
+  }
+  const auto flows = queue_.Flows(32);
+  ASSERT_EQ(flows.size(), 2u);
+  EXPECT_EQ(flows[0].class_id, kHog);
+  const FlowUse& hog = flows[0].report.all;
+  const FlowUse& other = flows[1].report.all;
+  EXPECT_EQ(hog.requests + hog.waiting, 200u);
+  EXPECT_EQ(other.requests + other.waiting, 200u);
+  EXPECT_EQ(hog.requests + other.requests, begun_.size());
+}
+
 }  // namespace
 }  // namespace weir::mds
