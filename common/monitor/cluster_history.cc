@@ -6,6 +6,7 @@
 
 #include "common/base/ids.h"
 #include "common/monitor/troubles.h"
+#include "common/placement/class_promise.h"
 #include "common/placement/flow_totals.h"
 
 namespace weir::monitor {
@@ -18,15 +19,6 @@ const wire::ClassStats* FindRow(const wire::OsdStatsReply& stats, uint32_t id) {
     if (row.class_id() == id) return &row;
   }
   return nullptr;
-}
-
-// Over the whole cluster.
-uint64_t PromisedTo(const wire::ClassInfo& info, int osds) {
-  const wire::ReservationInfo& reservation = info.reservation();
-  const uint64_t of_type = info.throughput_bytes_per_s();
-  if (!info.has_reservation()) return of_type;
-  const bool each = reservation.scope() == "osd";
-  return of_type + reservation.bytes_per_s() * (each ? static_cast<uint64_t>(osds) : 1);
 }
 
 Json OsdJson(const wire::OsdInfo& osd, const Look& look) {
@@ -126,7 +118,7 @@ Json ClassJson(const wire::ClassInfo& info, const Look& look) {
                {"id", info.id()},
                {"system", info.id() != kBestEffort.value && info.id() < kFirstUserClass.value},
                {"weight", info.weight()},
-               {"promised_bytes_per_s", PromisedTo(info, look.status.map().osds_size())},
+               {"promised_bytes_per_s", PromisedTo(look.status.map(), info)},
                {"promised_iops", info.reservation().iops()},
                {"limit_bytes_per_s", nullptr},
                {"latency_bound_us", nullptr},

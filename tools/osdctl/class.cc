@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <ctime>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "common/base/units.h"
-#include "common/placement/cluster_map.h"
+#include "common/placement/class_promise.h"
 #include "common/qos/flow_kind.h"
 #include "common/qos/qos_config.h"
 #include "common/wire/mds.pb.h"
@@ -117,15 +116,11 @@ void PrintUsers(const wire::ClassInfo& info) {
 }
 
 // What a virtual disk is like on each OSD: its share of it, and that of the token rate.
-Json PeaksOf(const wire::ClusterMap& map, const wire::ClassInfo& info) {
+Json PeaksDocument(const wire::ClusterMap& map, const wire::ClassInfo& info) {
   Json peaks = Json::array();
-  const auto entry = FromWire(info);
-  if (!entry.ok() || entry->spec.disk.type == ClassType::kBestEffort) return peaks;
-  for (const auto& osd : map.osds()) {
-    const uint64_t whole = osd.qos().token_rate();
-    const double share = ShareOn(entry->spec.disk, whole);
-    const auto rate = static_cast<uint64_t>(std::llround(share * static_cast<double>(whole)));
-    peaks.push_back({{"osd", osd.id()}, {"percent", share * 100}, {"bytes_per_s", rate}});
+  for (const PeakOnOsd& peak : PeaksOf(map, info)) {
+    peaks.push_back(
+        {{"osd", peak.osd_id}, {"percent", peak.share * 100}, {"bytes_per_s", peak.bytes_per_s}});
   }
   return peaks;
 }
@@ -155,13 +150,13 @@ Result<ExitCode> RunShow(Globals& globals, const std::string& name) {
   if (globals.json()) {
     Json json = ToJson(*info);
     json["held_bytes"] = held;
-    json["peaks"] = PeaksOf(map, *info);
+    json["peaks"] = PeaksDocument(map, *info);
     PrintJson(json);
     return ExitCode::kDone;
   }
   PrintClasses({info});
   PrintUsers(*info);
-  PrintPeaks(PeaksOf(map, *info));
+  PrintPeaks(PeaksDocument(map, *info));
   fmt::print("its files hold {}{}\n", FormatSize(held),
              info->capacity_bytes() == 0 ? "" : " of " + FormatSize(info->capacity_bytes()));
   return ExitCode::kDone;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/placement/class_promise.h"
 #include "tools/osdctl/tiers.h"
 
 namespace weir::osdctl {
@@ -112,12 +113,6 @@ Json StatDocument(const wire::ClusterMap& map, const wire::OsdStatsReply& stats,
   return document;
 }
 
-uint64_t PromisedTo(const wire::ClassInfo& info, size_t osds) {
-  const wire::ReservationInfo& reservation = info.reservation();
-  const uint64_t times = reservation.scope() == "osd" ? osds : 1;
-  return std::max(reservation.bytes_per_s() * times, info.throughput_bytes_per_s() * osds);
-}
-
 std::vector<ClassRate> RatesBetween(const wire::ClusterMap& map, const StatsByOsd& before,
                                     const StatsByOsd& after, double seconds) {
   std::map<uint32_t, ClassRate> rates;
@@ -125,7 +120,7 @@ std::vector<ClassRate> RatesBetween(const wire::ClusterMap& map, const StatsByOs
     ClassRate& rate = rates[info.id()];
     rate.name = info.name();
     rate.id = info.id();
-    rate.promised = PromisedTo(info, static_cast<size_t>(map.osds_size()));
+    rate.promised = PromisedTo(map, info);
   }
   double total = 0;
   for (const auto& [osd, stats] : after) {

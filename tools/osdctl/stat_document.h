@@ -27,7 +27,7 @@ Json StatDocument(const wire::ClusterMap& map, const wire::OsdStatsReply& stats,
 struct ClassRate {
   std::string name;
   uint32_t id = 0;
-  uint64_t promised = 0;  // bytes per second, on all OSDs together
+  uint64_t promised = 0;  // PromisedTo
   double demand = 0;      // bytes per second that arrived
   double served = 0;      // bytes per second that were served
   double share = 0;       // of all that was served, 0 to 1
@@ -38,8 +38,6 @@ struct ClassRate {
   uint64_t new_violations = 0;     // of them, between the looks
 };
 using StatsByOsd = std::map<uint32_t, wire::OsdStatsReply>;
-// What a class was promised on that many OSDs, by its reservation and as a virtual disk.
-uint64_t PromisedTo(const wire::ClassInfo& info, size_t osds);
 // An OSD that is missing in one of the looks, or was reset between them, adds nothing to the rates.
 std::vector<ClassRate> RatesBetween(const wire::ClusterMap& map, const StatsByOsd& before,
                                     const StatsByOsd& after, double seconds);

@@ -200,10 +200,9 @@ void AddTop(CLI::App& app, Globals& globals) {
                  "instead: who uses the classes, or one: users or cgroups, and their programs");
   verb->add_option("class", options->of_class, "with --flows: that one only")->type_name("C");
   verb->footer(
-      "PROMISED by reservations and as virtual disks, on all OSDs; latencies are the worst OSD's "
-      "of\n"
-      "the last 5 to 10 s; BROKEN: seconds in which a promise was not kept since the counters'\n"
-      "start (+ how many between the looks).\n"
+      "PROMISED by reservations and as virtual disks (--throughput, else --peak), on all OSDs;\n"
+      "latencies are the worst OSD's of the last 5 to 10 s; BROKEN: seconds in which a promise\n"
+      "was not kept since the counters' start (+ how many between the looks).\n"
       "With --flows: of the last 5 to 10 s, at most 32 users and 32 programs of a class, those "
       "with\n"
       "most device time; SHARE of the class's device time; light: waits for each answer, "

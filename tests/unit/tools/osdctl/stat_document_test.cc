@@ -78,16 +78,17 @@ TEST(StatDocumentTest, RatesAddUpOverTheOsdsAndSharesToOne) {
   EXPECT_EQ(rates[1].p99_us, 20u);
 }
 
-TEST(StatDocumentTest, ShowsWhatWasPromisedOnAllOsdsAndWhatWasBrokenMeanwhile) {
-  wire::ClassInfo info;
-  info.mutable_reservation()->set_bytes_per_s(100);
-  info.mutable_reservation()->set_scope("cluster");
-  EXPECT_EQ(PromisedTo(info, 3), 100u);
-  info.mutable_reservation()->set_scope("osd");
-  EXPECT_EQ(PromisedTo(info, 3), 300u);
-  info.set_throughput_bytes_per_s(200);
-  EXPECT_EQ(PromisedTo(info, 3), 600u);
+TEST(StatDocumentTest, AVirtualDiskIsPromisedItsPeak) {
+  wire::ClusterMap map = TwoClasses();
+  map.add_osds()->mutable_qos()->set_token_rate(50'000);
+  map.mutable_classes(1)->set_weight(1);
+  map.mutable_classes(1)->mutable_reservation()->set_scope("cluster");
+  map.mutable_classes(1)->set_type("rent-a-disk");
+  map.mutable_classes(1)->set_peak_bytes_per_s(20'000);
+  EXPECT_EQ(RatesBetween(map, {}, {}, 1)[1].promised, 20'000u);
+}
 
+TEST(StatDocumentTest, ShowsWhatWasBrokenMeanwhile) {
   StatsByOsd before = {{0, Served(0, 0, 0)}};
   StatsByOsd after = before;
   before[0].mutable_classes(0)->set_violation_seconds(5);
