@@ -4,6 +4,7 @@
 #include "tools/cli/values.h"
 #include "tools/osdctl/command.h"
 #include "tools/osdctl/owner.h"
+#include "tools/osdctl/user_part.h"
 
 namespace weir::osdctl {
 namespace {
@@ -20,6 +21,10 @@ Result<ExitCode> RunRelease(Globals& globals, const ReleaseOptions& options) {
   request.set_name(name);
   if (!options.user.empty()) {
     WEIR_ASSIGN_OR_RETURN(const uint32_t uid, OwnerId(options.user, true));
+    WEIR_ASSIGN_OR_RETURN(const wire::ClusterMap map, link->Map());
+    const wire::ClassInfo* info = FindClass(map, name);
+    if (info == nullptr) return NoSuchClass(name);
+    WEIR_RETURN_IF_ERROR(CheckHasPart(*info, uid));
     request.set_user(uid);
   }
   wire::Empty done;

@@ -11,6 +11,7 @@
 #include "tools/cli/values.h"
 #include "tools/osdctl/command.h"
 #include "tools/osdctl/owner.h"
+#include "tools/osdctl/user_part.h"
 
 namespace weir::osdctl {
 namespace {
@@ -83,6 +84,14 @@ Status FillRequest(const ReserveOptions& options, wire::ReserveRequest* request)
   return Status::Ok();
 }
 
+// By a dry run: an MDS that does not know of users must not be asked for the change.
+Status CheckUserIsSeen(ClusterLink& link, wire::ReserveRequest request) {
+  request.set_dry_run(true);
+  wire::ReserveReply reply;
+  WEIR_RETURN_IF_ERROR(link.Call(wire::MDS_RESERVE, request, &reply));
+  return CheckPartIsSeen(reply.class_info(), request.user(), request.bytes_per_s());
+}
+
 void PrintLeeway(const wire::ReserveReply& reply) {
   const double leeway = reply.class_info().reservation().leeway();
   fmt::print("leeway {:g}: {}\n", leeway > 0 ? leeway : kLeeway,
@@ -96,6 +105,7 @@ Result<ExitCode> RunReserve(Globals& globals, const ReserveOptions& options) {
   wire::ReserveRequest request;
   WEIR_RETURN_IF_ERROR(FillRequest(options, &request));
   WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
+  if (request.has_user()) WEIR_RETURN_IF_ERROR(CheckUserIsSeen(*link, request));
   wire::ReserveReply reply;
   WEIR_RETURN_IF_ERROR(link->Call(wire::MDS_RESERVE, request, &reply));
   if (globals.json()) {
