@@ -198,6 +198,8 @@ std::string ClusterHistory::Document(uint64_t since) const {
   } else if (silence_.empty()) {
     troubles.push_back("the first look at the cluster is not over yet");
   }
+  Json names_missing;
+  if (last_.has_value() && !last_->names_missing.empty()) names_missing = last_->names_missing;
   Json samples = Json::array();
   const bool known = since <= taken_;
   for (const Sample& sample : samples_) {
@@ -217,6 +219,7 @@ std::string ClusterHistory::Document(uint64_t since) const {
                          {"at_ms", last_.has_value() ? Millis(last_->wall) : 0},
                          {"health", troubles.empty() ? "ok" : "unhealthy"},
                          {"troubles", troubles},
+                         {"names_missing", names_missing},
                          {"cluster_uuid", status.map().cluster_uuid()},
                          {"epoch", status.map().epoch()},
                          {"sessions", status.sessions()},

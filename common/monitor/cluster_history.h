@@ -27,6 +27,7 @@ struct Look {
   std::map<uint32_t, wire::OsdStatsReply> osds;  // of those that answered
   std::map<uint32_t, std::string> silence;       // of the others that are up: why not
   wire::ClassLoadReply names;                    // operations on names, with flows
+  std::string names_missing;                     // why the MDS did not tell; empty: it did
 };
 
 class ClusterHistory {

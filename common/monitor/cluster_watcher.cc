@@ -32,7 +32,12 @@ std::string ClusterWatcher::Document(uint64_t since) const {
 Result<Look> ClusterWatcher::TakeLook() {
   Look look;
   WEIR_ASSIGN_OR_RETURN(look.status, client_.ClusterStatus(mds_));
-  WEIR_ASSIGN_OR_RETURN(look.names, client_.ClassLoad(mds_, true));
+  // The rest is worth showing without.
+  if (auto names = client_.ClassLoad(mds_, true); names.ok()) {
+    look.names = std::move(*names);
+  } else {
+    look.names_missing = names.status().message();
+  }
   std::vector<std::string> endpoints;
   std::vector<uint32_t> ids;
   for (const wire::OsdInfo& osd : look.status.map().osds()) {

@@ -6,6 +6,7 @@
 
 #include "common/base/prng.h"
 #include "common/net/rpc.h"
+#include "common/placement/flow_totals.h"
 
 namespace weir::monitor {
 namespace {
@@ -49,8 +50,11 @@ Result<wire::ClassLoadReply> StatsClient::ClassLoad(const std::string& mds, bool
   wire::ClassLoadRequest request;
   request.set_flows(flows);
   WEIR_ASSIGN_OR_RETURN(net::RpcClient * client, ClientOf(mds, &mds_));
-  return Decode<wire::ClassLoadReply>(
-      client->CallAndWait(wire::MDS_CLASS_LOAD, request.SerializeAsString(), {}, Patience()));
+  WEIR_ASSIGN_OR_RETURN(auto load,
+                        Decode<wire::ClassLoadReply>(client->CallAndWait(
+                            wire::MDS_CLASS_LOAD, request.SerializeAsString(), {}, Patience())));
+  if (flows) WEIR_RETURN_IF_ERROR(CheckFlowsAreTold(load));
+  return load;
 }
 
 std::vector<Result<wire::OsdStatsReply>> StatsClient::OsdStats(const std::vector<std::string>& osds,

@@ -30,7 +30,7 @@ class StatsClient {
   ~StatsClient();
 
   Result<wire::StatusReply> ClusterStatus(const std::string& mds);
-  // With `flows` also the users and openers of classes; as below.
+  // With `flows` also the users and openers of classes; kNotSupported from an MDS that tells none.
   Result<wire::ClassLoadReply> ClassLoad(const std::string& mds, bool flows = false);
   // All at the same time; answers in the same order. Connections to OSDs that are not named any
   // more are let go of. With `flows` also the users and openers of classes.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/qos/flow_kind.h"
+#include "common/wire/mds.pb.h"
 #include "common/wire/times.pb.h"
 
 namespace weir {
@@ -78,6 +79,11 @@ void ToWire(const FlowMeter::Report& report, wire::FlowsOfClass* out) {
   out->set_openers_seen(static_cast<uint32_t>(report.openers_seen));
   for (const FlowMeter::Row& row : report.users) FillRow(row, true, out->add_users());
   for (const FlowMeter::Row& row : report.openers) FillRow(row, false, out->add_openers());
+}
+
+Status CheckFlowsAreTold(const wire::ClassLoadReply& load) {
+  if (load.flows()) return Status::Ok();
+  return {ErrorCode::kNotSupported, "the MDS is of a version before, which does not tell"};
 }
 
 std::string FlowName(const wire::FlowStats& flow) {

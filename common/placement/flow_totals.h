@@ -4,16 +4,21 @@
 
 #include <string>
 
+#include "common/base/result.h"
 #include "common/qos/flow_meter.h"
 
 namespace weir {
 
 namespace wire {
+class ClassLoadReply;
 class FlowStats;
 class FlowsOfClass;
 }  // namespace wire
 
 void ToWire(const FlowMeter::Report& report, wire::FlowsOfClass* out);
+
+// kNotSupported: the MDS has not seen that flows were asked for, as it is of a version before.
+Status CheckFlowsAreTold(const wire::ClassLoadReply& load);
 
 // "uid 1001", "cgroup /system.slice/a.service", "pid 4711 (uid 1001)" of an opener; "the mount"
 // where it asks of its own accord.

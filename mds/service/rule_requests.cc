@@ -75,7 +75,8 @@ void MdsCore::GetClassLoad(const Call& call) {
   }
   names_->Execute(
       {},
-      [rows = std::move(rows)](Operation& op) mutable -> Result<std::string> {
+      [rows = std::move(rows),
+       flows = request.flows()](Operation& op) mutable -> Result<std::string> {
         const std::string all = MakeKey(Table::kHeld);
         std::vector<uint32_t> holders;
         WEIR_RETURN_IF_ERROR(op.txn.Scan(all, PrefixEnd(all), [&](std::string_view key, auto) {
@@ -87,6 +88,7 @@ void MdsCore::GetClassLoad(const Call& call) {
           rows[id].set_held_bytes(held);
         }
         wire::ClassLoadReply reply;
+        reply.set_flows(flows);
         for (auto& [id, row] : rows) {
           row.set_class_id(id);
           *reply.add_classes() = std::move(row);

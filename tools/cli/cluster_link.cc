@@ -109,15 +109,14 @@ Result<net::RpcClient*> ClusterLink::ClientOf(const std::string& endpoint) {
 }
 
 Status ClusterLink::Call(uint32_t method, const google::protobuf::MessageLite& request,
-                         google::protobuf::MessageLite* reply) {
+                         google::protobuf::MessageLite* reply, Duration timeout) {
   if (!in_contact_ && method != wire::MDS_GET_MAP) {
     // A change must not be left hanging in the air: first see whether anybody is there.
     if (auto map = Map(); !map.ok()) return map.status();
   }
   WEIR_ASSIGN_OR_RETURN(net::RpcClient * client, ClientOf(endpoint_));
-  const Duration timeout = in_contact_ ? kChangeTimeout : kContactTimeout;
-  const auto answer =
-      client->CallAndWait(method, request.SerializeAsString(), {}, Patience(timeout));
+  const auto answer = client->CallAndWait(method, request.SerializeAsString(), {},
+                                          Patience(in_contact_ ? timeout : kContactTimeout));
   if (!answer.ok() && IsSilence(answer.status())) return NoContact("the MDS", endpoint_);
   in_contact_ = true;
   return Decode(answer, reply);

@@ -47,9 +47,10 @@ class ClusterLink {
   static Result<std::unique_ptr<ClusterLink>> Open(const std::string& cluster);
   ~ClusterLink();
 
-  // One request to the MDS. The first call of a link gives up after kContactTimeout.
+  // One request to the MDS, which gives up after `timeout`; the first call of a link after
+  // kContactTimeout.
   Status Call(uint32_t method, const google::protobuf::MessageLite& request,
-              google::protobuf::MessageLite* reply);
+              google::protobuf::MessageLite* reply, Duration timeout = kChangeTimeout);
   Result<wire::ClusterMap> Map();
   // One request to an OSD.
   Status CallOsd(const wire::OsdInfo& osd, uint32_t method,

@@ -217,7 +217,10 @@ Json NameFlowsDocument(const ClassFlows& one, const MountNames& mounts) {
   return json;
 }
 
-std::string NameFlowsScreen(const std::vector<ClassFlows>& all, const MountNames& mounts) {
+std::string NameFlowsScreen(const std::vector<ClassFlows>& all, const MountNames& mounts,
+                            const std::string& missing) {
+  if (!missing.empty())
+    return fmt::format("mds: it is not known who asks for names: {}\n", missing);
   if (all.empty()) return "mds: nobody asked for names in the last seconds\n";
   cli::Table table({"CLASS", "WHO", "MOUNT", ">SHARE", ">OPERATIONS/s", ">WAIT", ">WAIT ms", ""});
   for (const ClassFlows& one : all) {

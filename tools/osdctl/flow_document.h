@@ -46,7 +46,9 @@ std::string HeaviestText(const wire::FlowStats& flow, const wire::FlowsOfClass& 
 std::vector<ClassFlows> NameFlowsOf(const wire::ClusterMap& map, const wire::ClassLoadReply& load,
                                     const std::optional<uint32_t>& only);
 Json NameFlowsDocument(const ClassFlows& one, const MountNames& mounts);
-std::string NameFlowsScreen(const std::vector<ClassFlows>& all, const MountNames& mounts);
+// `missing`: why the MDS did not tell; empty: it did.
+std::string NameFlowsScreen(const std::vector<ClassFlows>& all, const MountNames& mounts,
+                            const std::string& missing);
 Json NameFlowDocument(const wire::FlowStats& flow, const wire::FlowsOfClass& flows,
                       const MountNames& mounts);
 // "uid 1001 on web-3 has 93 % of the operations on names of gold, 14 of 15 that wait"

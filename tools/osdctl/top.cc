@@ -13,6 +13,7 @@
 #include "tools/cli/table.h"
 #include "tools/cli/values.h"
 #include "tools/osdctl/flow_document.h"
+#include "tools/osdctl/name_load.h"
 #include "tools/osdctl/stat_document.h"
 
 namespace weir::osdctl {
@@ -29,7 +30,7 @@ struct Look {
   wire::ClusterMap map;
   MountNames mounts;
   StatsByOsd stats;
-  wire::ClassLoadReply names;  // where flows are wanted
+  NameLoad names;  // where flows are wanted
   TimePoint at;
 };
 
@@ -53,9 +54,7 @@ Result<Look> TakeLook(ClusterLink& link, bool flows) {
     WEIR_RETURN_IF_ERROR(link.Call(wire::MDS_STATUS, wire::Empty(), &status));
     look.map = status.map();
     look.mounts = MountNamesOf(status);
-    wire::ClassLoadRequest request;
-    request.set_flows(true);
-    WEIR_RETURN_IF_ERROR(link.Call(wire::MDS_CLASS_LOAD, request, &look.names));
+    look.names = AskNameLoad(link);
   } else {
     WEIR_ASSIGN_OR_RETURN(look.map, link.Map());
   }
@@ -137,11 +136,14 @@ Result<Shown> ShowFlows(const Look& now, const std::string& of_class) {
   const std::vector<ClassFlows> all = FlowsOf(now.map, now.stats, only);
   Json classes = Json::array();
   for (const ClassFlows& one : all) classes.push_back(FlowsDocument(one, now.mounts));
-  const std::vector<ClassFlows> names = NameFlowsOf(now.map, now.names, only);
+  const std::vector<ClassFlows> names = NameFlowsOf(now.map, now.names.load, only);
   Json name_classes = Json::array();
   for (const ClassFlows& one : names) name_classes.push_back(NameFlowsDocument(one, now.mounts));
-  return Shown{{{"classes", classes}, {"mds", {{"classes", name_classes}}}},
-               FlowsScreen(all, now.mounts) + "\n" + NameFlowsScreen(names, now.mounts)};
+  const std::string& missing = now.names.missing;
+  const Json mds = {{"missing", missing.empty() ? Json(nullptr) : Json(missing)},
+                    {"classes", name_classes}};
+  return Shown{{{"classes", classes}, {"mds", mds}},
+               FlowsScreen(all, now.mounts) + "\n" + NameFlowsScreen(names, now.mounts, missing)};
 }
 
 Result<ExitCode> RunTop(Globals& globals, const TopOptions& options) {

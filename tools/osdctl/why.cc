@@ -10,6 +10,7 @@
 #include "common/placement/times_wire.h"
 #include "common/wire/mds.pb.h"
 #include "tools/cli/mounts.h"
+#include "tools/osdctl/name_load.h"
 #include "tools/osdctl/stat_document.h"
 #include "tools/osdctl/why_document.h"
 
@@ -96,11 +97,9 @@ Result<ExitCode> RunWhy(Globals& globals, const std::string& what) {
   if (answer.verdict.culprit == Culprit::kNeighbour) {
     answer.neighbour = ClassName(map, answer.verdict.neighbour.value);
   }
-  wire::ClassLoadRequest load_request;
-  load_request.set_flows(true);
-  wire::ClassLoadReply load;
-  WEIR_RETURN_IF_ERROR(link->Call(wire::MDS_CLASS_LOAD, load_request, &load));
-  answer.at_mds = NameFlowsOf(map, load, std::nullopt);
+  NameLoad names = AskNameLoad(*link);
+  answer.at_mds = NameFlowsOf(map, names.load, std::nullopt);
+  answer.names_missing = std::move(names.missing);
   if (WaitsForItsOwn(answer.verdict) || WaitsForNames(answer) || answer.info->latency_ns() > 0) {
     WEIR_RETURN_IF_ERROR(AddStats(*link, &answer));
   }

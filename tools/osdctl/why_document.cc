@@ -109,6 +109,9 @@ Json NamesDocument(const WhyAnswer& answer) {
 }
 
 std::string NamesText(const WhyAnswer& answer) {
+  if (!answer.names_missing.empty()) {
+    return fmt::format("names     not known: {}\n", answer.names_missing);
+  }
   const ClassFlows* names = NamesOf(answer);
   if (names == nullptr) return "";
   const wire::FlowsOfClass& flows = names->flows;
@@ -204,6 +207,8 @@ Json WhyDocument(const WhyAnswer& answer) {
         {{"client", mount.client}, {"path", PathJson(static_cast<int>(mount.path))}});
   }
   json["names"] = NamesDocument(answer);
+  json["names_missing"] = nullptr;
+  if (!answer.names_missing.empty()) json["names_missing"] = answer.names_missing;
   json["bounds"] = Json::array();
   for (const auto& [osd, row] : BoundsOf(answer)) {
     json["bounds"].push_back({{"osd", osd},
@@ -261,7 +266,7 @@ std::string WhyScreen(const WhyAnswer& answer) {
   text += BoundsText(answer);
   text += NamesText(answer);
   if (verdict.culprit == Culprit::kNobody) {
-    const bool names = NamesOf(answer) != nullptr;
+    const bool names = NamesOf(answer) != nullptr || !answer.names_missing.empty();
     return text + fmt::format("lately    asked for {} in the last ten seconds\n",
                               names ? "no data" : "nothing");
   }

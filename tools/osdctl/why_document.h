@@ -25,6 +25,7 @@ struct WhyAnswer {
   MountNames names;
   // Operations on names at the MDS, of all classes.
   std::vector<ClassFlows> at_mds;
+  std::string names_missing;  // why the MDS did not tell; empty: it did
   // Of a class with a latency bound: how each OSD keeps it.
   StatsByOsd osds;
 };

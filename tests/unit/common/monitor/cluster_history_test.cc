@@ -130,6 +130,21 @@ TEST_F(ClusterHistoryTest, NamesWhoUsesAClass) {
   EXPECT_EQ(document["classes"][0]["names"]["users"], Json::array());
 }
 
+// Goal: an MDS that does not tell who asks for names leaves the rest of the page.
+TEST_F(ClusterHistoryTest, ShowsTheOsdsPartWithoutTheNames) {
+  After(seconds(1), 500, 100);
+  EXPECT_TRUE(Document()["names_missing"].is_null());
+  now_ += seconds(1);
+  served_ += 500;
+  Look look = Now();
+  look.names_missing = "timed out";
+  history_.Add(look);
+  EXPECT_EQ(Document()["names_missing"], "timed out");
+  EXPECT_EQ(Document()["health"], "ok");
+  EXPECT_EQ(Newest()["served_bytes_per_s"], 500);
+  EXPECT_EQ(Document()["classes"][1]["names"]["users"], Json::array());
+}
+
 TEST_F(ClusterHistoryTest, SaysWhatAClassIsPromisedByItsReservationOrItsType) {
   Look look = Now();
   history_.Add(look);

@@ -256,7 +256,9 @@ TEST_F(RulesTest, TheLoadOfAClassNamesWhoAsks) {
   const auto plain = Ask<wire::ClassLoadReply>(wire::MDS_CLASS_LOAD, wanted);
   for (const auto& one : plain.classes()) EXPECT_FALSE(one.has_flows());
   wanted.set_flows(true);
+  EXPECT_FALSE(plain.flows());
   const auto load = Ask<wire::ClassLoadReply>(wire::MDS_CLASS_LOAD, wanted);
+  EXPECT_TRUE(load.flows()) << "else it would be taken for an MDS that does not know of them";
   int found = 0;
   for (const auto& one : load.classes()) {
     if (one.class_id() != slow) continue;

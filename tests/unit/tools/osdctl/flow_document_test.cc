@@ -144,13 +144,15 @@ TEST_F(FlowDocumentTest, WhoAsksForNamesIsShownWithWhatWaits) {
                         {"wait_us", 10'000},
                         {"users_seen", 2},
                         {"openers_seen", 1}}));
-  const std::string screen = NameFlowsScreen(all, mounts_);
+  const std::string screen = NameFlowsScreen(all, mounts_, "");
   EXPECT_LT(screen.find("uid 1001"), screen.find("pid 4711")) << screen;
   EXPECT_NE(screen.find("the mount"), std::string::npos) << screen;
   EXPECT_NE(screen.find("10.0"), std::string::npos) << screen;
   EXPECT_EQ(NameHolderText(all[0].flows.users(0), all[0], mounts_),
             "uid 1001 on web-3 has 90 % of the operations on names of gold, 14 of 15 that wait");
-  EXPECT_EQ(NameFlowsScreen({}, mounts_), "mds: nobody asked for names in the last seconds\n");
+  EXPECT_EQ(NameFlowsScreen({}, mounts_, ""), "mds: nobody asked for names in the last seconds\n");
+  EXPECT_EQ(NameFlowsScreen({}, mounts_, "timed out"),
+            "mds: it is not known who asks for names: timed out\n");
 }
 
 TEST_F(FlowDocumentTest, TheHeaviestIsAUserOrAProgramOfTheOnlyOne) {

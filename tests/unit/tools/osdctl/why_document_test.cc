@@ -49,6 +49,21 @@ TEST(WhyDocumentTest, KeepsTheKeysThatScriptsRead) {
   EXPECT_NE(WhyScreen(answer).find("class     gold (from /db)"), std::string::npos);
 }
 
+TEST(WhyDocumentTest, SaysThatTheMdsPartIsMissingAndKeepsTheRest) {
+  wire::ClassInfo info;
+  info.set_name("gold");
+  WhyAnswer answer = Throttled(info);
+  EXPECT_TRUE(WhyDocument(answer)["names_missing"].is_null());
+  answer.names_missing = "timed out";
+  EXPECT_EQ(WhyDocument(answer)["names_missing"], "timed out");
+  EXPECT_EQ(WhyDocument(answer)["blame"]["culprit"], "limit");
+  EXPECT_NE(WhyScreen(answer).find("names     not known: timed out\n"), std::string::npos);
+  EXPECT_NE(WhyScreen(answer).find("to blame  its own limit"), std::string::npos);
+  answer.verdict.culprit = Culprit::kNobody;
+  EXPECT_NE(WhyScreen(answer).find("asked for no data"), std::string::npos)
+      << "of names nobody knows";
+}
+
 TEST(WhyDocumentTest, NamesTheFlowThatTakesMostWhereAClassWaitsForItself) {
   wire::ClassInfo info;
   info.set_name("gold");
