@@ -123,6 +123,7 @@ struct ClassQueue {
   uint64_t device_ops = 0;                   // pulled and not completed
   uint64_t device_bytes = 0;                 // of those
   uint64_t landed_bytes = 0;                 // of those, what the device is done with
+  uint32_t landed_ops = 0;                   // requests of that
   Held held = Held::kTurn;     // why its head waits, while there is one (wait_meter.h)
   bool has_demand = false;     // see promise_meter.h
   bool promise_total = false;  // the promise holds for all OSDs together (RULES.md §3.7)

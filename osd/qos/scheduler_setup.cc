@@ -368,6 +368,7 @@ void Scheduler::RemoveClass(ClassId id, TimePoint now) {
   best_effort_->device_bytes += queue->device_bytes;
   best_effort_->device_ops += queue->device_ops;
   best_effort_->landed_bytes += queue->landed_bytes;
+  best_effort_->landed_ops += queue->landed_ops;
   NoteDemand(best_effort_, now);
   best_effort_->counters.queued_ops += queue->counters.queued_ops;
   best_effort_->counters.queued_bytes += queue->counters.queued_bytes;

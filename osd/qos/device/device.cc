@@ -75,12 +75,14 @@ void Device::Landed(ClassQueue* queue, Request* request, TimePoint now) {
   request->landed = true;
   turns_.Landed(request);
   queue->landed_bytes += request->bytes;
+  ++queue->landed_ops;
   landed_alone_ += request->alone_estimate;
 }
 
 void Device::Completed(ClassQueue* queue, Request* request, TimePoint now) {
   if (request->landed) {
     queue->landed_bytes -= request->bytes;
+    --queue->landed_ops;
     landed_alone_ -= request->alone_estimate;
   } else {
     Leave(queue, request, now);

@@ -245,8 +245,8 @@ Duration Htb::SpanOf(const ClassQueue& queue, const Request& done, TimePoint now
   if (queue.more && queue.more->iops) {
     const int64_t parts = queue.leaf ? kIopsParts : PartsOf(queue, tokens);
     if (queue.more->iops->CoversAt(parts) > now) return Duration::max();
-    const auto all = static_cast<double>(queue.counters.queued_ops + queue.device_ops) *
-                     static_cast<double>(parts) / kIopsParts;
+    const uint64_t here = queue.counters.queued_ops + queue.device_ops - queue.landed_ops;
+    const auto all = static_cast<double>(here) * static_cast<double>(parts) / kIopsParts;
     span = std::max(span, all / static_cast<double>(queue.promised_iops));
   }
   return span > 0 && now - done.arrival > FromSeconds(span) ? FromSeconds(span) : Duration::max();

@@ -25,9 +25,10 @@ size_t LinesOf(const Fields&... fields) {
 // put where there was room, which makes a step touch one line more.
 TEST(ClassQueueTest, WhatAStepTouchesLiesInOneLine) {
   const ClassQueue q;
-  EXPECT_EQ(LinesOf(q.requests, q.released, q.under_way, q.device_ops, q.device_bytes,
-                    q.landed_bytes, q.held, q.has_demand, q.promise_total, q.limit_total),
-            1u);
+  EXPECT_EQ(
+      LinesOf(q.requests, q.released, q.under_way, q.device_ops, q.device_bytes, q.landed_bytes,
+              q.landed_ops, q.held, q.has_demand, q.promise_total, q.limit_total),
+      1u);
   EXPECT_EQ(LinesOf(q.heap_place, q.first_sequence, q.largest_tokens, q.ceiling, q.transactions),
             1u);
   EXPECT_EQ(

@@ -1,6 +1,7 @@
 // The guarantee stage and the root gate, seen through a scheduler whose device takes all it gets.
 #include <gmock/gmock.h>
 
+#include "osd/qos/guarantee/htb.h"
 #include "tests/unit/osd/qos/scheduler_fixture.h"
 #include "tests/unit/osd/qos/virtual_device.h"
 
@@ -206,6 +207,23 @@ TEST_F(HtbTest, AnExpiredPromiseIsGoneAndTheClassStays) {
   Request* after = PullAll(&scheduler)[0];
   EXPECT_FALSE(after->guaranteed);
   EXPECT_EQ(after->queue, kA);
+}
+
+// Goal: what a class has under way gives it its promise, if requests take no longer than its span.
+// Method: a class at 100 requests per second with ten here, six of which only wait for their
+// commit.
+TEST_F(HtbTest, WhatHasLandedIsNoPartOfASpan) {
+  Htb htb;
+  ClassQueue queue;
+  queue.promised_iops = 100;
+  htb.PromiseChanged(&queue, now_);
+  queue.counters.queued_ops = 2;
+  queue.device_ops = 8;
+  queue.landed_ops = 6;
+  Request done;
+  done.bytes = 4 * kKiB;
+  EXPECT_EQ(htb.SpanOf(queue, done, now_ + 41ms), 40ms);
+  EXPECT_EQ(htb.SpanOf(queue, done, now_ + 40ms), Duration::max());
 }
 
 TEST_F(HtbTest, AStrictGateWithoutATokenRateLetsEverythingPass) {
