@@ -230,17 +230,18 @@ void Htb::Completed(ClassQueue* queue, const Request& request, Duration device_t
 }
 
 // Little's law: who has n under way and waits T for each gets n / T, which is his rate at n / rate.
-// Who waited no longer is not behind.
+// Who waited no longer is not behind; what his own limit held back, which also cuts his rate, no
+// other could give him.
 Duration Htb::SpanOf(const ClassQueue& queue, const Request& done, TimePoint now) const {
   // Of what it is served elsewhere nothing is under way here.
   if (queue.promise_total && done.elsewhere > 0) return Duration::max();
   const int64_t tokens = TokensOf(done.bytes);
+  const auto bytes =
+      static_cast<double>(queue.counters.queued_bytes + queue.device_bytes - queue.landed_bytes);
   double span = 0;
   if (queue.leaf) {
     if (queue.leaf->CoversAt(tokens) > now) return Duration::max();
-    const uint64_t limit = std::max<uint64_t>(queue.spec.limit_bytes_per_s.value_or(UINT64_MAX), 1);
-    const uint64_t bytes = queue.counters.queued_bytes + queue.device_bytes - queue.landed_bytes;
-    span = static_cast<double>(bytes) / static_cast<double>(std::min(queue.promised, limit));
+    span = bytes / static_cast<double>(queue.promised);
   }
   if (queue.more && queue.more->iops) {
     const int64_t parts = queue.leaf ? kIopsParts : PartsOf(queue, tokens);
@@ -249,7 +250,12 @@ Duration Htb::SpanOf(const ClassQueue& queue, const Request& done, TimePoint now
     const auto all = static_cast<double>(here) * static_cast<double>(parts) / kIopsParts;
     span = std::max(span, all / static_cast<double>(queue.promised_iops));
   }
-  return span > 0 && now - done.arrival > FromSeconds(span) ? FromSeconds(span) : Duration::max();
+  if (span > 0 && queue.ceiling) {
+    span =
+        std::max(span, bytes / static_cast<double>(std::max<uint64_t>(queue.ceiling->rate(), 1)));
+  }
+  const Duration waited = now - done.arrival - done.held_by_limit;
+  return span > 0 && waited > FromSeconds(span) ? FromSeconds(span) : Duration::max();
 }
 
 TimePoint Htb::WakeAt() const {

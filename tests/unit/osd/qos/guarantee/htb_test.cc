@@ -226,6 +226,36 @@ TEST_F(HtbTest, WhatHasLandedIsNoPartOfASpan) {
   EXPECT_EQ(htb.SpanOf(queue, done, now_ + 40ms), Duration::max());
 }
 
+// Goal: who waits for his own limit is not late.
+TEST_F(HtbTest, WhatTheOwnLimitHeldBackIsNotLate) {
+  Htb htb;
+  ClassQueue queue;
+  queue.promised = kMiB;
+  htb.PromiseChanged(&queue, now_);
+  queue.counters.queued_bytes = kMiB / 10;
+  Request done;
+  done.bytes = 4 * kKiB;
+  EXPECT_LT(htb.SpanOf(queue, done, now_ + 150ms), 101ms);
+  done.held_by_limit = 60ms;
+  EXPECT_EQ(htb.SpanOf(queue, done, now_ + 150ms), Duration::max());
+}
+
+// Goal: a promise in requests is cut at the limit in bytes, as one in bytes is.
+TEST_F(HtbTest, ALimitCutsTheRateOfASpan) {
+  Htb htb;
+  ClassQueue queue;
+  queue.promised_iops = 1000;
+  htb.PromiseChanged(&queue, now_);
+  queue.counters.queued_ops = 25;
+  queue.counters.queued_bytes = 100 * kKiB;
+  Request done;
+  done.bytes = 4 * kKiB;
+  EXPECT_EQ(htb.SpanOf(queue, done, now_ + 99ms), 25ms);
+  queue.ceiling = std::make_unique<TokenBucket>(1000 * kKiB, 1, now_);
+  EXPECT_EQ(htb.SpanOf(queue, done, now_ + 99ms), Duration::max());
+  EXPECT_EQ(htb.SpanOf(queue, done, now_ + 101ms), 100ms);
+}
+
 TEST_F(HtbTest, AStrictGateWithoutATokenRateLetsEverythingPass) {
   Scheduler scheduler(Odis(0), now_);
   for (int i = 0; i < 100; ++i) Add(&scheduler, kBestEffort, 4 * kMiB);
