@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/qos/qos_config.h"
+
 namespace weir::osd::qos {
 namespace {
 
@@ -65,7 +67,8 @@ Duration CostModel::Completed(const Request& request, TimePoint now) {
     solo_ = nullptr;
   }
   worked_ = kKeepRate * worked_ + ToSeconds(charged);
-  worked_bytes_ = kKeepRate * worked_bytes_ + static_cast<double>(request.bytes);
+  const uint64_t worth = std::max(request.bytes, kTokenBytes);
+  worked_bytes_ = kKeepRate * worked_bytes_ + static_cast<double>(worth);
   LearnUse(request, charged);
   return charged;
 }

@@ -70,7 +70,8 @@ class CostModel {
   // 0 as long as nothing is known. Before a request was ever seen alone, from the attribution.
   [[nodiscard]] Duration Alone(OpKind op, uint64_t bytes) const;
   [[nodiscard]] Duration Busy(OpKind op, uint64_t bytes) const;
-  // How long the device works on so many bytes, at the rate at which it worked lately.
+  // How long the device works on so many bytes, at the rate at which it worked lately; a request
+  // is worth a token of them at least. 0 as long as nothing is known.
   [[nodiscard]] Duration WorkOf(uint64_t bytes) const {
     return FromSeconds(worked_bytes_ > 0 ? worked_ / worked_bytes_ * static_cast<double>(bytes)
                                          : 0);

@@ -115,5 +115,21 @@ TEST(CostModelTest, AMixKeepsThePricesApart) {
   EXPECT_NEAR(ToSeconds(model.Busy(OpKind::kRead, 4096)), 10e-6, 1e-6);
 }
 
+// Goal: however long nothing but requests without bytes was done, what a byte takes stays a number.
+TEST(CostModelTest, ARequestWithoutBytesIsWorthAToken) {
+  CostModel model;
+  Request request;
+  request.bytes = 1 << 20;
+  TimePoint now{0};
+  for (int i = 0; i < 60'000; ++i) {
+    request.dispatched = now;
+    model.Submitted(request, 0);
+    model.Completed(request, now += 1ms);
+    request.bytes = 0;
+  }
+  EXPECT_NEAR(ToSeconds(model.WorkOf(64 << 10)), 64e-3, 1e-4);
+  EXPECT_EQ(model.WorkOf(0), 0ms);
+}
+
 }  // namespace
 }  // namespace weir::osd::qos
