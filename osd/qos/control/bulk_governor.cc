@@ -17,7 +17,7 @@ void BulkGovernor::Guarded(TimePoint until, TimePoint now) {
     first_ = true;
     if (now - guarded_until_ > kRest) {
       LetGo();
-      unheld_ = most_ = peak_ = 0;
+      unheld_served_ = most_ = peak_ = 0;
     }
   }
   guarded_until_ = until;
@@ -46,7 +46,7 @@ void BulkGovernor::Follow(double pressure, double served, TimePoint now) {
   } else {
     // Also while it rests: a lull in which it is held again is no measure.
     most_ = std::max(served, kPeakStays * most_);
-    unheld_ = std::max(pressure, kPeakStays * unheld_);
+    NoteUnheld(pressure, served);
     if (now < rests_until_ || pressure_ <= chosen_ || chosen_ >= kAny || served <= 0) return;
     // As if all of the pressure were bulk's.
     rate_ = std::max(served * chosen_ / pressure_, most_ / kDeepest);
@@ -61,6 +61,12 @@ void BulkGovernor::Follow(double pressure, double served, TimePoint now) {
   rate_ = std::max(*rate_ * factor, most_ / kDeepest);
   const bool holds_nobody = factor >= 1 && *rate_ > kUnused * peak_;
   if (holds_nobody || IsFutile(now)) LetGo();
+}
+
+// By what bulk was served: while it has nothing to do there is less, and that is no measure.
+void BulkGovernor::NoteUnheld(double pressure, double served) {
+  unheld_served_ = kLookStays * unheld_served_ + served;
+  if (unheld_served_ > 0) unheld_ += (pressure - unheld_) * served / unheld_served_;
 }
 
 void BulkGovernor::LetGo() {

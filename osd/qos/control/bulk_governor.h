@@ -15,8 +15,10 @@
 // they cost in bursts. Several OSDs of a machine look at the same pressure, so they slow down and
 // speed up together.
 //
-// The pressure of others is not ours to relieve: where more than kRemains of it stays although bulk
-// has been held to 1/kDeepest of what it had, for kFutile, it is let go for kRest.
+// The pressure of others is not ours to relieve: where more than kRemains of what is typical
+// without holding stays although bulk has been held to 1/kDeepest of what it had, for kFutile, it
+// is let go for kRest. Typical is the mean over the last second or so in which bulk went as it
+// liked, by what it was served.
 //
 // Threads: the scheduler's owner. Pure. Units: bytes, seconds of waiting per second.
 #pragma once
@@ -38,6 +40,7 @@ class BulkGovernor {
   static constexpr double kHeadroom = 2;
   static constexpr double kUnused = 4;
   static constexpr double kPeakStays = 0.9;  // of a peak, each time
+  static constexpr double kLookStays = 0.9;  // of a look's weight in what is typical, each time
   static constexpr double kRemains = 0.75;
   static constexpr Duration kEvery = std::chrono::milliseconds(100);
   static constexpr Duration kFutile = std::chrono::seconds(2);
@@ -64,6 +67,7 @@ class BulkGovernor {
  private:
   [[nodiscard]] bool Acts(TimePoint now) const { return now < guarded_until_; }
   void Follow(double pressure, double served, TimePoint now);
+  void NoteUnheld(double pressure, double served);
   void LetGo();
   [[nodiscard]] bool IsFutile(TimePoint now);
 
@@ -73,11 +77,12 @@ class BulkGovernor {
   Duration waited_{0};
   uint64_t bulk_bytes_ = 0;
   double chosen_ = 1;
-  double pressure_ = 0;  // smoothed
-  bool first_ = true;    // nothing is known since the device is guarded
-  double unheld_ = 0;    // the most lately, before bulk was held
-  double most_ = 0;      // bytes per second that bulk had lately before it was held, or since
-  double peak_ = 0;      // the same, lately
+  double pressure_ = 0;       // smoothed
+  bool first_ = true;         // nothing is known since the device is guarded
+  double unheld_ = 0;         // typical lately while bulk was not held and had something to do
+  double unheld_served_ = 0;  // its weight: bytes per second; 0: not known
+  double most_ = 0;           // bytes per second that bulk had lately before it was held, or since
+  double peak_ = 0;           // the same, lately
   std::optional<double> rate_;  // empty: it is not held back
   std::optional<TimePoint> deepest_since_;
   TimePoint rests_until_;

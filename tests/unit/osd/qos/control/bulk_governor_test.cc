@@ -149,6 +149,38 @@ TEST_F(BulkGovernorTest, ALullAsItIsHeldAgainDoesNotSayWhatTheyHad) {
   EXPECT_GT(static_cast<double>(Rate()) / kMiB, all / BulkGovernor::kDeepest / 2);
 }
 
+// Goal: one peak before bulk is held does not make all that remains look like a gain, for ever.
+TEST_F(BulkGovernorTest, OnePeakIsNotWhatThereIsWithoutHolding) {
+  per_mib_ = 0;
+  base_ = 0.6;
+  while (!governor_.Rests(now_)) Run(100ms);
+  Run(BulkGovernor::kRest - 200ms);
+  base_ = 1;
+  while (Rate() == 0) Run(100ms);
+  base_ = 0.6;
+  Run(5s);
+  EXPECT_TRUE(governor_.Rests(now_));
+}
+
+// Goal: nor does a lull of bulk, in which there is little, make what remains look like all.
+TEST_F(BulkGovernorTest, ALullIsNotWhatThereIsWithoutHolding) {
+  per_mib_ = 0;
+  base_ = 0.9;
+  while (!governor_.Rests(now_)) Run(100ms);
+  per_mib_ = 0.002;
+  base_ = 0.3;
+  Run(BulkGovernor::kRest - 1500ms);
+  most_ = 0;
+  Run(1600ms);
+  ASSERT_FALSE(governor_.Rests(now_));
+  ASSERT_EQ(Rate(), 0u);
+  while (now_ < governor_.LookAt() - 20ms) Run(1ms);
+  most_ = 500;
+  Run(10s);
+  EXPECT_GT(Rate(), 0u);
+  EXPECT_FALSE(governor_.Rests(now_)) << "of 1.0 it leaves 0.36";
+}
+
 TEST_F(BulkGovernorTest, PressureBeforeTheDeviceWasGuardedHoldsNobody) {
   base_ = 0.9;
   Run(1s);
