@@ -450,7 +450,7 @@ Request* Scheduler::NextForDevice(bool has_slot, TimePoint now) {
 DiskEstimate::State Scheduler::DiskLoad(bool has_slot, TimePoint now) const {
   const bool wait = dispatch_->size() > 0 || (queued_ > 0 && held_.empty());
   if (has_slot || !wait || blocked_.by_rate()) return DiskEstimate::State::kIdle;
-  return device_.IsShort(now) ? DiskEstimate::State::kShort : DiskEstimate::State::kLimits;
+  return device_.MayStarve(now) ? DiskEstimate::State::kShort : DiskEstimate::State::kLimits;
 }
 
 int64_t Scheduler::DeviceCostOf(const Request& request) const {

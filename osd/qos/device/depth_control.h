@@ -66,6 +66,8 @@ class DepthControl {
   [[nodiscard]] bool HasSlot(TimePoint now) const;
   // Whether it takes this one although HasSlot said no.
   [[nodiscard]] bool HasSlotBeyond(const Request& request) const;
+  // It holds less than keeps it busy, to show how long a request takes alone.
+  [[nodiscard]] bool RunsEmpty() const { return probing_; }
   // Lets the device run empty, if it is time to see how long a request takes alone.
   void ProbeIfDue(TimePoint now);
   // The next request is to show that: a common one, not the most urgent.

@@ -56,6 +56,10 @@ class Device {
   }
   [[nodiscard]] TimePoint KeptUntil() const { return turns_.KeptUntil(); }
   [[nodiscard]] bool IsShort(TimePoint now) const { return adapts_ && depth_control_.IsShort(now); }
+  // It may do less than it can, for what it is let have.
+  [[nodiscard]] bool MayStarve(TimePoint now) const {
+    return adapts_ && (depth_control_.IsShort(now) || depth_control_.RunsEmpty());
+  }
   [[nodiscard]] bool IsGuarded(TimePoint now) const { return now < guarded_until_; }
   [[nodiscard]] TimePoint guarded_until() const { return guarded_until_; }
 

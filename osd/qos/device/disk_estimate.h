@@ -2,8 +2,9 @@
 //
 // Only a second in which the disk was what everybody waited for says how much it can do; of AQuA's
 // three cases (bandwidth_maximizer.h) that is A < G. Such seconds are samples. One in which the
-// depth was kept short for light requests, or in which too little was asked, still shows that
-// the disk can do as much as it did, and counts while that is more than was thought.
+// depth was kept short for light requests, or the device run empty to see how long one takes alone,
+// or in which too little was asked, still shows that the disk can do as much as it did, and counts
+// while that is more than was thought.
 //
 // The unit is that of the promises: bytes, a small request being worth as many as admission books
 // for one (SchedulerConfig::RequestUnit). So small requests do not look like a slow disk.

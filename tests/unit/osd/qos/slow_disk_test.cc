@@ -62,6 +62,10 @@ class SlowDiskTest : public ::testing::Test {
     return sum;
   }
 
+  DiskEstimate::View Estimate() {
+    return cluster_->osd().scheduler().State(cluster_->events().now()).disk;
+  }
+
   std::optional<Cluster> cluster_;
   std::vector<Load*> loads_;
 };
@@ -148,6 +152,29 @@ TEST_F(SlowDiskTest, ADiskThatWorksInParallelStaysBusy) {
   cluster_->RunTo(20s);
   EXPECT_NEAR(loads_[1]->MiBps(1s, 20s), 20, 0.6);
   EXPECT_GT(Sum(1s, 20s), 0.97 * before);
+}
+
+// Goal: what the disk does while it is run empty, to see how long a request takes alone, is not
+// taken for what it can. Method: sixteen channels, and a class that is behind.
+TEST_F(SlowDiskTest, ToRunItEmptySaysNothingOfWhatItCan) {
+  Start({{.outstanding = 48, .bytes = 256 * kKiB},
+         {.promised = 20, .outstanding = 24, .bytes = 256 * kKiB}},
+        40, GateKind::kConserving, 0, sim::Slots(16, 30 * kMiB));
+  for (Duration at = 1s; at < 30s; at += 1s) {
+    cluster_->RunTo(at);
+    EXPECT_FALSE(Estimate().slow) << ToSeconds(at);
+  }
+  EXPECT_NEAR(static_cast<double>(Estimate().bytes_per_s) / kMiB, 30, 1.5);
+}
+
+// Within a span the disk is busy, so that the alarm comes as it does without one.
+TEST_F(SlowDiskTest, ThatItIsTooSlowIsSeenWhileItIsHeld) {
+  for (const bool promised : {false, true}) {
+    Start({{.outstanding = 64}, {.promised = promised ? 20u : 0u, .outstanding = 64}}, 60);
+    cluster_->RunTo(20s);
+    EXPECT_TRUE(Estimate().slow);
+    EXPECT_NEAR(static_cast<double>(Estimate().bytes_per_s) / kMiB, 30, 0.3);
+  }
 }
 
 // Where promises are kept anyway, or there are none, the device holds what it did.
