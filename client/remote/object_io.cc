@@ -130,7 +130,7 @@ void ObjectIo::TakeDepartures(const Key& key, Window& window, TimePoint now,
     if (next != TimePoint::Max()) options_.wake_by(next);
     return;
   }
-  while (HasRoom(window, now)) TakeNext(key, window, now, out);
+  while (Pending* const next = NextIn(window, now)) TakeNext(key, window, next, now, out);
 }
 
 void ObjectIo::Queue(Window* window, PendingPtr pending) {
@@ -153,18 +153,14 @@ bool ObjectIo::IsBounded(const Pending& pending, const Window& window) const {
 
 // Who is owed has seven of eight turns, or all others would wait for as long as this mount is
 // served less than his part; and none while a light request fits and his does not.
-ObjectIo::Pending& ObjectIo::NextIn(const Window& window, TimePoint now) const {
-  auto& first = static_cast<Pending&>(*window.flows.First());
+ObjectIo::Pending* ObjectIo::NextIn(const Window& window, TimePoint now) const {
+  if (window.queue.empty()) return nullptr;
+  auto* const first = static_cast<Pending*>(window.flows.First());
+  Pending* const first_that_fits = Fits(window, *first) ? first : nullptr;
   const auto parts = parts_.find(window.class_id);
-  if (parts == parts_.end() || window.owed_in_row >= kOwedInRow) return first;
-  FlowOrder::Item* const item = parts->second.Owed(window.flows, now);
-  if (item == nullptr || item == &first) return first;
-  auto& owed = static_cast<Pending&>(*item);
-  return !Fits(window, owed) && Fits(window, first) ? first : owed;
-}
-
-bool ObjectIo::HasRoom(const Window& window, TimePoint now) const {
-  return !window.queue.empty() && Fits(window, NextIn(window, now));
+  if (parts == parts_.end() || window.owed_in_row >= kOwedInRow) return first_that_fits;
+  auto* const owed = static_cast<Pending*>(parts->second.Owed(window.flows, now));
+  return owed != nullptr && Fits(window, *owed) ? owed : first_that_fits;
 }
 
 bool ObjectIo::Fits(const Window& window, const Pending& next) const {
@@ -182,41 +178,42 @@ bool ObjectIo::Fits(const Window& window, const Pending& next) const {
 // the order of arrival that OSD alone would have all that the limit lets go, of which it gives the
 // class its share only. One that answers so slowly that it has more under way than twice what
 // another has, and two requests, is left out: that counts against the limit, too.
-auto ObjectIo::NextOf(ClassId id, TimePoint now) -> Windows::iterator {
-  const auto begin = windows_.lower_bound({id, OsdId(0)});
+ObjectIo::Turn ObjectIo::NextOf(ClassId id, TimePoint now) {
+  turns_.clear();
   const auto end = windows_.upper_bound({id, OsdId(std::numeric_limits<uint32_t>::max())});
   uint64_t least = std::numeric_limits<uint64_t>::max();
-  for (auto it = begin; it != end; ++it) {
-    if (HasRoom(it->second, now)) least = std::min(least, it->second.flying_bytes);
+  for (auto it = windows_.lower_bound({id, OsdId(0)}); it != end; ++it) {
+    Pending* const next = NextIn(it->second, now);
+    if (next == nullptr) continue;
+    turns_.push_back({it, next});
+    least = std::min(least, it->second.flying_bytes);
   }
-  auto next = windows_.end();
-  for (auto it = begin; it != end; ++it) {
-    const Window& window = it->second;
-    if (!HasRoom(window, now)) continue;
-    const bool slow = window.flying_bytes > 2 * (least + NextIn(window, now).op.cost());
-    if (slow || (next != windows_.end() && next->second.last_turn < window.last_turn)) continue;
-    next = it;
+  Turn turn;
+  for (const Turn& one : turns_) {
+    const Window& window = one.window->second;
+    const bool slow = window.flying_bytes > 2 * (least + one.next->op.cost());
+    const bool later = turn.next != nullptr && turn.window->second.last_turn < window.last_turn;
+    if (!slow && !later) turn = one;
   }
-  return next;
+  return turn;
 }
 
 TimePoint ObjectIo::TakeLimited(ClassId id, LimitWindow& limit, TimePoint now,
                                 std::vector<Departure>* out) {
   for (;;) {
-    const auto next = NextOf(id, now);
-    const bool held = next != windows_.end() && !limit.Admits(next->first.second, now);
-    if (held || next == windows_.end()) {
+    const Turn turn = NextOf(id, now);
+    const bool held = turn.next != nullptr && !limit.Admits(turn.window->first.second, now);
+    if (held || turn.next == nullptr) {
       meter_.SetHeldByLimit(id, held, now);
       return held ? limit.AdmitsAt() : TimePoint::Max();
     }
-    limit.Sent(NextIn(next->second, now).op.cost(), now);
-    TakeNext(next->first, next->second, now, out);
+    limit.Sent(turn.next->op.cost(), now);
+    TakeNext(turn.window->first, turn.window->second, turn.next, now, out);
   }
 }
 
-void ObjectIo::TakeNext(const Key& key, Window& window, TimePoint now,
+void ObjectIo::TakeNext(const Key& key, Window& window, Pending* next, TimePoint now,
                         std::vector<Departure>* out) {
-  Pending* const next = &NextIn(window, now);
   window.owed_in_row = next == window.flows.First() ? 0 : window.owed_in_row + 1;
   window.flows.Take(next);
   if (const auto parts = parts_.find(key.first); parts != parts_.end()) {

@@ -148,6 +148,10 @@ class ObjectIo {
   };
   using Key = std::pair<ClassId, OsdId>;
   using Windows = std::map<Key, Window>;
+  struct Turn {
+    Windows::iterator window;
+    Pending* next = nullptr;
+  };
   struct Departure {
     PendingPtr pending;
     ObjectSender::Stamp stamp;
@@ -155,19 +159,19 @@ class ObjectIo {
 
   void Route(PendingPtr pending);
   static void Queue(Window* window, PendingPtr pending);
-  // The next to leave. Requires: somebody waits.
-  [[nodiscard]] Pending& NextIn(const Window& window, TimePoint now) const;
-  [[nodiscard]] bool HasRoom(const Window& window, TimePoint now) const;
+  // The next to leave, if it fits; null: nobody does. Looks at users' parts: once per departure.
+  [[nodiscard]] Pending* NextIn(const Window& window, TimePoint now) const;
   [[nodiscard]] bool Fits(const Window& window, const Pending& next) const;
   // Whether a request that joins that window counts for a latency bound of its class.
   [[nodiscard]] bool IsBounded(const Pending& pending, const Window& window) const;
-  // Whose turn it is of the windows of a class with a limit; end(): nobody's.
-  Windows::iterator NextOf(ClassId id, TimePoint now);
+  // Whose turn it is of the windows of a class with a limit, and what leaves; null: nobody's.
+  Turn NextOf(ClassId id, TimePoint now);
   void TakeDepartures(const Key& key, Window& window, TimePoint now, std::vector<Departure>* out);
   // Of all windows of a class with a limit; says when more may leave without an answer, Max: all
   // has left that fits its window.
   TimePoint TakeLimited(ClassId id, LimitWindow& limit, TimePoint now, std::vector<Departure>* out);
-  void TakeNext(const Key& key, Window& window, TimePoint now, std::vector<Departure>* out);
+  void TakeNext(const Key& key, Window& window, Pending* next, TimePoint now,
+                std::vector<Departure>* out);
   void NoteWaited(const Pending& pending, Duration limited, TimePoint now, Window* window);
   void NoteBack(const Pending& pending, const Result<ObjectOutcome>& result, TimePoint now);
   void SetPartsLocked(TimePoint now);
@@ -200,6 +204,7 @@ class ObjectIo {
   DelayTracker tokens_sent_;
   DelayTracker requests_sent_;
   Windows windows_;
+  std::vector<Turn> turns_;  // of NextOf, kept for its capacity
   std::map<ClassId, LimitWindow> limits_;
   std::map<ClassId, double> limit_parts_;
   uint64_t limit_parts_order_ = 0;
