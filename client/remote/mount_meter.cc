@@ -7,13 +7,14 @@ namespace weir::client {
 void MountMeter::Spend(Class* one, TimePoint now) {
   const auto passed = static_cast<uint64_t>(std::max<int64_t>(0, (now - one->since).count()));
   one->since = std::max(one->since, now);
-  if (one->queued + one->flying == 0) return;
+  if (one->queued + one->flying + one->parked == 0) return;
   if (one->queued > 0 && one->held_by_limit) {
     one->times.limit_ns += one->queued * passed;
     one->times.limited_ns += passed;
   } else {
     one->times.window_ns += one->queued * passed;
   }
+  one->times.network_ns += one->parked * passed;
   one->times.active_ns += passed;
 }
 
@@ -46,6 +47,18 @@ void MountMeter::SetHeldByLimit(ClassId id, bool held, TimePoint now) {
 
 void MountMeter::Back(ClassId id, TimePoint now) {
   --Advance(id, now).flying;
+}
+
+void MountMeter::Parked(ClassId id, TimePoint now) {
+  ++Advance(id, now).parked;
+}
+
+void MountMeter::Unparked(ClassId id, TimePoint now) {
+  --Advance(id, now).parked;
+}
+
+void MountMeter::Lost(ClassId id, Duration away) {
+  classes_[id].times.network_ns += static_cast<uint64_t>(away.count());
 }
 
 void MountMeter::Answered(ClassId id, uint64_t bytes, Duration away, Duration server) {

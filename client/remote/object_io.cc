@@ -94,7 +94,7 @@ void ObjectIo::Route(PendingPtr pending) {
       error = Status(ErrorCode::kIo, "object " + std::to_string(pending->op.object.inode.value) +
                                          " lies in a pool that does not exist any more");
     } else if (!place.has_value()) {
-      parked_.push_back(std::move(pending));  // a pool may still get its first OSD
+      Park(std::move(pending), now);  // a pool may still get its first OSD
       return;
     } else {
       pending->osd = place->chain->head();
@@ -228,7 +228,6 @@ void ObjectIo::TakeNext(const Key& key, Window& window, Pending* next, TimePoint
   window.last_turn = ++counters_.sent;
   meter_.Sent(key.first, now);
   pending->left = now;
-  if (pending->delays.empty()) pending->sent = now;
   ObjectSender::Stamp stamp = StampLocked(*pending, bytes);
   const Duration waited = std::exchange(window.waited, Duration(0));
   if (now - window.waited_at < kWaitedLately) stamp.waited = waited;
@@ -412,7 +411,9 @@ void ObjectIo::OnReply(const PendingPtr& pending, const Key& key, ObjectAnswer a
     NoteBack(*pending, result, now);
     meter_.Back(key.first, now);
     if (result.ok()) {
-      meter_.Answered(key.first, pending->op.length, now - pending->sent, result->server_time);
+      meter_.Answered(key.first, pending->op.length, now - pending->left, result->server_time);
+    } else if (result.code() == ErrorCode::kUnreachable) {
+      meter_.Lost(key.first, now - pending->left);
     }
     if (result.ok() && result->window_bytes != 0) window.limit_bytes = result->window_bytes;
     if (result.ok()) {
@@ -462,8 +463,22 @@ auto ObjectIo::AfterLocked(const PendingPtr& pending, ObjectAnswer* answer) -> T
       chain->version > pending->chain_version) {
     return Then::kNow;
   }
-  parked_.push_back(pending);
+  Park(pending, clock_.Now());
   return Then::kLater;
+}
+
+void ObjectIo::Park(PendingPtr pending, TimePoint now) {
+  meter_.Parked(pending->op.class_id, now);
+  parked_.push_back(std::move(pending));
+}
+
+template <typename Predicate>
+void ObjectIo::EraseParked(Predicate gone, TimePoint now) {
+  std::erase_if(parked_, [&](const PendingPtr& pending) {
+    if (!gone(pending)) return false;
+    meter_.Unparked(pending->op.class_id, now);
+    return true;
+  });
 }
 
 void ObjectIo::SetMap(std::shared_ptr<const ClusterMap> map) {
@@ -510,7 +525,7 @@ std::vector<ObjectIo::PendingPtr> ObjectIo::TakeExpiredLocked(TimePoint now) {
     EndNumberLocked(*pending);
     return true;
   };
-  std::erase_if(parked_, late);
+  EraseParked(late, now);
   for (auto& [key, window] : windows_) EraseFrom(key.first, window, late, now);
   counters_.expired += expired.size();
   return expired;
@@ -521,8 +536,13 @@ void ObjectIo::Tick() {
   std::vector<PendingPtr> expired;
   {
     std::lock_guard lock(mutex_);
-    expired = TakeExpiredLocked(clock_.Now());
-    again.swap(parked_);
+    const TimePoint now = clock_.Now();
+    expired = TakeExpiredLocked(now);
+    const auto goes = [&](const PendingPtr& pending) {
+      again.push_back(pending);
+      return true;
+    };
+    EraseParked(goes, now);
   }
   for (PendingPtr& pending : expired) {
     pending->op.done(Status(ErrorCode::kTimedOut, "osd." + std::to_string(pending->osd.value) +
@@ -543,8 +563,8 @@ void ObjectIo::EndUnsent(Gone gone, const Status& status) {
       EndNumberLocked(*pending);
       return true;
     };
-    std::erase_if(parked_, take);
     const TimePoint now = clock_.Now();
+    EraseParked(take, now);
     for (auto& [key, window] : windows_) EraseFrom(key.first, window, take, now);
   }
   for (const PendingPtr& pending : dropped) pending->op.done(status);
@@ -567,7 +587,11 @@ void ObjectIo::Stop() {
   {
     std::lock_guard lock(mutex_);
     stopped_ = true;
-    dropped.swap(parked_);
+    const auto drop = [&](const PendingPtr& pending) {
+      dropped.push_back(pending);
+      return true;
+    };
+    EraseParked(drop, now);
     for (auto& [key, window] : windows_) {
       dropped.insert(dropped.end(), window.queue.begin(), window.queue.end());
       EraseFrom(

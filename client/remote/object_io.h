@@ -125,8 +125,7 @@ class ObjectIo {
     uint64_t number = 0;           // of a change; 0: it has none yet
     TimePoint asked;
     bool bounded = false;  // counts for the latency bound of its class
-    TimePoint sent;        // first; valid once it was
-    TimePoint left;        // the last time; too
+    TimePoint left;        // the last time; valid once it was sent
     uint32_t checksum_retries = 0;
     bool again = false;  // it may have been done before
     RoomWaits::Wait room;
@@ -189,6 +188,10 @@ class ObjectIo {
   std::vector<PendingPtr> TakeExpiredLocked(TimePoint now);
   template <typename Gone>
   void EndUnsent(Gone gone, const Status& status);
+  // Until there is a map, or the next Tick.
+  void Park(PendingPtr pending, TimePoint now);
+  template <typename Predicate>
+  void EraseParked(Predicate gone, TimePoint now);
   template <typename Predicate>
   void EraseFrom(ClassId id, Window& window, Predicate gone, TimePoint now);
 

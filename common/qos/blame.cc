@@ -63,12 +63,13 @@ void AddOsd(const OsdLately& osd, const OsdClassTimes& times, Verdict* verdict, 
   verdict->seconds = std::max(verdict->seconds, seconds);
 }
 
+// Without any: what was sent, and nobody has, is on its way.
 Culprit WorstOf(const Reasons& reasons) {
-  const std::pair<double, Culprit> all[] = {{reasons.limit, Culprit::kLimit},
+  const std::pair<double, Culprit> all[] = {{reasons.network, Culprit::kNetwork},
+                                            {reasons.limit, Culprit::kLimit},
                                             {reasons.neighbour, Culprit::kNeighbour},
                                             {reasons.disk, Culprit::kDisk},
-                                            {reasons.processors, Culprit::kProcessors},
-                                            {reasons.network, Culprit::kNetwork}};
+                                            {reasons.processors, Culprit::kProcessors}};
   return std::max_element(std::begin(all), std::end(all),
                           [](const auto& a, const auto& b) { return a.first < b.first; })
       ->second;
@@ -136,7 +137,7 @@ Verdict Judge(const Lately& lately, ClassId id) {
   }
   verdict.active_part = std::min(1.0, verdict.active_part);
   verdict.limited_part = std::min(1.0, verdict.limited_part);
-  if (verdict.split.total() <= 0) return verdict;
+  if (verdict.split.total() <= 0 && verdict.active_part <= 0) return verdict;
   verdict.culprit = verdict.active_part < kAsksLittle ? Culprit::kApplication : WorstOf(reasons);
   if (verdict.culprit == Culprit::kNeighbour) verdict.neighbour = BusiestNeighbour(served_to);
   return verdict;

@@ -42,7 +42,7 @@ struct MountClassTimes {
   uint64_t bytes = 0;
   uint64_t window_ns = 0;   // of requests: waited for the window of their class to the OSD
   uint64_t limit_ns = 0;    // of requests: held back here by the class's limit over all OSDs
-  uint64_t network_ns = 0;  // of requests that are answered: neither here nor at the OSD
+  uint64_t network_ns = 0;  // of requests: on the way to an OSD or back, or none is reached
   uint64_t limited_ns = 0;  // by the clock: its limit held something back here
   uint64_t active_ns = 0;   // by the clock: it had a request
 

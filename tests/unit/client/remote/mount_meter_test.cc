@@ -46,6 +46,25 @@ TEST(MountMeterTest, BooksToTheLimitWhatItHoldsBack) {
   EXPECT_EQ(times.active_ns, 20'000'000u);
 }
 
+// Goal: an OSD that cannot be reached for a minute is seen in every second of it.
+TEST(MountMeterTest, BooksTheWayWhileARequestWaitsToGoAgain) {
+  MountMeter meter;
+  TimePoint now{0};
+  meter.Queued(kGold, now);
+  meter.Sent(kGold, now);
+  now += 10ms;
+  meter.Back(kGold, now);
+  meter.Lost(kGold, 10ms);
+  meter.Parked(kGold, now);
+  now += 1s;
+  const MountClassTimes times = meter.Times(now).at(kGold);
+  EXPECT_EQ(times.network_ns, 1'010'000'000u);
+  EXPECT_EQ(times.active_ns, 1'010'000'000u);
+  meter.Unparked(kGold, now);
+  now += 1s;
+  EXPECT_EQ(meter.Times(now).at(kGold), times);
+}
+
 TEST(MountMeterTest, BooksTheNetworkWithoutTheOsdAndNothingWhenIdle) {
   MountMeter meter;
   TimePoint now{0};

@@ -73,6 +73,15 @@ TEST(BlameTest, WhoSeldomAsksIsToBlameHimself) {
       << "the mount had something all the time";
 }
 
+// Goal: what has been sent and stands at no OSD is not "nobody", nor a limit that nobody has.
+TEST(BlameTest, WhatNobodyHasIsOnItsWay) {
+  Lately lately;
+  lately.mounts.push_back({"host", 10, {.active_ns = 10 * kSecond}});
+  EXPECT_EQ(Judge(lately, kGold).culprit, Culprit::kNetwork);
+  lately.mounts[0].times.window_ns = 50 * kSecond;
+  EXPECT_EQ(Judge(lately, kGold).culprit, Culprit::kNetwork) << "others wait behind it";
+}
+
 TEST(BlameTest, TheWindowFollowsFromTheRestButTheNetworkDoesNot) {
   Lately lately = Busy({.ops = 10, .limit_ns = 2 * kSecond, .device_ns = kSecond});
   MountLately mount{"host", 10, {.ops = 10, .active_ns = 10 * kSecond}};
