@@ -14,6 +14,7 @@ namespace weir::mds {
 struct NamespaceOptions {
   size_t cached_keys = 400'000;
   bool commit_thread = true;  // false: the owner calls CommitPrepared
+  uint64_t life = 0;          // of wire::Ordered; 0: random
   // Without a commit thread: there is something to commit. Called under a lock.
   std::function<void()> on_prepared{};
   // That read what operations find missing from memory. 0: whoever began the operation does, when
@@ -33,6 +34,9 @@ struct MdsOptions {
   Duration lease = std::chrono::seconds(30);
   Duration grace = std::chrono::seconds(15);  // after a restart, for sessions to reclaim
   Duration obey_patience = std::chrono::seconds(2);
+  // After a restart, with mounts that do not come to repeat what they were told
+  // (service/replays.h).
+  Duration replay_patience = std::chrono::seconds(15);
   NamespaceOptions ns;
   bool background = true;  // false: the owner calls Tick
   // Runs its argument on the calling thread when that has read what has come by now; false: it does

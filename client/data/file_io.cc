@@ -338,10 +338,16 @@ Status FileIo::ToldAtClose(Handle& handle, const Status& status) {
 
 void FileIo::Fsync(const HandlePtr& handle, bool data_only, WriteCallback callback) {
   const InodePtr& inode = handle->inode;
-  auto synced = [this, handle, then = handle->changes(),
-                 callback = std::move(callback)](const Status& status) {
+  auto told = [this, handle, then = handle->changes(),
+               callback = std::move(callback)](const Status& status) {
     handle->Flushed(then);
     callback(Told(*handle, status));
+  };
+  // The report's answer may have brought it.
+  auto synced = [this, named = reporter_.last_order(),
+                 told = std::move(told)](const Status& status) {
+    if (!status.ok()) return told(status);
+    reporter_.Commit(named, told);
   };
   // A successor of this process would tell of what it does not know to be stored.
   if (!data_only || options_.takeover != nullptr) return Sync(inode, true, std::move(synced));

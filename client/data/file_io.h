@@ -40,6 +40,9 @@ class WriteReporter {
   // Answers its attributes; kStale when the file is gone, kStaleEpoch when the mount was evicted.
   virtual void ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
                            std::function<void(Result<FileAttr>)> callback) = 0;
+  // Place of what the MDS has answered last; `callback` when all up to such a place is durable.
+  [[nodiscard]] virtual uint64_t last_order() const = 0;
+  virtual void Commit(uint64_t order, WriteCallback callback) = 0;
   // Space is kept up to `end`: the file is charged for it, or kQuota.
   struct AllocatedReport {
     uint64_t end = 0;
@@ -109,7 +112,8 @@ class FileIo {
   // Everything written before the call is on the OSDs, and the MDS knows (`commit`: durably).
   // Errors of earlier write-backs stay with the inode.
   void Sync(const InodePtr& inode, bool commit, WriteCallback callback);
-  // The same, and whoever has the handle hears of errors that it has not told yet. `data_only`, of
+  // The same, and that the file has its name is durable; whoever has the handle hears of errors
+  // that it has not told yet. `data_only`, of
   // fdatasync(2) and O_DSYNC: times may be told later, which spares a batch of the MDS.
   void Fsync(const HandlePtr& handle, bool data_only, WriteCallback callback);
   // For a close: as Fsync, but he hears only if he has changed or locked the file. With lazy_close,

@@ -172,7 +172,8 @@ void OnReleasedir(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* /*fi*/) {
 
 // Every change of a directory was durable before it was answered.
 void OnFsyncdir(fuse_req_t req, fuse_ino_t /*ino*/, int /*datasync*/, fuse_file_info* /*fi*/) {
-  fuse_reply_err(req, 0);
+  Filesystem& fs = Filesystem::Of(req);
+  fs.core().CommitNames([call = fs.Begin(req)](const Status& status) { call->Reply(status); });
 }
 
 }  // namespace

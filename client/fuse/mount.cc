@@ -96,6 +96,9 @@ Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& opt
   core.mounter = {getuid(), getgid(), getpid()};
   core.mounter_groups = OwnGroups();
   core.exclusive = options.exclusive;
+  // A successor would not know what is to be repeated.
+  core.ordered_within = takeover == nullptr ? options.commit : Duration::zero();
+  core.keeps = !options.exclusive;
   core.subtree = options.subtree;
   core.timeout = options.timeout;
   core.connect_timeout = options.connect_timeout;

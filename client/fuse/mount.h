@@ -45,6 +45,8 @@ class Mount {
     bool exclusive = false;
     // The kernel's write-back cache. It knows no classes: see client/README.md.
     bool writeback_cache = false;
+    // What is done to names is on the medium so soon, or when somebody waits for it; 0: at once.
+    Duration commit = std::chrono::seconds(1);
     // A close does not wait until what was written is stored (client/data/file_io.h).
     bool lazy_close = false;
     // Processors do not sleep while few requests are under way, where this process may see to that

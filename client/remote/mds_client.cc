@@ -4,6 +4,7 @@
 #include <future>
 #include <thread>
 
+#include "client/remote/ordered_names.h"
 #include "client/vfs/dir_cache.h"
 #include "client/vfs/file_leases.h"
 #include "common/net/sub_session.h"
@@ -50,6 +51,33 @@ bool KeepsOrder(uint32_t method) {
   }
 }
 
+// What the MDS may answer before it is durable.
+bool IsKept(uint32_t method) {
+  switch (method) {
+    case wire::MDS_CREATE:
+    case wire::MDS_TMPFILE:
+    case wire::MDS_MKNOD:
+    case wire::MDS_LINK:
+    case wire::MDS_UNLINK:
+    case wire::MDS_RMDIR:
+    case wire::MDS_RENAME:
+    case wire::MDS_SETATTR:
+    case wire::MDS_WROTE:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Inode that an answer has made, or 0: a CREATE may have opened one that was there, to which that
+// does no harm.
+uint64_t MadeBy(uint32_t method, const net::Reply& reply) {
+  const bool makes =
+      method == wire::MDS_CREATE || method == wire::MDS_TMPFILE || method == wire::MDS_MKNOD;
+  wire::EntryReply entry;
+  return makes && entry.ParseFromString(reply.body) ? entry.attr().inode() : 0;
+}
+
 }  // namespace
 
 MdsClient::MdsClient(const ReactorNetworks& networks, Clock& clock, Options options, Events events)
@@ -74,12 +102,16 @@ Result<std::unique_ptr<net::RpcClient>> MdsClient::Dial(size_t channel) const {
   return net::RpcClient::Connect(networks_.at(channel), clock_, options_.endpoint, options);
 }
 
-net::RpcClient& MdsClient::RpcFor(uint32_t method) {
+size_t MdsClient::ChannelFor(uint32_t method) {
   const size_t here = networks_.Here();
-  if (here == 0 || KeepsOrder(method)) return *rpc_;
+  if (here == 0 || KeepsOrder(method)) return 0;
   channels_[here].wanted.store(true, std::memory_order_relaxed);
-  net::RpcClient* const own = channels_[here].rpc.load(std::memory_order_acquire);
-  return own != nullptr && own->connected() ? *own : *rpc_;
+  const net::RpcClient* const own = RpcOf(here);
+  return own != nullptr && own->connected() ? here : 0;
+}
+
+net::RpcClient* MdsClient::RpcOf(size_t channel) const {
+  return channel == 0 ? rpc_.get() : channels_[channel].rpc.load(std::memory_order_acquire);
 }
 
 MdsClient::~MdsClient() {
@@ -116,6 +148,10 @@ wire::OpenSessionRequest MdsClient::SessionRequest(bool first) const {
   request.set_mount_class(options_.mount_class);
   request.set_exclusive(options_.exclusive);
   request.set_leases(options_.directories != nullptr);
+  request.set_keeps(options_.keeps);
+  request.set_repeats(options_.keeps && !first);
+  request.set_ordered_within_ms(static_cast<uint32_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(options_.ordered_within).count()));
   for (InodeId inode : events_.open_inodes()) request.add_open_inodes(inode.value);
   if (events_.kept_inodes != nullptr) {
     for (InodeId inode : events_.kept_inodes()) request.add_kept(inode.value);
@@ -155,6 +191,7 @@ Status MdsClient::TakeSession(const std::string& body, TimePoint asked) {
   WEIR_ASSIGN_OR_RETURN(ClusterMap map, weir::FromWire(reply.map()));
   root_ = reply.root_inode();
   lock_seq_ = 0;
+  BeginLife(reply.life());
   if (reply.lost_locks_size() > 0 && events_.on_lost_locks != nullptr) {
     std::vector<InodeId> lost;
     for (const uint64_t inode : reply.lost_locks()) lost.emplace_back(inode);
@@ -177,6 +214,16 @@ Status MdsClient::TakeSession(const std::string& body, TimePoint asked) {
   // After the map: it may say that they are lost.
   if (options_.files != nullptr) events_.on_lost_leases(written);
   return Status::Ok();
+}
+
+// What was kept of the life before is to be repeated.
+void MdsClient::BeginLife(uint64_t life) {
+  const std::lock_guard lock(mutex_);
+  const uint64_t before = life_.exchange(life);
+  if (!options_.keeps || before == 0 || before == life) return;
+  std::vector<KeptRequests::Request> kept = kept_.TakeAll();
+  unrepeated_.insert(unrepeated_.end(), kept.begin(), kept.end());
+  options_.ordered->BeginLife();
 }
 
 Status MdsClient::Open() {
@@ -253,7 +300,167 @@ void MdsClient::CallRaw(uint32_t method, const google::protobuf::MessageLite& re
   net::CallOptions call;
   call.timeout = patience.value_or(options_.timeout);
   call.idempotent = idempotent;
-  RpcFor(method).Call(method, request.SerializeAsString(), {}, call, std::move(callback));
+  const bool noted = !idempotent && options_.ordered_within > Duration::zero();
+  const size_t channel = ChannelFor(method);
+  std::string body = request.SerializeAsString();
+  if (!noted) return RpcOf(channel)->Call(method, std::move(body), {}, call, std::move(callback));
+  if (options_.keeps && IsKept(method)) {
+    KeptRequests::Request kept;
+    kept.channel = channel;
+    kept.method = method;
+    kept.id = RpcOf(channel)->ReserveId();
+    kept.body = std::make_shared<const std::string>(std::move(body));
+    return SendKept(std::move(kept), call, std::move(callback));
+  }
+  RpcOf(channel)->Call(method, std::move(body), {}, call,
+                       [this, method, callback = std::move(callback)](Result<net::Reply> reply) {
+                         wire::Ordered said;
+                         if (reply.ok()) Note(method, *reply, &said);
+                         callback(std::move(reply));
+                       });
+}
+
+void MdsClient::SendKept(KeptRequests::Request kept, const net::CallOptions& call,
+                         RawCallback callback) {
+  net::CallOptions reserved = call;
+  reserved.reserved_id = kept.id;
+  net::RpcClient* const rpc = RpcOf(kept.channel);
+  const uint32_t method = kept.method;
+  std::string body = *kept.body;
+  rpc->Call(method, std::move(body), {}, reserved,
+            [this, kept = std::move(kept), call,
+             callback = std::move(callback)](Result<net::Reply> reply) mutable {
+              OnKept(std::move(kept), call, std::move(reply), callback);
+            });
+}
+
+void MdsClient::OnKept(KeptRequests::Request kept, const net::CallOptions& call,
+                       Result<net::Reply> reply, const RawCallback& callback) {
+  const Use use(*this);
+  if (!use) return callback(std::move(reply));
+  const size_t channel = kept.channel;
+  const uint64_t id = kept.id;
+  uint64_t order = 0;
+  {
+    // With the lock, for what is kept is taken whole when another life begins.
+    const std::lock_guard lock(mutex_);
+    wire::Ordered said;
+    order = reply.ok() ? Note(kept.method, *reply, &said) : 0;
+    if (order != 0 && said.life() == life_) {
+      kept.inode = MadeBy(kept.method, *reply);
+      kept.stamp_ns = said.stamp_ns();
+      kept_.Keep(order, kept);
+      kept.body = nullptr;
+    }
+  }
+  // An answer of the life before, read late: what was kept of that has been taken without it.
+  // Nobody has heard of it.
+  if (order != 0 && kept.body != nullptr) return SendKept(std::move(kept), call, callback);
+  if (order == 0) RpcOf(channel)->FreeId(id);  // durable, or refused
+  FreeDurable();
+  callback(std::move(reply));
+}
+
+uint64_t MdsClient::Note(uint32_t method, const net::Reply& reply, wire::Ordered* said) const {
+  wire::OrderedAnswer answer;
+  if (!answer.ParseFromString(reply.body) || !answer.has_ordered()) return 0;
+  *said = answer.ordered();
+  if (options_.keeps && said->life() != life_) return said->order();  // see OnKept
+  return options_.ordered->Heard(*said, InodeId(MadeBy(method, reply)));
+}
+
+void MdsClient::NoteDurable(const wire::Ordered& said) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (options_.keeps && said.life() != life_) return;
+    (void)options_.ordered->Heard(said);
+  }
+  FreeDurable();
+}
+
+void MdsClient::FreeDurable() {
+  const Use use(*this);
+  if (!options_.keeps || !use) return;
+  std::vector<KeptRequests::Request> durable;
+  {
+    const std::lock_guard lock(mutex_);
+    durable = kept_.TakeDurable(options_.ordered->durable());
+  }
+  for (const KeptRequests::Request& done : durable) RpcOf(done.channel)->FreeId(done.id);
+}
+
+// One after the other: what the MDS has to load for one others could pass.
+void MdsClient::Repeat(std::function<void(bool)> done) {
+  const Use use(*this);
+  if (!use) return;
+  wire::ReplayRequest request;
+  net::CallOptions call;
+  call.timeout = options_.timeout;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!unrepeated_.empty()) {
+      const KeptRequests::Request& next = unrepeated_.front();
+      request.set_method(next.method);
+      request.set_body(*next.body);
+      request.set_inode(next.inode);
+      request.set_stamp_ns(next.stamp_ns);
+      request.set_connection(static_cast<uint32_t>(next.channel));
+      request.set_request_id(next.id);
+    }
+  }
+  if (request.request_id() == 0) return EndRepeat(std::move(done));
+  rpc_->Call(wire::MDS_REPLAY, request.SerializeAsString(), {}, call,
+             [this, done = std::move(done)](const Result<net::Reply>& reply) mutable {
+               OnRepeated(reply, std::move(done));
+             });
+}
+
+void MdsClient::OnRepeated(const Result<net::Reply>& reply, std::function<void(bool)> done) {
+  const Use use(*this);
+  if (!use) return;
+  bool goes_on = false;
+  {
+    const std::lock_guard lock(mutex_);
+    KeptRequests::Request& first = unrepeated_.front();
+    wire::Ordered said;
+    const uint64_t order = reply.ok() ? Note(first.method, *reply, &said) : 0;
+    // It has begun anew meanwhile: so does this, when the session is open there.
+    const bool again =
+        reply.code() == ErrorCode::kStaleEpoch || (order != 0 && said.life() != life_);
+    if (again) {
+      std::vector<KeptRequests::Request> repeated = kept_.TakeAll();
+      unrepeated_.insert(unrepeated_.begin(), repeated.begin(), repeated.end());
+    } else {
+      if (order != 0) {
+        kept_.Keep(order, std::move(first));
+      } else {
+        RpcOf(first.channel)->FreeId(first.id);  // durable, or lost
+      }
+      lost_names_ += reply.ok() ? 0 : 1;
+      unrepeated_.pop_front();
+    }
+    if (!again) goes_on = true;
+  }
+  if (!goes_on) return done(false);
+  Repeat(std::move(done));
+}
+
+void MdsClient::EndRepeat(std::function<void(bool)> done) {
+  size_t lost = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    options_.ordered->EndRepeating();
+    lost = std::exchange(lost_names_, 0);
+  }
+  if (lost != 0) {
+    options_.ordered->Lost();
+    if (events_.on_lost_names) events_.on_lost_names(lost);
+  }
+  net::CallOptions call;
+  call.timeout = options_.timeout;
+  call.idempotent = true;
+  rpc_->Call(wire::MDS_REPLAYED, wire::Empty().SerializeAsString(), {}, call,
+             [done = std::move(done)](const Result<net::Reply>& reply) { done(reply.ok()); });
 }
 
 void MdsClient::CallReserved(uint64_t id, uint32_t method,
@@ -328,6 +535,9 @@ void MdsClient::OnWatch(Result<net::Reply> raw, TimePoint asked) {
   const bool other_life = options_.files != nullptr && reply.lease_epoch() != 0 &&
                           reply.lease_epoch() != options_.files->epoch();
   if (reply.unknown_session() || other_life) return Reopen();
+  if (reply.has_ordered() && options_.ordered_within > Duration::zero()) {
+    NoteDurable(reply.ordered());
+  }
   ObeyRecalls(reply, asked);
   if (reply.lock_seq() > lock_seq_ && events_.on_lock_question) {
     lock_seq_ = reply.lock_seq();
@@ -373,8 +583,17 @@ void MdsClient::Reopen() {
                  watch_broken_ = true;
                  return;
                }
-               if (events_.on_session_lost) events_.on_session_lost();
-               StartWatch();
+               auto go_on = [this](bool goes_on) {
+                 if (closing_) return;
+                 if (!goes_on) {
+                   watch_broken_ = true;  // which finds out about the other life
+                   return;
+                 }
+                 if (events_.on_session_lost) events_.on_session_lost();
+                 StartWatch();
+               };
+               if (!options_.keeps) return go_on(true);
+               Repeat(std::move(go_on));
              });
 }
 

@@ -14,6 +14,7 @@
 #include <array>
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -22,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "client/remote/kept_requests.h"
 #include "client/remote/reactor_networks.h"
 #include "client/vfs/caller.h"
 #include "common/net/rpc.h"
@@ -36,6 +38,7 @@ class MessageLite;
 namespace weir::wire {
 class FileLock;
 class OpenSessionRequest;
+class Ordered;
 class WatchReply;
 class WatchRequest;
 }  // namespace weir::wire
@@ -44,6 +47,7 @@ namespace weir::client {
 
 class DirCache;
 class FileLeases;
+class OrderedNames;
 using MapPtr = std::shared_ptr<const ClusterMap>;
 
 class MdsClient {
@@ -62,6 +66,9 @@ class MdsClient {
     std::vector<uint64_t> reserved_ids;  // too
     DirCache* directories = nullptr;     // under leases of the MDS; null: asks for none
     FileLeases* files = nullptr;         // goes with them
+    OrderedNames* ordered = nullptr;     // of answers that come before they are durable
+    Duration ordered_within{0};          // which they are so soon; 0: takes none
+    bool keeps = false;                  // these, for an MDS that begins anew
     Duration timeout = Duration::max();  // of every call
     Duration connect_timeout = std::chrono::seconds(10);  // of Open
   };
@@ -83,6 +90,8 @@ class MdsClient {
     // MDS_LOCKS_SETTLED is wanted; may be empty.
     std::function<void(uint64_t seq)> on_lock_question;
     std::function<void(const std::vector<InodeId>&)> on_append_recall;  // rights are wanted back
+    // The MDS has begun anew, and so much that it had answered could not be repeated.
+    std::function<void(size_t)> on_lost_names;
     std::function<void()> on_session_lost;  // the MDS forgot what it gave; a new one is open
     // Leases on files: asked back, by recalls up to `seq`; gone with a session, of files that were
     // written under one.
@@ -160,7 +169,22 @@ class MdsClient {
 
   MdsClient(const ReactorNetworks& networks, Clock& clock, Options options, Events events);
   [[nodiscard]] Result<std::unique_ptr<net::RpcClient>> Dial(size_t channel) const;
-  [[nodiscard]] net::RpcClient& RpcFor(uint32_t method);
+  [[nodiscard]] size_t ChannelFor(uint32_t method);
+  [[nodiscard]] net::RpcClient* RpcOf(size_t channel) const;
+  void Send(size_t channel, uint32_t method, std::string body, const net::CallOptions& call,
+            RawCallback callback);
+  void SendKept(KeptRequests::Request kept, const net::CallOptions& call, RawCallback callback);
+  void OnKept(KeptRequests::Request kept, const net::CallOptions& call, Result<net::Reply> reply,
+              const RawCallback& callback);
+  // What an answer says of its place, before whoever asked goes on; returns it.
+  uint64_t Note(uint32_t method, const net::Reply& reply, wire::Ordered* said) const;
+  void NoteDurable(const wire::Ordered& said);
+  void FreeDurable();
+  void BeginLife(uint64_t life);
+  // Repeats what was kept, if anything; `done`: whether the session goes on.
+  void Repeat(std::function<void(bool)> done);
+  void OnRepeated(const Result<net::Reply>& reply, std::function<void(bool)> done);
+  void EndRepeat(std::function<void(bool)> done);
   wire::OpenSessionRequest SessionRequest(bool first) const;
   void Told(const wire::OpenSessionRequest& request) const;
   Status TakeFirst(const Result<net::Reply>& reply, TimePoint asked);
@@ -194,6 +218,10 @@ class MdsClient {
   MapPtr map_;
   uint64_t tag_epoch_ = 0;
   FreshRows fresh_;
+  KeptRequests kept_;
+  std::deque<KeptRequests::Request> unrepeated_;
+  size_t lost_names_ = 0;          // of those
+  std::atomic<uint64_t> life_{0};  // of the MDS
 };
 
 }  // namespace weir::client

@@ -69,6 +69,19 @@ ObjectIo::ObjectIo(Clock& clock, ObjectSender& sender, Options options)
 ObjectIo::~ObjectIo() = default;
 
 void ObjectIo::Submit(ObjectOp op) {
+  NewFiles* const files = options_.new_files;
+  if (op.write && files != nullptr && files->IsNew(op.object.inode)) {
+    files->AwaitDurable(
+        [this, op = std::make_shared<ObjectOp>(std::move(op))](const Status& status) {
+          if (!status.ok()) return op->done(status);
+          Send(std::move(*op));
+        });
+    return;
+  }
+  Send(std::move(op));
+}
+
+void ObjectIo::Send(ObjectOp op) {
   auto pending = std::make_shared<Pending>();
   pending->op = std::move(op);
   pending->asked = clock_.Now();

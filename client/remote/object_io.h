@@ -43,6 +43,15 @@
 
 namespace weir::client {
 
+// Files that a crash may still take.
+class NewFiles {
+ public:
+  virtual ~NewFiles() = default;
+  [[nodiscard]] virtual bool IsNew(InodeId inode) const = 0;
+  // `done` when those that are new now are not any more.
+  virtual void AwaitDurable(std::function<void(Status)> done) = 0;
+};
+
 class ObjectIo {
  public:
   struct Options {
@@ -57,6 +66,7 @@ class ObjectIo {
     // Asks for a SendDue at that moment; called under a lock. Empty: the OSDs alone hold limits.
     std::function<void(TimePoint)> wake_by;
     RoomWaits::Ask ask_removals;
+    NewFiles* new_files = nullptr;  // what changes one of these waits; null: there are none
   };
   struct Counters {
     uint64_t sent = 0;
@@ -156,6 +166,7 @@ class ObjectIo {
     ObjectSender::Stamp stamp;
   };
 
+  void Send(ObjectOp op);
   void Route(PendingPtr pending);
   static void Queue(Window* window, PendingPtr pending);
   // The next to leave, if it fits; null: nobody does. Looks at users' parts: once per departure.

@@ -68,7 +68,8 @@ Core::Core(const ReactorNetworks& networks, Clock& clock, Options options)
                     [this](TimePoint when) {
                       limits_.WakeBy(limit_parts_.Wanted() ? TimePoint{0} : when);
                     },
-                .ask_removals = [this](auto done) { AskRemovals(std::move(done)); }}),
+                .ask_removals = [this](auto done) { AskRemovals(std::move(done)); },
+                .new_files = this}),
       limits_(clock, [this] { return std::min(limit_parts_.Poll(), objects_.SendDue()); }),
       limit_parts_(
           clock, objects_,
@@ -115,6 +116,9 @@ Status Core::Connect() {
     options.files = &leases_;
     lease_keeper_ = std::make_unique<LeaseKeeper>(leases_, inodes_, LeaseHooks());
   }
+  options.ordered = &ordered_;
+  options.ordered_within = options_.ordered_within;
+  options.keeps = options_.keeps;
   options.timeout = options_.timeout;
   options.connect_timeout = options_.connect_timeout;
   MdsClient::Events events;
@@ -140,6 +144,12 @@ Status Core::Connect() {
   events.on_lock_question = [this](uint64_t seq) { SettleLocks(seq); };
   events.on_lost_locks = [this](const std::vector<InodeId>& inodes) { OnLocksLost(inodes); };
   events.on_append_recall = [this](const auto& inodes) { appends_.Recall(inodes); };
+  events.on_lost_names = [](size_t count) {
+    WEIR_LOG_ERROR(
+        "the metadata server began anew, and {} changes of names that were answered and "
+        "not durable yet are lost",
+        count);
+  };
   events.on_session_lost = [this] { appends_.Lost(); };
   WEIR_ASSIGN_OR_RETURN(mds_, MdsClient::Connect(networks_, clock_, options, std::move(events)));
   return Status::Ok();
@@ -382,6 +392,20 @@ void Core::ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
                                  const InodePtr known = inodes_.Find(inode);
                                  if (known != nullptr) leases_.Learn(known, *reply, asked);
                                });
+}
+
+void Core::Commit(uint64_t order, WriteCallback callback) {
+  if (ordered_.TakeLoss()) {
+    return callback(
+        Status(ErrorCode::kIo, "the metadata server began anew without what it had answered here"));
+  }
+  if (ordered_.IsDurable(order)) return callback(Status::Ok());
+  mds_->Call<wire::OrderedAnswer>(
+      wire::MDS_COMMIT, wire::Empty(), true,
+      [this, callback = std::move(callback)](const Result<wire::OrderedAnswer>& reply) {
+        if (reply.ok()) ordered_.Heard(reply->ordered());
+        callback(reply.status());
+      });
 }
 
 void Core::ReportAllocated(InodeId inode, const AllocatedReport& report,

@@ -18,6 +18,7 @@
 #include "client/remote/limit_parts.h"
 #include "client/remote/mds_client.h"
 #include "client/remote/object_io.h"
+#include "client/remote/ordered_names.h"
 #include "client/remote/osd_client.h"
 #include "client/remote/reactor_networks.h"
 #include "client/vfs/access_times.h"
@@ -49,13 +50,16 @@ namespace weir::client {
 class TakeoverLog;
 struct OpenedFile;
 
-class Core final : private WriteReporter {
+class Core final : private WriteReporter, private NewFiles {
  public:
   struct Options {
     std::string mds_endpoint;
     std::string client_name;
     std::string mount_class;
     bool exclusive = false;
+    // Changes of names are answered before they are durable, which they are so soon; 0: are not.
+    Duration ordered_within{0};
+    bool keeps = false;  // them, for an MDS that begins anew: it is another process
     std::string subtree;
     Duration timeout = Duration::max();
     Duration connect_timeout = std::chrono::seconds(10);
@@ -128,6 +132,11 @@ class Core final : private WriteReporter {
   KernelNames& names() { return names_; }
   // A change of ours has moved the attributes of those, and its reply did not bring them.
   void Changed(std::initializer_list<InodeId> inodes);
+  [[nodiscard]] bool NamesAreDurable() const {
+    return !ordered_.lost() && ordered_.IsDurable(ordered_.last());
+  }
+  // `done` when all that the MDS has answered by now is durable.
+  void CommitNames(WriteCallback done) { Commit(ordered_.last(), std::move(done)); }
   // A change of names has been answered, or failed.
   void NamesChanged(DirCache::Changing* changing, const Result<wire::EntryReply>& reply);
   void NamesChanged(DirCache::Changing* changing, const Result<wire::TouchedReply>& reply);
@@ -157,6 +166,10 @@ class Core final : private WriteReporter {
                        WriteCallback callback) override;
   void AskRoom(InodeId inode, ClassId class_id, uint64_t end,
                std::function<void(Result<uint64_t>)> callback) override;
+  [[nodiscard]] uint64_t last_order() const override { return ordered_.last(); }
+  void Commit(uint64_t order, WriteCallback callback) override;
+  [[nodiscard]] bool IsNew(InodeId inode) const override { return ordered_.IsNew(inode); }
+  void AwaitDurable(WriteCallback callback) override { CommitNames(std::move(callback)); }
   void TakeDirectories(DirCache::Changing* changing, std::span<const wire::Attr* const> told);
   void AskAppend(InodeId inode, std::function<void(Result<uint64_t>)> done);
   void SettleAppend(InodeId inode, std::function<void()> done);
@@ -192,6 +205,7 @@ class Core final : private WriteReporter {
   Clock& clock_;
   const Options options_;
   const uint64_t session_;
+  OrderedNames ordered_;
   InodeTable inodes_;
   HandleTable handles_;
   OpenFiles open_files_;

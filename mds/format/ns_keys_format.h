@@ -12,12 +12,13 @@
 namespace weir::mds {
 
 enum class Table : char {
-  kAnswer = 'a',      // sub-session, request id    -> AnswerRecord
-  kBackref = 'b',     // inode, parent, name        -> "" : a link besides the primary one
-  kCookie = 'c',      // directory, cookie          -> CookieRecord
-  kDentry = 'd',      // directory, name            -> DentryRecord
-  kHeld = 'h',        // class                      -> HeldRecord
-  kInode = 'i',       // inode                      -> InodeRecord
+  kAnswer = 'a',   // sub-session, request id    -> AnswerRecord
+  kBackref = 'b',  // inode, parent, name        -> "" : a link besides the primary one
+  kCookie = 'c',   // directory, cookie          -> CookieRecord
+  kDentry = 'd',   // directory, name            -> DentryRecord
+  kHeld = 'h',     // class                      -> HeldRecord
+  kInode = 'i',    // inode                      -> InodeRecord
+  kKeeper = 'k',   // session                    -> "" : repeats what it was told, after a restart
   kLockHolder = 'l',  // session                    -> "" : may hold advisory locks
   kMeta = 'm',        // word                       -> one of a kind
   kOrphan = 'o',      // inode                      -> "" : no link left, still open somewhere

@@ -4,12 +4,22 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/prng.h"
+
 namespace weir::mds {
 namespace {
 
 // What was loaded for an operation and is missing again so often is read under the lock: memory is
 // too small for it just now, and it must come to an end.
 constexpr int kLostMost = 3;
+
+// Early answers that are committed before their time: whoever waits for the medium
+// then waits some milliseconds for them at most.
+constexpr size_t kEarlyCommitted = 256;
+// CommitLazy is called so often.
+constexpr Duration kCommitTick = std::chrono::milliseconds(100);
+// As many as are kept in memory while a commit is on its way; what comes then waits for it.
+constexpr size_t kEarlyMost = 4096;
 
 }  // namespace
 
@@ -20,6 +30,7 @@ NamespaceDb::NamespaceDb(KvStore& store, Clock& clock, ClusterView& cluster,
       cluster_(cluster),
       listener_(listener),
       options_(options),
+      life_(options.life != 0 ? options.life : RandomSeed()),
       overlay_(store, options.cached_keys),
       leases_(clock),
       file_leases_(clock, options.file_leases),
@@ -112,16 +123,25 @@ Operation NamespaceDb::MakeOperation(const RequestOrigin& origin, Txn::Reads rea
   const bool awaits_holders =
       origin.method != wire::MDS_WROTE && in_grace_ && file_leases_.AwaitsUnknown();
   if (full_) full_ = !store_.HasRoom();
-  return Operation(overlay_, reads,
-                   {cluster_, opens_, classes_, leases_, file_leases_, grants_, writers_, untold_,
-                    stamps_, lingering_, origin.session, origin.mount_class, origin.client,
-                    stamps_.Next(), in_grace_, awaits_holders, full_});
+  return Operation(
+      overlay_, reads,
+      {cluster_, opens_, classes_, leases_, file_leases_, grants_, writers_, untold_, stamps_,
+       lingering_, origin.session, origin.mount_class, origin.client,
+       origin.replayed_at_ns != 0 ? stamps_.Saw(origin.replayed_at_ns) : stamps_.Next(),
+       origin.replayed_inode, in_grace_, awaits_holders, full_});
 }
 
 void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
+  if (!broken_.ok()) {
+    ready->runs.push_back([done = std::move(request.done), status = broken_] { done(status, {}); });
+    return;
+  }
   if (AnswerRepeated(&request, ready)) return;
-  if (leases_.InTheWay(request.origin.session, request.origin.changes) ||
-      leases_.AppendInTheWay(request.origin.session, request.origin.resizes)) {
+  // What is done again was done when no lease was in its way, and nobody has been told anything
+  // since.
+  const bool replayed = request.origin.replayed_at_ns != 0;
+  if (!replayed && (leases_.InTheWay(request.origin.session, request.origin.changes) ||
+                    leases_.AppendInTheWay(request.origin.session, request.origin.resizes))) {
     // Whoever is silent is waited for once.
     const FileLeases::Wish wish{.changed_directories = request.origin.changes};
     if (request.origin.method != wire::MDS_APPEND) {
@@ -153,7 +173,8 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
       return;
     }
   }
-  if (!request.origin.unrepeatable && WaitsForFileLeases(&request, op, answer.ok(), ready)) {
+  if (!request.origin.unrepeatable && !replayed &&
+      WaitsForFileLeases(&request, op, answer.ok(), ready)) {
     take_back();
     return Park(std::move(request));
   }
@@ -169,8 +190,17 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
     return put_aside();
   }
   const std::shared_ptr<void> turn = std::exchange(request.origin.turn, nullptr);
-  Waiting waiting{std::move(request.done), {},        std::move(op.effects), tag_epoch, turn,
-                  request.origin.lazy,     new_writer};
+  const bool leases_recorded = recorded != leases_.recorded();
+  Waiting waiting{std::move(request.done),
+                  {},
+                  std::move(op.effects),
+                  tag_epoch,
+                  turn,
+                  request.origin.lazy,
+                  new_writer,
+                  request.origin.ordered_within,
+                  request.origin.early && !leases_recorded,
+                  op.now()};
   if (waiting.effects.tags_changed || waiting.effects.tree_moved) classes_.Forget();
   if (status.ok()) {
     for (const uint64_t inode : waiting.effects.gone) file_leases_.Gone(inode);
@@ -183,7 +213,8 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
     Done done = [original = std::move(waiting.done), status](const Status& committed, std::string) {
       original(committed.ok() ? status : committed, {});
     };
-    Enqueue(&op.txn, {std::move(done), {}, {}, 0, turn}, ready);
+    Enqueue(&op.txn, {std::move(done), {}, {}, 0, turn, false, 0, request.origin.ordered_within},
+            ready);
     return;
   }
   Linger(op, waiting.effects);
@@ -251,18 +282,75 @@ void NamespaceDb::Enqueue(Txn* txn, Waiting waiting, Ready* ready) {
     if (key.front() == static_cast<char>(Table::kUntold)) {
       untold_.Note(ReadBigEndian(key, kFirstNumber), value.has_value());
     }
-    overlay_.Put(key, std::move(value), open_.number);
+    overlay_.Put(key, std::move(value), open_.number, txn->seen().reader);
   }
-  const bool ready_now = !writes && txn->seen() <= durable_batch_;
+  const bool ordered = waiting.ordered_within > Duration::zero();
+  const uint64_t seen = ordered ? txn->seen().others : txn->seen().any;
+  const bool ready_now = !writes && seen <= durable_batch_;
   if (ready_now) {
     ready->runs.push_back([this, shared = std::make_shared<Waiting>(std::move(waiting))] {
       Finish(std::move(*shared), Status::Ok());
     });
     return;
   }
-  if (!waiting.lazy && !std::exchange(commit_wanted_, true)) ready->commit = true;
+  const Effects& effects = waiting.effects;
+  const bool early = waiting.early && waiting.done != nullptr && seen <= durable_batch_ &&
+                     !effects.tags_changed && !effects.must_last && open_.early < kEarlyMost;
+  if (early) {
+    AnswerEarly(&waiting, ready);
+  } else if (waiting.lazy) {
+    open_.due = TimePoint();
+  } else {
+    WantCommit(ready);
+  }
   open_.waiting.push_back(std::move(waiting));
+}
+
+// To whoever parses the answer that it is appended to, a field of that.
+std::string NamespaceDb::OrderedTail(uint64_t order, uint64_t durable, int64_t stamp_ns) const {
+  wire::OrderedAnswer tail;
+  tail.mutable_ordered()->set_order(order);
+  tail.mutable_ordered()->set_durable(durable);
+  tail.mutable_ordered()->set_life(life_);
+  tail.mutable_ordered()->set_stamp_ns(stamp_ns);
+  return tail.SerializeAsString();
+}
+
+void NamespaceDb::AnswerEarly(Waiting* waiting, Ready* ready) {
+  ready->runs.push_back(
+      [done = std::exchange(waiting->done, nullptr),
+       answer = std::move(waiting->answer) +
+                OrderedTail(++last_order_, durable_order_, waiting->stamp_ns)]() mutable {
+        done(Status::Ok(), std::move(answer));
+      });
+  waiting->turn.reset();  // the caller of Execute still has it
+  open_.due = std::min(open_.due, clock_.Now() + waiting->ordered_within - kCommitTick);
+  if (++open_.early == kEarlyCommitted) WantCommit(ready);
+}
+
+void NamespaceDb::WantCommit(Ready* ready) {
+  if (std::exchange(commit_wanted_, true)) return;
+  ready->commit = true;
   if (options_.on_prepared) options_.on_prepared();
+}
+
+void NamespaceDb::Commit(Done done) {
+  Ready ready;
+  {
+    const std::lock_guard lock(mutex_);
+    const bool all_durable = open_.empty() && durable_batch_ + 1 == open_.number;
+    if (!broken_.ok() || all_durable) {
+      ready.runs.push_back([done = std::move(done), status = broken_,
+                            answer = OrderedTail(0, durable_order_, 0)] { done(status, answer); });
+    } else {
+      Waiting waiting;
+      waiting.done = std::move(done);
+      waiting.ordered_within = kCommitTick;  // wants to hear what is durable
+      open_.waiting.push_back(std::move(waiting));
+      WantCommit(&ready);
+    }
+  }
+  RunReady(std::move(ready));
 }
 
 void NamespaceDb::Finish(Waiting waiting, const Status& status) {
@@ -291,8 +379,7 @@ void NamespaceDb::CommitLazy() {
   Ready ready;
   {
     const std::lock_guard lock(mutex_);
-    ready.commit = !open_.empty() && !commit_wanted_;
-    commit_wanted_ |= ready.commit;
+    if (!open_.empty() && clock_.Now() >= open_.due) WantCommit(&ready);
   }
   RunReady(std::move(ready));
 }
@@ -300,6 +387,7 @@ void NamespaceDb::CommitLazy() {
 bool NamespaceDb::CommitPrepared() {
   Batch batch;
   WriteBatch writes;
+  uint64_t last_order = 0;
   {
     const std::lock_guard lock(mutex_);
     commit_wanted_ = false;
@@ -307,6 +395,7 @@ bool NamespaceDb::CommitPrepared() {
     batch.number = open_.number + 1;
     std::swap(batch, open_);
     overlay_.CopyBatch(batch.number, &writes);
+    last_order = last_order_;
   }
   Status status;
   if (!writes.empty()) {
@@ -320,11 +409,16 @@ bool NamespaceDb::CommitPrepared() {
     committed_operations_ += batch.waiting.size();
     durable_batch_ = batch.number;
     if (status.ok()) {
+      durable_order_ = last_order;
       overlay_.Committed(batch.number);
       for (const Waiting& waiting : batch.waiting) {
         durable_tag_epoch_ = std::max(durable_tag_epoch_, waiting.tag_epoch);
       }
     } else {
+      if (batch.early + open_.early > 0) {
+        broken_ = {ErrorCode::kIo, "names that were answered are lost, as the store failed (" +
+                                       status.message() + "): restart the MDS"};
+      }
       // What was prepared since builds on what is lost: it fails together with it.
       for (Waiting& waiting : open_.waiting) batch.waiting.push_back(std::move(waiting));
       const uint64_t next = open_.number + 1;
@@ -351,7 +445,10 @@ bool NamespaceDb::CommitPrepared() {
   // All are answered before the next may begin, which they do on this thread.
   std::vector<std::shared_ptr<void>> turns;
   for (Waiting& waiting : batch.waiting) turns.push_back(std::move(waiting.turn));
-  for (Waiting& waiting : batch.waiting) Finish(std::move(waiting), status);
+  for (Waiting& waiting : batch.waiting) {
+    if (waiting.ordered_within > Duration::zero()) waiting.answer += OrderedTail(0, last_order, 0);
+    Finish(std::move(waiting), status);
+  }
   for (const Done& done : orphaned) done(status, {});
   return true;
 }
@@ -363,6 +460,11 @@ uint64_t NamespaceDb::DurableTagEpoch() const {
 bool NamespaceDb::AnyWait() const {
   const std::lock_guard lock(mutex_);
   return !parked_.empty() || !open_.empty() || !truncating_.empty();
+}
+
+bool NamespaceDb::commit_wanted() const {
+  const std::lock_guard lock(mutex_);
+  return commit_wanted_;
 }
 
 uint64_t NamespaceDb::put_aside() const {

@@ -7,16 +7,21 @@
 //             memory changes nothing; it is put aside until that has been loaded, and prepared anew
 //             as if it had come then. Others pass it meanwhile: whoever has two under way at once
 //             cannot tell in which order they happen.
-// Order:      as prepared. An answer that builds on a change which is not durable yet waits for it,
-// so
-//             nobody is ever told what a crash could take back.
+// Order:      as prepared, and so do batches become durable: a crash leaves a prefix. An answer
+// that
+//             builds on a change which is not durable yet waits for it, so nobody is ever told what
+//             a crash could take back, but for who did it: an ordered session gets early answers,
+//             and does not wait for what only it has changed. What was answered early is durable
+//             as soon as its session has asked
+//             for, or when somebody waits for it.
 // Atomicity:  an operation is in one batch, whole or not at all, together with the answer it gave:
 //             a request that is repeated, also after a restart, gets that answer.
 // Threads:    every call from any thread. Done runs on the thread that commits, at once on the
 //             caller's when there is nothing to wait for, or on one that has loaded; never under
 //             the lock.
 // Errors:     what the operation says; kIo and the like when the store fails: then everything that
-//             waited fails, and what the store has is what holds.
+//             waited fails, and what the store has is what holds. Where early answers are lost with
+//             it, all that is asked afterwards fails, until the NamespaceDb is opened anew.
 #pragma once
 
 #include <atomic>
@@ -51,8 +56,14 @@ struct RequestOrigin {
   std::string client;
   // Directories whose names, mode or owner it may change: others' leases on them go first.
   std::vector<uint64_t> changes;
-  uint64_t resizes = 0;  // file that others' rights to append go before; 0: none
-  bool lazy = false;     // nobody waits for it to be durable
+  uint64_t resizes = 0;        // file that others' rights to append go before; 0: none
+  bool lazy = false;           // nobody waits for it to be durable
+  Duration ordered_within{0};  // its session takes early answers that are durable so soon; 0: none
+  bool early = false;          // and this may be one
+  bool alone = false;          // no other session can be there
+  // It was answered in a former life, then, and made that inode, or 0.
+  int64_t replayed_at_ns = 0;
+  uint64_t replayed_inode = 0;
   // It cannot be prepared twice: it reads from the disk, under the lock, and waits for no lease, so
   // that it must change nothing that mounts are told of.
   bool unrepeatable = false;
@@ -87,6 +98,9 @@ class NamespaceDb {
 
   void Execute(RequestOrigin origin, Prepare prepare, Done done);
 
+  // `done` when all that has been prepared is durable, with a wire::OrderedAnswer.
+  void Commit(Done done);
+
   // The OSDs have cut the file off, which freed so much; answers whoever waited. `done` of the
   // SETATTR runs when that is durable too: a replay after its answer could destroy what was written
   // since.
@@ -100,6 +114,10 @@ class NamespaceDb {
   // The rest of it, in an operation of the session that has begun anew: what it may have buffered
   // of them is asked for, if it knows leases: after FileLeases::Begin.
   Status CameBack(Operation& op, const std::vector<uint64_t>& inodes);
+  // In an operation of the session that opens: it is a keeper, which a restart has to know.
+  void AddKeeper(Operation& op);
+  // Those of the life before.
+  Result<std::vector<uint64_t>> Keepers();
   // Everything it had open is closed; orphans go. `told_all`: it has reported all that it wrote.
   void DropSession(uint64_t session, bool told_all);
   // The session, which has begun anew, keeps these of those that it took the last name of. `only`:
@@ -136,12 +154,17 @@ class NamespaceDb {
 
   void BumpTagEpoch();
   [[nodiscard]] uint64_t DurableTagEpoch() const;
+  // Of early answers; asked under locks that come behind this one's.
+  [[nodiscard]] uint64_t durable_order() const { return durable_order_; }
+  [[nodiscard]] uint64_t life() const { return life_; }
   // What was on its way when the last process ended; for the listener's owner at start.
   Result<std::vector<PurgeJob>> PendingPurges();
   std::vector<TruncateJob> PendingTruncates();
 
   // What nobody waits for is made durable soon, too.
   void CommitLazy();
+  // Somebody waits for the open batch, or its time has come.
+  [[nodiscard]] bool commit_wanted() const;
   // One batch: for owners without a commit thread. False: nothing was prepared.
   bool CommitPrepared();
   // For owners without loading threads (NamespaceOptions::on_missing): loads what is missing and
@@ -168,12 +191,17 @@ class NamespaceDb {
     Effects effects;
     uint64_t tag_epoch = 0;  // new one, or 0
     std::shared_ptr<void> turn;
-    bool lazy = false;        // nobody waits: it joins the next batch, or that of CommitLazy
-    uint64_t new_writer = 0;  // session that is recorded with it, or 0
+    bool lazy = false;           // nobody waits: it joins the next batch, or that of CommitLazy
+    uint64_t new_writer = 0;     // session that is recorded with it, or 0
+    Duration ordered_within{0};  // of RequestOrigin, as is the next
+    bool early = false;
+    int64_t stamp_ns = 0;
   };
   struct Batch {
     uint64_t number = 0;
-    std::vector<Waiting> waiting;  // whoever writes waits, too
+    std::vector<Waiting> waiting;      // whoever writes waits, too
+    size_t early = 0;                  // of them are answered
+    TimePoint due = TimePoint::Max();  // when CommitLazy commits it
     [[nodiscard]] bool empty() const { return waiting.empty(); }
   };
   // A SETATTR or OPEN that waits for the OSDs.
@@ -216,6 +244,9 @@ class NamespaceDb {
   Status RecordWriter(Operation* op, uint64_t* new_writer);
   Status BumpTagEpochIn(Txn* txn, uint64_t* epoch);
   void Enqueue(Txn* txn, Waiting waiting, Ready* ready);
+  void AnswerEarly(Waiting* waiting, Ready* ready);
+  void WantCommit(Ready* ready);
+  std::string OrderedTail(uint64_t order, uint64_t durable, int64_t stamp_ns) const;
   void Finish(Waiting waiting, const Status& status);
   static void CountFreed(uint64_t freed_bytes, Truncating* truncating, Txn* txn);
   void EndTruncate(uint64_t inode, const Status& status);
@@ -232,6 +263,7 @@ class NamespaceDb {
   ClusterView& cluster_;
   CommitListener& listener_;
   const Options options_;
+  const uint64_t life_;
 
   mutable std::mutex mutex_;
   std::condition_variable prepared_;
@@ -246,14 +278,18 @@ class NamespaceDb {
   bool in_grace_ = false;
   bool stopping_ = false;
   bool commit_wanted_ = false;                      // of open_
+  Status broken_;                                   // early answers are lost
   Batch open_;                                      // collects; numbers start at 1
   std::map<uint64_t, std::set<uint64_t>> answers_;  // sub-session -> ids kept
+  std::set<uint64_t> keepers_;                      // recorded
   Writers writers_;
   Lingering lingering_;
   UntoldDirectories untold_;
   std::unordered_map<uint64_t, Truncating> truncating_;
   uint64_t durable_tag_epoch_ = 0;
   uint64_t durable_batch_ = 0;
+  uint64_t last_order_ = 0;                 // of early answers
+  std::atomic<uint64_t> durable_order_{0};  // up to here they are durable
   uint64_t commits_ = 0;
   uint64_t committed_operations_ = 0;
   std::map<uint64_t, Request> aside_;  // by the number of their load

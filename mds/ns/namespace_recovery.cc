@@ -111,7 +111,7 @@ Status NamespaceDb::CountUsage() {
 
 Status NamespaceDb::LoadAnswers() {
   const std::string prefix = MakeKey(Table::kAnswer);
-  uint64_t seen = 0;
+  Overlay::Seen seen;
   return overlay_.Scan(prefix, PrefixEnd(prefix), &seen, [&](std::string_view key, auto) {
     answers_[ReadBigEndian(key, kFirstNumber)].insert(ReadBigEndian(key, kSecondNumber));
     return true;
@@ -120,7 +120,7 @@ Status NamespaceDb::LoadAnswers() {
 
 Status NamespaceDb::LoadWriters() {
   const std::string lost = MakeKey(Table::kLostWriter);
-  uint64_t seen = 0;
+  Overlay::Seen seen;
   WEIR_RETURN_IF_ERROR(overlay_.Scan(lost, PrefixEnd(lost), &seen, [&](std::string_view key, auto) {
     writers_.LoadLost(ReadBigEndian(key, kFirstNumber));
     return true;
@@ -144,7 +144,7 @@ Status NamespaceDb::LoadWriters() {
 
 Status NamespaceDb::LoadTruncates() {
   const std::string prefix = MakeKey(Table::kTruncate);
-  uint64_t seen = 0;
+  Overlay::Seen seen;
   Status bad;
   const auto visit = [&](std::string_view key, std::string_view value) {
     Result<TruncateRecord> record = DecodeValue<TruncateRecord>(value);
@@ -172,7 +172,7 @@ Result<std::vector<uint64_t>> NamespaceDb::LockHolders() {
   const std::lock_guard lock(mutex_);
   std::vector<uint64_t> sessions;
   const std::string prefix = MakeKey(Table::kLockHolder);
-  uint64_t seen = 0;
+  Overlay::Seen seen;
   WEIR_RETURN_IF_ERROR(
       overlay_.Scan(prefix, PrefixEnd(prefix), &seen, [&](std::string_view key, auto) {
         sessions.push_back(ReadBigEndian(key, kFirstNumber));
@@ -181,11 +181,23 @@ Result<std::vector<uint64_t>> NamespaceDb::LockHolders() {
   return sessions;
 }
 
+Result<std::vector<uint64_t>> NamespaceDb::Keepers() {
+  const std::lock_guard lock(mutex_);
+  const std::string prefix = MakeKey(Table::kKeeper);
+  Overlay::Seen seen;
+  WEIR_RETURN_IF_ERROR(
+      overlay_.Scan(prefix, PrefixEnd(prefix), &seen, [&](std::string_view key, auto) {
+        keepers_.insert(ReadBigEndian(key, kFirstNumber));
+        return true;
+      }));
+  return std::vector<uint64_t>(keepers_.begin(), keepers_.end());
+}
+
 Result<std::vector<PurgeJob>> NamespaceDb::PendingPurges() {
   const std::lock_guard lock(mutex_);
   std::vector<PurgeJob> jobs;
   const std::string prefix = MakeKey(Table::kPurge);
-  uint64_t seen = 0;
+  Overlay::Seen seen;
   Status bad;
   const auto visit = [&](std::string_view key, std::string_view value) {
     Result<PurgeRecord> record = DecodeValue<PurgeRecord>(value);

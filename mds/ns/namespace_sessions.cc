@@ -108,7 +108,7 @@ Status NamespaceDb::RecordWriter(Operation* op, uint64_t* new_writer) {
   const Effects& effects = op->effects;
   if (!effects.may_write) return Status::Ok();
   if (!writers_.Knows(session)) {
-    WEIR_ASSIGN_OR_RETURN(auto state, op->txn.GetRecord<StateRecord>(kStateKey));
+    WEIR_ASSIGN_OR_RETURN(auto state, op->txn.GetCounter<StateRecord>(kStateKey));
     if (!state.has_value()) return {ErrorCode::kCorrupt, "the namespace has no state record"};
     WriterRecord record;
     record.set_number(state->last_writer() + 1);
@@ -259,6 +259,11 @@ Status NamespaceDb::CameBack(Operation& op, const std::vector<uint64_t>& inodes)
   return Status::Ok();
 }
 
+void NamespaceDb::AddKeeper(Operation& op) {
+  keepers_.insert(op.context.session);
+  op.txn.Put(MakeKey(Table::kKeeper, op.context.session), "");
+}
+
 bool NamespaceDb::MayWrite(uint64_t session) const {
   const std::lock_guard lock(mutex_);
   return opens_.MayWrite(session);
@@ -304,6 +309,7 @@ void NamespaceDb::DropSession(uint64_t session, bool told_all) {
       {.unrepeatable = true},
       [this, session, told_all](Operation& op) -> Result<std::string> {
         if (writers_.Knows(session)) op.txn.Delete(MakeKey(Table::kWriter, session));
+        if (keepers_.erase(session) != 0) op.txn.Delete(MakeKey(Table::kKeeper, session));
         const auto lost = writers_.Drop(session, told_all);
         if (lost.has_value()) op.txn.Put(MakeKey(Table::kLostWriter, *lost), "");
         op.context.grants.EndSession(session);

@@ -176,7 +176,7 @@ void Operation::RemoveDentry(Inode* directory, std::string_view name, const Dent
 }
 
 Result<StateRecord> Operation::LoadState() {
-  WEIR_ASSIGN_OR_RETURN(auto state, txn.GetRecord<StateRecord>(kStateKey));
+  WEIR_ASSIGN_OR_RETURN(auto state, txn.GetCounter<StateRecord>(kStateKey));
   if (!state.has_value()) return Status(ErrorCode::kCorrupt, "the namespace has no state record");
   return std::move(*state);
 }
@@ -192,8 +192,12 @@ Result<Inode> Operation::NewInode(const Inode& parent, std::string_view name, ui
   WEIR_RETURN_IF_ERROR(CheckRoom());
   WEIR_ASSIGN_OR_RETURN(StateRecord state, LoadState());
   Inode inode;
-  inode.id = state.next_inode();
-  state.set_next_inode(inode.id + 1);
+  inode.id = context.replayed_inode != 0 ? context.replayed_inode : state.next_inode();
+  state.set_next_inode(std::max(state.next_inode(), inode.id + 1));
+  if (context.replayed_inode != 0) {
+    WEIR_ASSIGN_OR_RETURN(const auto taken, txn.Get(MakeKey(Table::kInode, inode.id)));
+    if (taken.has_value()) return InodeError(ErrorCode::kStale, inode.id, "is somebody else's");
+  }
   state.set_inode_count(state.inode_count() + 1);
   txn.PutRecord(kStateKey, state);
 

@@ -80,6 +80,7 @@ struct Effects {
   bool may_write = false;  // from now on the session may have data on its way to OSDs
   uint64_t kept = 0;       // inode that has lost its last name and stays for the session, or 0
   uint64_t stays = 0;      // and for others
+  bool must_last = false;  // no early answer: the session goes on with what a restart has to know
 };
 
 class Operation {
@@ -99,12 +100,13 @@ class Operation {
     std::string mount_class;
     std::string client;  // name of the mount
     int64_t now_ns = 0;
+    uint64_t replayed_inode = 0;  // number that it gave before, when it is done again
     bool in_grace = false;        // sessions may still reclaim what they have open
     bool awaits_holders = false;  // after a restart: what concerns files is prepared again later
     bool full = false;            // the store: what adds is refused, so that all else can go on
   };
   Operation(Overlay& overlay, Txn::Reads reads, Context context)
-      : txn(overlay, reads), context(std::move(context)) {}
+      : txn(overlay, reads, context.session), context(std::move(context)) {}
 
   void SetCaller(const wire::Caller& caller);
   [[nodiscard]] const Credentials& who() const { return who_; }

@@ -24,10 +24,16 @@ bool IsAskedFor(const std::string& key) {
 
 }  // namespace
 
-Result<Overlay::Value> Overlay::Get(const std::string& key, uint64_t* seen,
+void Overlay::See(const Pending& pending, Seen* seen) {
+  seen->any = std::max(seen->any, pending.batch);
+  if (pending.session == seen->reader && pending.session != 0) return;
+  seen->others = std::max(seen->others, pending.batch);
+}
+
+Result<Overlay::Value> Overlay::Get(const std::string& key, Seen* seen,
                                     std::vector<Missing>* missing) {
   if (const auto pending = pending_.find(key); pending != pending_.end()) {
-    *seen = std::max(*seen, pending->second.batch);
+    See(pending->second, seen);
     return pending->second.value;
   }
   if (const auto cached = cache_.find(key); cached != cache_.end()) {
@@ -43,8 +49,8 @@ Result<Overlay::Value> Overlay::Get(const std::string& key, uint64_t* seen,
   return value;
 }
 
-Status Overlay::Scan(std::string_view begin, std::string_view end, uint64_t* seen,
-                     const Visit& visit, std::vector<Missing>* missing) {
+Status Overlay::Scan(std::string_view begin, std::string_view end, Seen* seen, const Visit& visit,
+                     std::vector<Missing>* missing) {
   const std::unique_ptr<KvStore::Iterator> stored =
       missing == nullptr ? store_.NewIteratorBefore(end) : store_.NewIteratorInMemory(end);
   std::string at(begin);  // up to here memory has them
@@ -61,7 +67,7 @@ Status Overlay::Scan(std::string_view begin, std::string_view end, uint64_t* see
     if (!has_stored && !has_pending) return stored->status();
     if (has_pending && (!has_stored || pending->first <= stored->key())) {
       if (has_stored && pending->first == stored->key()) stored->Next();
-      *seen = std::max(*seen, pending->second.batch);
+      See(pending->second, seen);
       const bool go_on =
           !pending->second.value.has_value() || visit(pending->first, *pending->second.value);
       if (!go_on) return Status::Ok();
@@ -73,12 +79,12 @@ Status Overlay::Scan(std::string_view begin, std::string_view end, uint64_t* see
   }
 }
 
-void Overlay::Put(const std::string& key, Value value, uint64_t batch) {
+void Overlay::Put(const std::string& key, Value value, uint64_t batch, uint64_t session) {
   if (!IsAskedFor(key)) Forget(key);
   if (!loading_.empty()) loading_.erase(key);
   const auto [pending, inserted] = pending_.try_emplace(key);
   if (inserted || pending->second.batch != batch) of_batch_[batch].push_back(pending);
-  pending->second = {std::move(value), batch};
+  pending->second = {std::move(value), batch, session};
 }
 
 void Overlay::CopyBatch(uint64_t batch, WriteBatch* writes) const {

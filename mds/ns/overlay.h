@@ -1,10 +1,10 @@
 // Overlay: the namespace store as the next operation must see it: what is durable, plus what has
 // been prepared and waits for its commit, plus a bounded cache of what was read.
 //
-// Order:   every prepared change belongs to a numbered batch; Committed(n) says that batches up to
-// n
-//          are durable. A read tells the youngest uncommitted batch it saw, so that an answer built
-//          on it can be held back until that batch is durable.
+// Order:   every prepared change belongs to a numbered batch and to the session that made it;
+//          Committed(n) says that batches up to n are durable. A read tells the youngest
+//          uncommitted batch it saw, and the youngest of another session's changes, so that an
+//          answer built on it can be held back until that batch is durable.
 // Memory:  a read may be told to ask memory only. It fails with kAgain, then, where the disk would
 //          have to be asked, and adds what that is to a list for somebody to load (store_loader.h).
 //          BeginLoad and EndLoad hand over what was loaded, unless it was changed meanwhile; each
@@ -43,13 +43,18 @@ class Overlay {
     }
   };
 
-  // `seen` grows to the batch the value comes from when that is not durable yet. With `missing`
-  // memory alone is asked.
-  Result<Value> Get(const std::string& key, uint64_t* seen,
-                    std::vector<Missing>* missing = nullptr);
+  // The youngest batches, not durable yet, that values come from which `reader` has read; 0: none.
+  struct Seen {
+    uint64_t reader = 0;  // session; 0: the MDS itself
+    uint64_t any = 0;
+    uint64_t others = 0;  // last changed by somebody else
+  };
+
+  // With `missing` memory alone is asked.
+  Result<Value> Get(const std::string& key, Seen* seen, std::vector<Missing>* missing = nullptr);
   // Keys of [begin, end) in order until `visit` returns false.
   using Visit = std::function<bool(std::string_view key, std::string_view value)>;
-  Status Scan(std::string_view begin, std::string_view end, uint64_t* seen, const Visit& visit,
+  Status Scan(std::string_view begin, std::string_view end, Seen* seen, const Visit& visit,
               std::vector<Missing>* missing = nullptr);
 
   // The key is about to be read; returns the number of that load.
@@ -60,8 +65,9 @@ class Overlay {
   void FailLoad(const std::string& key, uint64_t load);
   [[nodiscard]] size_t loading() const { return loading_.size(); }
 
-  // Batches come in order. Of several values of a key in one, the last counts.
-  void Put(const std::string& key, Value value, uint64_t batch);
+  // Batches come in order. Of several values of a key in one, the last counts. What `session`
+  // changed after another's change, it had to wait for: only its own is new to the others.
+  void Put(const std::string& key, Value value, uint64_t batch, uint64_t session);
   // What Put has brought of the youngest batch.
   void CopyBatch(uint64_t batch, WriteBatch* writes) const;
   void Committed(uint64_t batch);
@@ -72,7 +78,9 @@ class Overlay {
   struct Pending {
     Value value;
     uint64_t batch;
+    uint64_t session;
   };
+  static void See(const Pending& pending, Seen* seen);
   using PendingMap = std::map<std::string, Pending, std::less<>>;
   struct Cached {
     Value value;

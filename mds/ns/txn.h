@@ -22,8 +22,11 @@ namespace weir::mds {
 class Txn {
  public:
   enum class Reads { kMemory, kDisk };
-  explicit Txn(Overlay& overlay, Reads reads = Reads::kDisk)
-      : overlay_(overlay), to_load_(reads == Reads::kMemory ? &missing_ : nullptr) {}
+  // `session`: whose; 0: the MDS's own.
+  explicit Txn(Overlay& overlay, Reads reads = Reads::kDisk, uint64_t session = 0)
+      : overlay_(overlay), to_load_(reads == Reads::kMemory ? &missing_ : nullptr) {
+    seen_.reader = session;
+  }
   Txn(const Txn&) = delete;
   Txn& operator=(const Txn&) = delete;
 
@@ -43,10 +46,15 @@ class Txn {
   // None when there is no such key.
   template <typename Record>
   Result<std::optional<Record>> GetRecord(const std::string& key) {
-    WEIR_ASSIGN_OR_RETURN(const Overlay::Value value, Get(key));
-    if (!value.has_value()) return std::optional<Record>();
-    WEIR_ASSIGN_OR_RETURN(Record record, DecodeValue<Record>(*value));
-    return std::optional<Record>(std::move(record));
+    return Decode<Record>(Get(key));
+  }
+  // The same of what no answer shows, as a counter: nothing waits for who changed it last.
+  template <typename Record>
+  Result<std::optional<Record>> GetCounter(const std::string& key) {
+    const Overlay::Seen seen = seen_;
+    Result<Overlay::Value> value = Get(key);
+    seen_ = seen;
+    return Decode<Record>(std::move(value));
   }
   // What was there before this operation: its own writes are not seen.
   Status Scan(const std::string& begin, const std::string& end, const Overlay::Visit& visit) {
@@ -60,16 +68,23 @@ class Txn {
   void Delete(const std::string& key) { writes_[key] = std::nullopt; }
 
   [[nodiscard]] std::map<std::string, Overlay::Value>& writes() { return writes_; }
-  // The youngest batch that something read here comes from; 0: all durable.
-  [[nodiscard]] uint64_t seen() const { return seen_; }
+  [[nodiscard]] const Overlay::Seen& seen() const { return seen_; }
   // From here on; not once something is missing.
   void ReadFromDisk() { to_load_ = nullptr; }
   [[nodiscard]] std::vector<Overlay::Missing>& missing() { return missing_; }
 
  private:
+  template <typename Record>
+  static Result<std::optional<Record>> Decode(Result<Overlay::Value> value) {
+    WEIR_RETURN_IF_ERROR(value.status());
+    if (!value->has_value()) return std::optional<Record>();
+    WEIR_ASSIGN_OR_RETURN(Record record, DecodeValue<Record>(**value));
+    return std::optional<Record>(std::move(record));
+  }
+
   Overlay& overlay_;
   std::map<std::string, Overlay::Value> writes_;
-  uint64_t seen_ = 0;
+  Overlay::Seen seen_;
   std::vector<Overlay::Missing> missing_;
   std::vector<Overlay::Missing>* to_load_;  // missing_, or null: reads wait for the disk
 };

@@ -37,6 +37,7 @@ MdsCore::MdsCore(KvStore& store, Clock& clock, OsdPort& osds, const MdsOptions& 
       clock_(clock),
       osds_(osds),
       options_(options),
+      replays_(clock, options.replay_patience),
       operations_(clock, {.depth = kOperationsBegun,
                           .hand_over = [this](auto work) { Post(std::move(work)); },
                           .post_here = options.post_here,
@@ -68,11 +69,14 @@ Status MdsCore::Begin() {
                             }});
   WEIR_ASSIGN_OR_RETURN(names_, NamespaceDb::Open(store_, clock_, *keeper_, *this, options_.ns));
   WEIR_ASSIGN_OR_RETURN(const std::vector<uint64_t> holders, names_->LockHolders());
+  WEIR_ASSIGN_OR_RETURN(const std::vector<uint64_t> keepers, names_->Keepers());
+  replays_.Await(keepers);
   locks_ = std::make_unique<LockService>(*names_, clock_, holders, [this] { OnRecall(); });
   tag_epoch_ = names_->DurableTagEpoch();
   watchers_ = std::make_unique<Watchers>(Watchers::Sources{
       *keeper_, names_->leases(), names_->file_leases(), [this] { return tag_epoch_.load(); },
-      [this](uint64_t session) { return locks_->AskedOf(session); }, clock_});
+      [this](uint64_t session) { return locks_->AskedOf(session); },
+      [this] { return names_->durable_order(); }, names_->life(), clock_});
   evictions_ = std::make_unique<Evictions>(*keeper_, [this](uint64_t id) { DropSession(id); });
   keeper_->SetOnChange([this] {
     RenewTerms();
@@ -109,7 +113,11 @@ RequestOrigin MdsCore::OriginOf(const Call& call) {
   origin.request_id = call->request_id();
   origin.acked_below = call->acked_below();
   origin.method = call->method();
-  sessions_->TouchOrAdmit(origin.session, &origin.mount_class, &origin.client);
+  Sessions::Opening opening = sessions_->TouchOrAdmit(origin.session);
+  origin.mount_class = std::move(opening.mount_class);
+  origin.client = std::move(opening.client_name);
+  origin.ordered_within = opening.ordered_within;
+  origin.alone = opening.exclusive;
   return origin;
 }
 
@@ -178,7 +186,21 @@ void MdsCore::EvictSilentHolders() {
   }
 }
 
+// They were told what is not so any more.
+void MdsCore::EvictSilentKeepers() {
+  const auto silent = [this](uint64_t session) { return sessions_->SilentFor(session); };
+  for (const uint64_t session : replays_.TakeOverdue(silent)) {
+    WEIR_LOG_WARN(
+        "session {:x} has not come back after the restart with what it was told: it is "
+        "evicted",
+        session);
+    if (!evictions_->Evicting(session)) evictions_->Evict({session});
+    sessions_->Close(session);
+  }
+}
+
 void MdsCore::DropSession(uint64_t session) {
+  replays_.Done(session);
   operations_.DropSession(session);
   names_->DropSession(session, false);
   locks_->EndSession(session);
@@ -219,6 +241,7 @@ void MdsCore::Tick() {
   locks_->Tick();
   names_->CommitLazy();
   EvictSilentHolders();
+  EvictSilentKeepers();
   for (const uint64_t session : sessions_->TakeExpired()) {
     if (evictions_->Evicting(session)) continue;
     if (names_->MayWrite(session)) {

@@ -27,6 +27,7 @@
 #include "mds/service/evictions.h"
 #include "mds/service/fair_queue.h"
 #include "mds/service/object_work.h"
+#include "mds/service/replays.h"
 #include "mds/service/sessions.h"
 #include "mds/service/watchers.h"
 
@@ -64,6 +65,7 @@ class MdsCore final : public CommitListener {
   MdsCore(KvStore& store, Clock& clock, OsdPort& osds, const MdsOptions& options);
   Status Begin();
   void EvictSilentHolders();
+  void EvictSilentKeepers();
   void AdmitHolders();
   bool FenceMissing();
   void DropSession(uint64_t session);
@@ -73,11 +75,14 @@ class MdsCore final : public CommitListener {
   void WhenItsTurn(const Asker& asker, FairQueue::Work work);
   void RenewTerms();
 
-  bool HandleNamespace(const Call& call);  // namespace_requests.cc
-  bool HandleSession(const Call& call);    // session_requests.cc
-  bool HandleAdmin(const Call& call);      // admin_requests.cc
-  bool HandleRules(const Call& call);      // rule_requests.cc
-  bool HandleLocks(const Call& call);      // lock_requests.cc
+  bool HandleNamespace(const Call& call);  // namespace_requests.cc, as are the next two
+  void Replay(const Call& call);
+  void RunNamespace(RequestOrigin origin, const std::string& body, const Call& call);
+  void Commit(const Call& call);
+  bool HandleSession(const Call& call);  // session_requests.cc
+  bool HandleAdmin(const Call& call);    // admin_requests.cc
+  bool HandleRules(const Call& call);    // rule_requests.cc
+  bool HandleLocks(const Call& call);    // lock_requests.cc
   void TestRule(const Call& call);
   void GetClassLoad(const Call& call);
   void GetWhy(const Call& call);
@@ -111,6 +116,7 @@ class MdsCore final : public CommitListener {
   std::unique_ptr<ClusterKeeper> keeper_;
   std::unique_ptr<Sessions> sessions_;
   std::unique_ptr<ObjectWork> objects_;
+  Replays replays_;
   FairQueue operations_;  // outlives the names_, which hold turns
   std::unique_ptr<NamespaceDb> names_;
   std::unique_ptr<LockService> locks_;

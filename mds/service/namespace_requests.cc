@@ -1,8 +1,10 @@
 // Namespace methods: decode, prepare under the NamespaceDb, answer when durable.
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "common/base/log.h"
+#include "common/net/sub_session.h"
 #include "common/net/transport.h"
 #include "mds/ns/acl.h"
 #include "mds/ns/ops/ops.h"
@@ -69,6 +71,40 @@ bool IsLazy(const wire::ReleaseRequest& request) {
   return request.inodes().empty();
 }
 
+// Its answer may come before it is durable, if it says so and its session takes that.
+template <typename Request, typename Reply>
+bool MayBeEarly(const RequestOrigin& origin, const Request& request) {
+  if constexpr (!requires(Reply reply) { reply.ordered(); }) return false;
+  // What is closed on one of several mounts is there for the others, whatever happens.
+  if constexpr (std::is_same_v<Request, wire::WroteRequest>)
+    return origin.alone && !request.commit();
+  if constexpr (std::is_same_v<Request, wire::SetAttrRequest>) {
+    // Data that is changed next shall not be durable sooner than rights that are lost. A size waits
+    // for OSDs anyway, and what mounts of a cluster set they tell with the data, most often.
+    const bool loses = request.kill_suid() || request.kill_capability();
+    return origin.alone && !loses && !request.has_size();
+  }
+  switch (origin.method) {
+    case wire::MDS_CREATE:
+    case wire::MDS_TMPFILE:
+    case wire::MDS_MKNOD:
+    case wire::MDS_LINK:
+    case wire::MDS_UNLINK:
+    case wire::MDS_RMDIR:
+    case wire::MDS_RENAME:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool IsOfNamespace(uint32_t method) {
+  const bool posix = method >= wire::MDS_LOOKUP && method <= wire::MDS_ACCESS;
+  return posix || method == wire::MDS_GROW || method == wire::MDS_APPEND ||
+         method == wire::MDS_TMPFILE || method == wire::MDS_ALLOCATED ||
+         method == wire::MDS_ACCESSED;
+}
+
 // Whose request it is. What mounts ask of their own accord, as to report what was written, is one
 // user's, nobody's; others may wait for it, and whatever class it is about it begins in the order
 // in which the mount has sent it: a GROW counts on the RELEASE before it.
@@ -98,16 +134,18 @@ MdsCore::Asker AskerOf(uint32_t method, const Request& request, uint64_t session
 using InTurn = std::function<void(const MdsCore::Asker& asker, FairQueue::Work work)>;
 
 template <typename Request, typename Reply>
-void Run(NamespaceDb& names, const InTurn& in_turn, RequestOrigin origin, const MdsCore::Call& call,
-         Result<Reply> (*operation)(Operation&, const Request&)) {
+void Run(NamespaceDb& names, const InTurn& in_turn, RequestOrigin origin, const std::string& text,
+         const MdsCore::Call& call, Result<Reply> (*operation)(Operation&, const Request&)) {
   auto request = std::make_shared<Request>();
-  if (!request->ParseFromString(call->body())) {
+  if (!request->ParseFromString(text)) {
     call->Respond(Status(ErrorCode::kBadMessage, request->GetTypeName() + " does not parse"));
     return;
   }
   origin.changes = ChangesOf(origin.method, *request);
   origin.resizes = ResizedBy(*request);
   origin.lazy = IsLazy(*request);
+  origin.early =
+      origin.ordered_within > Duration::zero() && MayBeEarly<Request, Reply>(origin, *request);
   const MdsCore::Asker asker = AskerOf(origin.method, *request, origin.session);
   in_turn(asker, [&names, origin = std::move(origin), call, operation,
                   request](FairQueue::Turn turn) mutable {
@@ -131,21 +169,49 @@ void Run(NamespaceDb& names, const InTurn& in_turn, RequestOrigin origin, const 
 }  // namespace
 
 bool MdsCore::HandleNamespace(const Call& call) {
-  const uint32_t method = call->method();
-  const bool posix = method >= wire::MDS_LOOKUP && method <= wire::MDS_ACCESS;
-  const bool later = method == wire::MDS_GROW || method == wire::MDS_APPEND ||
-                     method == wire::MDS_TMPFILE || method == wire::MDS_ALLOCATED ||
-                     method == wire::MDS_ACCESSED;
-  if (!posix && !later) return false;
+  if (!IsOfNamespace(call->method())) return false;
+  RequestOrigin origin = OriginOf(call);  // also of one that waits: it gives the session a lease
+  if (!replays_.Any()) {
+    RunNamespace(std::move(origin), call->body(), call);
+    return true;
+  }
+  Replays::Work later = [this, call] { RunNamespace(OriginOf(call), call->body(), call); };
+  if (!replays_.Park(call->session(), &later)) later();
+  return true;
+}
+
+void MdsCore::Replay(const Call& call) {
+  const uint64_t session = call->session();
   RequestOrigin origin = OriginOf(call);
+  wire::ReplayRequest request;
+  const bool sound = request.ParseFromString(call->body()) && IsOfNamespace(request.method()) &&
+                     request.connection() < net::kMostConnections;
+  if (!sound) {
+    call->Respond(Status(ErrorCode::kBadMessage, "ReplayRequest does not parse"));
+  } else if (!replays_.Awaits(session)) {
+    call->Respond(Status(ErrorCode::kStale, "others have gone on since the restart"));
+  } else if (!sessions_->IsOpen(session)) {
+    call->Respond(Status(ErrorCode::kStaleEpoch, "the session is not open"));
+  } else {
+    origin.sub_session = net::OnConnection(call->sub_session(), request.connection());
+    origin.request_id = request.request_id();
+    origin.acked_below = 0;  // which is of this connection
+    origin.method = request.method();
+    origin.replayed_at_ns = request.stamp_ns();
+    origin.replayed_inode = request.inode();
+    RunNamespace(std::move(origin), request.body(), call);
+  }
+}
+
+void MdsCore::RunNamespace(RequestOrigin origin, const std::string& body, const Call& call) {
   const InTurn in_turn = [this](const Asker& asker, FairQueue::Work work) {
     WhenItsTurn(asker, std::move(work));
   };
-  switch (method) {
-#define WEIR_RUN(number, operation)                                  \
-  case wire::number:                                                 \
-    Run(*names_, in_turn, std::move(origin), call, &mds::operation); \
-    return true;
+  switch (origin.method) {
+#define WEIR_RUN(number, operation)                                        \
+  case wire::number:                                                       \
+    Run(*names_, in_turn, std::move(origin), body, call, &mds::operation); \
+    break;
     WEIR_RUN(MDS_LOOKUP, Lookup)
     WEIR_RUN(MDS_GETATTR, GetAttr)
     WEIR_RUN(MDS_SETATTR, SetAttr)
@@ -174,7 +240,7 @@ bool MdsCore::HandleNamespace(const Call& call) {
     WEIR_RUN(MDS_ACCESSED, Accessed)
 #undef WEIR_RUN
     default:
-      return false;
+      break;
   }
 }
 

@@ -40,6 +40,21 @@ bool MdsCore::HandleSession(const Call& call) {
     case wire::MDS_CLOSE_SESSION:
       CloseSession(call);
       return true;
+    case wire::MDS_COMMIT:
+      Commit(call);
+      return true;
+    case wire::MDS_REPLAY:
+      Replay(call);
+      return true;
+    case wire::MDS_REPLAYED:
+      if (!sessions_->IsOpen(call->session())) {
+        call->Respond(Status(ErrorCode::kStaleEpoch, "the session is not open"));
+        return true;
+      }
+      OriginOf(call);  // a sign of life
+      call->Respond(Status::Ok());
+      replays_.Done(call->session());
+      return true;
     case wire::MDS_YIELD:
       Yield(call);
       return true;
@@ -64,6 +79,17 @@ bool MdsCore::HandleSession(const Call& call) {
     default:
       return false;
   }
+}
+
+// What was answered in the life before this one has to be repeated first.
+void MdsCore::Commit(const Call& call) {
+  OriginOf(call);  // a sign of life
+  Replays::Work commit = [this, call] {
+    names_->Commit([call](Status status, std::string body) {
+      call->Respond(std::move(status), std::move(body), {});
+    });
+  };
+  if (!replays_.Park(call->session(), &commit)) commit();
 }
 
 wire::ClusterMap MdsCore::WireMap() const {
@@ -102,12 +128,14 @@ void MdsCore::OpenSession(const Call& call) {
   const bool reopened = sessions_->Touch(session, &before);
   const bool admitted_unasked = !reopened && sessions_->Knows(session);
   Status opened =
-      sessions_->Open(session, {request.client_name(), request.mount_class(), request.exclusive()});
+      sessions_->Open(session, {request.client_name(), request.mount_class(), request.exclusive(),
+                                std::chrono::milliseconds(request.ordered_within_ms())});
   if (!opened.ok()) {
     call->Respond(std::move(opened));
     return;
   }
   if (request.exclusive()) keeper_->limits().NobodyElse();
+  if (!request.repeats()) replays_.Done(session);
   auto reply = std::make_shared<wire::OpenSessionReply>();
   if (request.leases()) {
     reply->set_lease_epoch(names_->leases().Begin(session));
@@ -132,12 +160,15 @@ void MdsCore::OpenSession(const Call& call) {
       std::chrono::duration_cast<std::chrono::milliseconds>(sessions_->lease()).count());
   reply->set_mount_class_id(klass.value_or(kBestEffort.value));
   for (const uint64_t inode : lost) reply->add_lost_locks(inode);
+  reply->set_life(names_->life());
   RequestOrigin origin;
   origin.session = session;
   names_->Execute(
       origin,
-      [this, reply, path = request.subtree(), open_inodes](Operation& op) -> Result<std::string> {
+      [this, reply, path = request.subtree(), open_inodes,
+       keeps = request.keeps()](Operation& op) -> Result<std::string> {
         op.effects.may_write = !open_inodes.empty();
+        if (keeps) names_->AddKeeper(op);
         const Result<Inode> root = FindDirectory(op, path);
         if (!op.txn.missing().empty()) return root.status();
         WEIR_RETURN_IF_ERROR(names_->CameBack(op, open_inodes));
@@ -151,6 +182,7 @@ void MdsCore::OpenSession(const Call& call) {
 }
 
 void MdsCore::CloseSession(const Call& call) {
+  replays_.Drop(call->session());
   sessions_->Close(call->session());
   operations_.DropSession(call->session());
   keeper_->times().MountGone(call->session());
@@ -158,7 +190,7 @@ void MdsCore::CloseSession(const Call& call) {
   names_->DropSession(call->session(), true);
   locks_->EndSession(call->session());
   names_->ForgetAnswers(call->session());
-  call->Respond(Status::Ok());
+  names_->Commit([call](Status status, const std::string&) { call->Respond(std::move(status)); });
 }
 
 void MdsCore::Yield(const Call& call) {

@@ -54,12 +54,11 @@ std::vector<Sessions::Mount> Sessions::Mounts() const {
   return mounts;
 }
 
-void Sessions::TouchOrAdmit(uint64_t session, std::string* mount_class, std::string* client) {
+Sessions::Opening Sessions::TouchOrAdmit(uint64_t session) {
   const std::lock_guard lock(mutex_);
   Session& found = sessions_[session];
   found.last_seen = clock_.Now();
-  *mount_class = found.opening.mount_class;
-  *client = found.opening.client_name;
+  return found.opening;
 }
 
 void Sessions::Admit(uint64_t session) {

@@ -21,7 +21,8 @@ class Sessions {
   struct Opening {
     std::string client_name;
     std::string mount_class;
-    bool exclusive = false;  // caches as if nobody else were there
+    bool exclusive = false;      // caches as if nobody else were there
+    Duration ordered_within{0};  // takes answers with wire::Ordered, durable so soon; 0: takes none
   };
   // kBusy names the session that must be alone, or is in the way of one.
   Status Open(uint64_t session, const Opening& opening);
@@ -39,7 +40,7 @@ class Sessions {
   [[nodiscard]] std::vector<Mount> Mounts() const;
   // A session that asks without having opened itself (after our restart) may hold files as well, so
   // that it has a lease too. It stays unknown to WATCH.
-  void TouchOrAdmit(uint64_t session, std::string* mount_class, std::string* client);
+  Opening TouchOrAdmit(uint64_t session);
   // Gives a session a lease if it has none.
   void Admit(uint64_t session);
   // Removes and returns those whose lease has run out.

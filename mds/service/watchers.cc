@@ -54,6 +54,8 @@ void Watchers::Answer(const Held& held) const {
   reply.set_file_lease_seq(files.seq);
   for (const uint64_t inode : files.inodes) reply.add_recalled_files(inode);
   reply.set_lock_seq(sources_.lock_asked(held.call->session()));
+  reply.mutable_ordered()->set_durable(sources_.durable_order());
+  reply.mutable_ordered()->set_life(sources_.life);
   held.call->Respond(reply.SerializeAsString());
 }
 

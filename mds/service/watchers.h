@@ -26,6 +26,8 @@ class Watchers {
     FileLeases& file_leases;
     std::function<uint64_t()> tag_epoch;
     std::function<uint64_t(uint64_t session)> lock_asked;  // of LockService
+    std::function<uint64_t()> durable_order;               // of NamespaceDb
+    uint64_t life;
     Clock& clock;
   };
   explicit Watchers(Sources sources) : sources_(std::move(sources)) {}

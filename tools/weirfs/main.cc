@@ -154,6 +154,12 @@ Result<MountOptions> OptionsOf(const Arguments& arguments) {
   return options;
 }
 
+// -o sync and -o dirsync: the kernel sees to data alone.
+bool IsSynchronous(const MountOptions& options) {
+  return std::any_of(options.kernel_flags.begin(), options.kernel_flags.end(),
+                     [](const std::string& flag) { return flag == "sync" || flag == "dirsync"; });
+}
+
 Result<Plan> MakePlan(const Arguments& arguments, const MountOptions& options) {
   Plan plan;
   WEIR_ASSIGN_OR_RETURN(plan.log_level, ParseLogLevel(arguments.log));
@@ -178,6 +184,7 @@ Result<Plan> MakePlan(const Arguments& arguments, const MountOptions& options) {
   mount.noatime = options.noatime;
   mount.nodiratime = options.nodiratime;
   mount.strictatime = options.strictatime;
+  mount.commit = IsSynchronous(options) ? Duration::zero() : options.commit;
   mount.lazy_close = options.lazy_close;
   mount.reactors = options.reactors;
   mount.uring = options.uring;

@@ -32,8 +32,10 @@ constexpr std::array kRestricting = {"nosuid", "nodev", "noexec", "sync", "dirsy
 constexpr std::array kLoosening = {"suid", "dev", "exec"};
 // What the kernel shows of a mount, and mount(8) gives back when it mounts that anew.
 constexpr std::array kOfTheKernel = {"user_id", "group_id", "rootmode", "max_read", "blksize"};
-constexpr std::array kWithValue = {"class", "client", "data", "reactors", "timeout", "uring"};
+constexpr std::array kWithValue = {"class",    "client",  "commit", "data",
+                                   "reactors", "timeout", "uring"};
 constexpr uint64_t kMostReactors = 4;
+constexpr Duration kMostCommit = std::chrono::minutes(1);
 
 template <typename Words>
 bool Has(const Words& words, std::string_view word) {
@@ -44,6 +46,16 @@ bool Has(const Words& words, std::string_view word) {
 Result<Duration> TimeoutValue(const std::string& text) {
   const bool bare = !text.empty() && (std::isdigit(static_cast<unsigned char>(text.back())) != 0);
   return cli::DurationValue("-o timeout", bare ? text + "s" : text);
+}
+
+// `commit=500`: a bare number is milliseconds.
+Result<Duration> CommitValue(const std::string& text) {
+  const bool bare = !text.empty() && (std::isdigit(static_cast<unsigned char>(text.back())) != 0);
+  WEIR_ASSIGN_OR_RETURN(const Duration commit,
+                        cli::DurationValue("-o commit", bare ? text + "ms" : text));
+  if (commit <= kMostCommit) return commit;
+  return Status(ErrorCode::kInvalid,
+                fmt::format("-o commit={}: at most a minute, as a crash takes so much", text));
 }
 
 Result<uint32_t> ReactorsValue(const std::string& text) {
@@ -76,6 +88,10 @@ Status AddValue(std::string_view name, const std::string& value, MountOptions* o
   }
   if (name == "uring") {
     WEIR_ASSIGN_OR_RETURN(options->uring, UringValue(value));
+    return Status::Ok();
+  }
+  if (name == "commit") {
+    WEIR_ASSIGN_OR_RETURN(options->commit, CommitValue(value));
     return Status::Ok();
   }
   if (name == "reactors") {

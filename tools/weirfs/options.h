@@ -21,8 +21,10 @@ struct MountOptions {
   bool remount = false;     // only flags of the mount that is there change
   bool read_only = false;
   bool allow_other = false;
-  bool lazy_close = false;  // a close does not wait for the disks
-  bool supervise = false;   // another process goes on with the mount when this one dies
+  Duration commit =
+      std::chrono::seconds(1);  // changes of names are on the medium so soon; 0: at once
+  bool lazy_close = false;      // a close does not wait for the disks
+  bool supervise = false;       // another process goes on with the mount when this one dies
   bool noatime = false, nodiratime = false, strictatime = false;  // neither: relatime
   client::Mount::Uring uring = client::Mount::Uring::kAuto;
   uint32_t reactors = 2;                  // threads for requests

@@ -34,6 +34,7 @@ EntryResult Open(Operation& op, const wire::OpenRequest& request) {
   if (inode.IsRegular()) op.waits_for_truncate = inode.id;
   if (inode.IsRegular() && (mask & kMayWrite) != 0) {
     WEIR_RETURN_IF_ERROR(op.CutLooseEnd(&inode, request.caller().class_id()));
+    op.effects.must_last = true;  // who may have written to it
   }
   op.Opened(inode.id, request.flags());
   return op.LeasedEntry(inode);

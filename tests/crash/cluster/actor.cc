@@ -7,14 +7,72 @@
 namespace weir::crash {
 namespace {
 
-constexpr Duration kRest = std::chrono::seconds(8);
 constexpr uint64_t kBlock = FileHistory::kBlockBytes;
+// What mounts are told early is durable within this, a tick included.
+constexpr Duration kEarly = std::chrono::milliseconds(1200);
 
 }  // namespace
 
 void Board::Wrong(const std::string& what) {
   trace("WRONG " + what);
   if (wrong.empty()) wrong = what;
+}
+
+void Board::Named(const Actor* who, Register<uint64_t>& inode, size_t place) {
+  early.push_back({who, &inode, place, inode.floor(), world.clock.Now()});
+  inode.Settle(place);
+}
+
+// What he has done himself is no more certain for that he sees it.
+void Board::FoundOut(const Actor* who, Register<uint64_t>& inode, uint64_t value) {
+  const bool is_early = std::any_of(early.begin(), early.end(), [&](const EarlyName& name) {
+    return name.who == who && name.inode == &inode;
+  });
+  if (is_early) {
+    Named(who, inode, inode.Begin(value));
+  } else {
+    inode.Certain(value);
+  }
+}
+
+void Board::Saw(const Actor* who, const Register<uint64_t>& inode, uint64_t value) {
+  for (size_t i = early.size(); i-- > 0;) {
+    if (early[i].who == who || early[i].inode != &inode) continue;
+    if (inode.ValueAt(early[i].place) != value) continue;
+    const Actor* const told = early[i].who;
+    size_t seen = i + 1;  // so many, of which his are durable
+    std::erase_if(early, [&](const EarlyName& name) {
+      const bool before = seen > 0;
+      seen -= before ? 1 : 0;
+      return before && name.who == told;
+    });
+    return;
+  }
+}
+
+void Board::Died(const Actor* who, bool all_durable) {
+  if (all_durable) {
+    std::erase_if(early, [&](const EarlyName& name) { return name.who == who; });
+    return;
+  }
+  for (EarlyName& name : early) name.orphaned = name.orphaned || name.who == who;
+  UndoOrphaned();
+}
+
+void Board::MdsDied() {
+  mds_died = world.clock.Now();
+  UndoOrphaned();
+}
+
+// The last first: each goes back to what was certain before it, unless somebody has gone on.
+void Board::UndoOrphaned() {
+  for (size_t i = early.size(); i-- > 0;) {
+    const EarlyName& name = early[i];
+    if (!name.orphaned || name.when + kEarly < mds_died) continue;
+    if (name.inode->floor() == name.place) name.inode->Unsettle(name.before);
+    given_back.insert(name.inode->ValueAt(name.place));
+    early.erase(early.begin() + static_cast<ptrdiff_t>(i));
+  }
 }
 
 std::shared_ptr<FileHistory> Board::FileOf(Slot::Place& place, uint64_t inode) {
@@ -45,13 +103,14 @@ void Actor::BeginAudit() {
 }
 
 void Actor::Crash() {
+  board_.Died(this, mount_->NamesAreDurable());
   task_ = Task();
   open_ = {};
   mount_->Crash();
   for (Slot& slot : board_.slots) {
     if (slot.taken_by != this) continue;
     slot.taken_by = nullptr;
-    slot.rests_until = world_.clock.Now() + kRest;
+    slot.rests_until = world_.clock.Now() + Actor::kRest;
   }
   if (board_.lock_holder != this && board_.racing.erase(this) == 0) return;
   // Nobody knows whether it is there: the others race for another one.
@@ -154,11 +213,13 @@ Task Actor::FindOut(Slot::Place& place, InodeId* parent) {
   if (!Ok(entry.status())) co_return;
   const uint64_t inode = entry->inode.value;
   if (inode != 0) board_.FileOf(place, inode);
-  if (!place.inode.Allows(inode, floor)) {
+  // Meanwhile somebody may have died, and what he did be undone.
+  if (!place.inode.Allows(inode, std::min(floor, place.inode.floor()))) {
     board_.Wrong(name_ + ": " + place.directory + "/" + place.name + " is inode " +
                  std::to_string(inode) + " and may be " + place.inode.Describe(floor));
   }
-  place.inode.Certain(inode);
+  board_.Saw(this, place.inode, inode);
+  board_.FoundOut(this, place.inode, inode);
 }
 
 Task Actor::TakeTurn(Slot& slot) {
@@ -194,12 +255,13 @@ Task Actor::Obtain(Slot& slot) {
     if (!Ok(made.status())) co_return;
     handle = *made;
     const uint64_t inode = handle->inode->id().value;
+    if (board_.given_back.erase(inode) != 0) board_.files.erase(inode);
     open_.file = board_.FileOf(place, inode);
     if (open_.file == nullptr || place.inode.at(at) != inode) {
       board_.Wrong(name_ + ": a new file has the inode " + std::to_string(inode) + " of another");
       co_return;
     }
-    place.inode.Settle(at);
+    board_.Named(this, place.inode, at);
     open_.floors = open_.file->Floors();
   } else {
     Say("opens inode " + std::to_string(inodes[k]));
@@ -305,8 +367,8 @@ Task Actor::LeaveIt(Slot& slot) {
   const Status renamed = co_await mount_->Rename(open_.parents[from], open_.place->name,
                                                  open_.parents[1 - from], target.name);
   if (!Ok(renamed)) co_return;
-  open_.place->inode.Settle(gone);
-  target.inode.Settle(come);
+  board_.Named(this, open_.place->inode, gone);
+  board_.Named(this, target.inode, come);
 }
 
 Task Actor::Unlink() {
@@ -315,7 +377,7 @@ Task Actor::Unlink() {
   const size_t gone = open_.place->inode.Begin(0);
   const InodeId parent = open_.place->directory == "x" ? open_.parents[1] : open_.parents[0];
   const Status removed = co_await mount_->Remove(parent, open_.place->name, false);
-  if (Ok(removed)) open_.place->inode.Settle(gone);
+  if (Ok(removed)) board_.Named(this, open_.place->inode, gone);
 }
 
 // Who has made the directory holds the lock until he begins to remove it.

@@ -28,6 +28,17 @@ struct Slot {
   TimePoint rests_until;  // what a crashed user had on its way may still arrive
 };
 
+// A name that was given or taken away, of which its user was told before it was durable. When he
+// dies, and with him the MDS, it may be gone, or there again.
+struct EarlyName {
+  const Actor* who = nullptr;
+  Register<uint64_t>* inode = nullptr;
+  size_t place = 0;   // of the change
+  size_t before = 0;  // certain without it
+  TimePoint when;
+  bool orphaned = false;  // he is dead
+};
+
 // What all actors know.
 struct Board {
   Board(World& the_world, size_t count) : world(the_world), slots(count) {}
@@ -46,13 +57,30 @@ struct Board {
   std::function<void(const std::string&)> trace;
   std::function<void(const Actor*)> evicted;  // he dies, and another takes his place
 
+  std::vector<EarlyName> early;
+  TimePoint mds_died{INT64_MIN / 2};
+  std::set<uint64_t> given_back;  // inodes whose making may be undone: their numbers come again
+
   void Wrong(const std::string& what);
+  // `who` was told that it is done.
+  void Named(const Actor* who, Register<uint64_t>& inode, size_t place);
+  // Nobody else changes it now, and that is what it is.
+  void FoundOut(const Actor* who, Register<uint64_t>& inode, uint64_t value);
+  // Somebody sees that value: others than who did it do once it is durable, with all before it.
+  void Saw(const Actor* who, const Register<uint64_t>& inode, uint64_t value);
+  // `all_durable`: his mount has heard that all that it was told is.
+  void Died(const Actor* who, bool all_durable);
+  void MdsDied();
+  void UndoOrphaned();
   // The history of that inode behind a name, which may just be being made.
   std::shared_ptr<FileHistory> FileOf(Slot::Place& place, uint64_t inode);
 };
 
 class Actor {
  public:
+  // What somebody had on its way may arrive for so long after his death: a restarted MDS has it
+  // wait for mounts that do not come back.
+  static constexpr Duration kRest = std::chrono::seconds(16);
   static constexpr uint64_t kMaking = UINT64_MAX;  // behind a name: an inode not known yet
 
   Actor(Board& board, std::string name);

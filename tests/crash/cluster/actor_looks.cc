@@ -37,7 +37,8 @@ Task Actor::LookAt(Slot& slot) {
   if (!Ok(entry.status())) co_return;
   const uint64_t inode = entry->inode.value;
   const File file = inode == 0 ? nullptr : board_.FileOf(place, inode);
-  if (!place.inode.Allows(inode, floor)) {
+  board_.Saw(this, place.inode, inode);
+  if (!place.inode.Allows(inode, std::min(floor, place.inode.floor()))) {
     board_.Wrong(name_ + ": " + doing_ + ": it is inode " + std::to_string(inode) + " and may be " +
                  place.inode.Describe(floor));
     co_return;

@@ -19,7 +19,7 @@ namespace {
 constexpr uint32_t kOsds = 3;
 constexpr size_t kActors = 3;
 constexpr size_t kSlots = 5;
-constexpr Duration kBusy = std::chrono::seconds(12);
+constexpr Duration kBusy = std::chrono::seconds(20);
 constexpr Duration kToEnd = std::chrono::seconds(120);   // for what was begun, once all is whole
 constexpr Duration kToPurge = std::chrono::seconds(60);  // leases, graces and retries over
 
@@ -35,6 +35,7 @@ class Cluster {
         mds_(world_) {
     board_.trace = [this](const std::string& what) { Trace(what); };
     board_.evicted = [this](const Actor* who) { ActorEvicted(who); };
+    mds_.on_death = [this] { board_.MdsDied(); };
     network_.SetTap([this](const auto& passing, net::Message* message) {
       Spoil(options_.bug, passing, message);
       TraceMessage(passing, *message);
@@ -74,6 +75,7 @@ class Cluster {
     };
     if (!network_.RunUntil(all_done, kToEnd)) return WhoIsStuck();
     if (!board_.wrong.empty()) return "";
+    network_.RunFor(Actor::kRest);
     const std::string audited = Audit();
     return audited.empty() ? CheckRest() : audited;
   }

@@ -32,12 +32,15 @@ class Register {
   }
   // Nothing before that place is seen by who begins to look from now on.
   void Settle(size_t place) { floor_ = std::max(floor_, place); }
+  // What was certain since that place is so no more.
+  void Unsettle(size_t place) { floor_ = std::min(floor_, place); }
   void Certain(T value) { Settle(Begin(std::move(value))); }
   [[nodiscard]] size_t last() const { return values_.size() - 1; }
   [[nodiscard]] size_t floor() const { return floor_; }
   [[nodiscard]] bool certain() const { return floor_ + 1 == values_.size(); }
   [[nodiscard]] const T& newest() const { return values_.back(); }
   T& at(size_t place) { return values_[place]; }
+  [[nodiscard]] const T& ValueAt(size_t place) const { return values_[place]; }
   [[nodiscard]] bool Allows(const T& value, size_t floor) const {
     for (size_t i = floor; i < values_.size(); ++i) {
       if (values_[i] == value) return true;

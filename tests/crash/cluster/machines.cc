@@ -30,6 +30,7 @@ Status SimMds::Boot() {
   options.grace = std::chrono::seconds(4);
   options.background = false;
   options.ns.commit_thread = false;
+  options.ns.life = ++lives_;
   options.ns.on_prepared = [this] { CommitLater(); };
   options.ns.on_missing = [this] { LoadLater(); };
   loading_ = false;
@@ -91,6 +92,7 @@ void SimMds::Calm() {
 
 void SimMds::Crash() {
   if (!up()) return;
+  if (on_death) on_death();
   world_.network.Kill("mds");
   life_.reset();
   server_.reset();

@@ -45,6 +45,7 @@ class SimMds {
   void Crash();
   void CrashSoon();
   void Calm();  // no crash that was to come soon
+  std::function<void()> on_death;
   [[nodiscard]] bool up() const { return server_ != nullptr; }
   [[nodiscard]] mds::MdsCore& core();
   // What a checker sees of the disk.
@@ -62,6 +63,7 @@ class SimMds {
   std::unique_ptr<testing::ColdKvStore> cold_;  // above kv_
   std::unique_ptr<mds::MdsServer> server_;
   std::shared_ptr<int> life_;  // events of an earlier one do nothing
+  uint64_t lives_ = 0;
   bool committing_ = false;
   bool loading_ = false;
 };

@@ -31,6 +31,10 @@ class SimMount {
   // Writes back everything and gives the session back.
   Answer<Status> Unmount();
   void Crash();
+  // What it was told is, as far as it has heard.
+  [[nodiscard]] bool NamesAreDurable() const {
+    return core_ == nullptr || core_->NamesAreDurable();
+  }
 
   [[nodiscard]] InodeId root() { return core_->mds().root(); }
   // Inode 0: there is no such name.

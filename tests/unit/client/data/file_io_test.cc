@@ -35,6 +35,8 @@ class RecordingReporter final : public WriteReporter {
       callback(attr);
     }
   }
+  [[nodiscard]] uint64_t last_order() const override { return 0; }
+  void Commit(uint64_t /*order*/, WriteCallback callback) override { callback(Status::Ok()); }
   void ReportAllocated(InodeId, const AllocatedReport& report, const Allocation&,
                        WriteCallback callback) override {
     allocated_under.push_back(report.epoch);

@@ -10,6 +10,7 @@ namespace weir::mds {
 namespace {
 
 const std::string kState = "mstate";
+constexpr uint64_t kSession = 7;
 
 class OverlayTest : public ::testing::Test {
  protected:
@@ -20,8 +21,10 @@ class OverlayTest : public ::testing::Test {
     overlay_.Committed(batch);
   }
   std::string Get(const std::string& key, uint64_t* seen) {
-    *seen = 0;
-    return overlay_.Get(key, seen)->value_or("none");
+    Overlay::Seen read;
+    std::string value = overlay_.Get(key, &read)->value_or("none");
+    *seen = read.any;
+    return value;
   }
   MemKvStore store_;
   Overlay overlay_{store_, 8};
@@ -29,9 +32,9 @@ class OverlayTest : public ::testing::Test {
 };
 
 TEST_F(OverlayTest, TheLastOfSeveralValuesIsWrittenOnce) {
-  overlay_.Put(kState, "1", 1);
-  overlay_.Put(kState, "2", 1);
-  overlay_.Put("iother", std::nullopt, 1);
+  overlay_.Put(kState, "1", 1, kSession);
+  overlay_.Put(kState, "2", 1, kSession);
+  overlay_.Put("iother", std::nullopt, 1, kSession);
   WriteBatch writes;
   overlay_.CopyBatch(1, &writes);
   ASSERT_EQ(writes.ops().size(), 2u);
@@ -40,10 +43,10 @@ TEST_F(OverlayTest, TheLastOfSeveralValuesIsWrittenOnce) {
 }
 
 TEST_F(OverlayTest, WhatAYoungerBatchTookOverStaysPending) {
-  overlay_.Put(kState, "1", 1);
+  overlay_.Put(kState, "1", 1, kSession);
   WriteBatch writes;
   overlay_.CopyBatch(1, &writes);  // as the commit of 1 begins
-  overlay_.Put(kState, "2", 2);
+  overlay_.Put(kState, "2", 2, kSession);
   ASSERT_TRUE(store_.Apply(writes, Durability::kDurable).ok());
   overlay_.Committed(1);
   uint64_t seen = 0;
@@ -57,8 +60,8 @@ TEST_F(OverlayTest, WhatAYoungerBatchTookOverStaysPending) {
 }
 
 TEST_F(OverlayTest, TwoBatchesAtOnceHoldAKeyOnce) {
-  overlay_.Put(kState, "1", 1);
-  overlay_.Put(kState, "2", 2);
+  overlay_.Put(kState, "1", 1, kSession);
+  overlay_.Put(kState, "2", 2, kSession);
   Commit(2);
   uint64_t seen = 0;
   EXPECT_EQ(Get(kState, &seen), "2");
@@ -69,7 +72,7 @@ TEST_F(OverlayTest, WhatWasReadBeforeItWasWrittenIsNotRemembered) {
   uint64_t seen = 0;
   for (const std::string key : {"mstate", "aanswer"}) {
     EXPECT_EQ(Get(key, &seen), "none");
-    overlay_.Put(key, "1", 1);
+    overlay_.Put(key, "1", 1, kSession);
     EXPECT_EQ(Get(key, &seen), "1");
   }
   Commit(1);
@@ -82,7 +85,7 @@ TEST_F(OverlayTest, WhatIsWrittenDuringALoadIsNotReplacedByWhatWasLoaded) {
   uint64_t seen = 0;
   for (const std::string key : {"iinode", "aanswer"}) {
     const uint64_t load = overlay_.BeginLoad(key);
-    overlay_.Put(key, "new", ++batch_);
+    overlay_.Put(key, "new", ++batch_, kSession);
     Commit(batch_);
     overlay_.EndLoad(key, load, "old");
     EXPECT_EQ(Get(key, &seen), "new");
@@ -92,7 +95,7 @@ TEST_F(OverlayTest, WhatIsWrittenDuringALoadIsNotReplacedByWhatWasLoaded) {
 TEST_F(OverlayTest, OfTwoLoadsOnlyTheLaterIsBelieved) {
   uint64_t seen = 0;
   const uint64_t early = overlay_.BeginLoad("aanswer");
-  overlay_.Put("aanswer", "new", ++batch_);
+  overlay_.Put("aanswer", "new", ++batch_, kSession);
   Commit(batch_);
   const uint64_t late = overlay_.BeginLoad("aanswer");
   overlay_.EndLoad("aanswer", early, "old");

@@ -1,0 +1,91 @@
+// OrderedNames: what the MDS has answered to this mount and may not have made durable yet
+// (wire::Ordered).
+//
+// A crash that takes what was answered takes the file with its name. So OSDs hear of a new file
+// only when its creation is durable: else its objects would belong to nobody, or to another file
+// that gets the same number.
+//
+// Orders of one life of the MDS follow those of the lives before it. When one begins anew nothing
+// is durable that was not, until what was kept has been repeated and is.
+// Threads: any.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+#include "common/base/ids.h"
+#include "common/wire/mds.pb.h"
+
+namespace weir::client {
+
+class OrderedNames {
+ public:
+  // Before whoever asked hears of the answer that brought it; returns its order here. `made`: the
+  // file that it made, or 0.
+  uint64_t Heard(const wire::Ordered& said, InodeId made = InodeId()) {
+    const std::lock_guard lock(mutex_);
+    const uint64_t order = said.order() == 0 ? 0 : base_ + said.order();
+    last_ = std::max(last_.load(), order);
+    if (!repeating_ && said.durable() >= repeated_) SetDurable(base_ + said.durable());
+    if (made != InodeId() && order > durable_) made_[made] = order;
+    any_made_ = !made_.empty();
+    return order;
+  }
+
+  // Another life has begun. What is answered until EndRepeating is what was kept from before.
+  void BeginLife() {
+    const std::lock_guard lock(mutex_);
+    base_ = std::max(last_.load(), durable_.load());  // orders are of all mounts
+    last_ = base_;
+    repeating_ = true;
+  }
+  void EndRepeating() {
+    const std::lock_guard lock(mutex_);
+    repeating_ = false;
+    repeated_ = last_ - base_;
+    if (repeated_ == 0) SetDurable(base_);
+  }
+  // Some of it was not durable and is lost.
+  void Lost() {
+    const std::lock_guard lock(mutex_);
+    SetDurable(last_);
+    lost_ = true;
+  }
+  // Whether that has happened, and nobody was told: once.
+  bool TakeLoss() { return lost_.exchange(false); }
+  [[nodiscard]] bool lost() const { return lost_; }
+
+  // Of the last answer: what was asked before is durable when this is.
+  [[nodiscard]] uint64_t last() const { return last_; }
+  [[nodiscard]] uint64_t durable() const { return durable_; }
+  [[nodiscard]] bool IsDurable(uint64_t order) const { return order <= durable_; }
+  // OSDs are to hear nothing of it yet.
+  [[nodiscard]] bool IsNew(InodeId inode) const {
+    if (!any_made_) return false;
+    const std::lock_guard lock(mutex_);
+    return made_.contains(inode);
+  }
+
+ private:
+  void SetDurable(uint64_t order) {
+    if (order <= durable_) return;
+    durable_ = order;
+    std::erase_if(made_, [&](const auto& made) { return made.second <= order; });
+    any_made_ = !made_.empty();
+  }
+
+  mutable std::mutex mutex_;
+  std::atomic<uint64_t> last_{0};
+  std::atomic<uint64_t> durable_{0};
+  std::atomic<bool> any_made_{false};
+  std::atomic<bool> lost_{false};
+  std::map<InodeId, uint64_t> made_;  // by the order of their creation
+  uint64_t base_ = 0;                 // below the orders of this life
+  bool repeating_ = false;
+  uint64_t repeated_ = 0;  // orders of this life that were
+};
+
+}  // namespace weir::client

@@ -1,0 +1,60 @@
+// Replays: what mounts were told and a restart may have taken, done again before anybody else does
+// anything.
+//
+// A mount that takes answers before they are durable keeps its changes until they are, and asks for
+// them again, in order, of an MDS that has begun anew (MDS_REPLAYED says that it has). Until all
+// such mounts have done so, whatever they or others ask about names waits: it could be told what
+// was undone, or take a name that was given. A mount that is silent for `patience` is given up: it
+// was told what is not so any more, and is to be evicted.
+//
+// Threads: any. Errors: none.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "common/base/time.h"
+
+namespace weir::mds {
+
+class Replays {
+ public:
+  using Work = std::function<void()>;
+  Replays(Clock& clock, Duration patience) : clock_(clock), patience_(patience) {}
+
+  // At the start: the sessions that may keep something.
+  void Await(const std::vector<uint64_t>& sessions);
+  // Something is to be parked.
+  [[nodiscard]] bool Any() const { return any_; }
+  // Whether that session's replays are due: it has to begin with them.
+  [[nodiscard]] bool Awaits(uint64_t session) const;
+  // True: `work` of that session is run when nobody is awaited any more. False: nobody is, and it
+  // was not taken.
+  bool Park(uint64_t session, Work* work);
+  // The session has nothing left to repeat.
+  void Done(uint64_t session);
+  // It has said goodbye, and wants nothing any more.
+  void Drop(uint64_t session);
+  // Those that are not awaited any longer, as they had time enough and are silent: once. `silent`:
+  // for how long a session is.
+  std::vector<uint64_t> TakeOverdue(const std::function<Duration(uint64_t)>& silent);
+
+ private:
+  void RunIfNone(std::unique_lock<std::mutex> lock);
+
+  Clock& clock_;
+  const Duration patience_;
+  mutable std::mutex mutex_;
+  std::set<uint64_t> awaited_;
+  std::atomic<bool> any_{false};  // are awaited, or drained
+  bool draining_ = false;         // what was parked runs now
+  TimePoint until_;
+  std::vector<std::pair<uint64_t, Work>> parked_;  // by whom
+};
+
+}  // namespace weir::mds

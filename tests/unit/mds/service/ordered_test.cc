@@ -1,0 +1,237 @@
+// Goal: a session that takes answers before they are durable gets them as soon as their place is
+// certain; nobody else hears of what a crash could take, and a crash leaves a prefix.
+#include <fcntl.h>
+
+#include "tests/unit/mds/mds_fixture.h"
+
+namespace weir::mds {
+namespace {
+
+// Fails what is applied, when it is told to, and is sound otherwise.
+class FailingStore final : public KvStore {
+ public:
+  Result<std::string> Get(std::string_view key) override { return below.Get(key); }
+  Status Apply(const WriteBatch& batch, Durability durability) override {
+    if (fails) return {ErrorCode::kIo, "the disk is gone"};
+    return below.Apply(batch, durability);
+  }
+  std::unique_ptr<Iterator> NewIterator() override { return below.NewIterator(); }
+  MemKvStore below;
+  bool fails = false;
+};
+
+class OrderedTest : public MdsFixture {
+ protected:
+  static constexpr uint64_t kOurs = 77;
+  static constexpr uint64_t kTheirs = 78;
+
+  void SetUp() override {
+    MdsFixture::SetUp();
+    OpenAs(kTheirs, 1000);
+    OpenAs(kOurs, 1000);
+    ours_ = Mkdir(kRoot, "ours");
+    theirs_ = Mkdir(kRoot, "theirs");
+    CommitAll();
+  }
+  KvStore& Store() override { return failing_; }
+
+  void OpenAs(uint64_t who, uint32_t within_ms) {
+    session = who;
+    wire::OpenSessionRequest request;
+    request.set_ordered_within_ms(within_ms);
+    Ask<wire::OpenSessionReply>(wire::MDS_OPEN_SESSION, request);
+  }
+  void CommitAll() {
+    while (core->names().CommitPrepared()) {
+    }
+  }
+  // Loaded, so that it is answered at once or waits for a commit.
+  std::shared_ptr<TestCall> SendAs(uint64_t who, uint32_t method,
+                                   const google::protobuf::Message& request) {
+    session = who;
+    auto call = Send(method, request);
+    while (core->names().LoadMissing()) {
+    }
+    return call;
+  }
+  static wire::EntryReply Entry(const std::shared_ptr<TestCall>& call) {
+    wire::EntryReply reply;
+    EXPECT_TRUE(call->answer.has_value() && call->answer->status.ok());
+    if (!call->answer.has_value()) return {};
+    EXPECT_TRUE(reply.ParseFromString(call->answer->body));
+    return reply;
+  }
+  static wire::Ordered Tail(const std::shared_ptr<TestCall>& call) {
+    wire::OrderedAnswer reply;
+    EXPECT_TRUE(call->answer.has_value() && call->answer->status.ok());
+    if (!call->answer.has_value()) return {};
+    EXPECT_TRUE(reply.ParseFromString(call->answer->body));
+    return reply.ordered();
+  }
+  std::shared_ptr<TestCall> Make(uint64_t who, uint64_t parent, const std::string& name) {
+    return SendAs(who, wire::MDS_MKNOD, New(parent, name, S_IFREG | 0644));
+  }
+
+  FailingStore failing_;
+  uint64_t ours_ = 0;
+  uint64_t theirs_ = 0;
+};
+
+TEST_F(OrderedTest, WhoDidItIsAnsweredBeforeTheCommitAndOthersAreNot) {
+  const auto made = Make(kOurs, ours_, "new");
+  ASSERT_TRUE(made->answer.has_value());
+  EXPECT_EQ(Entry(made).attr().mode(), S_IFREG | 0644u);
+  EXPECT_EQ(Tail(made).order(), Tail(Make(kOurs, ours_, "next")).order() - 1);
+  const auto own_look = SendAs(kOurs, wire::MDS_LOOKUP, Name(ours_, "new"));
+  EXPECT_TRUE(own_look->answer.has_value());
+  const auto look = SendAs(kTheirs, wire::MDS_LOOKUP, Name(ours_, "new"));
+  const auto refused = Make(kTheirs, ours_, "new");
+  const auto list = SendAs(kTheirs, wire::MDS_GETATTR, At(ours_));
+  EXPECT_FALSE(look->answer.has_value());
+  EXPECT_FALSE(refused->answer.has_value());
+  EXPECT_FALSE(list->answer.has_value());
+  CommitAll();
+  EXPECT_EQ(Entry(look).attr().inode(), Entry(made).attr().inode());
+  EXPECT_EQ(refused->answer->status.code(), ErrorCode::kExists);
+}
+
+TEST_F(OrderedTest, WhoDoesNotTakeThemWaits) {
+  OpenAs(kTheirs, 0);
+  const auto made = Make(kTheirs, theirs_, "new");
+  EXPECT_FALSE(made->answer.has_value());
+  CommitAll();
+  EXPECT_FALSE(Entry(made).has_ordered());
+}
+
+TEST_F(OrderedTest, TwoSessionsInDirectoriesOfTheirOwnDoNotWaitForEachOther) {
+  const auto made = Make(kOurs, ours_, "new");
+  const auto other = Make(kTheirs, theirs_, "new");
+  ASSERT_TRUE(other->answer.has_value());
+  EXPECT_NE(Entry(made).attr().inode(), Entry(other).attr().inode());
+}
+
+TEST_F(OrderedTest, InOneDirectoryTheSecondWaitsForTheFirst) {
+  Make(kOurs, ours_, "new");
+  const auto other = Make(kTheirs, ours_, "other");
+  EXPECT_FALSE(other->answer.has_value()) << "its cookie and the times build on the first";
+  const auto third = Make(kOurs, ours_, "third");
+  EXPECT_FALSE(third->answer.has_value());
+  CommitAll();
+  EXPECT_TRUE(other->answer.has_value());
+  EXPECT_TRUE(third->answer.has_value());
+}
+
+TEST_F(OrderedTest, CommitEndsWhenAllIsDurable) {
+  const auto idle = SendAs(kOurs, wire::MDS_COMMIT, wire::Empty());
+  EXPECT_TRUE(idle->answer.has_value()) << "nothing to wait for";
+  const auto made = Make(kOurs, ours_, "new");
+  const auto commit = SendAs(kOurs, wire::MDS_COMMIT, wire::Empty());
+  EXPECT_FALSE(commit->answer.has_value());
+  CommitAll();
+  EXPECT_GE(Tail(commit).durable(), Tail(made).order());
+  EXPECT_LT(Tail(made).durable(), Tail(made).order());
+}
+
+TEST_F(OrderedTest, ARequestThatWaitedTellsWhatIsDurable) {
+  const auto made = Make(kOurs, ours_, "new");
+  wire::WroteRequest wrote;
+  wrote.set_inode(Entry(made).attr().inode());
+  wrote.set_size_at_least(10);
+  wrote.set_commit(true);
+  const auto reported = SendAs(kOurs, wire::MDS_WROTE, wrote);
+  EXPECT_FALSE(reported->answer.has_value());
+  CommitAll();
+  EXPECT_GE(Tail(reported).durable(), Tail(made).order());
+  wrote.set_commit(false);
+  EXPECT_FALSE(SendAs(kOurs, wire::MDS_WROTE, wrote)->answer.has_value()) << "others may look";
+}
+
+TEST_F(OrderedTest, ACrashTakesAnEndOfIt) {
+  Make(kOurs, ours_, "first");
+  CommitAll();
+  const uint64_t lost = Entry(Make(kOurs, ours_, "second")).attr().inode();
+  Make(kOurs, ours_, "third");
+  Restart();
+  OpenAs(kOurs, 1000);
+  EXPECT_EQ(List(ours_), (std::vector<std::string>{"first"}));
+  EXPECT_EQ(Entry(Make(kOurs, ours_, "anew")).attr().inode(), lost);
+}
+
+TEST_F(OrderedTest, ItIsDurableWithinItsTimeAlthoughNobodyWaits) {
+  Make(kOurs, ours_, "old");
+  CommitAll();
+  core->Tick();  // the directories above count it
+  CommitAll();
+  const uint64_t before = core->names().commits();
+  EXPECT_TRUE(
+      SendAs(kOurs, wire::MDS_RENAME, Move(ours_, "old", ours_, "new"))->answer.has_value());
+  clock.Advance(std::chrono::milliseconds(800));
+  core->Tick();
+  EXPECT_FALSE(core->names().commit_wanted());
+  clock.Advance(std::chrono::milliseconds(100));
+  core->Tick();
+  EXPECT_TRUE(core->names().commit_wanted());
+  CommitAll();
+  EXPECT_GT(core->names().commits(), before);
+}
+
+TEST_F(OrderedTest, ManyAreCommittedBeforeTheirTime) {
+  for (int i = 0; i < 255; ++i) Make(kOurs, ours_, "f" + std::to_string(i));
+  EXPECT_FALSE(core->names().commit_wanted());
+  Make(kOurs, ours_, "last");
+  EXPECT_TRUE(core->names().commit_wanted());
+}
+
+TEST_F(OrderedTest, WhatIsKeptInMemoryIsBounded) {
+  int answered = 0;
+  for (int i = 0; i < 5000; ++i) {
+    answered += Make(kOurs, ours_, "f" + std::to_string(i))->answer.has_value() ? 1 : 0;
+  }
+  EXPECT_EQ(answered, 4096);
+  CommitAll();
+  EXPECT_EQ(List(ours_).size(), 5000u);
+}
+
+TEST_F(OrderedTest, WhoOpensToWriteWaitsAsARestartMustKnow) {
+  const uint64_t file = Entry(Make(kOurs, ours_, "file")).attr().inode();
+  CommitAll();
+  wire::OpenRequest open;
+  *open.mutable_caller() = Caller();
+  open.set_inode(file);
+  open.set_flags(O_RDWR);
+  const auto opened = SendAs(kOurs, wire::MDS_OPEN, open);
+  EXPECT_FALSE(opened->answer.has_value());
+  CommitAll();
+  EXPECT_TRUE(opened->answer.has_value());
+  wire::CreateRequest create = New(ours_, "file", 0644);
+  create.set_open_flags(O_RDWR);
+  session = kTheirs;
+  const auto created = SendAs(kTheirs, wire::MDS_CREATE, create);
+  EXPECT_FALSE(created->answer.has_value()) << "it opened what was there";
+}
+
+TEST_F(OrderedTest, AStoreThatLosesAnswersServesNobodyAnyMore) {
+  Make(kOurs, ours_, "lost");
+  failing_.fails = true;
+  CommitAll();
+  failing_.fails = false;
+  const auto look = SendAs(kOurs, wire::MDS_LOOKUP, Name(ours_, "lost"));
+  ASSERT_TRUE(look->answer.has_value());
+  EXPECT_EQ(look->answer->status.code(), ErrorCode::kIo);
+  EXPECT_NE(look->answer->status.message().find("restart"), std::string::npos);
+  EXPECT_EQ(SendAs(kOurs, wire::MDS_COMMIT, wire::Empty())->answer->status.code(), ErrorCode::kIo);
+}
+
+TEST_F(OrderedTest, ACloseOfTheSessionMakesAllDurable) {
+  Make(kOurs, ours_, "new");
+  const auto closed = SendAs(kOurs, wire::MDS_CLOSE_SESSION, wire::Empty());
+  EXPECT_FALSE(closed->answer.has_value());
+  CommitAll();
+  EXPECT_TRUE(closed->answer.has_value());
+  Restart();
+  session = kTheirs;
+  EXPECT_EQ(List(ours_), (std::vector<std::string>{"new"}));
+}
+
+}  // namespace
+}  // namespace weir::mds
