@@ -6,11 +6,12 @@ record in a log outside of WeirFS. Daemons are killed and started again meanwhil
 record must be on the mount.
 """
 import os
+import signal
 import subprocess
 import sys
 import time
 
-from weirtest import Cluster, Failure, check, main, wait_until
+from weirtest import Cluster, Embedded, Failure, check, main, run, wait_until
 
 RECORD = 512
 
@@ -41,6 +42,19 @@ def noted(log_path):
         return 0
     with open(log_path) as log:
         return sum(1 for line in log if line.endswith("\n"))
+
+
+def pids_with(word):
+    """Of processes that were started with that argument."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                if word.encode() in file.read().split(b"\0"):
+                    found.append(int(pid))
+        except OSError:
+            pass
+    return found
 
 
 def kill_minus_nine(lab):
@@ -100,11 +114,101 @@ def kill_of_a_mount_is_cleaned_up(lab):
         check(file.read() == b"kept", "an fsynced file is gone after kill -9 of its mount")
 
 
+def namer(mount, log_path):
+    """Runs as a process of its own: makes files one after the other, every third gets another name, and notes each step
+    that was answered; every hundred the directory is synced."""
+    log = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    directory = os.open(mount, os.O_RDONLY | os.O_DIRECTORY)
+    for number in range(1_000_000):
+        os.close(os.open(f"{mount}/f.{number}", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        if number % 3 == 0:
+            os.rename(f"{mount}/f.{number}", f"{mount}/g.{number}")
+        os.write(log, f"{number}\n".encode())
+        if number % 100 == 99:
+            os.fsync(directory)
+            os.write(log, f"synced {number}\n".encode())
+
+
+def check_prefix(directory, log_path, nothing_lost):
+    """Of the noted names there is a beginning, up to the last sync at least."""
+    with open(log_path) as text:
+        lines = [line.split() for line in text if line.endswith("\n")]
+    told = max((int(words[0]) for words in lines if len(words) == 1), default=-1)
+    synced = max((int(words[1]) for words in lines if len(words) == 2), default=-1)
+    names = set(os.listdir(directory))
+    there = {int(name.split(".")[1]) for name in names}
+    last = max(there, default=-1)
+    check(there == set(range(last + 1)), f"of {last + 1} names {sorted(set(range(last + 1)) - there)[:5]} are missing")
+    for number in range(last):  # the last may not have its other name yet
+        name = f"{'g' if number % 3 == 0 else 'f'}.{number}"
+        check(name in names, f"{name} is missing, and {last} is there")
+    check(last >= synced, f"{synced} was synced, and {last} is the last that is there")
+    if nothing_lost:
+        check(last >= told, f"{told} was answered, and {last} is the last that is there")
+    return told - last
+
+
+def killed_while_naming(lab, mount, kill, rounds, nothing_lost, what):
+    lost = []
+    for number in range(rounds):
+        directory = f"{mount}/names.{number}"
+        log = lab.path(f"named.{what.replace(' ', '.')}.{number}")
+        os.mkdir(directory)
+        worker = subprocess.Popen([sys.executable, __file__, "--namer", directory, log], stderr=subprocess.DEVNULL)
+        lab.on_exit(worker.kill)
+        wait_until(lambda log=log, number=number: noted(log) > 130 + 37 * (number % 5), "names to be made")
+        kill(worker)
+        worker.kill()
+        worker.wait()
+        lost.append(max(0, check_prefix(directory, log, nothing_lost)))
+    lab.show(f"        kill -9 of {what}, {rounds} rounds: {max(lost)} names lost at most")
+
+
+def names_go_back_to_a_prefix(lab):
+    rounds = int(os.environ.get("WEIR_KILL_ROUNDS", "2"))
+    alone = Embedded(lab)
+
+    def kill_process(_worker):
+        # Not a directory that is new itself.
+        descriptor = os.open(alone.mnt, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
+        for pid in pids_with(alone.dir):
+            os.kill(pid, signal.SIGKILL)
+        run("umount", "-l", alone.mnt, ok=None)
+        alone.umount()
+        alone.mount()
+
+    killed_while_naming(lab, alone.mnt, kill_process, rounds, False, "an embedded mount")
+    alone.umount()
+    system = Cluster(lab, osds=1)
+
+    def kill_mds(_worker):
+        system.dev("kill", "mds.0")
+        system.dev("start", "mds.0")
+
+    def kill_mount(_worker):
+        system.dev("kill", "mnt.0")
+        system.dev("start", "mnt.0")
+
+    killed_while_naming(lab, system.mnt, kill_mds, rounds, True, "the MDS")
+    os.rename(f"{system.mnt}/names.0", f"{system.mnt}/before")
+    for number in range(1, rounds):
+        os.rename(f"{system.mnt}/names.{number}", f"{system.mnt}/before.{number}")
+    killed_while_naming(lab, system.mnt, kill_mount, rounds, True, "a mount")
+
+
 if __name__ == "__main__":
+    if len(sys.argv) > 1 and sys.argv[1] == "--namer":
+        try:
+            namer(sys.argv[2], sys.argv[3])
+        except OSError as error:
+            print(f"namer: {error}", file=sys.stderr)
+            sys.exit(1)
     if len(sys.argv) > 1 and sys.argv[1] == "--writer":
         try:
             writer(sys.argv[2], sys.argv[3], int(sys.argv[4]))
         except OSError as error:
             print(f"writer {sys.argv[4]}: {error}", file=sys.stderr)
             sys.exit(1)
-    main("crash", kill_minus_nine, kill_of_a_mount_is_cleaned_up)
+    main("crash", kill_minus_nine, kill_of_a_mount_is_cleaned_up, names_go_back_to_a_prefix)
