@@ -171,8 +171,6 @@ class MdsClient {
   [[nodiscard]] Result<std::unique_ptr<net::RpcClient>> Dial(size_t channel) const;
   [[nodiscard]] size_t ChannelFor(uint32_t method);
   [[nodiscard]] net::RpcClient* RpcOf(size_t channel) const;
-  void Send(size_t channel, uint32_t method, std::string body, const net::CallOptions& call,
-            RawCallback callback);
   void SendKept(KeptRequests::Request kept, const net::CallOptions& call, RawCallback callback);
   void OnKept(KeptRequests::Request kept, const net::CallOptions& call, Result<net::Reply> reply,
               const RawCallback& callback);
