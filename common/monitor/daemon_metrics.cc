@@ -171,6 +171,8 @@ void AddMdsMetrics(const wire::StatusReply& status, const wire::ClassLoadReply& 
   gauge("weir_mds_warnings", "Things that osdctl status warns of.",
         static_cast<uint64_t>(status.warnings_size()));
   gauge("weir_mds_map_epoch", "Epoch of the cluster map.", status.map().epoch());
+  gauge("weir_mds_near_full", "1 while some OSD is nearly full: closes wait for the disks.",
+        status.map().near_full() ? 1 : 0);
   std::map<uint32_t, std::string> names;
   for (const wire::ClassInfo& info : status.map().classes()) {
     names[info.id()] = info.name();

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
 #include "common/base/ids.h"
 #include "common/base/units.h"
+#include "common/placement/cluster_map.h"
+#include "common/placement/near_full.h"
 #include "common/qos/affinity.h"
 #include "common/wire/mds.pb.h"
 #include "common/wire/osd.pb.h"
@@ -66,6 +69,20 @@ bool IsSmall(const CoordinatorUse& one) {
   return sum < kLeastUse;
 }
 
+void AddNearFull(const wire::ClusterMap& wire_map, std::vector<std::string>* notes) {
+  if (!wire_map.near_full()) return;
+  const Result<ClusterMap> map = FromWire(wire_map);
+  if (!map.ok()) return;
+  for (const OsdId id : NearFullOsds(*map)) {
+    const OsdEntry& osd = map->osds.at(id);
+    const uint64_t free = osd.capacity_bytes - std::min(osd.capacity_bytes, osd.used_bytes);
+    notes->push_back(
+        fmt::format("osd.{} is nearly full, {} of {} are free: closes wait for the "
+                    "disks",
+                    id.value, FormatSize(free), FormatSize(osd.capacity_bytes)));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> NotesOf(const wire::StatusReply& status,
@@ -81,6 +98,7 @@ std::vector<std::string> NotesOf(const wire::StatusReply& status,
     }
   }
   std::vector<std::string> notes;
+  AddNearFull(status.map(), &notes);
   for (const wire::ClassInfo& info : status.map().classes()) {
     const auto found = classes.find(info.id());
     if (found == classes.end() || unclear.contains(info.id())) continue;

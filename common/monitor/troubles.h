@@ -22,8 +22,9 @@ std::vector<std::string> TroublesOf(const wire::StatusReply& status,
                                     const std::map<uint32_t, wire::OsdStatsReply>& osds,
                                     const std::map<uint32_t, std::string>& silence);
 
-// What is no trouble, but worth knowing: classes whose mounts miss each other (qos/affinity.h), by
-// the flows of the last seconds, where `osds` have them.
+// What is no trouble, but worth knowing: OSDs that are nearly full (placement/near_full.h), and
+// classes whose mounts miss each other (qos/affinity.h), by the flows of the last seconds, where
+// `osds` have them.
 std::vector<std::string> NotesOf(const wire::StatusReply& status,
                                  const std::map<uint32_t, wire::OsdStatsReply>& osds);
 

@@ -251,6 +251,7 @@ Result<ClusterMap> FromWire(const wire::ClusterMap& message) {
   map.term = message.term();
   map.tag_epoch = message.tag_epoch();
   map.cluster_uuid = message.cluster_uuid();
+  map.near_full = message.near_full();
   std::set<std::string> osd_names, pool_names, class_names;
   for (const wire::OsdInfo& info : message.osds()) {
     WEIR_ASSIGN_OR_RETURN(OsdEntry osd, OsdFromWire(info));
@@ -466,6 +467,7 @@ wire::ClusterMap ToWire(const ClusterMap& map) {
   message.set_term(map.term);
   message.set_tag_epoch(map.tag_epoch);
   message.set_cluster_uuid(map.cluster_uuid);
+  message.set_near_full(map.near_full);
   for (const auto& [id, osd] : map.osds) {
     auto* to = message.add_osds();
     to->set_id(id.value);

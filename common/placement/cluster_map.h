@@ -85,6 +85,7 @@ struct ClusterMap {
   uint64_t term = 0;  // of the leader who published it; 0: there is but one MDS
   uint64_t tag_epoch = 0;
   std::string cluster_uuid;
+  bool near_full = false;  // some OSD is (near_full.h): mounts store before they answer close(2)
   std::map<OsdId, OsdEntry> osds;
   std::map<PoolId, Pool> pools;
   std::map<ClassId, ClassEntry> classes;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/log.h"
+#include "common/placement/near_full.h"
 #include "mds/cluster/admission.h"
 #include "mds/format/ns_keys_format.h"
 #include "mds/format/ns_values_format.h"
@@ -178,6 +179,7 @@ void ClusterKeeper::Tick() {
   bool changed = false;
   MarkLiveness(&next, &changed);
   EndReservations(&next, &changed);
+  MarkNearFull(&next, &changed);
   if (!changed) return;
   const Status status = CommitSame(std::move(next));
   if (!status.ok()) WEIR_LOG_ERROR("the cluster map could not be written: {}", status.message());
@@ -209,6 +211,25 @@ void ClusterKeeper::EndReservations(ClusterMap* next, bool* changed) {
     reservation.reset();
     *changed = true;
   }
+}
+
+// After MarkLiveness, which writes down what is used.
+void ClusterKeeper::MarkNearFull(ClusterMap* next, bool* changed) {
+  const std::vector<OsdId> osds = NearFullOsds(*next);
+  if (next->near_full == !osds.empty()) return;
+  next->near_full = !osds.empty();
+  if (next->near_full) {
+    WEIR_LOG_WARN("osd.{} is nearly full: closes wait for the disks", osds.front().value);
+  } else {
+    WEIR_LOG_INFO("no OSD is nearly full any more");
+  }
+  *changed = true;
+}
+
+bool ClusterKeeper::NearFullMoves() const {
+  const std::map<OsdId, uint64_t> used = UsedBytes();
+  const auto map = this->map();
+  return map->near_full == NearFullOsds(*map, used).empty();
 }
 
 std::vector<std::string> ClusterKeeper::Warnings() const {

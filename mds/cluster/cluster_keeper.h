@@ -68,6 +68,9 @@ class ClusterKeeper final : public ClusterView {
   // `fence_epoch`: nothing is left there of the sessions fenced up to it.
   void OsdUses(uint32_t osd, uint64_t used_bytes) override;
   bool OsdHeard(OsdId osd, Epoch have_epoch, uint64_t used_bytes, Epoch fence_epoch = Epoch(0));
+  // Whether what OSDs say they use is no longer what the map's near_full says (common/placement/
+  // near_full.h): Tick changes it.
+  [[nodiscard]] bool NearFullMoves() const;
   // What it measured, for measured admission; kept until it is silent or says something newer.
   void OsdMeasured(OsdId osd, const wire::ServiceMeasures& measures);
   Status SetOsd(const wire::SetOsdRequest& request, const Asked& asked = {});
@@ -107,7 +110,8 @@ class ClusterKeeper final : public ClusterView {
   // How unevenly they used the OSDs; likewise.
   [[nodiscard]] SkewBook& skew() { return skew_; }
 
-  // Marks silent OSDs down and ends reservations whose time has come.
+  // Marks silent OSDs down, ends reservations whose time has come, and says whether some OSD is
+  // nearly full.
   void Tick();
   // What an operator should know: promises that no longer fit, OSDs that are down.
   [[nodiscard]] std::vector<std::string> Warnings() const;
@@ -157,6 +161,7 @@ class ClusterKeeper final : public ClusterView {
   Result<std::vector<OsdId>> Named(const wire::SetOsdRequest& request) const;
   void MarkLiveness(ClusterMap* next, bool* changed);
   void EndReservations(ClusterMap* next, bool* changed);
+  static void MarkNearFull(ClusterMap* next, bool* changed);
   // Of the OSDs that are up.
   [[nodiscard]] std::map<OsdId, OsdMeasures> Measures() const;
 

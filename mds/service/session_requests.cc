@@ -212,6 +212,8 @@ void MdsCore::Watch(const Call& call) {
     wait = std::min(wait, kOsdWatchMax);
     known = keeper_->OsdHeard(OsdId(request.osd_id()), Epoch(request.have_epoch()),
                               request.used_bytes(), Epoch(request.fence_epoch()));
+    // Between ticks, as a disk may fill before the next.
+    if (known && keeper_->NearFullMoves()) Post([this] { keeper_->Tick(); });
     if (known && request.has_measures()) {
       keeper_->OsdMeasured(OsdId(request.osd_id()), request.measures());
     }

@@ -102,6 +102,7 @@ Json Document(const Health& health, const std::string& endpoint) {
           {"notes", health.notes},
           {"cluster_uuid", map.cluster_uuid()},
           {"epoch", map.epoch()},
+          {"near_full", map.near_full()},
           {"mds", {{"endpoint", endpoint}}},
           {"sessions", health.reply.sessions()},
           {"inodes", health.reply.inodes()},

@@ -97,6 +97,7 @@ TEST(DaemonMetricsTest, TheMdsSaysWhatWasPromisedAndWhoIsUp) {
   const std::string page = out.Text();
   EXPECT_THAT(page, HasSubstr("weir_mds_sessions 4\n"));
   EXPECT_THAT(page, HasSubstr("weir_mds_warnings 1\n"));
+  EXPECT_THAT(page, HasSubstr("weir_mds_near_full 0\n"));
   EXPECT_THAT(page, HasSubstr("weir_mds_osd_up{osd=\"0\"} 1\n"));
   EXPECT_THAT(page, HasSubstr("weir_mds_osd_up{osd=\"1\"} 0\n"));
   EXPECT_THAT(

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/placement/cluster_map.h"
 #include "common/wire/mds.pb.h"
 #include "common/wire/osd.pb.h"
 
@@ -73,6 +74,29 @@ TEST_F(NotesTest, SaysNothingWhereItDoesNotSeeAll) {
   EXPECT_EQ(NotesOf(status_, osds_).size(), 1u);
   Flows(0)->set_users_seen(33);
   EXPECT_THAT(NotesOf(status_, osds_), IsEmpty()) << "some flows are not listed";
+}
+
+TEST(NearFullNotesTest, NamesTheOsdAndWhatItMeans) {
+  ClusterMap map;
+  for (uint32_t i = 0; i < 2; ++i) {
+    OsdEntry& osd = map.osds[OsdId(i)];
+    osd.id = OsdId(i);
+    osd.up = true;
+    osd.capacity_bytes = 1 << 30;
+    osd.used_bytes = i * (uint64_t{1000} << 20);
+    osd.qos.token_rate = 1 << 20;
+  }
+  Pool& pool = map.pools[PoolId(0)];
+  pool.osds = {OsdId(0), OsdId(1)};
+  pool.chains = ComputeChains(PoolId(0), 4, 1, {{OsdId(0), 1}, {OsdId(1), 1}});
+  wire::StatusReply status;
+  *status.mutable_map() = ToWire(map);
+  EXPECT_THAT(NotesOf(status, {}), IsEmpty()) << "the MDS has not said so";
+  map.near_full = true;
+  *status.mutable_map() = ToWire(map);
+  EXPECT_THAT(
+      NotesOf(status, {}),
+      ElementsAre("osd.1 is nearly full, 24MiB of 1GiB are free: closes wait for the disks"));
 }
 
 }  // namespace

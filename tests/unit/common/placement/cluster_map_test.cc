@@ -61,6 +61,15 @@ TEST(ClusterMapTest, SurvivesTheWire) {
   EXPECT_EQ(back->ClusterHash(), map.ClusterHash());
 }
 
+TEST(ClusterMapTest, SaysOverTheWireThatAnOsdIsNearlyFull) {
+  ClusterMap map = Sample();
+  map.near_full = true;
+  wire::ClusterMap message = ToWire(map);
+  EXPECT_TRUE(FromWire(message)->near_full);
+  message.clear_near_full();  // of a sender that knows nothing of it
+  EXPECT_FALSE(FromWire(message)->near_full);
+}
+
 TEST(ClusterMapTest, ChainsKeepVersionsLivesAndStatesOverTheWire) {
   ClusterMap map = Sample();
   map.term = 77;

@@ -27,6 +27,15 @@ class ClusterKeeperTest : public MdsFixture {
     return answer.status.code();
   }
   std::shared_ptr<const ClusterMap> Map() { return core->keeper().map(); }
+  // As an OSD says it with its watch.
+  std::shared_ptr<TestCall> Uses(uint32_t osd, uint64_t used_bytes) {
+    wire::WatchRequest watch;
+    watch.set_osd_id(osd);
+    watch.set_have_epoch(Map()->epoch.value);
+    watch.set_used_bytes(used_bytes);
+    watch.set_wait_ms(1000);
+    return Send(wire::MDS_WATCH, watch);
+  }
 };
 
 TEST_F(ClusterKeeperTest, GivesIdsInOrderAndKeepsThem) {
@@ -96,6 +105,48 @@ TEST_F(ClusterKeeperTest, SilenceForThreeSecondsIsDownAndAWatchIsUpAgain) {
   Obey();
   core->Tick();
   EXPECT_TRUE(Map()->osds.at(OsdId(0)).up);
+}
+
+// Goal: mounts hear at once that closes must wait for the disks, and not with every block that
+// comes and goes about the border. Method: one OSD of 1 GiB: 128 MiB are to be free, 192 MiB end
+// it.
+TEST_F(ClusterKeeperTest, SaysAtOnceThatAnOsdIsNearlyFullUntilThereIsRoomAgain) {
+  const Epoch before = Map()->epoch;
+  Uses(0, (1024 - 128) * kMiB);
+  EXPECT_FALSE(Map()->near_full);
+  EXPECT_EQ(Map()->epoch, before);
+  const auto told = Uses(0, (1024 - 127) * kMiB);
+  EXPECT_TRUE(Map()->near_full);
+  EXPECT_EQ(Map()->epoch.value, before.value + 1);
+  ASSERT_TRUE(told->answer.has_value()) << "the map is newer than the OSD's";
+  Uses(0, (1024 - 192) * kMiB);
+  core->Tick();
+  EXPECT_TRUE(Map()->near_full);
+  EXPECT_EQ(Map()->epoch.value, before.value + 1);
+  Uses(0, (1024 - 193) * kMiB);
+  EXPECT_FALSE(Map()->near_full);
+  EXPECT_EQ(Map()->epoch.value, before.value + 2);
+}
+
+TEST_F(ClusterKeeperTest, NearlyFullStaysOverARestartUntilTheOsdSpeaks) {
+  Uses(0, 900 * kMiB);
+  ASSERT_TRUE(Map()->near_full);
+  Restart();
+  EXPECT_TRUE(Map()->near_full);
+  AddOsd("disk-a", 100 << 20);
+  core->Tick();
+  EXPECT_TRUE(Map()->near_full) << "it has not said what it uses now";
+  Uses(0, 100 * kMiB);
+  EXPECT_FALSE(Map()->near_full);
+}
+
+TEST_F(ClusterKeeperTest, AnOsdThatIsDownIsNotNearlyFull) {
+  Uses(0, 1000 * kMiB);
+  ASSERT_TRUE(Map()->near_full);
+  clock.Advance(3100ms);
+  core->Tick();
+  EXPECT_FALSE(Map()->osds.at(OsdId(0)).up);
+  EXPECT_FALSE(Map()->near_full);
 }
 
 TEST_F(ClusterKeeperTest, ReservedClassesExistAndStay) {
