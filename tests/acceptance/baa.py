@@ -52,6 +52,7 @@ class Disks:
                     continue
                 with open(path, "wb") as file:
                     file.write(os.urandom(MIB))
+                    file.flush()
                     os.fsync(file.fileno())
         self.jobs += [f"--name={name}", f"--filename={':'.join(paths)}", *options]
 

@@ -38,12 +38,14 @@ def fill(top):
         with open(f"{top}/big{number}", "wb", buffering=0) as file:
             for _ in range(64):
                 file.write(block)
+            file.flush()
             os.fsync(file.fileno())
 
 
 def durable_write(path):
     with open(path, "wb", buffering=0) as file:
         file.write(b"x" * 4096 * 64)
+        file.flush()
         os.fsync(file.fileno())
 
 

@@ -116,6 +116,7 @@ def bit_rot_is_eio(lab):
     path = f"{system.mnt}/victim"
     with open(path, "wb") as file:
         file.write(block * 256)
+        file.flush()
         os.fsync(file.fileno())
     image = [os.path.join(system.dir, n) for n in os.listdir(system.dir) if n.startswith("osd.0") and n.endswith(".img")][0]
     # A live OSD: find the block in its image and flip one bit.
@@ -181,6 +182,7 @@ def disk_full(lab):
         try:
             with open(f"{system.mnt}/again", "wb") as file:
                 file.write(b"z" * (16 * MIB))
+                file.flush()
                 os.fsync(file.fileno())
             return True
         except OSError:

@@ -465,6 +465,7 @@ def a_cluster_says_what_is_so(lab):
     size = 40 * MIB
     with open(f"{mnt}/file", "wb") as file:
         file.write(os.urandom(size))
+        file.flush()
         os.fsync(file.fileno())
 
     def used():

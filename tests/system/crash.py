@@ -107,6 +107,7 @@ def kill_of_a_mount_is_cleaned_up(lab):
     system = Cluster(lab, osds=1)
     with open(f"{system.mnt}/kept", "wb") as file:
         file.write(b"kept")
+        file.flush()
         os.fsync(file.fileno())
     system.dev("kill", "mnt.0")
     system.dev("start", "mnt.0")

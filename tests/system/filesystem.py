@@ -138,6 +138,7 @@ def large_files_go_at_once(lab):
     with open(path, "wb") as file:
         for index in range(1024):
             os.pwrite(file.fileno(), b"x" * 4096, index << 22)
+        file.flush()
         os.fsync(file.fileno())
     for osd in ("osd.0", "osd.1"):
         system.dev("kill", osd)

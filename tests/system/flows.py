@@ -277,8 +277,9 @@ def rules_know_cgroups(lab):
     os.mkdir(below)
     lab.on_exit(lambda: wait_until(lambda: gone(below), f"{below} to be empty"))
     file = f"{system.mnt}/file"
-    with open(file, "wb") as out:
+    with open(file, "wb", buffering=0) as out:
         out.write(b"x")
+        os.fsync(out.fileno())  # else that byte would be written with the others, and charged to its writer
     system.osdctl("rule", "add", "--cgroup", path, "--class", "web")
     says = f"web (rule 2: cgroup {path})"
     wait_until(lambda: effective(file, place) == says, "the rule to hold")
@@ -286,6 +287,7 @@ def rules_know_cgroups(lab):
     check(effective(file) == "best-effort (default)", effective(file))
 
     # A file that was opened within stays the class's, wherever its process goes.
+    before = served(system, "web")
     writer = subprocess.Popen(
         [sys.executable, "-c", "import os,sys\n"
          "fd=os.open(sys.argv[1],os.O_RDWR)\n"
@@ -293,7 +295,6 @@ def rules_know_cgroups(lab):
          "os.pwrite(fd,b'x'*262144,0); os.fsync(fd); print('wrote',flush=True); sys.stdin.read()\n",
          file, cgroup_root()[0]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=lambda: join(place))
     lab.on_exit(writer.kill)
-    before = served(system, "web")
     check(writer.stdout.readline() == "wrote\n", "the write failed")
     check(served(system, "web") - before >= 262144, "the write was not charged to the class of its opener's cgroup")
     writer.stdin.close()

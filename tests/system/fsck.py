@@ -16,6 +16,7 @@ def fill(mnt):
     for i in range(20):
         with open(f"{mnt}/d/f{i}", "wb") as file:
             file.write(os.urandom(1000 * i))
+            file.flush()
             os.fsync(file.fileno())
     os.link(f"{mnt}/d/f1", f"{mnt}/d/sub/link")
     os.rename(f"{mnt}/d/f2", f"{mnt}/d/sub/moved")
@@ -23,6 +24,7 @@ def fill(mnt):
     os.setxattr(f"{mnt}/d/f4", "user.a", b"1")
     with open(f"{mnt}/big", "wb") as file:
         file.write(os.urandom(MIB) + MARK + os.urandom(MIB))
+        file.flush()
         os.fsync(file.fileno())
 
 

@@ -69,6 +69,7 @@ def nobody_uses_them(lab):
     cluster = Cluster(lab)
     with open(f"{cluster.mnt}/file", "w") as file:
         file.write("something")
+        file.flush()
         os.fsync(file.fileno())
     pids = daemons(lab)
     check(len(pids) == 3, f"found {pids} of {BIN}")

@@ -21,6 +21,7 @@ def bypassed_requests_are_served_and_counted_apart(lab):
     data = os.urandom(8 * MIB)  # eight seconds' worth, if it were metered
     with open(f"{system.mnt}/data", "wb") as file:
         file.write(data)
+        file.flush()
         os.fsync(file.fileno())
     check(read_from_disk(f"{system.mnt}/data") == data, "the file is not what was written")
     stat = osd(system, "stat")["osds"][0]
@@ -42,6 +43,7 @@ def the_switch_moves_under_load(lab):
     def write(data):
         with open(f"{system.mnt}/data", "wb") as file:
             file.write(data)
+            file.flush()
             os.fsync(file.fileno())
 
     def written_after(sent, column, name):
@@ -76,6 +78,7 @@ def decisions_are_made_again(lab):
         for path in (f"{system.mnt}/bulk/{profile}", f"{system.mnt}/{profile}"):
             with open(path, "wb") as file:
                 file.write(os.urandom(8 * MIB))
+                file.flush()
                 os.fsync(file.fileno())
     system.down()
     replay = subprocess.run([f"{BIN}/weir-sim", "replay", f"{lab.dir}/decisions"], capture_output=True, text=True)

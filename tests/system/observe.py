@@ -19,6 +19,7 @@ def names(page):
 def write(path, size):
     with open(path, "wb") as file:
         file.write(os.urandom(size))
+        file.flush()
         os.fsync(file.fileno())
 
 

@@ -65,6 +65,7 @@ def written_and_read(top):
         data = os.urandom(size)
         with open(f"{top}/f{size}", "wb") as file:
             file.write(data)
+            file.flush()
             os.fsync(file.fileno())
         with open(f"{top}/f{size}", "rb") as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

@@ -88,6 +88,7 @@ def a_mount_is_replaced_under_open_files(lab, system):
         check(not gone(old), "the old process left its open file")
         file.write(b"and more")
         put(f"{place}/young", "young")
+        file.flush()
         os.fsync(file.fileno())
         check(get(f"{place}/open") == "unsynced and more", "the new mount does not see what the old one wrote")
         file.seek(0)

@@ -229,6 +229,7 @@ def a_slower_disk_is_noticed_and_purges_go_on(lab):
     with open(large, "wb") as file:
         for index in range(40):
             os.pwrite(file.fileno(), b"x" * 4096, index * 4 * MIB)
+        file.flush()
         os.fsync(file.fileno())
     system.dev("stop", "osd.0")
     state = f"{system.dir}/weir-dev.json"

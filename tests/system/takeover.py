@@ -118,6 +118,7 @@ def reader(place):
     content = random.Random(7).randbytes(2 * MIB)
     with open(f"{place}/read", "wb") as file:
         file.write(content)
+        file.flush()
         os.fsync(file.fileno())
     fd = os.open(f"{place}/read", os.O_RDONLY | os.O_DIRECT)
     memory = mmap.mmap(-1, 65536)

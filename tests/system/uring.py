@@ -372,6 +372,7 @@ def operators_see_the_path(lab):
         for name, mount in mounts.items():
             with open(f"{mount}/{name}", "wb") as file:
                 file.write(b"x" * MIB)
+                file.flush()
                 os.fsync(file.fileno())
         why = json.loads(system.osdctl("why", "best-effort", "-o", "json").stdout)
         return sorted(why["mounts"], key=lambda one: one["client"]) == expected

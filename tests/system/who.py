@@ -193,6 +193,7 @@ def throttled_class_harms_nobody(lab):
     os.mkdir(slow)
     with open(f"{slow}/old", "wb") as file:
         file.write(os.urandom(64 * MIB))
+        file.flush()
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # else the kernel answers the readers
     os.setxattr(slow, "user.qos.class", b"slow")
@@ -217,6 +218,7 @@ def throttled_class_harms_nobody(lab):
     with open(f"{fast}/file", "wb") as file:
         for offset in range(0, len(payload), 65536):
             file.write(payload[offset:offset + 65536])
+        file.flush()
         os.fsync(file.fileno())
     check(read_from_disk(f"{fast}/file") == payload, "the neighbour's data")
     seconds = time.monotonic() - start
@@ -238,6 +240,7 @@ def throttled_class_harms_nobody(lab):
         process.wait(timeout=60)
     system.osdctl("class", "set", "slow", "--limit", "max")  # what was written may leave
     with open(f"{slow}/w0", "r+b") as file:
+        file.flush()
         os.fsync(file.fileno())
 
 

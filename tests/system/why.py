@@ -111,8 +111,9 @@ def a_limit_over_several_osds_is_blamed(lab):
 
 def isolation_is_verified(lab):
     system = Cluster(lab, osds=2, token_rate="60MiB/s")
-    with open(f"{system.mnt}/mine", "wb") as file:
+    with open(f"{system.mnt}/mine", "wb", buffering=0) as file:
         file.write(b"x" * 4096)
+        os.fsync(file.fileno())
 
     def objects():
         stat = json.loads(system.osdctl("stat", "-o", "json").stdout)
