@@ -45,6 +45,10 @@ def _at_most(value, goal=None):
     return Must("at most", value, goal)
 
 
+def _share(value, goal=None):
+    return Must("share", value, goal)
+
+
 ROWS = [
     _row("read1.switches", "/request", Must("at most times", 0.95, 0.8), _at_most(12, 9)),
     _row("read16.switches", "/request", Must("at most times", 0.9, 0.7), _at_most(3.5, 2)),
@@ -58,8 +62,15 @@ ROWS = [
     _row("write64k", "IOPS", _times(1.7, 2.5), _times(1.7, 2.5), "raw", ("40 to 65 %", "25 to 45 %")),
     _row("write1m", "MB/s", _times(1.1, 1.3), _times(1.2, 1.6), "raw", ("75 to 90 %", "55 to 75 %")),
     _row("coldread1m", "MB/s", _times(1, 1.2), _times(1.2, 1.5), "raw", ("85 to 100 %", "70 to 90 %")),
-    _row("creates", "files/s", _times(1.2, 1.5), _times(1.3, 1.6), "passthrough"),
-    _row("smallfiles", "files/s", _times(1.2, 1.5), _times(1.3, 1.6), "passthrough"),
+    _row("creates", "files/s", _times(2.5, 5), _times(2, 4), "passthrough"),
+    _row("creates.rename", "files/s", _times(2.5, 5), _times(2, 4), "passthrough"),
+    _row("creates.unlink", "files/s", _times(2.5, 5), _times(2, 4), "passthrough"),
+    _row("mkdirs", "folders/s", _times(2.5, 5), _times(2, 4), "passthrough"),
+    _row("smallfiles", "files/s", _times(4, 6), _times(3.5, 6), "passthrough"),
+    _row("trees.tar", "files/s", _share(1 / 1.6, 1), _share(1 / 2, 1 / 1.3), "passthrough"),
+    _row("trees.git", "runs/s", _share(1 / 1.6, 1), _share(1 / 2.2, 1 / 1.4), "passthrough"),
+    _row("trees.status", "runs/s", _share(1 / 1.2), _share(1 / 1.2), "passthrough"),
+    _row("trees.rm", "files/s", _share(1 / 1.5, 1 / 0.8), _share(1 / 2, 1), "passthrough"),
     _row("coldstat", "files/s", _times(1), _times(1.8, 2.5), "passthrough", ("100 %", "70 to 100 %")),
     _row("postgres.1client", "tps", Must("share", 0.72, 0.9), Must("share", 0.45, 0.6), "ext4"),
     _row("postgres.8clients", "tps", Must("share", 0.78, 1), Must("share", 0.65, 0.9), "ext4"),

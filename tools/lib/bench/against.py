@@ -5,7 +5,7 @@ import statistics
 import sys
 import time
 
-from . import acceptance, commit, cost, jobs, metering, postgres, report
+from . import acceptance, commit, cost, jobs, metering, postgres, report, trees
 from .host import BenchError, Host, say
 from .systems import Ext4, Passthrough, Raw
 from .weirfs import Build, Cluster, Embedded
@@ -13,6 +13,7 @@ from .weirfs import Build, Cluster, Embedded
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import fuse_rings  # noqa: E402  (the path comes first)
 
+REPO = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", ".."))
 COMPARED = [Embedded, Cluster]
 SYSTEMS = [Raw, Passthrough, Ext4, *COMPARED]
 BUSY = 0.5  # the load of a machine on which something else works
@@ -40,19 +41,21 @@ class IoRow:
 
 
 class NamesRow:
-    """The first rate of a metadata job."""
+    """Rates of a metadata job: the first, and of those phases."""
 
-    def __init__(self, job):
+    def __init__(self, job, *phases):
         self.name, self._job = job.name, job
+        self._rows = (job.name, *(f"{job.name}.{phase}" for phase in phases))
 
     def rows(self):
-        return {self.name: "files/s"}
+        return dict.fromkeys(self._rows, "files/s")
 
     def suits(self, system):
         return self._job.suits(system)
 
     def measure(self, system, runtime_s, repeat):
-        return {self.name: self._job.measure(system, runtime_s, repeat)[self.name]}
+        measured = self._job.measure(system, runtime_s, repeat)
+        return {row: measured[row] for row in self._rows}
 
 
 class ColdStat:
@@ -91,8 +94,10 @@ def loads():
         IoRow(jobs.FioJob("write64k", "", "IOPS", "one", {"rw": "randwrite", "bs": "64k", **one})),
         IoRow(jobs.FioJob("write1m", "", "MB/s", "one", {"rw": "write", "bs": "1M", **one})),
         IoRow(jobs.FioJob("coldread1m", "", "MB/s", "one", {**jobs.COLD, **one}, cold=True, timed=False)),
-        NamesRow(jobs.MetadataJob("creates", "", 1)),
+        NamesRow(jobs.MetadataJob("creates", "", 1), "rename", "unlink"),
+        trees.Folders(),
         NamesRow(jobs.MetadataJob("smallfiles", "", 1, bytes=4096)),
+        trees.Trees(REPO),
         ColdStat(),
         postgres.Postgres(),
     ]
