@@ -46,6 +46,11 @@ void DirtyBudget::Took(ClassId class_id, uint64_t bytes, TimePoint now) {
   held_ += bytes;
 }
 
+void DirtyBudget::Dropped(ClassId class_id, uint64_t bytes) {
+  classes_.at(class_id).held -= bytes;
+  held_ -= bytes;
+}
+
 void DirtyBudget::Landed(ClassId class_id, uint64_t bytes, TimePoint now) {
   Class& mine = classes_.at(class_id);
   mine.held -= bytes;

@@ -37,6 +37,8 @@ class DirtyBudget {
   void Took(ClassId class_id, uint64_t bytes, TimePoint now);
   // Bytes per second of the classes that have a limit, from now on.
   void SetLimits(std::map<ClassId, uint64_t> bytes_per_s) { limits_ = std::move(bytes_per_s); }
+  // They will never be stored.
+  void Dropped(ClassId class_id, uint64_t bytes);
   // They are on the disks, or lost.
   void Landed(ClassId class_id, uint64_t bytes, TimePoint now);
 

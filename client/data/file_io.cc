@@ -153,7 +153,7 @@ void FileIo::WriteNow(const Wrote& wrote, bool direct, uint64_t offset, const Bu
       EndChange(inode, true, status, callback);
     };
   }
-  if (options_.buffer_writes && !direct && !inode->lacks_room()) {
+  if (!direct && !inode->lacks_room() && !near_full_) {
     const WriteBack::Writer writer{wrote.opener, classes_.Of(*inode, *wrote.opener)};
     // The size is known here before the kernel hears of success, as a read may follow at once.
     return write_back_.Write(
@@ -357,6 +357,15 @@ void FileIo::Fsync(const HandlePtr& handle, bool data_only, WriteCallback callba
   });
 }
 
+// A successor of this process could tell nobody of what a closed file lost. What counts against a
+// quota is counted then, for other mounts. Unless the MDS was heard just now this mount may be cut
+// off: the closer hears of a loss.
+bool FileIo::ClosesAtOnce(const Inode& inode) {
+  if (options_.sync_close || options_.takeover != nullptr) return false;
+  if (near_full_ || inode.lacks_room() || (inode.has_quota() && !leases_.alone())) return false;
+  return leases_.alone() || leases_.Trust() > Duration::zero();
+}
+
 void FileIo::Close(const HandlePtr& handle, WriteCallback callback) {
   const InodePtr& inode = handle->inode;
   auto closed = [this, handle, then = handle->changes(),
@@ -364,37 +373,52 @@ void FileIo::Close(const HandlePtr& handle, WriteCallback callback) {
     handle->Flushed(then);
     callback(ToldAtClose(*handle, status));
   };
-  // Unless the MDS was heard just now this mount may be cut off: the closer hears of a loss.
-  if (!options_.lazy_close || leases_.Trust() <= Duration::zero() ||
-      !leases_.BeginWrite(inode->id())) {
+  if (!ClosesAtOnce(*inode) || !leases_.BeginWrite(inode->id())) {
     return Sync(inode, true, std::move(closed));
   }
   {
     std::lock_guard lock(mutex_);
-    if (unreported_.contains(inode->id())) closed_.try_emplace(inode->id());
+    if (unreported_.contains(inode->id())) closed_.Add(*inode);
   }
   leases_.EndWrite(inode->id());
+  if (inode->is_emptied()) StoreClosed(std::vector{inode->id()}, [] {});
   closed(Status::Ok());
 }
 
 void FileIo::WhenStored(InodeId inode, std::function<void()> then) {
   {
     std::lock_guard lock(mutex_);
-    if (const auto closed = closed_.find(inode); closed != closed_.end()) {
-      closed->second.push_back(std::move(then));
-      return;
-    }
+    if (closed_.Wait(inode, &then)) return;
   }
   then();
 }
 
-void FileIo::SyncClosed(std::function<void()> then) {
-  std::vector<InodePtr> closed;
+bool FileIo::HasClosed(const MadeName& name) const {
+  std::lock_guard lock(mutex_);
+  return !closed_.MayHave(name).empty();
+}
+
+void FileIo::Renamed(InodeId id, const MadeName& from, const MadeName& to) {
+  const InodePtr inode = inodes_.Find(id);
+  if (inode == nullptr || inode->made_name() != from) return;
+  inode->Made(to);
+  std::lock_guard lock(mutex_);
+  if (closed_.Has(id)) closed_.Add(*inode);
+}
+
+void FileIo::StoreClosed(const MadeName& name, std::function<void()> then) {
+  std::vector<InodeId> may_have_it;
   {
     std::lock_guard lock(mutex_);
-    for (const auto& [id, waiting] : closed_) {
-      if (InodePtr inode = inodes_.Find(id)) closed.push_back(std::move(inode));
-    }
+    may_have_it = closed_.MayHave(name);
+  }
+  StoreClosed(may_have_it, std::move(then));
+}
+
+void FileIo::StoreClosed(const std::vector<InodeId>& inodes, std::function<void()> then) {
+  std::vector<InodePtr> closed;
+  for (const InodeId id : inodes) {
+    if (InodePtr inode = inodes_.Find(id)) closed.push_back(std::move(inode));
   }
   if (closed.empty()) return then();
   const auto synced = AfterAll(closed.size(), std::move(then));
@@ -404,6 +428,40 @@ void FileIo::SyncClosed(std::function<void()> then) {
       synced();
     });
   }
+}
+
+// Not of a file that another mount has seen: it may be about to open it, and shall find what was
+// closed before. What is on its way to the OSDs arrives before the file is released: late, it would
+// come back.
+void FileIo::Forgotten(InodeId id) {
+  if (!leases_.alone() && !leases_.IsUnseen(id)) return;
+  {
+    std::lock_guard lock(mutex_);
+    if (!closed_.Has(id)) return;
+  }
+  const InodePtr inode = inodes_.Find(id);
+  if (inode == nullptr) return;
+  write_back_.Drop(id);
+  write_back_.Flush(id, [this, inode] {
+    WhenReported(inode->id(), [this, inode] {
+      inode->LoseUnreported();
+      Settle(inode);
+    });
+  });
+}
+
+void FileIo::Settle(const InodePtr& inode) {
+  bool settled = false;
+  ClosedFiles::Waiters closed;
+  {
+    std::lock_guard lock(mutex_);
+    settled = !inode->has_unreported() && unreported_.erase(inode->id()) == 1;
+    if (!inode->holds_attributes()) holding_.erase(inode->id());
+    if (settled) NoteStoredLocked(*inode);
+    if (settled) closed = closed_.Take(inode->id());
+  }
+  for (const auto& then : closed) then();
+  if (settled) inodes_.Unpin(inode->id());
 }
 
 void FileIo::Report(const InodePtr& inode, const Inode::Report& report, bool commit,
@@ -431,19 +489,7 @@ void FileIo::Report(const InodePtr& inode, const Inode::Report& report, bool com
         if (attr.ok()) inode->EndReport(report, *attr);
         if (gone) inode->EndReport(report, inode->attr());
         if (!attr.ok() && !gone) inode->FailReport(report);
-        bool settled = false;
-        decltype(closed_)::node_type closed;
-        {
-          std::lock_guard lock(mutex_);
-          settled = !inode->has_unreported() && unreported_.erase(inode->id()) == 1;
-          if (!inode->holds_attributes()) holding_.erase(inode->id());
-          if (settled) NoteStoredLocked(*inode);
-          if (settled) closed = closed_.extract(inode->id());
-        }
-        if (closed) {
-          for (const auto& then : closed.mapped()) then();
-        }
-        if (settled) inodes_.Unpin(inode->id());
+        Settle(inode);
         ReportEnded(inode->id());
         // It stays unreported until the map comes that tells of the eviction: Evicted loses it
         // then.
@@ -498,6 +544,7 @@ void FileIo::Tick() {
 }
 
 void FileIo::SetMap(const ClusterMap& map) {
+  near_full_ = map.near_full;
   std::map<ClassId, uint64_t> limits;
   for (const auto& [id, entry] : map.classes) {
     if (entry.spec.limit_bytes_per_s) limits.emplace(id, *entry.spec.limit_bytes_per_s);
@@ -507,11 +554,11 @@ void FileIo::SetMap(const ClusterMap& map) {
 
 void FileIo::Evicted() {
   std::map<InodeId, TimePoint> lost;
-  decltype(closed_) closed;
+  std::vector<ClosedFiles::Waiters> closed;
   {
     std::lock_guard lock(mutex_);
     lost.swap(unreported_);
-    closed.swap(closed_);
+    closed = closed_.TakeAll();
     holding_.clear();
   }
   if (!closed.empty()) {
@@ -525,7 +572,7 @@ void FileIo::Evicted() {
     inodes_.Unpin(id);
   }
   for (const InodeId id : write_back_.Files()) write_back_.Flush(id, [] {});  // in vain
-  for (const auto& [id, waiting] : closed) {
+  for (const ClosedFiles::Waiters& waiting : closed) {
     for (const auto& then : waiting) then();
   }
 }

@@ -1,24 +1,26 @@
 // FileIo: reads, writes and syncs of files: where buffers, read-ahead, striping and the reports to
 // the MDS meet.
 //
-// Buffered writes of a mount that others share go into WriteBack; those of an exclusive mount
-// arrive joined by the kernel's cache and go straight to the OSDs, as all direct ones do. A report
-// (MDS_WROTE) follows the data: at fsync, at close, and when it is 4 s old; attributes that are
-// held go with it. Without a lease for writing (file_leases.h) nothing is buffered or held, and the
-// report precedes the answer. Nor is anything buffered of a file whose last write-back found no
-// room, until a write finds some.
+// Buffered writes go into WriteBack, also what the kernel of an exclusive mount writes back; direct
+// ones go straight to the OSDs. A report (MDS_WROTE) follows the data: at fsync and when it is 4 s
+// old; attributes that are held go with it. Without a lease for writing (file_leases.h) nothing is
+// buffered or held, and the report precedes the answer. Nor is anything buffered of a file whose
+// last write-back found no room, until a write finds some, nor while the map says that an OSD is
+// nearly full.
 // Every request is charged to the class of the file for whoever opened it, as it is when the
 // request is made: also what was read ahead for him, and what he wrote some seconds ago. Threads:
 // any; callbacks on RPC threads, or before the call returns. Errors: as read_ahead.h,
 // object_reader.h; Fsync and Close give the error of an earlier write-back of the inode, once.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <span>
 
+#include "client/data/closed_files.h"
 #include "client/data/growth.h"
 #include "client/data/range_io.h"
 #include "client/data/read_ahead.h"
@@ -75,11 +77,10 @@ Status LostError();
 class FileIo {
  public:
   struct Options {
-    bool buffer_writes = true;
     ReadAhead::Options read_ahead;
     WriteBack::Options write_back;
     Duration report_age = std::chrono::seconds(4);
-    bool lazy_close = false;          // see Close
+    bool sync_close = false;          // see Close
     TakeoverLog* takeover = nullptr;  // is told which files have something that is not stored
   };
   FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, const CallerClasses& classes,
@@ -116,17 +117,24 @@ class FileIo {
   // that it has not told yet. `data_only`, of
   // fdatasync(2) and O_DSYNC: times may be told later, which spares a batch of the MDS.
   void Fsync(const HandlePtr& handle, bool data_only, WriteCallback callback);
-  // For a close: as Fsync, but he hears only if he has changed or locked the file. With lazy_close,
-  // under a lease, it ends at once: what was written is stored with age, or when somebody else
-  // looks, as if the file were open still.
+  // For a close, which ends at once under a lease: what was written is stored with age, or when
+  // somebody else looks, as if the file were open still; at once, without waiting for it, what
+  // replaces the data of a file that was cut to nothing. Else, and with sync_close, as Fsync, but
+  // he hears only if he has changed or locked the file.
   void Close(const HandlePtr& handle, WriteCallback callback);
   // What a close tells that stores nothing, or has ended so.
   Status ToldAtClose(Handle& handle, const Status& status = {});
   // `then`, at once or later, when nothing of a file that was closed so is left to store or report.
   void WhenStored(InodeId inode, std::function<void()> then);
-  // `then` when all that was closed so before is stored: for names that shall not be durable
-  // earlier than what they are given to.
-  void SyncClosed(std::function<void()> then);
+  // Whether something that was closed so, and is not stored, has or may have that name; `then` when
+  // that is: for a name that shall not replace another before it has its data.
+  [[nodiscard]] bool HasClosed(const MadeName& name) const;
+  void StoreClosed(const MadeName& name, std::function<void()> then);
+  // A file, or whatever it is, that had the first name has the second.
+  void Renamed(InodeId inode, const MadeName& from, const MadeName& to);
+  // The kernel has forgotten a file that has lost its last name: what of it was closed and is not
+  // stored yet is dropped.
+  void Forgotten(InodeId inode);
   // `then` when no report of the file is on its way to the MDS: for what must not overtake one.
   void WhenReported(InodeId inode, std::function<void()> then);
   // Of what is written and set here.
@@ -181,6 +189,8 @@ class FileIo {
   void NoteUnreportedLocked(InodeId inode);
   // `status`, or an error before it that the handle was not told of.
   Status Told(Handle& handle, const Status& status);
+  [[nodiscard]] bool ClosesAtOnce(const Inode& inode);
+  void StoreClosed(const std::vector<InodeId>& inodes, std::function<void()> then);
   // `callback` when the MDS knows the size of what was written: where the disks and it are this
   // process's, the kernel takes what was answered for durable, and says nothing of sync(2).
   void TellGrowth(const Wrote& wrote, WriteCallback callback);
@@ -198,6 +208,8 @@ class FileIo {
   void Report(const InodePtr& inode, const Inode::Report& report, bool commit,
               WriteCallback callback);
   void ReportEnded(InodeId inode);
+  // Nothing of it is left to store or report.
+  void Settle(const InodePtr& inode);
 
   Clock& clock_;
   Stamps stamps_{clock_};
@@ -210,11 +222,11 @@ class FileIo {
   ReadAhead read_ahead_;
   WriteBack write_back_;
   Growth growth_;
+  std::atomic<bool> near_full_{false};  // some OSD: who writes or closes shall hear of ENOSPC
   mutable std::mutex mutex_;
   std::map<InodeId, TimePoint> unreported_;  // pinned, since when
   std::set<InodeId> holding_;                // of these attributes may be held
-  // Closed with something unreported, and what waits for the end of that.
-  std::map<InodeId, std::vector<std::function<void()>>> closed_;
+  ClosedFiles closed_;
   // What waits for the MDS to know how far files have grown.
   std::map<InodeId, std::vector<WriteCallback>> growing_;
   // With a report on its way: what waits for its answer.

@@ -29,7 +29,7 @@ void WriteBack::Write(const InodePtr& inode, const Writer& writer, uint64_t offs
   {
     std::lock_guard lock(mutex_);
     auto blocked = blocked_.find(writer.class_id);
-    if (blocked == blocked_.end() && AdmitsLocked(writer.class_id, data.size())) {
+    if (blocked == blocked_.end() && AdmitsLocked(writer.class_id, Memory(data.size()))) {
       InsertLocked(inode, writer, offset, data, &work);
       work.calls.push_back([&accepted] { accepted(Status::Ok()); });
     } else {
@@ -122,6 +122,7 @@ void WriteBack::InsertPieceLocked(File& file, const Writer& writer, uint64_t off
       target->sequence = ++last_sequence_;
       target->writer = writer;
       target->born = clock_.Now();
+      dirty_files_[writer.class_id].insert(file.inode->id());
     }
     AppendLocked(*target, data.first(part));
     offset += part;
@@ -138,18 +139,31 @@ void WriteBack::AppendLocked(Run& run, std::span<const uint8_t> data) {
     run.buffer = std::move(larger);
   }
   std::memcpy(run.buffer.data() + run.size, data.data(), data.size());
+  const uint64_t more = Memory(size) - Memory(run.size);
   run.size = size;
-  dirty_bytes_ += data.size();
-  budget_.Took(run.writer.class_id, data.size(), clock_.Now());
+  dirty_bytes_ += more;
+  budget_.Took(run.writer.class_id, more, clock_.Now());
+}
+
+void WriteBack::LeftLocked(const File& file, ClassId class_id) {
+  const bool more = std::any_of(file.dirty.begin(), file.dirty.end(), [class_id](const auto& run) {
+    return run.second.writer.class_id == class_id;
+  });
+  if (more) return;
+  const auto of_class = dirty_files_.find(class_id);
+  of_class->second.erase(file.inode->id());
+  if (of_class->second.empty()) dirty_files_.erase(of_class);
 }
 
 void WriteBack::LaunchLocked(File& file, std::map<uint64_t, Run>::iterator it, Work* work,
                              bool aged) {
   Run& run = it->second;
-  dirty_bytes_ -= run.size;
+  dirty_bytes_ -= Memory(run.size);
+  const ClassId class_id = run.writer.class_id;
   file.flying.push_back(
       {it->first, run.buffer.Slice(0, run.size), run.sequence, run.writer, aged, false});
   file.dirty.erase(it);
+  LeftLocked(file, class_id);
   StartReadyLocked(file, work);
 }
 
@@ -159,7 +173,11 @@ void WriteBack::LaunchAllLocked(File& file, Work* work) {
 
 // What a class has in memory is all that it waits for: nobody else's runs leave half full for it.
 void WriteBack::LaunchClassLocked(ClassId class_id, Work* work) {
-  for (auto& [id, file] : files_) {
+  const auto of_class = dirty_files_.find(class_id);
+  if (of_class == dirty_files_.end()) return;
+  const std::vector<InodeId> inodes(of_class->second.begin(), of_class->second.end());
+  for (const InodeId inode : inodes) {
+    File& file = files_.at(inode);
     for (auto run = file.dirty.begin(); run != file.dirty.end();) {
       const auto next = std::next(run);
       if (run->second.writer.class_id == class_id) LaunchLocked(file, run, work);
@@ -189,7 +207,7 @@ void WriteBack::Landed(const InodePtr& inode, std::list<Flight>::iterator flight
   {
     std::lock_guard lock(mutex_);
     File& file = files_.at(inode->id());
-    budget_.Landed(flight->writer.class_id, flight->data.size(), clock_.Now());
+    budget_.Landed(flight->writer.class_id, Memory(flight->data.size()), clock_.Now());
     file.flying.erase(flight);
     StartReadyLocked(file, &work);
     FinishWaitersLocked(file, &work);
@@ -213,7 +231,7 @@ void WriteBack::FinishWaitersLocked(File& file, Work* work) {
 void WriteBack::AdmitBlockedLocked(Work* work) {
   for (auto it = blocked_.begin(); it != blocked_.end();) {
     std::deque<Blocked>& queue = it->second;
-    while (!queue.empty() && AdmitsLocked(it->first, queue.front().data.size())) {
+    while (!queue.empty() && AdmitsLocked(it->first, Memory(queue.front().data.size()))) {
       Blocked& front = queue.front();
       InsertLocked(front.inode, front.writer, front.offset, front.data.span(), work);
       // Others are still waiting: nothing may rest here until it is old.
@@ -257,6 +275,28 @@ std::vector<WriteBack::Piece> WriteBack::Overlapping(InodeId inode, uint64_t off
     });
   }
   return pieces;
+}
+
+void WriteBack::Drop(InodeId inode) {
+  Work work;
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = files_.find(inode);
+    if (it == files_.end()) return;
+    File& file = it->second;
+    while (!file.dirty.empty()) {
+      const Run& run = file.dirty.begin()->second;
+      const ClassId class_id = run.writer.class_id;
+      dirty_bytes_ -= Memory(run.size);
+      budget_.Dropped(class_id, Memory(run.size));
+      file.dirty.erase(file.dirty.begin());
+      LeftLocked(file, class_id);
+    }
+    FinishWaitersLocked(file, &work);
+    if (file.flying.empty()) files_.erase(it);
+    AdmitBlockedLocked(&work);
+  }
+  Do(std::move(work));
 }
 
 void WriteBack::Flush(InodeId inode, std::function<void()> done) {

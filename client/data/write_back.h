@@ -3,9 +3,10 @@
 // Writes of an inode are joined into runs that never cross a multiple of `run_bytes` of the file. A
 // run leaves when it is full, too old, when memory is short, or when somebody flushes the inode.
 // Two overlapping pieces of an inode are never on their way at the same time, so the newer bytes
-// win. Each class has a budget of the memory (dirty_budget.h); whoever has nothing in it always
-// gets one write in. A run belongs to the one class whose writer began it. A failure drops the data
-// and is remembered by the inode for its next fsync or close.
+// win. Each class has a budget of the memory (dirty_budget.h), in whole blocks, which is what a
+// small file takes; whoever has nothing in it always gets one write in. A run belongs to the one
+// class whose writer began it. A failure drops the data and is remembered by the inode for its next
+// fsync or close.
 //
 // Threads: any; Store and callbacks run with no lock held.
 #pragma once
@@ -18,6 +19,7 @@
 #include <mutex>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "client/data/dirty_budget.h"
@@ -33,6 +35,7 @@ class WriteBack {
   struct Options {
     uint64_t bytes_max = 64 << 20;
     uint64_t run_bytes = 1 << 20;
+    uint64_t block_bytes = kBlockSize;           // a run takes a multiple of it of the memory
     Duration age_max = std::chrono::seconds(4);  // checked by Tick; data is never 5 s old
   };
   // Who wrote, and the class of his data at that time.
@@ -62,6 +65,8 @@ class WriteBack {
   void DropAbandoned();
   // What a read that starts now must lay over what the OSDs answer, in that order.
   std::vector<Piece> Overlapping(InodeId inode, uint64_t offset, uint64_t length);
+  // Drops what has not left, of a file that nobody can read any more.
+  void Drop(InodeId inode);
   // Done when everything that was accepted before has been stored or has failed.
   void Flush(InodeId inode, std::function<void()> done);
   [[nodiscard]] bool Holds(InodeId inode) const;
@@ -119,11 +124,17 @@ class WriteBack {
     std::vector<std::function<void()>> calls;
   };
 
+  // What a run of so many bytes takes of the memory.
+  [[nodiscard]] uint64_t Memory(uint64_t bytes) const {
+    return (bytes + options_.block_bytes - 1) / options_.block_bytes * options_.block_bytes;
+  }
   bool AdmitsLocked(ClassId class_id, uint64_t bytes) const;
   void InsertLocked(const InodePtr& inode, const Writer& writer, uint64_t offset,
                     std::span<const uint8_t> data, Work* work);
   void InsertPieceLocked(File& file, const Writer& writer, uint64_t offset,
                          std::span<const uint8_t> data);
+  // The run is in the file no more.
+  void LeftLocked(const File& file, ClassId class_id);
   void AppendLocked(Run& run, std::span<const uint8_t> data);
   void LaunchLocked(File& file, std::map<uint64_t, Run>::iterator run, Work* work,
                     bool aged = false);
@@ -140,6 +151,7 @@ class WriteBack {
   const Store store_;
   mutable std::mutex mutex_;
   std::unordered_map<InodeId, File> files_;
+  std::unordered_map<ClassId, std::unordered_set<InodeId>> dirty_files_;  // with runs of the class
   DirtyBudget budget_;
   uint64_t dirty_bytes_ = 0;  // of those held, not on their way
   uint64_t last_sequence_ = 0;

@@ -32,13 +32,39 @@ void AfterHeld(Filesystem& fs, const CallPtr& call, uint32_t method, const Reque
   });
 }
 
-// What was closed before it got its name does not come after it.
-template <typename Request>
-void AfterClosed(Filesystem& fs, const CallPtr& call, uint32_t method, const Request& request,
-                 MdsClient::RawCallback callback) {
-  fs.core().files().SyncClosed([&fs, call, method, request, callback = std::move(callback)] {
-    AfterHeld(fs, call, method, request, callback);
-  });
+// What has been closed and is not stored yet may get a new name, but replaces none before it has
+// its data: programs write aside, and rename, so that one or the other is there whatever happens.
+void AskRename(Filesystem& fs, const CallPtr& call, const wire::RenameRequest& request,
+               MdsClient::RawCallback callback) {
+  FileIo& files = fs.core().files();
+  const MadeName from{InodeId(request.old_parent()), request.old_name()};
+  const MadeName to{InodeId(request.new_parent()), request.new_name()};
+  auto rename = [&fs, call, request, callback] {
+    AfterHeld(fs, call, wire::MDS_RENAME, request, callback);
+  };
+  if ((request.flags() & RENAME_EXCHANGE) != 0) {
+    return files.StoreClosed(from, [&files, to, rename] { files.StoreClosed(to, rename); });
+  }
+  if ((request.flags() & RENAME_NOREPLACE) != 0 || !files.HasClosed(from)) return rename();
+  wire::RenameRequest gently = request;
+  gently.set_flags(request.flags() | RENAME_NOREPLACE);
+  auto tried = [&files, from, rename, callback = std::move(callback)](Result<net::Reply> reply) {
+    if (reply.code() != ErrorCode::kExists) return callback(std::move(reply));
+    files.StoreClosed(from, rename);
+  };
+  AfterHeld(fs, call, wire::MDS_RENAME, gently, std::move(tried));
+}
+
+// What of it was closed and is not stored yet has another name now.
+void NamesMoved(Filesystem& fs, const wire::RenameRequest& request,
+                const wire::TouchedReply& reply) {
+  if (reply.inodes().empty()) return;
+  FileIo& files = fs.core().files();
+  const MadeName from{InodeId(request.old_parent()), request.old_name()};
+  const MadeName to{InodeId(request.new_parent()), request.new_name()};
+  files.Renamed(InodeId(reply.inodes(0)), from, to);
+  const bool exchanged = (request.flags() & RENAME_EXCHANGE) != 0;
+  if (exchanged && reply.inodes_size() > 1) files.Renamed(InodeId(reply.inodes(1)), to, from);
 }
 
 // What this mount may say by itself.
@@ -197,8 +223,8 @@ void OnLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char* n
     }
     fs.ReplyEntry(call, fs.LearnEntry(*reply, asked, nullptr, Filesystem::Learns::kNoLease));
   };
-  AfterClosed(fs, call, wire::MDS_LINK, request,
-              MdsClient::Decoded<wire::EntryReply>(std::move(answer)));
+  AfterHeld(fs, call, wire::MDS_LINK, request,
+            MdsClient::Decoded<wire::EntryReply>(std::move(answer)));
 }
 
 // Before the kernel hears of it, which may then forget the inode.
@@ -255,11 +281,12 @@ void OnRename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t ne
   const bool uncovered = names.Moves(from, name, *fs.Find(new_parent), new_name);
   const bool exchanges = (flags & RENAME_EXCHANGE) != 0;
   const bool back = exchanges && names.Moves(to, new_name, *fs.Find(parent), name);
-  auto answer = [&fs, call, changing, uncovered, back, exchanges,
+  auto answer = [&fs, call, request, changing, uncovered, back, exchanges,
                  left = NodeNumbers::Place{parent, name},
                  reached = NodeNumbers::Place{new_parent, new_name}](
                     const Result<wire::TouchedReply>& reply) {
     if (reply.ok()) fs.Renamed(*reply, left, reached, exchanges);
+    if (reply.ok()) NamesMoved(fs, request, *reply);
     fs.core().NamesChanged(changing.get(), reply);
     TakeKept(fs, reply);
     call->Reply(reply.status());
@@ -267,8 +294,7 @@ void OnRename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t ne
     if (uncovered) kernel.AskAgainSoon(reached.parent, reached.name);
     if (back) kernel.AskAgainSoon(left.parent, left.name);
   };
-  AfterClosed(fs, call, wire::MDS_RENAME, request,
-              MdsClient::Decoded<wire::TouchedReply>(std::move(answer)));
+  AskRename(fs, call, request, MdsClient::Decoded<wire::TouchedReply>(std::move(answer)));
 }
 
 }  // namespace

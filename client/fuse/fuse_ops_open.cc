@@ -259,6 +259,9 @@ void AskCreate(Filesystem& fs, const CallPtr& call, const Creation& file) {
     } else if (settled) {
       const auto entry = naming.directory == nullptr ? fs.LearnEntry(*reply, opening.asked)
                                                      : fs.LearnName(naming, *reply);
+      if (reply->has_directory()) {
+        fs.core().inodes().Find(id)->Made({fs.ToInode(file.parent), file.name});
+      }
       FinishCreate(fs, call, opening, *reply, entry);
     } else {
       OpenAgain(fs, call, opening, id, epoch, failed);
@@ -299,14 +302,9 @@ void OnFlush(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* fi) {
   const InodePtr& inode = handle->inode;
   FileIo& files = fs.core().files();
   if (fs.options().exclusive && fs.options().writeback_cache) {
-    // Nobody else looks, and what was answered is stored: the report need not be waited for.
-    if (inode->has_unreported()) {
-      files.Sync(inode, false, [inode](const Status& status) {
-        if (!status.ok()) inode->RememberError(status);
-      });
-    }
-    ReplySynced(call, inode, files.ToldAtClose(*handle));
-    return;
+    // Who has changed the pages that the kernel has just written, and locks, are its own affair.
+    return files.Close(handle,
+                       [call, inode](const Status& status) { ReplySynced(call, inode, status); });
   }
   call->Hold(fs.core().locks().Ending());
   const Handle::AtClose todo = handle->CloseBy(call->context().pid, IsOtherLivingProcess);

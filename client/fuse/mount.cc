@@ -111,8 +111,7 @@ Core::Options CoreOptions(const std::string& endpoint, const Mount::Options& opt
   core.kernel_path = std::move(kernel_path);
   core.takeover = takeover;
   core.file_io.takeover = takeover;
-  core.file_io.buffer_writes = !options.writeback_cache;
-  core.file_io.lazy_close = options.lazy_close;
+  core.file_io.sync_close = options.sync_close;
   core.file_io.write_back.bytes_max = options.dirty_bytes_max;
   // Root raises the kernel's read-ahead instead, which costs no copy and no memory of ours.
   core.file_io.read_ahead.ahead_bytes = geteuid() == 0 ? 0 : options.readahead_bytes;

@@ -47,8 +47,8 @@ class Mount {
     bool writeback_cache = false;
     // What is done to names is on the medium so soon, or when somebody waits for it; 0: at once.
     Duration commit = std::chrono::seconds(1);
-    // A close does not wait until what was written is stored (client/data/file_io.h).
-    bool lazy_close = false;
+    // A close waits until what was written is stored (client/data/file_io.h).
+    bool sync_close = false;
     // Processors do not sleep while few requests are under way, where this process may see to that
     // (common/base/awake_processors.h).
     bool keep_awake = false;

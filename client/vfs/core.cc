@@ -39,7 +39,10 @@ Core::Core(const ReactorNetworks& networks, Clock& clock, Options options)
       clock_(clock),
       options_(std::move(options)),
       session_(options_.takeover != nullptr ? options_.takeover->session() : RandomSeed()),
-      inodes_([this](InodeId inode) { kept_.Forgotten(inode); }),
+      inodes_([this](InodeId inode) {
+        files_.Forgotten(inode);
+        kept_.Forgotten(inode);
+      }),
       open_files_(inodes_, [this](const auto& inodes, auto done) { SendRelease(inodes, done); }),
       kept_(inodes_, [this](const auto& inodes) { ReleaseKept(inodes); }),
       access_times_(clock, inodes_, options_.access_rules,

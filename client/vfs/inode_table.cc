@@ -155,8 +155,19 @@ void Inode::Wrote(uint64_t end, int64_t mtime_ns, const RightsLost& lost, ClassI
   generation_.fetch_add(1, std::memory_order_acq_rel);
 }
 
+void Inode::Made(MadeName name) {
+  std::lock_guard lock(mutex_);
+  made_name_ = std::move(name);
+}
+
+std::optional<MadeName> Inode::made_name() const {
+  std::lock_guard lock(mutex_);
+  return made_name_;
+}
+
 void Inode::Resized(const FileAttr& from_mds) {
   std::lock_guard lock(mutex_);
+  if (from_mds.size == 0 && attr_.size > 0) emptied_ = true;
   if (from_mds.version >= attr_.version) attr_ = from_mds;
   reported_ = written_;
   allowed_end_ = 0;
@@ -234,6 +245,10 @@ bool Inode::Reported(const Report& report) const {
 FileAttr Inode::EndReport(const Report& report, const FileAttr& from_mds) {
   std::lock_guard lock(mutex_);
   if (!report.attributes_only) reported_ = std::max(reported_, report.sequence);
+  if (!report.attributes_only && reported_ == written_) {
+    emptied_ = false;
+    made_name_.reset();
+  }
   telling_ -= report.space;
   telling_held_ = {};
   if (from_mds.version >= attr_.version) {

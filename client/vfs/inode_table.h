@@ -46,6 +46,13 @@ struct RightsLost {
   bool capability = false;
 };
 
+// A name that this mount has given to a file it made.
+struct MadeName {
+  InodeId directory;
+  std::string name;
+  auto operator<=>(const MadeName&) const = default;
+};
+
 class Inode {
  public:
   explicit Inode(InodeId id) : id_(id) {}
@@ -81,6 +88,12 @@ class Inode {
   bool Hold(const HeldAttributes& change, uint32_t caller_uid, ClassId class_id);
   // Some are held, or on their way.
   [[nodiscard]] bool holds_attributes() const;
+  // Set when this mount makes the file, or moves it; none once all of it was reported.
+  void Made(MadeName name);
+  [[nodiscard]] std::optional<MadeName> made_name() const;
+  // Its end was cut to nothing, and the MDS has not heard of what was written since: a crash would
+  // leave it empty.
+  [[nodiscard]] bool is_emptied() const { return emptied_.load(std::memory_order_relaxed); }
   // The MDS has set the size: nothing of ours that was written lies over it any more.
   void Resized(const FileAttr& from_mds);
   // Grows with every local change of data and when the MDS tells of one elsewhere: what was read
@@ -228,6 +241,7 @@ class Inode {
   std::atomic<uint64_t> no_capability_{0};
   mutable std::atomic<bool> kernel_keeps_{false};
   std::atomic<bool> lacks_room_{false};
+  std::atomic<bool> emptied_{false};
   mutable std::mutex mutex_;
   FileAttr attr_;
   uint64_t local_end_ = 0;
@@ -250,6 +264,7 @@ class Inode {
   uint64_t errors_ = 0;
   uint64_t errors_heard_ = 0;  // so many of them by somebody
   std::string target_;
+  std::optional<MadeName> made_name_;
 };
 using InodePtr = std::shared_ptr<Inode>;
 

@@ -11,7 +11,6 @@ from weirtest import BIN, MIB, REPO, Cluster, Embedded, check, is_mounted, main,
 sys.path.insert(0, os.path.join(REPO, "tests", "posix"))
 from harness import Child, outcome  # noqa: E402
 
-SYNC_FILE_RANGE_ALL = 7  # starts what is dirty, and waits for that and for what was on its way
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -21,10 +20,46 @@ def told(function, *args):
     return result if isinstance(result, str) else "ok"
 
 
-def a_close_waits_for_its_own_writes_only(lab):
-    """While the disk is away: not for what others wrote, also not through a descriptor that was inherited."""
+def mounted(lab, system, *options):
+    mount = lab.path("mnt")
+    os.mkdir(mount)
+    with open(f"{system.dir}/endpoint") as file:
+        endpoint = file.read().strip()
+    lab.on_exit(lambda: is_mounted(mount) and run("umount", "-l", mount, ok=None))
+    run(f"{BIN}/weirfs", endpoint, mount, "-o", ",".join(options))
+    return mount
+
+
+def a_close_waits_for_no_disk(lab):
+    """While the disk is away; fsync does, and what was closed is stored when the disk is back."""
     system = Cluster(lab, osd_size="512MiB")
-    path = f"{system.mnt}/f"
+    data = os.urandom(MIB + 1)
+    with open(f"{system.mnt}/known", "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    system.dev("kill", "osd.0")
+    for name in ("known", "new"):
+        with open(f"{system.mnt}/{name}", "r+b" if name == "known" else "wb") as file:
+            file.write(data[::-1])
+    synced = os.open(f"{system.mnt}/new", os.O_WRONLY)
+    ended = threading.Event()
+    waiter = threading.Thread(target=lambda: (os.fsync(synced), ended.set()))
+    waiter.start()
+    check(not ended.is_set(), "fsync did not wait for the disk")
+    system.dev("start", "osd.0")
+    waiter.join(60)
+    check(ended.is_set(), "fsync still waits although the disk is back")
+    os.close(synced)
+    for name in ("known", "new"):
+        with open(f"{system.mnt}/{name}", "rb") as file:
+            check(file.read() == data[::-1], f"{name}: what was closed reads back different")
+
+
+def a_close_waits_for_its_own_writes_only(lab):
+    """With sync_close, while the disk is away: not for what others wrote, also not through a descriptor that was inherited."""
+    system = Cluster(lab, mounts=0, osd_size="512MiB")
+    path = f"{mounted(lab, system, 'sync_close')}/f"
     with Child(lambda child: child.serve(lambda verb: bool(system.dev(verb, "osd.0")))) as disk:  # inherits nothing
         close_beside_a_lost_disk(path, disk)
 
@@ -68,13 +103,7 @@ def close_beside_a_lost_disk(path, disk):
 def errors_go_to_those_who_wrote(lab):
     """Who has only read hears of none at close, and takes it from nobody; at fsync each who had it open hears once."""
     system = Cluster(lab, mounts=0, osd_size="512MiB")
-    mount = lab.path("mnt")
-    os.mkdir(mount)
-    with open(f"{system.dir}/endpoint") as file:
-        endpoint = file.read().strip()
-    lab.on_exit(lambda: is_mounted(mount) and run("umount", "-l", mount, ok=None))
-    run(f"{BIN}/weirfs", endpoint, mount, "-o", "timeout=1")
-    path = f"{mount}/f"
+    path = f"{mounted(lab, system, 'timeout=1', 'sync_close')}/f"
     one = os.open(path, os.O_CREAT | os.O_RDWR)
     two, reader = os.open(path, os.O_RDWR), os.open(path, os.O_RDONLY)
     os.write(one, b"x" * 5000)
@@ -128,20 +157,22 @@ def syncfs_of_what_was_removed(lab):
     check(list(codes) == [0], f"syncfs: errno and how often: {codes}")
 
 
-def what_the_kernel_has_written_is_durable(lab):
-    """On an embedded mount, with its size: syncfs(2) asks for no more."""
+def what_was_synced_is_durable(lab):
+    """On an embedded mount, with its size, name and what stands in the same file; not, maybe, what was only closed."""
     system = Embedded(lab, "--osd-size", "512MiB", "--token-rate", "1GiB/s", "--pid-file", lab.path("pid"))
     paths = {f"{system.mnt}/f{i}": os.urandom(100_000 * i + 1) for i in range(1, 6)}
-    fds = [os.open(path, os.O_CREAT | os.O_WRONLY) for path in paths]
-    os.utime(next(iter(paths)))
-    for turn in range(2):  # the second time the kernel has its times told already
-        for fd, (path, data) in zip(fds, paths.items()):
-            os.pwrite(fd, data[turn * len(data) // 2:(turn + 1) * len(data) // 2 + turn], turn * len(data) // 2)
-            check(libc.sync_file_range(fd, ctypes.c_long(0), ctypes.c_long(0), SYNC_FILE_RANGE_ALL) == 0, "sync_file_range")
+    for path, data in paths.items():
+        with open(path, "wb") as file:
+            file.write(data)
+    for turn, (path, data) in enumerate(paths.items()):
+        fd = os.open(path, os.O_RDWR)  # not the one it was written by
+        if turn % 2:
+            os.pwrite(fd, data[:100] * 2, len(data))
+            paths[path] = data + data[:100] * 2
+        os.fsync(fd)
+        os.close(fd)
     with open(lab.path("pid")) as file:
         os.kill(int(file.read()), signal.SIGKILL)
-    for fd in fds:
-        outcome(os.close, fd)
     run("umount", "-l", system.mnt)
     wait_until(lambda: run("flock", "-n", f"{system.dir}/lock", "true", ok=None).returncode == 0, "weirfs to end")
     system.mount()
@@ -151,5 +182,5 @@ def what_the_kernel_has_written_is_durable(lab):
 
 
 if __name__ == "__main__":
-    main("close_and_sync", a_close_waits_for_its_own_writes_only, errors_go_to_those_who_wrote, syncfs_of_what_was_removed,
-         what_the_kernel_has_written_is_durable)
+    main("close_and_sync", a_close_waits_for_no_disk, a_close_waits_for_its_own_writes_only, errors_go_to_those_who_wrote,
+         syncfs_of_what_was_removed, what_was_synced_is_durable)

@@ -423,14 +423,11 @@ def mount_at(lab, system, mount, *options):
 
 
 def closed_lazily(lab):
-    """What is closed under -o lazy_close: others see it at once, names do not overtake it, fsync keeps it."""
+    """A close waits for no disk: others see what was closed at once, names do not overtake it, fsync keeps it."""
     system = Cluster(lab, mounts=0)
     ours, theirs = lab.path("ours"), lab.path("theirs")
-    for mount in ((endpoint_of(system), lab.dir, "-o", "supervise"), ("--data", lab.path("data"), lab.dir)):
-        done = run(f"{BIN}/weirfs", *mount, "-o", "lazy_close", ok=(1, 2))
-        check("-o lazy_close" in done.stderr, done.stderr)
-    process = mount_at(lab, system, ours, "-o", "lazy_close")
-    mount_at(lab, system, theirs, "-o", "lazy_close")
+    process = mount_at(lab, system, ours)
+    mount_at(lab, system, theirs)
     for turn in range(50):
         text = b"%d " % turn * 500
         with open(f"{ours}/seen", "wb") as file:
@@ -449,15 +446,21 @@ def closed_lazily(lab):
     kept = os.open(f"{ours}/kept", os.O_WRONLY | os.O_CREAT, 0o644)
     os.write(kept, b"kept")
     os.fsync(kept)
-    for name in ("renamed", "linked"):
+    names = ("renamed", "renamed twice")
+    for name in names:
+        with open(f"{ours}/{name}", "wb") as file:
+            file.write(b"before")
+            file.flush()
+            os.fsync(file.fileno())
         with open(f"{ours}/{name}.new", "wb") as file:
             file.write(name.encode() * 1000)
     os.rename(f"{ours}/renamed.new", f"{ours}/renamed")
-    os.link(f"{ours}/linked.new", f"{ours}/linked")
+    os.rename(f"{ours}/renamed twice.new", f"{ours}/renamed once")
+    os.rename(f"{ours}/renamed once", f"{ours}/renamed twice")
     check(os.listdir(theirs), "the other mount lists")
     os.close(kept)
     os.kill(process, signal.SIGKILL)
-    for name in ("renamed", "linked"):
+    for name in names:
         with open(f"{theirs}/{name}", "rb") as file:
             check(file.read() == name.encode() * 1000, f"{name} came before what was written to it")
     with open(f"{theirs}/kept", "rb") as file:

@@ -67,6 +67,7 @@ def the_largest_file(lab):
     with open(path, "r+b", buffering=0) as file:
         check(os.fstat(file.fileno()).st_size == end, "a file of 8 EiB has another size")
         os.pwrite(file.fileno(), b"end", end - 3)
+        file.flush()
         os.fsync(file.fileno())
     with open(path, "rb", buffering=0) as file:
         check(os.pread(file.fileno(), 3, end - 3) == b"end", "the end of a file of 8 EiB reads back different")
@@ -85,6 +86,8 @@ def quotas(lab):
     top, other = (f"{mount}/tree" for mount in system.mounts)
     os.makedirs(f"{top}/sub/deeper")
     write_all(f"{top}/sub/before", 1 << 20)
+    with open(f"{top}/sub/before", "rb") as file:
+        os.fsync(file.fileno())  # under no quota a close does not wait
     os.setxattr(top, "user.weir.quota.bytes", b"4MiB")
     os.setxattr(top, "user.weir.quota.files", b"6")
     check(os.getxattr(other, "user.weir.quota.bytes") == b"4194304", "a quota is not shown as bytes")

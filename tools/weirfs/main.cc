@@ -185,7 +185,7 @@ Result<Plan> MakePlan(const Arguments& arguments, const MountOptions& options) {
   mount.nodiratime = options.nodiratime;
   mount.strictatime = options.strictatime;
   mount.commit = IsSynchronous(options) ? Duration::zero() : options.commit;
-  mount.lazy_close = options.lazy_close;
+  mount.sync_close = options.sync_close;
   mount.reactors = options.reactors;
   mount.uring = options.uring;
   mount.keep_awake =
@@ -215,14 +215,6 @@ Result<Plan> MakePlan(const Arguments& arguments, const MountOptions& options) {
                   "successor for what lies in rings");
   }
   plan.supervise = options.supervise;
-  if (options.lazy_close && (plan.embedded || plan.supervise)) {
-    return Status(ErrorCode::kInvalid,
-                  plan.embedded
-                      ? "-o lazy_close is for mounts of a cluster: with --data the kernel "
-                        "writes back before a file is closed"
-                      : "-o lazy_close and -o supervise exclude each other: a successor "
-                        "could tell nobody of what a closed file lost");
-  }
   if (!arguments.held.empty()) {  // a look at it would wait for us
     plan.mountpoint = arguments.held_at;
     return plan;

@@ -132,8 +132,8 @@ Status AddOne(const std::string& word, bool is_root, MountOptions* options) {
     options->allow_other = true;
   } else if (word == "supervise" || word == "nosupervise") {
     options->supervise = word == "supervise";
-  } else if (word == "lazy_close" || word == "nolazy_close") {
-    options->lazy_close = word == "lazy_close";
+  } else if (word == "sync_close" || word == "nosync_close") {
+    options->sync_close = word == "sync_close";
   } else if (word == "keep_awake" || word == "nokeep_awake") {
     options->keep_awake = word == "keep_awake";
   } else if (word == "writeback_cache") {

@@ -23,7 +23,7 @@ struct MountOptions {
   bool allow_other = false;
   Duration commit =
       std::chrono::seconds(1);  // changes of names are on the medium so soon; 0: at once
-  bool lazy_close = false;      // a close does not wait for the disks
+  bool sync_close = false;      // a close waits for the disks
   bool supervise = false;       // another process goes on with the mount when this one dies
   bool noatime = false, nodiratime = false, strictatime = false;  // neither: relatime
   client::Mount::Uring uring = client::Mount::Uring::kAuto;

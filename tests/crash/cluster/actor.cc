@@ -50,7 +50,34 @@ void Board::Saw(const Actor* who, const Register<uint64_t>& inode, uint64_t valu
   }
 }
 
+void Board::Closed(const Actor* who, const std::shared_ptr<FileHistory>& file,
+                   const FileHistory::Places& after) {
+  closed.push_back({who, file, file->Floors(), after});
+  file->Settle(after);
+}
+
+bool Board::HasClosed(const Actor* who, const FileHistory& file) const {
+  return std::any_of(closed.begin(), closed.end(), [&](const ClosedData& one) {
+    return one.who == who && one.file.get() == &file;
+  });
+}
+
+void Board::Synced(const Actor* who, const FileHistory* file) {
+  std::erase_if(closed, [&](const ClosedData& one) {
+    return one.who == who && (file == nullptr || one.file.get() == file);
+  });
+}
+
+void Board::ToldToOthers(const Actor* who, const FileHistory& file) {
+  std::erase_if(closed,
+                [&](const ClosedData& one) { return one.who != who && one.file.get() == &file; });
+}
+
 void Board::Died(const Actor* who, bool all_durable) {
+  for (size_t i = closed.size(); i-- > 0;) {
+    if (closed[i].who == who) closed[i].file->Unsettle(closed[i].before, closed[i].after);
+  }
+  Synced(who, nullptr);
   if (all_durable) {
     std::erase_if(early, [&](const EarlyName& name) { return name.who == who; });
     return;
@@ -165,7 +192,7 @@ Task Actor::Live() {
   }
   Say("unmounts");
   const Status unmounted = co_await mount_->Unmount();
-  Ok(unmounted);
+  if (Ok(unmounted)) board_.Synced(this, nullptr);
   mount_->Crash();  // it would only open a new session
 }
 
@@ -270,12 +297,18 @@ Task Actor::Obtain(Slot& slot) {
     const auto opened = co_await mount_->Open(InodeId(inodes[k]));
     if (!Ok(opened.status())) co_return;
     handle = *opened;
+    board_.ToldToOthers(this, *open_.file);
+    open_.floors = FileHistory::Lower(open_.floors, open_.file->Floors());
   }
+  const FileHistory::Places before = open_.file->Floors();
   const std::string size = open_.file->SeeSize(handle->inode->size(), &open_.floors);
   if (!size.empty()) board_.Wrong(name_ + ": " + doing_ + ": " + size);
   const uint32_t bits = handle->inode->attr().mode & 0777;
   const std::string mode = open_.file->SeeMode(bits, &open_.floors);
   if (!mode.empty()) board_.Wrong(name_ + ": " + doing_ + ": " + mode);
+  if (board_.HasClosed(this, *open_.file)) {
+    board_.closed.push_back({this, open_.file, before, open_.file->Floors()});
+  }
   open_.handle = handle;
 }
 
@@ -291,7 +324,9 @@ Task Actor::WorkOn() {
     } else if (choice < 7) {
       Say("syncs inode " + std::to_string(open_.file->inode().value));
       const Status synced = co_await mount_->Sync(open_.handle);
-      if (Ok(synced)) open_.file->Settle(open_.floors);
+      if (!Ok(synced)) co_return;
+      open_.file->Settle(open_.floors);
+      board_.Synced(this, open_.file.get());
     } else if (choice < 9) {
       co_await ReadSome(open_.handle, open_.file, open_.floors);
     } else {
@@ -353,7 +388,7 @@ Task Actor::LeaveIt(Slot& slot) {
   Say("closes inode " + std::to_string(open_.file->inode().value));
   const Status closed = co_await mount_->Close(open_.handle);
   if (!Ok(closed)) co_return;
-  open_.file->Settle(open_.floors);
+  board_.Closed(this, open_.file, open_.floors);
   // By its name, while the mount may still count it as open.
   if (choice > 7) co_await SetMode();
   open_.handle = nullptr;

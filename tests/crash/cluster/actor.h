@@ -39,6 +39,13 @@ struct EarlyName {
   bool orphaned = false;  // he is dead
 };
 
+// What was closed and not synced, of which the others see all: when its user dies it may be lost.
+struct ClosedData {
+  const Actor* who = nullptr;
+  std::shared_ptr<FileHistory> file;
+  FileHistory::Places before, after;
+};
+
 // What all actors know.
 struct Board {
   Board(World& the_world, size_t count) : world(the_world), slots(count) {}
@@ -58,6 +65,7 @@ struct Board {
   std::function<void(const Actor*)> evicted;  // he dies, and another takes his place
 
   std::vector<EarlyName> early;
+  std::vector<ClosedData> closed;
   TimePoint mds_died{INT64_MIN / 2};
   std::set<uint64_t> given_back;  // inodes whose making may be undone: their numbers come again
 
@@ -68,6 +76,14 @@ struct Board {
   void FoundOut(const Actor* who, Register<uint64_t>& inode, uint64_t value);
   // Somebody sees that value: others than who did it do once it is durable, with all before it.
   void Saw(const Actor* who, const Register<uint64_t>& inode, uint64_t value);
+  // `who` has closed the file, or has found it as he had closed it: that is certain while he lives.
+  void Closed(const Actor* who, const std::shared_ptr<FileHistory>& file,
+              const FileHistory::Places& after);
+  [[nodiscard]] bool HasClosed(const Actor* who, const FileHistory& file) const;
+  // It is stored: `who` has synced it; or, for others, is told what they have closed. Null: of all
+  // files.
+  void Synced(const Actor* who, const FileHistory* file);
+  void ToldToOthers(const Actor* who, const FileHistory& file);
   // `all_durable`: his mount has heard that all that it was told is.
   void Died(const Actor* who, bool all_durable);
   void MdsDied();

@@ -49,11 +49,14 @@ Task Actor::LookAt(Slot& slot) {
     co_return;
   }
   Say("opens inode " + std::to_string(inode) + " to look");
-  const FileHistory::Places floors = file->Floors();
+  FileHistory::Places floors = file->Floors();
   const auto opened = co_await mount_->Open(InodeId(inode));
   if (!opened.ok() && file->unlinked) co_return;
   if (!Ok(opened.status())) co_return;
   const client::HandlePtr& handle = *opened;
+  board_.ToldToOthers(this, *file);
+  // Meanwhile somebody may have died, and lost what he had closed.
+  floors = FileHistory::Lower(floors, file->Floors());
   const std::string wrong = file->CheckMode(handle->inode->attr().mode & 0777, floors);
   if (!wrong.empty()) board_.Wrong(name_ + ": " + doing_ + ": " + wrong);
   const uint64_t reads = world_.prng.Uniform(1, 4);
@@ -75,7 +78,8 @@ Task Actor::WatchSize(InodeId inode, File file) {
     const auto size = co_await mount_->SizeOf(inode);
     if (!size.ok() && file->unlinked) co_return;
     if (!Ok(size.status())) co_return;
-    const std::string wrong = file->CheckSize(*size, floors);
+    board_.ToldToOthers(this, *file);
+    const std::string wrong = file->CheckSize(*size, FileHistory::Lower(floors, file->Floors()));
     if (!wrong.empty()) board_.Wrong(name_ + ": " + doing_ + ": " + wrong);
     if (!board_.wrong.empty()) co_return;
     co_await Pause(500'000);

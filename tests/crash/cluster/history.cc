@@ -32,6 +32,21 @@ void FileHistory::Settle(const Places& places) {
   for (size_t i = 0; i < kBlocks; ++i) blocks_[i].Settle(places.blocks[i]);
 }
 
+void FileHistory::Unsettle(const Places& before, const Places& after) {
+  if (size_.floor() == after.size) size_.Unsettle(before.size);
+  if (mode_.floor() == after.mode) mode_.Unsettle(before.mode);
+  for (size_t i = 0; i < kBlocks; ++i) {
+    if (blocks_[i].floor() == after.blocks[i]) blocks_[i].Unsettle(before.blocks[i]);
+  }
+}
+
+FileHistory::Places FileHistory::Lower(Places one, const Places& other) {
+  one.size = std::min(one.size, other.size);
+  one.mode = std::min(one.mode, other.mode);
+  for (size_t i = 0; i < kBlocks; ++i) one.blocks[i] = std::min(one.blocks[i], other.blocks[i]);
+  return one;
+}
+
 std::string FileHistory::BeginWrite(size_t block, size_t count, uint64_t tag) {
   std::string bytes(count * kBlockBytes, '\0');
   const uint64_t begin = block * kBlockBytes;

@@ -83,6 +83,10 @@ class FileHistory {
   [[nodiscard]] Places Floors() const;
   [[nodiscard]] Places Newest() const;
   void Settle(const Places& places);
+  // What was certain since `after` is as it was before that, but where more is certain by now.
+  void Unsettle(const Places& before, const Places& after);
+  // Of both the lower ones.
+  static Places Lower(Places one, const Places& other);
 
   // Returns what to write.
   std::string BeginWrite(size_t block, size_t count, uint64_t tag);

@@ -105,8 +105,9 @@ Answer<Result<HandlePtr>> SimMount::Open(InodeId inode) {
 Answer<Status> SimMount::Close(HandlePtr handle) {
   return Ask<Status>([this, handle](auto done) {
     core_->files().Close(handle, [this, handle, done](const Status& status) {
+      const InodeId id = handle->inode->id();
       handle->inode->RemoveWriter();
-      core_->open_files().Close(handle->inode->id());
+      core_->files().WhenStored(id, [this, id] { core_->open_files().Close(id); });
       done(status);
     });
   });

@@ -313,37 +313,31 @@ TEST_F(SharedWriteTest, WithASuccessorOnlyAttributesOfOpenFilesAreHeld) {
   close(state);
 }
 
-class LazyCloseTest : public SharedWriteTest {
+class CloseTest : public SharedWriteTest {
  protected:
-  static FileIo::Options Lazy() {
-    FileIo::Options options;
-    options.lazy_close = true;
-    return options;
-  }
   // What the last close was told, once it was.
   std::shared_ptr<std::optional<ErrorCode>> Close() {
     auto ended = std::make_shared<std::optional<ErrorCode>>();
-    lazy_.Close(handle_, [ended](const Status& status) { *ended = status.code(); });
+    files_.Close(handle_, [ended](const Status& status) { *ended = status.code(); });
     return ended;
   }
   void WriteOne() {
     const std::vector<uint8_t> data(100, 'x');
     handle_->Changing(1);
-    lazy_.Write(handle_, 0, Buffer::Borrowed(data), {},
-                [](const Status& status) { EXPECT_TRUE(status.ok()); });
+    files_.Write(handle_, 0, Buffer::Borrowed(data), {},
+                 [](const Status& status) { EXPECT_TRUE(status.ok()); });
   }
-  FileIo lazy_{clock_, objects_, inodes_, classes_, leases_, reporter_, Lazy()};
 };
 
-TEST_F(LazyCloseTest, StoresWithAgeAndIsReleasedThen) {
+TEST_F(CloseTest, StoresWithAgeAndIsReleasedThen) {
   Lease();
   WriteOne();
   EXPECT_EQ(*Close(), ErrorCode::kOk);
   bool stored = false;
-  lazy_.WhenStored(kFile, [&] { stored = true; });
+  files_.WhenStored(kFile, [&] { stored = true; });
   EXPECT_EQ(osds_.sent, 0u);
   clock_.Advance(std::chrono::seconds(5));
-  lazy_.Tick();
+  files_.Tick();
   ASSERT_EQ(osds_.flights.size(), 1u);
   osds_.Answer(0);
   ASSERT_NE(reporter_.held, nullptr);
@@ -351,27 +345,123 @@ TEST_F(LazyCloseTest, StoresWithAgeAndIsReleasedThen) {
   reporter_.held();
   EXPECT_TRUE(stored);
   stored = false;
-  lazy_.WhenStored(kFile, [&] { stored = true; });
+  files_.WhenStored(kFile, [&] { stored = true; });
   EXPECT_TRUE(stored) << "nothing is left";
 }
 
-TEST_F(LazyCloseTest, ANameWaitsForWhatWasClosedBefore) {
+TEST_F(CloseTest, ARenameWaitsForWhatItMoves) {
+  const MadeName made{InodeId(1), "made"}, moved{InodeId(1), "moved"};
+  Lease();
+  inode_->Made(made);
+  WriteOne();
+  Close();
+  EXPECT_TRUE(files_.HasClosed(made));
+  EXPECT_FALSE(files_.HasClosed(moved));
+  files_.Renamed(kFile, made, moved);
+  EXPECT_FALSE(files_.HasClosed(made));
+  EXPECT_TRUE(files_.HasClosed(moved));
+  bool other = false, same = false;
+  files_.StoreClosed(made, [&] { other = true; });
+  EXPECT_TRUE(other);
+  EXPECT_EQ(osds_.sent, 0u);
+  files_.StoreClosed(moved, [&] { same = true; });
+  ASSERT_EQ(osds_.flights.size(), 1u);
+  osds_.Answer(0);
+  EXPECT_FALSE(same);
+  reporter_.held();
+  EXPECT_TRUE(same);
+  EXPECT_FALSE(files_.HasClosed(moved));
+}
+
+TEST_F(CloseTest, ARenameWaitsForWhatMayHaveThatName) {
   Lease();
   WriteOne();
   Close();
-  bool synced = false;
-  lazy_.SyncClosed([&] { synced = true; });
+  bool stored = false;
+  files_.StoreClosed(MadeName{InodeId(1), "any"}, [&] { stored = true; });
   ASSERT_EQ(osds_.flights.size(), 1u);
   osds_.Answer(0);
-  EXPECT_FALSE(synced);
   reporter_.held();
-  EXPECT_TRUE(synced);
-  synced = false;
-  lazy_.SyncClosed([&] { synced = true; });
-  EXPECT_TRUE(synced);
+  EXPECT_TRUE(stored);
 }
 
-TEST_F(LazyCloseTest, WaitsWithoutNewsOfTheMds) {
+TEST_F(CloseTest, WhatWasCutToNothingIsStoredFromTheCloseOn) {
+  Lease();
+  FileAttr cut = inode_->attr();
+  cut.size = 0;
+  FileAttr full = cut;
+  full.size = 10;
+  inode_->Update(full);
+  inode_->Resized(cut);
+  WriteOne();
+  EXPECT_EQ(*Close(), ErrorCode::kOk) << "nobody waits for it";
+  ASSERT_EQ(osds_.flights.size(), 1u);
+  osds_.Answer(0);
+  reporter_.held();
+  EXPECT_FALSE(inode_->is_emptied());
+}
+
+TEST_F(CloseTest, OfWhatLostItsLastNameNothingIsStored) {
+  Lease(true);
+  WriteOne();
+  Close();
+  bool released = false;
+  files_.WhenStored(kFile, [&] { released = true; });
+  files_.Forgotten(kFile);
+  EXPECT_TRUE(released);
+  EXPECT_FALSE(inode_->has_unreported());
+  clock_.Advance(std::chrono::seconds(5));
+  files_.Tick();
+  EXPECT_EQ(osds_.sent, 0u);
+  EXPECT_EQ(reporter_.held, nullptr);
+}
+
+TEST_F(CloseTest, WhatIsOnItsWayArrivesBeforeTheFileIsReleased) {
+  Lease(true);
+  WriteOne();
+  Close();
+  clock_.Advance(std::chrono::seconds(5));
+  files_.Tick();
+  ASSERT_EQ(osds_.flights.size(), 1u);
+  bool released = false;
+  files_.WhenStored(kFile, [&] { released = true; });
+  files_.Forgotten(kFile);
+  EXPECT_FALSE(released);
+  osds_.Answer(0);
+  if (reporter_.held != nullptr) reporter_.held();
+  EXPECT_TRUE(released);
+}
+
+TEST_F(CloseTest, WhatOthersHaveSeenIsStoredEvenWithoutAName) {
+  Lease(false);
+  WriteOne();
+  Close();
+  files_.Forgotten(kFile);
+  clock_.Advance(std::chrono::seconds(5));
+  files_.Tick();
+  EXPECT_EQ(osds_.flights.size(), 1u) << "somebody may be about to open it";
+}
+
+TEST_F(CloseTest, WaitsAndBuffersNothingWhileAnOsdIsNearlyFull) {
+  Lease();
+  ClusterMap map;
+  map.near_full = true;
+  files_.SetMap(map);
+  bool written = false;
+  const std::vector<uint8_t> data(100, 'x');
+  handle_->Changing(1);
+  files_.Write(handle_, 0, Buffer::Borrowed(data), {}, [&](const Status&) { written = true; });
+  ASSERT_EQ(osds_.flights.size(), 1u);
+  EXPECT_FALSE(written);
+  osds_.Answer(0);
+  EXPECT_TRUE(written);
+  const auto ended = Close();
+  EXPECT_FALSE(ended->has_value());
+  reporter_.held();
+  EXPECT_EQ(*ended, ErrorCode::kOk);
+}
+
+TEST_F(CloseTest, WaitsWithoutNewsOfTheMds) {
   Lease();
   WriteOne();
   clock_.Advance(std::chrono::seconds(3));
@@ -383,7 +473,7 @@ TEST_F(LazyCloseTest, WaitsWithoutNewsOfTheMds) {
   EXPECT_EQ(*ended, ErrorCode::kOk);
 }
 
-TEST_F(LazyCloseTest, WaitsWithoutALease) {
+TEST_F(CloseTest, WaitsWithoutALease) {
   Lease();
   WriteOne();
   leases_.Revoke(inode_);
@@ -395,25 +485,30 @@ TEST_F(LazyCloseTest, WaitsWithoutALease) {
   EXPECT_EQ(*ended, ErrorCode::kOk);
 }
 
-TEST_F(LazyCloseTest, OfAnEvictedMountItIsReleasedAndTheNextCloseTells) {
+TEST_F(CloseTest, OfAnEvictedMountItIsReleasedAndTheNextCloseTells) {
   Lease();
   WriteOne();
   Close();
   bool released = false;
-  lazy_.WhenStored(kFile, [&] { released = true; });
+  files_.WhenStored(kFile, [&] { released = true; });
   classes_.Fence();
   objects_.DropFenced();
-  lazy_.Evicted();
+  files_.Evicted();
   EXPECT_TRUE(released);
   EXPECT_EQ(*Close(), ErrorCode::kStale);
   EXPECT_EQ(osds_.sent, 0u);
 }
 
-TEST_F(LazyCloseTest, WithoutTheOptionACloseWaits) {
+TEST_F(CloseTest, WaitsWhereAsked) {
+  FileIo::Options options;
+  options.sync_close = true;
+  FileIo files{clock_, objects_, inodes_, classes_, leases_, reporter_, options};
   Lease();
-  Write(handle_, 0);
+  const std::vector<uint8_t> data(100, 'x');
+  handle_->Changing(1);
+  files.Write(handle_, 0, Buffer::Borrowed(data), {}, [](const Status&) {});
   std::optional<ErrorCode> ended;
-  files_.Close(handle_, [&](const Status& status) { ended = status.code(); });
+  files.Close(handle_, [&](const Status& status) { ended = status.code(); });
   ASSERT_EQ(osds_.flights.size(), 1u);
   osds_.Answer(0);
   EXPECT_FALSE(ended.has_value());
@@ -439,34 +534,34 @@ TEST_F(SharedWriteTest, AFailureIsToldAtCloseToThoseWhoWroteAndAtFsyncToAll) {
   EXPECT_EQ(files_.ToldAtClose(*reader).code(), ErrorCode::kOk);
   EXPECT_EQ(files_.ToldAtClose(*handle_).code(), ErrorCode::kIo);
   EXPECT_EQ(files_.ToldAtClose(*handle_).code(), ErrorCode::kOk);
-  std::optional<ErrorCode> closed;
-  files_.Close(writer, [&closed](const Status& status) { closed = status.code(); });
+  EXPECT_EQ(told(writer, close), ErrorCode::kIo);
+  std::optional<ErrorCode> synced;
+  fsync(reader, [&synced](const Status& status) { synced = status.code(); });
   osds_.AnswerAll();
   ASSERT_TRUE(reporter_.held);
   reporter_.held();
-  EXPECT_EQ(closed, ErrorCode::kIo);
-  EXPECT_EQ(told(reader, fsync), ErrorCode::kIo);
+  EXPECT_EQ(synced, ErrorCode::kIo);
   EXPECT_EQ(told(reader, fsync), ErrorCode::kOk);
   EXPECT_EQ(told(Open(), close), ErrorCode::kOk);
 }
 
-// Of a mount whose kernel writes back: what it hears of as written is durable, also the size.
+// What goes by the kernel's pages is durable when it is answered, also the size.
 class AloneWriteTest : public SharedWriteTest {
  protected:
-  static FileIo::Options Unbuffered() {
-    FileIo::Options options;
-    options.buffer_writes = false;
-    return options;
+  void SetUp() override {
+    SharedWriteTest::SetUp();
+    direct_ = Open(O_RDWR | O_DIRECT);
   }
   std::shared_ptr<std::optional<ErrorCode>> WriteAlone(uint64_t offset) {
     auto ended = std::make_shared<std::optional<ErrorCode>>();
     const std::vector<uint8_t> data(100, 'x');
-    alone_.Write(handle_, offset, Buffer::Borrowed(data), {},
+    alone_.Write(direct_, offset, Buffer::Borrowed(data), {},
                  [ended](const Status& status) { *ended = status.code(); });
     return ended;
   }
   FileLeases always_{clock_, true};
-  FileIo alone_{clock_, objects_, inodes_, classes_, always_, reporter_, Unbuffered()};
+  FileIo alone_{clock_, objects_, inodes_, classes_, always_, reporter_, {}};
+  HandlePtr direct_;
 };
 
 TEST_F(AloneWriteTest, AFileThatGrowsIsAnsweredWhenTheMdsKnows) {

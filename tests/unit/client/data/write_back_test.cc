@@ -79,7 +79,7 @@ TEST_F(WriteBackTest, ReadersAlwaysSeeTheNewestBytesAndSoDoTheOsdsInTheEnd) {
   Prng prng(weir::testing::TestSeed());
   for (int round = 0; round < 40; ++round) {
     disk_.clear();
-    Start({.bytes_max = 8192, .run_bytes = 256});
+    Start({.bytes_max = 8192, .run_bytes = 256, .block_bytes = 1});
     const auto inode = std::make_shared<Inode>(InodeId(5));
     std::string model;
     for (int step = 0; step < 300; ++step) {
@@ -149,7 +149,7 @@ TEST_F(WriteBackTest, DataLeavesBeforeItIsFiveSecondsOld) {
 }
 
 TEST_F(WriteBackTest, WritersWaitWhenTheirClassHasFilledItsShareAndOthersDoNot) {
-  Start({.bytes_max = 4000, .run_bytes = 1000});
+  Start({.bytes_max = 4000, .run_bytes = 1000, .block_bytes = 1});
   const auto hog = std::make_shared<Inode>(InodeId(5));
   const auto other = std::make_shared<Inode>(InodeId(6));
   const WriteBack::Writer neighbour{nullptr, ClassId(17)};
@@ -164,7 +164,7 @@ TEST_F(WriteBackTest, WritersWaitWhenTheirClassHasFilledItsShareAndOthersDoNot) 
 }
 
 TEST_F(WriteBackTest, OnesClassThatMustWaitDoesNotSendOffAnothersHalfFullRuns) {
-  Start({.bytes_max = 4000, .run_bytes = 1000});
+  Start({.bytes_max = 4000, .run_bytes = 1000, .block_bytes = 1});
   const auto hog = std::make_shared<Inode>(InodeId(5));
   const auto other = std::make_shared<Inode>(InodeId(6));
   Write(other, 0, std::string(500, 'c'), {nullptr, ClassId(17)});
@@ -191,7 +191,7 @@ TEST_F(WriteBackTest, WhatTwoWritersOfAFileWroteLeavesInTheNameOfEach) {
 }
 
 TEST_F(WriteBackTest, AWriteWhoseProcessWasKilledGivesItsPlaceToTheNext) {
-  Start({.bytes_max = 4000, .run_bytes = 1000});
+  Start({.bytes_max = 4000, .run_bytes = 1000, .block_bytes = 1});
   const auto inode = std::make_shared<Inode>(InodeId(5));
   const WriteBack::Writer writer{nullptr, ClassId(16)};
   Write(inode, 0, std::string(900, 'a'));
@@ -223,6 +223,40 @@ TEST_F(WriteBackTest, AFailureIsToldOnceAndEndsTheFlush) {
   EXPECT_EQ(inode->TakeError(&mark).code(), ErrorCode::kNoSpace);
   EXPECT_TRUE(inode->TakeError(&mark).ok());
   EXPECT_EQ(write_back_->held_bytes(), 0u);
+}
+
+TEST_F(WriteBackTest, ASmallFileTakesAWholeBlockOfTheMemory) {
+  Start({.bytes_max = 4 * 8192, .run_bytes = 4096, .block_bytes = 4096});
+  const auto one = std::make_shared<Inode>(InodeId(5)), two = std::make_shared<Inode>(InodeId(6));
+  Write(one, 0, "a");
+  Write(one, 1, "b");
+  EXPECT_EQ(write_back_->held_bytes(), 4096u);
+  Write(two, 0, "c");
+  EXPECT_EQ(write_back_->held_bytes(), 8192u);
+  Write(std::make_shared<Inode>(InodeId(7)), 0, "d");
+  EXPECT_EQ(accepted_, 3);
+  EXPECT_EQ(flights_.size(), 2u);
+}
+
+TEST_F(WriteBackTest, WhatIsDroppedNeverLeavesAndGivesItsMemoryBack) {
+  Start({.bytes_max = 4000, .run_bytes = 1000, .block_bytes = 1});
+  const auto inode = std::make_shared<Inode>(InodeId(5));
+  const auto other = std::make_shared<Inode>(InodeId(6));
+  Write(inode, 0, std::string(100, 'a'));
+  bool flushed = false;
+  write_back_->Flush(inode->id(), [&] { flushed = true; });
+  ASSERT_EQ(flights_.size(), 1u);
+  Write(inode, 100, std::string(700, 'b'));
+  write_back_->Drop(inode->id());
+  EXPECT_FALSE(flushed) << "one is on its way";
+  EXPECT_EQ(write_back_->held_bytes(), 100u);
+  Write(other, 0, std::string(900, 'c'));
+  EXPECT_EQ(accepted_, 3);
+  Land(0);
+  EXPECT_TRUE(flushed);
+  EXPECT_FALSE(write_back_->Holds(inode->id()));
+  EXPECT_TRUE(flights_.empty());
+  write_back_->Drop(inode->id());
 }
 
 TEST_F(WriteBackTest, AFlushDoesNotWaitForWhatIsWrittenLater) {

@@ -64,13 +64,13 @@ TEST(MountOptionsTest, TheLastWordOnAccessTimesHolds) {
   EXPECT_TRUE(options.kernel_flags.empty());
 }
 
-TEST(MountOptionsTest, ACloseWaitsUnlessAsked) {
+TEST(MountOptionsTest, ACloseWaitsWhereAsked) {
   MountOptions options;
-  EXPECT_FALSE(options.lazy_close);
-  ASSERT_TRUE(AddMountOptions("lazy_close", true, &options).ok());
-  EXPECT_TRUE(options.lazy_close);
-  ASSERT_TRUE(AddMountOptions("nolazy_close", true, &options).ok());
-  EXPECT_FALSE(options.lazy_close);
+  EXPECT_FALSE(options.sync_close);
+  ASSERT_TRUE(AddMountOptions("sync_close", true, &options).ok());
+  EXPECT_TRUE(options.sync_close);
+  ASSERT_TRUE(AddMountOptions("nosync_close", true, &options).ok());
+  EXPECT_FALSE(options.sync_close);
 }
 
 TEST(MountOptionsTest, ACommaInAValueStandsBehindABackslashOrInQuotes) {
