@@ -52,17 +52,60 @@ class RequestTree {
   }
   [[nodiscard]] int64_t parameter() const { return parameter_; }
   // O(n).
-  void SetParameter(int64_t parameter);
+  void SetParameter(int64_t parameter) {
+    parameter_ = parameter;
+    MarkAllBelow(root_, height_);
+    stale_ = true;
+  }
 
   // Requires: no request with this key is here.
-  void Insert(const TreeKey& key, const Item& item);
+  void Insert(const TreeKey& key, const Item& item) {
+    const uint32_t right = InsertBelow(root_, height_, key, item);
+    if (right != kNone) {
+      const uint32_t top = inners_.Allocate();
+      Inner& node = inners_[top];
+      node.Insert(0, KeyOf(root_, height_), {root_});
+      node.Insert(1, KeyOf(right, height_), {right});
+      root_ = top;
+      ++height_;
+    }
+    ++size_;
+    stale_ = true;
+  }
   // Requires: a request with this key is here. Returns its item.
-  Item Remove(const TreeKey& key);
+  Item Remove(const TreeKey& key) {
+    const Item item = RemoveBelow(root_, height_, key);
+    if (height_ > 0 && inners_[root_].count == 1) {
+      inners_.Free(root_);
+      root_ = inners_[root_].entries[0].index;
+      --height_;
+    }
+    --size_;
+    stale_ = true;
+    return item;
+  }
 
   // The first request in order. Requires: not empty.
   [[nodiscard]] const Item& First() const { return FirstBelow(root_, height_); }
   // The first request with this key or a later one; null: there is none.
-  [[nodiscard]] const Item* FirstFrom(const TreeKey& key) const;
+  [[nodiscard]] const Item* FirstFrom(const TreeKey& key) const {
+    uint32_t index = root_;
+    uint32_t behind = kNone;  // the subtree right behind the path, as far down as there is one
+    uint32_t behind_level = 0;
+    for (uint32_t level = height_; level > 0; --level) {
+      const Inner& node = inners_[index];
+      const uint32_t place = node.Covering(key);
+      if (place + 1 < node.count) {
+        behind = node.entries[place + 1].index;
+        behind_level = level - 1;
+      }
+      index = node.entries[place].index;
+    }
+    const Leaf& leaf = leaves_[index];
+    const uint32_t place = leaf.CountBefore(key);
+    if (place < leaf.count) return &leaf.entries[place];
+    return behind == kNone ? nullptr : &FirstBelow(behind, behind_level);
+  }
 
   // Levels above the leaves, for tests: at most log(n) to the base of kLeast.
   [[nodiscard]] uint32_t height() const { return height_; }
@@ -105,7 +148,6 @@ class RequestTree {
       keys[place] = key;
       entries[place] = entry;
     }
-    void Remove(uint32_t place) { Close(place, 1); }
     void MakeRoom(uint32_t place, uint32_t room) {
       std::move_backward(keys.data() + place, keys.data() + count, keys.data() + count + room);
       std::move_backward(entries.data() + place, entries.data() + count,
@@ -155,27 +197,118 @@ class RequestTree {
     std::vector<uint32_t> free_;
   };
 
-  [[nodiscard]] const Item& FirstBelow(uint32_t index, uint32_t level) const;
-  [[nodiscard]] Summary SummaryOf(uint32_t index, uint32_t level);
-  void MarkAllBelow(uint32_t index, uint32_t level);
-  [[nodiscard]] const TreeKey& KeyOf(uint32_t index, uint32_t level) const {
+  [[nodiscard]] const Item& FirstBelow(uint32_t index, uint32_t level) const {
+    for (; level > 0; --level) index = inners_[index].entries[0].index;
+    return leaves_[index].entries[0];
+  }
+  [[nodiscard]] TreeKey KeyOf(uint32_t index, uint32_t level) const {
     return level == 0 ? leaves_[index].keys[0] : inners_[index].keys[0];
+  }
+  [[nodiscard]] std::span<Child> ChildrenOf(uint32_t inner) {
+    return std::span(inners_[inner].entries).first(inners_[inner].count);
+  }
+
+  [[nodiscard]] Summary SummaryOf(uint32_t index, uint32_t level) {
+    if (level == 0) {
+      const Leaf& leaf = leaves_[index];
+      return Summary::Of(std::span(leaf.keys).first(leaf.count), parameter_);
+    }
+    Summary all;
+    for (Child& child : ChildrenOf(index)) {
+      if (child.stale) child.summary = SummaryOf(child.index, level - 1);
+      child.stale = false;
+      all.Append(child.summary, parameter_);
+    }
+    return all;
+  }
+
+  void MarkAllBelow(uint32_t index, uint32_t level) {
+    if (level == 0) return;
+    for (Child& child : ChildrenOf(index)) {
+      child.stale = true;
+      MarkAllBelow(child.index, level - 1);
+    }
   }
 
   // Both return the new right neighbour of node `index` if that was full, else kNone.
-  uint32_t InsertBelow(uint32_t index, uint32_t level, const TreeKey& key, const Item& item);
+  uint32_t InsertBelow(uint32_t index, uint32_t level, const TreeKey& key, const Item& item) {
+    if (level == 0) {
+      return InsertInto(&leaves_, index, leaves_[index].CountBefore(key), key, item);
+    }
+    const uint32_t place = inners_[index].Covering(key);
+    Child& child = inners_[index].entries[place];
+    child.stale = true;
+    const uint32_t right = InsertBelow(child.index, level - 1, key, item);
+    if (right == kNone) return kNone;
+    return InsertInto(&inners_, index, place + 1, KeyOf(right, level - 1), Child{right});
+  }
   template <typename Entry>
   static uint32_t InsertInto(Pool<Node<Entry>>* pool, uint32_t index, uint32_t place,
-                             const TreeKey& key, const Entry& entry);
-  Item RemoveBelow(uint32_t index, uint32_t level, const TreeKey& key);
-  // Entry `place` of an inner node has become too small: joins it with a neighbour, or evens them.
-  void Refill(uint32_t parent, uint32_t place, uint32_t level);
-  // True if `right` is empty now.
-  template <typename Entry>
-  static bool JoinOrEven(Node<Entry>* left, Node<Entry>* right);
+                             const TreeKey& key, const Entry& entry) {
+    if ((*pool)[index].count < kFanout) {
+      (*pool)[index].Insert(place, key, entry);
+      return kNone;
+    }
+    const uint32_t right = pool->Allocate();
+    constexpr uint32_t kHalf = kFanout / 2;
+    Share(&(*pool)[index], &(*pool)[right], kHalf);
+    if (place <= kHalf) {
+      (*pool)[index].Insert(place, key, entry);
+    } else {
+      (*pool)[right].Insert(place - kHalf, key, entry);
+    }
+    return right;
+  }
+
+  Item RemoveBelow(uint32_t index, uint32_t level, const TreeKey& key) {
+    if (level == 0) {
+      Leaf& leaf = leaves_[index];
+      const uint32_t place = leaf.CountBefore(key);
+      WEIR_CHECK(place < leaf.count && !(key < leaf.keys[place]), "the request is in the order");
+      const Item item = leaf.entries[place];
+      leaf.Close(place, 1);
+      return item;
+    }
+    const uint32_t place = inners_[index].Covering(key);
+    Child& child = inners_[index].entries[place];
+    child.stale = true;
+    const Item item = RemoveBelow(child.index, level - 1, key);
+    const uint32_t left = level == 1 ? leaves_[child.index].count : inners_[child.index].count;
+    if (left >= kLeast) return item;
+    const uint32_t at = place == 0 ? 0 : place - 1;
+    level == 1 ? Refill(&leaves_, &inners_[index], at) : Refill(&inners_, &inners_[index], at);
+    return item;
+  }
+  // Entry `at` of an inner node, or the one behind it, has become too small: joins or evens them.
+  template <typename T>
+  static void Refill(Pool<T>* pool, Inner* parent, uint32_t at) {
+    T* const left = &(*pool)[parent->entries[at].index];
+    T* const right = &(*pool)[parent->entries[at + 1].index];
+    const uint32_t all = left->count + right->count;
+    const bool join = all <= kFanout;
+    Share(left, right, join ? all : all / 2);
+    parent->entries[at].stale = parent->entries[at + 1].stale = true;
+    if (join) {
+      pool->Free(parent->entries[at + 1].index);
+      parent->Close(at + 1, 1);
+    } else {
+      parent->keys[at + 1] = right->keys[0];
+    }
+  }
   // Hands the entries of two neighbours out anew, the first `left_count` to the left one.
-  template <typename Entry>
-  static void Share(Node<Entry>* left, Node<Entry>* right, uint32_t left_count);
+  template <typename T>
+  static void Share(T* left, T* right, uint32_t left_count) {
+    if (left->count > left_count) {
+      const uint32_t many = left->count - left_count;
+      right->MakeRoom(0, many);
+      right->Copy(0, *left, left_count, many);
+    } else {
+      const uint32_t many = left_count - left->count;
+      left->Copy(left->count, *right, 0, many);
+      right->Close(0, many);
+    }
+    left->count = left_count;
+  }
 
   int64_t parameter_;
   Pool<Leaf> leaves_;
@@ -186,188 +319,5 @@ class RequestTree {
   bool stale_ = false;
   Summary summary_;
 };
-
-template <typename Item, typename Summary>
-const Item& RequestTree<Item, Summary>::FirstBelow(uint32_t index, uint32_t level) const {
-  for (; level > 0; --level) index = inners_[index].entries[0].index;
-  return leaves_[index].entries[0];
-}
-
-template <typename Item, typename Summary>
-const Item* RequestTree<Item, Summary>::FirstFrom(const TreeKey& key) const {
-  uint32_t index = root_;
-  uint32_t behind = kNone;  // the subtree right behind the path, as far down as there is one
-  uint32_t behind_level = 0;
-  for (uint32_t level = height_; level > 0; --level) {
-    const Inner& node = inners_[index];
-    const uint32_t place = node.Covering(key);
-    if (place + 1 < node.count) {
-      behind = node.entries[place + 1].index;
-      behind_level = level - 1;
-    }
-    index = node.entries[place].index;
-  }
-  const Leaf& leaf = leaves_[index];
-  const uint32_t place = leaf.CountBefore(key);
-  if (place < leaf.count) return &leaf.entries[place];
-  return behind == kNone ? nullptr : &FirstBelow(behind, behind_level);
-}
-
-template <typename Item, typename Summary>
-Summary RequestTree<Item, Summary>::SummaryOf(uint32_t index, uint32_t level) {
-  if (level == 0) {
-    const Leaf& leaf = leaves_[index];
-    return Summary::Of(std::span(leaf.keys).first(leaf.count), parameter_);
-  }
-  Summary all;
-  for (Child& child : std::span(inners_[index].entries).first(inners_[index].count)) {
-    if (child.stale) child.summary = SummaryOf(child.index, level - 1);
-    child.stale = false;
-    all.Append(child.summary, parameter_);
-  }
-  return all;
-}
-
-template <typename Item, typename Summary>
-void RequestTree<Item, Summary>::MarkAllBelow(uint32_t index, uint32_t level) {
-  if (level == 0) return;
-  for (Child& child : std::span(inners_[index].entries).first(inners_[index].count)) {
-    child.stale = true;
-    MarkAllBelow(child.index, level - 1);
-  }
-}
-
-template <typename Item, typename Summary>
-void RequestTree<Item, Summary>::SetParameter(int64_t parameter) {
-  parameter_ = parameter;
-  MarkAllBelow(root_, height_);
-  stale_ = true;
-}
-
-template <typename Item, typename Summary>
-void RequestTree<Item, Summary>::Insert(const TreeKey& key, const Item& item) {
-  const uint32_t right = InsertBelow(root_, height_, key, item);
-  if (right != kNone) {
-    const uint32_t top = inners_.Allocate();
-    Inner& node = inners_[top];
-    node.Insert(0, KeyOf(root_, height_), {root_});
-    node.Insert(1, KeyOf(right, height_), {right});
-    root_ = top;
-    ++height_;
-  }
-  ++size_;
-  stale_ = true;
-}
-
-template <typename Item, typename Summary>
-uint32_t RequestTree<Item, Summary>::InsertBelow(uint32_t index, uint32_t level, const TreeKey& key,
-                                                 const Item& item) {
-  if (level == 0) {
-    return InsertInto(&leaves_, index, leaves_[index].CountBefore(key), key, item);
-  }
-  const uint32_t place = inners_[index].Covering(key);
-  Child& child = inners_[index].entries[place];
-  child.stale = true;
-  const uint32_t right = InsertBelow(child.index, level - 1, key, item);
-  if (right == kNone) return kNone;
-  return InsertInto(&inners_, index, place + 1, KeyOf(right, level - 1), Child{right});
-}
-
-template <typename Item, typename Summary>
-template <typename Entry>
-uint32_t RequestTree<Item, Summary>::InsertInto(Pool<Node<Entry>>* pool, uint32_t index,
-                                                uint32_t place, const TreeKey& key,
-                                                const Entry& entry) {
-  if ((*pool)[index].count < kFanout) {
-    (*pool)[index].Insert(place, key, entry);
-    return kNone;
-  }
-  const uint32_t right = pool->Allocate();
-  constexpr uint32_t kHalf = kFanout / 2;
-  Share(&(*pool)[index], &(*pool)[right], kHalf);
-  if (place <= kHalf) {
-    (*pool)[index].Insert(place, key, entry);
-  } else {
-    (*pool)[right].Insert(place - kHalf, key, entry);
-  }
-  return right;
-}
-
-template <typename Item, typename Summary>
-Item RequestTree<Item, Summary>::Remove(const TreeKey& key) {
-  const Item item = RemoveBelow(root_, height_, key);
-  if (height_ > 0 && inners_[root_].count == 1) {
-    inners_.Free(root_);
-    root_ = inners_[root_].entries[0].index;
-    --height_;
-  }
-  --size_;
-  stale_ = true;
-  return item;
-}
-
-template <typename Item, typename Summary>
-Item RequestTree<Item, Summary>::RemoveBelow(uint32_t index, uint32_t level, const TreeKey& key) {
-  if (level == 0) {
-    Leaf& leaf = leaves_[index];
-    const uint32_t place = leaf.CountBefore(key);
-    WEIR_CHECK(place < leaf.count && !(key < leaf.keys[place]), "the request is in the order");
-    const Item item = leaf.entries[place];
-    leaf.Remove(place);
-    return item;
-  }
-  const uint32_t place = inners_[index].Covering(key);
-  Child& child = inners_[index].entries[place];
-  child.stale = true;
-  const Item item = RemoveBelow(child.index, level - 1, key);
-  const uint32_t left = level == 1 ? leaves_[child.index].count : inners_[child.index].count;
-  if (left < kLeast) Refill(index, place, level);
-  return item;
-}
-
-template <typename Item, typename Summary>
-void RequestTree<Item, Summary>::Refill(uint32_t parent, uint32_t place, uint32_t level) {
-  Inner& node = inners_[parent];
-  const uint32_t at = place == 0 ? 0 : place - 1;
-  const uint32_t left = node.entries[at].index;
-  const uint32_t right = node.entries[at + 1].index;
-  const bool joined = level == 1 ? JoinOrEven(&leaves_[left], &leaves_[right])
-                                 : JoinOrEven(&inners_[left], &inners_[right]);
-  node.entries[at].stale = node.entries[at + 1].stale = true;
-  if (!joined) {
-    node.keys[at + 1] = KeyOf(right, level - 1);
-    return;
-  }
-  node.Remove(at + 1);
-  if (level == 1) {
-    leaves_.Free(right);
-  } else {
-    inners_.Free(right);
-  }
-}
-
-template <typename Item, typename Summary>
-template <typename Entry>
-bool RequestTree<Item, Summary>::JoinOrEven(Node<Entry>* left, Node<Entry>* right) {
-  const uint32_t all = left->count + right->count;
-  const bool join = all <= kFanout;
-  Share(left, right, join ? all : all / 2);
-  return join;
-}
-
-template <typename Item, typename Summary>
-template <typename Entry>
-void RequestTree<Item, Summary>::Share(Node<Entry>* left, Node<Entry>* right, uint32_t left_count) {
-  if (left->count > left_count) {
-    const uint32_t many = left->count - left_count;
-    right->MakeRoom(0, many);
-    right->Copy(0, *left, left_count, many);
-  } else {
-    const uint32_t many = left_count - left->count;
-    left->Copy(left->count, *right, 0, many);
-    right->Close(0, many);
-  }
-  left->count = left_count;
-}
 
 }  // namespace weir::osd::qos

@@ -137,6 +137,17 @@ TEST_F(RequestTreeTest, SurvivesGrowthAtEitherEnd) {
   }
 }
 
+// Prevents: a key that is read from a node after the nodes have moved (the address sanitizer sees
+// it). Method: full nodes below full nodes are split at many sizes of the pool.
+TEST_F(RequestTreeTest, SplitsFullNodesBelowFullNodes) {
+  for (int seed = 0; seed < 20; ++seed) {
+    Prng prng(seed);
+    Tree tree(kBase);
+    for (uint64_t i = 1; i <= 60'000; ++i) tree.Insert({prng.Uniform(0, UINT64_MAX), i}, i);
+    ASSERT_EQ(tree.size(), 60'000u);
+  }
+}
+
 TEST_F(RequestTreeTest, AnotherParameterReachesEveryNode) {
   for (uint64_t i = 0; i < 1000; ++i) Insert(i * 37 % 1000);
   tree_.SetParameter(kBase + 2);
