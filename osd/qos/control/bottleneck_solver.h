@@ -13,13 +13,10 @@
 // with three it does not, and without it every tenth random case starves somebody, so it is a
 // constraint here (A31). All rho equal is feasible and is DRF, so the result is never below DRF.
 //
-// The program has as many variables as there are bottlenecks. Up to three it is solved by looking
-// at every vertex, O(n) to build it and then a number of small systems that depends on the tiers
-// only (two: 15); of equally good ones the largest smallest rho is taken. Beyond that by the
-// simplex method (simplex.h). Pure.
+// The program has as many variables as there are bottlenecks: O(n) to build it, then a simplex
+// (simplex.h) whose size depends on the tiers only. Pure.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 
 #include "osd/qos/control/tier_model.h"
@@ -36,11 +33,8 @@ struct BottleneckAllocation {
 
 // Without `sharing_incentive` the last constraint is rho_k >= 0: only to show why it is there.
 // Requires: at least one client; weights and capacities > 0; fractions in [0, 1] that sum to 1.
-// `method`: for tests that compare the two.
-enum class TierMethod : uint8_t { kBySize, kSimplex, kVertices };
 BottleneckAllocation SolveBottleneckAware(const Tiers& tiers, std::span<const TierClient> clients,
-                                          bool sharing_incentive = true,
-                                          TierMethod method = TierMethod::kBySize);
+                                          bool sharing_incentive = true);
 
 // The bounds of eq. (4) for two tiers: alpha <= rho_0 / rho_1 <= beta; no beta if tier 1 envies
 // nothing.

@@ -157,20 +157,6 @@ TEST(BottleneckSolverPropertyTest, TwoTiersKeepEveryProperty) {
   }
 }
 
-// Beyond three bottlenecks by the simplex method, which below that must do as much as the best
-// vertex.
-TEST(BottleneckSolverPropertyTest, SimplexAndVerticesAgree) {
-  Prng prng(weir::testing::TestSeed());
-  for (int n = 0; n < 1000; ++n) {
-    const Tiers tiers = RandomTiers(prng, prng.Uniform(2, 4));
-    const auto clients = RandomClients(prng, tiers, n % 2 == 0);
-    const bool sharing = n % 4 < 2;
-    const auto vertices = SolveBottleneckAware(tiers, clients, sharing, TierMethod::kVertices);
-    const auto simplex = SolveBottleneckAware(tiers, clients, sharing, TierMethod::kSimplex);
-    ASSERT_NEAR(simplex.total / vertices.total, 1, 1e-7) << n;
-  }
-}
-
 TEST(BottleneckSolverPropertyTest, MoreThanTwoTiersKeepEveryProperty) {
   Prng prng(weir::testing::TestSeed());
   for (int n = 0; n < 1000; ++n) {

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "common/base/prng.h"
 #include "common/testing/seed.h"
@@ -41,6 +43,42 @@ TEST(SimplexTest, DoesNotCycle) {
       objective, {{{.25, -60, -1.0 / 25, 9}, 0}, {{.5, -90, -1.0 / 50, 3}, 0}, {{0, 0, 1, 0}, 1}});
   ASSERT_TRUE(point.has_value());
   EXPECT_NEAR(Value(objective, *point), .05, 1e-12);
+}
+
+// Where both rows are equations; no point if they are parallel.
+std::optional<std::vector<double>> Meet(const SimplexRow& a, const SimplexRow& b) {
+  const double det = a.coefficients[0] * b.coefficients[1] - a.coefficients[1] * b.coefficients[0];
+  if (std::abs(det) < 1e-9) return std::nullopt;
+  return std::vector{(a.bound * b.coefficients[1] - b.bound * a.coefficients[1]) / det,
+                     (a.coefficients[0] * b.bound - b.coefficients[0] * a.bound) / det};
+}
+
+// Goal: in two variables, as many as two tiers have, it does exactly as much as the best vertex.
+// Method: every pair of rows, the axes included, taken as equations.
+TEST(SimplexPropertyTest, NoVertexIsBetter) {
+  Prng prng(weir::testing::TestSeed());
+  for (int n = 0; n < 1000; ++n) {
+    const std::vector<double> objective{prng.Real(), prng.Real()};
+    std::vector<SimplexRow> rows{{{1, 0}, 1 + prng.Real()}, {{0, 1}, 1 + prng.Real()}};
+    for (uint64_t more = prng.Uniform(0, 6); more > 0; --more) {
+      rows.push_back({{prng.Real() - .3, prng.Real() - .3}, prng.Chance(.3) ? 0 : prng.Real()});
+    }
+    std::vector<SimplexRow> all = rows;
+    all.insert(all.end(), {{{-1, 0}, 0}, {{0, -1}, 0}});
+    double most = 0;
+    for (const SimplexRow& a : all) {
+      for (const SimplexRow& b : all) {
+        const auto point = Meet(a, b);
+        const bool feasible = point && std::all_of(all.begin(), all.end(), [&](const auto& row) {
+                                return Value(row.coefficients, *point) <= row.bound + 1e-9;
+                              });
+        if (feasible) most = std::max(most, Value(objective, *point));
+      }
+    }
+    const auto best = SolveSimplex(objective, rows);
+    ASSERT_TRUE(best.has_value());
+    ASSERT_NEAR(Value(objective, *best), most, 1e-7) << n;
+  }
 }
 
 // Goal: the answer is feasible, and no random feasible point is better.
