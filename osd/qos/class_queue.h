@@ -114,6 +114,9 @@ struct ClassQueue {
 
   ClassQueue() { heap_place.fill(kNowhere); }
   [[nodiscard]] ClassId id() const { return counters.id; }
+  [[nodiscard]] bool is_disk() const { return spec.disk.type != ClassType::kBestEffort; }
+  // A virtual disk whose share of the device's time a guarantee stage counts.
+  [[nodiscard]] bool rents_time() const { return time_share > 0 && is_disk(); }
 
   // What waits and what is under way: every step.
   enum class Held : uint8_t { kLimit, kTurn, kRoom };

@@ -8,12 +8,8 @@ namespace {
 
 constexpr uint64_t kUnderWayPart = 20;  // of a second's promise: 50 ms
 
-bool IsDisk(const ClassQueue& queue) {
-  return queue.spec.disk.type != ClassType::kBestEffort;
-}
-
 bool IsPromised(const ClassQueue& queue) {
-  return queue.promised > 0 || queue.promised_iops > 0 || IsDisk(queue);
+  return queue.promised > 0 || queue.promised_iops > 0 || queue.is_disk();
 }
 
 bool HasDemand(const ClassQueue& queue) {
@@ -110,7 +106,7 @@ bool CloseSecond(ClassQueue* queue, double worked, TimePoint start, TimePoint no
       queue->promised_iops > 0 && Settle({promised_ops, ops, SlackOps(*queue)}, &queue->carry_ops);
   const bool promised = queue->promised > 0 || queue->promised_iops > 0;
   const bool disk_kept =
-      !IsDisk(*queue) || worked <= 0 || HasItsTime(queue, time, worked) ||
+      !queue->is_disk() || worked <= 0 || HasItsTime(queue, time, worked) ||
       bytes + LargestBytes(*queue) >= MostOfDisk(*queue) * ToSeconds(now - start);
   return !disk_kept || (promised && !bytes_kept && !ops_kept);
 }

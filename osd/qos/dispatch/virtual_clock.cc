@@ -12,7 +12,7 @@ namespace {
 constexpr double kLongestStep = 1e8;
 
 Duration StepOf(const ClassQueue& queue, const Request& request) {
-  if (queue.time_share > 0 && queue.spec.disk.type != ClassType::kBestEffort && queue.more) {
+  if (queue.rents_time() && queue.more) {
     double step = queue.more->estimate / queue.time_share;
     if (queue.finish_rate > 0) step = std::min(step, 1 / queue.finish_rate);
     return FromSeconds(std::min(step, kLongestStep));

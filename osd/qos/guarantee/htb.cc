@@ -13,38 +13,66 @@ constexpr int64_t kDebtCaps = 6;          // that a class may owe here for what 
 constexpr int64_t kDebtMicros = 100'000;  // or so much of the device's time, if that is more
 constexpr double kMicros = 1e6;           // tokens of a leaf in time, per second
 constexpr double kEstimateGain = 1.0 / 8;
+// Parts that a request is counted in, so that what was served elsewhere need not be whole.
+constexpr int64_t kIopsParts = 64;
 
 int64_t MicrosOf(double seconds) {
   return std::llround(seconds * kMicros);
 }
 
-}  // namespace
+int64_t PartsOf(const ClassQueue& queue, int64_t tokens) {
+  if (queue.unit_tokens <= 0 || tokens <= queue.unit_tokens) return kIopsParts;
+  return (tokens * kIopsParts + queue.unit_tokens - 1) / queue.unit_tokens;
+}
 
-void Htb::SetLeaf(std::optional<TokenBucket>* leaf, uint64_t rate, int64_t largest, TimePoint now) {
-  const int64_t cap = BucketCap(rate, largest);
-  if (rate == 0) {
-    leaf->reset();
-  } else if (*leaf) {
-    (*leaf)->SetRate(rate, cap, now);
-  } else {
-    leaf->emplace(rate, cap, now);
+// Any time left will do: what a request takes is known when it is done, and who had to save it up
+// first would see others' surplus pass meanwhile.
+TimePoint TimeCoversAt(MoreLeaves* more, TimePoint now) {
+  return more->time->CoversAt(1, now);
+}
+
+// The leaves of a promise beside the one in bytes.
+TimePoint RestCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now) {
+  MoreLeaves* const more = queue->more.get();
+  TimePoint due{0};
+  if (more == nullptr) return due;
+  if (more->iops) {
+    due = more->iops->CoversAt(queue->leaf ? kIopsParts : PartsOf(*queue, tokens), now);
   }
+  return more->time && !queue->rents_time() ? std::max(due, TimeCoversAt(more, now)) : due;
 }
 
-void Htb::PromiseChanged(ClassQueue* queue, TimePoint now) {
-  if (queue->leaf) leaf_caps_ -= queue->leaf->cap();
-  SetLeaf(&queue->leaf, queue->promised, queue->largest_tokens, now);
-  if (queue->leaf) leaf_caps_ += queue->leaf->cap();
-  SetMoreLeaves(queue, now);
-  // What a request tells of was got since the one before: all that flowed in meanwhile pays for it.
-  const int64_t spill = queue->promise_total ? kMostElsewhere : 0;
-  if (queue->leaf) queue->leaf->KeepSpill(spill);
-  if (queue->more && queue->more->iops) queue->more->iops->KeepSpill(spill);
+TimePoint PromiseCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now) {
+  const bool has_iops = queue->more && queue->more->iops;
+  if (!queue->leaf) return has_iops ? RestCoversAt(queue, tokens, now) : TimePoint::Max();
+  return std::max(queue->leaf->CoversAt(tokens, now), RestCoversAt(queue, tokens, now));
 }
 
-void Htb::SetMoreLeaves(ClassQueue* queue, TimePoint now) {
+TimePoint BoundCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now) {
+  if (!queue->more || !queue->more->bound) return TimePoint::Max();
+  return queue->more->bound->CoversAt(PartsOf(*queue, tokens), now);
+}
+
+TimePoint DiskCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now) {
+  MoreLeaves* const more = queue->more.get();
+  if (more == nullptr || !more->time || !queue->rents_time()) return TimePoint::Max();
+  const TimePoint due = TimeCoversAt(more, now);
+  return more->disk_rate ? std::max(due, more->disk_rate->CoversAt(tokens, now)) : due;
+}
+
+// Measured admission promises more than the disk has, counting on not all asking at once. When they
+// do, what was promised whatever is measured goes first (RULES.md §7 rule 3).
+bool OwedInFull(const ClassQueue& queue, bool promise_covers, bool bound_covers, bool disk_covers) {
+  const auto& reservation = queue.spec.reservation;
+  const bool measured = reservation && reservation->admission == AdmissionKind::kMeasured;
+  if (disk_covers || (queue.transactions && !measured)) return true;
+  return (promise_covers && !measured) ||
+         (bound_covers && queue.spec.admission == AdmissionKind::kAdditive);
+}
+
+void SetMoreLeaves(ClassQueue* queue, TimePoint now) {
   const VirtualDisk& disk = queue->spec.disk;
-  const bool rated = IsDisk(*queue) && disk.type == ClassType::kThroughput;
+  const bool rated = queue->rents_time() && disk.type == ClassType::kThroughput;
   if (queue->promised_iops == 0 && queue->bound_iops == 0 && queue->time_share <= 0) {
     queue->more.reset();
     return;
@@ -57,68 +85,24 @@ void Htb::SetMoreLeaves(ClassQueue* queue, TimePoint now) {
   SetLeaf(&more.disk_rate, rated ? disk.throughput_bytes_per_s : 0, queue->largest_tokens, now);
 }
 
+}  // namespace
+
+void Htb::PromiseChanged(ClassQueue* queue, TimePoint now) {
+  if (queue->leaf) leaf_caps_ -= queue->leaf->cap();
+  SetLeaf(&queue->leaf, queue->promised, queue->largest_tokens, now);
+  if (queue->leaf) leaf_caps_ += queue->leaf->cap();
+  SetMoreLeaves(queue, now);
+  // What a request tells of was got since the one before: all that flowed in meanwhile pays for it.
+  const int64_t spill = queue->promise_total ? kMostElsewhere : 0;
+  if (queue->leaf) queue->leaf->KeepSpill(spill);
+  if (queue->more && queue->more->iops) queue->more->iops->KeepSpill(spill);
+}
+
 void Htb::Remove(ClassQueue* queue) {
   Withdraw(queue);
   if (queue->leaf) leaf_caps_ -= queue->leaf->cap();
   queue->leaf.reset();
   queue->more.reset();
-}
-
-int64_t Htb::PartsOf(const ClassQueue& queue, int64_t tokens) {
-  if (queue.unit_tokens <= 0 || tokens <= queue.unit_tokens) return kIopsParts;
-  return (tokens * kIopsParts + queue.unit_tokens - 1) / queue.unit_tokens;
-}
-
-TimePoint Htb::PromiseCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now) {
-  const bool has_iops = queue->more && queue->more->iops;
-  if (!queue->leaf) return has_iops ? RestCoversAt(queue, tokens, now) : TimePoint::Max();
-  queue->leaf->Refill(now);
-  return std::max(queue->leaf->CoversAt(tokens), RestCoversAt(queue, tokens, now));
-}
-
-// The leaves of a promise beside the one in bytes.
-TimePoint Htb::RestCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now) {
-  MoreLeaves* const more = queue->more.get();
-  TimePoint due{0};
-  if (more == nullptr) return due;
-  if (more->iops) {
-    more->iops->Refill(now);
-    due = more->iops->CoversAt(queue->leaf ? kIopsParts : PartsOf(*queue, tokens));
-  }
-  return more->time && !IsDisk(*queue) ? std::max(due, TimeCoversAt(more, now)) : due;
-}
-
-TimePoint Htb::BoundCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now) {
-  if (!queue->more || !queue->more->bound) return TimePoint::Max();
-  queue->more->bound->Refill(now);
-  return queue->more->bound->CoversAt(PartsOf(*queue, tokens));
-}
-
-// Requires: it has a leaf in time. Any time left will do: what a request takes is known when it is
-// done, and who had to save it up first would see others' surplus pass meanwhile.
-TimePoint Htb::TimeCoversAt(MoreLeaves* more, TimePoint now) {
-  more->time->Refill(now);
-  return more->time->CoversAt(1);
-}
-
-TimePoint Htb::DiskCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now) {
-  MoreLeaves* const more = queue->more.get();
-  if (more == nullptr || !more->time || !IsDisk(*queue)) return TimePoint::Max();
-  const TimePoint due = TimeCoversAt(more, now);
-  if (!more->disk_rate) return due;
-  more->disk_rate->Refill(now);
-  return std::max(due, more->disk_rate->CoversAt(tokens));
-}
-
-// Measured admission promises more than the disk has, counting on not all asking at once. When they
-// do, what was promised whatever is measured goes first (RULES.md §7 rule 3).
-bool Htb::OwedInFull(const ClassQueue& queue, bool promise_covers, bool bound_covers,
-                     bool disk_covers) {
-  const auto& reservation = queue.spec.reservation;
-  const bool measured = reservation && reservation->admission == AdmissionKind::kMeasured;
-  if (disk_covers || (queue.transactions && !measured)) return true;
-  return (promise_covers && !measured) ||
-         (bound_covers && queue.spec.admission == AdmissionKind::kAdditive);
 }
 
 void Htb::Offer(ClassQueue* queue, TimePoint now) {
@@ -198,7 +182,7 @@ void Htb::Take(ClassQueue* queue, int64_t tokens, TimePoint now) {
   if (MoreLeaves* const more = queue->more.get(); more != nullptr) {
     take(&more->iops, queue->leaf ? kIopsParts : parts, payer == Payer::kPromise);
     take(&more->bound, parts, payer == Payer::kBound);
-    const bool time_pays = IsDisk(*queue) ? payer == Payer::kDisk : payer == Payer::kPromise;
+    const bool time_pays = queue->rents_time() ? payer == Payer::kDisk : payer == Payer::kPromise;
     const double charge = std::min(more->estimate, kDebtMicros / kMicros);
     take(&more->time, MicrosOf(charge), time_pays);
     take(&more->disk_rate, tokens, payer == Payer::kDisk);

@@ -45,25 +45,7 @@ class Htb final : public Guarantee {
   [[nodiscard]] TimePoint WakeAt() const override;
   [[nodiscard]] int64_t LeafCaps() const override { return leaf_caps_; }
 
-  // Parts that a request is counted in, so that what was served elsewhere need not be whole.
-  static constexpr int64_t kIopsParts = 64;
-
  private:
-  static bool OwedInFull(const ClassQueue& queue, bool promise_covers, bool bound_covers,
-                         bool disk_covers);
-  static int64_t PartsOf(const ClassQueue& queue, int64_t tokens);
-  static TimePoint PromiseCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now);
-  static TimePoint RestCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now);
-  static TimePoint BoundCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now);
-  static TimePoint TimeCoversAt(MoreLeaves* more, TimePoint now);
-  static TimePoint DiskCoversAt(ClassQueue* queue, int64_t tokens, TimePoint now);
-  static bool IsDisk(const ClassQueue& queue) {
-    return queue.time_share > 0 && queue.spec.disk.type != ClassType::kBestEffort;
-  }
-  static void SetLeaf(std::optional<TokenBucket>* leaf, uint64_t rate, int64_t largest,
-                      TimePoint now);
-  static void SetMoreLeaves(ClassQueue* queue, TimePoint now);
-
   ClassHeap<TimePoint, HeapSlot::kOwnWaiting> waiting_;
   ClassHeap<uint64_t, HeapSlot::kOwnReady> ready_;
   int64_t leaf_caps_ = 0;

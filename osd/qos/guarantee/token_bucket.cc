@@ -121,6 +121,18 @@ int64_t BucketCap(uint64_t bytes_per_s, int64_t largest_request_tokens) {
   return std::max({2 * largest_request_tokens, tenth, int64_t{1}});
 }
 
+void SetLeaf(std::optional<TokenBucket>* leaf, uint64_t bytes_per_s, int64_t largest_request_tokens,
+             TimePoint now) {
+  const int64_t cap = BucketCap(bytes_per_s, largest_request_tokens);
+  if (bytes_per_s == 0) {
+    leaf->reset();
+  } else if (*leaf) {
+    (*leaf)->SetRate(bytes_per_s, cap, now);
+  } else {
+    leaf->emplace(bytes_per_s, cap, now);
+  }
+}
+
 int64_t LimitCap(uint64_t bytes_per_s, int64_t largest_request_tokens) {
   const auto moment = static_cast<int64_t>(bytes_per_s / (50 * kTokenBytes));
   return std::max(largest_request_tokens + moment, int64_t{1});

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "common/base/time.h"
 
@@ -50,6 +51,11 @@ class TokenBucket {
   // The first moment at which Refill makes Covers true; TimePoint::Max() if never. Somewhat before
   // it while some is still to come off.
   [[nodiscard]] TimePoint CoversAt(int64_t tokens) const;
+  // The same after a refill.
+  [[nodiscard]] TimePoint CoversAt(int64_t tokens, TimePoint now) {
+    Refill(now);
+    return CoversAt(tokens);
+  }
 
   [[nodiscard]] int64_t level() const { return level_; }
   [[nodiscard]] int64_t cap() const { return cap_; }
@@ -74,6 +80,9 @@ class TokenBucket {
 
 // A9: twice the largest request, or what flows in during 100 ms.
 int64_t BucketCap(uint64_t bytes_per_s, int64_t largest_request_tokens);
+// A bucket of that cap which keeps its level if it was there; none at a rate of 0.
+void SetLeaf(std::optional<TokenBucket>* leaf, uint64_t bytes_per_s, int64_t largest_request_tokens,
+             TimePoint now);
 // Of a limit, which may not be exceeded by much in any second: the largest request, and what flows
 // in during 20 ms, enough to wait for a turn without losing any. (An idle class keeps one request's
 // worth only, as all OSDs may begin at once.)

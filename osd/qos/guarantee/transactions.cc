@@ -4,17 +4,6 @@
 
 namespace weir::osd::qos {
 
-void Transactions::SetLeaf(Transaction* transaction, TimePoint now) {
-  const int64_t cap = BucketCap(transaction->rate, transaction->largest_tokens);
-  if (transaction->rate == 0) {
-    transaction->leaf.reset();
-  } else if (transaction->leaf) {
-    transaction->leaf->SetRate(transaction->rate, cap, now);
-  } else {
-    transaction->leaf.emplace(transaction->rate, cap, now);
-  }
-}
-
 void Transactions::Configure(const std::vector<TransactionSpec>& specs, TimePoint now) {
   for (auto& [id, transaction] : transactions_) {
     transaction.rate = 0;
@@ -22,7 +11,9 @@ void Transactions::Configure(const std::vector<TransactionSpec>& specs, TimePoin
   }
   for (const TransactionSpec& spec : specs) transactions_[spec.id].rate = spec.bytes_per_s;
   std::erase_if(transactions_, [](const auto& entry) { return entry.second.rate == 0; });
-  for (auto& [id, transaction] : transactions_) SetLeaf(&transaction, now);
+  for (auto& [id, transaction] : transactions_) {
+    SetLeaf(&transaction.leaf, transaction.rate, transaction.largest_tokens, now);
+  }
 }
 
 void Transactions::Arrived(Request* request, TimePoint now) {
@@ -33,7 +24,7 @@ void Transactions::Arrived(Request* request, TimePoint now) {
   const int64_t tokens = TokensOf(request->bytes);
   if (tokens <= transaction.largest_tokens) return;
   transaction.largest_tokens = tokens;
-  SetLeaf(&transaction, now);
+  SetLeaf(&transaction.leaf, transaction.rate, tokens, now);
 }
 
 void Transactions::Left(const Request& request) {
@@ -55,8 +46,8 @@ TimePoint Transactions::DueAt(TimePoint now) {
   TimePoint due = TimePoint::Max();
   for (auto& [id, transaction] : transactions_) {
     if (!transaction.leaf || transaction.waiting.empty()) continue;
-    transaction.leaf->Refill(now);
-    due = std::min(due, transaction.leaf->CoversAt(TokensOf(HeadOf(transaction)->bytes)));
+    const int64_t tokens = TokensOf(HeadOf(transaction)->bytes);
+    due = std::min(due, transaction.leaf->CoversAt(tokens, now));
   }
   return due;
 }

@@ -55,7 +55,6 @@ class Transactions {
   };
   // Its user's turn is the class's flow order's to give; who is in none goes in order of arrival.
   static Request* HeadOf(const Transaction& transaction);
-  static void SetLeaf(Transaction* transaction, TimePoint now);
 
   std::unordered_map<uint32_t, Transaction> transactions_;
 };

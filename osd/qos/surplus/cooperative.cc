@@ -13,7 +13,7 @@ constexpr double kTick = 1e-9;
 }  // namespace
 
 double Cooperative::ShareOf(const ClassQueue& queue) const {
-  if (queue.spec.disk.type != ClassType::kBestEffort) return std::max(queue.spec.disk.peak, 1e-6);
+  if (queue.is_disk()) return std::max(queue.spec.disk.peak, 1e-6);
   return kBestEffortShare * queue.spec.weight / best_effort_weight_;
 }
 
@@ -33,7 +33,7 @@ void Cooperative::Meet(ClassQueue* queue) {
     disk.known = true;
     disks_[queue->spec.id] = queue;
   }
-  const double weight = contract.type == ClassType::kBestEffort ? queue->spec.weight : 0;
+  const double weight = queue->is_disk() ? 0 : queue->spec.weight;
   best_effort_weight_ += weight - disk.best_effort_weight;
   disk.best_effort_weight = weight;
   if (disk.filed != contract.type) {
