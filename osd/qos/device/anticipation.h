@@ -34,6 +34,7 @@ class Anticipation {
 
   // Off ends a turn at once.
   void Switch(bool on);
+  [[nodiscard]] bool on() const { return on_; }
 
   // A small read of a class that waits for each answer has been done, while requests of others
   // were started and not done, or none.

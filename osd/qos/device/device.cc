@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include "common/qos/lane.h"
 #include "osd/qos/control/wait_meter.h"
 
 namespace weir::osd::qos {
+
+using Part = Request::Part;
 
 Device::Device(const SchedulerConfig& config, TimePoint now)
     : service_time_(config.cvc.estimate_part, config.cvc.first_estimate), estimate_(now) {
@@ -20,7 +23,7 @@ void Device::Configure(const SchedulerConfig& config) {
            config.surplus != SurplusKind::kCooperative;
   knows_token_rate_ = config.token_rate > 0;
   request_unit_ = config.RequestUnit();
-  turns_.SetAnticipates(config.anticipation);
+  anticipation_.Switch(config.anticipation);
 }
 
 bool Device::HasSlot(TimePoint now) const {
@@ -47,21 +50,17 @@ void Device::Asked(const ClassQueue& queue, const Request& request, TimePoint no
 }
 
 void Device::KeepWithin(const ClassQueue& queue, Duration span, TimePoint now) {
-  const bool turns_decide = turns_.HasBursts(now) || turns_.anticipates();
   const bool others_work = depth_control_.bytes() + queue.landed_bytes > queue.device_bytes;
   // One at a time is not a broken promise (control/promise_meter.h).
-  if (turns_decide || !others_work || queue.under_way <= 1) return;
+  if (TurnsDecide(now) || !others_work || queue.under_way <= 1) return;
   depth_control_.KeepWithin(queue.id(), span, now);
 }
 
 void Device::Started(ClassQueue* queue, Request* request, bool others_wait, TimePoint now) {
-  const bool turns_decide = IsKept(now) || turns_.HasBursts(now) || turns_.anticipates();
   cost_model_.Submitted(*request, in_flight());
-  depth_control_.Submitted(request, others_wait && !turns_decide);
-  request->part = Request::Part::kNone;
-  // Who rents time has his turns by it.
-  if (adapts_ && !rented())
-    turns_.Started(request, IsLightRead(*request), ReadsAreFar(request->bytes), now);
+  depth_control_.Submitted(request, others_wait && !IsKept(now) && !TurnsDecide(now));
+  request->part = Part::kNone;
+  if (adapts_ && !rented()) TakeTurn(request, now);  // who rents time has his turns by it
   request->kept_short = IsShort(now) && !ReadsAreFar(kPage);
   queue->device_bytes += request->bytes;
   ++queue->device_ops;
@@ -70,10 +69,27 @@ void Device::Started(ClassQueue* queue, Request* request, bool others_wait, Time
   request->landed = false;
 }
 
+void Device::TakeTurn(Request* request, TimePoint now) {
+  anticipation_.Submitted(request->queue, request->arrival, request->elsewhere_tokens > 0);
+  if (anticipation_.on()) return;
+  if (!IsLightRead(*request)) {
+    if (!bursts_.Submitted(request->bytes, now)) return;
+    const bool lands = request->op == OpKind::kWrite && LaneOf(request->bytes) == Lane::kBulk;
+    request->part = lands ? Part::kLanding : Part::kBurst;
+    if (lands) bursts_.Lands();
+  } else if (ReadsAreFar(request->bytes)) {
+    bursts_.ReadSubmitted(now);
+    request->part = Part::kRead;
+  }
+}
+
 void Device::Landed(ClassQueue* queue, Request* request, TimePoint now) {
   Leave(queue, request, now);
   request->landed = true;
-  turns_.Landed(request);
+  if (request->part == Part::kLanding) {
+    bursts_.Landed();
+    request->part = Part::kBurst;
+  }
   queue->landed_bytes += request->bytes;
   ++queue->landed_ops;
   landed_alone_ += request->alone_estimate;
@@ -87,8 +103,11 @@ void Device::Completed(ClassQueue* queue, Request* request, TimePoint now) {
   } else {
     Leave(queue, request, now);
   }
+  if (request->part == Part::kRead) bursts_.ReadDone(now);
+  if (request->part == Part::kLanding) bursts_.Landed();
+  if (request->part >= Part::kLanding) bursts_.Done();
   const bool others_work = started_ > queue->device_ops;
-  turns_.Completed(*request, queue->id(), IsLightRead(*request), others_work, now);
+  if (IsLightRead(*request)) anticipation_.Completed(queue->id(), others_work, now);
   queue->device_bytes -= request->bytes;
   --queue->device_ops;
   --started_;

@@ -1,24 +1,31 @@
 // Device: the sole owner of what the device holds. How much may be there at once (depth_control.h),
-// what a request costs it (cost_model.h, service_time.h), whose turn it is on a disk with a head
-// (turns.h), and what the disk gives (disk_estimate.h). Its questions change nothing.
+// what a request costs it (cost_model.h, service_time.h), whose turn it is on a disk with a head,
+// and what the disk gives (disk_estimate.h). Its questions change nothing.
 //
 // The device is *kept short* when depth is auto and somebody waits for each of its small requests
 // while the device works for others: it holds no more than keeps it busy, large writes come in
 // pieces, and light requests enter beyond the depth. It is *guarded* when the class of such a
 // request has a latency bound; then bulk obeys the governor, too (control/bulk_governor.h).
 //
+// On a disk with a head the way back to a small reader costs as much as a megabyte. Turns are made
+// by bursts.h (others go together, between reads) or, if the operator says so, by anticipation.h
+// (the disk waits for the reader who is about to ask again). Both keep the disk for the reader
+// until a moment; the surplus of others waits for it.
+//
 // Threads: the scheduler's owner. Pure. Units: bytes, Duration.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
 #include "osd/qos/class_queue.h"
+#include "osd/qos/device/anticipation.h"
+#include "osd/qos/device/bursts.h"
 #include "osd/qos/device/cost_model.h"
 #include "osd/qos/device/depth_control.h"
 #include "osd/qos/device/disk_estimate.h"
 #include "osd/qos/device/service_time.h"
-#include "osd/qos/device/turns.h"
 #include "osd/qos/throttle.h"
 
 namespace weir::osd::qos {
@@ -52,9 +59,11 @@ class Device {
   [[nodiscard]] bool Probes() const { return adapts_ && depth_control_.Probes(); }
   // The device is kept for a reader who is about to ask: surplus of others waits.
   [[nodiscard]] bool IsKept(TimePoint now) const {
-    return adapts_ && !rented() && now < turns_.KeptUntil();
+    return adapts_ && !rented() && now < KeptUntil();
   }
-  [[nodiscard]] TimePoint KeptUntil() const { return turns_.KeptUntil(); }
+  [[nodiscard]] TimePoint KeptUntil() const {
+    return std::max(anticipation_.kept_until(), bursts_.KeptUntil());
+  }
   [[nodiscard]] bool IsShort(TimePoint now) const { return adapts_ && depth_control_.IsShort(now); }
   // It may do less than it can, for what it is let have.
   [[nodiscard]] bool MayStarve(TimePoint now) const {
@@ -66,15 +75,18 @@ class Device {
   // What whoever starts requests should know.
   // Pieces in which large writes should go, one after the other; UINT64_MAX: whole.
   [[nodiscard]] uint64_t PieceBytes(TimePoint now) const {
-    return turns_.HasBursts(now) ? UINT64_MAX : depth_control_.PieceBytes(now);
+    return bursts_.Acts(now) ? UINT64_MAX : depth_control_.PieceBytes(now);
   }
   // Whether a large write of which only the commit is left should leave its slot: while the device
   // is kept short within a burst, or up to kStep of its time, so that writes share flushes.
   [[nodiscard]] bool LandingFrees(TimePoint now) const {
-    return IsShort(now) && (landed_alone_ < kStep || turns_.HasBursts(now));
+    return IsShort(now) && (landed_alone_ < kStep || bursts_.Acts(now));
   }
+  // How long the commit of a request that belongs to a burst may wait for others to share its
+  // flush; `more`: something waits for its turn.
   [[nodiscard]] std::optional<Duration> Patience(const Request& request, bool more) const {
-    return turns_.Patience(request, more);
+    if (request.part < Request::Part::kLanding) return std::nullopt;
+    return bursts_.Patience(more);
   }
 
   // The steps of a request.
@@ -114,6 +126,11 @@ class Device {
   [[nodiscard]] static bool IsLightRead(const Request& request) {
     return request.op == OpKind::kRead && IsLight(request);
   }
+  // Whose turn it is follows from turns, not from depth.
+  [[nodiscard]] bool TurnsDecide(TimePoint now) const {
+    return bursts_.Acts(now) || anticipation_.on();
+  }
+  void TakeTurn(Request* request, TimePoint now);
   void Leave(ClassQueue* queue, Request* request, TimePoint now);
 
   bool adapts_ = false;
@@ -127,7 +144,8 @@ class Device {
   CostModel cost_model_;
   ServiceTime service_time_;
   DepthControl depth_control_{&cost_model_};
-  DeviceTurns turns_;
+  Anticipation anticipation_;
+  Bursts bursts_;
   DiskEstimate estimate_;
   uint64_t started_ = 0;      // and not complete: in flight, or landed
   Duration landed_alone_{0};  // device time of what has landed
