@@ -28,7 +28,6 @@ class BandwidthMaximizer {
   // Ends the period: the new G. `violated`: a promised class with enough demand got too little.
   uint64_t Step(bool violated, TimePoint now);
 
-  [[nodiscard]] uint64_t base_rate() const { return base_rate_; }
   [[nodiscard]] TimePoint period_start() const { return period_start_; }
 
  private:

@@ -153,7 +153,7 @@ std::vector<BottleneckAware::Weight> BottleneckAware::Solve(const Tiers& tiers, 
 std::vector<BottleneckAware::Weight> BottleneckAware::IfMoved(std::vector<Weight> weights) {
   const bool moved = std::any_of(weights.begin(), weights.end(), [this](const Weight& weight) {
     const double applied = classes_.at(weight.id).applied;
-    return std::abs(weight.weight - applied) > options_.hysteresis * applied;
+    return std::abs(weight.weight - applied) > kMoved * applied;
   });
   if (!moved) return {};
   for (const Weight& weight : weights) classes_.at(weight.id).applied = weight.weight;

@@ -36,7 +36,6 @@ class BottleneckAware {
     Duration period = std::chrono::seconds(1);
     HitWindow::Options window{};
     bool alarm = true;
-    double hysteresis = 0.02;
     AllocationKind kind = AllocationKind::kBottleneckAware;
     // For tiers that are measured: what they are taken to do before they have been seen full, if
     // they have not done more. Too much is soon seen, since it fills the tier. 0: until then
@@ -86,6 +85,7 @@ class BottleneckAware {
  private:
   static constexpr Duration kAlarmPause = std::chrono::seconds(1);
   static constexpr double kIdle = 0.80;
+  static constexpr double kMoved = 0.02;  // of itself
 
   struct Class {
     double weight = 1;

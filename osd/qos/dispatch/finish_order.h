@@ -1,8 +1,7 @@
 // FinishOrder: requests by finish time, and the latest start time of the first one (Stonehenge
 // eq. 4):
 //
-//   LST_Q = FT_Q - s,  LST_i = min(LST_{i+1}, FT_i) - s     i.e.  LST_1 = min over i of (FT_(i) -
-//   i*s)
+//   LST_Q = FT_Q - s,  LST_i = min(LST_{i+1}, FT_i) - s     i.e. LST_1 = min over i of FT_(i) - i*s
 //
 // s = 1/IOPSmax is what one request takes at best. If the disk serves anything else until LST_1 it
 // can still meet every finish time by serving only this order at full speed from then on. Example:
@@ -17,6 +16,7 @@
 #include <cstdint>
 #include <span>
 
+#include "common/base/check.h"
 #include "osd/qos/dispatch/request_tree.h"
 #include "osd/qos/request.h"
 
@@ -29,8 +29,11 @@ class FinishOrder {
   explicit FinishOrder(Duration service) : tree_(service.count()) {}
 
   // Orders by request->finish_time, then by sequence; both stay as they are while it is here.
-  void Add(Request* request);
-  void Remove(const Request& request);
+  void Add(Request* request) { tree_.Insert(KeyOf(*request), request); }
+  void Remove(const Request& request) {
+    const Request* removed = tree_.Remove(KeyOf(request));
+    WEIR_CHECK(removed == &request, "the request is in the order");
+  }
 
   [[nodiscard]] bool empty() const { return tree_.empty(); }
   [[nodiscard]] size_t size() const { return tree_.size(); }
@@ -40,7 +43,9 @@ class FinishOrder {
   [[nodiscard]] int64_t LatestStart() { return tree_.summary().least; }
 
   // s; O(n) if it differs.
-  void SetService(Duration service);
+  void SetService(Duration service) {
+    if (service.count() != tree_.parameter()) tree_.SetParameter(service.count());
+  }
   [[nodiscard]] Duration service() const { return Duration(tree_.parameter()); }
 
  private:
@@ -49,9 +54,6 @@ class FinishOrder {
     int64_t least = kNever;
 
     static int64_t FinishOf(const TreeKey& key) { return Ranked<int64_t>::Back(key.value); }
-    static int64_t Earlier(int64_t finish, int64_t ranks, int64_t service) {
-      return finish == kNever ? kNever : finish - ranks * service;
-    }
     // The keys ascend, so what has no deadline is last, and too late to be the least.
     static Summary Of(std::span<const TreeKey> keys, int64_t service) {
       const auto count = static_cast<int64_t>(keys.size());
@@ -63,7 +65,7 @@ class FinishOrder {
       return {count, least};
     }
     void Append(const Summary& behind, int64_t service) {
-      least = std::min(least, Earlier(behind.least, count, service));
+      if (behind.least != kNever) least = std::min(least, behind.least - count * service);
       count += behind.count;
     }
   };

@@ -30,7 +30,6 @@ class RootGate {
 
   [[nodiscard]] bool limits() const { return kind_ == GateKind::kStrict && bucket_.rate() > 0; }
   [[nodiscard]] uint64_t rate() const { return bucket_.rate(); }
-  [[nodiscard]] int64_t level() const { return bucket_.level(); }
 
  private:
   [[nodiscard]] bool Admits(int64_t tokens, TimePoint now);

@@ -47,7 +47,6 @@ class Cooperative final : public Surplus {
 
   explicit Cooperative(const Options& options) : options_(options) {}
 
-  void Arrived(Request* /*request*/) override {}
   void Offer(ClassQueue* queue) override;
   void OfferAgain(ClassQueue* queue) override { Offer(queue); }
   void Withdraw(ClassQueue* queue) override;

@@ -8,12 +8,13 @@ namespace weir::osd::qos {
 
 class Fcfs final : public Surplus {
  public:
-  void Arrived(Request* request) override;
-  void Offer(ClassQueue* queue) override;
+  void Offer(ClassQueue* queue) override {
+    const uint64_t sequence = queue->requests.front()->sequence;
+    by_arrival_.Put(queue, sequence, sequence);
+  }
   void OfferAgain(ClassQueue* queue) override { Offer(queue); }
   void Withdraw(ClassQueue* queue) override { by_arrival_.Remove(queue); }
-  ClassQueue* Pick() override;
-  void Released(ClassQueue* queue, bool guaranteed) override;
+  ClassQueue* Pick() override { return by_arrival_.empty() ? nullptr : by_arrival_.Top(); }
 
  private:
   ClassHeap<uint64_t, HeapSlot::kSurplus> by_arrival_;

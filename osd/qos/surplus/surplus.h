@@ -14,7 +14,7 @@ class Surplus {
   virtual ~Surplus() = default;
 
   // Stamps a request at its arrival.
-  virtual void Arrived(Request* request) = 0;
+  virtual void Arrived(Request* /*request*/) {}
   // The class has a head that may be served; it, or the class's weight, may be new.
   virtual void Offer(ClassQueue* queue) = 0;
   // The same, after the class's own limit held it back: it earned no credit meanwhile.
@@ -30,7 +30,7 @@ class Surplus {
   // That one has more to do than it seemed: not before it is offered again.
   virtual void NotLight(ClassQueue* /*queue*/) {}
   // The head of this class is being released, by either stage; it is still in the queue.
-  virtual void Released(ClassQueue* queue, bool guaranteed) = 0;
+  virtual void Released(ClassQueue* /*queue*/, bool /*guaranteed*/) {}
   // The class is going, or the box is: forget all about it.
   virtual void Remove(ClassQueue* queue) { Withdraw(queue); }
 
