@@ -19,6 +19,34 @@ constexpr int64_t kElsewhereMax = int64_t{1} << 40;
 // How long a class counts as one that has just come back.
 constexpr Duration kReturning = std::chrono::milliseconds(100);
 
+// Another flow's turn has come than the head's.
+bool HeadIsStale(const ClassQueue& queue) {
+  return !queue.requests.empty() && queue.flows->First() != &queue.requests.front()->in_flow;
+}
+
+// What went elsewhere is paid when the request goes, not when it comes: what waits here when a
+// class moves to other OSDs then still goes at the pace of all of it.
+void PayLimit(ClassQueue* queue, const Request& request, TimePoint now) {
+  TokenBucket& ceiling = *queue->ceiling;
+  ceiling.Refill(now);
+  ceiling.Take(TokensOf(request.bytes));
+  if (!queue->limit_total) return;
+  ceiling.TakeElsewhere(-2 * BucketCap(ceiling.rate(), queue->largest_tokens),
+                        request.elsewhere_tokens);
+}
+
+// Under cost `device-time` what was sent elsewhere is priced like the request that says so (C7).
+void PriceElsewhere(Request* request) {
+  const double price =
+      static_cast<double>(request->cost) / static_cast<double>(TokensOf(request->bytes));
+  request->elsewhere = static_cast<int64_t>(static_cast<double>(request->elsewhere) * price);
+}
+
+// Neither light nor of a class with a latency bound: what the bulk cap holds back.
+bool IsBulk(const ClassQueue& queue, const Request& request) {
+  return queue.spec.service.bound == Duration(0) && !IsLight(request);
+}
+
 }  // namespace
 
 ClassQueue* Scheduler::Find(ClassId id) const {
@@ -37,8 +65,9 @@ ClassQueue* Scheduler::OwnerOf(const Request& request) {
 
 int64_t Scheduler::CostOf(const Request& request) const {
   if (config_.cost == CostKind::kRequests) return 1;
-  if (config_.cost == CostKind::kDeviceTime && dsfq_ != nullptr) return DeviceCostOf(request);
-  return TokensOf(request.bytes);
+  if (config_.cost == CostKind::kBytes || dsfq_ == nullptr) return TokensOf(request.bytes);
+  // Microseconds of the device, as the model has them.
+  return std::max<int64_t>(1, device_.cost().Busy(request.op, request.bytes).count() / 1000);
 }
 
 void Scheduler::Enqueue(Request* request, TimePoint now) {
@@ -60,7 +89,7 @@ void Scheduler::Enqueue(Request* request, TimePoint now) {
   const bool returns = ReturnsFromIdle(queue, now);
   ++queued_;
   ++queue->under_way;
-  if (IsDisk(*queue)) device_.Rented(now);
+  if (queue->rents_time()) device_.Rented(now);
   ++queue->counters.queued_ops;
   queue->counters.queued_bytes += request->bytes;
   queue->counters.arrived_bytes += request->bytes;
@@ -82,7 +111,7 @@ void Scheduler::Enqueue(Request* request, TimePoint now) {
   }
   request->elsewhere_tokens = 0;
   if (request->elsewhere > 0) CountElsewhere(queue, request);
-  if (config_.cost == CostKind::kDeviceTime) PriceElsewhere(request);
+  if (config_.cost == CostKind::kDeviceTime && dsfq_ != nullptr) PriceElsewhere(request);
   if (returns) dsfq_->ForgiveIdle(queue, request);
   // Buckets that grew or were drained move the head even when it is not new.
   const bool leads = queue->flows->First() == &request->in_flow;
@@ -91,19 +120,11 @@ void Scheduler::Enqueue(Request* request, TimePoint now) {
 }
 
 void Scheduler::JoinFlow(ClassQueue* queue, Request* request) {
-  const Duration busy = device_.cost().Busy(request->op, request->bytes);
-  // Before anything is known, a byte per nanosecond: only the ratio of costs matters.
-  const auto bytes = Duration(static_cast<int64_t>(request->bytes));
-  queue->flows->Add(&request->in_flow, FlowOf(*request), request->bytes,
-                    busy > Duration(0) ? busy : bytes);
-}
-
-bool Scheduler::HeadIsStale(const ClassQueue& queue) {
-  return !queue.requests.empty() && queue.flows->First() != &queue.requests.front()->in_flow;
-}
-
-void Scheduler::BringFlowForward(ClassQueue* queue) {
-  if (HeadIsStale(*queue)) queue->requests.MoveToFront(Request::Of(queue->flows->First()));
+  // Boxes that decide by deadlines of single requests have an order of their own.
+  const bool has_flows =
+      config_.surplus == SurplusKind::kDsfq || config_.surplus == SurplusKind::kFcfs;
+  queue->flows->Add(&request->in_flow, has_flows ? request->flow : FlowKey{}, request->bytes,
+                    device_.cost().Busy(request->op, request->bytes));
 }
 
 // The request that tells of the time before may be overtaken on its way by a later one, so a class
@@ -141,17 +162,6 @@ void Scheduler::CountElsewhere(ClassQueue* queue, Request* request) {
   }
 }
 
-// What went elsewhere is paid when the request goes, not when it comes: what waits here when a
-// class moves to other OSDs then still goes at the pace of all of it.
-void Scheduler::PayLimit(ClassQueue* queue, const Request& request, TimePoint now) {
-  TokenBucket& ceiling = *queue->ceiling;
-  ceiling.Refill(now);
-  ceiling.Take(TokensOf(request.bytes));
-  if (!queue->limit_total) return;
-  ceiling.TakeElsewhere(-2 * BucketCap(ceiling.rate(), queue->largest_tokens),
-                        request.elsewhere_tokens);
-}
-
 void Scheduler::Withdraw(ClassQueue* queue) {
   if (guarantee_) guarantee_->Withdraw(queue);
   surplus_->Withdraw(queue);
@@ -169,11 +179,10 @@ void Scheduler::PlaceHead(ClassQueue* queue, TimePoint now) {
     Withdraw(queue);
     return;
   }
-  BringFlowForward(queue);
+  if (HeadIsStale(*queue)) queue->requests.MoveToFront(Request::Of(queue->flows->First()));
   if (queue->ceiling) {
     const Request& head = *queue->requests.front();
-    queue->ceiling->Refill(now);
-    const TimePoint due = queue->ceiling->CoversAt(TokensOf(head.bytes));
+    const TimePoint due = queue->ceiling->CoversAt(TokensOf(head.bytes), now);
     if (due > now) {
       Withdraw(queue);
       held_.Put(queue, due, head.sequence);
@@ -288,24 +297,28 @@ void Scheduler::BringForward(ClassQueue* queue, TimePoint now) {
 
 void Scheduler::Release(ClassQueue* queue, Grant grant, TimePoint now) {
   const bool guaranteed = grant == Grant::kOwed;
+  Request* const request = queue->requests.front();
   wait_meter_.Advance(queue, now);
-  wait_meter_.Released(queue, queue->requests.front(), now);
-  const int64_t tokens = TokensOf(queue->requests.front()->bytes);
+  wait_meter_.Released(queue, request, now);
+  int64_t tokens = TokensOf(request->bytes);
   surplus_->Released(queue, grant != Grant::kSurplus);
   if (guaranteed) guarantee_->Take(queue, tokens, now);
-  const int64_t elsewhere = queue->requests.front()->elsewhere_tokens;
   if (guarantee_ && queue->promise_total) {
-    guarantee_->ServedElsewhere(queue, elsewhere, now);
+    guarantee_->ServedElsewhere(queue, request->elsewhere_tokens, now);
+  }
+  // Paid by a virtual disk's leaf in time: of the root that is as much as was booked for so much
+  // time, or a sequential disk would take the whole of G0 with its share.
+  if (guaranteed && queue->rents_time() && request->charge > 0) {
+    const double bytes = request->charge * static_cast<double>(gate_.rate());
+    tokens = static_cast<int64_t>(bytes / kTokenBytes);
   }
   // The promises of background work are booked beside G0, not inside it.
-  if (!guaranteed || !IsBackground(queue->id())) {
-    gate_.Take(PaidInTime(*queue, guaranteed) ? TokensOfTime(*queue) : tokens, now);
+  if (!guaranteed || !IsBackground(queue->id())) gate_.Take(tokens, now);
+  if (!guaranteed && IsBulk(*queue, *request)) {
+    bulk_cap_.Take(request->bytes, CapHolds(now), now);
   }
-  if (!guaranteed && IsBulk(*queue, *queue->requests.front())) {
-    bulk_cap_.Take(queue->requests.front()->bytes, CapHolds(now), now);
-  }
-  if (queue->ceiling) PayLimit(queue, *queue->requests.front(), now);
-  Request* request = queue->requests.PopFront();
+  if (queue->ceiling) PayLimit(queue, *request, now);
+  queue->requests.Remove(request);
   queue->flows->Take(&request->in_flow);
   if (queue->transactions) queue->transactions->Left(*request);
   const bool own_time =
@@ -421,7 +434,7 @@ void Scheduler::StampDeadline(ClassQueue* queue, Request* request, TimePoint now
     request->finish_time = TimePoint::Max();
   }
   const VirtualDisk& disk = queue->spec.disk;
-  if (promised && disk.type == ClassType::kLatency && queue->time_share > 0) {
+  if (promised && disk.type == ClassType::kLatency && queue->rents_time()) {
     request->finish_time = std::min(request->finish_time, request->arrival + disk.latency);
   }
   // Who is light waits for each answer before it asks again: its turn has come, so now.
@@ -451,20 +464,6 @@ DiskEstimate::State Scheduler::DiskLoad(bool has_slot, TimePoint now) const {
   const bool wait = dispatch_->size() > 0 || (queued_ > 0 && held_.empty());
   if (has_slot || !wait || blocked_.by_rate()) return DiskEstimate::State::kIdle;
   return device_.MayStarve(now) ? DiskEstimate::State::kShort : DiskEstimate::State::kLimits;
-}
-
-int64_t Scheduler::DeviceCostOf(const Request& request) const {
-  const Duration busy = device_.cost().Busy(request.op, request.bytes);
-  // Before anything is known, a byte per nanosecond: only the ratio of costs matters.
-  const auto ns = busy > Duration(0) ? busy.count() : static_cast<int64_t>(request.bytes);
-  return std::max<int64_t>(1, ns / 1000);
-}
-
-void Scheduler::PriceElsewhere(Request* request) const {
-  if (dsfq_ == nullptr) return;
-  const double price =
-      static_cast<double>(request->cost) / static_cast<double>(TokensOf(request->bytes));
-  request->elsewhere = static_cast<int64_t>(static_cast<double>(request->elsewhere) * price);
 }
 
 }  // namespace weir::osd::qos

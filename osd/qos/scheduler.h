@@ -151,25 +151,12 @@ class Scheduler {
   void NoteGone(ClassQueue* queue, TimePoint now);  // one request of it was done or cancelled
   [[nodiscard]] int64_t CostOf(const Request& request) const;
   void CountElsewhere(ClassQueue* queue, Request* request);
-  static void PayLimit(ClassQueue* queue, const Request& request, TimePoint now);
   void NoteSize(ClassQueue* queue, int64_t tokens, TimePoint now);
   // Puts the class where its head belongs: nowhere, held by its limit, or before the stages.
   void Place(ClassQueue* queue, TimePoint now);
   void PlaceHead(ClassQueue* queue, TimePoint now);
   void Withdraw(ClassQueue* queue);
-  // Whether boxes take the requests of a class in the order of its flows: those that decide by
-  // deadlines of single requests have an order of their own.
-  [[nodiscard]] bool HasFlows() const {
-    return config_.surplus == SurplusKind::kDsfq || config_.surplus == SurplusKind::kFcfs;
-  }
-  [[nodiscard]] FlowKey FlowOf(const Request& request) const {
-    return HasFlows() ? request.flow : FlowKey{};
-  }
   void JoinFlow(ClassQueue* queue, Request* request);
-  // Another flow's turn has come than the head's.
-  [[nodiscard]] static bool HeadIsStale(const ClassQueue& queue);
-  // The request that its flow's turn has come for becomes the head.
-  static void BringFlowForward(ClassQueue* queue);
 
   void FillWindow(bool has_slot, TimePoint now);
   bool ReleaseOne(bool has_room, TimePoint now);
@@ -187,31 +174,11 @@ class Scheduler {
   // The next request for the device: in a free slot, or a light one beyond the depth; or none.
   Request* NextForDevice(bool has_slot, TimePoint now);
 
-  [[nodiscard]] static bool IsDisk(const ClassQueue& queue) {
-    return queue.spec.disk.type != ClassType::kBestEffort && queue.time_share > 0;
-  }
-  // The head was paid by a virtual disk's leaf in time: of the root that is as much as was booked
-  // for so much time, or a sequential disk would take the whole of G0 with its share.
-  [[nodiscard]] static bool PaidInTime(const ClassQueue& queue, bool guaranteed) {
-    return guaranteed && IsDisk(queue) && queue.requests.front()->charge > 0;
-  }
-  [[nodiscard]] int64_t TokensOfTime(const ClassQueue& queue) const {
-    const double bytes = queue.requests.front()->charge * static_cast<double>(gate_.rate());
-    return static_cast<int64_t>(bytes / kTokenBytes);
-  }
   [[nodiscard]] bool PassesAll() const { return config_.surplus == SurplusKind::kPass; }
-  // Neither light nor of a class with a latency bound: what the bulk cap holds back.
-  [[nodiscard]] static bool IsBulk(const ClassQueue& queue, const Request& request) {
-    return queue.spec.service.bound == Duration(0) && !IsLight(request);
-  }
   [[nodiscard]] bool CapHolds(TimePoint now) const {
     return dsfq_ != nullptr && device_.IsGuarded(now);
   }
   [[nodiscard]] DiskEstimate::State DiskLoad(bool has_slot, TimePoint now) const;
-  // Cost `device-time` under DSFQ: microseconds of the device, as the model has them (rule C7: what
-  // was sent elsewhere is priced like the request that says so).
-  [[nodiscard]] int64_t DeviceCostOf(const Request& request) const;
-  void PriceElsewhere(Request* request) const;
   [[nodiscard]] std::unique_ptr<Dispatch> MakeDispatch() const;
 
   void BuildBoxes(TimePoint now);
@@ -224,7 +191,6 @@ class Scheduler {
   void SetTransactions(ClassQueue* queue, bool reserved, TimePoint now);
   void SetCeiling(ClassQueue* queue, TimePoint now);
   void ResizeRoot(TimePoint now);
-  void UpdateTotalWeight();
   void RetagAll(TimePoint now);
   void Expire(TimePoint now);
   void CloseSecond(TimePoint now);
@@ -261,7 +227,7 @@ class Scheduler {
   uint64_t next_sequence_ = 1;
   uint64_t queued_ = 0;
   int64_t largest_tokens_ = 0;
-  double total_weight_ = 0;
+  double total_weight_ = 0;  // of all registered classes
 
   TimePoint second_start_;
   TimePoint next_second_;

@@ -97,11 +97,9 @@ void Scheduler::BuildBoxes(TimePoint now) {
     queue->owed = 0;
   }
   if (config_.surplus == SurplusKind::kDsfq) {
-    auto dsfq = std::make_unique<Dsfq>(config_.sharing);
-    dsfq->SetSettles(config_.cost == CostKind::kDeviceTime);
+    auto dsfq = std::make_unique<Dsfq>(config_, total_weight_);
     dsfq_ = dsfq.get();
     surplus_ = std::move(dsfq);
-    UpdateTotalWeight();
   } else {
     dsfq_ = nullptr;
     surplus_ = config_.surplus == SurplusKind::kCooperative ? MakeCooperative(config_)
@@ -129,9 +127,7 @@ void Scheduler::Configure(const SchedulerConfig& config, TimePoint now) {
   for (auto& [id, queue] : classes_) queue->contract.requests = queue->contract.seconds = 0;
 
   gate_.SetKind(config.gate, now);
-  const bool restart_maximizer =
-      config.token_rate != old.token_rate || !MaximizerActs() || !old.maximizer;
-  if (restart_maximizer) {
+  if (config.token_rate != old.token_rate || !MaximizerActs() || !old.maximizer) {
     maximizer_ = BandwidthMaximizer(config.token_rate, now);
     gate_.SetRate(config.token_rate, now);
   }
@@ -152,11 +148,10 @@ void Scheduler::Configure(const SchedulerConfig& config, TimePoint now) {
   if (config.guarantee == GuaranteeKind::kHtb && !guarantee_) guarantee_ = std::make_unique<Htb>();
   for (auto& [id, queue] : classes_) SetPromise(queue.get(), now);
 
-  if (!SameSurplus(config, old)) {
-    BuildBoxes(now);
-  } else {
-    if (dsfq_ != nullptr) dsfq_->SetSharing(config.sharing);
+  if (SameSurplus(config, old)) {
     RetagAll(now);
+  } else {
+    BuildBoxes(now);
   }
 }
 
@@ -180,15 +175,13 @@ void Scheduler::InstallClass(ClassSpec spec, TimePoint now) {
     total_weight_ -= slot->spec.weight;
   }
   ClassQueue* queue = slot.get();
-  const bool was_disk = queue->spec.disk.type != ClassType::kBestEffort;
-  const bool is_disk = spec.disk.type != ClassType::kBestEffort;
+  const bool was_disk = queue->is_disk();
   total_weight_ += spec.weight;
-  if (dsfq_ != nullptr) dsfq_->SetTotalWeight(total_weight_);
   queue->spec = std::move(spec);
   SetPromise(queue, now);
   SetCeiling(queue, now);
   Place(queue, now);
-  if (was_disk != is_disk) CountDisks(now);
+  if (was_disk != queue->is_disk()) CountDisks(now);
 }
 
 void Scheduler::SetNumbered(ClassId id, ClassQueue* queue) {
@@ -231,7 +224,7 @@ void Scheduler::SetPromise(ClassQueue* queue, TimePoint now) {
 // (dispatch `vc` and `cvc`).
 void Scheduler::PromiseDisk(ClassQueue* queue) const {
   const VirtualDisk& disk = queue->spec.disk;
-  if (disk.type == ClassType::kBestEffort) return;
+  if (!queue->is_disk()) return;
   auto rate = static_cast<uint64_t>(disk.peak * static_cast<double>(config_.token_rate));
   if (disk.type == ClassType::kThroughput) rate = std::min(rate, disk.throughput_bytes_per_s);
   if (rate <= queue->promised) return;
@@ -245,7 +238,7 @@ void Scheduler::SetTimeShare(ClassQueue* queue) const {
   queue->time_share = 0;
   if (config_.surplus == SurplusKind::kCooperative) return;  // which keeps clocks of its own
   if (!guarantee_) return PromiseDisk(queue);
-  if (queue->spec.disk.type != ClassType::kBestEffort) {
+  if (queue->is_disk()) {
     queue->time_share = queue->spec.disk.peak;
   } else if (virtual_disks_ > 0 && config_.token_rate > 0 && !IsBackground(queue->id())) {
     const double booked =
@@ -259,7 +252,7 @@ void Scheduler::SetTimeShare(ClassQueue* queue) const {
 void Scheduler::CountDisks(TimePoint now) {
   const size_t before = std::exchange(virtual_disks_, 0);
   for (const auto& [id, queue] : classes_) {
-    if (queue->spec.disk.type != ClassType::kBestEffort) ++virtual_disks_;
+    if (queue->is_disk()) ++virtual_disks_;
   }
   if (!guarantee_ || (before > 0) == (virtual_disks_ > 0)) return;
   for (const auto& [id, queue] : classes_) {
@@ -317,12 +310,6 @@ void Scheduler::ResizeRoot(TimePoint now) {
   gate_.SetSizes(largest_tokens_, guarantee_ ? guarantee_->LeafCaps() : 0, now);
 }
 
-void Scheduler::UpdateTotalWeight() {
-  total_weight_ = 0;
-  for (const auto& [id, queue] : classes_) total_weight_ += queue->spec.weight;
-  if (dsfq_ != nullptr) dsfq_->SetTotalWeight(total_weight_);
-}
-
 void Scheduler::RemoveClass(ClassId id, TimePoint now) {
   Note({.kind = Kind::kRemoveClass, .now = now, .class_id = id});
   const auto found = classes_.find(id);
@@ -334,13 +321,9 @@ void Scheduler::RemoveClass(ClassId id, TimePoint now) {
   surplus_->Remove(queue.get());
   surplus_->Remove(best_effort_);  // its queue is about to change in the middle
   if (guarantee_) guarantee_->Remove(queue.get());
-  UpdateTotalWeight();
+  total_weight_ -= queue->spec.weight;
   wait_meter_.Advance(best_effort_, now);
 
-  for (Request* request = queue->requests.front(); request != nullptr; request = request->next) {
-    request->queue = kBestEffort;
-    queue->flows->Leave(&request->in_flow);
-  }
   for (Request* request = dispatch_->entered().front(); request != nullptr;
        request = request->next) {
     if (request->queue != id) continue;
@@ -348,12 +331,12 @@ void Scheduler::RemoveClass(ClassId id, TimePoint now) {
     request->charge = 0;
   }
   std::vector<Request*> waiting;
-  for (Request* request = best_effort_->requests.front(); request != nullptr;
-       request = request->next) {
-    best_effort_->flows->Leave(&request->in_flow);
-  }
-  for (RequestList* list : {&best_effort_->requests, &queue->requests}) {
-    while (!list->empty()) waiting.push_back(list->PopFront());
+  for (ClassQueue* from : {queue.get(), best_effort_}) {
+    while (!from->requests.empty()) {
+      Request* const request = waiting.emplace_back(from->requests.PopFront());
+      request->queue = kBestEffort;
+      from->flows->Leave(&request->in_flow);
+    }
   }
   std::sort(waiting.begin(), waiting.end(),
             [](const Request* a, const Request* b) { return a->sequence < b->sequence; });

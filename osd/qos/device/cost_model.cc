@@ -102,7 +102,8 @@ Duration CostModel::Alone(OpKind op, uint64_t bytes) const {
 }
 
 Duration CostModel::Busy(OpKind op, uint64_t bytes) const {
-  return FromSeconds(ToSeconds(Alone(op, bytes)) * use_);
+  const Duration busy = FromSeconds(ToSeconds(Alone(op, bytes)) * use_);
+  return busy > Duration(0) ? busy : Duration(static_cast<int64_t>(bytes));
 }
 
 }  // namespace weir::osd::qos

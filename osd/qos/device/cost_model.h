@@ -69,6 +69,7 @@ class CostModel {
 
   // 0 as long as nothing is known. Before a request was ever seen alone, from the attribution.
   [[nodiscard]] Duration Alone(OpKind op, uint64_t bytes) const;
+  // Before anything is known, a byte per nanosecond: only the ratio of costs matters.
   [[nodiscard]] Duration Busy(OpKind op, uint64_t bytes) const;
   // How long the device works on so many bytes, at the rate at which it worked lately; a request
   // is worth a token of them at least. 0 as long as nothing is known.

@@ -16,10 +16,10 @@ double Dsfq::HybridFactorOf(const ClassSpec& spec) const {
 void Dsfq::Offer(ClassQueue* queue) {
   Request& head = *queue->requests.front();
   const double weight = queue->spec.weight;
-  const double factor = sharing_ == SharingKind::kHybrid ? HybridFactorOf(queue->spec) : 0;
-  const double delay = CountedDelay(sharing_, head.elsewhere, head.cost, factor);
+  const double factor = config_.sharing == SharingKind::kHybrid ? HybridFactorOf(queue->spec) : 0;
+  const double delay = CountedDelay(config_.sharing, head.elsewhere, head.cost, factor);
   queue->owed_after_head = 0;
-  head.start_tag = sharing_ == SharingKind::kHybridH
+  head.start_tag = config_.sharing == SharingKind::kHybridH
                        ? StartWithHistory(queue, head)
                        : std::max(head.v_arrival, queue->finish_tag + delay / weight);
   head.finish_tag = head.start_tag + static_cast<double>(head.cost) / weight;
@@ -86,7 +86,7 @@ void Dsfq::Released(ClassQueue* queue, bool guaranteed) {
 
 void Dsfq::Completed(ClassQueue* queue, const Request& request, Duration device_time,
                      TimePoint /*now*/) {
-  if (!settles_ || !request.alone) return;
+  if (config_.cost != CostKind::kDeviceTime || !request.alone) return;
   const double more =
       static_cast<double>(device_time.count()) / 1000 - static_cast<double>(request.cost);
   queue->finish_tag = std::max(0.0, queue->finish_tag + more / queue->spec.weight);

@@ -41,16 +41,14 @@ namespace weir::osd::qos {
 
 class Dsfq final : public Surplus {
  public:
-  explicit Dsfq(SharingKind sharing) : sharing_(sharing) {}
+  // Both outlive this. `total_weight`: of all registered classes. Where it, or the sharing mode,
+  // changes, heads must be offered anew.
+  Dsfq(const SchedulerConfig& config, const double& total_weight)
+      : config_(config), total_weight_(total_weight) {}
 
-  void SetSharing(SharingKind sharing) { sharing_ = sharing; }
-  // Cost `device-time`: a request that had the device to itself is settled to the measured time.
-  void SetSettles(bool settles) { settles_ = settles; }
+  // Under cost `device-time` a request that had the device to itself is settled to that time.
   void Completed(ClassQueue* queue, const Request& request, Duration device_time,
                  TimePoint now) override;
-  // The sum of the weights of all registered classes. Heads must be offered anew.
-  void SetTotalWeight(double total) { total_weight_ = total; }
-
   void Arrived(Request* request) override { request->v_arrival = virtual_time_; }
   // Of a class that had nothing here for long: its first request, not yet in the queue, tells of no
   // more than K * cost, and what was cut off before is forgotten (A6). What it got elsewhere while
@@ -86,9 +84,8 @@ class Dsfq final : public Surplus {
   // The start tag of the head under hybrid-h; notes what is owed after it.
   [[nodiscard]] double StartWithHistory(ClassQueue* queue, const Request& head) const;
 
-  SharingKind sharing_;
-  bool settles_ = false;
-  double total_weight_ = 1;
+  const SchedulerConfig& config_;
+  const double& total_weight_;
   double virtual_time_ = 0;
   double longest_ = 0;  // F - S of what was released lately
   ClassHeap<double, HeapSlot::kSurplus> by_start_;
