@@ -39,19 +39,19 @@ void ToWire(ClassId id, const MountClassTimes& times, wire::MountClassTimes* mes
 }
 
 OsdClassTimes FromWire(const wire::OsdClassTimes& message) {
-  return {.ops = message.ops(),
+  return {.turn_ns = message.turn_us() * kMicro,
+          .turn_own_bytes = message.turn_own_bytes(),
+          .turn_others_bytes = message.turn_others_bytes(),
+          .device_ns = message.device_us() * kMicro,
+          .active_ns = message.active_us() * kMicro,
+          .limited_ns = message.limited_us() * kMicro,
+          .ops = message.ops(),
           .bytes = message.bytes(),
           .limit_ns = message.limit_us() * kMicro,
-          .turn_ns = message.turn_us() * kMicro,
           .rate_ns = message.rate_us() * kMicro,
           .pace_ns = message.pace_us() * kMicro,
           .owed_ns = message.owed_us() * kMicro,
-          .device_ns = message.device_us() * kMicro,
-          .crowd_ns = message.crowd_us() * kMicro,
-          .turn_own_bytes = message.turn_own_bytes(),
-          .turn_others_bytes = message.turn_others_bytes(),
-          .limited_ns = message.limited_us() * kMicro,
-          .active_ns = message.active_us() * kMicro};
+          .crowd_ns = message.crowd_us() * kMicro};
 }
 
 MountClassTimes FromWire(const wire::MountClassTimes& message) {

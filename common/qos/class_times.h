@@ -15,21 +15,22 @@
 namespace weir {
 
 struct OsdClassTimes {
-  uint64_t ops = 0;
-  uint64_t bytes = 0;
-  uint64_t limit_ns = 0;  // of requests: held back by the class's own limit
+  // What moves with nearly every request comes first (osd/qos/class_queue.h).
   uint64_t turn_ns = 0;  // of requests: the scheduler let others, or its own earlier ones, go first
-  uint64_t rate_ns = 0;  // of turn_ns: while the OSD's token rate let nobody pass
-  uint64_t pace_ns = 0;  // of turn_ns: while others' latency bound kept processors from it
-  uint64_t owed_ns = 0;  // of requests: owed service, and the device had no room
-  uint64_t device_ns = 0;  // of requests: on the device
-  uint64_t crowd_ns = 0;   // of device_ns: what the requests of others there cost it
   // Released from a wait for its turn, and what others were released meanwhile: how turn_ns is
   // shared out between the class itself and its neighbours.
   uint64_t turn_own_bytes = 0;
   uint64_t turn_others_bytes = 0;
-  uint64_t limited_ns = 0;  // by the clock: its limit held something back
+  uint64_t device_ns = 0;   // of requests: on the device
   uint64_t active_ns = 0;   // by the clock: it had a request here
+  uint64_t limited_ns = 0;  // by the clock: its limit held something back
+  uint64_t ops = 0;
+  uint64_t bytes = 0;
+  uint64_t limit_ns = 0;  // of requests: held back by the class's own limit
+  uint64_t rate_ns = 0;   // of turn_ns: while the OSD's token rate let nobody pass
+  uint64_t pace_ns = 0;   // of turn_ns: while others' latency bound kept processors from it
+  uint64_t owed_ns = 0;   // of requests: owed service, and the device had no room
+  uint64_t crowd_ns = 0;  // of device_ns: what the requests of others there cost it
 
   OsdClassTimes& operator+=(const OsdClassTimes& other);
   // `older` is an earlier look at the same sums; a sum that was larger then counts as none.

@@ -80,23 +80,12 @@ struct ContractState {
   Terms terms;
 };
 
-// What control/wait_meter.h remembers about a class: sums as in common/qos/class_times.h.
+// What control/wait_meter.h remembers about a class. One line with every change of a class that
+// waits for its turn or is on the device.
 struct WaitState {
-  // With every change of a class that waits for its turn or is on the device.
   TimePoint since;               // the sums hold until then
   uint64_t released_before = 0;  // of all classes, by then
-  uint64_t turn_ns = 0;
-  uint64_t turn_own_bytes = 0;
-  uint64_t turn_others_bytes = 0;
-  uint64_t device_ns = 0;
-  uint64_t active_ns = 0;
-  uint64_t limited_ns = 0;
-
-  uint64_t limit_ns = 0;
-  uint64_t rate_ns = 0;
-  uint64_t pace_ns = 0;
-  uint64_t owed_ns = 0;
-  uint64_t crowd_ns = 0;
+  OsdClassTimes sums;            // without operations and bytes, which are in ClassCounters
 };
 
 // Guarantee: the leaves besides the one in bytes, which few classes have (htb.h).
@@ -140,19 +129,19 @@ struct ClassQueue {
   std::unique_ptr<TokenBucket> ceiling;        // limit, checked before every stage; null: none
   std::unique_ptr<Transactions> transactions;  // guarantee, second level; null: none
 
-  // Where its time goes: every step. Then what the promise meter carries from second to second.
-  alignas(kCacheLine) WaitState wait;
-  double carry_bytes = 0;  // service beyond the promise, bounded
-  double carry_ops = 0;
-  TimePoint demand_since;  // valid while it has demand
+  alignas(kCacheLine) WaitState wait;  // where its time goes: every step
 
   // Completions.
   alignas(kCacheLine) uint64_t second_bytes = 0;  // served here, plus elsewhere under a total
   uint64_t period_bytes = 0;  // promise, since the second and the maximizer's period began
   double second_ops = 0;      // requests; of those elsewhere, estimated
   ContractState contract;
-  double second_time = 0;          // of the device, seconds: of a virtual disk
-  double carry_time = kTimeSlack;  // beyond its share
+  double second_time = 0;  // of the device, seconds: of a virtual disk
+  // What the promise meter carries from second to second: service beyond the promise, bounded.
+  double carry_bytes = 0;
+  double carry_ops = 0;
+  double carry_time = kTimeSlack;
+  TimePoint demand_since;  // valid while it has demand
 
   // What it is promised, and the clock of its finish times.
   alignas(kCacheLine) uint64_t promised = 0;  // bytes per second of the leaf; 0: no promise

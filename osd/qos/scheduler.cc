@@ -289,7 +289,7 @@ Blocked Scheduler::BlockOf(const ClassQueue& queue, bool has_room, TimePoint now
 // The request that the class is owed for is its oldest, or the head of one of its transactions.
 void Scheduler::BringForward(ClassQueue* queue, TimePoint now) {
   if (!queue->transactions) return;
-  Request* owed = queue->transactions->Owed(now);
+  Request* owed = queue->transactions->Next(now).owed;
   if (owed == nullptr || owed == queue->requests.front()) return;
   queue->requests.MoveToFront(owed);
   surplus_->Offer(queue);

@@ -452,7 +452,7 @@ std::vector<ClassCounters> Scheduler::Counters(TimePoint now) {
   for (const auto& [id, queue] : classes_) {
     wait_meter_.Advance(queue.get(), now);
     counters.push_back(queue->counters);
-    counters.back().times = WaitMeter::TimesOf(queue->wait);
+    counters.back().times = queue->wait.sums;
   }
   std::sort(counters.begin(), counters.end(),
             [](const ClassCounters& a, const ClassCounters& b) { return a.id < b.id; });

@@ -12,28 +12,25 @@ constexpr double kAgree = 0.1;
 }  // namespace
 
 void DelayClock::Arrived(uint64_t id, TimePoint now) {
-  if (counting_.size() <= max_pending_) {
-    counting_.emplace(id, now);
-  } else {
-    waiting_.push_back(id);
-    still_waiting_.insert(id);
-  }
+  const bool counts = since_.size() <= max_pending_;
+  since_.emplace(id, counts ? now : TimePoint::Max());
+  if (!counts) waiting_.push_back(id);
 }
 
 Duration DelayClock::Completed(uint64_t id, TimePoint now) {
-  if (still_waiting_.erase(id) > 0) return Duration(0);
-  const auto found = counting_.find(id);
-  if (found == counting_.end()) return Duration(0);
-  const Duration delay = now - found->second;
-  counting_.erase(found);
+  const auto found = since_.find(id);
+  if (found == since_.end()) return Duration(0);
+  const TimePoint since = found->second;
+  since_.erase(found);
+  if (since == TimePoint::Max()) return Duration(0);
   while (!waiting_.empty()) {
-    const uint64_t next = waiting_.front();
+    const auto next = since_.find(waiting_.front());
     waiting_.pop_front();
-    if (still_waiting_.erase(next) == 0) continue;
-    counting_.emplace(next, now);
+    if (next == since_.end() || next->second != TimePoint::Max()) continue;
+    next->second = now;
     break;
   }
-  return delay;
+  return now - since;
 }
 
 ServiceMonitor::ServiceMonitor(Duration window, TimePoint now, Duration first_half)
@@ -113,10 +110,6 @@ double ServiceMonitor::Quantile(const std::vector<double>& sorted, double x) {
   if (sorted.empty()) return 0;
   const auto rank = static_cast<size_t>(std::ceil(x * static_cast<double>(sorted.size())));
   return sorted[std::min(sorted.size(), std::max<size_t>(rank, 1)) - 1];
-}
-
-double ServiceMonitor::IoRate(double x) const {
-  return Quantile(SortedRates(), x);
 }
 
 ServiceReport ServiceMonitor::Report() const {

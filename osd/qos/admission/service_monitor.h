@@ -24,7 +24,6 @@
 #include <cstdint>
 #include <deque>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -43,9 +42,8 @@ class DelayClock {
 
  private:
   uint32_t max_pending_;
-  std::unordered_map<uint64_t, TimePoint> counting_;  // since when; at most max_pending_ + 1
-  std::deque<uint64_t> waiting_;                      // behind them; some may be done already
-  std::unordered_set<uint64_t> still_waiting_;
+  std::unordered_map<uint64_t, TimePoint> since_;  // it counts; Max: it waits behind the others
+  std::deque<uint64_t> waiting_;                   // these; some may be done already
 };
 
 // A copy of what the monitor knows, for whoever admits; empty lists: nothing yet.
@@ -71,7 +69,7 @@ class ServiceMonitor {
 
   // Q_service(e): upper edge of a bin of 1 %; 0 without samples.
   [[nodiscard]] double ServicePart(double e) const;
-  [[nodiscard]] double IoRate(double x) const;
+  [[nodiscard]] double IoRate(double x) const { return Quantile(SortedRates(), x); }
   [[nodiscard]] uint64_t samples() const { return halves_[0].samples + halves_[1].samples; }
   [[nodiscard]] bool Stable() const;
   // The same as admission wants it; valid while this lives and is not told more.

@@ -10,23 +10,15 @@ HitWindow::HitWindow(const Options& options, TimePoint now)
     : block_requests_(options.requests == 0 ? UINT64_MAX
                                             : std::max<uint64_t>(1, options.requests / kBlocks)),
       block_span_(options.span / static_cast<int64_t>(kBlocks)),
-      span_(options.span) {
-  OpenBlock(now);
-}
-
-void HitWindow::OpenBlock(TimePoint now) {
-  if (used_ == kBlocks) DropOldest();
-  newest_ = (newest_ + 1) % kBlocks;
-  ++used_;
-  blocks_[newest_] = Block{.end = now + block_span_};
-}
+      span_(options.span),
+      blocks_{{.end = now + block_span_}} {}
 
 void HitWindow::DropOldest() {
-  const Block& oldest = blocks_[(newest_ + kBlocks + 1 - used_) % kBlocks];
+  const Block& oldest = blocks_.front();
   if (oldest.total == total_) Remember();  // the last thing known is better than nothing
   for (size_t k = 0; k < kTiersMax; ++k) count_[k] -= oldest.count[k];
   total_ -= oldest.total;
-  --used_;
+  blocks_.pop_front();
 }
 
 void HitWindow::Remember() {
@@ -37,29 +29,21 @@ void HitWindow::Remember() {
 }
 
 void HitWindow::Forget(TimePoint now) {
-  while (used_ > 0) {
-    const Block& oldest = blocks_[(newest_ + kBlocks + 1 - used_) % kBlocks];
-    if (oldest.end + (span_ - block_span_) > now) return;
-    DropOldest();
-  }
+  while (!blocks_.empty() && blocks_.front().end + (span_ - block_span_) <= now) DropOldest();
 }
 
 void HitWindow::Add(size_t tier, TimePoint now) {
   WEIR_CHECK(tier < kTiersMax, "a tier that does not exist");
   Forget(now);
-  const bool full =
-      used_ > 0 && (blocks_[newest_].total >= block_requests_ || blocks_[newest_].end <= now);
-  if (used_ == 0 || full) OpenBlock(now);
-  Block& block = blocks_[newest_];
+  if (blocks_.empty() || blocks_.back().total >= block_requests_ || blocks_.back().end <= now) {
+    if (blocks_.size() == kBlocks) DropOldest();
+    blocks_.push_back({.end = now + block_span_});
+  }
+  Block& block = blocks_.back();
   ++block.count[tier];
   ++block.total;
   ++count_[tier];
   ++total_;
-}
-
-uint64_t HitWindow::Samples(TimePoint now) {
-  Forget(now);
-  return total_;
 }
 
 const PerTier& HitWindow::Fractions(TimePoint now) {

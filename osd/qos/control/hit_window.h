@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 
 #include "common/base/time.h"
 #include "osd/qos/control/tier_model.h"
@@ -26,7 +27,10 @@ class HitWindow {
   void Add(size_t tier, TimePoint now);
 
   // Requests in the window, after forgetting what is too old by now.
-  uint64_t Samples(TimePoint now);
+  uint64_t Samples(TimePoint now) {
+    Forget(now);
+    return total_;
+  }
   // Fractions per tier of the requests in the window, or, when it is empty, those of the last time
   // it was not. Requires: Add was called.
   [[nodiscard]] const PerTier& Fractions(TimePoint now);
@@ -39,7 +43,6 @@ class HitWindow {
     TimePoint end{};  // a block holds what came before its end
   };
 
-  void OpenBlock(TimePoint now);
   void DropOldest();
   void Forget(TimePoint now);
   void Remember();
@@ -47,9 +50,7 @@ class HitWindow {
   uint64_t block_requests_;
   Duration block_span_;
   Duration span_;
-  std::array<Block, kBlocks> blocks_{};
-  size_t newest_ = 0;
-  size_t used_ = 0;
+  std::deque<Block> blocks_;  // the newest last
   std::array<uint64_t, kTiersMax> count_{};
   uint64_t total_ = 0;
   PerTier fractions_{};

@@ -6,6 +6,7 @@ namespace weir::osd::qos {
 
 void WaitMeter::Advance(ClassQueue* queue, TimePoint now) const {
   WaitState& wait = queue->wait;
+  OsdClassTimes& sums = wait.sums;
   if (now <= wait.since && wait.released_before == released_bytes_) return;  // again, of one step
   const auto passed = static_cast<uint64_t>(std::max<int64_t>(0, (now - wait.since).count()));
   const uint64_t released = released_bytes_ - wait.released_before;
@@ -17,21 +18,21 @@ void WaitMeter::Advance(ClassQueue* queue, TimePoint now) const {
       queue->requests.empty() ? 0 : queue->counters.queued_ops - queue->released;
   uint64_t in_turn = queue->released;
   if (waiting > 0 && queue->held == ClassQueue::Held::kLimit) {
-    wait.limit_ns += waiting * passed;
-    wait.limited_ns += passed;
+    sums.limit_ns += waiting * passed;
+    sums.limited_ns += passed;
   } else if (waiting > 0 && queue->held == ClassQueue::Held::kRoom) {
-    wait.owed_ns += waiting * passed;
+    sums.owed_ns += waiting * passed;
   } else {
     in_turn += waiting;
   }
   if (in_turn > 0) {
-    wait.turn_ns += in_turn * passed;
-    wait.turn_others_bytes += released;
-    if (blocked_by_ == Blocked::By::kRoot) wait.rate_ns += in_turn * passed;
-    if (blocked_by_ == Blocked::By::kBulkCap) wait.pace_ns += in_turn * passed;
+    sums.turn_ns += in_turn * passed;
+    sums.turn_others_bytes += released;
+    if (blocked_by_ == Blocked::By::kRoot) sums.rate_ns += in_turn * passed;
+    if (blocked_by_ == Blocked::By::kBulkCap) sums.pace_ns += in_turn * passed;
   }
-  wait.device_ns += queue->device_ops * passed;
-  wait.active_ns += passed;
+  sums.device_ns += queue->device_ops * passed;
+  sums.active_ns += passed;
 }
 
 void WaitMeter::Placed(ClassQueue* queue, bool held_by_limit) {
@@ -43,19 +44,19 @@ void WaitMeter::Placed(ClassQueue* queue, bool held_by_limit) {
 }
 
 void WaitMeter::Arrived(const ClassQueue& queue, Request* request) {
-  request->held_by_limit = -Duration(static_cast<int64_t>(queue.wait.limited_ns));
+  request->held_by_limit = -Duration(static_cast<int64_t>(queue.wait.sums.limited_ns));
 }
 
 void WaitMeter::Released(ClassQueue* queue, Request* request, TimePoint now) {
   released_bytes_ += request->bytes;
   // One that came into another class's queue has met another count.
-  request->held_by_limit =
-      std::clamp(request->held_by_limit + Duration(static_cast<int64_t>(queue->wait.limited_ns)),
-                 Duration(0), now - request->arrival);
+  request->held_by_limit = std::clamp(
+      request->held_by_limit + Duration(static_cast<int64_t>(queue->wait.sums.limited_ns)),
+      Duration(0), now - request->arrival);
   queue->wait.released_before = released_bytes_;
   // What went at once says nothing of how a wait is shared.
   if (queue->held == ClassQueue::Held::kTurn && request->arrival < now) {
-    queue->wait.turn_own_bytes += request->bytes;
+    queue->wait.sums.turn_own_bytes += request->bytes;
   }
 }
 
@@ -65,21 +66,7 @@ void WaitMeter::Completed(ClassQueue* queue, const Request& request, uint64_t ot
   if (longer <= Duration(0) || others_bytes == 0 || request.alone_estimate <= Duration(0)) return;
   const auto others = static_cast<double>(others_bytes);
   const double part = others / (others + static_cast<double>(queue->device_bytes));
-  queue->wait.crowd_ns += static_cast<uint64_t>(static_cast<double>(longer.count()) * part);
-}
-
-OsdClassTimes WaitMeter::TimesOf(const WaitState& wait) {
-  return {.limit_ns = wait.limit_ns,
-          .turn_ns = wait.turn_ns,
-          .rate_ns = wait.rate_ns,
-          .pace_ns = wait.pace_ns,
-          .owed_ns = wait.owed_ns,
-          .device_ns = wait.device_ns,
-          .crowd_ns = wait.crowd_ns,
-          .turn_own_bytes = wait.turn_own_bytes,
-          .turn_others_bytes = wait.turn_others_bytes,
-          .limited_ns = wait.limited_ns,
-          .active_ns = wait.active_ns};
+  queue->wait.sums.crowd_ns += static_cast<uint64_t>(static_cast<double>(longer.count()) * part);
 }
 
 }  // namespace weir::osd::qos

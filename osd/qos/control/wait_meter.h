@@ -29,8 +29,6 @@ class WaitMeter {
   // Advance to now.
   static void Completed(ClassQueue* queue, const Request& request, uint64_t others_bytes,
                         TimePoint now);
-  // The sums, without operations and bytes.
-  [[nodiscard]] static OsdClassTimes TimesOf(const WaitState& wait);
   // What blocks the head in turn, of whatever class.
   void SetBlocked(Blocked::By by) { blocked_by_ = by; }
 

@@ -10,11 +10,6 @@ void Anticipation::Switch(bool on) {
   on_ = on;
 }
 
-void Anticipation::Hold(ClassId id) {
-  if (id != holder_) mean_away_ = Duration(0);
-  holder_ = id;
-}
-
 void Anticipation::Completed(ClassId id, bool others_work, TimePoint now) {
   if (!on_) return;
   if (id == holder_) left_at_ = now;
@@ -25,7 +20,8 @@ void Anticipation::Completed(ClassId id, bool others_work, TimePoint now) {
       turn_ends_ = now + kTurn;
       cleared_by_ = now + kClearing;
     }
-    Hold(id);
+    if (id != holder_) mean_away_ = Duration(0);
+    holder_ = id;
     left_at_ = now;
   }
   if (id != holder_) return;

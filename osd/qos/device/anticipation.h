@@ -49,8 +49,6 @@ class Anticipation {
   [[nodiscard]] TimePoint kept_until() const { return kept_until_; }
 
  private:
-  void Hold(ClassId id);
-
   bool on_ = false;
   ClassId holder_;
   TimePoint left_at_;      // when the holder's last read was done

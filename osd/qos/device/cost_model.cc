@@ -51,10 +51,6 @@ void LinearFit::Solve() {
   }
 }
 
-void CostModel::Submitted(const Request& request, size_t in_flight) {
-  solo_ = in_flight == 0 ? &request : nullptr;
-}
-
 Duration CostModel::Completed(const Request& request, TimePoint now) {
   const auto kind = static_cast<size_t>(request.op);
   const Duration charged = clock_.Completed(request.dispatched, now);

@@ -63,7 +63,9 @@ class LinearFit {
 class CostModel {
  public:
   // `request` goes to the device, which has `in_flight` others.
-  void Submitted(const Request& request, size_t in_flight);
+  void Submitted(const Request& request, size_t in_flight) {
+    solo_ = in_flight == 0 ? &request : nullptr;
+  }
   // It comes back; returns the device time that it is charged.
   Duration Completed(const Request& request, TimePoint now);
 

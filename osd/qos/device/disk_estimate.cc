@@ -40,12 +40,6 @@ double DiskEstimate::GiveOrTake() const {
   return 2 * std::sqrt(squares / (count - 1) / count);
 }
 
-void DiskEstimate::Add(double rate, TimePoint now) {
-  samples_.push_back(rate);
-  if (samples_.size() > kSamples) samples_.pop_front();
-  learned_ = now;
-}
-
 void DiskEstimate::CloseSecond(const Promise& promise, TimePoint now) {
   Observe(state_, now);
   const Duration passed = std::max(now - second_start_, Duration(1));
@@ -53,7 +47,11 @@ void DiskEstimate::CloseSecond(const Promise& promise, TimePoint now) {
   const bool limits =
       ToSeconds(std::exchange(limited_, Duration(0))) > kLimitedPart * ToSeconds(passed);
   second_start_ = now;
-  if (limits || (!samples_.empty() && rate > Mean())) Add(rate, now);
+  if (limits || (!samples_.empty() && rate > Mean())) {
+    samples_.push_back(rate);
+    if (samples_.size() > kSamples) samples_.pop_front();
+    learned_ = now;
+  }
   Judge(promise, rate, now);
 }
 

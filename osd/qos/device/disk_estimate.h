@@ -58,7 +58,6 @@ class DiskEstimate {
   [[nodiscard]] View Now() const;
 
  private:
-  void Add(double rate, TimePoint now);
   void Judge(const Promise& promise, double rate, TimePoint now);
   [[nodiscard]] double Mean() const;
   [[nodiscard]] double GiveOrTake() const;

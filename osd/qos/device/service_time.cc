@@ -11,8 +11,6 @@ const double kLogWidth = std::log(1.02);
 
 }  // namespace
 
-SlidingQuantile::SlidingQuantile(double part, size_t window) : part_(part), window_(window) {}
-
 uint16_t SlidingQuantile::BinOf(Duration time) {
   const auto ns = static_cast<double>(time.count());
   if (ns <= kSmallestNs) return 0;
@@ -52,10 +50,6 @@ void SlidingQuantile::Follow() {
     below_ += counts_[at_++];
   }
   if (at_ != before || samples_ == 1) value_ = EdgeOf(at_);
-}
-
-Duration SlidingQuantile::Value() const {
-  return value_;
 }
 
 Duration SlidingQuantile::Mean() const {

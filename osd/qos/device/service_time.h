@@ -17,14 +17,14 @@ namespace weir::osd::qos {
 // One quantile of the last samples.
 class SlidingQuantile {
  public:
-  SlidingQuantile(double part, size_t window);
+  SlidingQuantile(double part, size_t window) : part_(part), window_(window) {}
 
   void Add(Duration time) { Add(time, BinOf(time)); }
   void Add(Duration time, uint16_t bin);
   static uint16_t BinOf(Duration time);
   [[nodiscard]] uint64_t samples() const { return samples_; }
   // The upper edge of the bin that holds the quantile, 0 without samples.
-  [[nodiscard]] Duration Value() const;
+  [[nodiscard]] Duration Value() const { return value_; }
   [[nodiscard]] Duration Mean() const;
 
  private:

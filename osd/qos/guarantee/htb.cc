@@ -117,7 +117,7 @@ void Htb::Offer(ClassQueue* queue, TimePoint now) {
   const TimePoint disk = DiskCoversAt(queue, tokens, now);
   TimePoint due = std::min({promise, bound, disk});
   if (queue->transactions) {
-    const TimePoint own = queue->transactions->DueAt(now);
+    const TimePoint own = queue->transactions->Next(now).at;
     due = std::min(due, std::max(own, RestCoversAt(queue, tokens, now)));
   }
   if (due <= now) {
@@ -240,10 +240,6 @@ Duration Htb::SpanOf(const ClassQueue& queue, const Request& done, TimePoint now
   }
   const Duration waited = now - done.arrival - done.held_by_limit;
   return span > 0 && waited > FromSeconds(span) ? FromSeconds(span) : Duration::max();
-}
-
-TimePoint Htb::WakeAt() const {
-  return waiting_.empty() ? TimePoint::Max() : waiting_.TopKey();
 }
 
 }  // namespace weir::osd::qos

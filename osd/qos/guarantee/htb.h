@@ -42,7 +42,9 @@ class Htb final : public Guarantee {
                  TimePoint now) override;
   [[nodiscard]] Duration SpanOf(const ClassQueue& queue, const Request& done,
                                 TimePoint now) const override;
-  [[nodiscard]] TimePoint WakeAt() const override;
+  [[nodiscard]] TimePoint WakeAt() const override {
+    return waiting_.empty() ? TimePoint::Max() : waiting_.TopKey();
+  }
   [[nodiscard]] int64_t LeafCaps() const override { return leaf_caps_; }
 
  private:

@@ -31,17 +31,12 @@ void RootGate::SetSizes(int64_t largest, int64_t leaf_caps, TimePoint now) {
   bucket_.SetRate(bucket_.rate(), BucketCap(bucket_.rate(), largest), now);
 }
 
-bool RootGate::Admits(int64_t tokens, TimePoint now) {
-  if (!limits()) return true;
-  bucket_.Refill(now);
-  return bucket_.Covers(tokens);
-}
-
 TimePoint RootGate::PassesAt(int64_t tokens, bool in_steps, TimePoint now) {
   const bool gathers = in_steps && now < next_step_;
-  if (Admits(tokens, now)) return gathers ? next_step_ : now;
+  const TimePoint due = limits() ? bucket_.CoversAt(tokens, now) : now;
+  if (due <= now) return gathers ? next_step_ : now;
   if (in_steps && !gathers) next_step_ = now + kStep;
-  return in_steps ? std::max(bucket_.CoversAt(tokens), next_step_) : bucket_.CoversAt(tokens);
+  return in_steps ? std::max(due, next_step_) : due;
 }
 
 void RootGate::Take(int64_t tokens, TimePoint now) {

@@ -32,8 +32,6 @@ class RootGate {
   [[nodiscard]] uint64_t rate() const { return bucket_.rate(); }
 
  private:
-  [[nodiscard]] bool Admits(int64_t tokens, TimePoint now);
-
   GateKind kind_;
   int64_t largest_ = 0;
   int64_t leaf_caps_ = 0;

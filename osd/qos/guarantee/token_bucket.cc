@@ -1,6 +1,7 @@
 #include "osd/qos/guarantee/token_bucket.h"
 
 #include <cmath>
+#include <utility>
 
 #include "common/qos/qos_config.h"
 
@@ -56,14 +57,8 @@ void TokenBucket::Refill(TimePoint now) {
   }
 }
 
-int64_t TokenBucket::LessSpill(int64_t tokens) {
-  const int64_t rest = std::max<int64_t>(0, tokens - spill_);
-  spill_ = 0;
-  return rest;
-}
-
 void TokenBucket::TakeElsewhere(int64_t floor, int64_t tokens) {
-  const int64_t rest = LessSpill(tokens);
+  const int64_t rest = std::max<int64_t>(0, tokens - std::exchange(spill_, 0));
   const int64_t at_once = std::clamp<int64_t>(level_, 0, rest);
   level_ -= at_once;
   const float room = static_cast<float>(level_ - floor) - coming_off_;

@@ -64,7 +64,6 @@ class TokenBucket {
  private:
   void TakeWhatComesOff(double elapsed_ns);
   [[nodiscard]] double WaitWhileItComesOff(double wait_ns) const;
-  int64_t LessSpill(int64_t tokens);
 
   uint64_t rate_;
   int64_t cap_;

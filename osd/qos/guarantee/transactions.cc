@@ -42,26 +42,17 @@ Request* Transactions::HeadOf(const Transaction& transaction) {
   return next->transaction == oldest->transaction ? next : oldest;
 }
 
-TimePoint Transactions::DueAt(TimePoint now) {
-  TimePoint due = TimePoint::Max();
+Transactions::Due Transactions::Next(TimePoint now) {
+  Due due;
   for (auto& [id, transaction] : transactions_) {
     if (!transaction.leaf || transaction.waiting.empty()) continue;
-    const int64_t tokens = TokensOf(HeadOf(transaction)->bytes);
-    due = std::min(due, transaction.leaf->CoversAt(tokens, now));
+    Request* const head = HeadOf(transaction);
+    const TimePoint at = transaction.leaf->CoversAt(TokensOf(head->bytes), now);
+    due.at = std::min(due.at, at);
+    const bool earlier = due.owed == nullptr || head->sequence < due.owed->sequence;
+    if (at <= now && earlier) due.owed = head;
   }
   return due;
-}
-
-Request* Transactions::Owed(TimePoint now) {
-  Request* owed = nullptr;
-  for (auto& [id, transaction] : transactions_) {
-    if (!transaction.leaf || transaction.waiting.empty()) continue;
-    Request* head = HeadOf(transaction);
-    transaction.leaf->Refill(now);
-    if (!transaction.leaf->Covers(TokensOf(head->bytes))) continue;
-    if (owed == nullptr || head->sequence < owed->sequence) owed = head;
-  }
-  return owed;
 }
 
 void Transactions::Take(const Request& request, TimePoint now) {

@@ -39,10 +39,13 @@ class Transactions {
   void Arrived(Request* request, TimePoint now);
   void Left(const Request& request);
 
-  // When the first of them can pay for its own head; TimePoint::Max() if only an arrival can help.
-  [[nodiscard]] TimePoint DueAt(TimePoint now);
-  // The earliest head that its transaction can pay for, or none.
-  [[nodiscard]] Request* Owed(TimePoint now);
+  // When the first of them can pay for its own head, Max if only an arrival can help; and the
+  // earliest head that its transaction can pay for now, or none.
+  struct Due {
+    TimePoint at = TimePoint::Max();
+    Request* owed = nullptr;
+  };
+  [[nodiscard]] Due Next(TimePoint now);
   // This request is being released as owed: its transaction pays, if it can.
   void Take(const Request& request, TimePoint now);
 

@@ -24,15 +24,15 @@ Lately Busy(const OsdClassTimes& gold) {
 }
 
 TEST(BlameTest, TheLargestReasonIsToBlame) {
-  const OsdClassTimes limited{.ops = 10, .limit_ns = 9 * kSecond, .device_ns = 2 * kSecond};
+  const OsdClassTimes limited{.device_ns = 2 * kSecond, .ops = 10, .limit_ns = 9 * kSecond};
   EXPECT_EQ(Judge(Busy(limited), kGold).culprit, Culprit::kLimit);
-  const OsdClassTimes slow{.ops = 10, .limit_ns = kSecond, .device_ns = 2 * kSecond};
+  const OsdClassTimes slow{.device_ns = 2 * kSecond, .ops = 10, .limit_ns = kSecond};
   EXPECT_EQ(Judge(Busy(slow), kGold).culprit, Culprit::kDisk);
   EXPECT_EQ(Judge(Busy(slow), kGold).osd, OsdId(1));
 }
 
 TEST(BlameTest, AWaitForATurnIsSharedOutByWhatWasServedMeanwhile) {
-  OsdClassTimes waits{.ops = 10, .turn_ns = 9 * kSecond, .device_ns = kSecond};
+  OsdClassTimes waits{.turn_ns = 9 * kSecond, .device_ns = kSecond, .ops = 10};
   waits.turn_own_bytes = 100;
   waits.turn_others_bytes = 300;
   const Verdict crowded = Judge(Busy(waits), kGold);
@@ -45,7 +45,7 @@ TEST(BlameTest, AWaitForATurnIsSharedOutByWhatWasServedMeanwhile) {
 }
 
 TEST(BlameTest, WhatIsHeldForTheProcessorsIsNeitherTheDisksNorANeighbours) {
-  OsdClassTimes paced{.ops = 10, .turn_ns = 9 * kSecond, .pace_ns = 7 * kSecond};
+  OsdClassTimes paced{.turn_ns = 9 * kSecond, .ops = 10, .pace_ns = 7 * kSecond};
   paced.turn_own_bytes = 100;
   paced.turn_others_bytes = 300;
   const Verdict verdict = Judge(Busy(paced), kGold);
@@ -59,7 +59,7 @@ TEST(BlameTest, WhatIsHeldForTheProcessorsIsNeitherTheDisksNorANeighbours) {
 }
 
 TEST(BlameTest, ACrowdedDeviceIsTheNeighboursToo) {
-  const OsdClassTimes crowded{.ops = 10, .device_ns = 8 * kSecond, .crowd_ns = 6 * kSecond};
+  const OsdClassTimes crowded{.device_ns = 8 * kSecond, .ops = 10, .crowd_ns = 6 * kSecond};
   EXPECT_EQ(Judge(Busy(crowded), kGold).culprit, Culprit::kNeighbour);
 }
 
@@ -83,7 +83,7 @@ TEST(BlameTest, WhatNobodyHasIsOnItsWay) {
 }
 
 TEST(BlameTest, TheWindowFollowsFromTheRestButTheNetworkDoesNot) {
-  Lately lately = Busy({.ops = 10, .limit_ns = 2 * kSecond, .device_ns = kSecond});
+  Lately lately = Busy({.device_ns = kSecond, .ops = 10, .limit_ns = 2 * kSecond});
   MountLately mount{"host", 10, {.ops = 10, .active_ns = 10 * kSecond}};
   mount.times.window_ns = 500 * kSecond;
   lately.mounts.push_back(mount);
@@ -94,7 +94,7 @@ TEST(BlameTest, TheWindowFollowsFromTheRestButTheNetworkDoesNot) {
 }
 
 TEST(BlameTest, ALimitThatTheMountHoldsIsBlamedLikeThatOfAnOsd) {
-  Lately lately = Busy({.ops = 10, .limit_ns = kSecond, .device_ns = 2 * kSecond});
+  Lately lately = Busy({.device_ns = 2 * kSecond, .ops = 10, .limit_ns = kSecond});
   MountLately mount{"host", 10, {.ops = 10, .active_ns = 10 * kSecond}};
   mount.times.limit_ns = 5 * kSecond;
   mount.times.limited_ns = 4 * kSecond;
@@ -108,7 +108,7 @@ TEST(BlameTest, ALimitThatTheMountHoldsIsBlamedLikeThatOfAnOsd) {
 }
 
 TEST(BlameTest, SumsOverOsdsAndNamesTheWorst) {
-  Lately lately = Busy({.ops = 10, .bytes = 1000, .limit_ns = kSecond, .device_ns = kSecond / 2});
+  Lately lately = Busy({.device_ns = kSecond / 2, .ops = 10, .bytes = 1000, .limit_ns = kSecond});
   OsdLately second = lately.osds[0];
   second.osd = OsdId(2);
   second.seconds = 5;

@@ -13,7 +13,7 @@ constexpr OsdId kOsd{0};
 class TimeBookTest : public ::testing::Test {
  protected:
   using Sums = std::map<ClassId, OsdClassTimes>;
-  static OsdClassTimes Sum(uint64_t bytes) { return {.bytes = bytes, .active_ns = bytes}; }
+  static OsdClassTimes Sum(uint64_t bytes) { return {.active_ns = bytes, .bytes = bytes}; }
   void Said(const Sums& sums) { book_.OsdSaid(kOsd, sums, now_); }
   uint64_t BytesOf(ClassId id) {
     const Lately lately = book_.Of(id, now_);

@@ -31,10 +31,10 @@ TEST(ClassQueueTest, WhatAStepTouchesLiesInOneLine) {
       1u);
   EXPECT_EQ(LinesOf(q.heap_place, q.first_sequence, q.largest_tokens, q.ceiling, q.transactions),
             1u);
-  EXPECT_EQ(
-      LinesOf(q.wait.since, q.wait.released_before, q.wait.turn_ns, q.wait.turn_own_bytes,
-              q.wait.turn_others_bytes, q.wait.device_ns, q.wait.active_ns, q.wait.limited_ns),
-      1u);
+  EXPECT_EQ(LinesOf(q.wait.since, q.wait.released_before, q.wait.sums.turn_ns,
+                    q.wait.sums.turn_own_bytes, q.wait.sums.turn_others_bytes,
+                    q.wait.sums.device_ns, q.wait.sums.active_ns, q.wait.sums.limited_ns),
+            1u);
   EXPECT_EQ(LinesOf(q.second_bytes, q.period_bytes, q.second_ops, q.contract.clock,
                     q.contract.disk_bound, q.contract.requests, q.contract.second_done,
                     q.contract.second_missed, q.contract.seconds, q.contract.latency_bound,

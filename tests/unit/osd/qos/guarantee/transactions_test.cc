@@ -66,9 +66,9 @@ TEST_F(TransactionsTest, WhatAUserIsOwedGoesInTheOrderOfHisFlows) {
   const Request* oldest = add(256 * kKiB, 1, {1, 1});
   add(256 * kKiB, 1, {1, 1});
   now_ += 10s;
-  EXPECT_EQ(transactions.Owed(now_), oldest);
+  EXPECT_EQ(transactions.Next(now_).owed, oldest);
   const Request* reader = add(4 * kKiB, 1, {1, 2});
-  EXPECT_EQ(transactions.Owed(now_), reader);
+  EXPECT_EQ(transactions.Next(now_).owed, reader);
 
   // Where flows are not those of users, what another one has next is not what this one is owed.
   FlowOrder shared;
@@ -82,7 +82,7 @@ TEST_F(TransactionsTest, WhatAUserIsOwedGoesInTheOrderOfHisFlows) {
   others.Arrived(&first, now_);
   others.Arrived(&second, now_);
   now_ += 10s;
-  EXPECT_EQ(others.Owed(now_), &second);
+  EXPECT_EQ(others.Next(now_).owed, &second);
 }
 
 // Of 8 MiB/s and 100 requests/s a user with a part of 4 MiB/s is owed 100 small requests, not 1000.
