@@ -252,11 +252,7 @@ bool Scheduler::ReleaseOne(bool has_room, TimePoint now) {
 
 bool Scheduler::ReleaseLight(TimePoint now) {
   const bool free = blocked_.by == Blocked::By::kBulkCap;
-  ClassQueue* light = surplus_->PickLight(free);
-  while (light != nullptr && !IsLight(*light->requests.front())) {
-    surplus_->NotLight(light);
-    light = surplus_->PickLight(free);
-  }
+  ClassQueue* const light = surplus_->PickLight(free);
   if (light == nullptr) return false;
   const TimePoint passes =
       gate_.PassesAt(TokensOf(light->requests.front()->bytes), /*in_steps=*/false, now);

@@ -27,24 +27,9 @@ constexpr double kSmallestWeight = 1e-6;
 // those that begin together let more pass, 6 % in the first second with this.
 constexpr Duration kLimitComesOffIn = std::chrono::milliseconds(60);
 
-std::unique_ptr<Surplus> MakeCooperative(const SchedulerConfig& config) {
-  return std::make_unique<Cooperative>(
-      Cooperative::Options{.count_requests = config.cost == CostKind::kRequests,
-                           .quantum = config.quantum,
-                           .throughput_window = config.throughput_window,
-                           .spare = config.spare});
-}
-
 bool SameSurplus(const SchedulerConfig& a, const SchedulerConfig& b) {
   return a.surplus == b.surplus && a.cost == b.cost && a.quantum == b.quantum &&
          a.throughput_window == b.throughput_window && a.spare == b.spare;
-}
-
-ClassSpec BestEffortSpec() {
-  ClassSpec spec;
-  spec.id = kBestEffort;
-  spec.name = "best-effort";
-  return spec;
 }
 
 }  // namespace
@@ -61,15 +46,11 @@ Scheduler::Scheduler(const SchedulerConfig& config, TimePoint now, DecisionRecor
       next_second_(now + kSecond) {
   if (config.guarantee == GuaranteeKind::kHtb) guarantee_ = std::make_unique<Htb>();
   BuildBoxes(now);
-  InstallClass(BestEffortSpec(), now);
+  InstallClass({.id = kBestEffort, .name = "best-effort"}, now);
   Note({.kind = Kind::kStart, .now = now, .config = &config});
 }
 
 std::unique_ptr<Dispatch> Scheduler::MakeDispatch() const {
-  // Wd = D, not more: what is decided ahead leaves its class's queue. A class
-  // with fewer requests under way than D + Wd would have nothing queued any more, and its share
-  // would go to whoever has.
-  constexpr size_t kWindowDepths = 1;
   switch (config_.dispatch) {
     case DispatchKind::kFifo:
       return std::make_unique<Fifo>();
@@ -84,7 +65,7 @@ std::unique_ptr<Dispatch> Scheduler::MakeDispatch() const {
   // (RULES.md §7 rule 3) however late it is; the disk cannot collapse: C-SCAN orders the rest.
   if (!PassesAll()) config.late_mode = false;
   return std::make_unique<Cvc>(config, config_.dispatch == DispatchKind::kVc,
-                               &device_.service_time(), kWindowDepths);
+                               &device_.service_time());
 }
 
 // Makes the stages named by config_ and hands every class to them.
@@ -96,14 +77,19 @@ void Scheduler::BuildBoxes(TimePoint now) {
     queue->finish_tag = 0;
     queue->owed = 0;
   }
+  dsfq_ = nullptr;
   if (config_.surplus == SurplusKind::kDsfq) {
     auto dsfq = std::make_unique<Dsfq>(config_, total_weight_);
     dsfq_ = dsfq.get();
     surplus_ = std::move(dsfq);
+  } else if (config_.surplus == SurplusKind::kCooperative) {
+    surplus_ = std::make_unique<Cooperative>(
+        Cooperative::Options{.count_requests = config_.cost == CostKind::kRequests,
+                             .quantum = config_.quantum,
+                             .throughput_window = config_.throughput_window,
+                             .spare = config_.spare});
   } else {
-    dsfq_ = nullptr;
-    surplus_ = config_.surplus == SurplusKind::kCooperative ? MakeCooperative(config_)
-                                                            : std::make_unique<Fcfs>();
+    surplus_ = std::make_unique<Fcfs>();
   }
   for (auto& [id, queue] : classes_) {
     for (Request* request = queue->requests.front(); request != nullptr; request = request->next) {
@@ -296,11 +282,8 @@ void Scheduler::SetCeiling(ClassQueue* queue, TimePoint now) {
   }
   const uint64_t rate = *queue->spec.limit_bytes_per_s;
   const int64_t cap = LimitCap(rate, queue->largest_tokens);
-  if (queue->ceiling) {
-    queue->ceiling->SetRate(rate, cap, now);
-  } else {
-    queue->ceiling = std::make_unique<TokenBucket>(rate, cap, now);
-  }
+  if (!queue->ceiling) queue->ceiling = std::make_unique<TokenBucket>(rate, cap, now);
+  queue->ceiling->SetRate(rate, cap, now);
   // All of it: a class that comes back from other OSDs was held to its limit there all the time.
   queue->ceiling->KeepSpill(queue->limit_total ? INT64_MAX : 0);
   queue->ceiling->SetComesOffIn(kLimitComesOffIn);
@@ -410,9 +393,8 @@ void Scheduler::StepMaximizer(TimePoint now) {
 }
 
 void Scheduler::RebaseTags(TimePoint now) {
-  const double by = dsfq_->virtual_time();
+  const double by = dsfq_->RestartVirtualTime();
   for (auto& [id, queue] : classes_) Dsfq::Shift(queue.get(), by);
-  dsfq_->ShiftVirtualTime(by);
   RetagAll(now);
 }
 

@@ -19,10 +19,6 @@ BottleneckAware::Class& BottleneckAware::Find(ClassId id, TimePoint now) {
   return classes_.emplace(id, Class{.window = HitWindow(options_.window, now)}).first->second;
 }
 
-void BottleneckAware::SetWeight(ClassId id, double weight, TimePoint now) {
-  Find(id, now).weight = weight;
-}
-
 void BottleneckAware::Count(ClassId id, size_t tier, TimePoint now) {
   Class& entry = Find(id, now);
   entry.counted = true;

@@ -59,7 +59,7 @@ class BottleneckAware {
   BottleneckAware(const Options& options, TimePoint now);
 
   // The operator's word; unknown classes begin with weight 1 when they send something.
-  void SetWeight(ClassId id, double weight, TimePoint now);
+  void SetWeight(ClassId id, double weight, TimePoint now) { Find(id, now).weight = weight; }
   void Remove(ClassId id) { classes_.erase(id); }
 
   // The operator's word too; solves at the next Tick. A window of another size begins anew.

@@ -5,10 +5,6 @@
 
 namespace weir::osd::qos {
 
-void BoundSetpoint::SetLeast(double pressure) {
-  least_ = pressure_ = pressure;
-}
-
 Duration BoundSetpoint::Meter::Target() const {
   return FromSeconds(kPartOfBound * ToSeconds(contract.bound));
 }

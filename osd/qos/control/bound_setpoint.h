@@ -41,7 +41,7 @@ class BoundSetpoint {
   static constexpr Duration kSilent = std::chrono::seconds(5);  // has no say any more
 
   // What an operator chose, a part of the time; 1: bulk is never held back.
-  void SetLeast(double pressure);
+  void SetLeast(double pressure) { least_ = pressure_ = pressure; }
   // A request of a class with that bound took its user so long. `held`: bulk is held back now, and
   // there is about as much pressure as may be.
   void Waited(ClassId id, const ServiceContract& contract, Duration waited, bool held,

@@ -24,10 +24,6 @@ std::vector<double> ScaledToCapacity(const Tiers& tiers, std::span<const TierCli
 
 }  // namespace
 
-TierClient TwoTierClient(double hit, double weight) {
-  return {.weight = weight, .use = {1 - hit, hit}};
-}
-
 size_t BottleneckOf(const Tiers& tiers, const TierClient& client) {
   size_t most = 0;
   for (size_t k = 1; k < tiers.count; ++k) {

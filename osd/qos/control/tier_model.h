@@ -31,7 +31,9 @@ struct TierClient {
 };
 
 // A client of two tiers whose fraction `hit` in [0, 1] goes to the second.
-TierClient TwoTierClient(double hit, double weight = 1);
+inline TierClient TwoTierClient(double hit, double weight = 1) {
+  return {.weight = weight, .use = {1 - hit, hit}};
+}
 
 // The tier that the client loads most; of equals the first.
 size_t BottleneckOf(const Tiers& tiers, const TierClient& client);

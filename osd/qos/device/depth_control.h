@@ -37,13 +37,8 @@ class DepthControl {
 
   explicit DepthControl(const CostModel* model) : model_(model) {}
 
-  void KeepShort(TimePoint now) {
-    short_since_ = now;
-    was_short_ = true;
-  }
-  [[nodiscard]] bool IsShort(TimePoint now) const {
-    return was_short_ && now - short_since_ < kShortFor;
-  }
+  void KeepShort(TimePoint now) { short_until_ = now + kShortFor; }
+  [[nodiscard]] bool IsShort(TimePoint now) const { return now < short_until_; }
 
   // For a second: whose promise may be broken (id) is kept while the device works on all that it
   // holds for no longer than `span`, of several such classes the least; max: that class spends all
@@ -103,9 +98,8 @@ class DepthControl {
   Duration passed_{0};     // what others that waited were passed by, in device time
   Duration alone_{0};      // sum of the estimates of what is in flight
   double typical_ns_ = 0;  // largest estimate lately
-  bool was_short_ = false;
-  TimePoint short_since_;  // with was_short_
-  ClassId span_of_;        // with span_until_
+  TimePoint short_until_;
+  ClassId span_of_;  // with span_until_
   Duration span_{0};
   TimePoint span_until_;
   bool probing_ = false;     // the device runs empty, or has its one request

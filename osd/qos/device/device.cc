@@ -21,8 +21,7 @@ void Device::Configure(const SchedulerConfig& config) {
             config.surplus != SurplusKind::kPass;
   rents_ = config.depth == 0 && config.guarantee == GuaranteeKind::kHtb &&
            config.surplus != SurplusKind::kCooperative;
-  knows_token_rate_ = config.token_rate > 0;
-  request_unit_ = config.RequestUnit();
+  request_unit_ = config.token_rate > 0 ? config.RequestUnit() : 0;
   anticipation_.Switch(config.anticipation);
 }
 
@@ -124,11 +123,6 @@ void Device::Leave(ClassQueue* queue, Request* request, TimePoint now) {
   const uint64_t here = depth_control_.bytes();
   const uint64_t others = here - std::min(here, own - std::min(own, request->bytes));
   WaitMeter::Completed(queue, *request, others, now);
-}
-
-double Device::WorthOf(uint64_t bytes) const {
-  const auto size = static_cast<double>(bytes);
-  return knows_token_rate_ ? std::max(size, request_unit_) : size;
 }
 
 }  // namespace weir::osd::qos

@@ -72,18 +72,14 @@ class Device {
   [[nodiscard]] bool IsGuarded(TimePoint now) const { return now < guarded_until_; }
   [[nodiscard]] TimePoint guarded_until() const { return guarded_until_; }
 
-  // What whoever starts requests should know.
-  // Pieces in which large writes should go, one after the other; UINT64_MAX: whole.
+  // What whoever starts requests should know: see Advice and PullResult (scheduler.h).
   [[nodiscard]] uint64_t PieceBytes(TimePoint now) const {
     return bursts_.Acts(now) ? UINT64_MAX : depth_control_.PieceBytes(now);
   }
-  // Whether a large write of which only the commit is left should leave its slot: while the device
-  // is kept short within a burst, or up to kStep of its time, so that writes share flushes.
   [[nodiscard]] bool LandingFrees(TimePoint now) const {
     return IsShort(now) && (landed_alone_ < kStep || bursts_.Acts(now));
   }
-  // How long the commit of a request that belongs to a burst may wait for others to share its
-  // flush; `more`: something waits for its turn.
+  // `more`: something waits for its turn.
   [[nodiscard]] std::optional<Duration> Patience(const Request& request, bool more) const {
     if (request.part < Request::Part::kLanding) return std::nullopt;
     return bursts_.Patience(more);
@@ -114,7 +110,9 @@ class Device {
   [[nodiscard]] DiskEstimate& estimate() { return estimate_; }
   [[nodiscard]] const DiskEstimate& estimate() const { return estimate_; }
   // What admission books for a request of that size.
-  [[nodiscard]] double WorthOf(uint64_t bytes) const;
+  [[nodiscard]] double WorthOf(uint64_t bytes) const {
+    return std::max(static_cast<double>(bytes), request_unit_);
+  }
 
  private:
   static constexpr uint64_t kPage = 4 << 10;
@@ -139,8 +137,7 @@ class Device {
   TimePoint rented_until_;
   uint32_t depth_ = SchedulerConfig::kAutoDepth;
   uint32_t chosen_depth_ = 0;  // 0: auto
-  bool knows_token_rate_ = false;
-  double request_unit_ = 0;  // what the smallest request is worth
+  double request_unit_ = 0;    // what the smallest request is worth; 0: not known
   CostModel cost_model_;
   ServiceTime service_time_;
   DepthControl depth_control_{&cost_model_};

@@ -13,7 +13,7 @@
 //               a deadline goes: h is lost anyway. Not among all, or best effort would take part
 //               in serving classes that are late already, and they would stay late.
 // As order `vc` h goes always; requests without a deadline then go by arrival.
-// Example: s = 10, FT = 50, 52, 100, est = 13.1: at t = 18 u goes (31.1 <= 32), at t = 19 h.
+// Example, with that of finish_order.h and est = 13.1: at t = 18 u goes (31.1 <= 32), at t = 19 h.
 //
 // Threads: the scheduler's owner.
 #pragma once
@@ -28,18 +28,16 @@ namespace weir::osd::qos {
 
 class Cvc final : public Dispatch {
  public:
-  // `service_time` must outlive this. `capacity_per_depth`: window size, in depths of the device.
-  Cvc(const CvcConfig& config, bool finish_order_only, const ServiceTime* service_time,
-      size_t capacity_per_depth)
+  // `service_time` must outlive this.
+  Cvc(const CvcConfig& config, bool finish_order_only, const ServiceTime* service_time)
       : config_(config),
         finish_order_only_(finish_order_only),
         service_time_(service_time),
-        capacity_per_depth_(capacity_per_depth),
         by_finish_(ShortestService()) {}
 
-  [[nodiscard]] size_t Capacity(uint32_t depth) const override {
-    return capacity_per_depth_ * depth;
-  }
+  // Not more: what is decided ahead leaves its class's queue. A class with fewer requests under way
+  // than two depths would have nothing queued any more, and its share would go to whoever has.
+  [[nodiscard]] size_t Capacity(uint32_t depth) const override { return depth; }
   [[nodiscard]] Request* Urgent() const override;
 
  private:
@@ -58,7 +56,6 @@ class Cvc final : public Dispatch {
   const CvcConfig config_;
   const bool finish_order_only_;
   const ServiceTime* const service_time_;
-  const size_t capacity_per_depth_;
   Elevator elevator_;  // promised is there who has a deadline
   FinishOrder by_finish_;
   uint32_t run_ = 0;  // picks off the finish order in a row

@@ -45,13 +45,4 @@ Request* Elevator::FirstPromised(Request* oldest) const {
   return From(promised_, {head_, 0});
 }
 
-Request* Elevator::After(const Request& request) const {
-  return From({request.lba, request.sequence + 1});
-}
-
-void Elevator::Served(const Request& request) {
-  ++departures_;
-  head_ = request.lba + request.bytes;
-}
-
 }  // namespace weir::osd::qos

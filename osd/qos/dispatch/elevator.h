@@ -26,10 +26,15 @@ class Elevator {
   // The same among those that are promised; `oldest` is one of them.
   [[nodiscard]] Request* FirstPromised(Request* oldest) const;
   // The one that C-SCAN serves after `request`, which is here.
-  [[nodiscard]] Request* After(const Request& request) const;
+  [[nodiscard]] Request* After(const Request& request) const {
+    return From({request.lba, request.sequence + 1});
+  }
   // The disk serves `request` now (it is still here): the head moves behind it, and everyone else
   // has been passed once more.
-  void Served(const Request& request);
+  void Served(const Request& request) {
+    ++departures_;
+    head_ = request.lba + request.bytes;
+  }
 
  private:
   using Tree = RequestTree<Request*>;

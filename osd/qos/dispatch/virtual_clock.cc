@@ -12,14 +12,11 @@ namespace {
 constexpr double kLongestStep = 1e8;
 
 Duration StepOf(const ClassQueue& queue, const Request& request) {
-  if (queue.rents_time() && queue.more) {
-    double step = queue.more->estimate / queue.time_share;
-    if (queue.finish_rate > 0) step = std::min(step, 1 / queue.finish_rate);
-    return FromSeconds(std::min(step, kLongestStep));
-  }
   double seconds = std::numeric_limits<double>::infinity();
   if (queue.finish_rate > 0) seconds = 1 / queue.finish_rate;
-  if (queue.finish_rate <= 0 || (queue.bound_iops > 0 && queue.promised > 0)) {
+  if (queue.rents_time() && queue.more) {
+    seconds = std::min(seconds, queue.more->estimate / queue.time_share);
+  } else if (queue.finish_rate <= 0 || (queue.bound_iops > 0 && queue.promised > 0)) {
     if (queue.promised == 0) return Duration(0);
     const double by_bytes =
         static_cast<double>(request.bytes) / static_cast<double>(queue.promised);

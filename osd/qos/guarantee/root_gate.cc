@@ -16,13 +16,9 @@ void RootGate::SetKind(GateKind kind, TimePoint now) {
 }
 
 void RootGate::SetRate(uint64_t rate, TimePoint now) {
-  const bool had_none = bucket_.rate() == 0;
   const int64_t cap = BucketCap(rate, largest_);
-  if (had_none) {
-    bucket_ = TokenBucket(rate, cap, now);
-  } else {
-    bucket_.SetRate(rate, cap, now);
-  }
+  if (bucket_.rate() == 0) bucket_ = TokenBucket(rate, cap, now);
+  bucket_.SetRate(rate, cap, now);
 }
 
 void RootGate::SetSizes(int64_t largest, int64_t leaf_caps, TimePoint now) {

@@ -91,10 +91,6 @@ double TokenBucket::WaitWhileItComesOff(double wait_ns) const {
   return before;
 }
 
-void TokenBucket::TakeDownTo(int64_t floor, int64_t tokens) {
-  if (level_ > floor) level_ = std::max(level_ - tokens, floor);
-}
-
 TimePoint TokenBucket::CoversAt(int64_t tokens) const {
   const int64_t target = std::min(tokens, cap_);
   if (level_ >= target) return refilled_;
@@ -119,13 +115,9 @@ int64_t BucketCap(uint64_t bytes_per_s, int64_t largest_request_tokens) {
 void SetLeaf(std::optional<TokenBucket>* leaf, uint64_t bytes_per_s, int64_t largest_request_tokens,
              TimePoint now) {
   const int64_t cap = BucketCap(bytes_per_s, largest_request_tokens);
-  if (bytes_per_s == 0) {
-    leaf->reset();
-  } else if (*leaf) {
-    (*leaf)->SetRate(bytes_per_s, cap, now);
-  } else {
-    leaf->emplace(bytes_per_s, cap, now);
-  }
+  if (bytes_per_s == 0) return leaf->reset();
+  if (!*leaf) leaf->emplace(bytes_per_s, cap, now);
+  (*leaf)->SetRate(bytes_per_s, cap, now);
 }
 
 int64_t LimitCap(uint64_t bytes_per_s, int64_t largest_request_tokens) {

@@ -26,7 +26,9 @@ class TokenBucket {
   void Refill(TimePoint now);
   void Take(int64_t tokens) { level_ -= tokens; }
   // Takes, but does not go below `floor`; a level that is below already stays.
-  void TakeDownTo(int64_t floor, int64_t tokens);
+  void TakeDownTo(int64_t floor, int64_t tokens) {
+    if (level_ > floor) level_ = std::max(level_ - tokens, floor);
+  }
   // What is above `tokens` is lost.
   void CutAt(int64_t tokens) { level_ = std::min(level_, tokens); }
 

@@ -53,11 +53,10 @@ void Cooperative::Meet(ClassQueue* queue) {
 void Cooperative::Offer(ClassQueue* queue) {
   Meet(queue);
   DiskState& disk = queue->disk;
-  const uint64_t sequence = queue->requests.front()->sequence;
   if (disk.parked) disk.clock = std::max(disk.clock, system_clock_);
   disk.parked = false;
   disk.offered = true;
-  by_clock_.Put(queue, disk.clock, sequence);
+  by_clock_.Put(queue, disk.clock, queue->requests.front()->sequence);
   File(queue);
 }
 

@@ -31,13 +31,17 @@ void Dsfq::Offer(ClassQueue* queue) {
   }
 }
 
+// One that has more to do than it seemed is not looked at before it is offered again.
 ClassQueue* Dsfq::PickLight(bool free) {
-  if (by_finish_.empty()) return nullptr;
-  if (free) return by_finish_.Top();
   const Request& next = *by_start_.Top()->requests.front();
   const double end = next.start_tag + std::max(longest_, next.finish_tag - next.start_tag);
-  ClassQueue* queue = by_finish_.Top();
-  return queue != by_start_.Top() && by_finish_.TopKey() <= end ? queue : nullptr;
+  while (!by_finish_.empty()) {
+    ClassQueue* queue = by_finish_.Top();
+    if (!free && (queue == by_start_.Top() || by_finish_.TopKey() > end)) return nullptr;
+    if (IsLight(*queue->requests.front())) return queue;
+    by_finish_.Remove(queue);
+  }
+  return nullptr;
 }
 
 double Dsfq::StartWithHistory(ClassQueue* queue, const Request& head) const {
@@ -69,12 +73,11 @@ void Dsfq::Released(ClassQueue* queue, bool guaranteed) {
   const Request& head = *queue->requests.front();
   queue->owed = queue->owed_after_head;
   longest_ = std::max(kKeepLongest * longest_, head.finish_tag - head.start_tag);
+  virtual_time_ = std::max(virtual_time_, by_start_.TopKey());
   if (!guaranteed) {
-    virtual_time_ = std::max(virtual_time_, by_start_.TopKey());
     queue->finish_tag = head.finish_tag;
     return;
   }
-  virtual_time_ = std::max(virtual_time_, by_start_.TopKey());
   const double cost_per_token =
       static_cast<double>(head.cost) / static_cast<double>(TokensOf(head.bytes));
   // A promise in requests only: two requests as large as this one.

@@ -34,6 +34,8 @@
 // keep to: the small go, and count like a guaranteed release.
 #pragma once
 
+#include <utility>
+
 #include "osd/qos/class_heap.h"
 #include "osd/qos/surplus/surplus.h"
 
@@ -62,15 +64,13 @@ class Dsfq final : public Surplus {
   }
   ClassQueue* Pick() override { return by_start_.empty() ? nullptr : by_start_.Top(); }
   ClassQueue* PickLight(bool free) override;
-  void NotLight(ClassQueue* queue) override { by_finish_.Remove(queue); }
   void Released(ClassQueue* queue, bool guaranteed) override;
 
-  [[nodiscard]] double virtual_time() const { return virtual_time_; }
-  // True when tags have grown so far that doubles lose precision: subtract `virtual_time()` from
-  // every tag of every class with Shift, and offer the heads anew.
+  // True when tags have grown so far that doubles lose precision: subtract what RestartVirtualTime
+  // returns from every tag of every class with Shift, and offer the heads anew.
   [[nodiscard]] bool WantsRebase() const { return virtual_time_ > kRebaseAt; }
+  [[nodiscard]] double RestartVirtualTime() { return std::exchange(virtual_time_, 0); }
   static void Shift(ClassQueue* queue, double by);
-  void ShiftVirtualTime(double by) { virtual_time_ -= by; }
 
   // H: the most that hybrid-h remembers, 16 MiB in tokens; more than the largest burst to be made
   // up for.

@@ -27,8 +27,6 @@ class Surplus {
   // small head may pass it without taking more than its share, or none. `free`: its share does not
   // matter, as it is not what the others wait for; it is released as if guaranteed.
   virtual ClassQueue* PickLight(bool /*free*/) { return nullptr; }
-  // That one has more to do than it seemed: not before it is offered again.
-  virtual void NotLight(ClassQueue* /*queue*/) {}
   // The head of this class is being released, by either stage; it is still in the queue.
   virtual void Released(ClassQueue* /*queue*/, bool /*guaranteed*/) {}
   // The class is going, or the box is: forget all about it.

@@ -36,7 +36,7 @@ double ElevatorGoes(Run& run, double t) {
   config.late_mode = false;
   if (run.broken(Fault::kLatestStartIgnored)) config.fixed_estimate = Duration::min();
   const osd::qos::ServiceTime measured(0.9, 10ms);
-  osd::qos::Cvc cvc(config, false, &measured, 4);
+  osd::qos::Cvc cvc(config, false, &measured);
   Request requests[3];
   const double finish[] = {50, 52, 100};
   for (uint64_t i = 0; i < 3; ++i) {

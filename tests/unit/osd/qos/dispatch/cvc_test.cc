@@ -38,7 +38,7 @@ class CvcTest : public ::testing::Test {
     return &request;
   }
   std::unique_ptr<Cvc> Build(bool vc = false) {
-    return std::make_unique<Cvc>(config_, vc, &service_time_, 4);
+    return std::make_unique<Cvc>(config_, vc, &service_time_);
   }
   static std::vector<uint64_t> Drain(Dispatch* dispatch, TimePoint now = {}) {
     std::vector<uint64_t> order;
