@@ -6,9 +6,9 @@
 //   Count(class, tier)  every request          Observe(tiers)  once a second      Tick  when due
 //
 // It solves every period, and between periods when an alarm says that the mix has changed: one tier
-// idles (busy below 80 %) while another is full (above 98 %), at most once a second. (Freedom of
-// envy may not allow more; then the alarm goes on, which is cheap.) New weights are handed out only
-// if a class came or some share moved by more than 2 % of itself (hysteresis, A34).
+// idles (busy below 80 %) while another is full (above 98 %), at most once a second. New weights
+// are handed out only if a class came or some share moved by more than 2 % of itself (hysteresis,
+// A34).
 //
 // Who counts (A33): classes with requests in their window. The others keep the fractions that they
 // had, and a newcomer is taken to load all tiers equally; both get the weight of their fair share,

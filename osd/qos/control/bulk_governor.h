@@ -2,18 +2,14 @@
 // are what the guarded class waits for. It stands outside the pipeline: it measures, and its answer
 // is one number, Scheduler::SetBulkCap.
 //
-// A small read passes the threads of the application, the mount and the daemon. Where those
-// who write hundreds of megabytes share the processors with them, it waits at each, and no order on
-// the device helps. So the pressure on the processors (PSI: the part of the time in which somebody
-// who could run did not) is kept at what the bounds leave room for (bound_setpoint.h). The rate
-// follows the pressure: every `kEvery` it is multiplied by
+// The pressure on the processors (PSI: the part of the time in which somebody who could run did
+// not) is kept at what the bounds leave room for (bound_setpoint.h). Every `kEvery` the rate is
+// multiplied by
 //
 //   chosen / pressure, within [kDown, kUp]
 //
 // from what bulk had, at once, and it goes when nobody would be held back by it. Under kAny it
-// grows to a little more than bulk takes: evenly, the same bytes cost the class a tenth of what
-// they cost in bursts. Several OSDs of a machine look at the same pressure, so they slow down and
-// speed up together.
+// grows to a little more than bulk takes, so that it does not come in bursts.
 //
 // The pressure of others is not ours to relieve: where more than kRemains of what is typical
 // without holding stays although bulk has been held to 1/kDeepest of what it had, for kFutile, it

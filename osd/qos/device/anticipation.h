@@ -1,7 +1,5 @@
 // Anticipation: keeps a disk with a head idle for the reader who is about to ask again.
 //
-// Who reads one small request after the other has nothing queued at the moment at which the device
-// becomes free, so a work-conserving order moves the head away, and every read pays for its return.
 // With anticipation the device is kept for the class whose read has just been done: for `kPatience`
 // if it does not ask, and as long as it goes on asking, but at most for a turn; then everybody goes
 // for a pause before the next turn. What others lose is the trade: up to turn / (turn + pause) of

@@ -3,15 +3,12 @@
 //
 //   FT_i = max(AT_i, FT_{i-1}) + 1/IOPS_j                     (3) a class with requests per second
 //   FT_i = max(AT_i, FT_{i-1}) + L/B                          (1) a class with a rate in bytes
-//
 //   FT_i = max(AT_i, FT_{i-1}) + est/f                        a virtual disk (guarantee/htb.h)
 //
 // IOPS_j is what the contract asks for or what its latency bound needs by (10), or was granted as
-// measured (A24), the larger. AT is
-// the moment the request left the earlier stages: with surplus `pass` its arrival, behind HTB the
-// moment its leaf covered it. A class with neither has no finish time (FT = Max): its requests are
-// served in C-SCAN's turn or when nothing else waits. Example: 50 per second, arrivals at 0, 0,
-// 100 ms: FT = 20, 40, 120 ms.
+// measured (A24), the larger. AT is the moment the request left the earlier stages. A class with
+// neither has no finish time (FT = Max): its requests are served in C-SCAN's turn or when nothing
+// else waits. Example: 50 per second, arrivals at 0, 0, 100 ms: FT = 20, 40, 120 ms.
 //
 // Of a promise over all OSDs, what the class was served on others moves FT_{i-1} by as many steps,
 // so that the promise is one over all of them (DSFQ's delays, as in htb.h).
@@ -28,8 +25,7 @@ namespace weir::osd::qos {
 // device's speed is not known, a latency bound then counts without the 1/IOPSmax of (10).
 double FinishRate(const ServiceContract& contract, double iops_max);
 
-// Stamps request->finish_time and advances the class's clock. Behind a guarantee stage only what
-// the class is owed (`guaranteed`) has a deadline; without one everything has.
+// Stamps request->finish_time and advances the class's clock.
 void StampFinishTime(ClassQueue* queue, Request* request, Duration ahead_max, TimePoint now);
 
 }  // namespace weir::osd::qos

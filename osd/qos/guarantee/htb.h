@@ -13,12 +13,9 @@
 //
 // A virtual disk (common/qos/virtual_disk.h) is a leaf in microseconds of the device, which refills
 // at its share of the time: f seconds a second. A head is owed while there is any left; it pays
-// what requests of the class take (a moving average), and the difference when it is complete. So
-// random access costs its owner and nobody else. A throughput disk has its rate c as a second
-// bucket, and is owed when both cover. Example: f = 1/4, requests of 0.22 ms: 1,125 a second are
-// owed, whatever the neighbours' locality. On a device where somebody rents time, a promise R in
-// bytes has a leaf in time as well, with what was booked for it, R / G0: owed when both cover. Who
-// seeks more than the expected workload competes for the rest with his surplus.
+// what requests of the class take (a moving average), and the difference when it is complete. A
+// throughput disk has its rate c as a second bucket, and is owed when both cover; so is a promise R
+// in bytes, with what was booked for it, R / G0, where somebody rents time.
 //
 // Cost: O(log n). A class waits in a heap keyed by the moment its leaf will cover its head, which
 // nothing but the class's own events can change, and moves to a heap keyed by arrival when due.

@@ -11,9 +11,6 @@
 // first; what the class pays goes to its requests in order of arrival, whoever they belong to.
 // A transaction's promise holds per OSD.
 //
-// Example: R = 20, R1 = 8, R2 = 4, all backlogged: 8 for the first; the 12 that are left go in
-// order of arrival, so the second and the rest get 6 each.
-//
 // Cost: O(transactions of the class). Threads: the scheduler's owner. Ownership: holds pointers to
 // the class's waiting requests.
 #pragma once

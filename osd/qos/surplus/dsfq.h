@@ -17,21 +17,14 @@
 // so that a burst elsewhere is made up for later instead of being forgotten, and the minimum share
 // of (11) holds all the same. I-9: 0 <= owed <= H.
 //
-// Two rules make it compose with a guarantee stage:
+// Two rules make it compose with a guarantee stage, and one keeps large requests from delaying
+// small ones (README.md says why):
 // - A guaranteed release advances F, so that it counts in the class's share, but only while S leads
-//   v by less than `lead` (twice the leaf's cap): what a promise gives beyond the share is not a
-//   debt to be paid when the promise ends or others leave.
-// - A guaranteed release moves v no further than the smallest S of all heads. So it never drags v
-//   past somebody who waits, and yet v does not stand still while promises alone feed everybody,
-//   which would let an idle class save up credit.
-//
-// And one keeps large requests from delaying small ones. A head of a megabyte in turn may wait for
-// its tokens for ten milliseconds, in which v stands still: a reader would be through with what it
-// may take at this v, far below its share, and wait too. While the smallest S cannot go, small
-// heads with F <= S + the longest F - S lately may: the order in which fair queueing by finish time
-// serves them, and a lead that the large have over each other anyway. v stays at the smallest S.
-// Where the large wait for something that the small do not take (processors), there is no share to
-// keep to: the small go, and count like a guaranteed release.
+//   v by less than `lead` (twice the leaf's cap).
+// - It moves v no further than the smallest S of all heads.
+// - While the smallest S cannot go, small heads with F <= S + the longest F - S lately may; v stays
+//   at the smallest S. Where the large wait for something that the small do not take (processors),
+//   any small head may, and counts like a guaranteed release.
 #pragma once
 
 #include <utility>
