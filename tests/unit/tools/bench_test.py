@@ -14,7 +14,7 @@ from unittest import mock
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tools", "lib"))
 
-from bench import acceptance, against, cli, commit, cost, fio, isolation, jobs, metering, onodes, postgres, report  # noqa: E402
+from bench import acceptance, against, bigdirectory, cli, commit, cost, fio, isolation, jobs, metering, onodes, postgres, report  # noqa: E402
 from bench import scheduler, verdicts  # noqa: E402
 from bench.host import BenchError  # noqa: E402
 
@@ -54,6 +54,37 @@ class MeteringTest(unittest.TestCase):
             self.assertEqual(low + width, fio.histogram_bin_ns(index + 1)[0], index)
 
 
+class BigDirectoryTest(unittest.TestCase):
+    def test_growth_is_how_many_times_as_long_it_takes(self):
+        rows = bigdirectory.rows_of([1000, 400, 800], {look: 50 for look in bigdirectory.LOOKS},
+                                    {look: 75 for look in bigdirectory.LOOKS})
+        rows.update(bigdirectory.processor_rows([100, 300, 150]))
+        self.assertEqual(set(rows), set(bigdirectory.BigDirectory().rows()))
+        self.assertEqual(rows["bigdirectory.create-cpu-growth"], 1.5)
+        self.assertEqual(rows["bigdirectory.create-growth"], 1.25)
+        self.assertEqual(rows["bigdirectory.create-worst"], 2.5)
+        self.assertEqual(rows["bigdirectory.stat-cold-growth"], 1.5)
+
+    def test_a_part_takes_the_time_of_its_pieces(self):
+        self.assertEqual(bigdirectory.tenths([100, 300] * 10), [150.0] * 10)
+
+    def test_goes_cold_before_each_kind_of_look_and_leaves_what_it_did_not_unlink(self):
+        with tempfile.TemporaryDirectory() as place:
+            system = mock.Mock(data=place, **{"processes.return_value": {"mount": [os.getpid()]}})
+            system.name = "here"
+            job = bigdirectory.BigDirectory(names=1000, sample=200)
+            with contextlib.redirect_stderr(io.StringIO()):
+                rows = job.measure(system, 4, 0)
+            self.assertEqual(set(rows), set(job.rows()))
+            self.assertEqual(system.cold.call_count, 4)
+            self.assertEqual(len(os.listdir(os.path.join(place, "bigdirectory.big"))), 800)
+            self.assertEqual(job.measure(system, 4, 1), {})
+
+    def test_is_measured_by_name_only(self):
+        self.assertNotIn(bigdirectory.NAME, cli.parse([]).chosen)
+        self.assertIn(bigdirectory.NAME, cli.parse(["big*"]).chosen)
+
+
 class FloorTest(unittest.TestCase):
     def test_limit_is_the_lower_median_of_raw_and_passthrough(self):
         rows = table(("raw", "seqwrite-1M-direct", "MB/s", [900, 4000, 1000]),
@@ -87,7 +118,7 @@ class FloorTest(unittest.TestCase):
         self.assertIsNone(rows["weirfs-embedded", "isolation-64k-libaio.p99"]["limit"])
 
     def test_every_floor_fits_a_row_that_is_measured(self):
-        measured = [row for job in jobs.JOBS for row in job.rows()] + list(isolation.rows()) + list(metering.rows())
+        measured = [row for job in [*jobs.JOBS, bigdirectory.BigDirectory()] for row in job.rows()] + list(isolation.rows()) + list(metering.rows())
         measured += [f"scheduler.{row}" for row in ("Decide/unified/1000", "Decide/cvc/10000", "growth/vd",
                                                     "BestEffort/unified", "SolveTiers/four/1000")]
         for floor in report.FLOORS:

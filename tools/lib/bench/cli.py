@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 
-from . import acceptance, against, commit, isolation, jobs, metering, onodes, postgres, report, scheduler, verdicts
+from . import acceptance, against, bigdirectory, commit, isolation, jobs, metering, onodes, postgres, report, scheduler, verdicts
 from .host import MIB, SIGNALS, BenchError, Host, say
 from .systems import Ext4, Passthrough, Peer, Raw
 from .weirfs import Cluster, Embedded
@@ -38,7 +38,8 @@ def size(text):
 
 def names():
     """{job: what it measures} in the order of measuring."""
-    return {**{j.name: j.about for j in jobs.JOBS}, onodes.NAME: onodes.ABOUT, postgres.NAME: postgres.ABOUT, scheduler.NAME: scheduler.ABOUT, metering.NAME: metering.ABOUT,
+    return {**{j.name: j.about for j in jobs.JOBS}, onodes.NAME: onodes.ABOUT, postgres.NAME: postgres.ABOUT,
+            bigdirectory.NAME: bigdirectory.ABOUT, scheduler.NAME: scheduler.ABOUT, metering.NAME: metering.ABOUT,
             isolation.NAME: isolation.ABOUT,
             PEERS: "adds one other filesystem to the rows (needs --peers-dir)"}
 
@@ -107,6 +108,8 @@ def choose(parser, options):
         if not found:
             parser.error(f"no row '{pattern}'; there are: {', '.join(names())}")
         chosen += found
+    if not options.names:
+        chosen.remove(bigdirectory.NAME)  # Too long for each run.
     if chosen == [PEERS]:
         chosen += [job.name for job in jobs.JOBS]
     options.chosen = [name for name in names() if name in chosen]
@@ -129,6 +132,8 @@ class Bench:
                 say(f"bench: {postgres.NAME} is skipped: {why}")
             else:
                 self._tables.append(postgres.Postgres())
+        if bigdirectory.NAME in options.chosen:  # Behind them: its names stay.
+            self._tables.append(bigdirectory.BigDirectory())
 
     def run(self):
         if scheduler.NAME in self._options.chosen:

@@ -29,6 +29,7 @@ FLOORS = [
     Floor("weirfs-embedded", "creates-1thread", value=1_000),
     Floor("weirfs-(embedded|cluster)", "creates-4threads", value=5_000),
     Floor("weirfs-(embedded|cluster)", "creates-.*[.](stat|list)_again", share=0.5),
+    Floor("weirfs-(embedded|cluster)", "bigdirectory[.]create-growth", most=1.15),
     Floor("weirfs-cluster", "seqwrite-1M-direct", value=86),
     Floor("weirfs-cluster", "randwrite-4k-16jobs(-dsync)?", value=2_429),
     Floor("weirfs-cluster", "creates-1thread", value=1_247),
