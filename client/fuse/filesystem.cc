@@ -195,7 +195,7 @@ FileAttr Filesystem::Learn(const InodePtr& inode, const wire::EntryReply& reply,
                            Learns learns) {
   core_.LearnClass(*inode, reply, asked);
   inode->set_told(core_.clock().Now().ns);
-  const FileAttr attr = inode->Update(core_.Heard(reply.attr()));
+  const FileAttr attr = core_.inodes().Update(inode, core_.Heard(reply.attr()));
   // Alone, the kernel knows the others better.
   const bool leased = learns == Learns::kAll && (attr.IsRegular() || !options_.exclusive);
   if (leased) core_.leases().Learn(inode, reply, asked);
@@ -300,7 +300,7 @@ bool Filesystem::CountKnown(const DirCache::Look& look, const NodeNumbers::Place
   InodeTable& inodes = core_.inodes();
   if (look.kind == DirCache::Look::Kind::kDirectory) {
     const InodePtr directory = inodes.Lookup(look.attr.inode);
-    *entry = MakeEntry(*directory, directory->Update(look.attr), &place);
+    *entry = MakeEntry(*directory, inodes.Update(directory, look.attr), &place);
     return true;
   }
   // Counted before it is judged: the kernel may be about to forget it, and with it would go what is

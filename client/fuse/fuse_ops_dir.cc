@@ -93,7 +93,7 @@ void Answer(Filesystem& fs, const CallPtr& call, InodeId directory, uint64_t at,
 void NoteListing(Filesystem& fs, InodeId directory, const wire::Attr& attr, uint64_t handle) {
   const InodePtr inode = fs.core().inodes().Find(directory);
   if (inode == nullptr) return;
-  inode->Update(fs.core().Heard(attr));
+  (void)fs.core().inodes().Update(inode, fs.core().Heard(attr));
   if (handle != kLeavesAtime) fs.core().access_times().DirectoryRead(inode);
 }
 

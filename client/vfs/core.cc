@@ -536,7 +536,7 @@ void Core::TakeDirectories(DirCache::Changing* changing, std::span<const wire::A
     if (now == told.end() || inode == nullptr) {
       Changed({id});
     } else {
-      inode->Update(Heard(**now));
+      (void)inodes_.Update(inode, Heard(**now));
     }
   }
   directories_.End(changing);

@@ -87,7 +87,7 @@ void Core::RefreshOpenFiles() {
             if (reply->has_effective_class() && reply->effective_class().tagged()) {
               inode->set_tag_class(ClassId(reply->effective_class().class_id()));
             }
-            inode->Update(Heard(reply->attr()));
+            (void)inodes_.Update(inode, Heard(reply->attr()));
             leases_.Learn(inode, *reply, asked);
           } else {
             WEIR_LOG_WARN("inode {} is open, and the MDS says: {}", inode->id().value,

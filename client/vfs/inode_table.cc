@@ -420,12 +420,23 @@ InodePtr InodeTable::Find(InodeId id) const {
   return it == entries_.end() ? nullptr : it->second.inode;
 }
 
+FileAttr InodeTable::Update(const InodePtr& inode, const FileAttr& from_mds) {
+  const FileAttr shown = inode->Update(from_mds);
+  if (!S_ISDIR(shown.mode) || inode->BeListed()) return shown;
+  std::lock_guard lock(mutex_);
+  // What has left the table may be back as another.
+  const auto it = entries_.find(inode->id());
+  if (it != entries_.end() && it->second.inode == inode) directories_.insert(inode->id());
+  return shown;
+}
+
 std::vector<InodeId> InodeTable::Directories(size_t most) const {
   std::vector<InodeId> directories;
   std::lock_guard lock(mutex_);
-  for (const auto& [id, entry] : entries_) {
+  directories.reserve(std::min(most, directories_.size()));
+  for (const InodeId id : directories_) {
     if (directories.size() == most) break;
-    if (S_ISDIR(entry.inode->attr().mode)) directories.push_back(id);
+    directories.push_back(id);
   }
   return directories;
 }
@@ -447,7 +458,9 @@ void InodeTable::Unpin(InodeId id) {
 
 void InodeTable::DropIfUnusedLocked(InodeId id) {
   auto it = entries_.find(id);
-  if (it->second.lookups == 0 && it->second.pins == 0) entries_.erase(it);
+  if (it->second.lookups > 0 || it->second.pins > 0) return;
+  directories_.erase(id);
+  entries_.erase(it);
 }
 
 size_t InodeTable::size() const {

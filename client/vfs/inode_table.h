@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "client/vfs/file_attr.h"
@@ -201,6 +202,9 @@ class Inode {
   [[nodiscard]] std::string target() const;
   void set_target(std::string target);
 
+  // It is listed as a directory; returns whether it was before.
+  bool BeListed() { return listed_.exchange(true, std::memory_order_relaxed); }
+
   // The kernel keeps what it was told of the attributes; returns whether it did before.
   bool KernelKeeps(bool keeps) const { return kernel_keeps_.exchange(keeps); }
 
@@ -242,6 +246,7 @@ class Inode {
   mutable std::atomic<bool> kernel_keeps_{false};
   std::atomic<bool> lacks_room_{false};
   std::atomic<bool> emptied_{false};
+  std::atomic<bool> listed_{false};
   mutable std::mutex mutex_;
   FileAttr attr_;
   uint64_t local_end_ = 0;
@@ -286,7 +291,9 @@ class InodeTable {
   InodePtr Pin(InodeId id);
   void Unpin(InodeId id);
   [[nodiscard]] size_t size() const;
-  // Those that are known to be directories, so many at most.
+  // Inode::Update of one that may be a directory: those that are known to be are listed.
+  FileAttr Update(const InodePtr& inode, const FileAttr& from_mds);
+  // So many of them at most; costs nothing for what else is known.
   [[nodiscard]] std::vector<InodeId> Directories(size_t most) const;
 
  private:
@@ -302,6 +309,7 @@ class InodeTable {
   const std::function<void(InodeId)> on_forgotten_;
   mutable std::mutex mutex_;
   std::unordered_map<InodeId, Entry> entries_;
+  std::unordered_set<InodeId> directories_;  // of entries_
 };
 
 }  // namespace weir::client

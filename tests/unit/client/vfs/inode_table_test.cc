@@ -176,10 +176,30 @@ TEST(InodeTableTest, KnowsItsDirectories) {
   for (uint64_t id = 1; id <= 6; ++id) {
     FileAttr attr = AttrOf(1, 0);
     attr.mode = id <= 4 ? S_IFDIR : S_IFREG;
-    table.Lookup(InodeId(id))->Update(attr);
+    table.Update(table.Lookup(InodeId(id)), attr);
   }
   EXPECT_EQ(table.Directories(10).size(), 4u);
   EXPECT_EQ(table.Directories(3).size(), 3u);
+}
+
+// Goal: the list ends with what it lists, also where somebody still has the inode and hears of it.
+TEST(InodeTableTest, ADirectoryThatHasLeftIsListedNoMore) {
+  InodeTable table;
+  FileAttr attr = AttrOf(1, 0);
+  attr.mode = S_IFDIR;
+  const InodePtr left = table.Lookup(InodeId(5));
+  table.Update(left, attr);
+  table.Forget(InodeId(5), 1);
+  EXPECT_TRUE(table.Directories(10).empty());
+  const InodePtr early = table.Lookup(InodeId(6));
+  table.Forget(InodeId(6), 1);
+  table.Update(early, attr);
+  EXPECT_TRUE(table.Directories(10).empty()) << "it would never go";
+  const InodePtr back = table.Lookup(InodeId(5));
+  EXPECT_TRUE(table.Directories(10).empty()) << "nothing is known of it yet";
+  table.Update(left, attr);
+  table.Update(back, attr);
+  EXPECT_EQ(table.Directories(10), std::vector<InodeId>{InodeId(5)});
 }
 
 TEST(InodeTest, AnErrorIsGivenOnceToEachWhoHadItOpenAndToOneOfThoseWhoComeLater) {
