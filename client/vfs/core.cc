@@ -45,6 +45,9 @@ Core::Core(const ReactorNetworks& networks, Clock& clock, Options options)
       }),
       open_files_(inodes_, [this](const auto& inodes, auto done) { SendRelease(inodes, done); }),
       kept_(inodes_, [this](const auto& inodes) { ReleaseKept(inodes); }),
+      yields_([this](uint64_t epoch, uint64_t seq, const auto& inodes, auto done) {
+        SendYield(epoch, seq, inodes, std::move(done));
+      }),
       access_times_(clock, inodes_, options_.access_rules,
                     [this](const auto& reads, bool strict, auto done) {
                       SendReads(reads, strict, std::move(done));
@@ -186,7 +189,7 @@ LeaseKeeper::Hooks Core::LeaseHooks() {
     });
   };
   hooks.yield = [this](uint64_t epoch, uint64_t seq, const auto& inodes, auto done) {
-    SendYield(epoch, seq, inodes, std::move(done));
+    yields_.Yield(epoch, seq, inodes, std::move(done));
   };
   return hooks;
 }

@@ -36,6 +36,7 @@
 #include "client/vfs/kernel_names.h"
 #include "client/vfs/lease_keeper.h"
 #include "client/vfs/open_files.h"
+#include "client/vfs/yield_batches.h"
 #include "common/base/tick_pace.h"
 #include "common/base/waker.h"
 #include "common/posix/kernel_path.h"
@@ -210,6 +211,7 @@ class Core final : private WriteReporter, private NewFiles {
   HandleTable handles_;
   OpenFiles open_files_;
   KeptInodes kept_;
+  YieldBatches yields_;
   AccessTimes access_times_;
   FileLocks locks_;
   Callers callers_;

@@ -1,10 +1,12 @@
 #include "mds/ns/file_leases.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::mds {
 namespace {
 constexpr Duration kRestSweep = std::chrono::seconds(10);
+constexpr size_t kRounds = 64;
 }  // namespace
 
 void FileLeases::Begin(uint64_t session, uint64_t epoch) {
@@ -58,7 +60,7 @@ std::optional<FileLeases::Grant> FileLeases::Offer(uint64_t session, uint64_t in
   Kind now_due = Kind::kTold;
   if (!rests) now_due = alone && opens.WritesAlone(session, inode) ? Kind::kWrite : Kind::kRead;
   Hold& hold = files_[inode].holds[session];
-  if (!open && !mine) found->second.looks.push_back(inode);
+  if (!open && !mine) ListLocked(inode, &found->second, &hold);
   hold.open = open;
   hold.kind = std::max(hold.kind, now_due);
   found->second.held[inode] = hold.kind;
@@ -66,20 +68,27 @@ std::optional<FileLeases::Grant> FileLeases::Offer(uint64_t session, uint64_t in
   return Grant{found->second.epoch, found->second.seq, hold.kind == Kind::kWrite, !open && !mine};
 }
 
-// A session that does not give back what it is asked for gets nothing new either.
+void FileLeases::ListLocked(uint64_t inode, Session* session, Hold* hold) {
+  if (!std::exchange(hold->listed, true)) session->looks.push_back(inode);
+}
+
+// A session that does not give back what it is asked for gets nothing new either. In rounds: it
+// hears of many with one answer to its WATCH.
 bool FileLeases::HasRoomLocked(uint64_t id, Session* session) {
   constexpr size_t kUnderWay = 1024;
-  while (session->looks.size() >= options_.looks_max) {
-    if (session->recalled.size() >= kUnderWay) return false;
+  if (session->looks.size() < options_.looks_max) return true;
+  const size_t enough = options_.looks_max - options_.looks_max / kRounds;
+  while (session->looks.size() >= enough && session->recalled.size() < kUnderWay) {
     const uint64_t oldest = session->looks.front();
     session->looks.pop_front();
     if (!session->held.contains(oldest)) continue;
     Hold& hold = files_.at(oldest).holds.at(id);
+    hold.listed = false;
     if (hold.open || hold.recalled()) continue;
     Verdict nobody_waits;
     RecallLocked(id, oldest, &hold, &nobody_waits);
   }
-  return true;
+  return session->looks.size() < options_.looks_max;
 }
 
 void FileLeases::Restore(uint64_t session, uint64_t inode) {
@@ -108,7 +117,8 @@ void FileLeases::Closed(uint64_t session, uint64_t inode) {
   if (hold.kind == Kind::kTold && !hold.recalled()) return DropLocked(session, inode);
   hold.kind = std::min(hold.kind, Kind::kRead);
   known->second.held[inode] = hold.kind;
-  known->second.looks.push_back(inode);
+  ListLocked(inode, &known->second, &hold);
+  (void)HasRoomLocked(session, &known->second);  // of what is made and closed, nothing is looked at
 }
 
 void FileLeases::Moves(uint64_t session, uint64_t from, uint64_t to) {
@@ -119,9 +129,9 @@ void FileLeases::Moves(uint64_t session, uint64_t from, uint64_t to) {
   if (!mover.held.contains(from) || mover.held.contains(to)) return;
   File& target = files_[to];
   if (target.rest.On(clock_.Now())) return;
-  target.holds[session];
+  Hold& hold = target.holds[session];
   mover.held[to] = Kind::kTold;
-  mover.looks.push_back(to);
+  ListLocked(to, &mover, &hold);
 }
 
 void FileLeases::Read(uint64_t session, uint64_t inode) {

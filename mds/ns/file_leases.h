@@ -48,7 +48,7 @@ class FileLeases {
     LeaseRest::Bounds rest = {std::chrono::seconds(1), std::chrono::seconds(1)};
     LeaseRest::Bounds directory_rest = {std::chrono::milliseconds(100), std::chrono::seconds(4)};
     Duration patience = std::chrono::seconds(5);  // with a writer that is not heard
-    size_t looks_max = 65'536;                    // of one session
+    size_t looks_max = 65'536;                    // of one session, not open
   };
   explicit FileLeases(Clock& clock) : FileLeases(clock, Options()) {}
   FileLeases(Clock& clock, Options options) : clock_(clock), options_(options) {}
@@ -132,6 +132,7 @@ class FileLeases {
     uint64_t last_recall = 0;
     uint64_t obeyed = 0;
     TimePoint recalled_at;  // the first
+    bool listed = false;    // in `looks` of its session
     [[nodiscard]] bool recalled() const { return first_recall != 0; }
   };
   struct File {
@@ -143,7 +144,7 @@ class FileLeases {
     uint64_t seq = 0;
     std::map<uint64_t, uint64_t> recalled;  // not obeyed yet: inode -> seq
     std::unordered_map<uint64_t, Kind> held;
-    std::deque<uint64_t> looks;  // not open, oldest first; some are not held any more
+    std::deque<uint64_t> looks;  // oldest first; some are open, or not held any more
   };
   enum class Change : uint8_t { kFile, kDirectory, kClaim };
   [[nodiscard]] bool InTheWay(const Hold& hold) const;
@@ -151,6 +152,7 @@ class FileLeases {
   void AskToShowLocked(uint64_t session, uint64_t inode, Verdict* verdict);
   void AskToChangeLocked(uint64_t session, uint64_t inode, Change change, std::vector<Told>* told,
                          Verdict* verdict);
+  static void ListLocked(uint64_t inode, Session* session, Hold* hold);
   bool HasRoomLocked(uint64_t id, Session* session);
   void DropLocked(uint64_t session, uint64_t inode);
 

@@ -144,6 +144,43 @@ TEST_F(LookLeasesTest, TheOldestLooksGo) {
   EXPECT_FALSE(MayChange(kBob, &told, 5));
 }
 
+// Goal: who makes a million files and closes them does not have the MDS remember them all, and
+// hears of what goes in rounds, not after each file.
+TEST_F(LookLeasesTest, WhatIsMadeAndClosedIsRememberedUpToTheSameNumber) {
+  FileLeases few(clock, {.looks_max = 128});
+  few.Begin(kAlice, 100);
+  size_t rounds = 0;
+  uint64_t heard = 0;
+  size_t given_back = 0;
+  for (uint64_t inode = 1; inode <= 1000; ++inode) {
+    opens.Open(kAlice, inode, true);
+    ASSERT_TRUE(few.Offer(kAlice, inode, opens)->write);
+    opens.Close(kAlice, inode);
+    few.Closed(kAlice, inode);
+    if (!few.HasRecalls(kAlice, heard)) continue;
+    ++rounds;
+    const FileLeases::Recall recall = few.RecallsOf(kAlice, heard);
+    heard = recall.seq;
+    given_back += recall.inodes.size();
+    EXPECT_TRUE(few.Yield(kAlice, {100, heard}, recall.inodes));
+  }
+  EXPECT_GE(given_back, 1000u - 128);
+  EXPECT_LE(rounds, given_back / 2);
+  EXPECT_TRUE(few.RecallsOf(kAlice, 0).inodes.empty());
+}
+
+// One that is opened again and again takes nobody else's place.
+TEST_F(LookLeasesTest, AFileThatIsOpenedOftenIsOneOfThem) {
+  for (uint64_t inode = 1; inode <= 3; ++inode) EXPECT_TRUE(Look(kAlice, inode));
+  for (int i = 0; i < 10; ++i) {
+    opens.Open(kAlice, 3, true);
+    EXPECT_TRUE(Look(kAlice, 3));
+    opens.Close(kAlice, 3);
+    leases.Closed(kAlice, 3);
+  }
+  EXPECT_THAT(Wanted(kAlice), IsEmpty());
+}
+
 TEST_F(LookLeasesTest, WhoMovesANameIsToldOnceOfWhatHappensThere) {
   constexpr uint64_t kFrom = 11;
   leases.Moves(kAlice, kFrom, kFile);
