@@ -135,6 +135,13 @@ void ClusterKeeper::OsdUses(uint32_t osd, uint64_t used_bytes) {
   if (heard != heard_.end()) heard->second.used_bytes = used_bytes;
 }
 
+void ClusterKeeper::OsdFreed(OsdId osd, uint64_t freed_bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto heard = heard_.find(osd);
+  if (heard == heard_.end()) return;
+  heard->second.used_bytes -= std::min(heard->second.used_bytes, freed_bytes);
+}
+
 void ClusterKeeper::OsdMeasured(OsdId osd, const wire::ServiceMeasures& measures) {
   auto kept = std::make_shared<OsdMeasures>();
   kept->stable = measures.stable();

@@ -17,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/time.h"
@@ -58,6 +59,11 @@ class ClusterKeeper final : public ClusterView {
   [[nodiscard]] std::optional<std::string> AnswerTo(const Asked& asked) const;
 
   void SetOnChange(OnChange on_change);
+  // What the OSDs still hold of files that were removed, and are about to free: Space counts it as
+  // free. Asked without the lock; before other threads ask for Space.
+  void SetBeingFreed(std::function<uint64_t()> being_freed) {
+    being_freed_ = std::move(being_freed);
+  }
   [[nodiscard]] std::shared_ptr<const ClusterMap> map() const;
 
   // OSDs.
@@ -67,6 +73,8 @@ class ClusterKeeper final : public ClusterView {
   // An OSD said that it lives and obeys `have_epoch`. False: unknown, it should register.
   // `fence_epoch`: nothing is left there of the sessions fenced up to it.
   void OsdUses(uint32_t osd, uint64_t used_bytes) override;
+  // It has freed so much since it said what it uses, and will say so itself.
+  void OsdFreed(OsdId osd, uint64_t freed_bytes);
   bool OsdHeard(OsdId osd, Epoch have_epoch, uint64_t used_bytes, Epoch fence_epoch = Epoch(0));
   // Whether what OSDs say they use is no longer what the map's near_full says (common/placement/
   // near_full.h): Tick changes it.
@@ -177,6 +185,7 @@ class ClusterKeeper final : public ClusterView {
   SkewBook skew_;
   LimitBook limits_;
   OnChange on_change_;
+  std::function<uint64_t()> being_freed_;
   Ids ids_;                      // under changing_
   std::deque<Applied> applied_;  // under changing_; the last ones, oldest first
 };

@@ -154,6 +154,8 @@ SpaceInfo ClusterKeeper::Space() const {
     space.capacity_bytes += osd->second.capacity_bytes;
     space.free_bytes += osd->second.capacity_bytes - std::min(osd->second.capacity_bytes, used);
   }
+  const uint64_t being_freed = being_freed_ ? being_freed_() : 0;
+  space.free_bytes += std::min(space.capacity_bytes - space.free_bytes, being_freed);
   return space;
 }
 

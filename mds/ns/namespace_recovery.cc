@@ -205,7 +205,7 @@ Result<std::vector<PurgeJob>> NamespaceDb::PendingPurges() {
       bad = record.status();
       return false;
     }
-    jobs.push_back({ReadBigEndian(key, kFirstNumber), record->layout()});
+    jobs.push_back({ReadBigEndian(key, kFirstNumber), record->layout(), record->data_bytes()});
     return true;
   };
   WEIR_RETURN_IF_ERROR(overlay_.Scan(prefix, PrefixEnd(prefix), &seen, visit));

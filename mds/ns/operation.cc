@@ -298,8 +298,9 @@ Status Operation::Purge(const Inode& inode) {
   if (!inode.IsRegular()) return Status::Ok();
   PurgeRecord purge;
   *purge.mutable_layout() = inode.rec.layout();
+  purge.set_data_bytes(inode.Blocks() * 512);
   txn.PutRecord(MakeKey(Table::kPurge, inode.id), purge);
-  effects.purges.push_back({inode.id, inode.rec.layout()});
+  effects.purges.push_back({inode.id, inode.rec.layout(), purge.data_bytes()});
   return Status::Ok();
 }
 

@@ -62,6 +62,7 @@ uint64_t DataAfter(const Inode& inode, const wire::SpaceChange& change);
 struct PurgeJob {
   uint64_t inode = 0;
   LayoutRecord layout;
+  uint64_t data_bytes = 0;  // that its data may take
 };
 struct TruncateJob {
   uint64_t inode = 0;

@@ -62,11 +62,13 @@ Status MdsCore::Begin() {
   sessions_ = std::make_unique<Sessions>(clock_, options_.lease);
   objects_ = std::make_unique<ObjectWork>(
       osds_, clock_,
-      ObjectWork::Callbacks{[this] { return keeper_->map(); },
-                            [this](uint64_t inode) { names_->FinishPurge(inode); },
-                            [this](uint64_t inode, uint64_t freed_bytes) {
-                              names_->FinishTruncate(inode, freed_bytes);
-                            }});
+      ObjectWork::Callbacks{
+          [this] { return keeper_->map(); }, [this](uint64_t inode) { names_->FinishPurge(inode); },
+          [this](OsdId osd, uint64_t freed_bytes) { keeper_->OsdFreed(osd, freed_bytes); },
+          [this](uint64_t inode, uint64_t freed_bytes) {
+            names_->FinishTruncate(inode, freed_bytes);
+          }});
+  keeper_->SetBeingFreed([this] { return objects_->bytes_to_free(); });
   WEIR_ASSIGN_OR_RETURN(names_, NamespaceDb::Open(store_, clock_, *keeper_, *this, options_.ns));
   WEIR_ASSIGN_OR_RETURN(const std::vector<uint64_t> holders, names_->LockHolders());
   WEIR_ASSIGN_OR_RETURN(const std::vector<uint64_t> keepers, names_->Keepers());

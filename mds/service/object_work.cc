@@ -1,5 +1,6 @@
 #include "mds/service/object_work.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/log.h"
@@ -39,6 +40,7 @@ void ObjectWork::Purge(const PurgeJob& job) {
   {
     const std::lock_guard lock(mutex_);
     waiting_.push_back(job);
+    to_free_ += job.data_bytes;
   }
   StartNextPurge();
 }
@@ -56,6 +58,7 @@ void ObjectWork::StartNextPurge() {
     }
     item->inode = job.inode;
     item->purge = true;
+    item->to_free = job.data_bytes;
     item->orders = OrdersOf(job);
     Start(item);
   }
@@ -158,7 +161,18 @@ void ObjectWork::EndLocked(const ObjectOrder& order) {
   if (order.op.session != 0) ids_.End({order.inode, order.index}, order.op.number);
 }
 
+void ObjectWork::Freed(const Shared& item, OsdId osd, uint64_t freed_bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    const uint64_t counted = std::min(freed_bytes, item->to_free);
+    item->to_free -= counted;
+    to_free_ -= counted;
+  }
+  callbacks_.freed(osd, freed_bytes);
+}
+
 void ObjectWork::Answered(const Shared& item, const ObjectOrder& order, const OrderEnd& end) {
+  if (item->purge && end.freed_bytes > 0) Freed(item, order.osd, end.freed_bytes);
   if (end.status.ok() && end.next_index > 0) {
     ObjectOrder rest = order;
     rest.index = end.next_index;
@@ -200,6 +214,7 @@ void ObjectWork::Finished(const Shared& item) {
   {
     const std::lock_guard lock(mutex_);
     --purging_;
+    to_free_ -= item->to_free;
   }
   callbacks_.purged(item->inode);
   StartNextPurge();
@@ -220,6 +235,11 @@ void ObjectWork::Tick() {
 void ObjectWork::Stop() {
   const std::lock_guard lock(mutex_);
   stopped_ = true;
+}
+
+uint64_t ObjectWork::bytes_to_free() const {
+  const std::lock_guard lock(mutex_);
+  return to_free_;
 }
 
 size_t ObjectWork::pending_purges() const {

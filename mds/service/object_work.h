@@ -26,6 +26,7 @@ class ObjectWork {
   struct Callbacks {
     std::function<std::shared_ptr<const ClusterMap>()> map;
     std::function<void(uint64_t inode)> purged;
+    std::function<void(OsdId osd, uint64_t freed_bytes)> freed;  // by a step of a purge
     std::function<void(uint64_t inode, uint64_t freed_bytes)> truncated;
   };
   ObjectWork(OsdPort& osds, Clock& clock, Callbacks callbacks);
@@ -36,6 +37,9 @@ class ObjectWork {
   // No callback runs and nothing is sent any more.
   void Stop();
   [[nodiscard]] size_t pending_purges() const;
+  // What their data may still take, of all OSDs. A step that deletes objects of several files does
+  // not say what it freed: those count until the file is purged.
+  [[nodiscard]] uint64_t bytes_to_free() const;
 
   static constexpr size_t kPurgesInFlightMax = 32;
   // A purge asks an OSD for one object and, if there are more, for so many at a time: each request
@@ -50,6 +54,7 @@ class ObjectWork {
     std::vector<ObjectOrder> orders;  // not done yet and not on their way
     size_t in_flight = 0;
     uint64_t freed_bytes = 0;
+    uint64_t to_free = 0;  // of a purge: its part of bytes_to_free
     TimePoint retry_at = TimePoint::Max();
   };
   using Shared = std::shared_ptr<Item>;
@@ -61,6 +66,7 @@ class ObjectWork {
   void EndLocked(const ObjectOrder& order);
   void Answered(const Shared& item, const ObjectOrder& order, const OrderEnd& end);
   void Finished(const Shared& item);
+  void Freed(const Shared& item, OsdId osd, uint64_t freed_bytes);
   void StartNextPurge();
 
   OsdPort& osds_;
@@ -71,6 +77,7 @@ class ObjectWork {
   replication::OpIds ids_;  // of this process: what a restart interrupts is asked for anew
   std::deque<PurgeJob> waiting_;
   size_t purging_ = 0;
+  uint64_t to_free_ = 0;
   std::vector<Shared> failed_;
 };
 

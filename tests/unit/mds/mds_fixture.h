@@ -54,7 +54,7 @@ class RecordingOsds final : public OsdPort {
     if (some_left) {
       const uint64_t next_index = left.front();
       left.erase(left.begin());
-      done({Status::Ok(), next_index});
+      done({Status::Ok(), next_index, NextFreed()});
       return;
     }
     if (hold) {
@@ -77,11 +77,14 @@ class RecordingOsds final : public OsdPort {
  private:
   OrderEnd End() {
     OrderEnd end(answer);
-    if (answer.ok() && !frees.empty()) {
-      end.freed_bytes = frees.front();
-      frees.erase(frees.begin());
-    }
+    if (answer.ok()) end.freed_bytes = NextFreed();
     return end;
+  }
+  uint64_t NextFreed() {
+    if (frees.empty()) return 0;
+    const uint64_t freed = frees.front();
+    frees.erase(frees.begin());
+    return freed;
   }
 };
 

@@ -62,6 +62,69 @@ TEST_F(PurgeTest, AStepThatFailedIsTriedAgain) {
   EXPECT_EQ(core->objects().pending_purges(), 0u);
 }
 
+// Goal: `df` shows at once what a removal frees, and neither more nor less while it is deleted.
+TEST_F(PurgeTest, WhatIsStillToBeDeletedIsFree) {
+  const uint64_t all = uint64_t{1} << 30;  // of the one OSD
+  const uint64_t size = 40 << 20;
+  const auto uses = [&](uint64_t used_bytes) {
+    wire::WatchRequest watch;
+    watch.set_osd_id(0);
+    watch.set_have_epoch(core->keeper().map()->epoch.value);
+    watch.set_used_bytes(used_bytes);
+    Send(wire::MDS_WATCH, watch);
+  };
+  const auto free = [&] {
+    return Ask<wire::StatfsReply>(wire::MDS_STATFS, wire::Empty()).free_bytes();
+  };
+  wire::WroteRequest wrote;
+  wrote.set_inode(Touch(kRoot, "file"));
+  wrote.set_size_at_least(size);
+  wrote.mutable_space()->set_wrote_bytes(size);
+  (void)Ask<wire::EntryReply>(wire::MDS_WROTE, wrote);
+  uses(size);
+  EXPECT_EQ(free(), all - size);
+
+  osds.hold = true;
+  ASSERT_EQ(Code(wire::MDS_UNLINK, Name(kRoot, "file")), ErrorCode::kOk);
+  EXPECT_EQ(free(), all);
+  Restart();
+  osds.held.erase(osds.held.begin());  // of the process that has ended
+  uses(size);
+  EXPECT_EQ(free(), all) << "it goes on with it";
+  osds.Release();
+  uses(0);
+  EXPECT_EQ(free(), all);
+  EXPECT_EQ(core->objects().bytes_to_free(), 0u);
+}
+
+TEST_F(PurgeTest, AStepThatFreesLeavesLessToFree) {
+  const uint64_t all = uint64_t{1} << 30;
+  wire::WroteRequest wrote;
+  wrote.set_inode(Touch(kRoot, "file"));
+  wrote.set_size_at_least(40 << 20);
+  wrote.mutable_space()->set_wrote_bytes(40 << 20);
+  (void)Ask<wire::EntryReply>(wire::MDS_WROTE, wrote);
+  wire::WatchRequest watch;
+  watch.set_osd_id(0);
+  watch.set_have_epoch(core->keeper().map()->epoch.value);
+  watch.set_used_bytes(40 << 20);
+  Send(wire::MDS_WATCH, watch);
+
+  osds.left = {1, 17};
+  osds.frees = {0, 30 << 20};
+  osds.hold = true;  // the last step
+  ASSERT_EQ(Code(wire::MDS_UNLINK, Name(kRoot, "file")), ErrorCode::kOk);
+  EXPECT_EQ(core->objects().bytes_to_free(), 10u << 20);
+  const auto free = [&] {
+    return Ask<wire::StatfsReply>(wire::MDS_STATFS, wire::Empty()).free_bytes();
+  };
+  EXPECT_EQ(free(), all) << "the OSD has not said yet that it uses less";
+  osds.frees = {10 << 20};
+  osds.Release();
+  EXPECT_EQ(core->objects().bytes_to_free(), 0u);
+  EXPECT_EQ(free(), all);
+}
+
 TEST_F(PurgeTest, ATruncationKeepsItsNumberUntilItIsAnswered) {
   const uint64_t file = Touch(kRoot, "file");
   wire::SetAttrRequest request;
