@@ -10,6 +10,7 @@
 #include "common/net/sub_session.h"
 #include "common/net/transport.h"
 #include "common/placement/times_wire.h"
+#include "common/wire/early_answers.h"
 #include "common/wire/mds.pb.h"
 
 namespace weir::client {
@@ -45,24 +46,6 @@ bool KeepsOrder(uint32_t method) {
     case wire::MDS_LOCK_CANCEL:
     case wire::MDS_LOCK_TEST:
     case wire::MDS_LOCKS_SETTLED:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// What the MDS may answer before it is durable.
-bool IsKept(uint32_t method) {
-  switch (method) {
-    case wire::MDS_CREATE:
-    case wire::MDS_TMPFILE:
-    case wire::MDS_MKNOD:
-    case wire::MDS_LINK:
-    case wire::MDS_UNLINK:
-    case wire::MDS_RMDIR:
-    case wire::MDS_RENAME:
-    case wire::MDS_SETATTR:
-    case wire::MDS_WROTE:
       return true;
     default:
       return false;
@@ -304,7 +287,7 @@ void MdsClient::CallRaw(uint32_t method, const google::protobuf::MessageLite& re
   const size_t channel = ChannelFor(method);
   std::string body = request.SerializeAsString();
   if (!noted) return RpcOf(channel)->Call(method, std::move(body), {}, call, std::move(callback));
-  if (options_.keeps && IsKept(method)) {
+  if (options_.keeps && wire::EarlyAnswerOf(method) == wire::EarlyAnswer::kAlways) {
     KeptRequests::Request kept;
     kept.channel = channel;
     kept.method = method;

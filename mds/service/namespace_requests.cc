@@ -1,11 +1,11 @@
 // Namespace methods: decode, prepare under the NamespaceDb, answer when durable.
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "common/base/log.h"
 #include "common/net/sub_session.h"
 #include "common/net/transport.h"
+#include "common/wire/early_answers.h"
 #include "mds/ns/acl.h"
 #include "mds/ns/ops/ops.h"
 #include "mds/service/mds_core.h"
@@ -71,31 +71,28 @@ bool IsLazy(const wire::ReleaseRequest& request) {
   return request.inodes().empty();
 }
 
-// Its answer may come before it is durable, if it says so and its session takes that.
+// What speaks against an early answer in a request whose method may have one.
+template <typename Request>
+bool MustLast(const Request& /*request*/) {
+  return false;
+}
+bool MustLast(const wire::WroteRequest& request) {
+  return request.commit();
+}
+// Data that is changed next shall not be durable sooner than rights that are lost; a size waits for
+// OSDs anyway.
+bool MustLast(const wire::SetAttrRequest& request) {
+  return request.kill_suid() || request.kill_capability() || request.has_size();
+}
+
+// Its answer may come before it is durable, if its session takes that.
 template <typename Request, typename Reply>
 bool MayBeEarly(const RequestOrigin& origin, const Request& request) {
   if constexpr (!requires(Reply reply) { reply.ordered(); }) return false;
-  // What is closed on one of several mounts is there for the others, whatever happens.
-  if constexpr (std::is_same_v<Request, wire::WroteRequest>)
-    return origin.alone && !request.commit();
-  if constexpr (std::is_same_v<Request, wire::SetAttrRequest>) {
-    // Data that is changed next shall not be durable sooner than rights that are lost. A size waits
-    // for OSDs anyway, and what mounts of a cluster set they tell with the data, most often.
-    const bool loses = request.kill_suid() || request.kill_capability();
-    return origin.alone && !loses && !request.has_size();
-  }
-  switch (origin.method) {
-    case wire::MDS_CREATE:
-    case wire::MDS_TMPFILE:
-    case wire::MDS_MKNOD:
-    case wire::MDS_LINK:
-    case wire::MDS_UNLINK:
-    case wire::MDS_RMDIR:
-    case wire::MDS_RENAME:
-      return true;
-    default:
-      return false;
-  }
+  const wire::EarlyAnswer early = wire::EarlyAnswerOf(origin.method);
+  const wire::EarlyAnswer least =
+      origin.alone ? wire::EarlyAnswer::kAlone : wire::EarlyAnswer::kAlways;
+  return early >= least && !MustLast(request);
 }
 
 bool IsOfNamespace(uint32_t method) {
