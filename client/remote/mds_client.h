@@ -11,10 +11,7 @@
 // Errors:  a call ends with what the MDS answered, or kTimedOut / kUnreachable after the timeout.
 #pragma once
 
-#include <array>
 #include <atomic>
-#include <condition_variable>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,8 +20,8 @@
 #include <string>
 #include <vector>
 
-#include "client/remote/kept_requests.h"
-#include "client/remote/reactor_networks.h"
+#include "client/remote/mds_channels.h"
+#include "client/remote/ordered_calls.h"
 #include "client/vfs/caller.h"
 #include "common/net/rpc.h"
 #include "common/placement/cluster_map.h"
@@ -38,7 +35,6 @@ class MessageLite;
 namespace weir::wire {
 class FileLock;
 class OpenSessionRequest;
-class Ordered;
 class WatchReply;
 class WatchRequest;
 }  // namespace weir::wire
@@ -120,6 +116,8 @@ class MdsClient {
   // A call that must not be repeated with another effect, under an id that was reserved.
   void CallReserved(uint64_t id, uint32_t method, const google::protobuf::MessageLite& request,
                     RawCallback callback);
+  // `done` when all that the MDS has answered before is durable (ordered_calls.h).
+  void Commit(std::function<void(const Status&)> done) { ordered_.Commit(std::move(done)); }
   uint64_t ReserveId();
   void FreeId(uint64_t id);
 
@@ -152,37 +150,7 @@ class MdsClient {
   void Tick();
 
  private:
-  // Keeps the connections while it exists, if Stop and Close have not come before. Whoever has one
-  // does not wait.
-  class Use {
-   public:
-    explicit Use(MdsClient& client);
-    ~Use();
-    Use(const Use&) = delete;
-    Use& operator=(const Use&) = delete;
-    explicit operator bool() const { return entered_; }
-
-   private:
-    MdsClient& client_;
-    bool entered_;
-  };
-
   MdsClient(const ReactorNetworks& networks, Clock& clock, Options options, Events events);
-  [[nodiscard]] Result<std::unique_ptr<net::RpcClient>> Dial(size_t channel) const;
-  [[nodiscard]] size_t ChannelFor(uint32_t method);
-  [[nodiscard]] net::RpcClient* RpcOf(size_t channel) const;
-  void SendKept(KeptRequests::Request kept, const net::CallOptions& call, RawCallback callback);
-  void OnKept(KeptRequests::Request kept, const net::CallOptions& call, Result<net::Reply> reply,
-              const RawCallback& callback);
-  // What an answer says of its place, before whoever asked goes on; returns it.
-  uint64_t Note(uint32_t method, const net::Reply& reply, wire::Ordered* said) const;
-  void NoteDurable(const wire::Ordered& said);
-  void FreeDurable();
-  void BeginLife(uint64_t life);
-  // Repeats what was kept, if anything; `done`: whether the session goes on.
-  void Repeat(std::function<void(bool)> done);
-  void OnRepeated(const Result<net::Reply>& reply, std::function<void(bool)> done);
-  void EndRepeat(std::function<void(bool)> done);
   wire::OpenSessionRequest SessionRequest(bool first) const;
   void Told(const wire::OpenSessionRequest& request) const;
   Status TakeFirst(const Result<net::Reply>& reply, TimePoint asked);
@@ -195,31 +163,19 @@ class MdsClient {
   [[nodiscard]] TimePoint Now() const;
   void Reopen();
 
-  const ReactorNetworks& networks_;
   Clock& clock_;
   const Options options_;
   const Events events_;
-  std::unique_ptr<net::RpcClient> rpc_;  // of the first reactor
-  // Of the others: wanted by who calls there, made by Tick, there until Stop.
-  struct Channel {
-    std::atomic<bool> wanted{false};
-    std::unique_ptr<net::RpcClient> owned;
-    std::atomic<net::RpcClient*> rpc{nullptr};
-  };
-  std::array<Channel, ReactorNetworks::kMost> channels_;
   std::atomic<uint64_t> root_{0};
-  std::atomic<bool> closing_{false};
-  std::atomic<uint32_t> users_{0};
   std::atomic<uint64_t> lock_seq_{0};  // of WatchReply, heard
   std::atomic<bool> watch_broken_{false};
   mutable std::mutex mutex_;
   MapPtr map_;
   uint64_t tag_epoch_ = 0;
   FreshRows fresh_;
-  KeptRequests kept_;
-  std::deque<KeptRequests::Request> unrepeated_;
-  size_t lost_names_ = 0;          // of those
-  std::atomic<uint64_t> life_{0};  // of the MDS
+  // Last: their callbacks use the others.
+  MdsChannels channels_;
+  OrderedCalls ordered_;
 };
 
 }  // namespace weir::client

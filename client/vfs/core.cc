@@ -406,12 +406,7 @@ void Core::Commit(uint64_t order, WriteCallback callback) {
         Status(ErrorCode::kIo, "the metadata server began anew without what it had answered here"));
   }
   if (ordered_.IsDurable(order)) return callback(Status::Ok());
-  mds_->Call<wire::OrderedAnswer>(
-      wire::MDS_COMMIT, wire::Empty(), true,
-      [this, callback = std::move(callback)](const Result<wire::OrderedAnswer>& reply) {
-        if (reply.ok()) ordered_.Heard(reply->ordered());
-        callback(reply.status());
-      });
+  mds_->Commit(std::move(callback));
 }
 
 void Core::ReportAllocated(InodeId inode, const AllocatedReport& report,

@@ -1,0 +1,230 @@
+#include "client/remote/ordered_calls.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "client/remote/ordered_names.h"
+#include "common/wire/early_answers.h"
+#include "common/wire/mds.pb.h"
+
+namespace weir::client {
+namespace {
+
+// Inode that an answer has made, or 0: a CREATE may have opened one that was there, to which that
+// does no harm.
+uint64_t MadeBy(uint32_t method, const net::Reply& reply) {
+  const bool makes =
+      method == wire::MDS_CREATE || method == wire::MDS_TMPFILE || method == wire::MDS_MKNOD;
+  wire::EntryReply entry;
+  return makes && entry.ParseFromString(reply.body) ? entry.attr().inode() : 0;
+}
+
+}  // namespace
+
+OrderedCalls::OrderedCalls(MdsChannels& channels, Options options)
+    : channels_(channels), options_(std::move(options)) {}
+
+void OrderedCalls::Call(size_t channel, uint32_t method, std::string body,
+                        const net::CallOptions& call, Callback callback) {
+  net::RpcClient& rpc = channels_.at(channel);
+  if (call.idempotent || options_.within == Duration::zero()) {
+    return rpc.Call(method, std::move(body), {}, call, std::move(callback));
+  }
+  if (options_.keeps && wire::EarlyAnswerOf(method) == wire::EarlyAnswer::kAlways) {
+    KeptRequests::Request kept;
+    kept.channel = channel;
+    kept.method = method;
+    kept.id = rpc.ReserveId();
+    kept.body = std::make_shared<const std::string>(std::move(body));
+    return Send(std::move(kept), call, std::move(callback));
+  }
+  rpc.Call(method, std::move(body), {}, call,
+           [this, method, callback = std::move(callback)](Result<net::Reply> reply) {
+             wire::Ordered said;
+             if (reply.ok()) Note(method, *reply, &said);
+             callback(std::move(reply));
+           });
+}
+
+void OrderedCalls::Send(KeptRequests::Request kept, const net::CallOptions& call,
+                        Callback callback) {
+  net::CallOptions reserved = call;
+  reserved.reserved_id = kept.id;
+  net::RpcClient& rpc = channels_.at(kept.channel);
+  const uint32_t method = kept.method;
+  std::string body = *kept.body;
+  rpc.Call(method, std::move(body), {}, reserved,
+           [this, kept = std::move(kept), call,
+            callback = std::move(callback)](Result<net::Reply> reply) mutable {
+             OnAnswer(std::move(kept), call, std::move(reply), callback);
+           });
+}
+
+void OrderedCalls::OnAnswer(KeptRequests::Request kept, const net::CallOptions& call,
+                            Result<net::Reply> reply, const Callback& callback) {
+  const MdsChannels::Use use(channels_);
+  if (!use) return callback(std::move(reply));
+  const size_t channel = kept.channel;
+  const uint64_t id = kept.id;
+  uint64_t order = 0;
+  {
+    // With the lock, for what is kept is taken whole when another life begins.
+    const std::lock_guard lock(mutex_);
+    wire::Ordered said;
+    order = reply.ok() ? Note(kept.method, *reply, &said) : 0;
+    if (order != 0 && said.life() == life_) {
+      kept.inode = MadeBy(kept.method, *reply);
+      kept.stamp_ns = said.stamp_ns();
+      kept_.Keep(order, kept);
+      kept.body = nullptr;
+    }
+  }
+  // An answer of the life before, read late: what was kept of that has been taken without it.
+  // Nobody has heard of it.
+  if (order != 0 && kept.body != nullptr) return Send(std::move(kept), call, callback);
+  if (order == 0) channels_.at(channel).FreeId(id);  // durable, or refused
+  FreeDurable();
+  callback(std::move(reply));
+}
+
+uint64_t OrderedCalls::Note(uint32_t method, const net::Reply& reply, wire::Ordered* said) const {
+  wire::OrderedAnswer answer;
+  if (!answer.ParseFromString(reply.body) || !answer.has_ordered()) return 0;
+  *said = answer.ordered();
+  if (options_.keeps && said->life() != life_) return said->order();  // see OnAnswer
+  return options_.names->Heard(*said, InodeId(MadeBy(method, reply)));
+}
+
+void OrderedCalls::Commit(std::function<void(const Status&)> done) {
+  const MdsChannels::Use use(channels_);
+  if (!use) return done(Status(ErrorCode::kCancelled, "the mount is going away"));
+  net::CallOptions call;
+  call.timeout = options_.timeout;
+  call.idempotent = true;
+  net::RpcClient& rpc = channels_.at(channels_.Here());
+  rpc.Call(
+      wire::MDS_COMMIT, wire::Empty().SerializeAsString(), {}, call,
+      [this, done = std::move(done)](const Result<net::Reply>& reply) {
+        if (!reply.ok()) return done(reply.status());
+        wire::OrderedAnswer answer;
+        if (!answer.ParseFromString(reply->body)) {
+          return done(Status(ErrorCode::kBadMessage, "the MDS sent a reply that cannot be read"));
+        }
+        Heard(answer.ordered());
+        done(Status::Ok());
+      });
+}
+
+void OrderedCalls::Heard(const wire::Ordered& said) {
+  if (options_.within == Duration::zero()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (options_.keeps && said.life() != life_) return;
+    (void)options_.names->Heard(said);
+  }
+  FreeDurable();
+}
+
+void OrderedCalls::FreeDurable() {
+  const MdsChannels::Use use(channels_);
+  if (!options_.keeps || !use) return;
+  std::vector<KeptRequests::Request> durable;
+  {
+    const std::lock_guard lock(mutex_);
+    durable = kept_.TakeDurable(options_.names->durable());
+  }
+  for (const KeptRequests::Request& done : durable) channels_.at(done.channel).FreeId(done.id);
+}
+
+// What was kept of the life before is to be repeated.
+void OrderedCalls::BeginLife(uint64_t life) {
+  const std::lock_guard lock(mutex_);
+  const uint64_t before = life_.exchange(life);
+  if (!options_.keeps || before == 0 || before == life) return;
+  std::vector<KeptRequests::Request> kept = kept_.TakeAll();
+  unrepeated_.insert(unrepeated_.end(), kept.begin(), kept.end());
+  options_.names->BeginLife();
+}
+
+void OrderedCalls::Repeat(std::function<void(bool)> done) {
+  if (!options_.keeps) return done(true);
+  RepeatNext(std::move(done));
+}
+
+// One after the other: what the MDS has to load for one others could pass.
+void OrderedCalls::RepeatNext(std::function<void(bool)> done) {
+  const MdsChannels::Use use(channels_);
+  if (!use) return;
+  wire::ReplayRequest request;
+  net::CallOptions call;
+  call.timeout = options_.timeout;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!unrepeated_.empty()) {
+      const KeptRequests::Request& next = unrepeated_.front();
+      request.set_method(next.method);
+      request.set_body(*next.body);
+      request.set_inode(next.inode);
+      request.set_stamp_ns(next.stamp_ns);
+      request.set_connection(static_cast<uint32_t>(next.channel));
+      request.set_request_id(next.id);
+    }
+  }
+  if (request.request_id() == 0) return EndRepeat(std::move(done));
+  channels_.first().Call(wire::MDS_REPLAY, request.SerializeAsString(), {}, call,
+                         [this, done = std::move(done)](const Result<net::Reply>& reply) mutable {
+                           OnRepeated(reply, std::move(done));
+                         });
+}
+
+void OrderedCalls::OnRepeated(const Result<net::Reply>& reply, std::function<void(bool)> done) {
+  const MdsChannels::Use use(channels_);
+  if (!use) return;
+  bool goes_on = false;
+  {
+    const std::lock_guard lock(mutex_);
+    KeptRequests::Request& first = unrepeated_.front();
+    wire::Ordered said;
+    const uint64_t order = reply.ok() ? Note(first.method, *reply, &said) : 0;
+    // It has begun anew meanwhile: so does this, when the session is open there.
+    const bool again =
+        reply.code() == ErrorCode::kStaleEpoch || (order != 0 && said.life() != life_);
+    if (again) {
+      std::vector<KeptRequests::Request> repeated = kept_.TakeAll();
+      unrepeated_.insert(unrepeated_.begin(), repeated.begin(), repeated.end());
+    } else {
+      if (order != 0) {
+        kept_.Keep(order, std::move(first));
+      } else {
+        channels_.at(first.channel).FreeId(first.id);  // durable, or lost
+      }
+      lost_ += reply.ok() ? 0 : 1;
+      unrepeated_.pop_front();
+    }
+    goes_on = !again;
+  }
+  if (!goes_on) return done(false);
+  RepeatNext(std::move(done));
+}
+
+void OrderedCalls::EndRepeat(std::function<void(bool)> done) {
+  size_t lost = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    options_.names->EndRepeating();
+    lost = std::exchange(lost_, 0);
+  }
+  if (lost != 0) {
+    options_.names->Lost();
+    if (options_.on_lost) options_.on_lost(lost);
+  }
+  net::CallOptions call;
+  call.timeout = options_.timeout;
+  call.idempotent = true;
+  channels_.first().Call(
+      wire::MDS_REPLAYED, wire::Empty().SerializeAsString(), {}, call,
+      [done = std::move(done)](const Result<net::Reply>& reply) { done(reply.ok()); });
+}
+
+}  // namespace weir::client
