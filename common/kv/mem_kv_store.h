@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <map>
 #include <mutex>
 
@@ -16,8 +17,8 @@ class MemKvStore final : public KvStore {
   std::unique_ptr<Iterator> NewIterator() override;
   bool HasRoom() override { return has_room_; }
   void SetRoom(bool has_room) { has_room_ = has_room; }
-  // Every Apply fails with this from now on; ok ends it.
-  void FailWith(Status status);
+  // Every Apply, after so many more, fails with this and changes nothing; ok ends it.
+  void FailWith(Status status, uint64_t after = 0);
 
  private:
   using Map = std::map<std::string, std::string, std::less<>>;
@@ -25,6 +26,7 @@ class MemKvStore final : public KvStore {
   mutable std::mutex mutex_;
   Map map_;
   Status failure_;
+  uint64_t sound_ = 0;  // before it fails
   std::atomic<bool> has_room_{true};
 };
 

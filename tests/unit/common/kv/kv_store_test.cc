@@ -312,6 +312,22 @@ TEST(RawKvStoreTest, WithoutAnImageThatGrowsItHasNoRoomBeforeItFails) {
   }
 }
 
+TEST(MemKvStoreTest, FailsWhenItIsToldToAndChangesNothingThen) {
+  MemKvStore store;
+  WriteBatch batch;
+  batch.Put("k", "0");
+  store.FailWith(Status(ErrorCode::kIo, "planted"), 2);
+  for (const bool sound : {true, true, false, false}) {
+    EXPECT_EQ(store.Apply(batch, Durability::kDurable).ok(), sound);
+  }
+  batch.Put("k", "1");
+  EXPECT_EQ(store.Apply(batch, Durability::kDurable).code(), ErrorCode::kIo);
+  EXPECT_EQ(*store.Get("k"), "0");
+  store.FailWith(Status::Ok());
+  EXPECT_TRUE(store.Apply(batch, Durability::kDurable).ok());
+  EXPECT_EQ(*store.Get("k"), "1");
+}
+
 TEST(RawKvStoreTest, UnformattedOrDamagedRegionIsRefused) {
   MemDevice device(16 << 20);
   const Region region{0, 16 << 20};
