@@ -133,9 +133,7 @@ class Core final : private WriteReporter, private NewFiles {
   KernelNames& names() { return names_; }
   // A change of ours has moved the attributes of those, and its reply did not bring them.
   void Changed(std::initializer_list<InodeId> inodes);
-  [[nodiscard]] bool NamesAreDurable() const {
-    return !ordered_.lost() && ordered_.IsDurable(ordered_.last());
-  }
+  [[nodiscard]] const OrderedNames& ordered() const { return ordered_; }
   // `done` when all that the MDS has answered by now is durable.
   void CommitNames(WriteCallback done) { Commit(ordered_.last(), std::move(done)); }
   // A change of names has been answered, or failed.

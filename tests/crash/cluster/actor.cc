@@ -19,7 +19,8 @@ void Board::Wrong(const std::string& what) {
 }
 
 void Board::Named(const Actor* who, Register<uint64_t>& inode, size_t place) {
-  early.push_back({who, &inode, place, inode.floor(), world.clock.Now()});
+  early.push_back(
+      {who, &inode, place, inode.floor(), world.clock.Now(), who->mount().last_order()});
   inode.Settle(place);
 }
 
@@ -73,29 +74,37 @@ void Board::ToldToOthers(const Actor* who, const FileHistory& file) {
                 [&](const ClosedData& one) { return one.who != who && one.file.get() == &file; });
 }
 
-void Board::Died(const Actor* who, bool all_durable) {
+void Board::Died(const Actor* who) {
   for (size_t i = closed.size(); i-- > 0;) {
     if (closed[i].who == who) closed[i].file->Unsettle(closed[i].before, closed[i].after);
   }
   Synced(who, nullptr);
-  if (all_durable) {
-    std::erase_if(early, [&](const EarlyName& name) { return name.who == who; });
-    return;
-  }
+  ForgetDurable();
   for (EarlyName& name : early) name.orphaned = name.orphaned || name.who == who;
   UndoOrphaned();
 }
 
 void Board::MdsDied() {
   mds_died = world.clock.Now();
+  ForgetDurable();
+  for (EarlyName& name : early) {
+    name.repeated = name.repeated || (!name.orphaned && name.when + kEarly >= mds_died);
+  }
   UndoOrphaned();
+}
+
+void Board::ForgetDurable() {
+  std::erase_if(early, [](const EarlyName& name) {
+    return !name.orphaned && name.who->mount().IsDurable(name.order);
+  });
 }
 
 // The last first: each goes back to what was certain before it, unless somebody has gone on.
 void Board::UndoOrphaned() {
   for (size_t i = early.size(); i-- > 0;) {
     const EarlyName& name = early[i];
-    if (!name.orphaned || name.when + kEarly < mds_died) continue;
+    const bool must_last = !name.repeated && name.when + kEarly < mds_died;
+    if (!name.orphaned || must_last) continue;
     if (name.inode->floor() == name.place) name.inode->Unsettle(name.before);
     given_back.insert(name.inode->ValueAt(name.place));
     early.erase(early.begin() + static_cast<ptrdiff_t>(i));
@@ -130,7 +139,7 @@ void Actor::BeginAudit() {
 }
 
 void Actor::Crash() {
-  board_.Died(this, mount_->NamesAreDurable());
+  board_.Died(this);
   task_ = Task();
   open_ = {};
   mount_->Crash();

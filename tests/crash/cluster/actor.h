@@ -29,13 +29,16 @@ struct Slot {
 };
 
 // A name that was given or taken away, of which its user was told before it was durable. When he
-// dies, and with him the MDS, it may be gone, or there again.
+// dies, and with him the MDS, it may be gone, or there again: until his mount has heard that it is
+// durable, or has been there with one MDS for so long that it must be.
 struct EarlyName {
   const Actor* who = nullptr;
   Register<uint64_t>* inode = nullptr;
   size_t place = 0;   // of the change
   size_t before = 0;  // certain without it
   TimePoint when;
+  uint64_t order = 0;     // of the last answer that his mount had then
+  bool repeated = false;  // an MDS has died since, with it maybe; another one is told again
   bool orphaned = false;  // he is dead
 };
 
@@ -84,9 +87,9 @@ struct Board {
   // files.
   void Synced(const Actor* who, const FileHistory* file);
   void ToldToOthers(const Actor* who, const FileHistory& file);
-  // `all_durable`: his mount has heard that all that it was told is.
-  void Died(const Actor* who, bool all_durable);
+  void Died(const Actor* who);
   void MdsDied();
+  void ForgetDurable();
   void UndoOrphaned();
   // The history of that inode behind a name, which may just be being made.
   std::shared_ptr<FileHistory> FileOf(Slot::Place& place, uint64_t inode);
@@ -106,6 +109,7 @@ class Actor {
   void BeginAudit();  // of everything, at the end
   void Crash();
   [[nodiscard]] bool done() const { return task_.done(); }
+  [[nodiscard]] const SimMount& mount() const { return *mount_; }
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::string& doing() const { return doing_; }
 

@@ -187,7 +187,7 @@ Answer<Result<Entry>> SimMount::Make(InodeId parent, std::string name, uint32_t 
     auto changing = directories.BeginChange({{DirCache::Kind::kAdd, parent, name}});
     core_->mds().Call<wire::EntryReply>(
         wire::MDS_MKNOD, request, false,
-        [this, done, parent, naming, changing](Result<wire::EntryReply> reply) {
+        [this, done, naming, changing](Result<wire::EntryReply> reply) {
           core_->NamesChanged(changing.get(), reply);
           if (!reply.ok()) return done(reply.status());
           done(LearnName(naming, *reply));

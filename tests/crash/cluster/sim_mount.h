@@ -31,9 +31,11 @@ class SimMount {
   // Writes back everything and gives the session back.
   Answer<Status> Unmount();
   void Crash();
-  // What it was told is, as far as it has heard.
-  [[nodiscard]] bool NamesAreDurable() const {
-    return core_ == nullptr || core_->NamesAreDurable();
+  // Of what it has been told (client/remote/ordered_names.h).
+  [[nodiscard]] uint64_t last_order() const { return core_->ordered().last(); }
+  // As far as it has heard.
+  [[nodiscard]] bool IsDurable(uint64_t order) const {
+    return core_ == nullptr || (!core_->ordered().lost() && core_->ordered().IsDurable(order));
   }
 
   [[nodiscard]] InodeId root() { return core_->mds().root(); }
