@@ -18,6 +18,8 @@ constexpr int kLostMost = 3;
 constexpr size_t kEarlyCommitted = 256;
 // CommitLazy is called so often.
 constexpr Duration kCommitTick = std::chrono::milliseconds(100);
+// So long a batch waits that brings quiet changes alone: they are done again if they get lost.
+constexpr Duration kQuietMost = std::chrono::seconds(5);
 // As many as are kept in memory while a commit is on its way; what comes then waits for it.
 constexpr size_t kEarlyMost = 4096;
 
@@ -197,6 +199,7 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
                   tag_epoch,
                   turn,
                   request.origin.lazy,
+                  request.origin.quiet,
                   new_writer,
                   request.origin.ordered_within,
                   request.origin.early && !leases_recorded,
@@ -213,8 +216,12 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
     Done done = [original = std::move(waiting.done), status](const Status& committed, std::string) {
       original(committed.ok() ? status : committed, {});
     };
-    Enqueue(&op.txn, {std::move(done), {}, {}, 0, turn, false, 0, request.origin.ordered_within},
-            ready);
+    Waiting refused;
+    refused.done = std::move(done);
+    refused.effects.shows_counts = status.code() == ErrorCode::kQuota;
+    refused.turn = turn;
+    refused.ordered_within = request.origin.ordered_within;
+    Enqueue(&op.txn, std::move(refused), ready);
     return;
   }
   Linger(op, waiting.effects);
@@ -275,6 +282,13 @@ Status NamespaceDb::BumpTagEpochIn(Txn* txn, uint64_t* epoch) {
   return Status::Ok();
 }
 
+// The youngest batch that has to be durable before the answer is given.
+uint64_t NamespaceDb::SeenBy(const Overlay::Seen& seen, const Waiting& waiting) {
+  const bool ordered = waiting.ordered_within > Duration::zero();
+  const uint64_t shown = ordered ? seen.others : seen.any;
+  return waiting.effects.shows_counts ? std::max(shown, seen.counts) : shown;
+}
+
 // Joins the open batch when there is something to write; else waits for what was seen, if anything.
 void NamespaceDb::Enqueue(Txn* txn, Waiting waiting, Ready* ready) {
   const bool writes = !txn->writes().empty();
@@ -282,10 +296,13 @@ void NamespaceDb::Enqueue(Txn* txn, Waiting waiting, Ready* ready) {
     if (key.front() == static_cast<char>(Table::kUntold)) {
       untold_.Note(ReadBigEndian(key, kFirstNumber), value.has_value());
     }
-    overlay_.Put(key, std::move(value), open_.number, txn->seen().reader);
+    if (waiting.quiet) {
+      overlay_.PutQuietly(key, std::move(value), open_.number);
+    } else {
+      overlay_.Put(key, std::move(value), open_.number, txn->seen().reader);
+    }
   }
-  const bool ordered = waiting.ordered_within > Duration::zero();
-  const uint64_t seen = ordered ? txn->seen().others : txn->seen().any;
+  const uint64_t seen = SeenBy(txn->seen(), waiting);
   const bool ready_now = !writes && seen <= durable_batch_;
   if (ready_now) {
     ready->runs.push_back([this, shared = std::make_shared<Waiting>(std::move(waiting))] {
@@ -300,6 +317,8 @@ void NamespaceDb::Enqueue(Txn* txn, Waiting waiting, Ready* ready) {
     AnswerEarly(&waiting, ready);
   } else if (waiting.lazy) {
     open_.due = TimePoint();
+  } else if (waiting.quiet) {
+    if (open_.empty()) open_.due = clock_.Now() + kQuietMost;
   } else {
     WantCommit(ready);
   }

@@ -58,6 +58,7 @@ struct RequestOrigin {
   std::vector<uint64_t> changes;
   uint64_t resizes = 0;        // file that others' rights to append go before; 0: none
   bool lazy = false;           // nobody waits for it to be durable
+  bool quiet = false;          // nor does anybody need it soon: a quiet change of the Overlay
   Duration ordered_within{0};  // its session takes early answers that are durable so soon; 0: none
   bool early = false;          // and this may be one
   bool alone = false;          // no other session can be there
@@ -149,7 +150,8 @@ class NamespaceDb {
   void SetLockHolder(uint64_t session, bool holds, std::function<void(const Status&)> done);
   Result<std::vector<uint64_t>> LockHolders();
 
-  // Directories that know more than their parents tell some of it; now and then.
+  // Directories that know more than their parents tell some of it; now and then. That is durable
+  // with the batch that is open then, or when somebody asks what lies below a directory.
   void TellUsage();
 
   void BumpTagEpoch();
@@ -192,6 +194,7 @@ class NamespaceDb {
     uint64_t tag_epoch = 0;  // new one, or 0
     std::shared_ptr<void> turn;
     bool lazy = false;           // nobody waits: it joins the next batch, or that of CommitLazy
+    bool quiet = false;          // of RequestOrigin
     uint64_t new_writer = 0;     // session that is recorded with it, or 0
     Duration ordered_within{0};  // of RequestOrigin, as is the next
     bool early = false;
@@ -243,6 +246,7 @@ class NamespaceDb {
   // `new_writer`: the session, when it is recorded for the first time.
   Status RecordWriter(Operation* op, uint64_t* new_writer);
   Status BumpTagEpochIn(Txn* txn, uint64_t* epoch);
+  static uint64_t SeenBy(const Overlay::Seen& seen, const Waiting& waiting);
   void Enqueue(Txn* txn, Waiting waiting, Ready* ready);
   void AnswerEarly(Waiting* waiting, Ready* ready);
   void WantCommit(Ready* ready);

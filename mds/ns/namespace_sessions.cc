@@ -377,7 +377,7 @@ void NamespaceDb::SetLockHolder(uint64_t session, bool holds,
 void NamespaceDb::TellUsage() {
   constexpr size_t kAtOnce = 128;  // some milliseconds under the lock
   Execute(
-      {},
+      {.quiet = true},
       [](Operation& op) -> Result<std::string> {
         WEIR_RETURN_IF_ERROR(TellSome(op, kAtOnce).status());
         return std::string();

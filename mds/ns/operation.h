@@ -82,6 +82,7 @@ struct Effects {
   uint64_t kept = 0;       // inode that has lost its last name and stays for the session, or 0
   uint64_t stays = 0;      // and for others
   bool must_last = false;  // no early answer: the session goes on with what a restart has to know
+  bool shows_counts = false;  // what lies below directories: also of quiet changes (overlay.h)
 };
 
 class Operation {

@@ -25,9 +25,10 @@ bool IsAskedFor(const std::string& key) {
 }  // namespace
 
 void Overlay::See(const Pending& pending, Seen* seen) {
-  seen->any = std::max(seen->any, pending.batch);
+  seen->counts = std::max(seen->counts, pending.counted);
+  seen->any = std::max(seen->any, pending.shown);
   if (pending.session == seen->reader && pending.session != 0) return;
-  seen->others = std::max(seen->others, pending.batch);
+  seen->others = std::max(seen->others, pending.shown);
 }
 
 Result<Overlay::Value> Overlay::Get(const std::string& key, Seen* seen,
@@ -79,12 +80,23 @@ Status Overlay::Scan(std::string_view begin, std::string_view end, Seen* seen, c
   }
 }
 
-void Overlay::Put(const std::string& key, Value value, uint64_t batch, uint64_t session) {
+Overlay::Pending& Overlay::Take(const std::string& key, Value value, uint64_t batch) {
   if (!IsAskedFor(key)) Forget(key);
   if (!loading_.empty()) loading_.erase(key);
-  const auto [pending, inserted] = pending_.try_emplace(key);
-  if (inserted || pending->second.batch != batch) of_batch_[batch].push_back(pending);
-  pending->second = {std::move(value), batch, session};
+  const auto pending = pending_.try_emplace(key).first;
+  if (pending->second.batch() != batch) of_batch_[batch].push_back(pending);
+  pending->second.value = std::move(value);
+  return pending->second;
+}
+
+void Overlay::Put(const std::string& key, Value value, uint64_t batch, uint64_t session) {
+  Pending& pending = Take(key, std::move(value), batch);
+  pending.shown = batch;
+  pending.session = session;
+}
+
+void Overlay::PutQuietly(const std::string& key, Value value, uint64_t batch) {
+  Take(key, std::move(value), batch).counted = batch;
 }
 
 void Overlay::CopyBatch(uint64_t batch, WriteBatch* writes) const {
@@ -103,7 +115,7 @@ void Overlay::CopyBatch(uint64_t batch, WriteBatch* writes) const {
 void Overlay::Committed(uint64_t batch) {
   while (!of_batch_.empty() && of_batch_.begin()->first <= batch) {
     for (const auto& pending : of_batch_.begin()->second) {
-      if (pending->second.batch != of_batch_.begin()->first) continue;
+      if (pending->second.batch() != of_batch_.begin()->first) continue;
       if (IsAskedFor(pending->first)) {
         Remember(pending->first, std::move(pending->second.value));
       }

@@ -4,7 +4,9 @@
 // Order:   every prepared change belongs to a numbered batch and to the session that made it;
 //          Committed(n) says that batches up to n are durable. A read tells the youngest
 //          uncommitted batch it saw, and the youngest of another session's changes, so that an
-//          answer built on it can be held back until that batch is durable.
+//          answer built on it can be held back until that batch is durable. A quiet change moves
+//          only what is counted below directories, which hardly any answer shows: a read tells of
+//          it apart.
 // Memory:  a read may be told to ask memory only. It fails with kAgain, then, where the disk would
 //          have to be asked, and adds what that is to a list for somebody to load (store_loader.h).
 //          BeginLoad and EndLoad hand over what was loaded, unless it was changed meanwhile; each
@@ -12,6 +14,7 @@
 // Threads: none of its own; the caller holds the NamespaceDb lock.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <list>
 #include <map>
@@ -48,6 +51,7 @@ class Overlay {
     uint64_t reader = 0;  // session; 0: the MDS itself
     uint64_t any = 0;
     uint64_t others = 0;  // last changed by somebody else
+    uint64_t counts = 0;  // of quiet changes, which the two above leave out
   };
 
   // With `missing` memory alone is asked.
@@ -68,6 +72,7 @@ class Overlay {
   // Batches come in order. Of several values of a key in one, the last counts. What `session`
   // changed after another's change, it had to wait for: only its own is new to the others.
   void Put(const std::string& key, Value value, uint64_t batch, uint64_t session);
+  void PutQuietly(const std::string& key, Value value, uint64_t batch);
   // What Put has brought of the youngest batch.
   void CopyBatch(uint64_t batch, WriteBatch* writes) const;
   void Committed(uint64_t batch);
@@ -77,9 +82,12 @@ class Overlay {
  private:
   struct Pending {
     Value value;
-    uint64_t batch;
-    uint64_t session;
+    uint64_t shown = 0;    // batch of the last change that is not quiet; 0: none is pending
+    uint64_t session = 0;  // whose that is
+    uint64_t counted = 0;  // batch of the last quiet one
+    [[nodiscard]] uint64_t batch() const { return std::max(shown, counted); }
   };
+  Pending& Take(const std::string& key, Value value, uint64_t batch);
   static void See(const Pending& pending, Seen* seen);
   using PendingMap = std::map<std::string, Pending, std::less<>>;
   struct Cached {

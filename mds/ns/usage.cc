@@ -228,6 +228,7 @@ Result<std::string> GetQuota(const Inode& directory, std::string_view name) {
 }
 
 Result<std::string> DescribeUsage(Operation& op, uint64_t directory) {
+  op.effects.shows_counts = true;
   WEIR_RETURN_IF_ERROR(TellAll(op));
   WEIR_ASSIGN_OR_RETURN(const Inode inode, op.Load(directory));
   if (!inode.IsDirectory()) return Status(ErrorCode::kNoData);

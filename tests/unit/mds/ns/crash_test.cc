@@ -156,6 +156,7 @@ TEST_F(CrashTest, HoldsTogetherAfterACrashAtEveryBatchAndRetriesAreSafe) {
         const Step next = RandomStep(prng);
         together.push_back({SendStep(next, ++id), {next, id}});
       }
+      if (prng.Chance(0.3)) core->Tick();  // directories tell what lies below
       while (core->names().CommitPrepared()) {
       }
       for (const auto& [call, sent] : together) {

@@ -59,6 +59,50 @@ TEST_F(OverlayTest, WhatAYoungerBatchTookOverStaysPending) {
   EXPECT_EQ(*store_.Get(kState), "2");
 }
 
+TEST_F(OverlayTest, OfAQuietChangeAReadTellsApart) {
+  overlay_.Put("iours", "1", 1, kSession);
+  overlay_.PutQuietly("iours", "2", 2);
+  overlay_.PutQuietly("iother", "3", 2);
+  Overlay::Seen own{.reader = kSession};
+  EXPECT_EQ(*overlay_.Get("iours", &own), "2");
+  EXPECT_EQ(own.any, 1u);
+  EXPECT_EQ(own.others, 0u) << "it is still the session's";
+  EXPECT_EQ(own.counts, 2u);
+  Overlay::Seen other;
+  EXPECT_EQ(*overlay_.Get("iother", &other), "3");
+  EXPECT_EQ(other.any, 0u);
+  EXPECT_EQ(other.others, 0u);
+  EXPECT_EQ(other.counts, 2u);
+}
+
+TEST_F(OverlayTest, AQuietChangeIsWrittenWithItsBatchAndStaysPendingUntilThen) {
+  overlay_.Put("iinode", "1", 1, kSession);
+  WriteBatch first;
+  overlay_.CopyBatch(1, &first);
+  overlay_.PutQuietly("iinode", "2", 2);
+  ASSERT_TRUE(store_.Apply(first, Durability::kDurable).ok());
+  overlay_.Committed(1);
+  uint64_t seen = 0;
+  EXPECT_EQ(Get("iinode", &seen), "2");
+  Commit(2);
+  EXPECT_EQ(*store_.Get("iinode"), "2");
+  Overlay::Seen read;
+  EXPECT_EQ(*overlay_.Get("iinode", &read), "2");
+  EXPECT_EQ(read.any + read.counts, 0u);
+}
+
+TEST_F(OverlayTest, WhatIsPutOverAQuietChangeOfItsBatchIsWrittenOnce) {
+  overlay_.PutQuietly("iinode", "1", 1);
+  overlay_.Put("iinode", "2", 1, kSession);
+  WriteBatch writes;
+  overlay_.CopyBatch(1, &writes);
+  ASSERT_EQ(writes.ops().size(), 1u);
+  Overlay::Seen read;
+  EXPECT_EQ(*overlay_.Get("iinode", &read), "2");
+  EXPECT_EQ(read.any, 1u);
+  EXPECT_EQ(read.counts, 1u) << "what it counts builds on the quiet one";
+}
+
 TEST_F(OverlayTest, TwoBatchesAtOnceHoldAKeyOnce) {
   overlay_.Put(kState, "1", 1, kSession);
   overlay_.Put(kState, "2", 2, kSession);

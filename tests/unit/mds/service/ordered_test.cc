@@ -2,6 +2,8 @@
 // certain; nobody else hears of what a crash could take, and a crash leaves a prefix.
 #include <fcntl.h>
 
+#include <set>
+
 #include "tests/unit/mds/mds_fixture.h"
 
 namespace weir::mds {
@@ -54,6 +56,15 @@ class OrderedTest : public MdsFixture {
     if (!call->answer.has_value()) return {};
     EXPECT_TRUE(reply.ParseFromString(call->answer->body));
     return reply.ordered();
+  }
+  // Directories of which the store says that their parents do not count all of them.
+  std::set<uint64_t> UntoldInStore() {
+    std::set<uint64_t> untold;
+    const auto it = mem.NewIterator();
+    for (it->Seek("u"); it->Valid() && it->key()[0] == 'u'; it->Next()) {
+      untold.insert(ReadBigEndian(it->key(), kFirstNumber));
+    }
+    return untold;
   }
   std::shared_ptr<TestCall> Make(uint64_t who, uint64_t parent, const std::string& name) {
     return SendAs(who, wire::MDS_MKNOD, New(parent, name, S_IFREG | 0644));
@@ -194,6 +205,72 @@ TEST_F(OrderedTest, WhoOpensToWriteWaitsAsARestartMustKnow) {
   session = kTheirs;
   const auto created = SendAs(kTheirs, wire::MDS_CREATE, create);
   EXPECT_FALSE(created->answer.has_value()) << "it opened what was there";
+}
+
+// The accident: what lies below directories was counted upwards ten times a second, in a commit of
+// its own, for which whoever worked in these directories waited.
+TEST_F(OrderedTest, UsageGoesWithTheBatchThatIsOpenAndKeepsNobodyWaiting) {
+  OpenAs(kTheirs, 0);
+  Make(kOurs, ours_, "first");
+  core->Tick();
+  EXPECT_FALSE(core->names().commit_wanted());
+  EXPECT_TRUE(Make(kOurs, ours_, "second")->answer.has_value());
+  EXPECT_TRUE(SendAs(kTheirs, wire::MDS_GETATTR, At(kRoot))->answer.has_value())
+      << "of what is counted there no attribute tells";
+  core->Tick();
+  CommitAll();
+  EXPECT_TRUE(UntoldInStore().empty());
+}
+
+TEST_F(OrderedTest, UsageDoesNotPutOffWhatItGoesWith) {
+  Make(kOurs, ours_, "file");
+  core->Tick();
+  clock.Advance(std::chrono::milliseconds(900));
+  core->Tick();
+  EXPECT_TRUE(core->names().commit_wanted());
+}
+
+TEST_F(OrderedTest, UsageAloneIsCommittedAfterAWhile) {
+  Make(kOurs, ours_, "file");
+  CommitAll();
+  EXPECT_EQ(UntoldInStore(), std::set<uint64_t>{ours_});
+  for (int ticks = 0; ticks < 50; ++ticks) {
+    core->Tick();
+    EXPECT_FALSE(core->names().commit_wanted()) << ticks;
+    clock.Advance(std::chrono::milliseconds(100));
+  }
+  core->Tick();
+  EXPECT_TRUE(core->names().commit_wanted());
+  CommitAll();
+  EXPECT_TRUE(UntoldInStore().empty());
+}
+
+TEST_F(OrderedTest, WhoIsToldWhatLiesBelowWaitsForWhatIsCountedQuietly) {
+  Make(kOurs, ours_, "file");
+  CommitAll();
+  core->Tick();
+  const auto usage = SendAs(kTheirs, wire::MDS_GETXATTR, Xattr(kRoot, "weir.rstats"));
+  EXPECT_FALSE(usage->answer.has_value());
+  EXPECT_TRUE(core->names().commit_wanted());
+  CommitAll();
+  wire::XattrReply reply;
+  ASSERT_TRUE(usage->answer.has_value() && reply.ParseFromString(usage->answer->body));
+  EXPECT_EQ(reply.value(), "bytes=0 files=1 directories=2 entries=3");
+}
+
+TEST_F(OrderedTest, WhoIsRefusedForWhatIsCountedQuietlyWaitsForThat) {
+  session = kTheirs;
+  const uint64_t inner = Mkdir(ours_, "inner");
+  ASSERT_EQ(Code(wire::MDS_SETXATTR, Xattr(theirs_, "user.weir.quota.files", "2")), ErrorCode::kOk);
+  CommitAll();
+  Make(kOurs, inner, "file");
+  CommitAll();
+  core->Tick();  // `ours` counts it
+  const auto moved = SendAs(kTheirs, wire::MDS_RENAME, Move(kRoot, "ours", theirs_, "ours"));
+  EXPECT_FALSE(moved->answer.has_value());
+  CommitAll();
+  ASSERT_TRUE(moved->answer.has_value());
+  EXPECT_EQ(moved->answer->status.code(), ErrorCode::kQuota);
 }
 
 TEST_F(OrderedTest, AStoreThatLosesAnswersServesNobodyAnyMore) {
