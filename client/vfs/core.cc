@@ -320,10 +320,10 @@ bool Core::Shutdown(Duration wait) {
   if (std::exchange(shut_down_, true)) return true;
   bool flushed = true;
   if (ticks_.joinable()) {
-    auto done = std::make_shared<std::promise<void>>();
+    auto done = std::make_shared<std::promise<Status>>();
     auto finished = done->get_future();
-    files_.SyncAll([done] { done->set_value(); });
-    flushed = finished.wait_for(wait) == std::future_status::ready;
+    StoreAll([done](Status status) { done->set_value(std::move(status)); });
+    flushed = finished.wait_for(wait) == std::future_status::ready && finished.get().ok();
     {
       std::lock_guard lock(tick_mutex_);
       stop_ticks_ = true;
@@ -398,6 +398,10 @@ void Core::ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
                                  const InodePtr known = inodes_.Find(inode);
                                  if (known != nullptr) leases_.Learn(known, *reply, asked);
                                });
+}
+
+void Core::StoreAll(WriteCallback done) {
+  files_.SyncAll([this, done = std::move(done)] { CommitNames(done); });
 }
 
 void Core::Commit(uint64_t order, WriteCallback callback) {

@@ -136,6 +136,9 @@ class Core final : private WriteReporter, private NewFiles {
   [[nodiscard]] const OrderedNames& ordered() const { return ordered_; }
   // `done` when all that the MDS has answered by now is durable.
   void CommitNames(WriteCallback done) { Commit(ordered_.last(), std::move(done)); }
+  // Everything that is buffered is stored, then names are committed: before the session is given
+  // back, which an MDS that has just begun anew would take for the end of what is to be repeated.
+  void StoreAll(WriteCallback done);
   // A change of names has been answered, or failed.
   void NamesChanged(DirCache::Changing* changing, const Result<wire::EntryReply>& reply);
   void NamesChanged(DirCache::Changing* changing, const Result<wire::TouchedReply>& reply);

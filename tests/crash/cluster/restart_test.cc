@@ -1,7 +1,9 @@
 // Goal: a mount that is cut off, while the MDS restarts or hears no OSD either, cannot flush what
-// it holds over what others have written since. Method: the parts of the simulated cluster, with
+// it holds over what others have written since; and what a mount was told of names
+// outlives the MDS that told it. Method: the parts of the simulated cluster, with
 // one story instead of a seed.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <array>
 
@@ -71,6 +73,19 @@ class RestartTest : public ::testing::Test {
     const Status mounted = co_await mount->Mount();
     EXPECT_TRUE(mounted.ok()) << mounted;
   }
+  static Task Unmount(SimMount* mount) {
+    const Status unmounted = co_await mount->Unmount();
+    EXPECT_TRUE(unmounted.ok()) << unmounted;
+  }
+  static Task Make(SimMount* mount, InodeId parent, std::string name) {
+    const auto made = co_await mount->Make(parent, name, S_IFDIR | 0755);
+    EXPECT_TRUE(made.ok()) << made.status();
+  }
+  static Task Lookup(SimMount* mount, InodeId parent, std::string name, InodeId* found) {
+    const auto entry = co_await mount->Lookup(parent, name);
+    EXPECT_TRUE(entry.ok()) << entry.status();
+    if (entry.ok()) *found = entry->inode;
+  }
   static Task Create(SimMount* mount, client::HandlePtr* handle) {
     const auto made = co_await mount->Create(mount->root(), "f", true);
     EXPECT_TRUE(made.ok()) << made.status();
@@ -108,6 +123,22 @@ class RestartTest : public ::testing::Test {
   SimMount second_{world_, "second"};
   Task story_;
 };
+
+// The accident: the new MDS heard that the session was given back before the mount had repeated
+// what it kept.
+TEST_F(RestartTest, AnUnmountWhileTheMdsIsDownLosesNoName) {
+  const InodeId root = first_.root();
+  ASSERT_TRUE(Finish(Make(&first_, root, "lease")));  // the first of which is durable at once
+  ASSERT_TRUE(Finish(Make(&first_, root, "d")));
+  EXPECT_FALSE(first_.IsDurable(first_.last_order())) << "there would be nothing to repeat";
+  mds_.Crash();
+  world_.After(100ms, [this] { EXPECT_TRUE(mds_.Boot().ok()); });
+  ASSERT_TRUE(Finish(Unmount(&first_)));
+  first_.Crash();
+  InodeId found;
+  ASSERT_TRUE(Finish(Lookup(&second_, root, "d", &found)));
+  EXPECT_NE(found.value, 0u);
+}
 
 class CutOffWriterTest : public RestartTest, public ::testing::WithParamInterface<Duration> {};
 
