@@ -24,6 +24,8 @@ constexpr EarlyAnswer EarlyAnswerOf(uint32_t method) {
     case MDS_UNLINK:
     case MDS_RMDIR:
     case MDS_RENAME:
+    case MDS_SETXATTR:
+    case MDS_REMOVEXATTR:
       return EarlyAnswer::kAlways;
     // What is closed on one of several mounts is there for the others, whatever happens; and what
     // mounts of a cluster set they tell with the data, most often.

@@ -84,6 +84,12 @@ bool MustLast(const wire::WroteRequest& request) {
 bool MustLast(const wire::SetAttrRequest& request) {
   return request.kill_suid() || request.kill_capability() || request.has_size();
 }
+// Rights, classes, quotas and layouts decide about what comes next. Both sides keep early requests
+// in memory, thousands of them: this is not longer than the target of a symbolic link.
+bool MustLast(const wire::XattrRequest& request) {
+  constexpr size_t kMostBytes = 4096;
+  return !IsPlainXattr(request.name()) || request.value().size() > kMostBytes;
+}
 
 // Its answer may come before it is durable, if its session takes that.
 template <typename Request, typename Reply>

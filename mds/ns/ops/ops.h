@@ -3,6 +3,8 @@
 // are durable. Errors:  POSIX's, as codes of common/base/result.h; nothing is written then.
 #pragma once
 
+#include <string_view>
+
 #include "common/base/result.h"
 #include "common/wire/mds.pb.h"
 
@@ -14,6 +16,7 @@ struct Inode;
 using EntryResult = Result<wire::EntryReply>;
 using EmptyResult = Result<wire::Empty>;
 using TouchedResult = Result<wire::TouchedReply>;
+using OrderedResult = Result<wire::OrderedAnswer>;
 
 EntryResult Lookup(Operation& op, const wire::NameRequest& request);
 EntryResult GetAttr(Operation& op, const wire::InodeRequest& request);
@@ -32,10 +35,13 @@ Result<wire::ReadlinkReply> ReadLink(Operation& op, const wire::InodeRequest& re
 Result<wire::ReaddirReply> ReadDirectory(Operation& op, const wire::ReaddirRequest& request);
 EntryResult Open(Operation& op, const wire::OpenRequest& request);
 EmptyResult Release(Operation& op, const wire::ReleaseRequest& request);
-EmptyResult SetXattr(Operation& op, const wire::XattrRequest& request);
+OrderedResult SetXattr(Operation& op, const wire::XattrRequest& request);
 Result<wire::XattrReply> GetXattr(Operation& op, const wire::XattrRequest& request);
 Result<wire::ListXattrReply> ListXattr(Operation& op, const wire::InodeRequest& request);
-EmptyResult RemoveXattr(Operation& op, const wire::XattrRequest& request);
+OrderedResult RemoveXattr(Operation& op, const wire::XattrRequest& request);
+// Of an attribute from which only programs draw conclusions: it is no right, class, quota or
+// layout, and no label of the kernel's.
+bool IsPlainXattr(std::string_view name);
 Result<wire::StatfsReply> StatFs(Operation& op, const wire::Empty& request);
 EntryResult Wrote(Operation& op, const wire::WroteRequest& request);
 // Data of the file changed then; 0: now.

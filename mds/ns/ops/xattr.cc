@@ -140,7 +140,13 @@ Status SetPlain(Operation& op, const wire::XattrRequest& request, const Inode& i
 
 }  // namespace
 
-EmptyResult SetXattr(Operation& op, const wire::XattrRequest& request) {
+bool IsPlainXattr(std::string_view name) {
+  if (name.starts_with("trusted.")) return true;
+  return name.starts_with("user.") && name != kTag && !IsQuota(name) &&
+         !name.starts_with(kLayoutPrefix);
+}
+
+OrderedResult SetXattr(Operation& op, const wire::XattrRequest& request) {
   op.SetCaller(request.caller());
   const std::string& name = request.name();
   WEIR_RETURN_IF_ERROR(CheckName(name));
@@ -169,7 +175,7 @@ EmptyResult SetXattr(Operation& op, const wire::XattrRequest& request) {
   }
   op.Changed(&inode);
   op.Store(inode);
-  return wire::Empty();
+  return wire::OrderedAnswer();
 }
 
 Result<wire::XattrReply> GetXattr(Operation& op, const wire::XattrRequest& request) {
@@ -243,7 +249,7 @@ Result<wire::ListXattrReply> ListXattr(Operation& op, const wire::InodeRequest& 
   return reply;
 }
 
-EmptyResult RemoveXattr(Operation& op, const wire::XattrRequest& request) {
+OrderedResult RemoveXattr(Operation& op, const wire::XattrRequest& request) {
   op.SetCaller(request.caller());
   const std::string& name = request.name();
   WEIR_RETURN_IF_ERROR(CheckName(name));
@@ -258,7 +264,7 @@ EmptyResult RemoveXattr(Operation& op, const wire::XattrRequest& request) {
     WEIR_RETURN_IF_ERROR(GetQuota(inode, name).status());
     WEIR_RETURN_IF_ERROR(SetQuota(op, name, "0", &inode));
   } else if (IsAcl(name)) {
-    if (AclOf(inode, name).empty()) return wire::Empty();  // as Linux has it
+    if (AclOf(inode, name).empty()) return wire::OrderedAnswer();  // as Linux has it
     WEIR_RETURN_IF_ERROR(SetAcl(op, name, {}, &inode));
   } else if (name.starts_with(kLayoutPrefix)) {
     WEIR_RETURN_IF_ERROR(ResetLayout(op, &inode));
@@ -271,7 +277,7 @@ EmptyResult RemoveXattr(Operation& op, const wire::XattrRequest& request) {
   }
   op.Changed(&inode);
   op.Store(inode);
-  return wire::Empty();
+  return wire::OrderedAnswer();
 }
 
 }  // namespace weir::mds

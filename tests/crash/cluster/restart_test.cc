@@ -1,5 +1,5 @@
 // Goal: a mount that is cut off, while the MDS restarts or hears no OSD either, cannot flush what
-// it holds over what others have written since; and what a mount was told of names
+// it holds over what others have written since; and what a mount was told of names and attributes
 // outlives the MDS that told it. Method: the parts of the simulated cluster, with
 // one story instead of a seed.
 #include <gtest/gtest.h>
@@ -102,6 +102,15 @@ class RestartTest : public ::testing::Test {
     EXPECT_TRUE(opened.ok()) << opened.status();
     *handle = *opened;
   }
+  static Task SetXattr(SimMount* mount, InodeId inode, std::string name, std::string value) {
+    const Status set = co_await mount->SetXattr(inode, name, value);
+    EXPECT_TRUE(set.ok()) << set;
+  }
+  static Task GetXattr(SimMount* mount, InodeId inode, std::string name, std::string* value) {
+    const auto got = co_await mount->GetXattr(inode, name);
+    EXPECT_TRUE(got.ok()) << got.status();
+    if (got.ok()) *value = *got;
+  }
   static Task Sync(SimMount* mount, const client::HandlePtr* handle) {
     const Status synced = co_await mount->Sync(*handle);
     EXPECT_TRUE(synced.ok()) << synced;
@@ -123,6 +132,24 @@ class RestartTest : public ::testing::Test {
   SimMount second_{world_, "second"};
   Task story_;
 };
+
+// What the mount is told of its own attributes is answered before it is durable, and the MDS dies
+// right behind that: the mount asks for it again of the next one, before others look.
+TEST_F(RestartTest, AnAttributeThatWasAnsweredEarlyOutlivesTheMds) {
+  const InodeId root = first_.root();
+  std::string value;
+  ASSERT_TRUE(Finish(SetXattr(&first_, root, "user.kept", "old")));
+  network_.RunFor(2s);
+  EXPECT_TRUE(first_.IsDurable(first_.last_order()));
+  ASSERT_TRUE(Finish(SetXattr(&first_, root, "user.kept", "new")));
+  ASSERT_TRUE(Finish(SetXattr(&first_, root, "user.more", "more")));
+  EXPECT_FALSE(first_.IsDurable(first_.last_order())) << "there would be nothing to repeat";
+  RestartMds();
+  ASSERT_TRUE(Finish(GetXattr(&second_, root, "user.kept", &value)));
+  EXPECT_EQ(value, "new");
+  ASSERT_TRUE(Finish(GetXattr(&second_, root, "user.more", &value)));
+  EXPECT_EQ(value, "more");
+}
 
 // The accident: the new MDS heard that the session was given back before the mount had repeated
 // what it kept.

@@ -251,6 +251,20 @@ Answer<Status> SimMount::SetXattr(InodeId inode, std::string name, std::string v
   });
 }
 
+Answer<Result<std::string>> SimMount::GetXattr(InodeId inode, std::string name) {
+  return Ask<Result<std::string>>([this, inode, name](auto done) {
+    wire::XattrRequest request;
+    Fill(request.mutable_caller());
+    request.set_inode(inode.value);
+    request.set_name(name);
+    core_->mds().Call<wire::XattrReply>(wire::MDS_GETXATTR, request, true,
+                                        [done](const Result<wire::XattrReply>& reply) {
+                                          if (!reply.ok()) return done(reply.status());
+                                          done(reply->value());
+                                        });
+  });
+}
+
 Answer<Result<uint64_t>> SimMount::SizeOf(InodeId id) {
   return Ask<Result<uint64_t>>([this, id](auto done) {
     if (const auto size = kernel_.Size(id)) return done(*size);

@@ -45,6 +45,7 @@ class SimMount {
   Answer<Status> Remove(InodeId parent, std::string name, bool directory);
   Answer<Status> Rename(InodeId from, std::string old_name, InodeId to, std::string new_name);
   Answer<Status> SetXattr(InodeId inode, std::string name, std::string value);
+  Answer<Result<std::string>> GetXattr(InodeId inode, std::string name);
   Answer<Result<uint64_t>> SizeOf(InodeId inode);
   // Every name in a directory.
   Answer<Result<std::vector<std::string>>> List(InodeId directory);

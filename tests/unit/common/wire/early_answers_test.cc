@@ -7,8 +7,8 @@ namespace weir::wire {
 namespace {
 
 TEST(EarlyAnswersTest, NamesEverywhereAndAttributesOnlyAlone) {
-  for (const uint32_t method :
-       {MDS_CREATE, MDS_TMPFILE, MDS_MKNOD, MDS_LINK, MDS_UNLINK, MDS_RMDIR, MDS_RENAME}) {
+  for (const uint32_t method : {MDS_CREATE, MDS_TMPFILE, MDS_MKNOD, MDS_LINK, MDS_UNLINK, MDS_RMDIR,
+                                MDS_RENAME, MDS_SETXATTR, MDS_REMOVEXATTR}) {
     EXPECT_EQ(EarlyAnswerOf(method), EarlyAnswer::kAlways) << method;
   }
   EXPECT_EQ(EarlyAnswerOf(MDS_SETATTR), EarlyAnswer::kAlone);

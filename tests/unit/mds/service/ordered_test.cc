@@ -273,6 +273,43 @@ TEST_F(OrderedTest, WhoIsRefusedForWhatIsCountedQuietlyWaitsForThat) {
   EXPECT_EQ(moved->answer->status.code(), ErrorCode::kQuota);
 }
 
+TEST_F(OrderedTest, AttributesOfProgramsAreAnsweredEarly) {
+  const auto set = SendAs(kOurs, wire::MDS_SETXATTR, Xattr(ours_, "user.mime", "text"));
+  EXPECT_GT(Tail(set).order(), 0u);
+  const auto own = SendAs(kOurs, wire::MDS_GETXATTR, Xattr(ours_, "user.mime"));
+  const auto look = SendAs(kTheirs, wire::MDS_GETXATTR, Xattr(ours_, "user.mime"));
+  EXPECT_TRUE(own->answer.has_value());
+  EXPECT_FALSE(look->answer.has_value());
+  CommitAll();
+  EXPECT_TRUE(look->answer.has_value());
+  const auto gone = SendAs(kOurs, wire::MDS_REMOVEXATTR, Xattr(ours_, "user.mime"));
+  EXPECT_GT(Tail(gone).order(), Tail(set).order());
+  Restart();
+  OpenAs(kOurs, 1000);
+  EXPECT_EQ(Get(ours_, "user.mime"), "text") << "the crash took the removal";
+}
+
+TEST_F(OrderedTest, AttributesThatDecideAboutOthersAreDurableFirst) {
+  MakeClass("gold");
+  const uint64_t file = Entry(Make(kOurs, ours_, "file")).attr().inode();
+  CommitAll();
+  const std::string rights("\2\0\0\0\1\0\7\0\0\0\0\0\4\0\5\0\0\0\0\0\x20\0\0\0\0\0\0\0", 28);
+  const wire::XattrRequest decisive[] = {Xattr(ours_, "user.qos.class", "gold"),
+                                         Xattr(ours_, "user.weir.quota.files", "100"),
+                                         Xattr(ours_, "user.weir.layout.stripe_count", "1"),
+                                         Xattr(file, "security.capability", "x"),
+                                         Xattr(file, "security.selinux", "x"),
+                                         Xattr(ours_, "system.posix_acl_access", rights),
+                                         Xattr(file, "user.long", std::string(4097, 'x'))};
+  for (const wire::XattrRequest& request : decisive) {
+    const auto set = SendAs(kOurs, wire::MDS_SETXATTR, request);
+    EXPECT_FALSE(set->answer.has_value()) << request.name();
+    CommitAll();
+    ASSERT_TRUE(set->answer.has_value()) << request.name();
+    EXPECT_TRUE(set->answer->status.ok()) << set->answer->status;
+  }
+}
+
 TEST_F(OrderedTest, AStoreThatLosesAnswersServesNobodyAnyMore) {
   Make(kOurs, ours_, "lost");
   mem.FailWith(Status(ErrorCode::kIo, "the disk is gone"));
