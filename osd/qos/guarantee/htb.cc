@@ -12,7 +12,7 @@ constexpr int64_t kMostElsewhere = int64_t{1} << 40;     // tokens; times the pa
 constexpr int64_t kDebtCaps = 6;          // that a class may owe here for what it got elsewhere
 constexpr int64_t kDebtMicros = 100'000;  // or so much of the device's time, if that is more
 constexpr double kMicros = 1e6;           // tokens of a leaf in time, per second
-constexpr double kEstimateGain = 1.0 / 8;
+constexpr double kTookGain = 1.0 / 8;
 // Parts that a request is counted in, so that what was served elsewhere need not be whole.
 constexpr int64_t kIopsParts = 64;
 
@@ -197,7 +197,7 @@ void Htb::Completed(ClassQueue* queue, const Request& request, Duration device_t
   if (more == nullptr || !more->time) return;
   const double took = ToSeconds(device_time);
   if (device_time > Duration(0)) {  // else cancelled
-    more->estimate += more->estimate > 0 ? (took - more->estimate) * kEstimateGain : took;
+    more->estimate += more->estimate > 0 ? (took - more->estimate) * kTookGain : took;
   }
   // A charge with an account is surplus `cooperative`'s.
   const bool paid = request.charge > 0 && request.account == Request::Account::kNone;

@@ -5,7 +5,7 @@
 namespace weir::osd::qos {
 namespace {
 
-constexpr double kEstimateGain = 1.0 / 8;
+constexpr double kServiceTimeGain = 1.0 / 8;
 // Sums of the same times in another order differ by so much: relative, and in seconds.
 constexpr double kRounding = 1e-13;
 constexpr double kTick = 1e-9;
@@ -306,7 +306,7 @@ void Cooperative::Completed(ClassQueue* queue, const Request& request, Duration 
   }
   const double time = ToSeconds(device_time);
   disk.estimate =
-      disk.estimate <= 0 ? time : disk.estimate + kEstimateGain * (time - disk.estimate);
+      disk.estimate <= 0 ? time : disk.estimate + kServiceTimeGain * (time - disk.estimate);
   if (turn_of_ == queue) turn_used_ += time;
   if (disk.filed == ClassType::kThroughput) CountForAverage(queue, request.bytes, now);
   Settle(queue, request, (options_.count_requests ? 1 : time) - request.charge);

@@ -226,7 +226,7 @@ TEST_F(WriteBackTest, AFailureIsToldOnceAndEndsTheFlush) {
 }
 
 TEST_F(WriteBackTest, ASmallFileTakesAWholeBlockOfTheMemory) {
-  Start({.bytes_max = 4 * 8192, .run_bytes = 4096, .block_bytes = 4096});
+  Start({.bytes_max = 32'768, .run_bytes = 4096, .block_bytes = 4096});
   const auto one = std::make_shared<Inode>(InodeId(5)), two = std::make_shared<Inode>(InodeId(6));
   Write(one, 0, "a");
   Write(one, 1, "b");
