@@ -203,6 +203,12 @@ bool IsLateForRemoved(const Filesystem& fs, const wire::SetAttrRequest& request)
          !request.has_gid() && !request.has_size();
 }
 
+// With a kernel that brings its own times a report of what was written tells size and space, and
+// that set-id bits are lost: of the rest it does not matter which comes first.
+bool CommutesWithReports(const wire::SetAttrRequest& request) {
+  return !request.has_size() && (request.mode() & (S_ISUID | S_ISGID)) == 0;
+}
+
 void SendSetattr(Filesystem& fs, const InodePtr& inode, const wire::SetAttrRequest& request,
                  Filesystem::AttrsSet then) {
   const bool resizes = request.has_size();
@@ -321,6 +327,11 @@ void OnReadlink(fuse_req_t req, fuse_ino_t ino) {
 
 void Filesystem::SetAttributes(const CallPtr& call, const InodePtr& inode,
                                const wire::SetAttrRequest& request, AttrsSet then) {
+  if (options_.writeback_cache && options_.exclusive && CommutesWithReports(request)) {
+    return core_.files().TellHeld(inode, [this, inode, request, then = std::move(then)] {
+      SendSetattr(*this, inode, request, then);
+    });
+  }
   if (!inode->has_unreported()) {
     return core_.files().WhenReported(inode->id(), [this, inode, request, then = std::move(then)] {
       SendSetattr(*this, inode, request, then);
