@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -32,6 +33,10 @@ class ClosedFiles {
   std::vector<Waiters> TakeAll();
   [[nodiscard]] bool Has(InodeId inode) const { return files_.contains(inode); }
   [[nodiscard]] size_t size() const { return files_.size(); }
+  // Whether there is any of MayHave.
+  [[nodiscard]] bool AnyMayHave(const MadeName& name) const {
+    return !nameless_.empty() || named_.contains(name);
+  }
   // What has that name, and what may have it.
   [[nodiscard]] std::vector<InodeId> MayHave(const MadeName& name) const;
 

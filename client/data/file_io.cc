@@ -395,7 +395,7 @@ void FileIo::WhenStored(InodeId inode, std::function<void()> then) {
 
 bool FileIo::HasClosed(const MadeName& name) const {
   std::lock_guard lock(mutex_);
-  return !closed_.MayHave(name).empty();
+  return closed_.AnyMayHave(name);
 }
 
 void FileIo::Renamed(InodeId id, const MadeName& from, const MadeName& to) {

@@ -18,6 +18,8 @@ TEST(ClosedFilesTest, AFileThatWasMadeHereIsKnownByItsName) {
   EXPECT_EQ(closed.MayHave({kFolder, "a"}), Ids{kOneFile});
   EXPECT_EQ(closed.MayHave({kFolder, "b"}), Ids{kOtherFile});
   EXPECT_EQ(closed.MayHave({kFolder, "c"}), Ids{});
+  EXPECT_TRUE(closed.AnyMayHave({kFolder, "a"}));
+  EXPECT_FALSE(closed.AnyMayHave({kFolder, "c"}));
   EXPECT_EQ(closed.MayHave({InodeId(2), "a"}), Ids{});
 }
 
@@ -29,6 +31,7 @@ TEST(ClosedFilesTest, OneOfWhichNoNameIsKnownMayHaveAny) {
   closed.Add(b);
   EXPECT_EQ(closed.MayHave({kFolder, "a"}), (Ids{kOtherFile, kOneFile}));
   EXPECT_EQ(closed.MayHave({kFolder, "c"}), Ids{kOtherFile});
+  EXPECT_TRUE(closed.AnyMayHave({kFolder, "c"}));
 }
 
 TEST(ClosedFilesTest, AMovedFileHasItsNewNameOnly) {
