@@ -153,7 +153,7 @@ void FileIo::WriteNow(const Wrote& wrote, bool direct, uint64_t offset, const Bu
       EndChange(inode, true, status, callback);
     };
   }
-  if (!direct && !inode->lacks_room() && !near_full_) {
+  if (!direct && !inode->lacks_room() && !IsShortOfRoom(data.size())) {
     const WriteBack::Writer writer{wrote.opener, classes_.Of(*inode, *wrote.opener)};
     // The size is known here before the kernel hears of success, as a read may follow at once.
     return write_back_.Write(
@@ -190,15 +190,34 @@ void FileIo::EndChange(const InodePtr& inode, bool leased, const Status& status,
 // What is buffered is older.
 void FileIo::WriteBehind(const Wrote& wrote, PreparedWrite write, WriteCallback callback,
                          Abandoned abandoned) {
-  const InodePtr& inode = wrote.inode;
-  if (!write_back_.Holds(inode->id())) {
+  const InodeId inode = wrote.inode->id();
+  const uint64_t bytes = write.bytes();
+  const bool is_short = IsShortOfRoom(bytes) && write_back_.held_bytes() > 0;
+  if (!is_short && !write_back_.Holds(inode)) {
     return WriteThrough(wrote, std::move(write), std::move(callback), std::move(abandoned));
   }
-  write_back_.Flush(inode->id(),
-                    [this, wrote, write = std::make_shared<PreparedWrite>(std::move(write)),
-                     callback = std::move(callback), abandoned = std::move(abandoned)] {
-                      WriteThrough(wrote, std::move(*write), callback, abandoned);
-                    });
+  auto go = [this, wrote, write = std::make_shared<PreparedWrite>(std::move(write)),
+             callback = std::move(callback), abandoned = std::move(abandoned)] {
+    WriteThrough(wrote, std::move(*write), callback, abandoned);
+  };
+  if (is_short) return PlaceHeldFirst(bytes, std::move(go));
+  write_back_.Flush(inode, std::move(go));
+}
+
+// Half of what is free is for others: mounts, and what goes past the write-back.
+bool FileIo::IsShortOfRoom(uint64_t more_bytes) const {
+  if (near_full_) return true;
+  const uint64_t room = objects_.least_room() / 2;
+  if (room >= options_.write_back.bytes_max + more_bytes) return false;
+  return room < write_back_.held_bytes() + more_bytes;
+}
+
+void FileIo::PlaceHeldFirst(uint64_t more_bytes, std::function<void()> then) {
+  if (!IsShortOfRoom(more_bytes)) return then();
+  const std::vector<InodeId> held = write_back_.Files();
+  if (held.empty()) return then();
+  const auto placed = AfterAll(held.size(), std::move(then));
+  for (const InodeId inode : held) write_back_.Flush(inode, placed);
 }
 
 void FileIo::WriteThrough(const Wrote& wrote, PreparedWrite write, WriteCallback callback,
@@ -362,7 +381,9 @@ void FileIo::Fsync(const HandlePtr& handle, bool data_only, WriteCallback callba
 // off: the closer hears of a loss.
 bool FileIo::ClosesAtOnce(const Inode& inode) {
   if (options_.sync_close || options_.takeover != nullptr) return false;
-  if (near_full_ || inode.lacks_room() || (inode.has_quota() && !leases_.alone())) return false;
+  if (IsShortOfRoom(0) || inode.lacks_room() || (inode.has_quota() && !leases_.alone())) {
+    return false;
+  }
   return leases_.alone() || leases_.Trust() > Duration::zero();
 }
 
@@ -523,6 +544,7 @@ void FileIo::ReportEnded(InodeId inode) {
 
 void FileIo::Tick() {
   write_back_.Tick();
+  PlaceHeldFirst(0, [] {});
   std::vector<InodePtr> old;
   {
     std::lock_guard lock(mutex_);

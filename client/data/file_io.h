@@ -181,6 +181,11 @@ class FileIo {
                     Abandoned abandoned);
   void WriteBehind(const Wrote& wrote, PreparedWrite write, WriteCallback callback,
                    Abandoned abandoned);
+  // Whether the disks might not have room for what is held here and so much more. Then nothing more
+  // is held: who writes or closes hears of ENOSPC himself.
+  [[nodiscard]] bool IsShortOfRoom(uint64_t more_bytes) const;
+  // `then` when all that is held has its place; at once if there is room for so much besides.
+  void PlaceHeldFirst(uint64_t more_bytes, std::function<void()> then);
   void KeepSpace(const Wrote& wrote, const RangeChange& change, WriteCallback callback,
                  Abandoned abandoned);
   void MakeHole(const Wrote& wrote, const RangeChange& change, WriteCallback callback,
@@ -222,7 +227,7 @@ class FileIo {
   ReadAhead read_ahead_;
   WriteBack write_back_;
   Growth growth_;
-  std::atomic<bool> near_full_{false};  // some OSD: who writes or closes shall hear of ENOSPC
+  std::atomic<bool> near_full_{false};  // of the map
   mutable std::mutex mutex_;
   std::map<InodeId, TimePoint> unreported_;  // pinned, since when
   std::set<InodeId> holding_;                // of these attributes may be held

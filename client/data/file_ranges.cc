@@ -46,9 +46,12 @@ void FileIo::KeepSpace(const Wrote& wrote, const RangeChange& change, WriteCallb
     };
     reporter_.ReportAllocated(wrote.inode->id(), told, *allocation, charged);
   };
-  write_back_.Flush(wrote.inode->id(), [this, wrote, change, target, report = std::move(report)] {
+  auto allocate = [this, wrote, change, target, report = std::move(report)] {
     AllocateObjects(objects_, target, change.offset, change.length, change.zeros,
                     wrote.inode->size(), report);
+  };
+  PlaceHeldFirst(change.length, [this, inode = wrote.inode->id(), allocate = std::move(allocate)] {
+    write_back_.Flush(inode, allocate);
   });
 }
 
@@ -110,9 +113,11 @@ void FileIo::Copy(const HandlePtr& from, uint64_t from_offset, const HandlePtr& 
     };
     AwaitRoom(wrote, std::move(go), abandoned);
   };
-  write_back_.Flush(from->inode->id(), [this, to, copy = std::move(copy)] {
-    write_back_.Flush(to->inode->id(), copy);
-  });
+  auto flush = [this, from, to, copy = std::move(copy)] {
+    write_back_.Flush(from->inode->id(),
+                      [this, to, copy] { write_back_.Flush(to->inode->id(), copy); });
+  };
+  PlaceHeldFirst(range.length, std::move(flush));
 }
 
 }  // namespace weir::client

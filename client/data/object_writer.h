@@ -26,6 +26,12 @@ struct PreparedWrite {
     uint32_t crc = 0;
   };
   std::vector<Part> parts;
+
+  [[nodiscard]] uint64_t bytes() const {
+    uint64_t sum = 0;
+    for (const Part& part : parts) sum += part.span.length;
+    return sum;
+  }
 };
 
 PreparedWrite PrepareWrite(const FileLayout& layout, uint64_t offset, const uint8_t* data,

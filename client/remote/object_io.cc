@@ -429,6 +429,9 @@ void ObjectIo::OnReply(const PendingPtr& pending, const Key& key, ObjectAnswer a
       meter_.Lost(key.first, now - pending->left);
     }
     if (result.ok() && result->window_bytes != 0) window.limit_bytes = result->window_bytes;
+    if (result.ok() && result->free_bytes.has_value()) {
+      room_.Told(key.second, pending->op.tier, *result->free_bytes, now);
+    }
     if (result.ok()) {
       if (pending->bounded) NoteWaited(*pending, result->limit_time, now, &window);
       window.answered_bytes += pending->op.length;
@@ -550,6 +553,7 @@ void ObjectIo::Tick() {
   {
     std::lock_guard lock(mutex_);
     const TimePoint now = clock_.Now();
+    room_.Forget(now);
     expired = TakeExpiredLocked(now);
     const auto goes = [&](const PendingPtr& pending) {
       again.push_back(pending);

@@ -31,6 +31,7 @@
 #include "client/qos/delay_tracker.h"
 #include "client/qos/limit_window.h"
 #include "client/qos/user_parts.h"
+#include "client/remote/disk_room.h"
 #include "client/remote/mount_meter.h"
 #include "client/remote/object_sender.h"
 #include "client/remote/room_waits.h"
@@ -91,6 +92,8 @@ class ObjectIo {
   void Submit(ObjectOp op);
   // Whether two objects of a pool lie on the same OSD now.
   [[nodiscard]] bool Together(PoolId pool, ObjectId one, ObjectId other) const;
+  // The least that any of the disks said lately that it still takes; UINT64_MAX: none said so.
+  [[nodiscard]] uint64_t least_room() const { return room_.least(); }
   // How many OSDs objects of the pool lie on.
   [[nodiscard]] size_t OsdsOf(PoolId pool) const;
   // A newer map: what waited for it goes out again. Forgets the streams of classes that are gone.
@@ -226,6 +229,7 @@ class ObjectIo {
   std::vector<PendingPtr> parked_;      // wait for a map or for the next Tick
   Counters counters_;
   MountMeter meter_;
+  DiskRoom room_;
   RoomWaits room_waits_;
 };
 

@@ -35,8 +35,9 @@ struct ObjectOutcome {
   uint64_t freed_bytes = 0;  // by a hole
   // Blocks that take space and did not before; none: it is not known.
   std::optional<uint64_t> grown_bytes;
-  uint64_t used_bytes = 0;            // kAllocate: of the OSD
-  uint64_t next_object = UINT64_MAX;  // index of the next object of the inode that this OSD has
+  uint64_t used_bytes = 0;             // kAllocate: of the OSD
+  std::optional<uint64_t> free_bytes;  // of a write: what the disk still takes
+  uint64_t next_object = UINT64_MAX;   // index of the next object of the inode that this OSD has
 };
 // Becomes true when nobody waits for an operation any more, since its process was killed. Null:
 // somebody always does.

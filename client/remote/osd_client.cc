@@ -99,6 +99,7 @@ Result<ObjectOutcome> Decode(bool write, OsdId osd, Result<net::Reply> raw) {
   outcome.freed_bytes = reply.freed_bytes();
   if (reply.has_grown_bytes()) outcome.grown_bytes = reply.grown_bytes();
   outcome.used_bytes = reply.used_bytes();
+  if (reply.has_free_bytes()) outcome.free_bytes = reply.free_bytes();
   for (int i = 0; i + 1 < reply.extents_size(); i += 2) {
     outcome.extents.emplace_back(reply.extents(i), reply.extents(i + 1));
   }

@@ -4,6 +4,7 @@
 // price. The empty name stands for the first tier, and for the only disk of an OSD without tiers.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -24,7 +25,7 @@ class TierName {
 
   [[nodiscard]] bool empty() const { return packed_ == 0; }
   [[nodiscard]] std::string ToString() const;
-  friend bool operator==(const TierName&, const TierName&) = default;
+  friend auto operator<=>(const TierName&, const TierName&) = default;
 
  private:
   uint64_t packed_ = 0;  // first letter lowest

@@ -316,6 +316,10 @@ StoreStats TierSet::TotalStore() const {
   return sum;
 }
 
+uint64_t TierSet::FreeBytes(TierName tier) const {
+  return tiers_[IndexOf(tier)].store->Stats().free_bytes();
+}
+
 qos::ServiceReport TierSet::Measures() {
   return At(slowest_).Measures();
 }

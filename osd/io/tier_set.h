@@ -80,6 +80,8 @@ class TierSet {
   [[nodiscard]] std::map<ClassId, double> Weights() const;
   // Of all tiers together.
   [[nodiscard]] StoreStats TotalStore() const;
+  // Of the disk where Submit brings what names that tier.
+  [[nodiscard]] uint64_t FreeBytes(TierName tier) const;
   [[nodiscard]] std::map<ClassId, OsdClassTimes> Times();
   // Of the slowest tier, by which promises are weighed.
   [[nodiscard]] qos::ServiceReport Measures();

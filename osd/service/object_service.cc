@@ -466,7 +466,12 @@ void ObjectService::Answer(Op& op, ObjectOpResult result) {
   reply.set_limit_us(static_cast<uint64_t>(op.held_by_limit() / std::chrono::microseconds(1)));
   reply.set_next_index(result.next_index);
   reply.set_freed_bytes(result.info.freed_bytes);
-  if (GivesSpace(op.kind)) reply.set_grown_bytes(result.info.grown_bytes);
+  if (GivesSpace(op.kind)) {
+    reply.set_grown_bytes(result.info.grown_bytes);
+    reply.set_free_bytes(options_.free_bytes
+                             ? options_.free_bytes(TierName::FromWire(op.request.tier()))
+                             : store_.Stats().free_bytes());
+  }
   if (op.kind == ObjectOpKind::kAllocate) {
     reply.set_used_bytes(options_.used_bytes ? options_.used_bytes() : store_.Stats().used_bytes);
     result.extents = std::move(result.info.kept);

@@ -65,8 +65,9 @@ class ObjectService {
     std::function<void(const DispatcherStats&, const wire::OsdStatsRequest&, wire::OsdStatsReply*)>
         add_stats;
     std::vector<Scrubber::Disk> further_disks;
-    // Of all its disks together; empty: of the store.
+    // Of all its disks together, and of the one where a tier's operations go; empty: of the store.
     std::function<uint64_t()> used_bytes;
+    std::function<uint64_t(TierName)> free_bytes;
     // Nothing is changed before a map has come (session_fences.h).
     bool await_map = false;
   };

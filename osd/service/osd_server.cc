@@ -125,6 +125,7 @@ void OsdServer::AddTiers(ObjectService::Options* service) {
     AddTierStats(*tiers_, first, request, reply);
   };
   service->used_bytes = [this] { return tiers_->TotalStore().used_bytes; };
+  service->free_bytes = [this](TierName tier) { return tiers_->FreeBytes(tier); };
   for (size_t k = 1; k < options_.tiers.size(); ++k) {
     service->further_disks.push_back({&tiers_->dispatcher(k), options_.tiers[k].store});
   }

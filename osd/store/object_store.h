@@ -14,6 +14,7 @@
 //          kInvalid for a range beyond kMaxObjectSize.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -128,6 +129,10 @@ struct StoreStats {
   // although it should have been (README.md says what need not).
   uint64_t background_bytes = 0;
   uint64_t unmetered_bytes = 0;
+
+  [[nodiscard]] uint64_t free_bytes() const {
+    return capacity_bytes - std::min(capacity_bytes, used_bytes);
+  }
 };
 
 class ObjectStore {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Classes hold no more than their capacity; full disks say so, and removals make room on them at once; purges go on at
 their floor; a disk that became slower is noticed."""
+import contextlib
 import errno
 import json
 import mmap
@@ -123,11 +124,24 @@ def told(function, *args):
         return error.errno
 
 
+def piece_of(index):
+    return index.to_bytes(8, "little") * (MIB // 8)
+
+
+def reads_back(top, name, length):
+    """Whether the OSDs have what write_until_told wrote."""
+    fd = os.open(f"{top}/{name}", os.O_RDONLY | os.O_DIRECT)
+    piece = mmap.mmap(-1, MIB)
+    same = all(os.preadv(fd, [piece], index * MIB) == MIB and piece[:] == piece_of(index)
+               for index in range(length // MIB))
+    os.close(fd)
+    return same
+
+
 def write_until_told(fd, most):
     """Writes until write(2) says that there is no room; returns how much it took."""
-    data = os.urandom(MIB)
     for index in range(most // MIB):
-        code = told(os.write, fd, data)
+        code = told(os.write, fd, piece_of(index))
         if code != 0:
             check(code == errno.ENOSPC, f"write: {errno.errorcode[code]}")
             return index * MIB
@@ -143,19 +157,75 @@ def a_full_disk_is_told_by_write(lab):
     check(took > disk // 2, f"full after {took} bytes of {disk}")
     for _ in range(5):
         check(told(os.write, fd, os.urandom(MIB)) == errno.ENOSPC, "write(2) takes what there is no room for")
-    check(told(os.fsync, fd) == errno.ENOSPC, "fsync does not tell what was lost")
+    # Whether something was taken before it was known that there is no room depends on who was quicker.
+    code = told(os.fsync, fd)
+    check(code == errno.ENOSPC or reads_back(system.mounts[1], "big", took), f"fsync tells {code}, and data is lost")
     check(told(os.fsync, fd) == 0, "fsync tells it twice")
     # Another file of the same mount, and one of another mount.
     for number, mount in enumerate(system.mounts):
         other = os.open(f"{mount}/other{number}", os.O_WRONLY | os.O_CREAT, 0o644)
-        lost = write_until_told(other, 64 * MIB)
-        check((told(os.close, other) == errno.ENOSPC) == (lost > 0), "close does not tell what was lost")
+        took = write_until_told(other, 64 * MIB)
+        code = told(os.close, other)
+        check(code == errno.ENOSPC or reads_back(mount, f"other{number}", took), f"close tells {code}, and data is lost")
     # Where there is room again, all is as before.
     os.ftruncate(fd, 0)
     os.lseek(fd, 0, os.SEEK_SET)
     for _ in range(32):
         check(told(os.write, fd, os.urandom(MIB)) == 0, "write(2) does not see the room")
     check(told(os.fsync, fd) == 0 and told(os.close, fd) == 0, "there is room, and it was not used")
+
+
+def nearly_fill(top):
+    """Leaves some 70 MiB, more than a mount has in memory, and more than where it is near full."""
+    info = os.statvfs(top)
+    with open(f"{top}/big", "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, info.f_bavail * info.f_frsize // MIB * MIB - 72 * MIB)
+
+
+def stored(path):
+    """What the OSDs have, and not the kernel's pages."""
+    with open(path, "rb", buffering=0) as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        return file.readall()
+
+
+def fill_with_closed_files(top, size):
+    """Until a call says that there is no room; returns how many were closed without an error."""
+    for index in range(96 * MIB // size + 1):
+        try:
+            with open(f"{top}/{size}.{index}", "xb", buffering=0) as file:
+                check(file.write(piece_of(index)[:size]) == size, "a short write(2)")
+        except OSError as error:
+            check(error.errno == errno.ENOSPC, f"filling it: {error}")
+            return index
+    raise Failure("nothing said that there is no room")
+
+
+def closed_files_are_there(top, looker, size):
+    """What close(2) did not complain about is there for `looker`, though it waited for no disk."""
+    count = fill_with_closed_files(top, size)
+    check(count > 48 * MIB // size, f"full after {count} files of {size} bytes")
+    os.sync()
+    lost = [index for index in range(count) if stored(f"{looker}/{size}.{index}") != piece_of(index)[:size]]
+    check(not lost, f"{len(lost)} of {count} closed files of {size} bytes are lost")
+    for index in range(count):
+        os.unlink(f"{top}/{size}.{index}")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(f"{top}/{size}.{count}")
+
+
+def closed_files_survive_a_full_disk(lab):
+    system = Cluster(lab, osd_size="256MiB", mounts=2)
+    nearly_fill(system.mnt)
+    for size in (64 * 1024, 20_000):
+        closed_files_are_there(system.mnt, system.mounts[1], size)
+
+
+def closed_files_survive_a_full_disk_in_one_process(lab):
+    system = Embedded(lab, "--osd-size", "256MiB", "--token-rate", "1GiB/s")
+    nearly_fill(system.mnt)
+    for size in (64 * 1024, 20_000):
+        closed_files_are_there(system.mnt, system.mnt, size)
 
 
 DIRECTLY = os.O_WRONLY | os.O_CREAT | os.O_DIRECT
@@ -269,4 +339,5 @@ def a_slower_disk_is_noticed_and_purges_go_on(lab):
 
 if __name__ == "__main__":
     main("space", capacity_is_kept, capacity_in_one_process, a_full_disk_is_told_by_write, removals_make_room_at_once,
-         removals_make_room_at_once_in_one_process, a_slower_disk_is_noticed_and_purges_go_on)
+         removals_make_room_at_once_in_one_process, closed_files_survive_a_full_disk,
+         closed_files_survive_a_full_disk_in_one_process, a_slower_disk_is_noticed_and_purges_go_on)

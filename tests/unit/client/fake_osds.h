@@ -46,6 +46,7 @@ class FakeOsds final : public ObjectSender {
     ObjectOutcome outcome;
     if (flight.op.write) {
       outcome.grown_bytes = grown;
+      outcome.free_bytes = free_bytes;
       if (object.size() < flight.op.offset + flight.op.length) {
         object.resize(flight.op.offset + flight.op.length);
       }
@@ -126,6 +127,7 @@ class FakeOsds final : public ObjectSender {
   uint64_t copied = 0;                     // bytes, inside an OSD
   Duration server_time{0}, limit_time{0};  // what answers say
   std::optional<uint64_t> grown;           // what answers to writes say, as an OSD of today
+  std::optional<uint64_t> free_bytes;      // the same
   bool immediate = false;
   bool crc_matches = true;
   uint64_t sent = 0;

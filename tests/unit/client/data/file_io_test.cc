@@ -226,6 +226,70 @@ TEST_F(FileIoTest, AFileThatFoundNoRoomIsStoredBeforeItsWritesAreAnswered) {
   }
 }
 
+// Goal: what write(2) and close(2) were told is there never turns out to have no room. Method: an
+// OSD that says how much it still takes.
+TEST_F(FileIoTest, HoldsNoMoreThanHalfOfWhatTheDisksStillTake) {
+  osds_.immediate = false;
+  const HandlePtr handle = Open(1001);
+  int heard = 0;
+  const auto write = [&](uint64_t offset, uint64_t length) {
+    const std::vector<uint8_t> data(length, 'x');
+    files_.Write(handle, offset, Buffer::Borrowed(data), {}, [&](const Status& status) {
+      EXPECT_TRUE(status.ok());
+      ++heard;
+    });
+  };
+  write(0, kMiB);  // leaves at once
+  osds_.free_bytes = kMiB;
+  osds_.Answer(0);
+  write(kMiB, 256 * 1024);
+  write(kMiB + 256 * 1024, 256 * 1024);
+  EXPECT_EQ(heard, 3) << "there is room for all of it";
+  EXPECT_TRUE(osds_.flights.empty());
+
+  write(8 * kMiB, 4096);
+  ASSERT_EQ(osds_.flights.size(), 1u) << "what is held goes first";
+  EXPECT_EQ(osds_.flights[0].op.length, 512u * 1024);
+  osds_.Answer(0);
+  ASSERT_EQ(osds_.flights.size(), 1u);
+  EXPECT_EQ(osds_.flights[0].op.length, 4096u);
+  EXPECT_EQ(heard, 3) << "answered before it was stored";
+  osds_.free_bytes = 64 * kMiB;
+  osds_.Answer(0);
+  EXPECT_EQ(heard, 4);
+  write(9 * kMiB, 4096);
+  EXPECT_EQ(heard, 5) << "there is room again";
+  EXPECT_TRUE(osds_.flights.empty());
+}
+
+TEST_F(FileIoTest, WhatIsHeldHasItsPlaceBeforeSpaceIsKeptForAnother) {
+  osds_.immediate = false;
+  Write(Open(1001), 0, kMiB);
+  osds_.free_bytes = 256 * kMiB;
+  osds_.Answer(0);
+  Write(Open(1001), kMiB, 4096);
+  const InodePtr other = inodes_.Lookup(InodeId(6));
+  FileAttr attr;
+  attr.inode = InodeId(6);
+  attr.version = 1;
+  attr.layout = LayoutOf(kMiB, 1, 4 * kMiB);
+  other->Update(attr);
+  const auto allocate = [&](uint64_t length) {
+    files_.Allocate(std::make_shared<Handle>(other, classes_.Open(1001, 1001, {}, 0, 1), O_RDWR),
+                    {.length = length, .allocate = true}, [](const Status&) {});
+  };
+  allocate(kMiB);
+  ASSERT_EQ(osds_.flights.size(), 1u);
+  EXPECT_EQ(osds_.flights[0].op.verb, ObjectOp::Verb::kAllocate) << "there is room for both";
+  osds_.AnswerAll();
+  allocate(255 * kMiB);
+  ASSERT_EQ(osds_.flights.size(), 1u);
+  EXPECT_EQ(osds_.flights[0].op.verb, ObjectOp::Verb::kData);
+  osds_.Answer(0);
+  ASSERT_FALSE(osds_.flights.empty());
+  EXPECT_EQ(osds_.flights[0].op.verb, ObjectOp::Verb::kAllocate);
+}
+
 // Goal: fdatasync(2) and O_DSYNC wait for the MDS only where the data could not be found without
 // it.
 TEST_F(FileIoTest, FdatasyncTellsTheMdsOfNothingButWhatTheDataNeeds) {

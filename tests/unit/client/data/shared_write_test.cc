@@ -461,6 +461,18 @@ TEST_F(CloseTest, WaitsAndBuffersNothingWhileAnOsdIsNearlyFull) {
   EXPECT_EQ(*ended, ErrorCode::kOk);
 }
 
+TEST_F(CloseTest, WhatIsClosedIsStoredWhenAnOsdSaysThatItIsNearlyFull) {
+  Lease();
+  WriteOne();
+  EXPECT_EQ(*Close(), ErrorCode::kOk);
+  EXPECT_TRUE(osds_.flights.empty());
+  ClusterMap map;
+  map.near_full = true;
+  files_.SetMap(map);
+  files_.Tick();
+  EXPECT_EQ(osds_.flights.size(), 1u) << "others may fill it";
+}
+
 TEST_F(CloseTest, WaitsWithoutNewsOfTheMds) {
   Lease();
   WriteOne();

@@ -132,6 +132,14 @@ TEST_F(TierSetTest, AnObjectIsWhereItsLayoutSaysElseOnTheFirst) {
   EXPECT_THAT(ssd_.started(), ElementsAre("read 3.0 at 0"));
 }
 
+TEST_F(TierSetTest, ADiskSaysForItselfWhatItStillTakes) {
+  ssd_.stats = {.capacity_bytes = 1000, .used_bytes = 1001};
+  hdd_.stats = {.capacity_bytes = 5000, .used_bytes = 1000};
+  EXPECT_EQ(set_.FreeBytes(TierName::FromWire("hdd")), 4000u);
+  EXPECT_EQ(set_.FreeBytes(TierName::FromWire("ssd")), 0u);
+  EXPECT_EQ(set_.FreeBytes({}), 0u) << "the first";
+}
+
 TEST_F(TierSetTest, AFileIsDeletedEverywhereAndTheFirstErrorIsTold) {
   Submit(ObjectOpKind::kDeleteInode, kSystemPurge, 7, {});
   ASSERT_THAT(hdd_.started(), ElementsAre("delete-inode 7.0 at 0"));

@@ -133,16 +133,19 @@ TEST_F(ObjectServiceTest, SaysWhoUsedAClass) {
 }
 
 TEST_F(ObjectServiceTest, AWriteIsAnsweredWhenTheStoreSaysSoAndReadsBack) {
+  store_.stats = {.capacity_bytes = 1000, .used_bytes = 100};
   const Buffer data = Buffer::CopyOf("forty-two");
   const Pending write = Send(wire::OSD_WRITE, WriteRequest(7, 100, data), data);
   EXPECT_FALSE(write->has_value()) << "acked before it was durable";
   store_.ReleaseAll();
   EXPECT_EQ(Ok(write).object_size(), 109u);
   EXPECT_EQ(Ok(write).window_bytes(), 16 * kMiB);
+  EXPECT_EQ(Ok(write).free_bytes(), 900u);
 
   const Pending read = Send(wire::OSD_READ, Request(7, 100, 4096));
   store_.ReleaseAll();
   EXPECT_EQ((*read)->payload.view(), "forty-two");
+  EXPECT_FALSE(Ok(read).has_free_bytes());
   EXPECT_EQ(Ok(read).payload_crc(), Crc32c("forty-two", 9));
 
   const Pending stat = Send(wire::OSD_STAT_OBJECT, Request(7, 0, 0));
