@@ -196,9 +196,7 @@ FileAttr Filesystem::Learn(const InodePtr& inode, const wire::EntryReply& reply,
   core_.LearnClass(*inode, reply, asked);
   inode->set_told(core_.clock().Now().ns);
   const FileAttr attr = core_.inodes().Update(inode, core_.Heard(reply.attr()));
-  // Alone, the kernel knows the others better.
-  const bool leased = learns == Learns::kAll && (attr.IsRegular() || !options_.exclusive);
-  if (leased) core_.leases().Learn(inode, reply, asked);
+  if (learns == Learns::kAll) core_.leases().Learn(inode, reply, asked);
   return attr;
 }
 

@@ -203,6 +203,19 @@ bool IsLateForRemoved(const Filesystem& fs, const wire::SetAttrRequest& request)
          !request.has_gid() && !request.has_size();
 }
 
+void ReplyRemoved(const CallPtr& call, const Inode& inode) {
+  FileAttr removed = inode.attr();
+  removed.nlink = 0;
+  call->ReplyAttr(ToStat(removed), 0);
+}
+
+// Of every file that loses its last name that kernel brings the times before unlink(2) ends. Who
+// has it open asks the kernel, and nobody else can.
+bool IsOfNobody(Filesystem& fs, const Inode& inode, const wire::SetAttrRequest& request) {
+  return fs.options().writeback_cache && IsTimesOfWrites(request) &&
+         fs.core().kept().Has(inode.id());
+}
+
 // With a kernel that brings its own times a report of what was written tells size and space, and
 // that set-id bits are lost: of the rest it does not matter which comes first.
 bool CommutesWithReports(const wire::SetAttrRequest& request) {
@@ -248,14 +261,13 @@ void OnSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fu
     const ClassId charged = fs.core().classes().Of(*inode, *handle->opener);
     request.mutable_caller()->set_class_id(charged.value);
   }
+  if (IsOfNobody(fs, *inode, request)) return ReplyRemoved(call, *inode);
   if (HoldSetattr(fs, call, inode, request)) return;
   fs.SetAttributes(
       call, inode, request,
       [&fs, call, inode, late = IsLateForRemoved(fs, request)](const Result<FileAttr>& set) {
         if (late && set.code() == ErrorCode::kStale) {
-          FileAttr removed = inode->attr();
-          removed.nlink = 0;
-          call->ReplyAttr(ToStat(removed), 0);
+          ReplyRemoved(call, *inode);
         } else if (set.ok()) {
           call->ReplyAttr(ToStat(*set), fs.KeepSeconds(*inode));
         } else {

@@ -33,6 +33,11 @@ void KeptInodes::Told(const std::vector<InodeId>& inodes) {
   }
 }
 
+bool KeptInodes::Has(InodeId inode) const {
+  const std::lock_guard lock(mutex_);
+  return kept_.contains(inode);
+}
+
 std::vector<InodeId> KeptInodes::All() const {
   const std::lock_guard lock(mutex_);
   return {kept_.begin(), kept_.end()};

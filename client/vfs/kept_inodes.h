@@ -29,6 +29,7 @@ class KeptInodes {
   void Tick();
   // The MDS was told that these are kept, maybe behind their release: that is then sent again.
   void Told(const std::vector<InodeId>& inodes);
+  [[nodiscard]] bool Has(InodeId inode) const;
   // Not released yet.
   [[nodiscard]] std::vector<InodeId> All() const;
 

@@ -28,7 +28,9 @@ TEST_F(KeptInodesTest, IsReleasedWhenTheKernelHasForgottenIt) {
   table.Forget(kFile, 1);
   EXPECT_TRUE(Released().empty());
   EXPECT_EQ(kept.All(), std::vector<InodeId>{kFile}) << "for an MDS that restarts";
+  EXPECT_TRUE(kept.Has(kFile));
   table.Forget(kFile, 1);
+  EXPECT_FALSE(kept.Has(kFile));
   EXPECT_TRUE(kept.All().empty());
   EXPECT_EQ(Released(), std::vector<InodeId>{kFile});
   EXPECT_TRUE(Released().empty());
