@@ -41,7 +41,7 @@ class ObjectWork {
   // not say what it freed: those count until the file is purged.
   [[nodiscard]] uint64_t bytes_to_free() const;
 
-  static constexpr size_t kPurgesInFlightMax = 32;
+  static constexpr size_t kPurgesInFlightMax = 256;
   // A purge asks an OSD for one object and, if there are more, for so many at a time: each request
   // takes its turn in the pipeline, at the price of what it deletes.
   static constexpr uint32_t kObjectsAtOnce = 16;

@@ -10,7 +10,7 @@
 namespace weir::mds {
 namespace {
 constexpr Duration kOrderTimeout = std::chrono::seconds(10);  // then it is sent anew
-constexpr size_t kPurgesAtOnce = 16;
+constexpr size_t kPurgesAtOnce = 64;
 
 std::string OsdName(OsdId osd) {
   return "osd." + std::to_string(osd.value);

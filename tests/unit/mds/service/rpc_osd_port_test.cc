@@ -110,13 +110,13 @@ TEST_F(PurgesTest, AnOrderIsSentAsItIsNumbered) {
 }
 
 TEST_F(PurgesTest, GoAtOnceWhenThereAreMany) {
-  for (uint64_t inode = 1; inode <= 40; ++inode) Purge(inode);
+  for (uint64_t inode = 1; inode <= 140; ++inode) Purge(inode);
   network_.RunFor(std::chrono::seconds(1));
   EXPECT_EQ(osd_.requests.size(), 2u);
-  EXPECT_EQ(ends_.size(), 32u);
+  EXPECT_EQ(ends_.size(), 128u);
   port_.Tick();
   network_.RunFor(std::chrono::seconds(1));
-  EXPECT_EQ(ends_.size(), 40u);
+  EXPECT_EQ(ends_.size(), 140u);
 }
 
 TEST_F(PurgesTest, AnOsdThatKnowsOneInodeOnlyIsAskedForOneAtATime) {
