@@ -143,10 +143,12 @@ void OnOpendir(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   const InodePtr directory = fs.Find(ino);
   const bool leased = fs.KernelMayKeep() && fs.ToNumbers(directory->id()).size() == 1 &&
                       fs.core().leases().NamesOf(*directory) != 0;
-  how.keep_cache = fs.options().exclusive || leased;
-  // What it lists by itself is not seen here.
-  how.cache_listing = how.keep_cache && (how.handle == kLeavesAtime ||
-                                         !fs.core().access_times().DirectoryReadCounts(*directory));
+  // What it lists by itself is not seen here: for a reading that counts it has to ask.
+  const AccessTimes& times = fs.core().access_times();
+  const bool noted = how.handle != kLeavesAtime;
+  how.cache_listing =
+      (fs.options().exclusive || leased) && !(noted && times.EachDirectoryReadCounts());
+  how.keep_cache = how.cache_listing && !(noted && times.DirectoryReadCounts(*directory));
   const std::string opened = EncodeOpen(how);
   if (fs.options().exclusive) {  // the kernel has checked
     call->ReplyRaw(opened.data(), opened.size());

@@ -50,6 +50,9 @@ class AccessTimes {
   [[nodiscard]] bool DirectoryReadCounts(const Inode& inode) const {
     return Counts(inode, rules_().directories);
   }
+  [[nodiscard]] bool EachDirectoryReadCounts() const {
+    return rules_().directories == Rule::kStrict;
+  }
 
   void Tick();
   // The first read for long: Tick has not looked at the clock lately.

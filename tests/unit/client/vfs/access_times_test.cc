@@ -177,7 +177,9 @@ TEST_F(AccessTimesTest, ARuleMayChangeAtAnyTime) {
   times->FileRead(file);
   clock.Advance(1ms);
   EXPECT_TRUE(times->FileReadCounts(*file));
+  EXPECT_TRUE(times->EachDirectoryReadCounts());
   rules = {};
+  EXPECT_FALSE(times->EachDirectoryReadCounts());
   EXPECT_FALSE(times->FileReadCounts(*file)) << "read since its last change";
   EXPECT_FALSE(times->DirectoryReadCounts(*file));
   times->SendAll();
