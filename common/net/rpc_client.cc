@@ -309,6 +309,8 @@ void Client::ResendSomeLocked(TimePoint now) {
       next_resends_ = Later(now, resend_pause_);
       return;
     }
+    // What another connection lost says nothing of this one.
+    it->second.resend_delay = options_.resend_interval;
     SendLocked(it->second);
     --left;
   }

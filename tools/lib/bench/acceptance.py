@@ -15,7 +15,7 @@ class Must:
     """A bound, by `how` it is computed, and a goal of the same kind, which is only shown.
 
     "times": at least so many times the old build's;  "at most times": at most so many times;
-    "more": at most so much above the old build's (negative: below it);  "at most": at most that;
+    "more": at most so much above the old build's (negative: below it);  "at most", "at least": at most, at least that;
     "share": at least that share of the limit.
     """
     how: str
@@ -45,6 +45,10 @@ def _at_most(value, goal=None):
     return Must("at most", value, goal)
 
 
+def _at_least(value, goal=None):
+    return Must("at least", value, goal)
+
+
 def _share(value, goal=None):
     return Must("share", value, goal)
 
@@ -67,6 +71,9 @@ ROWS = [
     _row("creates.unlink", "files/s", _times(2.5, 5), _times(2, 4), "passthrough"),
     _row("mkdirs", "folders/s", _times(2.5, 5), _times(2, 4), "passthrough"),
     _row("smallfiles", "files/s", _times(4, 6), _times(3.5, 6), "passthrough"),
+    _row("hdd.creates", "files/s", _at_least(1500, 4000), _at_least(1500, 4000)),
+    _row("hdd.smallfiles", "files/s", _at_least(1500, 4000), _at_least(1500, 4000)),
+    _row("together", "files/s", None, _times(1.5, 3)),
     _row("trees.tar", "files/s", _share(1 / 1.6, 1), _share(1 / 2, 1 / 1.3), "passthrough"),
     _row("trees.git", "runs/s", _share(1 / 1.6, 1), _share(1 / 2.2, 1 / 1.4), "passthrough"),
     _row("trees.status", "runs/s", _share(1 / 1.2), _share(1 / 1.2), "passthrough"),
@@ -83,12 +90,11 @@ BY_NAME = {row.name: row for row in ROWS}
 
 def target(must, value, old, limit):
     """(bound in the row's unit, must it be reached from below?): None where what it needs was not measured."""
-    base = {"times": old, "at most times": old, "more": old, "share": limit, "at most": 1}[must.how]
+    base = {"times": old, "at most times": old, "more": old, "share": limit, "at most": 1, "at least": 1}[must.how]
+    is_ceiling = must.how not in ("times", "share", "at least")
     if value is None or base is None:
-        return None, must.how not in ("times", "share")
-    if must.how == "at most":
-        return value, True
-    return (old + value if must.how == "more" else base * value), must.how not in ("times", "share")
+        return None, is_ceiling
+    return (old + value if must.how == "more" else base * value), is_ceiling
 
 
 def reached(must, value, old, new, limit, raw=None):
@@ -162,5 +168,5 @@ def judge(names, systems, medians, limits, over):
 def words(must, value):
     """A must or a goal for people."""
     return {"times": f">= {value:g} x", "at most times": f"<= {value:g} x", "at most": f"<= {value:g}",
-            "share": f">= {value:.0%} of the limit",
+            "at least": f">= {value:g}", "share": f">= {value:.0%} of the limit",
             "more": "<= old" if value == 0 else f"<= old {value:+g}"}[must.how]

@@ -5,7 +5,7 @@ import statistics
 import sys
 import time
 
-from . import acceptance, commit, cost, jobs, metering, postgres, report, trees
+from . import acceptance, commit, cost, creations, jobs, metering, postgres, report, trees
 from .host import BenchError, Host, say
 from .systems import Ext4, Passthrough, Raw
 from .weirfs import Build, Cluster, Embedded
@@ -97,6 +97,8 @@ def loads():
         NamesRow(jobs.MetadataJob("creates", "", 1), "rename", "unlink"),
         trees.Folders(),
         NamesRow(jobs.MetadataJob("smallfiles", "", 1, bytes=4096)),
+        creations.OnHdd(),
+        creations.Together(),
         trees.Trees(REPO),
         ColdStat(),
         postgres.Postgres(),

@@ -34,6 +34,13 @@ def seconds(*argv):
     return time.monotonic() - start
 
 
+def leave_second(index):
+    """Of files that are of the same second as the index git reads all data, each time: the more, the faster they were made."""
+    while int(time.time()) <= int(os.stat(index).st_mtime):
+        time.sleep(0.05)
+    os.utime(index)
+
+
 class Trees:
     """Once a run: a tree is unpacked, a repository cloned and moved back and forth, and all of that removed."""
     name = "trees"
@@ -61,6 +68,7 @@ class Trees:
         commits = run("git", "-C", clone, "rev-list", f"--max-count={BACK}", "HEAD").split()
         for commit in (commits[-1], commits[0]):
             git += seconds("git", "-C", clone, "checkout", "-q", commit)
+        leave_second(os.path.join(clone, ".git", "index"))
         run("git", "-C", clone, "status", "--short")
         status = seconds("git", "-C", clone, "status", "--short")
         files = sum(len(found) for _, _, found in os.walk(place))

@@ -21,6 +21,12 @@ class Build:
     bin: str
 
 
+def endpoint(place):
+    """Where the cluster of that directory is to be found."""
+    with open(os.path.join(place, "endpoint"), encoding="utf-8") as file:
+        return file.read().strip()
+
+
 class WeirFs(System):
     has_classes = True
     has_owners = True
@@ -49,6 +55,19 @@ class WeirFs(System):
 
     def isolate(self):
         self._osdctl("osd", "set", "all", *ISOLATION, "--token-rate", f"{ISOLATION_MIB_PER_S // self.disks}MiB/s")
+
+    @contextlib.contextmanager
+    def _another(self, name, *args):
+        """A second `weirfs -f ARGS MOUNT`, until the end of the block."""
+        mount, log = self.host.folder(self.name, f"mnt.{name}"), os.path.join(self._dir, f"mnt.{name}.log")
+        child = self.host.start(log, self.program("weirfs"), "-o", "allow_other", "-f", *args, mount)
+        try:
+            wait_for_mount(mount, child, log)
+            yield mount
+        finally:
+            with contextlib.suppress(BenchError):
+                unmount(mount)
+            stop(child)
 
     def _mount_up(self, *args):
         # allow_other: a database has a user of its own. In this order, since old programs take a word that follows -o's
@@ -95,6 +114,10 @@ class Embedded(WeirFs):
     def _cluster(self):
         return os.path.join(self._dir, "data")
 
+    def on_disk(self, disk, name):
+        """Another one, over a disk as --disk has it: its mountpoint, until the end of the block."""
+        return self._another(name, "--data", os.path.join(self._dir, f"data.{name}"), "--disk", disk)
+
     def _up(self):
         self._mount_up("--data", self._cluster(), "--disk", self._disk, *self._force)
 
@@ -120,12 +143,25 @@ class Cluster(WeirFs):
     def _cluster(self):
         return os.path.join(self._dir, "c")
 
-    def _dev(self, verb, *args, env=None):
-        return run(self.program("weir-dev"), verb, "--dir", self._cluster(), *args, timeout=180, env=env)
+    def _dev(self, verb, *args, env=None, place=None):
+        return run(self.program("weir-dev"), verb, "--dir", place or self._cluster(), *args, timeout=180, env=env)
+
+    @contextlib.contextmanager
+    def on_disk(self, disk, name):
+        """Another cluster, over as many disks as --disk has it: its mountpoint, until the end of the block."""
+        place = os.path.join(self._dir, f"c.{name}")
+        self._dev("up", *(x for _ in range(self.disks) for x in ("--disk", disk)), place=place)
+        try:
+            with self._another(name, endpoint(place)) as mount:
+                yield mount
+        finally:
+            self._dev("down", place=place)
+
+    def second_mount(self):
+        return self._another("second", endpoint(self._cluster()))
 
     def _up(self):
-        with open(os.path.join(self._cluster(), "endpoint"), encoding="utf-8") as file:
-            self._mount_up(file.read().strip())
+        self._mount_up(endpoint(self._cluster()))
 
     def _end(self):
         self._mount_down()

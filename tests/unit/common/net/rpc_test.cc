@@ -182,6 +182,26 @@ TEST_F(RpcTest, ARestartedServerGetsWhatIsOutstandingOnceMore) {
   EXPECT_FALSE(client->connected());
 }
 
+// Goal: how long a call waits before it goes out again on a connection does not depend on how many
+// connections it has outlived. Method: the last answer is lost.
+TEST_F(RpcTest, ALostAnswerIsAskedForAgainAsSoonAfterManyReconnects) {
+  std::vector<std::shared_ptr<IncomingCall>> held;
+  auto client = Dial();
+  std::optional<Result<Reply>> answer;
+  client->Call(1, "x", {}, {.timeout = Duration::max()},
+               [&](Result<Reply> r) { answer = std::move(r); });
+  for (int life = 0; life < 6; ++life) {
+    held.clear();
+    Serve([&](std::shared_ptr<IncomingCall> call) { held.push_back(std::move(call)); });
+    ASSERT_TRUE(network_.RunUntil([&] { return held.size() == 1; }, 10s));
+  }
+  network_.SetOptions({.drop = 1});
+  held[0]->Respond(std::string("lost"));
+  network_.RunFor(1ms);
+  network_.SetOptions({});
+  EXPECT_TRUE(network_.RunUntil([&] { return answer.has_value(); }, 11s));
+}
+
 // Nobody wakes for a connection over which nothing is asked; what has become of the server
 // meanwhile shows when something is.
 TEST_F(RpcTest, WhoAsksNothingCountsAsConnectedUntilHeAsks) {
