@@ -72,12 +72,18 @@ void FileLeases::ListLocked(uint64_t inode, Session* session, Hold* hold) {
   if (!std::exchange(hold->listed, true)) session->looks.push_back(inode);
 }
 
+size_t FileLeases::LooksMaxLocked() const {
+  const size_t part = options_.looks_most / std::max<size_t>(sessions_.size(), 1);
+  return std::max(part, options_.looks_least);
+}
+
 // A session that does not give back what it is asked for gets nothing new either. In rounds: it
 // hears of many with one answer to its WATCH.
 bool FileLeases::HasRoomLocked(uint64_t id, Session* session) {
   constexpr size_t kUnderWay = 1024;
-  if (session->looks.size() < options_.looks_max) return true;
-  const size_t enough = options_.looks_max - options_.looks_max / kRounds;
+  const size_t most = LooksMaxLocked();
+  if (session->looks.size() < most) return true;
+  const size_t enough = most - most / kRounds;
   while (session->looks.size() >= enough && session->recalled.size() < kUnderWay) {
     const uint64_t oldest = session->looks.front();
     session->looks.pop_front();
@@ -88,7 +94,7 @@ bool FileLeases::HasRoomLocked(uint64_t id, Session* session) {
     Verdict nobody_waits;
     RecallLocked(id, oldest, &hold, &nobody_waits);
   }
-  return session->looks.size() < options_.looks_max;
+  return session->looks.size() < most;
 }
 
 void FileLeases::Restore(uint64_t session, uint64_t inode) {

@@ -11,8 +11,8 @@
 // A look gives no lease while others have the file open for writing: each of their writes would
 // have to tell the looker. They ask such leases back when they open it. A directory that others
 // change rests until they have left it alone for a while (lease_rest.h). Of what a session has
-// looked at and does not have open it holds so much at a time; beyond that the oldest leases are
-// asked back, which nobody waits for.
+// looked at and does not have open it holds so much at a time, the fewer, the more sessions there
+// are; beyond that the oldest leases are asked back, which nobody waits for.
 //
 // What is in the way of an operation is asked back by WATCH and given up by YIELD. Whoever is told
 // of a change is waited for likewise: a kernel that drops its pages also drops attributes that it
@@ -48,7 +48,10 @@ class FileLeases {
     LeaseRest::Bounds rest = {std::chrono::seconds(1), std::chrono::seconds(1)};
     LeaseRest::Bounds directory_rest = {std::chrono::milliseconds(100), std::chrono::seconds(4)};
     Duration patience = std::chrono::seconds(5);  // with a writer that is not heard
-    size_t looks_max = 65'536;                    // of one session, not open
+    // Not open: of all sessions together, of which each has its part, but no less than that. One
+    // takes a quarter of a KiB here.
+    size_t looks_most = 1'048'576;
+    size_t looks_least = 65'536;
   };
   explicit FileLeases(Clock& clock) : FileLeases(clock, Options()) {}
   FileLeases(Clock& clock, Options options) : clock_(clock), options_(options) {}
@@ -153,6 +156,7 @@ class FileLeases {
   void AskToChangeLocked(uint64_t session, uint64_t inode, Change change, std::vector<Told>* told,
                          Verdict* verdict);
   static void ListLocked(uint64_t inode, Session* session, Hold* hold);
+  [[nodiscard]] size_t LooksMaxLocked() const;
   bool HasRoomLocked(uint64_t id, Session* session);
   void DropLocked(uint64_t session, uint64_t inode);
 

@@ -42,7 +42,7 @@ class LookLeasesTest : public ::testing::Test {
   }
 
   ::weir::testing::ManualClock clock;
-  FileLeases leases{clock, {.looks_max = 4}};
+  FileLeases leases{clock, {.looks_most = 0, .looks_least = 4}};
   OpenFiles opens;
   std::vector<FileLeases::Told> told;
 };
@@ -144,10 +144,27 @@ TEST_F(LookLeasesTest, TheOldestLooksGo) {
   EXPECT_FALSE(MayChange(kBob, &told, 5));
 }
 
+TEST_F(LookLeasesTest, TheMoreSessionsTheFewerLooksOfEach) {
+  FileLeases shared(clock, {.looks_most = 8, .looks_least = 3});
+  const auto looks = [&](uint64_t session, uint64_t inodes) {
+    for (uint64_t inode = 1; inode <= inodes; ++inode) (void)shared.Offer(session, inode, opens);
+    return shared.RecallsOf(session, 0).inodes;
+  };
+  shared.Begin(kAlice, 100);
+  EXPECT_THAT(looks(kAlice, 8), IsEmpty());
+  shared.Begin(kBob, 100);
+  EXPECT_THAT(looks(kBob, 4), IsEmpty());
+  EXPECT_THAT(looks(kAlice, 9), ElementsAre(1, 2, 3, 4, 5)) << "her half is four";
+  constexpr uint64_t kOther = 77;
+  shared.Begin(kOther, 100);
+  EXPECT_THAT(looks(kOther, 3), IsEmpty()) << "no less than that, however many there are";
+  EXPECT_THAT(looks(kOther, 4), ElementsAre(1));
+}
+
 // Goal: who makes a million files and closes them does not have the MDS remember them all, and
 // hears of what goes in rounds, not after each file.
 TEST_F(LookLeasesTest, WhatIsMadeAndClosedIsRememberedUpToTheSameNumber) {
-  FileLeases few(clock, {.looks_max = 128});
+  FileLeases few(clock, {.looks_most = 0, .looks_least = 128});
   few.Begin(kAlice, 100);
   size_t rounds = 0;
   uint64_t heard = 0;
