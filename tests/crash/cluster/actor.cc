@@ -70,6 +70,10 @@ void Board::Synced(const Actor* who, const FileHistory* file) {
 }
 
 void Board::ToldToOthers(const Actor* who, const FileHistory& file) {
+  for (const ClosedData& one : closed) {
+    const bool his = one.who == who || one.file.get() != &file;
+    if (!his && out_of_touch.contains(one.who->name())) one.file->Unsettle(one.before, one.after);
+  }
   std::erase_if(closed,
                 [&](const ClosedData& one) { return one.who != who && one.file.get() == &file; });
 }
@@ -79,6 +83,7 @@ void Board::Died(const Actor* who) {
     if (closed[i].who == who) closed[i].file->Unsettle(closed[i].before, closed[i].after);
   }
   Synced(who, nullptr);
+  out_of_touch.erase(who->name());
   ForgetDurable();
   for (EarlyName& name : early) name.orphaned = name.orphaned || name.who == who;
   UndoOrphaned();

@@ -58,6 +58,9 @@ struct Board {
   std::map<uint64_t, std::shared_ptr<FileHistory>> files;  // by inode
   uint64_t next_tag = 1;
   uint64_t cuts = 0;  // since the start: who is cut off may lose his session
+  // By name, those whom the MDS cannot have heard for so long that they may have lost it, and with
+  // it what they closed, before they know.
+  std::set<std::string> out_of_touch;
   int lock_number = 0;
   const Actor* lock_holder = nullptr;
   std::set<const Actor*> racing;  // a mkdir or rmdir of the lock is on its way

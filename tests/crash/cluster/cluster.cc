@@ -217,8 +217,21 @@ class Cluster {
     Trace("trouble: " + a + " and " + b + " are cut off from each other");
     ++board_.cuts;
     network_.Cut(a, b);
+    const std::string& other = a == "mds" ? b : a;
+    if ((a == "mds" || b == "mds") && other.starts_with("user")) NoteCutOff(other);
     const uint64_t most = prng_.Chance(0.2) ? 9'000'000U : 2'000'000U;
-    world_.After(world_.Between(100'000, most), [this] { network_.Heal(); });
+    world_.After(world_.Between(100'000, most), [this] { Heal(); });
+  }
+  // The MDS has patience for longer than that with who is silent.
+  void NoteCutOff(const std::string& user) {
+    const uint64_t heals = heals_;
+    world_.After(std::chrono::seconds(4), [this, user, heals] {
+      if (heals_ == heals) board_.out_of_touch.insert(user);
+    });
+  }
+  void Heal() {
+    ++heals_;
+    network_.Heal();
   }
   void ChangeWeather() {
     testing::SimNetworkOptions options;
@@ -233,7 +246,7 @@ class Cluster {
 
   void MakeWhole() {
     Trace("no more trouble");
-    network_.Heal();
+    Heal();
     network_.SetOptions({});
     mds_.Calm();
     for (auto& osd : osds_) osd->Calm();
@@ -331,6 +344,7 @@ class Cluster {
   std::array<bool, kOsds + 1> coming_back_{};
   std::array<std::unique_ptr<Actor>, kActors> actors_;
   std::array<bool, kActors> coming_{};
+  uint64_t heals_ = 0;  // of the network
   std::vector<std::unique_ptr<Actor>> retired_;
   TimePoint faults_end_;
 };
