@@ -70,7 +70,8 @@ void Board::Synced(const Actor* who, const FileHistory* file) {
 }
 
 void Board::ToldToOthers(const Actor* who, const FileHistory& file) {
-  for (const ClosedData& one : closed) {
+  for (size_t i = closed.size(); i-- > 0;) {
+    const ClosedData& one = closed[i];
     const bool his = one.who == who || one.file.get() != &file;
     if (!his && out_of_touch.contains(one.who->name())) one.file->Unsettle(one.before, one.after);
   }
