@@ -36,7 +36,7 @@ struct ObjectOutcome {
   // Blocks that take space and did not before; none: it is not known.
   std::optional<uint64_t> grown_bytes;
   uint64_t used_bytes = 0;             // kAllocate: of the OSD
-  std::optional<uint64_t> free_bytes;  // of a write: what the disk still takes
+  std::optional<uint64_t> free_bytes;  // with grown_bytes: what the disk still takes
   uint64_t next_object = UINT64_MAX;   // index of the next object of the inode that this OSD has
 };
 // Becomes true when nobody waits for an operation any more, since its process was killed. Null:
