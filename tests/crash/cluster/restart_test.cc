@@ -86,8 +86,8 @@ class RestartTest : public ::testing::Test {
     EXPECT_TRUE(entry.ok()) << entry.status();
     if (entry.ok()) *found = entry->inode;
   }
-  static Task Create(SimMount* mount, client::HandlePtr* handle) {
-    const auto made = co_await mount->Create(mount->root(), "f", true);
+  static Task Create(SimMount* mount, client::HandlePtr* handle, std::string name = "f") {
+    const auto made = co_await mount->Create(mount->root(), name, true);
     EXPECT_TRUE(made.ok()) << made.status();
     *handle = *made;
   }
@@ -114,6 +114,11 @@ class RestartTest : public ::testing::Test {
   static Task Sync(SimMount* mount, const client::HandlePtr* handle) {
     const Status synced = co_await mount->Sync(*handle);
     EXPECT_TRUE(synced.ok()) << synced;
+  }
+  static Task Close(SimMount* mount, client::HandlePtr* handle) {
+    const Status closed = co_await mount->Close(*handle);
+    EXPECT_TRUE(closed.ok()) << closed;
+    handle->reset();
   }
   static Task Read(SimMount* mount, const client::HandlePtr* handle, Bytes* bytes) {
     const auto read = co_await mount->Read(*handle, 0, 1 << 20);
@@ -165,6 +170,31 @@ TEST_F(RestartTest, AnUnmountWhileTheMdsIsDownLosesNoName) {
   InodeId found;
   ASSERT_TRUE(Finish(Lookup(&second_, root, "d", &found)));
   EXPECT_NE(found.value, 0u);
+}
+
+// Nothing of it goes to OSDs before its name is durable again, which waits for a mount that never
+// comes back. Who looks then came to see a file of no bytes.
+TEST_F(RestartTest, WhatWasClosedIsSeenAfterItsNameHasBeenRepeated) {
+  SimMount third(world_, "third");
+  ASSERT_TRUE(Finish(Mount(&third)));
+  ASSERT_TRUE(Finish(Make(&third, third.root(), "d")));
+  InodeId directory;
+  ASSERT_TRUE(Finish(Lookup(&third, third.root(), "d", &directory)));
+  network_.RunFor(10s);  // of a directory that two of them change all is durable at once
+  ASSERT_TRUE(Finish(Make(&third, directory, "e")));
+  client::HandlePtr first, mine, theirs;
+  ASSERT_TRUE(Finish(Make(&first_, first_.root(), "lease")));  // the first of which is durable
+  ASSERT_TRUE(Finish(Create(&first_, &first, "first")));       // so is that of a writer
+  ASSERT_TRUE(Finish(Create(&first_, &mine)));
+  EXPECT_FALSE(first_.IsDurable(first_.last_order())) << "there would be nothing to repeat";
+  ASSERT_TRUE(Finish(Write(&first_, &mine, Bytes(5000, 'a'))));
+  ASSERT_TRUE(Finish(Close(&first_, &mine)));
+  third.Crash();
+  RestartMds();
+  ASSERT_TRUE(Finish(Open(&second_, &theirs), 60s));
+  Bytes bytes;
+  ASSERT_TRUE(Finish(Read(&second_, &theirs, &bytes)));
+  EXPECT_EQ(bytes, Bytes(5000, 'a'));
 }
 
 class CutOffWriterTest : public RestartTest, public ::testing::WithParamInterface<Duration> {};
