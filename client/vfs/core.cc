@@ -8,7 +8,6 @@
 #include "common/base/after_all.h"
 #include "common/base/log.h"
 #include "common/base/prng.h"
-#include "common/net/sub_session.h"
 #include "common/wire/mds.pb.h"
 
 namespace weir::client {

@@ -39,6 +39,7 @@
 #include "client/vfs/yield_batches.h"
 #include "common/base/tick_pace.h"
 #include "common/base/waker.h"
+#include "common/net/sub_session.h"
 #include "common/posix/kernel_path.h"
 
 namespace weir::wire {
@@ -103,6 +104,8 @@ class Core final : private WriteReporter, private NewFiles {
   // once `done` has run with ok.
   void OpenAsync(std::function<void(const Status&)> done);
   void Tick();
+  // What the MDS and the OSDs know this mount by.
+  [[nodiscard]] uint64_t session() const { return net::SessionOf(session_); }
   // Ends it as a crash does: nothing is flushed, the session is not given back, operations that are
   // under way end with an error. Instead of Shutdown.
   void Abandon();

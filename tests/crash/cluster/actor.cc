@@ -8,8 +8,6 @@ namespace weir::crash {
 namespace {
 
 constexpr uint64_t kBlock = FileHistory::kBlockBytes;
-// What mounts are told early is durable within this, a tick included.
-constexpr Duration kEarly = std::chrono::milliseconds(1200);
 
 }  // namespace
 
@@ -19,8 +17,9 @@ void Board::Wrong(const std::string& what) {
 }
 
 void Board::Named(const Actor* who, Register<uint64_t>& inode, size_t place) {
-  early.push_back(
-      {who, &inode, place, inode.floor(), world.clock.Now(), who->mount().last_order()});
+  EarlyName name{who, &inode, place, inode.floor(), world.clock.Now(), who->mount().last_order()};
+  name.repeated = mds_died >= who->began();  // it may have told him that before
+  early.push_back(name);
   inode.Settle(place);
 }
 
@@ -36,7 +35,12 @@ void Board::FoundOut(const Actor* who, Register<uint64_t>& inode, uint64_t value
   }
 }
 
-void Board::Saw(const Actor* who, const Register<uint64_t>& inode, uint64_t value) {
+void Board::Saw(const Actor* who, const Register<uint64_t>& inode, uint64_t value,
+                TimePoint since) {
+  for (NamePrefix& prefix : prefixes) {
+    const std::string is_wrong = prefix.Saw(inode, value, since);
+    if (!is_wrong.empty()) Wrong(who->name() + ": " + who->doing() + ": " + is_wrong);
+  }
   for (size_t i = early.size(); i-- > 0;) {
     if (early[i].who == who || early[i].inode != &inode) continue;
     if (inode.ValueAt(early[i].place) != value) continue;
@@ -73,7 +77,7 @@ void Board::ToldToOthers(const Actor* who, const FileHistory& file) {
   for (size_t i = closed.size(); i-- > 0;) {
     const ClosedData& one = closed[i];
     const bool his = one.who == who || one.file.get() != &file;
-    if (!his && out_of_touch.contains(one.who->name())) one.file->Unsettle(one.before, one.after);
+    if (!his && is_fenced(one.who->mount().session())) one.file->Unsettle(one.before, one.after);
   }
   std::erase_if(closed,
                 [&](const ClosedData& one) { return one.who != who && one.file.get() == &file; });
@@ -84,8 +88,11 @@ void Board::Died(const Actor* who) {
     if (closed[i].who == who) closed[i].file->Unsettle(closed[i].before, closed[i].after);
   }
   Synced(who, nullptr);
-  out_of_touch.erase(who->name());
   ForgetDurable();
+  std::vector<EarlyName> told;
+  std::copy_if(early.begin(), early.end(), std::back_inserter(told),
+               [&](const EarlyName& name) { return name.who == who && !name.orphaned; });
+  if (!told.empty()) prefixes.emplace_back(std::move(told), world.clock.Now()).MdsDied(mds_died);
   for (EarlyName& name : early) name.orphaned = name.orphaned || name.who == who;
   UndoOrphaned();
 }
@@ -93,8 +100,9 @@ void Board::Died(const Actor* who) {
 void Board::MdsDied() {
   mds_died = world.clock.Now();
   ForgetDurable();
+  for (NamePrefix& prefix : prefixes) prefix.MdsDied(mds_died);
   for (EarlyName& name : early) {
-    name.repeated = name.repeated || (!name.orphaned && name.when + kEarly >= mds_died);
+    name.repeated = name.repeated || (!name.orphaned && name.DurableAt() >= mds_died);
   }
   UndoOrphaned();
 }
@@ -109,7 +117,7 @@ void Board::ForgetDurable() {
 void Board::UndoOrphaned() {
   for (size_t i = early.size(); i-- > 0;) {
     const EarlyName& name = early[i];
-    const bool must_last = !name.repeated && name.when + kEarly < mds_died;
+    const bool must_last = !name.repeated && name.DurableAt() < mds_died;
     if (!name.orphaned || must_last) continue;
     if (name.inode->floor() == name.place) name.inode->Unsettle(name.before);
     given_back.insert(name.inode->ValueAt(name.place));
@@ -162,18 +170,24 @@ void Actor::Crash() {
 
 void Actor::Say(const std::string& what) {
   doing_ = what;
+  began_ = world_.clock.Now();
   ++board_.operations;
   board_.trace(name_ + " " + what);
 }
 
 // Who is cut off for long loses what he has open, and with it what he was not told is safe.
 bool Actor::WasEvicted(const Status& status) const {
-  return board_.cuts > 0 && status.code() == ErrorCode::kStale && open_.handle != nullptr;
+  if (board_.cuts == 0) return false;
+  if (mount_->lost_names()) return true;
+  return (status.code() == ErrorCode::kStale && open_.handle != nullptr) ||
+         (!status.ok() && board_.is_fenced(mount_->session()));
 }
 
 bool Actor::Ok(const Status& status) {
-  if (status.ok()) return true;
-  if (WasEvicted(status)) {
+  const bool was_evicted = WasEvicted(status);
+  if (status.ok() && !was_evicted) return true;
+  if (was_evicted) {
+    board_.Died(this);  // what he does meanwhile is of no use to anybody
     board_.evicted(this);
     return false;
   }
@@ -251,6 +265,7 @@ Task Actor::FindOut(Slot::Place& place, InodeId* parent) {
   if (parent->value == 0) co_return;
   Say("looks up " + place.directory + "/" + place.name);
   const size_t floor = place.inode.floor();
+  const TimePoint since = world_.clock.Now();
   const Result<Entry> entry = co_await mount_->Lookup(*parent, place.name);
   if (!Ok(entry.status())) co_return;
   const uint64_t inode = entry->inode.value;
@@ -260,7 +275,7 @@ Task Actor::FindOut(Slot::Place& place, InodeId* parent) {
     board_.Wrong(name_ + ": " + place.directory + "/" + place.name + " is inode " +
                  std::to_string(inode) + " and may be " + place.inode.Describe(floor));
   }
-  board_.Saw(this, place.inode, inode);
+  board_.Saw(this, place.inode, inode, since);
   board_.FoundOut(this, place.inode, inode);
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/crash/cluster/history.h"
+#include "tests/crash/cluster/name_prefix.h"
 #include "tests/crash/cluster/sim_mount.h"
 
 namespace weir::crash {
@@ -26,20 +27,6 @@ struct Slot {
   std::array<Place, 2> places;
   const Actor* taken_by = nullptr;
   TimePoint rests_until;  // what a crashed user had on its way may still arrive
-};
-
-// A name that was given or taken away, of which its user was told before it was durable. When he
-// dies, and with him the MDS, it may be gone, or there again: until his mount has heard that it is
-// durable, or has been there with one MDS for so long that it must be.
-struct EarlyName {
-  const Actor* who = nullptr;
-  Register<uint64_t>* inode = nullptr;
-  size_t place = 0;   // of the change
-  size_t before = 0;  // certain without it
-  TimePoint when;
-  uint64_t order = 0;     // of the last answer that his mount had then
-  bool repeated = false;  // an MDS has died since, with it maybe; another one is told again
-  bool orphaned = false;  // he is dead
 };
 
 // What was closed and not synced, of which the others see all: when its user dies it may be lost.
@@ -58,9 +45,9 @@ struct Board {
   std::map<uint64_t, std::shared_ptr<FileHistory>> files;  // by inode
   uint64_t next_tag = 1;
   uint64_t cuts = 0;  // since the start: who is cut off may lose his session
-  // By name, those whom the MDS cannot have heard for so long that they may have lost it, and with
-  // it what they closed, before they know.
-  std::set<std::string> out_of_touch;
+  // Whether the MDS has given up that session, with what it closed and what was not durable of its
+  // names; its mount may not know yet.
+  std::function<bool(uint64_t session)> is_fenced;
   int lock_number = 0;
   const Actor* lock_holder = nullptr;
   std::set<const Actor*> racing;  // a mkdir or rmdir of the lock is on its way
@@ -71,6 +58,7 @@ struct Board {
   std::function<void(const Actor*)> evicted;  // he dies, and another takes his place
 
   std::vector<EarlyName> early;
+  std::vector<NamePrefix> prefixes;  // of the dead
   std::vector<ClosedData> closed;
   TimePoint mds_died{INT64_MIN / 2};
   std::set<uint64_t> given_back;  // inodes whose making may be undone: their numbers come again
@@ -80,8 +68,9 @@ struct Board {
   void Named(const Actor* who, Register<uint64_t>& inode, size_t place);
   // Nobody else changes it now, and that is what it is.
   void FoundOut(const Actor* who, Register<uint64_t>& inode, uint64_t value);
-  // Somebody sees that value: others than who did it do once it is durable, with all before it.
-  void Saw(const Actor* who, const Register<uint64_t>& inode, uint64_t value);
+  // Somebody who began to look then sees that value: others than who did it do once it is durable,
+  // with all before it.
+  void Saw(const Actor* who, const Register<uint64_t>& inode, uint64_t value, TimePoint since);
   // `who` has closed the file, or has found it as he had closed it: that is certain while he lives.
   void Closed(const Actor* who, const std::shared_ptr<FileHistory>& file,
               const FileHistory::Places& after);
@@ -115,6 +104,7 @@ class Actor {
   [[nodiscard]] const SimMount& mount() const { return *mount_; }
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::string& doing() const { return doing_; }
+  [[nodiscard]] TimePoint began() const { return began_; }  // to do that
 
  private:
   using File = std::shared_ptr<FileHistory>;
@@ -147,6 +137,7 @@ class Actor {
   const std::string name_;
   std::unique_ptr<SimMount> mount_;
   std::string doing_;
+  TimePoint began_;
   // Of the turn.
   struct Open {
     Slot::Place* place = nullptr;

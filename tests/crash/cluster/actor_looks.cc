@@ -33,11 +33,12 @@ Task Actor::LookAt(Slot& slot) {
   if (parent.value == 0) co_return;
   Say("looks at " + place.directory + "/" + place.name);
   const size_t floor = place.inode.floor();
+  const TimePoint since = world_.clock.Now();
   const Result<Entry> entry = co_await mount_->Lookup(parent, place.name);
   if (!Ok(entry.status())) co_return;
   const uint64_t inode = entry->inode.value;
   const File file = inode == 0 ? nullptr : board_.FileOf(place, inode);
-  board_.Saw(this, place.inode, inode);
+  board_.Saw(this, place.inode, inode, since);
   if (!place.inode.Allows(inode, std::min(floor, place.inode.floor()))) {
     board_.Wrong(name_ + ": " + doing_ + ": it is inode " + std::to_string(inode) + " and may be " +
                  place.inode.Describe(floor));

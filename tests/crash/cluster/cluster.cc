@@ -6,7 +6,11 @@
 #include "common/base/check.h"
 #include "common/base/crc32c.h"
 #include "common/base/log.h"
+#include "common/net/envelope.h"
 #include "common/placement/object_audit.h"
+#include "common/wire/mds.pb.h"
+#include "common/wire/osd.pb.h"
+#include "common/wire/rpc.pb.h"
 #include "mds/check/namespace_check.h"
 #include "mds/format/ns_keys_format.h"
 #include "mds/format/ns_values_format.h"
@@ -23,6 +27,26 @@ constexpr Duration kBusy = std::chrono::seconds(20);
 constexpr Duration kToEnd = std::chrono::seconds(120);   // for what was begun, once all is whole
 constexpr Duration kToPurge = std::chrono::seconds(60);  // leases, graces and retries over
 
+// Such as "REQUEST 17 MDS_OPEN".
+std::string NameOf(const testing::SimNetwork::Passing& passing, const net::Message& message) {
+  const auto direction = passing.to_server ? net::Direction::kToServer : net::Direction::kToClient;
+  wire::RpcHeader header;
+  bool matches = false;
+  if (!net::DecodeFrame(direction, message.header, message.payload.size(), &header, &matches)
+           .ok()) {
+    return "?";
+  }
+  const auto method = static_cast<int>(header.method());
+  std::string name =
+      wire::RpcHeader::Kind_Name(header.kind()) + " " + std::to_string(header.request_id());
+  if (header.status() != 0) name += " (" + header.error() + ")";
+  if (method == 0) return name;
+  return name + " " +
+         (passing.to == "mds" || passing.from == "mds"
+              ? wire::MdsMethod_Name(static_cast<wire::MdsMethod>(method))
+              : wire::OsdMethod_Name(static_cast<wire::OsdMethod>(method)));
+}
+
 class Cluster {
  public:
   explicit Cluster(const ClusterOptions& options)
@@ -35,6 +59,9 @@ class Cluster {
         mds_(world_) {
     board_.trace = [this](const std::string& what) { Trace(what); };
     board_.evicted = [this](const Actor* who) { ActorEvicted(who); };
+    board_.is_fenced = [this](uint64_t session) {
+      return mds_.up() && mds_.core().keeper().map()->fences.contains(session);
+    };
     mds_.on_death = [this] { board_.MdsDied(); };
     network_.SetTap([this](const auto& passing, net::Message* message) {
       Spoil(options_.bug, passing, message);
@@ -93,8 +120,9 @@ class Cluster {
     Digest(message.header);
     Digest(std::string(message.payload.view()));
     if (!options_.trace) return;
-    Trace(passing.from + " > " + passing.to + " " + std::to_string(message.header.size()) + "+" +
-          std::to_string(message.payload.size()) + " " + std::to_string(outcome_.digest));
+    Trace(passing.from + " > " + passing.to + " " + NameOf(passing, message) + " " +
+          std::to_string(message.header.size()) + "+" + std::to_string(message.payload.size()) +
+          " " + std::to_string(outcome_.digest));
   }
 
   Status Found() {
@@ -217,21 +245,8 @@ class Cluster {
     Trace("trouble: " + a + " and " + b + " are cut off from each other");
     ++board_.cuts;
     network_.Cut(a, b);
-    const std::string& other = a == "mds" ? b : a;
-    if ((a == "mds" || b == "mds") && other.starts_with("user")) NoteCutOff(other);
     const uint64_t most = prng_.Chance(0.2) ? 9'000'000U : 2'000'000U;
-    world_.After(world_.Between(100'000, most), [this] { Heal(); });
-  }
-  // The MDS has patience for longer than that with who is silent.
-  void NoteCutOff(const std::string& user) {
-    const uint64_t heals = heals_;
-    world_.After(std::chrono::seconds(4), [this, user, heals] {
-      if (heals_ == heals) board_.out_of_touch.insert(user);
-    });
-  }
-  void Heal() {
-    ++heals_;
-    network_.Heal();
+    world_.After(world_.Between(100'000, most), [this] { network_.Heal(); });
   }
   void ChangeWeather() {
     testing::SimNetworkOptions options;
@@ -239,6 +254,7 @@ class Cluster {
     options.duplicate = prng_.Chance(0.5) ? 0.05 : 0;
     options.disconnect = prng_.Chance(0.5) ? 0.02 : 0;
     options.drop = prng_.Chance(0.2) ? 0.002 : 0;
+    if (options.drop > 0) ++board_.cuts;  // what is sent again 10 s later comes after the lease
     if (prng_.Chance(0.3)) options.max_delay = std::chrono::milliseconds(prng_.Uniform(1, 150));
     Trace("trouble: the network changes");
     network_.SetOptions(options);
@@ -246,7 +262,7 @@ class Cluster {
 
   void MakeWhole() {
     Trace("no more trouble");
-    Heal();
+    network_.Heal();
     network_.SetOptions({});
     mds_.Calm();
     for (auto& osd : osds_) osd->Calm();
@@ -344,7 +360,6 @@ class Cluster {
   std::array<bool, kOsds + 1> coming_back_{};
   std::array<std::unique_ptr<Actor>, kActors> actors_;
   std::array<bool, kActors> coming_{};
-  uint64_t heals_ = 0;  // of the network
   std::vector<std::unique_ptr<Actor>> retired_;
   TimePoint faults_end_;
 };

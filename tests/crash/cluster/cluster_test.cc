@@ -110,6 +110,7 @@ TEST_P(PlantedClusterBugTest, IsCaught) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, PlantedClusterBugTest,
                          ::testing::Values(Bug::kForgottenRetries, Bug::kMdsAnswersEarly,
+                                           Bug::kTornCommit, Bug::kLostReplay,
                                            Bug::kOsdAnswersEarly, Bug::kWrongOrder, Bug::kLeak,
                                            Bug::kLostPurge, Bug::kLostRecall, Bug::kLostLook));
 

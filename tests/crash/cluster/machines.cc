@@ -24,6 +24,7 @@ Status SimMds::Boot() {
   committing_ = false;
   kv_ = std::make_unique<SimKv>(table_, nullptr, world_.prng);
   kv_->SetBug(KvBugOfMds(world_.bug));
+  kv_->SetTearing(TearingOfMds(world_.bug));
   mds::MdsOptions options;
   options.new_cluster_uuid = kClusterUuid;
   options.lease = kLease;

@@ -1,5 +1,8 @@
 #include "tests/crash/cluster/planted.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "common/net/envelope.h"
 #include "common/wire/mds.pb.h"
 #include "common/wire/osd.pb.h"
@@ -26,6 +29,21 @@ void Close(const testing::SimNetwork::Passing& passing, const wire::RpcHeader& h
   message->header = *net::EncodeFrame(DirectionOf(passing), header, message->payload.size());
 }
 
+bool IsOf(const WriteBatch::Op& op, mds::Table table) {
+  return op.key[0] == static_cast<char>(table);
+}
+
+template <typename Forget>
+void Without(WriteBatch* batch, Forget forget) {
+  WriteBatch kept;
+  for (const WriteBatch::Op& op : batch->ops()) {
+    if (forget(op)) continue;
+    if (op.kind == WriteBatch::Op::Kind::kPut) kept.Put(op.key, op.value);
+    if (op.kind == WriteBatch::Op::Kind::kDelete) kept.Delete(op.key);
+  }
+  *batch = std::move(kept);
+}
+
 // The server is told that it need not remember anything.
 void ForgetRetries(const testing::SimNetwork::Passing& passing, net::Message* message) {
   wire::RpcHeader header;
@@ -48,6 +66,14 @@ void LoseRecall(const testing::SimNetwork::Passing& passing, bool look, net::Mes
   Close(passing, header, message);
 }
 
+void LoseReplay(const testing::SimNetwork::Passing& passing, net::Message* message) {
+  wire::RpcHeader header;
+  if (!passing.to_server || !Open(passing, *message, &header)) return;
+  if (header.method() != wire::MDS_REPLAY) return;
+  header.set_method(wire::MDS_COMMIT);
+  Close(passing, header, message);
+}
+
 // The delete of a whole file becomes one of what lies far behind its end.
 void LosePurge(const testing::SimNetwork::Passing& passing, net::Message* message) {
   wire::RpcHeader header;
@@ -67,13 +93,21 @@ SimKv::Bug KvBugOfMds(Bug bug) {
   if (bug != Bug::kLeak && bug != Bug::kForgottenRetries) return nullptr;
   const auto forgotten = bug == Bug::kLeak ? mds::Table::kPurge : mds::Table::kAnswer;
   return [forgotten](WriteBatch* batch) {
-    WriteBatch kept;
-    for (const WriteBatch::Op& op : batch->ops()) {
-      const bool forget = op.key[0] == static_cast<char>(forgotten);
-      if (op.kind == WriteBatch::Op::Kind::kPut && !forget) kept.Put(op.key, op.value);
-      if (op.kind == WriteBatch::Op::Kind::kDelete) kept.Delete(op.key);
-    }
-    *batch = std::move(kept);
+    Without(batch, [&](const WriteBatch::Op& op) {
+      return op.kind == WriteBatch::Op::Kind::kPut && IsOf(op, forgotten);
+    });
+    return true;
+  };
+}
+
+SimKv::Bug TearingOfMds(Bug bug) {
+  if (bug != Bug::kTornCommit) return nullptr;
+  return [](WriteBatch* batch) {
+    const auto is_name = [](const WriteBatch::Op& op) { return IsOf(op, mds::Table::kDentry); };
+    if (std::count_if(batch->ops().begin(), batch->ops().end(), is_name) < 2) return true;
+    bool first = true;
+    Without(batch,
+            [&](const WriteBatch::Op& op) { return is_name(op) && std::exchange(first, false); });
     return true;
   };
 }
@@ -87,6 +121,7 @@ void Spoil(Bug bug, const testing::SimNetwork::Passing& passing, net::Message* m
   if (bug == Bug::kForgottenRetries) ForgetRetries(passing, message);
   if (bug == Bug::kLostRecall) LoseRecall(passing, false, message);
   if (bug == Bug::kLostLook) LoseRecall(passing, true, message);
+  if (bug == Bug::kLostReplay) LoseReplay(passing, message);
   if (bug == Bug::kLostPurge) LosePurge(passing, message);
 }
 

@@ -11,6 +11,8 @@ enum class Bug {
   kNone,
   kForgottenRetries,  // a request that comes again is carried out again
   kMdsAnswersEarly,   // the MDS answers before its commit is durable
+  kTornCommit,        // a power loss takes the first of the names that are committed together
+  kLostReplay,        // what a mount repeats to a new MDS is answered and not done
   kOsdAnswersEarly,   // an OSD does
   kWrongOrder,        // an OSD's metadata is durable before the data that it names
   kLeak,              // the MDS forgets what it has to purge when it restarts
@@ -20,6 +22,7 @@ enum class Bug {
 };
 
 SimKv::Bug KvBugOfMds(Bug bug);
+SimKv::Bug TearingOfMds(Bug bug);
 SimKv::Bug KvBugOfOsd(Bug bug);
 // What the bug does to a message; may be called for every one.
 void Spoil(Bug bug, const testing::SimNetwork::Passing& passing, net::Message* message);

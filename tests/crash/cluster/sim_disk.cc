@@ -83,6 +83,7 @@ Status SimKv::Apply(const WriteBatch& batch, Durability durability) {
   if (durable && device_ != nullptr) flushed = device_->Flush();
   if (durability == Durability::kDurable && applies_++ == fail_at_) {
     flushed = NoPower();
+    if (tearing_ != nullptr) tearing_(&changed);
     power_lost_();
   }
   // The log was written before the flush that failed: it may have come through.

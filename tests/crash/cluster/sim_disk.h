@@ -49,6 +49,8 @@ class SimKv final : public RawKvStore {
   Status VerifyTables() override { return {}; }
 
   void SetBug(Bug bug) { bug_ = std::move(bug); }
+  // What a wrong store makes of the batch in which the power fails.
+  void SetTearing(Bug tearing) { tearing_ = std::move(tearing); }
   // The power fails at the nth durable Apply from now, before or after it reached the disk.
   void FailAt(uint64_t nth, std::function<void()> power_lost);
 
@@ -56,7 +58,7 @@ class SimKv final : public RawKvStore {
   SimTable& table_;
   BlockDevice* const device_;
   Prng& prng_;
-  Bug bug_;
+  Bug bug_, tearing_;
   uint64_t applies_ = 0, fail_at_ = UINT64_MAX;
   std::function<void()> power_lost_;
   bool powerless_ = false;

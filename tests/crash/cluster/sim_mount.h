@@ -32,6 +32,9 @@ class SimMount {
   Answer<Status> Unmount();
   void Crash();
   // Of what it has been told (client/remote/ordered_names.h).
+  [[nodiscard]] uint64_t session() const { return core_ == nullptr ? 0 : core_->session(); }
+  // What it was told early is lost, as the MDS has gone on without it.
+  [[nodiscard]] bool lost_names() const { return core_ != nullptr && core_->ordered().lost(); }
   [[nodiscard]] uint64_t last_order() const { return core_->ordered().last(); }
   // As far as it has heard.
   [[nodiscard]] bool IsDurable(uint64_t order) const {
