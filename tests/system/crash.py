@@ -152,13 +152,16 @@ def check_prefix(directory, log_path, nothing_lost):
 def killed_while_naming(lab, mount, kill, rounds, nothing_lost, what):
     lost = []
     for number in range(rounds):
-        directory = f"{mount}/names.{number}"
-        log = lab.path(f"named.{what.replace(' ', '.')}.{number}")
+        word = what.replace(" ", ".")
+        directory, log = f"{mount}/{word}.{number}", lab.path(f"named.{word}.{number}")
         os.mkdir(directory)
+        top = os.open(mount, os.O_RDONLY)
+        os.fsync(top)  # it is no part of what may be lost
+        os.close(top)
         worker = subprocess.Popen([sys.executable, __file__, "--namer", directory, log], stderr=subprocess.DEVNULL)
         lab.on_exit(worker.kill)
         wait_until(lambda log=log, number=number: noted(log) > 130 + 37 * (number % 5), "names to be made")
-        kill(worker)
+        kill()
         worker.kill()
         worker.wait()
         lost.append(max(0, check_prefix(directory, log, nothing_lost)))
@@ -169,11 +172,7 @@ def names_go_back_to_a_prefix(lab):
     rounds = int(os.environ.get("WEIR_KILL_ROUNDS", "2"))
     alone = Embedded(lab)
 
-    def kill_process(_worker):
-        # Not a directory that is new itself.
-        descriptor = os.open(alone.mnt, os.O_RDONLY)
-        os.fsync(descriptor)
-        os.close(descriptor)
+    def kill_process():
         for pid in pids_with(alone.dir):
             os.kill(pid, signal.SIGKILL)
         run("umount", "-l", alone.mnt, ok=None)
@@ -184,19 +183,27 @@ def names_go_back_to_a_prefix(lab):
     alone.umount()
     system = Cluster(lab, osds=1)
 
-    def kill_mds(_worker):
+    def kill_mds():
         system.dev("kill", "mds.0")
         system.dev("start", "mds.0")
 
-    def kill_mount(_worker):
+    def kill_mount():
         system.dev("kill", "mnt.0")
         system.dev("start", "mnt.0")
 
+    def kill_several(*daemons):
+        def kill():
+            for daemon in daemons:
+                system.dev("kill", daemon)
+            for daemon in reversed(daemons):
+                system.dev("start", daemon)
+        return kill
+
     killed_while_naming(lab, system.mnt, kill_mds, rounds, True, "the MDS")
-    os.rename(f"{system.mnt}/names.0", f"{system.mnt}/before")
-    for number in range(1, rounds):
-        os.rename(f"{system.mnt}/names.{number}", f"{system.mnt}/before.{number}")
     killed_while_naming(lab, system.mnt, kill_mount, rounds, True, "a mount")
+    few = (rounds + 1) // 2  # the MDS waits 15 s for a mount that never comes back
+    killed_while_naming(lab, system.mnt, kill_several("mnt.0", "mds.0"), few, False, "a mount and the MDS")
+    killed_while_naming(lab, system.mnt, kill_several("mnt.0", "osd.0", "mds.0"), few, False, "everything")
 
 
 if __name__ == "__main__":
