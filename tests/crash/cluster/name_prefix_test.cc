@@ -24,7 +24,7 @@ class NamePrefixTest : public ::testing::Test {
     tell(two_, 7, 2, 10);
     tell(one_, 8, 3, 20);  // and makes another one
   }
-  static TimePoint At(int ms) { return TimePoint(int64_t{1'000'000} * ms); }
+  static TimePoint At(int ms) { return TimePoint{int64_t{1'000'000} * ms}; }
   [[nodiscard]] NamePrefix Died() const { return {told_, At(30)}; }
 
   Register<uint64_t> one_{0}, two_{0};
