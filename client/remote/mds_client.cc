@@ -53,7 +53,7 @@ MdsClient::MdsClient(const ReactorNetworks& networks, Clock& clock, Options opti
       channels_(networks, clock,
                 {options_.endpoint, options_.session, options_.ids_above, options_.reserved_ids}),
       ordered_(channels_, {options_.ordered, options_.ordered_within, options_.keeps,
-                           options_.timeout, events_.on_lost_names}) {}
+                           options_.timeout, events_.on_lost_names, events_.on_told_open}) {}
 
 MdsClient::~MdsClient() {
   Stop();

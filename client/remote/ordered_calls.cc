@@ -195,6 +195,8 @@ void OrderedCalls::OnRepeated(const Result<net::Reply>& reply, std::function<voi
       unrepeated_.insert(unrepeated_.begin(), repeated.begin(), repeated.end());
     } else {
       if (order != 0) {
+        const bool opened = first.method == wire::MDS_CREATE || first.method == wire::MDS_TMPFILE;
+        if (opened && first.inode != 0) made_again_.emplace_back(first.inode);
         kept_.Keep(order, std::move(first));
       } else {
         channels_.at(first.channel).FreeId(first.id);  // durable, or lost
@@ -210,11 +212,14 @@ void OrderedCalls::OnRepeated(const Result<net::Reply>& reply, std::function<voi
 
 void OrderedCalls::EndRepeat(std::function<void(bool)> done) {
   size_t lost = 0;
+  std::vector<InodeId> made;
   {
     const std::lock_guard lock(mutex_);
     options_.names->EndRepeating();
     lost = std::exchange(lost_, 0);
+    made.swap(made_again_);
   }
+  if (!made.empty() && options_.on_made_again) options_.on_made_again(made);
   if (lost != 0) {
     options_.names->Lost();
     if (options_.on_lost) options_.on_lost(lost);

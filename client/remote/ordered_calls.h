@@ -21,6 +21,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "client/remote/kept_requests.h"
 #include "client/remote/mds_channels.h"
@@ -44,6 +45,8 @@ class OrderedCalls {
     bool keeps = false;             // for an MDS that begins anew
     Duration timeout = Duration::max();
     std::function<void(size_t)> on_lost;  // so much could not be repeated; may be empty
+    // Files that were made and opened again, of which some may have been closed; may be empty.
+    std::function<void(const std::vector<InodeId>&)> on_made_again;
   };
   using Callback = net::RpcClient::Callback;
 
@@ -81,7 +84,8 @@ class OrderedCalls {
   std::mutex mutex_;
   KeptRequests kept_;
   std::deque<KeptRequests::Request> unrepeated_;
-  size_t lost_ = 0;  // of those
+  size_t lost_ = 0;                  // of those
+  std::vector<InodeId> made_again_;  // by those
 };
 
 }  // namespace weir::client

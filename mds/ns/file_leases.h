@@ -71,8 +71,8 @@ class FileLeases {
   };
   // To a session that has the file open, or looks at it.
   std::optional<Grant> Offer(uint64_t session, uint64_t inode, const OpenFiles& opens);
-  // The session comes back after our restart with a file that it may have buffered data of: as if
-  // it had a write lease, which is asked back at once.
+  // The session comes back after our restart with a file that it may have buffered data of, or
+  // makes such a file again: as if it had a write lease, which is asked back at once.
   void Restore(uint64_t session, uint64_t inode);
   // The session has not been told of that look.
   void Withdraw(uint64_t session, uint64_t inode);

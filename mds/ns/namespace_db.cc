@@ -207,9 +207,11 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
   if (waiting.effects.tags_changed || waiting.effects.tree_moved) classes_.Forget();
   if (status.ok()) {
     for (const uint64_t inode : waiting.effects.gone) file_leases_.Gone(inode);
-    // Of a file that is made again it may have buffered data, as of those that CameBack looks at.
+    // The session may have buffered data of a file that it makes again (CameBack: of others).
     const uint64_t opened = waiting.effects.opened_inode;
-    if (replayed && opened != 0) file_leases_.Restore(request.origin.session, opened);
+    if (replayed && opened != 0 && waiting.effects.may_write) {
+      file_leases_.Restore(request.origin.session, opened);
+    }
   }
   if (!status.ok()) {
     // Nothing is written, but what it saw may not be durable yet.

@@ -123,7 +123,7 @@ def run_cases(system):
 
 def fsx(lab, operations, *mounts):
     """Several at the same time, each with a file and a seed of its own."""
-    processes = 8  # four leave a quarter of two cores idle
+    processes = 8  # with four of them two processors were idle for a quarter of the time
     seeds = [int.from_bytes(os.urandom(4), "little") for _ in range(processes)]
     running = [(seed, subprocess.Popen([f"{BIN}/fsx", *mounts, "--ops", str(int(OPERATIONS or operations) // processes), "--seed", str(seed)],
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)) for seed in seeds]

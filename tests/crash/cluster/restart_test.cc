@@ -197,6 +197,24 @@ TEST_F(RestartTest, WhatWasClosedIsSeenAfterItsNameHasBeenRepeated) {
   EXPECT_EQ(bytes, Bytes(5000, 'a'));
 }
 
+// What was closed before its creation was durable is open for the new MDS, which makes it again.
+TEST_F(RestartTest, WhatWasReleasedBeforeItWasDurableIsReleasedAgain) {
+  client::HandlePtr first, mine;
+  ASSERT_TRUE(Finish(Make(&first_, first_.root(), "lease")));  // the first of which is durable
+  ASSERT_TRUE(Finish(Create(&first_, &first, "first")));       // so is that of a writer
+  ASSERT_TRUE(Finish(Close(&first_, &first)));
+  network_.RunFor(1s);
+  ASSERT_TRUE(mds_.core().names().SessionsWithOpenFiles().empty());
+  ASSERT_TRUE(Finish(Create(&first_, &mine)));
+  ASSERT_TRUE(Finish(Close(&first_, &mine)));
+  network_.RunFor(300ms);
+  EXPECT_TRUE(mds_.core().names().SessionsWithOpenFiles().empty());
+  EXPECT_FALSE(first_.IsDurable(first_.last_order())) << "there would be nothing to repeat";
+  RestartMds();
+  network_.RunFor(5s);
+  EXPECT_TRUE(mds_.core().names().SessionsWithOpenFiles().empty());
+}
+
 class CutOffWriterTest : public RestartTest, public ::testing::WithParamInterface<Duration> {};
 
 // Others wait for reports for 2 s and the grace ends after 4 s; he is away for less than the one,
