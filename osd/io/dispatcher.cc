@@ -322,10 +322,11 @@ void Dispatcher::Start(ObjectOp* op) {
   };
   switch (op->kind) {
     case ObjectOpKind::kRead:
-      store_.Read(op->object, op->offset, op->length, [this, op](Result<Buffer> data) {
+      store_.Read(op->object, op->offset, op->length, [this, op](Result<ObjectData> data) {
         ObjectOpResult result;
         if (data.ok()) {
-          result.data = std::move(*data);
+          result.data = std::move(data->bytes);
+          result.data_crc = data->crc;
         } else {
           result.status = data.status();
         }

@@ -38,9 +38,10 @@ inline constexpr uint64_t kMetadataOpBytes = 4096;
 
 struct ObjectOpResult {
   Status status;
-  ObjectInfo info;          // of writes, truncates and stats; what deletes freed
-  Buffer data;              // of reads
-  uint64_t next_index = 0;  // of deletes: the first that is left; 0: none
+  ObjectInfo info;                   // of writes, truncates and stats; what deletes freed
+  Buffer data;                       // of reads
+  std::optional<uint32_t> data_crc;  // where the store knows it
+  uint64_t next_index = 0;           // of deletes: the first that is left; 0: none
   std::vector<ByteRange> extents;
   uint64_t next_object = UINT64_MAX;  // with want_next: the next of the inode; UINT64_MAX: none
 };

@@ -128,7 +128,7 @@ class Measurement {
     if (!ReadsFile()) return ReadDevice(std::min(size, device_.size()), goes_on);
     const uint64_t at = InFile(size, goes_on);
     store_.Read({kFileOfNobody, at / kMaxObjectSize}, at % kMaxObjectSize, size,
-                [this, size](const Result<Buffer>& data) { Ended(data.status(), size); });
+                [this, size](const Result<ObjectData>& read) { Ended(read.status(), size); });
   }
 
   void IssueOne() {

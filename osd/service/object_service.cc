@@ -482,7 +482,9 @@ void ObjectService::Answer(Op& op, ObjectOpResult result) {
   }
   if (result.next_object != UINT64_MAX) reply.set_next_object(result.next_object);
   if (!result.data.empty()) {
-    reply.set_payload_crc(Crc32c(result.data.data(), result.data.size()));
+    reply.set_payload_crc(result.data_crc.has_value()
+                              ? *result.data_crc
+                              : Crc32c(result.data.data(), result.data.size()));
   }
   call.Respond(Status::Ok(), reply.SerializeAsString(), std::move(result.data));
 }

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "common/disk/block_device.h"
+#include "common/disk/transfer_buffers.h"
 #include "common/kv/rocks_kv_store.h"
 #include "common/reactor/loop.h"
 #include "osd/alloc/extent_allocator.h"
@@ -202,6 +203,7 @@ class ExtentStore final : public ObjectStore {
   StoreOptions options_;
   ExtentAllocator allocator_;
   WriteGatherer writes_;
+  TransferBuffers transfer_buffers_;
   CommitQueue commits_;
   OpTable op_table_;
 

@@ -7,15 +7,15 @@
 namespace weir::osd {
 
 void MemObjectStore::Read(ObjectId id, uint64_t offset, uint64_t length, ReadDone done) {
-  Buffer result;
+  ObjectData result;
   {
     std::lock_guard lock(mutex_);
     const auto it = objects_.find(id);
     if (it != objects_.end() && offset < it->second.bytes.size()) {
       const auto& bytes = it->second.bytes;
       length = std::min<uint64_t>(length, bytes.size() - offset);
-      result = Buffer::Aligned(length);
-      std::memcpy(result.data(), bytes.data() + offset, length);
+      result.bytes = Buffer::Aligned(length);
+      std::memcpy(result.bytes.data(), bytes.data() + offset, length);
     }
   }
   done(std::move(result));

@@ -45,6 +45,13 @@ struct ByteRange {
   friend bool operator==(const ByteRange&, const ByteRange&) = default;
 };
 
+// What was read.
+struct ObjectData {
+  Buffer bytes;
+  // Of the bytes, where the store knows it without another pass over them.
+  std::optional<uint32_t> crc;
+};
+
 // A slot of a pool, as whoever asks places objects.
 struct SlotId {
   uint32_t pool = 0;
@@ -137,7 +144,7 @@ struct StoreStats {
 
 class ObjectStore {
  public:
-  using ReadDone = std::function<void(Result<Buffer>)>;
+  using ReadDone = std::function<void(Result<ObjectData>)>;
   using WriteDone = std::function<void(Result<ObjectInfo>)>;
   using InfoDone = std::function<void(Result<ObjectInfo>)>;
   using ExtentsDone = std::function<void(Result<std::vector<ByteRange>>)>;

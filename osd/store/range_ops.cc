@@ -95,9 +95,9 @@ void ExtentStore::PunchEdges(const OpPtr& op) {
   const uint32_t block = op->edges.back();
   ReadLoaded(
       op->object, uint64_t{block} * kBlockSize, kBlockSize,
-      [this, op, block](const Result<Buffer>& old) {
+      [this, op, block](const Result<ObjectData>& old) {
         if (!old.ok()) return Fail(op, old.status());
-        op->patches[block] = BlockWithoutPart(*old, block, PartOf(*op, block));
+        op->patches[block] = BlockWithoutPart(old->bytes, block, PartOf(*op, block));
         op->edges.pop_back();
         PunchEdges(op);
       },
@@ -150,9 +150,9 @@ void ExtentStore::CopyEdges(const OpPtr& op) {
   if (op->edges.empty()) return Ready(op);
   const uint32_t block = op->edges.back();
   const Part part = PartOf(*op, block);
-  auto with_old = [this, op, block, part](const Buffer& bytes, const Result<Buffer>& old) {
+  auto with_old = [this, op, block, part](const Buffer& bytes, const Result<ObjectData>& old) {
     if (!old.ok()) return Fail(op, old.status());
-    Buffer patch = BlockWithoutPart(*old, block, part);
+    Buffer patch = BlockWithoutPart(old->bytes, block, part);
     if (!bytes.empty()) {
       std::memcpy(patch.data() + (part.begin - uint64_t{block} * kBlockSize), bytes.data(),
                   bytes.size());
@@ -163,11 +163,14 @@ void ExtentStore::CopyEdges(const OpPtr& op) {
   };
   ReadLoaded(
       op->source, op->source_offset + (part.begin - op->offset), part.end - part.begin,
-      [this, op, block, with_old](const Result<Buffer>& bytes) {
-        if (!bytes.ok()) return Fail(op, bytes.status());
+      [this, op, block, with_old](const Result<ObjectData>& source) {
+        if (!source.ok()) return Fail(op, source.status());
         ReadLoaded(
             op->object, uint64_t{block} * kBlockSize, kBlockSize,
-            [with_old, read = *bytes](const Result<Buffer>& old) { with_old(read, old); }, 0);
+            [with_old, read = source->bytes](const Result<ObjectData>& old) {
+              with_old(read, old);
+            },
+            0);
       },
       0);
 }
@@ -175,9 +178,9 @@ void ExtentStore::CopyEdges(const OpPtr& op) {
 void ExtentStore::CopyBytes(const OpPtr& op) {
   ReadLoaded(
       op->source, op->source_offset, op->length,
-      [this, op](Result<Buffer> bytes) {
-        if (!bytes.ok()) return Fail(op, bytes.status());
-        op->data = std::move(*bytes);
+      [this, op](Result<ObjectData> read) {
+        if (!read.ok()) return Fail(op, read.status());
+        op->data = std::move(read->bytes);
         if (op->data.size() < op->length) {  // the source ends before
           Buffer whole = Buffer::AlignedZeros(op->length);
           if (!op->data.empty()) std::memcpy(whole.data(), op->data.data(), op->data.size());

@@ -14,6 +14,8 @@ namespace {
 
 constexpr int kAttemptsMax = 16;
 
+const uint32_t kCrcOfHole = Crc32c(Buffer::AlignedZeros(kBlockSize).data(), kBlockSize);
+
 }  // namespace
 
 struct ExtentStore::ReadOp {
@@ -23,11 +25,13 @@ struct ExtentStore::ReadOp {
   int attempt;
   uint32_t first_block;
   Buffer out;                  // whole blocks
+  bool summed = true;          // refs know the checksums of all blocks
   std::vector<BlockRef> refs;  // place 0: not read from the device
 
   // What the device must fill in, one range per run of blocks that lie together. The rest is zeros
   // from here on.
   std::vector<PiecewiseIo::Range> Plan();
+  [[nodiscard]] ObjectData Data() const;
 };
 
 std::vector<PiecewiseIo::Range> ExtentStore::ReadOp::Plan() {
@@ -48,10 +52,21 @@ std::vector<PiecewiseIo::Range> ExtentStore::ReadOp::Plan() {
   return ranges;
 }
 
+// As much of it as was asked for. Whole blocks have been summed already.
+ObjectData ExtentStore::ReadOp::Data() const {
+  const uint64_t skip = offset - uint64_t{first_block} * kBlockSize;
+  ObjectData data{out.Slice(skip, length), std::nullopt};
+  if (!summed || length != out.size()) return data;
+  Crc32cOfBlocks all;
+  for (const BlockRef& ref : refs) all.Add(ref.place == 0 ? kCrcOfHole : ref.crc);
+  data.crc = all.joined();
+  return data;
+}
+
 void ExtentStore::Read(ObjectId id, uint64_t offset, uint64_t length, ReadDone done) {
   Begin();
   const ObjectPtr object = Lookup(id);
-  auto finish = [this, done = std::move(done)](Result<Buffer> result) {
+  auto finish = [this, done = std::move(done)](Result<ObjectData> result) {
     done(std::move(result));
     End();
   };
@@ -87,17 +102,18 @@ void ExtentStore::ReadLoaded(const ObjectPtr& object, uint64_t offset, uint64_t 
       for (auto it = object->overlays.lower_bound(op->first_block);
            it != object->overlays.end() && it->first <= last; ++it) {
         op->refs[it->first - op->first_block] = {};
+        op->summed = false;
         from_memory.emplace_back(it->first - op->first_block, it->second.bytes);
       }
     }
   }
-  if (length == 0) return done(Buffer());
+  if (length == 0) return done(ObjectData());
   op->object = object;
   op->offset = offset;
   op->length = length;
   op->done = std::move(done);
   op->attempt = attempt;
-  op->out = Buffer::Aligned(op->refs.size() * kBlockSize);
+  op->out = transfer_buffers_.Get(op->refs.size() * kBlockSize);
   std::vector<PiecewiseIo::Range> ranges = op->Plan();
   for (const auto& [i, bytes] : from_memory) {
     std::memcpy(op->out.data() + size_t{i} * kBlockSize, bytes.data(), kBlockSize);
@@ -115,8 +131,7 @@ void ExtentStore::VerifyRead(const std::shared_ptr<ReadOp>& op) {
     const uint8_t* block = op->out.data() + size_t{i} * kBlockSize;
     if (Crc32c(block, kBlockSize) != op->refs[i].crc) return ReadFailed(*op, i);
   }
-  const uint64_t skip = op->offset - uint64_t{op->first_block} * kBlockSize;
-  op->done(op->out.Slice(skip, op->length));
+  op->done(op->Data());
 }
 
 void ExtentStore::ReadFailed(ReadOp& op, uint32_t i) {

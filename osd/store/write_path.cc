@@ -197,9 +197,9 @@ void ExtentStore::ReadEdges(const OpPtr& op) {
   const uint32_t block = op->edges.back();
   ReadLoaded(
       op->object, uint64_t{block} * kBlockSize, kBlockSize,
-      [this, op, block](Result<Buffer> bytes) {
-        if (!bytes.ok()) return Fail(op, bytes.status());
-        op->old[block] = std::move(*bytes);
+      [this, op, block](Result<ObjectData> read) {
+        if (!read.ok()) return Fail(op, read.status());
+        op->old[block] = std::move(read->bytes);
         op->edges.pop_back();
         ReadEdges(op);
       },

@@ -90,7 +90,7 @@ int Main(const char* path, uint64_t deferred_max) {
   const Buffer big = Buffer::AlignedZeros(1 << 20), small = Buffer::AlignedZeros(4096);
   const auto id = [](uint64_t i) { return ObjectId{InodeId(5), i % kObjects}; };
   const auto write_done = [&](Result<ObjectInfo> info) { loop.Done(info.status()); };
-  const auto read_done = [&](Result<Buffer> bytes) { loop.Done(bytes.status()); };
+  const auto read_done = [&](const Result<ObjectData>& read) { loop.Done(read.status()); };
   const auto write_big = [&](int i) {
     s.Write(id(i / 4), static_cast<uint64_t>(i % 4) << 20, big, {}, write_done);
   };

@@ -2,6 +2,8 @@
 // callbacks, records what was acknowledged, and compares after a crash.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <future>
@@ -11,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/crc32c.h"
 #include "common/base/prng.h"
 #include "osd/store/object_store.h"
 
@@ -25,15 +28,18 @@ struct Waiter {
   }
 };
 
-inline Result<Buffer> ReadAll(ObjectStore& store, ObjectId id) {
-  Waiter<Result<Buffer>> waiter;
-  store.Read(id, 0, kMaxObjectSize, waiter.Callback());
-  return waiter.future.get();
-}
+// A checksum that comes with the bytes is theirs.
 inline Result<Buffer> ReadRange(ObjectStore& store, ObjectId id, uint64_t offset, uint64_t n) {
-  Waiter<Result<Buffer>> waiter;
+  Waiter<Result<ObjectData>> waiter;
   store.Read(id, offset, n, waiter.Callback());
-  return waiter.future.get();
+  WEIR_ASSIGN_OR_RETURN(ObjectData read, waiter.future.get());
+  if (read.crc.has_value()) {
+    EXPECT_EQ(*read.crc, Crc32c(read.bytes.data(), read.bytes.size())) << offset << " + " << n;
+  }
+  return std::move(read.bytes);
+}
+inline Result<Buffer> ReadAll(ObjectStore& store, ObjectId id) {
+  return ReadRange(store, id, 0, kMaxObjectSize);
 }
 inline Result<ObjectInfo> WriteSync(ObjectStore& store, ObjectId id, uint64_t offset, Buffer data) {
   Waiter<Result<ObjectInfo>> waiter;

@@ -79,7 +79,7 @@ class HeldObjectStore final : public ObjectStore {
       if (!fail.ok()) return done(fail);
       const std::string bytes = Get(id);
       const uint64_t from = std::min<uint64_t>(offset, bytes.size());
-      done(Buffer::CopyOf(std::string_view(bytes).substr(from, length)));
+      done(ObjectData{Buffer::CopyOf(std::string_view(bytes).substr(from, length)), std::nullopt});
     });
   }
   void Change(ObjectChange change, WriteDone done) override {

@@ -43,7 +43,7 @@ class RangeRequestsTest : public ::testing::Test {
   std::string Get(uint64_t inode) {
     std::string bytes;
     store_.Read({InodeId(inode), 0}, 0, kMaxObjectSize,
-                [&bytes](const Result<Buffer>& read) { bytes = read->view(); });
+                [&bytes](const Result<ObjectData>& read) { bytes = read->bytes.view(); });
     return bytes;
   }
   uint64_t Charged() {

@@ -130,10 +130,10 @@ TEST_F(ExtentStoreTest, WhatCouldNotBeMovedOutlivesTheCache) {
     ASSERT_TRUE(waiter.future.get().ok());
   };
   const auto read = [&] {
-    Waiter<Result<Buffer>> waiter;
+    Waiter<Result<ObjectData>> waiter;
     store.Read(kObject, 0, 2 * options_.deferred_apply_bytes, waiter.Callback());
     work_until(waiter);
-    return std::string(waiter.future.get()->view());
+    return std::string(waiter.future.get()->bytes.view());
   };
   std::string expected;
   while (expected.size() <= options_.deferred_apply_bytes) {
@@ -169,6 +169,32 @@ TEST_F(ExtentStoreTest, OperationsOnOneObjectTakeEffectInTheOrderOfTheCalls) {
     version = info->version;
   }
   EXPECT_EQ(ReadAll(*store_, kObject)->view(), ReadAll(model, kObject)->view());
+}
+
+// Goal: whole blocks are read with their checksum, holes between them included, so that an answer
+// needs no second pass over them; never with one that is not theirs.
+TEST_F(ExtentStoreTest, WholeBlocksAreReadWithTheirChecksum) {
+  Prng prng(TestSeed());
+  ASSERT_TRUE(WriteSync(*store_, kObject, 0, RandomBytes(prng, 32 * kBlockSize)).ok());
+  ASSERT_TRUE(WriteSync(*store_, kObject, 64 * kBlockSize, RandomBytes(prng, 8192 * 5)).ok());
+  const auto crc_of = [this](uint64_t offset, uint64_t length) {
+    Waiter<Result<ObjectData>> waiter;
+    store_->Read(kObject, offset, length, waiter.Callback());
+    const Result<ObjectData> read = waiter.future.get();
+    EXPECT_EQ(read->bytes.size(), length);
+    if (read->crc.has_value()) {
+      EXPECT_EQ(*read->crc, Crc32c(read->bytes.data(), read->bytes.size()));
+    }
+    return read->crc;
+  };
+  EXPECT_TRUE(crc_of(0, 74 * kBlockSize).has_value());
+  EXPECT_TRUE(crc_of(31 * kBlockSize, 34 * kBlockSize).has_value());
+  EXPECT_TRUE(crc_of(40 * kBlockSize, kBlockSize).has_value());
+  EXPECT_FALSE(crc_of(1, kBlockSize).has_value());
+  EXPECT_FALSE(crc_of(0, kBlockSize + 1).has_value());
+  ASSERT_TRUE(WriteSync(*store_, kObject, 100, RandomBytes(prng, 10)).ok());  // an overlay
+  EXPECT_FALSE(crc_of(0, 8 * kBlockSize).has_value());
+  EXPECT_TRUE(crc_of(kBlockSize, 8 * kBlockSize).has_value());
 }
 
 // Goal: what was damaged on its way changes nothing, and what is sent again does. Whole blocks,

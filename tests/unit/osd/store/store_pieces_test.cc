@@ -134,12 +134,12 @@ TEST_F(StorePiecesTest, OperationsBehindAWriteInPiecesTakeEffectAfterIt) {
 }
 
 TEST_F(StorePiecesTest, AReadComesInPieces) {
-  Waiter<Result<Buffer>> waiter;
+  Waiter<Result<ObjectData>> waiter;
   store_->Read(kObject, 0, kMiB, waiter.Callback());
   Pass(4);
-  EXPECT_EQ(waiter.future.get()->view(), old_.view());
+  EXPECT_EQ(waiter.future.get()->bytes.view(), old_.view());
 
-  Waiter<Result<Buffer>> failing;
+  Waiter<Result<ObjectData>> failing;
   store_->Read(kObject, 0, kMiB, failing.Callback());
   Pass(1);
   device_.Release(0, {ErrorCode::kIo, "mem: planted"});
@@ -150,7 +150,7 @@ TEST_F(StorePiecesTest, AReadComesInPieces) {
 // Goal: moving small writes to their places does not flood the device either.
 // Method: 64 blocks side by side as overlays; closing the store moves them, in pieces of 16.
 TEST_F(StorePiecesTest, OverlaysMoveInPieces) {
-  Waiter<Result<Buffer>> look;  // where the object lies
+  Waiter<Result<ObjectData>> look;  // where the object lies
   store_->Read(kObject, 0, kMiB, look.Callback());
   const uint64_t place = OnDevice().offset;
   Pass(4);

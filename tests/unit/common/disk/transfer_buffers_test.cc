@@ -1,0 +1,73 @@
+#include "common/disk/transfer_buffers.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+
+namespace weir {
+namespace {
+
+constexpr size_t kMiB = 1 << 20;
+
+uintptr_t AddressOf(const Buffer& buffer) {
+  return reinterpret_cast<uintptr_t>(buffer.data());
+}
+
+TEST(TransferBuffersTest, ALargeBufferLiesInOneHugePage) {
+  TransferBuffers buffers;
+  for (int i = 0; i < 5; ++i) {
+    const Buffer buffer = buffers.Get(kMiB);
+    EXPECT_EQ(buffer.size(), kMiB);
+    EXPECT_TRUE(buffer.IsAligned());
+    EXPECT_EQ(AddressOf(buffer) / TransferBuffers::kRegionBytes,
+              (AddressOf(buffer) + kMiB - 1) / TransferBuffers::kRegionBytes);
+  }
+}
+
+TEST(TransferBuffersTest, BuffersThatAreInUseAreApartAndFreeOnesAreUsedAgain) {
+  TransferBuffers buffers;
+  std::vector<Buffer> held;
+  std::set<uintptr_t> addresses;
+  for (int i = 0; i < 7; ++i) {
+    held.push_back(buffers.Get(kMiB));
+    std::memset(held.back().data(), i, kMiB);
+    addresses.insert(AddressOf(held.back()));
+  }
+  EXPECT_EQ(addresses.size(), 7U);
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(held[i].view(), std::string(kMiB, static_cast<char>(i)));
+  held.clear();
+  for (int i = 0; i < 7; ++i) {
+    held.push_back(buffers.Get(kMiB - 1));
+    EXPECT_TRUE(addresses.contains(AddressOf(held.back())));
+  }
+}
+
+// What does not fit is common memory: small and huge ones, and those that are too many at once.
+TEST(TransferBuffersTest, WhateverIsAskedForIsGiven) {
+  TransferBuffers buffers;
+  std::vector<Buffer> held;
+  for (size_t i = 0; i < 2 * TransferBuffers::kRegionsMax + 3; ++i) {
+    held.push_back(buffers.Get(kMiB));
+    std::memset(held.back().data(), 1, kMiB);
+  }
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{4096}, 256 * size_t{1024}, 4 * kMiB}) {
+    const Buffer buffer = buffers.Get(size);
+    EXPECT_EQ(buffer.size(), size);
+    EXPECT_TRUE(buffer.IsAligned());
+    if (size > 0) std::memset(buffer.data(), 1, size);
+  }
+}
+
+TEST(TransferBuffersTest, ABufferOutlivesWhoGaveIt) {
+  Buffer last;
+  {
+    TransferBuffers buffers;
+    last = buffers.Get(kMiB).Slice(4096, 10);
+  }
+  std::memset(last.data(), 'x', last.size());
+  EXPECT_EQ(last.view(), "xxxxxxxxxx");
+}
+
+}  // namespace
+}  // namespace weir
