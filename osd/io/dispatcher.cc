@@ -379,7 +379,7 @@ Duration Dispatcher::Landed(ObjectOp* op) {
 }
 
 // Whoever waits for a small read hears before the accounts are made, which, if nobody waits for its
-// slot, the next turn does; else the device comes first, which has a free slot, while the answer
+// slot, the turn's end does; else the device comes first, which has a free slot, while the answer
 // only has a little further to go.
 void Dispatcher::Finish(ObjectOp* op, ObjectOpResult result) {
   WEIR_CHECK(loop_.InLoop(), "the store calls back on another thread");
@@ -393,7 +393,7 @@ void Dispatcher::Finish(ObjectOp* op, ObjectOpResult result) {
     op->Done(std::move(result));
     answered_.push_back(std::move(owned));
     const bool somebody_waits = scheduler_.queued() > 0 || !pulled_.empty();
-    return somebody_waits ? Pump() : AccountInNextTurn();
+    return somebody_waits ? Pump() : AccountAtTurnEnd();
   }
   AccountAnswered();
   AccountOne(*op);
@@ -402,10 +402,15 @@ void Dispatcher::Finish(ObjectOp* op, ObjectOpResult result) {
   Leave();
 }
 
-void Dispatcher::AccountInNextTurn() {
+// Behind the sending of the answers, whose Done has asked for the turn's end before. Nobody waits,
+// else whoever came since has been accounted for before he was pulled.
+void Dispatcher::AccountAtTurnEnd() {
   if (answered_.size() > 1) return;
-  loop_.Post([this, alive = std::weak_ptr(alive_)] {
-    if (!alive.expired() && !answered_.empty()) Pump();
+  loop_.AtTurnEnd([this, alive = std::weak_ptr(alive_)] {
+    if (alive.expired() || answered_.empty()) return;
+    AccountAnswered();
+    NoteFull(latest_);
+    ArmTimer();
   });
 }
 

@@ -174,7 +174,7 @@ class Dispatcher {
   Duration Landed(ObjectOp* op);
   void Finish(ObjectOp* op, ObjectOpResult result);
   // It was answered; the scheduler is told.
-  void AccountInNextTurn();
+  void AccountAtTurnEnd();
   void AccountAnswered();
   void AccountOne(ObjectOp& op);
   void Account(const ObjectOp& op, TimePoint when);

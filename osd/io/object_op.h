@@ -52,7 +52,7 @@ class ObjectOp {
  public:
   virtual ~ObjectOp() = default;
   // Exactly once; must not block. What it keeps for the answer it lets go here: it may live on
-  // until the next turn.
+  // until the turn's end.
   virtual void Done(ObjectOpResult result) = 0;
   // Of background I/O, once; must not block.
   virtual void MayGo() {}
