@@ -1,10 +1,10 @@
 // StreamConnection: one end of a stream socket that carries messages (message_reader.h), read and
 // written by a reactor's thread.
 //
-// Receiving: a turn takes at most kPieceBytes or kTurnMessages from one peer, then everybody else
+// Receiving: a turn takes at most kTurnBytes or kTurnMessages from one peer, then everybody else
 // has his turn; the bytes of a payload go from the socket to where they stay. Sending: what a turn
 // produces for the peer leaves at its end, as few sendmsg as possible; large messages go in pieces
-// of kPieceBytes, when what else has come is done (Reactor::Continue). What the peer does not read
+// of 128 KiB, when what else has come is done (Reactor::Continue). What the peer does not read
 // is queued without a limit of its own: requests are bounded by the OSD's credits and by what a
 // mount may have under way, answers by the requests.
 // Threads: the reactor's own.
@@ -29,9 +29,7 @@ namespace weir::net {
 class StreamConnection final : public std::enable_shared_from_this<StreamConnection>,
                                private Watcher {
  public:
-  // What goes or comes at once: copying it takes some 15 us, for which others wait.
-  static constexpr size_t kPieceBytes = 128 << 10;
-  static constexpr size_t kLargeBytes = 32 << 10;  // messages with more go when others have gone
+  static constexpr size_t kTurnBytes = 32 << 10;
   static constexpr int kTurnMessages = 32;
 
   enum class Ended : uint8_t { kGone, kRubbish };  // kRubbish: the peer speaks something else
