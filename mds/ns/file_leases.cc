@@ -190,6 +190,10 @@ bool FileLeases::InTheWay(const Hold& hold) const {
   return hold.kind == Kind::kWrite || !ended;
 }
 
+void FileLeases::AwaitLocked(Hold* hold) const {
+  if (!hold->awaited_since.has_value()) hold->awaited_since = clock_.Now();
+}
+
 void FileLeases::RecallLocked(uint64_t holder, uint64_t inode, Hold* hold, Verdict* verdict) {
   Session& owner = sessions_.at(holder);
   hold->last_recall = ++owner.seq;
@@ -208,6 +212,7 @@ void FileLeases::AskToShowLocked(uint64_t session, uint64_t inode, Verdict* verd
   for (auto& [holder, hold] : file.holds) {
     if (holder == session || hold.kind != Kind::kWrite) continue;
     verdict->in_the_way = true;
+    AwaitLocked(&hold);
     file.rest.Begin(clock_.Now(), options_.rest);
     if (!hold.recalled()) RecallLocked(holder, inode, &hold, verdict);
   }
@@ -225,6 +230,7 @@ void FileLeases::AskToChangeLocked(uint64_t session, uint64_t inode, Change chan
     if (holder == session || (change == Change::kClaim && hold.open)) continue;
     if (InTheWay(hold)) {
       verdict->in_the_way = true;
+      AwaitLocked(&hold);
       if (change == Change::kFile) file.rest.Begin(now, options_.rest);
       if (change == Change::kDirectory) file.rest.Begin(now, options_.directory_rest);
     }
@@ -288,6 +294,7 @@ bool FileLeases::Yield(uint64_t session, const Grant& as_of, std::span<const uin
     // If it has the file open still, and maybe mapped, it is told of what comes.
     hold.kind = found->second.held[inode] = Kind::kTold;
     hold.obeyed = as_of.seq;
+    hold.awaited_since.reset();
     held = true;
     if (hold.last_recall > as_of.seq) {
       hold.first_recall = as_of.seq + 1;
@@ -322,7 +329,8 @@ std::vector<uint64_t> FileLeases::Overdue() const {
       if (file == files_.end()) return false;
       const auto hold = file->second.holds.find(id);
       return hold != file->second.holds.end() && hold->second.kind == Kind::kWrite &&
-             now - hold->second.recalled_at > options_.patience;
+             hold->second.awaited_since.has_value() &&
+             now - *hold->second.awaited_since > options_.patience;
     };
     if (std::any_of(session.recalled.begin(), session.recalled.end(), late)) overdue.push_back(id);
   }

@@ -72,7 +72,8 @@ class FileLeases {
   // To a session that has the file open, or looks at it.
   std::optional<Grant> Offer(uint64_t session, uint64_t inode, const OpenFiles& opens);
   // The session comes back after our restart with a file that it may have buffered data of, or
-  // makes such a file again: as if it had a write lease, which is asked back at once.
+  // makes such a file again: as if it had a write lease. It is asked back at once, for others may
+  // have such leases on the file too; nobody waits for it yet.
   void Restore(uint64_t session, uint64_t inode);
   // The session has not been told of that look.
   void Withdraw(uint64_t session, uint64_t inode);
@@ -122,7 +123,7 @@ class FileLeases {
 
   void Tick();  // forgets what has ended
 
-  // Sessions that were asked for a write lease longer than `patience` ago.
+  // Sessions for whose write lease somebody has waited longer than `patience`.
   [[nodiscard]] std::vector<uint64_t> Overdue() const;
   [[nodiscard]] Duration patience() const { return options_.patience; }
 
@@ -135,7 +136,8 @@ class FileLeases {
     uint64_t last_recall = 0;
     uint64_t obeyed = 0;
     TimePoint recalled_at;  // the first
-    bool listed = false;    // in `looks` of its session
+    std::optional<TimePoint> awaited_since;  // by somebody in whose way it is
+    bool listed = false;                     // in `looks` of its session
     [[nodiscard]] bool recalled() const { return first_recall != 0; }
   };
   struct File {
@@ -151,6 +153,7 @@ class FileLeases {
   };
   enum class Change : uint8_t { kFile, kDirectory, kClaim };
   [[nodiscard]] bool InTheWay(const Hold& hold) const;
+  void AwaitLocked(Hold* hold) const;
   void RecallLocked(uint64_t holder, uint64_t inode, Hold* hold, Verdict* verdict);
   void AskToShowLocked(uint64_t session, uint64_t inode, Verdict* verdict);
   void AskToChangeLocked(uint64_t session, uint64_t inode, Change change, std::vector<Told>* told,

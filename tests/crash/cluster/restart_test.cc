@@ -8,6 +8,8 @@
 #include <array>
 
 #include "common/base/log.h"
+#include "common/net/envelope.h"
+#include "common/wire/rpc.pb.h"
 #include "mds/service/mds_core.h"
 #include "tests/crash/cluster/machines.h"
 #include "tests/crash/cluster/sim_mount.h"
@@ -213,6 +215,40 @@ TEST_F(RestartTest, WhatWasReleasedBeforeItWasDurableIsReleasedAgain) {
   RestartMds();
   network_.RunFor(5s);
   EXPECT_TRUE(mds_.core().names().SessionsWithOpenFiles().empty());
+}
+
+// Goal: what is asked back of its own accord costs nobody his files. The mount is cut off as it is
+// about to give back the lease on what it has made again, for less than its session lasts.
+TEST_F(RestartTest, WhoMadeAFileAgainMayBeSilentWhileNobodyWaitsForIt) {
+  client::HandlePtr first, mine;
+  ASSERT_TRUE(Finish(Make(&first_, first_.root(), "lease")));  // the first of which is durable
+  ASSERT_TRUE(Finish(Create(&first_, &first, "first")));       // so is that of a writer
+  ASSERT_TRUE(Finish(Create(&first_, &mine)));
+  EXPECT_FALSE(first_.IsDurable(first_.last_order())) << "there would be nothing to repeat";
+  ASSERT_TRUE(Finish(Write(&first_, &mine, Bytes(5000, 'a'))));
+  bool silent = false;
+  network_.SetTap([&](const auto& passing, net::Message* message) {
+    wire::RpcHeader header;
+    bool matches = false;
+    if (silent || passing.from != "first") return true;
+    const Status opened = net::DecodeFrame(net::Direction::kToServer, message->header,
+                                           message->payload.size(), &header, &matches);
+    if (!opened.ok() || header.method() != wire::MDS_YIELD) return true;
+    silent = true;
+    CutOff("first");
+    return false;
+  });
+  RestartMds();
+  ASSERT_TRUE(network_.RunUntil([&] { return silent; }, 5s));
+  network_.RunFor(5500ms);
+  EXPECT_TRUE(mds_.core().keeper().map()->fences.empty()) << "nobody waited";
+  network_.Heal();
+  ASSERT_TRUE(Finish(Sync(&first_, &mine)));
+  client::HandlePtr theirs;
+  Bytes bytes;
+  ASSERT_TRUE(Finish(Open(&second_, &theirs)));
+  ASSERT_TRUE(Finish(Read(&second_, &theirs, &bytes)));
+  EXPECT_EQ(bytes, Bytes(5000, 'a'));
 }
 
 class CutOffWriterTest : public RestartTest, public ::testing::WithParamInterface<Duration> {};

@@ -220,6 +220,45 @@ TEST_F(LookLeasesTest, NothingIsLeftOfWhatIsGone) {
   EXPECT_TRUE(MayChange(kBob, &told));
 }
 
+// Goal: a mount that is silent after a restart of the MDS loses nothing as long as nobody waits.
+TEST_F(LookLeasesTest, ARestoredWriteLeaseIsOverdueOnlyWhenSomebodyWaitsForIt) {
+  leases.Restore(kAlice, kFile);
+  EXPECT_THAT(Wanted(kAlice), ElementsAre(kFile));
+  clock.Advance(1h);
+  EXPECT_THAT(leases.Overdue(), IsEmpty());
+  const FileLeases::Wish look = {.shown = {&kFile, 1}};
+  EXPECT_TRUE(leases.Ask(kBob, look, &told).in_the_way);
+  clock.Advance(leases.patience());
+  EXPECT_TRUE(leases.Ask(kBob, look, &told).in_the_way);
+  EXPECT_THAT(leases.Overdue(), IsEmpty());
+  clock.Advance(1ns);
+  EXPECT_THAT(leases.Overdue(), ElementsAre(kAlice));
+  Yield(kAlice);
+  EXPECT_FALSE(leases.Ask(kBob, look, &told).in_the_way);
+  EXPECT_THAT(leases.Overdue(), IsEmpty());
+  leases.Restore(kAlice, kFile);
+  EXPECT_FALSE(MayChange(kBob, &told)) << "a change waits for it as well";
+  clock.Advance(leases.patience() + 1ns);
+  EXPECT_THAT(leases.Overdue(), ElementsAre(kAlice));
+}
+
+// Goal: two that had the same file open may both come back with it: neither may buffer then.
+TEST_F(LookLeasesTest, WhatTwoHaveRestoredNeitherMayBuffer) {
+  for (const uint64_t session : {kAlice, kBob}) {
+    opens.Open(session, kFile, true);
+    leases.Restore(session, kFile);
+  }
+  EXPECT_FALSE(MayChange(kAlice, &told));
+  Yield(kBob);
+  EXPECT_TRUE(MayChange(kAlice, &told));
+  EXPECT_FALSE(leases.Offer(kAlice, kFile, opens).has_value()) << "it is asked back itself";
+  Yield(kAlice);
+  clock.Advance(1s);
+  const auto grant = leases.Offer(kAlice, kFile, opens);
+  ASSERT_TRUE(grant.has_value());
+  EXPECT_FALSE(grant->write);
+}
+
 // It has looked again while the change still waited for somebody else.
 TEST_F(LookLeasesTest, WhoLooksAgainIsAskedAgain) {
   ASSERT_TRUE(Look(kAlice));
