@@ -202,7 +202,7 @@ void MdsCore::EvictSilentKeepers() {
 }
 
 void MdsCore::DropSession(uint64_t session) {
-  replays_.Done(session);
+  replays_.GiveUp(session);
   operations_.DropSession(session);
   names_->DropSession(session, false);
   locks_->EndSession(session);

@@ -178,8 +178,14 @@ bool MdsCore::HandleNamespace(const Call& call) {
     RunNamespace(std::move(origin), call->body(), call);
     return true;
   }
-  Replays::Work later = [this, call] { RunNamespace(OriginOf(call), call->body(), call); };
-  if (!replays_.Park(call->session(), &later)) later();
+  Replays::Work later = [this, call](bool given_up) {
+    if (given_up && wire::EarlyAnswerOf(call->method()) == wire::EarlyAnswer::kAlways) {
+      call->Respond(Status(ErrorCode::kStale, "others have gone on since the restart"));
+      return;
+    }
+    RunNamespace(OriginOf(call), call->body(), call);
+  };
+  if (!replays_.Park(call->session(), &later)) later(false);
   return true;
 }
 

@@ -21,7 +21,7 @@ bool Replays::Awaits(uint64_t session) const {
 bool Replays::Park(uint64_t session, Work* work) {
   const std::lock_guard lock(mutex_);
   if (awaited_.empty() && !draining_) return false;
-  parked_.emplace_back(session, std::move(*work));
+  parked_.push_back({session, std::move(*work)});
   return true;
 }
 
@@ -31,12 +31,23 @@ void Replays::Done(uint64_t session) {
   RunIfNone(std::move(lock));
 }
 
+void Replays::GiveUp(uint64_t session) {
+  std::unique_lock lock(mutex_);
+  GiveUpLocked(session);
+  RunIfNone(std::move(lock));
+}
+
+void Replays::GiveUpLocked(uint64_t session) {
+  if (awaited_.erase(session) == 0) return;
+  for (Parked& parked : parked_) parked.given_up = parked.given_up || parked.session == session;
+}
+
 void Replays::Drop(uint64_t session) {
-  std::vector<std::pair<uint64_t, Work>> dropped;  // not under the lock
+  std::vector<Parked> dropped;  // not under the lock
   {
     const std::lock_guard lock(mutex_);
     const auto its = std::stable_partition(parked_.begin(), parked_.end(), [&](const auto& parked) {
-      return parked.first != session;
+      return parked.session != session;
     });
     std::move(its, parked_.end(), std::back_inserter(dropped));
     parked_.erase(its, parked_.end());
@@ -51,7 +62,7 @@ std::vector<uint64_t> Replays::TakeOverdue(const std::function<Duration(uint64_t
   for (const uint64_t session : awaited_) {
     if (silent(session) > patience_) overdue.push_back(session);
   }
-  for (const uint64_t session : overdue) awaited_.erase(session);
+  for (const uint64_t session : overdue) GiveUpLocked(session);
   if (!overdue.empty()) RunIfNone(std::move(lock));
   return overdue;
 }
@@ -61,9 +72,9 @@ void Replays::RunIfNone(std::unique_lock<std::mutex> lock) {
   if (!awaited_.empty() || draining_) return;
   draining_ = true;
   while (!parked_.empty()) {
-    const std::vector<std::pair<uint64_t, Work>> parked = std::exchange(parked_, {});
+    const std::vector<Parked> parked = std::exchange(parked_, {});
     lock.unlock();
-    for (const auto& [session, work] : parked) work();
+    for (const Parked& one : parked) one.work(one.given_up);
     lock.lock();
   }
   draining_ = false;

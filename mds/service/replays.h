@@ -5,7 +5,8 @@
 // them again, in order, of an MDS that has begun anew (MDS_REPLAYED says that it has). Until all
 // such mounts have done so, whatever they or others ask about names waits: it could be told what
 // was undone, or take a name that was given. A mount that is silent for `patience` is given up: it
-// was told what is not so any more, and is to be evicted.
+// was told what is not so any more, and is to be evicted. What it asked for since comes behind what
+// is lost, and is to be refused where it would change names: a crash leaves a prefix.
 //
 // Threads: any. Errors: none.
 #pragma once
@@ -24,7 +25,8 @@ namespace weir::mds {
 
 class Replays {
  public:
-  using Work = std::function<void()>;
+  // `given_up`: its session is, with what it had to repeat.
+  using Work = std::function<void(bool given_up)>;
   Replays(Clock& clock, Duration patience) : clock_(clock), patience_(patience) {}
 
   // At the start: the sessions that may keep something.
@@ -38,6 +40,8 @@ class Replays {
   bool Park(uint64_t session, Work* work);
   // The session has nothing left to repeat.
   void Done(uint64_t session);
+  // It does not come back to do that, or it has.
+  void GiveUp(uint64_t session);
   // It has said goodbye, and wants nothing any more.
   void Drop(uint64_t session);
   // Those that are not awaited any longer, as they had time enough and are silent: once. `silent`:
@@ -45,6 +49,12 @@ class Replays {
   std::vector<uint64_t> TakeOverdue(const std::function<Duration(uint64_t)>& silent);
 
  private:
+  struct Parked {
+    uint64_t session = 0;
+    Work work;
+    bool given_up = false;
+  };
+  void GiveUpLocked(uint64_t session);
   void RunIfNone(std::unique_lock<std::mutex> lock);
 
   Clock& clock_;
@@ -54,7 +64,7 @@ class Replays {
   std::atomic<bool> any_{false};  // are awaited, or drained
   bool draining_ = false;         // what was parked runs now
   TimePoint until_;
-  std::vector<std::pair<uint64_t, Work>> parked_;  // by whom
+  std::vector<Parked> parked_;
 };
 
 }  // namespace weir::mds

@@ -84,12 +84,12 @@ bool MdsCore::HandleSession(const Call& call) {
 // What was answered in the life before this one has to be repeated first.
 void MdsCore::Commit(const Call& call) {
   OriginOf(call);  // a sign of life
-  Replays::Work commit = [this, call] {
+  Replays::Work commit = [this, call](bool /*given_up*/) {
     names_->Commit([call](Status status, std::string body) {
       call->Respond(std::move(status), std::move(body), {});
     });
   };
-  if (!replays_.Park(call->session(), &commit)) commit();
+  if (!replays_.Park(call->session(), &commit)) commit(false);
 }
 
 wire::ClusterMap MdsCore::WireMap() const {

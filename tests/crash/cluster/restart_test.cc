@@ -83,6 +83,9 @@ class RestartTest : public ::testing::Test {
     const auto made = co_await mount->Make(parent, name, S_IFDIR | 0755);
     EXPECT_TRUE(made.ok()) << made.status();
   }
+  static Task MakeUnheard(SimMount* mount, InodeId parent, std::string name) {
+    (void)co_await mount->Make(parent, name, S_IFDIR | 0755);
+  }
   static Task Lookup(SimMount* mount, InodeId parent, std::string name, InodeId* found) {
     const auto entry = co_await mount->Lookup(parent, name);
     EXPECT_TRUE(entry.ok()) << entry.status();
@@ -249,6 +252,38 @@ TEST_F(RestartTest, WhoMadeAFileAgainMayBeSilentWhileNobodyWaitsForIt) {
   ASSERT_TRUE(Finish(Open(&second_, &theirs)));
   ASSERT_TRUE(Finish(Read(&second_, &theirs, &bytes)));
   EXPECT_EQ(bytes, Bytes(5000, 'a'));
+}
+
+// The accident: the mount died when its request had reached the new MDS and nothing was repeated.
+// When the MDS waited no longer for the mount the request was carried out, and what the mount had
+// been told before was lost.
+TEST_F(RestartTest, WhatComesBehindLostNamesIsNotDoneWithoutThem) {
+  const InodeId root = first_.root();
+  ASSERT_TRUE(Finish(Make(&first_, root, "lease")));  // the first of which is durable at once
+  ASSERT_TRUE(Finish(Make(&first_, root, "told")));
+  EXPECT_FALSE(first_.IsDurable(first_.last_order())) << "there would be nothing to repeat";
+  mds_.Crash();
+  Task under_way = MakeUnheard(&first_, root, "under way");
+  under_way.Start();
+  bool asked = false;
+  network_.SetTap([&](const auto& passing, net::Message* message) {
+    wire::RpcHeader header;
+    bool matches = false;
+    if (asked || passing.from != "first") return true;
+    const Status opened = net::DecodeFrame(net::Direction::kToServer, message->header,
+                                           message->payload.size(), &header, &matches);
+    asked = opened.ok() && header.method() == wire::MDS_MKNOD;
+    if (asked) world_.After(150us, [this] { first_.Crash(); });  // when it has come there
+    return true;
+  });
+  ASSERT_TRUE(mds_.Boot().ok());
+  ASSERT_TRUE(network_.RunUntil([&] { return asked; }, 5s));
+  network_.RunFor(20s);
+  InodeId told, behind_it;
+  ASSERT_TRUE(Finish(Lookup(&second_, second_.root(), "told", &told)));
+  ASSERT_TRUE(Finish(Lookup(&second_, second_.root(), "under way", &behind_it)));
+  EXPECT_EQ(told.value, 0u) << "there would be nothing to lose";
+  EXPECT_EQ(behind_it.value, 0u);
 }
 
 class CutOffWriterTest : public RestartTest, public ::testing::WithParamInterface<Duration> {};

@@ -20,9 +20,13 @@ constexpr Duration kPatience = 15s;
 
 class ReplaysTest : public ::testing::Test {
  protected:
-  // Whether it has to wait; notes when it is done.
+  // Whether it has to wait; notes when it is done, and a minus behind it if its session is given
+  // up.
   bool Ask(uint64_t session, char what) {
-    Replays::Work work = [this, what] { done_ += what; };
+    Replays::Work work = [this, what](bool given_up) {
+      done_ += what;
+      if (given_up) done_ += '-';
+    };
     return replays_.Park(session, &work);
   }
   std::vector<uint64_t> Overdue(Duration silence_of_anna, Duration silence_of_bert) {
@@ -36,9 +40,9 @@ class ReplaysTest : public ::testing::Test {
 
 TEST_F(ReplaysTest, NobodyWaitsWhereNothingIsToBeRepeated) {
   EXPECT_FALSE(replays_.Any());
-  Replays::Work work = [this] { done_ += 'a'; };
+  Replays::Work work = [this](bool) { done_ += 'a'; };
   EXPECT_FALSE(replays_.Park(kCarl, &work));
-  work();
+  work(false);
   EXPECT_EQ(done_, "a") << "it was not taken";
   replays_.Await({});
   EXPECT_FALSE(replays_.Any());
@@ -76,7 +80,7 @@ TEST_F(ReplaysTest, WhatIsSaidTwiceCountsOnce) {
 
 TEST_F(ReplaysTest, WhatComesWhileTheyGoOnGoesBehindThem) {
   replays_.Await({kAnna});
-  Replays::Work first = [this] {
+  Replays::Work first = [this](bool) {
     done_ += 'a';
     EXPECT_TRUE(replays_.Any());
     EXPECT_TRUE(Ask(kCarl, 'c'));
@@ -115,6 +119,29 @@ TEST_F(ReplaysTest, WhoDoesNotComeBackIsGivenUpOnce) {
   EXPECT_EQ(Overdue(1h, kPatience + 1ms), std::vector<uint64_t>{kBert});
   EXPECT_EQ(done_, "a");
   EXPECT_TRUE(Overdue(1h, 1h).empty());
+}
+
+// The accident: what it asked for behind that was carried out without it.
+TEST_F(ReplaysTest, WhatWhoIsGivenUpHadAskedForKnowsThat) {
+  replays_.Await({kAnna, kBert});
+  EXPECT_TRUE(Ask(kAnna, 'a'));
+  EXPECT_TRUE(Ask(kBert, 'b'));
+  EXPECT_TRUE(Ask(kCarl, 'c'));
+  replays_.GiveUp(kAnna);
+  EXPECT_TRUE(Ask(kAnna, 'd')) << "it comes back, and has lost the rest";
+  replays_.GiveUp(kCarl);
+  clock_.Advance(kPatience);
+  EXPECT_EQ(Overdue(1h, 1h), std::vector<uint64_t>{kBert});
+  EXPECT_EQ(done_, "a-b-cd");
+}
+
+TEST_F(ReplaysTest, WhatWhoHasRepeatedAllHadAskedForIsDone) {
+  replays_.Await({kAnna, kBert});
+  EXPECT_TRUE(Ask(kAnna, 'a'));
+  replays_.Done(kAnna);
+  replays_.GiveUp(kAnna);  // later its session ends
+  replays_.Done(kBert);
+  EXPECT_EQ(done_, "a");
 }
 
 // As the last of them has come when the time is up: nobody waits, nobody is evicted.
