@@ -70,6 +70,7 @@ Result<std::unique_ptr<MdsClient>> MdsClient::Connect(const ReactorNetworks& net
 // While the members exist that callbacks use.
 void MdsClient::Stop() {
   channels_.Stop();
+  ordered_.Stop();
 }
 
 wire::OpenSessionRequest MdsClient::SessionRequest(bool first) const {
@@ -361,6 +362,7 @@ void MdsClient::Tick() {
   const MdsChannels::Use use(channels_);
   if (!use) return;
   channels_.Tick();
+  ordered_.Tick();
   if (watch_broken_.exchange(false)) StartWatch();
 }
 

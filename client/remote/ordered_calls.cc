@@ -105,15 +105,45 @@ void OrderedCalls::Commit(std::function<void(const Status&)> done) {
   net::RpcClient& rpc = channels_.at(channels_.Here());
   rpc.Call(
       wire::MDS_COMMIT, wire::Empty().SerializeAsString(), {}, call,
-      [this, done = std::move(done)](const Result<net::Reply>& reply) {
+      [this, asked_in = life_.load(), done = std::move(done)](const Result<net::Reply>& reply) {
         if (!reply.ok()) return done(reply.status());
         wire::OrderedAnswer answer;
         if (!answer.ParseFromString(reply->body)) {
           return done(Status(ErrorCode::kBadMessage, "the MDS sent a reply that cannot be read"));
         }
+        if (SaysNothing(answer.ordered(), asked_in, done)) return;
         Heard(answer.ordered());
         done(Status::Ok());
       });
+}
+
+// What was asked and answered in a life before is so. A later one may have gone on without this
+// mount, as the next session tells.
+bool OrderedCalls::SaysNothing(const wire::Ordered& said, uint64_t asked_in,
+                               const std::function<void(const Status&)>& done) {
+  if (!options_.keeps || options_.within == Duration::zero()) return false;
+  const std::lock_guard lock(mutex_);
+  if (said.life() == life_ ? !repeating_ : said.life() == asked_in) return false;
+  commits_.push_back(done);
+  return true;
+}
+
+void OrderedCalls::Tick() {
+  std::vector<std::function<void(const Status&)>> commits;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!repeating_) commits.swap(commits_);
+  }
+  for (auto& done : commits) Commit(std::move(done));
+}
+
+void OrderedCalls::Stop() {
+  std::vector<std::function<void(const Status&)>> commits;
+  {
+    const std::lock_guard lock(mutex_);
+    commits.swap(commits_);
+  }
+  for (const auto& done : commits) done(Status(ErrorCode::kCancelled, "the mount is going away"));
 }
 
 void OrderedCalls::Heard(const wire::Ordered& said) {
@@ -142,6 +172,7 @@ void OrderedCalls::BeginLife(uint64_t life) {
   const std::lock_guard lock(mutex_);
   const uint64_t before = life_.exchange(life);
   if (!options_.keeps || before == 0 || before == life) return;
+  repeating_ = true;
   std::vector<KeptRequests::Request> kept = kept_.TakeAll();
   unrepeated_.insert(unrepeated_.end(), kept.begin(), kept.end());
   options_.names->BeginLife();
@@ -218,12 +249,11 @@ void OrderedCalls::EndRepeat(std::function<void(bool)> done) {
     options_.names->EndRepeating();
     lost = std::exchange(lost_, 0);
     made.swap(made_again_);
+    if (lost != 0) options_.names->Lost();
+    repeating_ = false;
   }
   if (!made.empty() && options_.on_made_again) options_.on_made_again(made);
-  if (lost != 0) {
-    options_.names->Lost();
-    if (options_.on_lost) options_.on_lost(lost);
-  }
+  if (lost != 0 && options_.on_lost) options_.on_lost(lost);
   net::CallOptions call;
   call.timeout = options_.timeout;
   call.idempotent = true;

@@ -56,7 +56,9 @@ class OrderedCalls {
   // As RpcClient::Call, by that channel; the caller has a Use.
   void Call(size_t channel, uint32_t method, std::string body, const net::CallOptions& call,
             Callback callback);
-  // `done` when all that was answered before is durable.
+  // `done` when all that was answered before is durable, or lost. An MDS that has begun anew and
+  // does not wait for this mount any more has nothing to say of that: it is asked again when all
+  // is repeated.
   void Commit(std::function<void(const Status&)> done);
   // What the MDS says besides.
   void Heard(const wire::Ordered& said);
@@ -66,6 +68,8 @@ class OrderedCalls {
   // Then, before the session goes on: repeats what was kept, if anything, and says that this is
   // all. `done`: whether the session goes on; not if the channels are stopped.
   void Repeat(std::function<void(bool)> done);
+  void Tick();  // several times a second
+  void Stop();  // after the channels: commits that wait end with kCancelled
 
  private:
   void Send(KeptRequests::Request kept, const net::CallOptions& call, Callback callback);
@@ -73,6 +77,9 @@ class OrderedCalls {
                 const Callback& callback);
   // What an answer says of its place, before whoever asked goes on; returns it.
   uint64_t Note(uint32_t method, const net::Reply& reply, wire::Ordered* said) const;
+  // Whether the answer to a Commit that was asked in that life does; it waits, then.
+  bool SaysNothing(const wire::Ordered& said, uint64_t asked_in,
+                   const std::function<void(const Status&)>& done);
   void FreeDurable();
   void RepeatNext(std::function<void(bool)> done);
   void OnRepeated(const Result<net::Reply>& reply, std::function<void(bool)> done);
@@ -82,6 +89,8 @@ class OrderedCalls {
   const Options options_;
   std::atomic<uint64_t> life_{0};  // of the MDS
   std::mutex mutex_;
+  bool repeating_ = false;                                   // not all of it has been, in life_
+  std::vector<std::function<void(const Status&)>> commits_;  // to be asked for again
   KeptRequests kept_;
   std::deque<KeptRequests::Request> unrepeated_;
   size_t lost_ = 0;                  // of those

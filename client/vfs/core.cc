@@ -404,12 +404,15 @@ void Core::StoreAll(WriteCallback done) {
 }
 
 void Core::Commit(uint64_t order, WriteCallback callback) {
-  if (ordered_.TakeLoss()) {
-    return callback(
-        Status(ErrorCode::kIo, "the metadata server began anew without what it had answered here"));
-  }
+  const auto lost = [] {
+    return Status(ErrorCode::kIo,
+                  "the metadata server began anew without what it had answered here");
+  };
+  if (ordered_.TakeLoss()) return callback(lost());
   if (ordered_.IsDurable(order)) return callback(Status::Ok());
-  mds_->Commit(std::move(callback));
+  mds_->Commit([this, lost, callback = std::move(callback)](const Status& status) {
+    callback(status.ok() && ordered_.TakeLoss() ? lost() : status);
+  });
 }
 
 void Core::ReportAllocated(InodeId inode, const AllocatedReport& report,

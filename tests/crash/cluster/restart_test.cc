@@ -120,6 +120,9 @@ class RestartTest : public ::testing::Test {
     const Status synced = co_await mount->Sync(*handle);
     EXPECT_TRUE(synced.ok()) << synced;
   }
+  static Task SyncUnsure(SimMount* mount, const client::HandlePtr* handle, Status* synced) {
+    *synced = co_await mount->Sync(*handle);
+  }
   static Task Close(SimMount* mount, client::HandlePtr* handle) {
     const Status closed = co_await mount->Close(*handle);
     EXPECT_TRUE(closed.ok()) << closed;
@@ -284,6 +287,30 @@ TEST_F(RestartTest, WhatComesBehindLostNamesIsNotDoneWithoutThem) {
   ASSERT_TRUE(Finish(Lookup(&second_, second_.root(), "under way", &behind_it)));
   EXPECT_EQ(told.value, 0u) << "there would be nothing to lose";
   EXPECT_EQ(behind_it.value, 0u);
+}
+
+// The accident: what was still to be committed came to an MDS that had gone on without the mount,
+// and was answered: an fsync told of names that were lost as if they were there.
+TEST_F(RestartTest, AnFsyncThatIsAnsweredTellsOfLostNames) {
+  const InodeId root = first_.root();
+  client::HandlePtr first, mine;
+  ASSERT_TRUE(Finish(Make(&first_, root, "lease")));      // the first of which is durable
+  ASSERT_TRUE(Finish(Create(&first_, &first, "first")));  // so is that of a writer
+  ASSERT_TRUE(Finish(Create(&first_, &mine)));
+  EXPECT_FALSE(first_.IsDurable(first_.last_order())) << "there would be nothing to lose";
+  CutOff("first");
+  Status synced;
+  Task sync = SyncUnsure(&first_, &mine, &synced);
+  sync.Start();
+  RestartMds();
+  network_.RunFor(20s);
+  EXPECT_FALSE(sync.done());
+  network_.Heal();
+  ASSERT_TRUE(network_.RunUntil([&] { return sync.done(); }, 20s));
+  InodeId found;
+  ASSERT_TRUE(Finish(Lookup(&second_, second_.root(), "f", &found)));
+  EXPECT_EQ(found.value, 0u) << "it is not lost";
+  EXPECT_FALSE(synced.ok());
 }
 
 class CutOffWriterTest : public RestartTest, public ::testing::WithParamInterface<Duration> {};

@@ -246,6 +246,52 @@ TEST_F(OrderedCallsTest, WhatACommitSaysOfALifeBeforeIsNotBelieved) {
   EXPECT_TRUE(names_.IsNew(kFile));
 }
 
+// The accident: the commit reached an MDS that had begun anew and gone on without this mount,
+// before the mount knew; what it was told before counted as durable.
+TEST_F(OrderedCallsTest, ACommitOfALaterLifeIsAskedForAgainWhenAllIsRepeated) {
+  Make("a", 1, kFile);
+  std::promise<Status> synced;
+  calls_.Commit([&](const Status& status) { synced.set_value(status); });
+  auto answered = synced.get_future();
+  Next(wire::MDS_COMMIT)->Respond(Answer(0, 0, 2));
+  AckedBelow();  // that has been heard
+  calls_.Tick();
+  Next(wire::MDS_COMMIT)->Respond(Answer(0, 0, 2));  // the session is not open there yet
+  AckedBelow();
+  calls_.BeginLife(2);
+  Repeat();
+  wire::ReplayRequest request;
+  const CallPtr replay = NextRepeated("a", &request);
+  calls_.Tick();
+  EXPECT_EQ(answered.wait_for(0s), std::future_status::timeout);
+  replay->Respond(Status(ErrorCode::kStale, "others have gone on"));
+  Next(wire::MDS_REPLAYED)->Respond(std::string());
+  EXPECT_TRUE(GoesOn());
+  EXPECT_EQ(answered.wait_for(0s), std::future_status::timeout);
+  calls_.Tick();
+  Next(wire::MDS_COMMIT)->Respond(Answer(0, 0, 2));
+  EXPECT_TRUE(answered.get().ok());
+  EXPECT_TRUE(names_.TakeLoss()) << "who asked hears of that";
+}
+
+TEST_F(OrderedCallsTest, ACommitThatIsAnsweredWhileItIsRepeatedWaits) {
+  Make("a", 1);
+  std::promise<Status> synced;
+  calls_.Commit([&](const Status& status) { synced.set_value(status); });
+  auto answered = synced.get_future();
+  const CallPtr commit = Next(wire::MDS_COMMIT);
+  calls_.BeginLife(2);
+  Repeat();
+  wire::ReplayRequest request;
+  const CallPtr replay = NextRepeated("a", &request);
+  commit->Respond(Answer(0, 0, 2));
+  AckedBelow();  // that has been heard
+  EXPECT_EQ(answered.wait_for(0s), std::future_status::timeout);
+  channels_.Stop();
+  calls_.Stop();
+  EXPECT_EQ(answered.get().code(), ErrorCode::kCancelled);
+}
+
 TEST_F(OrderedCallsTest, ACommitTellsWhatIsDurable) {
   const uint64_t id = Make("a", 1, kFile);
   std::promise<Status> synced;
