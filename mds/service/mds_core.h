@@ -75,8 +75,9 @@ class MdsCore final : public CommitListener {
   void WhenItsTurn(const Asker& asker, FairQueue::Work work);
   void RenewTerms();
 
-  bool HandleNamespace(const Call& call);  // namespace_requests.cc, as are the next two
+  bool HandleNamespace(const Call& call);  // namespace_requests.cc, as are the next three
   void Replay(const Call& call);
+  static void RefuseBehindLoss(const Call& call);
   void RunNamespace(RequestOrigin origin, const std::string& body, const Call& call);
   void Commit(const Call& call);
   bool HandleSession(const Call& call);  // session_requests.cc

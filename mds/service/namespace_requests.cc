@@ -171,18 +171,25 @@ void Run(NamespaceDb& names, const InTurn& in_turn, RequestOrigin origin, const 
 
 }  // namespace
 
+// A change of names behind some that its session has lost.
+void MdsCore::RefuseBehindLoss(const Call& call) {
+  call->Respond(Status(ErrorCode::kStale, "others have gone on since the restart"));
+}
+
 bool MdsCore::HandleNamespace(const Call& call) {
   if (!IsOfNamespace(call->method())) return false;
   RequestOrigin origin = OriginOf(call);  // also of one that waits: it gives the session a lease
+  const bool changes_names = wire::EarlyAnswerOf(call->method()) == wire::EarlyAnswer::kAlways;
+  if (changes_names && replays_.HasLost(call->session())) {
+    RefuseBehindLoss(call);
+    return true;
+  }
   if (!replays_.Any()) {
     RunNamespace(std::move(origin), call->body(), call);
     return true;
   }
-  Replays::Work later = [this, call](bool given_up) {
-    if (given_up && wire::EarlyAnswerOf(call->method()) == wire::EarlyAnswer::kAlways) {
-      call->Respond(Status(ErrorCode::kStale, "others have gone on since the restart"));
-      return;
-    }
+  Replays::Work later = [this, call, changes_names](bool given_up) {
+    if (given_up && changes_names) return RefuseBehindLoss(call);
     RunNamespace(OriginOf(call), call->body(), call);
   };
   if (!replays_.Park(call->session(), &later)) later(false);

@@ -28,6 +28,8 @@ bool Replays::Park(uint64_t session, Work* work) {
 void Replays::Done(uint64_t session) {
   std::unique_lock lock(mutex_);
   awaited_.erase(session);
+  given_up_.erase(session);
+  any_given_up_ = !given_up_.empty();
   RunIfNone(std::move(lock));
 }
 
@@ -39,7 +41,15 @@ void Replays::GiveUp(uint64_t session) {
 
 void Replays::GiveUpLocked(uint64_t session) {
   if (awaited_.erase(session) == 0) return;
+  given_up_.insert(session);
+  any_given_up_ = true;
   for (Parked& parked : parked_) parked.given_up = parked.given_up || parked.session == session;
+}
+
+bool Replays::HasLost(uint64_t session) const {
+  if (!any_given_up_) return false;
+  const std::lock_guard lock(mutex_);
+  return given_up_.contains(session);
 }
 
 void Replays::Drop(uint64_t session) {

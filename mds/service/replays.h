@@ -38,10 +38,12 @@ class Replays {
   // True: `work` of that session is run when nobody is awaited any more. False: nobody is, and it
   // was not taken.
   bool Park(uint64_t session, Work* work);
-  // The session has nothing left to repeat.
+  // The session has nothing left to repeat: it has repeated all, or knows what it has lost.
   void Done(uint64_t session);
-  // It does not come back to do that, or it has.
+  // If it is awaited: it is no longer, and HasLost what it was to repeat until it is Done.
   void GiveUp(uint64_t session);
+  // It was given up and does not know yet: what it asks for, or asks for again, comes behind that.
+  [[nodiscard]] bool HasLost(uint64_t session) const;
   // It has said goodbye, and wants nothing any more.
   void Drop(uint64_t session);
   // Those that are not awaited any longer, as they had time enough and are silent: once. `silent`:
@@ -61,6 +63,8 @@ class Replays {
   const Duration patience_;
   mutable std::mutex mutex_;
   std::set<uint64_t> awaited_;
+  std::set<uint64_t> given_up_;
+  std::atomic<bool> any_given_up_{false};
   std::atomic<bool> any_{false};  // are awaited, or drained
   bool draining_ = false;         // what was parked runs now
   TimePoint until_;

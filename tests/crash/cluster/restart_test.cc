@@ -289,6 +289,30 @@ TEST_F(RestartTest, WhatComesBehindLostNamesIsNotDoneWithoutThem) {
   EXPECT_EQ(behind_it.value, 0u);
 }
 
+// The accident: the mount was only cut off. The refusal did not reach it, it sent the request again
+// as soon as it could, before it opened its session, and then it was carried out.
+TEST_F(RestartTest, WhatIsSentAgainBehindLostNamesIsNotDoneWithoutThem) {
+  const InodeId root = first_.root();
+  ASSERT_TRUE(Finish(Make(&first_, root, "lease")));
+  ASSERT_TRUE(Finish(Make(&first_, root, "told")));
+  EXPECT_FALSE(first_.IsDurable(first_.last_order())) << "there would be nothing to repeat";
+  CutOff("first");
+  Task under_way = MakeUnheard(&first_, root, "under way");
+  under_way.Start();
+  RestartMds();
+  network_.RunFor(20s);
+  EXPECT_FALSE(under_way.done());
+  network_.Heal();
+  ASSERT_TRUE(network_.RunUntil([&] { return under_way.done(); }, 20s));
+  InodeId told, behind_it;
+  ASSERT_TRUE(Finish(Lookup(&second_, second_.root(), "told", &told)));
+  ASSERT_TRUE(Finish(Lookup(&second_, second_.root(), "under way", &behind_it)));
+  EXPECT_EQ(told.value, 0u) << "there would be nothing to lose";
+  EXPECT_EQ(behind_it.value, 0u);
+  network_.RunFor(5s);  // it has heard of that, and goes on
+  ASSERT_TRUE(Finish(Make(&first_, root, "later")));
+}
+
 // The accident: what was still to be committed came to an MDS that had gone on without the mount,
 // and was answered: an fsync told of names that were lost as if they were there.
 TEST_F(RestartTest, AnFsyncThatIsAnsweredTellsOfLostNames) {

@@ -127,9 +127,14 @@ TEST_F(ReplaysTest, WhatWhoIsGivenUpHadAskedForKnowsThat) {
   EXPECT_TRUE(Ask(kAnna, 'a'));
   EXPECT_TRUE(Ask(kBert, 'b'));
   EXPECT_TRUE(Ask(kCarl, 'c'));
+  EXPECT_FALSE(replays_.HasLost(kAnna));
   replays_.GiveUp(kAnna);
-  EXPECT_TRUE(Ask(kAnna, 'd')) << "it comes back, and has lost the rest";
+  EXPECT_TRUE(replays_.HasLost(kAnna)) << "what it asks again is the same";
+  replays_.Done(kAnna);
+  EXPECT_FALSE(replays_.HasLost(kAnna)) << "it knows";
+  EXPECT_TRUE(Ask(kAnna, 'd'));
   replays_.GiveUp(kCarl);
+  EXPECT_FALSE(replays_.HasLost(kCarl)) << "it had nothing to lose";
   clock_.Advance(kPatience);
   EXPECT_EQ(Overdue(1h, 1h), std::vector<uint64_t>{kBert});
   EXPECT_EQ(done_, "a-b-cd");
