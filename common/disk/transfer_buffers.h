@@ -20,7 +20,7 @@ namespace weir {
 class TransferBuffers {
  public:
   static constexpr size_t kRegionBytes = 2 << 20;  // a huge page of x86-64, and of arm64 with 4 KiB
-  static constexpr size_t kSlotBytes = 1 << 20;    // the largest read that FUSE sends
+  static constexpr size_t kSlotBytes = 1 << 20;    // the largest read of FUSE, if it is aligned
   static constexpr size_t kLargeBytes = 256 << 10;  // below it requests stay whole
   static constexpr size_t kRegionsMax = 16;
 

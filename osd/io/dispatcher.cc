@@ -402,8 +402,8 @@ void Dispatcher::Finish(ObjectOp* op, ObjectOpResult result) {
   Leave();
 }
 
-// Behind the sending of the answers, whose Done has asked for the turn's end before. Nobody waits,
-// else whoever came since has been accounted for before he was pulled.
+// Behind the sending of the answers, whose Done has asked for the turn's end before. A Submit that
+// comes in between accounts first, so that there is nothing left to do then.
 void Dispatcher::AccountAtTurnEnd() {
   if (answered_.size() > 1) return;
   loop_.AtTurnEnd([this, alive = std::weak_ptr(alive_)] {

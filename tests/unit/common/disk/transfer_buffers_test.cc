@@ -16,8 +16,9 @@ uintptr_t AddressOf(const Buffer& buffer) {
 
 TEST(TransferBuffersTest, ALargeBufferLiesInOneHugePage) {
   TransferBuffers buffers;
+  std::vector<Buffer> held;
   for (int i = 0; i < 5; ++i) {
-    const Buffer buffer = buffers.Get(kMiB);
+    const Buffer& buffer = held.emplace_back(buffers.Get(kMiB));
     EXPECT_EQ(buffer.size(), kMiB);
     EXPECT_TRUE(buffer.IsAligned());
     EXPECT_EQ(AddressOf(buffer) / TransferBuffers::kRegionBytes,
@@ -49,7 +50,10 @@ TEST(TransferBuffersTest, WhateverIsAskedForIsGiven) {
   std::vector<Buffer> held;
   for (size_t i = 0; i < 2 * TransferBuffers::kRegionsMax + 3; ++i) {
     held.push_back(buffers.Get(kMiB));
-    std::memset(held.back().data(), 1, kMiB);
+    std::memset(held.back().data(), static_cast<int>(i), kMiB);
+  }
+  for (size_t i = 0; i < held.size(); ++i) {
+    EXPECT_EQ(held[i].view(), std::string(kMiB, static_cast<char>(i)));
   }
   for (const size_t size : {size_t{0}, size_t{1}, size_t{4096}, 256 * size_t{1024}, 4 * kMiB}) {
     const Buffer buffer = buffers.Get(size);
