@@ -118,7 +118,7 @@ class NamespaceDb {
   // In an operation of the session that opens: it is a keeper, which a restart has to know.
   void AddKeeper(Operation& op);
   // Those of the life before.
-  Result<std::vector<uint64_t>> Keepers();
+  std::vector<uint64_t> Keepers();
   // Everything it had open is closed; orphans go. `told_all`: it has reported all that it wrote.
   void DropSession(uint64_t session, bool told_all);
   // The session, which has begun anew, keeps these of those that it took the last name of. `only`:
@@ -222,6 +222,7 @@ class NamespaceDb {
   Status Recover();
   Status Format();
   Status LoadAnswers();
+  Status LoadKeepers();
   Status LoadTruncates();
   Status LoadWriters();
   Status CountUsage();

@@ -8,6 +8,11 @@
 #include "mds/ns/usage.h"
 
 namespace weir::mds {
+namespace {
+// More than can have been given and not be durable: of two batches of kEarlyMost changes each, and
+// of what waits for them.
+constexpr uint64_t kInodesSkipped = 1 << 16;
+}  // namespace
 
 Result<std::unique_ptr<NamespaceDb>> NamespaceDb::Open(KvStore& store, Clock& clock,
                                                        ClusterView& cluster,
@@ -35,6 +40,7 @@ Status NamespaceDb::Recover() {
   if (!state.usage_known()) WEIR_RETURN_IF_ERROR(CountUsage());
   WEIR_RETURN_IF_ERROR(LoadAnswers());
   WEIR_RETURN_IF_ERROR(LoadWriters());
+  WEIR_RETURN_IF_ERROR(LoadKeepers());
   return LoadTruncates();
 }
 
@@ -142,6 +148,25 @@ Status NamespaceDb::LoadWriters() {
   return bad;
 }
 
+// Who is a keeper may have been told of files that are lost. Until he hears of that he asks for
+// them by their numbers: these are nobody else's.
+Status NamespaceDb::LoadKeepers() {
+  const std::string prefix = MakeKey(Table::kKeeper);
+  Overlay::Seen seen;
+  WEIR_RETURN_IF_ERROR(
+      overlay_.Scan(prefix, PrefixEnd(prefix), &seen, [&](std::string_view key, auto) {
+        keepers_.insert(ReadBigEndian(key, kFirstNumber));
+        return true;
+      }));
+  if (keepers_.empty()) return Status::Ok();
+  WEIR_ASSIGN_OR_RETURN(const std::string stored, store_.Get(kStateKey));
+  WEIR_ASSIGN_OR_RETURN(StateRecord state, DecodeValue<StateRecord>(stored));
+  state.set_next_inode(state.next_inode() + kInodesSkipped);
+  WriteBatch batch;
+  batch.Put(kStateKey, EncodeValue(state));
+  return store_.Apply(batch, Durability::kDurable);
+}
+
 Status NamespaceDb::LoadTruncates() {
   const std::string prefix = MakeKey(Table::kTruncate);
   Overlay::Seen seen;
@@ -181,16 +206,9 @@ Result<std::vector<uint64_t>> NamespaceDb::LockHolders() {
   return sessions;
 }
 
-Result<std::vector<uint64_t>> NamespaceDb::Keepers() {
+std::vector<uint64_t> NamespaceDb::Keepers() {
   const std::lock_guard lock(mutex_);
-  const std::string prefix = MakeKey(Table::kKeeper);
-  Overlay::Seen seen;
-  WEIR_RETURN_IF_ERROR(
-      overlay_.Scan(prefix, PrefixEnd(prefix), &seen, [&](std::string_view key, auto) {
-        keepers_.insert(ReadBigEndian(key, kFirstNumber));
-        return true;
-      }));
-  return std::vector<uint64_t>(keepers_.begin(), keepers_.end());
+  return {keepers_.begin(), keepers_.end()};
 }
 
 Result<std::vector<PurgeJob>> NamespaceDb::PendingPurges() {

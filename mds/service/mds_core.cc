@@ -71,8 +71,7 @@ Status MdsCore::Begin() {
   keeper_->SetBeingFreed([this] { return objects_->bytes_to_free(); });
   WEIR_ASSIGN_OR_RETURN(names_, NamespaceDb::Open(store_, clock_, *keeper_, *this, options_.ns));
   WEIR_ASSIGN_OR_RETURN(const std::vector<uint64_t> holders, names_->LockHolders());
-  WEIR_ASSIGN_OR_RETURN(const std::vector<uint64_t> keepers, names_->Keepers());
-  replays_.Await(keepers);
+  replays_.Await(names_->Keepers());
   locks_ = std::make_unique<LockService>(*names_, clock_, holders, [this] { OnRecall(); });
   tag_epoch_ = names_->DurableTagEpoch();
   watchers_ = std::make_unique<Watchers>(Watchers::Sources{

@@ -107,6 +107,11 @@ class RestartTest : public ::testing::Test {
     EXPECT_TRUE(opened.ok()) << opened.status();
     *handle = *opened;
   }
+  static Task OpenInode(SimMount* mount, InodeId inode, client::HandlePtr* handle) {
+    const auto opened = co_await mount->Open(inode);
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    *handle = *opened;
+  }
   static Task SetXattr(SimMount* mount, InodeId inode, std::string name, std::string value) {
     const Status set = co_await mount->SetXattr(inode, name, value);
     EXPECT_TRUE(set.ok()) << set;
@@ -122,6 +127,9 @@ class RestartTest : public ::testing::Test {
   }
   static Task SyncUnsure(SimMount* mount, const client::HandlePtr* handle, Status* synced) {
     *synced = co_await mount->Sync(*handle);
+  }
+  static Task CutUnsure(SimMount* mount, const client::HandlePtr* handle) {
+    (void)co_await mount->Truncate(*handle, 1000);
   }
   static Task Close(SimMount* mount, client::HandlePtr* handle) {
     const Status closed = co_await mount->Close(*handle);
@@ -335,6 +343,37 @@ TEST_F(RestartTest, AnFsyncThatIsAnsweredTellsOfLostNames) {
   ASSERT_TRUE(Finish(Lookup(&second_, second_.root(), "f", &found)));
   EXPECT_EQ(found.value, 0u) << "it is not lost";
   EXPECT_FALSE(synced.ok());
+}
+
+// The accident: the number of a file that was lost was given to another one. The mount that had
+// made the lost one did not know yet, and cut the other one off.
+TEST_F(RestartTest, TheNumberOfALostFileIsNobodyElses) {
+  client::HandlePtr first, mine;
+  std::array<client::HandlePtr, 3> theirs;
+  ASSERT_TRUE(Finish(Make(&first_, first_.root(), "lease")));  // the first of which is durable
+  ASSERT_TRUE(Finish(Create(&first_, &first, "first")));       // so is that of a writer
+  ASSERT_TRUE(Finish(Create(&first_, &mine)));
+  EXPECT_FALSE(first_.IsDurable(first_.last_order())) << "there would be nothing to lose";
+  CutOff("first");
+  RestartMds();
+  network_.RunFor(20s);
+  for (size_t i = 0; i < theirs.size(); ++i) {
+    ASSERT_TRUE(Finish(Create(&second_, &theirs[i], "theirs" + std::to_string(i))));
+    ASSERT_TRUE(Finish(Write(&second_, &theirs[i], Bytes(5000, 'c'))));
+    ASSERT_TRUE(Finish(Sync(&second_, &theirs[i])));
+  }
+  network_.Heal();
+  ASSERT_TRUE(Finish(CutUnsure(&first_, &mine)));
+  SimMount third(world_, "third");
+  ASSERT_TRUE(Finish(Mount(&third)));
+  for (const client::HandlePtr& handle : theirs) {
+    client::HandlePtr again;
+    Bytes bytes;
+    ASSERT_TRUE(Finish(OpenInode(&third, handle->inode->id(), &again)));
+    ASSERT_TRUE(Finish(Read(&third, &again, &bytes)));
+    EXPECT_EQ(bytes, Bytes(5000, 'c'));
+  }
+  third.Crash();
 }
 
 class CutOffWriterTest : public RestartTest, public ::testing::WithParamInterface<Duration> {};
