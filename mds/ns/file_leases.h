@@ -135,7 +135,7 @@ class FileLeases {
     uint64_t first_recall = 0;  // not obeyed yet; 0: none
     uint64_t last_recall = 0;
     uint64_t obeyed = 0;
-    TimePoint recalled_at;  // the first
+    TimePoint recalled_at;                   // the first
     std::optional<TimePoint> awaited_since;  // by somebody in whose way it is
     bool listed = false;                     // in `looks` of its session
     [[nodiscard]] bool recalled() const { return first_recall != 0; }
