@@ -123,7 +123,7 @@ class FileLeases {
 
   void Tick();  // forgets what has ended
 
-  // Sessions for whose write lease somebody has waited longer than `patience`.
+  // Sessions whose write lease came in somebody's way longer than `patience` ago.
   [[nodiscard]] std::vector<uint64_t> Overdue() const;
   [[nodiscard]] Duration patience() const { return options_.patience; }
 
@@ -136,7 +136,7 @@ class FileLeases {
     uint64_t last_recall = 0;
     uint64_t obeyed = 0;
     TimePoint recalled_at;                   // the first
-    std::optional<TimePoint> awaited_since;  // by somebody in whose way it is
+    std::optional<TimePoint> awaited_since;  // since it first was in somebody's way
     bool listed = false;                     // in `looks` of its session
     [[nodiscard]] bool recalled() const { return first_recall != 0; }
   };

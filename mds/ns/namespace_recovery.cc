@@ -9,9 +9,11 @@
 
 namespace weir::mds {
 namespace {
+
 // More than can have been given and not be durable: of two batches of kEarlyMost changes each, and
 // of what waits for them.
 constexpr uint64_t kInodesSkipped = 1 << 16;
+
 }  // namespace
 
 Result<std::unique_ptr<NamespaceDb>> NamespaceDb::Open(KvStore& store, Clock& clock,

@@ -13,7 +13,7 @@
 // Threads: not thread-safe; one owner, who holds one lock or one strand.
 // Ownership: requests belong to the caller, who keeps them alive from Enqueue to Completed/Cancel.
 // Use:     after Enqueue, Completed, Cancel, Tick, Configure, SetClass, RemoveClass and at wake_at:
-//          Pull until it returns no request.
+//          Pull until it returns no request, if any are queued.
 // Order:   fair between the flows of a class, FIFO within each, up to the dispatch window, inside
 //          of which C-SCAN may reorder.
 // Files:   scheduler.cc holds the path of a request, scheduler_setup.cc what operators change and

@@ -65,6 +65,14 @@ class RestartTest : public ::testing::Test {
     ASSERT_TRUE(Finish(Write(&first_, handle, Bytes(5000, 'b'))));
     CutOff("first");
   }
+  // Of a request; 0: of none.
+  static uint32_t MethodOf(const net::Message& message) {
+    wire::RpcHeader header;
+    bool matches = false;
+    const Status opened = net::DecodeFrame(net::Direction::kToServer, message.header,
+                                           message.payload.size(), &header, &matches);
+    return opened.ok() ? header.method() : 0;
+  }
   void RestartMds() {
     mds_.Crash();
     network_.RunFor(100ms);
@@ -242,12 +250,7 @@ TEST_F(RestartTest, WhoMadeAFileAgainMayBeSilentWhileNobodyWaitsForIt) {
   ASSERT_TRUE(Finish(Write(&first_, &mine, Bytes(5000, 'a'))));
   bool silent = false;
   network_.SetTap([&](const auto& passing, net::Message* message) {
-    wire::RpcHeader header;
-    bool matches = false;
-    if (silent || passing.from != "first") return true;
-    const Status opened = net::DecodeFrame(net::Direction::kToServer, message->header,
-                                           message->payload.size(), &header, &matches);
-    if (!opened.ok() || header.method() != wire::MDS_YIELD) return true;
+    if (silent || passing.from != "first" || MethodOf(*message) != wire::MDS_YIELD) return true;
     silent = true;
     CutOff("first");
     return false;
@@ -278,12 +281,8 @@ TEST_F(RestartTest, WhatComesBehindLostNamesIsNotDoneWithoutThem) {
   under_way.Start();
   bool asked = false;
   network_.SetTap([&](const auto& passing, net::Message* message) {
-    wire::RpcHeader header;
-    bool matches = false;
     if (asked || passing.from != "first") return true;
-    const Status opened = net::DecodeFrame(net::Direction::kToServer, message->header,
-                                           message->payload.size(), &header, &matches);
-    asked = opened.ok() && header.method() == wire::MDS_MKNOD;
+    asked = MethodOf(*message) == wire::MDS_MKNOD;
     if (asked) world_.After(150us, [this] { first_.Crash(); });  // when it has come there
     return true;
   });
