@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """tools/bench without a disk: limits, floors, what fio and the benchmark say, the choice of rows."""
+import argparse
 import contextlib
 import io
 import json
@@ -204,6 +205,15 @@ class AcceptanceTest(unittest.TestCase):
     def test_builds_take_turns_in_coming_first(self):
         self.assertEqual([against.turns(["raw", "old", "new"], r) for r in range(2)],
                          [["raw", "old", "new"], ["new", "old", "raw"]])
+
+    def test_metering_without_room_costs_its_rows_and_no_others(self):
+        class FullHost:
+            def need_space(self, _):
+                raise BenchError("no room")
+        options = argparse.Namespace(rows=["metering.p50"], repeats=1, system_types=[])
+        run = against.Against(options, FullHost(), [])
+        run.run([])
+        self.assertEqual(run.failures, [{"system": acceptance.PIPELINE, "job": "metering", "error": "no room"}])
 
     def test_the_table_tells_limit_way_must_and_goal(self):
         medians = {("weirfs-embedded", build, "read16"): value for build, value in (("old", 1000), ("new", 1400))}

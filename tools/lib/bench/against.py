@@ -184,6 +184,7 @@ class Against:
             for system in turns(systems, repeat):
                 if system in failed:
                     continue
+                system.before_each()
                 got = self._attempt(system.name, load.name,
                                     lambda s=system, r=repeat: load.measure(s, self._options.runtime, r))
                 if got is None:
@@ -199,7 +200,8 @@ class Against:
 
     def _metering(self):
         trials = []
-        self._host.need_space(2)
+        if not self._attempt(acceptance.PIPELINE, metering.NAME, lambda: self._host.need_space(2) or True):
+            return
         for build in self._builds:
             trial = metering.Metering(self._host, self._options.file_size, self._options.runtime, build)
             say(f"bench: metering of the {build.label} build, on a cluster of one OSD that meters and does not, in turns")

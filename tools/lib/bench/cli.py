@@ -190,6 +190,7 @@ class Bench:
             for system in systems:
                 if (system.name, job.name) in self._failures:
                     continue
+                system.before_each()
                 got = self._guard(system.name, job.name,
                                   lambda s=system, r=repeat: job.measure(s, self._options.runtime, r))
                 self._keep(system.name, got, job.rows())
@@ -216,7 +217,8 @@ class Bench:
             self._keep("osd-scheduler", got, {row: scheduler.unit(row) for row in got})
 
     def _metering(self):
-        self._host.need_space(2)
+        if not self._guard(metering.SYSTEM, metering.NAME, lambda: self._host.need_space(2) or True):
+            return
         trial = metering.Metering(self._host, self._options.file_size, self._options.runtime)
         say("bench: metering, on a cluster of one OSD that meters and does not, in turns")
         if not self._guard(metering.SYSTEM, metering.NAME, lambda: trial.start() or True):

@@ -71,6 +71,9 @@ class System:
             if os.path.exists(path):
                 os.unlink(path)
 
+    def before_each(self):
+        """What it needs before a job is measured on it."""
+
     def forget_all(self):
         """Removes the files of all layouts."""
         if self.data is not None:
@@ -126,6 +129,9 @@ class Passthrough(System):
         self.host.undo(self._end, child, mount)
         wait_for_mount(mount, child, log)
         self.data = mount
+
+    def before_each(self):
+        drop_caches()  # It keeps a descriptor of each file that the kernel remembers, and may have too few.
 
     @staticmethod
     def _end(child, mount):

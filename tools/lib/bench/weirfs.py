@@ -3,6 +3,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import shutil
 import subprocess
 
 from .host import BenchError, drop_caches, run, stop, unmount, wait_for_mount
@@ -114,9 +115,15 @@ class Embedded(WeirFs):
     def _cluster(self):
         return os.path.join(self._dir, "data")
 
+    @contextlib.contextmanager
     def on_disk(self, disk, name):
-        """Another one, over a disk as --disk has it: its mountpoint, until the end of the block."""
-        return self._another(name, "--data", os.path.join(self._dir, f"data.{name}"), "--disk", disk)
+        """Another one, over a disk as --disk has it: its mountpoint, until the end of the block, which leaves nothing."""
+        place = os.path.join(self._dir, f"data.{name}")
+        try:
+            with self._another(name, "--data", place, "--disk", disk) as mount:
+                yield mount
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
 
     def _up(self):
         self._mount_up("--data", self._cluster(), "--disk", self._disk, *self._force)
@@ -148,14 +155,17 @@ class Cluster(WeirFs):
 
     @contextlib.contextmanager
     def on_disk(self, disk, name):
-        """Another cluster, over as many disks as --disk has it: its mountpoint, until the end of the block."""
+        """Another cluster, over as many disks as --disk has it: its mountpoint, until the end of the block, which leaves nothing."""
         place = os.path.join(self._dir, f"c.{name}")
-        self._dev("up", *(x for _ in range(self.disks) for x in ("--disk", disk)), place=place)
         try:
-            with self._another(name, endpoint(place)) as mount:
-                yield mount
+            self._dev("up", *(x for _ in range(self.disks) for x in ("--disk", disk)), place=place)
+            try:
+                with self._another(name, endpoint(place)) as mount:
+                    yield mount
+            finally:
+                self._dev("down", place=place)
         finally:
-            self._dev("down", place=place)
+            shutil.rmtree(place, ignore_errors=True)
 
     def second_mount(self):
         return self._another("second", endpoint(self._cluster()))
