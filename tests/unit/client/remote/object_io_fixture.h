@@ -21,27 +21,29 @@ class ObjectIoFixture : public ::testing::Test {
     io_ = std::make_unique<ObjectIo>(clock_, osds_, options);
     io_->SetMap(MapOf(osds));
   }
-  // Submits a read and notes how it ends under `name`.
-  void Read(const std::string& name, uint32_t class_id, uint64_t bytes, uint64_t index = 0) {
-    ObjectOp op;
-    op.class_id = ClassId(class_id);
-    op.pool = PoolId(1);
-    op.object = {InodeId(7), index};
-    op.length = bytes;
+  // Notes how it ends under `name`.
+  void Submit(const std::string& name, ObjectOp op) {
     op.done = [this, name](const Result<ObjectOutcome>& result) {
       ends_.emplace_back(name, result.code());
     };
     io_->Submit(std::move(op));
   }
-
-  // A write of class 16 without anybody who hears of its end.
-  static ObjectOp WriteOp(uint64_t index, uint64_t bytes) {
+  static ObjectOp ReadOp(uint32_t class_id, uint64_t bytes, uint64_t index = 0) {
     ObjectOp op;
-    op.class_id = ClassId(16);
-    op.write = true;
+    op.class_id = ClassId(class_id);
     op.pool = PoolId(1);
     op.object = {InodeId(7), index};
     op.length = bytes;
+    return op;
+  }
+  void Read(const std::string& name, uint32_t class_id, uint64_t bytes, uint64_t index = 0) {
+    Submit(name, ReadOp(class_id, bytes, index));
+  }
+
+  // A write of class 16 without anybody who hears of its end.
+  static ObjectOp WriteOp(uint64_t index, uint64_t bytes) {
+    ObjectOp op = ReadOp(16, bytes, index);
+    op.write = true;
     op.payload = Buffer::AlignedZeros(bytes);
     op.payload_crc = Crc32c(op.payload.data(), bytes);
     return op;
@@ -50,10 +52,7 @@ class ObjectIoFixture : public ::testing::Test {
              bool background = false) {
     ObjectOp op = WriteOp(index, bytes);
     op.background = background;
-    op.done = [this, name](const Result<ObjectOutcome>& result) {
-      ends_.emplace_back(name, result.code());
-    };
-    io_->Submit(std::move(op));
+    Submit(name, std::move(op));
   }
   [[nodiscard]] const ObjectSender::Stamp& Stamp(size_t flight) const {
     return osds_.flights.at(flight).stamp;

@@ -2,17 +2,12 @@
 // passes. Method: a sender whose answers the test releases one by one.
 #include "client/remote/object_io.h"
 
-#include <algorithm>
-#include <deque>
-#include <map>
-
 #include "tests/unit/client/remote/object_io_fixture.h"
 
 namespace weir::client {
 namespace {
 
 using namespace std::chrono_literals;
-using Delays = std::vector<uint64_t>;
 
 class ObjectIoTest : public ObjectIoFixture {};
 
@@ -30,144 +25,6 @@ TEST_F(ObjectIoTest, AWindowHoldsBackBytesButNeverTheFirstRequest) {
   osds_.Answer(0, 1000);  // the OSD grants more
   Read("d", 16, 800);
   EXPECT_EQ(osds_.flights.size(), 3u);
-}
-
-// Goal: who waits for each answer does not stand behind what 64 writers of the same class have
-// waiting here, and users share the window.
-TEST_F(ObjectIoTest, ALightRequestLeavesAtOnceAndUsersTakeTurns) {
-  Start({.first_window_bytes = 2 << 20});
-  const auto write = [this](uint32_t user, uint64_t opener) {
-    ObjectOp op;
-    op.class_id = ClassId(16);
-    op.flow = {user, opener};
-    op.pool = PoolId(1);
-    op.object = {InodeId(7), 0};
-    op.length = 1 << 20;
-    op.done = [](const Result<ObjectOutcome>&) {};
-    io_->Submit(std::move(op));
-  };
-  for (uint64_t i = 0; i < 64; ++i) write(1, i);
-  for (int i = 0; i < 8; ++i) write(2, 1000);
-  ASSERT_EQ(osds_.flights.size(), 2u);
-  ObjectOp small;
-  small.class_id = ClassId(16);
-  small.flow = {3, 2000};
-  small.pool = PoolId(1);
-  small.object = {InodeId(7), 0};
-  small.length = 4096;
-  small.done = [](const Result<ObjectOutcome>&) {};
-  io_->Submit(small);
-  ASSERT_EQ(osds_.flights.size(), 3u);
-  EXPECT_EQ(osds_.flights.back().op.length, 4096u);
-
-  std::map<uint32_t, int> of_user;
-  for (int i = 0; i < 14; ++i) {
-    osds_.Answer(0);
-    ++of_user[osds_.flights.back().op.flow.uid];
-  }
-  EXPECT_NEAR(of_user[1], of_user[2], 2) << "64 writers and one";
-}
-
-// A user who is promised a part of the class's bandwidth does not wait for his share of the window.
-TEST_F(ObjectIoTest, WhoIsBelowHisPartOfTheClassesPromiseLeavesFirst) {
-  Start({.first_window_bytes = 2 << 20, .beyond_bytes = 0, .beyond_requests = 0});
-  auto map = std::make_shared<ClusterMap>(*MapOf(1, 2));
-  ClassSpec& spec = map->classes[ClassId(16)].spec;
-  spec.id = ClassId(16);
-  spec.reservation = Reservation{.bytes_per_s = 100 << 20, .ends = {}};
-  spec.reservation->users = {{.uid = 2, .bytes_per_s = 80 << 20}};
-  io_->SetMap(map);
-  const auto write = [&](uint32_t user) {
-    ObjectOp op;
-    op.class_id = ClassId(16);
-    op.flow = {user, user};
-    op.pool = PoolId(1);
-    op.object = {InodeId(7), 0};
-    op.length = 1 << 20;
-    op.done = [](const Result<ObjectOutcome>&) {};
-    io_->Submit(std::move(op));
-  };
-  for (int i = 0; i < 64; ++i) write(1);
-  for (int i = 0; i < 64; ++i) write(2);
-  clock_.Advance(1s);
-  int his = 0;
-  for (int i = 0; i < 10; ++i) {
-    osds_.Answer(0);
-    his += osds_.flights.back().op.flow.uid == 2 ? 1 : 0;
-  }
-  EXPECT_EQ(his, 8) << "so many MiB are saved; the other has waited for his share meanwhile";
-  clock_.Advance(1s);
-  spec.reservation->users.clear();
-  io_->SetMap(std::make_shared<ClusterMap>(*map));
-  his = 0;
-  for (int i = 0; i < 10; ++i) {
-    osds_.Answer(0);
-    his += osds_.flights.back().op.flow.uid == 2 ? 1 : 0;
-  }
-  EXPECT_LE(his, 5);
-}
-
-// A mount that is served less than his part does not starve everybody else for it.
-TEST_F(ObjectIoTest, WhoIsBelowHisPartLeavesTheOthersAnEighth) {
-  Start({.first_window_bytes = 2 << 20, .beyond_bytes = 0, .beyond_requests = 0});
-  auto map = std::make_shared<ClusterMap>(*MapOf(1));
-  ClassSpec& spec = map->classes[ClassId(16)].spec;
-  spec.id = ClassId(16);
-  spec.reservation = Reservation{.bytes_per_s = 100 << 20, .ends = {}};
-  spec.reservation->users = {{.uid = 2, .bytes_per_s = 80 << 20}};
-  io_->SetMap(map);
-  const auto write = [&](uint32_t user) {
-    ObjectOp op;
-    op.class_id = ClassId(16);
-    op.flow = {user, user};
-    op.pool = PoolId(1);
-    op.object = {InodeId(7), 0};
-    op.length = 1 << 20;
-    op.done = [](const Result<ObjectOutcome>&) {};
-    io_->Submit(std::move(op));
-  };
-  for (const uint32_t user : {1, 2}) {
-    for (int i = 0; i < 100; ++i) write(user);
-  }
-  int others = 0;
-  for (int i = 0; i < 80; ++i) {
-    clock_.Advance(1s);
-    osds_.Answer(0);
-    others += osds_.flights.back().op.flow.uid == 1 ? 1 : 0;
-  }
-  EXPECT_EQ(others, 10);
-}
-
-// Who leaves first of one user with 64 writers and one with a single one, by kind of flows.
-TEST_F(ObjectIoTest, TheKindOfFlowsSaysBetweenWhomAWindowIsShared) {
-  const auto cgroup = std::make_shared<const std::string>("/a");
-  const auto other_cgroup = std::make_shared<const std::string>("/b");
-  const auto second_of_18 = [&](FlowKind kind) {
-    Start({.first_window_bytes = 2 << 20, .beyond_bytes = 0, .beyond_requests = 0});
-    const auto write = [&](uint32_t user, uint64_t opener) {
-      ObjectOp op;
-      op.class_id = ClassId(16);
-      op.flow = {user, opener, kind, user == 2 ? other_cgroup : cgroup};
-      op.pool = PoolId(1);
-      op.object = {InodeId(7), 0};
-      op.length = 1 << 20;
-      op.done = [](const Result<ObjectOutcome>&) {};
-      io_->Submit(std::move(op));
-    };
-    for (uint64_t i = 0; i < 64; ++i) write(i % 2 == 0 ? 1 : 3, i % 8);
-    for (int i = 0; i < 16; ++i) write(2, 1000);
-    int of_second = 0;
-    for (int i = 0; i < 18; ++i) {
-      osds_.Answer(0);
-      of_second += osds_.flights.back().op.flow.uid == 2 ? 1 : 0;
-    }
-    while (!osds_.flights.empty()) osds_.Answer(0);
-    return of_second;
-  };
-  EXPECT_NEAR(second_of_18(FlowKind::kUser), 6, 1) << "one of three users";
-  EXPECT_NEAR(second_of_18(FlowKind::kCgroup), 9, 1) << "one of two cgroups";
-  EXPECT_NEAR(second_of_18(FlowKind::kOpener), 2, 1) << "one of nine openers";
-  EXPECT_EQ(second_of_18(FlowKind::kNone), 0) << "the last to come";
 }
 
 TEST_F(ObjectIoTest, AClassWithAFullWindowDelaysNoOther) {
@@ -243,71 +100,10 @@ TEST_F(ObjectIoTest, CountsRequestsToo) {
   EXPECT_EQ(osds_.flights.size(), 4u);
 }
 
-TEST_F(ObjectIoTest, TheDelayIsThatOfTheMomentOfLeaving) {
-  Start({.first_window_bytes = 4096, .beyond_bytes = 0}, 2);
-  const auto map = MapOf(2);
-  // Two objects on different OSDs.
-  uint64_t other = 1;
-  while (map->ChainOf(PoolId(1), {InodeId(7), other})->head() ==
-         map->ChainOf(PoolId(1), {InodeId(7), 0})->head()) {
-    ++other;
-  }
-  Read("first", 16, 4096, 0);
-  Read("queued", 16, 4096, 0);  // does not leave yet: counts nowhere
-  Read("elsewhere", 16, 8192, other);
-  ASSERT_EQ(osds_.flights.size(), 2u);
-  EXPECT_EQ(osds_.flights[1].stamp.delays, Delays{4})
-      << "first request there: all sent so far (A3)";
-  osds_.Answer(0);
-  ASSERT_EQ(osds_.flights.size(), 2u);
-  EXPECT_EQ(osds_.flights.back().stamp.delays, Delays{8}) << "what went elsewhere meanwhile";
-}
-
-TEST_F(ObjectIoTest, AnOsdThatCountsRequestsIsToldRequests) {
-  Start({}, 2);
-  const auto map = std::make_shared<ClusterMap>(*MapOf(2, 2));
-  const auto osd_of = [&](uint64_t i) { return map->ChainOf(PoolId(1), {InodeId(7), i})->head(); };
-  uint64_t other = 1;
-  while (osd_of(other) == osd_of(0)) ++other;
-  map->osds[osd_of(0)].qos.cost = CostKind::kRequests;
-  io_->SetMap(map);
-  for (int i = 0; i < 3; ++i) Read("there", 16, 8192, other);
-  Read("here", 16, 4096, 0);
-  EXPECT_EQ(osds_.flights.back().stamp.delays, Delays{3});
-  Read("there", 16, 4096, other);
-  EXPECT_EQ(osds_.flights.back().stamp.delays, Delays{4}) << "the other one counts KiB";
-}
-
-// Goal: who waits beyond max_pending + 1 waits for his own, and of a class without a bound nothing
-// is said.
-TEST_F(ObjectIoTest, OfABoundedClassARequestTellsWhatTheLastAnswerTook) {
-  Start();
-  auto map = std::make_shared<ClusterMap>(*MapOf(1));
-  map->classes[ClassId(16)].spec.service = {.bound = 5ms, .max_pending = 1};
-  io_->SetMap(map);
-  for (const char* name : {"first", "second", "third"}) Read(name, 16, 4096);
-  EXPECT_EQ(Stamp(2).waited, 0ms);
-  clock_.Advance(3ms);
-  osds_.Answer(0);
-  clock_.Advance(1ms);
-  osds_.Answer(0);
-  clock_.Advance(9ms);
-  osds_.Answer(0);
-  Read("next", 16, 4096);
-  EXPECT_EQ(Stamp(0).waited, 4ms) << "the longest, the third aside";
-  Read("after", 16, 4096);
-  EXPECT_EQ(Stamp(1).waited, 0ms) << "it was told";
-  Read("unbounded", 17, 4096);
-  clock_.Advance(1ms);
-  while (!osds_.flights.empty()) osds_.Answer(0);
-  Read("unbounded", 17, 4096);
-  EXPECT_EQ(Stamp(0).waited, 0ms);
-}
-
 TEST_F(ObjectIoTest, AStaleEpochGoesOutAgainWithItsFirstDelayUnderTheNewMap) {
   Start();
   Read("op", 16, 4096);
-  const Delays delays = osds_.flights[0].stamp.delays;
+  const std::vector<uint64_t> delays = osds_.flights[0].stamp.delays;
   osds_.Fail(0, ErrorCode::kStaleEpoch);
   EXPECT_TRUE(ends_.empty());
   EXPECT_TRUE(osds_.flights.empty());
@@ -328,16 +124,6 @@ TEST_F(ObjectIoTest, AChangeThatIsStaleIsNotSentAgain) {
   EXPECT_EQ(ends_[0], std::pair(std::string("late"), ErrorCode::kStale));
   io_->Tick();
   EXPECT_TRUE(osds_.flights.empty());
-}
-
-TEST_F(ObjectIoTest, ARequestNamesTheChainByWhichItsOsdWasChosen) {
-  Start({}, 3);
-  Read("op", 16, 4096, 5);
-  const ClusterMap map = *MapOf(3);
-  const ObjectId object{InodeId(7), 5};
-  EXPECT_EQ(Stamp(0).slot, map.SlotOf(PoolId(1), object));
-  EXPECT_EQ(Stamp(0).chain_version, 1u);
-  EXPECT_EQ(Stamp(0).osd, map.ChainOf(PoolId(1), object)->head());
 }
 
 TEST_F(ObjectIoTest, ANewerChainIsObeyedAtOnceByAllThatGoesToItsSlot) {
@@ -368,66 +154,6 @@ TEST_F(ObjectIoTest, ANewerChainIsObeyedAtOnceByAllThatGoesToItsSlot) {
   osds_.AnswerAll();
   ASSERT_EQ(ends_.size(), 3u);
   for (const auto& end : ends_) EXPECT_EQ(end.second, ErrorCode::kOk);
-}
-
-TEST_F(ObjectIoTest, AChangeKeepsItsNumberInEveryRetryAndFloorsFollowWhatIsOpen) {
-  Start({.session = 9, .ids_above = 100});
-  Write("a", 1);
-  Read("no change", 16, 4096, 1);
-  Write("b", 2);
-  Write("c", 1);
-  using replication::OpId;
-  EXPECT_EQ(Stamp(0).op, (OpId{9, 101}));
-  EXPECT_EQ(Stamp(1).op, OpId()) << "a read has none";
-  EXPECT_EQ(Stamp(2).op, (OpId{9, 102}));
-  EXPECT_EQ(Stamp(3).op, (OpId{9, 103}));
-  EXPECT_EQ(Stamp(3).floors.session, 101u);
-  EXPECT_EQ(Stamp(3).floors.object, 101u);
-  EXPECT_EQ(Stamp(2).floors.object, 102u);
-  osds_.Answer(1);
-  osds_.Answer(0);
-  osds_.Fail(0, ErrorCode::kBusy);         // b
-  osds_.Fail(0, ErrorCode::kUnreachable);  // c
-  EXPECT_TRUE(osds_.flights.empty());
-  io_->Tick();
-  ASSERT_EQ(osds_.flights.size(), 2u);
-  EXPECT_EQ(Stamp(0).op, (OpId{9, 102}));
-  EXPECT_EQ(Stamp(1).op, (OpId{9, 103}));
-  EXPECT_EQ(Stamp(1).floors.session, 102u) << "a was answered";
-  EXPECT_EQ(Stamp(1).floors.object, 103u);
-  osds_.Fail(0, ErrorCode::kNoSpace);
-  osds_.Answer(0);
-  Write("d", 2);
-  EXPECT_EQ(Stamp(0).op, (OpId{9, 104}));
-  EXPECT_EQ(Stamp(0).floors.session, 104u) << "an error is an answer";
-}
-
-TEST_F(ObjectIoTest, WhatIsGivenUpHoldsNoFloorBack) {
-  Start({.timeout = 10s, .session = 9});
-  Write("a", 1);
-  Write("b", 1);
-  osds_.Fail(0, ErrorCode::kUnreachable);
-  osds_.unreachable[Stamp(0).osd] = true;
-  clock_.Advance(11s);
-  io_->Tick();
-  ASSERT_EQ(ends_.size(), 1u);
-  Write("c", 2);
-  EXPECT_EQ(Stamp(1).floors.session, 2u) << "nobody asks for a again";
-}
-
-TEST_F(ObjectIoTest, AChangeTellsEachMemberOfItsDelayAndAReadOnlyOne) {
-  Start({.session = 9}, 3);
-  auto map = std::make_shared<ClusterMap>(*MapOf(3, 2));
-  for (Chain& chain : map->pools.at(PoolId(1)).chains) {
-    chain = ChainOf(2, {0, 1, 2});
-    chain.members[2].state = replication::MemberState::kOffline;
-  }
-  io_->SetMap(map);
-  Write("a", 1);
-  EXPECT_EQ(Stamp(0).osd, OsdId(0));
-  EXPECT_EQ(Stamp(0).delays, (Delays{0, 4})) << "the head's copy was served elsewhere";
-  Read("b", 16, 4096, 1);
-  EXPECT_EQ(Stamp(1).delays, Delays{4});
 }
 
 TEST_F(ObjectIoTest, ALaneIsWhatTheRequestIsTakenFor) {
@@ -499,10 +225,7 @@ TEST_F(ObjectIoTest, APoolWithoutOsdsIsWaitedForAndAnUnknownPoolIsAnError) {
   EXPECT_EQ(osds_.flights.size(), 1u);
   ObjectOp op;
   op.pool = PoolId(99);
-  op.done = [this](const Result<ObjectOutcome>& result) {
-    ends_.emplace_back("no pool", result.code());
-  };
-  io_->Submit(std::move(op));
+  Submit("no pool", std::move(op));
   EXPECT_EQ(ends_.back().second, ErrorCode::kIo);
 }
 
@@ -528,10 +251,7 @@ TEST_F(ObjectIoTest, WhoIsGoneWaitsForNoRoom) {
     ObjectOp op = WriteOp(0, 4096);
     op.abandoned = std::move(abandoned);
     op.fenced = std::move(fence);
-    op.done = [this, name](const Result<ObjectOutcome>& result) {
-      ends_.emplace_back(name, result.code());
-    };
-    io_->Submit(std::move(op));
+    Submit(name, std::move(op));
   };
   using Ends = std::vector<std::pair<std::string, ErrorCode>>;
   for (const bool before : {true, false}) {
@@ -562,16 +282,9 @@ TEST_F(ObjectIoTest, WhatIsAbandonedLeavesTheQueueAndNothingElseDoes) {
   const auto dead = std::make_shared<std::atomic<bool>>(true);
   const auto alive = std::make_shared<std::atomic<bool>>(false);
   for (const auto& [name, flag] : {std::pair("dead", dead), std::pair("alive", alive)}) {
-    ObjectOp op;
-    op.class_id = ClassId(16);
-    op.pool = PoolId(1);
-    op.object = {InodeId(7), 0};
-    op.length = 100;
+    ObjectOp op = ReadOp(16, 100);
     op.abandoned = flag;
-    op.done = [this, name = std::string(name)](const Result<ObjectOutcome>& result) {
-      ends_.emplace_back(name, result.code());
-    };
-    io_->Submit(std::move(op));
+    Submit(name, std::move(op));
   }
   Read("last", 16, 100);
   io_->DropAbandoned();
@@ -587,16 +300,9 @@ TEST_F(ObjectIoTest, WhatIsAbandonedLeavesTheQueueAndNothingElseDoes) {
 // A write of a killed process that waited for something else first must not come late.
 TEST_F(ObjectIoTest, WhatIsAbandonedIsNotSentThoughThereIsRoom) {
   Start({});
-  ObjectOp op;
-  op.class_id = ClassId(16);
-  op.pool = PoolId(1);
-  op.object = {InodeId(7), 0};
-  op.length = 100;
+  ObjectOp op = ReadOp(16, 100);
   op.abandoned = std::make_shared<std::atomic<bool>>(true);
-  op.done = [this](const Result<ObjectOutcome>& result) {
-    ends_.emplace_back("dead", result.code());
-  };
-  io_->Submit(std::move(op));
+  Submit("dead", std::move(op));
   ASSERT_EQ(ends_.size(), 1u);
   EXPECT_EQ(ends_[0].second, ErrorCode::kCancelled);
   EXPECT_EQ(osds_.sent, 0u);
