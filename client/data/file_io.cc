@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "client/takeover/takeover_log.h"
 #include "common/base/after_all.h"
 #include "common/base/log.h"
 
@@ -33,19 +32,16 @@ bool FoundNoRoom(ErrorCode code) {
 
 }  // namespace
 
-Status LostError() {
-  return {ErrorCode::kStale, "opened before this mount was evicted: others may have written since"};
-}
-
 FileIo::FileIo(Clock& clock, ObjectIo& objects, InodeTable& inodes, const CallerClasses& classes,
                FileLeases& leases, WriteReporter& reporter, Options options)
-    : clock_(clock),
+    : stamps_(clock),
       objects_(objects),
       inodes_(inodes),
       classes_(classes),
       leases_(leases),
       reporter_(reporter),
       options_(options),
+      reports_(clock, inodes, leases, reporter, options.takeover),
       read_ahead_(options.read_ahead),
       write_back_(clock, options.write_back,
                   [this](const InodePtr& inode, const OpenerPtr& opener, uint64_t offset,
@@ -184,7 +180,7 @@ void FileIo::EndChange(const InodePtr& inode, bool leased, const Status& status,
   if (leased || !status.ok()) return callback(status);
   const auto fresh = inode->BeginReport();
   if (!fresh.has_value()) return callback(status);  // with another's
-  Report(inode, *fresh, false, callback);
+  reports_.Report(inode, *fresh, false, callback);
 }
 
 // What is buffered is older.
@@ -231,100 +227,15 @@ void FileIo::WriteThrough(const Wrote& wrote, PreparedWrite write, WriteCallback
                  Wrote done = wrote;
                  done.space.wrote = *grown;
                  NoteWrote(done);
-                 TellGrowth(done, callback);
+                 reports_.TellGrowth(done.inode, done.end, callback);
                });
-}
-
-void FileIo::TellGrowth(const Wrote& wrote, WriteCallback callback) {
-  const InodePtr& inode = wrote.inode;
-  if (!leases_.alone() || wrote.end <= inode->told_size()) return callback(Status::Ok());
-  {
-    std::lock_guard lock(mutex_);
-    const auto [waiting, first] = growing_.try_emplace(inode->id());
-    waiting->second.push_back(std::move(callback));
-    if (!first) return;
-  }
-  ReportGrowth(inode);
-}
-
-// One report tells for all who wait when it begins.
-void FileIo::ReportGrowth(const InodePtr& inode) {
-  std::vector<WriteCallback> waiting;
-  {
-    std::lock_guard lock(mutex_);
-    waiting.swap(growing_[inode->id()]);
-    if (waiting.empty()) growing_.erase(inode->id());
-  }
-  if (waiting.empty()) return;
-  auto told = [this, inode, waiting = std::move(waiting)](const Status& status) {
-    for (const WriteCallback& callback : waiting) callback(status);
-    ReportGrowth(inode);
-  };
-  const auto report = inode->BeginReport();
-  if (!report.has_value()) return told(Status::Ok());
-  Report(inode, *report, true, std::move(told));
 }
 
 void FileIo::NoteWrote(const Wrote& wrote) {
   const InodePtr& inode = wrote.inode;
   inode->Wrote(wrote.end, stamps_.Next(), wrote.lost, classes_.Of(*inode, *wrote.opener),
                wrote.space);
-  std::lock_guard lock(mutex_);
-  NoteUnreportedLocked(inode->id());
-}
-
-void FileIo::NoteUnreportedLocked(InodeId inode) {
-  if (!unreported_.try_emplace(inode, clock_.Now()).second) return;
-  inodes_.Pin(inode);
-  if (options_.takeover != nullptr) options_.takeover->Dirty(inode);
-}
-
-bool FileIo::HoldAttributes(const InodePtr& inode, const HeldAttributes& change,
-                            uint32_t caller_uid, ClassId class_id) {
-  // A successor of this process tells of what was lost whoever has the file open, and nobody else.
-  if (options_.takeover != nullptr && !inode->has_writers()) return false;
-  if (!leases_.BeginWrite(inode->id())) return false;
-  // The kernels of others judge by the owner that they know, unless the MDS takes names from them.
-  const bool gives_away = change.uid.has_value() || change.gid.has_value();
-  bool held = false;
-  if (!gives_away || leases_.IsUnseen(inode->id())) {
-    // With the lock, for a report that ends now must find that there is more.
-    std::lock_guard lock(mutex_);
-    held = inode->Hold(change, caller_uid, class_id);
-    if (held) {
-      NoteUnreportedLocked(inode->id());
-      holding_.insert(inode->id());
-    }
-  }
-  leases_.EndWrite(inode->id());
-  return held;
-}
-
-void FileIo::TellHeld(const InodePtr& inode, std::function<void()> then) {
-  if (!inode->holds_attributes()) return then();
-  Report(inode, inode->BeginAttributesReport(), false,
-         [inode, then = std::move(then)](const Status& status) {
-           if (!status.ok()) inode->RememberError(status);  // for the next fsync or close
-           then();
-         });
-}
-
-void FileIo::TellHeld(std::function<void()> then) {
-  std::vector<InodePtr> holding;
-  {
-    std::lock_guard lock(mutex_);
-    for (const InodeId id : holding_) {
-      if (InodePtr inode = inodes_.Find(id)) holding.push_back(std::move(inode));
-    }
-  }
-  if (holding.empty()) return then();
-  const auto told = AfterAll(holding.size(), std::move(then));
-  for (const InodePtr& inode : holding) TellHeld(inode, told);
-}
-
-void FileIo::NoteStoredLocked(const Inode& inode) {
-  if (options_.takeover == nullptr || inode.has_error()) return;
-  if (!unreported_.contains(inode.id())) options_.takeover->Clean(inode.id());
+  reports_.Wrote(inode->id());
 }
 
 void FileIo::DropAbandoned() {
@@ -337,15 +248,14 @@ void FileIo::Sync(const InodePtr& inode, bool commit, WriteCallback callback) {
   const auto report = inode->BeginReport();
   write_back_.Flush(inode->id(), [this, inode, report, commit, callback = std::move(callback)] {
     if (!report.has_value()) return callback(Status::Ok());
-    Report(inode, *report, commit, callback);
+    reports_.Report(inode, *report, commit, callback);
   });
 }
 
 Status FileIo::Told(Handle& handle, const Status& status) {
   Status earlier = handle.inode->TakeError(&handle.errors_told);
   if (earlier.ok()) return status;
-  std::lock_guard lock(mutex_);
-  NoteStoredLocked(*handle.inode);
+  reports_.ToldError(*handle.inode);
   return earlier;
 }
 
@@ -397,43 +307,21 @@ void FileIo::Close(const HandlePtr& handle, WriteCallback callback) {
   if (!ClosesAtOnce(*inode) || !leases_.BeginWrite(inode->id())) {
     return Sync(inode, true, std::move(closed));
   }
-  {
-    std::lock_guard lock(mutex_);
-    if (unreported_.contains(inode->id())) closed_.Add(*inode);
-  }
+  reports_.Closed(*inode);
   leases_.EndWrite(inode->id());
   if (inode->is_emptied()) StoreClosed(std::vector{inode->id()}, [] {});
   closed(Status::Ok());
-}
-
-void FileIo::WhenStored(InodeId inode, std::function<void()> then) {
-  {
-    std::lock_guard lock(mutex_);
-    if (closed_.Wait(inode, &then)) return;
-  }
-  then();
-}
-
-bool FileIo::HasClosed(const MadeName& name) const {
-  std::lock_guard lock(mutex_);
-  return closed_.AnyMayHave(name);
 }
 
 void FileIo::Renamed(InodeId id, const MadeName& from, const MadeName& to) {
   const InodePtr inode = inodes_.Find(id);
   if (inode == nullptr || inode->made_name() != from) return;
   inode->Made(to);
-  std::lock_guard lock(mutex_);
-  if (closed_.Has(id)) closed_.Add(*inode);
+  reports_.Renamed(*inode);
 }
 
 void FileIo::StoreClosed(const MadeName& name, std::function<void()> then) {
-  std::vector<InodeId> may_have_it;
-  {
-    std::lock_guard lock(mutex_);
-    may_have_it = closed_.MayHave(name);
-  }
-  StoreClosed(may_have_it, std::move(then));
+  StoreClosed(reports_.ClosedWith(name), std::move(then));
 }
 
 void FileIo::StoreClosed(const std::vector<InodeId>& inodes, std::function<void()> then) {
@@ -456,111 +344,24 @@ void FileIo::StoreClosed(const std::vector<InodeId>& inodes, std::function<void(
 // come back.
 void FileIo::Forgotten(InodeId id) {
   if (!leases_.alone() && !leases_.IsUnseen(id)) return;
-  {
-    std::lock_guard lock(mutex_);
-    if (!closed_.Has(id)) return;
-  }
+  if (!reports_.HasClosed(id)) return;
   const InodePtr inode = inodes_.Find(id);
   if (inode == nullptr) return;
   write_back_.Drop(id);
   write_back_.Flush(id, [this, inode] {
-    WhenReported(inode->id(), [this, inode] {
-      inode->LoseUnreported();
-      Settle(inode);
-    });
+    reports_.WhenReported(inode->id(), [this, inode] { reports_.Lose(inode); });
   });
-}
-
-void FileIo::Settle(const InodePtr& inode) {
-  bool settled = false;
-  ClosedFiles::Waiters closed;
-  {
-    std::lock_guard lock(mutex_);
-    settled = !inode->has_unreported() && unreported_.erase(inode->id()) == 1;
-    if (!inode->holds_attributes()) holding_.erase(inode->id());
-    if (settled) NoteStoredLocked(*inode);
-    if (settled) closed = closed_.Take(inode->id());
-  }
-  for (const auto& then : closed) then();
-  if (settled) inodes_.Unpin(inode->id());
-}
-
-void FileIo::Report(const InodePtr& inode, const Inode::Report& report, bool commit,
-                    WriteCallback callback) {
-  // In this order: under the map that tells of an eviction the MDS believes what it hears.
-  const uint64_t epoch = reporter_.map_epoch();
-  if (inode->IsLost(report)) return callback(LostError());
-  {
-    std::lock_guard lock(mutex_);
-    const auto [under_way, first] = reporting_.try_emplace(inode->id());
-    if (!first) {
-      under_way->second.push_back([this, inode, report, commit, callback = std::move(callback)] {
-        if (inode->Reported(report) && report.space.empty()) return callback(Status::Ok());
-        Report(inode, report, commit, callback);
-      });
-      return;
-    }
-  }
-  Inode::Report sent = inode->Sending(report);
-  sent.epoch = epoch;
-  reporter_.ReportWrote(
-      inode->id(), sent, commit,
-      [this, inode, report, callback = std::move(callback)](Result<FileAttr> attr) {
-        const bool gone = attr.code() == ErrorCode::kNotFound || attr.code() == ErrorCode::kStale;
-        if (attr.ok()) inode->EndReport(report, *attr);
-        if (gone) inode->EndReport(report, inode->attr());
-        if (!attr.ok() && !gone) inode->FailReport(report);
-        Settle(inode);
-        ReportEnded(inode->id());
-        // It stays unreported until the map comes that tells of the eviction: Evicted loses it
-        // then.
-        if (attr.code() == ErrorCode::kStaleEpoch) return callback(LostError());
-        callback(gone ? Status::Ok() : attr.status());
-      });
-}
-
-void FileIo::WhenReported(InodeId inode, std::function<void()> then) {
-  {
-    std::lock_guard lock(mutex_);
-    if (const auto under_way = reporting_.find(inode); under_way != reporting_.end()) {
-      // Those before it may begin another.
-      under_way->second.push_back(
-          [this, inode, then = std::move(then)] { WhenReported(inode, then); });
-      return;
-    }
-  }
-  then();
-}
-
-void FileIo::ReportEnded(InodeId inode) {
-  std::vector<std::function<void()>> waiting;
-  {
-    std::lock_guard lock(mutex_);
-    const auto ended = reporting_.extract(inode);
-    waiting = std::move(ended.mapped());
-  }
-  for (const auto& report : waiting) report();
 }
 
 void FileIo::Tick() {
   write_back_.Tick();
   PlaceHeldFirst(0, [] {});
-  std::vector<InodePtr> old;
-  {
-    std::lock_guard lock(mutex_);
-    const TimePoint now = clock_.Now();
-    for (auto& [id, since] : unreported_) {
-      if (now - since < options_.report_age) continue;
-      since = now;  // not again while this report is on its way
-      if (InodePtr inode = inodes_.Find(id)) old.push_back(std::move(inode));
-    }
-  }
-  for (const InodePtr& inode : old) {
+  for (const InodePtr& inode : reports_.TakeOld(options_.report_age)) {
     const auto report = inode->BeginReport();
     if (!report.has_value()) continue;
     // An error of the write-back stays with the inode for the next fsync or close.
     write_back_.Flush(inode->id(), [this, inode, report] {
-      Report(inode, *report, false, [](const Status&) {});
+      reports_.Report(inode, *report, false, [](const Status&) {});
     });
   }
 }
@@ -575,23 +376,9 @@ void FileIo::SetMap(const ClusterMap& map) {
 }
 
 void FileIo::Evicted() {
-  std::map<InodeId, TimePoint> lost;
-  std::vector<ClosedFiles::Waiters> closed;
-  {
-    std::lock_guard lock(mutex_);
-    lost.swap(unreported_);
-    closed = closed_.TakeAll();
-    holding_.clear();
-  }
+  const std::vector<ClosedFiles::Waiters> closed = reports_.LoseAll();
   if (!closed.empty()) {
     WEIR_LOG_WARN("{} files that were closed lately lost what was not stored yet", closed.size());
-  }
-  for (const auto& [id, since] : lost) {
-    if (const InodePtr inode = inodes_.Find(id)) {
-      inode->LoseUnreported();
-      inode->RememberError(LostError());
-    }
-    inodes_.Unpin(id);
   }
   for (const InodeId id : write_back_.Files()) write_back_.Flush(id, [] {});  // in vain
   for (const ClosedFiles::Waiters& waiting : closed) {
@@ -600,13 +387,7 @@ void FileIo::Evicted() {
 }
 
 void FileIo::SyncAll(std::function<void()> done) {
-  std::vector<InodePtr> all;
-  {
-    std::lock_guard lock(mutex_);
-    for (const auto& [id, since] : unreported_) {
-      if (InodePtr inode = inodes_.Find(id)) all.push_back(std::move(inode));
-    }
-  }
+  const std::vector<InodePtr> all = reports_.All();
   if (all.empty()) return done();
   const auto synced = AfterAll(all.size(), std::move(done));
   for (const InodePtr& inode : all) Sync(inode, true, [synced](const Status&) { synced(); });

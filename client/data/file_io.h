@@ -2,9 +2,9 @@
 // the MDS meet.
 //
 // Buffered writes go into WriteBack, also what the kernel of an exclusive mount writes back; direct
-// ones go straight to the OSDs. A report (MDS_WROTE) follows the data: at fsync and when it is 4 s
-// old; attributes that are held go with it. Without a lease for writing (file_leases.h) nothing is
-// buffered or held, and the report precedes the answer. Nor is anything buffered of a file whose
+// ones go straight to the OSDs. A report (file_reports.h) follows the data: at fsync and when it is
+// 4 s old; attributes that are held go with it. Without a lease for writing (file_leases.h) nothing
+// is buffered or held, and the report precedes the answer. Nor is anything buffered of a file whose
 // last write-back found no room, until a write finds some, nor while the map says that an OSD is
 // nearly full.
 // Every request is charged to the class of the file for whoever opened it, as it is when the
@@ -14,17 +14,15 @@
 #pragma once
 
 #include <atomic>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <set>
-#include <span>
+#include <functional>
+#include <vector>
 
-#include "client/data/closed_files.h"
+#include "client/data/file_reports.h"
 #include "client/data/growth.h"
 #include "client/data/range_io.h"
 #include "client/data/read_ahead.h"
 #include "client/data/write_back.h"
+#include "client/data/write_reporter.h"
 #include "client/vfs/file_leases.h"
 #include "client/vfs/handle_table.h"
 #include "common/base/stamps.h"
@@ -32,34 +30,6 @@
 namespace weir::client {
 
 class TakeoverLog;
-
-// What the MDS is told and asked about data.
-class WriteReporter {
- public:
-  virtual ~WriteReporter() = default;
-  // Of the map that is obeyed: when it tells of an eviction, FileIo::Evicted has run.
-  [[nodiscard]] virtual uint64_t map_epoch() const = 0;
-  // Answers its attributes; kStale when the file is gone, kStaleEpoch when the mount was evicted.
-  virtual void ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
-                           std::function<void(Result<FileAttr>)> callback) = 0;
-  // Place of what the MDS has answered last; `callback` when all up to such a place is durable.
-  [[nodiscard]] virtual uint64_t last_order() const = 0;
-  virtual void Commit(uint64_t order, WriteCallback callback) = 0;
-  // Space is kept up to `end`: the file is charged for it, or kQuota.
-  struct AllocatedReport {
-    uint64_t end = 0;
-    bool keep_size = false;
-    int64_t mtime_ns = 0;
-    RightsLost lost;
-    ClassId class_id;
-    uint64_t epoch = 0;  // of the map, before it was known that the mount was not evicted
-  };
-  virtual void ReportAllocated(InodeId inode, const AllocatedReport& report,
-                               const Allocation& allocation, WriteCallback callback) = 0;
-  // Whether the file may reach `end`; answers how far it may, kQuota when not so far.
-  virtual void AskRoom(InodeId inode, ClassId class_id, uint64_t end,
-                       std::function<void(Result<uint64_t>)> callback) = 0;
-};
 
 // A change of a range by whoever has the file open.
 struct RangeChange {
@@ -70,9 +40,6 @@ struct RangeChange {
   bool keep_size = false;
   RightsLost lost;
 };
-
-// What changes of a file get that was opened before the mount was evicted.
-Status LostError();
 
 class FileIo {
  public:
@@ -103,11 +70,15 @@ class FileIo {
             const RangeChange& range, CountCallback callback, Abandoned abandoned = nullptr);
   // Sets attributes here, of which the MDS hears with what is written. False: it is to be asked.
   bool HoldAttributes(const InodePtr& inode, const HeldAttributes& change, uint32_t caller_uid,
-                      ClassId class_id);
+                      ClassId class_id) {
+    return reports_.Hold(inode, change, caller_uid, class_id);
+  }
   // `then` when the MDS knows of all that were set before: of that file, for what depends on them;
   // of all files, for changes of names, which shall not be durable earlier. Data is not waited for.
-  void TellHeld(const InodePtr& inode, std::function<void()> then);
-  void TellHeld(std::function<void()> then);
+  void TellHeld(const InodePtr& inode, std::function<void()> then) {
+    reports_.TellHeld(inode, std::move(then));
+  }
+  void TellHeld(std::function<void()> then) { reports_.TellHeld(std::move(then)); }
   // Lets go of what is abandoned and waits for memory or for a place in a window.
   void DropAbandoned();
   // Everything written before the call is on the OSDs, and the MDS knows (`commit`: durably).
@@ -125,10 +96,12 @@ class FileIo {
   // What a close tells that stores nothing, or has ended so.
   Status ToldAtClose(Handle& handle, const Status& status = {});
   // `then`, at once or later, when nothing of a file that was closed so is left to store or report.
-  void WhenStored(InodeId inode, std::function<void()> then);
+  void WhenStored(InodeId inode, std::function<void()> then) {
+    reports_.WhenStored(inode, std::move(then));
+  }
   // Whether something that was closed so, and is not stored, has or may have that name; `then` when
   // that is: for a name that shall not replace another before it has its data.
-  [[nodiscard]] bool HasClosed(const MadeName& name) const;
+  [[nodiscard]] bool HasClosed(const MadeName& name) const { return reports_.HasClosed(name); }
   void StoreClosed(const MadeName& name, std::function<void()> then);
   // A file, or whatever it is, that had the first name has the second.
   void Renamed(InodeId inode, const MadeName& from, const MadeName& to);
@@ -136,7 +109,9 @@ class FileIo {
   // stored yet is dropped.
   void Forgotten(InodeId inode);
   // `then` when no report of the file is on its way to the MDS: for what must not overtake one.
-  void WhenReported(InodeId inode, std::function<void()> then);
+  void WhenReported(InodeId inode, std::function<void()> then) {
+    reports_.WhenReported(inode, std::move(then));
+  }
   // Of what is written and set here.
   [[nodiscard]] Stamps& stamps() { return stamps_; }
   // Everything written before the call is on the OSDs.
@@ -191,51 +166,29 @@ class FileIo {
   void MakeHole(const Wrote& wrote, const RangeChange& change, WriteCallback callback,
                 Abandoned abandoned);
   void NoteWrote(const Wrote& wrote);
-  void NoteUnreportedLocked(InodeId inode);
   // `status`, or an error before it that the handle was not told of.
   Status Told(Handle& handle, const Status& status);
   [[nodiscard]] bool ClosesAtOnce(const Inode& inode);
   void StoreClosed(const std::vector<InodeId>& inodes, std::function<void()> then);
-  // `callback` when the MDS knows the size of what was written: where the disks and it are this
-  // process's, the kernel takes what was answered for durable, and says nothing of sync(2).
-  void TellGrowth(const Wrote& wrote, WriteCallback callback);
-  void ReportGrowth(const InodePtr& inode);
-  // All of it is stored and known to the MDS, or whoever asked was told that it is not.
-  void NoteStoredLocked(const Inode& inode);
   // Ends what began with BeginWrite of the leases, which said `leased`.
   void EndChange(const InodePtr& inode, bool leased, const Status& status,
                  const WriteCallback& callback);
   [[nodiscard]] bool NeedsRoom(const Wrote& wrote) const;
   // `ready` when the class of who wrote lets the file reach where it ends then.
   void AwaitRoom(const Wrote& wrote, Growth::Ready ready, Abandoned abandoned);
-  // One at a time of an inode, in this order: late, an older one would undo a truncation that was
-  // answered before it.
-  void Report(const InodePtr& inode, const Inode::Report& report, bool commit,
-              WriteCallback callback);
-  void ReportEnded(InodeId inode);
-  // Nothing of it is left to store or report.
-  void Settle(const InodePtr& inode);
 
-  Clock& clock_;
-  Stamps stamps_{clock_};
+  Stamps stamps_;
   ObjectIo& objects_;
   InodeTable& inodes_;
   const CallerClasses& classes_;
   FileLeases& leases_;
   WriteReporter& reporter_;
   const Options options_;
+  FileReports reports_;
   ReadAhead read_ahead_;
   WriteBack write_back_;
   Growth growth_;
   std::atomic<bool> near_full_{false};  // of the map
-  mutable std::mutex mutex_;
-  std::map<InodeId, TimePoint> unreported_;  // pinned, since when
-  std::set<InodeId> holding_;                // of these attributes may be held
-  ClosedFiles closed_;
-  // What waits for the MDS to know how far files have grown.
-  std::map<InodeId, std::vector<WriteCallback>> growing_;
-  // With a report on its way: what waits for its answer.
-  std::map<InodeId, std::vector<std::function<void()>>> reporting_;
 };
 
 }  // namespace weir::client
