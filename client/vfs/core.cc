@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <future>
-#include <span>
 
 #include "client/takeover/takeover_log.h"
-#include "common/base/after_all.h"
 #include "common/base/log.h"
 #include "common/base/prng.h"
 #include "common/wire/mds.pb.h"
@@ -25,12 +23,6 @@ FileLocks::Note NoteLocks(TakeoverLog* takeover) {
   return [takeover](const LockAsk& ask) { takeover->Locked(ask); };
 }
 
-// Nobody knows whether what was asked for has been done.
-bool MayHaveHappened(ErrorCode code) {
-  return code == ErrorCode::kTimedOut || code == ErrorCode::kUnreachable ||
-         code == ErrorCode::kCancelled;
-}
-
 }  // namespace
 
 Core::Core(const ReactorNetworks& networks, Clock& clock, Options options)
@@ -42,8 +34,9 @@ Core::Core(const ReactorNetworks& networks, Clock& clock, Options options)
         files_.Forgotten(inode);
         kept_.Forgotten(inode);
       }),
-      open_files_(inodes_, [this](const auto& inodes, auto done) { SendRelease(inodes, done); }),
-      kept_(inodes_, [this](const auto& inodes) { ReleaseKept(inodes); }),
+      open_files_(inodes_, [this](const auto& inodes,
+                                  auto done) { releases_.Release(inodes, std::move(done)); }),
+      kept_(inodes_, [this](const auto& inodes) { releases_.ReleaseKept(inodes); }),
       yields_([this](uint64_t epoch, uint64_t seq, const auto& inodes, auto done) {
         SendYield(epoch, seq, inodes, std::move(done));
       }),
@@ -88,9 +81,15 @@ Core::Core(const ReactorNetworks& networks, Clock& clock, Options options)
       appends_({[this](InodeId inode, auto done) { AskAppend(inode, std::move(done)); },
                 [this](InodeId inode, auto done) { SettleAppend(inode, std::move(done)); },
                 [this](InodeId inode, uint64_t grant) { GiveBackAppend(inode, grant); }}),
+      releases_(inodes_, leases_, appends_, options_.takeover,
+                {.tell_held = [this](const InodePtr& inode,
+                                     auto told) { files_.TellHeld(inode, std::move(told)); },
+                 .send = [this](const wire::ReleaseRequest& request,
+                                auto ended) { SendRelease(request, std::move(ended)); }}),
       classes_(
           inodes_, [this] { return InodesInUse(); },
-          [this](const auto& inodes, auto done) { AskClasses(inodes, done); }) {
+          [this](const auto& inodes, auto done) { AskClasses(inodes, done); }),
+      news_(inodes_, leases_, directories_, classes_, files_.stamps()) {
   if (options_.takeover != nullptr && options_.takeover->is_successor()) Resume();
 }
 
@@ -133,7 +132,7 @@ Status Core::Connect() {
   events.kernel_path = options_.kernel_path;
   events.open_inodes = [this] {
     std::vector<InodeId> open = open_files_.All();
-    ForgetAllowed(open);  // a session that begins anew has been allowed nothing
+    releases_.ForgetAllowed(open);  // a session that begins anew has been allowed nothing
     return open;
   };
   events.on_told_open = [this](const auto& inodes) { open_files_.ToldOpen(inodes); };
@@ -195,17 +194,6 @@ LeaseKeeper::Hooks Core::LeaseHooks() {
 
 std::shared_ptr<void> Core::BeginKernelWrite(InodeId inode) {
   return lease_keeper_ == nullptr ? nullptr : lease_keeper_->BeginKernelWrite(inode);
-}
-
-void Core::SendYield(uint64_t epoch, uint64_t seq, const std::vector<InodeId>& inodes,
-                     std::function<void()> done) {
-  wire::YieldRequest request;
-  request.set_epoch(epoch);
-  request.set_seq(seq);
-  for (const InodeId inode : inodes) request.add_inodes(inode.value);
-  mds_->CallRaw(
-      wire::MDS_YIELD, request, true,
-      [done = std::move(done)](const Result<net::Reply>&) { done(); }, Duration::max());
 }
 
 uint32_t Core::GenerationOf(const ClusterMap& map) {
@@ -351,282 +339,8 @@ std::vector<InodeId> Core::InodesInUse() const {
   return inodes;
 }
 
-void Core::LearnClass(Inode& inode, const wire::EntryReply& reply, uint64_t asked) {
-  if (!reply.has_effective_class()) return;
-  const wire::EffectiveClass& found = reply.effective_class();
-  classes_.Heard(inode, found.tagged() ? std::optional(ClassId(found.class_id())) : std::nullopt,
-                 asked);
-}
-
-// Alone, every stamp is of one clock.
-FileAttr Core::Heard(const wire::Attr& attr) {
-  if (!options_.exclusive) (void)files_.stamps().Saw(attr.ctime_ns());
-  return FromWire(attr);
-}
-
-void Core::ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
-                       std::function<void(Result<FileAttr>)> callback) {
-  wire::WroteRequest request;
-  const int64_t mtime_ns = options_.kernel_times ? 0 : report.mtime_ns;
-  request.set_inode(inode.value);
-  request.set_size_at_least(report.size_at_least);
-  request.set_mtime_ns(mtime_ns);
-  request.set_kill_suid(report.lost.set_ids);
-  request.set_kill_capability(report.lost.capability);
-  request.set_commit(commit);
-  request.set_class_id(report.class_id.value);
-  request.mutable_space()->set_wrote_bytes(report.space.wrote);
-  request.mutable_space()->set_freed_bytes(report.space.freed);
-  request.set_epoch(report.epoch);
-  // Without time or attributes it would say that something was written just now.
-  if (mtime_ns == 0 || !report.held.empty()) {
-    const HeldAttributes& held = report.held;
-    auto* attributes = request.mutable_attributes();
-    if (held.mode.has_value()) attributes->set_mode(*held.mode);
-    if (held.uid.has_value()) attributes->set_uid(*held.uid);
-    if (held.gid.has_value()) attributes->set_gid(*held.gid);
-    if (held.atime_ns.has_value()) attributes->set_atime_ns(*held.atime_ns);
-    if (held.mtime_ns.has_value()) attributes->set_mtime_ns(*held.mtime_ns);
-    if (!held.empty()) attributes->set_ctime_ns(held.ctime_ns);
-  }
-  mds_->Call<wire::EntryReply>(wire::MDS_WROTE, request, false,
-                               [this, inode, asked = leases_.Asked(),
-                                callback = std::move(callback)](Result<wire::EntryReply> reply) {
-                                 if (!reply.ok()) return callback(reply.status());
-                                 callback(Heard(reply->attr()));
-                                 const InodePtr known = inodes_.Find(inode);
-                                 if (known != nullptr) leases_.Learn(known, *reply, asked);
-                               });
-}
-
 void Core::StoreAll(WriteCallback done) {
   files_.SyncAll([this, done = std::move(done)] { CommitNames(done); });
-}
-
-void Core::Commit(uint64_t order, WriteCallback callback) {
-  const auto lost = [] {
-    return Status(ErrorCode::kIo,
-                  "the metadata server began anew without what it had answered here");
-  };
-  if (ordered_.TakeLoss()) return callback(lost());
-  if (ordered_.IsDurable(order)) return callback(Status::Ok());
-  mds_->Commit([this, lost, callback = std::move(callback)](const Status& status) {
-    callback(status.ok() && ordered_.TakeLoss() ? lost() : status);
-  });
-}
-
-void Core::ReportAllocated(InodeId inode, const AllocatedReport& report,
-                           const Allocation& allocation, WriteCallback callback) {
-  wire::AllocatedRequest request;
-  request.set_inode(inode.value);
-  request.set_end(report.end);
-  request.set_keep_size(report.keep_size);
-  request.set_grown_bytes(allocation.grown_bytes);
-  request.set_beyond_bytes(allocation.beyond_bytes);
-  request.set_mtime_ns(report.mtime_ns);
-  request.set_keeps_times(options_.kernel_times);
-  request.set_kill_suid(report.lost.set_ids);
-  request.set_kill_capability(report.lost.capability);
-  request.set_class_id(report.class_id.value);
-  request.set_epoch(report.epoch);
-  for (const auto& [osd, used] : allocation.used_bytes) {
-    auto* use = request.add_used();
-    use->set_osd(osd.value);
-    use->set_used_bytes(used);
-  }
-  mds_->Call<wire::EntryReply>(wire::MDS_ALLOCATED, request, false,
-                               [this, inode, asked = leases_.Asked(),
-                                callback = std::move(callback)](Result<wire::EntryReply> reply) {
-                                 if (!reply.ok()) return callback(reply.status());
-                                 const InodePtr known = inodes_.Find(inode);
-                                 if (known != nullptr) {
-                                   known->Update(FromWire(reply->attr()));
-                                   leases_.Learn(known, *reply, asked);
-                                 }
-                                 callback(Status::Ok());
-                               });
-}
-
-void Core::AskRoom(InodeId inode, ClassId class_id, uint64_t end,
-                   std::function<void(Result<uint64_t>)> callback) {
-  wire::GrowRequest request;
-  request.set_inode(inode.value);
-  request.set_class_id(class_id.value);
-  request.set_end(end);
-  auto answer = [callback = std::move(callback)](const Result<wire::GrowReply>& reply) {
-    if (!reply.ok()) return callback(reply.status());
-    callback(reply->end());
-  };
-  // What was removed here right after it was closed the MDS takes to be open still.
-  auto once_more = [this, request, answer](const Result<wire::GrowReply>& reply) {
-    if (reply.code() != ErrorCode::kQuota) return answer(reply);
-    open_files_.Tick();
-    kept_.Tick();
-    if (releases_ == 0) return answer(reply);
-    mds_->Call<wire::GrowReply>(wire::MDS_GROW, request, true, answer);
-  };
-  mds_->Call<wire::GrowReply>(wire::MDS_GROW, request, true, once_more);
-}
-
-void Core::ForgetAllowed(const std::vector<InodeId>& inodes) {
-  for (const InodeId id : inodes) {
-    if (const InodePtr inode = inodes_.Find(id)) inode->ForgetAllowed();
-  }
-}
-
-void Core::AskAppend(InodeId inode, std::function<void(Result<uint64_t>)> done) {
-  wire::InodeRequest request;
-  request.set_inode(inode.value);
-  mds_->Call<wire::AppendReply>(
-      wire::MDS_APPEND, request, false,
-      [this, inode, done = std::move(done)](Result<wire::AppendReply> reply) {
-        if (!reply.ok()) return done(reply.status());
-        const InodePtr known = inodes_.Find(inode);
-        if (known != nullptr) known->Update(Heard(reply->attr()));
-        done(reply->grant());
-      });
-}
-
-void Core::SettleAppend(InodeId inode, std::function<void()> done) {
-  const InodePtr known = inodes_.Find(inode);
-  if (known == nullptr) return done();
-  files_.Sync(known, false, [known, done = std::move(done)](const Status& status) {
-    if (!status.ok()) known->RememberError(status);  // for the next fsync or close
-    done();
-  });
-}
-
-void Core::GiveBackAppend(InodeId inode, uint64_t grant) {
-  wire::GiveBackRequest request;
-  request.set_inode(inode.value);
-  request.set_grant(grant);
-  mds_->CallRaw(wire::MDS_GIVE_BACK, request, true, [](const Result<net::Reply>&) {});
-}
-
-void Core::Changed(std::initializer_list<InodeId> inodes) {
-  for (const InodeId id : inodes) {
-    if (const InodePtr inode = inodes_.Find(id)) {
-      leases_.Changed(inode.get());
-    } else {
-      leases_.Changed();
-    }
-  }
-}
-
-void Core::NamesChanged(DirCache::Changing* changing, const Result<wire::EntryReply>& reply) {
-  const wire::Attr* const told =
-      reply.ok() && reply->has_directory() ? &reply->directory() : nullptr;
-  TakeDirectories(changing, {&told, told == nullptr ? size_t{0} : size_t{1}});
-}
-
-void Core::NamesChanged(DirCache::Changing* changing, const Result<wire::TouchedReply>& reply) {
-  if (!reply.ok()) {
-    TakeDirectories(changing, {});
-    if (MayHaveHappened(reply.code())) leases_.Changed();
-    return;
-  }
-  TakeDirectories(changing, {reply->directories().data(), size_t(reply->directories_size())});
-  if (reply->inodes().empty()) leases_.Changed();  // an older MDS does not tell
-  for (const uint64_t inode : reply->inodes()) Changed({InodeId(inode)});
-}
-
-// `told`: directories as they are after a change of ours; the others are to be asked for. Until it
-// ends here, the kernel is given nothing of them to keep.
-void Core::TakeDirectories(DirCache::Changing* changing, std::span<const wire::Attr* const> told) {
-  for (const InodeId id : DirCache::DirectoriesOf(*changing)) {
-    const auto now = std::find_if(told.begin(), told.end(),
-                                  [id](const wire::Attr* one) { return one->inode() == id.value; });
-    const InodePtr inode = inodes_.Find(id);
-    if (now == told.end() || inode == nullptr) {
-      Changed({id});
-    } else {
-      (void)inodes_.Update(inode, Heard(**now));
-    }
-  }
-  directories_.End(changing);
-}
-
-// With the lease goes the right to hold attributes: those that are held go first.
-void Core::SendRelease(const std::vector<InodeId>& inodes, std::function<void()> done) {
-  ++releases_;
-  ForgetAllowed(inodes);
-  appends_.Recall(inodes);
-  for (const InodeId id : inodes) leases_.BeginRelease(id);
-  const auto told = AfterAll(inodes.size(),
-                             [this, inodes, done = std::move(done)] { ReleaseTold(inodes, done); });
-  for (const InodeId id : inodes) {
-    leases_.WhenQuiet(id, [this, id, told] {
-      const InodePtr inode = inodes_.Find(id);
-      if (inode == nullptr) return told();
-      files_.TellHeld(inode, told);
-    });
-  }
-}
-
-void Core::ReleaseTold(const std::vector<InodeId>& inodes, std::function<void()> done) {
-  wire::ReleaseRequest request;
-  for (InodeId inode : inodes) request.add_inodes(inode.value);
-  mds_->CallRaw(wire::MDS_RELEASE, request, false,
-                [this, inodes, done = std::move(done)](const Result<net::Reply>&) {
-                  for (const InodeId id : inodes) leases_.EndRelease(id);
-                  if (options_.takeover != nullptr) options_.takeover->Released(inodes);
-                  --releases_;
-                  done();
-                });
-}
-
-void Core::ReleaseKept(const std::vector<InodeId>& inodes) {
-  wire::ReleaseRequest request;
-  for (const InodeId inode : inodes) request.add_kept(inode.value);
-  ++releases_;
-  mds_->CallRaw(wire::MDS_RELEASE, request, false,
-                [this](const Result<net::Reply>&) { --releases_; });
-}
-
-// The MDS counts what stays for a moment since others may ask for it, too. What is on its way to be
-// released here it may not know of yet.
-void Core::AskRemovals(std::function<void(Result<uint64_t>)> done) {
-  open_files_.Tick();
-  kept_.Tick();
-  const uint64_t here = releases_;
-  mds_->Call<wire::StatusReply>(
-      wire::MDS_STATUS, wire::Empty(), true,
-      [here, done = std::move(done)](const Result<wire::StatusReply>& reply) {
-        if (!reply.ok()) return done(reply.status());
-        done(reply->pending_purges() + here);
-      });
-}
-
-void Core::SendReads(const std::vector<AccessTimes::Read>& reads, bool strict,
-                     std::function<void()> done) {
-  if (reads.empty()) return done();
-  wire::AccessedRequest request;
-  for (const AccessTimes::Read& read : reads) {
-    auto* told = request.add_reads();
-    told->set_inode(read.inode.value);
-    told->set_age_ns(read.age_ns);
-  }
-  request.set_strict(strict);
-  mds_->CallRaw(wire::MDS_ACCESSED, request, true,
-                [done = std::move(done)](const Result<net::Reply>&) { done(); });
-}
-
-void Core::AskClasses(const std::vector<InodeId>& inodes,
-                      std::function<void(Result<ClassResolver::Answer>)> done) {
-  wire::ResolveClassesRequest request;
-  for (InodeId inode : inodes) request.add_inodes(inode.value);
-  mds_->Call<wire::ResolveClassesReply>(
-      wire::MDS_RESOLVE_CLASSES, request, true,
-      [done = std::move(done)](Result<wire::ResolveClassesReply> reply) {
-        if (!reply.ok()) return done(reply.status());
-        ClassResolver::Answer answer;
-        answer.tag_epoch = reply->tag_epoch();
-        for (const auto& entry : reply->classes()) {
-          answer.classes.push_back(entry.tagged() ? std::optional(ClassId(entry.class_id()))
-                                                  : std::nullopt);
-        }
-        done(std::move(answer));
-      });
 }
 
 }  // namespace weir::client

@@ -10,7 +10,6 @@
 #include <initializer_list>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <string>
 #include <thread>
 
@@ -30,7 +29,9 @@
 #include "client/vfs/eviction_waits.h"
 #include "client/vfs/file_leases.h"
 #include "client/vfs/file_locks.h"
+#include "client/vfs/file_releases.h"
 #include "client/vfs/handle_table.h"
+#include "client/vfs/inode_news.h"
 #include "client/vfs/inode_table.h"
 #include "client/vfs/kept_inodes.h"
 #include "client/vfs/kernel_names.h"
@@ -44,6 +45,7 @@
 
 namespace weir::wire {
 class Attr;
+class ReleaseRequest;
 class TouchedReply;
 }  // namespace weir::wire
 
@@ -134,21 +136,24 @@ class Core final : private WriteReporter, private NewFiles {
   DirCache& directories() { return directories_; }
   FileLeases& leases() { return leases_; }
   KernelNames& names() { return names_; }
-  // A change of ours has moved the attributes of those, and its reply did not bring them.
-  void Changed(std::initializer_list<InodeId> inodes);
   [[nodiscard]] const OrderedNames& ordered() const { return ordered_; }
   // `done` when all that the MDS has answered by now is durable.
   void CommitNames(WriteCallback done) { Commit(ordered_.last(), std::move(done)); }
   // Everything that is buffered is stored, then names are committed: before the session is given
   // back, which an MDS that has just begun anew would take for the end of what is to be repeated.
   void StoreAll(WriteCallback done);
-  // A change of names has been answered, or failed.
-  void NamesChanged(DirCache::Changing* changing, const Result<wire::EntryReply>& reply);
-  void NamesChanged(DirCache::Changing* changing, const Result<wire::TouchedReply>& reply);
-  // A reply may tell what class an inode is tagged with. `asked`: of FileLeases::Asked.
-  void LearnClass(Inode& inode, const wire::EntryReply& reply, uint64_t asked);
-  // What a reply tells of an inode; what is stamped here from now on is no older.
-  FileAttr Heard(const wire::Attr& attr);
+  // Of what replies tell: inode_news.h.
+  void Changed(std::initializer_list<InodeId> inodes) { news_.Changed(inodes); }
+  void NamesChanged(DirCache::Changing* changing, const Result<wire::EntryReply>& reply) {
+    news_.NamesChanged(changing, reply);
+  }
+  void NamesChanged(DirCache::Changing* changing, const Result<wire::TouchedReply>& reply) {
+    news_.NamesChanged(changing, reply);
+  }
+  void LearnClass(Inode& inode, const wire::EntryReply& reply, uint64_t asked) {
+    news_.LearnClass(inode, reply, asked);
+  }
+  FileAttr Heard(const wire::Attr& attr) { return news_.Heard(attr); }
   // Of the map that is obeyed. Read before an opener is made, it says of an open what the MDS is
   // to judge by.
   [[nodiscard]] uint64_t map_epoch() const override { return map_epoch_; }
@@ -175,17 +180,12 @@ class Core final : private WriteReporter, private NewFiles {
   void Commit(uint64_t order, WriteCallback callback) override;
   [[nodiscard]] bool IsNew(InodeId inode) const override { return ordered_.IsNew(inode); }
   void AwaitDurable(WriteCallback callback) override { CommitNames(std::move(callback)); }
-  void TakeDirectories(DirCache::Changing* changing, std::span<const wire::Attr* const> told);
   void AskAppend(InodeId inode, std::function<void(Result<uint64_t>)> done);
   void SettleAppend(InodeId inode, std::function<void()> done);
   void GiveBackAppend(InodeId inode, uint64_t grant);
   void SendReads(const std::vector<AccessTimes::Read>& reads, bool strict,
                  std::function<void()> done);
-  void SendRelease(const std::vector<InodeId>& inodes, std::function<void()> done);
-  void ReleaseKept(const std::vector<InodeId>& inodes);
-  void ReleaseTold(const std::vector<InodeId>& inodes, std::function<void()> done);
-  // What the MDS allowed them to grow holds no more.
-  void ForgetAllowed(const std::vector<InodeId>& inodes);
+  void SendRelease(const wire::ReleaseRequest& request, std::function<void()> ended);
   void AskClasses(const std::vector<InodeId>& inodes,
                   std::function<void(Result<ClassResolver::Answer>)> done);
   Status Connect();
@@ -229,11 +229,12 @@ class Core final : private WriteReporter, private NewFiles {
   LimitParts limit_parts_;
   FileIo files_;
   AppendRights appends_;
+  FileReleases releases_;
   ClassResolver classes_;
+  InodeNews news_;
   std::unique_ptr<MdsClient> mds_;
   std::unique_ptr<LeaseKeeper> lease_keeper_;
   std::atomic<uint64_t> map_epoch_{0};
-  std::atomic<uint64_t> releases_{0};    // on their way to the MDS
   std::atomic<uint32_t> generation_{0};  // 0: no map has come
   Epoch fenced_;                         // on the thread that brings maps
   EvictionWaits eviction_waits_;
