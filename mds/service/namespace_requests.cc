@@ -108,6 +108,13 @@ bool IsOfNamespace(uint32_t method) {
          method == wire::MDS_ACCESSED;
 }
 
+// What processes change, in the order in which they do, whether or not it is answered early: none
+// of it is done without what came before it. Reports (WROTE, ALLOCATED, ACCESSED, RELEASE) are not
+// of that order: they say what has happened.
+bool ChangesInOrder(uint32_t method) {
+  return method == wire::MDS_SETATTR || wire::EarlyAnswerOf(method) == wire::EarlyAnswer::kAlways;
+}
+
 // Whose request it is. What mounts ask of their own accord, as to report what was written, is one
 // user's, nobody's; others may wait for it, and whatever class it is about it begins in the order
 // in which the mount has sent it: a GROW counts on the RELEASE before it.
@@ -171,7 +178,7 @@ void Run(NamespaceDb& names, const InTurn& in_turn, RequestOrigin origin, const 
 
 }  // namespace
 
-// A change of names behind some that its session has lost.
+// A change behind some that its session has lost.
 void MdsCore::RefuseBehindLoss(const Call& call) {
   call->Respond(Status(ErrorCode::kStale, "others have gone on since the restart"));
 }
@@ -179,20 +186,21 @@ void MdsCore::RefuseBehindLoss(const Call& call) {
 bool MdsCore::HandleNamespace(const Call& call) {
   if (!IsOfNamespace(call->method())) return false;
   RequestOrigin origin = OriginOf(call);  // also of one that waits: it gives the session a lease
-  const bool changes_names = wire::EarlyAnswerOf(call->method()) == wire::EarlyAnswer::kAlways;
-  if (changes_names && replays_.HasLost(call->session())) {
+  const bool in_order = ChangesInOrder(call->method());
+  const bool parks = replays_.Any();  // before HasLost: whoever is given up is so before all go on
+  if (in_order && replays_.HasLost(call->session())) {
     RefuseBehindLoss(call);
     return true;
   }
-  if (!replays_.Any()) {
+  if (!parks) {
     RunNamespace(std::move(origin), call->body(), call);
     return true;
   }
-  Replays::Work later = [this, call, changes_names](bool given_up) {
-    if (given_up && changes_names) return RefuseBehindLoss(call);
+  Replays::Work later = [this, call, in_order](bool given_up) {
+    if (given_up && in_order) return RefuseBehindLoss(call);
     RunNamespace(OriginOf(call), call->body(), call);
   };
-  if (!replays_.Park(call->session(), &later)) later(false);
+  if (!replays_.Park(call->session(), &later)) later(replays_.HasLost(call->session()));
   return true;
 }
 

@@ -21,7 +21,7 @@ bool Replays::Awaits(uint64_t session) const {
 bool Replays::Park(uint64_t session, Work* work) {
   const std::lock_guard lock(mutex_);
   if (awaited_.empty() && !draining_) return false;
-  parked_.push_back({session, std::move(*work)});
+  parked_.push_back({session, std::move(*work), given_up_.contains(session)});
   return true;
 }
 

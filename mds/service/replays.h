@@ -6,7 +6,7 @@
 // such mounts have done so, whatever they or others ask about names waits: it could be told what
 // was undone, or take a name that was given. A mount that is silent for `patience` is given up: it
 // was told what is not so any more, and is to be evicted. What it asked for since comes behind what
-// is lost, and is to be refused where it would change names: a crash leaves a prefix.
+// is lost, and is to be refused where it changes what processes see: a crash leaves a prefix.
 //
 // Threads: any. Errors: none.
 #pragma once

@@ -1,0 +1,126 @@
+// Goal: a mount that has not repeated what it was told before a restart of the MDS is given up:
+// what its processes change behind that is not done without it, wherever it waited, and what it
+// reports is taken.
+#include <algorithm>
+
+#include "tests/unit/mds/mds_fixture.h"
+
+namespace weir::mds {
+namespace {
+
+using namespace std::chrono_literals;
+using Calls = std::vector<std::shared_ptr<TestCall>>;
+
+class BehindLossTest : public MdsFixture {
+ protected:
+  static constexpr uint64_t kLost = 7;
+  static constexpr uint64_t kOther = 8;
+
+  void SetUp() override {
+    MdsFixture::SetUp();
+    MakeClass("gold");
+    file_ = Touch(kRoot, "file");
+    ASSERT_EQ(Code(wire::MDS_SETXATTR, Xattr(file_, "user.old", "old")), ErrorCode::kOk);
+    session = kLost;
+    OpenSession();
+    Mkdir(kRoot, "lease");  // the first of which is durable at once
+    ASSERT_TRUE(Send(wire::MDS_MKNOD, New(kRoot, "lost", S_IFDIR | 0755))->answer.has_value());
+    Restart();
+  }
+  void OpenSession() {
+    wire::OpenSessionRequest request;
+    request.set_leases(true);
+    request.set_ordered_within_ms(1000);
+    request.set_keeps(true);
+    Ask<wire::OpenSessionReply>(wire::MDS_OPEN_SESSION, request);
+  }
+  // Its time to repeat what it was told is over.
+  void GiveUp() {
+    clock.Advance(16s);
+    core->Tick();
+    CommitAll();
+    ASSERT_EQ(core->keeper().map()->fences.count(kLost), 1u);
+  }
+  // No OSD has anything of it any more, and it loses what it had.
+  void Evict() {
+    wire::WatchRequest request;
+    request.set_osd_id(0);
+    request.set_have_epoch(core->keeper().map()->epoch.value);
+    request.set_fence_epoch(core->keeper().map()->fences.at(kLost).value);
+    session = 1000;
+    Send(wire::MDS_WATCH, request);
+    core->Tick();
+    CommitAll();
+    session = kLost;
+  }
+  void CommitAll() {
+    while (core->names().CommitPrepared()) {
+    }
+  }
+  static bool AnyAnswered(const Calls& calls) {
+    return std::any_of(calls.begin(), calls.end(),
+                       [](const auto& call) { return call->answer.has_value(); });
+  }
+  // What processes change.
+  Calls SendChanges() {
+    wire::SetAttrRequest mode = Change(file_);
+    mode.set_mode(0600);
+    wire::SetAttrRequest size = Change(file_);
+    size.set_size(100);
+    return {Send(wire::MDS_MKNOD, New(kRoot, "behind", S_IFDIR | 0755)),
+            Send(wire::MDS_RENAME, Move(kRoot, "file", kRoot, "moved")),
+            Send(wire::MDS_SETATTR, mode),
+            Send(wire::MDS_SETATTR, size),
+            Send(wire::MDS_SETXATTR, Xattr(file_, "user.new", "new")),
+            Send(wire::MDS_SETXATTR, Xattr(file_, "security.label", "new")),
+            Send(wire::MDS_SETXATTR, Xattr(file_, "user.qos.class", "gold")),
+            Send(wire::MDS_REMOVEXATTR, Xattr(file_, "user.old"))};
+  }
+  static void ExpectRefused(const Calls& calls, ErrorCode code) {
+    for (const auto& call : calls) {
+      ASSERT_TRUE(call->answer.has_value()) << call->method();
+      EXPECT_EQ(call->answer->status.code(), code) << call->method();
+    }
+  }
+  uint64_t file_ = 0;
+};
+
+TEST_F(BehindLossTest, WhatProcessesChangeIsNotDoneWithoutWhatCameBefore) {
+  const Calls waited = SendChanges();
+  EXPECT_FALSE(AnyAnswered(waited));
+  GiveUp();
+  ExpectRefused(waited, ErrorCode::kStale);
+  ExpectRefused(SendChanges(), ErrorCode::kStale);  // sent again, before it knows
+  session = kOther;
+  EXPECT_EQ(List(kRoot), (std::vector<std::string>{"file", "lease"}));
+  EXPECT_EQ(Stat(file_).attr().mode() & 0777, 0644u);
+  EXPECT_EQ(Stat(file_).attr().size(), 0u);
+  EXPECT_EQ(Get(file_, "user.old"), "old");
+  EXPECT_EQ(Get(file_, "user.new"), "error no such attribute");
+  EXPECT_EQ(Get(file_, "security.label"), "error no such attribute");
+  EXPECT_EQ(Get(file_, "user.qos.class"), "error no such attribute");
+  Evict();
+  OpenSession();
+  for (const auto& change : SendChanges()) {
+    const Answer answer = Finish(change);
+    EXPECT_TRUE(answer.status.ok()) << change->method() << ": " << answer.status;
+  }
+}
+
+TEST_F(BehindLossTest, WhatItReportsAndAsksIsAnswered) {
+  wire::WroteRequest wrote;
+  wrote.set_inode(file_);
+  wrote.set_size_at_least(5000);
+  wrote.set_epoch(core->keeper().map()->epoch.value);
+  const Calls waited = {Send(wire::MDS_WROTE, wrote), Send(wire::MDS_GETATTR, At(file_)),
+                        Send(wire::MDS_GETXATTR, Xattr(file_, "user.old"))};
+  EXPECT_FALSE(AnyAnswered(waited));
+  GiveUp();
+  for (const auto& call : waited) EXPECT_TRUE(Finish(call).status.ok()) << call->method();
+  EXPECT_EQ(Code(wire::MDS_WROTE, wrote), ErrorCode::kStaleEpoch) << "by now it is fenced";
+  session = kOther;
+  EXPECT_EQ(Stat(file_).attr().size(), 5000u);
+}
+
+}  // namespace
+}  // namespace weir::mds
