@@ -77,7 +77,7 @@ class MdsCore final : public CommitListener {
 
   bool HandleNamespace(const Call& call);  // namespace_requests.cc, as are the next three
   void Replay(const Call& call);
-  static void RefuseBehindLoss(const Call& call);
+  bool Refused(const Call& call, bool lost);
   void RunNamespace(RequestOrigin origin, const std::string& body, const Call& call);
   void Commit(const Call& call);
   bool HandleSession(const Call& call);  // session_requests.cc

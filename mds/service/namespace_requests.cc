@@ -115,6 +115,11 @@ bool ChangesInOrder(uint32_t method) {
   return method == wire::MDS_SETATTR || wire::EarlyAnswerOf(method) == wire::EarlyAnswer::kAlways;
 }
 
+// A right to write that no fence takes back: nothing that was sent with it says under which map.
+bool GivesRights(uint32_t method) {
+  return method == wire::MDS_GROW || method == wire::MDS_APPEND;
+}
+
 // Whose request it is. What mounts ask of their own accord, as to report what was written, is one
 // user's, nobody's; others may wait for it, and whatever class it is about it begins in the order
 // in which the mount has sent it: a GROW counts on the RELEASE before it.
@@ -178,27 +183,32 @@ void Run(NamespaceDb& names, const InTurn& in_turn, RequestOrigin origin, const 
 
 }  // namespace
 
-// A change behind some that its session has lost.
-void MdsCore::RefuseBehindLoss(const Call& call) {
-  call->Respond(Status(ErrorCode::kStale, "others have gone on since the restart"));
+// True: it is answered, as it comes behind changes that its session has lost (`lost`), or wants a
+// right of a session that is losing those it has. Not kStale then, which is said of files that are
+// gone.
+bool MdsCore::Refused(const Call& call, bool lost) {
+  if (lost && ChangesInOrder(call->method())) {
+    call->Respond(Status(ErrorCode::kStale, "others have gone on since the restart"));
+    return true;
+  }
+  if (GivesRights(call->method()) && (lost || evictions_->Evicting(call->session()))) {
+    call->Respond(Status(ErrorCode::kStaleEpoch, "the mount is evicted and does not know it yet"));
+    return true;
+  }
+  return false;
 }
 
 bool MdsCore::HandleNamespace(const Call& call) {
   if (!IsOfNamespace(call->method())) return false;
   RequestOrigin origin = OriginOf(call);  // also of one that waits: it gives the session a lease
-  const bool in_order = ChangesInOrder(call->method());
   const bool parks = replays_.Any();  // before HasLost: whoever is given up is so before all go on
-  if (in_order && replays_.HasLost(call->session())) {
-    RefuseBehindLoss(call);
-    return true;
-  }
+  if (Refused(call, replays_.HasLost(call->session()))) return true;
   if (!parks) {
     RunNamespace(std::move(origin), call->body(), call);
     return true;
   }
-  Replays::Work later = [this, call, in_order](bool given_up) {
-    if (given_up && in_order) return RefuseBehindLoss(call);
-    RunNamespace(OriginOf(call), call->body(), call);
+  Replays::Work later = [this, call](bool given_up) {
+    if (!Refused(call, given_up)) RunNamespace(OriginOf(call), call->body(), call);
   };
   if (!replays_.Park(call->session(), &later)) later(replays_.HasLost(call->session()));
   return true;

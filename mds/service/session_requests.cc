@@ -165,9 +165,10 @@ void MdsCore::OpenSession(const Call& call) {
   origin.session = session;
   names_->Execute(
       origin,
-      [this, reply, path = request.subtree(), open_inodes,
-       keeps = request.keeps()](Operation& op) -> Result<std::string> {
+      [this, reply, path = request.subtree(), open_inodes, keeps = request.keeps(),
+       resumes = request.resumes()](Operation& op) -> Result<std::string> {
         op.effects.may_write = !open_inodes.empty();
+        if (!resumes) op.context.grants.EndSession(op.context.session);  // it has forgotten them
         if (keeps) names_->AddKeeper(op);
         const Result<Inode> root = FindDirectory(op, path);
         if (!op.txn.missing().empty()) return root.status();

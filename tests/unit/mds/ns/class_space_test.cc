@@ -83,6 +83,28 @@ TEST_F(ClassSpaceTest, GrowsToItsCapacityAndNoFurther) {
   EXPECT_EQ(Allowed(CreateOpen(kRoot, "free"), 500 * kMiB), 500 * kMiB);
 }
 
+// The accident: a mount that had been evicted asked again for room before it began anew, and then
+// knew nothing of it: the class lacked it until the mount was unmounted.
+TEST_F(ClassSpaceTest, ASessionThatBeginsAnewHasBeenAllowedNothing) {
+  ASSERT_TRUE(SetCapacity("gold", 100 * kMiB).status.ok());
+  const uint64_t a = CreateOpen(dir_, "a");
+  const uint64_t b = CreateOpen(dir_, "b");
+  EXPECT_GE(Allowed(a, 60 * kMiB), 60 * kMiB);
+  const uint64_t first = std::exchange(session, 8);
+  EXPECT_EQ(Allowed(b, 50 * kMiB), 0u);
+  session = first;
+  wire::OpenSessionRequest successor;
+  successor.set_resumes(true);
+  for (const uint64_t inode : {a, b}) successor.add_open_inodes(inode);
+  Ask<wire::OpenSessionReply>(wire::MDS_OPEN_SESSION, successor);
+  session = 8;
+  EXPECT_EQ(Allowed(b, 50 * kMiB), 0u) << "another process goes on with what it was allowed";
+  session = first;
+  Ask<wire::OpenSessionReply>(wire::MDS_OPEN_SESSION, wire::OpenSessionRequest());
+  session = 8;
+  EXPECT_GE(Allowed(b, 50 * kMiB), 50 * kMiB);
+}
+
 // The class and the directory count to where space is kept, whatever of it takes blocks.
 TEST_F(ClassSpaceTest, CutsOfSpaceThatIsKeptGiveTheRoomBack) {
   const auto usage = [this](uint64_t mib) {

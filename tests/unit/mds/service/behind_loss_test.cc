@@ -41,14 +41,18 @@ class BehindLossTest : public MdsFixture {
     CommitAll();
     ASSERT_EQ(core->keeper().map()->fences.count(kLost), 1u);
   }
-  // No OSD has anything of it any more, and it loses what it had.
-  void Evict() {
+  // An OSD says that nothing older is left of whoever was fenced.
+  void OsdSays(uint64_t fenced) {
     wire::WatchRequest request;
     request.set_osd_id(0);
     request.set_have_epoch(core->keeper().map()->epoch.value);
-    request.set_fence_epoch(core->keeper().map()->fences.at(kLost).value);
+    request.set_fence_epoch(fenced);
     session = 1000;
     Send(wire::MDS_WATCH, request);
+  }
+  // No OSD has anything of it any more, and it loses what it had.
+  void Evict() {
+    OsdSays(core->keeper().map()->fences.at(kLost).value);
     core->Tick();
     CommitAll();
     session = kLost;
@@ -75,6 +79,13 @@ class BehindLossTest : public MdsFixture {
             Send(wire::MDS_SETXATTR, Xattr(file_, "security.label", "new")),
             Send(wire::MDS_SETXATTR, Xattr(file_, "user.qos.class", "gold")),
             Send(wire::MDS_REMOVEXATTR, Xattr(file_, "user.old"))};
+  }
+  // Rights to write.
+  Calls SendWishes() {
+    wire::GrowRequest room;
+    room.set_inode(file_);
+    room.set_end(1 << 20);
+    return {Send(wire::MDS_GROW, room), Send(wire::MDS_APPEND, At(file_))};
   }
   static void ExpectRefused(const Calls& calls, ErrorCode code) {
     for (const auto& call : calls) {
@@ -120,6 +131,40 @@ TEST_F(BehindLossTest, WhatItReportsAndAsksIsAnswered) {
   EXPECT_EQ(Code(wire::MDS_WROTE, wrote), ErrorCode::kStaleEpoch) << "by now it is fenced";
   session = kOther;
   EXPECT_EQ(Stat(file_).attr().size(), 5000u);
+}
+
+// The accident: the mount was gone, and for 30 s nobody else could append to the file.
+TEST_F(BehindLossTest, WhoIsGivenUpGetsNoRightToWrite) {
+  const Calls waited = SendWishes();
+  EXPECT_FALSE(AnyAnswered(waited));
+  GiveUp();
+  ExpectRefused(waited, ErrorCode::kStaleEpoch);
+  ExpectRefused(SendWishes(), ErrorCode::kStaleEpoch);
+  Evict();
+  OpenSession();
+  for (const auto& wish : SendWishes()) EXPECT_TRUE(Finish(wish).status.ok()) << wish->method();
+}
+
+// By whatever: it has repeated all, is silent while another one waits for what it may have
+// buffered.
+TEST_F(BehindLossTest, WhoIsBeingEvictedGetsNoRightToWrite) {
+  Ask<wire::Empty>(wire::MDS_CLOSE_SESSION, wire::Empty());
+  OpenSession();
+  clock.Advance(3s);  // nobody knows who held leases before the restart
+  const uint64_t held = CreateOpen(kRoot, "held");
+  session = kOther;
+  const auto look = Send(wire::MDS_GETATTR, At(held));
+  for (int i = 0; i < 4; ++i) {
+    clock.Advance(2s);
+    OsdSays(0);
+    core->Tick();
+  }
+  ASSERT_EQ(core->keeper().map()->fences.count(kLost), 1u);
+  session = kLost;
+  ExpectRefused(SendWishes(), ErrorCode::kStaleEpoch);
+  Evict();
+  for (const auto& wish : SendWishes()) EXPECT_TRUE(Finish(wish).status.ok()) << wish->method();
+  EXPECT_TRUE(Finish(look).status.ok());
 }
 
 }  // namespace
