@@ -123,8 +123,11 @@ class FileLeases {
 
   void Tick();  // forgets what has ended
 
-  // Sessions whose write lease came in somebody's way longer than `patience` ago.
+  // Sessions whose write lease has been in the way of somebody, who still waits, for longer than
+  // `patience`.
   [[nodiscard]] std::vector<uint64_t> Overdue() const;
+  // All that wait ask again now: who does not has gone, or wants it no more.
+  void BeginRound();
   [[nodiscard]] Duration patience() const { return options_.patience; }
 
  private:
@@ -135,9 +138,10 @@ class FileLeases {
     uint64_t first_recall = 0;  // not obeyed yet; 0: none
     uint64_t last_recall = 0;
     uint64_t obeyed = 0;
-    TimePoint recalled_at;                   // the first
-    std::optional<TimePoint> awaited_since;  // since it first was in somebody's way
-    bool listed = false;                     // in `looks` of its session
+    TimePoint recalled_at;  // the first
+    TimePoint awaited_since;
+    uint64_t awaited_in = 0;  // the last round in which it was in somebody's way; 0: none
+    bool listed = false;      // in `looks` of its session
     [[nodiscard]] bool recalled() const { return first_recall != 0; }
   };
   struct File {
@@ -169,6 +173,7 @@ class FileLeases {
   std::unordered_map<uint64_t, Session> sessions_;
   std::unordered_map<uint64_t, File> files_;
   std::unordered_set<uint64_t> being_cut_;
+  uint64_t round_ = 1;
   TimePoint unknown_until_;
   TimePoint next_sweep_;
 };

@@ -119,7 +119,8 @@ class NamespaceDb {
   void AddKeeper(Operation& op);
   // Those of the life before.
   std::vector<uint64_t> Keepers();
-  // Everything it had open is closed; orphans go. `told_all`: it has reported all that it wrote.
+  // Everything it had open is closed; orphans go; what it asked for and waits for leases is dropped
+  // without an answer. `told_all`: it has reported all that it wrote.
   void DropSession(uint64_t session, bool told_all);
   // The session, which has begun anew, keeps these of those that it took the last name of. `only`:
   // and no others, as a successor does. Any other may have listed them before it had the answer to

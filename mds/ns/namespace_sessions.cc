@@ -1,6 +1,7 @@
 // What a NamespaceDb remembers of sessions: given answers, open files, and work that outlives a
 // request.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "common/net/sub_session.h"
@@ -289,6 +290,7 @@ void NamespaceDb::RetryParked() {
   {
     const std::lock_guard lock(mutex_);
     std::vector<Request> parked = std::exchange(parked_, {});
+    file_leases_.BeginRound();
     for (Request& request : parked) ExecuteLocked(std::move(request), &ready);
   }
   RunReady(std::move(ready));
@@ -297,9 +299,15 @@ void NamespaceDb::RetryParked() {
 // At once, whatever is in memory: the session may begin anew right behind it.
 void NamespaceDb::DropSession(uint64_t session, bool told_all) {
   std::vector<uint64_t> held;
+  std::vector<Request> dropped;  // destroyed without the lock
   {
     const std::lock_guard lock(mutex_);
     held = opens_.OpenBy(session);
+    const auto its = std::stable_partition(
+        parked_.begin(), parked_.end(),
+        [session](const Request& request) { return request.origin.session != session; });
+    std::move(its, parked_.end(), std::back_inserter(dropped));
+    parked_.erase(its, parked_.end());
   }
   // Into memory, while others go on.
   for (const uint64_t inode : held) (void)store_.Get(MakeKey(Table::kInode, inode)).ok();

@@ -209,8 +209,8 @@ void MdsCore::DropSession(uint64_t session) {
   keeper_->limits().MountGone(session);
 }
 
-// A request that had waited may open a file for a session that ended meanwhile: it lives on, until
-// it is silent for a lease again.
+// A request that was being loaded may open a file for a session that ended meanwhile: it lives on,
+// until it is silent for a lease again.
 void MdsCore::AdmitHolders() {
   for (const uint64_t session : names_->SessionsWithOpenFiles()) {
     if (!evictions_->Evicting(session)) sessions_->Admit(session);

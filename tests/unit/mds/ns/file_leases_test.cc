@@ -242,6 +242,30 @@ TEST_F(LookLeasesTest, ARestoredWriteLeaseIsOverdueOnlyWhenSomebodyWaitsForIt) {
   EXPECT_THAT(leases.Overdue(), ElementsAre(kAlice));
 }
 
+// The accident: the first who waited had gone; the next one to come, for a moment, found a mount
+// that was overdue, and it was evicted.
+TEST_F(LookLeasesTest, NobodyIsOverdueForWhoHasGone) {
+  leases.Restore(kAlice, kFile);
+  const FileLeases::Wish look = {.shown = {&kFile, 1}};
+  EXPECT_TRUE(leases.Ask(kBob, look, &told).in_the_way);
+  const auto wait = [&](Duration time) {
+    clock.Advance(time);
+    leases.BeginRound();
+  };
+  wait(3s);
+  EXPECT_TRUE(leases.Ask(kBob, look, &told).in_the_way);
+  wait(3s);
+  EXPECT_THAT(leases.Overdue(), IsEmpty()) << "nobody has asked again";
+  EXPECT_TRUE(leases.Ask(kBob, look, &told).in_the_way);
+  EXPECT_THAT(leases.Overdue(), ElementsAre(kAlice)) << "he asks in every round";
+  wait(1s);
+  wait(1s);
+  EXPECT_TRUE(leases.Ask(kBob, look, &told).in_the_way);
+  EXPECT_THAT(leases.Overdue(), IsEmpty()) << "he has just come";
+  clock.Advance(leases.patience() + 1ns);
+  EXPECT_THAT(leases.Overdue(), ElementsAre(kAlice));
+}
+
 // Goal: two that had the same file open may both come back with it: neither may buffer then.
 TEST_F(LookLeasesTest, WhatTwoHaveRestoredNeitherMayBuffer) {
   for (const uint64_t session : {kAlice, kBob}) {

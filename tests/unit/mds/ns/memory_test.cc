@@ -162,6 +162,30 @@ TEST_F(MemoryTest, ARenameThatIsAsideFindsWhatOthersMadeOfItsNamesMeanwhile) {
   EXPECT_EQ(look.status.ok(), moved);
 }
 
+TEST_F(MemoryTest, WhatIsOpenedForASessionThatHasEndedIsClosedAgain) {
+  wire::CreateRequest create = New(kRoot, "open", 0644);
+  create.set_open_flags(2);
+  wire::OpenRequest open;
+  open.set_inode(InodeOf(Loaded(wire::MDS_CREATE, create)));
+  cold.Forget();
+  session = 8;
+  auto aside = Send(wire::MDS_OPEN, open);
+  auto closed = Send(wire::MDS_CLOSE_SESSION, wire::Empty());
+  EXPECT_FALSE(aside->answer.has_value());
+  LoadAll();
+  ASSERT_TRUE(aside->answer.has_value() && closed->answer.has_value());
+  ASSERT_TRUE(aside->answer->status.ok()) << aside->answer->status;
+  EXPECT_EQ(core->names().SessionsWithOpenFiles().size(), 2u);
+  for (int i = 0; i < 40; ++i) {
+    clock.Advance(std::chrono::seconds(1));
+    session = 7;
+    Send(wire::MDS_STATFS, wire::Empty());  // a sign of life
+    core->Tick();
+    LoadAll();
+  }
+  EXPECT_EQ(core->names().SessionsWithOpenFiles(), std::vector<uint64_t>{7});
+}
+
 TEST_F(MemoryTest, AReleaseThatIsAsideHasClosedNothing) {
   wire::CreateRequest create = New(kRoot, "open", 0644);
   create.set_open_flags(2);

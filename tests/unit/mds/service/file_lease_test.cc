@@ -347,19 +347,19 @@ TEST_F(FileLeaseTest, WhoseSessionEndsIsFencedIfItMayHaveWritten) {
   EXPECT_EQ(core->keeper().map()->fences.count(7), 0u) << "it only reads";
 }
 
-TEST_F(FileLeaseTest, WhatIsOpenedForASessionThatHasEndedIsClosedAgain) {
+TEST_F(FileLeaseTest, WhatASessionThatEndsWaitsForIsDroppedAndNobodyIsEvictedForIt) {
   const uint64_t f = CreateOpen(kRoot, "f");
-  const auto open = Start(kOther, wire::MDS_OPEN, NewOpen(f, 0));
+  auto open = Start(kOther, wire::MDS_OPEN, NewOpen(f, 0));
+  Pass(2s);
+  const auto weak = std::weak_ptr(open);
+  session = kOther;
   EXPECT_EQ(Code(wire::MDS_CLOSE_SESSION, wire::Empty()), ErrorCode::kOk);
   ASSERT_FALSE(Answered(open)) << "it waits for the writer's lease";
-  Yield(7, f);
-  ASSERT_TRUE(Answered(open));
-  EXPECT_EQ(Code(wire::MDS_UNLINK, Name(kRoot, "f")), ErrorCode::kOk);
-  EXPECT_EQ(Code(wire::MDS_CLOSE_SESSION, wire::Empty()), ErrorCode::kOk);
-  EXPECT_TRUE(osds.orders.empty());
-  Pass(40s);
-  ASSERT_EQ(osds.orders.size(), 1u);
-  EXPECT_EQ(osds.orders[0].kind, ObjectOrder::Kind::kDeleteInode);
+  open.reset();
+  EXPECT_TRUE(weak.expired());
+  Pass(10s);
+  EXPECT_TRUE(core->keeper().map()->fences.empty()) << "nobody waits any more";
+  EXPECT_EQ(core->names().SessionsWithOpenFiles(), std::vector<uint64_t>{7});
 }
 
 TEST_F(FileLeaseTest, AWriterThatIsHeardIsWaitedFor) {
