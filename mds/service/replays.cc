@@ -9,6 +9,7 @@ namespace weir::mds {
 void Replays::Await(const std::vector<uint64_t>& sessions) {
   const std::lock_guard lock(mutex_);
   awaited_.insert(sessions.begin(), sessions.end());
+  for (const uint64_t session : sessions) lost_[session] = false;
   any_ = !awaited_.empty();
   until_ = clock_.Now() + patience_;
 }
@@ -21,15 +22,14 @@ bool Replays::Awaits(uint64_t session) const {
 bool Replays::Park(uint64_t session, Work* work) {
   const std::lock_guard lock(mutex_);
   if (awaited_.empty() && !draining_) return false;
-  parked_.push_back({session, std::move(*work), given_up_.contains(session)});
+  parked_.push_back({session, std::move(*work), HasLost(session)});
   return true;
 }
 
 void Replays::Done(uint64_t session) {
   std::unique_lock lock(mutex_);
   awaited_.erase(session);
-  given_up_.erase(session);
-  any_given_up_ = !given_up_.empty();
+  if (const auto known = lost_.find(session); known != lost_.end()) known->second = false;
   RunIfNone(std::move(lock));
 }
 
@@ -41,15 +41,13 @@ void Replays::GiveUp(uint64_t session) {
 
 void Replays::GiveUpLocked(uint64_t session) {
   if (awaited_.erase(session) == 0) return;
-  given_up_.insert(session);
-  any_given_up_ = true;
+  lost_.at(session) = true;
   for (Parked& parked : parked_) parked.given_up = parked.given_up || parked.session == session;
 }
 
 bool Replays::HasLost(uint64_t session) const {
-  if (!any_given_up_) return false;
-  const std::lock_guard lock(mutex_);
-  return given_up_.contains(session);
+  const auto known = lost_.find(session);
+  return known != lost_.end() && known->second;
 }
 
 void Replays::Drop(uint64_t session) {

@@ -8,12 +8,16 @@
 // was told what is not so any more, and is to be evicted. What it asked for since comes behind what
 // is lost, and is to be refused where it changes what processes see: a crash leaves a prefix.
 //
-// Threads: any. Errors: none.
+// Whether a session was given up is known until it says that it knows, or goodbye: one that never
+// comes back could send again what it had asked for at any time. Only those that are awaited at the
+// start can be, so that their number is bounded by that of the mounts then.
+// Threads: any, after Await. HasLost takes no lock: every request asks. Errors: none.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -29,7 +33,7 @@ class Replays {
   using Work = std::function<void(bool given_up)>;
   Replays(Clock& clock, Duration patience) : clock_(clock), patience_(patience) {}
 
-  // At the start: the sessions that may keep something.
+  // At the start, before anything else: the sessions that may keep something.
   void Await(const std::vector<uint64_t>& sessions);
   // Something is to be parked.
   [[nodiscard]] bool Any() const { return any_; }
@@ -63,10 +67,9 @@ class Replays {
   const Duration patience_;
   mutable std::mutex mutex_;
   std::set<uint64_t> awaited_;
-  std::set<uint64_t> given_up_;
-  std::atomic<bool> any_given_up_{false};
-  std::atomic<bool> any_{false};  // are awaited, or drained
-  bool draining_ = false;         // what was parked runs now
+  std::map<uint64_t, std::atomic<bool>> lost_;  // those of Await, for good; set by GiveUpLocked
+  std::atomic<bool> any_{false};                // are awaited, or drained
+  bool draining_ = false;                       // what was parked runs now
   TimePoint until_;
   std::vector<Parked> parked_;
 };

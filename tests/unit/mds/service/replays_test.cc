@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
 #include <string>
 
 #include "common/testing/manual_clock.h"
@@ -138,6 +139,25 @@ TEST_F(ReplaysTest, WhatWhoIsGivenUpHadAskedForKnowsThat) {
   clock_.Advance(kPatience);
   EXPECT_EQ(Overdue(1h, 1h), std::vector<uint64_t>{kBert});
   EXPECT_EQ(done_, "a-b-cd");
+}
+
+// Every request asks whether its session has lost something. Method: another thread asks while the
+// lock is held, as it is where silence is asked for.
+TEST_F(ReplaysTest, WhetherSomethingIsLostIsKnownWithoutTheLock) {
+  replays_.Await({kAnna, kBert});
+  replays_.GiveUp(kAnna);
+  clock_.Advance(kPatience);
+  std::future<bool> lost;
+  bool at_once = false;
+  replays_.TakeOverdue([&](uint64_t) {
+    lost = std::async(std::launch::async, [&] { return replays_.HasLost(kAnna); });
+    at_once = lost.wait_for(10s) == std::future_status::ready;
+    return Duration::zero();
+  });
+  EXPECT_TRUE(at_once);
+  EXPECT_TRUE(lost.get());
+  replays_.Drop(kAnna);
+  EXPECT_FALSE(replays_.HasLost(kAnna)) << "it has said goodbye";
 }
 
 TEST_F(ReplaysTest, WhatWhoHasRepeatedAllHadAskedForIsDone) {
