@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ class HeldObjectStore final : public ObjectStore {
   Duration last_patience{0};          // of a write
   uint64_t piece_bytes = UINT64_MAX;  // as told last
   ChangeTerms last_terms;             // of a change
+  std::optional<uint32_t> read_crc;   // what it says is the checksum of what is read
 
   [[nodiscard]] std::vector<std::string> started() const {
     std::lock_guard lock(mutex_);
@@ -79,7 +81,7 @@ class HeldObjectStore final : public ObjectStore {
       if (!fail.ok()) return done(fail);
       const std::string bytes = Get(id);
       const uint64_t from = std::min<uint64_t>(offset, bytes.size());
-      done(ObjectData{Buffer::CopyOf(std::string_view(bytes).substr(from, length)), std::nullopt});
+      done(ObjectData{Buffer::CopyOf(std::string_view(bytes).substr(from, length)), read_crc});
     });
   }
   void Change(ObjectChange change, WriteDone done) override {

@@ -162,6 +162,16 @@ TEST_F(ObjectServiceTest, AWriteIsAnsweredWhenTheStoreSaysSoAndReadsBack) {
   EXPECT_EQ(store_.Get({InodeId(7), 0}), "");
 }
 
+TEST_F(ObjectServiceTest, WhatTheStoreKnowsIsNotSummedAgain) {
+  const Buffer data = Buffer::CopyOf("forty-two");
+  Send(wire::OSD_WRITE, WriteRequest(7, 0, data), data);
+  store_.ReleaseAll();
+  store_.read_crc = 0x600d600d;
+  const Pending read = Send(wire::OSD_READ, Request(7, 0, 4096));
+  store_.ReleaseAll();
+  EXPECT_EQ(Ok(read).payload_crc(), 0x600d600du);
+}
+
 TEST_F(ObjectServiceTest, DeletesOfSeveralInodesAreAnsweredTogether) {
   for (const uint64_t inode : {7, 8, 9}) {
     for (const uint64_t index : {0, 1}) {
