@@ -281,6 +281,7 @@ void SimNetwork::Arrive(PeerId id, bool to_server, const Message& message) {
   }
   const auto server = servers_.find(peer->second.endpoint);
   if (server == servers_.end() || dead_.contains(server->second->node())) return;
+  if (arrived_ != nullptr) arrived_({peer->second.node, server->second->node(), true}, message);
   server->second->Receive(id, message);
 }
 

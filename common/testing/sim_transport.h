@@ -62,6 +62,10 @@ class SimNetwork final : public net::Network {
   using Tap = std::function<bool(const Passing&, net::Message*)>;
   void SetTap(Tap tap) { tap_ = std::move(tap); }
 
+  // Sees every message that a server gets, right before that.
+  using Arrived = std::function<void(const Passing&, const net::Message&)>;
+  void SetOnArrival(Arrived arrived) { arrived_ = std::move(arrived); }
+
   // Faults from here on.
   void SetOptions(const SimNetworkOptions& options) { options_ = options; }
   // Runs `task` in its turn.
@@ -105,6 +109,7 @@ class SimNetwork final : public net::Network {
   Prng prng_;
   SimNetworkOptions options_;
   Tap tap_;
+  Arrived arrived_;
   std::map<std::pair<TimePoint, uint64_t>, Task> events_;  // ties in order of creation
   uint64_t next_event_ = 0;
   uint64_t in_flight_ = 0;

@@ -279,15 +279,17 @@ TEST_F(RestartTest, WhatComesBehindLostNamesIsNotDoneWithoutThem) {
   mds_.Crash();
   Task under_way = MakeUnheard(&first_, root, "under way");
   under_way.Start();
-  bool asked = false;
-  network_.SetTap([&](const auto& passing, net::Message* message) {
-    if (asked || passing.from != "first") return true;
-    asked = MethodOf(*message) == wire::MDS_MKNOD;
-    if (asked) world_.After(150us, [this] { first_.Crash(); });  // when it has come there
-    return true;
+  bool arrived = false;
+  bool repeated = false;
+  network_.SetOnArrival([&](const auto& passing, const net::Message& message) {
+    if (arrived || passing.from != "first" || passing.to != "mds") return;
+    repeated = repeated || MethodOf(message) == wire::MDS_REPLAY;
+    arrived = MethodOf(message) == wire::MDS_MKNOD;
+    if (arrived) world_.After(Duration(0), [this] { first_.Crash(); });  // when the MDS has it
   });
   ASSERT_TRUE(mds_.Boot().ok());
-  ASSERT_TRUE(network_.RunUntil([&] { return asked; }, 5s));
+  ASSERT_TRUE(network_.RunUntil([&] { return arrived; }, 5s)) << "there is nothing to refuse";
+  EXPECT_FALSE(repeated) << "nothing would be lost";
   network_.RunFor(20s);
   InodeId told, behind_it;
   ASSERT_TRUE(Finish(Lookup(&second_, second_.root(), "told", &told)));

@@ -88,5 +88,23 @@ TEST_F(SimNodesTest, TheTapSeesWhoSpeaksAndMaySwallow) {
   EXPECT_EQ(applied_["a"], 1);
 }
 
+TEST_F(SimNodesTest, WhatArrivesIsSeenThereAndWhatIsLostIsNot) {
+  int sent = 0;
+  int arrived = 0;
+  network_.SetTap([&](const SimNetwork::Passing& passing, net::Message*) {
+    sent += passing.to_server ? 1 : 0;
+    return sent > 1;
+  });
+  network_.SetOnArrival([&](const SimNetwork::Passing& passing, const net::Message&) {
+    EXPECT_EQ(passing.from + ">" + passing.to, "client>server");
+    EXPECT_EQ(applied_["a"], 0) << "before the server has it";
+    ++arrived;
+  });
+  Call("a");
+  EXPECT_TRUE(network_.RunUntil([&] { return applied_["a"] == 1; }, 30s));
+  EXPECT_GE(arrived, 1);
+  EXPECT_LT(arrived, sent) << "the first was lost";
+}
+
 }  // namespace
 }  // namespace weir::testing
