@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,30 +14,54 @@ class TransferBuffers::Slots {
  public:
   Slots() = default;
   ~Slots() {
-    for (uint8_t* region : regions_) (void)munmap(region, kRegionBytes);
+    for (const Region& region : regions_) (void)munmap(region.begin, kRegionBytes);
   }
   Slots(const Slots&) = delete;
   Slots& operator=(const Slots&) = delete;
 
-  // nullptr: there are as many as there may be, or the kernel has no memory.
-  uint8_t* Take() {
+  // One half of a region, or both.
+  struct Slot {
+    size_t region;
+    unsigned halves;
+    uint8_t* begin;
+  };
+
+  // In the first region that has room, so that those behind it stay whole. None: there are as many
+  // as there may be, or the kernel has no memory.
+  std::optional<Slot> Take(size_t size) {
     std::lock_guard lock(mutex_);
-    if (free_.empty() && regions_.size() < kRegionsMax) AddRegion();
-    if (free_.empty()) return nullptr;
-    uint8_t* const slot = free_.back();
-    free_.pop_back();
-    return slot;
+    for (size_t i = 0; i < regions_.size() || AddRegion(); ++i) {
+      const unsigned halves = Fitting(regions_[i], size);
+      if (halves == 0) continue;
+      regions_[i].taken |= halves;
+      return Slot{i, halves, regions_[i].begin + (halves == kSecond ? kSlotBytes : 0)};
+    }
+    return std::nullopt;
   }
-  void GiveBack(uint8_t* slot) {
+  void GiveBack(const Slot& slot) {
     std::lock_guard lock(mutex_);
-    free_.push_back(slot);
+    regions_[slot.region].taken &= ~slot.halves;
   }
 
  private:
-  void AddRegion() {
+  static constexpr unsigned kFirst = 1;
+  static constexpr unsigned kSecond = 2;
+  struct Region {
+    uint8_t* begin;
+    unsigned taken;
+  };
+
+  // 0: there is no room for it.
+  static unsigned Fitting(const Region& region, size_t size) {
+    if (size > kSlotBytes) return region.taken == 0 ? kFirst | kSecond : 0;
+    if ((region.taken & kFirst) == 0) return kFirst;
+    return ~region.taken & kSecond;
+  }
+  bool AddRegion() {
+    if (regions_.size() == kRegionsMax) return false;
     void* const mapped =
         mmap(nullptr, 2 * kRegionBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED) return;
+    if (mapped == MAP_FAILED) return false;
     auto* const begin = static_cast<uint8_t*>(mapped);
     const size_t before =
         (kRegionBytes - reinterpret_cast<uintptr_t>(begin) % kRegionBytes) % kRegionBytes;
@@ -44,23 +69,23 @@ class TransferBuffers::Slots {
     if (before > 0) (void)munmap(begin, before);
     (void)munmap(region + kRegionBytes, kRegionBytes - before);
     (void)madvise(region, kRegionBytes, MADV_HUGEPAGE);
-    regions_.push_back(region);
-    for (size_t at = 0; at < kRegionBytes; at += kSlotBytes) free_.push_back(region + at);
+    regions_.push_back({region, 0});
+    return true;
   }
 
   std::mutex mutex_;
-  std::vector<uint8_t*> regions_;
-  std::vector<uint8_t*> free_;  // the one that was used last is the next
+  std::vector<Region> regions_;
 };
 
 TransferBuffers::TransferBuffers() : slots_(std::make_shared<Slots>()) {}
 
 Buffer TransferBuffers::Get(size_t size) {
-  if (size <= kLargeBytes || size > kSlotBytes) return Buffer::Aligned(size);
-  uint8_t* const slot = slots_->Take();
-  if (slot == nullptr) return Buffer::Aligned(size);
-  return {std::shared_ptr<void>(slot, [slots = slots_, slot](void*) { slots->GiveBack(slot); }),
-          slot, size};
+  if (size <= kLargeBytes || size > kRegionBytes) return Buffer::Aligned(size);
+  const auto slot = slots_->Take(size);
+  if (!slot.has_value()) return Buffer::Aligned(size);
+  return {std::shared_ptr<void>(slot->begin,
+                                [slots = slots_, slot = *slot](void*) { slots->GiveBack(slot); }),
+          slot->begin, size};
 }
 
 }  // namespace weir

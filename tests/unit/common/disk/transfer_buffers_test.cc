@@ -26,6 +26,54 @@ TEST(TransferBuffersTest, ALargeBufferLiesInOneHugePage) {
   }
 }
 
+// A read of 1 MiB that begins within a block, and larger ones.
+TEST(TransferBuffersTest, WhatIsLargerThanHalfAPageHasOneOfItsOwn) {
+  TransferBuffers buffers;
+  std::vector<Buffer> held;
+  std::set<uintptr_t> pages;
+  for (const size_t size : {kMiB + 4096, 2 * kMiB, kMiB + 1, 2 * kMiB - 4096, kMiB + 4096}) {
+    const Buffer& buffer = held.emplace_back(buffers.Get(size));
+    EXPECT_EQ(buffer.size(), size);
+    EXPECT_EQ(AddressOf(buffer) % TransferBuffers::kRegionBytes, 0U) << size;
+    pages.insert(AddressOf(buffer) / TransferBuffers::kRegionBytes);
+  }
+  EXPECT_EQ(pages.size(), held.size());
+}
+
+TEST(TransferBuffersTest, TwoHalvesShareAPageAndLeaveTheOthersWhole) {
+  TransferBuffers buffers;
+  const auto page_of = [](const Buffer& buffer) {
+    return AddressOf(buffer) / TransferBuffers::kRegionBytes;
+  };
+  Buffer half = buffers.Get(kMiB);
+  Buffer whole = buffers.Get(2 * kMiB);
+  Buffer other_half = buffers.Get(kMiB);
+  EXPECT_EQ(page_of(half), page_of(other_half));
+  EXPECT_NE(page_of(half), page_of(whole));
+  const uintptr_t shared = page_of(half);
+  half = {};
+  EXPECT_NE(page_of(buffers.Get(kMiB + 4096)), shared) << "the other half is in use";
+  other_half = {};
+  EXPECT_EQ(page_of(buffers.Get(kMiB + 4096)), shared);
+}
+
+// Memory is bounded, whatever the sizes are: as many pages, and no more.
+TEST(TransferBuffersTest, SoManyPagesAreKeptAndNoMore) {
+  TransferBuffers buffers;
+  std::set<uintptr_t> addresses;
+  const auto fill = [&](size_t size, size_t count) {
+    std::vector<Buffer> held;
+    for (size_t i = 0; i < count; ++i) {
+      held.push_back(buffers.Get(size));
+      addresses.insert(AddressOf(held.back()) / TransferBuffers::kRegionBytes);
+    }
+  };
+  fill(2 * kMiB, TransferBuffers::kRegionsMax);
+  fill(kMiB, 2 * TransferBuffers::kRegionsMax);
+  fill(kMiB + 4096, TransferBuffers::kRegionsMax);
+  EXPECT_EQ(addresses.size(), TransferBuffers::kRegionsMax);
+}
+
 TEST(TransferBuffersTest, BuffersThatAreInUseAreApartAndFreeOnesAreUsedAgain) {
   TransferBuffers buffers;
   std::vector<Buffer> held;
