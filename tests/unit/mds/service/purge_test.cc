@@ -62,6 +62,31 @@ TEST_F(PurgeTest, AStepThatFailedIsTriedAgain) {
   EXPECT_EQ(core->objects().pending_purges(), 0u);
 }
 
+// Goal: an MDS that nobody uses sleeps: purges cost it something while there are any. Watched for
+// less than a session lasts, whose end is an operation too.
+TEST_F(PurgeTest, WhenAllIsPurgedNothingIsDoneForIt) {
+  osds.hold = true;
+  Remove("file");
+  EXPECT_EQ(core->objects().pending_purges(), 1u);
+  osds.Release();
+  EXPECT_EQ(core->objects().pending_purges(), 0u);
+  EXPECT_TRUE(core->names().AnyWait()) << "its end joins the next batch";
+  const auto pass = [this](int ticks) {
+    for (int i = 0; i < ticks; ++i) {
+      clock.Advance(100ms);
+      core->Tick();
+      if (core->names().commit_wanted()) core->names().CommitPrepared();
+    }
+  };
+  pass(60);  // what directories count is committed with it, or 5 s later
+  const uint64_t before = core->names().committed_operations();
+  osds.orders.clear();
+  pass(200);
+  EXPECT_FALSE(core->names().AnyWait());
+  EXPECT_EQ(core->names().committed_operations(), before);
+  EXPECT_TRUE(osds.orders.empty());
+}
+
 // Goal: `df` shows at once what a removal frees, and neither more nor less while it is deleted.
 TEST_F(PurgeTest, WhatIsStillToBeDeletedIsFree) {
   const uint64_t all = uint64_t{1} << 30;  // of the one OSD
