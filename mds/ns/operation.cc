@@ -372,7 +372,8 @@ Status Operation::CutLooseEnd(Inode* file, uint32_t claimed_class) {
 }
 
 Status Operation::CheckHasHeard(uint64_t epoch) const {
-  if (!context.cluster.IsFenced(context.session, epoch)) return Status::Ok();
+  const bool repeats = context.replayed_inode != 0;
+  if (repeats || !context.cluster.IsFenced(context.session, epoch)) return Status::Ok();
   return {ErrorCode::kStaleEpoch, "the mount was evicted and does not know it yet"};
 }
 

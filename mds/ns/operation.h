@@ -167,7 +167,8 @@ class Operation {
   Status BeforePurge(const std::vector<uint64_t>& inodes);
 
   // Of whoever opens something under a map of that epoch: kStaleEpoch when the map tells of no
-  // eviction of his yet, and there was one. What he holds he would take for opened before that.
+  // eviction of his yet, and there was one. What he holds he would take for opened before that:
+  // rightly so of what he has opened in a former life and only repeats.
   [[nodiscard]] Status CheckHasHeard(uint64_t epoch) const;
   void Opened(uint64_t inode, uint32_t flags);
   // It is prepared again later: what it opened and may look at is not open and not leased

@@ -377,6 +377,25 @@ TEST_F(RestartTest, TheNumberOfALostFileIsNobodyElses) {
   third.Crash();
 }
 
+// The accident: the MDS died when it had fenced a mount and not dropped it yet. The next one waited
+// for what the mount had to repeat, and refused that for ever, as it was asked under an old map.
+TEST_F(RestartTest, AFencedMountCanRepeatWhatItMade) {
+  client::HandlePtr first, mine;
+  ASSERT_TRUE(Finish(Create(&first_, &first, "first")));
+  ASSERT_TRUE(Finish(Sync(&first_, &first)));  // the next MDS knows that it may write
+  ASSERT_TRUE(Finish(Create(&first_, &mine)));
+  EXPECT_FALSE(first_.IsDurable(first_.last_order())) << "there would be nothing to repeat";
+  CutOff("first");
+  RestartMds();
+  const auto fenced = [this] { return !mds_.core().keeper().map()->fences.empty(); };
+  ASSERT_TRUE(network_.RunUntil(fenced, 10s));
+  network_.Heal();
+  RestartMds();
+  InodeId found;
+  ASSERT_TRUE(Finish(Lookup(&second_, second_.root(), "f", &found)));
+  EXPECT_EQ(found, mine->inode->id());
+}
+
 class CutOffWriterTest : public RestartTest, public ::testing::WithParamInterface<Duration> {};
 
 // Others wait for reports for 2 s and the grace ends after 4 s; he is away for less than the one,
