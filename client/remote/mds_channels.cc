@@ -32,6 +32,7 @@ Result<std::unique_ptr<net::RpcClient>> MdsChannels::Dial(size_t channel) const 
   net::RpcClient::Options options;
   options.session = net::OnConnection(options_.session, static_cast<uint32_t>(channel));
   options.ids_above = options_.ids_above;
+  options.resend_interval = options_.resend_interval;
   if (channel == 0) options.reserved_ids = options_.reserved_ids;
   return net::RpcClient::Connect(networks_.at(channel), clock_, options_.endpoint, options);
 }

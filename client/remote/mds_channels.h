@@ -26,6 +26,7 @@ class MdsChannels {
     uint64_t session = 0;
     uint64_t ids_above = 0;              // of net::RpcClient::Options
     std::vector<uint64_t> reserved_ids;  // too, of the first connection
+    Duration resend_interval = net::RpcClient::Options().resend_interval;
   };
   // Keeps the connections while it exists, if Stop and Close have not come before.
   class Use {

@@ -51,7 +51,8 @@ MdsClient::MdsClient(const ReactorNetworks& networks, Clock& clock, Options opti
       options_(std::move(options)),
       events_(std::move(events)),
       channels_(networks, clock,
-                {options_.endpoint, options_.session, options_.ids_above, options_.reserved_ids}),
+                {options_.endpoint, options_.session, options_.ids_above, options_.reserved_ids,
+                 options_.resend_interval}),
       ordered_(channels_, {options_.ordered, options_.ordered_within, options_.keeps,
                            options_.timeout, events_.on_lost_names, events_.on_told_open}) {}
 

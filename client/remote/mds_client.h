@@ -67,6 +67,7 @@ class MdsClient {
     bool keeps = false;                  // these, for an MDS that begins anew
     Duration timeout = Duration::max();  // of every call
     Duration connect_timeout = std::chrono::seconds(10);  // of Open
+    Duration resend_interval = net::RpcClient::Options().resend_interval;
   };
   struct Events {
     std::function<void(MapPtr)> on_map;               // a newer map

@@ -52,10 +52,11 @@ class OrderedNames {
   void Lost() {
     const std::lock_guard lock(mutex_);
     SetDurable(last_);
-    lost_ = true;
+    lost_ = untold_loss_ = true;
   }
   // Whether that has happened, and nobody was told: once.
-  bool TakeLoss() { return lost_.exchange(false); }
+  bool TakeLoss() { return untold_loss_.exchange(false); }
+  // Whether it ever has.
   [[nodiscard]] bool lost() const { return lost_; }
 
   // Of the last answer: what was asked before is durable when this is.
@@ -81,7 +82,7 @@ class OrderedNames {
   std::atomic<uint64_t> last_{0};
   std::atomic<uint64_t> durable_{0};
   std::atomic<bool> any_made_{false};
-  std::atomic<bool> lost_{false};
+  std::atomic<bool> lost_{false}, untold_loss_{false};
   std::map<InodeId, uint64_t> made_;  // by the order of their creation
   uint64_t base_ = 0;                 // below the orders of this life
   bool repeating_ = false;

@@ -128,13 +128,8 @@ static_assert(2 * ReactorNetworks::kMost <= net::kMostConnections,
 
 }  // namespace
 
-OsdClient::OsdClient(const ReactorNetworks& networks, Clock& clock, uint64_t session,
-                     Duration timeout, uint64_t ids_above)
-    : networks_(networks),
-      clock_(clock),
-      session_(session),
-      timeout_(timeout),
-      ids_above_(ids_above) {}
+OsdClient::OsdClient(const ReactorNetworks& networks, Clock& clock, const Options& options)
+    : networks_(networks), clock_(clock), options_(options) {}
 
 OsdClient::~OsdClient() {
   Stop();
@@ -158,8 +153,9 @@ net::RpcClient& OsdClient::RpcFor(const Connection& connection, size_t channel,
 OsdClient::RpcPtr OsdClient::Dial(const std::string& endpoint, size_t channel,
                                   size_t connection) const {
   net::RpcClient::Options options;
-  options.session = net::OnConnection(session_, static_cast<uint32_t>(connection));
-  options.ids_above = ids_above_;
+  options.session = net::OnConnection(options_.session, static_cast<uint32_t>(connection));
+  options.ids_above = options_.ids_above;
+  options.resend_interval = options_.resend_interval;
   auto rpc = net::RpcClient::Connect(networks_.at(channel), clock_, endpoint, options);
   return rpc.ok() ? std::move(*rpc) : nullptr;
 }
@@ -183,7 +179,7 @@ void OsdClient::Send(const ObjectOp& op, const Stamp& stamp, Callback callback) 
                             "osd." + std::to_string(stamp.osd.value) + " is not in the map")});
   }
   net::CallOptions call;
-  call.timeout = timeout_;
+  call.timeout = options_.timeout;
   call.idempotent = !op.write;
   call.error_body = std::make_shared<std::string>();
   RpcFor(*connection, channel, op)

@@ -33,9 +33,13 @@ namespace weir::client {
 
 class OsdClient final : public ObjectSender {
  public:
-  // `ids_above`: of net::RpcClient::Options.
-  OsdClient(const ReactorNetworks& networks, Clock& clock, uint64_t session, Duration timeout,
-            uint64_t ids_above = 0);
+  struct Options {
+    uint64_t session = 0;
+    Duration timeout = Duration::max();  // of every call
+    uint64_t ids_above = 0;              // of net::RpcClient::Options
+    Duration resend_interval = net::RpcClient::Options().resend_interval;
+  };
+  OsdClient(const ReactorNetworks& networks, Clock& clock, const Options& options);
   ~OsdClient() override;
 
   void Send(const ObjectOp& op, const Stamp& stamp, Callback callback) override;
@@ -71,9 +75,7 @@ class OsdClient final : public ObjectSender {
 
   const ReactorNetworks& networks_;
   Clock& clock_;
-  const uint64_t session_;
-  const Duration timeout_;
-  const uint64_t ids_above_;
+  const Options options_;
   std::mutex set_map_mutex_;  // one map after the other
   // Shared while a client is used, exclusive while the set changes: nobody loses one under his
   // feet. None is destroyed on its own I/O thread, nor on a reactor that would wait for another's.

@@ -57,7 +57,11 @@ Core::Core(const ReactorNetworks& networks, Clock& clock, Options options)
       names_(clock, leases_),
       caller_classes_({options_.client_name, options_.mount_class}, options_.read_exe,
                       options_.read_cgroup),
-      osds_(networks, clock, session_, options_.timeout, IdsAbove(options_)),
+      osds_(networks, clock,
+            {.session = session_,
+             .timeout = options_.timeout,
+             .ids_above = IdsAbove(options_),
+             .resend_interval = options_.resend_interval}),
       objects_(clock, osds_,
                {.timeout = options_.timeout,
                 .session = session_,
@@ -125,6 +129,7 @@ Status Core::Connect() {
   options.keeps = options_.keeps;
   options.timeout = options_.timeout;
   options.connect_timeout = options_.connect_timeout;
+  options.resend_interval = options_.resend_interval;
   MdsClient::Events events;
   events.on_map = [this](const MapPtr& map) { OnMap(map); };
   events.on_tags = [this](uint64_t tag_epoch) { classes_.TagsMoved(tag_epoch, leases_.Mark()); };

@@ -40,6 +40,7 @@
 #include "client/vfs/yield_batches.h"
 #include "common/base/tick_pace.h"
 #include "common/base/waker.h"
+#include "common/net/rpc.h"
 #include "common/net/sub_session.h"
 #include "common/posix/kernel_path.h"
 
@@ -67,6 +68,7 @@ class Core final : private WriteReporter, private NewFiles {
     std::string subtree;
     Duration timeout = Duration::max();
     Duration connect_timeout = std::chrono::seconds(10);
+    Duration resend_interval = net::RpcClient::Options().resend_interval;
     FileIo::Options file_io;
     // Which reads move access times; asked for every read.
     std::function<AccessTimes::Rules()> access_rules = [] { return AccessTimes::Rules(); };

@@ -55,8 +55,9 @@ Result<std::unique_ptr<Temporary>> Temporary::Make(cli::ClusterLink& link,
   made->networks_ = std::make_unique<client::ReactorNetworks>(*made->network_);
   client::ObjectIo::Options options;
   options.session = RandomSeed();
-  made->osd_client_ =
-      std::make_unique<client::OsdClient>(*made->networks_, clock, options.session, kPatience);
+  made->osd_client_ = std::make_unique<client::OsdClient>(
+      *made->networks_, clock,
+      client::OsdClient::Options{.session = options.session, .timeout = kPatience});
   options.timeout = kPatience;
   made->io_ = std::make_unique<client::ObjectIo>(clock, *made->osd_client_, options);
   made->osd_client_->SetMap(map);

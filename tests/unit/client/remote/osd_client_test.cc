@@ -51,7 +51,8 @@ class OsdClientTest : public ::testing::Test {
     for (const auto& reactor : reactors_) all.push_back(reactor.get());
     networks_ = all.empty() ? std::make_unique<ReactorNetworks>(*network_)
                             : std::make_unique<ReactorNetworks>(*network_, all);
-    client_ = std::make_unique<OsdClient>(*networks_, SystemClock::Get(), kSession, 60s);
+    client_ = std::make_unique<OsdClient>(*networks_, SystemClock::Get(),
+                                          OsdClient::Options{.session = kSession, .timeout = 60s});
     client_->SetMap(MapWith({}));
   }
   std::unique_ptr<net::RpcServer> Serve(const std::string& endpoint) {
