@@ -4,95 +4,21 @@
 // Threads: one.
 #pragma once
 
-#include <array>
-#include <functional>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
-#include <vector>
 
-#include "tests/crash/cluster/history.h"
-#include "tests/crash/cluster/name_prefix.h"
+#include "tests/crash/cluster/board.h"
 #include "tests/crash/cluster/sim_mount.h"
 
 namespace weir::crash {
-
-class Actor;
-
-// A file that has one of two names, or none.
-struct Slot {
-  struct Place {
-    std::string directory, name;
-    Register<uint64_t> inode{0};
-  };
-  std::array<Place, 2> places;
-  const Actor* taken_by = nullptr;
-  TimePoint rests_until;  // what a crashed user had on its way may still arrive
-};
-
-// What was closed and not synced, of which the others see all: when its user dies it may be lost.
-struct ClosedData {
-  const Actor* who = nullptr;
-  std::shared_ptr<FileHistory> file;
-  FileHistory::Places before, after;
-};
-
-// What all actors know.
-struct Board {
-  Board(World& the_world, size_t count) : world(the_world), slots(count) {}
-
-  World& world;
-  std::vector<Slot> slots;
-  std::map<uint64_t, std::shared_ptr<FileHistory>> files;  // by inode
-  uint64_t next_tag = 1;
-  uint64_t cuts = 0;  // since the start: who is cut off may lose his session
-  // Whether the MDS has given up that session, with what it closed and what was not durable of its
-  // names; its mount may not know yet.
-  std::function<bool(uint64_t session)> is_fenced;
-  int lock_number = 0;
-  const Actor* lock_holder = nullptr;
-  std::set<const Actor*> racing;  // a mkdir or rmdir of the lock is on its way
-  bool stopping = false;
-  uint64_t operations = 0;
-  std::string wrong;  // the first thing that is
-  std::function<void(const std::string&)> trace;
-  std::function<void(const Actor*)> evicted;  // he dies, and another takes his place
-
-  std::vector<EarlyName> early;
-  std::vector<NamePrefix> prefixes;  // of the dead
-  std::vector<ClosedData> closed;
-  TimePoint mds_died{INT64_MIN / 2};
-  std::set<uint64_t> given_back;  // inodes whose making may be undone: their numbers come again
-
-  void Wrong(const std::string& what);
-  // `who` was told that it is done.
-  void Named(const Actor* who, Register<uint64_t>& inode, size_t place);
-  // Nobody else changes it now, and that is what it is.
-  void FoundOut(const Actor* who, Register<uint64_t>& inode, uint64_t value);
-  // Somebody who began to look then sees that value: others than who did it do once it is durable,
-  // with all before it.
-  void Saw(const Actor* who, const Register<uint64_t>& inode, uint64_t value, TimePoint since);
-  // `who` has closed the file, or has found it as he had closed it: that is certain while he lives.
-  void Closed(const Actor* who, const std::shared_ptr<FileHistory>& file,
-              const FileHistory::Places& after);
-  [[nodiscard]] bool HasClosed(const Actor* who, const FileHistory& file) const;
-  // It is stored: `who` has synced it; or, for others, is told what they have closed. Null: of all
-  // files.
-  void Synced(const Actor* who, const FileHistory* file);
-  void ToldToOthers(const Actor* who, const FileHistory& file);
-  void Died(const Actor* who);
-  void MdsDied();
-  void ForgetDurable();
-  void UndoOrphaned();
-  // The history of that inode behind a name, which may just be being made.
-  std::shared_ptr<FileHistory> FileOf(Slot::Place& place, uint64_t inode);
-};
 
 class Actor {
  public:
   // What somebody had on its way may arrive for so long after his death: a restarted MDS has it
   // wait for mounts that do not come back.
   static constexpr Duration kRest = std::chrono::seconds(16);
-  static constexpr uint64_t kMaking = UINT64_MAX;  // behind a name: an inode not known yet
 
   Actor(Board& board, std::string name);
   ~Actor() { Crash(); }
@@ -108,29 +34,47 @@ class Actor {
 
  private:
   using File = std::shared_ptr<FileHistory>;
+  // actor.cc
   Task Live();
-  Task Audit();
-  Task AuditSlot(Slot& slot, std::map<std::string, std::set<std::string>>* names);
-  Task AuditFile(InodeId inode, File file);
   Task SetUp();
+  Task FindDirectory(const std::string& name, InodeId* found);
+  Task RaceForLock();
+  Task MakeRow();
+  Answer<bool> Pause(uint64_t most_us);
+  void Say(const std::string& what);
+  // He goes on only if what he does is done, or what he sees is not wrong: else it is told, or he
+  // was evicted, and is at his end.
+  OnlyIf Done(const Status& status);
+  OnlyIf Right(const std::string& wrong);    // empty: nothing is
+  OnlyIf RightIn(const std::string& wrong);  // with a file
+  OnlyIf Right(bool is_right, const std::string& otherwise);
+  [[nodiscard]] bool WasEvicted(const Status& status) const;
+  OnlyIf Evicted();
+  void Holds(const File& file);  // from what he began last on
+  // actor_turn.cc
   Task TakeTurn(Slot& slot);
   Task FindOut(Slot::Place& place, InodeId* parent);
   Task Obtain(Slot& slot);  // fills open_
+  Task Make(Slot& slot, size_t k);
+  Task OpenOwn(InodeId inode);
   Task WorkOn();
   Task WriteSome();
+  Task SyncIt();
+  Task CutSome();
   Task SetMode();
   void Raise(FileHistory::Places* places, size_t begin, size_t end) const;
   Task LeaveIt(Slot& slot);
   Task Unlink();
+  // actor_looks.cc
   Task LookAt(Slot& slot);
+  Task LookAtRow();
+  Task LookUp(Slot::Place& place, InodeId* parent, uint64_t* inode);
+  Task LookInto(InodeId inode, File file);
   Task WatchSize(InodeId inode, File file);
   Task ReadSome(client::HandlePtr handle, File file, FileHistory::Places floors);
-  Task RaceForLock();
-  Task FindDirectory(const std::string& name, InodeId* found);
-  Answer<bool> Pause(uint64_t most_us);
-  void Say(const std::string& what);
-  bool Ok(const Status& status);
-  [[nodiscard]] bool WasEvicted(const Status& status) const;
+  Task Audit();
+  Task AuditSlot(Slot& slot, std::map<std::string, std::set<std::string>>* names);
+  Task AuditFile(InodeId inode, File file);
 
   Board& board_;
   World& world_;
@@ -138,6 +82,8 @@ class Actor {
   std::unique_ptr<SimMount> mount_;
   std::string doing_;
   TimePoint began_;
+  uint64_t since_ = 0;  // the epoch of his map when he began, or opened the file that he has open
+  bool holds_ = false;  // a file is open
   // Of the turn.
   struct Open {
     Slot::Place* place = nullptr;

@@ -24,6 +24,9 @@ constexpr uint32_t kOsds = 3;
 constexpr size_t kActors = 3;
 constexpr size_t kSlots = 5;
 constexpr Duration kBusy = std::chrono::seconds(20);
+// Whom the MDS could not hear it hears again by then: it may be down, and is asked again only after
+// kResendInterval.
+constexpr Duration kHeardWithin = std::chrono::seconds(6);
 constexpr Duration kToEnd = std::chrono::seconds(120);   // for what was begun, once all is whole
 constexpr Duration kToPurge = std::chrono::seconds(60);  // leases, graces and retries over
 
@@ -59,14 +62,15 @@ class Cluster {
         mds_(world_) {
     board_.trace = [this](const std::string& what) { Trace(what); };
     board_.evicted = [this](const Actor* who) { ActorEvicted(who); };
-    board_.is_fenced = [this](uint64_t session) {
-      return mds_.up() && mds_.core().keeper().map()->fences.contains(session);
-    };
+    board_.named = [this](const Actor* who) { ActorNamed(who); };
+    mds_.on_fence = [this](uint64_t session, uint64_t epoch) { Fenced(session, epoch); };
     mds_.on_death = [this] { board_.MdsDied(); };
+    mds_.on_boot = [this] { board_.MdsIsBack(); };
     network_.SetTap([this](const auto& passing, net::Message* message) {
       Spoil(options_.bug, passing, message);
       TraceMessage(passing, *message);
-      return true;
+      const bool set_in = clock_.Now() + kBusy / 2 > faults_end_;
+      return !set_in || !Swallows(options_.bug, passing);
     });
     for (uint32_t id = 0; id < kOsds; ++id) {
       osds_[id] = std::make_unique<SimOsd>(world_, id);
@@ -79,7 +83,7 @@ class Cluster {
     outcome_.wrong = board_.wrong;
     outcome_.operations = board_.operations;
     outcome_.messages = network_.messages_sent();
-    outcome_.cuts = board_.cuts;
+    for (const NamePrefix& prefix : board_.prefixes) outcome_.informed += prefix.informed();
     return outcome_;
   }
 
@@ -90,7 +94,7 @@ class Cluster {
     Supervise();
     faults_end_ = clock_.Now() + kBusy;
     world_.After(std::chrono::seconds(1), [this] { MakeTrouble(); });
-    network_.RunFor(kBusy);
+    network_.RunUntil([this] { return !board_.wrong.empty(); }, kBusy);
     MakeWhole();
     board_.stopping = true;
     const auto all_done = [this] {
@@ -176,7 +180,8 @@ class Cluster {
 
   void MakeTrouble() {
     if (clock_.Now() >= faults_end_) return;
-    const uint64_t choice = prng_.Uniform(0, 9);
+    if (options_.bug == Bug::kTornCommit) ambush_ = true;
+    const uint64_t choice = prng_.Uniform(0, 10);
     if (choice < 2) {
       const size_t i = prng_.Uniform(0, kOsds - 1);
       Trace("trouble: " + osds_[i]->name() + " loses its power");
@@ -197,6 +202,9 @@ class Cluster {
     } else if (choice < 7) {
       CutSome();
     } else if (choice < 8) {
+      Trace("trouble: whoever has names that are not durable will die, and the MDS with him");
+      ambush_ = true;
+    } else if (choice < 9) {
       const size_t i = prng_.Uniform(0, kOsds - 1);
       Trace("trouble: the disk of " + osds_[i]->name() + " is slow");
       osds_[i]->Slow(std::chrono::milliseconds(prng_.Uniform(10, 300)));
@@ -215,38 +223,82 @@ class Cluster {
   }
   // Not while he is still talking.
   void ActorEvicted(const Actor* who) {
-    const auto found = std::find_if(actors_.begin(), actors_.end(),
-                                    [&](const auto& actor) { return actor.get() == who; });
-    if (found == actors_.end()) return board_.Wrong(who->name() + " was evicted, without trouble");
+    const size_t i = NumberOf(who);
+    if (i == kActors) return board_.Wrong(who->name() + " was evicted, without trouble");
     Trace(who->name() + " was evicted");
-    const auto i = static_cast<size_t>(found - actors_.begin());
     world_.After(Duration(0), [this, i, who] {
       if (actors_[i].get() == who) CrashActor(i);
     });
+  }
+  void ActorNamed(const Actor* who) {
+    const size_t i = NumberOf(who);
+    if (!ambush_ || !mds_.up() || i == kActors || board_.EarlyChangesOf(who) < 2) return;
+    ambush_ = false;
+    mds_.CrashInNextCommit(TearingOfMds(options_.bug));
+    world_.After(Duration(0), [this, i, who] {
+      if (actors_[i].get() == who) CrashActor(i);
+    });
+  }
+  [[nodiscard]] size_t NumberOf(const Actor* who) const {
+    const auto found = std::find_if(actors_.begin(), actors_.end(),
+                                    [&](const auto& actor) { return actor.get() == who; });
+    return static_cast<size_t>(found - actors_.begin());
+  }
+  // Whoever is alive and can be heard keeps his session.
+  void Fenced(uint64_t session, uint64_t epoch) {
+    Trace("fenced under epoch " + std::to_string(epoch) + ": session " + std::to_string(session));
+    board_.Fenced(session, epoch);
+    for (const auto& actor : actors_) {
+      if (actor == nullptr || actor->mount().session() != session) continue;
+      if (!board_.WasCutOff(actor->name(), clock_.Now() - kHeardWithin)) {
+        board_.Wrong(actor->name() + " is evicted, and was not cut off");
+      }
+    }
   }
   void NewActorLater(size_t i) {
     world_.After(world_.Between(10'000, 1'000'000), [this, i] {
       coming_[i] = false;
       retired_.push_back(std::move(actors_[i]));
+      board_.cuts.erase(retired_.back()->name());
+      for (const Cut& cut : cuts_) NoteCut(cut);
       actors_[i] = std::make_unique<Actor>(board_, "user" + std::to_string(i));
       actors_[i]->Begin();
     });
   }
 
+  struct Cut {
+    std::string a, b;
+    TimePoint end;
+  };
+  void NoteCut(const Cut& cut) {
+    if (cut.a != "mds" && cut.b != "mds") return;
+    board_.cuts[cut.a == "mds" ? cut.b : cut.a].push_back({clock_.Now(), cut.end});
+  }
   std::string SomeMachine() {
     const uint64_t choice = prng_.Uniform(0, kOsds + kActors);
     if (choice < kOsds) return osds_[choice]->name();
     if (choice == kOsds) return "mds";
-    return "user" + std::to_string(choice - kOsds - 1);
+    return SomeUser();
   }
+  std::string SomeUser() { return "user" + std::to_string(prng_.Uniform(0, kActors - 1)); }
   void CutSome() {
+    // Of whom the MDS hears nothing for that long it may give up.
+    if (prng_.Chance(0.3)) return CutOff(SomeUser(), "mds", world_.Between(4'000'000, 10'000'000));
     const std::string a = SomeMachine(), b = SomeMachine();
-    if (a == b) return;
-    Trace("trouble: " + a + " and " + b + " are cut off from each other");
-    ++board_.cuts;
-    network_.Cut(a, b);
     const uint64_t most = prng_.Chance(0.2) ? 9'000'000U : 2'000'000U;
-    world_.After(world_.Between(100'000, most), [this] { network_.Heal(); });
+    if (a != b) CutOff(a, b, world_.Between(100'000, most));
+  }
+  void CutOff(const std::string& a, const std::string& b, Duration time) {
+    Trace("trouble: " + a + " and " + b + " are cut off from each other");
+    ++outcome_.cuts;
+    network_.Cut(a, b);
+    cuts_.push_back({a, b, clock_.Now() + time});
+    NoteCut(cuts_.back());
+    world_.After(time, [this] {
+      network_.Heal();
+      std::erase_if(cuts_, [this](const Cut& cut) { return cut.end <= clock_.Now(); });
+      for (const Cut& cut : cuts_) network_.Cut(cut.a, cut.b);
+    });
   }
   void ChangeWeather() {
     testing::SimNetworkOptions options;
@@ -254,7 +306,6 @@ class Cluster {
     options.duplicate = prng_.Chance(0.5) ? 0.05 : 0;
     options.disconnect = prng_.Chance(0.5) ? 0.02 : 0;
     options.drop = prng_.Chance(0.2) ? 0.002 : 0;
-    if (options.drop > 0) ++board_.cuts;  // what is sent again 10 s later comes after the lease
     if (prng_.Chance(0.3)) options.max_delay = std::chrono::milliseconds(prng_.Uniform(1, 150));
     Trace("trouble: the network changes");
     network_.SetOptions(options);
@@ -262,7 +313,10 @@ class Cluster {
 
   void MakeWhole() {
     Trace("no more trouble");
+    ambush_ = false;
     network_.Heal();
+    cuts_.clear();
+    board_.Healed();
     network_.SetOptions({});
     mds_.Calm();
     for (auto& osd : osds_) osd->Calm();
@@ -360,8 +414,10 @@ class Cluster {
   std::array<bool, kOsds + 1> coming_back_{};
   std::array<std::unique_ptr<Actor>, kActors> actors_;
   std::array<bool, kActors> coming_{};
+  std::vector<Cut> cuts_;  // in force
+  bool ambush_ = false;    // for the next one with several names that are not durable
   std::vector<std::unique_ptr<Actor>> retired_;
-  TimePoint faults_end_;
+  TimePoint faults_end_ = TimePoint::Max();
 };
 
 }  // namespace

@@ -24,7 +24,8 @@ struct ClusterOptions {
 struct ClusterOutcome {
   std::string wrong;  // empty: all is well
   uint64_t operations = 0, messages = 0, crashes = 0, cuts = 0;
-  uint32_t digest = 0;  // of everything that happened
+  uint64_t informed = 0;  // looks that told what is left of names (name_prefix.h)
+  uint32_t digest = 0;    // of everything that happened
 };
 
 ClusterOutcome RunCluster(const ClusterOptions& options);

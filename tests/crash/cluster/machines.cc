@@ -24,7 +24,6 @@ Status SimMds::Boot() {
   committing_ = false;
   kv_ = std::make_unique<SimKv>(table_, nullptr, world_.prng);
   kv_->SetBug(KvBugOfMds(world_.bug));
-  kv_->SetTearing(TearingOfMds(world_.bug));
   mds::MdsOptions options;
   options.new_cluster_uuid = kClusterUuid;
   options.lease = kLease;
@@ -38,8 +37,20 @@ Status SimMds::Boot() {
   cold_ = std::make_unique<testing::ColdKvStore>(*kv_);
   WEIR_ASSIGN_OR_RETURN(
       server_, mds::MdsServer::Start(*cold_, *node_, world_.clock, {kMdsEndpoint}, options));
+  if (on_boot) on_boot();
   TickLater();
+  TellFences();
   return {};
+}
+
+// Only a Tick makes any.
+void SimMds::TellFences() {
+  for (const auto& [session, epoch] : core().keeper().map()->fences) {
+    Epoch& told = fences_[session];
+    if (epoch <= told) continue;
+    told = epoch;
+    if (on_fence) on_fence(session, epoch.value);
+  }
 }
 
 mds::MdsCore& SimMds::core() {
@@ -54,7 +65,9 @@ void SimMds::TickLater() {
   world_.After(kTick, [this, alive = std::weak_ptr(life_)] {
     if (alive.expired() || !up()) return;
     core().Tick();
-    if (!alive.expired()) TickLater();
+    if (alive.expired()) return;
+    TellFences();
+    TickLater();
   });
 }
 
@@ -79,7 +92,16 @@ void SimMds::LoadLater() {
 }
 
 void SimMds::CrashSoon() {
-  kv_->FailAt(world_.prng.Uniform(0, kCrashWithin), [this] {
+  FailAt(world_.prng.Uniform(0, kCrashWithin));
+}
+
+void SimMds::CrashInNextCommit(SimKv::Bug tearing) {
+  kv_->SetTearing(std::move(tearing));
+  FailAt(0);
+}
+
+void SimMds::FailAt(uint64_t nth) {
+  kv_->FailAt(nth, [this] {
     world_.network.Kill("mds");
     world_.After(Duration(0), [this, alive = std::weak_ptr(life_)] {
       if (!alive.expired()) Crash();

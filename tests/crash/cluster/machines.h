@@ -3,6 +3,8 @@
 // Threads: one.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -18,7 +20,10 @@ namespace weir::crash {
 
 inline constexpr const char* kMdsEndpoint = "inproc://mds";
 inline constexpr const char* kClusterUuid = "00000000-0000-4000-8000-000000000001";
+// Shorter than the product's, so that a schedule sees the end of it.
 inline constexpr Duration kLease = std::chrono::seconds(6);
+// In the product, too, it is a third of the lease: what is lost once costs nobody his session.
+inline constexpr Duration kResendInterval = std::chrono::seconds(2);
 
 // What all machines share.
 struct World {
@@ -44,8 +49,12 @@ class SimMds {
   // The machine loses its power now, or in the midst of one of its next commits.
   void Crash();
   void CrashSoon();
+  // Of its next commit the disk keeps what that leaves, or all, or nothing. Null: all or nothing.
+  void CrashInNextCommit(SimKv::Bug tearing);
   void Calm();  // no crash that was to come soon
-  std::function<void()> on_death;
+  std::function<void()> on_death, on_boot;
+  // It gives up a session; told at once, or when it is back if it died just then.
+  std::function<void(uint64_t session, uint64_t epoch)> on_fence;
   [[nodiscard]] bool up() const { return server_ != nullptr; }
   [[nodiscard]] mds::MdsCore& core();
   // What a checker sees of the disk.
@@ -55,10 +64,13 @@ class SimMds {
   void TickLater();
   void CommitLater();
   void LoadLater();
+  void FailAt(uint64_t nth);
+  void TellFences();
 
   World& world_;
   std::unique_ptr<net::Network> node_;
   SimTable table_;
+  std::map<uint64_t, Epoch> fences_;  // told
   std::unique_ptr<SimKv> kv_;
   std::unique_ptr<testing::ColdKvStore> cold_;  // above kv_
   std::unique_ptr<mds::MdsServer> server_;

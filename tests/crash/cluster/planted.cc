@@ -12,6 +12,8 @@
 namespace weir::crash {
 namespace {
 
+constexpr uint32_t kNoMethod = 999;
+
 net::Direction DirectionOf(const testing::SimNetwork::Passing& passing) {
   return passing.to_server ? net::Direction::kToServer : net::Direction::kToClient;
 }
@@ -66,11 +68,12 @@ void LoseRecall(const testing::SimNetwork::Passing& passing, bool look, net::Mes
   Close(passing, header, message);
 }
 
-void LoseReplay(const testing::SimNetwork::Passing& passing, net::Message* message) {
+void ReplaceReplay(const testing::SimNetwork::Passing& passing, uint32_t by,
+                   net::Message* message) {
   wire::RpcHeader header;
   if (!passing.to_server || !Open(passing, *message, &header)) return;
   if (header.method() != wire::MDS_REPLAY) return;
-  header.set_method(wire::MDS_COMMIT);
+  header.set_method(by);
   Close(passing, header, message);
 }
 
@@ -121,8 +124,13 @@ void Spoil(Bug bug, const testing::SimNetwork::Passing& passing, net::Message* m
   if (bug == Bug::kForgottenRetries) ForgetRetries(passing, message);
   if (bug == Bug::kLostRecall) LoseRecall(passing, false, message);
   if (bug == Bug::kLostLook) LoseRecall(passing, true, message);
-  if (bug == Bug::kLostReplay) LoseReplay(passing, message);
+  if (bug == Bug::kLostReplay) ReplaceReplay(passing, wire::MDS_COMMIT, message);
+  if (bug == Bug::kRefusedReplay) ReplaceReplay(passing, kNoMethod, message);
   if (bug == Bug::kLostPurge) LosePurge(passing, message);
+}
+
+bool Swallows(Bug bug, const testing::SimNetwork::Passing& passing) {
+  return bug == Bug::kDeafMds && passing.from == "user0" && passing.to == "mds";
 }
 
 }  // namespace weir::crash

@@ -25,6 +25,7 @@ SimMount::SimMount(World& world, std::string name)
   options.mds_endpoint = kMdsEndpoint;
   options.client_name = name_;
   options.connect_timeout = Duration::max();
+  options.resend_interval = kResendInterval;
   options.ordered_within = std::chrono::seconds(1);
   options.keeps = true;
   options.file_io.write_back.run_bytes = 16 << 10;

@@ -31,9 +31,11 @@ class SimMount {
   // Writes back everything and gives the session back.
   Answer<Status> Unmount();
   void Crash();
-  // Of what it has been told (client/remote/ordered_names.h).
   [[nodiscard]] uint64_t session() const { return core_ == nullptr ? 0 : core_->session(); }
-  // What it was told early is lost, as the MDS has gone on without it.
+  // Of the map that it obeys.
+  [[nodiscard]] uint64_t epoch() const { return core_ == nullptr ? 0 : core_->map_epoch(); }
+  // Of what it was told early (client/remote/ordered_names.h) some is lost, as the MDS has gone on
+  // without it.
   [[nodiscard]] bool lost_names() const { return core_ != nullptr && core_->ordered().lost(); }
   [[nodiscard]] uint64_t last_order() const { return core_->ordered().last(); }
   // As far as it has heard.

@@ -1,6 +1,7 @@
 // Task, Answer: what lets a simulated user be written from top to bottom although every operation
 // calls back. A Task starts when it is awaited or Start is called; destroying it ends it where it
 // stands, and what it waits for is then answered to nobody.
+// OnlyIf: whoever awaits it goes on only if that is so, else he stands there until he is destroyed.
 // Threads: one.
 #pragma once
 
@@ -57,6 +58,13 @@ class Task {
  private:
   explicit Task(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
   std::coroutine_handle<promise_type> handle_;
+};
+
+struct OnlyIf {
+  bool so = false;
+  bool await_ready() const noexcept { return so; }
+  void await_suspend(std::coroutine_handle<>) const noexcept {}
+  void await_resume() const noexcept {}
 };
 
 // An operation that calls back once. Whoever awaits it goes on in an event of its own, never inside
