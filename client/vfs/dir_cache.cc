@@ -117,7 +117,7 @@ DirCache::Look DirCache::Find(InodeId parent, std::string_view name,
   if (other != directory.others.end()) {
     return {Look::Kind::kOther, {}, other->second};
   }
-  if (!directory.complete || directory.names.contains(HashOf(name))) return {};
+  if (!directory.complete || directory.present.contains(HashOf(name))) return {};
   return {Look::Kind::kAbsent, {}, {}};
 }
 
@@ -160,7 +160,7 @@ void DirCache::Learn(const Asking& asking, std::string_view name, const wire::En
     if (reply.lease().epoch() != epoch_ || reply.lease().seq() < seq_) return;
     if (!QuietLocked(attr.inode, Kind::kRights, asking.at)) return;
     TakeLeaseLocked(attr, reply.lease(), asking.at);
-  } else if (alone_ || names_ >= limits_.names) {
+  } else if (alone_ || learned_ >= limits_.learned) {
     return;
   }
   const auto parent = directories_.find(asking.parent);
@@ -168,7 +168,7 @@ void DirCache::Learn(const Asking& asking, std::string_view name, const wire::En
   if (!QuietLocked(asking.parent, Kind::kRemove, asking.at)) return;
   auto& known = directory ? parent->second.directories : parent->second.others;
   const bool added = known.insert_or_assign(std::string(name), attr.inode).second;
-  names_ += added ? 1 : 0;
+  learned_ += added ? 1 : 0;
 }
 
 void DirCache::LearnMade(const Asking& asking, std::string_view name, wire::EntryReply reply) {
@@ -180,15 +180,16 @@ void DirCache::LearnMade(const Asking& asking, std::string_view name, wire::Entr
 void DirCache::TakeLeaseLocked(const FileAttr& attr, const wire::DirLease& lease,
                                uint64_t asked_at) {
   if (!directories_.contains(attr.inode) &&
-      (directories_.size() >= limits_.directories || names_ >= limits_.names)) {
+      (directories_.size() >= limits_.directories || learned_ >= limits_.learned ||
+       present_ >= limits_.present)) {
     ClearLocked();
   }
   Directory& directory = directories_[attr.inode];
   if (directory.lease == 0) directory.lease = ++last_lease_;
   if (attr.version >= directory.attr.version) directory.attr = attr;
   if (!lease.empty() || !QuietLocked(attr.inode, Kind::kAdd, asked_at)) return;
-  names_ -= directory.names.size();
-  directory.names.clear();
+  present_ -= directory.present.size();
+  directory.present.clear();
   directory.complete = true;
 }
 
@@ -243,19 +244,19 @@ void DirCache::NoteChangeLocked(const Change& change) {
   if (found == directories_.end()) return;
   Directory& directory = found->second;
   if (change.kind == Kind::kRemove) {
-    // Its name stays among the names: that says only that the MDS must be asked.
+    // Its name stays among those that are present: that says only that the MDS must be asked.
     const std::string name(change.name);
-    names_ -= directory.directories.erase(name) + directory.others.erase(name);
+    learned_ -= directory.directories.erase(name) + directory.others.erase(name);
     return;
   }
   if (!directory.complete) return;
-  if (names_ >= limits_.names) {
-    names_ -= directory.names.size();
-    directory.names.clear();
+  if (present_ >= limits_.present) {
+    present_ -= directory.present.size();
+    directory.present.clear();
     directory.complete = false;
     return;
   }
-  if (directory.names.insert(HashOf(change.name)).second) ++names_;
+  if (directory.present.insert(HashOf(change.name)).second) ++present_;
 }
 
 std::vector<InodeId> DirCache::DirectoriesOf(const Changing& changing) {
@@ -290,13 +291,14 @@ void DirCache::DropLocked(InodeId directory) {
   const auto found = directories_.find(directory);
   if (found == directories_.end()) return;
   const Directory& gone = found->second;
-  names_ -= gone.names.size() + gone.directories.size() + gone.others.size();
+  present_ -= gone.present.size();
+  learned_ -= gone.directories.size() + gone.others.size();
   directories_.erase(found);
 }
 
 void DirCache::ClearLocked() {
   directories_.clear();
-  names_ = 0;
+  learned_ = present_ = 0;
 }
 
 }  // namespace weir::client

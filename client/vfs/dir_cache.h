@@ -11,7 +11,7 @@
 // overtake each other: what a reply tells of a directory counts only if no change of ours there was
 // under way while it was.
 //
-// Memory:  bounded by kMostDirectories and kMostNames, beyond which it forgets.
+// Memory:  bounded by Limits, beyond which it forgets, or learns no more.
 // Threads: any.
 #pragma once
 
@@ -45,7 +45,8 @@ class DirCache {
  public:
   struct Limits {
     size_t directories = 16'384;
-    size_t names = size_t{1} << 20;
+    size_t learned = size_t{1} << 20;  // names that lead to a known inode, some 110 bytes each
+    size_t present = size_t{1} << 21;  // in directories all of whose names are known, 40 each
   };
   explicit DirCache(Clock& clock) : DirCache(clock, Limits()) {}
   DirCache(Clock& clock, Limits limits) : clock_(clock), limits_(limits) {}
@@ -102,7 +103,7 @@ class DirCache {
     uint64_t lease = 0;  // counts leases, so that a new one differs from the old
     FileAttr attr;
     bool complete = false;  // what is in neither of these does not exist
-    std::unordered_set<size_t> names;
+    std::unordered_set<size_t> present;  // hashes
     std::unordered_map<std::string, InodeId> directories;
     std::unordered_map<std::string, InodeId> others;
   };
@@ -129,7 +130,7 @@ class DirCache {
   uint64_t sequence_ = 0;  // of our changes
   uint64_t last_lease_ = 0;
   size_t asking_ = 0;
-  size_t names_ = 0;
+  size_t learned_ = 0, present_ = 0;  // names, of all directories
   std::unordered_map<InodeId, Directory> directories_;
   std::unordered_map<InodeId, Activity> activity_;
   std::unordered_map<InodeId, TimePoint> wanted_;  // when it was last asked for

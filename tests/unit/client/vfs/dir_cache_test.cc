@@ -46,7 +46,7 @@ class DirCacheTest : public ::testing::Test {
   }
 
   testing::ManualClock clock;
-  DirCache cache{clock, {.directories = 8, .names = 100}};
+  DirCache cache{clock, {.directories = 8, .learned = 100, .present = 200}};
 };
 
 TEST_F(DirCacheTest, KnowsWhatIsNotInADirectoryThatWasEmpty) {
@@ -207,9 +207,25 @@ TEST_F(DirCacheTest, WhoMayNotPassIsLeftToTheMds) {
   EXPECT_EQ(Find(kDir, "x", 11, 21), Look::kAskMds);
 }
 
+TEST_F(DirCacheTest, ManyNamesMadeLeaveADirectoryKnown) {
+  Lease(kDir, true);
+  for (uint64_t i = 0; i < 200; ++i) {
+    const std::string name = "f" + std::to_string(i);
+    const auto asking = cache.Ask(kDir);
+    const auto changing = cache.BeginChange({{Kind::kAdd, kDir, name}});
+    wire::EntryReply made = Reply(InodeId(1000 + i), false);
+    made.mutable_attr()->set_mode(S_IFREG | 0644);
+    made.clear_lease();
+    cache.Learn(*asking, name, made);
+  }
+  EXPECT_EQ(Find(kDir, "other"), Look::kAbsent) << "each of 200 is one name, though 100 lead on";
+  EXPECT_EQ(Find(kDir, "f99"), Look::kOther);
+  EXPECT_EQ(Find(kDir, "f100"), Look::kAskMds);
+}
+
 TEST_F(DirCacheTest, MemoryIsBounded) {
   Lease(kDir, true);
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 201; ++i) {
     cache.BeginChange({{Kind::kAdd, kDir, "f" + std::to_string(i)}});
     EXPECT_EQ(Find(kDir, "f" + std::to_string(i)), Look::kAskMds);
   }
