@@ -38,7 +38,7 @@ Result<Overlay::Value> Overlay::Get(const std::string& key, Seen* seen,
     return pending->second.value;
   }
   if (const auto cached = cache_.find(key); cached != cache_.end()) {
-    uses_.splice(uses_.end(), uses_, cached->second.use);
+    Use(&cached->second);
     return cached->second.value;
   }
   Result<std::string> stored = missing == nullptr ? store_.Get(key) : store_.GetInMemory(key);
@@ -129,7 +129,8 @@ void Overlay::Reset() {
   pending_.clear();
   of_batch_.clear();
   cache_.clear();
-  uses_.clear();
+  once_.clear();
+  again_.clear();
   loading_.clear();
 }
 
@@ -154,23 +155,26 @@ bool Overlay::TakeLoad(const std::string& key, uint64_t load) {
   return true;
 }
 
+// Written again is not read again: what is made is written twice, and then often asked for no more.
 void Overlay::Remember(const std::string& key, Value value) {
-  if (cached_keys_max_ == 0) return;
+  if (once_max_ == 0) return;
   const auto [cached, inserted] = cache_.try_emplace(key);
   cached->second.value = std::move(value);
-  if (inserted) {
-    cached->second.use = uses_.insert(uses_.end(), &cached->first);
-  } else {
-    uses_.splice(uses_.end(), uses_, cached->second.use);
-  }
-  if (cache_.size() <= cached_keys_max_) return;
-  Forget(*uses_.front());
+  if (!inserted) return;
+  cached->second.use = once_.insert(once_.end(), &cached->first);
+  if (once_.size() > once_max_) Forget(*once_.front());
+}
+
+void Overlay::Use(Cached* cached) {
+  again_.splice(again_.end(), cached->again ? again_ : once_, cached->use);
+  cached->again = true;
+  if (again_.size() > again_max_) Forget(*again_.front());
 }
 
 void Overlay::Forget(const std::string& key) {
   const auto cached = cache_.find(key);
   if (cached == cache_.end()) return;
-  uses_.erase(cached->second.use);
+  (cached->second.again ? again_ : once_).erase(cached->second.use);
   cache_.erase(cached);
 }
 

@@ -11,6 +11,9 @@
 //          have to be asked, and adds what that is to a list for somebody to load (store_loader.h).
 //          BeginLoad and EndLoad hand over what was loaded, unless it was changed meanwhile; each
 //          load ends with EndLoad or FailLoad.
+// Cache:   what was read or written once goes first, unless it is read again while it is among the
+//          last eighth: a find, or a million new files, leave what is asked for often in memory,
+//          and what they push out is still warm in the processor's caches.
 // Threads: none of its own; the caller holds the NamespaceDb lock.
 #pragma once
 
@@ -34,7 +37,8 @@ class Overlay {
  public:
   using Value = std::optional<std::string>;  // none: known to be absent
 
-  Overlay(KvStore& store, size_t cached_keys) : store_(store), cached_keys_max_(cached_keys) {}
+  Overlay(KvStore& store, size_t cached_keys)
+      : store_(store), once_max_(cached_keys / 8), again_max_(cached_keys - once_max_) {}
 
   // What is not in memory: keys from `begin` on and before `end`, or `begin` alone without an end.
   struct Missing {
@@ -90,22 +94,25 @@ class Overlay {
   Pending& Take(const std::string& key, Value value, uint64_t batch);
   static void See(const Pending& pending, Seen* seen);
   using PendingMap = std::map<std::string, Pending, std::less<>>;
+  using Uses = std::list<const std::string*>;  // least recently used first; keys of cache_
   struct Cached {
     Value value;
-    std::list<const std::string*>::iterator use;
+    Uses::iterator use;
+    bool again = false;  // in which list that is
   };
+  void Use(Cached* cached);
   // Whether that load is the key's last, and the key was not written since.
   bool TakeLoad(const std::string& key, uint64_t load);
   void Remember(const std::string& key, Value value);
   void Forget(const std::string& key);
 
   KvStore& store_;
-  const size_t cached_keys_max_;
+  const size_t once_max_, again_max_;  // keys
   PendingMap pending_;
   // What was put in it; a younger batch may have taken it over.
   std::map<uint64_t, std::vector<PendingMap::iterator>> of_batch_;
   std::unordered_map<std::string, Cached> cache_;  // older than what is pending
-  std::list<const std::string*> uses_;  // least recently used first; points at keys of cache_
+  Uses once_, again_;
   std::unordered_map<std::string, uint64_t> loading_;  // key -> its last load, not written since
   uint64_t last_load_ = 0;
 };

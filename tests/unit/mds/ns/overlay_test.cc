@@ -148,6 +148,37 @@ TEST_F(OverlayTest, OfTwoLoadsOnlyTheLaterIsBelieved) {
   EXPECT_EQ(Get("aanswer", &seen), "new");
 }
 
+TEST_F(OverlayTest, WhatIsAskedForAgainStaysWhileManyArePassedBy) {
+  Overlay overlay(store_, 16);
+  const auto is_in_memory = [&](const std::string& key) {
+    WriteBatch behind_its_back;
+    behind_its_back.Put(key, "stored");
+    EXPECT_TRUE(store_.Apply(behind_its_back, Durability::kDurable).ok());
+    Overlay::Seen seen;
+    return overlay.Get(key, &seen)->value_or("none") != "stored";
+  };
+  Overlay::Seen seen;
+  ASSERT_TRUE(overlay.Get("ihot", &seen).ok());
+  ASSERT_TRUE(overlay.Get("ihot", &seen).ok());
+  for (int i = 0; i < 100; ++i) {
+    const std::string file = "ifile" + std::to_string(i);
+    overlay.Put(file, "made", 2 * i + 1, kSession);
+    overlay.Committed(2 * i + 1);
+    overlay.Put(file, "closed", 2 * i + 2, kSession);
+    overlay.Committed(2 * i + 2);
+    ASSERT_TRUE(overlay.Get("ilook" + std::to_string(i), &seen).ok());
+  }
+  EXPECT_TRUE(is_in_memory("ihot"));
+  EXPECT_TRUE(is_in_memory("ilook99")) << "an eighth of the room is for what comes";
+  EXPECT_FALSE(is_in_memory("ifile97"));
+  for (int i = 0; i < 100; ++i) {
+    for (int turn = 0; turn < 2; ++turn) {
+      ASSERT_TRUE(overlay.Get("ioften" + std::to_string(i), &seen).ok());
+    }
+  }
+  EXPECT_FALSE(is_in_memory("ihot")) << "others are asked for more often";
+}
+
 TEST_F(OverlayTest, NothingStaysOfALoadThatFailed) {
   const uint64_t early = overlay_.BeginLoad("iinode");
   const uint64_t late = overlay_.BeginLoad("iinode");
