@@ -141,6 +141,16 @@ TEST_F(ReplaysTest, WhatWhoIsGivenUpHadAskedForKnowsThat) {
   EXPECT_EQ(done_, "a-b-cd");
 }
 
+// It was sent again, or was on its way between the question and the give-up.
+TEST_F(ReplaysTest, WhatIsParkedForWhoHasBeenGivenUpKnowsThatToo) {
+  replays_.Await({kAnna, kBert});
+  replays_.GiveUp(kAnna);
+  EXPECT_TRUE(Ask(kAnna, 'a'));
+  EXPECT_TRUE(Ask(kBert, 'b'));
+  replays_.Done(kBert);
+  EXPECT_EQ(done_, "a-b");
+}
+
 // Every request asks whether its session has lost something. Method: another thread asks while the
 // lock is held, as it is where silence is asked for.
 TEST_F(ReplaysTest, WhetherSomethingIsLostIsKnownWithoutTheLock) {
