@@ -191,9 +191,7 @@ bool FileLeases::InTheWay(const Hold& hold) const {
 }
 
 void FileLeases::AwaitLocked(Hold* hold) const {
-  const bool goes_on = hold->awaited_in != 0 && hold->awaited_in + 1 >= round_;
-  if (!goes_on) hold->awaited_since = clock_.Now();
-  hold->awaited_in = round_;
+  hold->awaited.Ask(clock_.Now(), round_);
 }
 
 void FileLeases::BeginRound() {
@@ -301,7 +299,7 @@ bool FileLeases::Yield(uint64_t session, const Grant& as_of, std::span<const uin
     // If it has the file open still, and maybe mapped, it is told of what comes.
     hold.kind = found->second.held[inode] = Kind::kTold;
     hold.obeyed = as_of.seq;
-    hold.awaited_in = 0;
+    hold.awaited.End();
     held = true;
     if (hold.last_recall > as_of.seq) {
       hold.first_recall = as_of.seq + 1;
@@ -336,8 +334,7 @@ std::vector<uint64_t> FileLeases::Overdue() const {
       if (file == files_.end()) return false;
       const auto hold = file->second.holds.find(id);
       return hold != file->second.holds.end() && hold->second.kind == Kind::kWrite &&
-             hold->second.awaited_in == round_ &&
-             now - hold->second.awaited_since > options_.patience;
+             hold->second.awaited.ForLongerThan(options_.patience, now, round_);
     };
     if (std::any_of(session.recalled.begin(), session.recalled.end(), late)) overdue.push_back(id);
   }

@@ -36,6 +36,7 @@
 #include <vector>
 
 #include "common/base/time.h"
+#include "mds/ns/awaited.h"
 #include "mds/ns/lease_rest.h"
 #include "mds/ns/open_files.h"
 
@@ -139,9 +140,8 @@ class FileLeases {
     uint64_t last_recall = 0;
     uint64_t obeyed = 0;
     TimePoint recalled_at;  // the first
-    TimePoint awaited_since;
-    uint64_t awaited_in = 0;  // the last round in which it was in somebody's way; 0: none
-    bool listed = false;      // in `looks` of its session
+    Awaited awaited;        // it is in somebody's way
+    bool listed = false;    // in `looks` of its session
     [[nodiscard]] bool recalled() const { return first_recall != 0; }
   };
   struct File {

@@ -291,6 +291,7 @@ void NamespaceDb::RetryParked() {
     const std::lock_guard lock(mutex_);
     std::vector<Request> parked = std::exchange(parked_, {});
     file_leases_.BeginRound();
+    writers_.BeginRound();
     for (Request& request : parked) ExecuteLocked(std::move(request), &ready);
   }
   RunReady(std::move(ready));

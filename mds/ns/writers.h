@@ -19,6 +19,7 @@
 
 #include "common/base/time.h"
 #include "mds/format/ns_values.pb.h"
+#include "mds/ns/awaited.h"
 
 namespace weir::mds {
 
@@ -53,7 +54,7 @@ class Writers {
 
   [[nodiscard]] std::vector<uint64_t> Missing() const {
     std::vector<uint64_t> sessions;
-    for (const auto& [session, asked] : missing_) sessions.push_back(session);
+    for (const auto& [session, awaited] : missing_) sessions.push_back(session);
     return sessions;
   }
 
@@ -61,21 +62,23 @@ class Writers {
   [[nodiscard]] std::vector<uint64_t> AwaitedBy(uint64_t asker, const InodeRecord& file) const {
     std::vector<uint64_t> awaited;
     if (!awaits_ || missing_.empty()) return awaited;
-    for (const auto& [session, asked] : missing_) {
+    for (const auto& [session, since] : missing_) {
       if (session != asker && Names(file, NumberOf(session))) awaited.push_back(session);
     }
     return awaited;
   }
-  // Somebody waits for it from now on.
+  // Somebody waits for it.
   void Await(uint64_t session, TimePoint now) {
     const auto found = missing_.find(session);
-    if (found != missing_.end() && !found->second.has_value()) found->second = now;
+    if (found != missing_.end()) found->second.Ask(now, round_);
   }
-  // Those that somebody has waited for for longer than that.
+  // All that wait ask again now.
+  void BeginRound() { ++round_; }
+  // Those that somebody, who still waits, has waited for for longer than that.
   [[nodiscard]] std::vector<uint64_t> Overdue(TimePoint now, Duration patience) const {
     std::vector<uint64_t> overdue;
-    for (const auto& [session, asked] : missing_) {
-      if (asked.has_value() && now - *asked > patience) overdue.push_back(session);
+    for (const auto& [session, awaited] : missing_) {
+      if (awaited.ForLongerThan(patience, now, round_)) overdue.push_back(session);
     }
     return overdue;
   }
@@ -104,9 +107,10 @@ class Writers {
     });
   }
 
-  std::map<uint64_t, uint64_t> numbers_;                  // by session: Table::kWriter
-  std::map<uint64_t, std::optional<TimePoint>> missing_;  // by session: since when awaited
-  std::set<uint64_t> lost_;                               // numbers: Table::kLostWriter
+  std::map<uint64_t, uint64_t> numbers_;  // by session: Table::kWriter
+  std::map<uint64_t, Awaited> missing_;   // by session
+  uint64_t round_ = 1;
+  std::set<uint64_t> lost_;  // numbers: Table::kLostWriter
   bool awaits_ = false;
 };
 
