@@ -102,7 +102,7 @@ class DirCache {
   struct Directory {
     uint64_t lease = 0;  // counts leases, so that a new one differs from the old
     FileAttr attr;
-    bool complete = false;  // what is in neither of these does not exist
+    bool complete = false;               // what is in neither of these does not exist
     std::unordered_set<size_t> present;  // hashes
     std::unordered_map<std::string, InodeId> directories;
     std::unordered_map<std::string, InodeId> others;
