@@ -52,12 +52,7 @@ ObjectIo::ObjectIo(Clock& clock, ObjectSender& sender, Options options)
       sender_(sender),
       options_(std::move(options)),
       stamps_(options_.session, options_.ids_above),
-      windows_(stamps_, meter_,
-               {.first_window_bytes = options_.first_window_bytes,
-                .window_requests = options_.window_requests,
-                .beyond_bytes = options_.beyond_bytes,
-                .beyond_requests = options_.beyond_requests,
-                .wake_by = options_.wake_by}),
+      windows_(stamps_, meter_, options_.windows),
       room_waits_(clock, options_.ask_removals) {}
 
 ObjectIo::~ObjectIo() = default;

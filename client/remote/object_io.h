@@ -42,16 +42,10 @@ class NewFiles {
 class ObjectIo {
  public:
   struct Options {
-    // See object_windows.h.
-    uint64_t first_window_bytes = 8 << 20;
-    uint32_t window_requests = 128;
-    uint64_t beyond_bytes = 256 << 10;
-    uint32_t beyond_requests = 64;
+    ObjectWindows::Options windows;  // whose wake_by asks for a SendDue; called under a lock
     Duration timeout = Duration::max();
     uint64_t session = 0;    // in whose name objects change; 0: operations have no ids
     uint64_t ids_above = 0;  // of a process that goes on with that session
-    // Asks for a SendDue at that moment; called under a lock. Empty: the OSDs alone hold limits.
-    std::function<void(TimePoint)> wake_by;
     RoomWaits::Ask ask_removals;
     NewFiles* new_files = nullptr;  // what changes one of these waits; null: there are none
   };

@@ -63,13 +63,13 @@ Core::Core(const ReactorNetworks& networks, Clock& clock, Options options)
              .ids_above = IdsAbove(options_),
              .resend_interval = options_.resend_interval}),
       objects_(clock, osds_,
-               {.timeout = options_.timeout,
+               {.windows = {.wake_by =
+                                [this](TimePoint when) {
+                                  limits_.WakeBy(limit_parts_.Wanted() ? TimePoint{0} : when);
+                                }},
+                .timeout = options_.timeout,
                 .session = session_,
                 .ids_above = IdsAbove(options_),
-                .wake_by =
-                    [this](TimePoint when) {
-                      limits_.WakeBy(limit_parts_.Wanted() ? TimePoint{0} : when);
-                    },
                 .ask_removals = [this](auto done) { AskRemovals(std::move(done)); },
                 .new_files = this}),
       limits_(clock, [this] { return std::min(limit_parts_.Poll(), objects_.SendDue()); }),

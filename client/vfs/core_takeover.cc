@@ -1,12 +1,12 @@
 // Core: going on where a predecessor of this process has died, and leaving things to a successor.
 #include <fcntl.h>
 
-#include <atomic>
 #include <future>
 #include <unordered_set>
 
 #include "client/takeover/takeover_log.h"
 #include "client/vfs/core.h"
+#include "common/base/after_all.h"
 #include "common/base/log.h"
 #include "common/wire/mds.pb.h"
 
@@ -15,14 +15,6 @@ namespace {
 
 // The kernel has asked again long before for what a predecessor did not answer.
 constexpr Duration kLeftIdsKept = std::chrono::seconds(30);
-
-// Runs `then` when it has been called so often.
-std::function<void()> AfterCalls(size_t calls, std::function<void()> then) {
-  auto missing = std::make_shared<std::atomic<size_t>>(calls);
-  return [missing, then = std::move(then)] {
-    if (missing->fetch_sub(1) == 1) then();
-  };
-}
 
 }  // namespace
 
@@ -75,7 +67,7 @@ void Core::RefreshOpenFiles() {
   }
   if (open.empty()) return;
   auto all = std::make_shared<std::promise<void>>();
-  const auto answered = AfterCalls(open.size(), [all] { all->set_value(); });
+  const auto answered = AfterAll(open.size(), [all] { all->set_value(); });
   for (const InodeId id : open) {
     wire::InodeRequest request;
     request.set_inode(id.value);

@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 class LimitPartsTest : public ObjectIoFixture {
  protected:
   LimitPartsTest() {
-    Start({.wake_by = [this](TimePoint) { wanted_ += parts_->Wanted() ? 1 : 0; }}, 3);
+    Start({.windows = {.wake_by = [this](TimePoint) { wanted_ += parts_->Wanted() ? 1 : 0; }}}, 3);
     parts_ = std::make_unique<LimitParts>(
         clock_, *io_,
         [this](const wire::DivideLimitsRequest& request, LimitParts::OnReply on_reply) {

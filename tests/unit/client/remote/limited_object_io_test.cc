@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 class LimitedObjectIoTest : public ObjectIoFixture {
  protected:
   void StartLimited(uint32_t osds = 3) {
-    Start({.wake_by = [this](TimePoint when) { wakes_.push_back(when); }}, osds);
+    Start({.windows = {.wake_by = [this](TimePoint when) { wakes_.push_back(when); }}}, osds);
     osds_count_ = osds;
     Limit(1000);
     SetPart(1);
@@ -84,10 +84,10 @@ TEST_F(LimitedObjectIoTest, OlderPartsDoNotComeBack) {
 }
 
 TEST_F(LimitedObjectIoTest, AFullWindowHoldsUpNoOtherOsd) {
-  Start({.first_window_bytes = 100,
-         .beyond_bytes = 0,
-         .beyond_requests = 0,
-         .wake_by = [](TimePoint) {}},
+  Start({.windows = {.first_window_bytes = 100,
+                     .beyond_bytes = 0,
+                     .beyond_requests = 0,
+                     .wake_by = [](TimePoint) {}}},
         3);
   Limit(1000);
   SetPart(1);
@@ -152,7 +152,7 @@ TEST_F(LimitedObjectIoTest, ALimitThatRisesOrGoesLetsMoreLeave) {
 }
 
 TEST_F(LimitedObjectIoTest, WhoHasNoPartSendsOneRequestAndWhoHasHalfHalfAsMuch) {
-  Start({.wake_by = [this](TimePoint when) { wakes_.push_back(when); }}, 3);
+  Start({.windows = {.wake_by = [this](TimePoint when) { wakes_.push_back(when); }}}, 3);
   Limit(1000);
   for (uint64_t i = 0; i < 50; ++i) Read("limited", 16, 100, i);
   EXPECT_EQ(osds_.flights.size(), 1u);
@@ -182,7 +182,7 @@ TEST_F(LimitedObjectIoTest, WhatOneOsdHoldsByItselfIsLeftToIt) {
   for (uint64_t i = 0; i < 50; ++i) Read("limited", 16, 100, i);
   EXPECT_EQ(osds_.flights.size(), 50u);
   osds_.AnswerAll();
-  Start({.wake_by = [](TimePoint) {}}, 3);
+  Start({.windows = {.wake_by = [](TimePoint) {}}}, 3);
   osds_count_ = 3;
   Limit(1000, ReservationScope::kOsd);
   for (uint64_t i = 0; i < 50; ++i) Read("on each", 16, 100, i);
@@ -249,7 +249,7 @@ TEST_F(LimitedObjectIoTest, NothingIsStuckWhenTheClassGoesOrTheMount) {
 TEST_F(LimitedObjectIoTest, TimeAtAnOsdForTheLimitIsNoLatency) {
   for (const bool held : {false, true}) {
     osds_.flights.clear();
-    Start({.wake_by = [](TimePoint) {}}, 3);
+    Start({.windows = {.wake_by = [](TimePoint) {}}}, 3);
     Limit(1000);
     SetPart(1);
     osds_.server_time = 35ms;

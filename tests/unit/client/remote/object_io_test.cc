@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 class ObjectIoTest : public ObjectIoFixture {};
 
 TEST_F(ObjectIoTest, AWindowHoldsBackBytesButNeverTheFirstRequest) {
-  Start({.first_window_bytes = 100, .beyond_bytes = 0, .beyond_requests = 0});
+  Start({.windows = {.first_window_bytes = 100, .beyond_bytes = 0, .beyond_requests = 0}});
   Read("large", 16, 1000);
   EXPECT_EQ(osds_.flights.size(), 1u) << "an idle window admits one request of any size";
   Read("a", 16, 40);
@@ -28,7 +28,7 @@ TEST_F(ObjectIoTest, AWindowHoldsBackBytesButNeverTheFirstRequest) {
 }
 
 TEST_F(ObjectIoTest, AClassWithAFullWindowDelaysNoOther) {
-  Start({.first_window_bytes = 1, .beyond_bytes = 0, .beyond_requests = 0 << 20});
+  Start({.windows = {.first_window_bytes = 1, .beyond_bytes = 0, .beyond_requests = 0}});
   for (int i = 0; i < 500; ++i) Read("hog", 16, 1 << 20);
   const size_t before = osds_.flights.size();
   EXPECT_EQ(before, 1u);
@@ -68,7 +68,7 @@ TEST_F(ObjectIoTest, AWriteThatMeetsNoRoomGoesAgainWhileRemovalsAreUnderWay) {
 }
 
 TEST_F(ObjectIoTest, BooksWhereItsRequestsWait) {
-  Start({.window_requests = 1, .beyond_requests = 0});
+  Start({.windows = {.window_requests = 1, .beyond_requests = 0}});
   Read("first", 16, 4096);
   Read("second", 16, 4096);
   clock_.Advance(5ms);
@@ -95,7 +95,7 @@ TEST_F(ObjectIoTest, BooksWhereItsRequestsWait) {
 }
 
 TEST_F(ObjectIoTest, CountsRequestsToo) {
-  Start({.window_requests = 4, .beyond_requests = 0});
+  Start({.windows = {.window_requests = 4, .beyond_requests = 0}});
   for (int i = 0; i < 10; ++i) Read("small", 16, 1);
   EXPECT_EQ(osds_.flights.size(), 4u);
 }
@@ -192,7 +192,8 @@ TEST_F(ObjectIoTest, WithoutATimeoutALostOsdIsWaitedFor) {
 }
 
 TEST_F(ObjectIoTest, WithATimeoutAlsoQueuedRequestsToALostOsdEnd) {
-  Start({.first_window_bytes = 1, .beyond_bytes = 0, .beyond_requests = 0, .timeout = 5s});
+  Start({.windows = {.first_window_bytes = 1, .beyond_bytes = 0, .beyond_requests = 0},
+         .timeout = 5s});
   Read("flying", 16, 4096);
   Read("queued", 16, 4096);
   osds_.unreachable[OsdId(0)] = true;
@@ -230,7 +231,7 @@ TEST_F(ObjectIoTest, APoolWithoutOsdsIsWaitedForAndAnUnknownPoolIsAnError) {
 }
 
 TEST_F(ObjectIoTest, StopEndsEverythingThatHasNotLeft) {
-  Start({.first_window_bytes = 1, .beyond_bytes = 0, .beyond_requests = 0});
+  Start({.windows = {.first_window_bytes = 1, .beyond_bytes = 0, .beyond_requests = 0}});
   Read("flying", 16, 4096);
   Read("queued", 16, 4096);
   io_->Stop();
@@ -277,7 +278,7 @@ TEST_F(ObjectIoTest, WhoIsGoneWaitsForNoRoom) {
 }
 
 TEST_F(ObjectIoTest, WhatIsAbandonedLeavesTheQueueAndNothingElseDoes) {
-  Start({.first_window_bytes = 100, .beyond_bytes = 0, .beyond_requests = 0});
+  Start({.windows = {.first_window_bytes = 100, .beyond_bytes = 0, .beyond_requests = 0}});
   Read("sent", 16, 100);
   const auto dead = std::make_shared<std::atomic<bool>>(true);
   const auto alive = std::make_shared<std::atomic<bool>>(false);

@@ -74,7 +74,7 @@ TEST_F(ObjectStampsTest, TheStreamsOfAClassThatIsGoneAreForgotten) {
 class StampedObjectIoTest : public ObjectIoFixture {};
 
 TEST_F(StampedObjectIoTest, TheDelayIsThatOfTheMomentOfLeaving) {
-  Start({.first_window_bytes = 4096, .beyond_bytes = 0}, 2);
+  Start({.windows = {.first_window_bytes = 4096, .beyond_bytes = 0}}, 2);
   const auto map = MapOf(2);
   // Two objects on different OSDs.
   uint64_t other = 1;
