@@ -64,9 +64,10 @@ void LimitWindow::Scale(double old_rate, TimePoint now) {
   std::stable_sort(scaled.begin(), scaled.end(),
                    [](const Together& a, const Together& b) { return a.last < b.last; });
   answered_ = std::move(scaled);
-  counted_bytes_ = 0;
+  answered_bytes_ = 0;
   over_ = 0;
-  for (const Together& some : answered_) counted_bytes_ += some.bytes;
+  for (const Together& some : answered_) answered_bytes_ += some.bytes;
+  counted_bytes_ = answered_bytes_;
 }
 
 void LimitWindow::Spread(TimePoint from, TimePoint to, uint64_t bytes, Events* out) {
@@ -81,6 +82,7 @@ void LimitWindow::Spread(TimePoint from, TimePoint to, uint64_t bytes, Events* o
 void LimitWindow::Forget(TimePoint now) {
   while (!answered_.empty() && answered_.front().last + kSpan <= now) {
     over_ > 0 ? --over_ : counted_bytes_ -= answered_.front().bytes;
+    answered_bytes_ -= answered_.front().bytes;
     answered_.pop_front();
   }
   while (!sent_.empty() && (sent_.front().bytes == 0 || sent_.front().last + kOverdue <= now)) {
@@ -122,6 +124,21 @@ TimePoint LimitWindow::AdmitsAt() const {
   return when;
 }
 
+bool LimitWindow::AdmitsAnswer(TimePoint arrived, TimePoint now) {
+  Forget(now);
+  return answered_bytes_ <= most_ || arrived + kLongestHeld <= now;
+}
+
+TimePoint LimitWindow::AdmitsAnswerAt(TimePoint arrived) const {
+  TimePoint when = TimePoint::Max();
+  uint64_t left = answered_bytes_;
+  for (auto answer = answered_.begin(); left > most_; ++answer) {
+    when = answer->last + kSpan;
+    left -= answer->bytes;
+  }
+  return std::min(when, arrived + kLongestHeld);
+}
+
 // Into the last of them, if it is one of those from `from` on and was a moment ago.
 void LimitWindow::Add(Events* events, size_t from, uint64_t bytes, TimePoint now) {
   if (events->size() > from && now - events->back().first < kMoment) {
@@ -156,6 +173,7 @@ void LimitWindow::Answered(uint64_t bytes, TimePoint left, TimePoint now) {
   Failed(bytes, left);
   Add(&answered_, over_, bytes, now);
   served_bytes_ += bytes;
+  answered_bytes_ += bytes;
   counted_bytes_ += bytes;
 }
 

@@ -1,5 +1,5 @@
-// LimitWindow: whether a class with a limit over all OSDs may send another request, such that no
-// second of what its mount is answered has more than the limit.
+// LimitWindow: whether a class with a limit over all OSDs may send another request, and be given an
+// answer that has come, such that no second of its answers has more than the limit.
 //
 // The mount has a part of the limit (limit_share.h) and sees all answers that it gets, from
 // whichever OSDs. A request that leaves now is answered no sooner than now + d, d being three
@@ -10,9 +10,12 @@
 // two-hundredth: nothing up to 20 ms, 0.7 % of 50 ms. (To count the whole last second would take
 // all of it.)
 //
-// What leaves does so at the pace of the part, which spreads it over the second; and should a
-// latency have fallen, the first answer tells before much has left. A fifth of a second's worth is
-// saved up, so that a pause is made good.
+// Should a latency fall below d, answers come sooner than was counted on: as a queue at an OSD that
+// ends does to all behind it at once. Those that the second has no room for are held back, as under
+// way, until it has: no longer than any d.
+//
+// What leaves does so at the pace of the part, which spreads it over the second. A fifth of a
+// second's worth is saved up, so that a pause is made good.
 //
 // Time at an OSD for the limit itself is no part of d: the two-hundredth would wait there, and with
 // it counted more would be let go, and wait there, without end.
@@ -43,6 +46,9 @@ class LimitWindow {
 
   static constexpr Duration kOverdue = std::chrono::seconds(2);
 
+  // The longest that an answer is held back.
+  static constexpr Duration kLongestHeld = LeastLatency::kMost;
+
   // `flying`: under way already.
   LimitWindow(uint64_t bytes_per_s, uint64_t flying, TimePoint now);
   // From now on. What was answered before counts as if it had held then already: so nobody pays by
@@ -56,7 +62,11 @@ class LimitWindow {
   [[nodiscard]] TimePoint AdmitsAt() const;
 
   void Sent(uint64_t bytes, TimePoint now);
-  // What was sent at `left` is back; Failed: and was not served.
+  // Whether an answer that came at `arrived` may be given to who asked.
+  [[nodiscard]] bool AdmitsAnswer(TimePoint arrived, TimePoint now);
+  // When it may if no other is given until then. Requires: it was asked and may not.
+  [[nodiscard]] TimePoint AdmitsAnswerAt(TimePoint arrived) const;
+  // What was sent at `left` is answered; Failed: and was not served.
   void Answered(uint64_t bytes, TimePoint left, TimePoint now);
   void Failed(uint64_t bytes, TimePoint left);
   // All that was answered, ever.
@@ -77,11 +87,12 @@ class LimitWindow {
   void Forget(TimePoint now);
   void MoveOver(TimePoint from);
 
-  Events answered_;             // in the last second
-  size_t over_ = 0;             // so many in front are over for whoever asked last
-  uint64_t counted_bytes_ = 0;  // the sum of the others
-  Events sent_;                 // and not back nor overdue
-  uint64_t flying_ = 0;         // their sum
+  Events answered_;              // in the last second
+  uint64_t answered_bytes_ = 0;  // their sum
+  size_t over_ = 0;              // so many in front are over for whoever asked last
+  uint64_t counted_bytes_ = 0;   // the sum of the others
+  Events sent_;                  // and not answered nor overdue
+  uint64_t flying_ = 0;          // their sum
   uint64_t served_bytes_ = 0;
   uint64_t rate_;
   uint64_t scaled_to_;  // the last rate that was not 0: of it are the bytes in answered_

@@ -115,7 +115,7 @@ void ObjectIo::Route(PendingOpPtr pending) {
   }
   // NOLINTNEXTLINE(bugprone-use-after-move): queued only without an error
   if (!error.ok()) return pending->op.done(std::move(error));
-  SendAll(departures);
+  Deliver(&departures);
 }
 
 TimePoint ObjectIo::SendDue() {
@@ -126,7 +126,7 @@ TimePoint ObjectIo::SendDue() {
     if (stopped_) return next;
     next = windows_.TakeDue(clock_.Now(), &departures);
   }
-  SendAll(departures);
+  Deliver(&departures);
   return next;
 }
 
@@ -136,7 +136,7 @@ void ObjectIo::SetLimitParts(std::map<ClassId, double> parts, uint64_t order) {
     std::lock_guard lock(mutex_);
     windows_.SetLimitParts(std::move(parts), order, clock_.Now(), &departures);
   }
-  SendAll(departures);
+  Deliver(&departures);
 }
 
 std::map<ClassId, LimitShare::Counts> ObjectIo::LimitCounts() {
@@ -144,12 +144,15 @@ std::map<ClassId, LimitShare::Counts> ObjectIo::LimitCounts() {
   return windows_.LimitCounts(clock_.Now());
 }
 
-void ObjectIo::SendAll(const ObjectWindows::Departures& departures) {
-  for (const ObjectWindows::Departure& departure : departures) {
+void ObjectIo::Deliver(ObjectWindows::Departures* departures) {
+  for (const ObjectWindows::Departure& departure : departures->requests) {
     sender_.Send(departure.pending->op, departure.stamp,
                  [this, pending = departure.pending](ObjectAnswer answer) {
                    OnReply(pending, std::move(answer));
                  });
+  }
+  for (ObjectWindows::Answer& answer : departures->answers) {
+    answer.pending->op.done(std::move(answer.result));
   }
 }
 
@@ -160,6 +163,7 @@ void ObjectIo::OnReply(const PendingOpPtr& pending, ObjectAnswer answer) {
   }
   ObjectWindows::Departures departures;
   Then then = Then::kEnd;
+  bool held = false;
   const TimePoint now = clock_.Now();
   {
     std::lock_guard lock(mutex_);
@@ -171,11 +175,14 @@ void ObjectIo::OnReply(const PendingOpPtr& pending, ObjectAnswer answer) {
     if (then == Then::kEnd) stamps_.End(pending.get());
     // What it did the first time does not count as grown any more.
     if (result.ok() && pending->again) result->grown_bytes.reset();
-    if (!stopped_) windows_.TakeDepartures(window, now, &departures);
+    if (!stopped_) {
+      held = result.ok() && windows_.HoldsBack(pending, &result, now);
+      windows_.TakeDepartures(window, now, &departures);
+    }
   }
-  SendAll(departures);
+  Deliver(&departures);
   if (then == Then::kNow) Route(pending);
-  if (then != Then::kEnd) return;
+  if (then != Then::kEnd || held) return;
   if (result.code() != ErrorCode::kNoSpace) return pending->op.done(std::move(result));
   pending->room.gone = [&op = pending->op] { return IsAbandoned(op) || IsFenced(op); };
   room_waits_.Await(&pending->room, [this, pending, result = std::move(result)](bool goes_again) {
@@ -236,7 +243,7 @@ void ObjectIo::SetMap(std::shared_ptr<const ClusterMap> map) {
     stamps_.SetMap(map_);
     windows_.SetMap(map_, clock_.Now(), &departures);
   }
-  SendAll(departures);
+  Deliver(&departures);
   Tick();
 }
 
@@ -309,12 +316,15 @@ void ObjectIo::DropFenced() {
 void ObjectIo::Stop() {
   room_waits_.Stop();
   std::vector<PendingOpPtr> dropped;
+  ObjectWindows::Departures held;
   {
     std::lock_guard lock(mutex_);
     stopped_ = true;
     const auto all = [](const PendingOp&) { return true; };
     TakeUnsentLocked(all, clock_.Now(), &dropped);
+    windows_.TakeHeld(&held);
   }
+  Deliver(&held);
   for (const PendingOpPtr& pending : dropped) {
     pending->op.done(Status(ErrorCode::kCancelled, "the mount is going away"));
   }

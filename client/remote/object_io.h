@@ -76,8 +76,8 @@ class ObjectIo {
   // Ends with kStale what is fenced and not sent, or waits for room. Before the map that tells of
   // it is set.
   void DropFenced();
-  // Sends what a limit held back and may go now; says when the next may, Max for not before more
-  // happens.
+  // Sends and gives what a limit held back and may go now; says when the next may, Max for not
+  // before more happens.
   TimePoint SendDue();
   // What this mount has of limits over several OSDs; of a class that is not named nothing, which is
   // one request a second. An older `order` than the last changes nothing: threads that bring parts
@@ -87,7 +87,7 @@ class ObjectIo {
   [[nodiscard]] std::map<ClassId, LimitShare::Counts> LimitCounts();
   // Sends again what failed for a passing reason; expires what waited too long.
   void Tick();
-  // Everything not yet sent ends with kCancelled, and nothing is retried any more.
+  // Everything not yet sent ends with kCancelled, nothing is retried or held back any more.
   void Stop();
 
   [[nodiscard]] uint64_t InFlightBytes(ClassId class_id, OsdId osd) const;
@@ -99,7 +99,7 @@ class ObjectIo {
  private:
   void Send(ObjectOp op);
   void Route(PendingOpPtr pending);
-  void SendAll(const ObjectWindows::Departures& departures);
+  void Deliver(ObjectWindows::Departures* departures);
   void OnReply(const PendingOpPtr& pending, ObjectAnswer answer);
   enum class Then : uint8_t { kEnd, kLater, kNow };
   // What becomes of a request that was answered so.

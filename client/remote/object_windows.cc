@@ -108,17 +108,50 @@ ObjectWindows::Turn ObjectWindows::NextOf(ClassId id, TimePoint now) {
   return turn;
 }
 
-TimePoint ObjectWindows::TakeLimited(ClassId id, LimitWindow& limit, TimePoint now,
-                                     Departures* out) {
+TimePoint ObjectWindows::TakeLimited(ClassId id, Limit& limit, TimePoint now, Departures* out) {
+  const TimePoint next_answer = TakeAnswers(limit, now, out);
   for (;;) {
     const Turn turn = NextOf(id, now);
-    const bool held = turn.next != nullptr && !limit.Admits(turn.window->osd, now);
+    const bool held = turn.next != nullptr && !limit.window.Admits(turn.window->osd, now);
     if (held || turn.next == nullptr) {
       meter_.SetHeldByLimit(id, held, now);
-      return held ? limit.AdmitsAt() : TimePoint::Max();
+      return held ? std::min(limit.window.AdmitsAt(), next_answer) : next_answer;
     }
-    limit.Sent(turn.next->op.cost(), now);
+    limit.window.Sent(turn.next->op.cost(), now);
     TakeNext(*turn.window, turn.next, now, out);
+  }
+}
+
+TimePoint ObjectWindows::TakeAnswers(Limit& limit, TimePoint now, Departures* out) {
+  while (!limit.held.empty()) {
+    Answer& first = limit.held.front();
+    if (!limit.window.AdmitsAnswer(first.arrived, now)) {
+      return limit.window.AdmitsAnswerAt(first.arrived);
+    }
+    limit.window.Answered(first.pending->op.cost(), first.pending->left, now);
+    out->answers.push_back(std::move(first));
+    limit.held.pop_front();
+  }
+  return TimePoint::Max();
+}
+
+bool ObjectWindows::HoldsBack(const PendingOpPtr& pending, Result<ObjectOutcome>* result,
+                              TimePoint now) {
+  const auto found = limits_.find(pending->op.class_id);
+  if (found == limits_.end()) return false;
+  Limit& limit = found->second;
+  if (limit.held.empty() && limit.window.AdmitsAnswer(now, now)) {
+    limit.window.Answered(pending->op.cost(), pending->left, now);
+    return false;
+  }
+  limit.held.push_back({pending, std::move(*result), now});
+  return true;
+}
+
+void ObjectWindows::TakeHeld(Departures* out) {
+  for (auto& [id, limit] : limits_) {
+    std::move(limit.held.begin(), limit.held.end(), std::back_inserter(out->answers));
+    limit.held.clear();
   }
 }
 
@@ -140,7 +173,7 @@ void ObjectWindows::TakeNext(Window& window, PendingOp* next, TimePoint now, Dep
   ObjectSender::Stamp stamp = stamps_.Leaves(pending.get());
   const Duration waited = std::exchange(window.waited, Duration(0));
   if (now - window.waited_at < kWaitedLately) stamp.waited = waited;
-  out->push_back({std::move(pending), std::move(stamp)});
+  out->requests.push_back({std::move(pending), std::move(stamp)});
 }
 
 ObjectWindows::Window& ObjectWindows::Back(PendingOp* pending, const Result<ObjectOutcome>& result,
@@ -177,9 +210,8 @@ void ObjectWindows::NoteBack(const PendingOp& pending, const Result<ObjectOutcom
                              TimePoint now) {
   const auto found = limits_.find(pending.op.class_id);
   if (found == limits_.end()) return;
-  LimitWindow& limit = found->second;
+  LimitWindow& limit = found->second.window;
   if (!result.ok()) return limit.Failed(pending.op.cost(), pending.left);
-  limit.Answered(pending.op.cost(), pending.left, now);
   // An answer that says nothing of its time may have stood at the limit of its OSD.
   if (result->server_time == Duration(0)) return;
   limit.Took(pending.osd, now - pending.left - result->limit_time, now);
@@ -211,22 +243,24 @@ void ObjectWindows::SetParts(TimePoint now) {
 }
 
 void ObjectWindows::SetLimits(TimePoint now, Departures* out) {
-  std::erase_if(limits_, [this, now](const auto& limit) {
+  std::erase_if(limits_, [this, now, out](auto& limit) {
     const auto entry = map_->classes.find(limit.first);
-    const bool stays = entry != map_->classes.end() && IsLimitedOverOsds(*map_, entry->second.spec);
-    if (!stays) meter_.SetHeldByLimit(limit.first, false, now);
-    return !stays;
+    if (entry != map_->classes.end() && IsLimitedOverOsds(*map_, entry->second.spec)) return false;
+    meter_.SetHeldByLimit(limit.first, false, now);
+    auto& held = limit.second.held;
+    std::move(held.begin(), held.end(), std::back_inserter(out->answers));
+    return true;
   });
   for (const auto& [id, entry] : map_->classes) {
     if (!IsLimitedOverOsds(*map_, entry.spec)) continue;
     const uint64_t rate = LimitOf(entry.spec);
     if (const auto known = limits_.find(id); known != limits_.end()) {
-      known->second.SetRate(rate, now);
+      known->second.window.SetRate(rate, now);
       continue;
     }
     uint64_t flying = 0;
     for (const auto& [key, window] : windows_) flying += key.first == id ? window.flying_bytes : 0;
-    limits_.emplace(id, LimitWindow(rate, flying, now));
+    limits_.emplace(id, Limit{.window = LimitWindow(rate, flying, now), .held = {}});
   }
   // A limit that rose or went lets others leave.
   for (auto& [key, window] : windows_) TakeDepartures(window, now, out);
@@ -242,7 +276,9 @@ void ObjectWindows::SetLimitParts(std::map<ClassId, double> parts, uint64_t orde
   if (order < limit_parts_order_) return;
   limit_parts_order_ = order;
   limit_parts_ = std::move(parts);
-  for (auto& [id, limit] : limits_) limit.SetRate(LimitOf(map_->classes.at(id).spec), now);
+  for (auto& [id, limit] : limits_) {
+    limit.window.SetRate(LimitOf(map_->classes.at(id).spec), now);
+  }
   if (const TimePoint next = TakeDue(now, out); next != TimePoint::Max()) options_.wake_by(next);
 }
 
@@ -252,7 +288,7 @@ std::map<ClassId, LimitShare::Counts> ObjectWindows::LimitCounts(TimePoint now) 
   const std::map<ClassId, MountClassTimes> times = meter_.Times(now);
   for (const auto& [id, limit] : limits_) {
     LimitShare::Counts& counts = all[id];
-    counts.served_bytes = limit.served_bytes();
+    counts.served_bytes = limit.window.served_bytes();
     if (const auto one = times.find(id); one != times.end()) {
       counts.limited = Duration(static_cast<int64_t>(one->second.limited_ns));
     }

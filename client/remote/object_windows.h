@@ -7,17 +7,19 @@
 // requests may leave a little beyond the window, and no class is ever behind another.
 //
 // A class with a limit over several OSDs leaves, the next request that fits its window first, as
-// this mount's part of the limit lets it (client/qos/limit_window.h); what one OSD enforces alone
-// is left to that OSD.
+// this mount's part of the limit lets it, and its answers are given as that lets them
+// (client/qos/limit_window.h); what one OSD enforces alone is left to that OSD.
 //
-// Who leaves is stamped at that moment (object_stamps.h). All that leaves is handed out in
-// `Departures`, for the owner to send when it has let go of its lock.
+// Who leaves is stamped at that moment (object_stamps.h). Requests that leave and answers that were
+// held back are handed out in `Departures`, for the owner to send and to give when it has let go of
+// its lock.
 //
 // Pure. Threads: not safe; under the lock of its owner. Errors: none. Requires: a map, before
 // anything joins.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <list>
 #include <map>
@@ -59,7 +61,16 @@ class ObjectWindows {
     PendingOpPtr pending;
     ObjectSender::Stamp stamp;
   };
-  using Departures = std::vector<Departure>;
+  // To who asked.
+  struct Answer {
+    PendingOpPtr pending;
+    Result<ObjectOutcome> result;
+    TimePoint arrived;
+  };
+  struct Departures {
+    std::vector<Departure> requests;
+    std::vector<Answer> answers;
+  };
   // Owners see it as what Back returns, and no more.
   struct Window {
     ClassId class_id;
@@ -96,8 +107,13 @@ class ObjectWindows {
   // which this returns.
   Window& Back(PendingOp* pending, const Result<ObjectOutcome>& result, TimePoint now);
   void TakeDepartures(Window& window, TimePoint now, Departures* out);
+  // Of what was answered well, after Back: whether the limit of its class lets nobody have that
+  // yet; then it is taken, and handed out when it may be given.
+  bool HoldsBack(const PendingOpPtr& pending, Result<ObjectOutcome>* result, TimePoint now);
   // What a limit held back and may go now; says when the next may, Max for not before more happens.
   TimePoint TakeDue(TimePoint now, Departures* out);
+  // All answers that are held back.
+  void TakeHeld(Departures* out);
   // Those leave the queues and go nowhere.
   template <typename Predicate>
   void Erase(Predicate gone, TimePoint now) {
@@ -114,6 +130,10 @@ class ObjectWindows {
     Window* window = nullptr;
     PendingOp* next = nullptr;
   };
+  struct Limit {
+    LimitWindow window;
+    std::deque<Answer> held;  // in order of arrival
+  };
 
   static void Queue(Window* window, PendingOpPtr pending);
   // The next to leave, if it fits; null: nobody does. Looks at users' parts: once per departure.
@@ -125,7 +145,9 @@ class ObjectWindows {
   Turn NextOf(ClassId id, TimePoint now);
   // Of all windows of a class with a limit; says when more may leave without an answer, Max: all
   // has left that fits its window.
-  TimePoint TakeLimited(ClassId id, LimitWindow& limit, TimePoint now, Departures* out);
+  TimePoint TakeLimited(ClassId id, Limit& limit, TimePoint now, Departures* out);
+  // The answers that may be given; says when the next may.
+  static TimePoint TakeAnswers(Limit& limit, TimePoint now, Departures* out);
   void TakeNext(Window& window, PendingOp* next, TimePoint now, Departures* out);
   void NoteWaited(const PendingOp& pending, Duration limited, TimePoint now, Window* window);
   void NoteBack(const PendingOp& pending, const Result<ObjectOutcome>& result, TimePoint now);
@@ -141,7 +163,7 @@ class ObjectWindows {
   std::shared_ptr<const ClusterMap> map_;
   std::map<Key, Window> windows_;  // none is ever removed
   std::vector<Turn> turns_;        // of NextOf, kept for its capacity
-  std::map<ClassId, LimitWindow> limits_;
+  std::map<ClassId, Limit> limits_;
   std::map<ClassId, double> limit_parts_;
   uint64_t limit_parts_order_ = 0;
   std::map<ClassId, UserParts> parts_;  // of classes that promise users some

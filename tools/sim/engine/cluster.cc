@@ -1,5 +1,7 @@
 #include "tools/sim/engine/cluster.h"
 
+#include <algorithm>
+
 #include "tools/sim/devices/simple.h"
 
 namespace weir::sim {
@@ -37,13 +39,13 @@ SimOsd& Cluster::AddOsd(const PolicyFactory& policy, const DeviceFactory& device
 
 void Cluster::Done(Job* job) {
   if (hook_) hook_->OnDone(*job);
-  if (Limit* limit = LimitOf(*job)) {
-    const TimePoint now = events_.now();
-    limit->window.Answered(job->io.bytes, job->left, now);
-    limit->window.Took(OsdOf(*job), now - job->left - job->request.held_by_limit, now);
-    SendAdmitted(limit);
-  }
-  job->load->OnDone(job);
+  Limit* const limit = LimitOf(*job);
+  if (limit == nullptr) return job->load->OnDone(job);
+  const TimePoint now = events_.now();
+  job->arrived = now;
+  limit->window.Took(OsdOf(*job), now - job->left - job->request.held_by_limit, now);
+  limit->answers.push_back(job);
+  SendAdmitted(limit);
 }
 
 void Cluster::SetClass(const ClassSpec& spec) {
@@ -142,6 +144,14 @@ void Cluster::Send(Job* job) {
 }
 
 void Cluster::SendAdmitted(Limit* limit) {
+  std::vector<Job*> answered;
+  while (!limit->answers.empty()) {
+    Job* const job = limit->answers.front();
+    if (!limit->window.AdmitsAnswer(job->arrived, events_.now())) break;
+    limit->window.Answered(job->io.bytes, job->left, events_.now());
+    limit->answers.pop_front();
+    answered.push_back(job);
+  }
   while (!limit->held.empty() && limit->window.Admits(OsdOf(*limit->held.front()), events_.now())) {
     Job* job = limit->held.front();
     limit->held.pop_front();
@@ -151,8 +161,17 @@ void Cluster::SendAdmitted(Limit* limit) {
     SendNow(job);
   }
   NoteHolding(limit);
-  if (limit->held.empty()) return;
-  const TimePoint when = limit->window.AdmitsAt();
+  WakeFor(limit);
+  for (Job* const job : answered) job->load->OnDone(job);
+}
+
+void Cluster::WakeFor(Limit* limit) {
+  TimePoint when = TimePoint::Max();
+  if (!limit->held.empty()) when = limit->window.AdmitsAt();
+  if (!limit->answers.empty()) {
+    when = std::min(when, limit->window.AdmitsAnswerAt(limit->answers.front()->arrived));
+  }
+  if (when == TimePoint::Max()) return;
   if (limit->wakes_at > events_.now() && limit->wakes_at <= when) return;
   limit->wakes_at = when;
   events_.At(when, [this, limit] { SendAdmitted(limit); });

@@ -74,6 +74,7 @@ class Cluster {
   struct Limit {
     client::LimitWindow window;
     size_t coordinator = 0;
+    std::deque<Job*> answers;  // that are held back
     std::deque<Job*> held;
     uint64_t held_bytes = 0;
     bool holds = false;
@@ -84,7 +85,9 @@ class Cluster {
   void Send(Job* job);
   void SendNow(Job* job);
   Limit* LimitOf(const Job& job);
+  // And gives the answers that it admits.
   void SendAdmitted(Limit* limit);
+  void WakeFor(Limit* limit);
   void NoteHolding(Limit* limit);
   [[nodiscard]] uint64_t RateOf(size_t coordinator, ClassId id, uint64_t limit) const;
   std::map<ClassId, LimitShare::Counts> CountsOf(size_t coordinator);

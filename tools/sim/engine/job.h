@@ -26,6 +26,7 @@ struct Job {
   Io io;
   TimePoint sent;
   TimePoint left;           // its coordinator, where a limit may have held it (Cluster::HoldLimits)
+  TimePoint arrived;        // its answer there, which a limit may hold
   Duration device_time{0};  // time the device worked on it; set by the device at the end
   // dmClock: what its class was served anywhere, and there by reservation, since the last request
   // to this OSD, this one included. Set only when that baseline runs.

@@ -1,7 +1,10 @@
 // Goal: a class with a limit over several OSDs keeps to it, and loses nothing of it.
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "tests/unit/client/remote/object_io_fixture.h"
 
@@ -222,6 +225,44 @@ TEST_F(LimitedObjectIoTest, AnOsdThatIsGoneDoesNotKeepTheClassFromTheOthers) {
   io_->Tick();
   Pass(1200ms);
   EXPECT_EQ(osds_.flights.size(), 11u);
+}
+
+// Goal: answers that come sooner than was counted on are given when the second has room for them,
+// and at once when the limit or the mount goes.
+TEST_F(LimitedObjectIoTest, AnswersBeyondTheLimitAreHeldBack) {
+  for (const std::string end : {"time", "limit", "mount"}) {
+    ends_.clear();
+    osds_.flights.clear();
+    StartLimited();
+    for (int i = 0; i < 500; ++i) Read("limited", 16, 10);
+    osds_.server_time = 190ms;
+    std::vector<size_t> given;   // up to each millisecond
+    std::deque<TimePoint> left;  // of those under way
+    const auto pass = [&](Duration time, Duration latency) {
+      for (const TimePoint until = clock_.Now() + time; clock_.Now() < until;) {
+        left.resize(osds_.flights.size(), clock_.Now());
+        Pass(1ms);
+        for (; !left.empty() && left.front() + latency <= clock_.Now(); left.pop_front()) {
+          osds_.Answer(0);
+        }
+        given.push_back(ends_.size());
+      }
+    };
+    pass(3s, 200ms);
+    const size_t all = ends_.size() + osds_.flights.size();
+    osds_.AnswerAll();
+    left.clear();
+    ASSERT_LE(ends_.size() + 3, all) << "that many are held back";
+    ASSERT_EQ(wakes_.back(), io_->SendDue());
+    if (end == "limit") Limit(std::nullopt);
+    if (end == "mount") io_->Stop();
+    if (end == "time") pass(160ms, 1ms);
+    EXPECT_GE(ends_.size(), all) << end;
+    EXPECT_EQ(ends_[all - 1].second, ErrorCode::kOk) << end;
+    for (size_t i = 1000; i < given.size(); ++i) {
+      ASSERT_LE(given[i] - given[i - 1000], 101u) << end << " at " << i;
+    }
+  }
 }
 
 TEST_F(LimitedObjectIoTest, NothingIsStuckWhenTheClassGoesOrTheMount) {

@@ -78,7 +78,7 @@ class ObjectWindowsTest : public ::testing::Test {
     return of_user;
   }
   void Fly(Departures left) {
-    for (auto& departure : left) flying_.push_back(std::move(departure));
+    for (auto& departure : left.requests) flying_.push_back(std::move(departure));
   }
 
   testing::ManualClock clock_;
