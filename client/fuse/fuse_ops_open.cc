@@ -182,7 +182,7 @@ void TruncateFound(Filesystem& fs, const CallPtr& call, const Opening& opening,
 void FinishCreate(Filesystem& fs, const CallPtr& call, const Opening& opening,
                   const wire::EntryReply& reply, const fuse_entry_param& entry) {
   const InodePtr inode = fs.core().inodes().Find(InodeId(reply.attr().inode()));
-  const bool found = !reply.has_directory() && !IsTmpfile(opening.flags);
+  const bool found = !reply.made() && !IsTmpfile(opening.flags);
   if (found && (opening.flags & O_TRUNC) != 0) {
     return TruncateFound(fs, call, opening, inode, entry);
   }
@@ -259,7 +259,7 @@ void AskCreate(Filesystem& fs, const CallPtr& call, const Creation& file) {
     } else if (settled) {
       const auto entry = naming.directory == nullptr ? fs.LearnEntry(*reply, opening.asked)
                                                      : fs.LearnName(naming, *reply);
-      if (reply->has_directory()) {
+      if (reply->made()) {
         fs.core().inodes().Find(id)->Made({fs.ToInode(file.parent), file.name});
       }
       FinishCreate(fs, call, opening, *reply, entry);

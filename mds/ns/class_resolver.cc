@@ -56,7 +56,7 @@ Result<ClassResolver::Shared> ClassResolver::SourceOfDirectory(Operation& op, ui
     if (untagged.size() > kDeepestDirectory) {
       return InodeError(ErrorCode::kCorrupt, directory, "has a cycle among its parents");
     }
-    Result<Inode> inode = op.Load(at);
+    Result<Inode> inode = op.LoadParent(at);
     // The parent of an orphan may be gone: it is charged as if it were untagged.
     if (!inode.ok() && inode.code() == ErrorCode::kStale)
       return Shared(std::make_shared<TagSource>());
@@ -81,7 +81,7 @@ Result<std::string> ClassResolver::PathOf(Operation& op, const Inode& inode) {
   for (int depth = 0; depth < kDeepestDirectory; ++depth) {
     path.insert(0, "/" + record.name());
     if (record.parent() == kRootInode.value) return path;
-    Result<Inode> parent = op.Load(record.parent());
+    Result<Inode> parent = op.LoadParent(record.parent());
     if (!parent.ok() && parent.code() != ErrorCode::kStale) return parent.status();
     if (!parent.ok()) return path;  // an orphan's: as far as it is known
     record = std::move(parent->rec);

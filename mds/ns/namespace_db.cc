@@ -216,6 +216,7 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
   if (!status.ok()) {
     // Nothing is written, but what it saw may not be durable yet.
     op.txn.writes().clear();
+    if (status.code() == ErrorCode::kQuota) op.txn.SeeAllContents();
     leases_.set_recorded(recorded);
     writers_.Remove(waiting.new_writer);
     Done done = [original = std::move(waiting.done), status](const Status& committed, std::string) {
@@ -297,14 +298,14 @@ uint64_t NamespaceDb::SeenBy(const Overlay::Seen& seen, const Waiting& waiting) 
 // Joins the open batch when there is something to write; else waits for what was seen, if anything.
 void NamespaceDb::Enqueue(Txn* txn, Waiting waiting, Ready* ready) {
   const bool writes = !txn->writes().empty();
-  for (auto& [key, value] : txn->writes()) {
+  for (auto& [key, write] : txn->writes()) {
     if (key.front() == static_cast<char>(Table::kUntold)) {
-      untold_.Note(ReadBigEndian(key, kFirstNumber), value.has_value());
+      untold_.Note(ReadBigEndian(key, kFirstNumber), write.value.has_value());
     }
     if (waiting.quiet) {
-      overlay_.PutQuietly(key, std::move(value), open_.number);
+      overlay_.PutQuietly(key, std::move(write.value), open_.number);
     } else {
-      overlay_.Put(key, std::move(value), open_.number, txn->seen().reader);
+      overlay_.Put(key, std::move(write.value), open_.number, txn->seen().reader, write.change);
     }
   }
   const uint64_t seen = SeenBy(txn->seen(), waiting);

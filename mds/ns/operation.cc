@@ -112,6 +112,17 @@ Result<Inode> Operation::LoadDirectory(uint64_t inode) {
   return loaded;
 }
 
+Result<Inode> Operation::LoadParent(uint64_t inode) {
+  const std::string key = MakeKey(Table::kInode, inode);
+  WEIR_ASSIGN_OR_RETURN(auto record, txn.GetSteady<InodeRecord>(key));
+  if (!record.has_value()) return InodeError(ErrorCode::kStale, inode, "does not exist any more");
+  Inode loaded{inode, std::move(*record)};
+  if (!loaded.IsDirectory()) {
+    return InodeError(ErrorCode::kNotDirectory, inode, "is not a directory");
+  }
+  return loaded;
+}
+
 void Operation::Changed(Inode* inode) const {
   inode->rec.set_ctime_ns(now());
   inode->rec.set_version(inode->rec.version() + 1);
@@ -393,6 +404,16 @@ void Operation::TakeBack() {
     context.opens.TakeBack(context.session, effects.opened_inode, opened_before_);
   }
   for (const uint64_t inode : looks) context.file_leases.Withdraw(context.session, inode);
+}
+
+void Operation::FillParent(const Inode& directory, wire::EntryReply* reply) {
+  if (txn.OthersMovedContents(MakeKey(Table::kInode, directory.id))) return;
+  FillAttr(directory, reply->mutable_directory());
+}
+
+void Operation::FillParent(const Inode& directory, wire::TouchedReply* reply) {
+  if (txn.OthersMovedContents(MakeKey(Table::kInode, directory.id))) return;
+  FillAttr(directory, reply->add_directories());
 }
 
 void Operation::FillAttr(const Inode& inode, wire::Attr* attr) {

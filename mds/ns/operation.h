@@ -118,12 +118,24 @@ class Operation {
   Result<Inode> Load(uint64_t inode);
   // kNotDirectory besides.
   Result<Inode> LoadDirectory(uint64_t inode);
+  // The same for a name in it, or below: what its contents move (times, version, numbers of entries
+  // and of links, though not that it has been removed) may be changed, and is not used, nor shown
+  // but by FillParent.
+  Result<Inode> LoadParent(uint64_t inode);
   // Before a number of them is loaded: notes at once which are missing from memory.
   Status Fetch(const std::vector<uint64_t>& inodes);
   void Store(const Inode& inode) {
     (inode.IsDirectory() ? changed_directories : changed).push_back(inode.id);
     AwaitWriters(inode);
     StoreQuietly(inode);
+  }
+  // A directory that has been loaded so, with other contents.
+  void StoreParent(const Inode& directory) {
+    changed_directories.push_back(directory.id);
+    StoreContents(directory);
+  }
+  void StoreContents(const Inode& directory) {
+    txn.PutContents(MakeKey(Table::kInode, directory.id), directory.rec);
   }
   // It gets another owner: whoever remembers a name of it judges by the one that came with that.
   Status TakeNames(const Inode& inode);
@@ -176,6 +188,10 @@ class Operation {
   void TakeBack();
   Status FillEntry(const Inode& inode, wire::EntryReply* reply);
   void FillAttr(const Inode& inode, wire::Attr* attr);
+  // Of the directory that a name was made in, or taken out of; not when others have changed it and
+  // that is not durable: whoever wants to know asks, and waits for it.
+  void FillParent(const Inode& directory, wire::EntryReply* reply);
+  void FillParent(const Inode& directory, wire::TouchedReply* reply);
   Result<wire::EntryReply> Entry(const Inode& inode);
   // Lets the asking mount answer looks into `directory` by itself, if nobody minds.
   Status OfferLease(const Inode& directory, wire::EntryReply* reply);

@@ -24,18 +24,20 @@ bool IsAskedFor(const std::string& key) {
 
 }  // namespace
 
-void Overlay::See(const Pending& pending, Seen* seen) {
-  seen->counts = std::max(seen->counts, pending.counted);
-  seen->any = std::max(seen->any, pending.shown);
-  if (pending.session == seen->reader && pending.session != 0) return;
-  seen->others = std::max(seen->others, pending.shown);
+void Overlay::See(const Changes& changes, Seen* seen) {
+  seen->any = std::max(seen->any, changes.last);
+  const bool own = changes.session == seen->reader && changes.session != 0;
+  seen->others = std::max(seen->others, own ? changes.others : changes.last);
 }
 
 Result<Overlay::Value> Overlay::Get(const std::string& key, Seen* seen,
-                                    std::vector<Missing>* missing) {
-  if (const auto pending = pending_.find(key); pending != pending_.end()) {
-    See(pending->second, seen);
-    return pending->second.value;
+                                    std::vector<Missing>* missing, Seen* contents) {
+  if (const auto found = pending_.find(key); found != pending_.end()) {
+    const Pending& pending = found->second;
+    seen->counts = std::max(seen->counts, pending.counted);
+    See(contents == nullptr ? pending.shown : pending.steady, seen);
+    if (contents != nullptr) See(pending.shown, contents);
+    return pending.value;
   }
   if (const auto cached = cache_.find(key); cached != cache_.end()) {
     Use(&cached->second);
@@ -68,7 +70,8 @@ Status Overlay::Scan(std::string_view begin, std::string_view end, Seen* seen, c
     if (!has_stored && !has_pending) return stored->status();
     if (has_pending && (!has_stored || pending->first <= stored->key())) {
       if (has_stored && pending->first == stored->key()) stored->Next();
-      See(pending->second, seen);
+      seen->counts = std::max(seen->counts, pending->second.counted);
+      See(pending->second.shown, seen);
       const bool go_on =
           !pending->second.value.has_value() || visit(pending->first, *pending->second.value);
       if (!go_on) return Status::Ok();
@@ -89,10 +92,11 @@ Overlay::Pending& Overlay::Take(const std::string& key, Value value, uint64_t ba
   return pending->second;
 }
 
-void Overlay::Put(const std::string& key, Value value, uint64_t batch, uint64_t session) {
+void Overlay::Put(const std::string& key, Value value, uint64_t batch, uint64_t session,
+                  Change change) {
   Pending& pending = Take(key, std::move(value), batch);
-  pending.shown = batch;
-  pending.session = session;
+  pending.shown.Add(batch, session);
+  if (change == Change::kAny) pending.steady.Add(batch, session);
 }
 
 void Overlay::PutQuietly(const std::string& key, Value value, uint64_t batch) {

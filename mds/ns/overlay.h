@@ -4,9 +4,11 @@
 // Order:   every prepared change belongs to a numbered batch and to the session that made it;
 //          Committed(n) says that batches up to n are durable. A read tells the youngest
 //          uncommitted batch it saw, and the youngest of another session's changes, so that an
-//          answer built on it can be held back until that batch is durable. A quiet change moves
-//          only what is counted below directories, which hardly any answer shows: a read tells of
-//          it apart.
+//          answer built on it can be held back until that batch is durable. Two kinds of changes
+//          are told apart from all others: a quiet one moves only what is counted below
+//          directories, which hardly any answer shows; one of contents moves of a directory only
+//          what its names move (times, version, numbers of entries and links), which nobody needs
+//          who looks up or changes a name in it.
 // Memory:  a read may be told to ask memory only. It fails with kAgain, then, where the disk would
 //          have to be asked, and adds what that is to a list for somebody to load (store_loader.h).
 //          BeginLoad and EndLoad hand over what was loaded, unless it was changed meanwhile; each
@@ -54,12 +56,14 @@ class Overlay {
   struct Seen {
     uint64_t reader = 0;  // session; 0: the MDS itself
     uint64_t any = 0;
-    uint64_t others = 0;  // last changed by somebody else
+    uint64_t others = 0;  // changed by somebody else
     uint64_t counts = 0;  // of quiet changes, which the two above leave out
   };
 
-  // With `missing` memory alone is asked.
-  Result<Value> Get(const std::string& key, Seen* seen, std::vector<Missing>* missing = nullptr);
+  // With `missing` memory alone is asked. With `contents` what its contents have moved is seen by
+  // that alone.
+  Result<Value> Get(const std::string& key, Seen* seen, std::vector<Missing>* missing = nullptr,
+                    Seen* contents = nullptr);
   // Keys of [begin, end) in order until `visit` returns false.
   using Visit = std::function<bool(std::string_view key, std::string_view value)>;
   Status Scan(std::string_view begin, std::string_view end, Seen* seen, const Visit& visit,
@@ -73,9 +77,10 @@ class Overlay {
   void FailLoad(const std::string& key, uint64_t load);
   [[nodiscard]] size_t loading() const { return loading_.size(); }
 
-  // Batches come in order. Of several values of a key in one, the last counts. What `session`
-  // changed after another's change, it had to wait for: only its own is new to the others.
-  void Put(const std::string& key, Value value, uint64_t batch, uint64_t session);
+  // Batches come in order. Of several values of a key in one, the last counts.
+  enum class Change : uint8_t { kAny, kContents };
+  void Put(const std::string& key, Value value, uint64_t batch, uint64_t session,
+           Change change = Change::kAny);
   void PutQuietly(const std::string& key, Value value, uint64_t batch);
   // What Put has brought of the youngest batch.
   void CopyBatch(uint64_t batch, WriteBatch* writes) const;
@@ -84,15 +89,26 @@ class Overlay {
   void Reset();
 
  private:
+  // Batches of changes of one key; 0: none is pending.
+  struct Changes {
+    uint64_t last = 0;
+    uint64_t session = 0;  // whose that is
+    uint64_t others = 0;   // the last of anybody else
+    void Add(uint64_t batch, uint64_t by) {
+      if (by != session) others = last;
+      last = batch;
+      session = by;
+    }
+  };
   struct Pending {
     Value value;
-    uint64_t shown = 0;    // batch of the last change that is not quiet; 0: none is pending
-    uint64_t session = 0;  // whose that is
+    Changes shown;         // that are not quiet
+    Changes steady;        // nor of contents
     uint64_t counted = 0;  // batch of the last quiet one
-    [[nodiscard]] uint64_t batch() const { return std::max(shown, counted); }
+    [[nodiscard]] uint64_t batch() const { return std::max(shown.last, counted); }
   };
   Pending& Take(const std::string& key, Value value, uint64_t batch);
-  static void See(const Pending& pending, Seen* seen);
+  static void See(const Changes& changes, Seen* seen);
   using PendingMap = std::map<std::string, Pending, std::less<>>;
   using Uses = std::list<const std::string*>;  // least recently used first; keys of cache_
   struct Cached {

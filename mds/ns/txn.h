@@ -8,6 +8,7 @@
 // Threads: lives under the NamespaceDb lock.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -31,7 +32,10 @@ class Txn {
   Txn& operator=(const Txn&) = delete;
 
   Result<Overlay::Value> Get(const std::string& key) {
-    if (const auto own = writes_.find(key); own != writes_.end()) return own->second;
+    if (const auto unseen = contents_.find(key); unseen != contents_.end()) {
+      SeeAsWell(unseen->second);
+    }
+    if (const auto own = writes_.find(key); own != writes_.end()) return own->second.value;
     return overlay_.Get(key, &seen_, to_load_);
   }
   // Notes all of these at once that are missing: else each would be found, and loaded, by itself.
@@ -51,29 +55,66 @@ class Txn {
   // The same of what no answer shows, as a counter: nothing waits for who changed it last.
   template <typename Record>
   Result<std::optional<Record>> GetCounter(const std::string& key) {
+    return Decode<Record>(GetUnshown(key));
+  }
+  Result<Overlay::Value> GetUnshown(const std::string& key) {
     const Overlay::Seen seen = seen_;
     Result<Overlay::Value> value = Get(key);
     seen_ = seen;
-    return Decode<Record>(std::move(value));
+    return value;
+  }
+  // The same of a directory of which nothing is used that its contents move. Nothing waits for who
+  // moved that last, but after Get or SeeAllContents.
+  template <typename Record>
+  Result<std::optional<Record>> GetSteady(const std::string& key) {
+    if (const auto own = writes_.find(key); own != writes_.end()) {
+      return Decode<Record>(own->second.value);
+    }
+    Overlay::Seen& contents = contents_[key];
+    contents.reader = seen_.reader;
+    return Decode<Record>(overlay_.Get(key, &seen_, to_load_, &contents));
+  }
+  void SeeAllContents() {
+    for (const auto& [key, unseen] : contents_) SeeAsWell(unseen);
+  }
+  // Whether others have moved them, and that is not durable.
+  [[nodiscard]] bool OthersMovedContents(const std::string& key) const {
+    const auto unseen = contents_.find(key);
+    return unseen != contents_.end() && unseen->second.others != 0;
   }
   // What was there before this operation: its own writes are not seen.
   Status Scan(const std::string& begin, const std::string& end, const Overlay::Visit& visit) {
     return overlay_.Scan(begin, end, &seen_, visit, to_load_);
   }
-  void Put(const std::string& key, std::string value) { writes_[key] = std::move(value); }
+  struct Write {
+    Overlay::Value value;
+    Overlay::Change change = Overlay::Change::kAny;
+  };
+  void Put(const std::string& key, std::string value) { writes_[key] = {std::move(value)}; }
   template <typename Record>
   void PutRecord(const std::string& key, const Record& record) {
     Put(key, EncodeValue(record));
   }
-  void Delete(const std::string& key) { writes_[key] = std::nullopt; }
+  // Of a directory, of which only what its contents move has changed since it was read here.
+  template <typename Record>
+  void PutContents(const std::string& key, const Record& record) {
+    const auto [write, first] = writes_.try_emplace(key);
+    write->second.value = EncodeValue(record);
+    if (first) write->second.change = Overlay::Change::kContents;
+  }
+  void Delete(const std::string& key) { writes_[key] = {}; }
 
-  [[nodiscard]] std::map<std::string, Overlay::Value>& writes() { return writes_; }
+  [[nodiscard]] std::map<std::string, Write>& writes() { return writes_; }
   [[nodiscard]] const Overlay::Seen& seen() const { return seen_; }
   // From here on; not once something is missing.
   void ReadFromDisk() { to_load_ = nullptr; }
   [[nodiscard]] std::vector<Overlay::Missing>& missing() { return missing_; }
 
  private:
+  void SeeAsWell(const Overlay::Seen& more) {
+    seen_.any = std::max(seen_.any, more.any);
+    seen_.others = std::max(seen_.others, more.others);
+  }
   template <typename Record>
   static Result<std::optional<Record>> Decode(Result<Overlay::Value> value) {
     WEIR_RETURN_IF_ERROR(value.status());
@@ -83,8 +124,9 @@ class Txn {
   }
 
   Overlay& overlay_;
-  std::map<std::string, Overlay::Value> writes_;
+  std::map<std::string, Write> writes_;
   Overlay::Seen seen_;
+  std::map<std::string, Overlay::Seen> contents_;  // of what GetSteady read
   std::vector<Overlay::Missing> missing_;
   std::vector<Overlay::Missing>* to_load_;  // missing_, or null: reads wait for the disk
 };

@@ -55,7 +55,7 @@ Result<bool> QuotaAbove(Operation& op, const Inode& directory) {
   if (quotas == 0) return false;
   Inode at = directory;
   while (at.id != kRootInode.value) {
-    WEIR_ASSIGN_OR_RETURN(at, op.Load(at.rec.parent()));
+    WEIR_ASSIGN_OR_RETURN(at, op.LoadParent(at.rec.parent()));
     if (HasQuota(at.rec)) return true;
   }
   return false;
@@ -110,11 +110,11 @@ Status TellUpwards(Operation& op, uint64_t directory) {
     op.txn.Delete(UntoldKey(at.id));
     if (IsZero(untold)) return Status::Ok();
     *at.rec.mutable_told() = at.rec.below();
-    op.StoreQuietly(at);
+    op.StoreContents(at);
     if (at.rec.nlink() == 0) return Status::Ok();
     WEIR_ASSIGN_OR_RETURN(at, op.Load(at.rec.parent()));
     AddUsage(untold, 1, at.rec.mutable_below());
-    op.StoreQuietly(at);
+    op.StoreContents(at);
   }
   return Status::Ok();
 }
@@ -139,14 +139,14 @@ Status TellAll(Operation& op) {
 Status Operation::SettleUsage() {
   for (const auto& [directory, change] : std::exchange(usage_, {})) {
     if (IsZero(change)) continue;
-    WEIR_ASSIGN_OR_RETURN(Inode at, Load(directory));
+    WEIR_ASSIGN_OR_RETURN(Inode at, LoadParent(directory));
     AddUsage(change, 1, at.rec.mutable_below());
-    StoreQuietly(at);
+    StoreContents(at);
     if (quotas_bind) WEIR_RETURN_IF_ERROR(CheckQuota(at, change));
     if (at.id == kRootInode.value) continue;
     WEIR_ASSIGN_OR_RETURN(const bool exact, QuotaAbove(*this, at));
     if (!exact) {
-      WEIR_ASSIGN_OR_RETURN(const Overlay::Value known, txn.Get(UntoldKey(at.id)));
+      WEIR_ASSIGN_OR_RETURN(const Overlay::Value known, txn.GetUnshown(UntoldKey(at.id)));
       if (!known.has_value()) txn.Put(UntoldKey(at.id), "");
       continue;
     }

@@ -12,7 +12,7 @@ namespace weir::mds {
 EntryResult Create(Operation& op, const wire::CreateRequest& request) {
   WEIR_RETURN_IF_ERROR(op.CheckHasHeard(request.epoch()));
   op.SetCaller(request.caller());
-  WEIR_ASSIGN_OR_RETURN(Inode parent, op.LoadDirectory(request.parent()));
+  WEIR_ASSIGN_OR_RETURN(Inode parent, op.LoadParent(request.parent()));
   WEIR_RETURN_IF_ERROR(CheckAccess(op.who(), parent.rec, kMayExecute));
   const auto existing = op.FindDentry(parent.id, request.name());
   if (existing.ok() && !request.exclusive()) {
@@ -37,6 +37,7 @@ EntryResult Create(Operation& op, const wire::CreateRequest& request) {
   const uint32_t mode = S_IFREG | (request.mode() & 07777);
   EntryResult made = MakeAbsent(op, request, mode, std::move(parent));
   if (!made.ok()) return made;
+  made->set_made(true);
   const uint64_t inode = made->attr().inode();
   op.Opened(inode, request.open_flags());
   WEIR_RETURN_IF_ERROR(op.OfferFileLease(inode, &*made));

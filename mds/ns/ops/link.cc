@@ -23,7 +23,7 @@ Status NameFirst(Operation& op, Inode* inode, uint64_t parent, const std::string
 EntryResult Link(Operation& op, const wire::LinkRequest& request) {
   op.SetCaller(request.caller());
   WEIR_ASSIGN_OR_RETURN(Inode inode, op.Load(request.inode()));
-  WEIR_ASSIGN_OR_RETURN(Inode parent, op.LoadDirectory(request.new_parent()));
+  WEIR_ASSIGN_OR_RETURN(Inode parent, op.LoadParent(request.new_parent()));
   WEIR_RETURN_IF_ERROR(CheckAccess(op.who(), parent.rec, kMayExecute));
   WEIR_RETURN_IF_ERROR(CheckNewName(request.new_name()));
   const auto existing = op.FindDentry(parent.id, request.new_name());
@@ -53,9 +53,9 @@ EntryResult Link(Operation& op, const wire::LinkRequest& request) {
   op.Store(inode);
   op.AddDentry(&parent, request.new_name(), inode);
   op.Modified(&parent);
-  op.Store(parent);
+  op.StoreParent(parent);
   EntryResult entry = op.Entry(inode);
-  if (entry.ok()) op.FillAttr(parent, entry->mutable_directory());
+  if (entry.ok()) op.FillParent(parent, &*entry);
   return entry;
 }
 

@@ -18,7 +18,7 @@ Result<bool> LiesBelow(Operation& op, const Inode& inode, uint64_t top) {
   }));
   for (uint64_t at : directories) {
     while (at != top && at != kRootInode.value) {
-      WEIR_ASSIGN_OR_RETURN(const Inode above, op.Load(at));
+      WEIR_ASSIGN_OR_RETURN(const Inode above, op.LoadParent(at));
       at = above.rec.parent();
     }
     if (at == top) return true;
@@ -47,7 +47,7 @@ EntryResult LookupByHandle(Operation& op, const wire::NameRequest& request) {
 EntryResult Lookup(Operation& op, const wire::NameRequest& request) {
   op.SetCaller(request.caller());
   if (request.handle_below() != 0) return LookupByHandle(op, request);
-  WEIR_ASSIGN_OR_RETURN(const Inode directory, op.LoadDirectory(request.parent()));
+  WEIR_ASSIGN_OR_RETURN(const Inode directory, op.LoadParent(request.parent()));
   WEIR_RETURN_IF_ERROR(CheckAccess(op.who(), directory.rec, kMayExecute));
   const std::string& name = request.name();
   if (name.size() > kNameMax) return CheckNewName(name);

@@ -41,7 +41,7 @@ Status CheckType(const Operation& op, const wire::CreateRequest& request, uint32
 
 EntryResult MakeNode(Operation& op, const wire::CreateRequest& request) {
   op.SetCaller(request.caller());
-  WEIR_ASSIGN_OR_RETURN(Inode parent, op.LoadDirectory(request.parent()));
+  WEIR_ASSIGN_OR_RETURN(Inode parent, op.LoadParent(request.parent()));
   WEIR_RETURN_IF_ERROR(CheckAccess(op.who(), parent.rec, kMayExecute));
   WEIR_RETURN_IF_ERROR(CheckNewName(request.name()));
   const auto existing = op.FindDentry(parent.id, request.name());
@@ -74,10 +74,10 @@ EntryResult MakeAbsent(Operation& op, const wire::CreateRequest& request, uint32
   op.Count(parent.id, ShareOf(inode.rec), 1);
   op.AddDentry(&parent, request.name(), inode);
   op.Modified(&parent);
-  op.Store(parent);
+  op.StoreParent(parent);
   EntryResult entry = op.Entry(inode);
   if (!entry.ok()) return entry;
-  op.FillAttr(parent, entry->mutable_directory());
+  op.FillParent(parent, &*entry);
   WEIR_RETURN_IF_ERROR(op.OfferLease(inode, &*entry));
   if (!inode.IsRegular()) WEIR_RETURN_IF_ERROR(op.OfferFileLease(inode.id, &*entry));
   return entry;

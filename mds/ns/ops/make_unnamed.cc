@@ -12,7 +12,7 @@ namespace weir::mds {
 EntryResult MakeUnnamed(Operation& op, const wire::CreateRequest& request) {
   WEIR_RETURN_IF_ERROR(op.CheckHasHeard(request.epoch()));
   op.SetCaller(request.caller());
-  WEIR_ASSIGN_OR_RETURN(const Inode parent, op.LoadDirectory(request.parent()));
+  WEIR_ASSIGN_OR_RETURN(const Inode parent, op.LoadParent(request.parent()));
   WEIR_RETURN_IF_ERROR(CheckAccess(op.who(), parent.rec, kMayWrite | kMayExecute));
   if (parent.rec.nlink() == 0) {
     return InodeError(ErrorCode::kNotFound, parent.id, "is a removed directory");

@@ -6,7 +6,7 @@ namespace weir::mds {
 TouchedResult RemoveDirectory(Operation& op, const wire::NameRequest& request) {
   op.SetCaller(request.caller());
   op.keeps = request.keep();
-  WEIR_ASSIGN_OR_RETURN(Inode parent, op.LoadDirectory(request.parent()));
+  WEIR_ASSIGN_OR_RETURN(Inode parent, op.LoadParent(request.parent()));
   WEIR_RETURN_IF_ERROR(CheckAccess(op.who(), parent.rec, kMayExecute));
   const std::string& name = request.name();
   if (name == ".") return Status(ErrorCode::kInvalid, "'.' cannot be removed");
@@ -25,12 +25,12 @@ TouchedResult RemoveDirectory(Operation& op, const wire::NameRequest& request) {
   }
   op.RemoveDentry(&parent, name, dentry);
   op.Modified(&parent);
-  op.Store(parent);
+  op.StoreParent(parent);
   WEIR_RETURN_IF_ERROR(op.DropLink(&inode, parent.id, name));
   wire::TouchedReply reply;
   reply.add_inodes(inode.id);
   reply.set_kept(op.effects.kept);
-  op.FillAttr(parent, reply.add_directories());
+  op.FillParent(parent, &reply);
   return reply;
 }
 

@@ -48,8 +48,8 @@ class Renaming {
 
   [[nodiscard]] wire::TouchedReply Touched() {
     wire::TouchedReply reply;
-    op_.FillAttr(*OldParent(), reply.add_directories());
-    if (NewParent() != OldParent()) op_.FillAttr(*NewParent(), reply.add_directories());
+    op_.FillParent(*OldParent(), &reply);
+    if (NewParent() != OldParent()) op_.FillParent(*NewParent(), &reply);
     reply.add_inodes(from_.inode.id);
     if (to_.has_value()) reply.add_inodes(to_->inode.id);
     reply.set_kept(op_.effects.kept);
@@ -75,8 +75,8 @@ class Renaming {
   }
 
   Status LoadBoth() {
-    WEIR_ASSIGN_OR_RETURN(old_parent_, op_.LoadDirectory(request_.old_parent()));
-    WEIR_ASSIGN_OR_RETURN(new_parent_, op_.LoadDirectory(request_.new_parent()));
+    WEIR_ASSIGN_OR_RETURN(old_parent_, op_.LoadParent(request_.old_parent()));
+    WEIR_ASSIGN_OR_RETURN(new_parent_, op_.LoadParent(request_.new_parent()));
     for (const Inode* parent : {&old_parent_, &new_parent_}) {
       WEIR_RETURN_IF_ERROR(CheckAccess(op_.who(), parent->rec, kMayExecute));
     }
@@ -152,7 +152,7 @@ class Renaming {
       if (at.id == directory.id) {
         return InodeError(ErrorCode::kInvalid, directory.id, "cannot move below itself");
       }
-      WEIR_ASSIGN_OR_RETURN(at, op_.Load(at.rec.parent()));
+      WEIR_ASSIGN_OR_RETURN(at, op_.LoadParent(at.rec.parent()));
     }
     return Status::Ok();
   }
@@ -163,10 +163,10 @@ class Renaming {
 
   void StoreParents() {
     op_.Modified(OldParent());
-    op_.Store(*OldParent());
+    op_.StoreParent(*OldParent());
     if (NewParent() == OldParent()) return;
     op_.Modified(NewParent());
-    op_.Store(*NewParent());
+    op_.StoreParent(*NewParent());
   }
 
   Status Move() {

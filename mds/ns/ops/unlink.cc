@@ -8,7 +8,7 @@ namespace weir::mds {
 TouchedResult Unlink(Operation& op, const wire::NameRequest& request) {
   op.SetCaller(request.caller());
   op.keeps = request.keep();
-  WEIR_ASSIGN_OR_RETURN(Inode parent, op.LoadDirectory(request.parent()));
+  WEIR_ASSIGN_OR_RETURN(Inode parent, op.LoadParent(request.parent()));
   WEIR_RETURN_IF_ERROR(CheckAccess(op.who(), parent.rec, kMayExecute));
   const std::string& name = request.name();
   if (name == "." || name == "..") {
@@ -26,12 +26,12 @@ TouchedResult Unlink(Operation& op, const wire::NameRequest& request) {
   WEIR_ASSIGN_OR_RETURN(const TagSource before, op.context.classes.SourceOf(op, inode));
   op.RemoveDentry(&parent, name, dentry);
   op.Modified(&parent);
-  op.Store(parent);
+  op.StoreParent(parent);
   WEIR_RETURN_IF_ERROR(op.DropLink(&inode, parent.id, name));
   wire::TouchedReply reply;
   reply.add_inodes(inode.id);
   reply.set_kept(op.effects.kept);
-  op.FillAttr(parent, reply.add_directories());
+  op.FillParent(parent, &reply);
   if (inode.rec.nlink() == 0) return reply;
   // A file whose primary link went may now lie below another tag.
   WEIR_ASSIGN_OR_RETURN(const TagSource after, op.context.classes.SourceOf(op, inode));

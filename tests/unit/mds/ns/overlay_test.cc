@@ -75,6 +75,41 @@ TEST_F(OverlayTest, OfAQuietChangeAReadTellsApart) {
   EXPECT_EQ(other.counts, 2u);
 }
 
+// Goal: a change of contents keeps nobody waiting who does not read them, and whoever reads them
+// sees all that others have moved, whoever came last.
+TEST_F(OverlayTest, OfAChangeOfContentsAReadTellsApart) {
+  constexpr uint64_t kOther = kSession + 1;
+  const auto steady = [this](uint64_t reader, Overlay::Seen* contents) {
+    Overlay::Seen seen{.reader = reader};
+    contents->reader = reader;
+    EXPECT_TRUE(overlay_.Get("idir", &seen, nullptr, contents).ok());
+    return seen;
+  };
+  const auto all = [this](uint64_t reader) {
+    Overlay::Seen seen{.reader = reader};
+    EXPECT_TRUE(overlay_.Get("idir", &seen).ok());
+    return seen;
+  };
+  overlay_.Put("idir", "1", 1, kSession);
+  overlay_.Put("idir", "2", 2, kOther, Overlay::Change::kContents);
+  overlay_.Put("idir", "3", 3, kSession, Overlay::Change::kContents);
+  Overlay::Seen contents;
+  EXPECT_EQ(steady(kSession, &contents).others, 0u);
+  EXPECT_EQ(contents.others, 2u);
+  contents = {};
+  const Overlay::Seen other = steady(kOther, &contents);
+  EXPECT_EQ(other.others, 1u);
+  EXPECT_EQ(other.any, 1u);
+  EXPECT_EQ(contents.others, 3u);
+  EXPECT_EQ(all(kSession).others, 2u);
+  EXPECT_EQ(all(kSession).any, 3u);
+  EXPECT_EQ(all(kOther).others, 3u);
+  EXPECT_EQ(all(kSession + 2).others, 3u);
+  overlay_.Put("idir", "4", 3, kSession);
+  contents = {};
+  EXPECT_EQ(steady(kOther, &contents).others, 3u);
+}
+
 TEST_F(OverlayTest, AQuietChangeIsWrittenWithItsBatchAndStaysPendingUntilThen) {
   overlay_.Put("iinode", "1", 1, kSession);
   WriteBatch first;

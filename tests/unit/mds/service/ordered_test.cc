@@ -107,15 +107,69 @@ TEST_F(OrderedTest, TwoSessionsInDirectoriesOfTheirOwnDoNotWaitForEachOther) {
   EXPECT_NE(Entry(made).attr().inode(), Entry(other).attr().inode());
 }
 
-TEST_F(OrderedTest, InOneDirectoryTheSecondWaitsForTheFirst) {
-  Make(kOurs, ours_, "new");
+// Goal: who makes names beside another session does not wait for those of the other; who would see
+// what they have moved does, also when he has moved it since.
+TEST_F(OrderedTest, NamesInOneDirectoryDoNotWaitForEachOther) {
+  EXPECT_TRUE(Entry(Make(kOurs, ours_, "new")).has_directory());
   const auto other = Make(kTheirs, ours_, "other");
-  EXPECT_FALSE(other->answer.has_value()) << "its cookie and the times build on the first";
-  const auto third = Make(kOurs, ours_, "third");
-  EXPECT_FALSE(third->answer.has_value());
+  ASSERT_TRUE(other->answer.has_value());
+  EXPECT_FALSE(Entry(other).has_directory()) << "its times and counts build on the first";
+  EXPECT_FALSE(Entry(Make(kOurs, ours_, "third")).has_directory());
+  const auto absent = SendAs(kTheirs, wire::MDS_LOOKUP, Name(ours_, "absent"));
+  ASSERT_TRUE(absent->answer.has_value());
+  EXPECT_EQ(absent->answer->status.code(), ErrorCode::kNotFound);
+  const auto moved = SendAs(kTheirs, wire::MDS_RENAME, Move(ours_, "other", ours_, "moved"));
+  const auto linked = SendAs(kOurs, wire::MDS_UNLINK, Name(ours_, "third"));
+  const auto directory = SendAs(kTheirs, wire::MDS_MKNOD, New(ours_, "dir", S_IFDIR | 0755));
+  const auto gone = SendAs(kTheirs, wire::MDS_RMDIR, Name(ours_, "dir"));
+  for (const auto& call : {moved, linked, directory, gone}) {
+    EXPECT_TRUE(call->answer.has_value() && call->answer->status.ok());
+  }
+
+  const auto attributes = SendAs(kOurs, wire::MDS_GETATTR, At(ours_));
+  const auto theirs = SendAs(kTheirs, wire::MDS_GETATTR, At(ours_));
+  wire::ReaddirRequest listing;
+  *listing.mutable_caller() = Caller();
+  listing.set_inode(ours_);
+  const auto list = SendAs(kOurs, wire::MDS_READDIR, listing);
+  const auto removal = SendAs(kTheirs, wire::MDS_RMDIR, Name(kRoot, "ours"));
+  const auto again = Make(kOurs, ours_, "moved");
+  const auto taken = SendAs(kOurs, wire::MDS_UNLINK, Name(ours_, "moved"));
+  for (const auto& call : {attributes, theirs, list, removal, again, taken}) {
+    EXPECT_FALSE(call->answer.has_value());
+  }
   CommitAll();
-  EXPECT_TRUE(other->answer.has_value());
-  EXPECT_TRUE(third->answer.has_value());
+  EXPECT_EQ(removal->answer->status.code(), ErrorCode::kNotEmpty);
+  EXPECT_EQ(again->answer->status.code(), ErrorCode::kExists);
+  EXPECT_TRUE(taken->answer->status.ok());
+  EXPECT_TRUE(Entry(Make(kTheirs, ours_, "last")).has_directory()) << "all else is durable";
+}
+
+TEST_F(OrderedTest, WhatDecidesAboutNamesIsWaitedFor) {
+  wire::SetAttrRequest rights;
+  *rights.mutable_caller() = Caller();
+  rights.set_inode(ours_);
+  rights.set_mode(0777);
+  SendAs(kTheirs, wire::MDS_SETATTR, rights);
+  Make(kTheirs, ours_, "theirs");
+  EXPECT_FALSE(Make(kOurs, ours_, "new")->answer.has_value());
+  EXPECT_FALSE(SendAs(kOurs, wire::MDS_LOOKUP, Name(ours_, "absent"))->answer.has_value());
+  CommitAll();
+  Make(kTheirs, ours_, "more");
+  EXPECT_TRUE(Make(kOurs, ours_, "other")->answer.has_value());
+  SendAs(kTheirs, wire::MDS_RENAME, Move(kRoot, "ours", kRoot, "renamed"));
+  EXPECT_FALSE(Make(kOurs, ours_, "another")->answer.has_value()) << "its path, maybe its class";
+}
+
+TEST_F(OrderedTest, WhoIsRefusedForNamesOfOthersWaitsForThem) {
+  ASSERT_EQ(Code(wire::MDS_SETXATTR, Xattr(ours_, "user.weir.quota.files", "2")), ErrorCode::kOk);
+  CommitAll();
+  Make(kTheirs, ours_, "1");
+  Make(kTheirs, ours_, "2");
+  const auto refused = Make(kOurs, ours_, "3");
+  EXPECT_FALSE(refused->answer.has_value());
+  CommitAll();
+  EXPECT_EQ(refused->answer->status.code(), ErrorCode::kQuota);
 }
 
 TEST_F(OrderedTest, CommitEndsWhenAllIsDurable) {

@@ -81,10 +81,10 @@ TEST_F(TreeTest, RefusesNamesAndTypesThatPosixRefuses) {
 // The mount truncates what was found, and its kernel looks again at what is no file.
 TEST_F(TreeTest, CreateSaysWhetherItFoundAFile) {
   const auto made = Ask<wire::EntryReply>(wire::MDS_CREATE, New(kRoot, "f", 0644));
-  EXPECT_TRUE(made.has_directory());
+  EXPECT_TRUE(made.made());
   const auto found = Ask<wire::EntryReply>(wire::MDS_CREATE, New(kRoot, "f", 0644));
   EXPECT_EQ(found.attr().inode(), made.attr().inode());
-  EXPECT_FALSE(found.has_directory());
+  EXPECT_FALSE(found.made());
   wire::CreateRequest link = New(kRoot, "link", S_IFLNK | 0777);
   link.set_symlink_target("f");
   ASSERT_EQ(Code(wire::MDS_MKNOD, link), ErrorCode::kOk);
