@@ -12,7 +12,8 @@
 //
 // Should a latency fall below d, answers come sooner than was counted on: as a queue at an OSD that
 // ends does to all behind it at once. Those that the second has no room for are held back, as under
-// way, until it has: no longer than any d.
+// way, until it has, 250 ms at most: longer than any d, so that only those of a part that shrinks
+// are given before there is room.
 //
 // What leaves does so at the pace of the part, which spreads it over the second. A fifth of a
 // second's worth is saved up, so that a pause is made good.

@@ -114,7 +114,7 @@ TimePoint ObjectWindows::TakeLimited(ClassId id, Limit& limit, TimePoint now, De
     const Turn turn = NextOf(id, now);
     const bool held = turn.next != nullptr && !limit.window.Admits(turn.window->osd, now);
     if (held || turn.next == nullptr) {
-      meter_.SetHeldByLimit(id, held, now);
+      meter_.SetHeldByLimit(id, held || !limit.held.empty(), now);
       return held ? std::min(limit.window.AdmitsAt(), next_answer) : next_answer;
     }
     limit.window.Sent(turn.next->op.cost(), now);

@@ -130,7 +130,7 @@ Operation NamespaceDb::MakeOperation(const RequestOrigin& origin, Txn::Reads rea
       {cluster_, opens_, classes_, leases_, file_leases_, grants_, writers_, untold_, stamps_,
        lingering_, origin.session, origin.mount_class, origin.client,
        origin.replayed_at_ns != 0 ? stamps_.Saw(origin.replayed_at_ns) : stamps_.Next(),
-       origin.replayed_inode, in_grace_, awaits_holders, full_});
+       origin.replayed_at_ns != 0, origin.replayed_inode, in_grace_, awaits_holders, full_});
 }
 
 void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {

@@ -143,9 +143,15 @@ void Operation::DropCapability(Inode* inode) {
   inode->rec.set_capability(false);
 }
 
+// Sessions repeat what they did in orders of their own: somebody's later change may be there
+// already.
 void Operation::Modified(Inode* directory) const {
-  directory->rec.set_mtime_ns(now());
+  InodeRecord& rec = directory->rec;
+  const bool was_later = context.replayed && rec.ctime_ns() > now();
+  rec.set_mtime_ns(was_later ? std::max(rec.mtime_ns(), now()) : now());
+  const int64_t ctime_ns = rec.ctime_ns();
   Changed(directory);
+  if (was_later) rec.set_ctime_ns(ctime_ns);
 }
 
 Result<DentryRecord> Operation::FindDentry(uint64_t directory, std::string_view name) {
@@ -407,12 +413,12 @@ void Operation::TakeBack() {
 }
 
 void Operation::FillParent(const Inode& directory, wire::EntryReply* reply) {
-  if (txn.OthersMovedContents(MakeKey(Table::kInode, directory.id))) return;
+  if (!txn.SeeOwnContents(MakeKey(Table::kInode, directory.id))) return;
   FillAttr(directory, reply->mutable_directory());
 }
 
 void Operation::FillParent(const Inode& directory, wire::TouchedReply* reply) {
-  if (txn.OthersMovedContents(MakeKey(Table::kInode, directory.id))) return;
+  if (!txn.SeeOwnContents(MakeKey(Table::kInode, directory.id))) return;
   FillAttr(directory, reply->add_directories());
 }
 

@@ -102,7 +102,8 @@ class Operation {
     std::string mount_class;
     std::string client;  // name of the mount
     int64_t now_ns = 0;
-    uint64_t replayed_inode = 0;  // number that it gave before, when it is done again
+    bool replayed = false;        // it is done again after a restart
+    uint64_t replayed_inode = 0;  // number that it gave before, then
     bool in_grace = false;        // sessions may still reclaim what they have open
     bool awaits_holders = false;  // after a restart: what concerns files is prepared again later
     bool full = false;            // the store: what adds is refused, so that all else can go on

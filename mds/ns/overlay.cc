@@ -24,10 +24,12 @@ bool IsAskedFor(const std::string& key) {
 
 }  // namespace
 
-void Overlay::See(const Changes& changes, Seen* seen) {
-  seen->any = std::max(seen->any, changes.last);
+// A key that is changed again and again stays pending, though its older changes are durable.
+void Overlay::See(const Changes& changes, Seen* seen) const {
   const bool own = changes.session == seen->reader && changes.session != 0;
-  seen->others = std::max(seen->others, own ? changes.others : changes.last);
+  const uint64_t others = own ? changes.others : changes.last;
+  if (changes.last > committed_) seen->any = std::max(seen->any, changes.last);
+  if (others > committed_) seen->others = std::max(seen->others, others);
 }
 
 Result<Overlay::Value> Overlay::Get(const std::string& key, Seen* seen,
@@ -117,6 +119,7 @@ void Overlay::CopyBatch(uint64_t batch, WriteBatch* writes) const {
 }
 
 void Overlay::Committed(uint64_t batch) {
+  committed_ = batch;
   while (!of_batch_.empty() && of_batch_.begin()->first <= batch) {
     for (const auto& pending : of_batch_.begin()->second) {
       if (pending->second.batch() != of_batch_.begin()->first) continue;

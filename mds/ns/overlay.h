@@ -108,7 +108,7 @@ class Overlay {
     [[nodiscard]] uint64_t batch() const { return std::max(shown.last, counted); }
   };
   Pending& Take(const std::string& key, Value value, uint64_t batch);
-  static void See(const Changes& changes, Seen* seen);
+  void See(const Changes& changes, Seen* seen) const;
   using PendingMap = std::map<std::string, Pending, std::less<>>;
   using Uses = std::list<const std::string*>;  // least recently used first; keys of cache_
   struct Cached {
@@ -124,6 +124,7 @@ class Overlay {
 
   KvStore& store_;
   const size_t once_max_, again_max_;  // keys
+  uint64_t committed_ = 0;             // batch
   PendingMap pending_;
   // What was put in it; a younger batch may have taken it over.
   std::map<uint64_t, std::vector<PendingMap::iterator>> of_batch_;

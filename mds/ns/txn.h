@@ -77,10 +77,14 @@ class Txn {
   void SeeAllContents() {
     for (const auto& [key, unseen] : contents_) SeeAsWell(unseen);
   }
-  // Whether others have moved them, and that is not durable.
-  [[nodiscard]] bool OthersMovedContents(const std::string& key) const {
+  // Its contents are used after all; false, and they may not be, if others have moved them and that
+  // is not durable.
+  [[nodiscard]] bool SeeOwnContents(const std::string& key) {
     const auto unseen = contents_.find(key);
-    return unseen != contents_.end() && unseen->second.others != 0;
+    if (unseen == contents_.end()) return true;
+    if (unseen->second.others != 0) return false;
+    SeeAsWell(unseen->second);
+    return true;
   }
   // What was there before this operation: its own writes are not seen.
   Status Scan(const std::string& begin, const std::string& end, const Overlay::Visit& visit) {

@@ -137,9 +137,12 @@ Status TellAll(Operation& op) {
 }
 
 Status Operation::SettleUsage() {
+  if (usage_.empty()) return Status::Ok();
+  // What a quota admits or refuses depends on what others have there.
+  WEIR_ASSIGN_OR_RETURN(const uint64_t quotas, QuotaCount());
   for (const auto& [directory, change] : std::exchange(usage_, {})) {
     if (IsZero(change)) continue;
-    WEIR_ASSIGN_OR_RETURN(Inode at, LoadParent(directory));
+    WEIR_ASSIGN_OR_RETURN(Inode at, quotas > 0 ? Load(directory) : LoadParent(directory));
     AddUsage(change, 1, at.rec.mutable_below());
     StoreContents(at);
     if (quotas_bind) WEIR_RETURN_IF_ERROR(CheckQuota(at, change));

@@ -26,7 +26,8 @@ EmptyResult Accessed(Operation& op, const wire::AccessedRequest& request) {
     const FileTimes times{rec.atime_ns(), rec.mtime_ns(), rec.ctime_ns()};
     if (!request.strict() && !ReadMovesAtime(times, when)) continue;
     rec.set_atime_ns(when);
-    op.StoreQuietly(*inode);  // not a change that others wait for
+    // Not a change that others wait for.
+    inode->IsDirectory() ? op.StoreContents(*inode) : op.StoreQuietly(*inode);
     op.context.file_leases.Read(op.context.session, inode->id);
   }
   return wire::Empty();

@@ -178,7 +178,7 @@ void Cluster::WakeFor(Limit* limit) {
 }
 
 void Cluster::NoteHolding(Limit* limit) {
-  const bool holds = !limit->held.empty();
+  const bool holds = !limit->held.empty() || !limit->answers.empty();
   if (holds && division_ != nullptr) division_->Wanted(limit->coordinator);
   if (holds == limit->holds) return;
   limit->holds = holds;

@@ -108,6 +108,9 @@ TEST_F(OverlayTest, OfAChangeOfContentsAReadTellsApart) {
   overlay_.Put("idir", "4", 3, kSession);
   contents = {};
   EXPECT_EQ(steady(kOther, &contents).others, 3u);
+  Commit(2);
+  EXPECT_EQ(all(kSession).others, 0u) << "it is durable, though the key is pending still";
+  EXPECT_EQ(all(kSession).any, 3u);
 }
 
 TEST_F(OverlayTest, AQuietChangeIsWrittenWithItsBatchAndStaysPendingUntilThen) {

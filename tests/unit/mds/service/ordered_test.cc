@@ -24,10 +24,12 @@ class OrderedTest : public MdsFixture {
   }
   KvStore& Store() override { return mem; }
 
-  void OpenAs(uint64_t who, uint32_t within_ms) {
+  void OpenAs(uint64_t who, uint32_t within_ms, bool repeats = false) {
     session = who;
     wire::OpenSessionRequest request;
     request.set_ordered_within_ms(within_ms);
+    request.set_keeps(repeats);
+    request.set_repeats(repeats);
     Ask<wire::OpenSessionReply>(wire::MDS_OPEN_SESSION, request);
   }
   void CommitAll() {
@@ -68,6 +70,22 @@ class OrderedTest : public MdsFixture {
   }
   std::shared_ptr<TestCall> Make(uint64_t who, uint64_t parent, const std::string& name) {
     return SendAs(who, wire::MDS_MKNOD, New(parent, name, S_IFREG | 0644));
+  }
+
+  // After a restart.
+  void MakeAgain(uint64_t who, uint64_t parent, const std::string& name,
+                 const std::shared_ptr<TestCall>& made) {
+    wire::ReplayRequest replay;
+    replay.set_method(wire::MDS_MKNOD);
+    replay.set_body(New(parent, name, S_IFREG | 0644).SerializeAsString());
+    replay.set_inode(Entry(made).attr().inode());
+    replay.set_stamp_ns(Tail(made).stamp_ns());
+    replay.set_request_id(1000);
+    const auto again = SendAs(who, wire::MDS_REPLAY, replay);
+    CommitAll();
+    ASSERT_TRUE(again->answer.has_value());
+    EXPECT_TRUE(again->answer->status.ok()) << again->answer->status;
+    EXPECT_EQ(Entry(again).attr().inode(), replay.inode());
   }
 
   uint64_t ours_ = 0;
@@ -170,6 +188,39 @@ TEST_F(OrderedTest, WhoIsRefusedForNamesOfOthersWaitsForThem) {
   EXPECT_FALSE(refused->answer.has_value());
   CommitAll();
   EXPECT_EQ(refused->answer->status.code(), ErrorCode::kQuota);
+}
+
+// Goal: what a quota has room for is not room that a crash of somebody else takes away again.
+TEST_F(OrderedTest, WhoIsAdmittedByAQuotaWaitsForWhatOthersHaveRemoved) {
+  ASSERT_EQ(Code(wire::MDS_SETXATTR, Xattr(ours_, "user.weir.quota.files", "1")), ErrorCode::kOk);
+  Make(kOurs, ours_, "only");
+  CommitAll();
+  EXPECT_TRUE(SendAs(kOurs, wire::MDS_UNLINK, Name(ours_, "only"))->answer.has_value());
+  const auto made = SendAs(kTheirs, wire::MDS_MKNOD, New(ours_, "dir", S_IFDIR | 0755));
+  EXPECT_FALSE(made->answer.has_value());
+  CommitAll();
+  EXPECT_TRUE(made->answer.has_value() && made->answer->status.ok());
+}
+
+// Goal: whoever compares the times of a directory sees that it was changed, though its changes are
+// repeated in another order than they were made in.
+TEST_F(OrderedTest, TimesOfADirectoryDoNotGoBackWithWhatIsRepeated) {
+  for (const uint64_t who : {kOurs, kTheirs}) OpenAs(who, 1000, true);
+  CommitAll();
+  const auto first = Make(kOurs, ours_, "first");
+  clock.Advance(std::chrono::milliseconds(100));
+  const auto second = Make(kTheirs, ours_, "second");
+  ASSERT_GT(Tail(second).stamp_ns(), Tail(first).stamp_ns());
+  Restart();
+  for (const uint64_t who : {kOurs, kTheirs}) OpenAs(who, 1000, true);
+  MakeAgain(kTheirs, ours_, "second", second);
+  MakeAgain(kOurs, ours_, "first", first);
+  for (const uint64_t who : {kOurs, kTheirs}) SendAs(who, wire::MDS_REPLAYED, wire::Empty());
+  const auto attributes = SendAs(kOurs, wire::MDS_GETATTR, At(ours_));
+  CommitAll();
+  EXPECT_EQ(Entry(attributes).attr().mtime_ns(), Tail(second).stamp_ns());
+  EXPECT_EQ(Entry(attributes).attr().ctime_ns(), Tail(second).stamp_ns());
+  EXPECT_EQ(List(ours_), (std::vector<std::string>{"second", "first"}));
 }
 
 TEST_F(OrderedTest, CommitEndsWhenAllIsDurable) {
