@@ -7,7 +7,7 @@ x = min(limit, max(reservation, weight * lambda)), lambda such that the sum is w
 the phase's spread can carry it. From two seconds after a phase began each class is within 5 % of that in every
 second, and no limit is exceeded by more than 2 % and one request over any second of the whole run, start and shifts
 included. A phase has begun when the last request of the one before is answered: what waits of it at an OSD is demand
-there until then. (It is printed how long that took: 0.3 to 1.7 s.)
+there until then. (It is printed how long that took: 0.1 to 1.7 s.)
 
 A reservation is served wherever it is asked for, first; so no phase crowds more of them onto an OSD than leave the
 others there their share. Each class has a quarter of a second of its share under way at every OSD: with less, whoever
