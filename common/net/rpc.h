@@ -34,8 +34,9 @@ struct Reply {
   Buffer payload;
 };
 
-// One request at a server. Move-only in spirit: keep the shared_ptr until Respond, exactly once;
-// one that is dropped without an answer answers kCancelled.
+// One request at a server. Move-only in spirit: keep the shared_ptr until Respond, exactly once.
+// One that is dropped unanswered counts as never come, and its client sends it again after a
+// backoff: drop only what was not applied.
 class IncomingCall {
  public:
   virtual ~IncomingCall() = default;

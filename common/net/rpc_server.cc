@@ -39,6 +39,8 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   void Stop();
   void Respond(const IncomingCall& call, size_t bytes, const Status& status, std::string body,
                Buffer payload);
+  // As if it had never come: its client asks again.
+  void Drop(const IncomingCall& call, size_t bytes);
   [[nodiscard]] const std::string& endpoint() const { return transport_->endpoint(); }
 
  private:
@@ -50,8 +52,10 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   [[nodiscard]] wire::RpcHeader MakePong(const wire::RpcHeader& ping) const;
   Message MakeReply(uint64_t session, uint64_t id, const Status& status, std::string body,
                     Buffer payload) const;
-  void ReplyTo(PeerId peer, const wire::RpcHeader& request, const Status& status,
-               bool retry_later = false);
+  void ReplyTo(PeerId peer, const wire::RpcHeader& request, const Status& status);
+  [[nodiscard]] Message MakeRetryLater(uint64_t session, uint64_t id, const char* why) const;
+  // Counted in sending_ by the caller.
+  void SendToAll(const std::vector<PeerId>& peers, const Message& reply);
   void ArmSweep();
   void Sweep();
 
@@ -84,9 +88,7 @@ class Call final : public IncomingCall {
     bytes_ = body_.size() + payload_.size();
   }
   ~Call() override {
-    if (answered_.exchange(true)) return;
-    core_->Respond(*this, bytes_, {ErrorCode::kCancelled, "the request was dropped unanswered"}, {},
-                   {});
+    if (!answered_.exchange(true)) core_->Drop(*this, bytes_);
   }
   using IncomingCall::Respond;
   void Respond(Status status, std::string body, Buffer payload) override {
@@ -208,7 +210,7 @@ void ServerCore::OnRequest(PeerId peer, wire::RpcHeader header, Buffer payload) 
     // One request always fits, whatever its size, or it would never be served.
     if (queued_bytes_ != 0 && queued_bytes_ + bytes > options_.max_queued_bytes) {
       session.Retract(id);
-      ReplyTo(peer, header, {ErrorCode::kBusy, "the server's queue is full"}, true);
+      transport_->Send(peer, MakeRetryLater(header.session(), id, "the server's queue is full"));
       return;
     }
     queued_bytes_ += bytes;
@@ -234,17 +236,20 @@ Message ServerCore::MakeReply(uint64_t session, uint64_t id, const Status& statu
   return {*EncodeFrame(Direction::kToClient, header, 0), {}};
 }
 
-void ServerCore::ReplyTo(PeerId peer, const wire::RpcHeader& request, const Status& status,
-                         bool retry_later) {
+void ServerCore::ReplyTo(PeerId peer, const wire::RpcHeader& request, const Status& status) {
+  transport_->Send(peer, MakeReply(request.session(), request.request_id(), status, {}, {}));
+}
+
+Message ServerCore::MakeRetryLater(uint64_t session, uint64_t id, const char* why) const {
   wire::RpcHeader header;
   header.set_kind(wire::RpcHeader::REPLY);
-  header.set_session(request.session());
-  header.set_request_id(request.request_id());
+  header.set_session(session);
+  header.set_request_id(id);
   header.set_incarnation(incarnation_);
-  header.set_status(static_cast<uint32_t>(status.code()));
-  header.set_error(status.message());
-  header.set_retry_later(retry_later);
-  transport_->Send(peer, {*EncodeFrame(Direction::kToClient, header, 0), {}});
+  header.set_status(static_cast<uint32_t>(ErrorCode::kBusy));
+  header.set_error(why);
+  header.set_retry_later(true);
+  return {*EncodeFrame(Direction::kToClient, header, 0), {}};
 }
 
 void ServerCore::Respond(const IncomingCall& call, size_t bytes, const Status& status,
@@ -261,7 +266,26 @@ void ServerCore::Respond(const IncomingCall& call, size_t bytes, const Status& s
     peers = it->second.Finish(call.request_id(), reply);
     ++sending_;
   }
-  // Not under the lock: a receiver in this process may work on it here and now.
+  SendToAll(peers, reply);
+}
+
+void ServerCore::Drop(const IncomingCall& call, size_t bytes) {
+  const uint64_t session = call.sub_session();
+  std::vector<PeerId> peers;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return;
+    queued_bytes_ -= bytes;
+    const auto it = sessions_.find(session);
+    WEIR_CHECK(it != sessions_.end(), "a session with an unanswered call was forgotten");
+    peers = it->second.Retract(call.request_id());
+    ++sending_;
+  }
+  SendToAll(peers, MakeRetryLater(session, call.request_id(), "the request was dropped"));
+}
+
+// Not under the lock: a receiver in this process may work on it here and now.
+void ServerCore::SendToAll(const std::vector<PeerId>& peers, const Message& reply) {
   for (const PeerId peer : peers) transport_->Send(peer, reply);
   const std::lock_guard lock(mutex_);
   if (--sending_ == 0 && stopped_) sent_.notify_all();

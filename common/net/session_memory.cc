@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "common/base/check.h"
 
@@ -32,8 +33,13 @@ SessionMemory::Seen SessionMemory::Arrive(uint64_t id, PeerId peer, bool idempot
   return Seen::kNew;
 }
 
-void SessionMemory::Retract(uint64_t id) {
-  if (entries_.erase(id) != 0) --in_progress_;
+std::vector<PeerId> SessionMemory::Retract(uint64_t id) {
+  const auto it = entries_.find(id);
+  WEIR_CHECK(it != entries_.end() && !it->second.answered, "a request is retracted and answered");
+  std::vector<PeerId> waiting = std::move(it->second.waiting);
+  entries_.erase(it);
+  --in_progress_;
+  return waiting;
 }
 
 std::vector<PeerId> SessionMemory::Finish(uint64_t id, const Message& answer) {

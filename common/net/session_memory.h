@@ -26,8 +26,8 @@ class SessionMemory {
   };
   Seen Arrive(uint64_t id, PeerId peer, bool idempotent, const Message** answer);
 
-  // Forgets a request in progress as if it had never come.
-  void Retract(uint64_t id);
+  // Forgets a request in progress as if it had never come; returns who waits for its answer.
+  std::vector<PeerId> Retract(uint64_t id);
   // Ends a request in progress; returns who waits for the answer. Keeps the answer unless the
   // request was idempotent.
   std::vector<PeerId> Finish(uint64_t id, const Message& answer);

@@ -284,10 +284,26 @@ TEST_F(RpcTest, WhoeverAsksForItGetsTheBodyOfAnError) {
   EXPECT_EQ(*options.error_body, "of whom");
 }
 
-TEST_F(RpcTest, ADroppedCallIsAnsweredAndAClosedClientCancels) {
+// Goal: what a server drops unanswered, as whose session it ends, is applied when it is asked for
+// again, once.
+TEST_F(RpcTest, ADroppedCallIsSentAgain) {
+  int calls = 0;
+  Serve([&](const std::shared_ptr<IncomingCall>& call) {
+    if (++calls > 2) call->Respond("done");
+  });
+  auto client = Dial();
+  const TimePoint before = clock_.Now();
+  const Result<Reply> reply = CallAndRun(*client, "x");
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(reply->body, "done");
+  EXPECT_EQ(calls, 3);
+  EXPECT_LE(clock_.Now() - before, 100ms);
+}
+
+TEST_F(RpcTest, ACallThatIsDroppedForeverTimesOutAndAClosedClientCancels) {
   Serve([&](const std::shared_ptr<IncomingCall>&) {});
   auto client = Dial();
-  EXPECT_EQ(CallAndRun(*client, "x").code(), ErrorCode::kCancelled);
+  EXPECT_EQ(CallAndRun(*client, "x", {.timeout = 1s}).code(), ErrorCode::kTimedOut);
   std::optional<Result<Reply>> answer;
   client->Call(1, "y", {}, {.timeout = Duration::max()},
                [&](Result<Reply> r) { answer = std::move(r); });
