@@ -146,6 +146,8 @@ class NamespaceDb {
   // Answers of a session that will not ask again.
   void ForgetAnswers(uint64_t session);
   std::vector<uint64_t> SessionsWithAnswers();
+  // Whether that request of a session on one of its connections is applied, and its answer kept.
+  [[nodiscard]] bool HasAnswer(uint64_t sub_session, uint64_t request_id) const;
 
   // Durably: the session may hold advisory locks, or none any more.
   void SetLockHolder(uint64_t session, bool holds, std::function<void(const Status&)> done);

@@ -157,6 +157,12 @@ std::vector<uint64_t> NamespaceDb::SessionsWithAnswers() {
   return {sessions.begin(), sessions.end()};
 }
 
+bool NamespaceDb::HasAnswer(uint64_t sub_session, uint64_t request_id) const {
+  const std::lock_guard lock(mutex_);
+  const auto session = answers_.find(sub_session);
+  return session != answers_.end() && session->second.contains(request_id);
+}
+
 // A cut leaves at most what the file was counted with, less what it freed. Where somebody has
 // changed the file meanwhile, what it is counted with may be of after the cut: it stays.
 void NamespaceDb::CountFreed(uint64_t freed_bytes, Truncating* truncating, Txn* txn) {

@@ -214,20 +214,23 @@ bool MdsCore::HandleNamespace(const Call& call) {
   return true;
 }
 
+// What is durable is answered whoever asks: the session may have ended before this MDS began, and
+// lost nothing.
 void MdsCore::Replay(const Call& call) {
   const uint64_t session = call->session();
   RequestOrigin origin = OriginOf(call);
   wire::ReplayRequest request;
   const bool sound = request.ParseFromString(call->body()) && IsOfNamespace(request.method()) &&
                      request.connection() < net::kMostConnections;
+  const uint64_t sub_session = net::OnConnection(call->sub_session(), request.connection());
   if (!sound) {
     call->Respond(Status(ErrorCode::kBadMessage, "ReplayRequest does not parse"));
-  } else if (!replays_.Awaits(session)) {
+  } else if (!replays_.Awaits(session) && !names_->HasAnswer(sub_session, request.request_id())) {
     call->Respond(Status(ErrorCode::kStale, "others have gone on since the restart"));
   } else if (!sessions_->IsOpen(session)) {
     call->Respond(Status(ErrorCode::kStaleEpoch, "the session is not open"));
   } else {
-    origin.sub_session = net::OnConnection(call->sub_session(), request.connection());
+    origin.sub_session = sub_session;
     origin.request_id = request.request_id();
     origin.acked_below = 0;  // which is of this connection
     origin.method = request.method();

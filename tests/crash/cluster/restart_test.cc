@@ -322,6 +322,26 @@ TEST_F(RestartTest, WhatIsSentAgainBehindLostNamesIsNotDoneWithoutThem) {
   ASSERT_TRUE(Finish(Make(&first_, root, "later")));
 }
 
+// The accident: the session had ended, with all that it was told on the medium, before the MDS
+// died. The next one refused to hear of it, and the mount told its processes that names were lost.
+TEST_F(RestartTest, WhoseSessionEndedBeforeTheMdsDiedHasLostNothing) {
+  const InodeId root = first_.root();
+  ASSERT_TRUE(Finish(Make(&first_, root, "lease")));
+  ASSERT_TRUE(Finish(Make(&first_, root, "told")));
+  EXPECT_FALSE(first_.IsDurable(first_.last_order())) << "there would be nothing to repeat";
+  CutOff("first");
+  network_.RunFor(2 * kLease);
+  EXPECT_TRUE(mds_.core().names().Keepers().size() == 1) << "the session has not ended";
+  RestartMds();
+  network_.Heal();
+  network_.RunFor(10s);
+  EXPECT_FALSE(first_.lost_names());
+  InodeId told;
+  ASSERT_TRUE(Finish(Lookup(&second_, second_.root(), "told", &told)));
+  EXPECT_NE(told.value, 0u);
+  ASSERT_TRUE(Finish(Make(&first_, root, "later")));
+}
+
 // The accident: what was still to be committed came to an MDS that had gone on without the mount,
 // and was answered: an fsync told of names that were lost as if they were there.
 TEST_F(RestartTest, AnFsyncThatIsAnsweredTellsOfLostNames) {
