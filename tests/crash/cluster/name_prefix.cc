@@ -64,12 +64,14 @@ std::string NamePrefix::Saw(const Register<uint64_t>& inode, uint64_t value, Tim
   if (!speaks) return "";
   const size_t least = LeastNow();
   size_t fewest = SIZE_MAX, most = 0;
-  for (size_t k = least; k <= most_; ++k) {
+  bool is_prefix = false;
+  for (size_t k = least_; k <= most_; ++k) {
     if (ValueAfter(*name, k) != value) continue;
     fewest = std::min(fewest, k);
     most = k;
+    is_prefix = is_prefix || k >= least;
   }
-  if (fewest == SIZE_MAX) {
+  if (!is_prefix) {
     ++informed_;
     std::string text = "inode " + std::to_string(value) +
                        " is no prefix of what a dead user did, of whose " + std::to_string(told_) +

@@ -5,7 +5,8 @@
 // All that he was told of is there while the MDS that told him lives. How many are left after that
 // is not known; `least_` and `most_` enclose it. It never grows, but by the one that he was not
 // told of, and what somebody else has seen is durable. So whoever sees a name as it is after k
-// changes raises the least to the fewest that give it so, and lowers the most to the most of them.
+// changes raises the least to the fewest that give it so, durable or not, and lowers the most to
+// the most of them.
 // Pure. Threads: one.
 #pragma once
 

@@ -77,6 +77,11 @@ TEST_F(NamePrefixTest, AllThatHeWasToldIsThereWhileTheMdsLives) {
   NamePrefix unseen = HeDied();
   unseen.MdsDied(At(60));
   EXPECT_EQ(unseen.Saw(one_, 7, At(70)), "") << "it went with the MDS";
+  NamePrefix beside = HeDied();  // of what was seen: the rename
+  EXPECT_EQ(beside.Saw(two_, 7, At(40)), "");
+  beside.MdsDied(At(60));
+  EXPECT_EQ(beside.Saw(one_, 0, At(70)), "") << "what came behind it went with the MDS";
+  EXPECT_NE(beside.Saw(two_, 0, At(80)), "") << "it was seen";
 }
 
 TEST_F(NamePrefixTest, WhatWasThereForLongIsThereAfterTheMdsDied) {
