@@ -59,6 +59,13 @@ Status InodeError(ErrorCode code, uint64_t inode, std::string_view what) {
   return {code, "inode " + std::to_string(inode) + " " + std::string(what)};
 }
 
+namespace {
+Result<Inode> OnlyDirectory(Inode loaded) {
+  if (loaded.IsDirectory()) return loaded;
+  return InodeError(ErrorCode::kNotDirectory, loaded.id, "is not a directory");
+}
+}  // namespace
+
 Status CheckNewName(std::string_view name) {
   if (name.empty()) return {ErrorCode::kNotFound, "a name must not be empty"};
   if (name.size() > kNameMax) {
@@ -106,21 +113,14 @@ Status Operation::Fetch(const std::vector<uint64_t>& inodes) {
 
 Result<Inode> Operation::LoadDirectory(uint64_t inode) {
   WEIR_ASSIGN_OR_RETURN(Inode loaded, Load(inode));
-  if (!loaded.IsDirectory()) {
-    return InodeError(ErrorCode::kNotDirectory, inode, "is not a directory");
-  }
-  return loaded;
+  return OnlyDirectory(std::move(loaded));
 }
 
 Result<Inode> Operation::LoadParent(uint64_t inode) {
   const std::string key = MakeKey(Table::kInode, inode);
   WEIR_ASSIGN_OR_RETURN(auto record, txn.GetSteady<InodeRecord>(key));
   if (!record.has_value()) return InodeError(ErrorCode::kStale, inode, "does not exist any more");
-  Inode loaded{inode, std::move(*record)};
-  if (!loaded.IsDirectory()) {
-    return InodeError(ErrorCode::kNotDirectory, inode, "is not a directory");
-  }
-  return loaded;
+  return OnlyDirectory({inode, std::move(*record)});
 }
 
 void Operation::Changed(Inode* inode) const {
