@@ -12,13 +12,13 @@
 namespace weir::mds {
 
 enum class Table : char {
-  kAnswer = 'a',   // sub-session, request id    -> AnswerRecord
-  kBackref = 'b',  // inode, parent, name        -> "" : a link besides the primary one
-  kCookie = 'c',   // directory, cookie          -> CookieRecord
-  kDentry = 'd',   // directory, name            -> DentryRecord
-  kHeld = 'h',     // class                      -> HeldRecord
-  kInode = 'i',    // inode                      -> InodeRecord
-  kKeeper = 'k',   // session                    -> "" : repeats what it was told, after a restart
+  kAnswer = 'a',      // sub-session, request id    -> AnswerRecord
+  kBackref = 'b',     // inode, parent, name        -> "" : a link besides the primary one
+  kCookie = 'c',      // directory, cookie          -> CookieRecord
+  kDentry = 'd',      // directory, name            -> DentryRecord
+  kHeld = 'h',        // class                      -> HeldRecord
+  kInode = 'i',       // inode                      -> InodeRecord
+  kKeeper = 'k',      // session                    -> "" : repeats what it was told, or kGivenUp
   kLockHolder = 'l',  // session                    -> "" : may hold advisory locks
   kMeta = 'm',        // word                       -> one of a kind
   kOrphan = 'o',      // inode                      -> "" : no link left, still open somewhere
@@ -77,6 +77,8 @@ inline constexpr size_t kSecondNumber = 9;  // of the second
 inline constexpr size_t kNameAfterTwo = 17;
 
 inline const char* const kStateKey = "mstate";
+// Value in table kKeeper.
+inline constexpr std::string_view kGivenUp = "lost";
 inline const char* const kClusterKey = "mcluster";
 
 }  // namespace weir::mds

@@ -117,8 +117,12 @@ class NamespaceDb {
   Status CameBack(Operation& op, const std::vector<uint64_t>& inodes);
   // In an operation of the session that opens: it is a keeper, which a restart has to know.
   void AddKeeper(Operation& op);
-  // Those of the life before.
-  std::vector<uint64_t> Keepers();
+  // What it was told and is not durable is lost, also to the next restart.
+  void GiveUpKeeper(uint64_t session);
+  // Those of the life before; `given_up`: those that were, and have not been added again since.
+  std::vector<uint64_t> Keepers(bool given_up) const;
+  // A keeper that was given up will not ask again.
+  void ForgetGivenUp(uint64_t session);
   // Everything it had open is closed; orphans go; what it asked for and waits for leases is dropped
   // without an answer. `told_all`: it has reported all that it wrote.
   void DropSession(uint64_t session, bool told_all);
@@ -289,7 +293,7 @@ class NamespaceDb {
   Status broken_;                                   // early answers are lost
   Batch open_;                                      // collects; numbers start at 1
   std::map<uint64_t, std::set<uint64_t>> answers_;  // sub-session -> ids kept
-  std::set<uint64_t> keepers_;                      // recorded
+  std::map<uint64_t, bool> keepers_;                // recorded; true: given up
   Writers writers_;
   Lingering lingering_;
   UntoldDirectories untold_;

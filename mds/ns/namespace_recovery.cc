@@ -156,8 +156,8 @@ Status NamespaceDb::LoadKeepers() {
   const std::string prefix = MakeKey(Table::kKeeper);
   Overlay::Seen seen;
   WEIR_RETURN_IF_ERROR(
-      overlay_.Scan(prefix, PrefixEnd(prefix), &seen, [&](std::string_view key, auto) {
-        keepers_.insert(ReadBigEndian(key, kFirstNumber));
+      overlay_.Scan(prefix, PrefixEnd(prefix), &seen, [&](std::string_view key, auto value) {
+        keepers_[ReadBigEndian(key, kFirstNumber)] = value == kGivenUp;
         return true;
       }));
   if (keepers_.empty()) return Status::Ok();
@@ -208,9 +208,13 @@ Result<std::vector<uint64_t>> NamespaceDb::LockHolders() {
   return sessions;
 }
 
-std::vector<uint64_t> NamespaceDb::Keepers() {
+std::vector<uint64_t> NamespaceDb::Keepers(bool given_up) const {
   const std::lock_guard lock(mutex_);
-  return {keepers_.begin(), keepers_.end()};
+  std::vector<uint64_t> sessions;
+  for (const auto& [session, is_given_up] : keepers_) {
+    if (is_given_up == given_up) sessions.push_back(session);
+  }
+  return sessions;
 }
 
 Result<std::vector<PurgeJob>> NamespaceDb::PendingPurges() {

@@ -267,8 +267,32 @@ Status NamespaceDb::CameBack(Operation& op, const std::vector<uint64_t>& inodes)
 }
 
 void NamespaceDb::AddKeeper(Operation& op) {
-  keepers_.insert(op.context.session);
+  keepers_[op.context.session] = false;
   op.txn.Put(MakeKey(Table::kKeeper, op.context.session), "");
+}
+
+void NamespaceDb::GiveUpKeeper(uint64_t session) {
+  Execute(
+      {},
+      [this, session](Operation& op) -> Result<std::string> {
+        keepers_[session] = true;
+        op.txn.Put(MakeKey(Table::kKeeper, session), std::string(kGivenUp));
+        return std::string();
+      },
+      Ignore);
+}
+
+void NamespaceDb::ForgetGivenUp(uint64_t session) {
+  Execute(
+      {.lazy = true},
+      [this, session](Operation& op) -> Result<std::string> {
+        const auto found = keepers_.find(session);
+        if (found == keepers_.end() || !found->second) return std::string();
+        keepers_.erase(found);
+        op.txn.Delete(MakeKey(Table::kKeeper, session));
+        return std::string();
+      },
+      Ignore);
 }
 
 bool NamespaceDb::MayWrite(uint64_t session) const {
@@ -324,7 +348,11 @@ void NamespaceDb::DropSession(uint64_t session, bool told_all) {
       {.unrepeatable = true},
       [this, session, told_all](Operation& op) -> Result<std::string> {
         if (writers_.Knows(session)) op.txn.Delete(MakeKey(Table::kWriter, session));
-        if (keepers_.erase(session) != 0) op.txn.Delete(MakeKey(Table::kKeeper, session));
+        const auto keeper = keepers_.find(session);
+        if (keeper != keepers_.end() && (told_all || !keeper->second)) {
+          keepers_.erase(keeper);
+          op.txn.Delete(MakeKey(Table::kKeeper, session));
+        }
         const auto lost = writers_.Drop(session, told_all);
         if (lost.has_value()) op.txn.Put(MakeKey(Table::kLostWriter, *lost), "");
         op.context.grants.EndSession(session);

@@ -37,7 +37,8 @@ MdsCore::MdsCore(KvStore& store, Clock& clock, OsdPort& osds, const MdsOptions& 
       clock_(clock),
       osds_(osds),
       options_(options),
-      replays_(clock, options.replay_patience),
+      replays_(clock, options.replay_patience,
+               [this](uint64_t session) { names_->GiveUpKeeper(session); }),
       operations_(clock, {.depth = kOperationsBegun,
                           .hand_over = [this](auto work) { Post(std::move(work)); },
                           .post_here = options.post_here,
@@ -71,7 +72,7 @@ Status MdsCore::Begin() {
   keeper_->SetBeingFreed([this] { return objects_->bytes_to_free(); });
   WEIR_ASSIGN_OR_RETURN(names_, NamespaceDb::Open(store_, clock_, *keeper_, *this, options_.ns));
   WEIR_ASSIGN_OR_RETURN(const std::vector<uint64_t> holders, names_->LockHolders());
-  replays_.Await(names_->Keepers());
+  replays_.Await(names_->Keepers(/*given_up=*/false), names_->Keepers(/*given_up=*/true));
   locks_ = std::make_unique<LockService>(*names_, clock_, holders, [this] { OnRecall(); });
   tag_epoch_ = names_->DurableTagEpoch();
   watchers_ = std::make_unique<Watchers>(Watchers::Sources{
@@ -263,6 +264,9 @@ void MdsCore::Tick() {
     next_answer_check_ = now + kAnswerCheckInterval;
     for (const uint64_t session : names_->SessionsWithAnswers()) {
       if (!sessions_->Knows(session)) names_->ForgetAnswers(session);
+    }
+    for (const uint64_t session : names_->Keepers(/*given_up=*/true)) {
+      if (!sessions_->Knows(session)) names_->ForgetGivenUp(session);
     }
   }
   objects_->Tick();

@@ -79,6 +79,7 @@ class MdsCore final : public CommitListener {
   void Replay(const Call& call);
   bool Refused(const Call& call, bool lost);
   void RunNamespace(RequestOrigin origin, const std::string& body, const Call& call);
+  void Replayed(const Call& call);
   void Commit(const Call& call);
   bool HandleSession(const Call& call);  // session_requests.cc
   bool HandleAdmin(const Call& call);    // admin_requests.cc

@@ -6,10 +6,11 @@
 
 namespace weir::mds {
 
-void Replays::Await(const std::vector<uint64_t>& sessions) {
+void Replays::Await(const std::vector<uint64_t>& sessions, const std::vector<uint64_t>& given_up) {
   const std::lock_guard lock(mutex_);
   awaited_.insert(sessions.begin(), sessions.end());
   for (const uint64_t session : sessions) lost_[session] = false;
+  for (const uint64_t session : given_up) lost_[session] = true;
   any_ = !awaited_.empty();
   until_ = clock_.Now() + patience_;
 }
@@ -41,6 +42,7 @@ void Replays::GiveUp(uint64_t session) {
 
 void Replays::GiveUpLocked(uint64_t session) {
   if (awaited_.erase(session) == 0) return;
+  record_(session);
   lost_.at(session) = true;
   for (Parked& parked : parked_) parked.given_up = parked.given_up || parked.session == session;
 }

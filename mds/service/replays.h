@@ -10,7 +10,8 @@
 //
 // Whether a session was given up is known until it says that it knows, or goodbye: one that never
 // comes back could send again what it had asked for at any time. Only those that are awaited at the
-// start can be, so that their number is bounded by that of the mounts then.
+// start can be, so that their number is bounded by that of the mounts then. It is recorded before
+// anybody goes on: the next MDS must not take what the session repeats either.
 // Threads: any, after Await. HasLost takes no lock: every request asks. Errors: none.
 #pragma once
 
@@ -31,10 +32,13 @@ class Replays {
  public:
   // `given_up`: its session is, with what it had to repeat.
   using Work = std::function<void(bool given_up)>;
-  Replays(Clock& clock, Duration patience) : clock_(clock), patience_(patience) {}
+  // `record`: that this session is given up, ahead of all changes that come later; under the lock.
+  Replays(Clock& clock, Duration patience, std::function<void(uint64_t session)> record)
+      : clock_(clock), patience_(patience), record_(std::move(record)) {}
 
-  // At the start, before anything else: the sessions that may keep something.
-  void Await(const std::vector<uint64_t>& sessions);
+  // At the start, before anything else: the sessions that may keep something, and those that were
+  // given up in a life before and do not know yet.
+  void Await(const std::vector<uint64_t>& sessions, const std::vector<uint64_t>& given_up);
   // Something is to be parked.
   [[nodiscard]] bool Any() const { return any_; }
   // Whether that session's replays are due: it has to begin with them.
@@ -65,6 +69,7 @@ class Replays {
 
   Clock& clock_;
   const Duration patience_;
+  const std::function<void(uint64_t)> record_;
   mutable std::mutex mutex_;
   std::set<uint64_t> awaited_;
   std::map<uint64_t, std::atomic<bool>> lost_;  // those of Await, for good; set by GiveUpLocked

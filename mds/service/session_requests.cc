@@ -52,8 +52,7 @@ bool MdsCore::HandleSession(const Call& call) {
         return true;
       }
       OriginOf(call);  // a sign of life
-      call->Respond(Status::Ok());
-      replays_.Done(call->session());
+      Replayed(call);
       return true;
     case wire::MDS_YIELD:
       Yield(call);
@@ -79,6 +78,27 @@ bool MdsCore::HandleSession(const Call& call) {
     default:
       return false;
   }
+}
+
+// One that had been given up keeps again what it is told from now on: the next MDS has to know that
+// first.
+void MdsCore::Replayed(const Call& call) {
+  const uint64_t session = call->session();
+  auto done = [this, call, session](Status status, const std::string&) {
+    const bool goes_on = status.ok();
+    call->Respond(std::move(status));
+    if (goes_on) replays_.Done(session);
+  };
+  if (!replays_.HasLost(session)) return done(Status::Ok(), {});
+  RequestOrigin origin;
+  origin.session = session;
+  names_->Execute(
+      origin,
+      [this](Operation& op) -> Result<std::string> {
+        names_->AddKeeper(op);
+        return std::string();
+      },
+      std::move(done));
 }
 
 // What was answered in the life before this one has to be repeated first.
@@ -165,7 +185,8 @@ void MdsCore::OpenSession(const Call& call) {
   origin.session = session;
   names_->Execute(
       origin,
-      [this, reply, path = request.subtree(), open_inodes, keeps = request.keeps(),
+      [this, reply, path = request.subtree(), open_inodes,
+       keeps = request.keeps() && !replays_.HasLost(session),
        resumes = request.resumes()](Operation& op) -> Result<std::string> {
         op.effects.may_write = !open_inodes.empty();
         if (!resumes) op.context.grants.EndSession(op.context.session);  // it has forgotten them

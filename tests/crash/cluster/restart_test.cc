@@ -331,7 +331,8 @@ TEST_F(RestartTest, WhoseSessionEndedBeforeTheMdsDiedHasLostNothing) {
   EXPECT_FALSE(first_.IsDurable(first_.last_order())) << "there would be nothing to repeat";
   CutOff("first");
   network_.RunFor(2 * kLease);
-  EXPECT_TRUE(mds_.core().names().Keepers().size() == 1) << "the session has not ended";
+  EXPECT_TRUE(mds_.core().names().Keepers(/*given_up=*/false).size() == 1)
+      << "the session has not ended";
   RestartMds();
   network_.Heal();
   network_.RunFor(10s);

@@ -27,8 +27,9 @@ class BehindLossTest : public MdsFixture {
     ASSERT_TRUE(Send(wire::MDS_MKNOD, New(kRoot, "lost", S_IFDIR | 0755))->answer.has_value());
     Restart();
   }
-  void OpenSession() {
+  void OpenSession(bool repeats = false) {
     wire::OpenSessionRequest request;
+    request.set_repeats(repeats);
     request.set_leases(true);
     request.set_ordered_within_ms(1000);
     request.set_keeps(true);
@@ -116,6 +117,52 @@ TEST_F(BehindLossTest, WhatProcessesChangeIsNotDoneWithoutWhatCameBefore) {
     const Answer answer = Finish(change);
     EXPECT_TRUE(answer.status.ok()) << change->method() << ": " << answer.status;
   }
+}
+
+// The accident: others had gone on without what the mount was told, and the MDS after that took it
+// from the mount all the same: a name that somebody had found there and used was gone.
+TEST_F(BehindLossTest, TheNextMdsKnowsWhatIsLost) {
+  wire::ReplayRequest replay;
+  replay.set_method(wire::MDS_MKNOD);
+  replay.set_body(New(kRoot, "lost", S_IFDIR | 0755).SerializeAsString());
+  replay.set_request_id(1000);
+  GiveUp();
+  Evict();
+  Restart();
+  session = kLost;
+  ExpectRefused(SendChanges(), ErrorCode::kStale);
+  OpenSession(/*repeats=*/true);
+  EXPECT_EQ(Code(wire::MDS_REPLAY, replay), ErrorCode::kStale);
+  Restart();  // it was told that session is open, and not that it has heard
+  session = kLost;
+  ExpectRefused(SendChanges(), ErrorCode::kStale);
+  OpenSession(/*repeats=*/true);
+  EXPECT_EQ(Code(wire::MDS_REPLAY, replay), ErrorCode::kStale);
+  Ask<wire::Empty>(wire::MDS_REPLAYED, wire::Empty());
+  clock.Advance(3s);  // nobody knows who held leases before the restart
+  EXPECT_EQ(List(kRoot), (std::vector<std::string>{"file", "lease"}));
+  for (const auto& change : SendChanges()) {
+    const Answer answer = Finish(change);
+    EXPECT_TRUE(answer.status.ok()) << change->method() << ": " << answer.status;
+  }
+  Restart();  // and keeps what it is told from then on
+  session = kLost;
+  EXPECT_FALSE(AnyAnswered(SendChanges()));
+}
+
+// Of a mount that never comes back nothing stays.
+TEST_F(BehindLossTest, WhoIsGivenUpAndNeverComesBackIsForgotten) {
+  GiveUp();
+  EXPECT_EQ(core->names().Keepers(/*given_up=*/true), std::vector<uint64_t>{kLost});
+  Evict();
+  Restart();
+  EXPECT_EQ(core->names().Keepers(/*given_up=*/true), std::vector<uint64_t>{kLost});
+  clock.Advance(3min);
+  core->Tick();
+  CommitAll();
+  core->Tick();
+  CommitAll();
+  EXPECT_TRUE(core->names().Keepers(/*given_up=*/true).empty());
 }
 
 TEST_F(BehindLossTest, WhatItReportsAndAsksIsAnswered) {

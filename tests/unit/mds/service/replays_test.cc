@@ -35,7 +35,8 @@ class ReplaysTest : public ::testing::Test {
         [=](uint64_t session) { return session == kAnna ? silence_of_anna : silence_of_bert; });
   }
   testing::ManualClock clock_;
-  Replays replays_{clock_, kPatience};
+  std::vector<uint64_t> recorded_;  // as given up
+  Replays replays_{clock_, kPatience, [this](uint64_t session) { recorded_.push_back(session); }};
   std::string done_;
 };
 
@@ -45,12 +46,12 @@ TEST_F(ReplaysTest, NobodyWaitsWhereNothingIsToBeRepeated) {
   EXPECT_FALSE(replays_.Park(kCarl, &work));
   work(false);
   EXPECT_EQ(done_, "a") << "it was not taken";
-  replays_.Await({});
+  replays_.Await({}, {});
   EXPECT_FALSE(replays_.Any());
 }
 
 TEST_F(ReplaysTest, AllWaitForTheLastOfThemAndGoOnInTheOrderInWhichTheyCame) {
-  replays_.Await({kAnna, kBert});
+  replays_.Await({kAnna, kBert}, {});
   EXPECT_TRUE(replays_.Any());
   EXPECT_TRUE(replays_.Awaits(kAnna) && replays_.Awaits(kBert));
   EXPECT_FALSE(replays_.Awaits(kCarl));
@@ -68,7 +69,7 @@ TEST_F(ReplaysTest, AllWaitForTheLastOfThemAndGoOnInTheOrderInWhichTheyCame) {
 }
 
 TEST_F(ReplaysTest, WhatIsSaidTwiceCountsOnce) {
-  replays_.Await({kAnna, kAnna, kBert});
+  replays_.Await({kAnna, kAnna, kBert}, {});
   EXPECT_TRUE(Ask(kCarl, 'a'));
   replays_.Done(kAnna);
   replays_.Done(kAnna);
@@ -80,7 +81,7 @@ TEST_F(ReplaysTest, WhatIsSaidTwiceCountsOnce) {
 }
 
 TEST_F(ReplaysTest, WhatComesWhileTheyGoOnGoesBehindThem) {
-  replays_.Await({kAnna});
+  replays_.Await({kAnna}, {});
   Replays::Work first = [this](bool) {
     done_ += 'a';
     EXPECT_TRUE(replays_.Any());
@@ -96,7 +97,7 @@ TEST_F(ReplaysTest, WhatComesWhileTheyGoOnGoesBehindThem) {
 }
 
 TEST_F(ReplaysTest, WhoSaysGoodbyeWantsNothingAnyMore) {
-  replays_.Await({kAnna, kBert});
+  replays_.Await({kAnna, kBert}, {});
   EXPECT_TRUE(Ask(kBert, 'a'));
   EXPECT_TRUE(Ask(kAnna, 'b'));
   EXPECT_TRUE(Ask(kCarl, 'c'));
@@ -108,7 +109,7 @@ TEST_F(ReplaysTest, WhoSaysGoodbyeWantsNothingAnyMore) {
 }
 
 TEST_F(ReplaysTest, WhoDoesNotComeBackIsGivenUpOnce) {
-  replays_.Await({kAnna, kBert});
+  replays_.Await({kAnna, kBert}, {});
   EXPECT_TRUE(Ask(kCarl, 'a'));
   clock_.Advance(kPatience - 1ms);
   EXPECT_TRUE(Overdue(1h, 1h).empty()) << "there is time yet";
@@ -120,11 +121,21 @@ TEST_F(ReplaysTest, WhoDoesNotComeBackIsGivenUpOnce) {
   EXPECT_EQ(Overdue(1h, kPatience + 1ms), std::vector<uint64_t>{kBert});
   EXPECT_EQ(done_, "a");
   EXPECT_TRUE(Overdue(1h, 1h).empty());
+  EXPECT_EQ(recorded_, (std::vector<uint64_t>{kAnna, kBert}));
+}
+
+TEST_F(ReplaysTest, WhoWasGivenUpInALifeBeforeHasLostUntilItKnows) {
+  replays_.Await({kAnna}, {kBert});
+  EXPECT_FALSE(replays_.Awaits(kBert));
+  EXPECT_TRUE(replays_.HasLost(kBert));
+  replays_.Done(kBert);
+  EXPECT_FALSE(replays_.HasLost(kBert));
+  EXPECT_TRUE(recorded_.empty());
 }
 
 // The accident: what it asked for behind that was carried out without it.
 TEST_F(ReplaysTest, WhatWhoIsGivenUpHadAskedForKnowsThat) {
-  replays_.Await({kAnna, kBert});
+  replays_.Await({kAnna, kBert}, {});
   EXPECT_TRUE(Ask(kAnna, 'a'));
   EXPECT_TRUE(Ask(kBert, 'b'));
   EXPECT_TRUE(Ask(kCarl, 'c'));
@@ -143,7 +154,7 @@ TEST_F(ReplaysTest, WhatWhoIsGivenUpHadAskedForKnowsThat) {
 
 // It was sent again, or was on its way between the question and the give-up.
 TEST_F(ReplaysTest, WhatIsParkedForWhoHasBeenGivenUpKnowsThatToo) {
-  replays_.Await({kAnna, kBert});
+  replays_.Await({kAnna, kBert}, {});
   replays_.GiveUp(kAnna);
   EXPECT_TRUE(Ask(kAnna, 'a'));
   EXPECT_TRUE(Ask(kBert, 'b'));
@@ -154,7 +165,7 @@ TEST_F(ReplaysTest, WhatIsParkedForWhoHasBeenGivenUpKnowsThatToo) {
 // Every request asks whether its session has lost something. Method: another thread asks while the
 // lock is held, as it is where silence is asked for.
 TEST_F(ReplaysTest, WhetherSomethingIsLostIsKnownWithoutTheLock) {
-  replays_.Await({kAnna, kBert});
+  replays_.Await({kAnna, kBert}, {});
   replays_.GiveUp(kAnna);
   clock_.Advance(kPatience);
   std::future<bool> lost;
@@ -171,7 +182,7 @@ TEST_F(ReplaysTest, WhetherSomethingIsLostIsKnownWithoutTheLock) {
 }
 
 TEST_F(ReplaysTest, WhatWhoHasRepeatedAllHadAskedForIsDone) {
-  replays_.Await({kAnna, kBert});
+  replays_.Await({kAnna, kBert}, {});
   EXPECT_TRUE(Ask(kAnna, 'a'));
   replays_.Done(kAnna);
   replays_.GiveUp(kAnna);  // later its session ends
@@ -181,7 +192,7 @@ TEST_F(ReplaysTest, WhatWhoHasRepeatedAllHadAskedForIsDone) {
 
 // As the last of them has come when the time is up: nobody waits, nobody is evicted.
 TEST_F(ReplaysTest, NobodyIsOverdueWhenAllHaveCome) {
-  replays_.Await({kAnna, kBert});
+  replays_.Await({kAnna, kBert}, {});
   replays_.Done(kBert);
   replays_.Done(kAnna);
   clock_.Advance(1h);
