@@ -47,7 +47,8 @@ Task Actor::Obtain(Slot& slot) {
   const client::Inode& inode = *open_.handle->inode;
   co_await RightIn(open_.file->SeeSize(inode.size(), &open_.floors));
   co_await RightIn(open_.file->SeeMode(inode.attr().mode & 0777, &open_.floors));
-  if (board_.HasClosed(this, *open_.file)) {
+  // He sees it, and it is not stored yet.
+  if (board_.HasClosed(this, *open_.file) || board_.lost.contains({this, open_.file.get()})) {
     board_.closed.push_back({this, open_.file, before, open_.file->Floors()});
   }
 }
