@@ -287,6 +287,10 @@ void OnRename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t ne
                     const Result<wire::TouchedReply>& reply) {
     if (reply.ok()) fs.Renamed(*reply, left, reached, exchanges);
     if (reply.ok()) NamesMoved(fs, request, *reply);
+    if (reply.ok() && changing != nullptr && !exchanges && reply->moved_size() > 0) {
+      fs.core().directories().LearnMoved(*changing, InodeId(request.new_parent()),
+                                         request.new_name(), InodeId(reply->moved(0).inode()));
+    }
     fs.core().NamesChanged(changing.get(), reply);
     TakeKept(fs, reply);
     call->Reply(reply.status());

@@ -62,6 +62,8 @@ class DirCache::Changing {
   Changing& operator=(const Changing&) = delete;
 
   std::vector<std::pair<Kind, InodeId>> changes;
+  uint64_t at = 0;          // `sequence_` when it began
+  uint64_t last_lease = 0;  // likewise
 
  private:
   DirCache& cache_;
@@ -235,6 +237,8 @@ std::shared_ptr<DirCache::Changing> DirCache::BeginChange(std::initializer_list<
     activity.last[Index(change.kind)] = ++sequence_;
     NoteChangeLocked(change);
   }
+  changing->at = sequence_;
+  changing->last_lease = last_lease_;
   return changing;
 }
 
@@ -267,6 +271,28 @@ std::vector<InodeId> DirCache::DirectoriesOf(const Changing& changing) {
     }
   }
   return directories;
+}
+
+// No other change takes a name there, or has since that one began.
+bool DirCache::AloneRemovesLocked(const Changing& changing, InodeId directory) const {
+  const auto found = activity_.find(directory);
+  if (found == activity_.end()) return false;
+  const auto own = std::count(changing.changes.begin(), changing.changes.end(),
+                              std::pair(Kind::kRemove, directory));
+  const Activity& activity = found->second;
+  return activity.under_way[Index(Kind::kRemove)] == static_cast<uint32_t>(own) &&
+         activity.last[Index(Kind::kRemove)] <= changing.at;
+}
+
+void DirCache::LearnMoved(const Changing& changing, InodeId directory, std::string_view name,
+                          InodeId file) {
+  const std::lock_guard lock(mutex_);
+  if (alone_ || learned_ >= limits_.learned) return;
+  const auto found = directories_.find(directory);
+  if (found == directories_.end() || found->second.lease > changing.last_lease) return;
+  if (!AloneRemovesLocked(changing, directory)) return;
+  const bool added = found->second.others.insert_or_assign(std::string(name), file).second;
+  learned_ += added ? 1 : 0;
 }
 
 void DirCache::End(Changing* changing) {

@@ -2,10 +2,10 @@
 //
 // The MDS gives a lease on a directory with a look at it or with its mkdir: until it asks the lease
 // back by WATCH nobody else changes the names in it, its mode or its owner (mds/ns/dir_leases.h).
-// Under one we remember where names lead that were looked up and, of a directory that was empty
-// when the lease came, every name that this mount has added since: what is not among them does not
-// exist. What the kernel remembers of names is kernel_names.h's, so that giving a lease back needs
-// no word with it.
+// Under one we remember where names lead that were looked up or moved here and, of a directory that
+// was empty when the lease came, every name that this mount has added since: what is not among them
+// does not exist. What the kernel remembers of names is kernel_names.h's, so that giving a lease
+// back needs no word with it.
 //
 // A lease is believed for kLeaseTrust after a WATCH was sent that has been answered. Replies
 // overtake each other: what a reply tells of a directory counts only if no change of ours there was
@@ -94,6 +94,8 @@ class DirCache {
   class Changing;
   std::shared_ptr<Changing> BeginChange(std::initializer_list<Change> changes);
   static std::vector<InodeId> DirectoriesOf(const Changing& changing);
+  // Before End: that was a rename, and the file has this name now.
+  void LearnMoved(const Changing& changing, InodeId directory, std::string_view name, InodeId file);
   // Before it is destroyed: it has been answered.
   void End(Changing* changing);
 
@@ -115,6 +117,7 @@ class DirCache {
   void EndAsk();
   void EndChange(const std::vector<std::pair<Kind, InodeId>>& changes);
   [[nodiscard]] bool QuietLocked(InodeId directory, Kind kind, uint64_t since) const;
+  [[nodiscard]] bool AloneRemovesLocked(const Changing& changing, InodeId directory) const;
   void TakeLeaseLocked(const FileAttr& attr, const wire::DirLease& lease, uint64_t asked_at);
   void NoteChangeLocked(const Change& change);
   void DropLocked(InodeId directory);

@@ -54,23 +54,24 @@ void InodeNews::NamesChanged(DirCache::Changing* changing,
   }
   TakeDirectories(changing, {reply->directories().data(), size_t(reply->directories_size())});
   if (reply->inodes().empty()) leases_.Changed();  // an older MDS does not tell
-  for (const uint64_t inode : reply->inodes()) Changed({InodeId(inode)});
+  for (const uint64_t inode : reply->inodes()) {
+    Take(InodeId(inode), {reply->moved().data(), size_t(reply->moved_size())});
+  }
 }
 
-// `told`: directories as they are after a change of ours; the others are to be asked for. Until it
-// ends here, the kernel is given nothing of them to keep.
+// `told`: of what a change of ours has touched, as it is after that; the rest is to be asked for.
+void InodeNews::Take(InodeId id, std::span<const wire::Attr* const> told) {
+  const auto now = std::find_if(told.begin(), told.end(),
+                                [id](const wire::Attr* one) { return one->inode() == id.value; });
+  const InodePtr inode = inodes_.Find(id);
+  if (now == told.end() || inode == nullptr) return Changed({id});
+  (void)inodes_.Update(inode, Heard(**now));
+}
+
+// Until the change ends here, the kernel is given nothing of them to keep.
 void InodeNews::TakeDirectories(DirCache::Changing* changing,
                                 std::span<const wire::Attr* const> told) {
-  for (const InodeId id : DirCache::DirectoriesOf(*changing)) {
-    const auto now = std::find_if(told.begin(), told.end(),
-                                  [id](const wire::Attr* one) { return one->inode() == id.value; });
-    const InodePtr inode = inodes_.Find(id);
-    if (now == told.end() || inode == nullptr) {
-      Changed({id});
-    } else {
-      (void)inodes_.Update(inode, Heard(**now));
-    }
-  }
+  for (const InodeId id : DirCache::DirectoriesOf(*changing)) Take(id, told);
   directories_.End(changing);
 }
 

@@ -1,8 +1,8 @@
 // InodeNews: what the MDS's replies tell of inodes, on its way to where that is known here: clocks,
 // tags, attributes, and what may not be answered any more as a change of ours has moved it.
 //
-// A change of names moves the attributes of directories, and of what has another number of names
-// since. The reply brings those of some; the others are to be asked for (FileLeases::Changed).
+// A change of names moves the attributes of directories, and of what has other names since. The
+// reply brings those of some; the others are to be asked for (FileLeases::Changed).
 // Until that is settled the directories count as changing (DirCache), and the kernel is given
 // nothing of them to keep.
 //
@@ -49,6 +49,7 @@ class InodeNews {
   void NamesChanged(DirCache::Changing* changing, const Result<wire::TouchedReply>& reply);
 
  private:
+  void Take(InodeId id, std::span<const wire::Attr* const> told);
   void TakeDirectories(DirCache::Changing* changing, std::span<const wire::Attr* const> told);
 
   InodeTable& inodes_;

@@ -31,8 +31,8 @@ class Renaming {
   Status Run() {
     WEIR_RETURN_IF_ERROR(CheckRequest());
     // What moves below a quota must be counted in full.
-    WEIR_ASSIGN_OR_RETURN(const uint64_t quotas, op_.QuotaCount());
-    if (quotas > 0) WEIR_RETURN_IF_ERROR(TellAll(op_));
+    WEIR_ASSIGN_OR_RETURN(quotas_, op_.QuotaCount());
+    if (quotas_ > 0) WEIR_RETURN_IF_ERROR(TellAll(op_));
     WEIR_RETURN_IF_ERROR(LoadBoth());
     if (to_.has_value() && to_->inode.id == from_.inode.id) return Status::Ok();  // POSIX says so
     WEIR_RETURN_IF_ERROR(CheckPermissions());
@@ -53,6 +53,10 @@ class Renaming {
     reply.add_inodes(from_.inode.id);
     if (to_.has_value()) reply.add_inodes(to_->inode.id);
     reply.set_kept(op_.effects.kept);
+    // How far it may grow where it is now is not known yet. What a directory holds is its own
+    // affair.
+    const bool tells = quotas_ == 0 && !from_.inode.IsDirectory();
+    if (tells) op_.FillAttr(from_.inode, reply.add_moved());
     return reply;
   }
 
@@ -243,6 +247,7 @@ class Renaming {
 
   Operation& op_;
   const wire::RenameRequest& request_;
+  uint64_t quotas_ = 0;  // how many there are
   Inode old_parent_;
   Inode new_parent_;
   Side from_;

@@ -231,6 +231,11 @@ Answer<Status> SimMount::Rename(InodeId from, std::string old_name, InodeId to,
     core_->mds().Call<wire::TouchedReply>(wire::MDS_RENAME, request, false,
                                           [this, done, changing, from, old_name, to, new_name,
                                            uncovered](const Result<wire::TouchedReply>& reply) {
+                                            if (reply.ok() && reply->moved_size() > 0) {
+                                              core_->directories().LearnMoved(
+                                                  *changing, to, new_name,
+                                                  InodeId(reply->moved(0).inode()));
+                                            }
                                             core_->NamesChanged(changing.get(), reply);
                                             if (reply.ok())
                                               kernel_.Renamed(from, old_name, to, new_name);

@@ -156,6 +156,50 @@ TEST_F(DirCacheTest, KnowsWhereNamesOfFilesLead) {
   EXPECT_EQ(Find(kDir, "f"), Look::kAskMds) << "asked under the lease before";
 }
 
+// So `mv` and then `rm`, or a look when the kernel's name is old, need no look at the MDS.
+TEST_F(DirCacheTest, KnowsWhereAFileWasMoved) {
+  constexpr InodeId kFile{77};
+  const auto rename = [&] {
+    return cache.BeginChange({{Kind::kRemove, kDir, "f"},
+                              {Kind::kAdd, kDir, "f"},
+                              {Kind::kRemove, kRoot, "g"},
+                              {Kind::kAdd, kRoot, "g"}});
+  };
+  Lease(kDir, false);
+  Lease(kRoot, false);
+  auto moving = rename();
+  cache.LearnMoved(*moving, kRoot, "g", kFile);
+  cache.End(moving.get());
+  EXPECT_EQ(Find(kRoot, "g"), Look::kOther);
+  EXPECT_EQ(Find(kDir, "f"), Look::kAskMds);
+  cache.BeginChange({{Kind::kRemove, kRoot, "g"}});
+  EXPECT_EQ(Find(kRoot, "g"), Look::kAskMds);
+
+  moving = rename();
+  auto removing = cache.BeginChange({{Kind::kRemove, kRoot, "g"}});
+  cache.LearnMoved(*moving, kRoot, "g", kFile);
+  EXPECT_EQ(Find(kRoot, "g"), Look::kAskMds) << "it may come behind the rename";
+  cache.End(removing.get());
+  cache.LearnMoved(*moving, kRoot, "g", kFile);
+  EXPECT_EQ(Find(kRoot, "g"), Look::kAskMds) << "or have come";
+  cache.End(moving.get());
+
+  removing = cache.BeginChange({{Kind::kRemove, kRoot, "x"}});
+  moving = rename();
+  cache.LearnMoved(*moving, kRoot, "g", kFile);
+  EXPECT_EQ(Find(kRoot, "g"), Look::kAskMds) << "one that was under way before";
+  cache.End(removing.get());
+  cache.End(moving.get());
+
+  moving = rename();
+  cache.Renew(kEpoch, 1, {kRoot}, clock.Now());
+  cache.LearnMoved(*moving, kRoot, "g", kFile);
+  EXPECT_EQ(Find(kRoot, "g"), Look::kAskMds);
+  Lease(kRoot, false, 1);
+  cache.LearnMoved(*moving, kRoot, "g", kFile);
+  EXPECT_EQ(Find(kRoot, "g"), Look::kAskMds) << "others may have moved it between the leases";
+}
+
 TEST_F(DirCacheTest, ANameThatIsBeingRemovedIsNotLearnt) {
   Lease(kRoot, false);
   const auto asking = cache.Ask(kRoot);

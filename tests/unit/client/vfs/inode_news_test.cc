@@ -76,6 +76,21 @@ TEST_F(InodeNewsTest, AReplyThatTellsOfAllItTouchedLeavesTheRest) {
   EXPECT_EQ(dir_->attr().mtime_ns, 7);
 }
 
+TEST_F(InodeNewsTest, WhatGotAnotherNameIsKnownAsItIsNow) {
+  wire::TouchedReply reply;
+  Fill(reply.add_directories());
+  reply.add_inodes(kFile.value);
+  reply.add_inodes(kOther.value);  // was replaced
+  wire::Attr* const moved = reply.add_moved();
+  moved->set_inode(kFile.value);
+  moved->set_mode(S_IFREG | 0644);
+  moved->set_version(2);
+  moved->set_ctime_ns(9);
+  news_.NamesChanged(Change().get(), Result<wire::TouchedReply>(reply));
+  EXPECT_EQ(Answerable(), "dir file ");
+  EXPECT_EQ(file_->attr().ctime_ns, 9);
+}
+
 TEST_F(InodeNewsTest, WhatAReplyDoesNotTellOfIsAskedFor) {
   wire::TouchedReply reply;
   reply.add_inodes(kFile.value);

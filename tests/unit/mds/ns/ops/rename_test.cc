@@ -40,6 +40,31 @@ TEST_F(RenameTest, MovesFilesAndDirectoriesAndKeepsTheCounts) {
   EXPECT_EQ(Find(b, "h"), file);
 }
 
+TEST_F(RenameTest, TellsWhatAFileIsAfterwardsUnlessAQuotaHasToBeAsked) {
+  const auto moved = [&](const std::string& from, const std::string& to) {
+    const auto reply = Ask<wire::TouchedReply>(wire::MDS_RENAME, Move(kRoot, from, kRoot, to));
+    return std::vector<wire::Attr>(reply.moved().begin(), reply.moved().end());
+  };
+  const uint64_t file = Touch(kRoot, "f");
+  Mkdir(kRoot, "d");
+  clock.Advance(std::chrono::seconds(1));
+  const std::vector<wire::Attr> told = moved("f", "g");
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].inode(), file);
+  EXPECT_EQ(told[0].SerializeAsString(), [&] {
+    wire::Attr now = Stat(file).attr();
+    now.clear_quota_room();
+    return now.SerializeAsString();
+  }());
+  EXPECT_TRUE(moved("d", "e").empty());
+  wire::XattrRequest quota;
+  quota.set_inode(kRoot);
+  quota.set_name("user.weir.quota.files");
+  quota.set_value("100");
+  ASSERT_EQ(Code(wire::MDS_SETXATTR, quota), ErrorCode::kOk);
+  EXPECT_TRUE(moved("g", "f").empty());
+}
+
 TEST_F(RenameTest, ReplacesLikeWithLikeOnly) {
   const uint64_t d = Mkdir(kRoot, "d");
   Mkdir(kRoot, "full");
