@@ -260,7 +260,9 @@ void AskCreate(Filesystem& fs, const CallPtr& call, const Creation& file) {
       const auto entry = naming.directory == nullptr ? fs.LearnEntry(*reply, opening.asked)
                                                      : fs.LearnName(naming, *reply);
       if (reply->made()) {
-        fs.core().inodes().Find(id)->Made({fs.ToInode(file.parent), file.name});
+        const InodePtr made = fs.core().inodes().Find(id);
+        made->Made({fs.ToInode(file.parent), file.name});
+        made->SetBlank();
       }
       FinishCreate(fs, call, opening, *reply, entry);
     } else {

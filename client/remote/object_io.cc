@@ -59,6 +59,7 @@ ObjectIo::~ObjectIo() = default;
 
 void ObjectIo::Submit(ObjectOp op) {
   NewFiles* const files = options_.new_files;
+  if (op.write && files != nullptr) files->Changes(op.object.inode);
   if (op.write && files != nullptr && files->IsNew(op.object.inode)) {
     files->AwaitDurable(
         [this, op = std::make_shared<ObjectOp>(std::move(op))](const Status& status) {

@@ -30,10 +30,12 @@
 
 namespace weir::client {
 
-// Files that a crash may still take.
+// Files that a crash may still take, and those of which OSDs have nothing yet.
 class NewFiles {
  public:
   virtual ~NewFiles() = default;
+  // An object of the file is about to be changed.
+  virtual void Changes(InodeId inode) = 0;
   [[nodiscard]] virtual bool IsNew(InodeId inode) const = 0;
   // `done` when those that are new now are not any more.
   virtual void AwaitDurable(std::function<void(Status)> done) = 0;
@@ -47,7 +49,7 @@ class ObjectIo {
     uint64_t session = 0;    // in whose name objects change; 0: operations have no ids
     uint64_t ids_above = 0;  // of a process that goes on with that session
     RoomWaits::Ask ask_removals;
-    NewFiles* new_files = nullptr;  // what changes one of these waits; null: there are none
+    NewFiles* new_files = nullptr;  // see Submit; null: there are none
   };
   struct Counters {
     uint64_t sent = 0;
@@ -61,6 +63,7 @@ class ObjectIo {
   ObjectIo(Clock& clock, ObjectSender& sender, Options options);
   ~ObjectIo();
 
+  // What changes a file that a crash may still take waits until that cannot be.
   // A copy whose source is on another OSD by the time that it could leave ends with kNotSupported.
   void Submit(ObjectOp op);
   // Whether two objects of a pool lie on the same OSD now.

@@ -30,13 +30,14 @@ Core::Core(const ReactorNetworks& networks, Clock& clock, Options options)
       clock_(clock),
       options_(std::move(options)),
       session_(options_.takeover != nullptr ? options_.takeover->session() : RandomSeed()),
-      inodes_([this](InodeId inode) {
-        files_.Forgotten(inode);
+      inodes_([this](const InodePtr& inode) {
+        files_.Forgotten(inode->id());
         kept_.Forgotten(inode);
       }),
       open_files_(inodes_, [this](const auto& inodes,
                                   auto done) { releases_.Release(inodes, std::move(done)); }),
-      kept_(inodes_, [this](const auto& inodes) { releases_.ReleaseKept(inodes); }),
+      kept_(inodes_, [this](const auto& inodes,
+                            const auto& blank) { releases_.ReleaseKept(inodes, blank); }),
       yields_([this](uint64_t epoch, uint64_t seq, const auto& inodes, auto done) {
         SendYield(epoch, seq, inodes, std::move(done));
       }),

@@ -182,6 +182,9 @@ class Core final : private WriteReporter, private NewFiles {
   void Commit(uint64_t order, WriteCallback callback) override;
   [[nodiscard]] bool IsNew(InodeId inode) const override { return ordered_.IsNew(inode); }
   void AwaitDurable(WriteCallback callback) override { CommitNames(std::move(callback)); }
+  void Changes(InodeId id) override {
+    if (const InodePtr inode = inodes_.Find(id)) inode->Touch();
+  }
   void AskAppend(InodeId inode, std::function<void(Result<uint64_t>)> done);
   void SettleAppend(InodeId inode, std::function<void()> done);
   void GiveBackAppend(InodeId inode, uint64_t grant);

@@ -33,9 +33,11 @@ void FileReleases::Tell(const std::vector<InodeId>& inodes, std::function<void()
   });
 }
 
-void FileReleases::ReleaseKept(const std::vector<InodeId>& inodes) {
+void FileReleases::ReleaseKept(const std::vector<InodeId>& inodes,
+                               const std::vector<InodeId>& blank) {
   wire::ReleaseRequest request;
   for (const InodeId inode : inodes) request.add_kept(inode.value);
+  for (const InodeId inode : blank) request.add_blank(inode.value);
   ++under_way_;
   actions_.send(request, [this] { --under_way_; });
 }

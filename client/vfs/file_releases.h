@@ -46,8 +46,8 @@ class FileReleases {
 
   // Nobody has these open any more; `done` when the MDS has heard of it, or cannot.
   void Release(const std::vector<InodeId>& inodes, std::function<void()> done);
-  // The kernel knows these no more, which have no name.
-  void ReleaseKept(const std::vector<InodeId>& inodes);
+  // The kernel knows these no more, which have no name; `blank` of them: see KeptInodes.
+  void ReleaseKept(const std::vector<InodeId>& inodes, const std::vector<InodeId>& blank);
   // What the MDS allowed them to grow holds no more.
   void ForgetAllowed(const std::vector<InodeId>& inodes);
   // On their way to the MDS.

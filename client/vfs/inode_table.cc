@@ -394,16 +394,17 @@ InodePtr InodeTable::LookupKnown(InodeId id) {
 }
 
 void InodeTable::Forget(InodeId id, uint64_t count) {
+  InodePtr forgotten;
   {
     std::lock_guard lock(mutex_);
     auto it = entries_.find(id);
     if (it == entries_.end()) return;
     it->second.lookups -= std::min(it->second.lookups, count);
     const bool tells = it->second.lookups == 0 && std::exchange(it->second.watched, false);
+    if (tells) forgotten = it->second.inode;
     DropIfUnusedLocked(id);
-    if (!tells) return;
   }
-  on_forgotten_(id);
+  if (forgotten != nullptr) on_forgotten_(forgotten);
 }
 
 bool InodeTable::Watch(InodeId id) {

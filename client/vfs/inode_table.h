@@ -92,6 +92,16 @@ class Inode {
   // Set when this mount makes the file, or moves it; none once all of it was reported.
   void Made(MadeName name);
   [[nodiscard]] std::optional<MadeName> made_name() const;
+  // Its objects are about to be changed, if there are any.
+  void Touch() { blank_.store(Blank::kNo, std::memory_order_relaxed); }
+  // Made here, and not touched since: OSDs have nothing of it from this mount.
+  void SetBlank() {
+    Blank unknown = Blank::kUnknown;
+    (void)blank_.compare_exchange_strong(unknown, Blank::kYes, std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool is_blank() const {
+    return blank_.load(std::memory_order_relaxed) == Blank::kYes;
+  }
   // Its end was cut to nothing, and the MDS has not heard of what was written since: a crash would
   // leave it empty.
   [[nodiscard]] bool is_emptied() const { return emptied_.load(std::memory_order_relaxed); }
@@ -246,6 +256,8 @@ class Inode {
   mutable std::atomic<bool> kernel_keeps_{false};
   std::atomic<bool> lacks_room_{false};
   std::atomic<bool> emptied_{false};
+  enum class Blank : uint8_t { kUnknown, kYes, kNo };
+  std::atomic<Blank> blank_{Blank::kUnknown};
   std::atomic<bool> listed_{false};
   mutable std::mutex mutex_;
   FileAttr attr_;
@@ -276,7 +288,7 @@ using InodePtr = std::shared_ptr<Inode>;
 class InodeTable {
  public:
   // Runs, with no lock held, when the kernel has forgotten an inode that is watched.
-  explicit InodeTable(std::function<void(InodeId)> on_forgotten = nullptr)
+  explicit InodeTable(std::function<void(const InodePtr&)> on_forgotten = nullptr)
       : on_forgotten_(std::move(on_forgotten)) {}
   // The inode of that id, made when unknown. Lookup: the kernel gets one more reference to it.
   InodePtr Lookup(InodeId id);
@@ -306,7 +318,7 @@ class InodeTable {
   Entry& EntryLocked(InodeId id);
   void DropIfUnusedLocked(InodeId id);
 
-  const std::function<void(InodeId)> on_forgotten_;
+  const std::function<void(const InodePtr&)> on_forgotten_;
   mutable std::mutex mutex_;
   std::unordered_map<InodeId, Entry> entries_;
   std::unordered_set<InodeId> directories_;  // of entries_

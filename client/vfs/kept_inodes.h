@@ -18,14 +18,16 @@ namespace weir::client {
 
 class KeptInodes {
  public:
-  // Lets the MDS know that the kernel knows them no more.
-  using Send = std::function<void(const std::vector<InodeId>&)>;
+  // Lets the MDS know that the kernel knows them no more; of `blank`, which are among them, this
+  // mount has told OSDs nothing, nor will.
+  using Send =
+      std::function<void(const std::vector<InodeId>& inodes, const std::vector<InodeId>& blank)>;
   KeptInodes(InodeTable& inodes, Send send) : inodes_(inodes), send_(std::move(send)) {}
 
   // The MDS has answered that it keeps it; before the kernel hears that the name is gone.
   void Keep(InodeId inode);
   // By the InodeTable: the kernel has forgotten one that was watched.
-  void Forgotten(InodeId inode);
+  void Forgotten(const InodePtr& inode) { Forgotten(inode->id(), inode); }
   void Tick();
   // The MDS was told that these are kept, maybe behind their release: that is then sent again.
   void Told(const std::vector<InodeId>& inodes);
@@ -34,11 +36,18 @@ class KeptInodes {
   [[nodiscard]] std::vector<InodeId> All() const;
 
  private:
+  // `was`: what was known of it, or null.
+  void Forgotten(InodeId inode, const InodePtr& was);
+  struct Gone {
+    InodeId id;
+    InodePtr was;
+  };
+
   InodeTable& inodes_;
   const Send send_;
   mutable std::mutex mutex_;
   std::unordered_set<InodeId> kept_;
-  std::vector<InodeId> forgotten_;
+  std::vector<Gone> forgotten_;
 };
 
 }  // namespace weir::client

@@ -161,6 +161,11 @@ void FileLeases::EndCut(uint64_t inode) {
   being_cut_.erase(inode);
 }
 
+bool FileLeases::IsBeingCut(uint64_t inode) const {
+  const std::lock_guard lock(mutex_);
+  return being_cut_.contains(inode);
+}
+
 void FileLeases::Gone(uint64_t inode) {
   const std::lock_guard lock(mutex_);
   const auto found = files_.find(inode);

@@ -92,6 +92,7 @@ class FileLeases {
   // how much space it takes follows.
   void BeginCut(uint64_t inode);
   void EndCut(uint64_t inode);
+  [[nodiscard]] bool IsBeingCut(uint64_t inode) const;
 
   struct Verdict {
     bool in_the_way = false;  // leases of others must go first

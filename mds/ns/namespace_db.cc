@@ -206,7 +206,10 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
                   op.now()};
   if (waiting.effects.tags_changed || waiting.effects.tree_moved) classes_.Forget();
   if (status.ok()) {
-    for (const uint64_t inode : waiting.effects.gone) file_leases_.Gone(inode);
+    for (const uint64_t inode : waiting.effects.gone) {
+      file_leases_.Gone(inode);
+      writers_.sole().Gone(inode);
+    }
     // The session may have buffered data of a file that it makes again (CameBack: of others).
     const uint64_t opened = waiting.effects.opened_inode;
     if (replayed && opened != 0 && waiting.effects.may_write) {

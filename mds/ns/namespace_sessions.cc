@@ -120,11 +120,15 @@ Status NamespaceDb::RecordWriter(Operation* op, uint64_t* new_writer) {
     *new_writer = session;
   }
   const uint64_t number = writers_.NumberOf(session);
+  if (number == 0) writers_.sole().HasSeveral(effects.opened_inode);  // files cannot name it
   if (effects.opened_inode == 0 || number == 0) return Status::Ok();
   Result<Inode> file = op->Load(effects.opened_inode);
   if (file.code() == ErrorCode::kStale) return Status::Ok();
   WEIR_RETURN_IF_ERROR(file.status());
   const auto& named = file->rec.writers();
+  const bool others =
+      std::any_of(named.begin(), named.end(), [number](uint64_t one) { return one != number; });
+  if (others) writers_.sole().HasSeveral(file->id);
   if (!file->IsRegular() || std::find(named.begin(), named.end(), number) != named.end()) {
     return Status::Ok();
   }
@@ -245,6 +249,7 @@ void NamespaceDb::Reclaim(uint64_t session, const std::vector<uint64_t>& inodes,
     if (resumes && opens_.IsOpenBy(session, inode)) continue;
     // How it was opened is not known any more: assume for writing.
     opens_.Open(session, inode, true);
+    writers_.sole().HasSeveral(inode);
   }
 }
 

@@ -211,6 +211,7 @@ Result<Inode> Operation::NewInode(const Inode& parent, std::string_view name, ui
   Inode inode;
   inode.id = context.replayed_inode != 0 ? context.replayed_inode : state.next_inode();
   state.set_next_inode(std::max(state.next_inode(), inode.id + 1));
+  if (context.replayed_inode == 0) context.writers.sole().Made(inode.id);
   if (context.replayed_inode != 0) {
     WEIR_ASSIGN_OR_RETURN(const auto taken, txn.Get(MakeKey(Table::kInode, inode.id)));
     if (taken.has_value()) return InodeError(ErrorCode::kStale, inode.id, "is somebody else's");
@@ -292,7 +293,14 @@ bool Operation::IsNeeded(uint64_t inode) const {
   return context.in_grace || context.opens.IsOpen(inode) || context.lingering.Stays(inode);
 }
 
-Status Operation::Purge(const Inode& inode) {
+bool Operation::IsWrittenByNobodyElse(const Inode& file) const {
+  const uint64_t own = context.writers.NumberOf(context.session);
+  const auto& named = file.rec.writers();
+  return context.writers.sole().HasOne(file.id) && !HasLooseEnd(file) &&
+         std::all_of(named.begin(), named.end(), [own](uint64_t one) { return one == own; });
+}
+
+Status Operation::Purge(const Inode& inode, bool blank) {
   if (inode.rec.has_xattrs()) {
     const std::string xattrs = MakeKey(Table::kXattr, inode.id);
     WEIR_RETURN_IF_ERROR(txn.Scan(xattrs, PrefixEnd(xattrs), [&](std::string_view key, auto) {
@@ -302,9 +310,9 @@ Status Operation::Purge(const Inode& inode) {
   }
   txn.Delete(MakeKey(Table::kInode, inode.id));
   txn.Delete(MakeKey(Table::kOrphan, inode.id));
-  txn.Delete(MakeKey(Table::kTruncate, inode.id));
+  if (context.file_leases.IsBeingCut(inode.id)) txn.Delete(MakeKey(Table::kTruncate, inode.id));
   WEIR_RETURN_IF_ERROR(DropCharge(*this, inode));
-  txn.Delete(MakeKey(Table::kUntold, inode.id));
+  if (inode.IsDirectory()) txn.Delete(MakeKey(Table::kUntold, inode.id));
   if (inode.rec.quota_bytes() > 0 || inode.rec.quota_files() > 0) {
     WEIR_RETURN_IF_ERROR(AddQuotaCount(-1));
   }
@@ -313,6 +321,7 @@ Status Operation::Purge(const Inode& inode) {
   txn.PutRecord(kStateKey, state);
   effects.gone.push_back(inode.id);
   if (!inode.IsRegular()) return Status::Ok();
+  if (blank && inode.Reach() == 0 && IsWrittenByNobodyElse(inode)) return Status::Ok();
   PurgeRecord purge;
   *purge.mutable_layout() = inode.rec.layout();
   purge.set_data_bytes(inode.Blocks() * 512);
@@ -340,12 +349,12 @@ Status Operation::BeforePurge(const std::vector<uint64_t>& inodes) {
   return Status::Ok();
 }
 
-Status Operation::PurgeIfUnused(uint64_t inode) {
+Status Operation::PurgeIfUnused(uint64_t inode, bool blank) {
   if (context.opens.IsOpen(inode)) return Status::Ok();
   Result<Inode> loaded = Load(inode);
   if (!loaded.ok()) return loaded.code() == ErrorCode::kStale ? Status::Ok() : loaded.status();
   if (loaded->rec.nlink() > 0) return Status::Ok();
-  if (!IsNeeded(inode)) return Purge(*loaded);
+  if (!IsNeeded(inode)) return Purge(*loaded, blank);
   if (loaded->rec.charged_bytes() == 0) return Status::Ok();
   // It was open when it lost its last name: see DropLastLink.
   WEIR_RETURN_IF_ERROR(DropCharge(*this, *loaded));

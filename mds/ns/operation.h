@@ -171,10 +171,11 @@ class Operation {
   // The name `parent/name` of `inode` goes: counts links, finds another primary link, makes an
   // orphan or a purge of the last. Stores it. With `keeps` an orphan: it stays for the session.
   Status DropLink(Inode* inode, uint64_t parent, std::string_view name);
-  // Removes every trace but the data, which is queued.
-  Status Purge(const Inode& inode);
+  // Removes every trace but the data, which is queued. `blank`: the session made it and says that
+  // it changed nothing at the OSDs; if nobody else can have, there is no data.
+  Status Purge(const Inode& inode, bool blank = false);
   // Purges it when it has neither a link nor a holder, and nobody may ask for it.
-  Status PurgeIfUnused(uint64_t inode);
+  Status PurgeIfUnused(uint64_t inode, bool blank = false);
   // Reads what PurgeIfUnused of these will: before a caller does what cannot be taken back. From
   // there on reads wait for the disk, should memory have lost it again.
   Status BeforePurge(const std::vector<uint64_t>& inodes);
@@ -237,6 +238,8 @@ class Operation {
 
  private:
   void AwaitWriters(const Inode& inode);
+  // No other session can have changed an object of it.
+  [[nodiscard]] bool IsWrittenByNobodyElse(const Inode& file) const;
   Status DropLastLink(Inode* inode, uint64_t parent);
   [[nodiscard]] bool IsNeeded(uint64_t inode) const;
   Result<StateRecord> LoadState();

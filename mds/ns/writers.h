@@ -20,6 +20,7 @@
 #include "common/base/time.h"
 #include "mds/format/ns_values.pb.h"
 #include "mds/ns/awaited.h"
+#include "mds/ns/sole_writers.h"
 
 namespace weir::mds {
 
@@ -83,6 +84,8 @@ class Writers {
     return overdue;
   }
 
+  [[nodiscard]] SoleWriters& sole() { return sole_; }
+
   // Whether somebody who is lost may have left something behind the end of the file.
   [[nodiscard]] bool MayHaveLooseEnd(const InodeRecord& file) const {
     return std::any_of(file.writers().begin(), file.writers().end(),
@@ -112,6 +115,7 @@ class Writers {
   uint64_t round_ = 1;
   std::set<uint64_t> lost_;  // numbers: Table::kLostWriter
   bool awaits_ = false;
+  SoleWriters sole_;
 };
 
 }  // namespace weir::mds

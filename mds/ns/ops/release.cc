@@ -1,3 +1,4 @@
+#include <unordered_set>
 #include <vector>
 
 #include "mds/ns/operation.h"
@@ -14,9 +15,10 @@ EmptyResult Release(Operation& op, const wire::ReleaseRequest& request) {
     op.context.grants.End(op.context.session, inode);
     op.context.file_leases.Closed(op.context.session, inode);
   }
+  const std::unordered_set<uint64_t> blank(request.blank().begin(), request.blank().end());
   for (const uint64_t inode : request.kept()) {
     op.context.lingering.LetGo(op.context.session, inode);
-    WEIR_RETURN_IF_ERROR(op.PurgeIfUnused(inode));
+    WEIR_RETURN_IF_ERROR(op.PurgeIfUnused(inode, blank.contains(inode)));
   }
   for (const uint64_t inode : request.inodes()) {
     WEIR_RETURN_IF_ERROR(op.PurgeIfUnused(inode));

@@ -83,7 +83,8 @@ void SimMount::Fill(wire::Caller* caller) const {
   caller->set_class_id(core_->classes().OfCaller(0, 0, {}, {}).value);
 }
 
-// The kernel never gives an inode back while the mount lives.
+// The kernel gives an inode back when its last name was removed here and nobody has it open, and
+// none else while the mount lives.
 Entry SimMount::Learn(const wire::EntryReply& reply, uint64_t asked) {
   const InodeId id(reply.attr().inode());
   const InodePtr inode = core_->inodes().Lookup(id);
@@ -203,15 +204,26 @@ Answer<Status> SimMount::Remove(InodeId parent, std::string name, bool directory
     Fill(request.mutable_caller());
     request.set_parent(parent.value);
     request.set_name(name);
+    request.set_keep(true);
     auto changing = core_->directories().BeginChange({{DirCache::Kind::kRemove, parent, name}});
     core_->mds().Call<wire::TouchedReply>(
         directory ? wire::MDS_RMDIR : wire::MDS_UNLINK, request, false,
         [this, done, changing, parent, name](const Result<wire::TouchedReply>& reply) {
           core_->NamesChanged(changing.get(), reply);
           if (reply.ok()) kernel_.Removed(parent, name);
+          if (reply.ok() && reply->kept() != 0) {
+            core_->kept().Keep(InodeId(reply->kept()));
+            GiveBack(InodeId(reply->kept()));
+          }
           done(reply.status());
         });
   });
+}
+
+void SimMount::GiveBack(InodeId inode) {
+  if (core_->kept().Has(inode) && !Find(inode)->has_writers()) {
+    core_->inodes().Forget(inode, UINT64_MAX);
+  }
 }
 
 Answer<Status> SimMount::Rename(InodeId from, std::string old_name, InodeId to,

@@ -73,6 +73,7 @@ class SimMount {
   // What a reply tells, for the kernel to remember as long as it may.
   Entry Learn(const wire::EntryReply& reply, uint64_t asked);
   void KeepSize(const client::InodePtr& inode);
+  void GiveBack(InodeId inode);
   struct Naming {
     client::InodePtr directory;
     std::string name;

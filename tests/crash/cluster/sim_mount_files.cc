@@ -63,6 +63,7 @@ void SimMount::AskCreate(InodeId parent, const std::string& name, bool exclusive
                                         if (!reply.ok()) return done(reply.status());
                                         if (settled) {
                                           LearnName(naming, *reply);
+                                          if (reply->made()) Find(id)->SetBlank();
                                           return done(MakeHandle(id, opening, *reply));
                                         }
                                         // A release of ours may have overtaken it.
@@ -108,6 +109,7 @@ Answer<Status> SimMount::Close(HandlePtr handle) {
       const InodeId id = handle->inode->id();
       handle->inode->RemoveWriter();
       core_->files().WhenStored(id, [this, id] { core_->open_files().Close(id); });
+      GiveBack(id);
       done(status);
     });
   });

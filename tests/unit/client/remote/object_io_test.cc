@@ -67,6 +67,24 @@ TEST_F(ObjectIoTest, AWriteThatMeetsNoRoomGoesAgainWhileRemovalsAreUnderWay) {
   EXPECT_EQ(ends, (std::vector{ErrorCode::kOk, ErrorCode::kNoSpace})) << "nothing is being removed";
 }
 
+TEST_F(ObjectIoTest, SaysWhichFilesItChangesBeforeAnythingLeaves) {
+  struct Files final : NewFiles {
+    void Changes(InodeId inode) override { changed.push_back(inode); }
+    [[nodiscard]] bool IsNew(InodeId /*inode*/) const override { return true; }
+    void AwaitDurable(std::function<void(Status)> /*done*/) override {}
+    std::vector<InodeId> changed;
+  } files;
+  Start({.new_files = &files});
+  Read("a", 16, 4096);
+  EXPECT_TRUE(files.changed.empty());
+  ObjectOp op = WriteOp(0, 4096);
+  const InodeId inode = op.object.inode;
+  op.done = [](const Result<ObjectOutcome>&) {};
+  io_->Submit(std::move(op));
+  EXPECT_EQ(osds_.flights.size(), 1u) << "the creation of that is not durable";
+  EXPECT_EQ(files.changed, std::vector{inode});
+}
+
 TEST_F(ObjectIoTest, BooksWhereItsRequestsWait) {
   Start({.windows = {.window_requests = 1, .beyond_requests = 0}});
   Read("first", 16, 4096);

@@ -54,6 +54,9 @@ class FileReleasesTest : public ::testing::Test {
                                 for (const uint64_t id : request.kept()) {
                                   story_ += "kept" + std::to_string(id) + " ";
                                 }
+                                for (const uint64_t id : request.blank()) {
+                                  story_ += "blank" + std::to_string(id) + " ";
+                                }
                                 ended_ = ended;
                               }}};
 };
@@ -102,8 +105,8 @@ TEST_F(FileReleasesTest, WithTheFileGoesWhatThisMountWasAllowedOfIt) {
 }
 
 TEST_F(FileReleasesTest, WhatIsKeptIsReleasedByItself) {
-  releases_.ReleaseKept({kFile});
-  EXPECT_EQ(story_, "kept5 ");
+  releases_.ReleaseKept({kFile, InodeId(6)}, {InodeId(6)});
+  EXPECT_EQ(story_, "kept5 kept6 blank6 ");
   EXPECT_EQ(releases_.under_way(), 1u);
   EXPECT_TRUE(leases_.BeginWrite(kFile)) << "it says nothing of opens";
   ended_();

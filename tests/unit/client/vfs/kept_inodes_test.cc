@@ -15,8 +15,13 @@ class KeptInodesTest : public ::testing::Test {
     return std::exchange(released, {});
   }
   std::vector<InodeId> released;
-  InodeTable table{[this](InodeId inode) { kept.Forgotten(inode); }};
-  KeptInodes kept{table, [this](const std::vector<InodeId>& inodes) { released = inodes; }};
+  std::vector<InodeId> blank;
+  InodeTable table{[this](const InodePtr& inode) { kept.Forgotten(inode); }};
+  KeptInodes kept{
+      table, [this](const std::vector<InodeId>& inodes, const std::vector<InodeId>& without_data) {
+        released = inodes;
+        blank = without_data;
+      }};
 };
 
 constexpr InodeId kFile{7};
@@ -55,6 +60,33 @@ TEST_F(KeptInodesTest, IsReleasedAgainWhenTheMdsWasToldOfItBehindTheRelease) {
   EXPECT_EQ(Released(), told);
   kept.Told(told);
   EXPECT_EQ(Released(), told);
+}
+
+// Data that OSDs have and the MDS does not know of would be nobody's for ever.
+TEST_F(KeptInodesTest, IsBlankOnlyIfItWasMadeHereAndNothingWentOrMayGoToOsds) {
+  const auto blank_after = [this](auto happens) {
+    const InodePtr inode = table.Lookup(kFile);
+    happens(*inode);
+    kept.Keep(kFile);
+    table.Forget(kFile, 1);
+    EXPECT_EQ(Released(), std::vector<InodeId>{kFile});
+    return !blank.empty();
+  };
+  EXPECT_FALSE(blank_after([](Inode&) {})) << "others made it, or somebody before us";
+  EXPECT_TRUE(blank_after([](Inode& inode) { inode.SetBlank(); }));
+  EXPECT_FALSE(blank_after([](Inode& inode) {
+    inode.SetBlank();
+    inode.Touch();
+  }));
+  EXPECT_FALSE(blank_after([](Inode& inode) {
+    inode.Touch();  // the answer to its creation comes late
+    inode.SetBlank();
+  }));
+  EXPECT_FALSE(blank_after([this](Inode& inode) {
+    inode.SetBlank();
+    table.Pin(kFile);
+  }));
+  table.Unpin(kFile);
 }
 
 TEST_F(KeptInodesTest, OthersAreForgottenWithoutAWord) {

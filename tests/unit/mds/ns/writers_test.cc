@@ -45,5 +45,32 @@ TEST_F(WritersTest, NobodyIsOverdueUnasked) {
   EXPECT_TRUE(writers_.Overdue(start_ + 1h, 5s).empty());
 }
 
+TEST(SoleWritersTest, KnowsFilesOfThisLifeUntilAnotherOpensThem) {
+  SoleWriters sole;
+  EXPECT_FALSE(sole.HasOne(5));
+  sole.Made(5);
+  sole.Made(6);
+  EXPECT_FALSE(sole.HasOne(4)) << "of a life before";
+  sole.HasSeveral(4);
+  sole.HasSeveral(5);
+  EXPECT_FALSE(sole.HasOne(5));
+  EXPECT_TRUE(sole.HasOne(6));
+}
+
+TEST(SoleWritersTest, ForgetsFilesRatherThanWhoOpenedThem) {
+  SoleWriters sole;
+  const uint64_t most = SoleWriters::kMost;
+  for (uint64_t inode = 1; inode <= 2 * most; ++inode) sole.Made(inode);
+  for (uint64_t inode = 1; inode <= most; ++inode) sole.HasSeveral(inode);
+  EXPECT_TRUE(sole.HasOne(2 * most));
+  sole.Gone(1);
+  sole.HasSeveral(most + 1);
+  EXPECT_TRUE(sole.HasOne(2 * most));
+  sole.HasSeveral(most + 2);
+  for (uint64_t inode = 1; inode <= 2 * most; ++inode) ASSERT_FALSE(sole.HasOne(inode));
+  sole.Made(2 * most + 1);
+  EXPECT_TRUE(sole.HasOne(2 * most + 1));
+}
+
 }  // namespace
 }  // namespace weir::mds

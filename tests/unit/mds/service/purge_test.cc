@@ -1,5 +1,7 @@
 // Goal: a large file is purged step by step, each step a request of its own; a step that fails is
 // tried again where it failed.
+#include <fcntl.h>
+
 #include "tests/unit/mds/mds_fixture.h"
 
 namespace weir::mds {
@@ -41,6 +43,60 @@ TEST_F(PurgeTest, ASmallFileIsOneStepAndALargeOneMany) {
   Remove("large");
   EXPECT_EQ(Asked(), (Steps{{0, 1}, {1, 16}, {17, 16}, {33, 16}}));
   EXPECT_EQ(core->objects().pending_purges(), 0u);
+}
+
+// Goal: OSDs are spared of files that nobody can have sent them anything of, and of no others.
+// Method: a session says that it never did (`blank`) after all that speaks against it.
+TEST_F(PurgeTest, OsdsHearNothingOfAFileThatNobodyWroteTo) {
+  constexpr uint64_t kMaker = 11, kOther = 12;
+  const auto open = [this](uint64_t by, uint64_t inode, uint32_t flags) {
+    session = by;
+    wire::OpenRequest request;
+    request.set_inode(inode);
+    request.set_flags(flags);
+    ASSERT_EQ(Code(wire::MDS_OPEN, request), ErrorCode::kOk);
+    ASSERT_EQ(Release(inode), ErrorCode::kOk);
+    clock.Advance(Lingering::kGrace);  // it stays for nobody who was told of it
+  };
+  const auto steps = [&](bool blank, const std::function<void(uint64_t)>& happens) {
+    session = kMaker;
+    wire::CreateRequest create = New(kRoot, "f", 0644);
+    create.set_open_flags(O_WRONLY);
+    const uint64_t inode = Ask<wire::EntryReply>(wire::MDS_CREATE, create).attr().inode();
+    EXPECT_EQ(Release(inode), ErrorCode::kOk);
+    happens(inode);
+    session = kMaker;
+    wire::NameRequest remove = Name(kRoot, "f");
+    remove.set_keep(true);
+    EXPECT_EQ(Ask<wire::TouchedReply>(wire::MDS_UNLINK, remove).kept(), inode);
+    osds.orders.clear();
+    wire::ReleaseRequest release;
+    release.add_kept(inode);
+    if (blank) release.add_blank(inode);
+    EXPECT_EQ(Code(wire::MDS_RELEASE, release), ErrorCode::kOk);
+    EXPECT_EQ(Code(wire::MDS_GETATTR, At(inode)), ErrorCode::kStale);
+    return osds.orders.size();
+  };
+  const auto nothing = [](uint64_t) {};
+  EXPECT_EQ(steps(true, nothing), 0u);
+  EXPECT_EQ(steps(false, nothing), 1u) << "an older mount says nothing";
+  EXPECT_EQ(steps(true, [&](uint64_t inode) { open(kMaker, inode, O_WRONLY); }), 0u);
+  EXPECT_EQ(steps(true, [&](uint64_t inode) { open(kOther, inode, O_WRONLY); }), 1u);
+  EXPECT_EQ(steps(true,
+                  [&](uint64_t inode) {
+                    open(kOther, inode, O_RDWR);
+                    open(kMaker, inode, O_WRONLY);  // the file names the last
+                  }),
+            1u);
+  EXPECT_EQ(steps(true,
+                  [&](uint64_t inode) {
+                    wire::WroteRequest wrote;
+                    wrote.set_inode(inode);
+                    wrote.set_size_at_least(1);
+                    (void)Ask<wire::EntryReply>(wire::MDS_WROTE, wrote);
+                  }),
+            1u)
+      << "it says so itself";
 }
 
 TEST_F(PurgeTest, AStepThatFailedIsTriedAgain) {
