@@ -5,13 +5,19 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
+#include <systemd/sd-journal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 namespace weir {
 namespace {
@@ -21,6 +27,10 @@ constexpr std::array<std::string_view, 6> kNames = {"trace", "debug", "info",
 
 std::mutex mutex;
 std::shared_ptr<spdlog::logger> current;  // null: the first message makes one for stderr
+std::string program;
+bool to_journal = false;
+std::vector<LogField> always;
+thread_local std::vector<LogField> noted;
 
 std::shared_ptr<spdlog::logger> Make(const LogOptions& options) {
   spdlog::sink_ptr sink;
@@ -35,12 +45,6 @@ std::shared_ptr<spdlog::logger> Make(const LogOptions& options) {
   logger->set_pattern(options.program.empty() ? "%Y-%m-%dT%H:%M:%S.%e %L %v"
                                               : "%Y-%m-%dT%H:%M:%S.%e %L %n: %v");
   return logger;
-}
-
-std::shared_ptr<spdlog::logger> Logger() {
-  const std::lock_guard lock(mutex);
-  if (current == nullptr) current = Make({});
-  return current;
 }
 
 spdlog::level::level_enum ToSpdlog(LogLevel level) {
@@ -58,6 +62,44 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
       break;
   }
   return spdlog::level::err;
+}
+
+bool StderrIsJournal() {
+  const char* stream = std::getenv("JOURNAL_STREAM");
+  struct stat info {};
+  if (stream == nullptr || fstat(STDERR_FILENO, &info) != 0) return false;
+  return fmt::format("{}:{}", info.st_dev, info.st_ino) == stream;
+}
+
+// As syslog(3) counts.
+int PriorityOf(LogLevel level) {
+  switch (level) {
+    case LogLevel::kTrace:
+    case LogLevel::kDebug:
+      return 7;
+    case LogLevel::kInfo:
+      return 6;
+    case LogLevel::kWarn:
+      return 4;
+    case LogLevel::kError:
+    case LogLevel::kOff:
+      break;
+  }
+  return 3;
+}
+
+bool SendToJournal(LogLevel level, std::string_view message, const std::vector<LogField>& fields) {
+  std::vector<std::string> texts = {fmt::format("MESSAGE={}", message),
+                                    fmt::format("PRIORITY={}", PriorityOf(level))};
+  if (!program.empty()) texts.push_back("SYSLOG_IDENTIFIER=" + program);
+  const auto add = [&texts](const LogField& field) {
+    texts.push_back(fmt::format("{}={}", field.name, field.value));
+  };
+  std::for_each(always.begin(), always.end(), add);
+  std::for_each(fields.begin(), fields.end(), add);
+  std::vector<iovec> parts;
+  for (std::string& text : texts) parts.push_back({text.data(), text.size()});
+  return sd_journal_sendv(parts.data(), static_cast<int>(parts.size())) == 0;
 }
 
 // Null: a log may lie there. Images of disks begin with zeros, or have some soon.
@@ -96,8 +138,25 @@ Result<int> OpenLogFile(const std::string& path) {
 
 std::atomic<LogLevel> log_internal::level{LogLevel::kInfo};
 
+void log_internal::Note(const LogField& field) {
+  noted.push_back(field);
+}
+
 void log_internal::Write(LogLevel level, std::string_view message) {
-  Logger()->log(ToSpdlog(level), spdlog::string_view_t(message.data(), message.size()));
+  const std::vector<LogField> fields = std::exchange(noted, {});
+  std::shared_ptr<spdlog::logger> logger;
+  {
+    const std::lock_guard lock(mutex);
+    if (to_journal && SendToJournal(level, message, fields)) return;
+    if (current == nullptr) current = Make({});
+    logger = current;
+  }
+  logger->log(ToSpdlog(level), spdlog::string_view_t(message.data(), message.size()));
+}
+
+void SetLogField(LogField field) {
+  const std::lock_guard lock(mutex);
+  always.push_back(std::move(field));
 }
 
 Result<LogLevel> ParseLogLevel(std::string_view text) {
@@ -119,6 +178,8 @@ Status InitLogging(const LogOptions& options) {
   }
   const std::lock_guard lock(mutex);
   current = std::move(logger);
+  program = options.program;
+  to_journal = options.file.empty() && StderrIsJournal();
   log_internal::level = options.level;
   return Status::Ok();
 }

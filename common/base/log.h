@@ -1,5 +1,7 @@
-// Logging: WEIR_LOG_INFO("osd.{} joined at {}", id, endpoint). One line per message, with time,
-// level and the program's name, to stderr or a file.
+// Logging: WEIR_LOG_INFO("osd.{} joined at {}", LogOsd(id), endpoint). One line per message, with
+// time, level and the program's name, to stderr or a file; to the journal where systemd has
+// connected stderr to it (JOURNAL_STREAM, systemd.exec(5)): then with a priority, and OSD=, CLASS=
+// and CLIENT= as fields of their own, to be looked for.
 //
 // A level that is off costs one relaxed load; its arguments are not evaluated. Threads: all of it
 // from any thread. Before InitLogging: level info, to stderr.
@@ -32,7 +34,25 @@ Status InitLogging(const LogOptions& options);
 // disks, files that hold something else than text.
 Result<int> OpenLogFile(const std::string& path);
 
+// A value of a message that is a field in the journal, too. Only as an argument of the macros.
+struct LogField {
+  const char* name;
+  std::string value;
+};
+inline LogField LogOsd(uint32_t id) {
+  return {"OSD", std::to_string(id)};
+}
+inline LogField LogClass(std::string_view name) {
+  return {"CLASS", std::string(name)};
+}
+inline LogField LogClient(std::string_view name) {
+  return {"CLIENT", std::string(name)};
+}
+// All later messages of this process have it.
+void SetLogField(LogField field);
+
 namespace log_internal {
+void Note(const LogField& field);  // of the message that this thread is making
 extern std::atomic<LogLevel> level;
 void Write(LogLevel level, std::string_view message);
 }  // namespace log_internal
@@ -42,6 +62,16 @@ inline bool LogEnabled(LogLevel level) {
 }
 
 }  // namespace weir
+
+template <>
+struct fmt::formatter<weir::LogField> {
+  constexpr auto parse(format_parse_context& context) { return context.begin(); }
+  template <typename Context>
+  auto format(const weir::LogField& field, Context& context) const {
+    weir::log_internal::Note(field);
+    return fmt::format_to(context.out(), "{}", field.value);
+  }
+};
 
 #define WEIR_LOG(log_level, ...)                                          \
   do {                                                                    \

@@ -248,7 +248,8 @@ Status ClusterKeeper::RemoveClass(const std::string& name, const Asked& asked) {
   if (id < kFirstUserClass) return {ErrorCode::kInvalid, "class '" + name + "' always exists"};
   next.classes.erase(id);
   WEIR_RETURN_IF_ERROR(CommitSame(std::move(next), {asked, {}}));
-  WEIR_LOG_INFO("class '{}' is removed; what is tagged with it is served as best-effort", name);
+  WEIR_LOG_INFO("class '{}' is removed; what is tagged with it is served as best-effort",
+                LogClass(name));
   return Status::Ok();
 }
 

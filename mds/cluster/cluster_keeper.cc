@@ -202,7 +202,7 @@ void ClusterKeeper::MarkLiveness(ClusterMap* next, bool* changed) {
     const bool up = now - heard->second.when <= kOsdSilenceMax;
     if (!up) measures_.erase(id);
     if (up == osd.up) continue;
-    WEIR_LOG_WARN("osd.{} is {}", id.value, up ? "up again" : "down: silent for 3 s");
+    WEIR_LOG_WARN("osd.{} is {}", LogOsd(id.value), up ? "up again" : "down: silent for 3 s");
     osd.up = up;
     *changed = true;
   }
@@ -226,7 +226,7 @@ void ClusterKeeper::MarkNearFull(ClusterMap* next, bool* changed) {
   if (next->near_full == !osds.empty()) return;
   next->near_full = !osds.empty();
   if (next->near_full) {
-    WEIR_LOG_WARN("osd.{} is nearly full: closes wait for the disks", osds.front().value);
+    WEIR_LOG_WARN("osd.{} is nearly full: closes wait for the disks", LogOsd(osds.front().value));
   } else {
     WEIR_LOG_INFO("no OSD is nearly full any more");
   }

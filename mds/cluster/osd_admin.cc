@@ -38,7 +38,7 @@ void Join(ClusterMap* map, OsdId osd) {
   for (auto& [id, pool] : map->pools) {
     if (!pool.all_osds) continue;
     if (pool.in_use) {
-      WEIR_LOG_WARN("osd.{} does not serve pool '{}': that is in use already", osd.value,
+      WEIR_LOG_WARN("osd.{} does not serve pool '{}': that is in use already", LogOsd(osd.value),
                     pool.name);
       continue;
     }
@@ -162,9 +162,9 @@ Result<OsdId> ClusterKeeper::RegisterOsd(const wire::RegisterOsdRequest& request
   }
   WEIR_RETURN_IF_ERROR(Commit(std::move(next), std::move(ids)));
   if (request.endpoint().empty()) {
-    WEIR_LOG_INFO("osd.{} is the number of a new OSD, which does not serve yet", id.value);
+    WEIR_LOG_INFO("osd.{} is the number of a new OSD, which does not serve yet", LogOsd(id.value));
   } else {
-    WEIR_LOG_INFO("osd.{} registered at '{}'", id.value, request.endpoint());
+    WEIR_LOG_INFO("osd.{} registered at '{}'", LogOsd(id.value), request.endpoint());
   }
   return id;
 }

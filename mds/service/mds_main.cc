@@ -14,11 +14,14 @@
 #include "common/base/freed_memory.h"
 #include "common/base/log.h"
 #include "common/base/result.h"
+#include "common/base/service_manager.h"
 #include "common/base/short_turns.h"
 #include "common/disk/data_directory.h"
 #include "common/monitor/http_server.h"
 #include "common/monitor/monitor.h"
 #include "common/net/resolve.h"
+#include "common/reactor/reactor.h"
+#include "common/reactor/watchdog.h"
 #include "mds/service/fsck_mds.h"
 #include "mds/service/mds_core.h"
 #include "mds/service/mds_server.h"
@@ -125,7 +128,11 @@ Status Serve(const Arguments& arguments, int signals) {
   options.cluster = record.cluster;
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<MdsStore> store,
                         OpenMdsStore(arguments.data, options));
-  const std::unique_ptr<net::Network> network = net::MakeNetwork();
+  Reactor::Options loop;
+  loop.name = "net";
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<Reactor> reactor, Reactor::Create(loop));
+  reactor->Start();
+  const std::unique_ptr<net::Network> network = net::MakeNetwork(reactor.get());
   {
     std::vector<std::string> listen = arguments.listen;
     const bool watched = !arguments.metrics.empty() || !arguments.web.empty();
@@ -147,9 +154,12 @@ Status Serve(const Arguments& arguments, int signals) {
     WEIR_RETURN_IF_ERROR(
         WriteFileAtomically(arguments.data + "/endpoint", server->endpoints().front() + "\n"));
     WEIR_LOG_INFO("serving {} at {}", arguments.data, server->endpoints().front());
+    const Watchdog watchdog(*reactor, SystemClock::Get(), ServiceManager::AliveEvery());
+    ServiceManager::Ready("serving at " + server->endpoints().front());
     signalfd_siginfo info{};
     while (::read(signals, &info, sizeof info) < 0 && errno == EINTR) {
     }
+    ServiceManager::Stopping();
     WEIR_LOG_INFO("signal {}: ending", info.ssi_signo);
   }
   return Status::Ok();

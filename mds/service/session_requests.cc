@@ -173,7 +173,7 @@ void MdsCore::OpenSession(const Call& call) {
   const auto klass = keeper_->ClassIdOf(request.mount_class());
   if (!request.mount_class().empty() && !klass.has_value()) {
     WEIR_LOG_WARN("mount '{}' names class '{}', which does not exist: served as best-effort",
-                  request.client_name(), request.mount_class());
+                  LogClient(request.client_name()), LogClass(request.mount_class()));
   }
   *reply->mutable_map() = WireMap();
   reply->set_lease_ms(

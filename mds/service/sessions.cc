@@ -77,7 +77,7 @@ std::vector<uint64_t> Sessions::TakeExpired() {
     }
     if (it->second.opened) {
       WEIR_LOG_WARN("session {:x} ({}) is silent for its lease: its open files are closed",
-                    it->first, it->second.opening.client_name);
+                    it->first, LogClient(it->second.opening.client_name));
     }
     expired.push_back(it->first);
     it = sessions_.erase(it);

@@ -13,6 +13,7 @@
 #include "common/base/log.h"
 #include "common/base/note_file.h"
 #include "common/base/prng.h"
+#include "common/base/service_manager.h"
 #include "common/base/short_turns.h"
 #include "common/base/units.h"
 #include "common/disk/block_device.h"
@@ -21,6 +22,7 @@
 #include "common/net/probe.h"
 #include "common/net/rpc.h"
 #include "common/reactor/reactor.h"
+#include "common/reactor/watchdog.h"
 #include "common/wire/mds.pb.h"
 #include "common/wire/osd.pb.h"
 #include "osd/decisions/decision_log.h"
@@ -112,6 +114,7 @@ Status WaitForEnd(OsdServer& server, const DaemonOptions& options, Registration&
     }
     WEIR_RETURN_IF_ERROR(registration.Take());
     WEIR_RETURN_IF_ERROR(ready.Write(options.ready_file, endpoint));
+    ServiceManager::Ready("serving at " + endpoint);
     WEIR_LOG_INFO("registered, serving at {}", endpoint);
   }
 }
@@ -225,9 +228,14 @@ Status ServeStore(const DaemonOptions& options, const OsdIdentity& identity, Obj
   auto server =
       OsdServer::Start(store, identity, *network, SystemClock::Get(), std::move(server_options));
   if (!server.ok()) return server.status();
+  SetLogField(LogOsd(identity.osd_id));
   WEIR_LOG_INFO("osd.{} of cluster {} on {}", identity.osd_id, identity.cluster_uuid,
                 options.disk + FormatTierDisks(options.tiers));
+  std::optional<Watchdog> watchdog(std::in_place, reactor, SystemClock::Get(),
+                                   ServiceManager::AliveEvery());
   Status status = RunServer(**server, *network, options, registration);
+  ServiceManager::Stopping();
+  watchdog.reset();
   WEIR_LOG_INFO("osd.{} stops", identity.osd_id);
   (*server)->Stop();
   return status;
