@@ -6,6 +6,7 @@
 #include "client/vfs/dir_cache.h"
 #include "client/vfs/file_leases.h"
 #include "common/placement/times_wire.h"
+#include "common/wire/build.h"
 #include "common/wire/mds.pb.h"
 
 namespace weir::client {
@@ -85,6 +86,7 @@ wire::OpenSessionRequest MdsClient::SessionRequest(bool first) const {
   request.set_repeats(options_.keeps && !first);
   request.set_ordered_within_ms(static_cast<uint32_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(options_.ordered_within).count()));
+  *request.mutable_build() = wire::ThisBuild();
   for (InodeId inode : events_.open_inodes()) request.add_open_inodes(inode.value);
   if (events_.kept_inodes != nullptr) {
     for (InodeId inode : events_.kept_inodes()) request.add_kept(inode.value);

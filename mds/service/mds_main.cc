@@ -280,6 +280,7 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   return weir::cli::RunProgram("weir-mds", [=] {
+    weir::cli::SetThisBuild();
     weir::TakeShortTurns();
     weir::KeepFreedMemory();
     return weir::mds::Main(argc, argv);

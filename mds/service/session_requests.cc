@@ -5,6 +5,7 @@
 #include "common/base/log.h"
 #include "common/base/units.h"
 #include "common/placement/times_wire.h"
+#include "common/wire/build.h"
 #include "mds/ns/class_space.h"
 #include "mds/ns/find_path.h"
 #include "mds/ns/ops/ops.h"
@@ -147,9 +148,9 @@ void MdsCore::OpenSession(const Call& call) {
   std::string before;
   const bool reopened = sessions_->Touch(session, &before);
   const bool admitted_unasked = !reopened && sessions_->Knows(session);
-  Status opened =
-      sessions_->Open(session, {request.client_name(), request.mount_class(), request.exclusive(),
-                                std::chrono::milliseconds(request.ordered_within_ms())});
+  Status opened = sessions_->Open(
+      session, {request.client_name(), request.mount_class(), request.exclusive(),
+                std::chrono::milliseconds(request.ordered_within_ms()), request.build()});
   if (!opened.ok()) {
     call->Respond(std::move(opened));
     return;
@@ -345,7 +346,9 @@ void MdsCore::GetStatus(const Call& call) {
           to->set_client_name(mount.client);
           to->set_path(static_cast<wire::KernelPath>(mount.path));
           to->set_session(mount.session);
+          if (mount.build.wire() != 0) *to->mutable_build() = mount.build;
         }
+        *reply.mutable_build() = wire::ThisBuild();
         reply.set_inodes(space.inodes());
         const OpenFiles& opens = op.context.opens;
         *lingering = op.context.lingering.CountUnopened(

@@ -46,7 +46,8 @@ std::vector<Sessions::Mount> Sessions::Mounts() const {
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, session] : sessions_) {
-      if (session.opened) mounts.push_back({session.opening.client_name, session.path, id});
+      if (!session.opened) continue;
+      mounts.push_back({session.opening.client_name, session.path, id, session.opening.build});
     }
   }
   std::sort(mounts.begin(), mounts.end(),

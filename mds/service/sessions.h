@@ -11,6 +11,7 @@
 #include "common/base/result.h"
 #include "common/base/time.h"
 #include "common/posix/kernel_path.h"
+#include "common/wire/map.pb.h"
 
 namespace weir::mds {
 
@@ -23,6 +24,7 @@ class Sessions {
     std::string mount_class;
     bool exclusive = false;      // caches as if nobody else were there
     Duration ordered_within{0};  // takes answers with wire::Ordered, durable so soon; 0: takes none
+    wire::Build build{};
   };
   // kBusy names the session that must be alone, or is in the way of one.
   Status Open(uint64_t session, const Opening& opening);
@@ -36,6 +38,7 @@ class Sessions {
     std::string client;
     KernelPath path = KernelPath::kUnknown;
     uint64_t session = 0;
+    wire::Build build{};
   };
   [[nodiscard]] std::vector<Mount> Mounts() const;
   // A session that asks without having opened itself (after our restart) may hold files as well, so

@@ -4,6 +4,7 @@
 #include "common/net/rpc.h"
 #include "common/placement/flow_totals.h"
 #include "common/placement/times_wire.h"
+#include "common/wire/build.h"
 #include "common/wire/osd.pb.h"
 #include "osd/service/object_service.h"
 
@@ -55,6 +56,7 @@ void ObjectService::HandleStats(net::IncomingCall& call) {
   wire::OsdStatsReply reply;
   reply.set_osd_id(identity_.osd_id);
   reply.set_osd_uuid(identity_.osd_uuid);
+  *reply.mutable_build() = wire::ThisBuild();
   reply.set_token_rate(stats.token_rate);
   reply.set_base_token_rate(stats.base_token_rate);
   reply.set_device_bytes_per_s(stats.device_bytes_per_s);

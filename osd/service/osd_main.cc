@@ -271,6 +271,7 @@ int Run(const Flags& flags) {
 
 int main(int argc, char** argv) {
   return weir::cli::RunProgram("weir-osd", [=] {
+    weir::cli::SetThisBuild();
     weir::TakeShortTurns();
     weir::KeepFreedMemory();
     CLI::App app{"weir-osd: serves one raw disk to a WeirFS cluster, metering every class",

@@ -155,6 +155,33 @@ def versions_and_bad_usage(lab):
 
 # --- names, subtrees, endpoints
 
+def the_builds_of_a_cluster_are_shown(lab):
+    system = small_cluster(lab)
+    shown = json.loads(system.osdctl("version", "-o", "json").stdout)
+    commit = run(f"{BIN}/osdctl", "--version").stdout.split("commit ")[1].split(")")[0]
+    check([row["who"] for row in shown["programs"]] == ["osdctl", "mds", "osd.0", "mount mnt.0"], f"not all: {shown}")
+    check(shown["alike"] and all(row["commit"] == commit and row["wire"] > 0 for row in shown["programs"]), f"not alike: {shown}")
+    check(system.osdctl("version").stderr == "", "a warning, and they are alike")
+
+
+def a_bundle_tells_of_the_cluster_and_not_of_files(lab):
+    system = small_cluster(lab)
+    with open(f"{system.dir}/log/mds.0.log", "a") as log:
+        log.write("no 'pay roll' below /home/ann\n")
+    refused(system.osdctl("bundle", lab.path("b.zip"), ok=None), 2, "NAME.tar.gz")
+    for extra, told in ((), False), (("--names",), True):
+        archive = lab.path(f"b{told}.tar.gz")
+        system.osdctl("bundle", archive, *extra)
+        names = run("tar", "-tzf", archive).stdout.split()
+        inside = {os.path.basename(name) for name in names}
+        check({"version.txt", "status.json", "osd.0.json", "names.json", "mds.0.log", "osd.0.log", "missing.txt"} <= inside,
+              f"not all is in it: {inside}")
+        text = run("tar", "-xzOf", archive).stdout
+        check("osd.0" in text and "serving" in text, "logs are missing")
+        check(("pay roll" in text or "/home/ann" in text) == told, f"names of files, and --names is {told}")
+        refused(system.osdctl("bundle", archive, ok=None), 1, "is there already")
+
+
 def names_that_look_like_options_are_refused(lab):
     system = small_cluster(lab)
     second = lab.path("second")
@@ -519,6 +546,7 @@ def a_start_that_fails_leaves_nothing(lab):
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     main("command_line", closed_files_end_in_documented_codes, few_files_are_an_error_that_says_so, lost_output_is_an_error,
-         versions_and_bad_usage, names_that_look_like_options_are_refused, any_name_can_be_a_subtree,
+         versions_and_bad_usage, the_builds_of_a_cluster_are_shown,
+         a_bundle_tells_of_the_cluster_and_not_of_files, names_that_look_like_options_are_refused, any_name_can_be_a_subtree,
          values_of_options_may_hold_commas, hosts_have_names_and_ipv6, logs_and_pid_files, signals_end_the_wait_for_an_mds,
          remounts_change_flags, a_cluster_says_what_is_so, a_start_that_fails_leaves_nothing)

@@ -4,6 +4,7 @@
 
 #include "common/disk/raw_format.h"
 #include "common/net/envelope.h"
+#include "common/wire/build.h"
 #include "mds/format/ns_values_format.h"
 #include "osd/format/superblock_format.h"
 #include "tools/cli/commit.h"
@@ -19,13 +20,26 @@ Version ThisVersion() {
           .namespace_values = mds::kValueVersion};
 }
 
+namespace {
+std::string DiskFormats(const Version& version) {
+  return fmt::format("OSD {}, raw volume {}, namespace {}", version.osd_disk, version.raw_disk,
+                     version.namespace_values);
+}
+}  // namespace
+
+void SetThisBuild() {
+  const Version version = ThisVersion();
+  wire::Build& build = wire::MutableThisBuild();
+  build.set_version(std::string(version.number));
+  build.set_commit(std::string(version.commit));
+  build.set_wire(version.wire);
+  build.set_disk_formats(DiskFormats(version));
+}
+
 std::string VersionText(std::string_view program) {
   const Version version = ThisVersion();
-  return fmt::format(
-      "{} {} (commit {})\n"
-      "wire protocol {}; disk formats: OSD {}, raw volume {}, namespace {}",
-      program, version.number, version.commit, version.wire, version.osd_disk, version.raw_disk,
-      version.namespace_values);
+  return fmt::format("{} {} (commit {})\nwire protocol {}; disk formats: {}", program,
+                     version.number, version.commit, version.wire, DiskFormats(version));
 }
 
 }  // namespace weir::cli

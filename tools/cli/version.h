@@ -16,6 +16,8 @@ struct Version {
   uint32_t namespace_values;  // mds/format/NAMESPACE_FORMAT.md
 };
 Version ThisVersion();
+// What this process says to others that it is (common/wire/build.h). Before threads.
+void SetThisBuild();
 // Lines for people.
 std::string VersionText(std::string_view program);
 

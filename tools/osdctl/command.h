@@ -82,6 +82,8 @@ void AddTop(CLI::App& app, Globals& globals);
 void AddWhy(CLI::App& app, Globals& globals);
 void AddVerify(CLI::App& app, Globals& globals);
 void AddPool(CLI::App& app, Globals& globals);
+void AddVersion(CLI::App& app, Globals& globals);
+void AddBundle(CLI::App& app, Globals& globals);
 void AddCompletion(CLI::App& app, Globals& globals);
 
 }  // namespace weir::osdctl

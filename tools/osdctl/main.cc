@@ -35,10 +35,13 @@ void AddVerbs(CLI::App& app, Globals& globals) {
   AddWhy(app, globals);
   AddVerify(app, globals);
   AddPool(app, globals);
+  AddVersion(app, globals);
+  AddBundle(app, globals);
   AddCompletion(app, globals);
 }
 
 int Run(int argc, char** argv) {
+  weir::cli::SetThisBuild();
   CLI::App app("osdctl: see and set what a WeirFS cluster promises and serves", "osdctl");
   Globals globals;
   app.fallthrough();

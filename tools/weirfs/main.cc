@@ -32,6 +32,7 @@
 #include "tools/cli/source.h"
 #include "tools/cli/starter.h"
 #include "tools/cli/values.h"
+#include "tools/cli/version.h"
 #include "tools/weirfs/arguments.h"
 #include "tools/weirfs/background.h"
 #include "tools/weirfs/client_metrics.h"
@@ -417,6 +418,7 @@ int Run(const Arguments& arguments, const std::vector<std::string>& argv) {
 
 int main(int argc, char** argv) {
   return weir::cli::RunProgram("weirfs", [=] {
+    weir::cli::SetThisBuild();
     const std::vector<std::string> words = weir::weirfs::WithoutHeld({argv, argv + argc});
     weir::TakeShortTurns();
     weir::KeepFreedMemory();
