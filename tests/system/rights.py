@@ -173,6 +173,32 @@ def its_own_processes_are_seen(lab):
     check(said(log) == 0, "weirfs does not see processes of its own namespace")
 
 
+def who_may_not_mount_is_told_what_root_has_to_change(lab):
+    """In a mount namespace of its own, with a device and a fuse.conf as we like them; nothing is made."""
+    open_to_all(lab)
+    conf = lab.path("fuse.conf")
+    home = lab.path("home")
+    os.mkdir(home)
+    os.makedirs(f"{home}/mnt")
+    os.chown(home, STRANGER, STRANGER)
+    user = f"setpriv --reuid={STRANGER} --regid={STRANGER} --clear-groups {BIN}/weirfs --data {home}/data {home}/mnt"
+
+    def tries(text, mode, *options):
+        with open(conf, "w") as file:
+            file.write(text)
+        return run("unshare", "--mount", "--propagation", "private", "bash", "-c",
+                   f"mount -t tmpfs none /mnt && mknod /mnt/fuse c 10 229 && chmod {mode} /mnt/fuse && mount --bind /mnt/fuse /dev/fuse && "
+                   f"mount --bind {conf} /etc/fuse.conf && {user} {' '.join(options)}", ok=None)
+
+    for text, mode, options, word in (
+            ("", "600", (), "chmod 666 /dev/fuse"),
+            ("mount_max = 9\n", "666", ("-o", "allow_other"), "add the line 'user_allow_other' to /etc/fuse.conf"),
+            ("# x\n#user_allow_other\n", "666", ("-o", "allow_other"), "take the '#' out of line 2 of /etc/fuse.conf")):
+        done = tries(text, mode, *options)
+        check(done.returncode not in (0, 127) and word in done.stderr, f"exit {done.returncode}, and not '{word}': {done.stderr}")
+        check(not os.path.exists(f"{home}/data"), "something was made")
+
+
 def who_makes_a_filesystem_owns_it(lab):
     open_to_all(lab)
     user = ["setpriv", f"--reuid={STRANGER}", f"--regid={STRANGER}", "--clear-groups"]
@@ -208,4 +234,5 @@ if __name__ == "__main__":
         run("umount", sys.argv[-1])
         sys.exit(0)
     main("rights", a_changed_program_runs_as_whoever_runs_it, a_capability_that_another_mount_has_just_given,
-         a_pid_namespace_of_its_own, its_own_processes_are_seen, who_makes_a_filesystem_owns_it)
+         a_pid_namespace_of_its_own, its_own_processes_are_seen,
+         who_may_not_mount_is_told_what_root_has_to_change, who_makes_a_filesystem_owns_it)

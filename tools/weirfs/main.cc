@@ -42,6 +42,7 @@
 #include "tools/weirfs/options.h"
 #include "tools/weirfs/remount.h"
 #include "tools/weirfs/stop_signals.h"
+#include "tools/weirfs/user_mount.h"
 
 namespace weir::weirfs {
 namespace {
@@ -220,6 +221,7 @@ Result<Plan> MakePlan(const Arguments& arguments, const MountOptions& options) {
     plan.mountpoint = arguments.held_at;
     return plan;
   }
+  WEIR_RETURN_IF_ERROR(CheckUserMount(options.allow_other));
   WEIR_ASSIGN_OR_RETURN(plan.mountpoint,
                         PrepareMountpoint(arguments.places.back(), arguments.replace));
   plan.cluster.mountpoint = plan.mountpoint;
