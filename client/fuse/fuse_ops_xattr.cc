@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "client/fuse/filesystem.h"
@@ -20,6 +21,11 @@ constexpr char kTrusted[] = "trusted.";
 constexpr char kAclAccess[] = "system.posix_acl_access";
 bool IsAcl(const char* name) {
   return std::strcmp(name, kAclAccess) == 0 || std::strcmp(name, "system.posix_acl_default") == 0;
+}
+
+// Where a file's data lies, and the like: set on empty files only.
+bool IsLayout(std::string_view name) {
+  return name.starts_with("user.weir.layout.");
 }
 
 // A value or list, or its size when the caller only asks for that.
@@ -128,6 +134,19 @@ void Change(const CallPtr& call, Filesystem& fs, uint32_t method, const wire::Xa
   });
 }
 
+// The MDS refuses it where there is data: of what was written here, also into the kernel's pages,
+// it hears first.
+void ChangeLayout(const CallPtr& call, Filesystem& fs, uint32_t method,
+                  const wire::XattrRequest& request, const InodePtr& inode) {
+  fs.kernel_cache().Drop(fs.ToNumber(inode->id()), [&fs, call, method, request, inode] {
+    fs.core().files().Sync(inode, false, [&fs, call, method, request, inode](const Status& status) {
+      // A failed write-back belongs to the next fsync or close.
+      if (!status.ok()) inode->RememberError(status);
+      Change(call, fs, method, request, inode);
+    });
+  });
+}
+
 // Whoever asks next must find the attributes that follow from it: `reply` when they are known.
 void LearnChange(Filesystem& fs, const CallPtr& call, const InodePtr& inode,
                  const wire::XattrRequest& request) {
@@ -209,6 +228,9 @@ void OnSetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* va
   if (HoldAcl(fs, call, request, inode)) return;
   if (IsAcl(name)) return ChangeAcl(call, fs, wire::MDS_SETXATTR, request, inode);
   if (IsCapability(name)) return ChangeCapability(call, fs, wire::MDS_SETXATTR, request, inode);
+  if (IsLayout(name) && inode->attr().IsRegular()) {
+    return ChangeLayout(call, fs, wire::MDS_SETXATTR, request, inode);
+  }
   Change(call, fs, wire::MDS_SETXATTR, request, inode);
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """It is a filesystem: applications and fio verification on a real multi-process cluster of three OSDs."""
 import contextlib
+import errno
 import mmap
 import os
 import sqlite3
@@ -33,6 +34,35 @@ def embedded_remount_keeps_everything(lab):
     with open(f"{system.mnt}/a/link", "rb") as file:
         check(file.read() == payload, "the file came back different")
     check(os.stat(f"{system.mnt}/a/b/file").st_mode & 0o7777 == 0o640, "the mode was lost")
+
+
+def a_layout_is_for_empty_files(lab):
+    """What a file holds that is not stored nor reported yet, or only in the kernel's pages, counts."""
+    def tried(system):
+        data = os.urandom(20 * MIB)
+        for name, size in (("large", len(data)), ("small", 1)):
+            path = f"{system.mnt}/{name}"
+            with open(path, "wb") as file:
+                file.write(data[:size])
+            try:
+                os.setxattr(path, "user.weir.layout.object_size", b"64KiB")
+                raise Failure(f"{path} has data and got a layout")
+            except OSError as error:
+                check(error.errno == errno.EINVAL, f"{path}: {error}")
+        path = f"{system.mnt}/empty"
+        with open(path, "wb") as file:
+            os.setxattr(path, "user.weir.layout.object_size", b"64KiB")
+            file.write(data)
+        return data
+
+    embedded = Embedded(lab, "--osd-size", "512MiB", "--token-rate", "1GiB/s")
+    data = tried(embedded)
+    embedded.umount()
+    embedded.mount()
+    for name, size in (("large", len(data)), ("small", 1), ("empty", len(data))):
+        with open(f"{embedded.mnt}/{name}", "rb") as file:
+            check(file.read() == data[:size], f"'{name}' holds something else")
+    tried(Cluster(lab))
 
 
 def fio_verifies(lab):
@@ -303,6 +333,6 @@ def classes_follow_tags(lab):
 
 
 if __name__ == "__main__":
-    main("filesystem", one_byte, embedded_remount_keeps_everything, fio_verifies, fio_verifies_eight_jobs, copies_a_tree, git_and_build,
+    main("filesystem", one_byte, embedded_remount_keeps_everything, a_layout_is_for_empty_files, fio_verifies, fio_verifies_eight_jobs, copies_a_tree, git_and_build,
          sqlite_transactions, large_directory, large_files_go_at_once, two_mounts_agree, leases_give_way,
          large_writes_use_buffers_again, requests_are_taken_off_first, unlinked_but_open, permissions_hold, classes_follow_tags)
