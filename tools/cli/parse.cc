@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/nearest.h"
 #include "tools/cli/exit_code.h"
-#include "tools/cli/nearest.h"
 
 namespace weir::cli {
 

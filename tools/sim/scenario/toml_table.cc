@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "common/base/nearest.h"
 #include "common/base/units.h"
-#include "tools/cli/nearest.h"
 
 namespace weir::sim {
 
@@ -195,7 +195,7 @@ Status TomlTable::Done() {
   for (const auto& [key, node] : *table_) {
     if (known_.contains(key.str())) continue;
     const std::string name(key.str());
-    const std::string nearest = cli::NearestOf(name, {known_.begin(), known_.end()});
+    const std::string nearest = NearestOf(name, {known_.begin(), known_.end()});
     FailAt(node.source().begin.line, "",
            fmt::format("unknown key '{}'{}; there are {}", name,
                        nearest.empty() ? "" : fmt::format(", the nearest is '{}'", nearest),

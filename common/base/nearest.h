@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-namespace weir::cli {
+namespace weir {
 
 // What `word` was probably to be; empty: nothing is near.
 std::string NearestOf(const std::string& word, const std::vector<std::string>& names);
 
-}  // namespace weir::cli
+}  // namespace weir

@@ -1,8 +1,8 @@
-#include "tools/cli/nearest.h"
+#include "common/base/nearest.h"
 
 #include <algorithm>
 
-namespace weir::cli {
+namespace weir {
 namespace {
 
 // How many letters are to be typed, left out, changed, or swapped with the next one.
@@ -41,4 +41,4 @@ std::string NearestOf(const std::string& word, const std::vector<std::string>& n
   return nearest;
 }
 
-}  // namespace weir::cli
+}  // namespace weir
