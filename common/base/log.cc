@@ -168,6 +168,10 @@ Result<LogLevel> ParseLogLevel(std::string_view text) {
                                    "and off"};
 }
 
+void SetLogLevel(LogLevel level) {
+  log_internal::level = level;
+}
+
 Status InitLogging(const LogOptions& options) {
   WEIR_RETURN_IF_ERROR(CheckFile(options.file));
   std::shared_ptr<spdlog::logger> logger;

@@ -30,6 +30,7 @@ struct LogOptions {
 };
 // Replaces what was set before. The error names the file that cannot be opened.
 Status InitLogging(const LogOptions& options);
+void SetLogLevel(LogLevel level);
 // Opens a file to append to, made if it is missing. Refuses what no log may lie in: directories,
 // disks, files that hold something else than text.
 Result<int> OpenLogFile(const std::string& path);

@@ -2,7 +2,6 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <toml++/toml.h>
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
@@ -28,6 +27,7 @@
 #include "mds/service/mds_store.h"
 #include "tools/cli/parse.h"
 #include "tools/cli/program.h"
+#include "tools/cli/program_config.h"
 #include "tools/cli/starter.h"
 #include "tools/cli/version.h"
 
@@ -39,16 +39,16 @@ constexpr int kBadUsage = 2;
 constexpr int kUnhealthy = 7;
 constexpr uint64_t kLeastFiles = 256;  // of its own some 40; each mount and OSD adds a few
 
+// What is no setting.
 struct Arguments {
-  std::string data;
-  std::vector<std::string> listen;
-  bool insecure = false;
-  std::string config;
-  std::string log = "info";
-  std::string metrics;
-  std::string web;
   std::string fsck, output = "text";
   bool repair = false;
+};
+
+struct ServeOptions {
+  std::string data;
+  std::vector<std::string> listen;  // canonical endpoints
+  std::string metrics, web;         // canonical HTTP addresses, or empty
 };
 
 // Where the daemon asks itself what it shows.
@@ -59,39 +59,29 @@ int Fail(int code, const std::string& message) {
   return code;
 }
 
-// Flags win over the file, which wins over the defaults.
-Status ReadConfig(Arguments* arguments, const CLI::App& app) {
-  if (arguments->config.empty()) return Status::Ok();
-  if (std::filesystem::is_directory(arguments->config)) {
-    return {ErrorCode::kInvalid, "there is no configuration file '" + arguments->config + "'"};
-  }
-  try {
-    const toml::table file = toml::parse_file(arguments->config);
-    for (const auto& [key, value] : file) {
-      const std::string name(key.str());
-      if (name == "listen" && value.is_string()) {
-        if (app.count("--listen") == 0) arguments->listen = {*value.value<std::string>()};
-      } else if (name == "insecure" && value.is_boolean()) {
-        if (app.count("--insecure") == 0) arguments->insecure = *value.value<bool>();
-      } else if (name == "log" && value.is_string()) {
-        if (app.count("--log") == 0) arguments->log = *value.value<std::string>();
-      } else if (name == "metrics" && value.is_string()) {
-        if (app.count("--metrics") == 0) arguments->metrics = *value.value<std::string>();
-      } else if (name == "web" && value.is_string()) {
-        if (app.count("--web") == 0) arguments->web = *value.value<std::string>();
-      } else {
-        return {
-            ErrorCode::kInvalid,
-            arguments->config + ":" + std::to_string(key.source().begin.line) + ": '" + name +
-                "' is unknown or of the wrong type; there is listen, insecure, log, metrics, web"};
-      }
-    }
-  } catch (const toml::parse_error& error) {
-    return {ErrorCode::kInvalid, arguments->config + ":" +
-                                     std::to_string(error.source().begin.line) + ": " +
-                                     std::string(error.description())};
-  }
-  return Status::Ok();
+std::vector<Setting> Schema() {
+  return {
+      {"mds.data", SettingType::kString, "", "directory of its data, made on first use"},
+      {.name = "mds.listen",
+       .type = SettingType::kList,
+       .default_text = "tcp://127.0.0.1:7370",
+       .help = "endpoint to serve: tcp://HOST:PORT, ipc://PATH; repeatable",
+       .check = [](const std::string& text) { return net::ParseEndpoint(text).status(); }},
+      {.name = "mds.insecure",
+       .type = SettingType::kBool,
+       .default_text = "false",
+       .help = "listen beyond this machine although nobody is authenticated yet",
+       .is_switch = true},
+      {"mds.metrics", SettingType::kString, "",
+       "serve metrics for Prometheus at http://ADDR:PORT/metrics (default: not)", "ADDR:PORT"},
+      {"mds.web", SettingType::kString, "",
+       "serve a page with live charts of every class at http://ADDR:PORT/ (default: not)",
+       "ADDR:PORT"},
+      {.name = "mds.log",
+       .default_text = "info",
+       .help = "trace, debug, info, warn, error or off",
+       .check = cli::CheckLogLevel},
+  };
 }
 
 // Locked, and what it is: new ones are recorded as such before anything is made in them.
@@ -120,7 +110,22 @@ Status RecordCluster(const std::string& directory, DataRecord record, MdsServer&
   return WriteRecord(directory, record);
 }
 
-Status Serve(const Arguments& arguments, int signals) {
+// Until it is to end; SIGHUP is that, too, where there is no file to read again.
+void WaitForEnd(int signals, cli::ProgramConfig& settings) {
+  for (;;) {
+    signalfd_siginfo info{};
+    if (::read(signals, &info, sizeof info) < 0) continue;  // EINTR
+    if (info.ssi_signo == SIGHUP && !settings.file().empty()) {
+      settings.Reload();
+      continue;
+    }
+    ServiceManager::Stopping();
+    WEIR_LOG_INFO("signal {}: ending", info.ssi_signo);
+    return;
+  }
+}
+
+Status Serve(const ServeOptions& arguments, int signals, cli::ProgramConfig& settings) {
   std::optional<LockFile> lock;
   WEIR_ASSIGN_OR_RETURN(const DataRecord record, TakeDirectory(arguments.data, &lock));
   MdsStoreOptions options;
@@ -156,41 +161,48 @@ Status Serve(const Arguments& arguments, int signals) {
     WEIR_LOG_INFO("serving {} at {}", arguments.data, server->endpoints().front());
     const Watchdog watchdog(*reactor, SystemClock::Get(), ServiceManager::AliveEvery());
     ServiceManager::Ready("serving at " + server->endpoints().front());
-    signalfd_siginfo info{};
-    while (::read(signals, &info, sizeof info) < 0 && errno == EINTR) {
-    }
-    ServiceManager::Stopping();
-    WEIR_LOG_INFO("signal {}: ending", info.ssi_signo);
+    WaitForEnd(signals, settings);
   }
   return Status::Ok();
 }
 
-// Makes the endpoints canonical.
-Status CheckListen(Arguments* arguments) {
-  for (std::string& text : arguments->listen) {
-    WEIR_ASSIGN_OR_RETURN(const net::Endpoint endpoint, net::ParseEndpoint(text));
-    text = endpoint.ToString();
-    if (arguments->insecure) continue;
-    const Result<bool> here = net::IsOfThisMachineOnly(endpoint);
-    if (!here.ok()) return here.status().Annotate("cannot listen on " + text);
-    if (*here) continue;
-    return {ErrorCode::kInvalid,
-            "will not listen on " + text +
-                ": it is reachable from other machines and clients have no keys yet (use 127.0.0.1 "
-                "or ipc://, or --insecure on a trusted network)"};
-  }
-  return Status::Ok();
+// A canonical endpoint.
+Result<std::string> ListenAt(const std::string& text, const Config& config) {
+  WEIR_ASSIGN_OR_RETURN(const net::Endpoint endpoint, net::ParseEndpoint(text));
+  const std::string canonical = endpoint.ToString();
+  if (config.Bool("mds.insecure")) return canonical;
+  const Result<bool> here = net::IsOfThisMachineOnly(endpoint);
+  if (!here.ok()) return here.status().Annotate("cannot listen on " + canonical);
+  if (*here) return canonical;
+  return {ErrorCode::kInvalid,
+          "will not listen on " + canonical +
+              ": it is reachable from other machines and clients have no keys yet (use 127.0.0.1 "
+              "or ipc://, or --insecure on a trusted network)"};
 }
 
-// Makes the addresses of --metrics and --web canonical.
-Status CheckWatched(Arguments* arguments) {
-  for (auto [option, address] :
-       {std::pair("--metrics", &arguments->metrics), std::pair("--web", &arguments->web)}) {
-    if (address->empty()) continue;
-    WEIR_ASSIGN_OR_RETURN(*address,
-                          monitor::ParseHttpAddress(option, *address, arguments->insecure));
+Result<std::string> HttpAt(const std::string& name, const Config& config) {
+  const std::string& text = config.String(name);
+  if (text.empty()) return text;
+  return monitor::ParseHttpAddress(config.Where(name), text, config.Bool("mds.insecure"));
+}
+
+Status CheckData(const Config& config) {
+  if (!config.String("mds.data").empty()) return Status::Ok();
+  return {ErrorCode::kInvalid, "where is its data? (--data DIR, or data = \"DIR\" below [mds])"};
+}
+
+Result<ServeOptions> OptionsOf(const Config& config) {
+  WEIR_RETURN_IF_ERROR(CheckData(config));
+  ServeOptions options;
+  options.data = config.String("mds.data");
+  for (const std::string& text : config.List("mds.listen")) {
+    Result<std::string> endpoint = ListenAt(text, config);
+    if (!endpoint.ok()) return endpoint.status().Annotate(config.Where("mds.listen"));
+    options.listen.push_back(*std::move(endpoint));
   }
-  return Status::Ok();
+  WEIR_ASSIGN_OR_RETURN(options.metrics, HttpAt("mds.metrics", config));
+  WEIR_ASSIGN_OR_RETURN(options.web, HttpAt("mds.web", config));
+  return options;
 }
 
 void AddFsck(CLI::App& app, Arguments* arguments) {
@@ -205,11 +217,11 @@ void AddFsck(CLI::App& app, Arguments* arguments) {
       ->needs(fsck);
 }
 
-int RunFsck(const Arguments& arguments) {
+int RunFsck(const std::string& data, const Arguments& arguments) {
   FsckOptions options;
   options.deep = arguments.fsck == "deep";
   options.repair = arguments.repair;
-  const Result<CheckReport> report = FsckMds(arguments.data, options);
+  const Result<CheckReport> report = FsckMds(data, options);
   if (!report.ok()) return Fail(kFailed, report.status().message());
   std::fputs((arguments.output == "json" ? ToJson(*report) : ToText(*report)).c_str(), stdout);
   return report->findings.clean() ? 0 : kUnhealthy;
@@ -217,6 +229,10 @@ int RunFsck(const Arguments& arguments) {
 
 int Main(int argc, char** argv) {
   Arguments arguments;
+  cli::ProgramConfig settings(
+      {.program = "weir-mds", .table = "mds", .schema = Schema(), .check = [](const Config& c) {
+         return OptionsOf(c).status();
+       }});
   CLI::App app{"weir-mds: the metadata server: namespace, cluster map, classes, admission",
                "weir-mds"};
   app.set_version_flag("--version", cli::VersionText("weir-mds"));
@@ -224,33 +240,23 @@ int Main(int argc, char** argv) {
       "Example:\n"
       "  weir-mds --data /var/lib/weir/mds --listen tcp://127.0.0.1:7370\n"
       "  weir-mds --fsck --data /var/lib/weir/mds");
-  app.add_option("--data", arguments.data, "directory of its data, made on first use")->required();
-  app.add_option("--listen", arguments.listen,
-                 "endpoint to serve: tcp://HOST:PORT, ipc://PATH (default tcp://127.0.0.1:7370)");
-  app.add_flag("--insecure", arguments.insecure,
-               "listen beyond this machine although nobody is authenticated yet");
-  app.add_option("--metrics", arguments.metrics,
-                 "serve metrics for Prometheus at http://ADDR:PORT/metrics (default: not)")
-      ->type_name("ADDR:PORT");
-  app.add_option("--web", arguments.web,
-                 "serve a page with live charts of every class at http://ADDR:PORT/ (default: not)")
-      ->type_name("ADDR:PORT");
-  app.add_option("--config", arguments.config, "TOML file: listen, insecure, log, metrics, web");
-  app.add_option("--log", arguments.log, "trace, debug, info, warn, error or off");
+  settings.AddSettingFlags(app);
+  settings.AddFileFlags(app);
   AddFsck(app, &arguments);
   if (const auto ended = cli::Parse(app, argc, argv)) return *ended;
-  if (!arguments.fsck.empty()) return RunFsck(arguments);
-  const Status configured = ReadConfig(&arguments, app);
-  if (!configured.ok()) return Fail(kBadUsage, configured.message());
-  if (arguments.listen.empty()) arguments.listen = {"tcp://127.0.0.1:7370"};
-  const Status listens = CheckListen(&arguments);
-  if (!listens.ok()) {
-    const bool bad = listens.code() == ErrorCode::kInvalid;
-    return Fail(bad ? kBadUsage : kFailed, listens.message());
+  if (const auto ended = settings.Load()) return *ended;
+  const Config& config = settings.config();
+  if (!arguments.fsck.empty()) {
+    const Status data = CheckData(config);
+    return data.ok() ? RunFsck(config.String("mds.data"), arguments)
+                     : Fail(kBadUsage, data.message());
   }
-  const Status watched = CheckWatched(&arguments);
-  if (!watched.ok()) return Fail(kBadUsage, watched.message());
-  const Result<LogLevel> level = ParseLogLevel(arguments.log);
+  const Result<ServeOptions> options = OptionsOf(config);
+  if (!options.ok()) {
+    const bool bad = options.code() == ErrorCode::kInvalid;
+    return Fail(bad ? kBadUsage : kFailed, options.status().message());
+  }
+  const Result<LogLevel> level = ParseLogLevel(config.String("mds.log"));
   if (!level.ok()) return Fail(kBadUsage, level.status().message());
   LogOptions logging;
   logging.level = *level;
@@ -269,7 +275,7 @@ int Main(int argc, char** argv) {
   const int signals = ::signalfd(-1, &set, SFD_CLOEXEC);
   if (signals < 0) return Fail(kFailed, Status::FromErrno(errno, "signalfd").message());
   cli::Starter::Take().Watch();
-  const Status served = Serve(arguments, signals);
+  const Status served = Serve(*options, signals, settings);
   ::close(signals);
   if (!served.ok()) return Fail(kFailed, served.message());
   return 0;

@@ -107,6 +107,10 @@ Status WaitForEnd(OsdServer& server, const DaemonOptions& options, Registration&
       return Status::FromErrno(errno, "cannot wait for signals");
     }
     const int signal = TakeSignal(signal_fd.get());
+    if (signal == SIGHUP && options.on_hangup) {
+      options.on_hangup();
+      continue;
+    }
     if (signal == SIGTERM || signal == SIGINT || signal == SIGHUP) return {};
     if (signal != 0) {
       if (options.metering_switch) server.SetMetering(signal == SIGUSR2);

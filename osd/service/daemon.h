@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct DaemonOptions {
   std::string pid_file;               // written at the start, removed at a clean end; empty: none
   std::string metrics;                // canonical HTTP address; empty: none are served
   std::string ready_file;  // holds the bound endpoint while the OSD is registered; empty: none
+  std::function<void()> on_hangup;  // upon SIGHUP, in the thread of Serve; null: that ends it
 };
 
 struct MkfsDaemonOptions {
@@ -39,8 +41,8 @@ struct MkfsDaemonOptions {
 // first, before any thread exists, so that the signals reach Serve only.
 void BlockSignals();
 
-// Serves until SIGTERM, SIGINT or SIGHUP (ok), or until the MDS refuses this OSD.
-// Requires: BlockSignals.
+// Serves until SIGTERM, SIGINT, or SIGHUP without on_hangup (ok), or until the MDS refuses this
+// OSD. Requires: BlockSignals.
 Status Serve(const DaemonOptions& options);
 Status Mkfs(const MkfsDaemonOptions& options);
 

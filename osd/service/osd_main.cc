@@ -3,13 +3,12 @@
 // Exit codes: 0 done, 1 failed, 2 bad usage, 6 no contact to the MDS, 7 --fsck found damage.
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <cstdlib>
-#include <map>
 #include <string>
 
 #include "common/base/freed_memory.h"
 #include "common/base/log.h"
 #include "common/base/short_turns.h"
+#include "common/base/units.h"
 #include "common/config/config.h"
 #include "common/disk/block_device.h"
 #include "common/disk/disk_spec.h"
@@ -20,6 +19,7 @@
 #include "osd/store/store_check.h"
 #include "tools/cli/parse.h"
 #include "tools/cli/program.h"
+#include "tools/cli/program_config.h"
 #include "tools/cli/starter.h"
 #include "tools/cli/version.h"
 
@@ -31,15 +31,23 @@ constexpr int kUnhealthy = 7;
 constexpr uint64_t kLeastMemory = 64 << 20;
 constexpr uint64_t kLeastFiles = 256;  // of its own some 60; each mount and daemon adds two
 
+// What is no setting.
 struct Flags {
   bool mkfs = false;
   bool force = false;
-  bool insecure = false;
   std::string fsck, output = "text";
   bool repair = false;
-  std::string config;
-  std::map<std::string, std::string> settings;  // setting name -> text, as given
 };
+
+Status CheckEndpoint(const std::string& text) {
+  return net::ParseEndpoint(text).status();
+}
+
+Status CheckMemory(const std::string& text) {
+  WEIR_ASSIGN_OR_RETURN(const uint64_t memory, ParseSize(text));
+  if (memory >= kLeastMemory) return Status::Ok();
+  return {ErrorCode::kInvalid, "'" + text + "' is too little: it must be at least 64MiB"};
+}
 
 std::vector<Setting> Schema() {
   return {
@@ -47,9 +55,21 @@ std::vector<Setting> Schema() {
        "block device, image file or emulated disk, see below"},
       {"osd.tier_disk", SettingType::kString, "",
        "instead of a disk, several: NAME=DISK,NAME=DISK..., fastest first"},
-      {"osd.mds", SettingType::kString, "", "endpoint of the MDS"},
-      {"osd.listen", SettingType::kString, "tcp://127.0.0.1:0", "where to serve"},
-      {"osd.memory", SettingType::kSize, "512MiB", "caches and requests under way, half each"},
+      {.name = "osd.mds", .help = "endpoint of the MDS", .check = CheckEndpoint},
+      {.name = "osd.listen",
+       .default_text = "tcp://127.0.0.1:0",
+       .help = "where to serve",
+       .check = CheckEndpoint},
+      {.name = "osd.insecure",
+       .type = SettingType::kBool,
+       .default_text = "false",
+       .help = "listen beyond this machine although there are no keys yet",
+       .is_switch = true},
+      {.name = "osd.memory",
+       .type = SettingType::kSize,
+       .default_text = "512MiB",
+       .help = "caches and requests under way, half each",
+       .check = CheckMemory},
       {"osd.token_rate", SettingType::kRate, "0", "--mkfs: global token rate; 0: measure"},
       {"osd.size", SettingType::kSize, "0", "--mkfs: make an image file of this size"},
       {"osd.pid_file", SettingType::kString, "", "holds the process id while it runs"},
@@ -65,17 +85,17 @@ std::vector<Setting> Schema() {
       {"osd.decision_log", SettingType::kString, "",
        "keep all that moved the scheduler in this new file, for `weir-sim replay` (not with "
        "tiers)"},
-      {"osd.log", SettingType::kString, "info", "trace, debug, info, warn, error or off"},
+      {.name = "osd.log",
+       .default_text = "info",
+       .help = "trace, debug, info, warn, error or off",
+       .check = cli::CheckLogLevel},
   };
 }
 
-// Every setting of the schema is a flag of the same name: --token-rate is osd.token_rate.
-void AddFlags(CLI::App& app, Flags* flags) {
+void AddFlags(CLI::App& app, cli::ProgramConfig& settings, Flags* flags) {
   app.set_version_flag("--version", cli::VersionText("weir-osd"));
   app.add_flag("--mkfs", flags->mkfs, "format the disk as a new OSD, then exit");
   app.add_flag("--force", flags->force, "--mkfs: overwrite whatever the disk holds");
-  app.add_flag("--insecure", flags->insecure,
-               "listen beyond this machine although there are no keys yet");
   auto* fsck = app.add_flag("--fsck{space}", flags->fsck,
                             "check a disk that is not in use, then exit: 0 clean, 7 damaged; "
                             "--fsck=deep also reads everything and compares checksums");
@@ -85,17 +105,8 @@ void AddFlags(CLI::App& app, Flags* flags) {
   app.add_option("-o,--output", flags->output, "--fsck: text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->needs(fsck);
-  app.add_option("--config", flags->config, "TOML file with the settings below in [osd]");
-  for (const Setting& setting : Schema()) {
-    std::string flag = "--" + setting.name.substr(4);
-    for (char& c : flag) c = c == '_' ? '-' : c;
-    std::string help = setting.help;
-    if (!setting.default_text.empty()) help += " [" + setting.default_text + "]";
-    app.add_option_function<std::string>(
-        flag,
-        [flags, name = setting.name](const std::string& text) { flags->settings[name] = text; },
-        help);
-  }
+  settings.AddFileFlags(app);
+  settings.AddSettingFlags(app);
   app.footer(std::string(kDiskSpecHelp) +
              "\n\nExample:\n"
              "  weir-osd --mkfs --disk /dev/sdb --mds tcp://10.0.0.1:7370\n"
@@ -139,19 +150,6 @@ Status CheckListen(const net::Endpoint& listen, bool insecure) {
               "from foe (listen at 127.0.0.1, or say --insecure on a network you trust)"};
 }
 
-int RunMkfs(const Config& config, const Flags& flags, const std::vector<TierSpec>& tiers,
-            const std::string& mds) {
-  MkfsDaemonOptions options;
-  options.disk = config.String("osd.disk");
-  options.tiers = tiers;
-  options.mds = mds;
-  options.force = flags.force;
-  options.token_rate = config.Rate("osd.token_rate");
-  options.size = config.Size("osd.size");
-  const Status status = Mkfs(options);
-  return status.ok() ? 0 : Fail(status);
-}
-
 // The disk itself: an emulated one at the speed of its image.
 int RunFsck(const Flags& flags, const DiskSpec& disk) {
   const auto device =
@@ -162,45 +160,6 @@ int RunFsck(const Flags& flags, const DiskSpec& disk) {
   if (!report.ok()) return Fail(report.status());
   std::fputs((flags.output == "json" ? ToJson(*report) : ToText(*report)).c_str(), stdout);
   return report->findings.clean() ? 0 : kUnhealthy;
-}
-
-int RunServe(const Config& config, const Flags& flags, const std::vector<TierSpec>& tiers,
-             const std::string& mds) {
-  if (flags.force || config.Size("osd.size") > 0 || config.Rate("osd.token_rate") > 0) {
-    return Fail(kUsage,
-                "--force, --size and --token-rate go with --mkfs "
-                "(osdctl osd set changes the rate of a running OSD)");
-  }
-  const Result<net::Endpoint> listen = net::ParseEndpoint(config.String("osd.listen"));
-  if (!listen.ok()) return Fail(kUsage, listen.status().message());
-  DaemonOptions options;
-  options.disk = config.String("osd.disk");
-  options.tiers = tiers;
-  options.mds = mds;
-  options.listen = listen->ToString();
-  options.memory_bytes = config.Size("osd.memory");
-  options.meter_background = config.Bool("osd.meter_background");
-  options.metering = config.Bool("osd.metering");
-  options.metering_switch = config.Bool("osd.metering_switch");
-  options.decision_log = config.String("osd.decision_log");
-  options.pid_file = config.String("osd.pid_file");
-  options.ready_file = config.String("osd.ready_file");
-  if (!options.decision_log.empty() && !tiers.empty()) {
-    return Fail(kUsage, "--decision-log is for an OSD of one disk, not with --tier-disk");
-  }
-  if (options.memory_bytes < kLeastMemory) return Fail(kUsage, "--memory must be at least 64MiB");
-  if (const Status allowed = CheckListen(*listen, flags.insecure); !allowed.ok()) {
-    return allowed.code() == ErrorCode::kInvalid ? Fail(kUsage, allowed.message())
-                                                 : Fail(1, allowed.message());
-  }
-  if (const std::string& metrics = config.String("osd.metrics"); !metrics.empty()) {
-    const auto address = monitor::ParseHttpAddress("--metrics", metrics, flags.insecure);
-    if (!address.ok()) return Fail(kUsage, address.status().message());
-    options.metrics = *address;
-  }
-  BlockSignals();  // a signal that comes while nothing is served yet ends the process
-  const Status status = Serve(options);
-  return status.ok() ? 0 : Fail(status);
 }
 
 Status CheckPlace(const std::string& option, const std::string& disk) {
@@ -231,39 +190,101 @@ Result<std::vector<TierSpec>> DisksOf(const Config& config) {
   return tiers;
 }
 
-int Run(const Flags& flags) {
-  ConfigSources sources;
-  sources.file = flags.config;
-  sources.flags = flags.settings;
-  sources.environment = [](const std::string& name) -> std::optional<std::string> {
-    const char* value = std::getenv(name.c_str());
-    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-  };
-  const Result<Config> config = Config::Load(Schema(), sources);
-  if (!config.ok()) return Fail(kUsage, config.status().message());
-  const Result<LogLevel> level = ParseLogLevel(config->String("osd.log"));
-  if (!level.ok()) return Fail(kUsage, level.status().message());
-  const Result<std::vector<TierSpec>> tiers = DisksOf(*config);
+Result<net::Endpoint> MdsOf(const Config& config) {
+  if (!config.String("osd.mds").empty()) return net::ParseEndpoint(config.String("osd.mds"));
+  return Status(ErrorCode::kInvalid, "which MDS? (--mds ENDPOINT)");
+}
+
+// What serving wants; of the disks only how they are written.
+Result<DaemonOptions> ServeOptions(const Config& config) {
+  DaemonOptions options;
+  WEIR_ASSIGN_OR_RETURN(options.tiers, DisksOf(config));
+  WEIR_ASSIGN_OR_RETURN(const net::Endpoint mds, MdsOf(config));
+  WEIR_ASSIGN_OR_RETURN(const net::Endpoint listen,
+                        net::ParseEndpoint(config.String("osd.listen")));
+  options.disk = config.String("osd.disk");
+  options.mds = mds.ToString();
+  options.listen = listen.ToString();
+  options.memory_bytes = config.Size("osd.memory");
+  options.meter_background = config.Bool("osd.meter_background");
+  options.metering = config.Bool("osd.metering");
+  options.metering_switch = config.Bool("osd.metering_switch");
+  options.decision_log = config.String("osd.decision_log");
+  options.pid_file = config.String("osd.pid_file");
+  options.ready_file = config.String("osd.ready_file");
+  if (!options.decision_log.empty() && !options.tiers.empty()) {
+    return Status(ErrorCode::kInvalid, config.Where("osd.decision_log") +
+                                           ": it is for an OSD of one disk, not with --tier-disk");
+  }
+  const bool insecure = config.Bool("osd.insecure");
+  WEIR_RETURN_IF_ERROR(CheckListen(listen, insecure).Annotate(config.Where("osd.listen")));
+  if (const std::string& metrics = config.String("osd.metrics"); !metrics.empty()) {
+    WEIR_ASSIGN_OR_RETURN(
+        options.metrics, monitor::ParseHttpAddress(config.Where("osd.metrics"), metrics, insecure));
+  }
+  return options;
+}
+
+int RunMkfs(const Config& config, const Flags& flags, const std::vector<TierSpec>& tiers) {
+  const Result<net::Endpoint> mds = MdsOf(config);
+  if (!mds.ok()) return Fail(kUsage, mds.status().message());
+  const auto found = net::Resolve(*mds);
+  if (!found.ok()) return Fail(found.status());
+  MkfsDaemonOptions options;
+  options.disk = config.String("osd.disk");
+  options.tiers = tiers;
+  options.mds = mds->ToString();
+  options.force = flags.force;
+  options.token_rate = config.Rate("osd.token_rate");
+  options.size = config.Size("osd.size");
+  const Status status = Mkfs(options);
+  return status.ok() ? 0 : Fail(status);
+}
+
+// A file may say how its OSD is made, and serve it later all the same.
+int RunServe(cli::ProgramConfig& settings, const Flags& flags) {
+  const Config& config = settings.config();
+  if (flags.force || config.IsTyped("osd.size") || config.IsTyped("osd.token_rate")) {
+    return Fail(kUsage,
+                "--force, --size and --token-rate go with --mkfs "
+                "(osdctl osd set changes the rate of a running OSD)");
+  }
+  Result<DaemonOptions> options = ServeOptions(config);
+  if (!options.ok()) {
+    return options.code() == ErrorCode::kInvalid ? Fail(kUsage, options.status().message())
+                                                 : Fail(1, options.status().message());
+  }
+  if (!settings.file().empty()) options->on_hangup = [&settings] { settings.Reload(); };
+  BlockSignals();  // a signal that comes while nothing is served yet ends the process
+  const Status status = Serve(*options);
+  return status.ok() ? 0 : Fail(status);
+}
+
+cli::ProgramConfig::Options SettingsOptions() {
+  return {
+      .program = "weir-osd", .table = "osd", .schema = Schema(), .check = [](const Config& config) {
+        return ServeOptions(config).status();
+      }};
+}
+
+int Run(cli::ProgramConfig& settings, const Flags& flags) {
+  if (const auto ended = settings.Load()) return *ended;
+  const Config& config = settings.config();
+  const Result<std::vector<TierSpec>> tiers = DisksOf(config);
   if (!tiers.ok()) return Fail(kUsage, tiers.status().message());
   if (!flags.fsck.empty()) {
     if (!tiers->empty()) return Fail(kUsage, "--fsck checks one disk: name each with --disk");
-    const Result<DiskSpec> disk = ParseDiskSpec(config->String("osd.disk"));
+    const Result<DiskSpec> disk = ParseDiskSpec(config.String("osd.disk"));
     return disk.ok() ? RunFsck(flags, *disk) : Fail(kUsage, disk.status().message());
   }
   const Status files = cli::NeedFiles(kLeastFiles);
   if (!files.ok()) return Fail(files);
-  if (config->String("osd.mds").empty()) return Fail(kUsage, "which MDS? (--mds ENDPOINT)");
-  const Result<net::Endpoint> mds = net::ParseEndpoint(config->String("osd.mds"));
-  if (!mds.ok()) return Fail(kUsage, mds.status().message());
+  const Result<LogLevel> level = ParseLogLevel(config.String("osd.log"));
+  if (!level.ok()) return Fail(kUsage, level.status().message());
   const Status logging = InitLogging({.level = *level, .file = {}, .program = "weir-osd"});
   if (!logging.ok()) return Fail(logging);
   cli::Starter::Take().Watch();
-  if (flags.mkfs) {
-    const auto found = net::Resolve(*mds);
-    if (!found.ok()) return Fail(found.status());
-    return RunMkfs(*config, flags, *tiers, mds->ToString());
-  }
-  return RunServe(*config, flags, *tiers, mds->ToString());
+  return flags.mkfs ? RunMkfs(config, flags, *tiers) : RunServe(settings, flags);
 }
 
 }  // namespace
@@ -277,8 +298,9 @@ int main(int argc, char** argv) {
     CLI::App app{"weir-osd: serves one raw disk to a WeirFS cluster, metering every class",
                  "weir-osd"};
     weir::osd::Flags flags;
-    weir::osd::AddFlags(app, &flags);
+    weir::cli::ProgramConfig settings(weir::osd::SettingsOptions());
+    weir::osd::AddFlags(app, settings, &flags);
     if (const auto ended = weir::cli::Parse(app, argc, argv)) return *ended;
-    return weir::osd::Run(flags);
+    return weir::osd::Run(settings, flags);
   });
 }

@@ -1,0 +1,139 @@
+#include "tools/cli/program_config.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "common/base/log.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/program.h"
+
+namespace weir::cli {
+namespace {
+
+constexpr int kBadUsage = static_cast<int>(ExitCode::kBadUsage);
+
+std::optional<std::string> Variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+std::string HelpOf(const Setting& setting) {
+  if (setting.default_text.empty() || setting.is_switch) return setting.help;
+  return setting.help + " [" + setting.default_text + "]";
+}
+
+}  // namespace
+
+Status CheckLogLevel(const std::string& text) {
+  return ParseLogLevel(text).status();
+}
+
+ProgramConfig::ProgramConfig(Options options) : options_(std::move(options)) {
+  sources_.environment = Variable;
+  sources_.program = options_.program;
+}
+
+void ProgramConfig::AddFileFlags(CLI::App& app) {
+  const std::string variable = VariableOf(options_.table + ".log");
+  app.add_option("--config", sources_.file,
+                 "TOML file with settings below [" + options_.table +
+                     "], named as their options; options and variables (" + variable +
+                     ") go before it")
+      ->type_name("FILE");
+  app.add_flag("--check-config", check_only_,
+               "check all settings, print each with where it comes from, start nothing");
+}
+
+void ProgramConfig::AddSettingFlags(CLI::App& app) {
+  for (const Setting& setting : options_.schema) {
+    const std::string flag = FlagOf(setting.name);
+    CLI::Option* option = nullptr;
+    if (setting.is_switch) {
+      option = app.add_flag_function(
+          flag,
+          [this, flag, name = setting.name](int64_t on) {
+            Give(name, {flag, {on > 0 ? "true" : "false"}});
+          },
+          HelpOf(setting));
+    } else if (setting.type == SettingType::kList) {
+      option = app.add_option_function<std::vector<std::string>>(
+          flag,
+          [this, flag, name = setting.name](const std::vector<std::string>& texts) {
+            Give(name, {flag, texts});
+          },
+          HelpOf(setting));
+    } else {
+      option = app.add_option_function<std::string>(
+          flag,
+          [this, flag, name = setting.name](const std::string& text) {
+            Give(name, {flag, {text}});
+          },
+          HelpOf(setting));
+    }
+    if (!setting.placeholder.empty()) option->type_name(setting.placeholder);
+  }
+}
+
+void ProgramConfig::Give(const std::string& name, GivenSetting given) {
+  sources_.flags[name] = std::move(given);
+}
+
+Result<Config> ProgramConfig::Read() const {
+  return Config::Load(options_.schema, sources_);
+}
+
+std::optional<int> ProgramConfig::Load() {
+  Result<Config> config = Read();
+  if (!config.ok()) {
+    Say(options_.program, config.status().message());
+    return kBadUsage;
+  }
+  config_ = *std::move(config);
+  for (const std::string& warning : config_->warnings()) {
+    Say(options_.program, "warning: " + warning);
+  }
+  if (!check_only_) return std::nullopt;
+  if (const Status status = options_.check(*config_); !status.ok()) {
+    Say(options_.program, status.message());
+    return kBadUsage;
+  }
+  std::fputs(config_->ToToml().c_str(), stdout);
+  return 0;
+}
+
+void ProgramConfig::Reload() {
+  const Result<Config> now = Read();
+  Status status = now.status();
+  if (status.ok()) status = options_.check(*now);
+  if (!status.ok()) {
+    WEIR_LOG_ERROR("SIGHUP: {}; nothing changes", status.message());
+    return;
+  }
+  for (const std::string& warning : now->warnings()) WEIR_LOG_WARN("{}", warning);
+  const std::vector<std::string> names = config_->DifferencesFrom(*now);
+  if (names.empty()) WEIR_LOG_INFO("SIGHUP: {} says nothing new", file());
+  for (const std::string& name : names) {
+    if (name == options_.table + ".log") {
+      SetLog(*now);
+    } else {
+      WEIR_LOG_WARN("SIGHUP: {} = {} needs a restart, until then it is {}", now->Where(name),
+                    now->Toml(name), config_->Toml(name));
+    }
+  }
+}
+
+// The last line of a level that says less than this one, or the first that says more.
+void ProgramConfig::SetLog(const Config& now) {
+  const std::string name = options_.table + ".log";
+  const Result<LogLevel> level = ParseLogLevel(now.String(name));
+  if (!level.ok()) return;  // the schema's check has seen to it
+  const bool tells_before = LogEnabled(LogLevel::kInfo);
+  if (!tells_before) SetLogLevel(*level);
+  WEIR_LOG_INFO("SIGHUP: {} = {}, was {}", now.Where(name), now.Toml(name), config_->Toml(name));
+  SetLogLevel(*level);
+  config_->Adopt(name, now);
+}
+
+}  // namespace weir::cli
