@@ -95,7 +95,7 @@ std::optional<int> ProgramConfig::Load() {
     Say(options_.program, "warning: " + warning);
   }
   if (!check_only_) return std::nullopt;
-  if (const Status status = options_.check(*config_); !status.ok()) {
+  if (const Status status = Check(); !status.ok()) {
     Say(options_.program, status.message());
     return kBadUsage;
   }

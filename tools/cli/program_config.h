@@ -44,6 +44,7 @@ class ProgramConfig {
   // --check-config; none: go on, config() holds. `check` is then the program's to call.
   std::optional<int> Load();
   [[nodiscard]] const Config& config() const { return *config_; }
+  [[nodiscard]] Status Check() const { return options_.check(*config_); }
   [[nodiscard]] const std::string& file() const { return sources_.file; }  // empty: none
 
   // Reads the file again: the level of the log changes, other differences are logged as to come

@@ -29,6 +29,7 @@
 #include "tools/cli/mounts.h"
 #include "tools/cli/parse.h"
 #include "tools/cli/program.h"
+#include "tools/cli/program_config.h"
 #include "tools/cli/source.h"
 #include "tools/cli/starter.h"
 #include "tools/cli/values.h"
@@ -41,6 +42,7 @@
 #include "tools/weirfs/mountpoint.h"
 #include "tools/weirfs/options.h"
 #include "tools/weirfs/remount.h"
+#include "tools/weirfs/settings.h"
 #include "tools/weirfs/stop_signals.h"
 #include "tools/weirfs/user_mount.h"
 
@@ -415,19 +417,55 @@ int Run(const Arguments& arguments, const std::vector<std::string>& argv) {
   return static_cast<int>(cli::ExitCodeOf(status));
 }
 
+std::optional<int> ParseWords(CLI::App& app, std::vector<std::string> words) {
+  std::vector<char*> argv;
+  argv.reserve(words.size());
+  for (std::string& word : words) argv.push_back(word.data());
+  return cli::Parse(app, static_cast<int>(argv.size()), argv.data());
+}
+
+// Puts what a file and the environment say before the words that were typed; a code: that is all.
+std::optional<int> AddSettings(std::vector<std::string>* words) {
+  CLI::App app("weirfs: mounts a WeirFS", "weirfs");
+  Arguments arguments;
+  cli::ProgramConfig settings(MountSettings());
+  Declare(app, arguments);
+  settings.AddFileFlags(app);
+  if (const auto ended = ParseWords(app, *words)) return ended;
+  const auto typed = OptionsOf(arguments);
+  if (!typed.ok()) return cli::Fail("weirfs", typed.status());
+  std::vector<std::string> first;
+  const bool of_a_mount_that_is_there =
+      !arguments.held.empty() || arguments.takes_over != 0 || arguments.upgrade || typed->remount;
+  if (!of_a_mount_that_is_there || app.count("--check-config") > 0) {
+    const Status given = GiveTyped(app, arguments, &settings);
+    if (!given.ok()) return cli::Fail("weirfs", given);
+    if (const auto ended = settings.Load()) return ended;
+    const Status checked = settings.Check();
+    if (!checked.ok()) return cli::Fail("weirfs", checked);
+    first = WordsOf(settings.config(), !arguments.data.empty() || !typed->data.empty());
+  }
+  *words = WithWords(*words, first);
+  return std::nullopt;
+}
+
+int Main(std::vector<std::string> words) {
+  if (const auto ended = AddSettings(&words)) return *ended;
+  CLI::App app("weirfs: mounts a WeirFS", "weirfs");
+  Arguments arguments;
+  Declare(app, arguments);
+  if (const auto ended = ParseWords(app, words)) return *ended;
+  return Run(arguments, WithoutHeld(words));
+}
+
 }  // namespace
 }  // namespace weir::weirfs
 
 int main(int argc, char** argv) {
   return weir::cli::RunProgram("weirfs", [=] {
     weir::cli::SetThisBuild();
-    const std::vector<std::string> words = weir::weirfs::WithoutHeld({argv, argv + argc});
     weir::TakeShortTurns();
     weir::KeepFreedMemory();
-    CLI::App app("weirfs: mounts a WeirFS", "weirfs");
-    weir::weirfs::Arguments arguments;
-    weir::weirfs::Declare(app, arguments);
-    if (const auto ended = weir::cli::Parse(app, argc, argv)) return *ended;
-    return weir::weirfs::Run(arguments, words);
+    return weir::weirfs::Main({argv, argv + argc});
   });
 }

@@ -128,8 +128,8 @@ Status AddOne(const std::string& word, bool is_root, MountOptions* options) {
   }
   if (word == "ro" || word == "rw") {
     options->read_only = word == "ro";
-  } else if (word == "allow_other") {
-    options->allow_other = true;
+  } else if (word == "allow_other" || word == "noallow_other") {
+    options->allow_other = word == "allow_other";
   } else if (word == "supervise" || word == "nosupervise") {
     options->supervise = word == "supervise";
   } else if (word == "sync_close" || word == "nosync_close") {
@@ -153,7 +153,9 @@ Status AddOne(const std::string& word, bool is_root, MountOptions* options) {
   return Status::Ok();
 }
 
-Result<std::vector<std::string>> SplitList(const std::string& list) {
+}  // namespace
+
+Result<std::vector<std::string>> SplitMountOptions(const std::string& list) {
   std::vector<std::string> words(1);
   bool quoted = false;
   for (size_t i = 0; i < list.size(); ++i) {
@@ -174,10 +176,8 @@ Result<std::vector<std::string>> SplitList(const std::string& list) {
   return {ErrorCode::kInvalid, fmt::format("-o '{}': a quote is not closed", list)};
 }
 
-}  // namespace
-
 Status AddMountOptions(const std::string& list, bool is_root, MountOptions* options) {
-  WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> words, SplitList(list));
+  WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> words, SplitMountOptions(list));
   if (Has(words, "remount")) options->remount = true;
   for (const std::string& word : words) {
     WEIR_RETURN_IF_ERROR(AddOne(word, is_root, options));

@@ -38,4 +38,7 @@ struct MountOptions {
 // accepted; kInvalid names one that nobody knows.
 Status AddMountOptions(const std::string& list, bool is_root, MountOptions* options);
 
+// The words of such a list, without backslashes and quotes.
+Result<std::vector<std::string>> SplitMountOptions(const std::string& list);
+
 }  // namespace weir::weirfs

@@ -14,6 +14,8 @@ TEST(MountOptionsTest, TakesOursAndPassesOverWhatFstabGivesEveryFilesystem) {
   EXPECT_EQ(options.mount_class, "gold");
   EXPECT_EQ(options.timeout, std::chrono::seconds(30));
   EXPECT_TRUE(options.allow_other);
+  ASSERT_TRUE(AddMountOptions("noallow_other", true, &options).ok());
+  EXPECT_FALSE(options.allow_other);
   EXPECT_TRUE(options.read_only);
   EXPECT_FALSE(options.writeback_cache.has_value());
   EXPECT_FALSE(options.keep_awake.has_value());

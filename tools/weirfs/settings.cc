@@ -1,0 +1,186 @@
+#include "tools/weirfs/settings.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "common/monitor/http_server.h"
+#include "tools/weirfs/options.h"
+
+namespace weir::weirfs {
+namespace {
+
+constexpr const char* kTable = "mount.";
+constexpr std::array kFlags = {"log", "log_file", "metrics", "web"};
+// Texts, for they may be left to the machine and the kind of mount.
+constexpr std::array kAutomatic = {"keep_awake", "writeback_cache"};
+// What a word behind -o says of settings that have another name.
+constexpr std::array<std::pair<const char*, const char*>, 6> kAlsoOff = {
+    {{"rw", "ro"},
+     {"noatime", "strictatime"},
+     {"strictatime", "noatime"},
+     {"relatime", "noatime"},
+     {"relatime", "strictatime"},
+     {"diratime", "nodiratime"}}};
+
+template <typename Names>
+bool Has(const Names& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// A value as the option of that name takes it.
+Setting Option(const std::string& name, const std::string& default_text, const std::string& help) {
+  return {.name = kTable + name,
+          .default_text = default_text,
+          .help = help,
+          .check = [name](const std::string& text) {
+            if (text.find_first_of(",\"\\") != std::string::npos) {
+              return Status(ErrorCode::kInvalid, "'" + text + "': one value without , \" and \\");
+            }
+            MountOptions ignored;
+            return AddMountOptions(name + "=" + text, false, &ignored);
+          }};
+}
+
+Setting Flag(const std::string& name, const std::string& help) {
+  return {kTable + name, SettingType::kBool, "false", help};
+}
+
+Setting Automatic(const std::string& name, const std::string& help) {
+  return {.name = kTable + name,
+          .default_text = "auto",
+          .help = help,
+          .check = [](const std::string& text) {
+            if (text == "auto" || text == "true" || text == "false") return Status::Ok();
+            return Status(ErrorCode::kInvalid,
+                          "'" + text + "' is none of \"auto\", true and false");
+          }};
+}
+
+Status CheckHttp(const Config& config) {
+  for (const std::string name : {"mount.metrics", "mount.web"}) {
+    const std::string& text = config.String(name);
+    if (text.empty()) continue;
+    WEIR_RETURN_IF_ERROR(
+        monitor::ParseHttpAddress(config.Where(name), text, config.Bool("mount.insecure"))
+            .status());
+  }
+  return Status::Ok();
+}
+
+std::vector<Setting> Schema() {
+  return {
+      Option("class", "", "of all I/O that no rule, tag or name says more of"),
+      Option("client", "", "name of the mount, as rules call it"),
+      Option("commit", "1000", "changes of names are on the medium after so many milliseconds"),
+      Option("timeout", "", "seconds that I/O waits for lost peers; none: as long as it takes"),
+      Option("reactors", "2", "threads that serve the kernel"),
+      Option("uring", "auto", "FUSE over io_uring: auto, on or off"),
+      Flag("ro", "read-only"),
+      Flag("allow_other", "others than the user who mounts may enter"),
+      Flag("sync_close", "close(2) waits for the disks"),
+      Flag("supervise", "of a cluster: a second process goes on when weirfs dies"),
+      Automatic("writeback_cache", "of the kernel; auto: with --data"),
+      Automatic("keep_awake", "of processors; auto: where there are at most eight"),
+      Flag("noatime", "access times do not move"),
+      Flag("nodiratime", "those of directories do not move"),
+      Flag("strictatime", "access times move with each read"),
+      {.name = "mount.log",
+       .default_text = "info",
+       .help = "trace, debug, info, warn, error or off",
+       .check = cli::CheckLogLevel},
+      {"mount.log_file", SettingType::kString, "", "where"},
+      {"mount.metrics", SettingType::kString, "", "ADDR:PORT for Prometheus"},
+      {"mount.web", SettingType::kString, "", "with --data: ADDR:PORT of a page"},
+      Flag("insecure", "other machines may reach metrics and web"),
+  };
+}
+
+}  // namespace
+
+cli::ProgramConfig::Options MountSettings() {
+  return {.program = "weirfs", .table = "mount", .schema = Schema(), .check = CheckHttp};
+}
+
+Status GiveTyped(const CLI::App& app, const Arguments& arguments, cli::ProgramConfig* settings) {
+  MountOptions understood;
+  std::vector<std::string> known;
+  for (const Setting& setting : Schema()) known.push_back(KeyOf(setting.name));
+  const auto give = [&](const std::string& key, const std::string& word, const std::string& text) {
+    if (Has(known, key)) settings->Give(kTable + key, {"-o " + word, {text}});
+  };
+  for (const std::string& list : arguments.option_lists) {
+    WEIR_RETURN_IF_ERROR(AddMountOptions(list, false, &understood));
+    WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> words, SplitMountOptions(list));
+    for (const std::string& word : words) {
+      const size_t equals = word.find('=');
+      if (equals != std::string::npos) {
+        give(word.substr(0, equals), word.substr(0, equals), word.substr(equals + 1));
+        continue;
+      }
+      give(word, word, "true");
+      if (word.starts_with("no")) give(word.substr(2), word, "false");
+      for (const auto& [typed, off] : kAlsoOff) {
+        if (word == typed) give(off, word, "false");
+      }
+    }
+  }
+  const std::array<std::pair<const char*, const std::string*>, 4> flags = {
+      {{"log", &arguments.log},
+       {"log_file", &arguments.log_file},
+       {"metrics", &arguments.metrics},
+       {"web", &arguments.web}}};
+  for (const auto& [key, text] : flags) {
+    const std::string flag = FlagOf(key);
+    if (app.count(flag) > 0) settings->Give(std::string(kTable) + key, {flag, {*text}});
+  }
+  if (app.count("--insecure") > 0) {
+    settings->Give("mount.insecure", {"--insecure", {arguments.insecure ? "true" : "false"}});
+  }
+  return Status::Ok();
+}
+
+std::vector<std::string> WordsOf(const Config& config, bool embedded) {
+  std::vector<std::string> words;
+  std::string list;  // no value in it has a comma: the schema refuses it
+  for (const Setting& setting : Schema()) {
+    const std::string& name = setting.name;
+    const std::string key = KeyOf(name);
+    if (config.IsDefault(name) || config.IsTyped(name)) continue;
+    if ((key == "web" && !embedded) || (key == "supervise" && embedded)) continue;
+    const bool is_flag = setting.type == SettingType::kBool;
+    const std::string text = is_flag ? (config.Bool(name) ? "true" : "") : config.String(name);
+    if (text.empty() || text == "auto") continue;
+    if (key == "insecure") {
+      words.push_back(FlagOf(name));
+    } else if (Has(kFlags, key)) {
+      words.insert(words.end(), {FlagOf(name), text});
+    } else if (is_flag || Has(kAutomatic, key)) {
+      list += (list.empty() ? "" : ",") + (text == "false" ? "no" + key : key);
+    } else {
+      list += (list.empty() ? "" : ",") + key + "=" + text;
+    }
+  }
+  if (!list.empty()) words.insert(words.end(), {"-o", list});
+  return words;
+}
+
+std::vector<std::string> WithWords(const std::vector<std::string>& argv,
+                                   const std::vector<std::string>& words) {
+  std::vector<std::string> all = {argv.front()};
+  all.insert(all.end(), words.begin(), words.end());
+  for (size_t i = 1; i < argv.size(); ++i) {
+    if (argv[i] == "--") {
+      all.insert(all.end(), argv.begin() + static_cast<ptrdiff_t>(i), argv.end());
+      break;
+    }
+    if (argv[i] == "--config")
+      ++i;  // with the name behind it
+    else if (!argv[i].starts_with("--config="))
+      all.push_back(argv[i]);
+  }
+  return all;
+}
+
+}  // namespace weir::weirfs
