@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <exception>
@@ -29,6 +30,12 @@ void RaiseFileLimit() {
   (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// stdio forgets why it could not write all but the last part: what programs print fits at once.
+void BufferOutput() {
+  static std::array<char, 1 << 16> buffer;
+  if (isatty(STDOUT_FILENO) == 0) setvbuf(stdout, buffer.data(), _IOFBF, buffer.size());
+}
+
 // Whether all that was printed has gone where stdout leads.
 bool Printed(std::string_view program, int error) {
   if (fflush(stdout) != 0 && error == 0) error = errno;
@@ -42,6 +49,7 @@ bool Printed(std::string_view program, int error) {
 int RunProgram(std::string_view program, const std::function<int()>& body) {
   constexpr int kFailed = static_cast<int>(ExitCode::kFailed);
   OpenStandardFiles();
+  BufferOutput();
   RaiseFileLimit();
   int code = kFailed;
   int unprinted = 0;
