@@ -27,13 +27,31 @@ constexpr int kPollMs = 10;
 volatile sig_atomic_t interrupted = 0;
 volatile sig_atomic_t running = 0;  // the process that RunLogged waits for
 
-Result<pid_t> Spawn(const std::vector<std::string>& command, const std::string& log_path,
-                    bool own_session) {
+constexpr int kCannotStart = 127;
+
+std::vector<char*> ArgumentsOf(const std::vector<std::string>& command) {
   std::vector<char*> arguments;
   arguments.reserve(command.size() + 1);
   // NOLINTNEXTLINE(performance-inefficient-vector-operation): one more than the words is reserved
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
+  return arguments;
+}
+
+// The exit status of a child, as shells have it.
+int WaitFor(pid_t pid) {
+  int status = 0;
+  pid_t ended = 0;
+  do {
+    ended = waitpid(pid, &status, 0);
+  } while (ended < 0 && errno == EINTR);
+  if (ended < 0) return kCannotStart;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+Result<pid_t> Spawn(const std::vector<std::string>& command, const std::string& log_path,
+                    bool own_session) {
+  std::vector<char*> arguments = ArgumentsOf(command);
   const char* log = log_path.empty() ? "/dev/null" : log_path.c_str();
 
   posix_spawn_file_actions_t files;
@@ -127,19 +145,22 @@ int Interrupted() {
 }
 
 int RunLogged(const std::vector<std::string>& command, const std::string& log_path) {
-  constexpr int kCannotStart = 127;
   const auto pid = Spawn(command, log_path, false);
   if (!pid.ok()) return kCannotStart;
   running = *pid;
   if (interrupted != 0) kill(*pid, interrupted);  // one that came before it was known
-  int status = 0;
-  pid_t ended = 0;
-  do {
-    ended = waitpid(*pid, &status, 0);
-  } while (ended < 0 && errno == EINTR);
+  const int code = WaitFor(*pid);
   running = 0;
-  if (ended < 0) return kCannotStart;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return code;
+}
+
+int RunAttached(const std::vector<std::string>& command) {
+  std::vector<char*> arguments = ArgumentsOf(command);
+  pid_t pid = 0;
+  if (posix_spawnp(&pid, arguments[0], nullptr, nullptr, arguments.data(), environ) != 0) {
+    return kCannotStart;
+  }
+  return WaitFor(pid);
 }
 
 std::string OwnDirectory() {

@@ -42,6 +42,9 @@ inline int RunQuietly(const std::vector<std::string>& command) {
   return RunLogged(command, {});
 }
 
+// The same with our own stdin, stdout and stderr.
+int RunAttached(const std::vector<std::string>& command);
+
 // The directory of the running program, where its siblings are.
 std::string OwnDirectory();
 

@@ -84,6 +84,7 @@ void AddVerify(CLI::App& app, Globals& globals);
 void AddPool(CLI::App& app, Globals& globals);
 void AddVersion(CLI::App& app, Globals& globals);
 void AddBundle(CLI::App& app, Globals& globals);
+void AddConfig(CLI::App& app, Globals& globals);
 void AddCompletion(CLI::App& app, Globals& globals);
 
 }  // namespace weir::osdctl

@@ -37,6 +37,7 @@ void AddVerbs(CLI::App& app, Globals& globals) {
   AddPool(app, globals);
   AddVersion(app, globals);
   AddBundle(app, globals);
+  AddConfig(app, globals);
   AddCompletion(app, globals);
 }
 

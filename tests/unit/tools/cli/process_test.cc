@@ -61,5 +61,12 @@ TEST(ProcessTest, RunLoggedGivesTheExitStatusAndKeepsTheOutput) {
   unlink(log.c_str());
 }
 
+TEST(ProcessTest, RunAttachedSharesStdoutAndGivesTheExitStatus) {
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(RunAttached({"sh", "-c", "echo here; exit 3"}), 3);
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "here\n");
+  EXPECT_EQ(RunAttached({"/there/is/no/such/program"}), 127);
+}
+
 }  // namespace
 }  // namespace weir::cli
