@@ -98,6 +98,7 @@ bool SendToJournal(LogLevel level, std::string_view message, const std::vector<L
   std::for_each(always.begin(), always.end(), add);
   std::for_each(fields.begin(), fields.end(), add);
   std::vector<iovec> parts;
+  parts.reserve(texts.size());
   for (std::string& text : texts) parts.push_back({text.data(), text.size()});
   return sd_journal_sendv(parts.data(), static_cast<int>(parts.size())) == 0;
 }

@@ -80,7 +80,7 @@ Status Ask(ClusterLink& link, const std::string& folder, std::string* missing) {
     if (!asked.ok()) {
       *missing += fmt::format("{}: {}\n", name, asked.message());
     } else {
-      WEIR_RETURN_IF_ERROR(WriteJson(folder + "/" + name + ".json", stats));
+      WEIR_RETURN_IF_ERROR(WriteJson(fmt::format("{}/{}.json", folder, name), stats));
     }
   }
   return {};
@@ -109,7 +109,8 @@ Status AddLogs(const Globals& globals, const Scratch& scratch, const std::string
   for (const fs::directory_entry& entry : fs::directory_iterator(globals.cluster + "/log", none)) {
     const std::string name = entry.path().filename().string();
     if (!name.ends_with(".log") || !entry.is_regular_file(none)) continue;
-    WEIR_RETURN_IF_ERROR(AddLog(entry.path().string(), folder + "/" + name, options.names));
+    WEIR_RETURN_IF_ERROR(
+        AddLog(entry.path().string(), fmt::format("{}/{}", folder, name), options.names));
   }
   *missing += "logs of other machines: run this there, too\n";
   return {};

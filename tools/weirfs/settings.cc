@@ -159,7 +159,7 @@ std::vector<std::string> WordsOf(const Config& config, bool embedded) {
     } else if (is_flag || Has(kAutomatic, key)) {
       list += (list.empty() ? "" : ",") + (text == "false" ? "no" + key : key);
     } else {
-      list += (list.empty() ? "" : ",") + key + "=" + text;
+      list += fmt::format("{}{}={}", list.empty() ? "" : ",", key, text);
     }
   }
   if (!list.empty()) words.insert(words.end(), {"-o", list});
