@@ -1,0 +1,454 @@
+#!/usr/bin/env python3
+"""Debian packages of the build under test: what is in them, their services, and installing, upgrading, removing and
+purging them in a Debian 12 of its own (made by mmdebstrap and kept below /var/tmp; left out where mmdebstrap is missing).
+No systemd runs here: what the units start is started by hand, as their user."""
+import functools
+import glob
+import hashlib
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+
+from weirtest import BIN, MIB, REPO, Cluster, check, is_mounted, main, run, wait_until
+
+CACHE = "/var/tmp/weir-packages-debian"
+NAMES = ("weirfs", "weirfs-common", "weirfs-mds", "weirfs-osd", "weirfs-tools")
+FILES = {
+    "weirfs": ["usr/bin/weirfs", "usr/sbin/mount.weirfs"],
+    "weirfs-common": ["etc/weirfs/", "lib/systemd/system/weirfs.target", "usr/lib/sysusers.d/weirfs-common.conf"],
+    "weirfs-mds": ["usr/bin/weir-mds", "lib/systemd/system/weir-mds.service", "usr/share/doc/weirfs-mds/examples/mds.toml"],
+    "weirfs-osd": ["usr/bin/weir-osd", "lib/systemd/system/weir-osd@.service",
+                   "usr/share/doc/weirfs-osd/examples/osd-sdb.toml"],
+    "weirfs-tools": ["usr/bin/osdctl", "usr/bin/weir-dev", "usr/bin/weir-sim", "usr/share/weirfs/report/__main__.py",
+                     "usr/share/weirfs/monitoring/alerts.yml", "usr/share/weirfs/monitoring/grafana-dashboard.json"],
+}
+# What else may lie in a package.
+OTHERS = r"usr/share/(doc|man|bash-completion|zsh|fish)/.*|usr/share/weirfs/(report|monitoring)/.*|.*/"
+
+
+@functools.cache
+def built():
+    """Two directories with the same packages, made at the same time in two places. They stay until the program ends."""
+    parent = tempfile.mkdtemp(prefix="weir-packages-", dir="/var/tmp")
+    outputs = [os.path.join(parent, name) for name in ("first", "a second one")]
+    made = []
+    try:
+        quickly = {"DPKG_DEB_COMPRESSOR_TYPE": "gzip", "DPKG_DEB_COMPRESSOR_LEVEL": "1"}
+        environment = {**os.environ, **quickly}
+        made = [subprocess.Popen([f"{REPO}/tools/package", "--objects", os.path.dirname(BIN), "--output", output],
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+                for output in outputs]
+        for process in made:
+            said, _ = process.communicate(timeout=300)
+            check(process.returncode == 0, f"tools/package: {said}")
+    except BaseException:
+        for process in made:
+            process.kill()
+        shutil.rmtree(parent)
+        raise
+    return parent, outputs
+
+
+def package(directory, name):
+    found = glob.glob(f"{directory}/{name}_*.deb")
+    check(len(found) == 1, f"{name}: {found}")
+    return found[0]
+
+
+def field(deb, name):
+    return run("dpkg-deb", "-f", deb, name).stdout.strip()
+
+
+def unpacked(lab):
+    root = lab.path("unpacked")
+    for name in NAMES:
+        run("dpkg-deb", "-x", package(built()[1][0], name), root)
+    return root
+
+
+def settings(unit):
+    """Of a unit, KEY to the list of its values."""
+    found = {}
+    with open(unit) as file:
+        for line in file:
+            if "=" in line and not line.startswith("#"):
+                key, value = line.rstrip("\n").split("=", 1)
+                found.setdefault(key, []).append(value)
+    return found
+
+
+def what_they_hold(_):
+    first, second = built()[1]
+    check(sorted(os.listdir(first)) == sorted(os.listdir(second)), "two runs made different packages")
+    for deb in glob.glob(f"{first}/*.deb"):
+        with open(deb, "rb") as one, open(f"{second}/{os.path.basename(deb)}", "rb") as other:
+            check(one.read() == other.read(), f"two runs made different bytes: {deb}")
+    versions = set()
+    for name in NAMES:
+        deb = package(first, name)
+        versions.add(field(deb, "Version"))
+        held = {}
+        for line in run("dpkg-deb", "-c", deb).stdout.splitlines():
+            mode, owner, _, _, _, path = line.split(maxsplit=5)
+            held[path[2:]] = mode
+            check(owner == "root/root" and mode[8] != "w" and "s" not in mode, f"{name}: {line}")
+        for path in FILES[name]:
+            check(path in held, f"{name} lacks {path}: {sorted(held)}")
+        strange = [path for path in held if path and path not in FILES[name] and not re.fullmatch(OTHERS, path)]
+        check(not strange, f"{name} has {strange}")
+        check(field(deb, "Description") and field(deb, "Maintainer"), f"{name}: {run('dpkg-deb', '-f', deb).stdout}")
+        programs = [path for path in FILES[name] if path.startswith("usr/bin/")]
+        if programs:
+            check("libc6 (" in field(deb, "Depends"), f"{name} depends on {field(deb, 'Depends')}")
+            symbols = run("dpkg-deb", "-c", package(first, name + "-dbgsym")).stdout
+            check(symbols.count(".debug\n") == len(programs), f"debug symbols of {programs}: {symbols}")
+        check((name == "weirfs-common") == (field(deb, "Architecture") == "all"), f"{name} is for {field(deb, 'Architecture')}")
+    check(len(versions) == 1, f"{versions}")
+    version = versions.pop()
+    check(re.fullmatch(r"\d+\.\d+\.\d+~git\d{8}\.\d+\.[0-9a-f]{12}(\+changes)?-1", version), version)
+    check(run("dpkg", "--compare-versions", version, "lt", version.split("~")[0], ok=(0, 1)).returncode == 0,
+          f"{version} would come after its release")
+    if not shutil.which("lintian"):
+        print("        no lintian here")
+        return
+    said = run("lintian", "--tag-display-limit", "0", *glob.glob(f"{first}/*.changes"), ok=(0, 2)).stdout
+    check(not re.search("^E:", said, re.M), said)
+
+
+def units_are_good(lab):
+    root = unpacked(lab)
+    units = f"{root}/lib/systemd/system"
+    for name, directory in (("weir-mds", "mds"), ("weir-osd@", "osd-%i")):
+        unit = settings(f"{units}/{name}.service")
+        configuration = f"/etc/weirfs/{directory}.toml"
+        for key, value in (("Type", "notify"), ("User", "weirfs"), ("ConditionPathExists", configuration),
+                           ("ExecStart", f"/usr/bin/{name.rstrip('@')} --config {configuration}"),
+                           ("StateDirectory", f"weirfs/{directory}"), ("RuntimeDirectory", f"weirfs/{directory}"),
+                           ("WatchdogSec", "30"), ("Restart", "on-failure"), ("CapabilityBoundingSet", ""),
+                           ("NoNewPrivileges", "yes"), ("ProtectSystem", "strict"), ("WantedBy", "weirfs.target")):
+            check(unit.get(key) == [value], f"{name}: {key} is {unit.get(key)}, not {value}")
+        for key in ("TimeoutStopSec", "StartLimitBurst", "LimitNOFILE"):
+            check(int(unit[key][0]) > 0, f"{name}: {key} is {unit[key]}")
+    if not shutil.which("systemd-analyze"):
+        print("        no systemd-analyze here")
+        return
+    for unit in os.listdir(units):
+        path = f"{units}/{unit}"
+        with open(path) as file:
+            text = file.read().replace("/usr/bin/weir-", f"{BIN}/weir-")
+        with open(path, "w") as file:
+            file.write(text)
+        check(run("systemd-analyze", "verify", path.replace("@.", "@sdb.")).stderr == "", f"{unit} is not clean")
+        if unit.endswith(".service"):
+            # 2.0 of 10 and below is OK.
+            run("systemd-analyze", "security", "--offline=yes", "--threshold=20", path)
+    filters = run("systemd-analyze", "syscall-filter", "@aio", "@resources").stdout
+    for call in ("io_uring_setup", "io_uring_enter", "io_uring_register", "sched_setattr", "sched_setscheduler"):
+        check(call in filters, f"the sandbox would forbid {call}")
+
+
+def mount_type(lab):
+    """As mount(8) and fstab have it: this mount.weirfs is where mount looks for it, in a namespace of its own."""
+    system = Cluster(lab, osd_size="256MiB")
+    with open(f"{system.dir}/endpoint") as file:
+        port = file.read().strip().rsplit(":", 1)[1]
+    os.mkdir(f"{system.mnt}/sub")
+    for name, text in (("top", "the root"), ("sub/mark", "the subtree")):
+        with open(f"{system.mnt}/{name}", "w") as file:
+            file.write(text)
+    prefix, helpers, mnt = lab.path("prefix"), lab.path("helpers"), lab.path("m")
+    run("cmake", "--install", os.path.dirname(BIN), "--prefix", prefix)
+    for directory in (helpers, mnt):
+        os.mkdir(directory)
+    os.symlink(f"{prefix}/sbin/mount.weirfs", f"{helpers}/mount.weirfs")
+
+    def there(script, *words, ok=(0,)):
+        return run("unshare", "-m", "bash", "-c", f'mount --bind {helpers} /usr/sbin && {{ {script}; }}', "bash", mnt,
+                   *words, ok=ok)
+
+    for source, path, text in ((f"127.0.0.1:{port}", "top", "the root"), (f"localhost:{port}:/sub", "mark", "the subtree"),
+                               (f"tcp://127.0.0.1:{port}:/sub", "mark", "the subtree")):
+        done = there('mount -t weirfs "$2" "$1" -o ro,class=best-effort && cat "$1/$3" && grep -F " $1 " /proc/self/mountinfo; '
+                     'umount "$1"', source, path)
+        check(done.stdout.startswith(text) and " ro," in done.stdout, f"{source}: {done}")
+    fstab = lab.path("fstab")
+    with open(fstab, "w") as file:
+        file.write(f"127.0.0.1:{port}:/sub {mnt} weirfs _netdev,nofail,x-systemd.requires=x.service,class=best-effort 0 0\n")
+    done = there('mount -T "$2" -a && mount -T "$2" -a && cat "$1/mark" && grep -cF " $1 " /proc/self/mountinfo && '
+                 'mount -T "$2" -o remount,ro "$1" && ! touch "$1/new" 2>/dev/null; umount "$1"', fstab)
+    check(done.stdout.splitlines() == ["the subtree1"], f"fstab: {done}")
+    for words, code, said in ((["127.0.0.1:9", mnt], 32, "no contact"), ([mnt], 1, "what and where"),
+                              ([f"127.0.0.1:{port}", mnt, "-o", "nonsense"], 1, "unknown mount option 'nonsense'"),
+                              ([f"127.0.0.1:{port}", mnt, "-x"], 1, "'-x' is unknown"),
+                              ([f"127.0.0.1:{port}:/none", mnt], 32, "there is no '/none'")):
+        done = run(f"{helpers}/mount.weirfs", *words, ok=None)
+        check(done.returncode == code and said in done.stderr, f"mount.weirfs {words}: {done}")
+    done = run(f"{helpers}/mount.weirfs", "a", mnt, "-fv", "-o", "ro", "-onoatime", "-sn")
+    check(done.stdout == f"mount.weirfs: weirfs a {mnt} -o ro,noatime\n" and not is_mounted(mnt), f"-f: {done}")
+
+
+# --- in a Debian of its own
+
+class Debian:
+    """An unpacked Debian 12 with what the packages depend on, and none of them."""
+
+    def __init__(self, lab):
+        self.root = lab.path("debian")
+        os.mkdir(self.root)
+        run("tar", "-xf", self._archive(), "-C", self.root, timeout=300)
+        self.write("etc/hosts", "127.0.0.1 localhost\n")
+
+    @staticmethod
+    def _archive():
+        wanted = set()
+        for name in NAMES:
+            for words in field(package(built()[1][0], name), "Depends").split(","):
+                wanted.add(words.split("|")[0].split()[0])
+        wanted = sorted(wanted - set(NAMES))
+        archive = f"{CACHE}/{hashlib.sha256(' '.join(wanted).encode()).hexdigest()[:16]}.tar"
+        if not os.path.exists(archive):
+            shutil.rmtree(CACHE, ignore_errors=True)
+            os.makedirs(CACHE)
+            run("mmdebstrap", "--variant=minbase", f"--include={','.join(wanted)}", "bookworm", archive + ".new.tar",
+                timeout=580)
+            os.rename(archive + ".new.tar", archive)
+        return archive
+
+    def argv(self, *words):
+        script = 'mount --bind /dev "$0/dev" && mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
+        return ["unshare", "-m", "bash", "-c", script, self.root, *words]
+
+    def run(self, *words, **options):
+        return run(*self.argv(*words), env={"LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}, **options)
+
+    def path(self, name):
+        return f"{self.root}/{name}"
+
+    def write(self, name, text):
+        with open(self.path(name), "w") as file:
+            file.write(text)
+
+    def dpkg(self, *words):
+        return self.run("dpkg", "--force-unsafe-io", *words)
+
+    def tree(self):
+        """Every file with what it is; without what dpkg, logs and accounts keep."""
+        found = {}
+        for folder, folders, files in os.walk(self.root):
+            folders[:] = [name for name in folders if not os.path.ismount(f"{folder}/{name}")]
+            for name in folders + files:
+                path = f"{folder}/{name}"
+                info = os.lstat(path)
+                link = os.readlink(path) if os.path.islink(path) else ""
+                content = b""
+                if os.path.isfile(path) and not link and info.st_size < MIB:
+                    with open(path, "rb") as file:
+                        content = file.read()
+                found[os.path.relpath(path, self.root)] = (info.st_mode, info.st_uid, info.st_gid, link,
+                                                           hashlib.sha256(content).hexdigest())
+        kept = r"(debs|proc|dev|sys|run|var/lib/dpkg|var/cache|var/log|var/lib/systemd/deb-systemd-helper-\w+)(/.*)?|" \
+               r"etc/(passwd|group|shadow|gshadow)-?|etc/\.pwd\.lock"
+        return {path: value for path, value in found.items() if not re.fullmatch(kept, path)}
+
+
+def newer(debs, directory):
+    """The same packages again, of the next revision."""
+    os.makedirs(directory)
+    made = []
+    for deb in debs:
+        tree = f"{directory}/{os.path.basename(deb)}.tree"
+        run("dpkg-deb", "-R", deb, tree)
+        with open(f"{tree}/DEBIAN/control") as file:
+            text = re.sub(r"(?m)^(Version: .*|Depends: weirfs-common \(= [^)]*)-1\b", r"\1-2", file.read())
+        with open(f"{tree}/DEBIAN/control", "w") as file:
+            file.write(text)
+        made.append(f"{directory}/{os.path.basename(deb)}")
+        run("dpkg-deb", "--root-owner-group", "-Znone", "-b", tree, made[-1])
+        shutil.rmtree(tree)
+    return made
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def limits_of(unit):
+    """A nice value of N is the limit 20 - N."""
+    return [f"--nofile={unit['LimitNOFILE'][0]}", f"--rtprio={unit.get('LimitRTPRIO', ['0'])[0]}",
+            f"--nice={20 - int(unit.get('LimitNICE', ['20'])[0])}"]
+
+
+# Containers may keep it even from root.
+MAY_RAISE_LIMITS = run("prlimit", "--nofile=65536", "--rtprio=1", "--nice=40", "true", ok=None).returncode == 0
+
+
+class Services:
+    """What the units would start, by hand: their command lines, user, groups, limits and directories."""
+
+    def __init__(self, lab, debian):
+        self.lab, self.debian, self.running = lab, debian, []
+
+    def unit(self, name):
+        return {key: [value.replace("%i", "a") for value in values]
+                for key, values in settings(self.debian.path(f"lib/systemd/system/{name}.service")).items()}
+
+    def as_user(self, name, *words):
+        unit = self.unit(name)
+        for key, parent in (("StateDirectory", "/var/lib"), ("RuntimeDirectory", "/run")):
+            self.debian.run("install", "-d", "-o", "weirfs", "-g", "weirfs", "-m", "700", f"{parent}/{unit[key][0]}")
+        limits = limits_of(unit) if MAY_RAISE_LIMITS else []
+        groups = ["--groups", unit["SupplementaryGroups"][0]] if "SupplementaryGroups" in unit else ["--clear-groups"]
+        return self.debian.argv("prlimit", *limits, "setpriv", "--reuid", unit["User"][0], "--regid", unit["Group"][0], *groups,
+                                "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all", *unit["ExecStart"][0].split(), *words)
+
+    def start(self, name, ready, *words):
+        if os.path.exists(self.debian.path(ready)):
+            os.unlink(self.debian.path(ready))
+        with open(self.lab.path(f"{name}.log"), "a") as log:
+            process = subprocess.Popen(self.as_user(name, *words), stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        self.running.append(process)
+        self.lab.on_exit(lambda: process.poll() is None and (process.kill(), process.wait()))
+        wait_until(lambda: os.path.exists(self.debian.path(ready)) or process.poll() is not None, name)
+        check(process.poll() is None, f"{name} ended: {process.returncode}")
+        return process
+
+    def stop(self):
+        while self.running:
+            process = self.running.pop()
+            process.send_signal(signal.SIGTERM)
+            check(process.wait(60) == 0, f"{process.args}: {process.returncode}")
+
+
+def nice_values(pid):
+    values = []
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/stat") as file:
+            values.append(int(file.read().rsplit(")", 1)[1].split()[16]))
+    return values
+
+
+def give_to_disk_group(lab, device):
+    """As udev does, which need not run here."""
+    info = os.stat(device)
+    lab.on_exit(lambda: (os.chown(device, info.st_uid, info.st_gid), os.chmod(device, info.st_mode)))
+    shutil.chown(device, group="disk")
+    os.chmod(device, 0o660)
+
+
+def install_upgrade_remove_purge(lab):
+    if not shutil.which("mmdebstrap"):
+        print("        no mmdebstrap here: nothing was installed")
+        return
+    debian = Debian(lab)
+    before = debian.tree()
+    debs = [package(built()[1][0], name) for name in NAMES]
+    for revision, files in ((1, debs), (2, newer(debs, lab.path("newer")))):
+        os.makedirs(debian.path(f"debs/{revision}"))
+        for deb in files:
+            shutil.copy(deb, debian.path(f"debs/{revision}"))
+
+    def install(revision):
+        # Both orders that dpkg may take; dpkg refuses what lacks a dependency.
+        debian.run("sh", "-c", f"dpkg --force-unsafe-io -i /debs/{revision}/*.deb")
+
+    install(1)
+    check(not debian.run("dpkg", "--audit").stdout, "dpkg is not content")
+    for program in ("weirfs", "weir-mds", "weir-osd", "osdctl", "weir-dev", "weir-sim"):
+        debian.run(program, "--version")
+    check(debian.run("getent", "passwd", "weirfs").stdout.rstrip().endswith("/var/lib/weirfs:/usr/sbin/nologin"), "the user")
+    for unit in ("weirfs.target", "weir-mds.service"):
+        check(debian.run("systemctl", "is-enabled", unit).stdout == "enabled\n", f"{unit} is not enabled")
+        debian.run("systemd-analyze", "verify", unit)
+    check(not os.listdir(debian.path("etc/weirfs")), "something is configured")
+    check(not os.path.exists(debian.path("var/lib/weirfs")), "something was started")
+
+    port, disk, blank = free_port(), lab.loop("disk", 512 * MIB), lab.loop("blank", 64 * MIB)
+    for device in (disk, blank):
+        give_to_disk_group(lab, device)
+    example = debian.run("cat", "/usr/share/doc/weirfs-mds/examples/mds.toml").stdout
+    debian.write("etc/weirfs/mds.toml", example.replace(":7370", f":{port}"))
+    example = debian.run("cat", "/usr/share/doc/weirfs-osd/examples/osd-sdb.toml").stdout.replace(":7370", f":{port}")
+    example, found = re.subn(r'(?m)^disk = "[^"]*"', f'disk = "{disk}"', example)
+    check(found == 1, example)
+    debian.write("etc/weirfs/osd-a.toml", example)
+    services = Services(lab, debian)
+
+    def start():
+        services.start("weir-mds", "var/lib/weirfs/mds/endpoint")
+        return services.start("weir-osd@", "run/weirfs/osd-a/ready", "--ready-file", "/run/weirfs/osd-a/ready")
+
+    services.start("weir-mds", "var/lib/weirfs/mds/endpoint")
+    # A disk that is not its own, also an empty one, does not start it.
+    for device in (disk, blank):
+        done = run(*services.as_user("weir-osd@", "--disk", device), ok=(1,), timeout=60)
+        check(device in done.stderr and "mkfs" in done.stderr, f"{done}")
+    debian.run("weir-osd", "--mkfs", "--config", "/etc/weirfs/osd-a.toml", "--token-rate", "500MiB/s")
+    services.stop()
+    osd = start()
+    if MAY_RAISE_LIMITS:
+        check(-20 in nice_values(osd.pid), f"no thread of weir-osd goes before others: {nice_values(osd.pid)}")
+    else:
+        print("        no limit can be raised here: not seen that threads of weir-osd may go before others")
+    with open(f"/proc/{osd.pid}/status") as file:
+        check(re.search(r"(?m)^CapEff:\s*0+$", file.read()), "weir-osd has capabilities")
+
+    os.makedirs(debian.path("mnt/weir"))
+    with open(debian.path("etc/fstab")) as file:
+        fstab = file.read()
+    debian.write("etc/fstab", fstab + f"localhost:{port}:/ /mnt/weir weirfs _netdev,class=best-effort 0 0\n")
+
+    def on_mount(script):
+        return debian.run("sh", "-ec", f"mount /mnt/weir; {{ {script}; }} || bad=1; umount /mnt/weir; exit ${{bad:-0}}").stdout
+
+    on_mount("echo text > /mnt/weir/file")
+    services.stop()
+    install(2)
+    check(debian.run("dpkg-query", "-W", "-f", "${Version}", "weirfs-osd").stdout.endswith("-2"), "no upgrade")
+    start()
+    check(on_mount("cat /mnt/weir/file") == "text\n", "what was written is gone after an upgrade")
+    services.stop()
+
+    # Removed: what was configured and written stays, and all of it works again.
+    debian.run("ln", "-s", "/lib/systemd/system/weir-osd@.service",
+               "/etc/systemd/system/weirfs.target.wants/weir-osd@a.service")
+    debian.dpkg("-r", *NAMES)
+    check(not os.path.exists(debian.path("usr/bin/weirfs")), "a program stayed")
+    for path in ("etc/weirfs/mds.toml", "etc/weirfs/osd-a.toml", "var/lib/weirfs/mds/endpoint"):
+        check(os.path.exists(debian.path(path)), f"removing took {path}")
+    install(2)
+    start()
+    check(on_mount("cat /mnt/weir/file") == "text\n", "what was written is gone after removing and installing")
+    services.stop()
+
+    # Purged, one after the other: each takes its own.
+    debian.dpkg("-P", "weirfs-mds")
+    check(os.listdir(debian.path("etc/weirfs")) == ["osd-a.toml"], f"{os.listdir(debian.path('etc/weirfs'))}")
+    said = debian.dpkg("-P", "weirfs", "weirfs-osd", "weirfs-tools", "weirfs-common")
+    check(os.path.exists(debian.path("var/lib/weirfs/mds/endpoint")), f"purging took the namespace: {said}")
+    debian.write("etc/fstab", fstab)
+    os.rmdir(debian.path("mnt/weir"))
+    shutil.rmtree(debian.path("var/lib/weirfs"))
+    shutil.rmtree(debian.path("run/weirfs"))
+    after = debian.tree()
+    different = {path: (before.get(path), after.get(path)) for path in {*before, *after} if before.get(path) != after.get(path)}
+    check(not different, f"purged, and not as before: {different}")
+    run(f"{BIN}/weir-osd", "--fsck", "--disk", disk)  # no disk was touched
+
+    # Once more, never configured: purging leaves nothing at all.
+    install(1)
+    debian.dpkg("-P", *NAMES)
+    check(debian.tree() == before, "installed and purged, and not as before")
+
+
+if __name__ == "__main__":
+    try:
+        main("packages", what_they_hold, units_are_good, mount_type, install_upgrade_remove_purge)
+    finally:
+        if built.cache_info().currsize:
+            shutil.rmtree(built()[0], ignore_errors=True)
