@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Debian packages of the build under test: what is in them, their services, and installing, upgrading, removing and
 purging them in a Debian 12 of its own (made by mmdebstrap and kept below /var/tmp; left out where mmdebstrap is missing).
-No systemd runs here: what the units start is started by hand, as their user."""
+What the units start is started by hand, as their user; and once more by a systemd in namespaces of its own, where there
+is a cgroup2 for it."""
 import functools
 import glob
 import hashlib
@@ -341,6 +342,18 @@ def give_to_disk_group(lab, device):
     os.chmod(device, 0o660)
 
 
+def configure(debian, disk):
+    """By the examples: /etc/weirfs/mds.toml and osd-a.toml. Returns the port of the MDS."""
+    port = free_port()
+    example = debian.run("cat", "/usr/share/doc/weirfs-mds/examples/mds.toml").stdout
+    debian.write("etc/weirfs/mds.toml", example.replace(":7370", f":{port}"))
+    example = debian.run("cat", "/usr/share/doc/weirfs-osd/examples/osd-sdb.toml").stdout.replace(":7370", f":{port}")
+    example, found = re.subn(r'(?m)^disk = "[^"]*"', f'disk = "{disk}"', example)
+    check(found == 1, example)
+    debian.write("etc/weirfs/osd-a.toml", example)
+    return port
+
+
 def install_upgrade_remove_purge(lab):
     if not shutil.which("mmdebstrap"):
         print("        no mmdebstrap here: nothing was installed")
@@ -368,15 +381,10 @@ def install_upgrade_remove_purge(lab):
     check(not os.listdir(debian.path("etc/weirfs")), "something is configured")
     check(not os.path.exists(debian.path("var/lib/weirfs")), "something was started")
 
-    port, disk, blank = free_port(), lab.loop("disk", 512 * MIB), lab.loop("blank", 64 * MIB)
+    disk, blank = lab.loop("disk", 512 * MIB), lab.loop("blank", 64 * MIB)
     for device in (disk, blank):
         give_to_disk_group(lab, device)
-    example = debian.run("cat", "/usr/share/doc/weirfs-mds/examples/mds.toml").stdout
-    debian.write("etc/weirfs/mds.toml", example.replace(":7370", f":{port}"))
-    example = debian.run("cat", "/usr/share/doc/weirfs-osd/examples/osd-sdb.toml").stdout.replace(":7370", f":{port}")
-    example, found = re.subn(r'(?m)^disk = "[^"]*"', f'disk = "{disk}"', example)
-    check(found == 1, example)
-    debian.write("etc/weirfs/osd-a.toml", example)
+    port = configure(debian, disk)
     services = Services(lab, debian)
 
     def start():
@@ -446,9 +454,128 @@ def install_upgrade_remove_purge(lab):
     check(debian.tree() == before, "installed and purged, and not as before")
 
 
+class Systemd:
+    """The process 1 of a PID namespace in a Debian, with this machine's network and devices."""
+
+    def __init__(self, lab, debian):
+        self.root = debian.root
+        self.group = f"{self.cgroups()}/weir-packages-{os.getpid()}"
+        script = """
+            set -e
+            mount --make-rprivate / && mount --bind "$0" "$0" && mount --rbind /dev "$0/dev"
+            mount -t proc proc "$0/proc" && mount -t sysfs sysfs "$0/sys" && mount -t tmpfs tmpfs "$0/run"
+            mount -t cgroup2 cgroup2 "$0/sys/fs/cgroup"
+            exec env -i container=lxc PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$0" /lib/systemd/systemd --log-target=console"""
+        os.mkdir(self.group)
+        lab.on_exit(lambda: run("find", self.group, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";", ok=None))
+        enter = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
+        with open(lab.path("systemd.log"), "w") as log:
+            self.process = subprocess.Popen(
+                ["bash", "-c", enter, self.group, "unshare", "--pid", "--fork", "--kill-child", "--mount", "--uts", "--ipc",
+                 "--cgroup", "bash", "-c", script, self.root], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        lab.on_exit(self.end)
+        wait_until(lambda: self.process.poll() is not None or self.is_up(), "systemd")
+        check(self.process.poll() is None, "systemd ended")
+
+    @staticmethod
+    def cgroups():
+        """Where cgroup2 is mounted, or None."""
+        with open("/proc/self/mounts") as mounts:
+            return next((line.split()[1] for line in mounts if line.split()[2] == "cgroup2"), None)
+
+    def first_process(self):
+        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as file:
+            return file.read().split()[:1]
+
+    def is_up(self):
+        return self.first_process() and self.run("systemctl", "is-system-running", ok=None).stdout in ("running\n", "degraded\n")
+
+    def run(self, *words, **options):
+        return run("nsenter", "-t", *self.first_process(), "-m", "-u", "-i", "-p", "-C", "chroot", self.root, *words, **options)
+
+    def show(self, unit, key):
+        return self.run("systemctl", "show", unit, "-p", key, "--value").stdout.strip()
+
+    def states(self, *units):
+        return [self.show(unit, "ActiveState") for unit in units]
+
+    def is_empty(self):
+        with open(f"{self.group}/cgroup.events") as file:
+            return "populated 0" in file.read()
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        wait_until(self.is_empty, "all of systemd to end")
+
+
+def services_under_systemd(lab):
+    if not shutil.which("mmdebstrap") or not Systemd.cgroups():
+        print("        no mmdebstrap or no cgroup2 here: no systemd was tried")
+        return
+    debian = Debian(lab)
+    os.makedirs(debian.path("debs"))
+    debs = [shutil.copy(package(built()[1][0], name), debian.path("debs")) for name in NAMES]
+    newer(debs, debian.path("newer"))
+    debian.run("sh", "-c", "dpkg --force-unsafe-io -i /debs/*.deb")
+    os.makedirs(debian.path("mnt/weir"))
+    disk = lab.loop("disk", 512 * MIB)
+    give_to_disk_group(lab, disk)
+    port = configure(debian, disk)
+    os.rename(debian.path("etc/weirfs/mds.toml"), debian.path("mds.toml"))
+    systemd = Systemd(lab, debian)
+
+    daemons = ("weir-mds", "weir-osd@a")
+    check(systemd.states("weirfs.target", *daemons) == ["active", "inactive", "inactive"], "installed, and not configured")
+    os.rename(debian.path("mds.toml"), debian.path("etc/weirfs/mds.toml"))
+    systemd.run("systemctl", "start", "weir-mds")
+    check(systemd.run("systemctl", "start", "weir-osd@a", ok=None).returncode != 0, "it started on an empty disk")
+    systemd.run("systemctl", "stop", "weir-osd@a")
+    systemd.run("weir-osd", "--mkfs", "--config", "/etc/weirfs/osd-a.toml", "--token-rate", "500MiB/s")
+    systemd.run("systemctl", "enable", "--now", "weir-osd@a")
+    check(systemd.states(*daemons) == ["active", "active"], "started")
+    for unit in daemons:
+        status = systemd.run("cat", f"/proc/{systemd.show(unit, 'MainPID')}/status").stdout
+        for words in (r"CapEff:\s*0+", r"NoNewPrivs:\s*1", r"Seccomp:\s*2"):
+            check(re.search(f"(?m)^{words}$", status), f"{unit}: no {words} in {status}")
+
+    with open(debian.path("etc/fstab"), "a") as file:
+        file.write(f"localhost:{port}:/ /mnt/weir weirfs _netdev,class=best-effort 0 0\n")
+    systemd.run("systemctl", "daemon-reload")
+    systemd.run("systemctl", "start", "mnt-weir.mount")
+    systemd.run("sh", "-c", "echo text > /mnt/weir/file")
+    # An upgrade starts the daemons anew under a mount, which goes on.
+    before = {systemd.show(unit, "MainPID") for unit in daemons}
+    systemd.run("sh", "-c", "dpkg --force-unsafe-io -i /newer/*.deb")
+    check(systemd.states(*daemons, "mnt-weir.mount") == ["active"] * 3, "upgraded")
+    after = {systemd.show(unit, "MainPID") for unit in daemons}
+    check(not before & after, f"the old programs go on: {before} {after}")
+    check(systemd.run("cat", "/mnt/weir/file").stdout == "text\n", "what was written is gone after an upgrade")
+    systemd.run("sh", "-c", "echo more >> /mnt/weir/file && sync /mnt/weir/file")
+    # Whoever hangs is started anew; here sooner than after 30 s.
+    systemd.run("mkdir", "-p", "/run/systemd/system/weir-osd@.service.d")
+    drop_in = "[Service]\nWatchdogSec=1\nRestartSec=0\n"
+    systemd.run("tee", "/run/systemd/system/weir-osd@.service.d/sooner.conf", stdin=drop_in)
+    systemd.run("systemctl", "daemon-reload")
+    systemd.run("systemctl", "restart", "weir-osd@a")
+    systemd.run("systemctl", "kill", "-s", "STOP", "weir-osd@a")
+    wait_until(lambda: systemd.show("weir-osd@a", "NRestarts") == "1" and systemd.states("weir-osd@a") == ["active"],
+               "another weir-osd")
+    check(systemd.run("cat", "/mnt/weir/file").stdout == "text\nmore\n", "what was written is gone after a restart")
+    systemd.run("systemctl", "stop", "mnt-weir.mount", "weirfs.target")
+    # systemctl waits for the target alone.
+    wait_until(lambda: systemd.states(*daemons) == ["inactive", "inactive"], "the target to stop all")
+    check(systemd.show("weir-mds", "Result") == "success", "weir-mds did not end well")
+    systemd.run("systemctl", "start", "weirfs.target")
+    wait_until(lambda: systemd.states(*daemons) == ["active", "active"], "the target to start what is enabled")
+    systemd.run("dpkg", "--force-unsafe-io", "-P", "weirfs-mds", "weirfs-osd")
+    check(systemd.states(*daemons) == ["inactive", "inactive"], "what was removed goes on")
+
+
 if __name__ == "__main__":
     try:
-        main("packages", what_they_hold, units_are_good, mount_type, install_upgrade_remove_purge)
+        main("packages", what_they_hold, units_are_good, mount_type, install_upgrade_remove_purge,
+             services_under_systemd)
     finally:
         if built.cache_info().currsize:
             shutil.rmtree(built()[0], ignore_errors=True)
