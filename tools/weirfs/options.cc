@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cctype>
 
@@ -36,11 +35,6 @@ constexpr std::array kWithValue = {"class",    "client",  "commit", "data",
                                    "reactors", "timeout", "uring"};
 constexpr uint64_t kMostReactors = 4;
 constexpr Duration kMostCommit = std::chrono::minutes(1);
-
-template <typename Words>
-bool Has(const Words& words, std::string_view word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
 
 // `timeout=30`: a bare number is seconds here, as mount options have it.
 Result<Duration> TimeoutValue(const std::string& text) {
@@ -123,7 +117,7 @@ bool AddAtime(const std::string& word, MountOptions* options) {
 Status AddOne(const std::string& word, bool is_root, MountOptions* options) {
   const size_t equals = word.find('=');
   const std::string_view name = std::string_view(word).substr(0, equals);
-  if (equals != std::string::npos && Has(kWithValue, name)) {
+  if (equals != std::string::npos && HasWord(kWithValue, name)) {
     return AddValue(name, word.substr(equals + 1), options);
   }
   if (word == "ro" || word == "rw") {
@@ -140,12 +134,12 @@ Status AddOne(const std::string& word, bool is_root, MountOptions* options) {
     options->writeback_cache = true;
   } else if (word == "nowriteback_cache") {
     options->writeback_cache = false;
-  } else if (Has(kRestricting, word)) {
+  } else if (HasWord(kRestricting, word)) {
     options->kernel_flags.push_back(word);
-  } else if (Has(kLoosening, word)) {
+  } else if (HasWord(kLoosening, word)) {
     if (is_root) options->kernel_flags.push_back(word);
   } else if (!word.empty() && !AddAtime(word, options) && word != "remount" &&
-             !(options->remount && Has(kOfTheKernel, name)) && !Has(kNotForUs, word) &&
+             !(options->remount && HasWord(kOfTheKernel, name)) && !HasWord(kNotForUs, word) &&
              !word.starts_with("x-") && !word.starts_with("comment=")) {
     return {ErrorCode::kInvalid,
             fmt::format("unknown mount option '{}' (see weirfs --help)", word)};
@@ -178,7 +172,7 @@ Result<std::vector<std::string>> SplitMountOptions(const std::string& list) {
 
 Status AddMountOptions(const std::string& list, bool is_root, MountOptions* options) {
   WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> words, SplitMountOptions(list));
-  if (Has(words, "remount")) options->remount = true;
+  if (HasWord(words, "remount")) options->remount = true;
   for (const std::string& word : words) {
     WEIR_RETURN_IF_ERROR(AddOne(word, is_root, options));
   }

@@ -1,6 +1,7 @@
 // What people type to mount, understood but not yet acted on; pure.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -40,5 +41,10 @@ Status AddMountOptions(const std::string& list, bool is_root, MountOptions* opti
 
 // The words of such a list, without backslashes and quotes.
 Result<std::vector<std::string>> SplitMountOptions(const std::string& list);
+
+template <typename Words>
+bool HasWord(const Words& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
 
 }  // namespace weir::weirfs

@@ -12,10 +12,10 @@
 namespace weir::weirfs {
 namespace {
 
-struct Flag {
+struct FlagChange {
   unsigned long set = 0, cleared = 0;
 };
-const std::map<std::string_view, Flag> kFlags = {
+const std::map<std::string_view, FlagChange> kFlagChanges = {
     {"nosuid", {MS_NOSUID, 0}},    {"suid", {0, MS_NOSUID}},     {"nodev", {MS_NODEV, 0}},
     {"dev", {0, MS_NODEV}},        {"noexec", {MS_NOEXEC, 0}},   {"exec", {0, MS_NOEXEC}},
     {"sync", {MS_SYNCHRONOUS, 0}}, {"dirsync", {MS_DIRSYNC, 0}},
@@ -24,8 +24,8 @@ const std::map<std::string_view, Flag> kFlags = {
 unsigned long FlagsOf(const MountOptions& options) {
   unsigned long flags = options.read_only ? MS_RDONLY : 0;
   for (const std::string& word : options.kernel_flags) {  // the last word holds
-    const auto flag = kFlags.find(word);
-    if (flag != kFlags.end()) flags = (flags | flag->second.set) & ~flag->second.cleared;
+    const auto flag = kFlagChanges.find(word);
+    if (flag != kFlagChanges.end()) flags = (flags | flag->second.set) & ~flag->second.cleared;
   }
   if (options.nodiratime) flags |= MS_NODIRATIME;
   if (options.noatime) return flags | MS_NOATIME;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -14,7 +13,7 @@ namespace weir::weirfs {
 namespace {
 
 constexpr const char* kTable = "mount.";
-constexpr std::array kFlags = {"log", "log_file", "metrics", "web"};
+constexpr std::array kLongFlags = {"log", "log_file", "metrics", "web"};
 // Texts, for they may be left to the machine and the kind of mount.
 constexpr std::array kAutomatic = {"keep_awake", "writeback_cache"};
 // What a word behind -o says of settings that have another name.
@@ -25,11 +24,6 @@ constexpr std::array<std::pair<const char*, const char*>, 6> kAlsoOff = {
      {"relatime", "noatime"},
      {"relatime", "strictatime"},
      {"diratime", "nodiratime"}}};
-
-template <typename Names>
-bool Has(const Names& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 // A value as the option of that name takes it.
 Setting Option(const std::string& name, const std::string& default_text, const std::string& help) {
@@ -45,7 +39,7 @@ Setting Option(const std::string& name, const std::string& default_text, const s
           }};
 }
 
-Setting Flag(const std::string& name, const std::string& help) {
+Setting Switch(const std::string& name, const std::string& help) {
   return {kTable + name, SettingType::kBool, "false", help};
 }
 
@@ -79,15 +73,15 @@ std::vector<Setting> Schema() {
       Option("timeout", "", "seconds that I/O waits for lost peers; none: as long as it takes"),
       Option("reactors", "2", "threads that serve the kernel"),
       Option("uring", "auto", "FUSE over io_uring: auto, on or off"),
-      Flag("ro", "read-only"),
-      Flag("allow_other", "others than the user who mounts may enter"),
-      Flag("sync_close", "close(2) waits for the disks"),
-      Flag("supervise", "of a cluster: a second process goes on when weirfs dies"),
+      Switch("ro", "read-only"),
+      Switch("allow_other", "others than the user who mounts may enter"),
+      Switch("sync_close", "close(2) waits for the disks"),
+      Switch("supervise", "of a cluster: a second process goes on when weirfs dies"),
       Automatic("writeback_cache", "of the kernel; auto: with --data"),
       Automatic("keep_awake", "of processors; auto: where there are at most eight"),
-      Flag("noatime", "access times do not move"),
-      Flag("nodiratime", "those of directories do not move"),
-      Flag("strictatime", "access times move with each read"),
+      Switch("noatime", "access times do not move"),
+      Switch("nodiratime", "those of directories do not move"),
+      Switch("strictatime", "access times move with each read"),
       {.name = "mount.log",
        .default_text = "info",
        .help = "trace, debug, info, warn, error or off",
@@ -95,7 +89,7 @@ std::vector<Setting> Schema() {
       {"mount.log_file", SettingType::kString, "", "where"},
       {"mount.metrics", SettingType::kString, "", "ADDR:PORT for Prometheus"},
       {"mount.web", SettingType::kString, "", "with --data: ADDR:PORT of a page"},
-      Flag("insecure", "other machines may reach metrics and web"),
+      Switch("insecure", "other machines may reach metrics and web"),
   };
 }
 
@@ -110,7 +104,7 @@ Status GiveTyped(const CLI::App& app, const Arguments& arguments, cli::ProgramCo
   std::vector<std::string> known;
   for (const Setting& setting : Schema()) known.push_back(KeyOf(setting.name));
   const auto give = [&](const std::string& key, const std::string& word, const std::string& text) {
-    if (Has(known, key)) settings->Give(kTable + key, {"-o " + word, {text}});
+    if (HasWord(known, key)) settings->Give(kTable + key, {"-o " + word, {text}});
   };
   for (const std::string& list : arguments.option_lists) {
     WEIR_RETURN_IF_ERROR(AddMountOptions(list, false, &understood));
@@ -156,9 +150,9 @@ std::vector<std::string> WordsOf(const Config& config, bool embedded) {
     if (text.empty() || text == "auto") continue;
     if (key == "insecure") {
       words.push_back(FlagOf(name));
-    } else if (Has(kFlags, key)) {
+    } else if (HasWord(kLongFlags, key)) {
       words.insert(words.end(), {FlagOf(name), text});
-    } else if (is_flag || Has(kAutomatic, key)) {
+    } else if (is_flag || HasWord(kAutomatic, key)) {
       list += (list.empty() ? "" : ",") + (text == "false" ? "no" + key : key);
     } else {
       list += fmt::format("{}{}={}", list.empty() ? "" : ",", key, text);
