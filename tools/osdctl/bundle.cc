@@ -140,7 +140,11 @@ Result<ExitCode> RunBundle(Globals& globals, const BundleOptions& options) {
   }
   std::error_code failed;
   fs::copy_file(packed, options.file, failed);
-  if (failed) return Status::FromErrno(failed.value(), "writing " + options.file);
+  if (failed) {
+    std::error_code ignored;
+    fs::remove(options.file, ignored);  // a part of it
+    return Status::FromErrno(failed.value(), "writing " + options.file);
+  }
   if (globals.json()) {
     PrintJson({{"file", options.file}, {"names", options.names}});
   } else {
