@@ -172,6 +172,7 @@ Result<Config> Config::Load(std::vector<Setting> schema, const ConfigSources& so
     WEIR_RETURN_IF_ERROR(config.Set(name, texts, From::kDefault, "default"));
   }
   if (!sources.file.empty()) WEIR_RETURN_IF_ERROR(config.LoadFile(sources.file));
+  WEIR_RETURN_IF_ERROR(config.CheckVariables(sources.variables));
   if (sources.environment) {
     for (const std::string& name : config.order_) {
       const std::string variable = VariableOf(name);
@@ -249,6 +250,27 @@ Status Config::Unknown(const std::string& name, const std::string& origin) const
   if (!meant.empty()) message += "; " + meant;
   if (!program_.empty()) message += " (" + program_ + " --help lists all)";
   return {ErrorCode::kInvalid, message};
+}
+
+Status Config::CheckVariables(const std::vector<std::string>& variables) const {
+  std::map<std::string, std::vector<std::string>> known;  // WEIR_OSD_: MEMORY, LOG ...
+  for (const std::string& name : order_) {
+    const std::string prefix = VariableOf(TableOf(name) + ".");
+    if (!TableOf(name).empty()) known[prefix].push_back(VariableOf(name).substr(prefix.size()));
+  }
+  for (const std::string& variable : variables) {
+    for (const auto& [prefix, rests] : known) {
+      if (!variable.starts_with(prefix)) continue;
+      const std::string rest = variable.substr(prefix.size());
+      if (std::find(rests.begin(), rests.end(), rest) != rests.end()) continue;
+      std::string message = "unknown variable '" + variable + "'";
+      const std::string nearest = NearestOf(rest, rests);
+      message += nearest.empty() ? "; unset it" : "; did you mean '" + prefix + nearest + "'?";
+      if (!program_.empty()) message += " (" + program_ + " --help lists all settings)";
+      return {ErrorCode::kInvalid, message};
+    }
+  }
+  return Status::Ok();
 }
 
 Status Config::Set(const std::string& name, std::vector<std::string> texts, From from,

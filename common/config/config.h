@@ -53,6 +53,9 @@ struct ConfigSources {
   std::map<std::string, GivenSetting> flags;  // by setting name
   // Value of an environment variable; none set by default, getenv in programs.
   std::function<std::optional<std::string>(const std::string&)> environment;
+  // Names of all variables that are set: one that begins as those of a table of the schema
+  // (WEIR_OSD_) and is none of its settings is an error.
+  std::vector<std::string> variables = {};
   std::string program = {};  // whose --help lists the settings
 };
 
@@ -105,6 +108,7 @@ class Config {
              const std::string& origin);
   Status LoadFile(const std::string& path);
   [[nodiscard]] Status Unknown(const std::string& name, const std::string& origin) const;
+  [[nodiscard]] Status CheckVariables(const std::vector<std::string>& variables) const;
   [[nodiscard]] const Entry& At(std::string_view name) const;
   [[nodiscard]] const Entry& At(std::string_view name, SettingType type) const;
 

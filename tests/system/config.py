@@ -87,7 +87,9 @@ def errors_name_line_key_and_the_way_out(lab):
         has(run(f"{BIN}/{PROGRAMS[table]}", "--config", path, *words, ok=(2,)).stderr, path + error)
     for table in PROGRAMS:
         has(checked(table, "--config", lab.path("none"), ok=(2,)).stderr, f"there is no configuration file '{lab.path('none')}'")
-        has(checked(table, env={f"WEIR_{table.upper()}_LOG": "loud"}, ok=(2,)).stderr, f"WEIR_{table.upper()}_LOG: 'loud'")
+        variable = f"WEIR_{table.upper()}_LOG"
+        has(checked(table, env={variable: "loud"}, ok=(2,)).stderr, f"{variable}: 'loud'")
+        has(checked(table, env={variable + "S": "info"}, ok=(2,)).stderr, f"unknown variable '{variable}S'; did you mean '{variable}'?")
         open_to_all = write(path, f"[{table}]\n{least[table]}", 0o666)
         has(checked(table, "--config", path).stderr, f"warning: {open_to_all}: everybody may change it (chmod o-w {path})")
     has(checked("mds", ok=(2,)).stderr, "where is its data?")
@@ -115,6 +117,11 @@ def what_holds_is_printed_with_its_origin(lab):
     files = {"WEIR_CONFIG_DIR": lab.dir}
     osd = write(lab.path("osd-a.toml"), '[osd]\ndisk = "/x"\nmds = "127.0.0.1"\n')
     write(lab.path("else.toml"), "x = 1\n")
+    # A mount reads its file there unless it is told of another one.
+    has(checked("mount", env=files).stdout, f'class = "gold"  # {mount}:2\n')
+    other = write(lab.path("other.toml"), "[mount]\nro = true\n")
+    check("gold" not in checked("mount", "--config", other, env=files).stdout, "two files were read")
+    check("gold" not in checked("mount", env={"WEIR_CONFIG_DIR": lab.path("none")}).stdout, "another file was read")
     has(run(f"{BIN}/osdctl", "config", "show", "mount", env=files).stdout, f"# {mount} of weirfs\n", f'class = "gold"  # {mount}:2\n')
     shown = run(f"{BIN}/osdctl", "config", "show", env=files).stdout
     has(shown, f"# {mds} of weir-mds\n[mds]\n", f"\n\n# {osd} of weir-osd\n[osd]\n", f"\n\n# {mount} of weirfs\n[mount]\n")

@@ -1,6 +1,9 @@
 #include "tools/cli/program_config.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -19,6 +22,17 @@ std::optional<std::string> Variable(const std::string& name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
+// Only those of ours.
+std::vector<std::string> NamesOfVariables() {
+  std::vector<std::string> names;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    if (text.starts_with("WEIR_")) names.emplace_back(text.substr(0, text.find('=')));
+  }
+  std::sort(names.begin(), names.end());  // the same error each time
+  return names;
+}
+
 std::string HelpOf(const Setting& setting) {
   if (setting.default_text.empty() || setting.is_switch) return setting.help;
   return setting.help + " [" + setting.default_text + "]";
@@ -26,22 +40,27 @@ std::string HelpOf(const Setting& setting) {
 
 }  // namespace
 
+std::string ConfigDirectory() {
+  return Variable("WEIR_CONFIG_DIR").value_or(kConfigDirectory);
+}
+
 Status CheckLogLevel(const std::string& text) {
   return ParseLogLevel(text).status();
 }
 
 ProgramConfig::ProgramConfig(Options options) : options_(std::move(options)) {
   sources_.environment = Variable;
+  sources_.variables = NamesOfVariables();
   sources_.program = options_.program;
 }
 
 void ProgramConfig::AddFileFlags(CLI::App& app) {
   const std::string variable = VariableOf(options_.table + ".log");
-  app.add_option("--config", sources_.file,
-                 "TOML file with settings below [" + options_.table +
+  std::string help = "TOML file with settings below [" + options_.table +
                      "], named as their options; options and variables (" + variable +
-                     ") go before it")
-      ->type_name("FILE");
+                     ") go before it";
+  if (!options_.default_file.empty()) help += " [" + options_.default_file + ", where it exists]";
+  app.add_option("--config", sources_.file, help)->type_name("FILE");
   app.add_flag("--check-config", check_only_,
                "check all settings, print each with where it comes from, start nothing");
 }
@@ -85,6 +104,9 @@ Result<Config> ProgramConfig::Read() const {
 }
 
 std::optional<int> ProgramConfig::Load() {
+  if (sources_.file.empty() && access(options_.default_file.c_str(), F_OK) == 0) {
+    sources_.file = options_.default_file;
+  }
   Result<Config> config = Read();
   if (!config.ok()) {
     Say(options_.program, config.status().message());

@@ -23,9 +23,10 @@ namespace weir::cli {
 class ProgramConfig {
  public:
   struct Options {
-    std::string program;          // `weir-osd`
-    std::string table;            // `osd`: of all settings below
-    std::vector<Setting> schema;  // one of them is `osd.log`
+    std::string program;            // `weir-osd`
+    std::string table;              // `osd`: of all settings below
+    std::vector<Setting> schema;    // one of them is `osd.log`
+    std::string default_file = {};  // read where it exists and --config names none; empty: none
     // What no setting shows alone and needs no start, as that something is missing. Any error is of
     // the settings.
     std::function<Status(const Config&)> check;
@@ -60,6 +61,10 @@ class ProgramConfig {
   bool check_only_ = false;
   std::optional<Config> config_;
 };
+
+// Where this machine's files are: /etc/weirfs, or what WEIR_CONFIG_DIR names.
+constexpr const char* kConfigDirectory = "/etc/weirfs";
+std::string ConfigDirectory();
 
 // A `check` for a setting that is a level of the log.
 Status CheckLogLevel(const std::string& text);

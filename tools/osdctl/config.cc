@@ -10,17 +10,11 @@
 
 #include "tools/cli/process.h"
 #include "tools/cli/program.h"
+#include "tools/cli/program_config.h"
 #include "tools/osdctl/command.h"
 
 namespace weir::osdctl {
 namespace {
-
-constexpr const char* kDirectory = "/etc/weirfs";
-
-std::string Directory() {
-  const char* directory = std::getenv("WEIR_CONFIG_DIR");
-  return directory == nullptr || *directory == '\0' ? kDirectory : directory;
-}
 
 // Empty: no file of that name is read by any program.
 std::string ProgramOf(const std::string& name) {
@@ -66,7 +60,7 @@ Result<ExitCode> ShowFile(const std::string& path, const std::string& program) {
 
 // The code is that of the first that is wrong; all are shown.
 Result<ExitCode> Show(const std::string& name) {
-  const std::string directory = Directory();
+  const std::string directory = cli::ConfigDirectory();
   std::vector<std::string> names = {name};
   if (name.empty()) {
     WEIR_ASSIGN_OR_RETURN(names, NamesIn(directory));
@@ -92,7 +86,7 @@ void AddConfig(CLI::App& app, Globals& globals) {
   auto* show = config->add_subcommand(
       "show", fmt::format("print what holds by each file in {} and where it comes from; exit 2: "
                           "something is wrong",
-                          kDirectory));
+                          cli::kConfigDirectory));
   auto name = std::make_shared<std::string>();
   show->add_option("name", *name, "one of them (default: all)")->type_name("mds|osd-NAME|mount");
   show->footer(

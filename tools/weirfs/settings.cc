@@ -96,7 +96,11 @@ std::vector<Setting> Schema() {
 }  // namespace
 
 cli::ProgramConfig::Options MountSettings() {
-  return {.program = "weirfs", .table = "mount", .schema = Schema(), .check = CheckHttp};
+  return {.program = "weirfs",
+          .table = "mount",
+          .schema = Schema(),
+          .default_file = cli::ConfigDirectory() + "/mount.toml",
+          .check = CheckHttp};
 }
 
 Status GiveTyped(const CLI::App& app, const Arguments& arguments, cli::ProgramConfig* settings) {

@@ -48,6 +48,7 @@ class ConfigTest : public ::testing::Test {
       if (it == environment.end()) return std::nullopt;
       return it->second;
     };
+    for (const auto& [name, value] : environment) sources.variables.push_back(name);
     return Config::Load(schema, sources);
   }
 
@@ -101,6 +102,15 @@ TEST_F(ConfigTest, ListsAreArraysOrWordsBetweenCommasOrRepeatedFlags) {
   EXPECT_EQ(config->List("osd.colours"), (Texts{"a,b,c", "pink"}));
 }
 
+TEST_F(ConfigTest, VariablesThatNoSettingReadsAreErrors) {
+  const std::string all = " (weir-x --help lists all settings)";
+  EXPECT_EQ(ErrorOf("", {}, {{"WEIR_OSD_MEMRY", "1G"}}),
+            "unknown variable 'WEIR_OSD_MEMRY'; did you mean 'WEIR_OSD_MEMORY'?" + all);
+  EXPECT_EQ(ErrorOf("", {}, {{"WEIR_OSD_ZEBRA", "1"}}),
+            "unknown variable 'WEIR_OSD_ZEBRA'; unset it" + all);
+  EXPECT_TRUE(Load("", {}, {{"WEIR_BIN", "x"}, {"WEIR_MDS_MEMRY", "1"}, {"PATH", "x"}}).ok());
+}
+
 TEST_F(ConfigTest, UnknownNamesComeWithTheNearest) {
   const std::string all = " (weir-x --help lists all)";
   EXPECT_EQ(ErrorOf("name = 'x'\n\nnmae = 'y'\n"),
@@ -117,7 +127,7 @@ TEST_F(ConfigTest, UnknownNamesComeWithTheNearest) {
 TEST_F(ConfigTest, AKeyAboveItsTableIsToldWhereItBelongs) {
   std::ofstream(path_) << "memory = '1G'\n";
   const Setting memory{"osd.memory", SettingType::kSize, "1G", ""};
-  const ConfigSources sources{path_.string(), {}, {}, "weir-x"};
+  const ConfigSources sources{path_.string(), {}, {}, {}, "weir-x"};
   EXPECT_EQ(Config::Load({memory}, sources).status().message(),
             path_.string() +
                 ":1: unknown setting 'memory'; write it below [osd] (weir-x --help lists all)");
