@@ -253,7 +253,7 @@ void FileIo::Sync(const InodePtr& inode, bool commit, WriteCallback callback) {
 }
 
 Status FileIo::Told(Handle& handle, const Status& status) {
-  Status earlier = handle.inode->TakeError(&handle.errors_told);
+  Status earlier = handle.inode->TakeError(&handle.errors_told, handle.hears());
   if (earlier.ok()) return status;
   reports_.ToldError(*handle.inode);
   return earlier;

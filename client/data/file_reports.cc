@@ -202,7 +202,7 @@ std::vector<ClosedFiles::Waiters> FileReports::LoseAll() {
   for (const auto& [id, since] : lost) {
     if (const InodePtr inode = inodes_.Find(id)) {
       inode->LoseUnreported();
-      inode->RememberError(LostError());
+      inode->RememberError(LostError(), Inode::Hears::kAll);
     }
     inodes_.Unpin(id);
   }

@@ -127,11 +127,6 @@ Status MdsClient::TakeSession(const std::string& body, TimePoint asked) {
   root_ = reply.root_inode();
   lock_seq_ = 0;
   ordered_.BeginLife(reply.life());
-  if (reply.lost_locks_size() > 0 && events_.on_lost_locks != nullptr) {
-    std::vector<InodeId> lost;
-    for (const uint64_t inode : reply.lost_locks()) lost.emplace_back(inode);
-    events_.on_lost_locks(lost);
-  }
   if (options_.directories != nullptr) {
     options_.directories->BeginSession(reply.lease_epoch(), asked);
   }
@@ -144,6 +139,11 @@ Status MdsClient::TakeSession(const std::string& body, TimePoint asked) {
   {
     std::lock_guard lock(mutex_);
     tag_epoch_ = tag_epoch;
+  }
+  if (events_.on_lost_locks != nullptr) {
+    std::vector<InodeId> lost;
+    for (const uint64_t inode : reply.lost_locks()) lost.emplace_back(inode);
+    events_.on_lost_locks(lost);
   }
   events_.on_tags(tag_epoch);
   // After the map: it may say that they are lost.

@@ -83,6 +83,7 @@ class MdsClient {
     std::function<std::map<ClassId, MountClassTimes>()> times;
     std::function<KernelPath()> kernel_path;                  // may be empty
     std::function<std::vector<wire::FileLock>()> held_locks;  // optional, as is the next
+    // Behind the map of each session that has begun.
     std::function<void(const std::vector<InodeId>&)> on_lost_locks;
     // MDS_LOCKS_SETTLED is wanted; may be empty.
     std::function<void(uint64_t seq)> on_lock_question;

@@ -252,13 +252,17 @@ void Core::SettleLocks(uint64_t seq) {
   });
 }
 
-// Others had them meanwhile and may have changed the file: its users hear of it by an error.
+// Others had them meanwhile and may have changed the file: its users hear of it by an error; after
+// an eviction those who had it open before it.
 void Core::OnLocksLost(const std::vector<InodeId>& inodes) {
+  const bool evicted = std::exchange(session_fence_, fenced_) != fenced_;
+  const auto hears = evicted ? Inode::Hears::kFenced : Inode::Hears::kAll;
   for (const InodeId id : inodes) {
     locks_.Lost(id);
     if (options_.takeover != nullptr) options_.takeover->LocksLost(id);
     if (const InodePtr inode = inodes_.Find(id)) {
-      inode->RememberError({ErrorCode::kIo, "locks were lost while the MDS was out of reach"});
+      inode->RememberError({ErrorCode::kIo, "locks were lost while the MDS was out of reach"},
+                           hears);
     }
   }
 }

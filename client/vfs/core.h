@@ -242,6 +242,7 @@ class Core final : private WriteReporter, private NewFiles {
   std::atomic<uint64_t> map_epoch_{0};
   std::atomic<uint32_t> generation_{0};  // 0: no map has come
   Epoch fenced_;                         // on the thread that brings maps
+  Epoch session_fence_;                  // fenced_ as the last session began; on that thread
   EvictionWaits eviction_waits_;
   TimePoint free_left_at_ = TimePoint::Max();
 

@@ -20,7 +20,7 @@ constexpr Duration kLeftIdsKept = std::chrono::seconds(30);
 
 void Core::Resume() {
   const MountState& left = options_.takeover->left();
-  fenced_ = Epoch(left.fenced);
+  fenced_ = session_fence_ = Epoch(left.fenced);
   eviction_waits_.Heard(left.fenced);
   handles_.SetLast(left.last_handle);
   for (const auto& [number, file] : left.handles) ResumeFile(file);

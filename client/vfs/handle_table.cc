@@ -11,7 +11,7 @@ Handle::Handle(InodePtr opened, OpenerPtr by, int open_flags)
       direct((open_flags & O_DIRECT) != 0),
       errors_told(inode->ErrorMark()),
       before_(changes()),
-      errors_before_(inode->errors()),
+      errors_before_(inode->errors(Inode::Hears::kFenced)),
       flushed_(before_) {}
 
 void Handle::Changing(pid_t by) {

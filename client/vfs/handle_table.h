@@ -52,7 +52,12 @@ struct Handle {
   // A close tells of errors that came while the file was open through it: whoever has only read
   // hears of none.
   [[nodiscard]] bool HearsAtClose() const { return locked || changes() != before_; }
-  [[nodiscard]] bool HasNewErrors() const { return inode->errors() != errors_before_; }
+  [[nodiscard]] bool HasNewErrors() const { return inode->errors(hears()) > errors_before_; }
+  // Which errors of the inode concern it.
+  [[nodiscard]] Inode::Hears hears() const {
+    const bool fenced = opener != nullptr && opener->is_fenced();
+    return fenced ? Inode::Hears::kFenced : Inode::Hears::kAll;
+  }
 
  private:
   [[nodiscard]] Changes ChangesLocked() const;

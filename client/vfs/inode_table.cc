@@ -335,10 +335,12 @@ bool Inode::SeenAtOpen(uint64_t version) {
   return same;
 }
 
-void Inode::RememberError(const Status& status) {
+void Inode::RememberError(const Status& status, Hears hears) {
   std::lock_guard lock(mutex_);
-  if (errors_ == errors_heard_) error_ = status;
+  const uint64_t last = hears == Hears::kAll ? errors_of_all_ : errors_;
+  if (last <= errors_heard_) error_ = status;
   ++errors_;
+  if (hears == Hears::kAll) errors_of_all_ = errors_;
 }
 
 uint64_t Inode::ErrorMark() const {
@@ -346,29 +348,31 @@ uint64_t Inode::ErrorMark() const {
   return errors_heard_;
 }
 
-uint64_t Inode::errors() const {
+uint64_t Inode::errors(Hears handle) const {
   std::lock_guard lock(mutex_);
-  return errors_;
+  return handle == Hears::kAll ? errors_of_all_ : errors_;
 }
 
 bool Inode::has_error() const {
   std::lock_guard lock(mutex_);
-  return errors_ != errors_heard_;
+  return errors_of_all_ > errors_heard_;
 }
 
 void Inode::NotHeard(const Status& status) {
   std::lock_guard lock(mutex_);
-  if (errors_ == 0) {
+  if (errors_of_all_ == 0) {
     error_ = status;
-    errors_ = 1;
+    errors_of_all_ = ++errors_;
   }
-  errors_heard_ = std::min(errors_heard_, errors_ - 1);
+  errors_heard_ = std::min(errors_heard_, errors_of_all_ - 1);
 }
 
-Status Inode::TakeError(std::atomic<uint64_t>* mark) {
+Status Inode::TakeError(std::atomic<uint64_t>* mark, Hears handle) {
   std::lock_guard lock(mutex_);
-  if (*mark >= errors_) return Status::Ok();
-  *mark = errors_heard_ = errors_;
+  const uint64_t last = handle == Hears::kAll ? errors_of_all_ : errors_;
+  if (*mark >= last) return Status::Ok();
+  *mark = last;
+  errors_heard_ = std::max(errors_heard_, last);
   return error_;
 }
 

@@ -173,12 +173,20 @@ class Inode {
 
   // What went wrong with what was written is told once through each handle that was open then; each
   // keeps a mark of what it was told. What nobody has heard of is told to those who come later.
-  void RememberError(const Status& status);
+  // kFenced: only handles of openers that are fenced. What an eviction took may fail after it was
+  // heard of, when others have opened the file who lost nothing.
+  enum class Hears : uint8_t { kAll, kFenced };
+  void RememberError(const Status& status, Hears hears);
+  void RememberError(const Status& status) {  // kStale is what writes of fenced openers end with
+    RememberError(status, status.code() == ErrorCode::kStale ? Hears::kFenced : Hears::kAll);
+  }
   [[nodiscard]] uint64_t ErrorMark() const;  // of a new handle
-  // The first error behind the mark that nobody had heard of, or the last; ok: there is none.
-  Status TakeError(std::atomic<uint64_t>* mark);
-  [[nodiscard]] bool has_error() const;   // that nobody has heard of
-  [[nodiscard]] uint64_t errors() const;  // so far
+  // The first error behind the mark that nobody had heard of, or the last; ok: there is none for
+  // such a handle.
+  Status TakeError(std::atomic<uint64_t>* mark, Hears handle = Hears::kAll);
+  [[nodiscard]] bool has_error() const;  // for all, that nobody has heard of
+  // The number of the last one that concerns such a handle; they are numbered from 1.
+  [[nodiscard]] uint64_t errors(Hears handle) const;
   // Whoever took it is gone: it is for the next who comes.
   void NotHeard(const Status& status);
 
@@ -279,7 +287,8 @@ class Inode {
   int64_t told_read_ns_ = 0;  // the last that the MDS has heard of
   Status error_;              // of the last
   uint64_t errors_ = 0;
-  uint64_t errors_heard_ = 0;  // so many of them by somebody
+  uint64_t errors_of_all_ = 0;  // the number of the last that is not for fenced handles alone
+  uint64_t errors_heard_ = 0;   // so many of them by somebody
   std::string target_;
   std::optional<MadeName> made_name_;
 };

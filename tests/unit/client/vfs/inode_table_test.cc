@@ -225,5 +225,22 @@ TEST(InodeTest, AnErrorIsGivenOnceToEachWhoHadItOpenAndToOneOfThoseWhoComeLater)
   }
 }
 
+TEST(InodeTest, WhatAnEvictionTookIsToldToThoseOnlyWhoHadItOpenThen) {
+  const auto kFenced = Inode::Hears::kFenced;
+  Inode inode{InodeId(5)};
+  std::atomic<uint64_t> before{inode.ErrorMark()}, after{inode.ErrorMark()};
+  inode.RememberError(Status(ErrorCode::kStale, "a late write"));
+  EXPECT_FALSE(inode.has_error());
+  EXPECT_TRUE(inode.TakeError(&after).ok());
+  EXPECT_EQ(inode.errors(Inode::Hears::kAll), 0U);
+  EXPECT_EQ(inode.errors(kFenced), 1U);
+  EXPECT_EQ(inode.TakeError(&before, kFenced).code(), ErrorCode::kStale);
+  EXPECT_TRUE(inode.TakeError(&before, kFenced).ok()) << "twice";
+  inode.RememberError(Status(ErrorCode::kIo, "lost locks"), kFenced);
+  inode.RememberError(Status(ErrorCode::kNoSpace, "of all"));
+  EXPECT_EQ(inode.TakeError(&after).code(), ErrorCode::kNoSpace);
+  EXPECT_FALSE(inode.TakeError(&before, kFenced).ok());
+}
+
 }  // namespace
 }  // namespace weir::client
