@@ -2,6 +2,7 @@
 """What bash offers at TAB, with a line of which bash itself says where the cursor is: all that --help has, and no more."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -102,6 +103,26 @@ class CompletionsTest(unittest.TestCase):
                 json.dump({"version": 2, "endpoint": "tcp://127.0.0.1:1", "osd_size": 0, "token_rate": "", "mds": NOBODY, "mounts": [],
                            "osds": [{"disk": "osd.0.img", "is_image": True, "images": [], "formatted": True, "process": NOBODY}]}, file)
             self.assertEqual(offered(f"weir-dev kill --dir {folder} ", "weir-dev kill "), [["mds.0", "osd.0"], []])
+
+    def test_osdctl_prints_it_and_zsh_asks_bash(self):
+        printed = {shell: subprocess.run([f"{BIN}/osdctl", "completion", shell], capture_output=True, text=True, timeout=60, check=True).stdout
+                   for shell in ("bash", "zsh")}
+        with open(SCRIPT, encoding="ascii") as file:
+            self.assertEqual(printed["bash"], file.read())
+        if not shutil.which("zsh"):
+            return
+        # In the place of zsh's own, at the end of a line of these words, and telling what there is.
+        ask = """
+            compdef() { :; }
+            compadd() { local -a found; found=(${(P)@[-1]}); print -l -- $found; }
+            eval "$0"
+            words=("$@") CURRENT=$# PREFIX="${@[-1]}"
+            _weir_programs"""
+        for line, wanted in ((("osdctl", "class", "cr"), ["create"]), (("weirfs", "-o", "writeb"), ["writeback_cache"]),
+                             (("osdctl", "class", "set", "gold", "--flow", ""), ["user", "cgroup", "opener", "none"])):
+            done = subprocess.run(["zsh", "-f", "-c", ask, printed["zsh"], *line], capture_output=True, text=True, timeout=60, check=False,
+                                  env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"})
+            self.assertEqual((done.stdout.split(), done.stderr), (wanted, ""), line)
 
 
 if __name__ == "__main__":
