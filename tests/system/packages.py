@@ -124,15 +124,16 @@ def what_they_hold(lab):
 def units_are_good(lab):
     root = unpacked(lab)
     units = f"{root}/lib/systemd/system"
-    for name, directory in (("weir-mds", "mds"), ("weir-osd@", "osd-%i")):
+    for name, directory, condition in (("weir-mds", "mds", ["/etc/weirfs/mds.toml"]), ("weir-osd@", "osd-%i", None)):
         unit = settings(f"{units}/{name}.service")
         configuration = f"/etc/weirfs/{directory}.toml"
-        for key, value in (("Type", "notify"), ("User", "weirfs"), ("ConditionPathExists", configuration),
+        for key, value in (("Type", "notify"), ("User", "weirfs"),
                            ("ExecStart", f"/usr/bin/{name.rstrip('@')} --config {configuration}"),
                            ("StateDirectory", f"weirfs/{directory}"), ("RuntimeDirectory", f"weirfs/{directory}"),
                            ("WatchdogSec", "30"), ("Restart", "on-failure"), ("CapabilityBoundingSet", ""),
                            ("NoNewPrivileges", "yes"), ("ProtectSystem", "strict"), ("WantedBy", "weirfs.target")):
             check(unit.get(key) == [value], f"{name}: {key} is {unit.get(key)}, not {value}")
+        check(unit.get("ConditionPathExists") == condition, f"{name} starts if {unit.get('ConditionPathExists')}")
         for key in ("TimeoutStopSec", "StartLimitBurst", "LimitNOFILE"):
             check(int(unit[key][0]) > 0, f"{name}: {key} is {unit[key]}")
     if not shutil.which("systemd-analyze"):
@@ -144,7 +145,7 @@ def units_are_good(lab):
             text = file.read().replace("/usr/bin/weir-", f"{BIN}/weir-")
         with open(path, "w") as file:
             file.write(text)
-        check(run("systemd-analyze", "verify", path.replace("@.", "@sdb.")).stderr == "", f"{unit} is not clean")
+        check(run("systemd-analyze", "verify", "--man=no", path.replace("@.", "@sdb.")).stderr == "", f"{unit} is not clean")
         if unit.endswith(".service"):
             # 2.0 of 10 and below is OK.
             run("systemd-analyze", "security", "--offline=yes", "--threshold=20", path)
@@ -378,7 +379,7 @@ def install_upgrade_remove_purge(lab):
     check(debian.run("getent", "passwd", "weirfs").stdout.rstrip().endswith("/var/lib/weirfs:/usr/sbin/nologin"), "the user")
     for unit in ("weirfs.target", "weir-mds.service"):
         check(debian.run("systemctl", "is-enabled", unit).stdout == "enabled\n", f"{unit} is not enabled")
-        debian.run("systemd-analyze", "verify", unit)
+        debian.run("systemd-analyze", "verify", "--man=no", unit)
     check(not os.listdir(debian.path("etc/weirfs")), "something is configured")
     check(not os.path.exists(debian.path("var/lib/weirfs")), "something was started")
 
@@ -529,6 +530,9 @@ def services_under_systemd(lab):
     daemons = ("weir-mds", "weir-osd@a")
     check(systemd.states("weirfs.target", *daemons) == ["active", "inactive", "inactive"], "installed, and not configured")
     os.rename(debian.path("mds.toml"), debian.path("etc/weirfs/mds.toml"))
+    systemd.run("systemctl", "start", "weir-osd@mistyped", ok=(1,))
+    wait_until(lambda: "/etc/weirfs/osd-mistyped.toml" in systemd.run("journalctl", "-u", "weir-osd@mistyped").stdout,
+               "the name of the missing file")
     systemd.run("systemctl", "start", "weir-mds")
     check(systemd.run("systemctl", "start", "weir-osd@a", ok=None).returncode != 0, "it started on an empty disk")
     systemd.run("systemctl", "stop", "weir-osd@a")
@@ -553,6 +557,16 @@ def services_under_systemd(lab):
     check(not before & after, f"the old programs go on: {before} {after}")
     check(systemd.run("cat", "/mnt/weir/file").stdout == "text\n", "what was written is gone after an upgrade")
     systemd.run("sh", "-c", "echo more >> /mnt/weir/file && sync /mnt/weir/file")
+    # A file that is wrong is not taken.
+    configuration = debian.path("etc/weirfs/osd-a.toml")
+    with open(configuration, "a") as file:
+        file.write('log = "loud"\n')
+    systemd.run("systemctl", "reload", "weir-osd@a", ok=(1,))
+    wait_until(lambda: re.search(r"osd-a\.toml:\d+: osd\.log: 'loud'", systemd.run("journalctl", "-u", "weir-osd@a").stdout),
+               "the reason in the journal")
+    run("sed", "-i", "s/loud/debug/", configuration)
+    systemd.run("systemctl", "reload", "weir-osd@a")
+    check(systemd.states("weir-osd@a") == ["active"], "reloaded")
     # Whoever hangs is started anew; here sooner than after 30 s.
     systemd.run("mkdir", "-p", "/run/systemd/system/weir-osd@.service.d")
     drop_in = "[Service]\nWatchdogSec=1\nRestartSec=0\n"
