@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 
 from weirtest import BIN, MIB, REPO, Cluster, check, is_mounted, main, run, wait_until
@@ -356,6 +357,57 @@ def configure(debian, disk):
     return port
 
 
+class OtherHost:
+    """A mount outside the Debian, and a program that writes there, makes names and syncs until it is told to end."""
+
+    PROGRAM = """
+import os, sys
+mnt, end = sys.argv[1:]
+number = 0
+with open(f"{mnt}/numbers", "w") as file:
+    while not os.path.exists(end):
+        print(number, file=file, flush=True)
+        os.fsync(file.fileno())
+        with open(f"{mnt}/new", "w") as other:
+            other.write(str(number))
+        os.rename(f"{mnt}/new", f"{mnt}/last")
+        print(number, flush=True)
+        number += 1
+"""
+
+    def __init__(self, lab, port):
+        self.mnt, self.end, self.steps = (lab.path(f"other-host.{name}") for name in ("mnt", "end", "steps"))
+        os.mkdir(self.mnt)
+        lab.on_exit(lambda: is_mounted(self.mnt) and run("umount", "-l", self.mnt, ok=None))
+        run(f"{BIN}/weirfs", f"127.0.0.1:{port}", self.mnt, "-o", "class=best-effort")
+        with open(self.steps, "w") as steps:
+            self.process = subprocess.Popen([sys.executable, "-c", self.PROGRAM, self.mnt, self.end], stdout=steps)
+        lab.on_exit(lambda: self.process.poll() is None and (self.process.kill(), self.process.wait()))
+        self.goes_on()
+
+    def count(self):
+        with open(self.steps) as steps:
+            return steps.read().count("\n")
+
+    def goes_on(self):
+        before = self.count()
+        wait_until(lambda: self.count() > before or self.process.poll() is not None, "another host to write")
+        check(self.process.poll() is None, f"another host cannot write: {self.process.returncode}")
+
+    def ends_well(self):
+        """Everything that it wrote is there, in order."""
+        with open(self.end, "w"):
+            pass
+        check(self.process.wait(60) == 0, "another host met an error")
+        numbers = [str(number) for number in range(self.count())]
+        with open(f"{self.mnt}/numbers") as file:
+            found = file.read().split()
+        check(found == numbers, f"another host wrote {numbers[-1]} lines, and reads {found[-3:]}")
+        with open(f"{self.mnt}/last") as file:
+            check(file.read() == numbers[-1], "its last file is another")
+        run("umount", self.mnt)
+
+
 def install_upgrade_remove_purge(lab):
     if not shutil.which("mmdebstrap"):
         print("        no mmdebstrap here: nothing was installed")
@@ -417,11 +469,14 @@ def install_upgrade_remove_purge(lab):
         return debian.run("sh", "-ec", f"mount /mnt/weir; {{ {script}; }} || bad=1; umount /mnt/weir; exit ${{bad:-0}}").stdout
 
     on_mount("echo text > /mnt/weir/file")
+    other = OtherHost(lab, port)
     services.stop()
     install(2)
     check(debian.run("dpkg-query", "-W", "-f", "${Version}", "weirfs-osd").stdout.endswith("-2"), "no upgrade")
     start()
     check(on_mount("cat /mnt/weir/file") == "text\n", "what was written is gone after an upgrade")
+    other.goes_on()
+    other.ends_well()
     services.stop()
 
     # Removed: what was configured and written stays, and all of it works again.
@@ -549,13 +604,16 @@ def services_under_systemd(lab):
     systemd.run("systemctl", "daemon-reload")
     systemd.run("systemctl", "start", "mnt-weir.mount")
     systemd.run("sh", "-c", "echo text > /mnt/weir/file")
-    # An upgrade starts the daemons anew under a mount, which goes on.
+    # An upgrade starts the daemons anew under mounts, which go on.
+    other = OtherHost(lab, port)
     before = {systemd.show(unit, "MainPID") for unit in daemons}
     systemd.run("sh", "-c", "dpkg --force-unsafe-io -i /newer/*.deb")
     check(systemd.states(*daemons, "mnt-weir.mount") == ["active"] * 3, "upgraded")
     after = {systemd.show(unit, "MainPID") for unit in daemons}
     check(not before & after, f"the old programs go on: {before} {after}")
     check(systemd.run("cat", "/mnt/weir/file").stdout == "text\n", "what was written is gone after an upgrade")
+    other.goes_on()
+    other.ends_well()
     systemd.run("sh", "-c", "echo more >> /mnt/weir/file && sync /mnt/weir/file")
     # A file that is wrong is not taken.
     configuration = debian.path("etc/weirfs/osd-a.toml")
