@@ -511,6 +511,54 @@ def install_upgrade_remove_purge(lab):
     check(debian.tree() == before, "installed and purged, and not as before")
 
 
+def ordinary_user(lab):
+    """What the packages let a user without rights do, in PID and mount namespaces that end with each script."""
+    if not shutil.which("mmdebstrap"):
+        print("        no mmdebstrap here: nothing was installed")
+        return
+    debian = Debian(lab)
+    os.makedirs(debian.path("debs"))
+    for name in ("weirfs", "weirfs-common"):
+        shutil.copy(package(built()[1][0], name), debian.path("debs"))
+    debian.run("sh", "-c", "dpkg --force-unsafe-io -i /debs/*.deb && useradd -m alice")
+    # As udev makes it, which need not run here.
+    debian.run("mknod", "-m", "666", "/root/fuse", "c", "10", "229")
+    debian.run("setpriv", "--reuid", "alice", "--regid", "alice", "--clear-groups", "mkdir", "/home/alice/m", "/home/alice/n")
+
+    def session(script, ok=(0,)):
+        """`alice COMMANDS` is what she types; the rest is done by root."""
+        prelude = """
+            mount --bind /root/fuse /dev/fuse
+            alice() {
+                setpriv --reuid alice --regid alice --clear-groups env HOME=/home/alice sh -ec "cd; $1"
+            }
+        """
+        return run("unshare", "--pid", "--fork", "--kill-child", *debian.argv("sh", "-ec", prelude + script), ok=ok)
+
+    session("""
+        alice "weirfs --data ~/weir ~/m --osd-size 256MiB --token-rate 500MiB/s; echo text > m/file; mkdir m/folder"
+        alice "test $(stat -c %U /home/alice/weir) = alice; cat m/file; fusermount3 -u m; ls m" > /said
+        test "$(cat /said)" = text
+        alice "weirfs --data ~/weir ~/m; test -d m/folder; cat m/file; umount m"
+    """)
+    done = session("""
+        alice "weirfs --data ~/weir ~/m"
+        ! ls /home/alice/m 2>&1
+        ! alice "weirfs --data ~/weir ~/n" 2>&1
+        ! alice "weirfs --data ~/other ~/m" 2>&1
+        alice "weirfs --data ~/other ~/n --osd-size 256MiB --token-rate 500MiB/s; echo more > n/file; fusermount3 -u n; fusermount3 -u m"
+    """).stdout
+    for words in ("'/home/alice/m': Permission denied", "has it mounted on '/home/alice/m'", "something is mounted there already"):
+        check(words in done, f"no {words} in {done}")
+    allow_other = 'alice "weirfs --data ~/weir ~/m -o allow_other"; cat /home/alice/m/file'
+    said = session(allow_other, ok=(1,)).stderr
+    check(re.search(r"take the '#' out of line \d+ of /etc/fuse\.conf", said), said)
+    debian.run("sed", "-i", "s/^#user_allow_other/user_allow_other/", "/etc/fuse.conf")
+    check(session(allow_other).stdout == "text\n", "root may not read in spite of allow_other")
+    said = session('chmod 600 /dev/fuse; alice "weirfs --data ~/weir ~/m"', ok=(1,)).stderr
+    check("chmod 666 /dev/fuse" in said, said)
+
+
 class Systemd:
     """The process 1 of a PID namespace in a Debian, with this machine's network and devices."""
 
@@ -647,7 +695,7 @@ def services_under_systemd(lab):
 
 if __name__ == "__main__":
     try:
-        main("packages", what_they_hold, units_are_good, mount_type, install_upgrade_remove_purge,
+        main("packages", what_they_hold, units_are_good, mount_type, install_upgrade_remove_purge, ordinary_user,
              services_under_systemd)
     finally:
         if built.cache_info().currsize:
