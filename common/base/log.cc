@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#define SD_JOURNAL_SUPPRESS_LOCATION  // it would be this file, of all lines
 #include <systemd/sd-journal.h>
 #include <unistd.h>
 

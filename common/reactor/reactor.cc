@@ -173,9 +173,9 @@ void Reactor::Run() {
   current = nullptr;
   if (looked_ >= std::chrono::milliseconds(1)) {
     using std::chrono::milliseconds;
-    WEIR_LOG_INFO("{}: looked for work for {} ms instead of sleeping, of {} ms that it waited",
-                  name_, std::chrono::duration_cast<milliseconds>(looked_).count(),
-                  std::chrono::duration_cast<milliseconds>(waited_).count());
+    WEIR_LOG_DEBUG("{}: polled for {} ms of the {} ms that it was idle", name_,
+                   std::chrono::duration_cast<milliseconds>(looked_).count(),
+                   std::chrono::duration_cast<milliseconds>(waited_).count());
   }
 }
 

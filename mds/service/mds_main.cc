@@ -53,6 +53,9 @@ struct ServeOptions {
 
 // Where the daemon asks itself what it shows.
 constexpr const char* kSelf = "inproc://mds";
+// systemctl edit weir-mds.
+constexpr const char* kWhereServicesWrite =
+    " (a service may write below /var/lib/weirfs; elsewhere it needs ReadWritePaths=)";
 
 int Fail(int code, const std::string& message) {
   cli::Say("weir-mds", message);
@@ -89,7 +92,11 @@ Result<DataRecord> TakeDirectory(const std::string& directory, std::optional<Loc
   WEIR_RETURN_IF_ERROR(LookAtDirectory(directory, DataOwner::kWeirMds).status());
   std::error_code error;
   std::filesystem::create_directories(directory, error);
-  if (error) return Status::FromErrno(error.value(), "creating " + directory);
+  if (error) {
+    const bool forbidden = error.value() == EROFS;  // by ProtectSystem=, as a rule
+    return Status::FromErrno(
+        error.value(), "cannot make '" + directory + "'" + (forbidden ? kWhereServicesWrite : ""));
+  }
   auto taken = LockFile::Take(directory + "/lock");
   if (!taken.ok()) return Status(taken.code(), directory + " is " + taken.status().message());
   lock->emplace(*std::move(taken));
@@ -127,7 +134,9 @@ void WaitForEnd(int signals, cli::ProgramConfig& settings) {
 
 Status Serve(const ServeOptions& arguments, int signals, cli::ProgramConfig& settings) {
   std::optional<LockFile> lock;
-  WEIR_ASSIGN_OR_RETURN(const DataRecord record, TakeDirectory(arguments.data, &lock));
+  const Result<DataRecord> taken = TakeDirectory(arguments.data, &lock);
+  if (!taken.ok()) return taken.status().Annotate(settings.config().Where("mds.data"));
+  const DataRecord& record = *taken;
   MdsStoreOptions options;
   options.make = record.state != DataState::kWhole;
   options.cluster = record.cluster;
@@ -146,8 +155,12 @@ Status Serve(const ServeOptions& arguments, int signals, cli::ProgramConfig& set
     serving.ns.maker_uid = geteuid();
     serving.ns.maker_gid = getegid();
     serving.on_open = [&store] { return store->Keep(); };
-    WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<MdsServer> server,
-                          MdsServer::Start(*store, *network, SystemClock::Get(), listen, serving));
+    auto started = MdsServer::Start(*store, *network, SystemClock::Get(), listen, serving);
+    if (started.code() == ErrorCode::kBusy) {  // an endpoint is another's
+      return started.status().Annotate(settings.config().Where("mds.listen"));
+    }
+    WEIR_RETURN_IF_ERROR(started.status());
+    const std::unique_ptr<MdsServer>& server = *started;
     monitor::MonitorOptions watch;
     watch.metrics = arguments.metrics;
     watch.web = arguments.web;
