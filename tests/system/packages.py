@@ -49,7 +49,8 @@ def built():
             check(process.returncode == 0, f"tools/package: {said}")
     except BaseException:
         for process in made:
-            process.kill()
+            process.terminate()  # and clears away what it has unpacked
+            process.wait()
         shutil.rmtree(parent)
         raise
     return parent, outputs
