@@ -10,8 +10,12 @@ void ServiceManager::Ready(const std::string& status) {
   (void)sd_notify(0, ("READY=1\nSTATUS=" + status).c_str());
 }
 
+void ServiceManager::Says(const std::string& status) {
+  (void)sd_notify(0, ("STATUS=" + status).c_str());
+}
+
 void ServiceManager::Stopping() {
-  (void)sd_notify(0, "STOPPING=1");
+  (void)sd_notify(0, "STOPPING=1\nSTATUS=ended");
 }
 
 void ServiceManager::Alive() {

@@ -16,6 +16,7 @@ class ServiceManager {
  public:
   // Serves from now on; `status` is a line for people.
   static void Ready(const std::string& status);
+  static void Says(const std::string& status);  // the line alone
   static void Stopping();
   static void Alive();
   // How often it wants to hear Alive: a third of what it waits. None: it does not watch.

@@ -205,7 +205,8 @@ Status Config::LoadFile(const std::string& path) {
     Flatten(toml::parse(*text, path), "", &values);
   } catch (const toml::parse_error& error) {
     return {ErrorCode::kInvalid, path + ":" + std::to_string(error.source().begin.line) + ": " +
-                                     std::string(error.description())};
+                                     std::string(error.description()) +
+                                     " (texts, also sizes and rates, stand in double quotes)"};
   }
   for (FileValue& value : values) {
     const std::string origin = path + ":" + std::to_string(value.line);

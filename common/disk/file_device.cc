@@ -288,8 +288,13 @@ Result<std::unique_ptr<BlockDevice>> OpenDevice(const std::string& path,
       return {ErrorCode::kBusy,
               path + ": in use (mounted, or held by another process); release it first"};
     }
-    return Status::FromErrno(errno,
-                             path + ": cannot open" + (options.direct ? " with O_DIRECT" : ""));
+    const int error = errno;
+    std::string hint;
+    if (error == EACCES && block)
+      hint = " (raw disks belong to the group disk, as udev gives them)";
+    if (error == EROFS) hint = " (a service may write where ReadWritePaths= says, systemctl edit)";
+    return Status::FromErrno(
+        error, path + ": cannot open" + (options.direct ? " with O_DIRECT" : "") + hint);
   }
   int below = -1;
   const auto fail = [&](Status status) {

@@ -218,6 +218,7 @@ Result<wire::ClassInfo> ClusterKeeper::CreateClass(const wire::SetClassRequest& 
   if (request.dry_run()) return info;
   next.classes[entry.spec.id] = std::move(entry);
   WEIR_RETURN_IF_ERROR(Commit(std::move(next), std::move(ids), {asked, info.SerializeAsString()}));
+  WEIR_LOG_INFO("class '{}' is made", LogClass(name));
   return info;
 }
 
@@ -236,6 +237,7 @@ Result<wire::ClassInfo> ClusterKeeper::SetClass(const wire::SetClassRequest& req
   ShowBooking(next, entry.spec, &info);
   if (request.dry_run()) return info;
   WEIR_RETURN_IF_ERROR(CommitSame(std::move(next), {asked, info.SerializeAsString()}));
+  WEIR_LOG_INFO("class '{}' is changed", LogClass(request.name()));
   return info;
 }
 
@@ -287,14 +289,22 @@ Result<wire::ReserveReply> ClusterKeeper::Reserve(const wire::ReserveRequest& re
                                            entry.spec.name + "' (raise that first)");
   }
   if (AsksForMore(next, before, entry.spec, Wanted::kReservation)) {
-    WEIR_RETURN_IF_ERROR(AdmitClass(next, entry.spec, Wanted::kReservation, Measures()));
+    const Status admitted = AdmitClass(next, entry.spec, Wanted::kReservation, Measures());
+    if (!admitted.ok()) {
+      WEIR_LOG_INFO("refused to class '{}': {}", LogClass(request.name()), admitted.message());
+      return admitted;
+    }
   }
   *reply.mutable_class_info() = ToWire(entry);
   ShowBooking(next, entry.spec, reply.mutable_class_info());
   reply.set_booked_per_osd(
       BookedPerOsd(wanted.bytes_per_s, wanted.scope, next.osds.size(), wanted.leeway));
   if (request.dry_run()) return reply;
+  const std::string promised = FormatRate(wanted.bytes_per_s);
+  const uint64_t requests = wanted.iops;
   WEIR_RETURN_IF_ERROR(CommitSame(std::move(next), {asked, reply.SerializeAsString()}));
+  WEIR_LOG_INFO("class '{}' is promised {} and {} requests/s", LogClass(request.name()), promised,
+                requests);
   return reply;
 }
 
@@ -315,7 +325,14 @@ Status ClusterKeeper::ReleaseReservation(const std::string& name, std::optional<
     return {ErrorCode::kNotFound,
             "uid " + std::to_string(*user) + " is promised nothing of '" + name + "'"};
   }
-  return CommitSame(std::move(next), {asked, {}});
+  WEIR_RETURN_IF_ERROR(CommitSame(std::move(next), {asked, {}}));
+  if (user.has_value()) {
+    WEIR_LOG_INFO("uid {} has no part of the promise of class '{}' any more", *user,
+                  LogClass(name));
+  } else {
+    WEIR_LOG_INFO("the reservation of class '{}' is released", LogClass(name));
+  }
+  return Status::Ok();
 }
 
 }  // namespace weir::mds

@@ -214,7 +214,7 @@ void ClusterKeeper::EndReservations(ClusterMap* next, bool* changed) {
     auto& reservation = entry.spec.reservation;
     if (!reservation.has_value() || !reservation->ends.has_value()) continue;
     if (now < *reservation->ends) continue;
-    WEIR_LOG_INFO("the reservation of '{}' has ended", entry.spec.name);
+    WEIR_LOG_INFO("the reservation of class '{}' has ended", LogClass(entry.spec.name));
     reservation.reset();
     *changed = true;
   }

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "common/base/log.h"
 #include "common/wire/mds.pb.h"
 #include "mds/ns/namespace_db.h"
 
@@ -251,10 +250,6 @@ std::vector<uint64_t> LockService::Reclaim(uint64_t session,
                             table_.Set(WishOf(session, held), &told) == LockVerdict::kGranted;
       if (!regained) lost.insert(held.inode());
     }
-  }
-  if (!lost.empty()) {
-    WEIR_LOG_WARN("session {:x} comes back too late for its locks on {} files", session,
-                  lost.size());
   }
   RunParked();
   return {lost.begin(), lost.end()};

@@ -182,7 +182,9 @@ void MdsCore::EvictSilentHolders() {
   for (const uint64_t session : overdue) {
     if (sessions_->SilentFor(session) <= patience) continue;
     if (evictions_->Evicting(session)) continue;
-    WEIR_LOG_WARN("session {:x} is silent and holds what others wait for: it is evicted", session);
+    WEIR_LOG_WARN(
+        "mount '{}' (session {:x}) is silent and holds what others wait for: it is evicted",
+        LogClient(sessions_->ClientOf(session)), session);
     evictions_->Evict({session});
     sessions_->Close(session);
   }

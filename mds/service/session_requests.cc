@@ -168,6 +168,10 @@ void MdsCore::OpenSession(const Call& call) {
   names_->Keep(session, {request.kept().begin(), request.kept().end()}, request.resumes());
   const std::vector<uint64_t> lost =
       locks_->Reclaim(session, {request.locks().begin(), request.locks().end()}, request.resumes());
+  if (!lost.empty()) {
+    WEIR_LOG_WARN("mount '{}' comes back too late for its locks on {} files",
+                  LogClient(request.client_name()), lost.size());
+  }
   if (request.settles_locks()) locks_->CanSettle(session);
   // What it was told before it said its mount class may have been wrong.
   if (admitted_unasked && !request.mount_class().empty()) names_->BumpTagEpoch();

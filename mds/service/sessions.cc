@@ -77,8 +77,8 @@ std::vector<uint64_t> Sessions::TakeExpired() {
       continue;
     }
     if (it->second.opened) {
-      WEIR_LOG_WARN("session {:x} ({}) is silent for its lease: its open files are closed",
-                    it->first, LogClient(it->second.opening.client_name));
+      WEIR_LOG_WARN("mount '{}' (session {:x}) is silent for its lease: its open files are closed",
+                    LogClient(it->second.opening.client_name), it->first);
     }
     expired.push_back(it->first);
     it = sessions_.erase(it);
@@ -90,6 +90,13 @@ Duration Sessions::SilentFor(uint64_t session) const {
   const std::lock_guard lock(mutex_);
   const auto found = sessions_.find(session);
   return found == sessions_.end() ? Duration::max() : clock_.Now() - found->second.last_seen;
+}
+
+std::string Sessions::ClientOf(uint64_t session) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = sessions_.find(session);
+  const bool named = found != sessions_.end() && !found->second.opening.client_name.empty();
+  return named ? found->second.opening.client_name : "unknown";
 }
 
 bool Sessions::Knows(uint64_t session) const {

@@ -51,6 +51,8 @@ class Sessions {
   // Since its last sign of life; for ever when it is not known.
   [[nodiscard]] Duration SilentFor(uint64_t session) const;
   [[nodiscard]] bool Knows(uint64_t session) const;
+  // Its name for people; "unknown" when it has not opened itself.
+  [[nodiscard]] std::string ClientOf(uint64_t session) const;
   // Opened itself, with what it reclaimed.
   [[nodiscard]] bool IsOpen(uint64_t session) const;
   [[nodiscard]] size_t count() const;

@@ -133,7 +133,8 @@ Status RunServer(OsdServer& server, net::Network& network, const DaemonOptions& 
   WEIR_ASSIGN_OR_RETURN(const auto monitor,
                         monitor::Monitor::Start(network, SystemClock::Get(), watch));
   const std::string endpoint = server.endpoints().front();
-  WEIR_LOG_INFO("listens at {}", endpoint);
+  WEIR_LOG_INFO("listens at {}, registers with the MDS at {}", endpoint, options.mds);
+  ServiceManager::Says("waiting for the MDS at " + options.mds);
   return WaitForEnd(server, options, registration, endpoint);
 }
 

@@ -175,8 +175,9 @@ Result<std::vector<TierSpec>> DisksOf(const Config& config) {
   const std::string& disk = config.String("osd.disk");
   const std::string& list = config.String("osd.tier_disk");
   if (disk.empty() == list.empty()) {
-    return Status(ErrorCode::kInvalid,
-                  "which disk? (--disk PATH, or --tier-disk NAME=PATH,NAME=PATH)");
+    return Status(
+        ErrorCode::kInvalid,
+        "which disk? (--disk PATH, or disk = \"PATH\" below [osd]; of tiers --tier-disk)");
   }
   std::vector<TierSpec> tiers;
   if (!disk.empty()) {
@@ -192,7 +193,8 @@ Result<std::vector<TierSpec>> DisksOf(const Config& config) {
 
 Result<net::Endpoint> MdsOf(const Config& config) {
   if (!config.String("osd.mds").empty()) return net::ParseEndpoint(config.String("osd.mds"));
-  return Status(ErrorCode::kInvalid, "which MDS? (--mds ENDPOINT)");
+  return Status(ErrorCode::kInvalid,
+                "which MDS? (--mds ENDPOINT, or mds = \"ENDPOINT\" below [osd])");
 }
 
 // What serving wants; of the disks only how they are written.

@@ -75,7 +75,8 @@ def errors_name_line_key_and_the_way_out(lab):
         ("mount", '[mount]\nuring = "maybe"\n', ":2: mount.uring: -o uring=maybe: auto, on or off"),
         ("mount", '[mount]\ncommit = "1h"\n', ":2: mount.commit: -o commit=1h: at most a minute"),
         ("mount", '[mount]\nclient = "a,ro"\n', ":2: mount.client: 'a,ro': one value"),
-        ("mount", '[mount]\nclass = \n', ":2: Error while parsing"))
+        ("mount", '[mount]\nclass = \n', ":2: Error while parsing"),
+        ("osd", '[osd]\nmemory = 1GiB\n', ":2: Error while parsing decimal integer: expected digit, saw 'G' (texts, also sizes and rates, stand in double"))
     for table, text, error in wrong:
         if f"[{table}]\n" in text:
             text += least[table]

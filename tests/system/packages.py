@@ -188,6 +188,7 @@ def mount_type(lab):
     check(done.stdout.splitlines() == ["the subtree1"], f"fstab: {done}")
     for words, code, said in ((["127.0.0.1:9", mnt], 32, "no contact"), ([mnt], 1, "what and where"),
                               ([f"127.0.0.1:{port}", mnt, "-o", "nonsense"], 1, "unknown mount option 'nonsense'"),
+                              ([f"127.0.0.1:{port}", mnt, "-o", "clss=gold"], 1, "did you mean 'class'?"),
                               ([f"127.0.0.1:{port}", mnt, "-x"], 1, "'-x' is unknown"),
                               ([f"127.0.0.1:{port}:/none", mnt], 32, "there is no '/none'")):
         done = run(f"{helpers}/mount.weirfs", *words, ok=None)

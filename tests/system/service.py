@@ -97,7 +97,7 @@ def who_is_not_watched_says_nothing_of_being_alive(lab):
     daemon = mds(lab)
     check(daemon.says().get("READY") == "1", "it is not ready first")
     daemon.process.send_signal(signal.SIGTERM)
-    check(daemon.says() == {"STOPPING": "1"}, "it says something between being ready and stopping")
+    check(daemon.says() == {"STOPPING": "1", "STATUS": "ended"}, "it says something between being ready and stopping")
 
 
 def an_osd_is_ready_when_the_cluster_knows_it(lab):
@@ -106,6 +106,10 @@ def an_osd_is_ready_when_the_cluster_knows_it(lab):
     make_osd(lab)
     first.stop()
     daemon = osd(lab, watchdog=300_000)
+    said = daemon.says()
+    while said == {"WATCHDOG": "1"}:
+        said = daemon.says()
+    check(said == {"STATUS": f"waiting for the MDS at ipc://{lab.path('s')}"}, f"there is no MDS, and it says {said}")
     check(daemon.says() == {"WATCHDOG": "1"}, "there is no MDS, and it says more than that it is alive")
     second = mds(lab, "mds.again")
     check(second.says().get("READY") == "1", "the MDS is not ready again")

@@ -5,6 +5,7 @@
 #include <array>
 #include <cctype>
 
+#include "common/base/nearest.h"
 #include "tools/cli/values.h"
 
 namespace weir::weirfs {
@@ -33,6 +34,10 @@ constexpr std::array kLoosening = {"suid", "dev", "exec"};
 constexpr std::array kOfTheKernel = {"user_id", "group_id", "rootmode", "max_read", "blksize"};
 constexpr std::array kWithValue = {"class",    "client",  "commit", "data",
                                    "reactors", "timeout", "uring"};
+// What else has a meaning, for whoever mistypes it.
+constexpr std::array kFlagWords = {"ro",          "rw",         "allow_other",     "supervise",
+                                   "sync_close",  "keep_awake", "writeback_cache", "noatime",
+                                   "strictatime", "nodiratime", "relatime",        "remount"};
 constexpr uint64_t kMostReactors = 4;
 constexpr Duration kMostCommit = std::chrono::minutes(1);
 
@@ -114,6 +119,14 @@ bool AddAtime(const std::string& word, MountOptions* options) {
   return true;
 }
 
+// Of the word, without its value.
+std::string NearestOption(const std::string& name) {
+  std::vector<std::string> names(kFlagWords.begin(), kFlagWords.end());
+  names.insert(names.end(), kWithValue.begin(), kWithValue.end());
+  names.insert(names.end(), kRestricting.begin(), kRestricting.end());
+  return NearestOf(name, names);
+}
+
 Status AddOne(const std::string& word, bool is_root, MountOptions* options) {
   const size_t equals = word.find('=');
   const std::string_view name = std::string_view(word).substr(0, equals);
@@ -141,8 +154,10 @@ Status AddOne(const std::string& word, bool is_root, MountOptions* options) {
   } else if (!word.empty() && !AddAtime(word, options) && word != "remount" &&
              !(options->remount && HasWord(kOfTheKernel, name)) && !HasWord(kNotForUs, word) &&
              !word.starts_with("x-") && !word.starts_with("comment=")) {
+    const std::string nearest = NearestOption(std::string(name));
+    const std::string meant = nearest.empty() ? "" : "did you mean '" + nearest + "'? ";
     return {ErrorCode::kInvalid,
-            fmt::format("unknown mount option '{}' (see weirfs --help)", word)};
+            fmt::format("unknown mount option '{}' ({}see weirfs --help)", word, meant)};
   }
   return Status::Ok();
 }

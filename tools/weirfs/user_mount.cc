@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/capability.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <array>
@@ -57,9 +59,26 @@ int64_t AllowsOthers(std::string_view fuse_conf) {
   return behind_hash;
 }
 
+Status CheckMountHelper(const std::string& helper) {
+  struct stat info {};
+  if (::stat(helper.c_str(), &info) != 0) {
+    return {ErrorCode::kNotFound,
+            fmt::format("cannot mount: there is no {} (as root: apt install fuse3)", helper)};
+  }
+  const bool is_setuid = info.st_uid == 0 && (info.st_mode & S_ISUID) != 0;
+  if (is_setuid || ::getxattr(helper.c_str(), "security.capability", nullptr, 0) > 0) {
+    return Status::Ok();
+  }
+  return {ErrorCode::kPermission,
+          fmt::format("cannot mount: {0} is not setuid root, so only root may (as root: chown root "
+                      "{0}; chmod u+s {0})",
+                      helper)};
+}
+
 Status CheckUserMount(bool allow_other, const UserMountPaths& paths) {
   if (MayMountAlone()) return Status::Ok();
   WEIR_RETURN_IF_ERROR(CheckDevice(paths.device));
+  WEIR_RETURN_IF_ERROR(CheckMountHelper(paths.helper));
   if (!allow_other) return Status::Ok();
   const Result<std::string> conf = ReadFile(paths.conf);
   const int64_t line = conf.ok() ? AllowsOthers(*conf) : 0;

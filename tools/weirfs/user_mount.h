@@ -14,9 +14,13 @@ namespace weir::weirfs {
 // behind a '#'; 0: it is not.
 int64_t AllowsOthers(std::string_view fuse_conf);
 
+// libfuse has that program mount, with root's rights.
+Status CheckMountHelper(const std::string& helper);
+
 struct UserMountPaths {
   std::string device = "/dev/fuse";
   std::string conf = "/etc/fuse.conf";
+  std::string helper = "/usr/bin/fusermount3";
 };
 // kPermission names what is in the way and how root mends it. Ok for who may mount by himself
 // (CAP_SYS_ADMIN).
