@@ -1,11 +1,9 @@
 #!/usr/bin/env python3
 """Debian packages of the build under test: what is in them, their services, and installing, upgrading, removing and
 purging them in a Debian 12 of its own (made by mmdebstrap and kept below /var/tmp; left out where mmdebstrap is missing).
-What the units start is started by hand, as their user; and once more by a systemd in namespaces of its own, where there
-is a cgroup2 for it."""
-import functools
+What the units start is started by hand, as their user; and once more by a systemd that systemd-nspawn boots, where there
+is that and a cgroup2 for it."""
 import glob
-import hashlib
 import os
 import re
 import shutil
@@ -13,12 +11,10 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 
+from debian import NAMES, CannotBoot, Debian, Machine, built, field, give_to_disk_group, package
 from weirtest import BIN, MIB, REPO, Cluster, check, is_mounted, main, run, wait_until
 
-CACHE = "/var/tmp/weir-packages-debian"
-NAMES = ("weirfs", "weirfs-common", "weirfs-mds", "weirfs-osd", "weirfs-tools")
 FILES = {
     "weirfs": ["usr/bin/weirfs", "usr/sbin/mount.weirfs"],
     "weirfs-common": ["etc/weirfs/", "lib/systemd/system/weirfs.target", "usr/lib/sysusers.d/weirfs-common.conf"],
@@ -32,44 +28,15 @@ FILES = {
 OTHERS = r"usr/share/(doc|man|bash-completion|zsh|fish|lintian)/.*|usr/share/weirfs/(report|monitoring)/.*|.*/"
 
 
-@functools.cache
-def built():
-    """Two directories with the same packages, made at the same time in two places. They stay until the program ends."""
-    parent = tempfile.mkdtemp(prefix="weir-packages-", dir="/var/tmp")
-    outputs = [os.path.join(parent, name) for name in ("first", "a second one")]
-    made = []
-    try:
-        quickly = {"DPKG_DEB_COMPRESSOR_TYPE": "gzip", "DPKG_DEB_COMPRESSOR_LEVEL": "1"}
-        environment = {**os.environ, **quickly}
-        made = [subprocess.Popen([f"{REPO}/tools/package", "--objects", os.path.dirname(BIN), "--output", output],
-                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
-                for output in outputs]
-        for process in made:
-            said, _ = process.communicate(timeout=300)
-            check(process.returncode == 0, f"tools/package: {said}")
-    except BaseException:
-        for process in made:
-            process.terminate()  # and clears away what it has unpacked
-            process.wait()
-        shutil.rmtree(parent)
-        raise
-    return parent, outputs
-
-
-def package(directory, name):
-    found = glob.glob(f"{directory}/{name}_*.deb")
-    check(len(found) == 1, f"{name}: {found}")
-    return found[0]
-
-
-def field(deb, name):
-    return run("dpkg-deb", "-f", deb, name).stdout.strip()
+def packages():
+    """A directory with them."""
+    return built(2)[0]
 
 
 def unpacked(lab):
     root = lab.path("unpacked")
     for name in NAMES:
-        run("dpkg-deb", "-x", package(built()[1][0], name), root)
+        run("dpkg-deb", "-x", package(packages(), name), root)
     return root
 
 
@@ -85,7 +52,7 @@ def settings(unit):
 
 
 def what_they_hold(lab):
-    first, second = built()[1]
+    first, second = built(2)
     check(sorted(os.listdir(first)) == sorted(os.listdir(second)), "two runs made different packages")
     for deb in glob.glob(f"{first}/*.deb"):
         with open(deb, "rb") as one, open(f"{second}/{os.path.basename(deb)}", "rb") as other:
@@ -199,68 +166,6 @@ def mount_type(lab):
 
 # --- in a Debian of its own
 
-class Debian:
-    """An unpacked Debian 12 with what the packages depend on, and none of them."""
-
-    def __init__(self, lab):
-        self.root = lab.path("debian")
-        os.mkdir(self.root)
-        run("tar", "-xf", self._archive(), "-C", self.root, timeout=300)
-        self.write("etc/hosts", "127.0.0.1 localhost\n")
-
-    @staticmethod
-    def _archive():
-        wanted = set()
-        for name in NAMES:
-            for words in field(package(built()[1][0], name), "Depends").split(","):
-                wanted.add(words.split("|")[0].split()[0])
-        wanted = sorted(wanted - set(NAMES))
-        archive = f"{CACHE}/{hashlib.sha256(' '.join(wanted).encode()).hexdigest()[:16]}.tar"
-        if not os.path.exists(archive):
-            shutil.rmtree(CACHE, ignore_errors=True)
-            os.makedirs(CACHE)
-            run("mmdebstrap", "--variant=minbase", f"--include={','.join(wanted)}", "bookworm", archive + ".new.tar",
-                timeout=580)
-            os.rename(archive + ".new.tar", archive)
-        return archive
-
-    def argv(self, *words):
-        script = 'mount --bind /dev "$0/dev" && mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
-        return ["unshare", "-m", "bash", "-c", script, self.root, *words]
-
-    def run(self, *words, **options):
-        return run(*self.argv(*words), env={"LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}, **options)
-
-    def path(self, name):
-        return f"{self.root}/{name}"
-
-    def write(self, name, text):
-        with open(self.path(name), "w") as file:
-            file.write(text)
-
-    def dpkg(self, *words):
-        return self.run("dpkg", "--force-unsafe-io", *words)
-
-    def tree(self):
-        """Every file with what it is; without what dpkg, logs and accounts keep."""
-        found = {}
-        for folder, folders, files in os.walk(self.root):
-            folders[:] = [name for name in folders if not os.path.ismount(f"{folder}/{name}")]
-            for name in folders + files:
-                path = f"{folder}/{name}"
-                info = os.lstat(path)
-                link = os.readlink(path) if os.path.islink(path) else ""
-                content = b""
-                if os.path.isfile(path) and not link and info.st_size < MIB:
-                    with open(path, "rb") as file:
-                        content = file.read()
-                found[os.path.relpath(path, self.root)] = (info.st_mode, info.st_uid, info.st_gid, link,
-                                                           hashlib.sha256(content).hexdigest())
-        kept = r"(debs|proc|dev|sys|run|var/lib/dpkg|var/cache|var/log|var/lib/systemd/deb-systemd-helper-\w+)(/.*)?|" \
-               r"etc/(passwd|group|shadow|gshadow)-?|etc/\.pwd\.lock"
-        return {path: value for path, value in found.items() if not re.fullmatch(kept, path)}
-
-
 def newer(debs, directory):
     """The same packages again, of the next revision."""
     os.makedirs(directory)
@@ -339,14 +244,6 @@ def nice_values(pid):
     return values
 
 
-def give_to_disk_group(lab, device):
-    """As udev does, which need not run here."""
-    info = os.stat(device)
-    lab.on_exit(lambda: (os.chown(device, info.st_uid, info.st_gid), os.chmod(device, info.st_mode)))
-    shutil.chown(device, group="disk")
-    os.chmod(device, 0o660)
-
-
 def configure(debian, disk):
     """By the examples: /etc/weirfs/mds.toml and osd-a.toml. Returns the port of the MDS."""
     port = free_port()
@@ -414,9 +311,9 @@ def install_upgrade_remove_purge(lab):
     if not shutil.which("mmdebstrap"):
         print("        no mmdebstrap here: nothing was installed")
         return
-    debian = Debian(lab)
+    debian = Debian(lab, packages())
     before = debian.tree()
-    debs = [package(built()[1][0], name) for name in NAMES]
+    debs = [package(packages(), name) for name in NAMES]
     for revision, files in ((1, debs), (2, newer(debs, lab.path("newer")))):
         os.makedirs(debian.path(f"debs/{revision}"))
         for deb in files:
@@ -518,10 +415,10 @@ def ordinary_user(lab):
     if not shutil.which("mmdebstrap"):
         print("        no mmdebstrap here: nothing was installed")
         return
-    debian = Debian(lab)
+    debian = Debian(lab, packages())
     os.makedirs(debian.path("debs"))
     for name in ("weirfs", "weirfs-common"):
-        shutil.copy(package(built()[1][0], name), debian.path("debs"))
+        shutil.copy(package(packages(), name), debian.path("debs"))
     debian.run("sh", "-c", "dpkg --force-unsafe-io -i /debs/*.deb && useradd -m alice")
     # As udev makes it, which need not run here.
     debian.run("mknod", "-m", "666", "/root/fuse", "c", "10", "229")
@@ -561,68 +458,13 @@ def ordinary_user(lab):
     check("chmod 666 /dev/fuse" in said, said)
 
 
-class Systemd:
-    """The process 1 of a PID namespace in a Debian, with this machine's network and devices."""
-
-    def __init__(self, lab, debian):
-        self.root = debian.root
-        self.group = f"{self.cgroups()}/weir-packages-{os.getpid()}"
-        script = """
-            set -e
-            mount --make-rprivate / && mount --bind "$0" "$0" && mount --rbind /dev "$0/dev"
-            mount -t proc proc "$0/proc" && mount -t sysfs sysfs "$0/sys" && mount -t tmpfs tmpfs "$0/run"
-            mount -t cgroup2 cgroup2 "$0/sys/fs/cgroup"
-            exec env -i container=lxc PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$0" /lib/systemd/systemd --log-target=console"""
-        os.mkdir(self.group)
-        lab.on_exit(lambda: run("find", self.group, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";", ok=None))
-        enter = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
-        with open(lab.path("systemd.log"), "w") as log:
-            self.process = subprocess.Popen(
-                ["bash", "-c", enter, self.group, "unshare", "--pid", "--fork", "--kill-child", "--mount", "--uts", "--ipc",
-                 "--cgroup", "bash", "-c", script, self.root], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        lab.on_exit(self.end)
-        wait_until(lambda: self.process.poll() is not None or self.is_up(), "systemd")
-        check(self.process.poll() is None, "systemd ended")
-
-    @staticmethod
-    def cgroups():
-        """Where cgroup2 is mounted, or None."""
-        with open("/proc/self/mounts") as mounts:
-            return next((line.split()[1] for line in mounts if line.split()[2] == "cgroup2"), None)
-
-    def first_process(self):
-        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as file:
-            return file.read().split()[:1]
-
-    def is_up(self):
-        return self.first_process() and self.run("systemctl", "is-system-running", ok=None).stdout in ("running\n", "degraded\n")
-
-    def run(self, *words, **options):
-        return run("nsenter", "-t", *self.first_process(), "-m", "-u", "-i", "-p", "-C", "chroot", self.root, *words, **options)
-
-    def show(self, unit, key):
-        return self.run("systemctl", "show", unit, "-p", key, "--value").stdout.strip()
-
-    def states(self, *units):
-        return [self.show(unit, "ActiveState") for unit in units]
-
-    def is_empty(self):
-        with open(f"{self.group}/cgroup.events") as file:
-            return "populated 0" in file.read()
-
-    def end(self):
-        self.process.kill()
-        self.process.wait()
-        wait_until(self.is_empty, "all of systemd to end")
-
-
 def services_under_systemd(lab):
-    if not shutil.which("mmdebstrap") or not Systemd.cgroups():
-        print("        no mmdebstrap or no cgroup2 here: no systemd was tried")
+    if missing := Machine.lacks():
+        print(f"        {missing} here: no systemd was tried")
         return
-    debian = Debian(lab)
+    debian = Debian(lab, packages())
     os.makedirs(debian.path("debs"))
-    debs = [shutil.copy(package(built()[1][0], name), debian.path("debs")) for name in NAMES]
+    debs = [shutil.copy(package(packages(), name), debian.path("debs")) for name in NAMES]
     newer(debs, debian.path("newer"))
     debian.run("sh", "-c", "dpkg --force-unsafe-io -i /debs/*.deb")
     os.makedirs(debian.path("mnt/weir"))
@@ -630,7 +472,11 @@ def services_under_systemd(lab):
     give_to_disk_group(lab, disk)
     port = configure(debian, disk)
     os.rename(debian.path("etc/weirfs/mds.toml"), debian.path("mds.toml"))
-    systemd = Systemd(lab, debian)
+    try:
+        systemd = Machine(lab, debian, {os.path.basename(disk): disk})
+    except CannotBoot as why:
+        print(f"        no systemd was tried: {why}")
+        return
 
     daemons = ("weir-mds", "weir-osd@a")
     check(systemd.states("weirfs.target", *daemons) == ["active", "inactive", "inactive"], "installed, and not configured")
@@ -696,9 +542,5 @@ def services_under_systemd(lab):
 
 
 if __name__ == "__main__":
-    try:
-        main("packages", what_they_hold, units_are_good, mount_type, install_upgrade_remove_purge, ordinary_user,
-             services_under_systemd)
-    finally:
-        if built.cache_info().currsize:
-            shutil.rmtree(built()[0], ignore_errors=True)
+    main("packages", what_they_hold, units_are_good, mount_type, install_upgrade_remove_purge, ordinary_user,
+         services_under_systemd)
