@@ -1,6 +1,7 @@
 #include "client/fuse/kernel_cache.h"
 
 #include <linux/fuse.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -114,6 +115,7 @@ void KernelCache::Obey(const Order& order) {
 }
 
 void KernelCache::Tell() {
+  pthread_setname_np(pthread_self(), "kernel_cache");
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return stopping_ || !orders_.empty(); });

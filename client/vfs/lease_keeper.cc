@@ -1,5 +1,6 @@
 #include "client/vfs/lease_keeper.h"
 
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -218,6 +219,7 @@ void LeaseKeeper::Settle(Works::iterator work, std::unique_lock<std::mutex>* loc
 }
 
 void LeaseKeeper::Forget(Queue* queue) {
+  pthread_setname_np(pthread_self(), "forget");  // or it has the name of whoever made it
   std::unique_lock lock(mutex_);
   while (true) {
     ++queue->idle;
@@ -263,6 +265,7 @@ void LeaseKeeper::Tick(TimePoint now) {
 
 // By a thread of its own, as the one that asks the kernel waits there.
 void LeaseKeeper::HastenYields() {
+  pthread_setname_np(pthread_self(), "forget/haste");
   std::unique_lock lock(mutex_);
   while (true) {
     hastened_.wait(lock, [this] { return stopping_ || !hasty_.empty(); });

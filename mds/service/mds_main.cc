@@ -53,6 +53,7 @@ struct ServeOptions {
 
 // Where the daemon asks itself what it shows.
 constexpr const char* kSelf = "inproc://mds";
+constexpr uid_t kFirstPerson = 1000;  // Debian's UID_MIN
 // systemctl edit weir-mds.
 constexpr const char* kWhereServicesWrite =
     " (a service may write below /var/lib/weirfs; elsewhere it needs ReadWritePaths=)";
@@ -152,8 +153,9 @@ Status Serve(const ServeOptions& arguments, int signals, cli::ProgramConfig& set
     const bool watched = !arguments.metrics.empty() || !arguments.web.empty();
     if (watched) listen.emplace_back(kSelf);
     MdsOptions serving;
-    serving.ns.maker_uid = geteuid();
-    serving.ns.maker_gid = getegid();
+    const bool by_person = geteuid() >= kFirstPerson;  // else root and its daemons' users: root's
+    serving.ns.maker_uid = by_person ? geteuid() : 0;
+    serving.ns.maker_gid = by_person ? getegid() : 0;
     serving.on_open = [&store] { return store->Keep(); };
     auto started = MdsServer::Start(*store, *network, SystemClock::Get(), listen, serving);
     if (started.code() == ErrorCode::kBusy) {  // an endpoint is another's

@@ -148,6 +148,7 @@ def as_readme_says(lab):
           "lines that were durable are gone")
     serving = beta.show("weir-osd@a", "MainPID")
     check("/dev/sdc" in beta.run("sh", "-c", f"ls -l /proc/{serving}/fd").stdout, "beta's OSD is not on /dev/sdc")
+    check(gamma.run("stat", "-c", "%U:%G", "/mnt/weir").stdout == "root:root\n", "whose root directory is it?")
     # A mount with empty caches reads what gamma has compared.
     alpha.run("mkdir", "/mnt/weir")
     alpha.run("mount", "-t", "weirfs", "10.0.0.1:/", "/mnt/weir")
