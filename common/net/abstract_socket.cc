@@ -9,6 +9,8 @@
 #include <cstring>
 #include <string>
 
+#include "common/base/system_user.h"
+
 namespace weir::net {
 namespace {
 
@@ -42,7 +44,7 @@ bool ListenerIsOurs(int fd) {
   ucred listener{};
   socklen_t bytes = sizeof(listener);
   return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &listener, &bytes) == 0 &&
-         (listener.uid == 0 || listener.uid == geteuid());
+         (IsSystemUser(listener.uid) || listener.uid == geteuid());
 }
 
 Status Close(int fd, Status status) {

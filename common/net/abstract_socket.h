@@ -12,7 +12,7 @@ namespace weir::net {
 // A stream socket that does not block; whoever asked closes it.
 // kBusy: the name is taken.
 Result<int> ListenAt(std::string_view name);
-// kUnreachable: nobody listens there, or neither root nor ourselves. kBusy: too many dial.
+// kUnreachable: nobody listens there, or neither a system user nor ourselves. kBusy: too many dial.
 Result<int> DialOurs(std::string_view name);
 
 }  // namespace weir::net

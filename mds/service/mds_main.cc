@@ -15,6 +15,7 @@
 #include "common/base/result.h"
 #include "common/base/service_manager.h"
 #include "common/base/short_turns.h"
+#include "common/base/system_user.h"
 #include "common/disk/data_directory.h"
 #include "common/monitor/http_server.h"
 #include "common/monitor/monitor.h"
@@ -53,7 +54,6 @@ struct ServeOptions {
 
 // Where the daemon asks itself what it shows.
 constexpr const char* kSelf = "inproc://mds";
-constexpr uid_t kFirstPerson = 1000;  // Debian's UID_MIN
 // systemctl edit weir-mds.
 constexpr const char* kWhereServicesWrite =
     " (a service may write below /var/lib/weirfs; elsewhere it needs ReadWritePaths=)";
@@ -153,9 +153,9 @@ Status Serve(const ServeOptions& arguments, int signals, cli::ProgramConfig& set
     const bool watched = !arguments.metrics.empty() || !arguments.web.empty();
     if (watched) listen.emplace_back(kSelf);
     MdsOptions serving;
-    const bool by_person = geteuid() >= kFirstPerson;  // else root and its daemons' users: root's
-    serving.ns.maker_uid = by_person ? geteuid() : 0;
-    serving.ns.maker_gid = by_person ? getegid() : 0;
+    const bool is_service = IsSystemUser(geteuid());  // what it founds is root's
+    serving.ns.maker_uid = is_service ? 0 : geteuid();
+    serving.ns.maker_gid = is_service ? 0 : getegid();
     serving.on_open = [&store] { return store->Keep(); };
     auto started = MdsServer::Start(*store, *network, SystemClock::Get(), listen, serving);
     if (started.code() == ErrorCode::kBusy) {  // an endpoint is another's

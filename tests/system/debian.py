@@ -1,6 +1,7 @@
 """Debian packages of the build under test, and Debian 12 systems of their own to try them in: unpacked (made by mmdebstrap and
 kept below /var/tmp), and booted by systemd-nspawn, several of them joined by a network."""
 import atexit
+import fcntl
 import functools
 import glob
 import hashlib
@@ -73,12 +74,15 @@ class Debian:
                 wanted.update(words.split()[0] for words in field(package(directory, name), kind).split(",") if words)
         wanted = sorted(wanted - set(NAMES))
         archive = f"{CACHE}/{hashlib.sha256(' '.join(wanted).encode()).hexdigest()[:16]}.tar"
-        if not os.path.exists(archive):
-            shutil.rmtree(CACHE, ignore_errors=True)
-            os.makedirs(CACHE)
-            run("mmdebstrap", "--variant=minbase", f"--include={','.join(wanted)}", "bookworm", archive + ".new.tar",
-                timeout=580)
-            os.rename(archive + ".new.tar", archive)
+        os.makedirs(CACHE, exist_ok=True)
+        with open(f"{CACHE}/lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # two tests may want it at the same time
+            if not os.path.exists(archive):
+                for old in glob.glob(f"{CACHE}/*.tar"):
+                    os.unlink(old)
+                run("mmdebstrap", "--variant=minbase", f"--include={','.join(wanted)}", "bookworm", archive + ".new.tar",
+                    timeout=580)
+                os.rename(archive + ".new.tar", archive)
         return archive
 
     def argv(self, *words):

@@ -306,6 +306,30 @@ TEST_P(StreamTransportTest, AStrangersUnixSocketIsNotFollowed) {
   waitpid(stranger, nullptr, 0);
 }
 
+TEST_P(StreamTransportTest, TheUnixSocketOfASystemUserIsFollowed) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to become somebody else";
+  constexpr uid_t kDaemon = 997;
+  const std::string name = "@weirfs-test-" + std::to_string(getpid());
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t daemon = fork();
+  if (daemon == 0) {
+    const bool listens = setresuid(kDaemon, kDaemon, kDaemon) == 0 && ListenAt(name).ok() &&
+                         write(ready[1], "x", 1) == 1;
+    if (listens) pause();
+    _exit(1);
+  }
+  close(ready[1]);
+  char byte = 0;
+  EXPECT_EQ(read(ready[0], &byte, 1), 1) << "nobody took the name";
+  close(ready[0]);
+  const Result<int> dialled = DialOurs(name);
+  EXPECT_TRUE(dialled.ok()) << dialled.status().message();
+  if (dialled.ok()) close(*dialled);
+  kill(daemon, SIGKILL);
+  waitpid(daemon, nullptr, 0);
+}
+
 TEST_P(StreamTransportTest, AnotherNetworkNamespaceLeavesTcp) {
   EchoServer server(*reactor_);
   // An abstract name of another namespace is as good as none; a loopback of its own would refuse
