@@ -266,7 +266,11 @@ Status Config::CheckVariables(const std::vector<std::string>& variables) const {
       if (std::find(rests.begin(), rests.end(), rest) != rests.end()) continue;
       std::string message = "unknown variable '" + variable + "'";
       const std::string nearest = NearestOf(rest, rests);
-      message += nearest.empty() ? "; unset it" : "; did you mean '" + prefix + nearest + "'?";
+      if (nearest.empty()) {
+        message += "; unset it";
+      } else {
+        message.append("; did you mean '").append(prefix).append(nearest).append("'?");
+      }
       if (!program_.empty()) message += " (" + program_ + " --help lists all settings)";
       return {ErrorCode::kInvalid, message};
     }
