@@ -54,8 +54,9 @@ MdsClient::MdsClient(const ReactorNetworks& networks, Clock& clock, Options opti
       channels_(networks, clock,
                 {options_.endpoint, options_.session, options_.ids_above, options_.reserved_ids,
                  options_.resend_interval}),
-      ordered_(channels_, {options_.ordered, options_.ordered_within, options_.keeps,
-                           options_.timeout, events_.on_lost_names, events_.on_told_open}) {}
+      ordered_(channels_,
+               {options_.ordered, options_.ordered_within, options_.keeps, options_.timeout,
+                events_.on_lost_names, events_.on_told_open, events_.on_told_kept}) {}
 
 MdsClient::~MdsClient() {
   Stop();

@@ -20,6 +20,14 @@ uint64_t MadeBy(uint32_t method, const net::Reply& reply) {
   return makes && entry.ParseFromString(reply.body) ? entry.attr().inode() : 0;
 }
 
+// Inode that a removal has kept for this mount, or 0.
+uint64_t KeptBy(uint32_t method, const net::Reply& reply) {
+  const bool removes =
+      method == wire::MDS_UNLINK || method == wire::MDS_RMDIR || method == wire::MDS_RENAME;
+  wire::TouchedReply touched;
+  return removes && touched.ParseFromString(reply.body) ? touched.kept() : 0;
+}
+
 }  // namespace
 
 OrderedCalls::OrderedCalls(MdsChannels& channels, Options options)
@@ -225,9 +233,12 @@ void OrderedCalls::OnRepeated(const Result<net::Reply>& reply, std::function<voi
       std::vector<KeptRequests::Request> repeated = kept_.TakeAll();
       unrepeated_.insert(unrepeated_.begin(), repeated.begin(), repeated.end());
     } else {
+      // By what was durable as well: the answer that the MDS had kept opens it again.
+      const bool opened = first.method == wire::MDS_CREATE || first.method == wire::MDS_TMPFILE;
+      if (reply.ok() && opened && first.inode != 0) made_again_.emplace_back(first.inode);
+      const uint64_t kept = reply.ok() ? KeptBy(first.method, *reply) : 0;
+      if (kept != 0) kept_again_.emplace_back(kept);
       if (order != 0) {
-        const bool opened = first.method == wire::MDS_CREATE || first.method == wire::MDS_TMPFILE;
-        if (opened && first.inode != 0) made_again_.emplace_back(first.inode);
         kept_.Keep(order, std::move(first));
       } else {
         channels_.at(first.channel).FreeId(first.id);  // durable, or lost
@@ -244,15 +255,18 @@ void OrderedCalls::OnRepeated(const Result<net::Reply>& reply, std::function<voi
 void OrderedCalls::EndRepeat(std::function<void(bool)> done) {
   size_t lost = 0;
   std::vector<InodeId> made;
+  std::vector<InodeId> kept;
   {
     const std::lock_guard lock(mutex_);
     options_.names->EndRepeating();
     lost = std::exchange(lost_, 0);
     made.swap(made_again_);
+    kept.swap(kept_again_);
     if (lost != 0) options_.names->Lost();
     repeating_ = false;
   }
   if (!made.empty() && options_.on_made_again) options_.on_made_again(made);
+  if (!kept.empty() && options_.on_kept_again) options_.on_kept_again(kept);
   if (lost != 0 && options_.on_lost) options_.on_lost(lost);
   net::CallOptions call;
   call.timeout = options_.timeout;

@@ -47,6 +47,8 @@ class OrderedCalls {
     std::function<void(size_t)> on_lost;  // so much could not be repeated; may be empty
     // Files that were made and opened again, of which some may have been closed; may be empty.
     std::function<void(const std::vector<InodeId>&)> on_made_again;
+    // What removals had kept for this mount, which may have let it go since; may be empty.
+    std::function<void(const std::vector<InodeId>&)> on_kept_again;
   };
   using Callback = net::RpcClient::Callback;
 
@@ -95,6 +97,7 @@ class OrderedCalls {
   std::deque<KeptRequests::Request> unrepeated_;
   size_t lost_ = 0;                  // of those
   std::vector<InodeId> made_again_;  // by those
+  std::vector<InodeId> kept_again_;  // likewise
 };
 
 }  // namespace weir::client

@@ -10,6 +10,7 @@
 #include "common/base/log.h"
 #include "common/net/envelope.h"
 #include "common/wire/rpc.pb.h"
+#include "mds/check/namespace_check.h"
 #include "mds/service/mds_core.h"
 #include "tests/crash/cluster/machines.h"
 #include "tests/crash/cluster/sim_mount.h"
@@ -90,6 +91,10 @@ class RestartTest : public ::testing::Test {
   static Task Make(SimMount* mount, InodeId parent, std::string name) {
     const auto made = co_await mount->Make(parent, name, S_IFDIR | 0755);
     EXPECT_TRUE(made.ok()) << made.status();
+  }
+  static Task Remove(SimMount* mount, InodeId parent, std::string name) {
+    const Status removed = co_await mount->Remove(parent, name, /*directory=*/false);
+    EXPECT_TRUE(removed.ok()) << removed;
   }
   static Task MakeUnheard(SimMount* mount, InodeId parent, std::string name) {
     (void)co_await mount->Make(parent, name, S_IFDIR | 0755);
@@ -237,6 +242,48 @@ TEST_F(RestartTest, WhatWasReleasedBeforeItWasDurableIsReleasedAgain) {
   RestartMds();
   network_.RunFor(5s);
   EXPECT_TRUE(mds_.core().names().SessionsWithOpenFiles().empty());
+}
+
+// As is what was durable when the MDS died, and the mount had not heard of that: the answer that
+// was kept opens it again.
+TEST_F(RestartTest, WhatWasReleasedWhenItWasDurableIsReleasedAgain) {
+  client::HandlePtr first, mine;
+  ASSERT_TRUE(Finish(Make(&first_, first_.root(), "lease")));
+  ASSERT_TRUE(Finish(Create(&first_, &first, "first")));
+  ASSERT_TRUE(Finish(Close(&first_, &first)));
+  network_.RunFor(1s);
+  ASSERT_TRUE(mds_.core().names().SessionsWithOpenFiles().empty());
+  ASSERT_TRUE(Finish(Create(&first_, &mine)));
+  ASSERT_TRUE(Finish(Close(&first_, &mine)));
+  const uint64_t order = first_.last_order();
+  const auto durable = [&] { return mds_.core().names().durable_order() >= order; };
+  ASSERT_TRUE(network_.RunUntil(durable, 5s));
+  EXPECT_TRUE(mds_.core().names().SessionsWithOpenFiles().empty());
+  EXPECT_FALSE(first_.IsDurable(order)) << "there would be nothing to repeat";
+  RestartMds();
+  network_.RunFor(10s);
+  EXPECT_TRUE(mds_.core().names().SessionsWithOpenFiles().empty());
+}
+
+// The mount let go of what it had removed, and the removal is repeated: the new MDS keeps it again.
+TEST_F(RestartTest, WhatWasRemovedAndLetGoIsLetGoAgain) {
+  client::HandlePtr first, mine;
+  ASSERT_TRUE(Finish(Make(&first_, first_.root(), "lease")));
+  ASSERT_TRUE(Finish(Create(&first_, &mine)));
+  ASSERT_TRUE(Finish(Write(&first_, &mine, Bytes(5000, 'a'))));
+  ASSERT_TRUE(Finish(Close(&first_, &mine)));
+  network_.RunFor(5s);
+  InodeId found;
+  ASSERT_TRUE(Finish(Lookup(&second_, second_.root(), "f", &found)));  // it stays for that one
+  network_.RunFor(3s);
+  ASSERT_TRUE(Finish(Remove(&first_, first_.root(), "f")));
+  network_.RunFor(300ms);
+  EXPECT_FALSE(first_.IsDurable(first_.last_order())) << "there would be nothing to repeat";
+  RestartMds();
+  network_.RunFor(30s);
+  CheckReport names;
+  ASSERT_TRUE(mds::CheckNamespace(mds_.disk(), {}, &names).ok());
+  EXPECT_EQ(names.Fact("orphans"), 0u);
 }
 
 // Goal: what is asked back of its own accord costs nobody his files. The mount is cut off as it is

@@ -118,8 +118,11 @@ class OrderedCallsTest : public ::testing::Test {
   std::atomic<size_t> lost_{0};
   std::promise<bool> repeated_;
   MdsChannels channels_{networks_, SystemClock::Get(), {"inproc://mds", 7, 0, {}}};
+  std::vector<InodeId> made_again_, kept_again_;
   OrderedCalls calls_{channels_,
-                      {&names_, 1s, true, Duration::max(), [this](size_t lost) { lost_ = lost; }}};
+                      {&names_, 1s, true, Duration::max(), [this](size_t lost) { lost_ = lost; },
+                       [this](const auto& inodes) { made_again_ = inodes; },
+                       [this](const auto& inodes) { kept_again_ = inodes; }}};
 };
 
 TEST_F(OrderedCallsTest, TheIdOfAnEarlyAnswerIsFreeWhenThatIsDurable) {
@@ -191,6 +194,32 @@ TEST_F(OrderedCallsTest, WhatWasDurableAfterAllIsAnsweredWithoutAPlace) {
   EXPECT_FALSE(names_.IsNew(kFile));
   EXPECT_GT(AckedBelow(), id);
   EXPECT_FALSE(names_.lost());
+}
+
+// An MDS opens again what a CREATE has opened, and keeps again what a removal has kept, also where
+// the answer is a kept one: the mount may have closed the one and let go of the other.
+TEST_F(OrderedCallsTest, TellsWhatIsOpenAndWhatIsKeptByWhatWasRepeated) {
+  constexpr InodeId kRemoved{12};
+  wire::TouchedReply removed;
+  removed.set_kept(kRemoved.value);
+  auto created = Ask(wire::MDS_CREATE, "a");
+  Next(wire::MDS_CREATE)->Respond(Answer(4, 0, 1, kFile));
+  EXPECT_TRUE(created.get().ok());
+  auto unlinked = Ask(wire::MDS_UNLINK, "b");
+  *removed.mutable_ordered() = Said(5, 0, 1);
+  Next(wire::MDS_UNLINK)->Respond(removed.SerializeAsString());
+  EXPECT_TRUE(unlinked.get().ok());
+  calls_.BeginLife(2);
+  Repeat();
+  wire::EntryReply kept;
+  kept.mutable_attr()->set_inode(kFile.value);
+  ExpectRepeated("a", kept.SerializeAsString());
+  removed.clear_ordered();
+  ExpectRepeated("b", removed.SerializeAsString());
+  Next(wire::MDS_REPLAYED)->Respond(std::string());
+  EXPECT_TRUE(GoesOn());
+  EXPECT_EQ(made_again_, std::vector<InodeId>{kFile});
+  EXPECT_EQ(kept_again_, std::vector<InodeId>{kRemoved});
 }
 
 TEST_F(OrderedCallsTest, WhatComesTooLateIsLostAndTold) {
