@@ -253,16 +253,22 @@ void Core::SettleLocks(uint64_t seq) {
 }
 
 // Others had them meanwhile and may have changed the file: its users hear of it by an error; after
-// an eviction those who had it open before it.
+// an eviction those who had it open before it, and if one of the locks is of somebody who opened it
+// since, before the MDS had dropped the session, all of them.
 void Core::OnLocksLost(const std::vector<InodeId>& inodes) {
   const bool evicted = std::exchange(session_fence_, fenced_) != fenced_;
-  const auto hears = evicted ? Inode::Hears::kFenced : Inode::Hears::kAll;
   for (const InodeId id : inodes) {
-    locks_.Lost(id);
+    const std::vector<uint64_t> through = locks_.Lost(id);
+    const bool opened_since = std::any_of(through.begin(), through.end(), [&](uint64_t number) {
+      const HandlePtr handle = handles_.Find(number);
+      return handle != nullptr && handle->inode->id() == id &&
+             handle->hears() == Inode::Hears::kAll;
+    });
+    const bool told_all = !evicted || opened_since;
     if (options_.takeover != nullptr) options_.takeover->LocksLost(id);
     if (const InodePtr inode = inodes_.Find(id)) {
       inode->RememberError({ErrorCode::kIo, "locks were lost while the MDS was out of reach"},
-                           hears);
+                           told_all ? Inode::Hears::kAll : Inode::Hears::kFenced);
     }
   }
 }

@@ -1,5 +1,6 @@
 #include "client/vfs/file_locks.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -255,9 +256,19 @@ std::vector<wire::FileLock> FileLocks::Held() const {
   return all;
 }
 
-void FileLocks::Lost(InodeId inode) {
+std::vector<uint64_t> FileLocks::Lost(InodeId inode) {
+  std::vector<uint64_t> handles;
   const std::lock_guard lock(mutex_);
-  files_.erase(inode);
+  auto file = files_.extract(inode);
+  if (file.empty()) return handles;
+  for (const auto& [handle, owners] : owners_of_) {
+    const bool held = std::any_of(owners.begin(), owners.end(), [&](const auto& one) {
+      const auto& [owner, flock] = one;
+      return file.mapped().Of(flock).Holds({0, owner});
+    });
+    if (held) handles.push_back(handle);
+  }
+  return handles;
 }
 
 }  // namespace weir::client

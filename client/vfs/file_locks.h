@@ -88,8 +88,9 @@ class FileLocks {
 
   [[nodiscard]] bool Any() const;
   [[nodiscard]] std::vector<wire::FileLock> Held() const;
-  // The MDS gave them to others meanwhile.
-  void Lost(InodeId inode);
+  // The MDS gave them to others meanwhile. The handles through which their owners took them, of
+  // other files as well.
+  std::vector<uint64_t> Lost(InodeId inode);
 
  private:
   struct Pending {

@@ -60,6 +60,20 @@ class FileLocksTest : public ::testing::Test {
   }};
 };
 
+TEST_F(FileLocksTest, TellsThroughWhichHandlesWhatIsLostWasTaken) {
+  constexpr uint64_t kOther = 4;
+  Hold(LockAsk::Type::kRead);
+  LockAsk other = Ask(LockAsk::Type::kRead, 2);
+  other.handle = kOther;
+  Set(other);
+  Hear(wire::LockReply::GRANTED);
+  Set(Ask(LockAsk::Type::kNone));  // the first ends
+  Hear(wire::LockReply::GRANTED);
+  EXPECT_EQ(locks_.Lost(kFile), std::vector<uint64_t>{kOther});
+  EXPECT_TRUE(locks_.Held().empty());
+  EXPECT_TRUE(locks_.Lost(kFile).empty());
+}
+
 TEST_F(FileLocksTest, WhatIsHeldIsToldToAnMdsThatRestarted) {
   Hold(LockAsk::Type::kWrite);
   Set(Ask(LockAsk::Type::kRead, 2));
