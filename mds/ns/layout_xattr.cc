@@ -65,9 +65,11 @@ Status SetLayoutWord(Operation& op, Inode* inode, std::string_view word, std::st
   if (!inode->IsDirectory() && !inode->IsRegular()) {
     return InodeError(ErrorCode::kPermission, inode->id, "is neither a file nor a directory");
   }
+  // Space that is kept behind the end, and what somebody left there, lie where the layout says,
+  // too.
   const bool may_have_data =
-      inode->IsRegular() &&
-      (inode->rec.size() > 0 || op.context.opens.WrittenElsewhere(op.context.session, inode->id));
+      inode->IsRegular() && (inode->Reach() > 0 || op.HasLooseEnd(*inode) ||
+                             op.context.opens.WrittenElsewhere(op.context.session, inode->id));
   if (may_have_data) {
     return InodeError(ErrorCode::kInvalid, inode->id,
                       "has data or is being written: a layout is set on an empty file or on a "

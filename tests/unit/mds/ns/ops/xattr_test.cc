@@ -118,6 +118,22 @@ TEST_F(XattrTest, LayoutsAreInheritedAndFixedOnceThereIsData) {
   EXPECT_EQ(Get(d, "user.weir.layout.stripe_count"), "1");
 }
 
+// What fallocate keeps without moving the size would lie where nobody looks for it any more.
+TEST_F(XattrTest, ALayoutIsFixedOnceSpaceIsKept) {
+  const uint64_t f = Touch(kRoot, "f");
+  EXPECT_EQ(Set(f, "user.weir.layout.stripe_count", "2"), ErrorCode::kOk);
+  wire::AllocatedRequest kept;
+  kept.set_inode(f);
+  kept.set_end(4096);
+  kept.set_keep_size(true);
+  kept.set_grown_bytes(4096);
+  kept.set_beyond_bytes(4096);
+  ASSERT_EQ(Stat(f).attr().size(), 0u);
+  ASSERT_EQ(Code(wire::MDS_ALLOCATED, kept), ErrorCode::kOk);
+  ASSERT_EQ(Stat(f).attr().size(), 0u);
+  EXPECT_EQ(Set(f, "user.weir.layout.stripe_count", "1"), ErrorCode::kInvalid);
+}
+
 TEST_F(XattrTest, ATierIsOneThatAnOsdOfThePoolHas) {
   wire::RegisterOsdRequest tiered;
   tiered.set_osd_uuid("disk-t");
