@@ -261,6 +261,14 @@ void OnSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fu
     const ClassId charged = fs.core().classes().Of(*inode, *handle->opener);
     request.mutable_caller()->set_class_id(charged.value);
   }
+  if (handle != nullptr && request.has_size()) {
+    // In this order: under the map that tells of an eviction the MDS believes what it hears.
+    request.set_epoch(fs.core().map_epoch());
+    if (handle->opener->is_fenced()) {
+      call->Reply(LostError());
+      return;
+    }
+  }
   if (IsOfNobody(fs, *inode, request)) return ReplyRemoved(call, *inode);
   if (HoldSetattr(fs, call, inode, request)) return;
   fs.SetAttributes(
@@ -271,7 +279,7 @@ void OnSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fu
         } else if (set.ok()) {
           call->ReplyAttr(ToStat(*set), fs.KeepSeconds(*inode));
         } else {
-          call->Reply(set.status());
+          call->Reply(set.code() == ErrorCode::kStaleEpoch ? LostError() : set.status());
         }
       });
 }

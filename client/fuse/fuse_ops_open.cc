@@ -164,6 +164,7 @@ void TruncateFound(Filesystem& fs, const CallPtr& call, const Opening& opening,
   request.set_inode(inode->id().value);
   request.set_size(0);
   request.set_has_handle(true);  // CREATE has checked already
+  request.set_epoch(fs.core().map_epoch());
   request.set_known_size(inode->size());
   fs.SetAttributes(call, inode, request,
                    [&fs, call, opening, inode, entry](const Result<FileAttr>& cut) {
@@ -175,7 +176,8 @@ void TruncateFound(Filesystem& fs, const CallPtr& call, const Opening& opening,
                      }
                      fs.core().open_files().Close(inode->id());
                      fs.UndoEntry(entry);
-                     call->Reply(cut.status());
+                     const bool evicted = cut.code() == ErrorCode::kStaleEpoch;
+                     call->Reply(evicted ? LostError() : cut.status());
                    });
 }
 

@@ -79,7 +79,10 @@ Status MdsCore::Begin() {
       *keeper_, names_->leases(), names_->file_leases(), [this] { return tag_epoch_.load(); },
       [this](uint64_t session) { return locks_->AskedOf(session); },
       [this] { return names_->durable_order(); }, names_->life(), clock_});
-  evictions_ = std::make_unique<Evictions>(*keeper_, [this](uint64_t id) { DropSession(id); });
+  evictions_ = std::make_unique<Evictions>(*keeper_, [this](uint64_t id) {
+    sessions_->Close(id);  // it may have come back just before its fence
+    DropSession(id);
+  });
   keeper_->SetOnChange([this] {
     RenewTerms();
     watchers_->Flush();

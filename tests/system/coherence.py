@@ -512,6 +512,11 @@ def a_silent_mount_loses(lab):
     except OSError as error:
         failed = error
     check(failed is not None, "the stopped mount was told that its data is safe")
+    try:
+        os.ftruncate(file, 4)
+        check(False, "a descriptor of before the eviction cuts off what others wrote")
+    except OSError as error:
+        check(error.errno == errno.ESTALE, f"ftruncate: {error}")
     for path in (ours, theirs):
         check(read_start(path) == b"and it may write", "overwritten by a mount that was evicted")
     try:

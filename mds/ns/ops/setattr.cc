@@ -111,8 +111,11 @@ Status CheckSize(const Operation& op, const wire::SetAttrRequest& request, const
   if (request.size() > kMaxFileSize) {
     return InodeError(ErrorCode::kFileTooBig, inode.id, "cannot grow beyond 8 EiB");
   }
-  if (request.has_handle()) return Status::Ok();
-  return CheckAccess(op.who(), inode.rec, kMayWrite);
+  if (!request.has_handle()) return CheckAccess(op.who(), inode.rec, kMayWrite);
+  if (request.has_epoch() && op.context.cluster.IsFenced(op.context.session, request.epoch())) {
+    return InodeError(ErrorCode::kStaleEpoch, inode.id, "was given to others since");
+  }
+  return Status::Ok();
 }
 
 // Records what the OSDs must still cut off in the same batch as the new size.

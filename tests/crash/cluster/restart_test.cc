@@ -464,6 +464,23 @@ TEST_F(RestartTest, AFencedMountCanRepeatWhatItMade) {
   EXPECT_EQ(found, mine->inode->id());
 }
 
+// A descriptor that was opened before the eviction cuts nothing off that others wrote since.
+TEST_F(RestartTest, AFencedMountDoesNotCutOffWhatOthersWrote) {
+  client::HandlePtr mine, theirs;
+  ASSERT_NO_FATAL_FAILURE(CutOffWhileItHolds(&mine));
+  ASSERT_TRUE(Finish(Open(&second_, &theirs)));
+  ASSERT_TRUE(Finish(Write(&second_, &theirs, Bytes(5000, 'c'))));
+  ASSERT_TRUE(Finish(Sync(&second_, &theirs)));
+  Task cut = CutUnsure(&first_, &mine);  // not heard of the eviction yet
+  cut.Start();
+  network_.Heal();
+  ASSERT_TRUE(network_.RunUntil([&] { return cut.done(); }, 20s));
+  network_.RunFor(5s);
+  Bytes bytes;
+  ASSERT_TRUE(Finish(Read(&second_, &theirs, &bytes)));
+  EXPECT_EQ(bytes, Bytes(5000, 'c'));
+}
+
 class CutOffWriterTest : public RestartTest, public ::testing::WithParamInterface<Duration> {};
 
 // Others wait for reports for 2 s and the grace ends after 4 s; he is away for less than the one,

@@ -152,11 +152,16 @@ Answer<Status> SimMount::Truncate(HandlePtr handle, uint64_t size) {
     request.set_inode(handle->inode->id().value);
     request.set_size(size);
     request.set_has_handle(true);
+    request.set_epoch(core_->map_epoch());
+    if (handle->opener->is_fenced()) return done(client::LostError());
     request.set_known_size(handle->inode->size());
     auto send = [this, handle, request, done] {
       core_->mds().Call<wire::EntryReply>(wire::MDS_SETATTR, request, false,
                                           [this, handle, done, asked = core_->leases().Asked()](
                                               const Result<wire::EntryReply>& reply) {
+                                            if (reply.code() == ErrorCode::kStaleEpoch) {
+                                              return done(client::LostError());
+                                            }
                                             if (!reply.ok()) return done(reply.status());
                                             handle->inode->Resized(client::FromWire(reply->attr()));
                                             kernel_.Written(handle->inode->id());
