@@ -9,6 +9,7 @@ import os
 import re
 import select
 import shutil
+import stat
 import subprocess
 import tempfile
 import time
@@ -17,6 +18,8 @@ from weirtest import BIN, MIB, REPO, Failure, check, run, wait_until
 
 CACHE = "/var/tmp/weir-debian"
 NAMES = ("weirfs", "weirfs-common", "weirfs-mds", "weirfs-osd", "weirfs-tools")
+# First in a new mount namespace: what other tests have mounted would stay mounted there, and theirs not end.
+ALONE = """awk '$2 ~ "/weir-" { print $2 }' /proc/self/mounts | tac | xargs -r -n 1 umount -l; """
 # What README.md has an operator install beside the packages, out of reach for an apt without a network.
 BESIDE = ("curl",)
 
@@ -86,7 +89,7 @@ class Debian:
         return archive
 
     def argv(self, *words):
-        script = 'mount --bind /dev "$0/dev" && mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
+        script = ALONE + 'mount --bind /dev "$0/dev" && mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
         return ["unshare", "-m", "bash", "-c", script, self.root, *words]
 
     def run(self, *words, **options):
@@ -172,12 +175,14 @@ class Machine:
         debian.write("etc/hostname", f"{name}\n")
         # nspawn runs in namespaces that end with it, and what it leaves in /run with them; it sees control groups of version
         # 2 alone, where a systemd that may use bpf keeps units from devices that they are not allowed.
-        script = """
+        script = ALONE + """
             set -e
             mount -t tmpfs tmpfs /run && mount -t cgroup2 cgroup2 /sys/fs/cgroup
             exec systemd-nspawn --quiet --directory="$0" --boot --register=no --keep-unit --console=read-only --resolv-conf=off \
               --timezone=off --link-journal=no --system-call-filter=bpf "$@" -- --log-target=console --show-status=no"""
-        binds = [f"--bind={device}:/dev/{name}" for name, device in {"fuse": "/dev/fuse", **devices}.items()]
+        fuse = lab.path(f"{name}.fuse")  # of its own, as systemd-tmpfiles opens it to all users
+        os.mknod(fuse, stat.S_IFCHR | 0o600, os.stat("/dev/fuse").st_rdev)
+        binds = [f"--bind={device}:/dev/{name}" for name, device in {"fuse": fuse, **devices}.items()]
         os.mkdir(self.group)
         lab.on_exit(lambda: run("find", self.group, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";", ok=None))
         enter = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
