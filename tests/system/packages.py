@@ -17,7 +17,8 @@ from weirtest import BIN, MIB, REPO, Cluster, check, is_mounted, main, run, wait
 
 FILES = {
     "weirfs": ["usr/bin/weirfs", "usr/sbin/mount.weirfs"],
-    "weirfs-common": ["etc/weirfs/", "lib/systemd/system/weirfs.target", "usr/lib/sysusers.d/weirfs-common.conf"],
+    "weirfs-common": ["etc/weirfs/", "lib/systemd/system/weirfs.target", "usr/lib/sysusers.d/weirfs-common.conf",
+                      "usr/lib/weirfs/let-mounts-end"],
     "weirfs-mds": ["usr/bin/weir-mds", "lib/systemd/system/weir-mds.service", "usr/share/doc/weirfs-mds/examples/mds.toml"],
     "weirfs-osd": ["usr/bin/weir-osd", "lib/systemd/system/weir-osd@.service",
                    "usr/share/doc/weirfs-osd/examples/osd-sdb.toml"],
@@ -541,6 +542,53 @@ def services_under_systemd(lab):
     check(systemd.states(*daemons) == ["inactive", "inactive"], "what was removed goes on")
 
 
+def machine_goes_down_and_up(lab):
+    """A machine that has daemons and mounts them: all that was written is there when it is up again."""
+    if missing := Machine.lacks():
+        print(f"        {missing} here: no machine was booted")
+        return
+    debian = Debian(lab, packages())
+    os.makedirs(debian.path("debs"))
+    for name in NAMES:
+        shutil.copy(package(packages(), name), debian.path("debs"))
+    debian.run("sh", "-c", "dpkg --force-unsafe-io -i /debs/*.deb")
+    os.makedirs(debian.path("mnt/weir"))
+    disk = lab.loop("disk", 512 * MIB)
+    give_to_disk_group(lab, disk)
+    port = configure(debian, disk)
+    # A name as systemd-escape makes them.
+    osd = r"weir-osd@a\x2db"
+    configuration = r"/etc/weirfs/osd-a\x2db.toml"
+    os.rename(debian.path("etc/weirfs/osd-a.toml"), debian.root + configuration)
+    with open(debian.path("etc/fstab"), "a") as file:
+        file.write(f"localhost:{port}:/ /mnt/weir weirfs _netdev,nofail 0 0\n")
+
+    def boot(name):
+        return Machine(lab, debian, {os.path.basename(disk): disk}, name)
+
+    def power_off(machine):
+        machine.run("systemctl", "poweroff", ok=None)
+        wait_until(lambda: machine.process.poll() is not None, "the machine to go down", 120)
+
+    try:
+        machine = boot("first")
+    except CannotBoot as why:
+        print(f"        no machine was booted: {why}")
+        return
+    machine.run("weir-osd", "--mkfs", "--config", configuration, "--token-rate", "500MiB/s")
+    machine.run("systemctl", "enable", "--now", osd)
+    wait_until(lambda: machine.states("mnt-weir.mount") == ["active"], "the mount of fstab")
+    # Much that nobody has synced; whoever has the mount open in spite of all that ends does not keep the daemons from it.
+    machine.run("systemd-run", "--unit=holder", "-p", "KillMode=none", "sh", "-c", "cd /mnt/weir && exec sleep infinity")
+    machine.run("sh", "-c", "for i in $(seq 300); do echo text $i > /mnt/weir/$i; done")
+    power_off(machine)
+
+    machine = boot("second")
+    wait_until(lambda: machine.states("mnt-weir.mount") == ["active"], "the mount of fstab")
+    text = machine.run("sh", "-c", "cd /mnt/weir && cat $(seq 300)").stdout
+    check(text == "".join(f"text {i}\n" for i in range(1, 301)), f"not all is there: {text.count('text')} of 300 files are")
+
+
 if __name__ == "__main__":
     main("packages", what_they_hold, units_are_good, mount_type, install_upgrade_remove_purge, ordinary_user,
-         services_under_systemd)
+         services_under_systemd, machine_goes_down_and_up)
