@@ -533,8 +533,7 @@ def services_under_systemd(lab):
                "another weir-osd")
     check(systemd.run("cat", "/mnt/weir/file").stdout == "text\nmore\n", "what was written is gone after a restart")
     systemd.run("systemctl", "stop", "mnt-weir.mount", "weirfs.target")
-    # systemctl waits for the target alone.
-    wait_until(lambda: systemd.states(*daemons) == ["inactive", "inactive"], "the target to stop all")
+    check(systemd.states(*daemons) == ["inactive", "inactive"], "the target is stopped, and not all of its daemons")
     check(systemd.show("weir-mds", "Result") == "success", "weir-mds did not end well")
     systemd.run("systemctl", "start", "weirfs.target")
     wait_until(lambda: systemd.states(*daemons) == ["active", "active"], "the target to start what is enabled")
@@ -543,7 +542,8 @@ def services_under_systemd(lab):
 
 
 def machine_goes_down_and_up(lab):
-    """A machine that has daemons and mounts them: all that was written is there when it is up again."""
+    """A machine that has daemons and mounts them: all that was written is there when it is up again, and where its MDS is
+    missing it starts nevertheless."""
     if missing := Machine.lacks():
         print(f"        {missing} here: no machine was booted")
         return
@@ -587,6 +587,17 @@ def machine_goes_down_and_up(lab):
     wait_until(lambda: machine.states("mnt-weir.mount") == ["active"], "the mount of fstab")
     text = machine.run("sh", "-c", "cd /mnt/weir && cat $(seq 300)").stdout
     check(text == "".join(f"text {i}\n" for i in range(1, 301)), f"not all is there: {text.count('text')} of 300 files are")
+    power_off(machine)
+
+    os.rename(debian.path("etc/weirfs/mds.toml"), debian.path("mds.toml"))
+    machine = boot("third")
+    # An OSD may wait for its MDS for minutes.
+    wait_until(lambda: machine.states("multi-user.target") == ["active"], "the machine to start without an MDS")
+    wait_until(lambda: "waiting for the MDS" in machine.show(osd, "StatusText"), "the OSD to wait")
+    check(machine.states(osd) == ["activating"], "an OSD without an MDS")
+    os.rename(debian.path("mds.toml"), debian.path("etc/weirfs/mds.toml"))
+    machine.run("systemctl", "start", "weir-mds")
+    wait_until(lambda: machine.states(osd) == ["active"], "the OSD to find its MDS")
 
 
 if __name__ == "__main__":
