@@ -577,6 +577,7 @@ def machine_goes_down_and_up(lab):
         return
     machine.run("weir-osd", "--mkfs", "--config", configuration, "--token-rate", "500MiB/s")
     machine.run("systemctl", "enable", "--now", osd)
+    machine.run("systemctl", "reload", osd)
     wait_until(lambda: machine.states("mnt-weir.mount") == ["active"], "the mount of fstab")
     # Much that nobody has synced; whoever has the mount open in spite of all that ends does not keep the daemons from it.
     machine.run("systemd-run", "--unit=holder", "-p", "KillMode=none", "sh", "-c", "cd /mnt/weir && exec sleep infinity")
