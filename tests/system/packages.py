@@ -483,7 +483,7 @@ def services_under_systemd(lab):
     check(systemd.states("weirfs.target", *daemons) == ["active", "inactive", "inactive"], "installed, and not configured")
     os.rename(debian.path("mds.toml"), debian.path("etc/weirfs/mds.toml"))
     systemd.run("systemctl", "start", "weir-osd@mistyped", ok=(1,))
-    wait_until(lambda: "/etc/weirfs/osd-mistyped.toml" in systemd.run("journalctl", "-u", "weir-osd@mistyped").stdout,
+    wait_until(lambda: "/etc/weirfs/osd-mistyped.toml" in systemd.run("journalctl", "-p", "err", "-u", "weir-osd@mistyped").stdout,
                "the name of the missing file")
     systemd.run("systemctl", "start", "weir-mds")
     check(systemd.run("systemctl", "start", "weir-osd@a", ok=None).returncode != 0, "it started on an empty disk")
