@@ -537,6 +537,11 @@ def services_under_systemd(lab):
     check(systemd.show("weir-mds", "Result") == "success", "weir-mds did not end well")
     systemd.run("systemctl", "start", "weirfs.target")
     wait_until(lambda: systemd.states(*daemons) == ["active", "active"], "the target to start what is enabled")
+    # Removed and back: what served serves again.
+    systemd.run("dpkg", "--force-unsafe-io", "-r", "weirfs-osd")
+    check(systemd.states(*daemons) == ["active", "inactive"], "weirfs-osd is removed")
+    systemd.run("sh", "-c", "dpkg --force-unsafe-io -i /newer/weirfs-osd_*.deb")
+    check(systemd.states(*daemons) == ["active", "active"], "weirfs-osd is back, and its disk is not served")
     systemd.run("dpkg", "--force-unsafe-io", "-P", "weirfs-mds", "weirfs-osd")
     check(systemd.states(*daemons) == ["inactive", "inactive"], "what was removed goes on")
 
