@@ -180,6 +180,14 @@ def a_bundle_tells_of_the_cluster_and_not_of_files(lab):
         check("osd.0" in text and "serving" in text, "logs are missing")
         check(("pay roll" in text or "/home/ann" in text) == told, f"names of files, and --names is {told}")
         refused(system.osdctl("bundle", archive, ok=None), 1, "is there already")
+    # When it is needed most.
+    system.dev("stop", "mds.0")
+    archive = lab.path("without_mds.tar.gz")
+    done = system.osdctl("bundle", archive, ok=(3,))
+    check("warning: only logs" in done.stderr, f"{done}")
+    text = run("tar", "-xzOf", archive).stdout
+    check("osd.0" in text and "no contact" in text, f"not the logs and what is missing: {text[-500:]}")
+    system.dev("start", "mds.0")
 
 
 def names_that_look_like_options_are_refused(lab):

@@ -124,13 +124,22 @@ Result<ExitCode> RunBundle(Globals& globals, const BundleOptions& options) {
   if (fs::exists(options.file)) {
     return Status(ErrorCode::kExists, "'" + options.file + "' is there already");
   }
-  WEIR_ASSIGN_OR_RETURN(ClusterLink * link, globals.Link());
+  const Result<ClusterLink*> link = globals.Link();
+  if (!link.ok() && link.status().code() != ErrorCode::kUnreachable) return link.status();
   WEIR_ASSIGN_OR_RETURN(const Scratch scratch, Scratch::Make());
   const std::string name = fs::path(options.file).stem().stem().string();
   const std::string folder = scratch.At(name);
   fs::create_directory(folder);
   std::string missing;
-  WEIR_RETURN_IF_ERROR(Ask(*link, folder, &missing));
+  const Status asked = link.ok() ? Ask(**link, folder, &missing) : link.status();
+  // Whoever cannot reach the cluster needs the logs most.
+  const bool is_away = asked.code() == ErrorCode::kUnreachable;
+  if (is_away) {
+    missing += fmt::format("status, versions and statistics: {}\n", asked.message());
+    fmt::print(stderr, "osdctl: warning: only logs of this machine: {}\n", asked.message());
+  } else if (!asked.ok()) {
+    return asked;
+  }
   WEIR_RETURN_IF_ERROR(AddLogs(globals, scratch, folder, options, &missing));
   WEIR_RETURN_IF_ERROR(cli::WriteFileAtomically(folder + "/missing.txt", missing));
   const std::string packed = scratch.At("packed");
@@ -148,10 +157,10 @@ Result<ExitCode> RunBundle(Globals& globals, const BundleOptions& options) {
   if (globals.json()) {
     PrintJson({{"file", options.file}, {"names", options.names}});
   } else {
-    fmt::print("{}: status, versions, statistics and logs{}\n", options.file,
+    fmt::print("{}: {}logs{}\n", options.file, is_away ? "" : "status, versions, statistics and ",
                options.names ? "" : ", without names of files");
   }
-  return ExitCode::kDone;
+  return is_away ? ExitCode::kPartlyDone : ExitCode::kDone;
 }
 
 }  // namespace
