@@ -322,7 +322,11 @@ Status Serve(const Plan& plan, Background& background, const Held* held = nullpt
   if (cluster != nullptr) {
     if (Status status = cluster->Stop(); ended.ok()) ended = status;
   }
-  WEIR_LOG_INFO("unmounted {}", plan.mountpoint);
+  if (ended.ok()) {
+    WEIR_LOG_INFO("unmounted {}", plan.mountpoint);
+  } else {  // whoever started this process is gone
+    WEIR_LOG_ERROR("unmounted {}: {}", plan.mountpoint, ended.message());
+  }
   return ended;
 }
 
