@@ -185,7 +185,7 @@ Status InitLogging(const LogOptions& options) {
   const std::lock_guard lock(mutex);
   current = std::move(logger);
   program = options.program;
-  to_journal = options.file.empty() && StderrIsJournal();
+  to_journal = options.file.empty() && (options.to_journal || StderrIsJournal());
   log_internal::level = options.level;
   return Status::Ok();
 }

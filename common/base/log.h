@@ -27,6 +27,7 @@ struct LogOptions {
   LogLevel level = LogLevel::kInfo;
   std::string file;  // appended to; empty: stderr
   std::string program;
+  bool to_journal = false;  // though nobody connected stderr with it; nothing where there is none
 };
 // Replaces what was set before. The error names the file that cannot be opened.
 Status InitLogging(const LogOptions& options);

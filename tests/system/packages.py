@@ -500,6 +500,7 @@ def services_under_systemd(lab):
         file.write(f"localhost:{port}:/ /mnt/weir weirfs _netdev,class=best-effort 0 0\n")
     systemd.run("systemctl", "daemon-reload")
     systemd.run("systemctl", "start", "mnt-weir.mount")
+    wait_until(lambda: "mounted on /mnt/weir" in systemd.run("journalctl", "-t", "weirfs").stdout, "the mount's log")
     systemd.run("sh", "-c", "echo text > /mnt/weir/file")
     # An upgrade starts the daemons anew under mounts, which go on.
     other = OtherHost(lab, port)

@@ -86,7 +86,8 @@ void Declare(CLI::App& app, Arguments& arguments) {
   app.add_flag("-f", arguments.foreground, "stay in the foreground");
   app.add_option("--log", arguments.log, "trace, debug, info, warn, error or off")
       ->type_name("LEVEL");
-  app.add_option("--log-file", arguments.log_file, "where (default: DIR/weirfs.log, or nowhere)")
+  app.add_option("--log-file", arguments.log_file,
+                 "where (default: DIR/weirfs.log, or the journal)")
       ->type_name("PATH");
   app.add_option("--metrics", arguments.metrics,
                  "serve metrics for Prometheus at http://ADDR:PORT/metrics")

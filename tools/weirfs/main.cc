@@ -412,7 +412,10 @@ int Run(const Arguments& arguments, const std::vector<std::string>& argv) {
                         : Background::Leave(plan->log_file);
   if (!background.ok()) return cli::Fail("weirfs", background.status());
   const std::string log_file = arguments.foreground ? arguments.log_file : "";
-  Status status = InitLogging({.level = plan->log_level, .file = log_file, .program = "weirfs"});
+  // Behind a process in the background stderr is the log file, or leads nowhere.
+  const bool to_journal = !arguments.foreground && plan->log_file.empty();
+  Status status = InitLogging(
+      {.level = plan->log_level, .file = log_file, .program = "weirfs", .to_journal = to_journal});
   starter.Watch();
   if (status.ok() && plan->supervise) return Supervise(*plan, *background, holder, held);
   if (status.ok()) status = Serve(*plan, *background);
