@@ -123,6 +123,7 @@ def what_holds_is_printed_with_its_origin(lab):
     other = write(lab.path("other.toml"), "[mount]\nro = true\n")
     check("gold" not in checked("mount", "--config", other, env=files).stdout, "two files were read")
     check("gold" not in checked("mount", env={"WEIR_CONFIG_DIR": lab.path("none")}).stdout, "another file was read")
+    check("/etc/weirfs" in run(f"{BIN}/osdctl", "config", "show", "osd-b", env={"WEIR_CONFIG_DIR": ""}, ok=(2,)).stderr, "no directory")
     has(run(f"{BIN}/osdctl", "config", "show", "mount", env=files).stdout, f"# {mount} of weirfs\n", f'class = "gold"  # {mount}:2\n')
     shown = run(f"{BIN}/osdctl", "config", "show", env=files).stdout
     has(shown, f"# {mds} of weir-mds\n[mds]\n", f"\n\n# {osd} of weir-osd\n[osd]\n", f"\n\n# {mount} of weirfs\n[mount]\n")

@@ -41,7 +41,8 @@ std::string HelpOf(const Setting& setting) {
 }  // namespace
 
 std::string ConfigDirectory() {
-  return Variable("WEIR_CONFIG_DIR").value_or(kConfigDirectory);
+  const std::string named = Variable("WEIR_CONFIG_DIR").value_or("");
+  return named.empty() ? kConfigDirectory : named;
 }
 
 Status CheckLogLevel(const std::string& text) {
