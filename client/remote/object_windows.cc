@@ -85,27 +85,18 @@ bool ObjectWindows::Fits(const Window& window, const PendingOp& next) const {
   return window.flying_bytes + next.op.cost() <= bytes && window.flying_requests < requests;
 }
 
-// The OSDs in turns: what comes back from one of them at once would leave at once again, and with
-// the order of arrival that OSD alone would have all that the limit lets go, of which it gives the
-// class its share only. One that answers so slowly that it has more under way than twice what
-// another has, and two requests, is left out: that counts against the limit, too.
 ObjectWindows::Turn ObjectWindows::NextOf(ClassId id, TimePoint now) {
   turns_.clear();
+  osd_turns_.clear();
   const auto end = windows_.upper_bound({id, kLastOsd});
-  uint64_t least = std::numeric_limits<uint64_t>::max();
   for (auto it = windows_.lower_bound({id, OsdId(0)}); it != end; ++it) {
-    PendingOp* const next = NextIn(it->second, now);
+    Window& window = it->second;
+    PendingOp* const next = NextIn(window, now);
     if (next == nullptr) continue;
-    turns_.push_back({&it->second, next});
-    least = std::min(least, it->second.flying_bytes);
+    turns_.push_back({&window, next});
+    osd_turns_.push_back({window.flying_bytes, next->op.cost(), window.last_turn});
   }
-  Turn turn;
-  for (const Turn& one : turns_) {
-    const bool slow = one.window->flying_bytes > 2 * (least + one.next->op.cost());
-    const bool later = turn.next != nullptr && turn.window->last_turn < one.window->last_turn;
-    if (!slow && !later) turn = one;
-  }
-  return turn;
+  return turns_.empty() ? Turn{} : turns_[NextOsdTurn(osd_turns_)];
 }
 
 TimePoint ObjectWindows::TakeLimited(ClassId id, Limit& limit, TimePoint now, Departures* out) {

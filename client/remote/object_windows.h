@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "client/qos/limit_window.h"
+#include "client/qos/osd_turns.h"
 #include "client/qos/user_parts.h"
 #include "client/remote/mount_meter.h"
 #include "client/remote/object_stamps.h"
@@ -162,7 +163,8 @@ class ObjectWindows {
   const Options options_;
   std::shared_ptr<const ClusterMap> map_;
   std::map<Key, Window> windows_;  // none is ever removed
-  std::vector<Turn> turns_;        // of NextOf, kept for its capacity
+  std::vector<Turn> turns_;        // of NextOf, kept for their capacity
+  std::vector<OsdTurn> osd_turns_;
   std::map<ClassId, Limit> limits_;
   std::map<ClassId, double> limit_parts_;
   uint64_t limit_parts_order_ = 0;

@@ -44,6 +44,7 @@ void Cluster::Done(Job* job) {
   const TimePoint now = events_.now();
   job->arrived = now;
   limit->window.Took(OsdOf(*job), now - job->left - job->request.held_by_limit, now);
+  limit->places[job->io.osd].flying_bytes -= job->io.bytes;
   limit->answers.push_back(job);
   SendAdmitted(limit);
 }
@@ -138,9 +139,20 @@ Cluster::Limit* Cluster::LimitOf(const Job& job) {
 void Cluster::Send(Job* job) {
   Limit* limit = LimitOf(*job);
   if (limit == nullptr) return SendNow(job);
-  limit->held.push_back(job);
+  limit->places[job->io.osd].held.push_back(job);
   limit->held_bytes += job->io.bytes;
   SendAdmitted(limit);
+}
+
+Cluster::Limit::Place* Cluster::NextPlace(Limit* limit) {
+  std::vector<Limit::Place*> places;
+  std::vector<client::OsdTurn> turns;
+  for (auto& [osd, place] : limit->places) {
+    if (place.held.empty()) continue;
+    places.push_back(&place);
+    turns.push_back({place.flying_bytes, place.held.front()->io.bytes, place.last_turn});
+  }
+  return places.empty() ? nullptr : places[client::NextOsdTurn(turns)];
 }
 
 void Cluster::SendAdmitted(Limit* limit) {
@@ -152,9 +164,12 @@ void Cluster::SendAdmitted(Limit* limit) {
     limit->answers.pop_front();
     answered.push_back(job);
   }
-  while (!limit->held.empty() && limit->window.Admits(OsdOf(*limit->held.front()), events_.now())) {
-    Job* job = limit->held.front();
-    limit->held.pop_front();
+  while (Limit::Place* const place = NextPlace(limit)) {
+    Job* const job = place->held.front();
+    if (!limit->window.Admits(OsdOf(*job), events_.now())) break;
+    place->held.pop_front();
+    place->flying_bytes += job->io.bytes;
+    place->last_turn = ++limit->sent;
     limit->held_bytes -= job->io.bytes;
     limit->window.Sent(job->io.bytes, events_.now());
     job->left = events_.now();
@@ -167,7 +182,7 @@ void Cluster::SendAdmitted(Limit* limit) {
 
 void Cluster::WakeFor(Limit* limit) {
   TimePoint when = TimePoint::Max();
-  if (!limit->held.empty()) when = limit->window.AdmitsAt();
+  if (limit->held_bytes > 0) when = limit->window.AdmitsAt();
   if (!limit->answers.empty()) {
     when = std::min(when, limit->window.AdmitsAnswerAt(limit->answers.front()->arrived));
   }
@@ -178,7 +193,7 @@ void Cluster::WakeFor(Limit* limit) {
 }
 
 void Cluster::NoteHolding(Limit* limit) {
-  const bool holds = !limit->held.empty() || !limit->answers.empty();
+  const bool holds = limit->held_bytes > 0 || !limit->answers.empty();
   if (holds && division_ != nullptr) division_->Wanted(limit->coordinator);
   if (holds == limit->holds) return;
   limit->holds = holds;

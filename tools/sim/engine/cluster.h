@@ -15,6 +15,7 @@
 
 #include "client/qos/delay_tracker.h"
 #include "client/qos/limit_window.h"
+#include "client/qos/osd_turns.h"
 #include "tools/sim/engine/limit_division.h"
 #include "tools/sim/engine/load.h"
 #include "tools/sim/engine/osd.h"
@@ -75,8 +76,14 @@ class Cluster {
     client::LimitWindow window;
     size_t coordinator = 0;
     std::deque<Job*> answers;  // that are held back
-    std::deque<Job*> held;
-    uint64_t held_bytes = 0;
+    struct Place {
+      std::deque<Job*> held;
+      uint64_t flying_bytes = 0;
+      uint64_t last_turn = 0;
+    };
+    std::map<size_t, Place> places;  // by OSD
+    uint64_t held_bytes = 0;         // of all places
+    uint64_t sent = 0;               // requests
     bool holds = false;
     TimePoint holds_since;
     Duration held_for{0};  // before
@@ -85,6 +92,8 @@ class Cluster {
   void Send(Job* job);
   void SendNow(Job* job);
   Limit* LimitOf(const Job& job);
+  // The place whose turn it is; null: nothing is held.
+  static Limit::Place* NextPlace(Limit* limit);
   // And gives the answers that it admits.
   void SendAdmitted(Limit* limit);
   void WakeFor(Limit* limit);
