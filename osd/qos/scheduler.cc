@@ -112,7 +112,7 @@ void Scheduler::Enqueue(Request* request, TimePoint now) {
   request->elsewhere_tokens = 0;
   if (request->elsewhere > 0) CountElsewhere(queue, request);
   if (config_.cost == CostKind::kDeviceTime && dsfq_ != nullptr) PriceElsewhere(request);
-  if (returns) dsfq_->ForgiveIdle(queue, request);
+  if (returns) dsfq_->ForgiveIdle(*queue, request);
   // Buckets that grew or were drained move the head even when it is not new.
   const bool leads = queue->flows->First() == &request->in_flow;
   const bool may_lead = leads || is_largest || request->elsewhere > 0 || queue->transactions;

@@ -30,11 +30,6 @@ struct TierClient {
   PerTier use{};      // fraction of its requests that go to each tier; sums to 1
 };
 
-// A client of two tiers whose fraction `hit` in [0, 1] goes to the second.
-inline TierClient TwoTierClient(double hit, double weight = 1) {
-  return {.weight = weight, .use = {1 - hit, hit}};
-}
-
 // The tier that the client loads most; of equals the first.
 size_t BottleneckOf(const Tiers& tiers, const TierClient& client);
 // g: what the client would do alone, C_b / x_b of its bottleneck b.

@@ -46,7 +46,8 @@ ClassQueue* Dsfq::PickLight(bool free) {
 
 double Dsfq::StartWithHistory(ClassQueue* queue, const Request& head) const {
   const double weight = queue->spec.weight;
-  const double owed = std::min(queue->owed + static_cast<double>(head.elsewhere), kDebtMax);
+  const double most_owed = weight * (virtual_time_ - past_[slot_ % kSlots]);
+  const double owed = std::min(queue->owed + static_cast<double>(head.elsewhere), most_owed);
   const double as_total = queue->finish_tag + owed / weight;
   if (as_total <= head.v_arrival) return head.v_arrival;
   const double most = HybridFactorOf(queue->spec) * static_cast<double>(head.cost) / weight;
@@ -55,12 +56,17 @@ double Dsfq::StartWithHistory(ClassQueue* queue, const Request& head) const {
   return start;
 }
 
-void Dsfq::ForgiveIdle(ClassQueue* queue, Request* request) const {
-  const double most = HybridFactorOf(queue->spec) * static_cast<double>(request->cost);
-  if (static_cast<double>(request->elsewhere) > most) {
-    request->elsewhere = static_cast<int64_t>(most);
-  }
-  queue->owed = 0;
+void Dsfq::ForgiveIdle(const ClassQueue& queue, Request* request) const {
+  const double most = HybridFactorOf(queue.spec) * static_cast<double>(request->cost);
+  request->elsewhere = std::min(request->elsewhere, static_cast<int64_t>(most));
+}
+
+// After a pause nobody owes anything.
+void Dsfq::SetTime(TimePoint now) {
+  if (now < slot_ends_) return;
+  if (now - slot_ends_ >= kMemory) past_.fill(virtual_time_);
+  past_[slot_++ % kSlots] = virtual_time_;
+  slot_ends_ = now + kMemory / kSlots;
 }
 
 void Dsfq::OfferAgain(ClassQueue* queue) {
@@ -83,8 +89,8 @@ void Dsfq::Released(ClassQueue* queue, bool guaranteed) {
   // A promise in requests only: two requests as large as this one.
   const int64_t cap = queue->leaf ? queue->leaf->cap() : 2 * TokensOf(head.bytes);
   const double lead = 2 * static_cast<double>(cap) * cost_per_token / queue->spec.weight;
-  const bool charged = head.start_tag - virtual_time_ < lead;
-  queue->finish_tag = charged ? head.finish_tag : head.start_tag;
+  const double most = std::max(queue->finish_tag, virtual_time_ + lead);
+  queue->finish_tag = head.start_tag < most ? head.finish_tag : most;
 }
 
 void Dsfq::Completed(ClassQueue* queue, const Request& request, Duration device_time,

@@ -10,23 +10,24 @@
 // Hybrid-h (RULES.md §2.5, beyond the paper) cuts the delay as hybrid does, but remembers what it
 // cut off, per class and OSD, and counts it with the next requests:
 //
-//   o = min{owed + delay, H}     x = F_prev + o / w             where total would start it
+//   o = min{owed + delay, w * (v - v_M)}   x = F_prev + o / w   where total would start it
 //   x <= v: S = v, owed = 0                                     time has absorbed the debt
 //   else:   S = min{x, max{v, F_prev} + K * cost / w}, owed = (x - S) * w
 //
-// so that a burst elsewhere is made up for later instead of being forgotten, and the minimum share
-// of (11) holds all the same. I-9: 0 <= owed <= H.
+// so that a burst elsewhere is made up for later, and the minimum share of (11) holds all the same.
+// v_M is the v of kMemory ago: nobody owes more than his share since. I-9: 0 <= owed.
 //
 // Two rules make it compose with a guarantee stage, and one keeps large requests from delaying
 // small ones (README.md says why):
-// - A guaranteed release advances F, so that it counts in the class's share, but only while S leads
-//   v by less than `lead` (twice the leaf's cap).
+// - A guaranteed release advances F, so that it counts in the class's share, but no further than
+//   `lead` (twice the leaf's cap) beyond v.
 // - It moves v no further than the smallest S of all heads.
 // - While the smallest S cannot go, small heads with F <= S + the longest F - S lately may; v stays
 //   at the smallest S. Where the large wait for something that the small do not take (processors),
 //   any small head may, and counts like a guaranteed release.
 #pragma once
 
+#include <array>
 #include <utility>
 
 #include "osd/qos/class_heap.h"
@@ -46,11 +47,11 @@ class Dsfq final : public Surplus {
                  TimePoint now) override;
   void Arrived(Request* request) override { request->v_arrival = virtual_time_; }
   // Of a class that had nothing here for long: its first request, not yet in the queue, tells of no
-  // more than K * cost, and what was cut off before is forgotten (A6). What it got elsewhere while
-  // nobody here competed with it may otherwise keep it away for as long again.
-  void ForgiveIdle(ClassQueue* queue, Request* request) const;
+  // more than K * cost (A6). What it got elsewhere may otherwise keep it away for as long again.
+  void ForgiveIdle(const ClassQueue& queue, Request* request) const;
   void Offer(ClassQueue* queue) override;
   void OfferAgain(ClassQueue* queue) override;
+  void SetTime(TimePoint now) override;
   void Withdraw(ClassQueue* queue) override {
     by_start_.Remove(queue);
     by_finish_.Remove(queue);
@@ -59,17 +60,19 @@ class Dsfq final : public Surplus {
   ClassQueue* PickLight(bool free) override;
   void Released(ClassQueue* queue, bool guaranteed) override;
 
-  // True when tags have grown so far that doubles lose precision: subtract what RestartVirtualTime
-  // returns from every tag of every class with Shift, and offer the heads anew.
+  // Tags have grown until doubles lose precision: subtract what RestartVirtualTime returns from all
+  // of every class with Shift, and offer the heads anew.
   [[nodiscard]] bool WantsRebase() const { return virtual_time_ > kRebaseAt; }
-  [[nodiscard]] double RestartVirtualTime() { return std::exchange(virtual_time_, 0); }
+  [[nodiscard]] double RestartVirtualTime() {
+    past_ = {};
+    return std::exchange(virtual_time_, 0);
+  }
   static void Shift(ClassQueue* queue, double by);
 
-  // H: the most that hybrid-h remembers, 16 MiB in tokens; more than the largest burst to be made
-  // up for.
-  static constexpr double kDebtMax = 16 << 10;
+  static constexpr Duration kMemory = std::chrono::milliseconds(250);  // of hybrid-h
 
  private:
+  static constexpr size_t kSlots = 10;  // of kMemory
   static constexpr double kRebaseAt = 1LL << 44;
   static constexpr double kKeepLongest = 0.995;  // from one release to the next
 
@@ -80,6 +83,9 @@ class Dsfq final : public Surplus {
   const SchedulerConfig& config_;
   const double& total_weight_;
   double virtual_time_ = 0;
+  std::array<double, kSlots> past_{};  // v at the ends of the last slots
+  size_t slot_ = 0;                    // so many have ended; the oldest is the next to be written
+  TimePoint slot_ends_;
   double longest_ = 0;  // F - S of what was released lately
   ClassHeap<double, HeapSlot::kSurplus> by_start_;
   ClassHeap<double, HeapSlot::kLight> by_finish_;  // classes whose head is of a light flow

@@ -1,5 +1,6 @@
 // E7 and E12: the minimum share of HYBRID-DSFQ, and bursts that it forgets (hybrid-h does not).
 #include "common/qos/delay_function.h"
+#include "osd/qos/surplus/dsfq.h"
 #include "tools/sim/devices/simple.h"
 #include "tools/sim/experiments/all.h"
 #include "tools/sim/experiments/dsfq_setup.h"
@@ -180,7 +181,11 @@ void RunBursts(Run& run) {
     } else {
       run.Report("HYBRID, g : f" + at, hybrid, hybrid_ratio);
     }
-    run.Near("HYBRID-H, g : f" + at, history, 1, .01);
+    if (static_cast<double>(burst * 8 * kKiB) <= kBrickRate * ToSeconds(osd::qos::Dsfq::kMemory)) {
+      run.Near("HYBRID-H, g : f" + at, history, 1, .01);
+    } else {
+      run.Between("HYBRID-H, g : f, longer than it remembers" + at, history, .99, hybrid + .01);
+    }
     AddPoint(&figure, 0, x, total);
     AddPoint(&figure, 1, x, hybrid);
     AddPoint(&figure, 2, x, history);
@@ -210,7 +215,8 @@ void AddHybrid(std::vector<Experiment>* all) {
        "DSFQ §3.4, named there as open",
        "g sends bursts of 20 to 400 requests to A and B in turn. HYBRID cuts the one large "
        "delay of each burst and forgets the rest, so g has up to 1.67 times its share; "
-       "HYBRID-H carries the rest and stays at 1.00, and keeps the minimum share of E7.",
+       "HYBRID-H carries the rest of bursts up to a quarter of a second and stays at 1.00, "
+       "and keeps the minimum share of E7.",
        RunBursts});
 }
 

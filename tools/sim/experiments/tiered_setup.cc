@@ -22,7 +22,7 @@ osd::qos::Tiers HdAndSsd(double hd_iops, double ssd_iops) {
 std::vector<osd::qos::TierClient> ClientsOf(const std::vector<double>& hits) {
   std::vector<osd::qos::TierClient> clients;
   clients.reserve(hits.size());
-  for (const double hit : hits) clients.push_back(osd::qos::TwoTierClient(hit));
+  for (const double hit : hits) clients.push_back({.use = {1 - hit, hit}});
   return clients;
 }
 

@@ -8,10 +8,9 @@ namespace weir::client {
 namespace {
 
 TEST(OsdTurnsTest, TheOneThatWasAskedLongestAgoIsNext) {
-  const std::array<OsdTurn, 3> turns{
-      {{.flying_bytes = 10, .next_bytes = 10, .last = 7},
-       {.flying_bytes = 20, .next_bytes = 10, .last = 5},
-       {.flying_bytes = 30, .next_bytes = 10, .last = 6}}};
+  const std::array<OsdTurn, 3> turns{{{.flying_bytes = 10, .next_bytes = 10, .last = 7},
+                                      {.flying_bytes = 20, .next_bytes = 10, .last = 5},
+                                      {.flying_bytes = 30, .next_bytes = 10, .last = 6}}};
   EXPECT_EQ(NextOsdTurn(turns), 1u);
 }
 

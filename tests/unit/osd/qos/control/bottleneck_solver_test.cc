@@ -21,7 +21,7 @@ Tiers Two(double hd, double ssd) {
 
 std::vector<TierClient> Hits(const std::vector<double>& hits) {
   std::vector<TierClient> clients;
-  for (const double hit : hits) clients.push_back(TwoTierClient(hit));
+  for (const double hit : hits) clients.push_back({.use = {1 - hit, hit}});
   return clients;
 }
 
@@ -114,7 +114,7 @@ TEST(BottleneckSolverTest, ClientsThatNeverTouchATierAreFine) {
 TEST(BottleneckSolverTest, AClientOfWeightTwoGetsWhatTwoWouldGet) {
   const Tiers tiers = Two(200, 1000);
   const auto split = SolveBottleneckAware(tiers, Hits({.5, .5, .9}));
-  const std::vector<TierClient> joined{TwoTierClient(.5, 2), TwoTierClient(.9, 1)};
+  const std::vector<TierClient> joined{{.weight = 2, .use = {.5, .5}}, {.use = {.1, .9}}};
   const auto both = SolveBottleneckAware(tiers, joined);
   EXPECT_NEAR(both.rates[0], split.rates[0] + split.rates[1], 1e-6);
   EXPECT_NEAR(both.rates[1], split.rates[2], 1e-6);
