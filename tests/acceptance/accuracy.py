@@ -12,6 +12,8 @@ others there their share. Each class has a quarter of a second of its share unde
 waits for a processor is not backlogged, and fair queueing rightly gives his turn away. Limited classes read smaller
 blocks, 2 % of a second of theirs is some requests then, and each request from a thread of its own: at the end of a job
 fio waits for all that a thread has under way and only then logs it, all at that moment, which would look like an excess.
+They go before others on the processors: when a phase ends fio's threads write their logs, and a thread that waits for a
+processor meanwhile logs an answer later than it had it.
 """
 import bisect
 import math
@@ -84,7 +86,8 @@ def jobs_of(index, spread, goal):
         limited = CLASSES[name][2] is not None
         block = LIMITED_BLOCK if limited else BLOCK
         depth = math.ceil(QUEUE * goal[name] / len(osds) * 1024 / block)
-        ways = ["--ioengine=psync", f"--numjobs={depth}"] if limited else ["--ioengine=libaio", f"--iodepth={depth}"]
+        ways = (["--ioengine=psync", f"--numjobs={depth}", "--nice=-15"] if limited
+                else ["--ioengine=libaio", f"--iodepth={depth}"])
         for osd in osds:
             yield f"{name}.{osd}.{index}", name, osd, [f"--bs={block}k", *ways]
 
