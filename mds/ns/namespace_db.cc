@@ -298,7 +298,8 @@ uint64_t NamespaceDb::SeenBy(const Overlay::Seen& seen, const Waiting& waiting) 
   return waiting.effects.shows_counts ? std::max(shown, seen.counts) : shown;
 }
 
-// Joins the open batch when there is something to write; else waits for what was seen, if anything.
+// Joins the open batch when there is something to write; else waits for what was seen, if anything:
+// for the batch whose commit is on its way, or for the next.
 void NamespaceDb::Enqueue(Txn* txn, Waiting waiting, Ready* ready) {
   const bool writes = !txn->writes().empty();
   for (auto& [key, write] : txn->writes()) {
@@ -319,6 +320,7 @@ void NamespaceDb::Enqueue(Txn* txn, Waiting waiting, Ready* ready) {
     });
     return;
   }
+  if (!writes && seen <= committing_) return behind_.push_back(std::move(waiting));
   const Effects& effects = waiting.effects;
   const bool early = waiting.early && waiting.done != nullptr && seen <= durable_batch_ &&
                      !effects.tags_changed && !effects.must_last && open_.early < kEarlyMost;
@@ -374,8 +376,12 @@ void NamespaceDb::Commit(Done done) {
       Waiting waiting;
       waiting.done = std::move(done);
       waiting.ordered_within = kCommitTick;  // wants to hear what is durable
-      open_.waiting.push_back(std::move(waiting));
-      WantCommit(&ready);
+      if (open_.empty()) {
+        behind_.push_back(std::move(waiting));
+      } else {
+        open_.waiting.push_back(std::move(waiting));
+        WantCommit(&ready);
+      }
     }
   }
   RunReady(std::move(ready));
@@ -422,6 +428,7 @@ bool NamespaceDb::CommitPrepared() {
     if (open_.empty()) return false;
     batch.number = open_.number + 1;
     std::swap(batch, open_);
+    committing_ = batch.number;
     overlay_.CopyBatch(batch.number, &writes);
     last_order = last_order_;
   }
@@ -436,6 +443,9 @@ bool NamespaceDb::CommitPrepared() {
     ++commits_;
     committed_operations_ += batch.waiting.size();
     durable_batch_ = batch.number;
+    committing_ = 0;
+    for (Waiting& waiting : behind_) batch.waiting.push_back(std::move(waiting));
+    behind_.clear();
     if (status.ok()) {
       durable_order_ = last_order;
       overlay_.Committed(batch.number);

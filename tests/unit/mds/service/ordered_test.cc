@@ -2,12 +2,33 @@
 // certain; nobody else hears of what a crash could take, and a crash leaves a prefix.
 #include <fcntl.h>
 
+#include <functional>
+#include <memory>
 #include <set>
+#include <utility>
 
 #include "tests/unit/mds/mds_fixture.h"
 
 namespace weir::mds {
 namespace {
+
+// Runs something while a batch is on its way to the medium.
+class Midway final : public KvStore {
+ public:
+  explicit Midway(KvStore& below) : below_(below) {}
+  Result<std::string> Get(std::string_view key) override { return below_.Get(key); }
+  Status Apply(const WriteBatch& batch, Durability durability) override {
+    if (const auto run = std::exchange(meanwhile, nullptr)) run();
+    return below_.Apply(batch, durability);
+  }
+  bool HasRoom() override { return below_.HasRoom(); }
+  std::unique_ptr<Iterator> NewIterator() override { return below_.NewIterator(); }
+
+  std::function<void()> meanwhile;  // the next one
+
+ private:
+  KvStore& below_;
+};
 
 class OrderedTest : public MdsFixture {
  protected:
@@ -22,7 +43,7 @@ class OrderedTest : public MdsFixture {
     theirs_ = Mkdir(kRoot, "theirs");
     CommitAll();
   }
-  KvStore& Store() override { return mem; }
+  KvStore& Store() override { return store_; }
 
   void OpenAs(uint64_t who, uint32_t within_ms, bool repeats = false) {
     session = who;
@@ -90,6 +111,7 @@ class OrderedTest : public MdsFixture {
 
   uint64_t ours_ = 0;
   uint64_t theirs_ = 0;
+  Midway store_{mem};
 };
 
 TEST_F(OrderedTest, WhoDidItIsAnsweredBeforeTheCommitAndOthersAreNot) {
@@ -108,6 +130,39 @@ TEST_F(OrderedTest, WhoDidItIsAnsweredBeforeTheCommitAndOthersAreNot) {
   CommitAll();
   EXPECT_EQ(Entry(look).attr().inode(), Entry(made).attr().inode());
   EXPECT_EQ(refused->answer->status.code(), ErrorCode::kExists);
+}
+
+// Prevents: whoever wants to hear of what is on its way to the medium waits for the batch behind it
+// as well, which others fill meanwhile.
+TEST_F(OrderedTest, WhatIsOnItsWayIsWaitedForAndNothingElse) {
+  const auto made = Make(kOurs, ours_, "new");
+  std::shared_ptr<TestCall> look, commit, next, next_look;
+  store_.meanwhile = [&] {
+    look = SendAs(kTheirs, wire::MDS_LOOKUP, Name(ours_, "new"));
+    commit = SendAs(kOurs, wire::MDS_COMMIT, wire::Empty());
+    next = Make(kOurs, ours_, "next");
+    next_look = SendAs(kTheirs, wire::MDS_LOOKUP, Name(ours_, "next"));
+    EXPECT_FALSE(look->answer.has_value());
+    EXPECT_FALSE(commit->answer.has_value());
+  };
+  ASSERT_TRUE(core->names().CommitPrepared());
+  EXPECT_EQ(Entry(look).attr().inode(), Entry(made).attr().inode());
+  EXPECT_EQ(Tail(commit).durable(), Tail(made).order());
+  EXPECT_FALSE(next_look->answer.has_value());
+  CommitAll();
+  EXPECT_EQ(Entry(next_look).attr().inode(), Entry(next).attr().inode());
+}
+
+TEST_F(OrderedTest, AFailureOnItsWayFailsWhoWaitsForIt) {
+  (void)Make(kOurs, ours_, "new");
+  std::shared_ptr<TestCall> look;
+  store_.meanwhile = [&] {
+    look = SendAs(kTheirs, wire::MDS_LOOKUP, Name(ours_, "new"));
+    mem.FailWith({ErrorCode::kIo, "gone"});
+  };
+  core->names().CommitPrepared();
+  ASSERT_TRUE(look->answer.has_value());
+  EXPECT_FALSE(look->answer->status.ok());
 }
 
 TEST_F(OrderedTest, WhoDoesNotTakeThemWaits) {
