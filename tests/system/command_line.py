@@ -478,7 +478,7 @@ def remounts_change_flags(lab):
         # By weirfs itself, as mount(8) calls it: here for the mount in our namespace.
         run(f"{BIN}/weirfs", "source", mnt, "-o", "ro,nosuid,nodev,noexec,noatime,nodiratime,remount,user_id=0,group_id=0")
         check(source_and_options(mnt)[0] == "ro,nosuid,nodev,noexec,noatime,nodiratime", f"{source_and_options(mnt)}")
-        run(f"{BIN}/weirfs", "source", mnt, "-o", "remount,rw,dev,suid")
+        run(f"{BIN}/weirfs", "source", mnt, "-o", "remount,rw,dev,suid,exec")
         check(source_and_options(mnt)[0] == "rw,relatime" and writable(), f"{source_and_options(mnt)}")
     refused(run(f"{BIN}/weirfs", "source", lab.dir, "-o", "remount,ro", ok=None), 2, "no WeirFS is mounted")
     refused(run(f"{BIN}/weirfs", "source", embedded.mnt, "-o", "user_id=0", ok=None), 2, "user_id=0")

@@ -148,6 +148,23 @@ def access_times_by_option(lab, system):
     run("umount", place)
 
 
+def flags_of(place):
+    with open("/proc/self/mounts") as table:
+        return next(line.split()[3].split(",") for line in table if line.split()[1] == place)
+
+
+# Prevents: a remount takes away nosuid and nodev, which mount(8) does not say again.
+def flags_that_nobody_names_stay(lab, system):
+    place = lab.path("flags")
+    weirfs(lab, system, place, "-o", "nosuid,nodev,noexec")
+    weirfs(lab, system, place, "-o", "remount,ro")
+    check({"ro", "nosuid", "nodev", "noexec"} <= set(flags_of(place)), f"after remount,ro: {flags_of(place)}")
+    weirfs(lab, system, place, "-o", "remount,rw,exec")
+    flags = set(flags_of(place))
+    check({"rw", "nosuid", "nodev"} <= flags and "noexec" not in flags, f"after remount,rw,exec: {flags}")
+    run("umount", place)
+
+
 # Says after each 64 KiB how much it has written.
 WRITER = ("import os,sys\n"
           "fd=os.open(sys.argv[1],os.O_WRONLY|os.O_CREAT)\n"
@@ -184,7 +201,7 @@ def throttled_data_leaves_with_its_mount(lab, system):
 def mounts(lab):
     system = Cluster(lab, mounts=0)
     for case in (a_dead_mount_is_taken_again, a_mount_is_replaced_under_open_files, many_open_files, access_times_by_option,
-                 throttled_data_leaves_with_its_mount):
+                 flags_that_nobody_names_stay, throttled_data_leaves_with_its_mount):
         case(lab, system)
 
 

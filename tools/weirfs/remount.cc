@@ -1,10 +1,13 @@
 #include "tools/weirfs/remount.h"
 
 #include <fmt/format.h>
+#include <mntent.h>
 #include <sys/mount.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <map>
+#include <memory>
 #include <string_view>
 
 #include "tools/cli/mounts.h"
@@ -21,8 +24,25 @@ const std::map<std::string_view, FlagChange> kFlagChanges = {
     {"sync", {MS_SYNCHRONOUS, 0}}, {"dirsync", {MS_DIRSYNC, 0}},
 };
 
-unsigned long FlagsOf(const MountOptions& options) {
-  unsigned long flags = options.read_only ? MS_RDONLY : 0;
+// Those of kFlagChanges that the mount on top there has: mount(8) does not say them again, and a
+// remount takes away what is not said.
+unsigned long FlagsThere(const std::string& absolute) {
+  unsigned long flags = 0;
+  const auto table =
+      std::unique_ptr<FILE, int (*)(FILE*)>(setmntent("/proc/self/mounts", "r"), endmntent);
+  if (table == nullptr) return flags;
+  while (const mntent* const entry = getmntent(table.get())) {
+    if (absolute != entry->mnt_dir) continue;
+    flags = 0;
+    for (const auto& [word, change] : kFlagChanges) {
+      if (hasmntopt(entry, std::string(word).c_str()) != nullptr) flags |= change.set;
+    }
+  }
+  return flags;
+}
+
+unsigned long FlagsOf(const std::string& absolute, const MountOptions& options) {
+  unsigned long flags = FlagsThere(absolute) | (options.read_only ? MS_RDONLY : 0);
   for (const std::string& word : options.kernel_flags) {  // the last word holds
     const auto flag = kFlagChanges.find(word);
     if (flag != kFlagChanges.end()) flags = (flags | flag->second.set) & ~flag->second.cleared;
@@ -40,7 +60,8 @@ Status Remount(const std::string& mountpoint, const MountOptions& options) {
     return {ErrorCode::kInvalid,
             fmt::format("-o remount: no WeirFS is mounted on '{}' (mount it without)", mountpoint)};
   }
-  if (mount(nullptr, absolute.c_str(), nullptr, MS_REMOUNT | FlagsOf(options), nullptr) == 0) {
+  if (mount(nullptr, absolute.c_str(), nullptr, MS_REMOUNT | FlagsOf(absolute, options), nullptr) ==
+      0) {
     return Status::Ok();
   }
   const int error = errno;

@@ -8,9 +8,9 @@
 
 namespace weir::weirfs {
 
-// Sets ro or rw, nosuid, nodev, noexec, sync and the rules for access times to what `options` say,
-// as mount(8) tells all of them. kInvalid: no WeirFS is mounted there; kBusy: `ro` while files are
-// open for writing.
+// Sets ro or rw and the rules for access times to what `options` say, as mount(8) tells all of
+// them; of nosuid, nodev, noexec, sync and dirsync it changes those that they name. kInvalid: no
+// WeirFS is mounted there; kBusy: `ro` while files are open for writing.
 Status Remount(const std::string& mountpoint, const MountOptions& options);
 
 }  // namespace weir::weirfs
