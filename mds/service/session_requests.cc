@@ -148,9 +148,12 @@ void MdsCore::OpenSession(const Call& call) {
   std::string before;
   const bool reopened = sessions_->Touch(session, &before);
   const bool admitted_unasked = !reopened && sessions_->Knows(session);
-  Status opened = sessions_->Open(
-      session, {request.client_name(), request.mount_class(), request.exclusive(),
-                std::chrono::milliseconds(request.ordered_within_ms()), request.build()});
+  // Early answers only once it is on the medium that a restart has to wait for this session: else
+  // it could not repeat them.
+  const Duration ordered_within = std::chrono::milliseconds(request.ordered_within_ms());
+  Status opened =
+      sessions_->Open(session, {request.client_name(), request.mount_class(), request.exclusive(),
+                                Duration::zero(), request.build()});
   if (!opened.ok()) {
     call->Respond(std::move(opened));
     return;
@@ -203,7 +206,8 @@ void MdsCore::OpenSession(const Call& call) {
         reply->set_root_inode(root->id);
         return reply->SerializeAsString();
       },
-      [call](Status status, std::string body) {
+      [this, call, session, ordered_within](Status status, std::string body) {
+        if (status.ok()) sessions_->SetOrdered(session, ordered_within);
         call->Respond(std::move(status), std::move(body), {});
       });
 }

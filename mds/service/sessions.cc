@@ -20,6 +20,12 @@ Status Sessions::Open(uint64_t session, const Opening& opening) {
   return Status::Ok();
 }
 
+void Sessions::SetOrdered(uint64_t session, Duration ordered_within) {
+  const std::lock_guard lock(mutex_);
+  const auto found = sessions_.find(session);
+  if (found != sessions_.end()) found->second.opening.ordered_within = ordered_within;
+}
+
 void Sessions::Close(uint64_t session) {
   const std::lock_guard lock(mutex_);
   sessions_.erase(session);

@@ -28,6 +28,8 @@ class Sessions {
   };
   // kBusy names the session that must be alone, or is in the way of one.
   Status Open(uint64_t session, const Opening& opening);
+  // From now on its ordered_within is that.
+  void SetOrdered(uint64_t session, Duration ordered_within);
   void Close(uint64_t session);
   // A sign of life. False: not open. `mount_class` and `client` get the session's.
   bool Touch(uint64_t session, std::string* mount_class = nullptr, std::string* client = nullptr);

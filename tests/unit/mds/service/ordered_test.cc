@@ -132,6 +132,24 @@ TEST_F(OrderedTest, WhoDidItIsAnsweredBeforeTheCommitAndOthersAreNot) {
   EXPECT_EQ(refused->answer->status.code(), ErrorCode::kExists);
 }
 
+// Prevents: what was answered early is lost although its mount is there to repeat it, as an MDS
+// that begins anew does not know that it has to wait for that session.
+TEST_F(OrderedTest, NobodyIsAnsweredEarlyBeforeHisSessionIsOnTheMedium) {
+  constexpr uint64_t kNew = 79;
+  session = kNew;
+  wire::OpenSessionRequest request;
+  request.set_ordered_within_ms(1000);
+  request.set_keeps(true);
+  const auto open = Send(wire::MDS_OPEN_SESSION, request);
+  const auto made = Make(kNew, ours_, "new");
+  EXPECT_FALSE(open->answer.has_value());
+  EXPECT_FALSE(made->answer.has_value());
+  CommitAll();
+  EXPECT_TRUE(open->answer.has_value());
+  EXPECT_TRUE(made->answer.has_value());
+  EXPECT_TRUE(Make(kNew, ours_, "next")->answer.has_value());
+}
+
 // Prevents: whoever wants to hear of what is on its way to the medium waits for the batch behind it
 // as well, which others fill meanwhile.
 TEST_F(OrderedTest, WhatIsOnItsWayIsWaitedForAndNothingElse) {
