@@ -320,7 +320,7 @@ void NamespaceDb::Enqueue(Txn* txn, Waiting waiting, Ready* ready) {
     });
     return;
   }
-  if (!writes && seen <= committing_) return behind_.push_back(std::move(waiting));
+  if (!writes && seen < open_.number) return behind_.push_back(std::move(waiting));
   const Effects& effects = waiting.effects;
   const bool early = waiting.early && waiting.done != nullptr && seen <= durable_batch_ &&
                      !effects.tags_changed && !effects.must_last && open_.early < kEarlyMost;
@@ -428,7 +428,6 @@ bool NamespaceDb::CommitPrepared() {
     if (open_.empty()) return false;
     batch.number = open_.number + 1;
     std::swap(batch, open_);
-    committing_ = batch.number;
     overlay_.CopyBatch(batch.number, &writes);
     last_order = last_order_;
   }
@@ -443,7 +442,6 @@ bool NamespaceDb::CommitPrepared() {
     ++commits_;
     committed_operations_ += batch.waiting.size();
     durable_batch_ = batch.number;
-    committing_ = 0;
     for (Waiting& waiting : behind_) batch.waiting.push_back(std::move(waiting));
     behind_.clear();
     if (status.ok()) {

@@ -289,11 +289,10 @@ class NamespaceDb {
   std::atomic<bool> full_{false};  // the store, after the last batch
   bool in_grace_ = false;
   bool stopping_ = false;
-  bool commit_wanted_ = false;                      // of open_
-  uint64_t committing_ = 0;                         // the batch whose commit is on its way; 0: none
-  std::vector<Waiting> behind_;                     // have nothing to write, and wait for that
-  Status broken_;                                   // early answers are lost
-  Batch open_;                                      // collects; numbers start at 1
+  bool commit_wanted_ = false;   // of open_
+  std::vector<Waiting> behind_;  // have nothing to write, and wait for the commit on its way
+  Status broken_;                // early answers are lost
+  Batch open_;                   // collects; numbers start at 1
   std::map<uint64_t, std::set<uint64_t>> answers_;  // sub-session -> ids kept
   std::map<uint64_t, bool> keepers_;                // recorded; true: given up
   Writers writers_;
