@@ -32,7 +32,7 @@ class Surplus {
   // The class is going, or the box is: forget all about it.
   virtual void Remove(ClassQueue* queue) { Withdraw(queue); }
 
-  // What only boxes with deadlines and device time care about.
+  // What not every box cares about.
   // As of when the next Pick decides.
   virtual void SetTime(TimePoint /*now*/) {}
   // One more request waits behind the head.
