@@ -337,8 +337,8 @@ bool Inode::SeenAtOpen(uint64_t version) {
 
 void Inode::RememberError(const Status& status, Hears hears) {
   std::lock_guard lock(mutex_);
-  const uint64_t last = hears == Hears::kAll ? errors_of_all_ : errors_;
-  if (last <= errors_heard_) error_ = status;
+  if (errors_ <= errors_heard_) error_ = status;
+  if (hears == Hears::kAll && errors_of_all_ <= errors_heard_) error_of_all_ = status;
   ++errors_;
   if (hears == Hears::kAll) errors_of_all_ = errors_;
 }
@@ -361,7 +361,7 @@ bool Inode::has_error() const {
 void Inode::NotHeard(const Status& status) {
   std::lock_guard lock(mutex_);
   if (errors_of_all_ == 0) {
-    error_ = status;
+    error_ = error_of_all_ = status;
     errors_of_all_ = ++errors_;
   }
   errors_heard_ = std::min(errors_heard_, errors_of_all_ - 1);
@@ -373,7 +373,7 @@ Status Inode::TakeError(std::atomic<uint64_t>* mark, Hears handle) {
   if (*mark >= last) return Status::Ok();
   *mark = last;
   errors_heard_ = std::max(errors_heard_, last);
-  return error_;
+  return handle == Hears::kAll ? error_of_all_ : error_;
 }
 
 InodeTable::Entry& InodeTable::EntryLocked(InodeId id) {

@@ -285,7 +285,8 @@ class Inode {
   uint64_t allowed_end_ = 0;
   int64_t read_at_ns_ = 0;
   int64_t told_read_ns_ = 0;  // the last that the MDS has heard of
-  Status error_;              // of the last
+  // Of those that nobody had heard of the first, or the last; the second of those for all.
+  Status error_, error_of_all_;
   uint64_t errors_ = 0;
   uint64_t errors_of_all_ = 0;  // the number of the last that is not for fenced handles alone
   uint64_t errors_heard_ = 0;   // so many of them by somebody

@@ -242,5 +242,29 @@ TEST(InodeTest, WhatAnEvictionTookIsToldToThoseOnlyWhoHadItOpenThen) {
   EXPECT_FALSE(inode.TakeError(&before, kFenced).ok());
 }
 
+// Prevents: whoever opened the file after an eviction hears of a failed write as if he had been
+// evicted himself, because who was has heard of the failure first, and lost a late write then.
+TEST(InodeTest, WhatFailedForAllIsNotToldAsWhatAnEvictionTook) {
+  const auto kFenced = Inode::Hears::kFenced;
+  Inode inode{InodeId(5)};
+  std::atomic<uint64_t> before{inode.ErrorMark()}, after{inode.ErrorMark()};
+  inode.RememberError(Status(ErrorCode::kIo, "of all"));
+  EXPECT_EQ(inode.TakeError(&before, kFenced).code(), ErrorCode::kIo);
+  inode.RememberError(Status(ErrorCode::kStale, "a late write"));
+  EXPECT_EQ(inode.TakeError(&after).code(), ErrorCode::kIo);
+  EXPECT_TRUE(inode.TakeError(&after).ok()) << "twice";
+  EXPECT_EQ(inode.TakeError(&before, kFenced).code(), ErrorCode::kStale);
+}
+
+TEST(InodeTest, WhatAnEvictionTookIsNotToldAsWhatFailedForAll) {
+  const auto kFenced = Inode::Hears::kFenced;
+  Inode inode{InodeId(5)};
+  std::atomic<uint64_t> before{inode.ErrorMark()}, after{inode.ErrorMark()};
+  inode.RememberError(Status(ErrorCode::kStale, "a late write"));
+  inode.RememberError(Status(ErrorCode::kNoSpace, "of all"));
+  EXPECT_EQ(inode.TakeError(&before, kFenced).code(), ErrorCode::kStale);
+  EXPECT_EQ(inode.TakeError(&after).code(), ErrorCode::kNoSpace);
+}
+
 }  // namespace
 }  // namespace weir::client
