@@ -65,6 +65,8 @@ Status SetLayoutWord(Operation& op, Inode* inode, std::string_view word, std::st
   if (!inode->IsDirectory() && !inode->IsRegular()) {
     return InodeError(ErrorCode::kPermission, inode->id, "is neither a file nor a directory");
   }
+  // A removal looks for all data where the layout says, also for what is still to be cut off.
+  if (inode->IsRegular()) op.waits_for_truncate = inode->id;
   // Space that is kept behind the end, and what somebody left there, lie where the layout says,
   // too.
   const bool may_have_data =

@@ -255,6 +255,23 @@ TEST_F(SetAttrTest, ATruncateThatARestartInterruptsIsDoneBeforeAnybodyOpens) {
   EXPECT_TRUE(osds.orders.empty()) << "the intent is gone";
 }
 
+// The accident: the file was removed before the cut had ended. What lay in the pool of before
+// stayed there for ever, as the removal looks where the layout says, and ends the intent.
+TEST_F(SetAttrTest, ALayoutWaitsForTheEndOfATruncate) {
+  const uint64_t f = CreateOpen(kRoot, "f");
+  Grow(f, 10 << 20);
+  osds.hold = true;
+  const auto cut = Send(wire::MDS_SETATTR, Size(f, 0));
+  Finish(cut);
+  const auto layout = Send(wire::MDS_SETXATTR, Xattr(f, "user.weir.layout.stripe_count", "2"));
+  EXPECT_EQ(Finish(layout).status.code(), ErrorCode::kTimedOut);
+  EXPECT_EQ(Get(f, "user.weir.layout.stripe_count"), "1");
+  osds.Release();
+  EXPECT_TRUE(Finish(cut).status.ok());
+  EXPECT_TRUE(Finish(layout).status.ok());
+  EXPECT_EQ(Get(f, "user.weir.layout.stripe_count"), "2");
+}
+
 // Of a sparse file only the OSDs know what a cut frees.
 TEST_F(SetAttrTest, WhatACutFreesIsCountedNoMore) {
   const uint64_t f = CreateOpen(kRoot, "f");
