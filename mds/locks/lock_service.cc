@@ -55,10 +55,10 @@ Status Malformed() {
 }  // namespace
 
 LockService::LockService(NamespaceDb& names, Clock& clock, const std::vector<uint64_t>& holders,
-                         std::function<void()> ask)
+                         Callbacks callbacks)
     : names_(names),
       clock_(clock),
-      ask_(std::move(ask)),
+      callbacks_(std::move(callbacks)),
       awaited_(holders.begin(), holders.end()),
       recorded_(holders.begin(), holders.end()) {}
 
@@ -106,12 +106,15 @@ void LockService::LockWhenRecorded(uint64_t session, Work work, const Respond& r
 
 void LockService::Recorded(uint64_t session, const Status& status) {
   std::vector<Recording> waiting;
+  bool lives = false;
   {
     const std::lock_guard lock(mutex_);
     waiting = std::move(recording_[session]);
     recording_.erase(session);
-    if (status.ok()) recorded_.insert(session);
+    lives = callbacks_.lives(session);
+    if (status.ok() && lives) recorded_.insert(session);
   }
+  if (status.ok() && !lives) return names_.SetLockHolder(session, false, [](const Status&) {});
   for (const Recording& recording : waiting) {
     if (status.ok()) {
       recording.work();
@@ -138,12 +141,13 @@ void LockService::SetNow(const LockWish& wish, const Respond& respond, Asked ask
   bool doubts = false;
   {
     const std::lock_guard lock(mutex_);
+    if (!callbacks_.lives(wish.lock.owner.session)) return;
     verdict = table_.Set(wish, &told);
     doubts = verdict == LockVerdict::kBusy && DoubtsLocked(wish, &asked, [&]() -> Work {
                return [this, wish, respond, asked] { SetNow(wish, respond, asked); };
              });
   }
-  if (doubts) return ask_();
+  if (doubts) return callbacks_.ask();
   respond(Status::Ok(), ReplyOf(verdict));
   TellAll(std::move(told));
 }
@@ -193,7 +197,7 @@ void LockService::TestNow(const LockWish& wish, const Respond& respond, Asked as
     const auto held = table_.Conflict(wish);
     if (held.has_value()) FillConflict(wish, *held, reply.mutable_conflict());
   }
-  if (doubts) return ask_();
+  if (doubts) return callbacks_.ask();
   respond(Status::Ok(), reply);
 }
 

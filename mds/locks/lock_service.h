@@ -37,10 +37,15 @@ class LockService {
  public:
   using Respond = std::function<void(const Status&, const wire::LockReply&)>;
 
+  struct Callbacks {
+    std::function<void()> ask;  // somebody has something to hear by WATCH; see AskedOf
+    // Whether EndSession of it is to come. Who has ended gets nothing that he still waited for: it
+    // is dropped without an answer. Asked under the lock.
+    std::function<bool(uint64_t session)> lives;
+  };
   // `holders`: sessions that may have locks from before this start.
-  // `ask`: somebody has something to hear by WATCH; see AskedOf.
   LockService(NamespaceDb& names, Clock& clock, const std::vector<uint64_t>& holders,
-              std::function<void()> ask);
+              Callbacks callbacks);
 
   void Lock(uint64_t session, const wire::LockRequest& request, Respond respond);
   void Wait(uint64_t session, uint64_t ticket, const Respond& respond);
@@ -84,7 +89,7 @@ class LockService {
 
   NamespaceDb& names_;
   Clock& clock_;
-  const std::function<void()> ask_;
+  const Callbacks callbacks_;
   mutable std::mutex mutex_;
   std::map<uint64_t, Settler> settlers_;
   LockTable table_;

@@ -73,7 +73,10 @@ Status MdsCore::Begin() {
   WEIR_ASSIGN_OR_RETURN(names_, NamespaceDb::Open(store_, clock_, *keeper_, *this, options_.ns));
   WEIR_ASSIGN_OR_RETURN(const std::vector<uint64_t> holders, names_->LockHolders());
   replays_.Await(names_->Keepers(/*given_up=*/false), names_->Keepers(/*given_up=*/true));
-  locks_ = std::make_unique<LockService>(*names_, clock_, holders, [this] { OnRecall(); });
+  locks_ = std::make_unique<LockService>(
+      *names_, clock_, holders,
+      LockService::Callbacks{[this] { OnRecall(); },
+                             [this](uint64_t session) { return sessions_->Knows(session); }});
   tag_epoch_ = names_->DurableTagEpoch();
   watchers_ = std::make_unique<Watchers>(Watchers::Sources{
       *keeper_, names_->leases(), names_->file_leases(), [this] { return tag_epoch_.load(); },

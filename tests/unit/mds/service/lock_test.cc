@@ -43,6 +43,10 @@ class LockTest : public MdsFixture {
     if (reclaims) *request.add_locks() = Held(wire::FileLock::WRITE);
     return Ask<wire::OpenSessionReply>(wire::MDS_OPEN_SESSION, request);
   }
+  void CommitAll() {
+    while (core->names().CommitPrepared()) {
+    }
+  }
   void Pass(Duration time) {
     clock.Advance(time);
     core->Tick();
@@ -145,6 +149,32 @@ TEST_F(LockTest, AClosedSessionIsNotAwaitedAfterARestart) {
   }
   Restart();
   session = 8;
+  EXPECT_EQ(Heard(SendLock(wire::FileLock::WRITE)), wire::LockReply::GRANTED);
+}
+
+// The accident: what a mount had asked for as it ended was granted behind its end, and held until
+// the next restart, as nobody was left to give it back.
+TEST_F(LockTest, WhoHasEndedGetsNoLock) {
+  const auto first = SendLock(wire::FileLock::WRITE);  // waits for the store
+  const auto close = Send(wire::MDS_CLOSE_SESSION, wire::Empty());
+  EXPECT_TRUE(Finish(close).status.ok());
+  CommitAll();
+  EXPECT_FALSE(first->answer.has_value());
+  EXPECT_TRUE(core->names().LockHolders()->empty()) << "a restart would wait for it";
+  session = 8;
+  EXPECT_EQ(Heard(SendLock(wire::FileLock::WRITE)), wire::LockReply::GRANTED);
+}
+
+TEST_F(LockTest, WhoEndedWhileHoldersWereAwaitedGetsNoLock) {
+  EXPECT_EQ(Heard(SendLock(wire::FileLock::WRITE)), wire::LockReply::GRANTED);
+  Restart();
+  session = 8;
+  const auto early = SendLock(wire::FileLock::WRITE);
+  EXPECT_EQ(Code(wire::MDS_CLOSE_SESSION, wire::Empty()), ErrorCode::kOk);
+  session = 7;
+  OpenSession();  // without its lock
+  CommitAll();
+  EXPECT_FALSE(early->answer.has_value());
   EXPECT_EQ(Heard(SendLock(wire::FileLock::WRITE)), wire::LockReply::GRANTED);
 }
 
