@@ -273,8 +273,11 @@ void MdsCore::Tick() {
     for (const uint64_t session : names_->SessionsWithAnswers()) {
       if (!sessions_->Knows(session)) names_->ForgetAnswers(session);
     }
+    // As long as the map knows that it was evicted.
+    const auto map = keeper_->map();
     for (const uint64_t session : names_->Keepers(/*given_up=*/true)) {
-      if (!sessions_->Knows(session)) names_->ForgetGivenUp(session);
+      const bool forgets = !sessions_->Knows(session) && !map->fences.contains(session);
+      if (forgets) names_->ForgetGivenUp(session);
     }
   }
   objects_->Tick();
