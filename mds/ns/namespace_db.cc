@@ -142,6 +142,12 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
   // What is done again was done when no lease was in its way, and nobody has been told anything
   // since.
   const bool replayed = request.origin.replayed_at_ns != 0;
+  if (replayed && WasGivenUp(request.origin.session)) {
+    ready->runs.push_back([done = std::move(request.done)] {
+      done(Status(ErrorCode::kStale, "others have gone on since the restart"), {});
+    });
+    return;
+  }
   if (!replayed && (leases_.InTheWay(request.origin.session, request.origin.changes) ||
                     leases_.AppendInTheWay(request.origin.session, request.origin.resizes))) {
     // Whoever is silent is waited for once.

@@ -115,8 +115,9 @@ class NamespaceDb {
   // The rest of it, in an operation of the session that has begun anew: what it may have buffered
   // of them is asked for, if it knows leases: after FileLeases::Begin.
   Status CameBack(Operation& op, const std::vector<uint64_t>& inodes);
-  // In an operation of the session that opens: it is a keeper, which a restart has to know.
-  void AddKeeper(Operation& op);
+  // In an operation of the session that opens: it is a keeper, which a restart has to know. One
+  // that is given up stays so unless it `knows_loss`.
+  void AddKeeper(Operation& op, bool knows_loss);
   // What it was told and is not durable is lost, also to the next restart.
   void GiveUpKeeper(uint64_t session);
   // Those of the life before; `given_up`: those that were, and have not been added again since.
@@ -248,6 +249,7 @@ class NamespaceDb {
   void Linger(const Operation& op, const Effects& effects);
   bool AnswerRepeated(Request* request, Ready* ready);
   Status KeepAgain(Operation& op, const AnswerRecord& record);
+  [[nodiscard]] bool WasGivenUp(uint64_t session) const;
   void Keep(const RequestOrigin& origin, const std::string& answer, const Effects& effects,
             Txn* txn);
   void TrimAnswers(const RequestOrigin& origin, Txn* txn);

@@ -271,9 +271,15 @@ Status NamespaceDb::CameBack(Operation& op, const std::vector<uint64_t>& inodes)
   return Status::Ok();
 }
 
-void NamespaceDb::AddKeeper(Operation& op) {
+void NamespaceDb::AddKeeper(Operation& op, bool knows_loss) {
+  if (!knows_loss && WasGivenUp(op.context.session)) return;
   keepers_[op.context.session] = false;
   op.txn.Put(MakeKey(Table::kKeeper, op.context.session), "");
+}
+
+bool NamespaceDb::WasGivenUp(uint64_t session) const {
+  const auto keeper = keepers_.find(session);
+  return keeper != keepers_.end() && keeper->second;
 }
 
 void NamespaceDb::GiveUpKeeper(uint64_t session) {

@@ -96,7 +96,7 @@ void MdsCore::Replayed(const Call& call) {
   names_->Execute(
       origin,
       [this](Operation& op) -> Result<std::string> {
-        names_->AddKeeper(op);
+        names_->AddKeeper(op, /*knows_loss=*/true);
         return std::string();
       },
       std::move(done));
@@ -193,12 +193,15 @@ void MdsCore::OpenSession(const Call& call) {
   origin.session = session;
   names_->Execute(
       origin,
-      [this, reply, path = request.subtree(), open_inodes,
-       keeps = request.keeps() && !replays_.HasLost(session),
+      [this, reply, session, path = request.subtree(), open_inodes,
+       keeps = request.keeps() && !replays_.HasLost(session), repeats = request.repeats(),
        resumes = request.resumes()](Operation& op) -> Result<std::string> {
+        if (!sessions_->IsOpen(session)) {
+          return Status(ErrorCode::kStaleEpoch, "the session has ended meanwhile");
+        }
         op.effects.may_write = !open_inodes.empty();
         if (!resumes) op.context.grants.EndSession(op.context.session);  // it has forgotten them
-        if (keeps) names_->AddKeeper(op);
+        if (keeps) names_->AddKeeper(op, /*knows_loss=*/!repeats);
         const Result<Inode> root = FindDirectory(op, path);
         if (!op.txn.missing().empty()) return root.status();
         WEIR_RETURN_IF_ERROR(names_->CameBack(op, open_inodes));

@@ -157,6 +157,58 @@ TEST_F(BehindLossTest, TheNextMdsKnowsWhatIsLost) {
   EXPECT_FALSE(AnyAnswered(SendChanges()));
 }
 
+// What it asked for, and the OPEN_SESSION before that, were still being loaded then.
+class GivenUpMeanwhileTest : public BehindLossTest {
+ protected:
+  void SetUp() override {
+    BehindLossTest::SetUp();
+    on_missing = [] {};  // who loads is the test
+    Restart();
+  }
+  std::shared_ptr<TestCall> SendOpen() {
+    wire::OpenSessionRequest request;
+    request.set_repeats(true);
+    request.set_ordered_within_ms(1000);
+    request.set_keeps(true);
+    return Send(wire::MDS_OPEN_SESSION, request);
+  }
+  void Load() {
+    while (core->names().LoadMissing()) {
+    }
+    CommitAll();
+  }
+};
+
+// The accident: the record that it was given up was overwritten, and the next MDS waited for what
+// it had to repeat, though others had gone on without it.
+TEST_F(GivenUpMeanwhileTest, ItsSessionDoesNotMakeItAKeeperAgain) {
+  const auto open = SendOpen();
+  EXPECT_FALSE(open->answer.has_value());
+  GiveUp();
+  Load();
+  EXPECT_EQ(core->names().Keepers(/*given_up=*/true), std::vector<uint64_t>{kLost});
+  Restart();
+  EXPECT_EQ(core->names().Keepers(/*given_up=*/true), std::vector<uint64_t>{kLost});
+}
+
+TEST_F(GivenUpMeanwhileTest, WhatItWasRepeatingIsNotDone) {
+  const auto open = SendOpen();
+  Load();
+  ASSERT_TRUE(open->answer.has_value() && open->answer->status.ok());
+  cold.Forget();
+  wire::ReplayRequest replay;
+  replay.set_method(wire::MDS_MKNOD);
+  replay.set_body(New(kRoot, "lost", S_IFDIR | 0755).SerializeAsString());
+  replay.set_request_id(1000);
+  replay.set_stamp_ns(1);
+  const auto repeated = Send(wire::MDS_REPLAY, replay);
+  EXPECT_FALSE(repeated->answer.has_value());
+  GiveUp();
+  Load();
+  ASSERT_TRUE(repeated->answer.has_value());
+  EXPECT_EQ(repeated->answer->status.code(), ErrorCode::kStale);
+}
+
 // Of a mount that never comes back nothing stays.
 TEST_F(BehindLossTest, WhoIsGivenUpAndNeverComesBackIsForgotten) {
   GiveUp();
