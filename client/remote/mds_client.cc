@@ -1,6 +1,7 @@
 #include "client/remote/mds_client.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "client/vfs/dir_cache.h"
@@ -141,15 +142,22 @@ Status MdsClient::TakeSession(const std::string& body, TimePoint asked) {
     std::lock_guard lock(mutex_);
     tag_epoch_ = tag_epoch;
   }
-  if (events_.on_lost_locks != nullptr) {
-    std::vector<InodeId> lost;
-    for (const uint64_t inode : reply.lost_locks()) lost.emplace_back(inode);
-    events_.on_lost_locks(lost);
-  }
+  if (events_.on_lost_locks != nullptr) events_.on_lost_locks(LostLocks(reply));
   events_.on_tags(tag_epoch);
   // After the map: it may say that they are lost.
   if (options_.files != nullptr) events_.on_lost_leases(written);
   return Status::Ok();
+}
+
+// An older MDS says of which files only: then all of those count as lost.
+std::vector<wire::FileLock> MdsClient::LostLocks(const wire::OpenSessionReply& reply) const {
+  std::vector<wire::FileLock> lost(reply.lost().begin(), reply.lost().end());
+  if (!lost.empty() || reply.lost_locks().empty()) return lost;
+  const std::set<uint64_t> files(reply.lost_locks().begin(), reply.lost_locks().end());
+  for (wire::FileLock& held : events_.held_locks()) {
+    if (files.contains(held.inode())) lost.push_back(std::move(held));
+  }
+  return lost;
 }
 
 Status MdsClient::Open() {

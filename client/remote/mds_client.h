@@ -34,6 +34,7 @@ class MessageLite;
 
 namespace weir::wire {
 class FileLock;
+class OpenSessionReply;
 class OpenSessionRequest;
 class WatchReply;
 class WatchRequest;
@@ -84,7 +85,7 @@ class MdsClient {
     std::function<KernelPath()> kernel_path;                  // may be empty
     std::function<std::vector<wire::FileLock>()> held_locks;  // optional, as is the next
     // Behind the map of each session that has begun.
-    std::function<void(const std::vector<InodeId>&)> on_lost_locks;
+    std::function<void(const std::vector<wire::FileLock>&)> on_lost_locks;
     // MDS_LOCKS_SETTLED is wanted; may be empty.
     std::function<void(uint64_t seq)> on_lock_question;
     std::function<void(const std::vector<InodeId>&)> on_append_recall;  // rights are wanted back
@@ -158,6 +159,7 @@ class MdsClient {
   Status TakeFirst(const Result<net::Reply>& reply, TimePoint asked);
   Status TakeSession(const std::string& body, TimePoint asked);
   Status TakeMap(MapPtr map);
+  std::vector<wire::FileLock> LostLocks(const wire::OpenSessionReply& reply) const;
   void StartWatch();
   void AddTimes(wire::WatchRequest* request);
   void OnWatch(Result<net::Reply> raw, TimePoint asked);

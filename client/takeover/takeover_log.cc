@@ -104,12 +104,6 @@ void TakeoverLog::Locked(const LockAsk& ask) {
   Note(LockedRecord(ask));
 }
 
-void TakeoverLog::LocksLost(InodeId inode) {
-  takeover::Record record;
-  record.set_locks_lost(inode.value);
-  Note(record);
-}
-
 void TakeoverLog::ChangeBegins(uint64_t unique, uint64_t request_id) {
   takeover::Record record;
   record.mutable_change_begins()->set_unique(unique & ~kResent);

@@ -41,7 +41,6 @@ class TakeoverLog {
   void Dirty(InodeId inode);
   void Clean(InodeId inode);
   void Locked(const LockAsk& ask);
-  void LocksLost(InodeId inode);
   void ChangeBegins(uint64_t unique, uint64_t request_id);
   // A write to the end of a file goes to `offset`.
   void AppendBegins(uint64_t unique, uint64_t offset);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <future>
+#include <map>
 
 #include "client/takeover/takeover_log.h"
 #include "common/base/log.h"
@@ -144,7 +145,7 @@ Status Core::Connect() {
   events.on_told_open = [this](const auto& inodes) { open_files_.ToldOpen(inodes); };
   events.kept_inodes = [this] { return kept_.All(); };
   events.on_told_kept = [this](const auto& inodes) { kept_.Told(inodes); };
-  events.held_locks = [this] { return locks_.Held(); };
+  events.held_locks = [this] { return locks_.ToTell(); };
   events.on_recall = [this](uint64_t seq, const auto& inodes) {
     lease_keeper_->Recalled(seq, inodes);
   };
@@ -152,7 +153,7 @@ Status Core::Connect() {
     lease_keeper_->Lost(written, open_files_.All());
   };
   events.on_lock_question = [this](uint64_t seq) { SettleLocks(seq); };
-  events.on_lost_locks = [this](const std::vector<InodeId>& inodes) { OnLocksLost(inodes); };
+  events.on_lost_locks = [this](const auto& locks) { OnLocksLost(locks); };
   events.on_append_recall = [this](const auto& inodes) { appends_.Recall(inodes); };
   events.on_lost_names = [](size_t count) {
     WEIR_LOG_ERROR(
@@ -255,17 +256,20 @@ void Core::SettleLocks(uint64_t seq) {
 // Others had them meanwhile and may have changed the file: its users hear of it by an error; after
 // an eviction those who had it open before it, and if one of the locks is of somebody who opened it
 // since, before the MDS had dropped the session, all of them.
-void Core::OnLocksLost(const std::vector<InodeId>& inodes) {
+void Core::OnLocksLost(const std::vector<wire::FileLock>& locks) {
   const bool evicted = std::exchange(session_fence_, fenced_) != fenced_;
-  for (const InodeId id : inodes) {
-    const std::vector<uint64_t> through = locks_.Lost(id);
-    const bool opened_since = std::any_of(through.begin(), through.end(), [&](uint64_t number) {
+  std::map<InodeId, bool> opened_since;
+  for (const wire::FileLock& lock : locks) {
+    const InodeId id(lock.inode());
+    const std::vector<uint64_t> through = locks_.Lost(lock);
+    opened_since[id] |= std::any_of(through.begin(), through.end(), [&](uint64_t number) {
       const HandlePtr handle = handles_.Find(number);
       return handle != nullptr && handle->inode->id() == id &&
              handle->hears() == Inode::Hears::kAll;
     });
-    const bool told_all = !evicted || opened_since;
-    if (options_.takeover != nullptr) options_.takeover->LocksLost(id);
+  }
+  for (const auto& [id, since] : opened_since) {
+    const bool told_all = !evicted || since;
     if (const InodePtr inode = inodes_.Find(id)) {
       inode->RememberError({ErrorCode::kIo, "locks were lost while the MDS was out of reach"},
                            told_all ? Inode::Hears::kAll : Inode::Hears::kFenced);

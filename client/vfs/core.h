@@ -201,7 +201,7 @@ class Core final : private WriteReporter, private NewFiles {
                  std::function<void()> done);
   void SettleLocks(uint64_t seq);
   void AfterKernel(std::function<void()> then);
-  void OnLocksLost(const std::vector<InodeId>& inodes);
+  void OnLocksLost(const std::vector<wire::FileLock>& locks);
   void TickLoop();
   void WakeTicks();
   std::vector<InodeId> InodesInUse() const;

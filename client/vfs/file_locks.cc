@@ -1,6 +1,5 @@
 #include "client/vfs/file_locks.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -120,7 +119,10 @@ void FileLocks::Finish(uint64_t ticket, int error) {
     const auto found = pending_.find(ticket);
     if (found == pending_.end()) return;
     const LockAsk& ask = found->second.ask;
-    if (error == 0) files_[ask.inode].Of(ask.flock).Set(ToLock(ask));
+    if (error == 0) {
+      files_[ask.inode].Of(ask.flock).Set(ToLock(ask));
+      granted_[ask.inode].Of(ask.flock).Set(ToLock(ask));
+    }
     if (error == 0 && note_ != nullptr) note_(ask);
     done = std::move(found->second.done);
     pending_.erase(found);
@@ -139,13 +141,19 @@ void FileLocks::Cancel(uint64_t ticket) {
   SendCancel(ticket);
 }
 
+void FileLocks::ClearLocked(const LockAsk& ask) {
+  for (auto* files : {&files_, &granted_}) {
+    const auto found = files->find(ask.inode);
+    if (found == files->end()) continue;
+    found->second.Of(ask.flock).Clear({0, ask.owner}, ask.first, ask.last);
+    if (found->second.ranges.empty() && found->second.whole.empty()) files->erase(found);
+  }
+}
+
 void FileLocks::Unlock(const LockAsk& ask, Done done) {
   {
     const std::lock_guard lock(mutex_);
-    if (const auto found = files_.find(ask.inode); found != files_.end()) {
-      found->second.Of(ask.flock).Clear({0, ask.owner}, ask.first, ask.last);
-      if (found->second.ranges.empty() && found->second.whole.empty()) files_.erase(found);
-    }
+    ClearLocked(ask);
   }
   wire::LockRequest request;
   *request.mutable_lock() = ToWire(ask);
@@ -244,8 +252,18 @@ bool FileLocks::Any() const {
 }
 
 std::vector<wire::FileLock> FileLocks::Held() const {
-  std::vector<wire::FileLock> all;
   const std::lock_guard lock(mutex_);
+  return HeldLocked();
+}
+
+std::vector<wire::FileLock> FileLocks::ToTell() {
+  const std::lock_guard lock(mutex_);
+  granted_.clear();
+  return HeldLocked();
+}
+
+std::vector<wire::FileLock> FileLocks::HeldLocked() const {
+  std::vector<wire::FileLock> all;
   for (const auto& [inode, file] : files_) {
     for (const bool flock : {false, true}) {
       for (const FileLock& held : (flock ? file.whole : file.ranges).All()) {
@@ -256,17 +274,29 @@ std::vector<wire::FileLock> FileLocks::Held() const {
   return all;
 }
 
-std::vector<uint64_t> FileLocks::Lost(InodeId inode) {
+std::vector<uint64_t> FileLocks::Lost(const wire::FileLock& told) {
+  LockAsk gone;
+  gone.inode = InodeId(told.inode());
+  gone.flock = told.flock();
+  gone.first = told.first();
+  gone.last = told.last();
+  gone.owner = told.owner();
   std::vector<uint64_t> handles;
   const std::lock_guard lock(mutex_);
-  auto file = files_.extract(inode);
-  if (file.empty()) return handles;
+  const auto file = files_.find(gone.inode);
+  if (file == files_.end() || !file->second.Of(gone.flock).Holds({0, gone.owner})) return handles;
   for (const auto& [handle, owners] : owners_of_) {
-    const bool held = std::any_of(owners.begin(), owners.end(), [&](const auto& one) {
-      const auto& [owner, flock] = one;
-      return file.mapped().Of(flock).Holds({0, owner});
-    });
-    if (held) handles.push_back(handle);
+    if (owners.contains({gone.owner, gone.flock})) handles.push_back(handle);
+  }
+  std::vector<FileLock> parts = {ToLock(gone)};
+  if (const auto granted = granted_.find(gone.inode); granted != granted_.end()) {
+    parts = granted->second.Of(gone.flock).Unlocked(parts.front());
+  }
+  for (const FileLock& part : parts) {
+    gone.first = part.first;
+    gone.last = part.last;
+    ClearLocked(gone);
+    if (note_ != nullptr) note_(gone);
   }
   return handles;
 }

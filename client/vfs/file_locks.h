@@ -88,9 +88,11 @@ class FileLocks {
 
   [[nodiscard]] bool Any() const;
   [[nodiscard]] std::vector<wire::FileLock> Held() const;
-  // The MDS gave them to others meanwhile. The handles through which their owners took them, of
-  // other files as well.
-  std::vector<uint64_t> Lost(InodeId inode);
+  // The same, for an MDS that is to say which of them are lost: Lost is about the last of these.
+  std::vector<wire::FileLock> ToTell();
+  // The MDS gave it to others meanwhile: it is gone, but for what was granted since it was told.
+  // The handles through which its owner took it, of other files as well.
+  std::vector<uint64_t> Lost(const wire::FileLock& told);
 
  private:
   struct Pending {
@@ -116,6 +118,8 @@ class FileLocks {
   void SendCancel(uint64_t ticket);
   void OnReply(uint64_t ticket, const Result<wire::LockReply>& reply);
   void Finish(uint64_t ticket, int error);
+  void ClearLocked(const LockAsk& ask);
+  [[nodiscard]] std::vector<wire::FileLock> HeldLocked() const;
   void Unlock(const LockAsk& ask, Done done);
   void DropOwner(InodeId inode, uint64_t owner, bool flock, Done done);
 
@@ -125,6 +129,7 @@ class FileLocks {
   uint64_t last_ticket_;
   std::unordered_map<uint64_t, Pending> pending_;
   std::unordered_map<InodeId, File> files_;
+  std::unordered_map<InodeId, File> granted_;  // of those, since the last ToTell
   std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
   std::map<uint64_t, std::set<std::pair<uint64_t, bool>>> owners_of_;  // handle -> owner, flock
 };

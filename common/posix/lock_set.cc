@@ -86,6 +86,25 @@ void LockSet::Clear(const LockOwner& owner, uint64_t first, uint64_t last) {
   if (found->second.empty()) owners_.erase(found);
 }
 
+std::vector<FileLock> LockSet::Missing(const FileLock& lock) const {
+  return Without(lock, false);
+}
+
+std::vector<FileLock> LockSet::Unlocked(const FileLock& lock) const {
+  return Without(lock, true);
+}
+
+std::vector<FileLock> LockSet::Without(const FileLock& lock, bool whatever_kind) const {
+  LockSet rest;
+  rest.Set(lock);
+  const auto found = owners_.find(lock.owner);
+  if (found == owners_.end()) return rest.All();
+  for (const auto& [first, held] : found->second) {
+    if (whatever_kind || held.write || !lock.write) rest.Clear(lock.owner, held.first, held.last);
+  }
+  return rest.All();
+}
+
 bool LockSet::DropSession(uint64_t session) {
   return std::erase_if(owners_,
                        [session](const auto& entry) { return entry.first.session == session; }) > 0;

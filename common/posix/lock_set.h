@@ -45,12 +45,17 @@ class LockSet {
   bool DropSession(uint64_t session);
 
   [[nodiscard]] bool Holds(const LockOwner& owner) const { return owners_.contains(owner); }
+  // What of it its owner has not: who may write there may read as well.
+  [[nodiscard]] std::vector<FileLock> Missing(const FileLock& lock) const;
+  // What of it lies where its owner has none, of whatever kind.
+  [[nodiscard]] std::vector<FileLock> Unlocked(const FileLock& lock) const;
   [[nodiscard]] std::vector<FileLock> All() const;
   [[nodiscard]] bool empty() const { return owners_.empty(); }
 
  private:
   using Ranges = std::map<uint64_t, FileLock>;  // by first byte; never overlapping
   static void Cut(Ranges* ranges, uint64_t first, uint64_t last);
+  [[nodiscard]] std::vector<FileLock> Without(const FileLock& lock, bool whatever_kind) const;
 
   std::map<LockOwner, Ranges> owners_;
 };

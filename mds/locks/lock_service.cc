@@ -241,22 +241,32 @@ void LockService::Tick() {
   for (const Work& work : again) work();
 }
 
-std::vector<uint64_t> LockService::Reclaim(uint64_t session,
-                                           const std::vector<wire::FileLock>& locks, bool resumes) {
-  std::set<uint64_t> lost;
+std::vector<wire::FileLock> LockService::Reclaim(uint64_t session,
+                                                 const std::vector<wire::FileLock>& locks,
+                                                 bool resumes) {
+  std::vector<wire::FileLock> lost;
+  LockTable::Told others;
   {
     const std::lock_guard lock(mutex_);
     const bool awaited = awaited_.erase(session) > 0;
     const bool in_time = awaited || (resumes && recorded_.contains(session));
-    for (const wire::FileLock& held : locks) {
-      LockTable::Told told;  // nobody waits yet
-      const bool regained = in_time && IsValid(held) && held.type() != wire::FileLock::NONE &&
-                            table_.Set(WishOf(session, held), &told) == LockVerdict::kGranted;
-      if (!regained) lost.insert(held.inode());
+    for (const wire::FileLock& told : locks) {
+      if (!IsValid(told) || told.type() == wire::FileLock::NONE) {
+        lost.push_back(told);
+        continue;
+      }
+      const LockWish wish = WishOf(session, told);
+      if (in_time && !table_.Missing(wish).empty()) (void)table_.Set(wish, &others);
+      for (const FileLock& missing : table_.Missing(wish)) {
+        wire::FileLock& part = lost.emplace_back(told);
+        part.set_first(missing.first);
+        part.set_last(missing.last);
+      }
     }
   }
+  TellAll(std::move(others));
   RunParked();
-  return {lost.begin(), lost.end()};
+  return lost;
 }
 
 void LockService::EndSession(uint64_t session) {

@@ -52,10 +52,11 @@ class LockService {
   void Cancel(uint64_t session, uint64_t ticket);
   void Test(uint64_t session, const wire::LockRequest& request, Respond respond);
 
-  // The session tells what it holds from before our restart, or its own (`resumes`); returns the
-  // inodes whose locks it has lost.
-  std::vector<uint64_t> Reclaim(uint64_t session, const std::vector<wire::FileLock>& locks,
-                                bool resumes = false);
+  // The session tells what it holds from before our restart, or its own (`resumes`); returns what
+  // of that it has lost. What it holds here it keeps, however late: it has told before, and not
+  // heard the answer, or was granted it since.
+  std::vector<wire::FileLock> Reclaim(uint64_t session, const std::vector<wire::FileLock>& locks,
+                                      bool resumes = false);
   // The session can say when what was closed there has been unlocked.
   void CanSettle(uint64_t session);
   // Up to which it is asked to say so. Any thread's, also under locks.

@@ -32,6 +32,12 @@ void LockTable::Clear(const LockWish& wish, Told* told) {
   ForgetIfEmpty(wish.inode);
 }
 
+std::vector<FileLock> LockTable::Missing(const LockWish& told) const {
+  const auto file = files_.find(told.inode);
+  if (file == files_.end()) return {told.lock};
+  return file->second.Of(told.flock).Missing(told.lock);
+}
+
 std::optional<FileLock> LockTable::Conflict(const LockWish& wish) const {
   const auto found = files_.find(wish.inode);
   if (found == files_.end()) return std::nullopt;

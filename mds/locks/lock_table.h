@@ -45,6 +45,8 @@ class LockTable {
   // Whoever waited for it gets it.
   void Clear(const LockWish& wish, Told* told);
   [[nodiscard]] std::optional<FileLock> Conflict(const LockWish& wish) const;
+  // What of a lock, as an owner says that he has it, he has not.
+  [[nodiscard]] std::vector<FileLock> Missing(const LockWish& told) const;
   // Tells the outcome when there is one; at once for a ticket that is not known.
   void Await(uint64_t session, uint64_t ticket, Tell tell, Told* told);
   void Cancel(uint64_t session, uint64_t ticket, Told* told);

@@ -1,5 +1,6 @@
 // Sessions, maps, OSDs that register and watch.
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "common/base/log.h"
@@ -169,11 +170,13 @@ void MdsCore::OpenSession(const Call& call) {
                                           request.open_inodes().end());
   names_->Reclaim(session, open_inodes, request.resumes());
   names_->Keep(session, {request.kept().begin(), request.kept().end()}, request.resumes());
-  const std::vector<uint64_t> lost =
+  const std::vector<wire::FileLock> lost =
       locks_->Reclaim(session, {request.locks().begin(), request.locks().end()}, request.resumes());
+  std::set<uint64_t> lost_of;
+  for (const wire::FileLock& lock : lost) lost_of.insert(lock.inode());
   if (!lost.empty()) {
     WEIR_LOG_WARN("mount '{}' comes back too late for its locks on {} files",
-                  LogClient(request.client_name()), lost.size());
+                  LogClient(request.client_name()), lost_of.size());
   }
   if (request.settles_locks()) locks_->CanSettle(session);
   // What it was told before it said its mount class may have been wrong.
@@ -187,7 +190,8 @@ void MdsCore::OpenSession(const Call& call) {
   reply->set_lease_ms(
       std::chrono::duration_cast<std::chrono::milliseconds>(sessions_->lease()).count());
   reply->set_mount_class_id(klass.value_or(kBestEffort.value));
-  for (const uint64_t inode : lost) reply->add_lost_locks(inode);
+  reply->mutable_lost()->Add(lost.begin(), lost.end());
+  reply->mutable_lost_locks()->Add(lost_of.begin(), lost_of.end());
   reply->set_life(names_->life());
   RequestOrigin origin;
   origin.session = session;

@@ -152,7 +152,7 @@ TEST_F(TakeoverLogTest, LocksAreThoseOfTheLastMoment) {
   EXPECT_EQ(held[1].type, LockAsk::Type::kWrite);
   EXPECT_EQ(held[2].first, 90u);
   EXPECT_EQ(held[2].type, LockAsk::Type::kRead);
-  log_->LocksLost(InodeId(9));
+  log_->Locked(Lock(LockAsk::Type::kNone, 0, 99));
   EXPECT_TRUE(Next().HeldLocks().empty());
 }
 

@@ -69,9 +69,59 @@ TEST_F(FileLocksTest, TellsThroughWhichHandlesWhatIsLostWasTaken) {
   Hear(wire::LockReply::GRANTED);
   Set(Ask(LockAsk::Type::kNone));  // the first ends
   Hear(wire::LockReply::GRANTED);
-  EXPECT_EQ(locks_.Lost(kFile), std::vector<uint64_t>{kOther});
+  const std::vector<wire::FileLock> told = locks_.ToTell();
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(locks_.Lost(told[0]), std::vector<uint64_t>{kOther});
   EXPECT_TRUE(locks_.Held().empty());
-  EXPECT_TRUE(locks_.Lost(kFile).empty());
+  EXPECT_TRUE(locks_.Lost(told[0]).empty());
+}
+
+// The accident: one of them was lost and all were forgotten. Nobody gave back what the MDS went on
+// holding, so that the file stayed locked until the mount ended.
+TEST_F(FileLocksTest, WhatIsLeftOfAFileIsKept) {
+  Hold(LockAsk::Type::kWrite);
+  LockAsk flock = Ask(LockAsk::Type::kWrite);
+  flock.flock = true;
+  Set(flock);
+  Hear(wire::LockReply::GRANTED);
+  wire::FileLock part = locks_.ToTell()[0];
+  part.set_first(10);
+  part.set_last(19);
+  locks_.Lost(part);
+  const std::vector<wire::FileLock> held = locks_.Held();
+  ASSERT_EQ(held.size(), 3u);
+  EXPECT_EQ(held[0].last(), 9u);
+  EXPECT_EQ(held[1].first(), 20u);
+  EXPECT_TRUE(held[2].flock());
+  locks_.Closed(kFile, 1, [] {});
+  EXPECT_EQ(Next().lock().type(), wire::FileLock::NONE) << "its end is told";
+}
+
+// The accident: so was a lock that was granted while the MDS was asked, by the same owner or
+// another one.
+TEST_F(FileLocksTest, WhatWasGrantedSinceItWasToldIsKept) {
+  Hold(LockAsk::Type::kWrite);
+  const std::vector<wire::FileLock> told = locks_.ToTell();
+  Hold(LockAsk::Type::kRead, 2);
+  LockAsk within = Ask(LockAsk::Type::kRead);
+  within.first = 5;
+  within.last = 6;
+  Set(within);
+  Hear(wire::LockReply::GRANTED);
+  LockAsk ended = Ask(LockAsk::Type::kNone);
+  ended.first = 6;
+  Set(ended);
+  Hear(wire::LockReply::GRANTED);
+  locks_.Lost(told[0]);
+  const std::vector<wire::FileLock> held = locks_.Held();
+  ASSERT_EQ(held.size(), 2u);
+  EXPECT_EQ(held[0].owner(), 1u);
+  EXPECT_EQ(held[0].first(), 5u);
+  EXPECT_EQ(held[0].last(), 5u);
+  EXPECT_EQ(held[1].owner(), 2u);
+  locks_.ToTell();
+  locks_.Lost(held[0]);
+  EXPECT_EQ(locks_.Held().size(), 1u) << "by now it was told";
 }
 
 TEST_F(FileLocksTest, WhatIsHeldIsToldToAnMdsThatRestarted) {

@@ -44,6 +44,19 @@ TEST(LockSetTest, NeighboursOfOneKindBecomeOne) {
   EXPECT_TRUE(set.empty());
 }
 
+TEST(LockSetTest, WhatIsMissingOfALockIsWhatItsOwnerHasNot) {
+  LockSet set;
+  EXPECT_EQ(set.Missing(Lock(1, 0, 9, true)), std::vector{Lock(1, 0, 9, true)});
+  set.Set(Lock(2, 0, 9, false));
+  set.Set(Lock(1, 2, 3, true));
+  set.Set(Lock(1, 6, 7, false));
+  EXPECT_EQ(set.Missing(Lock(1, 0, 9, true)),
+            (std::vector{Lock(1, 0, 1, true), Lock(1, 4, 9, true)}));
+  EXPECT_EQ(set.Missing(Lock(1, 2, 7, false)), std::vector{Lock(1, 4, 5, false)});
+  EXPECT_EQ(set.Unlocked(Lock(1, 2, 7, true)), std::vector{Lock(1, 4, 5, true)});
+  EXPECT_TRUE(set.Missing(Lock(1, 3, 3, true)).empty());
+}
+
 TEST(LockSetTest, ASessionLosesAllAtOnce) {
   LockSet set;
   set.Set(Lock(1, 0, 4, false));

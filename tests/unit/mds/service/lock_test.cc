@@ -152,6 +152,38 @@ TEST_F(LockTest, AClosedSessionIsNotAwaitedAfterARestart) {
   EXPECT_EQ(Heard(SendLock(wire::FileLock::WRITE)), wire::LockReply::GRANTED);
 }
 
+// The accident: the answer to the first of them got lost. The mount was told that its locks are
+// gone, forgot them, and nobody gave back what the MDS went on holding for it.
+TEST_F(LockTest, WhoOpensItsSessionTwiceKeepsWhatItHasRegained) {
+  OpenSession();
+  EXPECT_EQ(Heard(SendLock(wire::FileLock::WRITE)), wire::LockReply::GRANTED);
+  Restart();
+  EXPECT_EQ(OpenSession(true).lost_locks_size(), 0);
+  EXPECT_EQ(OpenSession(true).lost_locks_size(), 0);
+  session = 8;
+  EXPECT_EQ(Heard(SendLock(wire::FileLock::READ)), wire::LockReply::BUSY);
+}
+
+// The accident: likewise, of a lock that it was granted before it knew that it had lost others.
+TEST_F(LockTest, WhoHasLostSomeHearsWhichAndKeepsTheOthers) {
+  OpenSession();
+  EXPECT_EQ(Heard(SendLock(wire::FileLock::WRITE)), wire::LockReply::GRANTED);
+  Pass(40s);
+  wire::LockRequest neighbour;
+  *neighbour.mutable_lock() = Held(wire::FileLock::WRITE, 10, 19);
+  EXPECT_EQ(Heard(Send(wire::MDS_LOCK, neighbour)), wire::LockReply::GRANTED);
+  wire::OpenSessionRequest request;
+  *request.add_locks() = Held(wire::FileLock::WRITE, 0, 19);  // as it takes them for one
+  const auto opened = Ask<wire::OpenSessionReply>(wire::MDS_OPEN_SESSION, request);
+  EXPECT_EQ(opened.lost_locks_size(), 1);
+  ASSERT_EQ(opened.lost_size(), 1);
+  EXPECT_EQ(opened.lost(0).SerializeAsString(),
+            Held(wire::FileLock::WRITE, 0, 9).SerializeAsString());
+  session = 8;
+  EXPECT_EQ(Heard(SendLock(wire::FileLock::WRITE)), wire::LockReply::GRANTED);
+  EXPECT_EQ(Heard(Send(wire::MDS_LOCK, neighbour)), wire::LockReply::BUSY);
+}
+
 // The accident: what a mount had asked for as it ended was granted behind its end, and held until
 // the next restart, as nobody was left to give it back.
 TEST_F(LockTest, WhoHasEndedGetsNoLock) {
