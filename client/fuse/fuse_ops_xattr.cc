@@ -134,19 +134,6 @@ void Change(const CallPtr& call, Filesystem& fs, uint32_t method, const wire::Xa
   });
 }
 
-// The MDS refuses it where there is data: of what was written here, also into the kernel's pages,
-// it hears first.
-void ChangeLayout(const CallPtr& call, Filesystem& fs, uint32_t method,
-                  const wire::XattrRequest& request, const InodePtr& inode) {
-  fs.kernel_cache().Drop(fs.ToNumber(inode->id()), [&fs, call, method, request, inode] {
-    fs.core().files().Sync(inode, false, [&fs, call, method, request, inode](const Status& status) {
-      // A failed write-back belongs to the next fsync or close.
-      if (!status.ok()) inode->RememberError(status);
-      Change(call, fs, method, request, inode);
-    });
-  });
-}
-
 // Whoever asks next must find the attributes that follow from it: `reply` when they are known.
 void LearnChange(Filesystem& fs, const CallPtr& call, const InodePtr& inode,
                  const wire::XattrRequest& request) {
@@ -160,6 +147,26 @@ void LearnChange(Filesystem& fs, const CallPtr& call, const InodePtr& inode,
         if (attr.ok()) fs.Learn(inode, *attr, asked, Learns::kNoLease);
         call->ReplyErrno(0);
       });
+}
+
+// The MDS refuses it where there is data: of what was written here, also into the kernel's pages,
+// it hears first. What is written next lies where the new layout says, also through descriptors
+// that are open.
+void ChangeLayout(const CallPtr& call, Filesystem& fs, uint32_t method,
+                  const wire::XattrRequest& request, const InodePtr& inode) {
+  auto answer = [&fs, call, inode, request](const Result<net::Reply>& reply) {
+    fs.core().Changed({inode->id()});
+    if (reply.ok()) return LearnChange(fs, call, inode, request);
+    call->Reply(reply.status());
+  };
+  fs.kernel_cache().Drop(fs.ToNumber(inode->id()), [&fs, call, method, request, inode, answer] {
+    fs.core().files().Sync(inode, false,
+                           [&fs, call, method, request, inode, answer](const Status& status) {
+                             // A failed write-back belongs to the next fsync or close.
+                             if (!status.ok()) inode->RememberError(status);
+                             fs.CallOnce(call, method, request, answer);
+                           });
+  });
 }
 
 // Writes before it took away what is set now, those behind it will: the MDS hears of the former

@@ -62,7 +62,11 @@ def a_layout_is_for_empty_files(lab):
     for name, size in (("large", len(data)), ("small", 1), ("empty", len(data))):
         with open(f"{embedded.mnt}/{name}", "rb") as file:
             check(file.read() == data[:size], f"'{name}' holds something else")
-    tried(Cluster(lab))
+    cluster = Cluster(lab, mounts=2)
+    data = tried(cluster)
+    for name, size in (("large", len(data)), ("small", 1), ("empty", len(data))):
+        with open(f"{cluster.mounts[1]}/{name}", "rb") as file:
+            check(file.read() == data[:size], f"the other mount finds something else in '{name}'")
 
 
 def fio_verifies(lab):
