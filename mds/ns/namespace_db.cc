@@ -138,6 +138,7 @@ void NamespaceDb::ExecuteLocked(Request request, Ready* ready) {
     ready->runs.push_back([done = std::move(request.done), status = broken_] { done(status, {}); });
     return;
   }
+  if (request.origin.sub_session != 0) listener_.OnPrepare(request.origin.session);
   if (AnswerRepeated(&request, ready)) return;
   // What is done again was done when no lease was in its way, and nobody has been told anything
   // since.

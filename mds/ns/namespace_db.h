@@ -82,6 +82,9 @@ class CommitListener {
   virtual void OnTruncate(const TruncateJob& job) = 0;
   virtual void OnTagEpoch(uint64_t tag_epoch) = 0;
   virtual void OnRecall() {}  // somebody must give leases back
+  // A request of it is prepared, under the lock: what that does lasts until DropSession, so that
+  // one has to come, also of a session that has ended while the request waited.
+  virtual void OnPrepare(uint64_t /*session*/) {}
 };
 
 class NamespaceDb {

@@ -218,14 +218,6 @@ void MdsCore::DropSession(uint64_t session) {
   keeper_->limits().MountGone(session);
 }
 
-// A request that was being loaded may open a file for a session that ended meanwhile: it lives on,
-// until it is silent for a lease again.
-void MdsCore::AdmitHolders() {
-  for (const uint64_t session : names_->SessionsWithOpenFiles()) {
-    if (!evictions_->Evicting(session)) sessions_->Admit(session);
-  }
-}
-
 // What a mount that has not come back since our restart held is nobody else's, and its orphans are
 // not purged, before every OSD refuses what it may still send. True: none is missing.
 bool MdsCore::FenceMissing() {
@@ -261,7 +253,6 @@ void MdsCore::Tick() {
     }
   }
   evictions_->Tick();
-  AdmitHolders();
   const TimePoint now = clock_.Now();
   if (in_grace_ && now >= grace_ends_ && FenceMissing()) {
     in_grace_ = false;

@@ -60,13 +60,14 @@ class MdsCore final : public CommitListener {
   void OnTruncate(const TruncateJob& job) override { objects_->Truncate(job); }
   void OnTagEpoch(uint64_t tag_epoch) override;
   void OnRecall() override;
+  // It lives on until it is silent for a lease again.
+  void OnPrepare(uint64_t session) override { sessions_->Admit(session); }
 
  private:
   MdsCore(KvStore& store, Clock& clock, OsdPort& osds, const MdsOptions& options);
   Status Begin();
   void EvictSilentHolders();
   void EvictSilentKeepers();
-  void AdmitHolders();
   bool FenceMissing();
   void DropSession(uint64_t session);
   RequestOrigin OriginOf(const Call& call);

@@ -186,6 +186,28 @@ TEST_F(MemoryTest, WhatIsOpenedForASessionThatHasEndedIsClosedAgain) {
   EXPECT_EQ(core->names().SessionsWithOpenFiles(), std::vector<uint64_t>{7});
 }
 
+// The accident: the space of what it had removed was free again after the next restart only.
+TEST_F(MemoryTest, WhatIsKeptForASessionThatHasEndedGoes) {
+  Make(kRoot, "file", S_IFREG | 0644);
+  cold.Forget();
+  session = 8;
+  wire::NameRequest removal = Name(kRoot, "file");
+  removal.set_keep(true);
+  const auto aside = Send(wire::MDS_UNLINK, removal);
+  const auto closed = Send(wire::MDS_CLOSE_SESSION, wire::Empty());
+  EXPECT_FALSE(aside->answer.has_value());
+  LoadAll();
+  ASSERT_TRUE(aside->answer.has_value() && closed->answer.has_value());
+  ASSERT_TRUE(aside->answer->status.ok()) << aside->answer->status;
+  osds.orders.clear();
+  for (int i = 0; i < 40; ++i) {
+    clock.Advance(std::chrono::seconds(1));
+    core->Tick();
+    LoadAll();
+  }
+  EXPECT_FALSE(osds.orders.empty());
+}
+
 TEST_F(MemoryTest, AReleaseThatIsAsideHasClosedNothing) {
   wire::CreateRequest create = New(kRoot, "open", 0644);
   create.set_open_flags(2);
