@@ -273,10 +273,10 @@ void FileIo::Fsync(const HandlePtr& handle, bool data_only, WriteCallback callba
     callback(Told(*handle, status));
   };
   // The report's answer may have brought it.
-  auto synced = [this, named = reporter_.last_order(),
+  auto synced = [this, id = inode->id(), named = reporter_.last_order(),
                  told = std::move(told)](const Status& status) {
     if (!status.ok()) return told(status);
-    reporter_.Commit(named, told);
+    reporter_.Commit(named, id, told);
   };
   // A successor of this process would tell of what it does not know to be stored.
   if (!data_only || options_.takeover != nullptr) return Sync(inode, true, std::move(synced));

@@ -20,9 +20,10 @@ class WriteReporter {
   // Answers its attributes; kStale when the file is gone, kStaleEpoch when the mount was evicted.
   virtual void ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
                            std::function<void(Result<FileAttr>)> callback) = 0;
-  // Place of what the MDS has answered last; `callback` when all up to such a place is durable.
+  // Place of what the MDS has answered last; `callback` when all up to such a place is durable. Of
+  // what is lost of it whoever stores that file hears.
   [[nodiscard]] virtual uint64_t last_order() const = 0;
-  virtual void Commit(uint64_t order, WriteCallback callback) = 0;
+  virtual void Commit(uint64_t order, InodeId inode, WriteCallback callback) = 0;
   // Space is kept up to `end`: the file is charged for it, or kQuota.
   struct AllocatedReport {
     uint64_t end = 0;

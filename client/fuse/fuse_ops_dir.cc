@@ -172,10 +172,11 @@ void OnReleasedir(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* /*fi*/) {
   fuse_reply_err(req, 0);
 }
 
-// Every change of a directory was durable before it was answered.
-void OnFsyncdir(fuse_req_t req, fuse_ino_t /*ino*/, int /*datasync*/, fuse_file_info* /*fi*/) {
+// What was answered early of it, and before that elsewhere, is durable then.
+void OnFsyncdir(fuse_req_t req, fuse_ino_t ino, int /*datasync*/, fuse_file_info* /*fi*/) {
   Filesystem& fs = Filesystem::Of(req);
-  fs.core().CommitNames([call = fs.Begin(req)](const Status& status) { call->Reply(status); });
+  fs.core().CommitNames(fs.ToInode(ino),
+                        [call = fs.Begin(req)](const Status& status) { call->Reply(status); });
 }
 
 }  // namespace

@@ -59,10 +59,11 @@ ObjectIo::~ObjectIo() = default;
 
 void ObjectIo::Submit(ObjectOp op) {
   NewFiles* const files = options_.new_files;
-  if (op.write && files != nullptr) files->Changes(op.object.inode);
-  if (op.write && files != nullptr && files->IsNew(op.object.inode)) {
+  const InodeId inode = op.object.inode;
+  if (op.write && files != nullptr) files->Changes(inode);
+  if (op.write && files != nullptr && files->IsNew(inode)) {
     files->AwaitDurable(
-        [this, op = std::make_shared<ObjectOp>(std::move(op))](const Status& status) {
+        inode, [this, op = std::make_shared<ObjectOp>(std::move(op))](const Status& status) {
           if (!status.ok()) return op->done(status);
           Send(std::move(*op));
         });

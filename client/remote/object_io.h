@@ -37,8 +37,8 @@ class NewFiles {
   // An object of the file is about to be changed.
   virtual void Changes(InodeId inode) = 0;
   [[nodiscard]] virtual bool IsNew(InodeId inode) const = 0;
-  // `done` when those that are new now are not any more.
-  virtual void AwaitDurable(std::function<void(Status)> done) = 0;
+  // `done` when those that are new now are not any more, for a change of that one.
+  virtual void AwaitDurable(InodeId inode, std::function<void(Status)> done) = 0;
 };
 
 class ObjectIo {

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "client/remote/ordered_names.h"
 #include "common/wire/early_answers.h"
 #include "common/wire/mds.pb.h"
 
@@ -26,6 +25,38 @@ uint64_t KeptBy(uint32_t method, const net::Reply& reply) {
       method == wire::MDS_UNLINK || method == wire::MDS_RMDIR || method == wire::MDS_RENAME;
   wire::TouchedReply touched;
   return removes && touched.ParseFromString(reply.body) ? touched.kept() : 0;
+}
+
+// The directories and the inode whose names or attributes a request changes.
+std::vector<uint64_t> ChangedBy(uint32_t method, const std::string& body) {
+  wire::NameRequest removal;
+  wire::CreateRequest creation;
+  wire::RenameRequest rename;
+  wire::LinkRequest link;
+  wire::XattrRequest xattr;
+  switch (method) {
+    case wire::MDS_UNLINK:
+    case wire::MDS_RMDIR:
+      if (removal.ParseFromString(body)) return {removal.parent()};
+      break;
+    case wire::MDS_CREATE:
+    case wire::MDS_MKNOD:
+      if (creation.ParseFromString(body)) return {creation.parent()};
+      break;
+    case wire::MDS_RENAME:
+      if (rename.ParseFromString(body)) return {rename.old_parent(), rename.new_parent()};
+      break;
+    case wire::MDS_LINK:
+      if (link.ParseFromString(body)) return {link.inode(), link.new_parent()};
+      break;
+    case wire::MDS_SETXATTR:
+    case wire::MDS_REMOVEXATTR:
+      if (xattr.ParseFromString(body)) return {xattr.inode()};
+      break;
+    default:
+      break;
+  }
+  return {};
 }
 
 }  // namespace
@@ -238,18 +269,26 @@ void OrderedCalls::OnRepeated(const Result<net::Reply>& reply, std::function<voi
       if (reply.ok() && opened && first.inode != 0) made_again_.emplace_back(first.inode);
       const uint64_t kept = reply.ok() ? KeptBy(first.method, *reply) : 0;
       if (kept != 0) kept_again_.emplace_back(kept);
+      if (!reply.ok()) Lost(first);
       if (order != 0) {
         kept_.Keep(order, std::move(first));
       } else {
         channels_.at(first.channel).FreeId(first.id);  // durable, or lost
       }
-      lost_ += reply.ok() ? 0 : 1;
       unrepeated_.pop_front();
     }
     goes_on = !again;
   }
   if (!goes_on) return done(false);
   RepeatNext(std::move(done));
+}
+
+void OrderedCalls::Lost(const KeptRequests::Request& request) {
+  ++lost_;
+  if (request.inode != 0) losses_.files.emplace(request.inode);
+  for (const uint64_t inode : ChangedBy(request.method, *request.body)) {
+    losses_.changed.emplace(inode);
+  }
 }
 
 void OrderedCalls::EndRepeat(std::function<void(bool)> done) {
@@ -262,7 +301,7 @@ void OrderedCalls::EndRepeat(std::function<void(bool)> done) {
     lost = std::exchange(lost_, 0);
     made.swap(made_again_);
     kept.swap(kept_again_);
-    if (lost != 0) options_.names->Lost();
+    if (lost != 0) options_.names->Lost(std::exchange(losses_, {}));
     repeating_ = false;
   }
   if (!made.empty() && options_.on_made_again) options_.on_made_again(made);

@@ -25,6 +25,7 @@
 
 #include "client/remote/kept_requests.h"
 #include "client/remote/mds_channels.h"
+#include "client/remote/ordered_names.h"
 #include "common/base/ids.h"
 #include "common/base/time.h"
 #include "common/net/rpc.h"
@@ -34,8 +35,6 @@ class Ordered;
 }
 
 namespace weir::client {
-
-class OrderedNames;
 
 class OrderedCalls {
  public:
@@ -85,6 +84,7 @@ class OrderedCalls {
   void FreeDurable();
   void RepeatNext(std::function<void(bool)> done);
   void OnRepeated(const Result<net::Reply>& reply, std::function<void(bool)> done);
+  void Lost(const KeptRequests::Request& request);
   void EndRepeat(std::function<void(bool)> done);
 
   MdsChannels& channels_;
@@ -96,6 +96,7 @@ class OrderedCalls {
   KeptRequests kept_;
   std::deque<KeptRequests::Request> unrepeated_;
   size_t lost_ = 0;                  // of those
+  OrderedNames::Losses losses_;      // by them
   std::vector<InodeId> made_again_;  // by those
   std::vector<InodeId> kept_again_;  // likewise
 };

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "common/base/ids.h"
 #include "common/wire/mds.pb.h"
@@ -48,14 +49,33 @@ class OrderedNames {
     repeated_ = last_ - base_;
     if (repeated_ == 0) SetDurable(base_);
   }
-  // Some of it was not durable and is lost.
-  void Lost() {
+  // Some of it was not durable and is lost: files that it had made, and what it had changed of
+  // others, directories for one.
+  struct Losses {
+    std::set<InodeId> files, changed;
+  };
+  void Lost(const Losses& losses = {}) {
     const std::lock_guard lock(mutex_);
     SetDurable(last_);
+    losses_.files.insert(losses.files.begin(), losses.files.end());
+    losses_.changed.insert(losses.changed.begin(), losses.changed.end());
     lost_ = untold_loss_ = true;
   }
-  // Whether that has happened, and nobody was told: once.
-  bool TakeLoss() { return untold_loss_.exchange(false); }
+  // Whether who wants that inode on the medium is to hear of it: of a file that is lost each, of
+  // changes of one once, and else the first who comes, as nobody else was told.
+  bool TakeLoss(InodeId inode) {
+    if (!lost_) return false;
+    const std::lock_guard lock(mutex_);
+    const bool first = untold_loss_.exchange(false);
+    const bool changed = losses_.changed.erase(inode) > 0;
+    return first || changed || losses_.files.contains(inode);
+  }
+  // A file that had been made and is not there.
+  [[nodiscard]] bool IsLost(InodeId inode) const {
+    if (!lost_) return false;
+    const std::lock_guard lock(mutex_);
+    return losses_.files.contains(inode);
+  }
   // Whether it ever has.
   [[nodiscard]] bool lost() const { return lost_; }
 
@@ -84,6 +104,7 @@ class OrderedNames {
   std::atomic<bool> any_made_{false};
   std::atomic<bool> lost_{false}, untold_loss_{false};
   std::map<InodeId, uint64_t> made_;  // by the order of their creation
+  Losses losses_;                     // of which files stay: their numbers are nobody else's
   uint64_t base_ = 0;                 // below the orders of this life
   bool repeating_ = false;
   uint64_t repeated_ = 0;  // orders of this life that were

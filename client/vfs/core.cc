@@ -360,7 +360,7 @@ std::vector<InodeId> Core::InodesInUse() const {
 }
 
 void Core::StoreAll(WriteCallback done) {
-  files_.SyncAll([this, done = std::move(done)] { CommitNames(done); });
+  files_.SyncAll([this, done = std::move(done)] { CommitNames({}, done); });
 }
 
 }  // namespace weir::client

@@ -139,8 +139,11 @@ class Core final : private WriteReporter, private NewFiles {
   FileLeases& leases() { return leases_; }
   KernelNames& names() { return names_; }
   [[nodiscard]] const OrderedNames& ordered() const { return ordered_; }
-  // `done` when all that the MDS has answered by now is durable.
-  void CommitNames(WriteCallback done) { Commit(ordered_.last(), std::move(done)); }
+  // `done` when all that the MDS has answered by now is durable. `inode`: on whose behalf, if of
+  // one in particular.
+  void CommitNames(InodeId inode, WriteCallback done) {
+    Commit(ordered_.last(), inode, std::move(done));
+  }
   // Everything that is buffered is stored, then names are committed: before the session is given
   // back, which an MDS that has just begun anew would take for the end of what is to be repeated.
   void StoreAll(WriteCallback done);
@@ -179,9 +182,10 @@ class Core final : private WriteReporter, private NewFiles {
   void AskRoom(InodeId inode, ClassId class_id, uint64_t end,
                std::function<void(Result<uint64_t>)> callback) override;
   [[nodiscard]] uint64_t last_order() const override { return ordered_.last(); }
-  void Commit(uint64_t order, WriteCallback callback) override;
+  void CommitUnless(uint64_t order, std::function<bool()> is_lost, WriteCallback callback);
+  void Commit(uint64_t order, InodeId inode, WriteCallback callback) override;
   [[nodiscard]] bool IsNew(InodeId inode) const override { return ordered_.IsNew(inode); }
-  void AwaitDurable(WriteCallback callback) override { CommitNames(std::move(callback)); }
+  void AwaitDurable(InodeId inode, WriteCallback callback) override;
   void Changes(InodeId id) override {
     if (const InodePtr inode = inodes_.Find(id)) inode->Touch();
   }

@@ -50,16 +50,26 @@ void Core::ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
                                });
 }
 
-void Core::Commit(uint64_t order, WriteCallback callback) {
+void Core::CommitUnless(uint64_t order, std::function<bool()> is_lost, WriteCallback callback) {
   const auto lost = [] {
     return Status(ErrorCode::kIo,
                   "the metadata server began anew without what it had answered here");
   };
-  if (ordered_.TakeLoss()) return callback(lost());
+  if (is_lost()) return callback(lost());
   if (ordered_.IsDurable(order)) return callback(Status::Ok());
-  mds_->Commit([this, lost, callback = std::move(callback)](const Status& status) {
-    callback(status.ok() && ordered_.TakeLoss() ? lost() : status);
-  });
+  mds_->Commit([lost, is_lost = std::move(is_lost), callback = std::move(callback)](
+                   const Status& status) { callback(status.ok() && is_lost() ? lost() : status); });
+}
+
+void Core::Commit(uint64_t order, InodeId inode, WriteCallback callback) {
+  CommitUnless(
+      order, [this, inode] { return ordered_.TakeLoss(inode); }, std::move(callback));
+}
+
+// Of what else is lost an fsync tells: this is no reason not to store what is there.
+void Core::AwaitDurable(InodeId inode, WriteCallback callback) {
+  CommitUnless(
+      ordered_.last(), [this, inode] { return ordered_.IsLost(inode); }, std::move(callback));
 }
 
 void Core::ReportAllocated(InodeId inode, const AllocatedReport& report,

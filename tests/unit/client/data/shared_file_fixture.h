@@ -46,7 +46,9 @@ class HeldReports final : public WriteReporter {
     };
   }
   [[nodiscard]] uint64_t last_order() const override { return 0; }
-  void Commit(uint64_t /*order*/, WriteCallback callback) override { callback(Status::Ok()); }
+  void Commit(uint64_t /*order*/, InodeId /*inode*/, WriteCallback callback) override {
+    callback(Status::Ok());
+  }
   void ReportAllocated(InodeId, const AllocatedReport&, const Allocation&,
                        WriteCallback callback) override {
     callback(Status::Ok());

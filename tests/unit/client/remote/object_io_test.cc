@@ -71,7 +71,7 @@ TEST_F(ObjectIoTest, SaysWhichFilesItChangesBeforeAnythingLeaves) {
   struct Files final : NewFiles {
     void Changes(InodeId inode) override { changed.push_back(inode); }
     [[nodiscard]] bool IsNew(InodeId /*inode*/) const override { return true; }
-    void AwaitDurable(std::function<void(Status)> /*done*/) override {}
+    void AwaitDurable(InodeId /*inode*/, std::function<void(Status)> /*done*/) override {}
     std::vector<InodeId> changed;
   } files;
   Start({.new_files = &files});

@@ -234,8 +234,27 @@ TEST_F(OrderedCallsTest, WhatComesTooLateIsLostAndTold) {
   Next(wire::MDS_REPLAYED)->Respond(std::string());
   EXPECT_TRUE(GoesOn());
   EXPECT_EQ(lost_, 2u);
-  EXPECT_TRUE(names_.TakeLoss());
+  EXPECT_TRUE(names_.TakeLoss(InodeId()));
+  EXPECT_TRUE(names_.IsLost(kFile));
   EXPECT_FALSE(names_.IsNew(kFile)) << "nobody waits for it";
+}
+
+TEST_F(OrderedCallsTest, WhereSomethingIsLostIsTold) {
+  wire::RenameRequest rename;
+  rename.set_old_parent(21);
+  rename.set_new_parent(22);
+  auto renamed = Ask(wire::MDS_RENAME, rename.SerializeAsString());
+  Next(wire::MDS_RENAME)->Respond(Answer(4, 0, 1));
+  EXPECT_TRUE(renamed.get().ok());
+  calls_.BeginLife(2);
+  Repeat();
+  Next(wire::MDS_REPLAY)->Respond(Status(ErrorCode::kStale, "others have gone on"));
+  Next(wire::MDS_REPLAYED)->Respond(std::string());
+  EXPECT_TRUE(GoesOn());
+  EXPECT_TRUE(names_.TakeLoss(InodeId(20))) << "the first";
+  EXPECT_FALSE(names_.TakeLoss(InodeId(20)));
+  EXPECT_TRUE(names_.TakeLoss(InodeId(21)));
+  EXPECT_TRUE(names_.TakeLoss(InodeId(22)));
 }
 
 TEST_F(OrderedCallsTest, AnMdsThatBeginsAnewMeanwhileGetsAllOfIt) {
@@ -300,7 +319,7 @@ TEST_F(OrderedCallsTest, ACommitOfALaterLifeIsAskedForAgainWhenAllIsRepeated) {
   calls_.Tick();
   Next(wire::MDS_COMMIT)->Respond(Answer(0, 0, 2));
   EXPECT_TRUE(answered.get().ok());
-  EXPECT_TRUE(names_.TakeLoss()) << "who asked hears of that";
+  EXPECT_TRUE(names_.TakeLoss(InodeId())) << "who asked hears of that";
 }
 
 TEST_F(OrderedCallsTest, ACommitThatIsAnsweredWhileItIsRepeatedWaits) {

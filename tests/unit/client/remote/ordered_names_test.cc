@@ -103,14 +103,29 @@ TEST_F(OrderedNamesTest, ALifeThatEndsWhileThatIsRepeatedBeginsItAnew) {
 
 TEST_F(OrderedNamesTest, WhatIsLostIsWaitedForByNobodyAndToldOnce) {
   const uint64_t order = names_.Heard(Said(5, 0), kFile);
-  EXPECT_FALSE(names_.TakeLoss());
+  EXPECT_FALSE(names_.TakeLoss(kFile));
   names_.Lost();
   EXPECT_TRUE(names_.lost());
   EXPECT_TRUE(names_.IsDurable(order));
   EXPECT_FALSE(names_.IsNew(kFile));
-  EXPECT_TRUE(names_.TakeLoss());
-  EXPECT_FALSE(names_.TakeLoss());
+  EXPECT_TRUE(names_.TakeLoss(kFile));
+  EXPECT_FALSE(names_.TakeLoss(kFile));
   EXPECT_TRUE(names_.lost()) << "for good";
+}
+
+// The accident: one fsync of the mount heard of the loss, and the next one said that a file is
+// there which is not.
+TEST_F(OrderedNamesTest, WhoStoresWhatIsLostHearsOfItWhoeverHasHeardBefore) {
+  constexpr InodeId kDirectory{1}, kOther{2};
+  names_.Lost({{kFile}, {kDirectory}});
+  EXPECT_TRUE(names_.TakeLoss(kOther)) << "the first, whatever he wants";
+  EXPECT_FALSE(names_.TakeLoss(kOther));
+  EXPECT_TRUE(names_.TakeLoss(kDirectory));
+  EXPECT_FALSE(names_.TakeLoss(kDirectory)) << "twice";
+  EXPECT_TRUE(names_.TakeLoss(kFile));
+  EXPECT_TRUE(names_.TakeLoss(kFile)) << "it will never be there";
+  EXPECT_TRUE(names_.IsLost(kFile));
+  EXPECT_FALSE(names_.IsLost(kDirectory));
 }
 
 }  // namespace
