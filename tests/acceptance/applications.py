@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""What people run on a filesystem, run on this one: git, SQLite, PostgreSQL, make, rsync and tar.
+"""What people run on a filesystem, run on this one: git, SQLite, PostgreSQL, make, rsync, tar and
+mail in Maildirs.
 
 Each application gets a cluster of three OSDs with one mount, or with --data an embedded mount, and is asked whether its
-data are right; databases are killed in the middle and must recover to all that they had promised.
+data are right; databases are killed in the middle and must recover to all that they had promised, and of mail nothing that was
+accepted is lost when everything is killed.
 WEIR_TREE (/usr) is what tar and rsync carry. A program that is missing is named, with the package that has it.
 """
 import glob
@@ -17,6 +19,7 @@ import tempfile
 import time
 
 import servicelog  # noqa: F401 - makes weirtest known
+from crash import kill_at_once, pids_with
 from weirtest import BIN, REPO, Cluster, Embedded, Failure, check, is_mounted, main, run, wait_until
 
 TREE = os.environ.get("WEIR_TREE", "/usr")
@@ -24,6 +27,7 @@ SEED = int(os.environ.get("TEST_SEED", "1"))
 PACKAGES = {"git": "git", "sqlite3": "sqlite3", "initdb": "postgresql", "pgbench": "postgresql", "make": "make", "gcc": "gcc",
             "rsync": "rsync", "setfacl": "acl", "setfattr": "attr", "tar": "tar"}
 SQLITE_ROUNDS = 6
+MAIL_ROUNDS = 4
 FILES = 200
 
 
@@ -334,5 +338,122 @@ def tar(lab):
             f"{what} {end - begin:.1f} s" for what, begin, end in zip(names, times, times[1:])))
 
 
+# As Dovecot and Postfix do it: nobody locks, names are unique, and what is accepted is durable.
+MAIL_DELIVERER = """
+import os, sys
+box, name, number = sys.argv[1], sys.argv[2], int(sys.argv[3])
+new = os.open(f"{box}/new", os.O_RDONLY | os.O_DIRECTORY)
+while True:
+    number += 1
+    message = f"{number}.{name}.host"
+    file = os.open(f"{box}/tmp/{message}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    os.write(file, f"{message}\\n".encode() * (number * 37 % 900 + 1))
+    os.fsync(file)
+    os.close(file)
+    if number % 2:
+        os.rename(f"{box}/tmp/{message}", f"{box}/new/{message}")
+    else:
+        os.link(f"{box}/tmp/{message}", f"{box}/new/{message}")
+        os.unlink(f"{box}/tmp/{message}")
+    os.fsync(new)
+    print(number, message, flush=True)
+"""
+# Reads what is new, marks it as seen, and deletes each fifth.
+MAIL_READER = """
+import os, sys
+box = sys.argv[1]
+while True:
+    for message in sorted(os.listdir(f"{box}/new")):
+        seen = f"{box}/cur/{message}:2,S"
+        os.rename(f"{box}/new/{message}", seen)
+        with open(seen) as file:
+            lines = file.read().splitlines()
+        number = int(message.split(".")[0])
+        if lines != [message] * (number * 37 % 900 + 1):
+            print("wrong", message, flush=True)
+        if number % 5 == 0:
+            print("deletes", message, flush=True)
+            os.unlink(seen)
+"""
+
+
+class MailSystem:
+    """A cluster with two mounts, or an embedded one, all of whose processes can be killed at once."""
+
+    def __init__(self, lab):
+        self.embedded = Embedded(lab) if "--data" in sys.argv else None
+        self.cluster = None if self.embedded else Cluster(lab, osds=3, mounts=2)
+        self.mounts = [self.embedded.mnt] * 2 if self.embedded else self.cluster.mounts
+
+    def kill(self):
+        if self.embedded is None:
+            daemons = ["mnt.0", "mds.0", "osd.0", "mnt.1", "osd.1", "osd.2"]
+            kill_at_once(self.cluster, daemons)
+            for daemon in ("mds.0", "osd.0", "osd.1", "osd.2", "mnt.0", "mnt.1"):
+                self.cluster.dev("start", daemon)
+            return
+        for pid in pids_with(self.embedded.dir):
+            os.kill(pid, signal.SIGKILL)
+        run("umount", "-l", self.embedded.mnt, ok=None)
+        self.embedded.umount()
+        self.embedded.mount()
+
+
+def mail_of(box):
+    """What is in the box, by its folder; each message once, whole."""
+    there = {}
+    for folder in ("new", "cur"):
+        for name in os.listdir(f"{box}/{folder}"):
+            message = name.split(":")[0]
+            check(message not in there, f"{message} is in new and in cur")
+            there[message] = folder
+            with open(f"{box}/{folder}/{name}") as file:
+                lines = file.read().splitlines()
+            check(lines == [message] * (int(message.split(".")[0]) * 37 % 900 + 1), f"{folder}/{name} is not what was delivered")
+    return there
+
+
+def maildir(lab):
+    system = MailSystem(lab)
+    boxes = [f"{mnt}/mail" for mnt in system.mounts]
+    for folder in ("", "/tmp", "/new", "/cur"):
+        os.mkdir(boxes[0] + folder)
+    fd = os.open(boxes[0], os.O_RDONLY)
+    os.fsync(fd)
+    os.close(fd)
+    numbers, accepted, deleted = {"one": 0, "two": 0, "three": 0}, set(), set()
+    for _ in range(MAIL_ROUNDS):
+        logs = {name: lab.path(f"{name}.log") for name in [*numbers, "reader"]}
+        workers = []
+        for index, name in enumerate(logs):
+            program = MAIL_DELIVERER if name in numbers else MAIL_READER
+            with open(logs[name], "w") as log:
+                workers.append(subprocess.Popen([sys.executable, "-c", program, boxes[index % 2], name, str(numbers.get(name))],
+                                                stdout=log, stderr=subprocess.DEVNULL))  # each ends by an error of its mount
+            lab.on_exit(workers[-1].kill)
+
+        def lines(name, logs=logs):
+            with open(logs[name]) as log:
+                return [line.split() for line in log if line.endswith("\n")]
+
+        wait_until(lambda: all(len(lines(name)) > 40 for name in numbers), "mail to be delivered")
+        check(all(worker.poll() is None for worker in workers), "a deliverer or the reader met an error")
+        system.kill()
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+        for name in numbers:
+            accepted |= {words[1] for words in lines(name)}
+            numbers[name] = int(lines(name)[-1][0]) + 1  # the one after that may be there
+        wrong = [words[1] for words in lines("reader") if words[0] == "wrong"]
+        check(not wrong, f"read, and not what was delivered: {wrong[:5]}")
+        deleted |= {words[1] for words in lines("reader")}
+        for box in boxes:
+            there = mail_of(box)
+            check(not (accepted - deleted - set(there)), f"accepted and lost: {sorted(accepted - deleted - set(there))[:5]}")
+            check(len(set(there) - accepted) <= MAIL_ROUNDS * len(numbers), "there is mail that nobody delivered")
+    lab.show(f"        {len(accepted)} messages accepted, {len(deleted)} deleted, {MAIL_ROUNDS} kills of everything")
+
+
 if __name__ == "__main__":
-    main("applications", git, sqlite, postgresql, build, rsync, tar)
+    main("applications", git, sqlite, postgresql, build, rsync, tar, maildir)
