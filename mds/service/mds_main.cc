@@ -10,7 +10,6 @@
 #include <optional>
 
 #include "common/base/files.h"
-#include "common/base/freed_memory.h"
 #include "common/base/log.h"
 #include "common/base/result.h"
 #include "common/base/service_manager.h"
@@ -303,7 +302,6 @@ int main(int argc, char** argv) {
   return weir::cli::RunProgram("weir-mds", [=] {
     weir::cli::SetThisBuild();
     weir::TakeShortTurns();
-    weir::KeepFreedMemory();
     return weir::mds::Main(argc, argv);
   });
 }

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <string>
 
-#include "common/base/freed_memory.h"
 #include "common/base/log.h"
 #include "common/base/short_turns.h"
 #include "common/base/units.h"
@@ -296,7 +295,6 @@ int main(int argc, char** argv) {
   return weir::cli::RunProgram("weir-osd", [=] {
     weir::cli::SetThisBuild();
     weir::TakeShortTurns();
-    weir::KeepFreedMemory();
     CLI::App app{"weir-osd: serves one raw disk to a WeirFS cluster, metering every class",
                  "weir-osd"};
     weir::osd::Flags flags;

@@ -13,7 +13,6 @@
 #include "client/takeover/record_file.h"
 #include "common/base/awake_processors.h"
 #include "common/base/file_clock.h"
-#include "common/base/freed_memory.h"
 #include "common/base/log.h"
 #include "common/base/note_file.h"
 #include "common/base/short_turns.h"
@@ -472,7 +471,6 @@ int main(int argc, char** argv) {
   return weir::cli::RunProgram("weirfs", [=] {
     weir::cli::SetThisBuild();
     weir::TakeShortTurns();
-    weir::KeepFreedMemory();
     return weir::weirfs::Main({argv, argv + argc});
   });
 }
