@@ -1,5 +1,7 @@
 #include "client/fuse/kernel_tuning.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -44,6 +46,10 @@ std::string DeviceOfMount(const std::string& mountpoint) {
     if (UnescapeMount(where) == mountpoint) device = number;  // the last one lies on top
   }
   return device;
+}
+
+bool KernelHas(const std::string& device) {
+  return access(("/sys/class/bdi/" + device).c_str(), F_OK) == 0;
 }
 
 bool RaiseReadAhead(const std::string& device, uint64_t kib) {

@@ -40,11 +40,11 @@ Result<int> MakeSocket(std::string_view name) {
   return fd;
 }
 
-bool ListenerIsOurs(int fd) {
+bool ListenerIsOurs(int fd, uid_t user) {
   ucred listener{};
   socklen_t bytes = sizeof(listener);
   return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &listener, &bytes) == 0 &&
-         (IsSystemUser(listener.uid) || listener.uid == geteuid());
+         (IsSystemUser(listener.uid) || listener.uid == user);
 }
 
 Status Close(int fd, Status status) {
@@ -63,7 +63,7 @@ Result<int> ListenAt(std::string_view name) {
   return Close(fd, Status::FromErrno(errno, what));
 }
 
-Result<int> DialOurs(std::string_view name) {
+Result<int> DialOurs(std::string_view name, uid_t user) {
   WEIR_ASSIGN_OR_RETURN(const Address address, AddressOf(name));
   WEIR_ASSIGN_OR_RETURN(const int fd, MakeSocket(name));
   const std::string what = "cannot dial " + std::string(name);
@@ -71,7 +71,7 @@ Result<int> DialOurs(std::string_view name) {
     if (errno == EAGAIN) return Close(fd, {ErrorCode::kBusy, what + ": too many dial it"});
     return Close(fd, {ErrorCode::kUnreachable, what + ": nobody listens there"});
   }
-  if (ListenerIsOurs(fd)) return fd;
+  if (ListenerIsOurs(fd, user)) return fd;
   return Close(fd, {ErrorCode::kUnreachable, what + ": a stranger listens there"});
 }
 

@@ -13,10 +13,10 @@ import subprocess
 import sys
 
 from debian import NAMES, CannotBoot, Debian, Machine, built, field, give_to_disk_group, package
-from weirtest import BIN, MIB, REPO, Cluster, check, is_mounted, main, run, wait_until
+from weirtest import BIN, MIB, REPO, Cluster, check, is_mounted, main, read_from_disk, run, wait_until
 
 FILES = {
-    "weirfs": ["usr/bin/weirfs", "usr/sbin/mount.weirfs"],
+    "weirfs": ["usr/bin/weirfs", "usr/sbin/mount.weirfs", "usr/sbin/umount.fuse.weirfs"],
     "weirfs-common": ["etc/weirfs/", "lib/systemd/system/weirfs.target", "usr/lib/sysusers.d/weirfs-common.conf",
                       "usr/lib/weirfs/let-mounts-end"],
     "weirfs-mds": ["usr/bin/weir-mds", "lib/systemd/system/weir-mds.service", "usr/share/doc/weirfs-mds/examples/mds.toml"],
@@ -124,24 +124,37 @@ def units_are_good(lab):
         check(call in filters, f"the sandbox would forbid {call}")
 
 
-def mount_type(lab):
-    """As mount(8) and fstab have it: this mount.weirfs is where mount looks for it, in a namespace of its own."""
-    system = Cluster(lab, osd_size="256MiB")
+class Installed:
+    """The build, installed: in a namespace of its own mount(8) and umount(8) find what is called NAME there."""
+
+    def __init__(self, lab, name):
+        prefix, self.helpers = lab.path("prefix"), lab.path("helpers")
+        run("cmake", "--install", os.path.dirname(BIN), "--prefix", prefix)
+        os.mkdir(self.helpers)
+        os.symlink(f"{prefix}/sbin/{name}", f"{self.helpers}/{name}")
+
+    def argv(self, script, *words):
+        return ["unshare", "-m", "bash", "-c", f"mount --bind {self.helpers} /usr/sbin && {{ {script}; }}", "bash", *words]
+
+
+def port_of(system):
     with open(f"{system.dir}/endpoint") as file:
-        port = file.read().strip().rsplit(":", 1)[1]
+        return file.read().strip().rsplit(":", 1)[1]
+
+
+def mount_type(lab):
+    """As mount(8) and fstab have it."""
+    system = Cluster(lab, osd_size="256MiB")
+    port = port_of(system)
     os.mkdir(f"{system.mnt}/sub")
     for name, text in (("top", "the root"), ("sub/mark", "the subtree")):
         with open(f"{system.mnt}/{name}", "w") as file:
             file.write(text)
-    prefix, helpers, mnt = lab.path("prefix"), lab.path("helpers"), lab.path("m")
-    run("cmake", "--install", os.path.dirname(BIN), "--prefix", prefix)
-    for directory in (helpers, mnt):
-        os.mkdir(directory)
-    os.symlink(f"{prefix}/sbin/mount.weirfs", f"{helpers}/mount.weirfs")
+    installed, mnt = Installed(lab, "mount.weirfs"), lab.path("m")
+    os.mkdir(mnt)
 
     def there(script, *words, ok=(0,)):
-        return run("unshare", "-m", "bash", "-c", f'mount --bind {helpers} /usr/sbin && {{ {script}; }}', "bash", mnt,
-                   *words, ok=ok)
+        return run(*installed.argv(script, mnt, *words), ok=ok)
 
     for source, path, text in ((f"127.0.0.1:{port}", "top", "the root"), (f"localhost:{port}:/sub", "mark", "the subtree"),
                                (f"tcp://127.0.0.1:{port}:/sub", "mark", "the subtree")):
@@ -159,10 +172,94 @@ def mount_type(lab):
                               ([f"127.0.0.1:{port}", mnt, "-o", "clss=gold"], 1, "did you mean 'class'?"),
                               ([f"127.0.0.1:{port}", mnt, "-x"], 1, "'-x' is unknown"),
                               ([f"127.0.0.1:{port}:/none", mnt], 32, "there is no '/none'")):
-        done = run(f"{helpers}/mount.weirfs", *words, ok=None)
+        done = run(f"{installed.helpers}/mount.weirfs", *words, ok=None)
         check(done.returncode == code and said in done.stderr, f"mount.weirfs {words}: {done}")
-    done = run(f"{helpers}/mount.weirfs", "a", mnt, "-fv", "-o", "ro", "-onoatime", "-sn")
+    done = run(f"{installed.helpers}/mount.weirfs", "a", mnt, "-fv", "-o", "ro", "-onoatime", "-sn")
     check(done.stdout == f"mount.weirfs: weirfs a {mnt} -o ro,noatime\n" and not is_mounted(mnt), f"-f: {done}")
+
+
+def unmounting_waits_until_all_is_stored(lab):
+    """As umount(8) has it, while the only OSD takes nothing."""
+    system = Cluster(lab, osd_size="256MiB")
+    installed = Installed(lab, "umount.fuse.weirfs")
+    mnt, elsewhere = lab.path("m"), lab.path("elsewhere")
+    for directory in (mnt, elsewhere):
+        os.mkdir(directory)
+    osds = [int(pid) for pid in run("pgrep", "-f", f"weir-osd.*{system.dir}").stdout.split()]
+    text = os.urandom(4 * MIB)
+    with open(lab.path("text"), "wb") as file:
+        file.write(text)
+
+    def begin(script):
+        """On a mount with a file that is not stored, in its own namespace."""
+        for osd in osds:
+            os.kill(osd, signal.SIGSTOP)
+        prelude = f"""
+            {BIN}/weirfs 127.0.0.1:{port_of(system)} "$1" --pid-file {lab.path("pid")} && cp {lab.path("text")} "$1/$$" || exit 99
+            umounted() {{ ! grep -qF " $1 " /proc/self/mountinfo; }}
+        """
+        process = subprocess.Popen(installed.argv(prelude + script, mnt, elsewhere), stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True)
+        lab.on_exit(lambda: process.poll() is None and (process.kill(), process.wait()))
+        return process
+
+    def go_on():
+        for osd in osds:
+            os.kill(osd, signal.SIGCONT)
+
+    lab.on_exit(go_on)
+
+    def weirfs():
+        with open(lab.path("pid")) as file:
+            return int(file.read())
+
+    def holds_files(pid):
+        """False from when it ends, also while nobody has heard of that."""
+        try:
+            return bool(os.listdir(f"/proc/{pid}/fd"))
+        except FileNotFoundError:
+            return False
+
+    def told(process):
+        said, _ = process.communicate(timeout=60)
+        return process.returncode, said
+
+    # A part of the tree that is mounted in a second place is no end.
+    process = begin('mount --bind "$1" "$2" && umount "$2" && echo first && umount "$1" && echo second')
+    check(process.stdout.readline() == "first\n", "umount of a second mount")
+    wait_until(lambda: not run("nsenter", "-t", process.pid, "-m", "grep", "-F", f" {mnt} ", "/proc/self/mountinfo", ok=(0, 1)).stdout,
+               "the mount to go")
+    pid = weirfs()
+    check(process.poll() is None and holds_files(pid), "umount did not wait")
+    go_on()
+    code, said = told(process)
+    check((code, said, holds_files(pid)) == (0, "second\n", False), f"umount, once all is stored: {code}: {said}")
+    check(read_from_disk(f"{system.mnt}/{process.pid}") == text, "not all is stored")
+
+    # Who says lazily, or by force, waits for nobody.
+    for how in ("-l", "-f"):
+        process = begin(f'umount {how} "$1" && umounted "$1" && echo gone')
+        check(told(process) == (0, "gone\n"), f"umount {how}")
+        pid = weirfs()
+        check(holds_files(pid), f"umount {how} waited")
+        go_on()
+        wait_until(lambda: not holds_files(pid), "weirfs to end")
+
+    # Who dies then has not stored it, and that is said.
+    process = begin('umount "$1"')
+    wait_until(lambda: os.path.exists(lab.path("pid")) and weirfs() != pid, "another weirfs")
+    wait_until(lambda: not run("nsenter", "-t", process.pid, "-m", "grep", "-F", f" {mnt} ", "/proc/self/mountinfo", ok=(0, 1)).stdout,
+               "the mount to go")
+    os.kill(weirfs(), signal.SIGKILL)
+    code, said = told(process)
+    check(code == 64 and f"'{mnt}' is unmounted, but weirfs ended before" in said, f"{code}: {said}")
+    go_on()
+
+    # Without the program the script is no hindrance.
+    os.unlink(lab.path("prefix/bin/weirfs"))
+    code, said = told(begin('umount "$1" && umounted "$1"'))
+    check(code == 0, f"without weirfs: {code}: {said}")
+    go_on()
 
 
 # --- in a Debian of its own
@@ -439,7 +536,7 @@ def ordinary_user(lab):
         alice "weirfs --data ~/weir ~/m --osd-size 256MiB --token-rate 500MiB/s; echo text > m/file; mkdir m/folder"
         alice "test $(stat -c %U /home/alice/weir) = alice; cat m/file; fusermount3 -u m; ls m" > /said
         test "$(cat /said)" = text
-        alice "weirfs --data ~/weir ~/m; test -d m/folder; cat m/file; umount m"
+        alice "weirfs --data ~/weir ~/m; test -d m/folder; cat m/file; umount m; flock -n weir/lock true"
     """)
     done = session("""
         alice "weirfs --data ~/weir ~/m"
@@ -533,7 +630,11 @@ def services_under_systemd(lab):
     wait_until(lambda: systemd.show("weir-osd@a", "NRestarts") == "1" and systemd.states("weir-osd@a") == ["active"],
                "another weir-osd")
     check(systemd.run("cat", "/mnt/weir/file").stdout == "text\nmore\n", "what was written is gone after a restart")
-    systemd.run("systemctl", "stop", "mnt-weir.mount", "weirfs.target")
+    # A mount is stopped when all that was written there is stored.
+    systemd.run("sh", "-c", "cp /var/lib/dpkg/status /mnt/weir/unsynced && systemctl stop mnt-weir.mount")
+    left = systemd.run("sh", "-c", "for p in /proc/[0-9]*; do [ \"$(cat $p/comm)\" != weirfs ] || ls -l $p/fd; done 2>/dev/null", ok=None)
+    check(not left.stdout, f"weirfs goes on behind a mount that is stopped: {left.stdout}")
+    systemd.run("systemctl", "stop", "weirfs.target")
     check(systemd.states(*daemons) == ["inactive", "inactive"], "the target is stopped, and not all of its daemons")
     check(systemd.show("weir-mds", "Result") == "success", "weir-mds did not end well")
     systemd.run("systemctl", "start", "weirfs.target")
@@ -608,5 +709,5 @@ def machine_goes_down_and_up(lab):
 
 
 if __name__ == "__main__":
-    main("packages", what_they_hold, units_are_good, mount_type, install_upgrade_remove_purge, ordinary_user,
+    main("packages", what_they_hold, units_are_good, mount_type, unmounting_waits_until_all_is_stored, install_upgrade_remove_purge, ordinary_user,
          services_under_systemd, machine_goes_down_and_up)

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -30,15 +31,20 @@ std::string Unescape(const std::string& text) {
   return out;
 }
 
-// Type of the file system that lies on top there; empty: none.
-std::string TypeOfMount(const std::string& path) {
+struct MountEntry {
+  std::string type, options;
+};
+
+// Of the file system that lies on top there; empty: none.
+MountEntry EntryOf(const std::string& path) {
   std::ifstream mounts("/proc/self/mounts");
-  std::string found;
+  MountEntry found;
   for (std::string line; std::getline(mounts, line);) {
     std::istringstream fields(line);
-    std::string source, point, type;
-    fields >> source >> point >> type;
-    if (Unescape(point) == path) found = type;
+    std::string source, point;
+    MountEntry entry;
+    fields >> source >> point >> entry.type >> entry.options;
+    if (Unescape(point) == path) found = entry;
   }
   return found;
 }
@@ -65,11 +71,19 @@ MountState StateOfMount(const std::string& absolute_path) {
   const bool gone =
       statx(AT_FDCWD, path, AT_STATX_FORCE_SYNC, STATX_MODE, &info) != 0 && errno == ENOTCONN;
   if (gone) return MountState::kStale;
-  return TypeOfMount(absolute_path).empty() ? MountState::kNone : MountState::kAlive;
+  return EntryOf(absolute_path).type.empty() ? MountState::kNone : MountState::kAlive;
 }
 
 bool IsWeirfsMount(const std::string& absolute_path) {
-  return TypeOfMount(absolute_path) == "fuse.weirfs";
+  return EntryOf(absolute_path).type == "fuse.weirfs";
+}
+
+uid_t OwnerOfMount(const std::string& absolute_path) {
+  constexpr std::string_view kWord = ",user_id=";
+  const std::string options = "," + EntryOf(absolute_path).options;
+  const size_t at = options.find(kWord);
+  if (at == std::string::npos) return 0;
+  return static_cast<uid_t>(std::strtoul(options.c_str() + at + kWord.size(), nullptr, 10));
 }
 
 PlaceInWeirfs WhereInWeirfs(const std::string& path) {

@@ -3,6 +3,8 @@
 // Errors: kBusy, kPermission and so on from the system, naming the mountpoint.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 
 #include "common/base/result.h"
@@ -21,6 +23,8 @@ std::string AbsolutePath(const std::string& path);
 MountState StateOfMount(const std::string& absolute_path);
 // What lies on top there is a WeirFS, as the mount table says; nobody is asked.
 bool IsWeirfsMount(const std::string& absolute_path);
+// The user who made that FUSE mount.
+uid_t OwnerOfMount(const std::string& absolute_path);
 struct PlaceInWeirfs {
   std::string inside;  // the path from the root of the file system
   bool on_mount;       // it is below a mount of WeirFS on this machine

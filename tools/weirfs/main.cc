@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "client/fuse/kernel_tuning.h"
 #include "client/fuse/mount.h"
 #include "client/takeover/record_file.h"
 #include "common/base/awake_processors.h"
@@ -37,12 +38,14 @@
 #include "tools/weirfs/background.h"
 #include "tools/weirfs/client_metrics.h"
 #include "tools/weirfs/embedded_cluster.h"
+#include "tools/weirfs/ending.h"
 #include "tools/weirfs/holder.h"
 #include "tools/weirfs/mountpoint.h"
 #include "tools/weirfs/options.h"
 #include "tools/weirfs/remount.h"
 #include "tools/weirfs/settings.h"
 #include "tools/weirfs/stop_signals.h"
+#include "tools/weirfs/unmount.h"
 #include "tools/weirfs/user_mount.h"
 
 namespace weir::weirfs {
@@ -233,12 +236,13 @@ Result<Plan> MakePlan(const Arguments& arguments, const MountOptions& options) {
   return plan;
 }
 
-void HandOver(client::Mount& mount, const Held& held) {
+void HandOver(client::Mount& mount, const Held& held, Ending* ending) {
   if (const Status status = mount.HandOver(kHandOverPatience); !status.ok()) {
     SendRefusal(held, status.message());
     return;
   }
   WEIR_LOG_INFO("handed over");
+  ending->Tell(Status::Ok());
   // Nothing is taken apart: the kernel and the MDS shall see no end.
   _exit(kHandedOver);
 }
@@ -281,13 +285,14 @@ Status WritePid(const Plan& plan, const Held* held, NoteFile* file) {
 
 // `held`: by a holder; null: this process is all there is.
 Status Serve(const Plan& plan, Background& background, const Held* held = nullptr) {
+  Ending ending;
   StopSignals signals(
       [&](int signal) {
         background.Announce(InterruptedBy(signal));
         _exit(static_cast<int>(cli::ExitCode::kFailed));
       },
-      [held](client::Mount& mount) {
-        if (held != nullptr) HandOver(mount, *held);
+      [held, &ending](client::Mount& mount) {
+        if (held != nullptr) HandOver(mount, *held, &ending);
       });
   // Of the MDS, the first OSD and the first reactor of the mount, where all are this process.
   std::unique_ptr<Reactor> reactor;
@@ -308,6 +313,9 @@ Status Serve(const Plan& plan, Background& background, const Held* held = nullpt
   WEIR_ASSIGN_OR_RETURN(auto mount, client::Mount::Start(*network, clock, plan.mds_endpoint,
                                                          plan.mountpoint, std::move(options)));
   WEIR_ASSIGN_OR_RETURN(auto monitor, StartMonitor(*network, plan, cluster.get(), *mount));
+  ending.Announce(client::DeviceOfMount(plan.mountpoint));
+  const bool is_new = held == nullptr || held->device < 0;
+  if (is_new) ListForUmount(plan.mount.fsname, plan.mountpoint);
   NoteFile pid_file;
   WEIR_RETURN_IF_ERROR(WritePid(plan, held, &pid_file));
   WEIR_LOG_INFO("mounted on {}", plan.mountpoint);
@@ -326,6 +334,7 @@ Status Serve(const Plan& plan, Background& background, const Held* held = nullpt
   } else {  // whoever started this process is gone
     WEIR_LOG_ERROR("unmounted {}: {}", plan.mountpoint, ended.message());
   }
+  ending.Tell(ended);
   return ended;
 }
 
@@ -455,7 +464,11 @@ std::optional<int> AddSettings(std::vector<std::string>* words) {
   return std::nullopt;
 }
 
+// By umount.fuse.weirfs; not for people, who have umount(8).
+constexpr const char* kUnmount = "--unmount";
+
 int Main(std::vector<std::string> words) {
+  if (words.size() > 1 && words[1] == kUnmount) return Unmount({words.begin() + 2, words.end()});
   if (const auto ended = AddSettings(&words)) return *ended;
   CLI::App app("weirfs: mounts a WeirFS", "weirfs");
   Arguments arguments;

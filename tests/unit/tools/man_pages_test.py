@@ -17,7 +17,8 @@ MAN = os.path.join(REPO, "tools", "man")
 # With verbs: each has its own part of the page, below a heading that names it.
 PLAIN = {"weirfs": "weirfs.8", "weir-mds": "weir-mds.8", "weir-osd": "weir-osd.8"}
 WITH_VERBS = {"osdctl": "osdctl.8", "weir-dev": "weir-dev.8", "weir-sim": "weir-sim.1"}
-MOUNT_HELPER = os.path.join(REPO, "tools", "weirfs", "mount.weirfs")  # a script, which packages install
+# Scripts, which packages install.
+HELPERS = {name: os.path.join(REPO, "tools", "weirfs", name) for name in ("mount.weirfs", "umount.fuse.weirfs")}
 EVERYWHERE = {"-h", "--help"}
 # What the command line alone can say: these name what is to be done, not how.
 ACTIONS = {"help", "version", "config", "check-config", "mkfs", "force", "fsck", "repair", "output", "replace", "upgrade", "data"}
@@ -103,11 +104,11 @@ class ManPagesTest(unittest.TestCase):
             said = output("weirfs", "-o", word)[2]  # without a mountpoint it looks at no more than the options
             self.assertEqual("unknown mount option" not in said, known, f"-o {word}: {said}")
 
-    @unittest.skipUnless(os.path.exists(MOUNT_HELPER), "there is no mount.weirfs")
-    def test_options_of_the_mount_helper(self):
-        said = subprocess.run([MOUNT_HELPER, "--help"], capture_output=True, text=True, check=True).stdout
-        named = {"-" + letter for letter in re.search(r"\[-([a-z]+)\]", said).group(1)} | set(re.findall(r"\[(-[a-z]) [A-Z]", said))
-        self.same(defined(Page("mount.weirfs.8").part("# OPTIONS")), named | EVERYWHERE, "mount.weirfs.8")
+    def test_options_of_the_mount_helpers(self):
+        for name, script in HELPERS.items():
+            said = subprocess.run([script, "--help"], capture_output=True, text=True, check=True).stdout
+            named = {"-" + letter for letter in re.search(r"\[-([a-z]+)\]", said).group(1)} | set(re.findall(r"\[(-\w) [A-Z]", said))
+            self.same(defined(Page(name + ".8").part("# OPTIONS")), named | EVERYWHERE, name + ".8")
 
     def test_settings_are_the_options_that_say_how(self):
         page = Page("weirfs.toml.5")
