@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <sstream>
 
 #include "common/base/check.h"
@@ -129,8 +130,13 @@ std::string ExampleOf(const Setting& setting) {
   return KeyOf(setting.name) + " = " + value;
 }
 
+// Why stat(2) finds no file there.
 Status NotThere(const std::string& path) {
-  return {ErrorCode::kNotFound, "there is no configuration file '" + path + "'"};
+  std::error_code error;
+  const std::filesystem::path target = std::filesystem::read_symlink(path, error);
+  if (error) return {ErrorCode::kNotFound, "there is no configuration file '" + path + "'"};
+  return {ErrorCode::kNotFound, "configuration file '" + path + "' is a symbolic link to '" +
+                                    target.string() + "', which is not there"};
 }
 
 }  // namespace
@@ -194,7 +200,10 @@ Status Config::LoadFile(const std::string& path) {
     if (errno == ENOENT || errno == ENOTDIR) return NotThere(path);
     return Status::FromErrno(errno, "configuration file '" + path + "'");
   }
-  if (S_ISDIR(info.st_mode)) return NotThere(path);
+  if (S_ISDIR(info.st_mode)) {
+    return {ErrorCode::kInvalid,
+            "configuration file '" + path + "' is a directory: name a file in it"};
+  }
   const Result<std::string> text = ReadFile(path);
   if (!text.ok()) return text.status().Annotate("configuration file '" + path + "'");
   if ((info.st_mode & S_IWOTH) != 0) {

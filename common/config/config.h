@@ -61,8 +61,9 @@ struct ConfigSources {
 
 class Config {
  public:
-  // kNotFound: no such file. kInvalid names the setting, where it was set (file:line, variable or
-  // flag), what is wrong and an example; of an unknown name the nearest known one.
+  // kNotFound: no such file. kInvalid: it is a directory; else it names the setting, where it was
+  // set (file:line, variable or flag), what is wrong and an example; of an unknown name the nearest
+  // known one.
   static Result<Config> Load(std::vector<Setting> schema, const ConfigSources& sources);
 
   // Requires, of all below: the schema has `name`, with that type.

@@ -88,6 +88,7 @@ def errors_name_line_key_and_the_way_out(lab):
         has(run(f"{BIN}/{PROGRAMS[table]}", "--config", path, *words, ok=(2,)).stderr, path + error)
     for table in PROGRAMS:
         has(checked(table, "--config", lab.path("none"), ok=(2,)).stderr, f"there is no configuration file '{lab.path('none')}'")
+        has(checked(table, "--config", lab.dir, ok=(2,)).stderr, f"configuration file '{lab.dir}' is a directory")
         variable = f"WEIR_{table.upper()}_LOG"
         has(checked(table, env={variable: "loud"}, ok=(2,)).stderr, f"{variable}: 'loud'")
         has(checked(table, env={variable + "S": "info"}, ok=(2,)).stderr, f"unknown variable '{variable}S'; did you mean '{variable}'?")
@@ -95,6 +96,10 @@ def errors_name_line_key_and_the_way_out(lab):
         has(checked(table, "--config", path).stderr, f"warning: {open_to_all}: everybody may change it (chmod o-w {path})")
     has(checked("mds", ok=(2,)).stderr, "where is its data?")
     has(checked("osd", "--disk", "/x", ok=(2,)).stderr, "which MDS?")
+    # A file that is looked for without being named is not passed over because its link leads nowhere.
+    os.symlink("nowhere.toml", lab.path("mount.toml"))
+    done = checked("mount", env={"WEIR_CONFIG_DIR": lab.dir}, ok=(2,))
+    has(done.stderr, f"configuration file '{lab.path('mount.toml')}' is a symbolic link to 'nowhere.toml', which is not there")
 
 
 def what_holds_is_printed_with_its_origin(lab):

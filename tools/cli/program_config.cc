@@ -1,9 +1,11 @@
 #include "tools/cli/program_config.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -31,6 +33,13 @@ std::vector<std::string> NamesOfVariables() {
   }
   std::sort(names.begin(), names.end());  // the same error each time
   return names;
+}
+
+// Also a symbolic link to nowhere, and what this user may not look at: whoever made it meant it.
+bool SomethingIsAt(const std::string& path) {
+  struct stat info {};
+  return !path.empty() &&
+         (lstat(path.c_str(), &info) == 0 || (errno != ENOENT && errno != ENOTDIR));
 }
 
 std::string HelpOf(const Setting& setting) {
@@ -105,7 +114,7 @@ Result<Config> ProgramConfig::Read() const {
 }
 
 std::optional<int> ProgramConfig::Load() {
-  if (sources_.file.empty() && access(options_.default_file.c_str(), F_OK) == 0) {
+  if (sources_.file.empty() && SomethingIsAt(options_.default_file)) {
     sources_.file = options_.default_file;
   }
   Result<Config> config = Read();

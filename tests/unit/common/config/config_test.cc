@@ -165,8 +165,20 @@ TEST_F(ConfigTest, FilesThatAreNotThereAreNamed) {
   const auto config = Config::Load({}, {.file = "/nowhere.toml", .flags = {}, .environment = {}});
   EXPECT_EQ(config.code(), ErrorCode::kNotFound);
   EXPECT_EQ(config.status().message(), "there is no configuration file '/nowhere.toml'");
-  const auto folder = Config::Load({}, {.file = "/tmp", .flags = {}, .environment = {}});
-  EXPECT_EQ(folder.status().message(), "there is no configuration file '/tmp'");
+}
+
+TEST_F(ConfigTest, WhatIsThereAndIsNoFileIsSaidSo) {
+  const auto error_of = [](const std::string& path) {
+    return Config::Load({}, {.file = path, .flags = {}, .environment = {}}).status().message();
+  };
+  EXPECT_EQ(error_of("/tmp"), "configuration file '/tmp' is a directory: name a file in it");
+  std::filesystem::create_symlink("/nowhere.toml", path_);
+  EXPECT_EQ(error_of(path_), "configuration file '" + path_.string() +
+                                 "' is a symbolic link to '/nowhere.toml', which is not there");
+  std::filesystem::remove(path_);
+  std::filesystem::create_symlink(path_, path_);
+  EXPECT_EQ(error_of(path_),
+            "configuration file '" + path_.string() + "': Too many levels of symbolic links");
 }
 
 TEST_F(ConfigTest, AFileThatAnybodyMayChangeIsWarnedOf) {
