@@ -161,33 +161,41 @@ int RunFsck(const Flags& flags, const DiskSpec& disk) {
   return report->findings.clean() ? 0 : kUnhealthy;
 }
 
-Status CheckPlace(const std::string& option, const std::string& disk) {
+Status CheckPlace(const std::string& disk) {
   WEIR_ASSIGN_OR_RETURN(const DiskSpec spec, ParseDiskSpec(disk));
   if (!spec.path.empty()) return {};
-  return {ErrorCode::kInvalid, option + " " + disk +
-                                   ": name the image here (hdd:PATH; with --mkfs --size SIZE "
-                                   "makes it)"};
+  return {ErrorCode::kInvalid,
+          disk + ": name the image here (hdd:PATH; with --mkfs --size SIZE makes it)"};
+}
+
+Result<std::vector<TierSpec>> TiersOf(const std::string& list) {
+  WEIR_ASSIGN_OR_RETURN(std::vector<TierSpec> tiers, ParseTierDisks(list));
+  for (const TierSpec& tier : tiers) WEIR_RETURN_IF_ERROR(CheckPlace(tier.disk));
+  return tiers;
 }
 
 // The tiers, none of an OSD with one disk.
 Result<std::vector<TierSpec>> DisksOf(const Config& config) {
   const std::string& disk = config.String("osd.disk");
   const std::string& list = config.String("osd.tier_disk");
-  if (disk.empty() == list.empty()) {
-    return Status(
-        ErrorCode::kInvalid,
-        "which disk? (--disk PATH, or disk = \"PATH\" below [osd]; of tiers --tier-disk)");
+  if (disk.empty() && list.empty()) {
+    return Status(ErrorCode::kInvalid,
+                  "which disk? (--disk PATH, or disk = \"PATH\" below [osd]; of tiers --tier-disk, "
+                  "or tier_disk)");
   }
-  std::vector<TierSpec> tiers;
-  if (!disk.empty()) {
-    WEIR_RETURN_IF_ERROR(CheckPlace("--disk", disk));
+  if (disk.empty()) {
+    auto tiers = TiersOf(list);
+    if (!tiers.ok()) return tiers.status().Annotate(config.Where("osd.tier_disk"));
     return tiers;
   }
-  WEIR_ASSIGN_OR_RETURN(tiers, ParseTierDisks(list));
-  for (const TierSpec& tier : tiers) {
-    WEIR_RETURN_IF_ERROR(CheckPlace("--tier-disk", tier.disk));
+  if (!list.empty()) {
+    return Status(ErrorCode::kInvalid,
+                  fmt::format("{} = {} and {} = {}: one disk or several, not both",
+                              config.Where("osd.disk"), config.Toml("osd.disk"),
+                              config.Where("osd.tier_disk"), config.Toml("osd.tier_disk")));
   }
-  return tiers;
+  WEIR_RETURN_IF_ERROR(CheckPlace(disk).Annotate(config.Where("osd.disk")));
+  return std::vector<TierSpec>();
 }
 
 Result<net::Endpoint> MdsOf(const Config& config) {

@@ -102,6 +102,18 @@ def errors_name_line_key_and_the_way_out(lab):
     has(done.stderr, f"configuration file '{lab.path('mount.toml')}' is a symbolic link to 'nowhere.toml', which is not there")
 
 
+def disks_of_an_osd_are_one_or_several(lab):
+    has(checked("osd", "--mds", "127.0.0.1", ok=(2,)).stderr, "which disk?", "tier_disk")
+    path = lab.path("x.toml")
+    for text, error in (('disk = "/x"\ntier_disk = "a=/y,b=/z"', 'osd.disk = "/x" and {path}:3: osd.tier_disk = "a=/y,b=/z": one disk'),
+                        ('disk = "hdd:20GiB"', "osd.disk: hdd:20GiB: name the image"), ('disk = "hdd:"', "osd.disk: disk 'hdd:'"),
+                        ('tier_disk = "a=/y"', "osd.tier_disk: an OSD has 2 to 8"), ('tier_disk = "a=/y,b=hdd:1GiB"', "osd.tier_disk: hdd:1GiB: name")):
+        done = checked("osd", "--mds", "127.0.0.1", "--config", write(path, f"[osd]\n{text}\n"), ok=(2,))
+        has(done.stderr, f"{path}:2: " + error.replace("{path}", path))
+    has(checked("osd", "--mds", "127.0.0.1", "--disk", "/x", env={"WEIR_OSD_TIER_DISK": "a=/y,b=/z"}, ok=(2,)).stderr,
+        '--disk = "/x" and WEIR_OSD_TIER_DISK = "a=/y,b=/z": one disk')
+
+
 def what_holds_is_printed_with_its_origin(lab):
     """The output is a file that says the same; nothing is made."""
     mds = write(lab.path("mds.toml"), f'[mds]\ndata = "{lab.path("d")}"\nlisten = ["127.0.0.1:1", "127.0.0.1:2"]\nlog = "warn"\n')
@@ -212,5 +224,5 @@ def without_a_file_sighup_ends_a_daemon(lab):
 
 
 if __name__ == "__main__":
-    main("config", errors_name_line_key_and_the_way_out, what_holds_is_printed_with_its_origin,
+    main("config", errors_name_line_key_and_the_way_out, disks_of_an_osd_are_one_or_several, what_holds_is_printed_with_its_origin,
          daemons_and_mounts_run_by_their_files, without_a_file_sighup_ends_a_daemon)
