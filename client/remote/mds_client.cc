@@ -183,7 +183,7 @@ Status MdsClient::TakeFirst(const Result<net::Reply>& reply, TimePoint asked) {
   if (!options_.resumes && !options_.mount_class.empty() &&
       map()->FindClass(options_.mount_class) == nullptr) {
     return {ErrorCode::kNotFound, "there is no class '" + options_.mount_class +
-                                      "' to mount with; osdctl class create makes it"};
+                                      "' to mount with (-o class); osdctl class create makes it"};
   }
   StartWatch();
   return Status::Ok();

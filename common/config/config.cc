@@ -386,6 +386,10 @@ bool Config::IsDefault(std::string_view name) const {
   return At(name).from == From::kDefault;
 }
 
+bool Config::IsOfFile(std::string_view name) const {
+  return At(name).from == From::kFile;
+}
+
 bool Config::IsTyped(std::string_view name) const {
   return At(name).from == From::kFlag;
 }

@@ -78,6 +78,7 @@ class Config {
   // Where the value comes from: `default`, `/etc/weir.toml:3`, `WEIR_OSD_MEMORY`, `--memory`.
   [[nodiscard]] const std::string& Origin(std::string_view name) const;
   [[nodiscard]] bool IsDefault(std::string_view name) const;
+  [[nodiscard]] bool IsOfFile(std::string_view name) const;
   [[nodiscard]] bool IsTyped(std::string_view name) const;  // on the command line
   // For errors that the program finds: the flag, the variable, or `/etc/weir.toml:3: osd.memory`.
   [[nodiscard]] std::string Where(std::string_view name) const;

@@ -70,6 +70,16 @@ uint64_t SinceOf(std::string_view query) {
   return since;
 }
 
+// Its errors name the option.
+Status StartServer(std::string_view option, const std::string& address,
+                   std::map<std::string, HttpServer::Handler> routes,
+                   std::unique_ptr<HttpServer>* server) {
+  auto started = HttpServer::Start({.address = address}, std::move(routes));
+  if (!started.ok()) return started.status().Annotate(option);
+  *server = *std::move(started);
+  return Status::Ok();
+}
+
 }  // namespace
 
 // Destroyed from the last to the first: first nobody asks any more.
@@ -88,12 +98,11 @@ Result<std::unique_ptr<Monitor>> Monitor::Start(net::Network& network, Clock& cl
   auto parts = std::make_unique<Parts>();
   if (!options.metrics.empty()) {
     parts->scraper = std::make_unique<Scraper>(network, clock, options);
-    WEIR_ASSIGN_OR_RETURN(
-        parts->metrics,
-        HttpServer::Start({.address = options.metrics},
-                          {{"/metrics", [scraper = parts->scraper.get()](std::string_view) {
-                              return scraper->Scrape();
-                            }}}));
+    WEIR_RETURN_IF_ERROR(StartServer(
+        "--metrics", options.metrics,
+        {{"/metrics",
+          [scraper = parts->scraper.get()](std::string_view) { return scraper->Scrape(); }}},
+        &parts->metrics));
     WEIR_LOG_INFO("metrics at http://{}/metrics", parts->metrics->address());
   }
   if (!options.web.empty()) {
@@ -105,8 +114,7 @@ Result<std::unique_ptr<Monitor>> Monitor::Start(net::Network& network, Clock& cl
     routes["/api/v1/cluster"] = [watcher = parts->watcher.get()](std::string_view query) {
       return HttpReply{200, "application/json", watcher->Document(SinceOf(query))};
     };
-    WEIR_ASSIGN_OR_RETURN(parts->web,
-                          HttpServer::Start({.address = options.web}, std::move(routes)));
+    WEIR_RETURN_IF_ERROR(StartServer("--web", options.web, std::move(routes), &parts->web));
     WEIR_LOG_INFO("web page at http://{}/", parts->web->address());
   }
   return std::unique_ptr<Monitor>(new Monitor(std::move(parts)));

@@ -212,6 +212,16 @@ def daemons_and_mounts_run_by_their_files(lab):
     run(f"{BIN}/weirfs", sockets[1], mnt, "-o", "class=best-effort", env={"WEIR_MOUNT_CLASS": "gold"})
     has(class_of(), "best-effort")
     run("umount", mnt)
+    # Errors of what nobody typed say where it is from; a file for clusters does not keep a mount with --data from its own classes.
+    write(mount_file, '[mount]\nro = true\nclass = "none"\n')
+    done = run(f"{BIN}/weirfs", "--config", mount_file, sockets[0], mnt, ok=(5,))
+    has(done.stderr, "there is no class 'none'", f"(-o class is from {mount_file}:3; what is typed goes before it)")
+    run(f"{BIN}/weirfs", "--config", mount_file, "--data", lab.path("embedded"), "--osd-size", "256MiB", "--token-rate", "500MiB/s", mnt)
+    has(os.getxattr(mnt, "qos.effective_class").decode(), "best-effort")
+    run("umount", mnt)
+    wait_until(lambda: run("flock", "-n", lab.path("embedded/lock"), "true", ok=None).returncode == 0, "the mount's end")
+    write(mount_file, f'[mount]\nlog_file = "{lab.path("none/log")}"\n')
+    has(run(f"{BIN}/weirfs", "--config", mount_file, sockets[0], mnt, ok=None).stderr, f"--log-file is from {mount_file}:2")
     osd.stops()
     mds.stops()
 

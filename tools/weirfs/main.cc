@@ -7,6 +7,8 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <thread>
 
 #include "client/fuse/kernel_tuning.h"
@@ -72,6 +74,8 @@ struct Plan {
   client::Mount::Options mount;
   std::string metrics;  // canonical HTTP addresses, or empty
   std::string web;
+  // Of an error: the same with what its reader must know who typed none of it.
+  std::function<Status(const Status&)> explained;
 };
 
 Result<std::string> AbsoluteDisk(const std::string& disk) {
@@ -357,7 +361,7 @@ int Supervise(const Plan& plan, Background& background, Holder::Options options,
     const Status status = Serve(plan, background, &given);
     if (status.ok()) return 0;
     WEIR_LOG_ERROR("{}", status.message());
-    background.Announce(status);
+    background.Announce(plan.explained(status));
     return static_cast<int>(cli::ExitCodeOf(status));
   });
 }
@@ -372,7 +376,8 @@ Holder::Options HolderOptions(const std::vector<std::string>& argv) {
   return options;
 }
 
-int Run(const Arguments& arguments, const std::vector<std::string>& argv) {
+int Run(const Arguments& arguments, const std::vector<std::string>& argv,
+        const std::optional<Config>& settings) {
   if (arguments.takes_over != 0)
     return arguments.takes_over == client::RecordFile::kVersion ? 0 : 1;
   if (arguments.upgrade) {
@@ -394,8 +399,12 @@ int Run(const Arguments& arguments, const std::vector<std::string>& argv) {
     const Status status = Remount(arguments.places.back(), *options);
     return status.ok() ? 0 : cli::Fail("weirfs", status);
   }
+  const auto with_origins = [&settings](const Status& status) {
+    return settings ? WithOrigins(status, *settings) : status;
+  };
   auto plan = MakePlan(arguments, *options);
-  if (!plan.ok()) return cli::Fail("weirfs", plan.status());
+  if (!plan.ok()) return cli::Fail("weirfs", with_origins(plan.status()));
+  plan->explained = with_origins;
   if (const Status files = cli::NeedFiles(kLeastFiles); !files.ok()) {
     return cli::Fail("weirfs", files);
   }
@@ -418,7 +427,11 @@ int Run(const Arguments& arguments, const std::vector<std::string>& argv) {
   auto background = arguments.foreground || !arguments.held.empty()
                         ? Result<Background>(Background::Stay())
                         : Background::Leave(plan->log_file);
-  if (!background.ok()) return cli::Fail("weirfs", background.status());
+  if (!background.ok()) {
+    const bool is_named = !arguments.log_file.empty();
+    return cli::Fail("weirfs", with_origins(is_named ? background.status().Annotate("--log-file")
+                                                     : background.status()));
+  }
   const std::string log_file = arguments.foreground ? arguments.log_file : "";
   // Behind a process in the background stderr is the log file, or leads nowhere.
   const bool to_journal = !arguments.foreground && plan->log_file.empty();
@@ -428,7 +441,7 @@ int Run(const Arguments& arguments, const std::vector<std::string>& argv) {
   if (status.ok() && plan->supervise) return Supervise(*plan, *background, holder, held);
   if (status.ok()) status = Serve(*plan, *background);
   if (status.ok()) return 0;
-  background->Announce(status);
+  background->Announce(plan->explained(status));
   return static_cast<int>(cli::ExitCodeOf(status));
 }
 
@@ -439,8 +452,9 @@ std::optional<int> ParseWords(CLI::App& app, std::vector<std::string> words) {
   return cli::Parse(app, static_cast<int>(argv.size()), argv.data());
 }
 
-// Puts what a file and the environment say before the words that were typed; a code: that is all.
-std::optional<int> AddSettings(std::vector<std::string>* words) {
+// Puts what a file and the environment say before the words that were typed, and into `read`; a
+// code: that is all.
+std::optional<int> AddSettings(std::vector<std::string>* words, std::optional<Config>* read) {
   CLI::App app("weirfs: mounts a WeirFS", "weirfs");
   Arguments arguments;
   cli::ProgramConfig settings(MountSettings());
@@ -459,6 +473,7 @@ std::optional<int> AddSettings(std::vector<std::string>* words) {
     const Status checked = settings.Check();
     if (!checked.ok()) return cli::Fail("weirfs", checked);
     first = WordsOf(settings.config(), !arguments.data.empty() || !typed->data.empty());
+    *read = settings.config();
   }
   *words = WithWords(*words, first);
   return std::nullopt;
@@ -469,12 +484,13 @@ constexpr const char* kUnmount = "--unmount";
 
 int Main(std::vector<std::string> words) {
   if (words.size() > 1 && words[1] == kUnmount) return Unmount({words.begin() + 2, words.end()});
-  if (const auto ended = AddSettings(&words)) return *ended;
+  std::optional<Config> settings;
+  if (const auto ended = AddSettings(&words, &settings)) return *ended;
   CLI::App app("weirfs: mounts a WeirFS", "weirfs");
   Arguments arguments;
   Declare(app, arguments);
   if (const auto ended = ParseWords(app, words)) return *ended;
-  return Run(arguments, WithoutHeld(words));
+  return Run(arguments, WithoutHeld(words), settings);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <cctype>
 #include <utility>
 
 #include "common/monitor/http_server.h"
@@ -93,6 +94,28 @@ std::vector<Setting> Schema() {
   };
 }
 
+// As it is typed, and as errors name it.
+std::string TypedOf(const std::string& name) {
+  return HasWord(kLongFlags, KeyOf(name)) ? FlagOf(name) : "-o " + KeyOf(name);
+}
+
+// `word` and no longer one.
+bool Names(const std::string& message, const std::string& word) {
+  for (size_t at = message.find(word); at != std::string::npos; at = message.find(word, at + 1)) {
+    const char next = (message + " ")[at + word.size()];
+    if (next != '_' && next != '-' && std::isalpha(static_cast<unsigned char>(next)) == 0)
+      return true;
+  }
+  return false;
+}
+
+// A file that holds for all mounts cannot know which classes a cluster in one process has.
+bool IsForOthers(const Config& config, const std::string& name, bool embedded) {
+  const std::string key = KeyOf(name);
+  if (!embedded) return key == "web";
+  return key == "supervise" || (key == "class" && config.IsOfFile(name));
+}
+
 }  // namespace
 
 cli::ProgramConfig::Options MountSettings() {
@@ -148,7 +171,7 @@ std::vector<std::string> WordsOf(const Config& config, bool embedded) {
     const std::string& name = setting.name;
     const std::string key = KeyOf(name);
     if (config.IsDefault(name) || config.IsTyped(name)) continue;
-    if ((key == "web" && !embedded) || (key == "supervise" && embedded)) continue;
+    if (IsForOthers(config, name, embedded)) continue;
     const bool is_flag = setting.type == SettingType::kBool;
     const std::string text = is_flag ? (config.Bool(name) ? "true" : "") : config.String(name);
     if (text.empty() || text == "auto") continue;
@@ -164,6 +187,20 @@ std::vector<std::string> WordsOf(const Config& config, bool embedded) {
   }
   if (!list.empty()) words.insert(words.end(), {"-o", list});
   return words;
+}
+
+Status WithOrigins(const Status& status, const Config& config) {
+  std::string origins;
+  for (const Setting& setting : Schema()) {
+    if (config.IsDefault(setting.name) || config.IsTyped(setting.name)) continue;
+    const std::string typed = TypedOf(setting.name);
+    if (!Names(status.message(), typed)) continue;
+    origins += fmt::format("{}{} is from {}", origins.empty() ? "" : ", ", typed,
+                           config.Origin(setting.name));
+  }
+  if (origins.empty()) return status;
+  return {status.code(),
+          fmt::format("{} ({}; what is typed goes before it)", status.message(), origins)};
 }
 
 std::vector<std::string> WithWords(const std::vector<std::string>& argv,

@@ -21,8 +21,10 @@ cli::ProgramConfig::Options MountSettings();
 // Tells `settings` what was typed. kInvalid: a mount option that nobody knows, or a wrong value.
 Status GiveTyped(const CLI::App& app, const Arguments& arguments, cli::ProgramConfig* settings);
 // Words for all that is neither typed nor default. `embedded` is with --data: there is no second
-// process then, and without it no page.
+// process then, and no class of a file's, and without it no page.
 std::vector<std::string> WordsOf(const Config& config, bool embedded);
+// An error names options as they are typed: says where those come from that nobody typed.
+Status WithOrigins(const Status& status, const Config& config);
 // A command line with such words in front and without --config.
 std::vector<std::string> WithWords(const std::vector<std::string>& argv,
                                    const std::vector<std::string>& words);

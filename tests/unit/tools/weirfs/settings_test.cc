@@ -89,10 +89,36 @@ TEST_F(SettingsTest, AVariableGoesBeforeTheFile) {
 }
 
 TEST_F(SettingsTest, WhatIsOfOneKindOfMountIsNotForTheOther) {
-  const std::string file = "supervise = true\nweb = '127.0.0.1:8'\n";
-  EXPECT_THAT(Add(file), ElementsAre("-o", "supervise"));
+  const std::string file = "class = 'gold'\nsupervise = true\nweb = '127.0.0.1:8'\n";
+  EXPECT_THAT(Add(file), ElementsAre("-o", "class=gold,supervise"));
   EXPECT_THAT(Add(file, {}, true), ElementsAre("--web", "127.0.0.1:8"));
   EXPECT_THAT(Add(""), IsEmpty());
+  // What this shell says is of this mount.
+  setenv("WEIR_MOUNT_CLASS", "bronze", 1);
+  EXPECT_THAT(Add("", {}, true), ElementsAre("-o", "class=bronze"));
+}
+
+TEST_F(SettingsTest, ErrorsSayWhereOptionsAreFromThatNobodyTyped) {
+  setenv("WEIR_MOUNT_CLASS", "bronze", 1);
+  Add("sync_close = true\nlog_file = '/x/y'\nallow_other = true\n", {"-o", "allow_other"});
+  const auto said = [&](const std::string& text) {
+    const Status status = WithOrigins({ErrorCode::kBusy, text}, settings_.config());
+    EXPECT_EQ(status.code(), ErrorCode::kBusy);
+    return status.message();
+  };
+  const std::string before = "; what is typed goes before it)";
+  EXPECT_EQ(said("no 'bronze' (-o class)"),
+            "no 'bronze' (-o class) (-o class is from WEIR_MOUNT_CLASS" + before);
+  EXPECT_EQ(said("--log-file: no /x"),
+            "--log-file: no /x (--log-file is from " + path_.string() + ":3" + before);
+  EXPECT_EQ(
+      said("-o class and -o sync_close"),
+      "-o class and -o sync_close (-o class is from WEIR_MOUNT_CLASS, -o sync_close is from " +
+          path_.string() + ":2" + before);
+  for (const char* text :
+       {"-o classes", "-o allow_other", "--log", "--log-files", "-o timeout", ""}) {
+    EXPECT_EQ(said(text), text);
+  }
 }
 
 TEST_F(SettingsTest, WrongValuesNameTheLine) {
