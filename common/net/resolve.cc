@@ -66,4 +66,17 @@ Result<bool> IsOfThisMachineOnly(const Endpoint& endpoint) {
                      [](const Endpoint& one) { return IsLoopback(one.ToString()); });
 }
 
+std::string WhereItWasSought(const Endpoint& endpoint) {
+  if (!HasHostName(endpoint)) return "";
+  const Result<std::vector<Endpoint>> all = Resolve(endpoint);
+  if (!all.ok()) return "";
+  std::string addresses;
+  for (const Endpoint& one : *all) addresses += (addresses.empty() ? "" : ", ") + one.address;
+  const bool hidden = std::all_of(all->begin(), all->end(),
+                                  [](const Endpoint& one) { return IsLoopback(one.ToString()); });
+  return " ('" + endpoint.address + "' is " + addresses + " here" +
+         (hidden ? ": whoever listens at another address of this machine must be named by that)"
+                 : ")");
+}
+
 }  // namespace weir::net

@@ -2,6 +2,7 @@
 // DNS. Any thread.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "common/base/result.h"
@@ -18,5 +19,10 @@ Result<std::vector<Endpoint>> Resolve(const Endpoint& endpoint);
 
 // Whether only this machine reaches whoever listens there: each address is IsLoopback.
 Result<bool> IsOfThisMachineOnly(const Endpoint& endpoint);
+
+// For an error, behind the endpoint that nobody answered at: what its host stands for here, and the
+// way out where only this machine reaches that, as where a host finds its own name in /etc/hosts.
+// Empty for an address.
+std::string WhereItWasSought(const Endpoint& endpoint);
 
 }  // namespace weir::net

@@ -20,6 +20,7 @@
 #include "common/disk/disk_spec.h"
 #include "common/monitor/monitor.h"
 #include "common/net/probe.h"
+#include "common/net/resolve.h"
 #include "common/net/rpc.h"
 #include "common/reactor/reactor.h"
 #include "common/reactor/watchdog.h"
@@ -134,7 +135,9 @@ Status RunServer(OsdServer& server, net::Network& network, const DaemonOptions& 
                         monitor::Monitor::Start(network, SystemClock::Get(), watch));
   const std::string endpoint = server.endpoints().front();
   WEIR_LOG_INFO("listens at {}, registers with the MDS at {}", endpoint, options.mds);
-  ServiceManager::Says("waiting for the MDS at " + options.mds);
+  const auto mds = net::ParseEndpoint(options.mds);
+  ServiceManager::Says("waiting for the MDS at " + options.mds +
+                       (mds.ok() ? net::WhereItWasSought(*mds) : ""));
   return WaitForEnd(server, options, registration, endpoint);
 }
 

@@ -247,7 +247,9 @@ int RunMkfs(const Config& config, const Flags& flags, const std::vector<TierSpec
   options.token_rate = config.Rate("osd.token_rate");
   options.size = config.Size("osd.size");
   const Status status = Mkfs(options);
-  return status.ok() ? 0 : Fail(status);
+  if (status.ok()) return 0;
+  const bool sought = status.code() == ErrorCode::kUnreachable;
+  return Fail({status.code(), status.message() + (sought ? net::WhereItWasSought(*mds) : "")});
 }
 
 // A file may say how its OSD is made, and serve it later all the same.

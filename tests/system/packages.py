@@ -167,7 +167,7 @@ def mount_type(lab):
     done = there('mount -T "$2" -a && mount -T "$2" -a && cat "$1/mark" && grep -cF " $1 " /proc/self/mountinfo && '
                  'mount -T "$2" -o remount,ro "$1" && ! touch "$1/new" 2>/dev/null; umount "$1"', fstab)
     check(done.stdout.splitlines() == ["the subtree1"], f"fstab: {done}")
-    for words, code, said in ((["127.0.0.1:9", mnt], 32, "no contact"), ([mnt], 1, "what and where"),
+    for words, code, said in ((["localhost:9", mnt], 32, "no contact with tcp://localhost:9; is its daemon running and the network up? ('localhost' is 127.0.0.1"), ([mnt], 1, "what and where"),
                               ([f"127.0.0.1:{port}", mnt, "-o", "nonsense"], 1, "unknown mount option 'nonsense'"),
                               ([f"127.0.0.1:{port}", mnt, "-o", "clss=gold"], 1, "did you mean 'class'?"),
                               ([f"127.0.0.1:{port}", mnt, "-x"], 1, "'-x' is unknown"),

@@ -24,9 +24,11 @@ bool IsSilence(const Status& status) {
 }
 
 Status NoContact(std::string_view who, const std::string& endpoint) {
-  return {ErrorCode::kUnreachable, fmt::format("no contact with {} at {}: nobody answers; is it "
-                                               "running? Start it, or {}",
-                                               who, endpoint, kElsewhere)};
+  const Result<net::Endpoint> parsed = net::ParseEndpoint(endpoint);
+  return {
+      ErrorCode::kUnreachable,
+      fmt::format("no contact with {} at {}{}: nobody answers; is it running? Start it, or {}", who,
+                  endpoint, parsed.ok() ? net::WhereItWasSought(*parsed) : "", kElsewhere)};
 }
 
 Status Decode(const Result<net::Reply>& reply, google::protobuf::MessageLite* message) {

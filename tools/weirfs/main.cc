@@ -366,6 +366,13 @@ int Supervise(const Plan& plan, Background& background, Holder::Options options,
   });
 }
 
+// Where the MDS was sought that does not answer.
+Status WithPlace(const Status& status, const std::string& mds_endpoint) {
+  const auto endpoint = net::ParseEndpoint(mds_endpoint);
+  if (status.code() != ErrorCode::kUnreachable || !endpoint.ok()) return status;
+  return {status.code(), status.message() + net::WhereItWasSought(*endpoint)};
+}
+
 // What an upgrade runs, as it was called.
 Holder::Options HolderOptions(const std::vector<std::string>& argv) {
   Holder::Options options;
@@ -404,7 +411,9 @@ int Run(const Arguments& arguments, const std::vector<std::string>& argv,
   };
   auto plan = MakePlan(arguments, *options);
   if (!plan.ok()) return cli::Fail("weirfs", with_origins(plan.status()));
-  plan->explained = with_origins;
+  plan->explained = [&](const Status& status) {
+    return with_origins(plan->embedded ? status : WithPlace(status, plan->mds_endpoint));
+  };
   if (const Status files = cli::NeedFiles(kLeastFiles); !files.ok()) {
     return cli::Fail("weirfs", files);
   }

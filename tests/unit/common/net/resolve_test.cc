@@ -31,5 +31,16 @@ TEST(ResolveTest, AnUnknownHostIsNamed) {
   EXPECT_NE(none.status().message().find("'no-such-host.invalid'"), std::string::npos);
 }
 
+TEST(ResolveTest, WhereNobodyAnsweredIsSaidOfNames) {
+  EXPECT_EQ(WhereItWasSought(*ParseEndpoint("tcp://10.0.0.1:7")), "");
+  EXPECT_EQ(WhereItWasSought(*ParseEndpoint("ipc:///run/x")), "");
+  EXPECT_EQ(WhereItWasSought(*ParseEndpoint("tcp://no-such-host.invalid:7")), "");
+  const std::string here = WhereItWasSought(*ParseEndpoint("tcp://localhost:7"));
+  EXPECT_EQ(here.find(" ('localhost' is 127.0.0.1"), 0U) << here;
+  EXPECT_NE(here.find("at another address of this machine must be named by that"),
+            std::string::npos)
+      << here;
+}
+
 }  // namespace
 }  // namespace weir::net
