@@ -52,6 +52,7 @@ _weir_values() {
     compgen -W "${list//,/ }" -- "$value"
   elif [[ $kind == *'|'* ]]; then
     list=$(tr '|' '\n' <<<"${kind%%[\[@]*}" | grep -x '[a-z][a-z-]*')
+    [[ $kind != *osd-NAME* ]] || list+=$'\n'$(_weir_osd_files)
     compgen -W "$list" -- "$value"
     [[ $kind != *DIR* ]] || compgen -d -- "$value"
     [[ $kind != *PATH* ]] || compgen -f -- "$value"
@@ -78,6 +79,15 @@ _weir_daemons() {
   local i
   for ((i = 1; i + 1 < ${#words[@]}; ++i)); do
     [[ ${words[i]} != --dir ]] || "$program" status --dir "${words[i + 1]}" 2>/dev/null | awk 'NR > 1 { print $1 }'
+  done
+}
+
+# Of this machine, by their files; compgen takes one pair of the quotes away.
+_weir_osd_files() {
+  local file
+  for file in "${WEIR_CONFIG_DIR:-/etc/weirfs}"/osd-*.toml; do
+    file=${file##*/}
+    [[ $file == 'osd-*.toml' ]] || printf '%q\n' "$(printf '%q' "${file%.toml}")"
   done
 }
 

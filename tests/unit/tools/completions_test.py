@@ -104,6 +104,17 @@ class CompletionsTest(unittest.TestCase):
                            "osds": [{"disk": "osd.0.img", "is_image": True, "images": [], "formatted": True, "process": NOBODY}]}, file)
             self.assertEqual(offered(f"weir-dev kill --dir {folder} ", "weir-dev kill "), [["mds.0", "osd.0"], []])
 
+    def test_osds_of_this_machine(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["WEIR_CONFIG_DIR"] = folder
+            self.addCleanup(os.environ.pop, "WEIR_CONFIG_DIR")
+            self.assertEqual(offered("osdctl config show "), [["mds", "mount"]])
+            for name in ("mds", "osd-sdb", r"osd-a\x2db", "else"):
+                with open(f"{folder}/{name}.toml", "w", encoding="ascii"):
+                    pass
+            self.assertEqual(offered("osdctl config show ", "osdctl config show osd-s"),
+                             [["mds", "mount", r"osd-a\\x2db", "osd-sdb"], ["osd-sdb"]])
+
     def test_osdctl_prints_it_and_zsh_asks_bash(self):
         printed = {shell: subprocess.run([f"{BIN}/osdctl", "completion", shell], capture_output=True, text=True, timeout=60, check=True).stdout
                    for shell in ("bash", "zsh")}
