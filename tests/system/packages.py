@@ -582,6 +582,8 @@ def services_under_systemd(lab):
     systemd.run("systemctl", "start", "weir-osd@mistyped", ok=(1,))
     wait_until(lambda: "/etc/weirfs/osd-mistyped.toml" in systemd.run("journalctl", "-p", "err", "-u", "weir-osd@mistyped").stdout,
                "the name of the missing file")
+    wait_until(lambda: systemd.states("weir-osd@mistyped") == ["failed"], "the end of what was mistyped")
+    check(not os.path.exists(debian.path("var/lib/weirfs/osd-mistyped")), "a mistyped name has left a directory")
     systemd.run("systemctl", "start", "weir-mds")
     check(systemd.run("systemctl", "start", "weir-osd@a", ok=None).returncode != 0, "it started on an empty disk")
     systemd.run("systemctl", "stop", "weir-osd@a")
