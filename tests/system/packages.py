@@ -650,6 +650,23 @@ def services_under_systemd(lab):
     check(systemd.states(*daemons) == ["inactive", "inactive"], "what was removed goes on")
 
 
+def mounted_at_first_use(machine):
+    """Lines of fstab with x-systemd.automount; the last one's stays mounted."""
+    for name in ("nosupervise", "supervise"):
+        units = [f"mnt-{name}.automount", f"mnt-{name}.mount"]
+        check(machine.states(*units) == ["active", "inactive"], f"{name}: before anybody comes: {machine.states(*units)}")
+        machine.run("sh", "-c", f"echo later > /mnt/{name}/later", timeout=30)
+        check(machine.states(*units) == ["active", "active"], f"{name}: {machine.states(*units)}")
+        machine.run("systemctl", "stop", units[1])
+        check(machine.run("cat", f"/mnt/{name}/later", timeout=30).stdout == "later\n", f"{name}: not mounted again")
+        machine.run("systemctl", "stop", units[0])
+        wait_until(lambda: machine.states(*units) == ["inactive", "inactive"], f"{units} to stop")  # noqa: B023
+        check(f"/mnt/{name} " not in machine.run("cat", "/proc/mounts").stdout, f"{name}: an automount that is stopped is there")
+        check(not machine.run("ls", f"/mnt/{name}").stdout, f"{name}: an automount that is stopped mounts")
+        machine.run("systemctl", "start", units[0])
+        check(machine.run("cat", f"/mnt/{name}/later", timeout=30).stdout == "later\n", f"{name}: not mounted a third time")
+
+
 def machine_goes_down_and_up(lab):
     """A machine that has daemons and mounts them: all that was written is there when it is up again, and where its MDS is
     missing it starts nevertheless."""
@@ -669,11 +686,15 @@ def machine_goes_down_and_up(lab):
     osd = r"weir-osd@a\x2db"
     configuration = r"/etc/weirfs/osd-a\x2db.toml"
     os.rename(debian.path("etc/weirfs/osd-a.toml"), debian.root + configuration)
+    may_automount = os.path.exists("/dev/autofs")
     with open(debian.path("etc/fstab"), "a") as file:
         file.write(f"localhost:{port}:/ /mnt/weir weirfs _netdev,nofail 0 0\n")
+        for option in ("nosupervise", "supervise") if may_automount else ():
+            file.write(f"localhost:{port}:/ /mnt/{option} weirfs _netdev,nofail,x-systemd.automount,{option} 0 0\n")
 
     def boot(name):
-        return Machine(lab, debian, {os.path.basename(disk): disk}, name)
+        devices = {os.path.basename(disk): disk, **({"autofs": "/dev/autofs"} if may_automount else {})}
+        return Machine(lab, debian, devices, name)
 
     def power_off(machine):
         machine.run("systemctl", "poweroff", ok=None)
@@ -688,6 +709,10 @@ def machine_goes_down_and_up(lab):
     machine.run("systemctl", "enable", "--now", osd)
     machine.run("systemctl", "reload", osd)
     wait_until(lambda: machine.states("mnt-weir.mount") == ["active"], "the mount of fstab")
+    if may_automount:
+        mounted_at_first_use(machine)
+    else:
+        print("        no /dev/autofs here: nothing was mounted at first use")
     # Much that nobody has synced; whoever has the mount open in spite of all that ends does not keep the daemons from it.
     machine.run("systemd-run", "--unit=holder", "-p", "KillMode=none", "sh", "-c", "cd /mnt/weir && exec sleep infinity")
     machine.run("sh", "-c", "for i in $(seq 300); do echo text $i > /mnt/weir/$i; done")
@@ -697,6 +722,8 @@ def machine_goes_down_and_up(lab):
     wait_until(lambda: machine.states("mnt-weir.mount") == ["active"], "the mount of fstab")
     text = machine.run("sh", "-c", "cd /mnt/weir && cat $(seq 300)").stdout
     check(text == "".join(f"text {i}\n" for i in range(1, 301)), f"not all is there: {text.count('text')} of 300 files are")
+    if may_automount:
+        check(machine.run("cat", "/mnt/supervise/later").stdout == "later\n", "what was mounted at first use has lost something")
     power_off(machine)
 
     os.rename(debian.path("etc/weirfs/mds.toml"), debian.path("mds.toml"))

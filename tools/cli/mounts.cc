@@ -78,6 +78,10 @@ bool IsWeirfsMount(const std::string& absolute_path) {
   return EntryOf(absolute_path).type == "fuse.weirfs";
 }
 
+bool IsAutomount(const std::string& absolute_path) {
+  return EntryOf(absolute_path).type == "autofs";
+}
+
 uid_t OwnerOfMount(const std::string& absolute_path) {
   constexpr std::string_view kWord = ",user_id=";
   const std::string options = "," + EntryOf(absolute_path).options;

@@ -23,6 +23,8 @@ std::string AbsolutePath(const std::string& path);
 MountState StateOfMount(const std::string& absolute_path);
 // What lies on top there is a WeirFS, as the mount table says; nobody is asked.
 bool IsWeirfsMount(const std::string& absolute_path);
+// What lies on top there is the kernel's wait for whoever mounts at first use.
+bool IsAutomount(const std::string& absolute_path);
 // The user who made that FUSE mount.
 uid_t OwnerOfMount(const std::string& absolute_path);
 struct PlaceInWeirfs {

@@ -95,7 +95,6 @@ Result<Background> Background::Leave(const std::string& log_path) {
     WaitAndExit(ends[0], child);
   }
   close(ends[0]);
-  setsid();
   Redirect(log);
   if (chdir("/") != 0) return Status::FromErrno(errno, "cannot go to /");
   return Background(ends[1]);
@@ -115,6 +114,7 @@ void Background::Announce(const Status& status) {
   const auto code = static_cast<char>(cli::ExitCodeOf(status));
   if (!status.ok()) cli::Say("weirfs", status.message());
   if (fd_ < 0) return;
+  setsid();
   std::string words(1, code);
   if (!status.ok()) words += status.message();
   size_t written = 0;
@@ -127,7 +127,9 @@ void Background::Announce(const Status& status) {
 }
 
 void Background::LeaveItToChild() {
-  if (fd_ >= 0) close(std::exchange(fd_, -1));
+  if (fd_ < 0) return;
+  setsid();
+  close(std::exchange(fd_, -1));
 }
 
 void CloseInheritedFiles(int one) {

@@ -1,5 +1,7 @@
 // Background: how weirfs leaves its caller. The first process waits until the mount is usable or
-// has failed; the one that stays has a session of its own and none of the caller's files.
+// has failed; the one that stays has none of the caller's files, and then a session of its own.
+// Before, it stays in the caller's process group: to a directory that systemd mounts at first use
+// the kernel lets nobody else meanwhile, and whoever mounts there would wait for himself.
 //
 // Threads: Leave before any thread starts.
 #pragma once
@@ -21,10 +23,10 @@ class Background {
   // For -f: no fork; Announce does nothing but print an error.
   static Background Stay();
 
-  // Tells the caller how it went; once.
+  // Tells the caller how it went, and leaves his session; once.
   void Announce(const Status& status);
 
-  // After another fork: the child announces.
+  // After another fork: the child announces, and this process leaves the caller's session.
   void LeaveItToChild();
 
   Background(Background&& other) noexcept;

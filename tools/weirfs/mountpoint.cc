@@ -31,7 +31,9 @@ Status TakeAwayDeadMounts(const std::string& absolute, const std::string& path) 
 Result<std::string> PrepareMountpoint(const std::string& path, bool replace) {
   const std::string absolute = cli::AbsolutePath(path);
   WEIR_RETURN_IF_ERROR(TakeAwayDeadMounts(absolute, path));
-  const bool taken = cli::StateOfMount(absolute) == cli::MountState::kAlive;
+  // Below an automount, which is there until somebody comes, is where to mount.
+  const bool taken =
+      cli::StateOfMount(absolute) == cli::MountState::kAlive && !cli::IsAutomount(absolute);
   if (taken && !(replace && cli::IsWeirfsMount(absolute))) {
     return {ErrorCode::kBusy,
             fmt::format("cannot mount on '{0}': something is mounted there already (umount {0} "
