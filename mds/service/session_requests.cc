@@ -96,7 +96,10 @@ void MdsCore::Replayed(const Call& call) {
   origin.session = session;
   names_->Execute(
       origin,
-      [this](Operation& op) -> Result<std::string> {
+      [this, session](Operation& op) -> Result<std::string> {
+        if (!sessions_->IsOpen(session)) {
+          return Status(ErrorCode::kStaleEpoch, "the session has ended meanwhile");
+        }
         names_->AddKeeper(op, /*knows_loss=*/true);
         return std::string();
       },
