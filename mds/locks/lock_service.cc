@@ -256,7 +256,12 @@ std::vector<wire::FileLock> LockService::Reclaim(uint64_t session,
         continue;
       }
       const LockWish wish = WishOf(session, told);
-      if (in_time && !table_.Missing(wish).empty()) (void)table_.Set(wish, &others);
+      // What it holds may be newer than what it tells, and more.
+      for (const FileLock& missing : table_.Missing(wish)) {
+        LockWish part = wish;
+        part.lock = missing;
+        if (in_time) (void)table_.Set(part, &others);
+      }
       for (const FileLock& missing : table_.Missing(wish)) {
         wire::FileLock& part = lost.emplace_back(told);
         part.set_first(missing.first);

@@ -101,6 +101,22 @@ TEST_F(LockTest, AProcessThatGoesOnWithASessionKeepsItsLocks) {
   EXPECT_EQ(Heard(SendLock(wire::FileLock::READ)), wire::LockReply::BUSY);
 }
 
+// The accident: what it told was older than a lock that it had been granted in the midst of it, and
+// made that a shared one.
+TEST_F(LockTest, WhatItRegainsIsWhatItHasNot) {
+  OpenSession();
+  EXPECT_EQ(Heard(SendLock(wire::FileLock::WRITE)), wire::LockReply::GRANTED);
+  wire::OpenSessionRequest request;
+  request.set_resumes(true);
+  *request.add_locks() = Held(wire::FileLock::READ, 0, 19);
+  EXPECT_EQ(Ask<wire::OpenSessionReply>(wire::MDS_OPEN_SESSION, request).lost_size(), 0);
+  session = 8;
+  EXPECT_EQ(Heard(SendLock(wire::FileLock::READ)), wire::LockReply::BUSY);
+  wire::LockRequest behind;
+  *behind.mutable_lock() = Held(wire::FileLock::WRITE, 10, 19);
+  EXPECT_EQ(Heard(Send(wire::MDS_LOCK, behind)), wire::LockReply::BUSY);
+}
+
 TEST_F(LockTest, AProcessThatGoesOnTooLateHasLostThem) {
   OpenSession();
   EXPECT_EQ(Heard(SendLock(wire::FileLock::WRITE)), wire::LockReply::GRANTED);
