@@ -10,8 +10,8 @@
 namespace weir::client {
 namespace {
 
-// Inode that an answer has made, or 0: a CREATE may have opened one that was there, to which that
-// does no harm.
+// Inode that an answer has made, or 0: a CREATE may have opened one that was there, which may not
+// be durable either.
 uint64_t MadeBy(uint32_t method, const net::Reply& reply) {
   const bool makes =
       method == wire::MDS_CREATE || method == wire::MDS_TMPFILE || method == wire::MDS_MKNOD;
@@ -25,6 +25,12 @@ uint64_t KeptBy(uint32_t method, const net::Reply& reply) {
       method == wire::MDS_UNLINK || method == wire::MDS_RMDIR || method == wire::MDS_RENAME;
   wire::TouchedReply touched;
   return removes && touched.ParseFromString(reply.body) ? touched.kept() : 0;
+}
+
+// Whether an answer without an error shows that its inode is there.
+bool Shows(uint32_t method) {
+  return method == wire::MDS_LOOKUP || method == wire::MDS_GETATTR || method == wire::MDS_OPEN ||
+         method == wire::MDS_CREATE;
 }
 
 // The directories and the inode whose names or attributes a request changes.
@@ -67,6 +73,9 @@ OrderedCalls::OrderedCalls(MdsChannels& channels, Options options)
 void OrderedCalls::Call(size_t channel, uint32_t method, std::string body,
                         const net::CallOptions& call, Callback callback) {
   net::RpcClient& rpc = channels_.at(channel);
+  if (options_.keeps && options_.names->doubts() && Shows(method)) {
+    callback = Looking(std::move(callback));
+  }
   if (call.idempotent || options_.within == Duration::zero()) {
     return rpc.Call(method, std::move(body), {}, call, std::move(callback));
   }
@@ -84,6 +93,19 @@ void OrderedCalls::Call(size_t channel, uint32_t method, std::string body,
              if (reply.ok()) Note(method, *reply, &said);
              callback(std::move(reply));
            });
+}
+
+// What was made in a life before is there if the MDS of this one knows it. Before whoever asked
+// goes on.
+OrderedCalls::Callback OrderedCalls::Looking(Callback callback) {
+  return [this, asked_in = life_.load(), callback = std::move(callback)](Result<net::Reply> reply) {
+    wire::EntryReply entry;
+    if (reply.ok() && entry.ParseFromString(reply->body)) {
+      const std::lock_guard lock(mutex_);
+      if (life_ == asked_in) options_.names->Shown(InodeId(entry.attr().inode()));
+    }
+    callback(std::move(reply));
+  };
 }
 
 void OrderedCalls::Send(KeptRequests::Request kept, const net::CallOptions& call,
@@ -297,11 +319,11 @@ void OrderedCalls::EndRepeat(std::function<void(bool)> done) {
   std::vector<InodeId> kept;
   {
     const std::lock_guard lock(mutex_);
-    options_.names->EndRepeating();
     lost = std::exchange(lost_, 0);
     made.swap(made_again_);
     kept.swap(kept_again_);
     if (lost != 0) options_.names->Lost(std::exchange(losses_, {}));
+    options_.names->EndRepeating();
     repeating_ = false;
   }
   if (!made.empty() && options_.on_made_again) options_.on_made_again(made);

@@ -73,6 +73,8 @@ class OrderedCalls {
   void Stop();  // after the channels: commits that wait end with kCancelled
 
  private:
+  // Hears besides what the answer shows.
+  Callback Looking(Callback callback);
   void Send(KeptRequests::Request kept, const net::CallOptions& call, Callback callback);
   void OnAnswer(KeptRequests::Request kept, const net::CallOptions& call, Result<net::Reply> reply,
                 const Callback& callback);

@@ -32,7 +32,7 @@ class OrderedNames {
     last_ = std::max(last_.load(), order);
     if (!repeating_ && said.durable() >= repeated_) SetDurable(base_ + said.durable());
     if (made != InodeId() && order > durable_) made_[made] = order;
-    any_made_ = !made_.empty();
+    Noted();
     return order;
   }
 
@@ -42,15 +42,19 @@ class OrderedNames {
     base_ = std::max(last_.load(), durable_.load());  // orders are of all mounts
     last_ = base_;
     repeating_ = true;
+    shown_.clear();
+    Noted();
   }
   void EndRepeating() {
     const std::lock_guard lock(mutex_);
     repeating_ = false;
     repeated_ = last_ - base_;
     if (repeated_ == 0) SetDurable(base_);
+    shown_.clear();
+    Noted();
   }
-  // Some of it was not durable and is lost: files that it had made, and what it had changed of
-  // others, directories for one.
+  // Some of it was not durable and is lost, or that is not known: files that it had made or found,
+  // and what it had changed of others, directories for one.
   struct Losses {
     std::set<InodeId> files, changed;
   };
@@ -59,7 +63,19 @@ class OrderedNames {
     SetDurable(last_);
     losses_.files.insert(losses.files.begin(), losses.files.end());
     losses_.changed.insert(losses.changed.begin(), losses.changed.end());
+    for (const InodeId shown : shown_) losses_.files.erase(shown);
+    Noted();
     lost_ = untold_loss_ = true;
+  }
+  // Whether a file may count as lost, now or soon, until the MDS of this life shows it.
+  [[nodiscard]] bool doubts() const { return doubts_; }
+  // It has, asked in this life. It was on the medium before that, then: no other file gets the
+  // number.
+  void Shown(InodeId file) {
+    const std::lock_guard lock(mutex_);
+    if (repeating_) shown_.insert(file);
+    losses_.files.erase(file);
+    Noted();
   }
   // Whether who wants that inode on the medium is to hear of it: of a file that is lost each, of
   // changes of one once, and else the first who comes, as nobody else was told.
@@ -70,7 +86,7 @@ class OrderedNames {
     const bool changed = losses_.changed.erase(inode) > 0;
     return first || changed || losses_.files.contains(inode);
   }
-  // A file that had been made and is not there.
+  // A file that had been made and is not there, as far as is known.
   [[nodiscard]] bool IsLost(InodeId inode) const {
     if (!lost_) return false;
     const std::lock_guard lock(mutex_);
@@ -85,7 +101,7 @@ class OrderedNames {
   [[nodiscard]] bool IsDurable(uint64_t order) const { return order <= durable_; }
   // OSDs are to hear nothing of it yet.
   [[nodiscard]] bool IsNew(InodeId inode) const {
-    if (!any_made_) return false;
+    if (!any_new_) return false;
     const std::lock_guard lock(mutex_);
     return made_.contains(inode);
   }
@@ -95,16 +111,21 @@ class OrderedNames {
     if (order <= durable_) return;
     durable_ = order;
     std::erase_if(made_, [&](const auto& made) { return made.second <= order; });
-    any_made_ = !made_.empty();
+    Noted();
+  }
+  void Noted() {
+    any_new_ = !made_.empty();
+    doubts_ = repeating_ || !losses_.files.empty();
   }
 
   mutable std::mutex mutex_;
   std::atomic<uint64_t> last_{0};
   std::atomic<uint64_t> durable_{0};
-  std::atomic<bool> any_made_{false};
-  std::atomic<bool> lost_{false}, untold_loss_{false};
+  std::atomic<bool> any_new_{false};
+  std::atomic<bool> lost_{false}, untold_loss_{false}, doubts_{false};
   std::map<InodeId, uint64_t> made_;  // by the order of their creation
-  Losses losses_;                     // of which files stay: their numbers are nobody else's
+  Losses losses_;                     // of which files stay until they are shown
+  std::set<InodeId> shown_;           // while that is repeated
   uint64_t base_ = 0;                 // below the orders of this life
   bool repeating_ = false;
   uint64_t repeated_ = 0;  // orders of this life that were

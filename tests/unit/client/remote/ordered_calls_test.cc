@@ -50,9 +50,12 @@ class OrderedCallsTest : public ::testing::Test {
     return call;
   }
   // The answer to a change that is asked now.
-  std::future<Result<net::Reply>> Ask(uint32_t method, const std::string& body) {
+  std::future<Result<net::Reply>> Ask(uint32_t method, const std::string& body,
+                                      bool idempotent = false) {
     auto answered = std::make_shared<std::promise<Result<net::Reply>>>();
-    calls_.Call(0, method, body, {},
+    net::CallOptions call;
+    call.idempotent = idempotent;
+    calls_.Call(0, method, body, call,
                 [answered](Result<net::Reply> reply) { answered->set_value(std::move(reply)); });
     return answered->get_future();
   }
@@ -96,6 +99,24 @@ class OrderedCallsTest : public ::testing::Test {
     repeated_ = {};
     return goes_on;
   }
+  // It was told that it made the file, and the next MDS goes on without that.
+  void Lose(InodeId file) {
+    auto made = Ask(wire::MDS_MKNOD, "a");
+    Next(wire::MDS_MKNOD)->Respond(Answer(1, 0, life_, file));
+    EXPECT_TRUE(made.get().ok());
+    calls_.BeginLife(++life_);
+    Repeat();
+    Next(wire::MDS_REPLAY)->Respond(Status(ErrorCode::kStale, "others have gone on"));
+    Next(wire::MDS_REPLAYED)->Respond(std::string());
+    EXPECT_TRUE(GoesOn());
+  }
+  // Whether kFile is there, once an answer has that inode.
+  bool Shown(uint32_t method, InodeId inode) {
+    auto answer = Ask(method, "", method == wire::MDS_LOOKUP || method == wire::MDS_GETATTR);
+    Next(method)->Respond(Answer(0, 0, 0, inode));
+    EXPECT_TRUE(answer.get().ok());
+    return !names_.IsLost(kFile);
+  }
   // What is repeated next.
   CallPtr NextRepeated(const std::string& body, wire::ReplayRequest* request) {
     CallPtr call = Next(wire::MDS_REPLAY);
@@ -117,6 +138,7 @@ class OrderedCallsTest : public ::testing::Test {
   OrderedNames names_;
   std::atomic<size_t> lost_{0};
   std::promise<bool> repeated_;
+  uint64_t life_ = 1;  // of Lose
   MdsChannels channels_{networks_, SystemClock::Get(), {"inproc://mds", 7, 0, {}}};
   std::vector<InodeId> made_again_, kept_again_;
   OrderedCalls calls_{channels_,
@@ -237,6 +259,51 @@ TEST_F(OrderedCallsTest, WhatComesTooLateIsLostAndTold) {
   EXPECT_TRUE(names_.TakeLoss(InodeId()));
   EXPECT_TRUE(names_.IsLost(kFile));
   EXPECT_FALSE(names_.IsNew(kFile)) << "nobody waits for it";
+}
+
+// The accident: its creation was durable, which nobody heard before the MDS died, and whoever
+// stored it heard until the next mount that it is lost. Numbers of inodes are given once.
+TEST_F(OrderedCallsTest, WhatTheNextMdsShowsIsNotLost) {
+  for (const uint32_t method :
+       {wire::MDS_LOOKUP, wire::MDS_GETATTR, wire::MDS_OPEN, wire::MDS_CREATE}) {
+    Lose(kFile);
+    ASSERT_TRUE(names_.IsLost(kFile));
+    EXPECT_FALSE(Shown(method, InodeId(12)));
+    EXPECT_TRUE(names_.IsLost(kFile)) << "another one";
+    EXPECT_TRUE(Shown(method, kFile)) << method;
+  }
+}
+
+// Who opens it as soon as he hears that he was given up does so before all of that is refused.
+TEST_F(OrderedCallsTest, WhatItShowsWhileThatIsRepeatedIsNotLost) {
+  Make("a", 4, kFile);
+  calls_.BeginLife(2);
+  Repeat();
+  wire::ReplayRequest request;
+  const CallPtr replay = NextRepeated("a", &request);
+  EXPECT_TRUE(Shown(wire::MDS_OPEN, kFile));
+  replay->Respond(Status(ErrorCode::kStale, "others have gone on"));
+  Next(wire::MDS_REPLAYED)->Respond(std::string());
+  EXPECT_TRUE(GoesOn());
+  EXPECT_FALSE(names_.IsLost(kFile));
+  EXPECT_TRUE(names_.TakeLoss(InodeId())) << "somebody hears of it all the same";
+  EXPECT_FALSE(names_.TakeLoss(kFile));
+}
+
+// What an MDS shows in the life in which it made the file is no reason.
+TEST_F(OrderedCallsTest, WhatWasAskedInTheLifeBeforeTellsNothingOfThis) {
+  auto before = Ask(wire::MDS_GETATTR, "", true);
+  const CallPtr asked_before = Next(wire::MDS_GETATTR);
+  Lose(kFile);
+  auto between = Ask(wire::MDS_GETATTR, "", true);
+  const CallPtr asked_between = Next(wire::MDS_GETATTR);
+  Lose(kFile);
+  for (const CallPtr& call : {asked_before, asked_between}) {
+    call->Respond(Answer(0, 0, 0, kFile));
+  }
+  EXPECT_TRUE(before.get().ok());
+  EXPECT_TRUE(between.get().ok());
+  EXPECT_TRUE(names_.IsLost(kFile));
 }
 
 TEST_F(OrderedCallsTest, WhereSomethingIsLostIsTold) {
