@@ -36,6 +36,7 @@ class NewFiles {
   virtual ~NewFiles() = default;
   // An object of the file is about to be changed.
   virtual void Changes(InodeId inode) = 0;
+  // Also one that is lost.
   [[nodiscard]] virtual bool IsNew(InodeId inode) const = 0;
   // `done` when those that are new now are not any more, for a change of that one.
   virtual void AwaitDurable(InodeId inode, std::function<void(Status)> done) = 0;

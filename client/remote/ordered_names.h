@@ -99,11 +99,11 @@ class OrderedNames {
   [[nodiscard]] uint64_t last() const { return last_; }
   [[nodiscard]] uint64_t durable() const { return durable_; }
   [[nodiscard]] bool IsDurable(uint64_t order) const { return order <= durable_; }
-  // OSDs are to hear nothing of it yet.
+  // OSDs are to hear nothing of it yet, or, as it is lost, at all.
   [[nodiscard]] bool IsNew(InodeId inode) const {
     if (!any_new_) return false;
     const std::lock_guard lock(mutex_);
-    return made_.contains(inode);
+    return made_.contains(inode) || losses_.files.contains(inode);
   }
 
  private:
@@ -114,7 +114,7 @@ class OrderedNames {
     Noted();
   }
   void Noted() {
-    any_new_ = !made_.empty();
+    any_new_ = !made_.empty() || !losses_.files.empty();
     doubts_ = repeating_ || !losses_.files.empty();
   }
 

@@ -128,5 +128,18 @@ TEST_F(OrderedNamesTest, WhoStoresWhatIsLostHearsOfItWhoeverHasHeardBefore) {
   EXPECT_FALSE(names_.IsLost(kDirectory));
 }
 
+// The accident: what was still written to it became objects that nobody removes.
+TEST_F(OrderedNamesTest, OsdsHearNothingOfAFileThatIsLostUnlessItIsShown) {
+  names_.Heard(Said(5, 0), kFile);
+  names_.Heard(Said(6, 0), kOther);
+  names_.Lost({{kFile}, {}});
+  EXPECT_TRUE(names_.IsNew(kFile));
+  EXPECT_FALSE(names_.IsNew(kOther));
+  names_.Heard(Said(0, 6));
+  EXPECT_TRUE(names_.IsNew(kFile));
+  names_.Shown(kFile);
+  EXPECT_FALSE(names_.IsNew(kFile));
+}
+
 }  // namespace
 }  // namespace weir::client
