@@ -114,7 +114,7 @@ void FileIo::Write(const HandlePtr& handle, uint64_t offset, const Buffer& data,
                     offset + data.size(),
                     lost,
                     {.wrote = WholeBlocks(offset, data.size())}};
-  if (!NeedsRoom(wrote)) {
+  if (inode->knows_layout() && !NeedsRoom(wrote)) {
     return WriteNow(wrote, handle->direct, offset, data, std::move(callback), std::move(abandoned));
   }
   auto go = [this, wrote, direct = handle->direct, offset, kept = data.Kept(),
@@ -122,7 +122,19 @@ void FileIo::Write(const HandlePtr& handle, uint64_t offset, const Buffer& data,
     if (!status.ok()) return callback(status);
     WriteNow(wrote, direct, offset, kept, callback, abandoned);
   };
-  AwaitRoom(wrote, std::move(go), std::move(abandoned));
+  AwaitPlace(wrote, std::move(go), std::move(abandoned));
+}
+
+void FileIo::AwaitPlace(const Wrote& wrote, Growth::Ready ready, Abandoned abandoned) {
+  const Inode& inode = *wrote.inode;
+  if (inode.knows_layout()) return AwaitRoom(wrote, std::move(ready), std::move(abandoned));
+  auto known = [this, wrote, as_of = inode.layout_mark(), ready = std::move(ready),
+                abandoned = std::move(abandoned)](const Status& status) {
+    if (!status.ok()) return ready(status);
+    wrote.inode->KnowsLayout(as_of);
+    AwaitRoom(wrote, ready, abandoned);
+  };
+  reporter_.AskAttributes(inode.id(), std::move(known));
 }
 
 bool FileIo::NeedsRoom(const Wrote& wrote) const {

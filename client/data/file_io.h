@@ -174,7 +174,9 @@ class FileIo {
   void EndChange(const InodePtr& inode, bool leased, const Status& status,
                  const WriteCallback& callback);
   [[nodiscard]] bool NeedsRoom(const Wrote& wrote) const;
-  // `ready` when the class of who wrote lets the file reach where it ends then.
+  // `ready` when it is known where the file's data lies, and the class of who wrote lets the file
+  // reach where it ends then.
+  void AwaitPlace(const Wrote& wrote, Growth::Ready ready, Abandoned abandoned);
   void AwaitRoom(const Wrote& wrote, Growth::Ready ready, Abandoned abandoned);
 
   Stamps stamps_;

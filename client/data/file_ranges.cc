@@ -23,7 +23,7 @@ void FileIo::Allocate(const HandlePtr& handle, const RangeChange& change, WriteC
     if (change.allocate) return KeepSpace(wrote, change, done, abandoned);
     MakeHole(wrote, change, done, abandoned);
   };
-  AwaitRoom(wrote, std::move(go), std::move(abandoned));
+  AwaitPlace(wrote, std::move(go), std::move(abandoned));
 }
 
 // The MDS has the last word on the room that there is, and is told at once: who asks next must find
@@ -111,7 +111,7 @@ void FileIo::Copy(const HandlePtr& from, uint64_t from_offset, const HandlePtr& 
                               });
                   });
     };
-    AwaitRoom(wrote, std::move(go), abandoned);
+    AwaitPlace(wrote, std::move(go), abandoned);
   };
   auto flush = [this, from, to, copy = std::move(copy)] {
     write_back_.Flush(from->inode->id(),

@@ -20,6 +20,8 @@ class WriteReporter {
   // Answers its attributes; kStale when the file is gone, kStaleEpoch when the mount was evicted.
   virtual void ReportWrote(InodeId inode, const Inode::Report& report, bool commit,
                            std::function<void(Result<FileAttr>)> callback) = 0;
+  // `callback` when the inode has the attributes that the MDS says it has now.
+  virtual void AskAttributes(InodeId inode, WriteCallback callback) = 0;
   // Place of what the MDS has answered last; `callback` when all up to such a place is durable. Of
   // what is lost of it whoever stores that file hears.
   [[nodiscard]] virtual uint64_t last_order() const = 0;

@@ -142,19 +142,23 @@ void LearnChange(Filesystem& fs, const CallPtr& call, const InodePtr& inode,
   again.set_inode(request.inode());
   fs.mds().Call<wire::EntryReply>(
       wire::MDS_GETATTR, again, true,
-      [&fs, call, inode, asked = fs.core().leases().Asked()](const Result<wire::EntryReply>& attr) {
-        using Learns = Filesystem::Learns;
-        if (attr.ok()) fs.Learn(inode, *attr, asked, Learns::kNoLease);
+      [&fs, call, inode, asked = fs.core().leases().Asked(),
+       as_of = inode->layout_mark()](const Result<wire::EntryReply>& attr) {
+        if (attr.ok()) {
+          fs.Learn(inode, *attr, asked, Filesystem::Learns::kNoLease);
+          inode->KnowsLayout(as_of);
+        }
         call->ReplyErrno(0);
       });
 }
 
 // The MDS refuses it where there is data: of what was written here, also into the kernel's pages,
 // it hears first. What is written next lies where the new layout says, also through descriptors
-// that are open.
+// that are open, and where nobody knows whether it has been set.
 void ChangeLayout(const CallPtr& call, Filesystem& fs, uint32_t method,
                   const wire::XattrRequest& request, const InodePtr& inode) {
   auto answer = [&fs, call, inode, request](const Result<net::Reply>& reply) {
+    inode->AskForLayout();
     fs.core().Changed({inode->id()});
     if (reply.ok()) return LearnChange(fs, call, inode, request);
     call->Reply(reply.status());
@@ -164,6 +168,7 @@ void ChangeLayout(const CallPtr& call, Filesystem& fs, uint32_t method,
                            [&fs, call, method, request, inode, answer](const Status& status) {
                              // A failed write-back belongs to the next fsync or close.
                              if (!status.ok()) inode->RememberError(status);
+                             inode->AskForLayout();
                              fs.CallOnce(call, method, request, answer);
                            });
   });

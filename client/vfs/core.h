@@ -179,6 +179,7 @@ class Core final : private WriteReporter, private NewFiles {
                    std::function<void(Result<FileAttr>)> callback) override;
   void ReportAllocated(InodeId inode, const AllocatedReport& report, const Allocation& allocation,
                        WriteCallback callback) override;
+  void AskAttributes(InodeId inode, WriteCallback callback) override;
   void AskRoom(InodeId inode, ClassId class_id, uint64_t end,
                std::function<void(Result<uint64_t>)> callback) override;
   [[nodiscard]] uint64_t last_order() const override { return ordered_.last(); }

@@ -104,6 +104,22 @@ void Core::ReportAllocated(InodeId inode, const AllocatedReport& report,
                                });
 }
 
+void Core::AskAttributes(InodeId inode, WriteCallback callback) {
+  wire::InodeRequest request;
+  request.set_inode(inode.value);
+  mds_->Call<wire::EntryReply>(
+      wire::MDS_GETATTR, request, true,
+      [this, inode, asked = leases_.Asked(),
+       callback = std::move(callback)](const Result<wire::EntryReply>& reply) {
+        if (!reply.ok()) return callback(reply.status());
+        if (const InodePtr known = inodes_.Find(inode)) {
+          (void)inodes_.Update(known, Heard(reply->attr()));
+          leases_.Learn(known, *reply, asked);
+        }
+        callback(Status::Ok());
+      });
+}
+
 void Core::AskRoom(InodeId inode, ClassId class_id, uint64_t end,
                    std::function<void(Result<uint64_t>)> callback) {
   wire::GrowRequest request;

@@ -240,6 +240,13 @@ class Inode {
   [[nodiscard]] bool has_no_capability() const { return no_capability_ == capability_mark_; }
   void AskForCapability() { capability_mark_.fetch_add(1); }
 
+  // Where its data lies may have been changed: before the next is written the MDS is to be asked.
+  // `as_of`: likewise, of layout_mark().
+  [[nodiscard]] uint64_t layout_mark() const { return layout_mark_.load(); }
+  void KnowsLayout(uint64_t as_of) { layout_known_.store(as_of); }
+  [[nodiscard]] bool knows_layout() const { return layout_known_ == layout_mark_; }
+  void AskForLayout() { layout_mark_.fetch_add(1); }
+
  private:
   FileAttr MergedLocked() const;
   void LayWrittenOver(FileAttr* attr) const;
@@ -261,6 +268,8 @@ class Inode {
   std::atomic<uint64_t> lease_{0};
   std::atomic<uint64_t> capability_mark_{1};
   std::atomic<uint64_t> no_capability_{0};
+  std::atomic<uint64_t> layout_mark_{1};
+  std::atomic<uint64_t> layout_known_{1};
   mutable std::atomic<bool> kernel_keeps_{false};
   std::atomic<bool> lacks_room_{false};
   std::atomic<bool> emptied_{false};

@@ -35,6 +35,7 @@ class RecordingReporter final : public WriteReporter {
       callback(attr);
     }
   }
+  void AskAttributes(InodeId /*inode*/, WriteCallback callback) override { callback(attributes()); }
   [[nodiscard]] uint64_t last_order() const override { return 0; }
   void Commit(uint64_t /*order*/, InodeId /*inode*/, WriteCallback callback) override {
     callback(Status::Ok());
@@ -53,6 +54,7 @@ class RecordingReporter final : public WriteReporter {
   uint64_t epoch = 1;
   std::vector<uint64_t> allocated_under;
   Status allocated;
+  std::function<Status()> attributes;  // what comes of asking for them
   std::vector<ClassId> charged;
   bool hold = false;
   std::vector<std::function<void()>> held;
@@ -294,6 +296,54 @@ TEST_F(FileIoTest, WhatIsHeldHasItsPlaceBeforeSpaceIsKeptForAnother) {
 
 // Goal: fdatasync(2) and O_DSYNC wait for the MDS only where the data could not be found without
 // it.
+// The accident: setxattr gave the file another layout, the attributes that follow from it could not
+// be asked for, and what was written next lay where nobody else looks.
+TEST_F(FileIoTest, ALayoutThatMayHaveChangedIsAskedForBeforeAnythingIsWritten) {
+  const HandlePtr handle = Open(1001);
+  FileAttr changed = inode_->attr();
+  changed.version = 2;
+  changed.layout = LayoutOf(64 << 10, 1, 64 << 10);
+  int asked = 0;
+  reporter_.attributes = [&]() -> Status {
+    if (++asked == 1) return {ErrorCode::kTimedOut, "no answer"};
+    inode_->Update(changed);
+    return Status::Ok();
+  };
+  const auto write = [&] {
+    Status ended(ErrorCode::kTimedOut, "not yet");
+    files_.Write(handle, 64 << 10, Buffer::AlignedZeros(4096), {},
+                 [&](const Status& status) { ended = status; });
+    return ended.code();
+  };
+  const auto allocate = [&] {
+    Status ended(ErrorCode::kTimedOut, "not yet");
+    files_.Allocate(handle, {.offset = 128 << 10, .length = 4096, .allocate = true},
+                    [&](const Status& status) { ended = status; });
+    return ended.code();
+  };
+  const auto copy = [&] {
+    ErrorCode ended = ErrorCode::kTimedOut;
+    files_.Copy(handle, 0, handle, {.offset = 192 << 10, .length = 4096},
+                [&](const Result<uint64_t>& copied) { ended = copied.code(); });
+    return ended;
+  };
+  inode_->AskForLayout();
+  EXPECT_EQ(write(), ErrorCode::kTimedOut);
+  Sync();
+  EXPECT_TRUE(osds_.objects.empty());
+  EXPECT_EQ(write(), ErrorCode::kOk);
+  Sync();
+  EXPECT_TRUE(osds_.objects.contains({inode_->id(), 1}));
+  EXPECT_EQ(write(), ErrorCode::kOk);
+  EXPECT_EQ(asked, 2) << "it is known by now";
+  inode_->AskForLayout();
+  EXPECT_EQ(allocate(), ErrorCode::kOk);
+  EXPECT_EQ(asked, 3);
+  inode_->AskForLayout();
+  EXPECT_EQ(copy(), ErrorCode::kOk);
+  EXPECT_EQ(asked, 4);
+}
+
 TEST_F(FileIoTest, FdatasyncTellsTheMdsOfNothingButWhatTheDataNeeds) {
   const HandlePtr handle = Open(1001, true);
   const auto sync = [&](bool data_only) {
