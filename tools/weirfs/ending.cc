@@ -1,5 +1,6 @@
 #include "tools/weirfs/ending.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/random.h>
@@ -19,6 +20,10 @@ namespace weir::weirfs {
 namespace {
 
 constexpr std::string_view kStored = "stored";
+constexpr std::string_view kNotYours =
+    "only root and who has mounted it hear whether all of it is stored";
+// A process that serves accepts at once.
+constexpr Duration kDialPatience = std::chrono::milliseconds(100);
 
 std::string PrefixOf(const std::string& device) {
   return "@weirfs-ending-" + device + "-";
@@ -42,6 +47,32 @@ std::set<std::string> NamesOf(const std::string& device) {
   return names;
 }
 
+// None: none of ours listens there.
+Result<int> Dial(const std::string& name, uid_t owner) {
+  const TimePoint end = SystemClock::Get().Now() + kDialPatience;
+  for (;;) {
+    Result<int> socket = net::DialOurs(name, owner);
+    if (socket.code() != ErrorCode::kBusy || SystemClock::Get().Now() >= end) return socket;
+    poll(nullptr, 0, 1);
+  }
+}
+
+bool MayHear(int peer) {
+  ucred who{};
+  socklen_t bytes = sizeof(who);
+  return getsockopt(peer, SOL_SOCKET, SO_PEERCRED, &who, &bytes) == 0 &&
+         (who.uid == 0 || who.uid == geteuid());
+}
+
+bool HasHungUp(int peer) {
+  pollfd ended{peer, 0, 0};
+  return poll(&ended, 1, 0) == 1;
+}
+
+void Say(int peer, std::string_view words) {
+  (void)send(peer, words.data(), words.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 // All that was said, once the other side is closed; none: it is not in time.
 std::optional<std::string> WordsOf(int socket, TimePoint end) {
   std::string said;
@@ -62,30 +93,49 @@ std::optional<std::string> WordsOf(int socket, TimePoint end) {
 }  // namespace
 
 void Ending::Announce(const std::string& device) {
+  const std::lock_guard lock(mutex_);
   const Result<int> socket = net::ListenAt(NewName(device));
-  if (socket.ok()) {
-    listen_ = *socket;
-  } else {
+  if (!socket.ok()) {
     WEIR_LOG_WARN("umount will not wait until all is stored: {}", socket.status().message());
+    return;
+  }
+  listen_ = *socket;
+  fcntl(listen_, F_SETOWN, getpid());
+  fcntl(listen_, F_SETFL, O_NONBLOCK | O_ASYNC);
+  AcceptAll();  // who came before
+}
+
+void Ending::Accept() {
+  const std::lock_guard lock(mutex_);
+  if (listen_ >= 0) AcceptAll();
+}
+
+void Ending::AcceptAll() {
+  std::erase_if(peers_, [](int peer) { return HasHungUp(peer) && close(peer) == 0; });
+  for (int peer = 0; (peer = accept4(listen_, nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) {
+    if (MayHear(peer)) {
+      peers_.push_back(peer);
+    } else {
+      Say(peer, kNotYours);
+      close(peer);
+    }
   }
 }
 
 void Ending::Tell(const Status& ended) {
+  const std::lock_guard lock(mutex_);
   if (listen_ < 0) return;
-  const std::string words = ended.ok() ? std::string(kStored) : ended.message();
-  for (int peer = 0; (peer = accept4(listen_, nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) {
-    // It stays open: that it closes says that this process has ended.
-    (void)send(peer, words.data(), words.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  }
+  AcceptAll();
+  // They stay open: that they close says that this process has ended.
+  for (const int peer : peers_) Say(peer, ended.ok() ? kStored : ended.message());
   close(listen_);
   listen_ = -1;
 }
 
 EndingWait::EndingWait(const std::string& device, uid_t owner) {
   for (const std::string& name : NamesOf(device)) {
-    const Result<int> socket = net::DialOurs(name, owner);
+    const Result<int> socket = Dial(name, owner);
     if (socket.ok()) servers_.push_back(*socket);
-    if (socket.code() == ErrorCode::kBusy) all_asked_ = false;
   }
 }
 
@@ -106,8 +156,7 @@ Status EndingWait::Wait(Duration patience) {
     return {ErrorCode::kIo,
             said->empty() ? "weirfs ended before it had stored all of it (see its log)" : *said};
   }
-  if (all_asked_) return Status::Ok();
-  return {ErrorCode::kBusy, "too many wait for weirfs to hear whether all of it is stored"};
+  return Status::Ok();
 }
 
 }  // namespace weir::weirfs

@@ -3,11 +3,13 @@
 //
 // Whoever serves a mount listens at a socket whose name begins with the mount's device number.
 // Whoever unmounts connects before, is told at the end what came of it, and sees by the socket that
-// the process is over. Nobody needs to accept meanwhile: there is no thread for it.
+// the process is over. Anybody may find that socket: only root and the user who serves are heard.
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -16,20 +18,29 @@
 
 namespace weir::weirfs {
 
-// Of the process that serves.
+// Of the process that serves. Threads: any.
 class Ending {
  public:
+  static constexpr int kDialled = SIGIO;
+
   Ending() = default;
   Ending(const Ending&) = delete;
   Ending& operator=(const Ending&) = delete;
 
-  // Says why in the log when nobody can hear of it.
+  // From now on kDialled comes when somebody connects; Requires: every thread blocks it. Says why
+  // in the log when nobody can hear of the end.
   void Announce(const std::string& device);
+  // On kDialled, as only so many can wait for it.
+  void Accept();
   // The last thing before the process ends, which closes its sockets. Nothing where nobody waits.
   void Tell(const Status& ended);
 
  private:
-  int listen_ = -1;  // -1: not announced, or told
+  void AcceptAll();
+
+  std::mutex mutex_;
+  int listen_ = -1;         // -1: not announced, or told
+  std::vector<int> peers_;  // who may hear of it
 };
 
 // Of who unmounts.
@@ -42,13 +53,11 @@ class EndingWait {
   EndingWait(const EndingWait&) = delete;
   EndingWait& operator=(const EndingWait&) = delete;
 
-  // Until they have ended. kIo: not all was stored, and why; kTimedOut: they go on; kBusy: they
-  // could not be asked.
+  // Until they have ended. kIo: not all was stored, and why; kTimedOut: they go on.
   Status Wait(Duration patience);
 
  private:
   std::vector<int> servers_;  // sockets
-  bool all_asked_ = true;
 };
 
 }  // namespace weir::weirfs

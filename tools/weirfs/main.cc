@@ -297,7 +297,8 @@ Status Serve(const Plan& plan, Background& background, const Held* held = nullpt
       },
       [held, &ending](client::Mount& mount) {
         if (held != nullptr) HandOver(mount, *held, &ending);
-      });
+      },
+      &ending);
   // Of the MDS, the first OSD and the first reactor of the mount, where all are this process.
   std::unique_ptr<Reactor> reactor;
   if (plan.embedded) {

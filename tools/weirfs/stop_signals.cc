@@ -2,6 +2,7 @@
 
 #include "client/fuse/mount.h"
 #include "common/base/log.h"
+#include "tools/weirfs/ending.h"
 
 namespace weir::weirfs {
 namespace {
@@ -10,7 +11,9 @@ namespace {
 sigset_t StopSet() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&set, signal);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, Ending::kDialled}) {
+    sigaddset(&set, signal);
+  }
   return set;
 }
 
@@ -23,9 +26,10 @@ void StopSignals::Block() {
 }
 
 StopSignals::StopSignals(std::function<void(int signal)> interrupted,
-                         std::function<void(client::Mount&)> hand_over)
+                         std::function<void(client::Mount&)> hand_over, Ending* ending)
     : interrupted_(std::move(interrupted)),
       hand_over_(std::move(hand_over)),
+      ending_(ending),
       thread_([this] { Run(); }) {}
 
 StopSignals::~StopSignals() {
@@ -50,6 +54,7 @@ void StopSignals::Run() {
 }
 
 void StopSignals::Take(int signal) {
+  if (signal == Ending::kDialled) return ending_->Accept();
   const std::lock_guard lock(mutex_);
   if (signal == SIGUSR2) {
     if (mount_ != nullptr && hand_over_) hand_over_(*mount_);

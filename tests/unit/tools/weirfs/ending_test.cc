@@ -8,6 +8,7 @@
 
 #include <csignal>
 #include <functional>
+#include <thread>
 
 namespace weir::weirfs {
 namespace {
@@ -22,9 +23,20 @@ std::string DeviceOfTest() {
   return "test:" + std::to_string(getpid());
 }
 
-void Hear(int pipe_end) {
+// More than wait for a socket to accept them.
+constexpr int kMany = 260;
+
+bool Hear(int pipe_end) {
   char byte = 0;
-  (void)!read(pipe_end, &byte, 1);
+  return read(pipe_end, &byte, 1) == 1;
+}
+
+sigset_t BlockedDialled() {
+  sigset_t dialled;
+  sigemptyset(&dialled);
+  sigaddset(&dialled, Ending::kDialled);
+  pthread_sigmask(SIG_BLOCK, &dialled, nullptr);
+  return dialled;
 }
 
 // A process that serves from when it is made, and does `last` before it ends.
@@ -37,8 +49,12 @@ class Server {
     pid_ = fork();
     if (pid_ == 0) {
       close(end[1]);
+      const sigset_t dialled = BlockedDialled();
       Ending ending;
       if (setuid(user) == 0) ending.Announce(device);
+      std::thread([&] {
+        for (int signal = 0; sigwait(&dialled, &signal) == 0;) ending.Accept();
+      }).detach();
       close(ready[1]);
       Hear(end[0]);
       last(ending);
@@ -115,6 +131,68 @@ TEST(EndingTest, WhoeverIsKilledHasNotStored) {
   EndingWait wait(DeviceOfTest(), geteuid());
   server.End();
   EXPECT_THAT(wait.Wait(1h).message(), HasSubstr("ended before it had stored all of it"));
+}
+
+TEST(EndingTest, WhoHasGoneIsInNobodysWay) {
+  Server server(Stored);
+  for (int i = 0; i < kMany; ++i) EndingWait(DeviceOfTest(), geteuid());
+  EndingWait wait(DeviceOfTest(), geteuid());
+  EXPECT_EQ(wait.Wait(1ms).code(), ErrorCode::kTimedOut);
+  server.End();
+  EXPECT_TRUE(wait.Wait(1h).ok());
+}
+
+// Does `what` as a stranger, and stays.
+class Stranger {
+ public:
+  explicit Stranger(const std::function<bool()>& what) {
+    int ready[2];
+    if (pipe(ready) != 0) std::abort();
+    pid_ = fork();
+    if (pid_ == 0) {
+      const bool done = setuid(kSomebody) == 0 && what() && write(ready[1], "x", 1) == 1;
+      close(ready[1]);
+      if (done) pause();
+      _exit(0);
+    }
+    close(ready[1]);
+    EXPECT_TRUE(Hear(ready[0])) << "the stranger could not do it";
+    close(ready[0]);
+  }
+  ~Stranger() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+
+ private:
+  pid_t pid_ = -1;
+};
+
+TEST(EndingTest, AStrangerIsToldNothingAndIsInNobodysWay) {
+  if (geteuid() != 0) GTEST_SKIP() << "root alone can be somebody else";
+  Server server(Stored);
+  Stranger stranger([device = DeviceOfTest()] {
+    for (int i = 0; i < kMany; ++i) new EndingWait(device, 0);
+    const std::string told = EndingWait(device, 0).Wait(1h).message();
+    return told == "only root and who has mounted it hear whether all of it is stored";
+  });
+  EndingWait wait(DeviceOfTest(), 0);
+  EXPECT_EQ(wait.Wait(1ms).code(), ErrorCode::kTimedOut);
+  server.End();
+  EXPECT_TRUE(wait.Wait(1h).ok());
+}
+
+TEST(EndingTest, AStrangersFullSocketIsNobodys) {
+  if (geteuid() != 0) GTEST_SKIP() << "root alone can be somebody else";
+  Stranger stranger([device = DeviceOfTest()] {
+    BlockedDialled();
+    (new Ending)->Announce(device);
+    for (int i = 0; i < kMany; ++i) new EndingWait(device, kSomebody);
+    return true;
+  });
+  EXPECT_TRUE(EndingWait(DeviceOfTest(), 0).Wait(1h).ok());
 }
 
 TEST(EndingTest, AStrangerIsNotBelieved) {
