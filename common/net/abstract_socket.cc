@@ -40,11 +40,10 @@ Result<int> MakeSocket(std::string_view name) {
   return fd;
 }
 
-bool ListenerIsOurs(int fd, uid_t user) {
+bool ListenerIs(const std::function<bool(uid_t)>& ours, int fd) {
   ucred listener{};
   socklen_t bytes = sizeof(listener);
-  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &listener, &bytes) == 0 &&
-         (IsSystemUser(listener.uid) || listener.uid == user);
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &listener, &bytes) == 0 && ours(listener.uid);
 }
 
 Status Close(int fd, Status status) {
@@ -63,7 +62,7 @@ Result<int> ListenAt(std::string_view name) {
   return Close(fd, Status::FromErrno(errno, what));
 }
 
-Result<int> DialOurs(std::string_view name, uid_t user) {
+Result<int> Dial(std::string_view name, const std::function<bool(uid_t)>& ours) {
   WEIR_ASSIGN_OR_RETURN(const Address address, AddressOf(name));
   WEIR_ASSIGN_OR_RETURN(const int fd, MakeSocket(name));
   const std::string what = "cannot dial " + std::string(name);
@@ -71,8 +70,12 @@ Result<int> DialOurs(std::string_view name, uid_t user) {
     if (errno == EAGAIN) return Close(fd, {ErrorCode::kBusy, what + ": too many dial it"});
     return Close(fd, {ErrorCode::kUnreachable, what + ": nobody listens there"});
   }
-  if (ListenerIsOurs(fd, user)) return fd;
+  if (ListenerIs(ours, fd)) return fd;
   return Close(fd, {ErrorCode::kUnreachable, what + ": a stranger listens there"});
+}
+
+Result<int> DialOurs(std::string_view name) {
+  return Dial(name, [](uid_t user) { return IsSystemUser(user) || user == geteuid(); });
 }
 
 }  // namespace weir::net

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <sys/types.h>
-#include <unistd.h>
 
+#include <functional>
 #include <string_view>
 
 #include "common/base/result.h"
@@ -15,8 +15,9 @@ namespace weir::net {
 // A stream socket that does not block; whoever asked closes it.
 // kBusy: the name is taken.
 Result<int> ListenAt(std::string_view name);
-// kUnreachable: nobody listens there, or neither a system user nor `user`, ourselves unless
-// somebody else is named. kBusy: too many dial.
-Result<int> DialOurs(std::string_view name, uid_t user = geteuid());
+// kUnreachable: nobody listens there whom `ours` accepts. kBusy: too many dial.
+Result<int> Dial(std::string_view name, const std::function<bool(uid_t)>& ours);
+// Ours are system users and ourselves.
+Result<int> DialOurs(std::string_view name);
 
 }  // namespace weir::net

@@ -48,10 +48,11 @@ std::set<std::string> NamesOf(const std::string& device) {
 }
 
 // None: none of ours listens there.
-Result<int> Dial(const std::string& name, uid_t owner) {
+Result<int> DialServer(const std::string& name, uid_t owner) {
+  const auto may_serve = [owner](uid_t user) { return user == 0 || user == owner; };
   const TimePoint end = SystemClock::Get().Now() + kDialPatience;
   for (;;) {
-    Result<int> socket = net::DialOurs(name, owner);
+    Result<int> socket = net::Dial(name, may_serve);
     if (socket.code() != ErrorCode::kBusy || SystemClock::Get().Now() >= end) return socket;
     poll(nullptr, 0, 1);
   }
@@ -134,7 +135,7 @@ void Ending::Tell(const Status& ended) {
 
 EndingWait::EndingWait(const std::string& device, uid_t owner) {
   for (const std::string& name : NamesOf(device)) {
-    const Result<int> socket = Dial(name, owner);
+    const Result<int> socket = DialServer(name, owner);
     if (socket.ok()) servers_.push_back(*socket);
   }
 }

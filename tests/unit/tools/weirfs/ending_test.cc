@@ -197,7 +197,8 @@ TEST(EndingTest, AStrangersFullSocketIsNobodys) {
 
 TEST(EndingTest, AStrangerIsNotBelieved) {
   if (geteuid() != 0) GTEST_SKIP() << "root alone can be somebody else";
-  Server stranger(Lost, kSomebody);
+  constexpr uid_t kDaemon = 33;  // a service is no more than anybody else
+  Server stranger(Lost, kSomebody), service(Lost, kDaemon);
   EXPECT_TRUE(EndingWait(DeviceOfTest(), 0).Wait(1h).ok());
   EXPECT_EQ(EndingWait(DeviceOfTest(), kSomebody).Wait(1ms).code(), ErrorCode::kTimedOut);
 }
