@@ -69,9 +69,12 @@ Result<pid_t> Spawn(const std::vector<std::string>& command, const std::string& 
   variables.push_back(nullptr);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  // What ends us on a terminal comes to it from us, once.
-  if (own_session) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
-  if (!own_session) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  // What ends us on a terminal comes to it from us, once; whatever we have blocked.
+  const short group = own_session ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP;
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, static_cast<short>(group | POSIX_SPAWN_SETSIGMASK));
 
   pid_t pid = 0;
   const int error =

@@ -320,13 +320,13 @@ Status Serve(const Plan& plan, Background& background, const Held* held = nullpt
   WEIR_ASSIGN_OR_RETURN(auto monitor, StartMonitor(*network, plan, cluster.get(), *mount));
   ending.Announce(client::DeviceOfMount(plan.mountpoint));
   const bool is_new = held == nullptr || held->device < 0;
-  if (is_new) ListForUmount(plan.mount.fsname, plan.mountpoint);
   NoteFile pid_file;
   WEIR_RETURN_IF_ERROR(WritePid(plan, held, &pid_file));
   WEIR_LOG_INFO("mounted on {}", plan.mountpoint);
-  background.Announce(Status::Ok());
   if (held != nullptr) SendReady(*held);
   signals.Mounted(mount.get());
+  if (is_new) ListForUmount(plan.mount.fsname, plan.mountpoint);  // before anybody can umount it
+  background.Announce(Status::Ok());
   Status ended = mount->Wait();
   signals.Mounted(nullptr);
   monitor.reset();

@@ -91,8 +91,8 @@ int Unmount(const std::vector<std::string>& words) {
 void ListForUmount(const std::string& source, const std::string& mountpoint) {
   if (geteuid() != 0 || IsListed(mountpoint)) return;
   // It neither mounts nor looks there.
-  (void)cli::RunQuietly(
-      {"mount", "-ifc", "-t", "fuse.weirfs", "-o", kListed, "--", source, mountpoint});
+  (void)cli::RunQuietly({"timeout", "-s", "KILL", "2", "mount", "-ifc", "-t", "fuse.weirfs", "-o",
+                         kListed, "--", source, mountpoint});
 }
 
 }  // namespace weir::weirfs

@@ -61,6 +61,15 @@ TEST(ProcessTest, RunLoggedGivesTheExitStatusAndKeepsTheOutput) {
   unlink(log.c_str());
 }
 
+TEST(ProcessTest, WhatIsRunHasNoSignalBlocked) {
+  sigset_t set, before;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &set, &before);
+  EXPECT_EQ(RunQuietly({"sh", "-c", "kill -TERM $$; exit 3"}), 128 + SIGTERM);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
 TEST(ProcessTest, RunAttachedSharesStdoutAndGivesTheExitStatus) {
   ::testing::internal::CaptureStdout();
   EXPECT_EQ(RunAttached({"sh", "-c", "echo here; exit 3"}), 3);
