@@ -120,13 +120,14 @@ def units_are_good(lab):
 
 
 class Installed:
-    """The build, installed: in a namespace of its own mount(8) and umount(8) find what is called NAME there."""
+    """The build, installed: in a namespace of its own mount(8) and umount(8) find their helpers there."""
 
-    def __init__(self, lab, name):
+    def __init__(self, lab):
         prefix, self.helpers = lab.path("prefix"), lab.path("helpers")
         run("cmake", "--install", os.path.dirname(BIN), "--prefix", prefix)
         os.mkdir(self.helpers)
-        os.symlink(f"{prefix}/sbin/{name}", f"{self.helpers}/{name}")
+        for name in ("mount.weirfs", "umount.fuse.weirfs"):
+            os.symlink(f"{prefix}/sbin/{name}", f"{self.helpers}/{name}")
 
     def argv(self, script, *words):
         return ["unshare", "-m", "bash", "-c", f"mount --bind {self.helpers} /usr/sbin && {{ {script}; }}", "bash", *words]
@@ -145,7 +146,7 @@ def mount_type(lab):
     for name, text in (("top", "the root"), ("sub/mark", "the subtree")):
         with open(f"{system.mnt}/{name}", "w") as file:
             file.write(text)
-    installed, mnt = Installed(lab, "mount.weirfs"), lab.path("m")
+    installed, mnt = Installed(lab), lab.path("m")
     os.mkdir(mnt)
 
     def there(script, *words, ok=(0,)):
@@ -162,6 +163,10 @@ def mount_type(lab):
     done = there('mount -T "$2" -a && mount -T "$2" -a && cat "$1/mark" && grep -cF " $1 " /proc/self/mountinfo && '
                  'mount -T "$2" -o remount,ro "$1" && ! touch "$1/new" 2>/dev/null; umount "$1"', fstab)
     check(done.stdout.splitlines() == ["the subtree1"], f"fstab: {done}")
+    # What mount(8) alone knows of a mount is listed beside what weirfs has listed, and goes with it.
+    done = there('mount -t tmpfs none /run/mount && mount -t weirfs -o _netdev "$2" "$1" && findmnt --mtab -no OPTIONS "$1" && '
+                 'cat /run/mount/utab; umount "$1"; cat /run/mount/utab', f"127.0.0.1:{port}")
+    check(re.search(r"^\S*\b_netdev\b", done.stdout) and done.stdout.count("OPTS=") == 2, f"options of mount(8): {done}")
     for words, code, said in ((["localhost:9", mnt], 32, "no contact with tcp://localhost:9; is its daemon running and the network up? ('localhost' is 127.0.0.1"), ([mnt], 1, "what and where"),
                               ([f"127.0.0.1:{port}", mnt, "-o", "nonsense"], 1, "unknown mount option 'nonsense'"),
                               ([f"127.0.0.1:{port}", mnt, "-o", "clss=gold"], 1, "did you mean 'class'?"),
@@ -176,7 +181,7 @@ def mount_type(lab):
 def unmounting_waits_until_all_is_stored(lab):
     """As umount(8) has it, while the only OSD takes nothing."""
     system = Cluster(lab, osd_size="256MiB")
-    installed = Installed(lab, "umount.fuse.weirfs")
+    installed = Installed(lab)
     mnt, elsewhere = lab.path("m"), lab.path("elsewhere")
     for directory in (mnt, elsewhere):
         os.mkdir(directory)

@@ -325,7 +325,7 @@ Status Serve(const Plan& plan, Background& background, const Held* held = nullpt
   WEIR_LOG_INFO("mounted on {}", plan.mountpoint);
   if (held != nullptr) SendReady(*held);
   signals.Mounted(mount.get());
-  if (is_new) ListForUmount(plan.mount.fsname, plan.mountpoint);  // before anybody can umount it
+  if (is_new) ListForUmount(plan.mountpoint);  // before anybody can umount it
   background.Announce(Status::Ok());
   Status ended = mount->Wait();
   signals.Mounted(nullptr);

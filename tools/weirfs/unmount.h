@@ -14,8 +14,8 @@ namespace weir::weirfs {
 // 64 where the mount is gone and not all of it is stored.
 int Unmount(const std::vector<std::string>& words);
 
-// Has mount(8) write an option of no meaning there, when root has mounted `source`. Where it cannot
-// in two seconds, as anybody may hold that table's lock, umount(8) may not wait.
-void ListForUmount(const std::string& source, const std::string& mountpoint);
+// Has mount(8) write an option of no meaning there, when root has mounted. Where it cannot in two
+// seconds, as anybody may hold that table's lock, umount(8) may not wait.
+void ListForUmount(const std::string& mountpoint);
 
 }  // namespace weir::weirfs
