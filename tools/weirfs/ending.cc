@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fstream>
@@ -74,21 +75,30 @@ void Say(int peer, std::string_view words) {
   (void)send(peer, words.data(), words.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-// All that was said, once the other side is closed; none: it is not in time.
+// All that was said, once the other side is closed or has said more than anybody says; none: it is
+// not in time.
 std::optional<std::string> WordsOf(int socket, TimePoint end) {
   std::string said;
-  for (;;) {
+  std::array<char, 4096> words{};
+  while (said.size() < words.size()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - SystemClock::Get().Now());
     pollfd ready{socket, POLLIN, 0};
     if (left.count() <= 0 || poll(&ready, 1, static_cast<int>(left.count())) == 0) {
       return std::nullopt;
     }
-    std::array<char, 4096> words{};
-    const ssize_t got = recv(socket, words.data(), words.size(), 0);
+    const ssize_t got = recv(socket, words.data(), words.size() - said.size(), 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (got <= 0) return said;
     said.append(words.data(), static_cast<size_t>(got));
   }
+  return said;
+}
+
+// A terminal may take the rest for orders.
+std::string PlainTextOf(std::string said) {
+  std::replace_if(
+      said.begin(), said.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return said;
 }
 
 }  // namespace
@@ -154,8 +164,9 @@ Status EndingWait::Wait(Duration patience) {
                           std::chrono::ceil<std::chrono::seconds>(patience).count())};
     }
     if (*said == kStored) continue;
-    return {ErrorCode::kIo,
-            said->empty() ? "weirfs ended before it had stored all of it (see its log)" : *said};
+    return {ErrorCode::kIo, said->empty()
+                                ? "weirfs ended before it had stored all of it (see its log)"
+                                : PlainTextOf(*said)};
   }
   return Status::Ok();
 }

@@ -15,6 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 constexpr uid_t kSomebody = 65534;
 
@@ -124,6 +125,20 @@ TEST(EndingTest, TheWorstOfSeveralIsHeard) {
   EndingWait wait(DeviceOfTest(), geteuid());
   for (Server* server : {&first, &second, &third}) server->End();
   EXPECT_EQ(wait.Wait(1h).message(), "a disk was away");
+}
+
+// A user's weirfs may be any program, and root reads what it says on a terminal.
+TEST(EndingTest, WhatIsSaidIsShortAndPlain) {
+  Server server([](Ending& ending) {
+    ending.Tell({ErrorCode::kIo, "a\x1b]0;b\nc\xc2\x9b" + std::string(1 << 16, 'x')});
+    pause();
+  });
+  server.LivesOn();
+  EndingWait wait(DeviceOfTest(), geteuid());
+  server.End();
+  const std::string said = wait.Wait(1h).message();
+  EXPECT_THAT(said, StartsWith("a?]0;b?c??xxx"));
+  EXPECT_EQ(said.size(), 4096);
 }
 
 TEST(EndingTest, WhoeverIsKilledHasNotStored) {
