@@ -13,6 +13,7 @@
 #include <fstream>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "common/base/log.h"
 #include "common/net/abstract_socket.h"
@@ -143,9 +144,15 @@ void Ending::Tell(const Status& ended) {
   listen_ = -1;
 }
 
-EndingWait::EndingWait(const std::string& device, uid_t owner) {
-  for (const std::string& name : NamesOf(device)) {
-    const Result<int> socket = DialServer(name, owner);
+EndingWait::EndingWait(std::string device, uid_t owner)
+    : device_(std::move(device)), owner_(owner) {
+  LookAgain();
+}
+
+void EndingWait::LookAgain() {
+  for (const std::string& name : NamesOf(device_)) {
+    if (!asked_.insert(name).second) continue;
+    const Result<int> socket = DialServer(name, owner_);
     if (socket.ok()) servers_.push_back(*socket);
   }
 }

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,15 +49,20 @@ class EndingWait {
  public:
   // Connects to all that serve a mount of that device, as root or `owner`: several where a number
   // was given anew while its last mount is still ending.
-  EndingWait(const std::string& device, uid_t owner);
+  EndingWait(std::string device, uid_t owner);
   ~EndingWait();
   EndingWait(const EndingWait&) = delete;
   EndingWait& operator=(const EndingWait&) = delete;
 
+  // To who serves it since, too: after umount(2), during which another process may have gone on.
+  void LookAgain();
   // Until they have ended. kIo: not all was stored, and why; kTimedOut: they go on.
   Status Wait(Duration patience);
 
  private:
+  const std::string device_;
+  const uid_t owner_;
+  std::set<std::string> asked_;
   std::vector<int> servers_;  // sockets
 };
 

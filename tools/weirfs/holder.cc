@@ -156,7 +156,9 @@ void Holder::OnMessage() {
       } else {
         held_.device = message.device;
       }
-      if (listen_ < 0) ListenTo(message.text);
+      // What a successor sees there may lie on top of it.
+      if (held_.number.empty()) held_.number = message.text;
+      if (listen_ < 0) ListenTo(held_.number);
     } else if (message.kind == kReadyMessage) {
       ready_ = true;
       if (held_.asker >= 0 && !upgrading_) Answer(kDone);

@@ -23,10 +23,11 @@ namespace weir::weirfs {
 
 // What the child is given, and a holder of a newer version by the older one.
 struct Held {
-  int state = -1;   // of client::RecordFile
-  int device = -1;  // the kernel's end; -1: nobody has mounted yet
-  int link = -1;    // to the holder
-  int asker = -1;   // who asked for an upgrade, and hears when it is done; -1: nobody
+  int state = -1;      // of client::RecordFile
+  int device = -1;     // the kernel's end; -1: nobody has mounted yet
+  int link = -1;       // to the holder
+  int asker = -1;      // who asked for an upgrade, and hears when it is done; -1: nobody
+  std::string number;  // the mount's device number, once there is a device; empty: not known
 };
 // As the argument of --held, and back.
 std::string FormatHeld(const Held& held);

@@ -17,14 +17,18 @@
 namespace weir::weirfs {
 
 std::string FormatHeld(const Held& held) {
-  return fmt::format("{},{},{}", held.state, held.device, held.asker);
+  return fmt::format("{},{},{},{}", held.state, held.device, held.asker, held.number);
 }
 
 Result<Held> ParseHeld(const std::string& text) {
   Held held;
-  if (std::sscanf(text.c_str(), "%d,%d,%d", &held.state, &held.device, &held.asker) != 3) {
+  int read = 0;
+  if (std::sscanf(text.c_str(), "%d,%d,%d%n", &held.state, &held.device, &held.asker, &read) != 3) {
     return Status(ErrorCode::kInvalid, fmt::format("--held {}: is for weirfs itself", text));
   }
+  // An older holder says no more.
+  if (const size_t at = static_cast<size_t>(read); at < text.size())
+    held.number = text.substr(at + 1);
   return held;
 }
 

@@ -315,11 +315,15 @@ Status Serve(const Plan& plan, Background& background, const Held* held = nullpt
   client::Mount::Options options = MountOptionsOf(plan, held);
   options.before_mount = [&signals] { signals.Mounting(); };
   options.first_reactor = reactor.get();
+  const bool is_new = held == nullptr || held->device < 0;
+  // A successor before it serves: an umount that it lets end looks who serves then.
+  if (!is_new) {
+    ending.Announce(held->number.empty() ? client::DeviceOfMount(plan.mountpoint) : held->number);
+  }
   WEIR_ASSIGN_OR_RETURN(auto mount, client::Mount::Start(*network, clock, plan.mds_endpoint,
                                                          plan.mountpoint, std::move(options)));
   WEIR_ASSIGN_OR_RETURN(auto monitor, StartMonitor(*network, plan, cluster.get(), *mount));
-  ending.Announce(client::DeviceOfMount(plan.mountpoint));
-  const bool is_new = held == nullptr || held->device < 0;
+  if (is_new) ending.Announce(client::DeviceOfMount(plan.mountpoint));
   NoteFile pid_file;
   WEIR_RETURN_IF_ERROR(WritePid(plan, held, &pid_file));
   WEIR_LOG_INFO("mounted on {}", plan.mountpoint);

@@ -81,6 +81,7 @@ int Unmount(const std::vector<std::string>& words) {
   const int code = cli::RunAttached(CommandOf(words));
   // It may be mounted elsewhere, too, in whatever namespace.
   if (code != 0 || client::KernelHas(device)) return code;
+  ending.LookAgain();
   const Status status = ending.Wait(kPatience);
   if (status.ok()) return 0;
   cli::Say("umount.fuse.weirfs",

@@ -109,6 +109,16 @@ TEST(EndingTest, WhoeverServesIsWaitedFor) {
   EXPECT_TRUE(wait.Wait(1h).ok());
 }
 
+TEST(EndingTest, WhoeverGoesOnIsWaitedForToo) {
+  Server first(Stored);
+  EndingWait wait(DeviceOfTest(), geteuid());
+  Server successor(Lost);
+  first.End();
+  wait.LookAgain();
+  successor.End();
+  EXPECT_EQ(wait.Wait(1h).message(), "a disk was away");
+}
+
 TEST(EndingTest, ThatHasToldIsNotTheEnd) {
   Server server([](Ending& ending) {
     Stored(ending);
