@@ -96,7 +96,16 @@ def errors_name_line_key_and_the_way_out(lab):
         has(checked(table, "--config", path).stderr, f"warning: {open_to_all}: everybody may change it (chmod o-w {path})")
     has(checked("mds", ok=(2,)).stderr, "where is its data?")
     has(checked("osd", "--disk", "/x", ok=(2,)).stderr, "which MDS?")
-    # A file that is looked for without being named is not passed over because its link leads nowhere.
+    # A file that is looked for without being named, by a user who may not read it, or its directory.
+    mount = write(lab.path("mount.toml"), "[mount]\n", 0o600)
+    words = ["setpriv", "--reuid", "nobody", "--clear-groups", f"{BIN}/weirfs", "--check-config"]
+    where = {"WEIR_CONFIG_DIR": lab.dir}
+    os.chmod(lab.dir, 0o711)
+    has(run(*words, env=where, ok=(2,)).stderr, f"configuration file '{mount}'", "Permission denied", "(--config FILE names another)")
+    os.chmod(lab.dir, 0o700)
+    has(run(*words, env=where).stderr, f"warning: goes on without '{mount}', whose directory this user may not look into")
+    os.unlink(mount)
+    # Such a file is not passed over because its link leads nowhere.
     os.symlink("nowhere.toml", lab.path("mount.toml"))
     done = checked("mount", env={"WEIR_CONFIG_DIR": lab.dir}, ok=(2,))
     has(done.stderr, f"configuration file '{lab.path('mount.toml')}' is a symbolic link to 'nowhere.toml', which is not there")

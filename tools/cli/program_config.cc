@@ -35,11 +35,10 @@ std::vector<std::string> NamesOfVariables() {
   return names;
 }
 
-// Also a symbolic link to nowhere, and what this user may not look at: whoever made it meant it.
-bool SomethingIsAt(const std::string& path) {
+// The errno of a look at it. 0 is also a symbolic link to nowhere: whoever made it meant it.
+int LookAt(const std::string& path) {
   struct stat info {};
-  return !path.empty() &&
-         (lstat(path.c_str(), &info) == 0 || (errno != ENOENT && errno != ENOTDIR));
+  return lstat(path.c_str(), &info) == 0 ? 0 : errno;
 }
 
 std::string HelpOf(const Setting& setting) {
@@ -113,13 +112,27 @@ Result<Config> ProgramConfig::Read() const {
   return Config::Load(options_.schema, sources_);
 }
 
-std::optional<int> ProgramConfig::Load() {
-  if (sources_.file.empty() && SomethingIsAt(options_.default_file)) {
-    sources_.file = options_.default_file;
+void ProgramConfig::TakeDefaultFile() {
+  const std::string& file = options_.default_file;
+  if (!sources_.file.empty() || file.empty()) return;
+  const int error = LookAt(file);
+  if (error == EACCES) {  // of a directory: nobody knows whether there is one
+    Say(options_.program, "warning: goes on without '" + file +
+                              "', whose directory this user may not look into (--config FILE "
+                              "names another)");
+  } else if (error != ENOENT && error != ENOTDIR) {
+    sources_.file = file;
   }
+}
+
+std::optional<int> ProgramConfig::Load() {
+  TakeDefaultFile();
   Result<Config> config = Read();
   if (!config.ok()) {
-    Say(options_.program, config.status().message());
+    const bool is_unreadable_default =
+        config.code() == ErrorCode::kAccess && sources_.file == options_.default_file;
+    Say(options_.program, config.status().message() +
+                              (is_unreadable_default ? " (--config FILE names another)" : ""));
     return kBadUsage;
   }
   config_ = *std::move(config);

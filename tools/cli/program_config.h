@@ -53,6 +53,7 @@ class ProgramConfig {
   void Reload();
 
  private:
+  void TakeDefaultFile();
   Result<Config> Read() const;
   void SetLog(const Config& now);
 
