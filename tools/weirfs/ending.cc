@@ -49,17 +49,6 @@ std::set<std::string> NamesOf(const std::string& device) {
   return names;
 }
 
-// None: none of ours listens there.
-Result<int> DialServer(const std::string& name, uid_t owner) {
-  const auto may_serve = [owner](uid_t user) { return user == 0 || user == owner; };
-  const TimePoint end = SystemClock::Get().Now() + kDialPatience;
-  for (;;) {
-    Result<int> socket = net::Dial(name, may_serve);
-    if (socket.code() != ErrorCode::kBusy || SystemClock::Get().Now() >= end) return socket;
-    poll(nullptr, 0, 1);
-  }
-}
-
 bool MayHear(int peer) {
   ucred who{};
   socklen_t bytes = sizeof(who);
@@ -150,11 +139,24 @@ EndingWait::EndingWait(std::string device, uid_t owner)
 }
 
 void EndingWait::LookAgain() {
-  for (const std::string& name : NamesOf(device_)) {
-    if (!asked_.insert(name).second) continue;
-    const Result<int> socket = DialServer(name, owner_);
-    if (socket.ok()) servers_.push_back(*socket);
+  const TimePoint end = SystemClock::Get().Now() + kDialPatience;
+  std::set<std::string> names = NamesOf(device_);
+  for (;;) {
+    std::erase_if(names, [this](const std::string& name) { return Ask(name); });
+    if (names.empty() || SystemClock::Get().Now() >= end) return;
+    poll(nullptr, 0, 1);
   }
+}
+
+// False: too many dial it, be it ours.
+bool EndingWait::Ask(const std::string& name) {
+  if (asked_.contains(name)) return true;
+  const Result<int> socket =
+      net::Dial(name, [this](uid_t user) { return user == 0 || user == owner_; });
+  if (socket.ok()) servers_.push_back(*socket);
+  if (socket.code() == ErrorCode::kBusy) return false;
+  asked_.insert(name);
+  return true;
 }
 
 EndingWait::~EndingWait() {

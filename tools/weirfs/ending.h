@@ -60,6 +60,8 @@ class EndingWait {
   Status Wait(Duration patience);
 
  private:
+  bool Ask(const std::string& name);
+
   const std::string device_;
   const uid_t owner_;
   std::set<std::string> asked_;
